@@ -1,0 +1,138 @@
+//! Errors, split by who has to act.
+
+use std::fmt;
+
+use crate::span::Span;
+
+/// The result type of the whole project.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// Who has to act on an error.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Blame {
+    /// The program text or the call is wrong: names, shapes, dtypes, syntax.
+    Source,
+    /// The program is well formed, but cannot be planned as asked.
+    Plan,
+    /// The data met at run time breaks a rule of the program (an index out of range, an empty minimum).
+    Data,
+    /// A limit of the machine or a limit the user set.
+    Resource,
+    /// A file is missing, truncated or lies about its contents.
+    Io,
+    /// The user or a caller asked the run to stop.
+    Cancelled,
+    /// A fault in Tilewright itself. Worth a report.
+    Internal,
+}
+
+/// What went wrong, where, and what to do about it.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Error(Box<Inner>);
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Inner {
+    blame: Blame,
+    message: String,
+    span: Span,
+    help: Option<String>,
+    notes: Vec<String>,
+}
+
+macro_rules! constructors {
+    ($($(#[$doc:meta])* $name:ident => $blame:ident;)*) => {
+        $($(#[$doc])* pub fn $name(message: impl Into<String>) -> Error { Error::new(Blame::$blame, message) })*
+    };
+}
+
+impl Error {
+    /// An error with no place yet; see [`Error::at`].
+    pub fn new(blame: Blame, message: impl Into<String>) -> Error {
+        Error(Box::new(Inner { blame, message: message.into(), span: Span::None, help: None, notes: Vec::new() }))
+    }
+
+    constructors! {
+        /// The program or call is wrong.
+        source => Source;
+        /// The program cannot be planned as asked.
+        plan => Plan;
+        /// The data breaks a rule of the program.
+        data => Data;
+        /// A limit was met.
+        resource => Resource;
+        /// A file is at fault.
+        io => Io;
+        /// A fault of Tilewright itself.
+        internal => Internal;
+    }
+
+    /// The run was asked to stop.
+    pub fn cancelled() -> Error {
+        Error::new(Blame::Cancelled, "the run was cancelled")
+    }
+
+    /// Names the place, unless a more precise one is already known.
+    pub fn at(mut self, span: &Span) -> Error {
+        if self.0.span == Span::None {
+            self.0.span = span.clone();
+        }
+        self
+    }
+
+    /// Says what to do about it.
+    pub fn help(mut self, help: impl Into<String>) -> Error {
+        self.0.help = Some(help.into());
+        self
+    }
+
+    /// Adds a fact that helps to understand the error.
+    pub fn note(mut self, note: impl Into<String>) -> Error {
+        self.0.notes.push(note.into());
+        self
+    }
+
+    /// Who has to act.
+    pub fn blame(&self) -> Blame {
+        self.0.blame
+    }
+    /// What went wrong, in one sentence.
+    pub fn message(&self) -> &str {
+        &self.0.message
+    }
+    /// The place in the user's text or code.
+    pub fn span(&self) -> &Span {
+        &self.0.span
+    }
+    /// What to do about it.
+    pub fn help_text(&self) -> Option<&str> {
+        self.0.help.as_deref()
+    }
+    /// Facts that help to understand the error.
+    pub fn notes(&self) -> &[String] {
+        &self.0.notes
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.0.message)?;
+        if self.0.span != Span::None {
+            write!(f, " (at {})", self.0.span)?;
+        }
+        for note in &self.0.notes {
+            write!(f, "; {note}")?;
+        }
+        if let Some(help) = &self.0.help {
+            write!(f, "; {help}")?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?} error: {self}", self.0.blame)
+    }
+}
+
+impl std::error::Error for Error {}

@@ -1,0 +1,66 @@
+//! How the elements of a block are stored, per mode.
+
+use std::fmt;
+
+/// Storage of one mode, given the modes outside it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ModeFormat {
+    /// Every coordinate is stored.
+    Dense,
+    /// Positions and coordinates of what is stored (the columns of CSR).
+    Compressed,
+    /// One coordinate per position of the mode outside (the later modes of COO).
+    Singleton,
+}
+
+/// Storage of a tensor: an order of its axes and one format per mode of that order.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Format {
+    /// Axis stored at each level, outermost first.
+    pub mode_order: Vec<u8>,
+    /// Format of each level.
+    pub modes: Vec<ModeFormat>,
+}
+
+impl Format {
+    /// Row-major dense storage.
+    pub fn dense(rank: usize) -> Format {
+        Format { mode_order: (0..rank as u8).collect(), modes: vec![ModeFormat::Dense; rank] }
+    }
+
+    /// True for row-major dense storage.
+    pub fn is_dense(&self) -> bool {
+        self.modes.iter().all(|m| *m == ModeFormat::Dense)
+            && self.mode_order.iter().enumerate().all(|(k, &axis)| k == axis as usize)
+    }
+
+    /// True if the mode order is a permutation with one format each.
+    pub fn is_valid(&self, rank: usize) -> bool {
+        let mut seen = vec![false; rank];
+        self.modes.len() == rank
+            && self.mode_order.len() == rank
+            && self
+                .mode_order
+                .iter()
+                .all(|&axis| seen.get_mut(axis as usize).is_some_and(|s| !std::mem::replace(s, true)))
+    }
+}
+
+impl fmt::Display for Format {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let parts: Vec<String> = self
+            .mode_order
+            .iter()
+            .zip(&self.modes)
+            .map(|(axis, mode)| {
+                let name = match mode {
+                    ModeFormat::Dense => "dense",
+                    ModeFormat::Compressed => "compressed",
+                    ModeFormat::Singleton => "singleton",
+                };
+                format!("{axis}:{name}")
+            })
+            .collect();
+        write!(f, "format({})", parts.join(", "))
+    }
+}

@@ -1,0 +1,188 @@
+//! Kernel signatures: what one task computes, without saying how.
+//!
+//! A kernel is shared by all tasks of one statement. What differs per task is its `point` (which tile of the iteration space), its operand
+//! blocks and its output blocks; the boxes of those blocks, in coordinates of the whole tensor, tell a kernel everything else.
+//!
+//! Kernels of fold tasks update their outputs in place. The first task of a chain finds uninitialised outputs and starts from the identity (or
+//! the fill value); later ones continue.
+
+use crate::accum::Accum;
+use crate::dtype::{DType, Scalar};
+use crate::index::{Edge, Idx};
+use crate::program::FunctionRef;
+use crate::scalar::ScalarCode;
+use crate::tiling::{Axis, BoxRegion};
+
+/// How a statement kernel reads one operand. The block given may hold only part of the tensor, but it holds all that the task's box reads.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct KernelRead {
+    /// Element type.
+    pub dtype: DType,
+    /// Shape of the whole tensor: edge rules refer to it.
+    pub shape: Vec<u64>,
+    /// One expression per axis, giving coordinates of the whole tensor.
+    pub idx: Vec<Idx>,
+    /// What happens outside.
+    pub edge: Edge,
+    /// The value read outside with [`Edge::Fill`], and everywhere if the task has no block for this operand.
+    pub fill: Scalar,
+}
+
+/// An index statement over one box of its iteration space.
+///
+/// `code` is as in [`IndexStmt`](crate::program::IndexStmt). With an accumulator the outputs are its state, one block per component; results are
+/// finished by [`Kernel::Finish`]. A contribution whose output coordinate lies outside the output block is dropped: another task writes it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct StatementKernel {
+    /// The tiles of each variable; a task's point numbers them row-major.
+    pub vars: Vec<Axis>,
+    /// Operands in order.
+    pub reads: Vec<KernelRead>,
+    /// Guard and bodies.
+    pub code: ScalarCode,
+    /// True if the first result of `code` is a guard.
+    pub has_guard: bool,
+    /// Lift, identity and combine; finish is not the kernel's business.
+    pub accum: Option<Accum>,
+    /// Output coordinates, one expression per axis.
+    pub out_idx: Vec<Idx>,
+    /// What happens outside the whole output.
+    pub out_edge: Edge,
+    /// Shape of the whole output.
+    pub out_shape: Vec<u64>,
+    /// Without an accumulator: what the first task of a block writes where no point does, one per output.
+    pub out_fill: Vec<Scalar>,
+}
+
+impl StatementKernel {
+    /// The box of variables a point stands for.
+    pub fn var_box(&self, point: u64) -> BoxRegion {
+        let mut rest = point;
+        let mut lo = vec![0; self.vars.len()];
+        let mut hi = vec![0; self.vars.len()];
+        for (k, axis) in self.vars.iter().enumerate().rev() {
+            let n = axis.n_tiles().max(1);
+            let range = axis.range(rest % n);
+            (lo[k], hi[k]) = (range.start, range.end);
+            rest /= n;
+        }
+        BoxRegion { lo, hi }
+    }
+}
+
+/// What one task computes.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Kernel {
+    /// The output block, from the source with this number.
+    Load {
+        /// Position in the workflow's list of sources.
+        source: u32,
+    },
+    /// One box of an index statement. Operands: one block per read (or none). Outputs: results, or the state of the accumulator.
+    Statement(StatementKernel),
+    /// Folds the state in the operands into the state in the outputs, element by element: `outputs = combine(outputs, operands)`.
+    Combine(Accum),
+    /// Operands: state blocks. Outputs: results.
+    Finish {
+        /// What is finished.
+        accum: Accum,
+        /// True if the last component of the state is a bool that says whether the group holds anything, appended to the state of `accum`.
+        tracked: bool,
+    },
+    /// Copies operands into the output where their boxes overlap, after moving operand boxes up by `shift` along `axis`.
+    Place {
+        /// The axis moved along.
+        axis: u32,
+        /// How far.
+        shift: u64,
+    },
+    /// Aggregate of a block along an axis. Operands: bodies. Outputs: state, of length 1 along the axis.
+    ScanTotal {
+        /// What is aggregated.
+        accum: Accum,
+        /// Along this axis.
+        axis: u32,
+        /// From the end towards the start.
+        reverse: bool,
+    },
+    /// Operands: carried state, then totals. Outputs: `combine(carried, totals)`.
+    ScanCarry(Accum),
+    /// Running aggregate inside a block. Operands: bodies, then (unless the block is the first) the state carried in. Outputs: results.
+    ScanBlock {
+        /// What is aggregated.
+        accum: Accum,
+        /// Along this axis.
+        axis: u32,
+        /// Each element sees only those before it.
+        exclusive: bool,
+        /// From the end towards the start.
+        reverse: bool,
+    },
+    /// Elements of one data block. Operands: data, then one index block per gathered axis. Elements whose index lies outside the data block are
+    /// left alone: another task of the chain writes them. The first task fills the output with `fill`.
+    Gather {
+        /// Gathered axes of data.
+        axes: Vec<u32>,
+        /// Shape of the whole data tensor.
+        shape: Vec<u64>,
+        /// What an index outside the whole tensor gives.
+        edge: Edge,
+        /// The value of elements outside with [`Edge::Fill`].
+        fill: Scalar,
+    },
+    /// Contributions to one block of results. Operands: one index block per scattered axis, then one value block per body. Outputs: state.
+    Scatter {
+        /// Scattered axes of the results.
+        axes: Vec<u32>,
+        /// Shape of the whole result.
+        shape: Vec<u64>,
+        /// What an index outside does.
+        edge: Edge,
+        /// How contributions meet.
+        accum: Accum,
+    },
+    /// Sorts one block along an axis. Outputs: values and their positions along the axis of the whole tensor.
+    SortRun {
+        /// Along this axis.
+        axis: u32,
+        /// Largest first.
+        descending: bool,
+    },
+    /// Merges sorted runs. Operands: values of every run along the axis, then positions of every run. Outputs: the part of the merged values and
+    /// positions that belongs to the output block.
+    SortMerge {
+        /// Along this axis.
+        axis: u32,
+        /// Largest first.
+        descending: bool,
+    },
+    /// A block function: operands in, results out.
+    Call(FunctionRef),
+    /// Writes the operand block to the sink with this number. No outputs.
+    Store {
+        /// Position in the workflow's list of sinks.
+        sink: u32,
+    },
+}
+
+impl Kernel {
+    /// A word for messages and text.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Kernel::Load { .. } => "load",
+            Kernel::Statement(_) => "statement",
+            Kernel::Combine(_) => "combine",
+            Kernel::Finish { .. } => "finish",
+            Kernel::Place { .. } => "place",
+            Kernel::ScanTotal { .. } => "scan_total",
+            Kernel::ScanCarry(_) => "scan_carry",
+            Kernel::ScanBlock { .. } => "scan_block",
+            Kernel::Gather { .. } => "gather",
+            Kernel::Scatter { .. } => "scatter",
+            Kernel::SortRun { .. } => "sort_run",
+            Kernel::SortMerge { .. } => "sort_merge",
+            Kernel::Call(_) => "call",
+            Kernel::Store { .. } => "store",
+        }
+    }
+}

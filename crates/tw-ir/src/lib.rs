@@ -1,0 +1,43 @@
+//! The levels of Tilewright and what they mean.
+//!
+//! Four levels, each with its own types, text form and verifier:
+//!
+//! * [`program`]: what the user asked for. Index statements and a few other operators, in SSA form, with structured control flow.
+//! * [`plan`]: relations from block keys to blocks, one per value, with the join, aggregate or operator that defines each.
+//! * [`workflow`]: tasks over block regions, in struct-of-arrays form.
+//! * [`schedule`]: a workflow with a total order, deletions and a predicted peak; the only thing a runtime sees.
+//!
+//! The [`oracle`] is a slow interpreter of programs. It is the definition of what a program means; every engine is compared with it.
+//!
+//! Nothing in this crate does input or output, starts threads, or contains `unsafe`.
+#![forbid(unsafe_code)]
+
+pub mod accum;
+pub mod array;
+pub mod dtype;
+pub mod error;
+pub mod format;
+pub mod index;
+pub mod kernel;
+pub mod oracle;
+pub mod plan;
+pub mod program;
+pub mod random;
+pub mod scalar;
+pub mod schedule;
+pub mod shape;
+pub mod span;
+pub mod text;
+pub mod tiling;
+pub mod workflow;
+
+pub use accum::{Accum, OnEmpty};
+pub use array::{Array, Buffer};
+pub use dtype::{DType, Scalar};
+pub use error::{Blame, Error, Result};
+pub use index::{Access, Edge, Idx, Term, Var};
+pub use program::{Node, Op, Program, Region, TensorType, ValueId};
+pub use scalar::{BinaryOp, Distribution, ScalarCode, ScalarOp, Slot, UnaryOp};
+pub use shape::Extent;
+pub use span::Span;
+pub use tiling::{Axis, BoxRegion, Tiling};

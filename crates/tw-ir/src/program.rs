@@ -1,0 +1,520 @@
+//! The first level: what the user asked for.
+//!
+//! A [`Program`] is a list of nodes in SSA form. Almost everything is an [`IndexStmt`]: elementwise arithmetic, broadcasting, transposes,
+//! slices, reductions, contractions, and also `zeros`, `arange`, `eye` and random sources, whose bodies read no operand but only the index.
+//! The other operators are those an index statement cannot say, or would say slowly.
+//!
+//! Node equality and hashing ignore spans: the segment cache compares programs by structure and types.
+
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+use cranelift_entity::{PrimaryMap, entity_impl};
+
+use crate::accum::Accum;
+use crate::array::Array;
+use crate::dtype::{DType, Scalar};
+use crate::error::{Error, Result};
+use crate::format::Format;
+use crate::index::{Access, Edge, Idx, Var};
+use crate::scalar::ScalarCode;
+use crate::shape::{self, Extent};
+use crate::span::Span;
+use crate::tiling::Tiling;
+
+mod block_fn;
+mod infer;
+mod injective;
+mod verify;
+
+pub use block_fn::{BlockFn, BlockFunction, BlockResult, FunctionRef, FunctionTable, OperandMode, ResultMode};
+pub use infer::{gather_shape, infer};
+pub use injective::is_injective;
+pub use verify::verify;
+
+/// A value of a program.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ValueId(u32);
+entity_impl!(ValueId, "%");
+
+/// The type of a tensor value.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct TensorType {
+    /// Element type.
+    pub dtype: DType,
+    /// Extents of the axes.
+    pub shape: Vec<Extent>,
+    /// How it is cut, where the user or a source says so; otherwise the planner chooses.
+    pub tiling: Option<Tiling>,
+    /// How blocks are stored.
+    pub format: Format,
+    /// What absent elements and reads outside with [`Edge::Fill`] stand for.
+    pub fill: Scalar,
+}
+
+impl TensorType {
+    /// A dense tensor with fill zero and no tiling yet.
+    pub fn dense(dtype: DType, shape: Vec<Extent>) -> TensorType {
+        TensorType { dtype, format: Format::dense(shape.len()), shape, tiling: None, fill: dtype.zero() }
+    }
+
+    /// A dense tensor of known shape.
+    pub fn known(dtype: DType, shape: &[u64]) -> TensorType {
+        TensorType::dense(dtype, shape.iter().map(|&n| Extent::Known(n)).collect())
+    }
+
+    /// A rank-0 tensor.
+    pub fn scalar(dtype: DType) -> TensorType {
+        TensorType::dense(dtype, Vec::new())
+    }
+
+    /// The same type with a tiling.
+    pub fn with_tiling(mut self, tiling: Tiling) -> TensorType {
+        self.tiling = Some(tiling);
+        self
+    }
+
+    /// The same type with another fill value.
+    pub fn with_fill(mut self, fill: Scalar) -> TensorType {
+        self.fill = fill;
+        self
+    }
+
+    /// Number of axes.
+    pub fn rank(&self) -> usize {
+        self.shape.len()
+    }
+
+    /// The shape, if every extent is known.
+    pub fn known_shape(&self) -> Option<Vec<u64>> {
+        self.shape.iter().map(|extent| extent.known()).collect()
+    }
+
+    /// The shape, or an error that says it is not known yet.
+    pub fn require_shape(&self) -> Result<Vec<u64>> {
+        self.known_shape().ok_or_else(|| Error::internal(format!("the shape of {self} is not resolved")))
+    }
+
+    /// True if dtype and shape agree: what loops must keep invariant.
+    pub fn same_shape(&self, other: &TensorType) -> bool {
+        self.dtype == other.dtype && self.shape == other.shape
+    }
+}
+
+impl fmt::Display for TensorType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let parts: Vec<String> = self.shape.iter().map(Extent::to_string).collect();
+        write!(f, "{}[{}]", self.dtype, parts.join(", "))?;
+        if let Some(tiling) = &self.tiling {
+            write!(f, " {tiling}")?;
+        }
+        if !self.format.is_dense() {
+            write!(f, " {}", self.format)?;
+        }
+        if self.fill != self.dtype.zero() {
+            write!(f, " fill({})", self.fill)?;
+        }
+        Ok(())
+    }
+}
+
+/// A variable of an index statement.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct IndexVar {
+    /// The user's name for it.
+    pub name: String,
+    /// It runs from 0 up to this.
+    pub extent: Extent,
+}
+
+/// Where an index statement writes. All results share the map; each has its own body or finished value.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Output {
+    /// One expression per axis of the results.
+    pub idx: Vec<Idx>,
+    /// What happens outside; [`Edge::Fill`] drops the contribution.
+    pub edge: Edge,
+    /// Extents of the results.
+    pub shape: Vec<Extent>,
+    /// Without an accumulator: the value of elements that no point writes, one per result.
+    pub fill: Vec<Scalar>,
+}
+
+/// For every point of `vars`: read, compute, and contribute to the results.
+///
+/// The parameters of `code` are the reads in order, then the variables as integers. Its results are the guard (if there is one), then the
+/// bodies. A point whose guard is false contributes nothing, and reads outside are not errors there.
+///
+/// Without an accumulator the output map must be injective, and results are the bodies. With one, bodies are lifted and combined per output
+/// element, and results are the finished states.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct IndexStmt {
+    /// The iteration space, outermost first.
+    pub vars: Vec<IndexVar>,
+    /// Operands read at each point.
+    pub reads: Vec<Access>,
+    /// Guard and bodies.
+    pub code: ScalarCode,
+    /// True if the first result of `code` is a guard.
+    pub has_guard: bool,
+    /// How contributions to one element become one.
+    pub accum: Option<Accum>,
+    /// Where results go.
+    pub out: Output,
+}
+
+impl IndexStmt {
+    /// The types of the bodies.
+    pub fn body_types(&self) -> Vec<DType> {
+        self.code.result_types()[self.has_guard as usize..].to_vec()
+    }
+
+    /// The types of the results.
+    pub fn result_types(&self) -> Vec<DType> {
+        self.accum.as_ref().map_or_else(|| self.body_types(), Accum::result_types)
+    }
+
+    /// Names of the variables, for printing.
+    pub fn var_names(&self) -> Vec<String> {
+        self.vars.iter().map(|v| v.name.clone()).collect()
+    }
+
+    /// Inclusive ranges of the variables, or `None` if an extent is deferred or zero.
+    pub fn var_ranges(&self) -> Option<Vec<(i64, i64)>> {
+        self.vars.iter().map(|v| v.extent.known().filter(|&n| n > 0).map(|n| (0, n as i64 - 1))).collect()
+    }
+
+    /// True if results are written at `vars[..rank]` unchanged and cover the whole output: no scatter on the left.
+    pub fn out_is_plain(&self) -> bool {
+        let mut seen = vec![false; self.vars.len()];
+        self.out.idx.iter().zip(&self.out.shape).all(|(idx, extent)| {
+            idx.as_var().is_some_and(|Var(v)| {
+                let v = v as usize;
+                !std::mem::replace(&mut seen[v], true) && self.vars[v].extent == *extent
+            })
+        })
+    }
+
+    /// True if no accumulator and no guard: each output element is one body.
+    pub fn is_elementwise(&self) -> bool {
+        self.accum.is_none() && !self.has_guard && self.out_is_plain() && self.out.idx.len() == self.vars.len()
+    }
+}
+
+/// Where data comes from.
+#[derive(Clone, Debug)]
+pub enum Source {
+    /// Bound by name when the program runs: a file, an array of the host, or a value of an earlier segment.
+    Input {
+        /// The user's name for it.
+        name: String,
+        /// Its type, checked when it is bound.
+        ty: TensorType,
+    },
+    /// Small data known while planning.
+    Constant(Arc<Array>),
+}
+
+impl PartialEq for Source {
+    fn eq(&self, other: &Source) -> bool {
+        match (self, other) {
+            (Source::Input { name: a, ty: x }, Source::Input { name: b, ty: y }) => a == b && x == y,
+            (Source::Constant(a), Source::Constant(b)) => Arc::ptr_eq(a, b) || a.same_bits(b),
+            _ => false,
+        }
+    }
+}
+impl Eq for Source {}
+impl Hash for Source {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        match self {
+            Source::Input { name, ty } => (0u8, name, ty).hash(state),
+            // A prefix is enough to tell constants apart in practice; equality looks at all of it.
+            Source::Constant(array) => {
+                (1u8, array.shape(), array.dtype()).hash(state);
+                (0..array.data().len().min(64)).for_each(|k| array.data().get(k).hash(state));
+            }
+        }
+    }
+}
+
+/// What a node does.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Op {
+    /// No arguments, one result.
+    Source(Source),
+    /// Arguments are the operands of the reads.
+    Index(IndexStmt),
+    /// Running aggregate along an axis. One argument per body of the accumulator, all of one shape; one result per finished value.
+    Scan {
+        /// What is aggregated; only associativity is used.
+        accum: Accum,
+        /// Along this axis.
+        axis: u32,
+        /// Each element sees only those before it.
+        exclusive: bool,
+        /// From the end towards the start.
+        reverse: bool,
+    },
+    /// `data[.., index, ..]`. Arguments: data, then one i64 index tensor per gathered axis, all of one shape, which replaces the gathered
+    /// axes at the position of the first of them.
+    Gather {
+        /// Gathered axes of data, increasing.
+        axes: Vec<u32>,
+        /// What an index outside gives.
+        edge: Edge,
+    },
+    /// The transpose of gather: contributions go to the element the index names. Arguments: one index tensor per scattered axis, then one
+    /// value tensor per body of the accumulator, shaped like the result of the corresponding gather.
+    Scatter {
+        /// Scattered axes of the results, increasing.
+        axes: Vec<u32>,
+        /// Their extents.
+        extents: Vec<Extent>,
+        /// How contributions meet; elements without any follow its rule for empty groups.
+        accum: Accum,
+        /// What an index outside does.
+        edge: Edge,
+    },
+    /// The elements under a mask, in row-major order. Arguments: mask, then data of the same shape; one vector per data argument.
+    Compact {
+        /// How many there are.
+        extent: Extent,
+    },
+    /// Stable sort along an axis, NaN last. Results: sorted values, and their positions before.
+    Sort {
+        /// Along this axis.
+        axis: u32,
+        /// Largest first (and NaN first).
+        descending: bool,
+    },
+    /// The same elements in row-major order under another shape.
+    Reshape {
+        /// The new shape.
+        shape: Vec<Extent>,
+    },
+    /// The same tensor, cut differently.
+    Retile {
+        /// The new cut.
+        tiling: Tiling,
+    },
+    /// Arguments one after the other along an axis.
+    Concat {
+        /// Along this axis.
+        axis: u32,
+    },
+    /// A function of blocks or whole fibres.
+    BlockFn(BlockFn),
+    /// Ends a segment: the scalar argument is computed and becomes known to the planner. One integer or bool result.
+    Resolve,
+    /// Arguments are the initial values; results the final ones. Types of carried values do not change.
+    While {
+        /// From carried values to one bool.
+        condition: Region,
+        /// From carried values to the next ones.
+        body: Region,
+    },
+    /// First argument the condition. Both regions give values of the same types.
+    If {
+        /// Taken when true.
+        then: Region,
+        /// Taken when false.
+        otherwise: Region,
+    },
+    /// Writes its argument to a file. No results.
+    Store {
+        /// Path of the file.
+        path: String,
+    },
+}
+
+impl Op {
+    /// A word for messages and text.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Op::Source(_) => "source",
+            Op::Index(_) => "index",
+            Op::Scan { .. } => "scan",
+            Op::Gather { .. } => "gather",
+            Op::Scatter { .. } => "scatter",
+            Op::Compact { .. } => "compact",
+            Op::Sort { .. } => "sort",
+            Op::Reshape { .. } => "reshape",
+            Op::Retile { .. } => "retile",
+            Op::Concat { .. } => "concat",
+            Op::BlockFn(_) => "block_fn",
+            Op::Resolve => "resolve",
+            Op::While { .. } => "while",
+            Op::If { .. } => "if",
+            Op::Store { .. } => "store",
+        }
+    }
+}
+
+/// One operation.
+#[derive(Clone, Debug)]
+pub struct Node {
+    /// What it does.
+    pub op: Op,
+    /// What it reads.
+    pub args: Vec<ValueId>,
+    /// What it makes.
+    pub results: Vec<ValueId>,
+    /// Where the user wrote it.
+    pub span: Span,
+}
+
+impl PartialEq for Node {
+    fn eq(&self, other: &Node) -> bool {
+        self.args == other.args && self.results == other.results && self.op == other.op
+    }
+}
+impl Eq for Node {}
+impl Hash for Node {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        (&self.args, &self.results, &self.op).hash(state)
+    }
+}
+
+/// A list of nodes with parameters and results. Nodes may also read values of the regions around it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Region {
+    /// Bound when the region is entered.
+    pub params: Vec<ValueId>,
+    /// In order; a value is made before it is read.
+    pub nodes: Vec<Node>,
+    /// Given when the region is left.
+    pub results: Vec<ValueId>,
+}
+
+/// What is known about a value.
+#[derive(Clone, Debug)]
+pub struct ValueInfo {
+    /// Its type.
+    pub ty: TensorType,
+    /// The user's name for it, if there is one. Not part of the structure.
+    pub name: Option<String>,
+}
+
+impl PartialEq for ValueInfo {
+    fn eq(&self, other: &ValueInfo) -> bool {
+        self.ty == other.ty
+    }
+}
+impl Eq for ValueInfo {}
+impl Hash for ValueInfo {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.ty.hash(state)
+    }
+}
+
+/// A whole program: a region without parameters, whose results have names.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Program {
+    /// Every value of every region.
+    pub values: PrimaryMap<ValueId, ValueInfo>,
+    /// What runs. Its results are the outputs, in the order of `outputs`.
+    pub body: Region,
+    /// Names of the outputs.
+    pub outputs: Vec<String>,
+}
+
+impl Hash for Program {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.values.len().hash(state);
+        self.values.values().for_each(|info| info.hash(state));
+        (&self.body, &self.outputs).hash(state);
+    }
+}
+
+impl Program {
+    /// An empty program.
+    pub fn new() -> Program {
+        Program::default()
+    }
+
+    /// The type of a value.
+    pub fn ty(&self, value: ValueId) -> &TensorType {
+        &self.values[value].ty
+    }
+
+    /// A new value without a definition: for region parameters.
+    pub fn new_value(&mut self, ty: TensorType) -> ValueId {
+        self.values.push(ValueInfo { ty, name: None })
+    }
+
+    /// Appends a node to a region, checks it and infers its results.
+    pub fn push_into(&mut self, region: &mut Region, op: Op, args: &[ValueId], span: &Span) -> Result<Vec<ValueId>> {
+        let operands: Vec<&TensorType> = args.iter().map(|&value| self.ty(value)).collect();
+        let types = infer(&self.values, &op, &operands).map_err(|error| error.at(span))?;
+        let results: Vec<ValueId> = types.into_iter().map(|ty| self.new_value(ty)).collect();
+        region.nodes.push(Node { op, args: args.to_vec(), results: results.clone(), span: span.clone() });
+        Ok(results)
+    }
+
+    /// Appends a node to the body; see [`Program::push_into`].
+    pub fn push(&mut self, op: Op, args: &[ValueId], span: &Span) -> Result<Vec<ValueId>> {
+        let mut body = std::mem::take(&mut self.body);
+        let results = self.push_into(&mut body, op, args, span);
+        self.body = body;
+        results
+    }
+
+    /// Appends a node with one result to the body.
+    pub fn push1(&mut self, op: Op, args: &[ValueId], span: &Span) -> Result<ValueId> {
+        let results = self.push(op, args, span)?;
+        match results.as_slice() {
+            [value] => Ok(*value),
+            _ => Err(Error::internal("a node with one result was expected")),
+        }
+    }
+
+    /// Names a value as an output.
+    pub fn output(&mut self, name: impl Into<String>, value: ValueId) {
+        self.outputs.push(name.into());
+        self.body.results.push(value);
+    }
+
+    /// Names a value for messages.
+    pub fn name(&mut self, value: ValueId, name: impl Into<String>) {
+        self.values[value].name = Some(name.into());
+    }
+
+    /// The user's name for a value, or its number.
+    pub fn display_name(&self, value: ValueId) -> String {
+        self.values[value].name.clone().unwrap_or_else(|| value.to_string())
+    }
+
+    /// The inputs a program expects, in order of appearance.
+    pub fn inputs(&self) -> Vec<(&str, &TensorType)> {
+        self.body
+            .nodes
+            .iter()
+            .filter_map(|node| match &node.op {
+                Op::Source(Source::Input { name, ty }) => Some((name.as_str(), ty)),
+                _ => None,
+            })
+            .collect()
+    }
+}
+
+/// Checks that a type is one the engine can hold: countable size, rank within the limit, valid tiling and format.
+pub fn verify_type(ty: &TensorType) -> Result<()> {
+    if ty.rank() > shape::MAX_RANK {
+        return Err(Error::source(format!("a tensor of rank {}; the limit is {}", ty.rank(), shape::MAX_RANK)));
+    }
+    if ty.fill.dtype() != ty.dtype {
+        return Err(Error::internal(format!("a fill value of type {} for a tensor of {}", ty.fill.dtype(), ty.dtype)));
+    }
+    if !ty.format.is_valid(ty.rank()) {
+        return Err(Error::internal(format!("{} is not a format of a tensor of rank {}", ty.format, ty.rank())));
+    }
+    if let Some(shape) = ty.known_shape() {
+        shape::n_bytes(&shape, ty.dtype.size())?;
+        if let Some(tiling) = &ty.tiling {
+            tiling.verify(&shape)?;
+        }
+    }
+    Ok(())
+}

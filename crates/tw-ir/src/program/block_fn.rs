@@ -1,0 +1,101 @@
+//! Functions of blocks, supplied by the user or by a library of factorisations.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+use crate::array::Array;
+use crate::dtype::DType;
+use crate::error::{Error, Result};
+
+/// A function from blocks to blocks. It must be pure: equal operands give equal results.
+pub trait BlockFunction: Send + Sync {
+    /// A name that tells it apart; programs are compared and printed by it.
+    fn name(&self) -> &str;
+    /// Computes one set of result blocks. Results come in with the right shape and dtype, filled with zeros.
+    fn apply(&self, operands: &[Array], results: &mut [Array]) -> Result<()>;
+}
+
+/// A shared [`BlockFunction`], compared by name.
+#[derive(Clone)]
+pub struct FunctionRef(pub Arc<dyn BlockFunction>);
+
+impl fmt::Debug for FunctionRef {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "FunctionRef({})", self.0.name())
+    }
+}
+impl PartialEq for FunctionRef {
+    fn eq(&self, other: &FunctionRef) -> bool {
+        Arc::ptr_eq(&self.0, &other.0) || self.0.name() == other.0.name()
+    }
+}
+impl Eq for FunctionRef {}
+impl Hash for FunctionRef {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.0.name().hash(state)
+    }
+}
+
+/// What one axis of an operand is to a block function.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum OperandMode {
+    /// Cut: each call sees one tile. Axes with the same number move together and must have equally many tiles.
+    Grid(u32),
+    /// Each call sees the whole axis.
+    Whole,
+}
+
+/// What one axis of a result is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ResultMode {
+    /// As long and cut as the operand axes of this number.
+    Grid(u32),
+    /// This many elements per tile of this number.
+    PerBlock(u32, u64),
+    /// Not cut, this long.
+    Whole(u64),
+}
+
+/// One result of a block function. Every grid number occurs in exactly one of its modes.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct BlockResult {
+    /// Element type.
+    pub dtype: DType,
+    /// One mode per axis.
+    pub modes: Vec<ResultMode>,
+}
+
+/// A block function applied over a grid of block keys. Operands with cut axes must have a tiling.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct BlockFn {
+    /// What is called.
+    pub function: FunctionRef,
+    /// One list of modes per operand.
+    pub operands: Vec<Vec<OperandMode>>,
+    /// The results.
+    pub results: Vec<BlockResult>,
+}
+
+/// Functions by name: what parsing a program needs to find the code behind a name.
+#[derive(Clone, Default)]
+pub struct FunctionTable {
+    functions: BTreeMap<String, FunctionRef>,
+}
+
+impl FunctionTable {
+    /// Makes a function known.
+    pub fn register(&mut self, function: impl BlockFunction + 'static) -> FunctionRef {
+        let function = FunctionRef(Arc::new(function));
+        self.functions.insert(function.0.name().to_string(), function.clone());
+        function
+    }
+
+    /// Finds a function.
+    pub fn get(&self, name: &str) -> Result<FunctionRef> {
+        self.functions.get(name).cloned().ok_or_else(|| {
+            Error::source(format!("no block function is called `{name}`")).help("register it with the session first")
+        })
+    }
+}

@@ -1,0 +1,104 @@
+//! The verifier of programs.
+//!
+//! Invariants, checked between passes:
+//! 1. Every value is made exactly once, before it is read, in its own or an enclosing region.
+//! 2. Every node's results have the dtype and shape that inference gives.
+//! 3. Deferred extents name resolved scalars made earlier.
+//! 4. A program has one result per output name, and its body takes no parameters.
+
+use std::collections::HashSet;
+
+use super::{Node, Op, Program, Region, ValueId, infer};
+use crate::error::{Error, Result};
+use crate::shape::Extent;
+
+/// Checks every invariant of the module documentation.
+pub fn verify(program: &Program) -> Result<()> {
+    if !program.body.params.is_empty() || program.body.results.len() != program.outputs.len() {
+        return Err(Error::internal("a program takes no parameters and has one result per output name"));
+    }
+    let mut state = State { program, defined: HashSet::new(), resolved: HashSet::new() };
+    state.region(&program.body)
+}
+
+struct State<'a> {
+    program: &'a Program,
+    defined: HashSet<ValueId>,
+    resolved: HashSet<ValueId>,
+}
+
+impl State<'_> {
+    fn region(&mut self, region: &Region) -> Result<()> {
+        let outside = (self.defined.clone(), self.resolved.clone());
+        for &param in &region.params {
+            self.define(param)?;
+        }
+        for node in &region.nodes {
+            self.node(node).map_err(|error| error.at(&node.span))?;
+        }
+        for &value in &region.results {
+            self.read(value)?;
+        }
+        (self.defined, self.resolved) = outside;
+        Ok(())
+    }
+
+    fn node(&mut self, node: &Node) -> Result<()> {
+        for &value in &node.args {
+            self.read(value)?;
+        }
+        match &node.op {
+            Op::While { condition, body } => {
+                self.region(condition)?;
+                self.region(body)?;
+            }
+            Op::If { then, otherwise } => {
+                self.region(then)?;
+                self.region(otherwise)?;
+            }
+            _ => {}
+        }
+        let operands: Vec<_> = node.args.iter().map(|&value| self.program.ty(value)).collect();
+        let types = infer(&self.program.values, &node.op, &operands)?;
+        if types.len() != node.results.len() {
+            return Err(Error::internal(format!(
+                "{} makes {} results, not {}",
+                node.op.name(),
+                types.len(),
+                node.results.len()
+            )));
+        }
+        for (ty, &value) in types.iter().zip(&node.results) {
+            self.define(value)?;
+            if !ty.same_shape(self.program.ty(value)) {
+                return Err(Error::internal(format!("{value} should be {ty}, but is {}", self.program.ty(value))));
+            }
+            for extent in &ty.shape {
+                if let Extent::Deferred(by) = extent
+                    && !self.resolved.contains(by)
+                {
+                    return Err(Error::internal(format!("the extent {by} of {value} is not resolved")));
+                }
+            }
+        }
+        if node.op == Op::Resolve {
+            self.resolved.extend(&node.results);
+        }
+        Ok(())
+    }
+
+    fn define(&mut self, value: ValueId) -> Result<()> {
+        if !self.program.values.is_valid(value) {
+            return Err(Error::internal(format!("{value} has no type")));
+        }
+        if self.defined.insert(value) { Ok(()) } else { Err(Error::internal(format!("{value} is made twice"))) }
+    }
+
+    fn read(&self, value: ValueId) -> Result<()> {
+        if self.defined.contains(&value) {
+            Ok(())
+        } else {
+            Err(Error::internal(format!("{value} is read before it is made")))
+        }
+    }
+}

@@ -1,0 +1,462 @@
+//! Scalar code: the bodies of index statements and the parts of accumulators.
+//!
+//! A [`ScalarCode`] is a short straight-line program over typed slots. It has no binders and no control flow, so it can be hash-consed,
+//! rewritten, interpreted element by element (the oracle) or strip by strip (the kernels).
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::dtype::{DType, Scalar};
+use crate::error::{Error, Result};
+
+mod eval;
+pub mod math;
+
+pub use eval::{eval_binary, eval_random, eval_unary};
+
+/// A value computed by scalar code, by position of the operation that makes it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Slot(pub u32);
+
+macro_rules! named_ops {
+    ($(#[$doc:meta])* $type:ident { $($(#[$vdoc:meta])* $variant:ident = $name:literal,)* }) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub enum $type { $($(#[$vdoc])* $variant,)* }
+        impl $type {
+            /// Every operation.
+            pub const ALL: &'static [$type] = &[$($type::$variant,)*];
+            /// The name used in text.
+            pub fn name(self) -> &'static str {
+                match self { $($type::$variant => $name,)* }
+            }
+        }
+        impl FromStr for $type {
+            type Err = ();
+            fn from_str(text: &str) -> Result<Self, ()> {
+                match text { $($name => Ok($type::$variant),)* _ => Err(()) }
+            }
+        }
+        impl fmt::Display for $type {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result { f.write_str(self.name()) }
+        }
+    };
+}
+
+named_ops! {
+    /// Operations on one value.
+    UnaryOp {
+        /// Negation; integers wrap.
+        Neg = "neg",
+        /// Magnitude; `i64::MIN` stays itself.
+        Abs = "abs",
+        /// -1, 0 or 1; NaN stays NaN.
+        Sign = "sign",
+        /// Logical or bitwise complement.
+        Not = "not",
+        /// Square root.
+        Sqrt = "sqrt",
+        /// Exponential.
+        Exp = "exp",
+        /// `exp(x) - 1` without cancellation.
+        Expm1 = "expm1",
+        /// Natural logarithm.
+        Log = "log",
+        /// `log(1 + x)` without cancellation.
+        Log1p = "log1p",
+        /// Base-2 logarithm.
+        Log2 = "log2",
+        /// Base-10 logarithm.
+        Log10 = "log10",
+        /// Sine.
+        Sin = "sin",
+        /// Cosine.
+        Cos = "cos",
+        /// Tangent.
+        Tan = "tan",
+        /// Arc sine.
+        Asin = "asin",
+        /// Arc cosine.
+        Acos = "acos",
+        /// Arc tangent.
+        Atan = "atan",
+        /// Hyperbolic sine.
+        Sinh = "sinh",
+        /// Hyperbolic cosine.
+        Cosh = "cosh",
+        /// Hyperbolic tangent.
+        Tanh = "tanh",
+        /// Round down.
+        Floor = "floor",
+        /// Round up.
+        Ceil = "ceil",
+        /// Round to nearest, ties to even.
+        Round = "round",
+        /// Round towards zero.
+        Trunc = "trunc",
+        /// True for NaN.
+        IsNan = "isnan",
+        /// True for infinities.
+        IsInf = "isinf",
+    }
+}
+
+named_ops! {
+    /// Operations on two values of one type.
+    BinaryOp {
+        /// Sum; `or` on bools, wrapping on integers.
+        Add = "add",
+        /// Difference.
+        Sub = "sub",
+        /// Product; `and` on bools.
+        Mul = "mul",
+        /// True division, floats only.
+        Div = "div",
+        /// Division rounded down; integer division by zero gives 0.
+        FloorDiv = "floordiv",
+        /// Remainder with the sign of the divisor; integer remainder by zero gives 0.
+        Mod = "mod",
+        /// Power; a negative integer exponent gives 0 unless the base is 1 or -1.
+        Pow = "pow",
+        /// Smaller value; NaN wins.
+        Min = "min",
+        /// Larger value; NaN wins.
+        Max = "max",
+        /// Angle of the point (second, first).
+        Atan2 = "atan2",
+        /// Logical or bitwise and.
+        And = "and",
+        /// Logical or bitwise or.
+        Or = "or",
+        /// Logical or bitwise exclusive or.
+        Xor = "xor",
+        /// Less than.
+        Lt = "lt",
+        /// At most.
+        Le = "le",
+        /// Greater than.
+        Gt = "gt",
+        /// At least.
+        Ge = "ge",
+        /// Equal.
+        Eq = "eq",
+        /// Not equal.
+        Ne = "ne",
+    }
+}
+
+impl UnaryOp {
+    /// The result type, or `None` if the operation does not take this type.
+    pub fn result(self, input: DType) -> Option<DType> {
+        use UnaryOp::*;
+        match self {
+            Neg | Abs | Sign => (input != DType::Bool).then_some(input),
+            Not => matches!(input, DType::Bool | DType::I64).then_some(input),
+            IsNan | IsInf => input.is_float().then_some(DType::Bool),
+            _ => input.is_float().then_some(input),
+        }
+    }
+}
+
+impl BinaryOp {
+    /// The result type for operands of one type, or `None` if the operation does not take it.
+    pub fn result(self, input: DType) -> Option<DType> {
+        use BinaryOp::*;
+        match self {
+            Lt | Le | Gt | Ge | Eq | Ne => Some(DType::Bool),
+            Add | Mul | Min | Max => Some(input),
+            And | Or | Xor => matches!(input, DType::Bool | DType::I64).then_some(input),
+            Div | Atan2 => input.is_float().then_some(input),
+            Sub | FloorDiv | Mod | Pow => (input != DType::Bool).then_some(input),
+        }
+    }
+
+    /// True for comparisons.
+    pub fn is_comparison(self) -> bool {
+        use BinaryOp::*;
+        matches!(self, Lt | Le | Gt | Ge | Eq | Ne)
+    }
+}
+
+/// What a random operation draws.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Distribution {
+    /// Uniform on `[0, 1)`, f64.
+    Uniform,
+    /// Standard normal, f64.
+    Normal,
+    /// Uniform integer in `low..high`.
+    Integer {
+        /// Smallest value.
+        low: i64,
+        /// One past the largest value; larger than `low`.
+        high: i64,
+    },
+}
+
+/// One operation of scalar code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ScalarOp {
+    /// The k-th parameter.
+    Param(u32),
+    /// A constant.
+    Const(Scalar),
+    /// An operation on one value.
+    Unary(UnaryOp, Slot),
+    /// An operation on two values of one type.
+    Binary(BinaryOp, Slot, Slot),
+    /// `if first { second } else { third }`; both sides are computed.
+    Select(Slot, Slot, Slot),
+    /// Conversion, by the rules of [`Scalar::cast`].
+    Cast(DType, Slot),
+    /// A random number: a pure function of seed and counter.
+    Random {
+        /// What to draw.
+        distribution: Distribution,
+        /// Seed of the stream.
+        seed: u64,
+        /// Position in the stream (i64).
+        counter: Slot,
+    },
+}
+
+impl ScalarOp {
+    /// The slots it reads.
+    pub fn inputs(&self) -> impl Iterator<Item = Slot> {
+        let (a, b, c) = match *self {
+            ScalarOp::Param(_) | ScalarOp::Const(_) => (None, None, None),
+            ScalarOp::Unary(_, a) | ScalarOp::Cast(_, a) | ScalarOp::Random { counter: a, .. } => (Some(a), None, None),
+            ScalarOp::Binary(_, a, b) => (Some(a), Some(b), None),
+            ScalarOp::Select(a, b, c) => (Some(a), Some(b), Some(c)),
+        };
+        [a, b, c].into_iter().flatten()
+    }
+
+    /// The same operation on other slots.
+    pub fn map(self, mut f: impl FnMut(Slot) -> Slot) -> ScalarOp {
+        match self {
+            ScalarOp::Param(_) | ScalarOp::Const(_) => self,
+            ScalarOp::Unary(op, a) => ScalarOp::Unary(op, f(a)),
+            ScalarOp::Cast(dtype, a) => ScalarOp::Cast(dtype, f(a)),
+            ScalarOp::Random { distribution, seed, counter } => {
+                ScalarOp::Random { distribution, seed, counter: f(counter) }
+            }
+            ScalarOp::Binary(op, a, b) => ScalarOp::Binary(op, f(a), f(b)),
+            ScalarOp::Select(a, b, c) => ScalarOp::Select(f(a), f(b), f(c)),
+        }
+    }
+}
+
+/// A straight-line program from typed parameters to results.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
+pub struct ScalarCode {
+    params: Vec<DType>,
+    ops: Vec<ScalarOp>,
+    types: Vec<DType>,
+    results: Vec<Slot>,
+}
+
+impl ScalarCode {
+    /// Code with the given parameters and nothing else yet.
+    pub fn new(params: Vec<DType>) -> ScalarCode {
+        ScalarCode { params, ..ScalarCode::default() }
+    }
+
+    /// Code that returns its parameters.
+    pub fn identity(params: Vec<DType>) -> ScalarCode {
+        let n = params.len() as u32;
+        let mut code = ScalarCode::new(params);
+        let slots: Vec<Slot> = (0..n).map(|k| code.param(k)).collect();
+        code.set_results(slots);
+        code
+    }
+
+    /// Adds an operation, or finds the equal one already there. Types are checked.
+    pub fn push(&mut self, op: ScalarOp) -> Result<Slot> {
+        let dtype = self.type_of(&op)?;
+        if let Some(k) = self.ops.iter().position(|existing| *existing == op) {
+            return Ok(Slot(k as u32));
+        }
+        self.ops.push(op);
+        self.types.push(dtype);
+        Ok(Slot(self.ops.len() as u32 - 1))
+    }
+
+    fn type_of(&self, op: &ScalarOp) -> Result<DType> {
+        if let Some(bad) = op.inputs().find(|slot| slot.0 as usize >= self.ops.len()) {
+            return Err(Error::internal(format!("scalar code reads slot {} before it is made", bad.0)));
+        }
+        match op {
+            ScalarOp::Param(k) => self
+                .params
+                .get(*k as usize)
+                .copied()
+                .ok_or_else(|| Error::internal(format!("scalar code has no parameter {k}"))),
+            ScalarOp::Const(value) => Ok(value.dtype()),
+            ScalarOp::Unary(op, a) => {
+                let input = self.dtype(*a);
+                op.result(input).ok_or_else(|| Error::source(format!("`{op}` does not take {input}")))
+            }
+            ScalarOp::Binary(op, a, b) => {
+                let (left, right) = (self.dtype(*a), self.dtype(*b));
+                if left != right {
+                    return Err(Error::source(format!("`{op}` of {left} and {right}")).help("cast one operand"));
+                }
+                op.result(left).ok_or_else(|| Error::source(format!("`{op}` does not take {left}")))
+            }
+            ScalarOp::Select(c, a, b) => match (self.dtype(*c), self.dtype(*a), self.dtype(*b)) {
+                (DType::Bool, x, y) if x == y => Ok(x),
+                (c, x, y) => Err(Error::source(format!(
+                    "select of {c}, {x} and {y}; it takes a bool and two values of one type"
+                ))),
+            },
+            ScalarOp::Cast(dtype, _) => Ok(*dtype),
+            ScalarOp::Random { distribution, counter, .. } => match (self.dtype(*counter), distribution) {
+                (DType::I64, Distribution::Integer { low, high }) if low < high => Ok(DType::I64),
+                (DType::I64, Distribution::Integer { low, high }) => {
+                    Err(Error::source(format!("random integers from the empty range {low}..{high}")))
+                }
+                (DType::I64, _) => Ok(DType::F64),
+                (other, _) => Err(Error::source(format!("a random counter of type {other}; it must be i64"))),
+            },
+        }
+    }
+
+    /// The k-th parameter as a slot. The parameter must exist.
+    pub fn param(&mut self, k: u32) -> Slot {
+        assert!((k as usize) < self.params.len(), "scalar code has {} parameters, not {k}", self.params.len());
+        self.push(ScalarOp::Param(k)).unwrap_or(Slot(0))
+    }
+
+    /// A constant as a slot.
+    pub fn constant(&mut self, value: Scalar) -> Slot {
+        // Constants have no inputs, so `push` cannot fail.
+        self.push(ScalarOp::Const(value)).unwrap_or(Slot(0))
+    }
+
+    /// Adds a unary operation.
+    pub fn unary(&mut self, op: UnaryOp, a: Slot) -> Result<Slot> {
+        self.push(ScalarOp::Unary(op, a))
+    }
+    /// Adds a binary operation.
+    pub fn binary(&mut self, op: BinaryOp, a: Slot, b: Slot) -> Result<Slot> {
+        self.push(ScalarOp::Binary(op, a, b))
+    }
+    /// Adds a selection.
+    pub fn select(&mut self, condition: Slot, yes: Slot, no: Slot) -> Result<Slot> {
+        self.push(ScalarOp::Select(condition, yes, no))
+    }
+    /// Adds a conversion; none if the type is already right.
+    pub fn cast(&mut self, dtype: DType, a: Slot) -> Slot {
+        if self.dtype(a) == dtype { a } else { self.push(ScalarOp::Cast(dtype, a)).unwrap_or(a) }
+    }
+
+    /// Appends other code, with its parameters replaced by slots of this code; returns its results as slots here.
+    pub fn inline(&mut self, other: &ScalarCode, args: &[Slot]) -> Result<Vec<Slot>> {
+        let mut map: Vec<Slot> = Vec::with_capacity(other.ops.len());
+        for op in &other.ops {
+            let slot = match op {
+                ScalarOp::Param(k) => args[*k as usize],
+                op => self.push(op.map(|slot| map[slot.0 as usize]))?,
+            };
+            map.push(slot);
+        }
+        Ok(other.results.iter().map(|slot| map[slot.0 as usize]).collect())
+    }
+
+    /// Says which slots are returned.
+    pub fn set_results(&mut self, results: Vec<Slot>) {
+        self.results = results;
+    }
+
+    /// Removes operations that no result needs, keeping the order of the rest.
+    pub fn without_dead_ops(&self) -> ScalarCode {
+        let mut live = vec![false; self.ops.len()];
+        for slot in &self.results {
+            live[slot.0 as usize] = true;
+        }
+        for k in (0..self.ops.len()).rev() {
+            if live[k] {
+                self.ops[k].inputs().for_each(|slot| live[slot.0 as usize] = true);
+            }
+        }
+        let mut code = ScalarCode::new(self.params.clone());
+        let mut map = vec![Slot(0); self.ops.len()];
+        for k in (0..self.ops.len()).filter(|&k| live[k]) {
+            map[k] = Slot(code.ops.len() as u32);
+            code.ops.push(self.ops[k].map(|slot| map[slot.0 as usize]));
+            code.types.push(self.types[k]);
+        }
+        code.results = self.results.iter().map(|slot| map[slot.0 as usize]).collect();
+        code
+    }
+
+    /// Parameter types.
+    pub fn params(&self) -> &[DType] {
+        &self.params
+    }
+    /// The operations in order; slot k is made by operation k.
+    pub fn ops(&self) -> &[ScalarOp] {
+        &self.ops
+    }
+    /// What is returned.
+    pub fn results(&self) -> &[Slot] {
+        &self.results
+    }
+    /// The type of a slot.
+    pub fn dtype(&self, slot: Slot) -> DType {
+        self.types[slot.0 as usize]
+    }
+    /// The types of the results.
+    pub fn result_types(&self) -> Vec<DType> {
+        self.results.iter().map(|slot| self.dtype(*slot)).collect()
+    }
+    /// True if some operation reads the k-th parameter.
+    pub fn uses_param(&self, k: u32) -> bool {
+        self.ops.contains(&ScalarOp::Param(k))
+    }
+
+    /// Runs the code on one set of arguments. Slow; the meaning of the code.
+    pub fn eval(&self, args: &[Scalar]) -> Vec<Scalar> {
+        let mut slots: Vec<Scalar> = Vec::with_capacity(self.ops.len());
+        for op in &self.ops {
+            let at = |slot: Slot| slots[slot.0 as usize];
+            let value = match *op {
+                ScalarOp::Param(k) => args[k as usize],
+                ScalarOp::Const(value) => value,
+                ScalarOp::Unary(op, a) => eval_unary(op, at(a)),
+                ScalarOp::Binary(op, a, b) => eval_binary(op, at(a), at(b)),
+                ScalarOp::Select(c, a, b) => {
+                    if at(c).is_true() {
+                        at(a)
+                    } else {
+                        at(b)
+                    }
+                }
+                ScalarOp::Cast(dtype, a) => at(a).cast(dtype),
+                ScalarOp::Random { distribution, seed, counter } => {
+                    eval_random(distribution, seed, at(counter).as_i64())
+                }
+            };
+            slots.push(value);
+        }
+        self.results.iter().map(|slot| slots[slot.0 as usize]).collect()
+    }
+
+    /// Checks that every slot is made before it is read and that types agree.
+    pub fn verify(&self) -> Result<()> {
+        let mut copy = ScalarCode::new(self.params.clone());
+        for (k, op) in self.ops.iter().enumerate() {
+            let dtype = copy.type_of(op)?;
+            if self.types.get(k) != Some(&dtype) {
+                return Err(Error::internal(format!("slot {k} of scalar code has the wrong type")));
+            }
+            copy.ops.push(*op);
+            copy.types.push(dtype);
+        }
+        match self.results.iter().find(|slot| slot.0 as usize >= self.ops.len()) {
+            Some(slot) => Err(Error::internal(format!("scalar code returns slot {}, which is never made", slot.0))),
+            None => Ok(()),
+        }
+    }
+}

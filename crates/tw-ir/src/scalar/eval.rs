@@ -1,0 +1,144 @@
+//! One operation on single values: the meaning of scalar operations.
+
+use super::{BinaryOp, Distribution, UnaryOp, math};
+use crate::dtype::Scalar;
+use crate::random;
+
+/// Applies a unary operation; the type must be one it takes.
+pub fn eval_unary(op: UnaryOp, a: Scalar) -> Scalar {
+    use UnaryOp::*;
+    macro_rules! float {
+        ($x:expr, $wrap:path, $sign:path) => {{
+            let x = $x;
+            $wrap(match op {
+                Neg => -x,
+                Abs => x.abs(),
+                Sign => $sign(x),
+                Sqrt => x.sqrt(),
+                Exp => x.exp(),
+                Expm1 => x.exp_m1(),
+                Log => x.ln(),
+                Log1p => x.ln_1p(),
+                Log2 => x.log2(),
+                Log10 => x.log10(),
+                Sin => x.sin(),
+                Cos => x.cos(),
+                Tan => x.tan(),
+                Asin => x.asin(),
+                Acos => x.acos(),
+                Atan => x.atan(),
+                Sinh => x.sinh(),
+                Cosh => x.cosh(),
+                Tanh => x.tanh(),
+                Floor => x.floor(),
+                Ceil => x.ceil(),
+                Round => x.round_ties_even(),
+                Trunc => x.trunc(),
+                IsNan => return Scalar::Bool(x.is_nan()),
+                IsInf => return Scalar::Bool(x.is_infinite()),
+                Not => unreachable!("`not` of a float"),
+            })
+        }};
+    }
+    match a {
+        Scalar::F32(x) => float!(x, Scalar::F32, math::sign_f32),
+        Scalar::F64(x) => float!(x, Scalar::F64, math::sign_f64),
+        Scalar::I64(x) => Scalar::I64(match op {
+            Neg => x.wrapping_neg(),
+            Abs => x.wrapping_abs(),
+            Sign => x.signum(),
+            Not => !x,
+            _ => unreachable!("`{op}` of an integer"),
+        }),
+        Scalar::Bool(x) => match op {
+            Not => Scalar::Bool(!x),
+            _ => unreachable!("`{op}` of a bool"),
+        },
+    }
+}
+
+/// Applies a binary operation; the types must agree and be ones it takes.
+pub fn eval_binary(op: BinaryOp, a: Scalar, b: Scalar) -> Scalar {
+    use BinaryOp::*;
+    macro_rules! compare {
+        ($x:expr, $y:expr) => {
+            Scalar::Bool(match op {
+                Lt => $x < $y,
+                Le => $x <= $y,
+                Gt => $x > $y,
+                Ge => $x >= $y,
+                Eq => $x == $y,
+                _ => $x != $y,
+            })
+        };
+    }
+    macro_rules! float {
+        ($x:expr, $y:expr, $wrap:path, $floor_div:path, $modulo:path, $min:path, $max:path) => {{
+            let (x, y) = ($x, $y);
+            if op.is_comparison() {
+                return compare!(x, y);
+            }
+            $wrap(match op {
+                Add => x + y,
+                Sub => x - y,
+                Mul => x * y,
+                Div => x / y,
+                FloorDiv => $floor_div(x, y),
+                Mod => $modulo(x, y),
+                Pow => x.powf(y),
+                Min => $min(x, y),
+                Max => $max(x, y),
+                Atan2 => x.atan2(y),
+                _ => unreachable!("`{op}` of floats"),
+            })
+        }};
+    }
+    match (a, b) {
+        (Scalar::F32(x), Scalar::F32(y)) => {
+            float!(x, y, Scalar::F32, math::floor_div_f32, math::mod_f32, math::min_f32, math::max_f32)
+        }
+        (Scalar::F64(x), Scalar::F64(y)) => {
+            float!(x, y, Scalar::F64, math::floor_div_f64, math::mod_f64, math::min_f64, math::max_f64)
+        }
+        (Scalar::I64(x), Scalar::I64(y)) => {
+            if op.is_comparison() {
+                return compare!(x, y);
+            }
+            Scalar::I64(match op {
+                Add => x.wrapping_add(y),
+                Sub => x.wrapping_sub(y),
+                Mul => x.wrapping_mul(y),
+                FloorDiv => math::floor_div_i64(x, y),
+                Mod => math::mod_i64(x, y),
+                Pow => math::pow_i64(x, y),
+                Min => x.min(y),
+                Max => x.max(y),
+                And => x & y,
+                Or => x | y,
+                Xor => x ^ y,
+                _ => unreachable!("`{op}` of integers"),
+            })
+        }
+        (Scalar::Bool(x), Scalar::Bool(y)) => {
+            if op.is_comparison() {
+                return compare!(x, y);
+            }
+            Scalar::Bool(match op {
+                Add | Or | Max => x | y,
+                Mul | And | Min => x & y,
+                Xor => x ^ y,
+                _ => unreachable!("`{op}` of bools"),
+            })
+        }
+        _ => unreachable!("`{op}` of {} and {}", a.dtype(), b.dtype()),
+    }
+}
+
+/// Draws the random number at a position.
+pub fn eval_random(distribution: Distribution, seed: u64, counter: i64) -> Scalar {
+    match distribution {
+        Distribution::Uniform => Scalar::F64(random::uniform(seed, counter)),
+        Distribution::Normal => Scalar::F64(random::normal(seed, counter)),
+        Distribution::Integer { low, high } => Scalar::I64(random::integer(seed, counter, low, high)),
+    }
+}

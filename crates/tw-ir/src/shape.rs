@@ -1,0 +1,121 @@
+//! Extents and checked shape arithmetic.
+//!
+//! Shapes come from users and file headers, so every product is checked: a size that does not fit is an error with a message, never a
+//! wrapped number.
+
+use std::fmt;
+
+use crate::error::{Error, Result};
+use crate::program::ValueId;
+
+/// The largest rank a tensor may have.
+pub const MAX_RANK: usize = 32;
+
+/// The extent of one axis.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Extent {
+    /// Known while planning.
+    Known(u64),
+    /// The value of a resolved scalar. Exists only in programs; below them every extent is known.
+    Deferred(ValueId),
+}
+
+impl Extent {
+    /// The extent if it is known.
+    pub fn known(self) -> Option<u64> {
+        match self {
+            Extent::Known(n) => Some(n),
+            Extent::Deferred(_) => None,
+        }
+    }
+}
+
+impl From<u64> for Extent {
+    fn from(n: u64) -> Extent {
+        Extent::Known(n)
+    }
+}
+
+impl fmt::Display for Extent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Extent::Known(n) => write!(f, "{n}"),
+            Extent::Deferred(value) => write!(f, "{value}"),
+        }
+    }
+}
+
+/// The number of elements, or an error that shows the shape.
+///
+/// The limit is `i64::MAX`, so that any element index also fits into the signed arithmetic of accesses.
+///
+/// ```
+/// use tw_ir::shape::n_elements;
+/// assert_eq!(n_elements(&[3, 4]).unwrap(), 12);
+/// assert_eq!(n_elements(&[1 << 40, 1 << 40, 0]).unwrap(), 0);
+/// assert!(n_elements(&[1 << 40, 1 << 40]).is_err());
+/// ```
+pub fn n_elements(shape: &[u64]) -> Result<u64> {
+    if shape.contains(&0) {
+        return Ok(0);
+    }
+    let mut product: u64 = 1;
+    for &extent in shape {
+        product = product.checked_mul(extent).filter(|&n| n <= i64::MAX as u64).ok_or_else(|| {
+            Error::source(format!("an array of shape {} has more elements than can be counted", display(shape)))
+        })?;
+    }
+    Ok(product)
+}
+
+/// The number of bytes of a dense array, or an error that shows the shape.
+pub fn n_bytes(shape: &[u64], element_size: u64) -> Result<u64> {
+    n_elements(shape)?.checked_mul(element_size).filter(|&n| n <= i64::MAX as u64).ok_or_else(|| {
+        Error::source(format!("an array of shape {} has more bytes than can be counted", display(shape)))
+    })
+}
+
+/// Row-major strides in elements. The shape must have passed [`n_elements`].
+pub fn row_major_strides(shape: &[u64]) -> Vec<u64> {
+    let mut strides = vec![1; shape.len()];
+    for axis in (0..shape.len().saturating_sub(1)).rev() {
+        strides[axis] = strides[axis + 1] * shape[axis + 1].max(1);
+    }
+    strides
+}
+
+/// The shape two operands broadcast to, by NumPy's rules.
+pub fn broadcast(a: &[u64], b: &[u64]) -> Result<Vec<u64>> {
+    let rank = a.len().max(b.len());
+    let at = |shape: &[u64], axis: usize| (axis + shape.len()).checked_sub(rank).map_or(1, |k| shape[k]);
+    (0..rank)
+        .map(|axis| match (at(a, axis), at(b, axis)) {
+            (x, y) if x == y => Ok(x),
+            (1, y) => Ok(y),
+            (x, 1) => Ok(x),
+            _ => Err(Error::source(format!("shapes {} and {} do not broadcast together", display(a), display(b)))),
+        })
+        .collect()
+}
+
+/// Splits a row-major position into coordinates.
+pub fn unravel(mut position: u64, shape: &[u64]) -> Vec<u64> {
+    let mut coords = vec![0; shape.len()];
+    for axis in (0..shape.len()).rev() {
+        let extent = shape[axis].max(1);
+        coords[axis] = position % extent;
+        position /= extent;
+    }
+    coords
+}
+
+/// The row-major position of coordinates.
+pub fn ravel(coords: &[u64], shape: &[u64]) -> u64 {
+    coords.iter().zip(shape).fold(0, |position, (&c, &n)| position * n + c)
+}
+
+/// A shape as the user would write it: `[3, 4]`.
+pub fn display(shape: &[u64]) -> String {
+    let parts: Vec<String> = shape.iter().map(u64::to_string).collect();
+    format!("[{}]", parts.join(", "))
+}

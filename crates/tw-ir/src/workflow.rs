@@ -1,0 +1,344 @@
+//! The third level: tasks over blocks.
+//!
+//! Struct of arrays with dense ids, about 40 bytes a task. The blocks of one relation are numbered consecutively, so a block's box follows
+//! from its number.
+
+use std::sync::Arc;
+
+use cranelift_entity::{PrimaryMap, entity_impl};
+
+use crate::array::Array;
+use crate::dtype::DType;
+use crate::kernel::Kernel;
+use crate::program::TensorType;
+use crate::span::Span;
+use crate::tiling::{Axis, BoxRegion};
+
+mod verify;
+
+pub use verify::verify;
+
+macro_rules! ids {
+    ($($(#[$doc:meta])* $name:ident = $prefix:literal;)*) => {
+        $($(#[$doc])*
+        #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub struct $name(u32);
+        entity_impl!($name, $prefix);)*
+    };
+}
+
+ids! {
+    /// A task.
+    TaskId = "t";
+    /// A block.
+    BlockId = "b";
+    /// The blocks of one relation.
+    BlockSetId = "set";
+    /// A kernel shared by the tasks of a statement.
+    KernelId = "k";
+    /// A statement of the user.
+    StmtId = "s";
+}
+
+impl BlockId {
+    /// Stands for "no block": an operand that lies wholly outside its tensor.
+    pub const NONE: BlockId = BlockId(u32::MAX);
+
+    /// True unless this is [`BlockId::NONE`].
+    pub fn is_some(self) -> bool {
+        self != BlockId::NONE
+    }
+}
+
+/// A statement of the user, as errors and explain name it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Statement {
+    /// Short text: the source line, or the operation.
+    pub label: String,
+    /// Where it was written.
+    pub span: Span,
+}
+
+/// The boxes of a set of blocks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Boxes {
+    /// Cut by a grid; blocks are numbered row-major.
+    Grid(Vec<Axis>),
+    /// One box each: regions assembled from several blocks.
+    List(Vec<BoxRegion>),
+}
+
+/// Blocks of one relation, numbered from `first` on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BlockSet {
+    /// A name for messages.
+    pub name: String,
+    /// Element type.
+    pub dtype: DType,
+    /// Shape of the whole tensor.
+    pub shape: Vec<u64>,
+    /// Their boxes.
+    pub boxes: Boxes,
+    /// Number of the first block.
+    pub first: u32,
+    /// The statement that makes them.
+    pub statement: StmtId,
+}
+
+impl BlockSet {
+    /// How many blocks there are.
+    pub fn n_blocks(&self) -> u64 {
+        match &self.boxes {
+            Boxes::Grid(axes) => axes.iter().map(Axis::n_tiles).product(),
+            Boxes::List(list) => list.len() as u64,
+        }
+    }
+
+    /// The box of the block with this position in the set.
+    pub fn block_box(&self, position: u64) -> BoxRegion {
+        match &self.boxes {
+            Boxes::List(list) => list[position as usize].clone(),
+            Boxes::Grid(axes) => {
+                let mut rest = position;
+                let mut lo = vec![0; axes.len()];
+                let mut hi = vec![0; axes.len()];
+                for (k, axis) in axes.iter().enumerate().rev() {
+                    let n = axis.n_tiles();
+                    let range = axis.range(rest % n);
+                    (lo[k], hi[k]) = (range.start, range.end);
+                    rest /= n;
+                }
+                BoxRegion { lo, hi }
+            }
+        }
+    }
+}
+
+/// How a task treats its outputs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum TaskKind {
+    /// Brings a block in from a source.
+    Load,
+    /// Makes its outputs.
+    Apply,
+    /// Contributes to its outputs, in the order of positions.
+    Fold,
+}
+
+/// A block read by a task, or the part of it that is needed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Operand {
+    /// The block, or [`BlockId::NONE`].
+    pub block: BlockId,
+    /// 0 for the whole block; otherwise one more than a position in [`Workflow::regions`]. What is not needed need not be sent.
+    pub region: u32,
+}
+
+/// What a source number stands for.
+#[derive(Clone, Debug)]
+pub enum SourceDecl {
+    /// An input bound by name.
+    Input {
+        /// Its name.
+        name: String,
+        /// Its type.
+        ty: TensorType,
+    },
+    /// Data known while planning.
+    Constant(Arc<Array>),
+}
+
+impl PartialEq for SourceDecl {
+    fn eq(&self, other: &SourceDecl) -> bool {
+        match (self, other) {
+            (SourceDecl::Input { name: a, ty: x }, SourceDecl::Input { name: b, ty: y }) => a == b && x == y,
+            (SourceDecl::Constant(a), SourceDecl::Constant(b)) => a.same_bits(b),
+            _ => false,
+        }
+    }
+}
+
+/// What a sink number stands for: a file to write.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SinkDecl {
+    /// Path of the file.
+    pub path: String,
+    /// Element type.
+    pub dtype: DType,
+    /// Shape of the whole tensor.
+    pub shape: Vec<u64>,
+}
+
+/// A result that outlives the run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OutputDecl {
+    /// Its name.
+    pub name: String,
+    /// Its blocks, a grid.
+    pub set: BlockSetId,
+}
+
+/// A kernel and the statement it serves.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KernelEntry {
+    /// What its tasks compute.
+    pub kernel: Kernel,
+    /// The statement it serves.
+    pub statement: StmtId,
+}
+
+/// All tasks of a segment.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Workflow {
+    /// Statements tasks belong to.
+    pub statements: PrimaryMap<StmtId, Statement>,
+    /// Where loads read.
+    pub sources: Vec<SourceDecl>,
+    /// Where stores write.
+    pub sinks: Vec<SinkDecl>,
+    /// Kernels.
+    pub kernels: PrimaryMap<KernelId, KernelEntry>,
+    /// Sets of blocks, in the order of their numbers.
+    pub sets: PrimaryMap<BlockSetId, BlockSet>,
+    /// Results.
+    pub outputs: Vec<OutputDecl>,
+    /// Parts of blocks, in coordinates of the whole tensor.
+    pub regions: Vec<BoxRegion>,
+    n_blocks: u32,
+    block_sets: Vec<BlockSetId>,
+    kinds: Vec<TaskKind>,
+    task_kernels: Vec<KernelId>,
+    points: Vec<u32>,
+    positions: Vec<u32>,
+    operand_ends: Vec<u32>,
+    operands: Vec<Operand>,
+    output_ends: Vec<u32>,
+    task_outputs: Vec<BlockId>,
+}
+
+impl Workflow {
+    /// Adds a set of blocks; `None` if there are more than fit.
+    pub fn add_set(
+        &mut self,
+        name: String,
+        dtype: DType,
+        shape: Vec<u64>,
+        boxes: Boxes,
+        statement: StmtId,
+    ) -> Option<BlockSetId> {
+        let set = BlockSet { name, dtype, shape, boxes, first: self.n_blocks, statement };
+        let n = u32::try_from(set.n_blocks()).ok()?;
+        self.n_blocks = self.n_blocks.checked_add(n).filter(|&n| n < u32::MAX)?;
+        let id = self.sets.push(set);
+        self.block_sets.resize(self.n_blocks as usize, id);
+        Some(id)
+    }
+
+    /// Adds a task.
+    pub fn add_task(
+        &mut self,
+        kind: TaskKind,
+        kernel: KernelId,
+        point: u32,
+        position: u32,
+        operands: &[Operand],
+        outputs: &[BlockId],
+    ) -> TaskId {
+        let id = TaskId(self.kinds.len() as u32);
+        self.kinds.push(kind);
+        self.task_kernels.push(kernel);
+        self.points.push(point);
+        self.positions.push(position);
+        self.operands.extend_from_slice(operands);
+        self.operand_ends.push(self.operands.len() as u32);
+        self.task_outputs.extend_from_slice(outputs);
+        self.output_ends.push(self.task_outputs.len() as u32);
+        id
+    }
+
+    /// Number of tasks.
+    pub fn n_tasks(&self) -> usize {
+        self.kinds.len()
+    }
+    /// Number of blocks.
+    pub fn n_blocks(&self) -> usize {
+        self.n_blocks as usize
+    }
+    /// Every task, in order of creation.
+    pub fn tasks(&self) -> impl Iterator<Item = TaskId> + use<> {
+        (0..self.kinds.len() as u32).map(TaskId)
+    }
+    /// How a task treats its outputs.
+    pub fn kind(&self, task: TaskId) -> TaskKind {
+        self.kinds[task.0 as usize]
+    }
+    /// What a task computes.
+    pub fn kernel(&self, task: TaskId) -> KernelId {
+        self.task_kernels[task.0 as usize]
+    }
+    /// Which tile of the iteration space a task covers.
+    pub fn point(&self, task: TaskId) -> u32 {
+        self.points[task.0 as usize]
+    }
+    /// Position of a fold in its chain; 0 for other tasks.
+    pub fn position(&self, task: TaskId) -> u32 {
+        self.positions[task.0 as usize]
+    }
+    /// The statement a task serves.
+    pub fn statement(&self, task: TaskId) -> StmtId {
+        self.kernels[self.kernel(task)].statement
+    }
+    /// What a task reads.
+    pub fn operands(&self, task: TaskId) -> &[Operand] {
+        let t = task.0 as usize;
+        let start = if t == 0 { 0 } else { self.operand_ends[t - 1] };
+        &self.operands[start as usize..self.operand_ends[t] as usize]
+    }
+    /// What a task makes or contributes to.
+    pub fn outputs(&self, task: TaskId) -> &[BlockId] {
+        let t = task.0 as usize;
+        let start = if t == 0 { 0 } else { self.output_ends[t - 1] };
+        &self.task_outputs[start as usize..self.output_ends[t] as usize]
+    }
+    /// The set a block belongs to.
+    pub fn set_of(&self, block: BlockId) -> BlockSetId {
+        self.block_sets[block.0 as usize]
+    }
+    /// The block at a position of a set.
+    pub fn block(&self, set: BlockSetId, position: u64) -> BlockId {
+        BlockId(self.sets[set].first + position as u32)
+    }
+    /// A block's box, in coordinates of its tensor.
+    pub fn block_box(&self, block: BlockId) -> BoxRegion {
+        let set = &self.sets[self.set_of(block)];
+        set.block_box((block.0 - set.first) as u64)
+    }
+    /// A block's size in bytes.
+    pub fn block_bytes(&self, block: BlockId) -> u64 {
+        let set = &self.sets[self.set_of(block)];
+        let elements = match &set.boxes {
+            Boxes::List(list) => list[(block.0 - set.first) as usize].n_elements(),
+            Boxes::Grid(axes) => {
+                let mut rest = (block.0 - set.first) as u64;
+                let mut product = 1;
+                for axis in axes.iter().rev() {
+                    let n = axis.n_tiles();
+                    let range = axis.range(rest % n);
+                    product *= range.end - range.start;
+                    rest /= n;
+                }
+                product
+            }
+        };
+        elements * set.dtype.size()
+    }
+    /// Bytes the task arrays take, for the report of planning overhead.
+    pub fn heap_bytes(&self) -> usize {
+        self.kinds.capacity() * size_of::<TaskKind>()
+            + (self.task_kernels.capacity() + self.points.capacity() + self.positions.capacity()) * 4
+            + (self.operand_ends.capacity() + self.output_ends.capacity() + self.task_outputs.capacity()) * 4
+            + self.block_sets.capacity() * 4
+            + self.operands.capacity() * size_of::<Operand>()
+            + self.regions.iter().map(|r| size_of::<BoxRegion>() + 16 * r.rank()).sum::<usize>()
+    }
+}

@@ -1,0 +1,73 @@
+//! The verifier of workflows.
+//!
+//! Invariants:
+//! 1. Every operand is a block some task makes, or no block at all.
+//! 2. A block is made by one load or apply task, or by fold tasks with positions 0, 1, 2, .. without gap.
+//! 3. A load has no operands and one output; fold outputs of one task share their position.
+//! 4. Every block of an output is made.
+//! 5. Kernels, sets and statements that are named exist; regions lie inside their blocks.
+
+use super::{BlockId, TaskKind, Workflow};
+use crate::error::{Error, Result};
+
+/// Checks every invariant of the module documentation.
+pub fn verify(workflow: &Workflow) -> Result<()> {
+    let mut folds: Vec<Vec<u32>> = vec![Vec::new(); workflow.n_blocks()];
+    let mut made = vec![false; workflow.n_blocks()];
+    let wrong = |what: String| Err(Error::internal(what));
+    for task in workflow.tasks() {
+        if !workflow.kernels.is_valid(workflow.kernel(task)) {
+            return wrong(format!("{task} names a kernel that is not there"));
+        }
+        if workflow.kind(task) == TaskKind::Load
+            && (!workflow.operands(task).is_empty() || workflow.outputs(task).len() != 1)
+        {
+            return wrong(format!("{task} is a load, but does not make one block from nothing"));
+        }
+        for &block in workflow.outputs(task) {
+            if block.0 as usize >= workflow.n_blocks() {
+                return wrong(format!("{task} makes {block}, which belongs to no set"));
+            }
+            match workflow.kind(task) {
+                TaskKind::Fold => folds[block.0 as usize].push(workflow.position(task)),
+                _ if std::mem::replace(&mut made[block.0 as usize], true) => {
+                    return wrong(format!("{block} is made twice"));
+                }
+                _ => {}
+            }
+        }
+    }
+    for (k, positions) in folds.iter_mut().enumerate() {
+        positions.sort_unstable();
+        if positions.iter().enumerate().any(|(k, &position)| k as u32 != position) {
+            return wrong(format!("the folds into {} do not have positions 0, 1, 2, ..", BlockId(k as u32)));
+        }
+        if made[k] && !positions.is_empty() {
+            return wrong(format!("{} is both made and folded into", BlockId(k as u32)));
+        }
+        made[k] |= !positions.is_empty();
+    }
+    for task in workflow.tasks() {
+        for operand in workflow.operands(task) {
+            if !operand.block.is_some() {
+                continue;
+            }
+            if !made.get(operand.block.0 as usize).copied().unwrap_or(false) {
+                return wrong(format!("{task} reads {}, which no task makes", operand.block));
+            }
+            if operand.region > 0 {
+                let region = workflow.regions.get(operand.region as usize - 1);
+                if !region.is_some_and(|region| workflow.block_box(operand.block).contains(region)) {
+                    return wrong(format!("{task} reads a region outside {}", operand.block));
+                }
+            }
+        }
+    }
+    for output in &workflow.outputs {
+        let set = &workflow.sets[output.set];
+        if let Some(missing) = (0..set.n_blocks()).find(|&k| !made[(set.first as u64 + k) as usize]) {
+            return wrong(format!("block {missing} of output `{}` is never made", output.name));
+        }
+    }
+    Ok(())
+}
