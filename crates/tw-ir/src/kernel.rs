@@ -80,6 +80,8 @@ pub enum Kernel {
     },
     /// One box of an index statement. Operands: one block per read (or none). Outputs: results, or the state of the accumulator.
     Statement(StatementKernel),
+    /// Every output filled with its value: blocks that no contribution reaches.
+    Fill(Vec<Scalar>),
     /// Folds the state in the operands into the state in the outputs, element by element: `outputs = combine(outputs, operands)`.
     Combine(Accum),
     /// Operands: state blocks. Outputs: results.
@@ -171,6 +173,7 @@ impl Kernel {
         match self {
             Kernel::Load { .. } => "load",
             Kernel::Statement(_) => "statement",
+            Kernel::Fill(_) => "fill",
             Kernel::Combine(_) => "combine",
             Kernel::Finish { .. } => "finish",
             Kernel::Place { .. } => "place",

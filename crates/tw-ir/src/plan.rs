@@ -1,1 +1,239 @@
-//! placeholder
+//! The second level: relations from block keys to blocks.
+//!
+//! Every value of a segment is a relation: its key is a block coordinate, its payload a block. Steps define relations from others in the vocabulary
+//! of the tensor relational algebra: an index statement is a join on block variables followed by an aggregate; finishing an accumulator
+//! is a transform; retiling is tile and concat. Nothing here knows how many tasks there are; partial evaluation over the keys tells.
+
+use cranelift_entity::{PrimaryMap, entity_impl};
+
+use crate::accum::Accum;
+use crate::dtype::{DType, Scalar};
+use crate::error::{Error, Result};
+use crate::index::Edge;
+use crate::kernel::StatementKernel;
+use crate::program::BlockFn;
+use crate::tiling::Axis;
+use crate::workflow::{SinkDecl, SourceDecl, Statement, StmtId};
+
+/// A relation.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct RelId(u32);
+entity_impl!(RelId, "r");
+
+/// Where the blocks of a relation live on a mesh of processes. The schedulers for several ranks fill it in.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Placement {
+    /// Per axis of the relation: the mesh axis its tiles are dealt over, or `None` if they are not.
+    pub split: Vec<Option<u32>>,
+    /// Mesh axes along which every process holds only a part of the sum.
+    pub partial: Vec<u32>,
+}
+
+/// A map from block keys to blocks. Keys are the tiles of the grid.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Relation {
+    /// The user's name, or one derived from it.
+    pub name: String,
+    /// Element type.
+    pub dtype: DType,
+    /// Shape of the whole tensor.
+    pub shape: Vec<u64>,
+    /// How it is cut.
+    pub grid: Vec<Axis>,
+    /// Where its blocks live, once placed.
+    pub placement: Option<Placement>,
+}
+
+impl Relation {
+    /// Bytes of the whole tensor.
+    pub fn n_bytes(&self) -> u64 {
+        self.shape.iter().fold(self.dtype.size(), |bytes, &n| bytes.saturating_mul(n))
+    }
+
+    /// Number of block keys.
+    pub fn n_blocks(&self) -> u64 {
+        self.grid.iter().fold(1, |n, axis| n.saturating_mul(axis.n_tiles()))
+    }
+}
+
+/// How the relations of a step are made from its inputs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RelOp {
+    /// Blocks of a source.
+    Load {
+        /// Position in the plan's list of sources.
+        source: u32,
+    },
+    /// Joins the inputs on the tiles of the block variables and applies the kernel to every combination. Combinations that meet in one output
+    /// block are aggregated: cut into `chains` of consecutive combinations, each folded in order, then combined by a tree.
+    Join {
+        /// Block variables (its `vars`), operand maps and code.
+        kernel: StatementKernel,
+        /// Names of the variables, for text and explain.
+        names: Vec<String>,
+        /// Number of chains; 1 without an accumulator.
+        chains: u32,
+    },
+    /// A transform: states to results, block by block.
+    Finish {
+        /// What is finished.
+        accum: Accum,
+        /// True if the state has a last component that says whether a group holds anything.
+        tracked: bool,
+    },
+    /// Tile and concat: the same tensor under another grid.
+    Retile,
+    /// Inputs one after the other along an axis.
+    Concat {
+        /// Along this axis.
+        axis: u32,
+    },
+    /// Running aggregate along an axis. All inputs have the grid of the outputs.
+    Scan {
+        /// What is aggregated.
+        accum: Accum,
+        /// Along this axis.
+        axis: u32,
+        /// Each element sees only those before it.
+        exclusive: bool,
+        /// From the end towards the start.
+        reverse: bool,
+    },
+    /// Joins every index block with every data block it may name. Inputs: data, then one index relation per axis.
+    Gather {
+        /// Gathered axes of data.
+        axes: Vec<u32>,
+        /// What an index outside gives.
+        edge: Edge,
+        /// The value outside with [`Edge::Fill`].
+        fill: Scalar,
+    },
+    /// Joins every index block with every output block it may name. Inputs: index relations, then values. Outputs: state.
+    Scatter {
+        /// Scattered axes of the outputs.
+        axes: Vec<u32>,
+        /// What an index outside does.
+        edge: Edge,
+        /// How contributions meet.
+        accum: Accum,
+        /// Number of chains.
+        chains: u32,
+    },
+    /// Stable sort along an axis. Outputs: values and positions.
+    Sort {
+        /// Along this axis.
+        axis: u32,
+        /// Largest first.
+        descending: bool,
+    },
+    /// A block function over its grid of keys.
+    BlockFn(BlockFn),
+    /// Blocks go to a sink. No outputs.
+    Store {
+        /// Position in the plan's list of sinks.
+        sink: u32,
+    },
+}
+
+impl RelOp {
+    /// A word for messages and text.
+    pub fn name(&self) -> &'static str {
+        match self {
+            RelOp::Load { .. } => "load",
+            RelOp::Join { .. } => "join",
+            RelOp::Finish { .. } => "finish",
+            RelOp::Retile => "retile",
+            RelOp::Concat { .. } => "concat",
+            RelOp::Scan { .. } => "scan",
+            RelOp::Gather { .. } => "gather",
+            RelOp::Scatter { .. } => "scatter",
+            RelOp::Sort { .. } => "sort",
+            RelOp::BlockFn(_) => "block_fn",
+            RelOp::Store { .. } => "store",
+        }
+    }
+}
+
+/// One definition.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Step {
+    /// How.
+    pub op: RelOp,
+    /// From these.
+    pub inputs: Vec<RelId>,
+    /// These are made.
+    pub outputs: Vec<RelId>,
+    /// For this statement of the user.
+    pub statement: StmtId,
+}
+
+/// A segment as relations.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Plan {
+    /// Statements steps belong to.
+    pub statements: PrimaryMap<StmtId, Statement>,
+    /// Where loads read.
+    pub sources: Vec<SourceDecl>,
+    /// Where stores write.
+    pub sinks: Vec<SinkDecl>,
+    /// All relations.
+    pub relations: PrimaryMap<RelId, Relation>,
+    /// Definitions, each after those of its inputs.
+    pub steps: Vec<Step>,
+    /// Names of results.
+    pub outputs: Vec<(String, RelId)>,
+}
+
+/// Checks that relations are made once and before they are read, that grids cover shapes, and that joins have the operands their kernels read.
+pub fn verify(plan: &Plan) -> Result<()> {
+    let mut made = vec![false; plan.relations.len()];
+    let wrong = |step: &Step, what: String| {
+        Err(Error::internal(format!("{}: {what}", step.op.name())).at(&plan.statements[step.statement].span))
+    };
+    for (id, relation) in plan.relations.iter() {
+        let extents: Vec<u64> = relation.grid.iter().map(Axis::extent).collect();
+        if extents != relation.shape {
+            return Err(Error::internal(format!("the grid of {id} covers {extents:?}, not {:?}", relation.shape)));
+        }
+    }
+    for step in &plan.steps {
+        if let Some(input) = step.inputs.iter().find(|r| !made.get(r.0 as usize).copied().unwrap_or(false)) {
+            return wrong(step, format!("{input} is read before it is made"));
+        }
+        for output in &step.outputs {
+            match made.get_mut(output.0 as usize) {
+                Some(slot) if !*slot => *slot = true,
+                _ => return wrong(step, format!("{output} is made twice, or has no type")),
+            }
+        }
+        match &step.op {
+            RelOp::Join { kernel, names, chains } => {
+                let n_outputs = kernel.accum.as_ref().map_or(kernel.out_fill.len(), |a| a.identity.len());
+                if step.inputs.len() != kernel.reads.len()
+                    || step.outputs.len() != n_outputs
+                    || names.len() != kernel.vars.len()
+                {
+                    return wrong(step, "operands, outputs or names do not fit the kernel".to_string());
+                }
+                if *chains == 0 || (*chains > 1 && kernel.accum.is_none()) {
+                    return wrong(step, format!("{chains} chains"));
+                }
+                for (read, input) in kernel.reads.iter().zip(&step.inputs) {
+                    let relation = &plan.relations[*input];
+                    if relation.shape != read.shape || relation.dtype != read.dtype {
+                        return wrong(step, format!("{input} is not what the kernel reads"));
+                    }
+                }
+            }
+            RelOp::Load { source } if *source as usize >= plan.sources.len() => {
+                return wrong(step, "no such source".into());
+            }
+            RelOp::Store { sink } if *sink as usize >= plan.sinks.len() => return wrong(step, "no such sink".into()),
+            _ => {}
+        }
+    }
+    match plan.outputs.iter().find(|(_, r)| !made.get(r.0 as usize).copied().unwrap_or(false)) {
+        Some((name, _)) => Err(Error::internal(format!("output `{name}` is never made"))),
+        None => Ok(()),
+    }
+}
