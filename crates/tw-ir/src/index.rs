@@ -286,7 +286,7 @@ impl fmt::Display for DisplayIdx<'_> {
     }
 }
 
-/// What happens at an index outside the tensor.
+/// What happens at an index outside the tensor. An axis of extent 0 has no inside, so there clamp and wrap are errors too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Edge {
     /// An error that names the statement (unless the guard excludes the point).

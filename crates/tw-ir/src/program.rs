@@ -144,10 +144,12 @@ pub struct Output {
 /// For every point of `vars`: read, compute, and contribute to the results.
 ///
 /// The parameters of `code` are the reads in order, then the variables as integers. Its results are the guard (if there is one), then the
-/// bodies. A point whose guard is false contributes nothing, and reads outside are not errors there.
+/// bodies. A point whose guard is false contributes nothing, and reads outside are not errors there: the guard sees the fill value of the
+/// operand in their place.
 ///
 /// Without an accumulator the output map must be injective, and results are the bodies. With one, bodies are lifted and combined per output
-/// element, and results are the finished states.
+/// element, and results are the finished states. A group is empty if no contribution reached it, because of the guard, of dropped writes or
+/// of the output map.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct IndexStmt {
     /// The iteration space, outermost first.
@@ -246,7 +248,8 @@ pub enum Op {
     Source(Source),
     /// Arguments are the operands of the reads.
     Index(IndexStmt),
-    /// Running aggregate along an axis. One argument per body of the accumulator, all of one shape; one result per finished value.
+    /// Running aggregate along an axis. One argument per body of the accumulator, all of one shape; one result per finished value. What the
+    /// first element of an exclusive scan sees is an empty group.
     Scan {
         /// What is aggregated; only associativity is used.
         accum: Accum,
@@ -258,7 +261,7 @@ pub enum Op {
         reverse: bool,
     },
     /// `data[.., index, ..]`. Arguments: data, then one i64 index tensor per gathered axis, all of one shape, which replaces the gathered
-    /// axes at the position of the first of them.
+    /// axes at the position of the first of them. Negative indices are outside.
     Gather {
         /// Gathered axes of data, increasing.
         axes: Vec<u32>,
@@ -277,16 +280,18 @@ pub enum Op {
         /// What an index outside does.
         edge: Edge,
     },
-    /// The elements under a mask, in row-major order. Arguments: mask, then data of the same shape; one vector per data argument.
+    /// The elements under a mask, in row-major order. Arguments: mask, then data of the same shape; one vector per data argument. It is an
+    /// error of the data if the mask does not hold exactly `extent` times.
     Compact {
         /// How many there are.
         extent: Extent,
     },
-    /// Stable sort along an axis, NaN last. Results: sorted values, and their positions before.
+    /// Stable sort along an axis, NaN last. Results: sorted values, and their positions along the axis before. NaNs are equal to each other, and
+    /// so are zeros of either sign.
     Sort {
         /// Along this axis.
         axis: u32,
-        /// Largest first (and NaN first).
+        /// Largest first (and NaN first). Still stable: equal elements keep their order.
         descending: bool,
     },
     /// The same elements in row-major order under another shape.
@@ -304,7 +309,7 @@ pub enum Op {
         /// Along this axis.
         axis: u32,
     },
-    /// A function of blocks or whole fibres.
+    /// A function of blocks or whole fibres, called once per block key.
     BlockFn(BlockFn),
     /// Ends a segment: the scalar argument is computed and becomes known to the planner. One integer or bool result.
     Resolve,
@@ -322,7 +327,7 @@ pub enum Op {
         /// Taken when false.
         otherwise: Region,
     },
-    /// Writes its argument to a file. No results.
+    /// Writes its argument to a file. No results. Of two stores to one path the later wins.
     Store {
         /// Path of the file.
         path: String,

@@ -418,7 +418,14 @@ impl ScalarCode {
 
     /// Runs the code on one set of arguments. Slow; the meaning of the code.
     pub fn eval(&self, args: &[Scalar]) -> Vec<Scalar> {
-        let mut slots: Vec<Scalar> = Vec::with_capacity(self.ops.len());
+        let mut slots = Vec::with_capacity(self.ops.len());
+        self.eval_slots(args, &mut slots);
+        self.results.iter().map(|slot| slots[slot.0 as usize]).collect()
+    }
+
+    /// Runs the code and leaves the value of every slot in `slots`, whose storage is reused from call to call.
+    pub fn eval_slots(&self, args: &[Scalar], slots: &mut Vec<Scalar>) {
+        slots.clear();
         for op in &self.ops {
             let at = |slot: Slot| slots[slot.0 as usize];
             let value = match *op {
@@ -440,7 +447,6 @@ impl ScalarCode {
             };
             slots.push(value);
         }
-        self.results.iter().map(|slot| slots[slot.0 as usize]).collect()
     }
 
     /// Checks that every slot is made before it is read and that types agree.

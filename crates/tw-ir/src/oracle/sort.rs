@@ -1,0 +1,42 @@
+//! Stable sorting.
+
+use std::cmp::Ordering;
+
+use super::points::Fibres;
+use crate::array::Array;
+use crate::dtype::{DType, Scalar};
+use crate::error::Result;
+
+/// The sorted array, and the position along the axis that each element had before.
+pub(super) fn run(array: &Array, axis: usize, descending: bool) -> Result<Vec<Array>> {
+    let fibres = Fibres::new(array.shape(), axis)?;
+    let mut values = array.clone();
+    let mut positions = Array::zeros(array.shape(), DType::I64)?;
+    for start in fibres.starts() {
+        let at = |k: usize| array.data().get(fibres.position(start, k));
+        let mut order: Vec<usize> = (0..fibres.length).collect();
+        order.sort_by(|&a, &b| {
+            let ascending = compare(at(a), at(b));
+            if descending { ascending.reverse() } else { ascending }
+        });
+        for (k, &from) in order.iter().enumerate() {
+            let to = fibres.position(start, k);
+            values.data_mut().set(to, at(from));
+            positions.data_mut().set(to, Scalar::I64(from as i64));
+        }
+    }
+    Ok(vec![values, positions])
+}
+
+/// The order of values of one type: NaN is larger than everything and equal to itself; zeros of either sign are equal.
+fn compare(a: Scalar, b: Scalar) -> Ordering {
+    match (a, b) {
+        (Scalar::Bool(x), Scalar::Bool(y)) => x.cmp(&y),
+        (Scalar::I64(x), Scalar::I64(y)) => x.cmp(&y),
+        _ => {
+            // f32 widens to f64 without changing the order.
+            let (x, y) = (a.as_f64(), b.as_f64());
+            x.partial_cmp(&y).unwrap_or_else(|| x.is_nan().cmp(&y.is_nan()))
+        }
+    }
+}
