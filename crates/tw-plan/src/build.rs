@@ -1,1 +1,32 @@
-//! placeholder
+//! Operations on whole tensors, as nodes of a program.
+//!
+//! Pure functions from operand types to an [`Op`](tw_ir::Op): the language lowers whole-array expressions through them, and so do the lazy tensors of
+//! Rust and Python. The arguments of the node are the tensor operands in the order they were given (literals are folded into the code and are no
+//! arguments). What one node cannot say comes back as a [`Joined`].
+//!
+//! Semantics follow NumPy 2: broadcasting, promotion, weak literals, dtypes of reductions. Extents that depend on data pass through wherever the
+//! result does not need their value.
+
+mod axes;
+mod contract;
+mod create;
+mod einsum;
+mod elementwise;
+mod layout;
+mod movement;
+mod reduce;
+mod slice;
+mod statement;
+
+pub use axes::{broadcast_shapes, display_shape, normalize_axes, normalize_axis};
+pub use contract::{matmul, tensordot};
+pub use create::{arange, eye, full, linspace, random_integers, random_normal, random_uniform};
+pub use einsum::einsum;
+pub use elementwise::{Operand, binary, broadcast_to, cast, logical, logical_not, meet, result_type, select, unary};
+pub use layout::{diagonal, expand_dims, flip, pad, permute, roll, squeeze, transpose, tril, triu};
+pub use movement::{Joined, Running, concat, gather, reshape, scan, scatter, sort, stack, take};
+pub use reduce::{Reduction, reduce};
+pub use slice::{SliceItem, slice};
+
+#[cfg(test)]
+mod tests;

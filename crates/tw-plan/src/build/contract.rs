@@ -1,0 +1,112 @@
+//! Products that sum: matrix products and tensor contractions.
+
+use tw_ir::{Accum, BinaryOp, Error, Extent, Idx, Op, Result, TensorType, Var};
+
+use super::axes::{broadcast_shapes, check_axes, display_shape};
+use super::statement::{Statement, access};
+
+/// An operand of a product: which label each of its axes carries.
+pub(super) struct Labelled<'a> {
+    pub(super) ty: &'a TensorType,
+    /// One label per axis, `None` for an axis of extent 1 that broadcasts.
+    pub(super) labels: Vec<Option<usize>>,
+}
+
+/// The sum over every label that is not in the output (the first `n_out` labels) of the product of the operands.
+pub(super) fn product_sum(operands: &[Labelled<'_>], extents: &[Extent], n_out: usize) -> Result<Op> {
+    let dtype = operands
+        .iter()
+        .map(|operand| operand.ty.dtype)
+        .reduce(|a, b| a.promote(b))
+        .ok_or_else(|| Error::source("a product of no operands"))?;
+    let reads = operands.iter().enumerate().map(|(k, operand)| {
+        let idx = operand.labels.iter().map(|label| match label {
+            Some(label) => Idx::var(Var(*label as u32)),
+            None => Idx::constant(0),
+        });
+        (access(k, idx.collect()), operand.ty.dtype)
+    });
+    let mut statement = Statement::new(extents, reads.collect());
+    let mut product = None;
+    for k in 0..operands.len() {
+        let value = statement.read(k);
+        let value = statement.code.cast(dtype, value);
+        product = Some(match product {
+            None => value,
+            Some(before) => statement.code.binary(BinaryOp::Mul, before, value)?,
+        });
+    }
+    let body = product.ok_or_else(|| Error::source("a product of no operands"))?;
+    if n_out == extents.len() {
+        return Ok(statement.elementwise(body));
+    }
+    let idx = (0..n_out).map(|label| Idx::var(Var(label as u32))).collect();
+    Ok(statement.accumulated(vec![body], Accum::sum(dtype), idx, extents[..n_out].to_vec()))
+}
+
+/// `a @ b`: vectors, matrices, and stacks of matrices that broadcast.
+pub fn matmul(a: &TensorType, b: &TensorType) -> Result<Op> {
+    let wrong = |what: &str| {
+        let shapes = format!("{} and {}", display_shape(&a.shape), display_shape(&b.shape));
+        Error::source(format!("the matrix product of shapes {shapes}{what}"))
+    };
+    if a.rank() == 0 || b.rank() == 0 {
+        return Err(wrong(" needs at least one axis each").help("use `*` with scalars"));
+    }
+    let (batch_a, core_a) = a.shape.split_at(a.rank().saturating_sub(2));
+    let (batch_b, core_b) = b.shape.split_at(b.rank().saturating_sub(2));
+    let (inner_a, inner_b) = (core_a[core_a.len() - 1], core_b[0]);
+    if inner_a != inner_b {
+        return Err(wrong("").help(format!("{inner_a} columns on the left meet {inner_b} rows on the right")));
+    }
+    let batch = broadcast_shapes(&[batch_a, batch_b]).map_err(|error| error.note(wrong("").message().to_string()))?;
+    // Labels: batch axes, then the row, then the column, then what is summed.
+    let mut extents = batch.clone();
+    let row = (core_a.len() == 2).then(|| push(&mut extents, core_a[0]));
+    let column = (core_b.len() == 2).then(|| push(&mut extents, core_b[1]));
+    let n_out = extents.len();
+    let inner = push(&mut extents, inner_a);
+    let stacked = |shape: &[Extent]| -> Vec<Option<usize>> {
+        let skip = batch.len() - shape.len();
+        let label = |(axis, extent): (usize, &Extent)| (*extent != Extent::Known(1)).then_some(skip + axis);
+        shape.iter().enumerate().map(label).collect()
+    };
+    let (mut left, mut right) = (stacked(batch_a), stacked(batch_b));
+    left.extend(row.map(Some));
+    left.push(Some(inner));
+    right.push(Some(inner));
+    right.extend(column.map(Some));
+    product_sum(&[Labelled { ty: a, labels: left }, Labelled { ty: b, labels: right }], &extents, n_out)
+}
+
+/// Sums over pairs of axes; the remaining axes of `a`, then those of `b`, are the result.
+pub fn tensordot(a: &TensorType, b: &TensorType, pairs: &[(usize, usize)]) -> Result<Op> {
+    let (axes_a, axes_b): (Vec<usize>, Vec<usize>) = pairs.iter().copied().unzip();
+    check_axes(&axes_a, a.rank())?;
+    check_axes(&axes_b, b.rank())?;
+    for &(x, y) in pairs {
+        if a.shape[x] != b.shape[y] {
+            let (left, right) = (display_shape(&a.shape), display_shape(&b.shape));
+            return Err(Error::source(format!(
+                "axis {x} of shape {left} has another extent than axis {y} of shape {right}"
+            )));
+        }
+    }
+    let mut extents = Vec::new();
+    let mut free = |ty: &TensorType, bound: &[usize]| -> Vec<Option<usize>> {
+        let label = |axis: usize| (!bound.contains(&axis)).then(|| push(&mut extents, ty.shape[axis]));
+        (0..ty.rank()).map(label).collect()
+    };
+    let (mut left, mut right) = (free(a, &axes_a), free(b, &axes_b));
+    let n_out = extents.len();
+    for &(x, y) in pairs {
+        let label = push(&mut extents, a.shape[x]);
+        (left[x], right[y]) = (Some(label), Some(label));
+    }
+    product_sum(&[Labelled { ty: a, labels: left }, Labelled { ty: b, labels: right }], &extents, n_out)
+}
+
+fn push(extents: &mut Vec<Extent>, extent: Extent) -> usize {
+    extents.push(extent);
+    extents.len() - 1
+}

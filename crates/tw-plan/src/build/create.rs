@@ -1,0 +1,134 @@
+//! Tensors from nothing: constants, ranges and random numbers.
+
+use tw_ir::{BinaryOp, DType, Distribution, Error, Extent, Op, Result, Scalar, ScalarOp, shape};
+
+use super::statement::{Statement, linear_position};
+
+/// One value everywhere.
+pub fn full(shape: &[Extent], value: Scalar) -> Op {
+    let mut statement = Statement::new(shape, Vec::new());
+    let body = statement.code.constant(value);
+    statement.elementwise(body)
+}
+
+/// `start, start + step, ..` up to but without `stop`.
+pub fn arange(start: Scalar, stop: Scalar, step: Scalar, dtype: DType) -> Result<Op> {
+    let n = arange_length(start, stop, step)?;
+    // As NumPy: the difference of the first two elements, in the type of the result, is the step of all.
+    let working = if dtype == DType::Bool { DType::I64 } else { dtype };
+    let first = start.cast(working);
+    let step = match (first, step.cast(working)) {
+        (Scalar::F64(a), Scalar::F64(d)) => Scalar::F64((a + d) - a),
+        (Scalar::F32(a), Scalar::F32(d)) => Scalar::F32((a + d) - a),
+        (_, step) => step,
+    };
+    let mut statement = Statement::new(&[Extent::Known(n)], Vec::new());
+    let position = statement.var(0);
+    let code = &mut statement.code;
+    let (position, first, step) = (code.cast(working, position), code.constant(first), code.constant(step));
+    let distance = code.binary(BinaryOp::Mul, position, step)?;
+    let value = code.binary(BinaryOp::Add, first, distance)?;
+    let body = code.cast(dtype, value);
+    Ok(statement.elementwise(body))
+}
+
+fn arange_length(start: Scalar, stop: Scalar, step: Scalar) -> Result<u64> {
+    let whole = [start, stop, step].iter().all(|value| !value.dtype().is_float());
+    let length = if whole {
+        let (a, b, d) = (start.as_i64() as i128, stop.as_i64() as i128, step.as_i64() as i128);
+        if d == 0 {
+            return Err(Error::source("a range with step 0"));
+        }
+        let (distance, stride) = if d > 0 { (b - a, d) } else { (a - b, -d) };
+        (distance.max(0) + stride - 1) / stride
+    } else {
+        let length = ((stop.as_f64() - start.as_f64()) / step.as_f64()).ceil();
+        if !length.is_finite() {
+            return Err(Error::source(format!("the range from {start} to {stop} with step {step} has no length")));
+        }
+        length.max(0.0) as i128
+    };
+    u64::try_from(length)
+        .ok()
+        .filter(|&n| n <= i64::MAX as u64)
+        .ok_or_else(|| Error::source(format!("a range of {length} elements is longer than can be counted")))
+}
+
+/// `n` evenly spaced values from `start` to `stop`, including `stop` if `endpoint`.
+pub fn linspace(start: f64, stop: f64, n: u64, endpoint: bool, dtype: DType) -> Result<Op> {
+    let gaps = if endpoint { n.saturating_sub(1) } else { n };
+    let step = if gaps == 0 { 0.0 } else { (stop - start) / gaps as f64 };
+    let mut statement = Statement::new(&[Extent::Known(n)], Vec::new());
+    let position = statement.var(0);
+    let code = &mut statement.code;
+    let at = code.cast(DType::F64, position);
+    let (first, step) = (code.constant(Scalar::F64(start)), code.constant(Scalar::F64(step)));
+    let distance = code.binary(BinaryOp::Mul, at, step)?;
+    let mut value = code.binary(BinaryOp::Add, distance, first)?;
+    if endpoint && n > 1 {
+        // Rounding must not move the end.
+        let last = code.constant(Scalar::I64(n as i64 - 1));
+        let is_last = code.binary(BinaryOp::Eq, position, last)?;
+        let stop = code.constant(Scalar::F64(stop));
+        value = code.select(is_last, stop, value)?;
+    }
+    let body = code.cast(dtype, value);
+    Ok(statement.elementwise(body))
+}
+
+/// Ones on the k-th diagonal above the main one, zeros elsewhere.
+pub fn eye(n: u64, m: u64, k: i64, dtype: DType) -> Result<Op> {
+    let mut statement = Statement::new(&[Extent::Known(n), Extent::Known(m)], Vec::new());
+    let (row, column) = (statement.var(0), statement.var(1));
+    let code = &mut statement.code;
+    let distance = code.binary(BinaryOp::Sub, column, row)?;
+    let k = code.constant(Scalar::I64(k));
+    let here = code.binary(BinaryOp::Eq, distance, k)?;
+    let body = code.cast(dtype, here);
+    Ok(statement.elementwise(body))
+}
+
+/// Uniform f64 in `low..high`: a pure function of seed and row-major position.
+pub fn random_uniform(extents: &[u64], seed: u64, low: f64, high: f64) -> Result<Op> {
+    random_scaled(extents, seed, Distribution::Uniform, low, high - low)
+}
+
+/// Normal f64 with the given mean and standard deviation.
+pub fn random_normal(extents: &[u64], seed: u64, mean: f64, deviation: f64) -> Result<Op> {
+    random_scaled(extents, seed, Distribution::Normal, mean, deviation)
+}
+
+/// Integers in `low..high`.
+pub fn random_integers(extents: &[u64], seed: u64, low: i64, high: i64) -> Result<Op> {
+    random(extents, seed, Distribution::Integer { low, high }, |statement, drawn| Ok((statement, drawn)))
+}
+
+fn random_scaled(extents: &[u64], seed: u64, distribution: Distribution, offset: f64, scale: f64) -> Result<Op> {
+    random(extents, seed, distribution, |mut statement, mut drawn| {
+        if scale != 1.0 {
+            let scale = statement.code.constant(Scalar::F64(scale));
+            drawn = statement.code.binary(BinaryOp::Mul, drawn, scale)?;
+        }
+        if offset != 0.0 {
+            let offset = statement.code.constant(Scalar::F64(offset));
+            drawn = statement.code.binary(BinaryOp::Add, drawn, offset)?;
+        }
+        Ok((statement, drawn))
+    })
+}
+
+fn random(
+    extents: &[u64],
+    seed: u64,
+    distribution: Distribution,
+    scale: impl FnOnce(Statement, tw_ir::Slot) -> Result<(Statement, tw_ir::Slot)>,
+) -> Result<Op> {
+    shape::n_elements(extents)?;
+    let known: Vec<Extent> = extents.iter().map(|&n| Extent::Known(n)).collect();
+    let mut statement = Statement::new(&known, Vec::new());
+    let vars: Vec<usize> = (0..extents.len()).collect();
+    let counter = linear_position(&mut statement, &vars, extents)?;
+    let drawn = statement.code.push(ScalarOp::Random { distribution, seed, counter })?;
+    let (statement, body) = scale(statement, drawn)?;
+    Ok(statement.elementwise(body))
+}

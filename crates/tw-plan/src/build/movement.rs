@@ -1,0 +1,219 @@
+//! Operators beside index statements: running aggregates, sorting, gathering, joining.
+
+use tw_ir::{Accum, BinaryOp, DType, Edge, Error, Extent, OnEmpty, Op, Result, Scalar, ScalarCode, TensorType, shape};
+
+use super::axes::{check_axes, display_shape};
+use super::elementwise::{cast, select};
+use super::layout::expand_dims;
+use super::reduce::Reduction;
+use super::statement::Statement;
+
+/// Several operands through one node. Each operand with a `prepare` goes through that node first; then all of them, in order, through `join`.
+#[derive(Clone, Debug)]
+pub struct Joined {
+    /// One per operand; `None` if the operand is used as it is.
+    pub prepare: Vec<Option<Op>>,
+    /// The node that takes all operands.
+    pub join: Op,
+}
+
+/// A running aggregate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Running {
+    /// Running sum; bools are counted.
+    Sum,
+    /// Running product.
+    Prod,
+    /// Smallest so far.
+    Min,
+    /// Largest so far.
+    Max,
+}
+
+/// A running aggregate along an axis: each element sees those up to and including itself.
+pub fn scan(x: &TensorType, kind: Running, axis: usize) -> Result<Op> {
+    check_axes(&[axis], x.rank())?;
+    let dtype = match kind {
+        Running::Sum | Running::Prod => Reduction::Sum.working_type(x.dtype),
+        Running::Min | Running::Max => x.dtype,
+    };
+    let (op, identity) = match kind {
+        Running::Sum => (BinaryOp::Add, dtype.zero()),
+        Running::Prod => (BinaryOp::Mul, dtype.one()),
+        Running::Min => (BinaryOp::Min, dtype.highest()),
+        Running::Max => (BinaryOp::Max, dtype.lowest()),
+    };
+    let mut accum = Accum::simple(op, dtype, identity, OnEmpty::Identity);
+    if dtype != x.dtype {
+        let mut lift = ScalarCode::new(vec![x.dtype]);
+        let value = lift.param(0);
+        let value = lift.cast(dtype, value);
+        lift.set_results(vec![value]);
+        accum.lift = lift;
+    }
+    Ok(Op::Scan { accum, axis: axis as u32, exclusive: false, reverse: false })
+}
+
+/// A stable sort along an axis. The node has two results: the sorted values and their positions before.
+pub fn sort(x: &TensorType, axis: usize, descending: bool) -> Result<Op> {
+    check_axes(&[axis], x.rank())?;
+    Ok(Op::Sort { axis: axis as u32, descending })
+}
+
+/// The same elements in row-major order under another shape. One extent may be -1: it follows from the others.
+pub fn reshape(x: &TensorType, to: &[i64]) -> Result<Op> {
+    let wrong = |why: &str| {
+        let wanted: Vec<String> = to.iter().map(i64::to_string).collect();
+        Error::source(format!(
+            "a tensor of shape {} does not reshape to [{}]",
+            display_shape(&x.shape),
+            wanted.join(", ")
+        ))
+        .help(why)
+    };
+    let open: Vec<usize> = (0..to.len()).filter(|&k| to[k] == -1).collect();
+    if to.iter().any(|&n| n < -1) {
+        return Err(wrong("extents are not negative; -1 stands for the one that follows from the others"));
+    }
+    if open.len() > 1 {
+        return Err(wrong("only one extent can be -1"));
+    }
+    let mut extents: Vec<Extent> = to.iter().map(|&n| Extent::Known(n.max(0) as u64)).collect();
+    let from = x.known_shape();
+    if let Some(&open) = open.first() {
+        // A vector of unknown length stays one.
+        let Some(from) = from else {
+            return match (x.shape.as_slice(), extents.len()) {
+                ([extent], 1) => Ok(Op::Reshape { shape: vec![*extent] }),
+                _ => Err(Error::plan("a reshape whose extents depend on data")),
+            };
+        };
+        let given: Vec<u64> = to.iter().filter(|&&n| n != -1).map(|&n| n as u64).collect();
+        let (total, known) = (shape::n_elements(&from)?, shape::n_elements(&given)?);
+        if known == 0 || total % known != 0 {
+            return Err(wrong("the elements cannot be divided evenly"));
+        }
+        extents[open] = Extent::Known(total / known);
+    } else if let Some(from) = from {
+        let given: Vec<u64> = to.iter().map(|&n| n as u64).collect();
+        let (have, need) = (shape::n_elements(&from)?, shape::n_elements(&given)?);
+        if have != need {
+            return Err(wrong(&format!("it has {have} elements, not {need}")));
+        }
+    }
+    Ok(Op::Reshape { shape: extents })
+}
+
+/// Operands one after the other along an axis; types are promoted.
+pub fn concat(types: &[&TensorType], axis: usize) -> Result<Joined> {
+    let first = types.first().ok_or_else(|| Error::source("concat of no operands"))?;
+    check_axes(&[axis], first.rank())?;
+    for ty in types {
+        let others = |ty: &TensorType| -> Vec<Extent> {
+            ty.shape.iter().enumerate().filter(|(k, _)| *k != axis).map(|(_, extent)| *extent).collect()
+        };
+        if ty.rank() != first.rank() || others(ty) != others(first) {
+            let (a, b) = (display_shape(&first.shape), display_shape(&ty.shape));
+            return Err(Error::source(format!("concat of shapes {a} and {b} along axis {axis}"))
+                .help("all other axes must be equal"));
+        }
+    }
+    let dtype = types.iter().fold(first.dtype, |dtype, ty| dtype.promote(ty.dtype));
+    let prepare =
+        types.iter().map(|ty| (ty.dtype != dtype).then(|| cast(ty, dtype)).transpose()).collect::<Result<_>>()?;
+    Ok(Joined { prepare, join: Op::Concat { axis: axis as u32 } })
+}
+
+/// Operands of one shape along a new axis; types are promoted.
+pub fn stack(types: &[&TensorType], axis: usize) -> Result<Joined> {
+    let first = types.first().ok_or_else(|| Error::source("stack of no operands"))?;
+    if let Some(other) = types.iter().find(|ty| ty.shape != first.shape) {
+        let (a, b) = (display_shape(&first.shape), display_shape(&other.shape));
+        return Err(Error::source(format!("stack of shapes {a} and {b}; they must be equal")));
+    }
+    let dtype = types.iter().fold(first.dtype, |dtype, ty| dtype.promote(ty.dtype));
+    let prepare = types
+        .iter()
+        .map(|ty| {
+            let Op::Index(mut statement) = expand_dims(ty, axis)? else {
+                return Err(Error::internal("a new axis is an index statement"));
+            };
+            let body = statement.code.results()[0];
+            let body = statement.code.cast(dtype, body);
+            statement.code.set_results(vec![body]);
+            statement.out.fill = vec![ty.fill.cast(dtype)];
+            Ok(Some(Op::Index(statement)))
+        })
+        .collect::<Result<_>>()?;
+    Ok(Joined { prepare, join: Op::Concat { axis: axis as u32 } })
+}
+
+/// Elements of `data` (the first operand) where the index tensor (the second) says, along one axis. Negative indices count from the end.
+pub fn take(data: &TensorType, index: &TensorType, axis: usize) -> Result<Joined> {
+    gather(data, &[index], &[axis], Edge::Error)
+}
+
+/// `data[.., index, ..]` with one index tensor per axis, all of one shape. Operands: data, then the indices.
+pub fn gather(data: &TensorType, indices: &[&TensorType], axes: &[usize], edge: Edge) -> Result<Joined> {
+    check_axes(axes, data.rank())?;
+    let extents: Vec<Extent> = axes.iter().map(|&axis| data.shape[axis]).collect();
+    let mut prepare = vec![None];
+    prepare.extend(prepare_indices(indices, &extents, edge)?);
+    Ok(Joined { prepare, join: Op::Gather { axes: axes.iter().map(|&axis| axis as u32).collect(), edge } })
+}
+
+/// Contributions of `values` to the elements that the indices name, combined by the reduction. Operands: the indices, then the values.
+///
+/// Elements that nothing contributes to hold the identity of the reduction; with `min` and `max`, whose groups may not be empty in NumPy,
+/// they are errors.
+pub fn scatter(
+    indices: &[&TensorType],
+    values: &TensorType,
+    axes: &[usize],
+    extents: &[Extent],
+    kind: Reduction,
+    edge: Edge,
+) -> Result<Joined> {
+    if kind.takes_position() {
+        return Err(Error::source(format!("`{}` does not combine scattered values", kind.name())));
+    }
+    let mut prepare = prepare_indices(indices, extents, edge)?;
+    let working = kind.working_type(values.dtype);
+    let body = if kind == Reduction::Count { DType::I64 } else { working };
+    prepare.push(match (kind, values.dtype) {
+        (Reduction::Count, dtype) if dtype != DType::Bool => Some(select(values, Scalar::I64(1), Scalar::I64(0))?),
+        (_, dtype) if dtype != body => Some(cast(values, body)?),
+        _ => None,
+    });
+    let axes = axes.iter().map(|&axis| axis as u32).collect();
+    Ok(Joined { prepare, join: Op::Scatter { axes, extents: extents.to_vec(), accum: kind.accum(working)?, edge } })
+}
+
+/// Indices as i64, with negative ones counted from the end unless an edge rule gives them another meaning.
+fn prepare_indices(indices: &[&TensorType], extents: &[Extent], edge: Edge) -> Result<Vec<Option<Op>>> {
+    indices
+        .iter()
+        .zip(extents)
+        .map(|(index, extent)| {
+            if index.dtype != DType::I64 {
+                let error = Error::source(format!("an index tensor of type {}; it must be i64", index.dtype));
+                return Err(if index.dtype == DType::Bool { error.help("a mask selects with x[mask]") } else { error });
+            }
+            match extent {
+                Extent::Known(n) if edge == Edge::Error => Ok(Some(counted_from_end(index, *n)?)),
+                _ => Ok(None),
+            }
+        })
+        .collect()
+}
+
+fn counted_from_end(index: &TensorType, n: u64) -> Result<Op> {
+    let mut statement = Statement::of(index);
+    let at = statement.read(0);
+    let code = &mut statement.code;
+    let (zero, n) = (code.constant(Scalar::I64(0)), code.constant(Scalar::I64(n as i64)));
+    let negative = code.binary(BinaryOp::Lt, at, zero)?;
+    let from_end = code.binary(BinaryOp::Add, at, n)?;
+    let body = code.select(negative, from_end, at)?;
+    Ok(statement.elementwise(body))
+}
