@@ -1,1 +1,25 @@
-//! placeholder
+//! Dense blocks in memory, the kernels that compute them, and `.npy` files.
+//!
+//! A [`Block`] is a box of a tensor with its elements. A [`CompiledKernel`] is a [`tw_ir::kernel::Kernel`] made ready to run: compiled once per
+//! schedule, shared by threads, run once per task. Nothing here plans, orders or waits.
+//!
+//! Results depend on the kernel and on the boxes of its blocks alone: not on threads, not on how a block is stored, not on the machine's
+//! vector width.
+
+mod block;
+mod bytes;
+mod copy;
+mod fold;
+mod gather;
+mod kernel;
+mod memory;
+pub mod npy;
+mod place;
+mod scatter;
+mod sort;
+mod statement;
+mod walk;
+
+pub use block::Block;
+pub use kernel::{CompiledKernel, provider};
+pub use memory::Meter;

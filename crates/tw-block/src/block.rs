@@ -1,0 +1,306 @@
+//! A box of a tensor with its elements.
+
+use std::sync::Arc;
+
+use tw_ir::{Array, BoxRegion, Buffer, DType, Error, Result, Scalar, shape};
+
+use crate::copy::{Place, copy_box};
+use crate::memory::{Charge, Meter};
+
+/// A box of a tensor with its elements: either its own row-major storage, or a read-only view of a shared array.
+#[derive(Debug)]
+pub struct Block {
+    bbox: BoxRegion,
+    storage: Storage,
+    /// Held for its drop.
+    _charge: Option<Charge>,
+}
+
+#[derive(Debug)]
+enum Storage {
+    Owned(Buffer),
+    Shared { array: Arc<Array>, offset: usize, strides: Box<[usize]> },
+}
+
+impl Block {
+    /// A block of zeros with its own storage.
+    pub fn for_output(dtype: DType, bbox: BoxRegion, meter: Option<&Arc<Meter>>) -> Result<Block> {
+        let n = n_elements(&bbox)?;
+        let buffer = zeros(dtype, n).ok_or_else(|| {
+            Error::resource(format!("no memory for a block of {} bytes", n as u64 * dtype.size()))
+                .note(format!("the block is {dtype} {bbox}"))
+        })?;
+        Ok(Block::own(bbox, buffer, meter))
+    }
+
+    /// A block whose first element is at `lo`, with the elements of an array.
+    pub fn from_array(lo: &[u64], array: Array, meter: Option<&Arc<Meter>>) -> Result<Block> {
+        let bbox = box_at(lo, array.shape())?;
+        Ok(Block::own(bbox, array.into_data(), meter))
+    }
+
+    /// A view of one region of a shared array; nothing is copied and nothing is charged.
+    pub fn view_of(array: &Arc<Array>, region: &BoxRegion) -> Result<Block> {
+        let whole = array.shape();
+        if region.rank() != whole.len() || region.hi.iter().zip(whole).any(|(hi, n)| hi > n) {
+            return Err(Error::internal(format!("a view of {region} of an array of shape {}", shape::display(whole))));
+        }
+        n_elements(region)?;
+        let strides: Box<[usize]> = shape::row_major_strides(whole).into_iter().map(|s| s as usize).collect();
+        let offset = region.lo.iter().zip(&strides).map(|(&lo, &stride)| lo as usize * stride).sum();
+        let storage = Storage::Shared { array: Arc::clone(array), offset, strides };
+        Ok(Block { bbox: region.clone(), storage, _charge: None })
+    }
+
+    /// From storage whose length fits the box.
+    fn own(bbox: BoxRegion, buffer: Buffer, meter: Option<&Arc<Meter>>) -> Block {
+        let bytes = buffer.len() as u64 * buffer.dtype().size();
+        let charge = meter.map(|meter| Charge::new(meter, bytes));
+        Block { bbox, storage: Storage::Owned(buffer), _charge: charge }
+    }
+
+    /// Where it lies in its tensor.
+    pub fn bbox(&self) -> &BoxRegion {
+        &self.bbox
+    }
+
+    /// Moves the block to another place of the same shape.
+    pub fn set_bbox(&mut self, bbox: BoxRegion) -> Result<()> {
+        if bbox.shape() != self.bbox.shape() {
+            return Err(Error::internal(format!("a block at {} cannot move to {bbox}", self.bbox)));
+        }
+        self.bbox = bbox;
+        Ok(())
+    }
+
+    /// Element type.
+    pub fn dtype(&self) -> DType {
+        self.data().dtype()
+    }
+
+    /// Number of elements.
+    pub fn n_elements(&self) -> u64 {
+        self.bbox.n_elements()
+    }
+
+    /// Bytes of its elements, whether owned or viewed.
+    pub fn n_bytes(&self) -> u64 {
+        self.n_elements() * self.dtype().size()
+    }
+
+    /// The element at coordinates of the whole tensor; `None` outside the block.
+    pub fn get(&self, coords: &[u64]) -> Option<Scalar> {
+        self.position(coords).map(|position| self.data().get(position))
+    }
+
+    /// The element at coordinates relative to the block's first element.
+    pub(crate) fn get_relative(&self, at: &[u64]) -> Option<Scalar> {
+        let coords: Vec<u64> = at.iter().zip(&self.bbox.lo).map(|(a, lo)| a + lo).collect();
+        self.get(&coords)
+    }
+
+    /// Overwrites the element at coordinates of the whole tensor; nothing happens outside the block.
+    pub(crate) fn set(&mut self, coords: &[u64], value: Scalar) -> Result<()> {
+        let position = self.position(coords);
+        let (_, buffer) = self.output()?;
+        if let Some(position) = position {
+            buffer.set(position, value);
+        }
+        Ok(())
+    }
+
+    /// Overwrites every element of an output block.
+    pub(crate) fn fill(&mut self, value: Scalar) -> Result<()> {
+        let (_, buffer) = self.output()?;
+        match (buffer, value) {
+            (Buffer::Bool(values), Scalar::Bool(value)) => values.fill(value),
+            (Buffer::I64(values), Scalar::I64(value)) => values.fill(value),
+            (Buffer::F32(values), Scalar::F32(value)) => values.fill(value),
+            (Buffer::F64(values), Scalar::F64(value)) => values.fill(value),
+            (buffer, value) => {
+                return Err(Error::internal(format!("a block of {} filled with {value}", buffer.dtype())));
+            }
+        }
+        Ok(())
+    }
+
+    /// A contiguous copy of the elements.
+    pub fn to_array(&self) -> Result<Array> {
+        let shape = self.bbox.shape();
+        if let Some(buffer) = self.contiguous_all() {
+            return Array::new(shape, buffer.clone());
+        }
+        let mut array = Array::zeros(&shape, self.dtype())?;
+        self.copy_overlap_into(&self.bbox.lo, &mut array)?;
+        Ok(array)
+    }
+
+    /// The elements as an array; copies only a view.
+    pub fn into_array(self) -> Result<Array> {
+        match self.storage {
+            Storage::Owned(buffer) => Array::new(self.bbox.shape(), buffer),
+            Storage::Shared { .. } => self.to_array(),
+        }
+    }
+
+    /// The block of the transposed tensor, all axes reversed.
+    pub(crate) fn reversed_axes(&self, meter: Option<&Arc<Meter>>) -> Result<Block> {
+        let reversed = |coords: &[u64]| coords.iter().rev().copied().collect::<Vec<u64>>();
+        let bbox = BoxRegion { lo: reversed(&self.bbox.lo), hi: reversed(&self.bbox.hi) };
+        let shape = bbox.shape();
+        let mut block = Block::for_output(self.dtype(), bbox, meter)?;
+        let (from, to): (Vec<usize>, Vec<usize>) = (self.strides().into_iter().rev().collect(), block.strides());
+        let (_, buffer) = block.output()?;
+        copy_box(
+            &shape,
+            self.data(),
+            Place { offset: self.offset(), strides: &from },
+            buffer,
+            Place { offset: 0, strides: &to },
+        )?;
+        Ok(block)
+    }
+
+    /// Copies what this block shares with an array whose first element is at `lo`.
+    pub fn copy_overlap_into(&self, lo: &[u64], target: &mut Array) -> Result<()> {
+        let target_box = box_at(lo, target.shape())?;
+        self.copy_moved_overlap(&self.bbox, &target_box, target.data_mut())
+    }
+
+    /// As if this block were at `bbox`: copies what it shares with row-major storage at `target_box`.
+    pub(crate) fn copy_moved_overlap(
+        &self,
+        bbox: &BoxRegion,
+        target_box: &BoxRegion,
+        target: &mut Buffer,
+    ) -> Result<()> {
+        if bbox.rank() != target_box.rank() {
+            return Err(Error::internal(format!("a copy from {bbox} to {target_box}")));
+        }
+        let common = bbox.intersect(target_box);
+        if common.is_empty() {
+            return Ok(());
+        }
+        let src_strides = self.strides();
+        let dst_strides = row_major(target_box);
+        let src = self.offset() + distance(&bbox.lo, &common.lo, &src_strides);
+        let dst = distance(&target_box.lo, &common.lo, &dst_strides);
+        copy_box(
+            &common.shape(),
+            self.data(),
+            Place { offset: src, strides: &src_strides },
+            target,
+            Place { offset: dst, strides: &dst_strides },
+        )
+    }
+
+    /// The storage the elements lie in; a view shares it with what surrounds it.
+    pub(crate) fn data(&self) -> &Buffer {
+        match &self.storage {
+            Storage::Owned(buffer) => buffer,
+            Storage::Shared { array, .. } => array.data(),
+        }
+    }
+
+    /// Overwrites the elements of an output block.
+    pub(crate) fn replace(&mut self, array: Array) -> Result<()> {
+        let (bbox, buffer) = self.output()?;
+        if array.dtype() != buffer.dtype() || array.shape() != bbox.shape() {
+            return Err(Error::internal(format!(
+                "a result of type {} and shape {} for a block of type {} at {bbox}",
+                array.dtype(),
+                shape::display(array.shape()),
+                buffer.dtype()
+            )));
+        }
+        *buffer = array.into_data();
+        Ok(())
+    }
+
+    /// The storage of an output block, together with its box.
+    pub(crate) fn output(&mut self) -> Result<(&BoxRegion, &mut Buffer)> {
+        match &mut self.storage {
+            Storage::Owned(buffer) => Ok((&self.bbox, buffer)),
+            Storage::Shared { .. } => Err(Error::internal("a view cannot be written")),
+        }
+    }
+
+    /// Position of the first element in the storage.
+    pub(crate) fn offset(&self) -> usize {
+        match &self.storage {
+            Storage::Owned(_) => 0,
+            Storage::Shared { offset, .. } => *offset,
+        }
+    }
+
+    /// Distance in the storage between neighbours along each axis.
+    pub(crate) fn strides(&self) -> Vec<usize> {
+        match &self.storage {
+            Storage::Owned(_) => row_major(&self.bbox),
+            Storage::Shared { strides, .. } => strides.to_vec(),
+        }
+    }
+
+    /// The whole storage, if it holds nothing but the elements in row-major order.
+    pub(crate) fn contiguous_all(&self) -> Option<&Buffer> {
+        match &self.storage {
+            Storage::Owned(buffer) => Some(buffer),
+            Storage::Shared { array, .. } => (array.shape() == self.bbox.shape()).then(|| array.data()),
+        }
+    }
+
+    fn position(&self, coords: &[u64]) -> Option<usize> {
+        let inside = coords.len() == self.bbox.rank()
+            && coords.iter().enumerate().all(|(axis, c)| self.bbox.range(axis).contains(c));
+        inside.then(|| self.offset() + distance(&self.bbox.lo, coords, &self.strides()))
+    }
+}
+
+fn n_elements(bbox: &BoxRegion) -> Result<usize> {
+    let mut n: u64 = 1;
+    for (&lo, &hi) in bbox.lo.iter().zip(&bbox.hi) {
+        n = match n.checked_mul(hi.saturating_sub(lo)) {
+            Some(n) if n <= i64::MAX as u64 / 8 => n,
+            _ if bbox.is_empty() => return Ok(0),
+            _ => return Err(Error::resource(format!("a block {bbox} has more bytes than can be counted"))),
+        };
+    }
+    Ok(n as usize)
+}
+
+fn box_at(lo: &[u64], shape: &[u64]) -> Result<BoxRegion> {
+    let hi: Option<Vec<u64>> = lo.iter().zip(shape).map(|(&lo, &n)| lo.checked_add(n)).collect();
+    match hi {
+        Some(hi) if lo.len() == shape.len() => Ok(BoxRegion { lo: lo.to_vec(), hi }),
+        _ => Err(Error::internal(format!("an array of shape {} at {lo:?}", shape::display(shape)))),
+    }
+}
+
+fn row_major(bbox: &BoxRegion) -> Vec<usize> {
+    let mut strides = vec![1; bbox.rank()];
+    for axis in (0..bbox.rank().saturating_sub(1)).rev() {
+        let length = bbox.hi[axis + 1].saturating_sub(bbox.lo[axis + 1]);
+        strides[axis] = strides[axis + 1] * length.max(1) as usize;
+    }
+    strides
+}
+
+fn distance(from: &[u64], to: &[u64], strides: &[usize]) -> usize {
+    from.iter().zip(to).zip(strides).map(|((&from, &to), &stride)| (to - from) as usize * stride).sum()
+}
+
+fn zeros(dtype: DType, n: usize) -> Option<Buffer> {
+    fn vector<T: Copy + Default>(n: usize) -> Option<Vec<T>> {
+        // Above this size the allocator hands out untouched pages, and filling them would touch each one twice.
+        let mut values = Vec::new();
+        values.try_reserve_exact(n).ok()?;
+        values.resize(n, T::default());
+        Some(values)
+    }
+    Some(match dtype {
+        DType::Bool => Buffer::Bool(vector(n)?),
+        DType::I64 => Buffer::I64(vector(n)?),
+        DType::F32 => Buffer::F32(vector(n)?),
+        DType::F64 => Buffer::F64(vector(n)?),
+    })
+}

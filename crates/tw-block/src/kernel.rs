@@ -1,0 +1,105 @@
+//! Kernels made ready to run.
+
+use tw_ir::kernel::Kernel;
+use tw_ir::program::FunctionRef;
+use tw_ir::{Array, Error, Result};
+
+use crate::block::Block;
+use crate::fold::{Combine, Finish, ScanBlock, ScanCarry, ScanTotal};
+use crate::gather::Gather;
+use crate::place::place;
+use crate::scatter::Scatter;
+use crate::sort::{sort_merge, sort_run};
+use crate::statement::Statement;
+
+/// Names the GEMM provider, whose bits a schedule promises.
+pub fn provider() -> &'static str {
+    "gemm-0.19"
+}
+
+/// A kernel compiled once and run by many tasks, on any thread.
+#[derive(Debug)]
+pub struct CompiledKernel(Code);
+
+#[derive(Debug)]
+enum Code {
+    Statement(Box<Statement>),
+    Combine(Combine),
+    Finish(Finish),
+    Place { axis: usize, shift: u64 },
+    ScanTotal(ScanTotal),
+    ScanCarry(ScanCarry),
+    ScanBlock(ScanBlock),
+    Gather(Gather),
+    Scatter(Scatter),
+    SortRun { axis: usize, descending: bool },
+    SortMerge { axis: usize, descending: bool },
+    Call(FunctionRef),
+}
+
+impl CompiledKernel {
+    /// Makes a kernel ready. Loads and stores are done by the runtime and cannot be compiled.
+    pub fn compile(kernel: &Kernel) -> Result<CompiledKernel> {
+        let code = match kernel {
+            Kernel::Load { .. } | Kernel::Store { .. } => {
+                return Err(Error::internal(format!("`{}` moves data; it is not compiled", kernel.name())));
+            }
+            Kernel::Statement(statement) => Code::Statement(Box::new(Statement::compile(statement)?)),
+            Kernel::Combine(accum) => Code::Combine(Combine::compile(accum)),
+            Kernel::Finish { accum, tracked } => Code::Finish(Finish::compile(accum, *tracked)),
+            Kernel::Place { axis, shift } => Code::Place { axis: *axis as usize, shift: *shift },
+            Kernel::ScanTotal { accum, axis, reverse } => {
+                Code::ScanTotal(ScanTotal::compile(accum, *axis as usize, *reverse))
+            }
+            Kernel::ScanCarry(accum) => Code::ScanCarry(ScanCarry::compile(accum)),
+            Kernel::ScanBlock { accum, axis, exclusive, reverse } => {
+                Code::ScanBlock(ScanBlock::compile(accum, *axis as usize, *exclusive, *reverse))
+            }
+            Kernel::Gather { axes, shape, edge, fill } => Code::Gather(Gather::compile(axes, shape, *edge, *fill)),
+            Kernel::Scatter { axes, shape, edge, accum } => Code::Scatter(Scatter::compile(axes, shape, *edge, accum)),
+            Kernel::SortRun { axis, descending } => Code::SortRun { axis: *axis as usize, descending: *descending },
+            Kernel::SortMerge { axis, descending } => Code::SortMerge { axis: *axis as usize, descending: *descending },
+            Kernel::Call(function) => Code::Call(function.clone()),
+        };
+        Ok(CompiledKernel(code))
+    }
+
+    /// Runs one task.
+    ///
+    /// `point` says which tile of the iteration space a statement covers. `first` is true unless the task continues a chain: outputs then hold
+    /// nothing yet and are initialised here.
+    pub fn run(&self, point: u32, first: bool, operands: &[Option<&Block>], outputs: &mut [Block]) -> Result<()> {
+        match &self.0 {
+            Code::Statement(statement) => statement.run(point, first, operands, outputs),
+            Code::Combine(combine) => combine.run(first, &all_present(operands)?, outputs),
+            Code::Finish(finish) => finish.run(&all_present(operands)?, outputs),
+            Code::Place { axis, shift } => place(*axis, *shift, operands, outputs),
+            Code::ScanTotal(scan) => scan.run(&all_present(operands)?, outputs),
+            Code::ScanCarry(scan) => scan.run(&all_present(operands)?, outputs),
+            Code::ScanBlock(scan) => scan.run(&all_present(operands)?, outputs),
+            Code::Gather(gather) => gather.run(first, operands, outputs),
+            Code::Scatter(scatter) => scatter.run(first, &all_present(operands)?, outputs),
+            Code::SortRun { axis, descending } => sort_run(*axis, *descending, &all_present(operands)?, outputs),
+            Code::SortMerge { axis, descending } => sort_merge(*axis, *descending, &all_present(operands)?, outputs),
+            Code::Call(function) => call(function, &all_present(operands)?, outputs),
+        }
+    }
+}
+
+fn all_present<'a>(operands: &[Option<&'a Block>]) -> Result<Vec<&'a Block>> {
+    let present: Option<Vec<&Block>> = operands.iter().copied().collect();
+    present.ok_or_else(|| Error::internal("a kernel that needs every operand lacks one"))
+}
+
+fn call(function: &FunctionRef, operands: &[&Block], outputs: &mut [Block]) -> Result<()> {
+    let arguments: Vec<Array> = operands.iter().map(|block| block.to_array()).collect::<Result<_>>()?;
+    let mut results = Vec::with_capacity(outputs.len());
+    for output in outputs.iter() {
+        results.push(Array::zeros(&output.bbox().shape(), output.dtype())?);
+    }
+    function.0.apply(&arguments, &mut results)?;
+    for (output, result) in outputs.iter_mut().zip(results) {
+        output.replace(result).map_err(|error| error.note(format!("from the function `{}`", function.0.name())))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,100 @@
+//! Reading regions.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use tw_ir::{BoxRegion, Error, Result, shape};
+
+use super::failed;
+use super::header::{self, NpyHeader};
+use crate::block::Block;
+use crate::bytes::read_elements;
+use crate::memory::Meter;
+use crate::walk::Points;
+
+/// An open file. Regions may be read by several threads at once.
+#[derive(Debug)]
+pub struct NpyReader {
+    path: PathBuf,
+    file: File,
+    header: NpyHeader,
+}
+
+impl NpyReader {
+    /// Opens a file and checks its header.
+    pub fn open(path: impl AsRef<Path>) -> Result<NpyReader> {
+        let path = path.as_ref().to_path_buf();
+        let file = File::open(&path).map_err(|error| failed(&path, "cannot be opened", &error))?;
+        let header = header::read(&path, &file)?;
+        Ok(NpyReader { path, file, header })
+    }
+
+    /// What the file holds.
+    pub fn header(&self) -> &NpyHeader {
+        &self.header
+    }
+
+    /// Where the file is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Reads one region into a block of its own.
+    pub fn read_region(&self, region: &BoxRegion, meter: Option<&Arc<Meter>>) -> Result<Block> {
+        let whole = &self.header.shape;
+        if region.rank() != whole.len() || region.hi.iter().zip(whole).any(|(hi, n)| hi > n) {
+            return Err(Error::internal(format!("a region {region} of a file of shape {}", shape::display(whole))));
+        }
+        if !self.header.fortran {
+            let mut block = Block::for_output(self.header.dtype, region.clone(), meter)?;
+            self.read_rows(whole, region, &mut block)?;
+            return Ok(block);
+        }
+        // A file in Fortran order is the C order of the transposed array.
+        let reversed_shape: Vec<u64> = whole.iter().rev().copied().collect();
+        let reversed =
+            BoxRegion { lo: region.lo.iter().rev().copied().collect(), hi: region.hi.iter().rev().copied().collect() };
+        let mut transposed = Block::for_output(self.header.dtype, reversed.clone(), meter)?;
+        self.read_rows(&reversed_shape, &reversed, &mut transposed)?;
+        transposed.reversed_axes(meter)
+    }
+
+    /// Reads a region of row-major data of the given shape, one contiguous run at a time.
+    fn read_rows(&self, whole: &[u64], region: &BoxRegion, block: &mut Block) -> Result<()> {
+        if region.is_empty() {
+            return Ok(());
+        }
+        let strides = shape::row_major_strides(whole);
+        // Trailing axes read in full, and one more, make one run.
+        let mut outer = whole.len();
+        let mut run = 1u64;
+        while outer > 0 {
+            outer -= 1;
+            run *= region.hi[outer] - region.lo[outer];
+            if run < strides[outer] * whole[outer] {
+                break;
+            }
+        }
+        let size = self.header.dtype.size();
+        let rows = BoxRegion { lo: region.lo[..outer].to_vec(), hi: region.hi[..outer].to_vec() };
+        let inner_start: u64 = (outer..whole.len()).map(|axis| region.lo[axis] * strides[axis]).sum();
+        let (_, buffer) = block.output()?;
+        let mut points = Points::new(&rows);
+        let mut filled = 0usize;
+        while let Some(at) = points.next() {
+            let start = inner_start + at.iter().zip(&strides).map(|(c, stride)| c * stride).sum::<u64>();
+            let mut offset = self.header.data_offset + start * size;
+            read_elements(buffer, filled..filled + run as usize, |bytes| {
+                self.file.read_exact_at(bytes, offset).map_err(|error| {
+                    failed(&self.path, &format!("{} bytes at byte {offset} cannot be read", bytes.len()), &error)
+                })?;
+                offset += bytes.len() as u64;
+                Ok::<(), Error>(())
+            })?;
+            filled += run as usize;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,127 @@
+//! Writing blocks.
+
+use std::fs::{self, File};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use tw_ir::{BoxRegion, Buffer, DType, Error, Result, shape};
+
+use super::{failed, header};
+use crate::block::Block;
+use crate::bytes::write_elements;
+use crate::walk::Points;
+
+/// A file being written. Blocks may be written by several threads at once. The file gets its name only when it is committed; a writer
+/// that is dropped before leaves nothing behind.
+#[derive(Debug)]
+pub struct NpyWriter {
+    path: PathBuf,
+    temporary: PathBuf,
+    file: File,
+    dtype: DType,
+    shape: Vec<u64>,
+    data_offset: u64,
+    committed: bool,
+}
+
+/// Tells apart the temporaries of one process.
+static NEXT_TEMPORARY: AtomicU64 = AtomicU64::new(0);
+
+impl NpyWriter {
+    /// Begins a file of the given type and shape, full of zeros.
+    pub fn create(path: impl AsRef<Path>, dtype: DType, shape: &[u64]) -> Result<NpyWriter> {
+        let path = path.as_ref().to_path_buf();
+        let n_bytes = shape::n_bytes(shape, dtype.size())?;
+        let name = path.file_name().ok_or_else(|| Error::io(format!("{} does not name a file", path.display())))?;
+        let number = NEXT_TEMPORARY.fetch_add(1, Ordering::Relaxed);
+        let mut temporary_name = std::ffi::OsString::from(".");
+        temporary_name.push(name);
+        temporary_name.push(format!(".{}-{number}.tmp", std::process::id()));
+        let temporary = path.with_file_name(temporary_name);
+        let file = File::options()
+            .write(true)
+            .create_new(true)
+            .open(&temporary)
+            .map_err(|error| failed(&temporary, "cannot be created", &error))?;
+        let header = header::write(dtype, shape);
+        let data_offset = header.len() as u64;
+        let writer = NpyWriter { path, temporary, file, dtype, shape: shape.to_vec(), data_offset, committed: false };
+        writer.file.write_all_at(&header, 0).map_err(|error| writer.write_failed(0, &error))?;
+        let length = data_offset + n_bytes;
+        writer.file.set_len(length).map_err(|error| writer.write_failed(length, &error))?;
+        Ok(writer)
+    }
+
+    /// Writes a block where its box says.
+    pub fn write_block(&self, block: &Block) -> Result<()> {
+        let region = block.bbox();
+        let outside = region.rank() != self.shape.len() || region.hi.iter().zip(&self.shape).any(|(hi, n)| hi > n);
+        if outside || block.dtype() != self.dtype {
+            return Err(Error::internal(format!(
+                "a {} block at {region} for {} {} of {}",
+                block.dtype(),
+                self.dtype,
+                shape::display(&self.shape),
+                self.path.display()
+            )));
+        }
+        if region.is_empty() {
+            return Ok(());
+        }
+        // Trailing axes that are whole in the file and contiguous in the block, and one more, make one run.
+        let (file_strides, block_strides) = (shape::row_major_strides(&self.shape), block.strides());
+        let mut outer = self.shape.len();
+        let mut run = 1u64;
+        while outer > 0 && block_strides[outer - 1] as u64 == run && file_strides[outer - 1] == run {
+            outer -= 1;
+            run *= region.hi[outer] - region.lo[outer];
+        }
+        let rows = BoxRegion { lo: region.lo[..outer].to_vec(), hi: region.hi[..outer].to_vec() };
+        let inner_start: u64 = (outer..self.shape.len()).map(|axis| region.lo[axis] * file_strides[axis]).sum();
+        let mut points = Points::new(&rows);
+        while let Some(at) = points.next() {
+            let start = inner_start + at.iter().zip(&file_strides).map(|(c, stride)| c * stride).sum::<u64>();
+            let from: usize =
+                at.iter().zip(&region.lo).zip(&block_strides).map(|((c, lo), s)| (c - lo) as usize * s).sum();
+            let from = block.offset() + from;
+            self.write_run(start, block.data(), from..from + run as usize)?;
+        }
+        Ok(())
+    }
+
+    /// Writes elements that are consecutive in the file, from the given element on.
+    pub(super) fn write_rows(&self, start: u64, buffer: &Buffer) -> Result<()> {
+        self.write_run(start, buffer, 0..buffer.len())
+    }
+
+    fn write_run(&self, start: u64, buffer: &Buffer, range: std::ops::Range<usize>) -> Result<()> {
+        let mut offset = self.data_offset + start * self.dtype.size();
+        write_elements(buffer, range, |bytes| {
+            self.file.write_all_at(bytes, offset).map_err(|error| self.write_failed(offset, &error))?;
+            offset += bytes.len() as u64;
+            Ok::<(), Error>(())
+        })
+    }
+
+    /// Makes the file durable and gives it its name.
+    pub fn commit(mut self) -> Result<()> {
+        self.file.sync_all().map_err(|error| failed(&self.temporary, "cannot be made durable", &error))?;
+        fs::rename(&self.temporary, &self.path).map_err(|error| failed(&self.path, "cannot be replaced", &error))?;
+        self.committed = true;
+        Ok(())
+    }
+
+    fn write_failed(&self, offset: u64, error: &std::io::Error) -> Error {
+        failed(&self.path, &format!("cannot be written at byte {offset}"), error)
+    }
+}
+
+impl Drop for NpyWriter {
+    fn drop(&mut self) {
+        if !self.committed {
+            // Nothing can be done about a failure here, and the error that led here is more important.
+            let _ = fs::remove_file(&self.temporary);
+        }
+    }
+}
