@@ -266,6 +266,41 @@ impl Accum {
         })
     }
 
+    /// The same accumulator with one more bool at the end of its state, which tells whether the group holds anything. Only lift, identity and
+    /// combine are meant to be used; finishing is told apart by [`Kernel::Finish`](crate::kernel::Kernel::Finish).
+    pub fn with_presence(&self) -> Result<Accum> {
+        let extend = |code: &ScalarCode, copies: usize| -> Result<ScalarCode> {
+            let n = code.params().len() / copies;
+            let mut params = Vec::new();
+            for copy in 0..copies {
+                params.extend_from_slice(&code.params()[copy * n..(copy + 1) * n]);
+                params.push(DType::Bool);
+            }
+            let mut extended = ScalarCode::new(params);
+            let args: Vec<Slot> = (0..copies * n).map(|k| extended.param((k + k / n.max(1)) as u32)).collect();
+            let mut results = extended.inline(code, &args)?;
+            let flags: Vec<Slot> = (1..=copies).map(|copy| extended.param((copy * (n + 1) - 1) as u32)).collect();
+            results.push(match flags.as_slice() {
+                [a, b] => extended.binary(BinaryOp::Or, *a, *b)?,
+                _ => flags[0],
+            });
+            extended.set_results(results);
+            Ok(extended)
+        };
+        let mut lift = self.lift.clone();
+        let present = lift.constant(Scalar::Bool(true));
+        lift.set_results(self.lift.results().iter().copied().chain([present]).collect());
+        let mut identity = self.identity.clone();
+        identity.push(Scalar::Bool(false));
+        Ok(Accum {
+            identity,
+            lift,
+            combine: extend(&self.combine, 2)?,
+            finish: extend(&self.finish, 1)?,
+            on_empty: OnEmpty::Identity,
+        })
+    }
+
     /// The types of the state.
     pub fn state_types(&self) -> Vec<DType> {
         self.identity.iter().map(|value| value.dtype()).collect()
@@ -362,6 +397,15 @@ mod tests {
         let bodies: Vec<Vec<Scalar>> = [1.0, 2.0, 3.0, 4.0].iter().map(|&v| vec![Scalar::F64(v); 2]).collect();
         assert_eq!(fold(&accum, &bodies), vec![Scalar::F64(1.25), Scalar::F64(10.0)]);
         accum.verify(&[DType::F64; 2]).unwrap();
+    }
+
+    #[test]
+    fn presence_is_one_more_component() {
+        let accum = Accum::argmax(DType::F64).with_presence().unwrap();
+        accum.verify(&[DType::F64, DType::I64]).unwrap();
+        let state = accum.lift.eval(&[Scalar::F64(2.0), Scalar::I64(3)]);
+        assert_eq!(state, vec![Scalar::F64(2.0), Scalar::I64(3), Scalar::Bool(true)]);
+        assert_eq!(accum.combine.eval(&[accum.identity.clone(), state.clone()].concat()), state);
     }
 
     #[test]

@@ -31,6 +31,8 @@ pub mod text;
 pub mod tiling;
 pub mod workflow;
 
+pub use cranelift_entity::{EntityRef, PrimaryMap};
+
 pub use accum::{Accum, OnEmpty};
 pub use array::{Array, Buffer};
 pub use dtype::{DType, Scalar};

@@ -1,5 +1,18 @@
 //! From program text or builder to a frozen schedule.
+//!
+//! The front end ([`lang`] for text, [`build`] for operators) makes programs. [`plan_segment`] rewrites a straight-line program, lowers it to
+//! relations, evaluates those over block coordinates, orders the tasks and freezes the result. No data and no files are touched here.
 #![forbid(unsafe_code)]
 
 pub mod build;
 pub mod lang;
+mod lower;
+mod options;
+mod order;
+mod partial;
+mod pipeline;
+mod rewrite;
+mod tile;
+
+pub use options::{DEFAULT_BLOCK_BYTES, PlanOptions};
+pub use pipeline::{Planned, plan_segment};

@@ -1,0 +1,188 @@
+//! From a straight-line program to relations: choose a grid for every value, cut reductions into chains.
+//!
+//! Input programs have no control flow and no deferred extents: the segment loop has removed both.
+
+use std::collections::HashMap;
+
+use tw_ir::error::{Error, Result};
+use tw_ir::plan::{Plan, RelId, RelOp, Relation, Step};
+use tw_ir::program::{Node, Op, Program, Source, ValueId};
+use tw_ir::workflow::{SinkDecl, SourceDecl, Statement, StmtId};
+use tw_ir::{Axis, DType, Tiling};
+
+use crate::options::PlanOptions;
+use crate::tile;
+
+mod index;
+mod operators;
+
+/// Lowers a straight-line program. Every extent must be known.
+pub(crate) fn lower(program: &Program, options: &PlanOptions) -> Result<Plan> {
+    let mut lowering = Lowering::new(program, options);
+    for node in &program.body.nodes {
+        lowering.node(node).map_err(|error| error.at(&node.span))?;
+    }
+    for (name, value) in program.outputs.iter().zip(&program.body.results) {
+        let relation = lowering.relation(*value)?;
+        lowering.plan.outputs.push((name.clone(), relation));
+    }
+    Ok(lowering.plan)
+}
+
+struct Lowering<'a> {
+    program: &'a Program,
+    options: &'a PlanOptions,
+    plan: Plan,
+    relations: HashMap<ValueId, RelId>,
+    /// Grids asked for by a later retile that is the only reader: the producer makes the blocks right at once.
+    requested: HashMap<ValueId, Vec<Axis>>,
+}
+
+impl<'a> Lowering<'a> {
+    fn new(program: &'a Program, options: &'a PlanOptions) -> Lowering<'a> {
+        let mut readers: HashMap<ValueId, u32> = HashMap::new();
+        let args = program.body.nodes.iter().flat_map(|node| &node.args);
+        for value in args.chain(&program.body.results) {
+            *readers.entry(*value).or_default() += 1;
+        }
+        let mut requested = HashMap::new();
+        // Backwards, so that a chain of retiles asks for the last one.
+        for node in program.body.nodes.iter().rev() {
+            if let Op::Retile { tiling: Tiling::Grid(axes) } = &node.op
+                && readers[&node.args[0]] == 1
+            {
+                let wanted = requested.get(&node.results[0]).unwrap_or(axes).clone();
+                requested.insert(node.args[0], wanted);
+            }
+        }
+        Lowering { program, options, plan: Plan::default(), relations: HashMap::new(), requested }
+    }
+
+    fn node(&mut self, node: &Node) -> Result<()> {
+        let label = node.results.first().map_or_else(|| node.op.name().to_string(), |&value| self.label(node, value));
+        let statement = self.plan.statements.push(Statement { label, span: node.span.clone() });
+        match &node.op {
+            Op::Source(source) => self.source(node, source, statement),
+            Op::Index(stmt) => self.index(node, stmt, statement),
+            Op::Scan { accum, axis, exclusive, reverse } => {
+                self.scan(node, (accum, *axis, *exclusive, *reverse), statement)
+            }
+            Op::Gather { axes, edge } => self.gather(node, axes, *edge, statement),
+            Op::Scatter { axes, accum, edge, .. } => self.scatter(node, axes, accum, *edge, statement),
+            Op::Sort { axis, descending } => self.sort(node, *axis, *descending, statement),
+            Op::Retile { tiling } => self.retile(node, tiling, statement),
+            Op::Concat { axis } => self.concat(node, *axis, statement),
+            Op::BlockFn(call) => self.block_fn(node, call, statement),
+            Op::Store { path } => {
+                let input = self.relation(node.args[0])?;
+                let relation = &self.plan.relations[input];
+                let sink = SinkDecl { path: path.clone(), dtype: relation.dtype, shape: relation.shape.clone() };
+                self.plan.sinks.push(sink);
+                let op = RelOp::Store { sink: self.plan.sinks.len() as u32 - 1 };
+                self.step(op, vec![input], Vec::new(), statement);
+                Ok(())
+            }
+            Op::Reshape { .. } | Op::Compact { .. } => {
+                Err(Error::internal(format!("{} should have been expanded before lowering", node.op.name())))
+            }
+            Op::Resolve | Op::While { .. } | Op::If { .. } => {
+                Err(Error::internal(format!("{} inside a segment", node.op.name())))
+            }
+        }
+    }
+
+    fn label(&self, node: &Node, value: ValueId) -> String {
+        match &self.program.values[value].name {
+            Some(name) => name.clone(),
+            None => node.op.name().to_string(),
+        }
+    }
+
+    fn source(&mut self, node: &Node, source: &Source, statement: StmtId) -> Result<()> {
+        let value = node.results[0];
+        let ty = self.program.ty(value);
+        let shape = ty.require_shape()?;
+        let grid = match &ty.tiling {
+            Some(Tiling::Grid(axes)) => axes.clone(),
+            Some(Tiling::Pieces { .. }) => {
+                return Err(Error::plan("tilings by pieces are for sparse tensors, which are not supported yet"));
+            }
+            None => tile::automatic(&shape, ty.dtype.size(), self.options),
+        };
+        if !ty.format.is_dense() {
+            return Err(Error::plan(format!("{} cannot be planned yet: only dense formats are", ty.format)));
+        }
+        let decl = match source {
+            Source::Input { name, ty } => SourceDecl::Input { name: name.clone(), ty: ty.clone() },
+            Source::Constant(array) => SourceDecl::Constant(array.clone()),
+        };
+        self.plan.sources.push(decl);
+        let op = RelOp::Load { source: self.plan.sources.len() as u32 - 1 };
+        let relation = self.define(value, grid)?;
+        self.step(op, Vec::new(), vec![relation], statement);
+        Ok(())
+    }
+
+    fn retile(&mut self, node: &Node, tiling: &Tiling, statement: StmtId) -> Result<()> {
+        let Tiling::Grid(grid) = tiling else {
+            return Err(Error::plan("tilings by pieces are for sparse tensors, which are not supported yet"));
+        };
+        let input = self.relation(node.args[0])?;
+        let output = self.with_grid(input, grid, statement)?;
+        self.relations.insert(node.results[0], output);
+        Ok(())
+    }
+
+    /// The relation of a value made earlier.
+    fn relation(&self, value: ValueId) -> Result<RelId> {
+        self.relations.get(&value).copied().ok_or_else(|| Error::internal(format!("{value} has no relation")))
+    }
+
+    /// A new relation for a value, cut by a grid.
+    fn define(&mut self, value: ValueId, grid: Vec<Axis>) -> Result<RelId> {
+        let ty = self.program.ty(value);
+        let relation = self.new_relation(self.program.display_name(value), ty.dtype, grid);
+        self.relations.insert(value, relation);
+        Ok(relation)
+    }
+
+    fn new_relation(&mut self, name: String, dtype: DType, grid: Vec<Axis>) -> RelId {
+        let shape = grid.iter().map(Axis::extent).collect();
+        self.plan.relations.push(Relation { name, dtype, shape, grid, placement: None })
+    }
+
+    fn step(&mut self, op: RelOp, inputs: Vec<RelId>, outputs: Vec<RelId>, statement: StmtId) {
+        self.plan.steps.push(Step { op, inputs, outputs, statement });
+    }
+
+    /// The same tensor under a grid; itself if it already has it.
+    fn with_grid(&mut self, relation: RelId, grid: &[Axis], statement: StmtId) -> Result<RelId> {
+        let from = &self.plan.relations[relation];
+        if from.grid == grid {
+            return Ok(relation);
+        }
+        let (name, dtype) = (from.name.clone(), from.dtype);
+        let output = self.new_relation(name, dtype, grid.to_vec());
+        self.step(RelOp::Retile, vec![relation], vec![output], statement);
+        Ok(output)
+    }
+
+    /// The grid asked for, or one completed from the given axes.
+    fn output_grid(&self, value: ValueId, shape: &[u64], given: &[Option<Axis>], dtype: DType) -> Vec<Axis> {
+        match self.requested.get(&value) {
+            Some(grid) => grid.clone(),
+            None => tile::complete(shape, given, dtype.size(), self.options),
+        }
+    }
+
+    /// How many chains a reduction of `n_terms` contributions to each of `n_outputs` blocks is cut into.
+    ///
+    /// Enough for some parallelism, at least two terms each, and never more bytes of partial results than there are bytes to reduce. Machine
+    /// properties must not enter: bits depend on it.
+    fn n_chains(&self, n_terms: u64, n_outputs: u64, operand_bytes: u64, output_bytes: u64) -> u32 {
+        const WANTED: u64 = 64;
+        let parallel = WANTED.div_ceil(n_outputs.max(1));
+        let affordable = operand_bytes / output_bytes.max(1);
+        parallel.min(n_terms.div_ceil(2)).min(affordable).max(1) as u32
+    }
+}

@@ -1,0 +1,197 @@
+//! Index statements: a join on block variables, an aggregate, a transform.
+
+use tw_ir::error::Result;
+use tw_ir::index::{Edge, Var};
+use tw_ir::kernel::{KernelRead, StatementKernel};
+use tw_ir::plan::{RelId, RelOp};
+use tw_ir::program::{IndexStmt, Node};
+use tw_ir::workflow::StmtId;
+use tw_ir::{Accum, Axis, OnEmpty};
+
+use super::Lowering;
+use crate::tile;
+
+/// Points of a tile of a variable that no operand cuts.
+const POINTS_PER_TILE: u64 = 1 << 22;
+
+impl Lowering<'_> {
+    pub(super) fn index(&mut self, node: &Node, stmt: &IndexStmt, statement: StmtId) -> Result<()> {
+        let inputs: Vec<RelId> =
+            stmt.reads.iter().map(|access| self.relation(node.args[access.operand as usize])).collect::<Result<_>>()?;
+        let extents: Vec<u64> = stmt.vars.iter().map(|v| v.extent.known().unwrap_or(0)).collect();
+        let out_shape = self.program.ty(node.results[0]).require_shape()?;
+        let plain_out = stmt.out_is_plain();
+
+        let mut candidates: Vec<Option<Axis>> =
+            (0..extents.len()).map(|v| self.axis_from_reads(stmt, &inputs, Var(v as u32), extents[v])).collect();
+        let widest = stmt.result_types().iter().map(|dtype| dtype.size()).max().unwrap_or(1);
+        let given: Vec<Option<Axis>> = stmt
+            .out
+            .idx
+            .iter()
+            .map(|idx| if plain_out { idx.as_var().and_then(|v| candidates[v.0 as usize].clone()) } else { None })
+            .collect();
+        let requested =
+            node.results.iter().find(|value| self.requested.contains_key(value)).unwrap_or(&node.results[0]);
+        let out_grid = match self.requested.get(requested) {
+            Some(grid) => grid.clone(),
+            None => tile::complete(&out_shape, &given, widest, self.options),
+        };
+        if plain_out {
+            for (idx, axis) in stmt.out.idx.iter().zip(&out_grid) {
+                if let Some(v) = idx.as_var() {
+                    candidates[v.0 as usize] = Some(axis.clone());
+                }
+            }
+        }
+        let vars: Vec<Axis> = candidates
+            .into_iter()
+            .enumerate()
+            .map(|(v, axis)| {
+                let tile = self.options.tile.unwrap_or(POINTS_PER_TILE);
+                let axis = axis.unwrap_or_else(|| Axis::uniform(extents[v], tile));
+                cut_at_wraps(axis, stmt, Var(v as u32), node, self)
+            })
+            .collect();
+
+        let reduced_to_nothing =
+            (0..extents.len()).any(|v| extents[v] == 0 && !stmt.out.idx.iter().any(|idx| idx.uses(Var(v as u32))));
+        let may_be_empty = stmt.has_guard || !plain_out || reduced_to_nothing;
+        let (accum, finish) = match &stmt.accum {
+            None => (None, None),
+            Some(accum) => {
+                let tracked = accum.on_empty != OnEmpty::Identity && may_be_empty;
+                let state = if tracked { accum.with_presence()? } else { accum.clone() };
+                (Some(state), (tracked || !accum.finish_is_identity()).then(|| (accum.clone(), tracked)))
+            }
+        };
+
+        let reads = stmt
+            .reads
+            .iter()
+            .zip(&inputs)
+            .map(|(access, &input)| {
+                let ty = self.program.ty(node.args[access.operand as usize]);
+                KernelRead {
+                    dtype: ty.dtype,
+                    shape: self.plan.relations[input].shape.clone(),
+                    idx: access.idx.clone(),
+                    edge: access.edge,
+                    fill: ty.fill,
+                }
+            })
+            .collect();
+        let kernel = StatementKernel {
+            reads,
+            code: stmt.code.clone(),
+            has_guard: stmt.has_guard,
+            out_idx: stmt.out.idx.clone(),
+            out_edge: stmt.out.edge,
+            out_shape,
+            out_fill: if accum.is_none() { stmt.out.fill.clone() } else { Vec::new() },
+            accum,
+            vars,
+        };
+        let chains = self.chains_of(&kernel, &inputs, &out_grid);
+        let names = stmt.var_names();
+        let outputs = match (&kernel.accum, &finish) {
+            (Some(state), Some(_)) => self.state_relations(node, state, &out_grid),
+            _ => node.results.iter().map(|&value| self.define(value, out_grid.clone())).collect::<Result<_>>()?,
+        };
+        self.step(RelOp::Join { kernel, names, chains }, inputs, outputs.clone(), statement);
+        if let Some((accum, tracked)) = finish {
+            self.finish(node, accum, tracked, outputs, &out_grid, statement)?;
+        }
+        Ok(())
+    }
+
+    /// One relation per component of an accumulator's state.
+    pub(super) fn state_relations(&mut self, node: &Node, state: &Accum, grid: &[Axis]) -> Vec<RelId> {
+        let name = self.program.display_name(node.results[0]);
+        let types = state.state_types();
+        types
+            .iter()
+            .enumerate()
+            .map(|(k, &dtype)| self.new_relation(format!("{name}.state{k}"), dtype, grid.to_vec()))
+            .collect()
+    }
+
+    /// Turns states into the results of a node.
+    pub(super) fn finish(
+        &mut self,
+        node: &Node,
+        accum: Accum,
+        tracked: bool,
+        states: Vec<RelId>,
+        grid: &[Axis],
+        statement: StmtId,
+    ) -> Result<()> {
+        let results: Vec<RelId> =
+            node.results.iter().map(|&value| self.define(value, grid.to_vec())).collect::<Result<_>>()?;
+        self.step(RelOp::Finish { accum, tracked }, states, results, statement);
+        Ok(())
+    }
+
+    /// The cut of a variable, taken from the largest operand it indexes: exactly if it runs along an axis, in length otherwise.
+    fn axis_from_reads(&self, stmt: &IndexStmt, inputs: &[RelId], var: Var, extent: u64) -> Option<Axis> {
+        let mut best: Option<(bool, u64, Axis)> = None;
+        for (access, &input) in stmt.reads.iter().zip(inputs) {
+            let relation = &self.plan.relations[input];
+            for (idx, axis) in access.idx.iter().zip(&relation.grid) {
+                let exact = idx.as_var() == Some(var) && axis.extent() == extent;
+                let similar = match idx.as_affine(stmt.vars.len()) {
+                    Some((coefficients, _)) if coefficients[var.0 as usize] != 0 => {
+                        Some(axis.longest() / coefficients[var.0 as usize].unsigned_abs())
+                    }
+                    _ => None,
+                };
+                let candidate = match (exact, similar) {
+                    (true, _) => axis.clone(),
+                    (false, Some(tile)) if tile > 0 => Axis::uniform(extent, tile),
+                    _ => continue,
+                };
+                let weight = relation.n_bytes();
+                if best.as_ref().is_none_or(|(e, w, _)| (exact, weight) > (*e, *w)) {
+                    best = Some((exact, weight, candidate));
+                }
+            }
+        }
+        best.map(|(_, _, axis)| axis)
+    }
+
+    fn chains_of(&self, kernel: &StatementKernel, inputs: &[RelId], out_grid: &[Axis]) -> u32 {
+        let Some(accum) = &kernel.accum else { return 1 };
+        let n_points = kernel.vars.iter().fold(1u64, |n, axis| n.saturating_mul(axis.n_tiles()));
+        let n_outputs = out_grid.iter().fold(1u64, |n, axis| n.saturating_mul(axis.n_tiles()));
+        let operand_bytes = inputs.iter().fold(0u64, |sum, &r| sum.saturating_add(self.plan.relations[r].n_bytes()));
+        let state_size: u64 = accum.state_types().iter().map(|dtype| dtype.size()).sum();
+        let output_bytes = kernel.out_shape.iter().fold(state_size, |bytes, &n| bytes.saturating_mul(n));
+        // A statement without operands (a generator reduced on the fly) has no bytes to compare with; a scalar is always affordable.
+        let affordable = operand_bytes.max(n_points.saturating_mul(state_size));
+        self.n_chains(n_points / n_outputs.max(1), n_outputs, affordable, output_bytes)
+    }
+}
+
+/// Cuts a variable where a periodic access starts over, so that no tile needs both ends of an axis.
+fn cut_at_wraps(axis: Axis, stmt: &IndexStmt, var: Var, node: &Node, lowering: &Lowering<'_>) -> Axis {
+    let extent = axis.extent() as i64;
+    let mut cuts = Vec::new();
+    for access in stmt.reads.iter().filter(|access| access.edge == Edge::Wrap) {
+        let shape = lowering.program.ty(node.args[access.operand as usize]).known_shape().unwrap_or_default();
+        for (idx, &n) in access.idx.iter().zip(&shape) {
+            if let Some((v, shift)) = idx.as_shifted_var()
+                && v == var
+                && n > 0
+                && (shift != 0 || extent > n as i64)
+            {
+                let first = (-shift).rem_euclid(n as i64);
+                // Many periods over one axis would make many tiny tiles; then the whole axis is read instead.
+                let periods = (first..extent).step_by(n as usize);
+                if periods.clone().count() <= 16 {
+                    cuts.extend(periods.map(|cut| cut as u64));
+                }
+            }
+        }
+    }
+    if cuts.is_empty() { axis } else { axis.with_cuts(&cuts) }
+}

@@ -1,0 +1,171 @@
+//! The operators beside index statements.
+
+use tw_ir::error::{Error, Result};
+use tw_ir::index::Edge;
+use tw_ir::plan::{RelId, RelOp};
+use tw_ir::program::{BlockFn, Node};
+use tw_ir::workflow::StmtId;
+use tw_ir::{Accum, Axis, OnEmpty, Tiling};
+
+use super::Lowering;
+use crate::tile;
+
+impl Lowering<'_> {
+    fn relations_of(&self, node: &Node) -> Result<Vec<RelId>> {
+        node.args.iter().map(|&value| self.relation(value)).collect()
+    }
+
+    fn grid(&self, relation: RelId) -> Vec<Axis> {
+        self.plan.relations[relation].grid.clone()
+    }
+
+    fn align(&mut self, relations: &mut [RelId], grid: &[Axis], statement: StmtId) -> Result<()> {
+        for relation in relations {
+            *relation = self.with_grid(*relation, grid, statement)?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn scan(&mut self, node: &Node, scan: (&Accum, u32, bool, bool), statement: StmtId) -> Result<()> {
+        let (accum, axis, exclusive, reverse) = scan;
+        let mut inputs = self.relations_of(node)?;
+        let grid = self.grid(inputs[0]);
+        self.align(&mut inputs, &grid, statement)?;
+        let outputs = node.results.iter().map(|&value| self.define(value, grid.clone())).collect::<Result<_>>()?;
+        self.step(RelOp::Scan { accum: accum.clone(), axis, exclusive, reverse }, inputs, outputs, statement);
+        Ok(())
+    }
+
+    pub(super) fn sort(&mut self, node: &Node, axis: u32, descending: bool, statement: StmtId) -> Result<()> {
+        let inputs = self.relations_of(node)?;
+        let grid = self.grid(inputs[0]);
+        let outputs = node.results.iter().map(|&value| self.define(value, grid.clone())).collect::<Result<_>>()?;
+        self.step(RelOp::Sort { axis, descending }, inputs, outputs, statement);
+        Ok(())
+    }
+
+    pub(super) fn gather(&mut self, node: &Node, axes: &[u32], edge: Edge, statement: StmtId) -> Result<()> {
+        let mut inputs = self.relations_of(node)?;
+        let index_grid = self.grid(inputs[1]);
+        self.align(&mut inputs[1..], &index_grid, statement)?;
+        let data = self.grid(inputs[0]);
+        let grid = splice(&data, axes, &index_grid);
+        let output = self.define(node.results[0], grid)?;
+        let fill = self.program.ty(node.args[0]).fill;
+        self.step(RelOp::Gather { axes: axes.to_vec(), edge, fill }, inputs, vec![output], statement);
+        Ok(())
+    }
+
+    pub(super) fn scatter(
+        &mut self,
+        node: &Node,
+        axes: &[u32],
+        accum: &Accum,
+        edge: Edge,
+        statement: StmtId,
+    ) -> Result<()> {
+        let mut inputs = self.relations_of(node)?;
+        let index_grid = self.grid(inputs[0]);
+        self.align(&mut inputs[..axes.len()], &index_grid, statement)?;
+        // Values follow the indices along the index axes, and keep their own cut elsewhere.
+        let first = axes[0] as usize;
+        let mut value_grid = self.grid(inputs[axes.len()]);
+        value_grid.splice(first..first + index_grid.len(), index_grid.iter().cloned());
+        self.align(&mut inputs[axes.len()..], &value_grid, statement)?;
+
+        let shape = self.program.ty(node.results[0]).require_shape()?;
+        let mut others = value_grid[..first].iter().chain(&value_grid[first + index_grid.len()..]).cloned();
+        let given: Vec<Option<Axis>> =
+            (0..shape.len() as u32).map(|axis| if axes.contains(&axis) { None } else { others.next() }).collect();
+        let widest = accum.result_types().iter().map(|dtype| dtype.size()).max().unwrap_or(1);
+        let mut grid = self.output_grid(node.results[0], &shape, &given, accum.result_types()[0]);
+        // The axes that are not scattered must keep the cut of the values, or blocks would not meet.
+        for (axis, given) in grid.iter_mut().zip(&given) {
+            if let Some(given) = given {
+                *axis = given.clone();
+            }
+        }
+        let tracked = accum.on_empty != OnEmpty::Identity;
+        let state = if tracked { accum.with_presence()? } else { accum.clone() };
+        let needs_finish = tracked || !accum.finish_is_identity();
+        let outputs = if needs_finish {
+            self.state_relations(node, &state, &grid)
+        } else {
+            node.results.iter().map(|&value| self.define(value, grid.clone())).collect::<Result<_>>()?
+        };
+        let n_terms = index_grid.iter().fold(1u64, |n, axis| n.saturating_mul(axis.n_tiles()));
+        let n_outputs = grid.iter().fold(1u64, |n, axis| n.saturating_mul(axis.n_tiles()));
+        let operand_bytes = inputs.iter().fold(0u64, |sum, &r| sum.saturating_add(self.plan.relations[r].n_bytes()));
+        let output_bytes = shape.iter().fold(widest, |bytes, &n| bytes.saturating_mul(n));
+        let chains = self.n_chains(n_terms, n_outputs, operand_bytes, output_bytes);
+        let op = RelOp::Scatter { axes: axes.to_vec(), edge, accum: state, chains };
+        self.step(op, inputs, outputs.clone(), statement);
+        if needs_finish {
+            self.finish(node, accum.clone(), tracked, outputs, &grid, statement)?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn concat(&mut self, node: &Node, axis: u32, statement: StmtId) -> Result<()> {
+        let inputs = self.relations_of(node)?;
+        let shape = self.program.ty(node.results[0]).require_shape()?;
+        let dtype = self.program.ty(node.results[0]).dtype;
+        let axis_position = axis as usize;
+        // Keeping every boundary of the inputs makes each block a copy of one block; many tiny inputs are put into common blocks instead.
+        let mut boundaries = vec![0u64];
+        for &input in &inputs {
+            let start = boundaries.last().copied().unwrap_or(0);
+            boundaries.extend(
+                self.plan.relations[input].grid[axis_position]
+                    .boundaries()
+                    .iter()
+                    .filter(|&&b| b > 0)
+                    .map(|b| start + b),
+            );
+        }
+        let kept = Axis::from_boundaries(boundaries);
+        let mut given: Vec<Option<Axis>> = self.grid(inputs[0]).into_iter().map(Some).collect();
+        given[axis_position] = None;
+        let even = tile::complete(&shape, &given, dtype.size(), self.options);
+        if kept.n_tiles() <= 2 * even[axis_position].n_tiles() + 8 {
+            given[axis_position] = Some(kept);
+        }
+        let grid = self.output_grid(node.results[0], &shape, &given, dtype);
+        let output = self.define(node.results[0], grid)?;
+        self.step(RelOp::Concat { axis }, inputs, vec![output], statement);
+        Ok(())
+    }
+
+    pub(super) fn block_fn(&mut self, node: &Node, call: &BlockFn, statement: StmtId) -> Result<()> {
+        let mut inputs = self.relations_of(node)?;
+        for (input, &value) in inputs.iter_mut().zip(&node.args) {
+            // The results depend on the cut the program says, so that is the one to use.
+            if let Some(Tiling::Grid(grid)) = &self.program.ty(value).tiling {
+                *input = self.with_grid(*input, grid, statement)?;
+            }
+        }
+        let mut outputs = Vec::new();
+        for &value in &node.results {
+            match &self.program.ty(value).tiling {
+                Some(Tiling::Grid(grid)) => outputs.push(self.define(value, grid.clone())?),
+                _ => return Err(Error::internal("the result of a block function has no tiling")),
+            }
+        }
+        self.step(RelOp::BlockFn(call.clone()), inputs, outputs, statement);
+        Ok(())
+    }
+}
+
+/// The grid of a gather: index axes stand where the first gathered axis was.
+fn splice(data: &[Axis], axes: &[u32], index: &[Axis]) -> Vec<Axis> {
+    let mut grid = Vec::new();
+    for (axis, cut) in data.iter().enumerate() {
+        if axes.first() == Some(&(axis as u32)) {
+            grid.extend_from_slice(index);
+        }
+        if !axes.contains(&(axis as u32)) {
+            grid.push(cut.clone());
+        }
+    }
+    grid
+}

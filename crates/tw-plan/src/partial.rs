@@ -1,0 +1,261 @@
+//! Partial evaluation: run the plan on block coordinates alone.
+//!
+//! What comes out is the workflow: one task per block key that does something. Data is never touched; only boxes are computed. Regions that span
+//! several blocks of an operand become blocks of their own, assembled once and shared by all who need them.
+
+use std::collections::HashMap;
+
+use tw_ir::error::{Error, Result};
+use tw_ir::kernel::Kernel;
+use tw_ir::plan::{Plan, RelId, RelOp, Step};
+use tw_ir::workflow::{
+    BlockId, BlockSetId, Boxes, KernelEntry, KernelId, Operand, OutputDecl, StmtId, TaskKind, Workflow,
+};
+use tw_ir::{Axis, BoxRegion, DType};
+
+mod chains;
+mod guard;
+mod join;
+mod operators;
+mod reads;
+
+/// More tasks than this are refused: the tiles are too small for the program.
+const MAX_TASKS: usize = 200_000_000;
+
+/// Evaluates a plan over its block keys.
+pub(crate) fn evaluate(plan: &Plan) -> Result<Workflow> {
+    let workflow = Workflow {
+        statements: plan.statements.clone(),
+        sources: plan.sources.clone(),
+        sinks: plan.sinks.clone(),
+        ..Workflow::default()
+    };
+    let mut partial =
+        Partial { plan, workflow, sets: HashMap::new(), assembled: HashMap::new(), regions: HashMap::new() };
+    for step in &plan.steps {
+        partial.step(step).map_err(|error| error.at(&plan.statements[step.statement].span))?;
+    }
+    for (name, relation) in &plan.outputs {
+        let set = partial.sets[relation];
+        partial.workflow.outputs.push(OutputDecl { name: name.clone(), set });
+    }
+    Ok(partial.workflow)
+}
+
+struct Partial<'a> {
+    plan: &'a Plan,
+    workflow: Workflow,
+    sets: HashMap<RelId, BlockSetId>,
+    /// Regions of a relation that span several of its blocks, as blocks of their own.
+    assembled: HashMap<(RelId, BoxRegion), BlockId>,
+    /// Numbers of parts of blocks already in the workflow's table.
+    regions: HashMap<BoxRegion, u32>,
+}
+
+impl Partial<'_> {
+    fn step(&mut self, step: &Step) -> Result<()> {
+        for &output in &step.outputs {
+            let relation = &self.plan.relations[output];
+            let boxes = Boxes::Grid(relation.grid.clone());
+            let set = self.add_set(&relation.name, relation.dtype, &relation.shape, boxes, step.statement)?;
+            self.sets.insert(output, set);
+        }
+        match &step.op {
+            RelOp::Load { source } => self.load(step, *source),
+            RelOp::Join { kernel, chains, .. } => self.join(step, kernel, *chains),
+            RelOp::Finish { accum, tracked } => {
+                let kernel = Kernel::Finish { accum: accum.clone(), tracked: *tracked };
+                self.block_by_block(step, kernel)
+            }
+            RelOp::Retile => self.concat(step, 0),
+            RelOp::Concat { axis } => self.concat(step, *axis),
+            RelOp::Scan { accum, axis, exclusive, reverse } => self.scan(step, (accum, *axis, *exclusive, *reverse)),
+            RelOp::Gather { axes, edge, fill } => self.gather(step, axes, *edge, *fill),
+            RelOp::Scatter { axes, edge, accum, chains } => self.scatter(step, axes, *edge, accum, *chains),
+            RelOp::Sort { axis, descending } => self.sort(step, *axis, *descending),
+            RelOp::BlockFn(call) => self.block_fn(step, call),
+            RelOp::Store { sink } => self.block_by_block(step, Kernel::Store { sink: *sink }),
+        }
+    }
+
+    fn load(&mut self, step: &Step, source: u32) -> Result<()> {
+        let set = self.sets[&step.outputs[0]];
+        let kernel = self.kernel(Kernel::Load { source }, step.statement);
+        for position in 0..self.workflow.sets[set].n_blocks() {
+            let block = self.workflow.block(set, position);
+            self.task(TaskKind::Load, kernel, 0, 0, &[], &[block])?;
+        }
+        Ok(())
+    }
+
+    /// One apply task per block of relations that share a grid.
+    fn block_by_block(&mut self, step: &Step, kernel: Kernel) -> Result<()> {
+        let kernel = self.kernel(kernel, step.statement);
+        for position in 0..self.plan.relations[step.inputs[0]].n_blocks() {
+            let operands: Vec<Operand> = step.inputs.iter().map(|&r| self.whole(r, position)).collect();
+            let outputs: Vec<BlockId> = step.outputs.iter().map(|&r| self.block_at(r, position)).collect();
+            self.task(TaskKind::Apply, kernel, 0, 0, &operands, &outputs)?;
+        }
+        Ok(())
+    }
+
+    fn kernel(&mut self, kernel: Kernel, statement: StmtId) -> KernelId {
+        self.workflow.kernels.push(KernelEntry { kernel, statement })
+    }
+
+    fn task(
+        &mut self,
+        kind: TaskKind,
+        kernel: KernelId,
+        point: u32,
+        position: u32,
+        operands: &[Operand],
+        outputs: &[BlockId],
+    ) -> Result<()> {
+        if self.workflow.n_tasks() >= MAX_TASKS {
+            return Err(Error::plan(format!("more than {MAX_TASKS} tasks")).help("choose larger tiles"));
+        }
+        self.workflow.add_task(kind, kernel, point, position, operands, outputs);
+        Ok(())
+    }
+
+    fn add_set(
+        &mut self,
+        name: &str,
+        dtype: DType,
+        shape: &[u64],
+        boxes: Boxes,
+        statement: StmtId,
+    ) -> Result<BlockSetId> {
+        self.workflow.add_set(name.to_string(), dtype, shape.to_vec(), boxes, statement).ok_or_else(|| {
+            Error::plan(format!("`{name}` has more blocks than can be numbered")).help("choose larger tiles")
+        })
+    }
+
+    /// The block of a relation at a row-major position of its grid.
+    fn block_at(&self, relation: RelId, position: u64) -> BlockId {
+        self.workflow.block(self.sets[&relation], position)
+    }
+
+    /// The same as an operand read as a whole.
+    fn whole(&self, relation: RelId, position: u64) -> Operand {
+        Operand { block: self.block_at(relation, position), region: 0 }
+    }
+
+    /// The number of a part of a block.
+    fn region(&mut self, region: BoxRegion) -> u32 {
+        if let Some(&number) = self.regions.get(&region) {
+            return number;
+        }
+        self.workflow.regions.push(region.clone());
+        let number = self.workflow.regions.len() as u32;
+        self.regions.insert(region, number);
+        number
+    }
+
+    /// Makes blocks out of regions that span several blocks of a relation; those that are there already are not made again.
+    fn assemble(&mut self, relation: RelId, regions: Vec<BoxRegion>, statement: StmtId) -> Result<()> {
+        let mut new: Vec<BoxRegion> = Vec::new();
+        for region in regions {
+            if let std::collections::hash_map::Entry::Vacant(entry) = self.assembled.entry((relation, region)) {
+                new.push(entry.key().1.clone());
+                entry.insert(BlockId::NONE);
+            }
+        }
+        if new.is_empty() {
+            return Ok(());
+        }
+        let source = self.plan.relations[relation].clone();
+        let name = format!("{} (assembled)", source.name);
+        let set = self.add_set(&name, source.dtype, &source.shape, Boxes::List(new.clone()), statement)?;
+        let kernel = self.kernel(Kernel::Place { axis: 0, shift: 0 }, statement);
+        for (position, region) in new.into_iter().enumerate() {
+            let operands = self.overlapping(relation, &region);
+            let block = self.workflow.block(set, position as u64);
+            self.task(TaskKind::Apply, kernel, 0, 0, &operands, &[block])?;
+            self.assembled.insert((relation, region), block);
+        }
+        Ok(())
+    }
+
+    /// The parts of a relation's blocks that make up a region, in row-major order.
+    fn overlapping(&mut self, relation: RelId, region: &BoxRegion) -> Vec<Operand> {
+        let grid = &self.plan.relations[relation].grid;
+        let tiles: Vec<std::ops::Range<u64>> =
+            grid.iter().enumerate().map(|(axis, cut)| cut.tiles_meeting(&region.range(axis))).collect();
+        let set = self.sets[&relation];
+        let mut operands = Vec::new();
+        for coords in Odometer::new(tiles) {
+            let position = position_of(&coords, grid);
+            let block = self.workflow.block(set, position);
+            let whole = self.workflow.block_box(block);
+            let part = whole.intersect(region);
+            let number = if part == whole { 0 } else { self.region(part) };
+            operands.push(Operand { block, region: number });
+        }
+        operands
+    }
+
+    /// One operand holding a region: a block, part of a block, or an assembled block (made by [`Partial::assemble`] before).
+    fn operand_for(&mut self, relation: RelId, region: &BoxRegion) -> Result<Operand> {
+        if region.is_empty() {
+            return Ok(Operand { block: BlockId::NONE, region: 0 });
+        }
+        if self.spans_blocks(relation, region) {
+            let block = self.assembled.get(&(relation, region.clone())).copied();
+            let block = block.ok_or_else(|| Error::internal("a region was not assembled"))?;
+            return Ok(Operand { block, region: 0 });
+        }
+        self.overlapping(relation, region).pop().ok_or_else(|| Error::internal("a region without blocks"))
+    }
+
+    fn spans_blocks(&self, relation: RelId, region: &BoxRegion) -> bool {
+        let grid = &self.plan.relations[relation].grid;
+        !region.is_empty()
+            && grid.iter().enumerate().any(|(axis, cut)| {
+                let tiles = cut.tiles_meeting(&region.range(axis));
+                tiles.end - tiles.start > 1
+            })
+    }
+}
+
+/// The row-major position of tile coordinates in a grid.
+fn position_of(coords: &[u64], grid: &[Axis]) -> u64 {
+    coords.iter().zip(grid).fold(0, |position, (&c, axis)| position * axis.n_tiles() + c)
+}
+
+/// Every combination of the given ranges, row-major. One empty combination if there are no ranges.
+struct Odometer {
+    ranges: Vec<std::ops::Range<u64>>,
+    next: Option<Vec<u64>>,
+}
+
+impl Odometer {
+    fn new(ranges: Vec<std::ops::Range<u64>>) -> Odometer {
+        let empty = ranges.iter().any(|r| r.is_empty());
+        let next = (!empty).then(|| ranges.iter().map(|r| r.start).collect());
+        Odometer { ranges, next }
+    }
+
+    fn over(grid: &[Axis]) -> Odometer {
+        Odometer::new(grid.iter().map(|axis| 0..axis.n_tiles()).collect())
+    }
+}
+
+impl Iterator for Odometer {
+    type Item = Vec<u64>;
+
+    fn next(&mut self) -> Option<Vec<u64>> {
+        let current = self.next.take()?;
+        let mut following = current.clone();
+        for axis in (0..following.len()).rev() {
+            following[axis] += 1;
+            if following[axis] < self.ranges[axis].end {
+                self.next = Some(following);
+                break;
+            }
+            following[axis] = self.ranges[axis].start;
+        }
+        Some(current)
+    }
+}

@@ -1,0 +1,163 @@
+//! Index statements over block coordinates.
+
+use tw_ir::Axis;
+use tw_ir::error::{Error, Result};
+use tw_ir::kernel::{Kernel, StatementKernel};
+use tw_ir::plan::Step;
+
+use super::chains::Chains;
+use super::reads::{Reads, image, ranges_at};
+use super::{Odometer, Partial, guard, position_of};
+
+impl Partial<'_> {
+    pub(super) fn join(&mut self, step: &Step, kernel: &StatementKernel, chains: u32) -> Result<()> {
+        let out_grid = self.plan.relations[step.outputs[0]].grid.clone();
+        let vars = &kernel.vars;
+        let n_points =
+            vars.iter().try_fold(1u32, |n, axis| u32::try_from(axis.n_tiles()).ok().and_then(|t| n.checked_mul(t)));
+        n_points.ok_or_else(|| {
+            Error::plan("the iteration space of this statement has too many tiles").help("choose larger tiles")
+        })?;
+        let reads: Vec<Reads> = kernel
+            .reads
+            .iter()
+            .zip(&step.inputs)
+            .map(|(read, &input)| Reads::new(input, &self.plan.relations[input].grid, &read.idx, read.edge, vars))
+            .collect();
+        let fill = kernel.accum.as_ref().map_or_else(|| kernel.out_fill.clone(), |accum| accum.identity.clone());
+        let contributions = Contributions::new(kernel, &out_grid);
+
+        // Regions that span blocks are assembled first, so that their blocks are numbered together.
+        for read in reads.iter().filter(|read| !read.never_spans()) {
+            let mut regions = Vec::new();
+            let mut relation = None;
+            contributions.for_each(|_, points| {
+                for &point in points {
+                    if let Some((r, region)) = read.spanning_region(vars, &coords_of(point, vars)) {
+                        relation = Some(r);
+                        regions.push(region);
+                    }
+                }
+                Ok(())
+            })?;
+            if let Some(relation) = relation {
+                self.assemble(relation, regions, step.statement)?;
+            }
+        }
+
+        let kernel_ref = Kernel::Statement(kernel.clone());
+        let chains = Chains::new(self, step, kernel_ref, kernel.accum.as_ref(), fill, chains)?;
+        contributions.for_each(|position, points| {
+            chains.emit(self, position, points, |partial, point, operands| {
+                let coords = coords_of(point, vars);
+                for read in &reads {
+                    operands.push(read.operand(partial, vars, &coords)?);
+                }
+                Ok(())
+            })
+        })
+    }
+}
+
+/// Tile coordinates of a point.
+fn coords_of(point: u32, vars: &[Axis]) -> Vec<u64> {
+    let mut coords = vec![0; vars.len()];
+    let mut rest = point as u64;
+    for (k, axis) in vars.iter().enumerate().rev() {
+        let n = axis.n_tiles();
+        coords[k] = rest % n;
+        rest /= n;
+    }
+    coords
+}
+
+/// Which tiles of the iteration space contribute to which output block.
+enum Contributions<'a> {
+    /// Output tiles are tiles of variables: the others run freely inside.
+    Aligned { kernel: &'a StatementKernel, out_vars: Vec<usize>, reduced: Vec<usize> },
+    /// Anything else: pairs of output position and point, sorted.
+    Listed { n_outputs: u64, pairs: Vec<(u32, u32)> },
+}
+
+impl<'a> Contributions<'a> {
+    fn new(kernel: &'a StatementKernel, out_grid: &[Axis]) -> Contributions<'a> {
+        let mut out_vars = Vec::new();
+        for (idx, axis) in kernel.out_idx.iter().zip(out_grid) {
+            match idx.as_var() {
+                Some(v) if kernel.vars[v.0 as usize] == *axis && !out_vars.contains(&(v.0 as usize)) => {
+                    out_vars.push(v.0 as usize)
+                }
+                _ => return Contributions::listed(kernel, out_grid),
+            }
+        }
+        let reduced = (0..kernel.vars.len()).filter(|v| !out_vars.contains(v)).collect();
+        Contributions::Aligned { kernel, out_vars, reduced }
+    }
+
+    fn listed(kernel: &StatementKernel, out_grid: &[Axis]) -> Contributions<'a> {
+        let mut pairs: Vec<(u32, u32)> = Vec::new();
+        for (point, coords) in Odometer::over(&kernel.vars).enumerate() {
+            let ranges = ranges_at(&kernel.vars, &coords);
+            if excluded(kernel, &ranges) {
+                continue;
+            }
+            let tiles = kernel
+                .out_idx
+                .iter()
+                .zip(out_grid)
+                .map(|(idx, axis)| axis.tiles_meeting(&image(idx, &ranges, axis.extent(), kernel.out_edge)))
+                .collect();
+            for out in Odometer::new(tiles) {
+                pairs.push((position_of(&out, out_grid) as u32, point as u32));
+            }
+        }
+        pairs.sort_unstable();
+        let n_outputs = out_grid.iter().map(Axis::n_tiles).product();
+        Contributions::Listed { n_outputs, pairs }
+    }
+
+    /// Calls back for every output block with the points that contribute to it, in order.
+    fn for_each(&self, mut f: impl FnMut(u64, &[u32]) -> Result<()>) -> Result<()> {
+        let mut points: Vec<u32> = Vec::new();
+        match self {
+            Contributions::Aligned { kernel, out_vars, reduced } => {
+                let counts: Vec<u64> = kernel.vars.iter().map(Axis::n_tiles).collect();
+                let mut strides = vec![1u64; counts.len()];
+                for k in (0..counts.len().saturating_sub(1)).rev() {
+                    strides[k] = strides[k + 1] * counts[k + 1];
+                }
+                let tiles_of = |vars: &[usize]| vars.iter().map(|&v| 0..counts[v]).collect::<Vec<_>>();
+                for (position, out) in Odometer::new(tiles_of(out_vars)).enumerate() {
+                    points.clear();
+                    let base: u64 = out.iter().zip(out_vars).map(|(c, &v)| c * strides[v]).sum();
+                    for inner in Odometer::new(tiles_of(reduced)) {
+                        let point = base + inner.iter().zip(reduced).map(|(c, &v)| c * strides[v]).sum::<u64>();
+                        let point = point as u32;
+                        if kernel.has_guard
+                            && excluded(kernel, &ranges_at(&kernel.vars, &coords_of(point, &kernel.vars)))
+                        {
+                            continue;
+                        }
+                        points.push(point);
+                    }
+                    f(position as u64, &points)?;
+                }
+            }
+            Contributions::Listed { n_outputs, pairs } => {
+                let mut rest = pairs.as_slice();
+                for position in 0..*n_outputs {
+                    let n = rest.iter().take_while(|(p, _)| *p as u64 == position).count();
+                    points.clear();
+                    points.extend(rest[..n].iter().map(|(_, point)| *point));
+                    rest = &rest[n..];
+                    f(position, &points)?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn excluded(kernel: &StatementKernel, ranges: &[tw_ir::index::Interval]) -> bool {
+    kernel.has_guard && guard::never_holds(&kernel.code, kernel.reads.len(), ranges)
+}

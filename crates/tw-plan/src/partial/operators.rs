@@ -1,0 +1,266 @@
+//! The operators beside index statements, over block coordinates.
+
+use tw_ir::error::{Error, Result};
+use tw_ir::index::Edge;
+use tw_ir::kernel::Kernel;
+use tw_ir::plan::Step;
+use tw_ir::program::{BlockFn, OperandMode, ResultMode};
+use tw_ir::workflow::{BlockId, BlockSetId, Boxes, Operand, TaskKind};
+use tw_ir::{Accum, Axis, BoxRegion, Scalar};
+
+use super::chains::Chains;
+use super::{Odometer, Partial, position_of};
+
+impl Partial<'_> {
+    /// Inputs one after the other; with one input, the same tensor under another grid.
+    pub(super) fn concat(&mut self, step: &Step, axis: u32) -> Result<()> {
+        let output = step.outputs[0];
+        let k = axis as usize;
+        let mut shift = 0;
+        let mut parts = Vec::new();
+        for &input in &step.inputs {
+            let extent = self.plan.relations[input].shape.get(k).copied().unwrap_or(0);
+            let kernel = self.kernel(Kernel::Place { axis, shift }, step.statement);
+            parts.push((input, shift, extent, kernel));
+            shift += extent;
+        }
+        let set = self.sets[&output];
+        for position in 0..self.workflow.sets[set].n_blocks() {
+            let block = self.workflow.block(set, position);
+            let whole = self.workflow.block_box(block);
+            let mut tasks = Vec::new();
+            for &(input, shift, extent, kernel) in &parts {
+                let mut region = whole.clone();
+                if let (Some(lo), Some(hi)) = (region.lo.get_mut(k), region.hi.get_mut(k)) {
+                    *lo = lo.saturating_sub(shift);
+                    *hi = hi.saturating_sub(shift).min(extent);
+                }
+                if !region.is_empty() {
+                    tasks.push((kernel, self.overlapping(input, &region)));
+                }
+            }
+            let kind = if tasks.len() == 1 { TaskKind::Apply } else { TaskKind::Fold };
+            for (turn, (kernel, operands)) in tasks.iter().enumerate() {
+                self.task(kind, *kernel, 0, turn as u32, operands, &[block])?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Totals per block, a running state along the axis, then each block on its own.
+    pub(super) fn scan(&mut self, step: &Step, scan: (&Accum, u32, bool, bool)) -> Result<()> {
+        let (accum, axis, exclusive, reverse) = scan;
+        let k = axis as usize;
+        let relation = self.plan.relations[step.outputs[0]].clone();
+        let n_tiles = relation.grid[k].n_tiles();
+        let mut state_grid = relation.grid.clone();
+        state_grid[k] = Axis::uniform(n_tiles, 1);
+        let state_shape: Vec<u64> = state_grid.iter().map(Axis::extent).collect();
+        let state_sets = |partial: &mut Self, what: &str| -> Result<Vec<BlockSetId>> {
+            let name = format!("{} ({what})", relation.name);
+            let types = accum.state_types();
+            types
+                .iter()
+                .map(|&dtype| {
+                    partial.add_set(&name, dtype, &state_shape, Boxes::Grid(state_grid.clone()), step.statement)
+                })
+                .collect()
+        };
+        let (totals, carried) = (state_sets(self, "totals")?, state_sets(self, "carried")?);
+        let total = self.kernel(Kernel::ScanTotal { accum: accum.clone(), axis, reverse }, step.statement);
+        let carry = self.kernel(Kernel::ScanCarry(accum.clone()), step.statement);
+        let block = self.kernel(Kernel::ScanBlock { accum: accum.clone(), axis, exclusive, reverse }, step.statement);
+
+        let blocks = |partial: &Self, sets: &[BlockSetId], position: u64| -> Vec<BlockId> {
+            sets.iter().map(|&set| partial.workflow.block(set, position)).collect()
+        };
+        let as_operands =
+            |blocks: &[BlockId]| -> Vec<Operand> { blocks.iter().map(|&block| Operand { block, region: 0 }).collect() };
+        let mut fibres = relation.grid.clone();
+        fibres[k] = Axis::whole(1);
+        for fibre in Odometer::over(&fibres) {
+            // What the blocks so far add up to: nothing, then a total, then carried states.
+            let mut before: Option<Vec<BlockId>> = None;
+            for turn in 0..n_tiles {
+                let mut coords = fibre.clone();
+                coords[k] = if reverse { n_tiles - 1 - turn } else { turn };
+                let position = position_of(&coords, &relation.grid);
+                let bodies: Vec<Operand> = step.inputs.iter().map(|&r| self.whole(r, position)).collect();
+                let mut operands = bodies.clone();
+                operands.extend(before.iter().flat_map(|states| as_operands(states)));
+                let outputs: Vec<BlockId> = step.outputs.iter().map(|&r| self.block_at(r, position)).collect();
+                self.task(TaskKind::Apply, block, 0, 0, &operands, &outputs)?;
+                if turn + 1 == n_tiles {
+                    break;
+                }
+                let sums = blocks(self, &totals, position);
+                self.task(TaskKind::Apply, total, 0, 0, &bodies, &sums)?;
+                before = Some(match before {
+                    None => sums,
+                    Some(states) => {
+                        let next = blocks(self, &carried, position);
+                        let operands = [as_operands(&states), as_operands(&sums)].concat();
+                        self.task(TaskKind::Apply, carry, 0, 0, &operands, &next)?;
+                        next
+                    }
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// Every index block meets every data block along the gathered axes.
+    pub(super) fn gather(&mut self, step: &Step, axes: &[u32], edge: Edge, fill: Scalar) -> Result<()> {
+        let data = self.plan.relations[step.inputs[0]].clone();
+        let index_grid = self.plan.relations[step.inputs[1]].grid.clone();
+        let out_grid = self.plan.relations[step.outputs[0]].grid.clone();
+        let gathered: Vec<Axis> = axes.iter().map(|&a| data.grid[a as usize].clone()).collect();
+        let n_data: u64 = gathered.iter().map(Axis::n_tiles).product();
+        if n_data == 0 && edge != Edge::Fill && out_grid.iter().all(|axis| axis.extent() > 0) {
+            return Err(Error::data("an index into an axis that has no elements"));
+        }
+        let kernel = Kernel::Gather { axes: axes.to_vec(), shape: data.shape.clone(), edge, fill };
+        let chains = Chains::new(self, step, kernel, None, vec![fill], 1)?;
+        let parts: Vec<u32> = (0..n_data as u32).collect();
+        let first = axes[0] as usize;
+        for (position, out) in Odometer::over(&out_grid).enumerate() {
+            let index_coords = &out[first..first + index_grid.len()];
+            let others: Vec<u64> = out[..first].iter().chain(&out[first + index_grid.len()..]).copied().collect();
+            let index_position = position_of(index_coords, &index_grid);
+            chains.emit(self, position as u64, &parts, |partial, part, operands| {
+                let along = tw_ir::shape::unravel(part as u64, &gathered.iter().map(Axis::n_tiles).collect::<Vec<_>>());
+                let mut rest = others.iter();
+                let coords: Vec<u64> = (0..data.grid.len() as u32)
+                    .map(|axis| match axes.iter().position(|&a| a == axis) {
+                        Some(k) => along[k],
+                        None => rest.next().copied().unwrap_or(0),
+                    })
+                    .collect();
+                operands.push(partial.whole(step.inputs[0], position_of(&coords, &data.grid)));
+                operands.extend(step.inputs[1..].iter().map(|&r| partial.whole(r, index_position)));
+                Ok(())
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Every index block meets every output block along the scattered axes.
+    pub(super) fn scatter(&mut self, step: &Step, axes: &[u32], edge: Edge, accum: &Accum, chains: u32) -> Result<()> {
+        let output = self.plan.relations[step.outputs[0]].clone();
+        let (indices, values) = step.inputs.split_at(axes.len());
+        let index_grid = self.plan.relations[indices[0]].grid.clone();
+        let value_grid = self.plan.relations[values[0]].grid.clone();
+        let n_index: u64 = index_grid.iter().map(Axis::n_tiles).product();
+        let kernel = Kernel::Scatter { axes: axes.to_vec(), shape: output.shape.clone(), edge, accum: accum.clone() };
+        let chains = Chains::new(self, step, kernel, Some(accum), accum.identity.clone(), chains)?;
+        let parts: Vec<u32> = (0..n_index as u32).collect();
+        let index_tiles: Vec<u64> = index_grid.iter().map(Axis::n_tiles).collect();
+        let first = axes[0] as usize;
+        for (position, out) in Odometer::over(&output.grid).enumerate() {
+            let others: Vec<u64> =
+                out.iter().enumerate().filter(|(axis, _)| !axes.contains(&(*axis as u32))).map(|(_, &c)| c).collect();
+            chains.emit(self, position as u64, &parts, |partial, part, operands| {
+                let mut coords = others.clone();
+                coords.splice(first..first, tw_ir::shape::unravel(part as u64, &index_tiles));
+                operands.extend(indices.iter().map(|&r| partial.whole(r, part as u64)));
+                operands.extend(values.iter().map(|&r| partial.whole(r, position_of(&coords, &value_grid))));
+                Ok(())
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Sorted runs per block; every output block then merges its own ranks out of all runs of its fibre.
+    pub(super) fn sort(&mut self, step: &Step, axis: u32, descending: bool) -> Result<()> {
+        let k = axis as usize;
+        let relation = self.plan.relations[step.inputs[0]].clone();
+        let run = Kernel::SortRun { axis, descending };
+        let n_tiles = relation.grid[k].n_tiles();
+        if n_tiles <= 1 {
+            return self.block_by_block(step, run);
+        }
+        let mut runs = Vec::new();
+        for &output in &step.outputs {
+            let dtype = self.plan.relations[output].dtype;
+            let boxes = Boxes::Grid(relation.grid.clone());
+            runs.push(self.add_set(
+                &format!("{} (runs)", relation.name),
+                dtype,
+                &relation.shape,
+                boxes,
+                step.statement,
+            )?);
+        }
+        let run = self.kernel(run, step.statement);
+        let merge = self.kernel(Kernel::SortMerge { axis, descending }, step.statement);
+        for position in 0..relation.n_blocks() {
+            let outputs: Vec<BlockId> = runs.iter().map(|&set| self.workflow.block(set, position)).collect();
+            let operand = self.whole(step.inputs[0], position);
+            self.task(TaskKind::Apply, run, 0, 0, &[operand], &outputs)?;
+        }
+        for (position, out) in Odometer::over(&relation.grid).enumerate() {
+            let mut operands = Vec::new();
+            for &set in &runs {
+                for tile in 0..n_tiles {
+                    let mut coords = out.clone();
+                    coords[k] = tile;
+                    let block = self.workflow.block(set, position_of(&coords, &relation.grid));
+                    operands.push(Operand { block, region: 0 });
+                }
+            }
+            let outputs: Vec<BlockId> = step.outputs.iter().map(|&r| self.block_at(r, position as u64)).collect();
+            self.task(TaskKind::Apply, merge, 0, 0, &operands, &outputs)?;
+        }
+        Ok(())
+    }
+
+    /// One call per key of the function's grid.
+    pub(super) fn block_fn(&mut self, step: &Step, call: &BlockFn) -> Result<()> {
+        let grids: Vec<Vec<Axis>> = step.inputs.iter().map(|&r| self.plan.relations[r].grid.clone()).collect();
+        let mut n_tiles: Vec<u64> = Vec::new();
+        for (modes, grid) in call.operands.iter().zip(&grids) {
+            for (mode, axis) in modes.iter().zip(grid) {
+                if let OperandMode::Grid(g) = mode {
+                    n_tiles.resize(n_tiles.len().max(*g as usize + 1), 0);
+                    n_tiles[*g as usize] = axis.n_tiles();
+                }
+            }
+        }
+        let region = |operand: usize, key: &[u64]| -> BoxRegion {
+            BoxRegion::from_ranges(call.operands[operand].iter().zip(&grids[operand]).map(|(mode, axis)| match mode {
+                OperandMode::Grid(g) => axis.range(key[*g as usize]),
+                OperandMode::Whole => 0..axis.extent(),
+            }))
+        };
+        let keys = || Odometer::new(n_tiles.iter().map(|&n| 0..n).collect());
+        for (operand, &input) in step.inputs.iter().enumerate() {
+            let regions = keys().map(|key| region(operand, &key)).filter(|r| self.spans_blocks(input, r)).collect();
+            self.assemble(input, regions, step.statement)?;
+        }
+        let kernel = self.kernel(Kernel::Call(call.function.clone()), step.statement);
+        for key in keys() {
+            let mut operands = Vec::new();
+            for (operand, &input) in step.inputs.iter().enumerate() {
+                operands.push(self.operand_for(input, &region(operand, &key))?);
+            }
+            let outputs: Vec<BlockId> = call
+                .results
+                .iter()
+                .zip(&step.outputs)
+                .map(|(result, &output)| {
+                    let coords: Vec<u64> = result
+                        .modes
+                        .iter()
+                        .map(|mode| match mode {
+                            ResultMode::Grid(g) | ResultMode::PerBlock(g, _) => key[*g as usize],
+                            ResultMode::Whole(_) => 0,
+                        })
+                        .collect();
+                    self.block_at(output, position_of(&coords, &self.plan.relations[output].grid))
+                })
+                .collect();
+            self.task(TaskKind::Apply, kernel, 0, 0, &operands, &outputs)?;
+        }
+        Ok(())
+    }
+}

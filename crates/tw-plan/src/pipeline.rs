@@ -1,0 +1,73 @@
+//! The planner's pipeline, readable on one screen.
+
+use std::time::{Duration, Instant};
+
+use tw_ir::error::{Error, Result};
+use tw_ir::plan::{self, Plan};
+use tw_ir::program::{self, Program};
+use tw_ir::schedule::Schedule;
+use tw_ir::workflow;
+
+use crate::options::PlanOptions;
+use crate::{lower, order, partial, rewrite};
+
+/// A planned segment: what explain shows and what the runtime runs.
+#[derive(Clone, Debug)]
+pub struct Planned {
+    /// The program after rewriting.
+    pub program: Program,
+    /// Its relations.
+    pub plan: Plan,
+    /// The frozen order.
+    pub schedule: Schedule,
+    /// How long each pass took, in order.
+    pub timings: Vec<(&'static str, Duration)>,
+}
+
+impl Planned {
+    /// Time of all passes.
+    pub fn planning_time(&self) -> Duration {
+        self.timings.iter().map(|(_, time)| *time).sum()
+    }
+}
+
+/// Plans a straight-line program whose extents are all known.
+pub fn plan_segment(program: &Program, options: &PlanOptions) -> Result<Planned> {
+    let mut timer = Timer::default();
+    let mut program = timer.pass("expand", || rewrite::expand(program))?;
+    if options.rewrites {
+        for pass in rewrite::PASSES {
+            program = timer.pass(pass.name, || (pass.run)(&program))?;
+            debug_verify(pass.name, || program::verify(&program))?;
+        }
+    }
+    let plan = timer.pass("lower", || lower::lower(&program, options))?;
+    debug_verify("lower", || plan::verify(&plan))?;
+    let workflow = timer.pass("partial evaluation", || partial::evaluate(&plan))?;
+    debug_verify("partial evaluation", || workflow::verify(&workflow))?;
+    let order = timer.pass("order", || Ok(order::depth_first(&workflow)))?;
+    let schedule = timer.pass("freeze", || Schedule::freeze(workflow, order, &options.provider))?;
+    Ok(Planned { program, plan, schedule, timings: timer.timings })
+}
+
+#[derive(Default)]
+struct Timer {
+    timings: Vec<(&'static str, Duration)>,
+}
+
+impl Timer {
+    fn pass<T>(&mut self, name: &'static str, run: impl FnOnce() -> Result<T>) -> Result<T> {
+        let start = Instant::now();
+        let result = run();
+        self.timings.push((name, start.elapsed()));
+        result
+    }
+}
+
+/// In debug builds, verifies what a pass made and names the guilty one.
+fn debug_verify(pass: &str, verify: impl FnOnce() -> Result<()>) -> Result<()> {
+    if !cfg!(debug_assertions) {
+        return Ok(());
+    }
+    verify().map_err(|error| Error::internal(format!("after `{pass}`: {}", error.message())).at(error.span()))
+}

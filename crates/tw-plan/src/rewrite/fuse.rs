@@ -1,0 +1,274 @@
+//! Fusion: an elementwise statement is computed where it is read instead of being stored.
+//!
+//! Preconditions, per read of a consumer:
+//! - the producer is elementwise (no guard, no accumulator, writes every element once at its own variables);
+//! - the access stays inside the producer's result, so no edge rule applies to it;
+//! - nothing is computed twice that costs anything: the producer is a mere view (it only moves elements), or this is its only reader and the
+//!   consumer visits each element about once;
+//! - a contraction stays recognisable: it takes only views that permute axes.
+
+use std::collections::HashMap;
+
+use tw_ir::error::Result;
+use tw_ir::index::{Access, Idx, Term};
+use tw_ir::program::{IndexStmt, Op, Program, ValueId};
+use tw_ir::scalar::{BinaryOp, ScalarCode, ScalarOp, Slot};
+use tw_ir::{DType, Scalar};
+
+use super::rebuild::{Rebuild, n_readers};
+
+/// Statements do not grow beyond this many reads or operations: registers and compile time are finite.
+const MAX_READS: usize = 16;
+const MAX_OPS: usize = 200;
+
+/// A producer cheap enough to compute at several places of one consumer.
+const CHEAP_OPS: usize = 4;
+
+pub(super) fn run(program: &Program) -> Result<Program> {
+    let readers = n_readers(&program.body);
+    let mut rebuild = Rebuild::new(program);
+    // Elementwise statements already rebuilt: by result, with the operands and which body it is.
+    let mut producers: HashMap<ValueId, Producer> = HashMap::new();
+    for node in &program.body.nodes {
+        let Op::Index(stmt) = &node.op else {
+            rebuild.copy(node)?;
+            continue;
+        };
+        let mut fused = Fused { stmt: stmt.clone(), args: rebuild.mapped_args(node)? };
+        while fused.inline_one(&producers)? {}
+        let fused = fused.tidy();
+        let results = rebuild.replace(node, Op::Index(fused.stmt.clone()), &fused.args)?;
+        if fused.stmt.is_elementwise() {
+            for (body, (&old, &new)) in node.results.iter().zip(&results).enumerate() {
+                let n_readers = readers.get(&old).copied().unwrap_or(0);
+                producers.insert(new, Producer { stmt: fused.stmt.clone(), args: fused.args.clone(), body, n_readers });
+            }
+        }
+    }
+    rebuild.finish()
+}
+
+struct Producer {
+    stmt: IndexStmt,
+    args: Vec<ValueId>,
+    body: usize,
+    n_readers: u32,
+}
+
+impl Producer {
+    fn n_ops(&self) -> usize {
+        self.stmt.code.ops().iter().filter(|op| !matches!(op, ScalarOp::Param(_) | ScalarOp::Const(_))).count()
+    }
+
+    /// Only moves elements, or makes a constant.
+    fn is_view(&self) -> bool {
+        self.n_ops() == 0
+    }
+
+    fn n_elements(&self) -> u64 {
+        self.stmt.vars.iter().fold(1, |n, v| n.saturating_mul(v.extent.known().unwrap_or(0)))
+    }
+}
+
+struct Fused {
+    stmt: IndexStmt,
+    args: Vec<ValueId>,
+}
+
+impl Fused {
+    fn inline_one(&mut self, producers: &HashMap<ValueId, Producer>) -> Result<bool> {
+        for k in 0..self.stmt.reads.len() {
+            let value = self.args[self.stmt.reads[k].operand as usize];
+            if let Some(producer) = producers.get(&value)
+                && self.may_inline(k, producer)
+            {
+                self.inline(k, producer)?;
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    fn may_inline(&self, k: usize, producer: &Producer) -> bool {
+        let access = &self.stmt.reads[k];
+        let Some(ranges) = self.stmt.var_ranges() else { return false };
+        let inside = access.idx.iter().zip(&producer.stmt.out.shape).all(|(idx, extent)| {
+            let (lo, hi) = idx.interval(&ranges);
+            lo >= 0 && extent.known().is_some_and(|n| hi < n as i64)
+        });
+        let small = self.stmt.reads.len() + producer.stmt.reads.len() <= MAX_READS
+            && self.stmt.code.ops().len() + producer.stmt.code.ops().len() <= MAX_OPS;
+        if !inside || !small {
+            return false;
+        }
+        if self.is_contraction() {
+            return producer.is_view() && producer.stmt.reads.iter().all(|read| permutes(read, &producer.stmt, access));
+        }
+        if producer.is_view() {
+            return true;
+        }
+        let same_value = self.stmt.reads.iter().filter(|read| read.operand == access.operand).count();
+        let n_points = self.stmt.vars.iter().fold(1u64, |n, v| n.saturating_mul(v.extent.known().unwrap_or(0)));
+        let once = n_points <= producer.n_elements();
+        let only_reader = producer.n_readers == 1;
+        only_reader && once && (same_value == 1 || producer.n_ops() <= CHEAP_OPS)
+    }
+
+    /// A product of reads summed over more points than any operand has elements: what the contraction kernels want to see.
+    fn is_contraction(&self) -> bool {
+        self.stmt.accum.as_ref().is_some_and(|accum| accum.as_simple().is_some())
+            && self.stmt.reads.len() >= 2
+            && self.stmt.code.ops().iter().all(|op| matches!(op, ScalarOp::Param(_) | ScalarOp::Binary(..)))
+            && self.stmt.reads.iter().all(|read| read.idx.len() < self.stmt.vars.len())
+    }
+
+    /// Replaces read `k` by the code and reads of its producer.
+    fn inline(&mut self, k: usize, producer: &Producer) -> Result<()> {
+        let ranges = self.stmt.var_ranges().unwrap_or_default();
+        let access = self.stmt.reads[k].clone();
+        // The producer's variables, as expressions in the consumer's.
+        let mut by = vec![Idx::constant(0); producer.stmt.vars.len()];
+        for (out, idx) in producer.stmt.out.idx.iter().zip(&access.idx) {
+            if let Some(var) = out.as_var() {
+                by[var.0 as usize] = idx.clone();
+            }
+        }
+        let mut reads: Vec<Access> = self.stmt.reads.clone();
+        reads.remove(k);
+        let n_kept = reads.len();
+        for read in &producer.stmt.reads {
+            let value = producer.args[read.operand as usize];
+            let operand = self.args.iter().position(|&arg| arg == value).unwrap_or_else(|| {
+                self.args.push(value);
+                self.args.len() - 1
+            });
+            let idx = read.idx.iter().map(|idx| idx.substitute(&by).simplify(&ranges)).collect();
+            reads.push(Access { operand: operand as u32, idx, edge: read.edge });
+        }
+
+        let old = &self.stmt.code;
+        let n_vars = self.stmt.vars.len();
+        let mut params: Vec<DType> = (0..self.stmt.reads.len()).filter(|&j| j != k).map(|j| old.params()[j]).collect();
+        params.extend_from_slice(&producer.stmt.code.params()[..producer.stmt.reads.len()]);
+        params.extend(std::iter::repeat_n(DType::I64, n_vars));
+        let mut code = ScalarCode::new(params);
+        let first_var = reads.len() as u32;
+        let mut producer_args: Vec<Slot> =
+            (0..producer.stmt.reads.len()).map(|j| code.param((n_kept + j) as u32)).collect();
+        for idx in &by {
+            producer_args.push(idx_code(&mut code, idx, first_var)?);
+        }
+        let inlined = code.inline(&producer.stmt.code, &producer_args)?[producer.body];
+        let mut args: Vec<Slot> = Vec::new();
+        for j in 0..self.stmt.reads.len() {
+            args.push(match j.cmp(&k) {
+                std::cmp::Ordering::Less => code.param(j as u32),
+                std::cmp::Ordering::Equal => inlined,
+                std::cmp::Ordering::Greater => code.param(j as u32 - 1),
+            });
+        }
+        args.extend((0..n_vars as u32).map(|v| code.param(first_var + v)));
+        let results = code.inline(old, &args)?;
+        code.set_results(results);
+        self.stmt.code = code.without_dead_ops();
+        self.stmt.reads = reads;
+        Ok(())
+    }
+
+    /// Merges equal reads and drops unused ones and unused operands.
+    fn tidy(self) -> Fused {
+        let Fused { mut stmt, args } = self;
+        let code = stmt.code.without_dead_ops();
+        let mut kept: Vec<Access> = Vec::new();
+        let mut params: Vec<DType> = Vec::new();
+        let mut place: Vec<Option<usize>> = Vec::new();
+        for (k, read) in stmt.reads.iter().enumerate() {
+            place.push(match kept.iter().position(|other| other == read) {
+                _ if !code.uses_param(k as u32) => None,
+                Some(same) => Some(same),
+                None => {
+                    kept.push(read.clone());
+                    params.push(code.params()[k]);
+                    Some(kept.len() - 1)
+                }
+            });
+        }
+        let n_vars = stmt.vars.len();
+        params.extend(std::iter::repeat_n(DType::I64, n_vars));
+        let mut tidy = ScalarCode::new(params);
+        let first_var = kept.len();
+        let mut slots: Vec<Slot> = Vec::new();
+        for op in code.ops() {
+            let slot = match op {
+                ScalarOp::Param(k) if (*k as usize) < place.len() => tidy.param(place[*k as usize].unwrap_or(0) as u32),
+                ScalarOp::Param(k) => tidy.param((first_var + *k as usize - place.len()) as u32),
+                op => match tidy.push(op.map(|slot| slots[slot.0 as usize])) {
+                    Ok(slot) => slot,
+                    // The types were right before; renaming parameters does not change them.
+                    Err(_) => return Fused { stmt, args },
+                },
+            };
+            slots.push(slot);
+        }
+        tidy.set_results(code.results().iter().map(|slot| slots[slot.0 as usize]).collect());
+        let mut operands: Vec<ValueId> = Vec::new();
+        for read in &mut kept {
+            let value = args[read.operand as usize];
+            let position = operands.iter().position(|&v| v == value).unwrap_or_else(|| {
+                operands.push(value);
+                operands.len() - 1
+            });
+            read.operand = position as u32;
+        }
+        stmt.reads = kept;
+        stmt.code = tidy;
+        Fused { stmt, args: operands }
+    }
+}
+
+/// True if reading through the producer's access is again one distinct variable per axis.
+fn permutes(read: &Access, producer: &IndexStmt, access: &Access) -> bool {
+    let mut by = vec![Idx::constant(0); producer.vars.len()];
+    for (out, idx) in producer.out.idx.iter().zip(&access.idx) {
+        if let Some(var) = out.as_var() {
+            by[var.0 as usize] = idx.clone();
+        }
+    }
+    let vars: Vec<_> = read.idx.iter().map(|idx| idx.substitute(&by).as_var()).collect();
+    (0..vars.len()).all(|k| vars[k].is_some() && !vars[..k].contains(&vars[k]))
+}
+
+/// An index expression as integer arithmetic on the variables, which are parameters from `first_var` on.
+fn idx_code(code: &mut ScalarCode, idx: &Idx, first_var: u32) -> Result<Slot> {
+    let mut sum: Option<Slot> = None;
+    for (term, coefficient) in idx.terms() {
+        let value = match term {
+            Term::Var(var) => code.param(first_var + var.0),
+            Term::Div(inner, n) | Term::Mod(inner, n) => {
+                let inner = idx_code(code, inner, first_var)?;
+                let n = code.constant(Scalar::I64(*n));
+                let op = if matches!(term, Term::Div(..)) { BinaryOp::FloorDiv } else { BinaryOp::Mod };
+                code.binary(op, inner, n)?
+            }
+        };
+        let value = match coefficient {
+            1 => value,
+            c => {
+                let c = code.constant(Scalar::I64(*c));
+                code.binary(BinaryOp::Mul, value, c)?
+            }
+        };
+        sum = Some(match sum {
+            None => value,
+            Some(sum) => code.binary(BinaryOp::Add, sum, value)?,
+        });
+    }
+    match (sum, idx.offset()) {
+        (None, offset) => Ok(code.constant(Scalar::I64(offset))),
+        (Some(sum), 0) => Ok(sum),
+        (Some(sum), offset) => {
+            let offset = code.constant(Scalar::I64(offset));
+            code.binary(BinaryOp::Add, sum, offset)
+        }
+    }
+}
