@@ -68,7 +68,7 @@ pub enum RelOp {
     /// block are aggregated: cut into `chains` of consecutive combinations, each folded in order, then combined by a tree.
     Join {
         /// Block variables (its `vars`), operand maps and code.
-        kernel: StatementKernel,
+        kernel: Box<StatementKernel>,
         /// Names of the variables, for text and explain.
         names: Vec<String>,
         /// Number of chains; 1 without an accumulator.

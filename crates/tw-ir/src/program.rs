@@ -357,6 +357,39 @@ impl Op {
     }
 }
 
+/// Replaces extents that have been resolved.
+fn resolve(extents: &[Extent], known: &dyn Fn(ValueId) -> Option<u64>) -> Vec<Extent> {
+    extents.iter().map(|extent| extent.resolve(known)).collect()
+}
+
+impl TensorType {
+    /// The same type with the extents that `known` tells.
+    pub fn resolve(&self, known: &dyn Fn(ValueId) -> Option<u64>) -> TensorType {
+        TensorType { shape: resolve(&self.shape, known), ..self.clone() }
+    }
+}
+
+impl Op {
+    /// The same operation with the extents that `known` tells. Regions of loops and branches are left as they are.
+    pub fn resolve(&self, known: &dyn Fn(ValueId) -> Option<u64>) -> Op {
+        let mut op = self.clone();
+        match &mut op {
+            Op::Index(stmt) => {
+                for var in &mut stmt.vars {
+                    var.extent = var.extent.resolve(known);
+                }
+                stmt.out.shape = resolve(&stmt.out.shape, known);
+            }
+            Op::Source(Source::Input { ty, .. }) => *ty = ty.resolve(known),
+            Op::Scatter { extents, .. } => *extents = resolve(extents, known),
+            Op::Compact { extent } => *extent = extent.resolve(known),
+            Op::Reshape { shape } => *shape = resolve(shape, known),
+            _ => {}
+        }
+        op
+    }
+}
+
 /// One operation.
 #[derive(Clone, Debug)]
 pub struct Node {

@@ -30,6 +30,16 @@ impl Extent {
     }
 }
 
+impl Extent {
+    /// The extent itself, or the number that `known` tells for it.
+    pub fn resolve(self, known: &dyn Fn(ValueId) -> Option<u64>) -> Extent {
+        match self {
+            Extent::Deferred(value) => known(value).map_or(self, Extent::Known),
+            known => known,
+        }
+    }
+}
+
 impl From<u64> for Extent {
     fn from(n: u64) -> Extent {
         Extent::Known(n)

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 /// The place a node came from. Every node carries one, and every later error names it.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Span {
     /// Made by the planner, with no counterpart in the user's code.
     #[default]

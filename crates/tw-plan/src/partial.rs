@@ -24,12 +24,10 @@ const MAX_TASKS: usize = 200_000_000;
 
 /// Evaluates a plan over its block keys.
 pub(crate) fn evaluate(plan: &Plan) -> Result<Workflow> {
-    let workflow = Workflow {
-        statements: plan.statements.clone(),
-        sources: plan.sources.clone(),
-        sinks: plan.sinks.clone(),
-        ..Workflow::default()
-    };
+    let mut workflow = Workflow::default();
+    workflow.statements = plan.statements.clone();
+    workflow.sources = plan.sources.clone();
+    workflow.sinks = plan.sinks.clone();
     let mut partial =
         Partial { plan, workflow, sets: HashMap::new(), assembled: HashMap::new(), regions: HashMap::new() };
     for step in &plan.steps {

@@ -1,5 +1,6 @@
 //! The planner's pipeline, readable on one screen.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tw_ir::error::{Error, Result};
@@ -19,7 +20,7 @@ pub struct Planned {
     /// Its relations.
     pub plan: Plan,
     /// The frozen order.
-    pub schedule: Schedule,
+    pub schedule: Arc<Schedule>,
     /// How long each pass took, in order.
     pub timings: Vec<(&'static str, Duration)>,
 }
@@ -47,7 +48,7 @@ pub fn plan_segment(program: &Program, options: &PlanOptions) -> Result<Planned>
     debug_verify("partial evaluation", || workflow::verify(&workflow))?;
     let order = timer.pass("order", || Ok(order::depth_first(&workflow)))?;
     let schedule = timer.pass("freeze", || Schedule::freeze(workflow, order, &options.provider))?;
-    Ok(Planned { program, plan, schedule, timings: timer.timings })
+    Ok(Planned { program, plan, schedule: Arc::new(schedule), timings: timer.timings })
 }
 
 #[derive(Default)]

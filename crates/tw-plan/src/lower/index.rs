@@ -98,7 +98,7 @@ impl Lowering<'_> {
             (Some(state), Some(_)) => self.state_relations(node, state, &out_grid),
             _ => node.results.iter().map(|&value| self.define(value, out_grid.clone())).collect::<Result<_>>()?,
         };
-        self.step(RelOp::Join { kernel, names, chains }, inputs, outputs.clone(), statement);
+        self.step(RelOp::Join { kernel: Box::new(kernel), names, chains }, inputs, outputs.clone(), statement);
         if let Some((accum, tracked)) = finish {
             self.finish(node, accum, tracked, outputs, &out_grid, statement)?;
         }
