@@ -14,6 +14,7 @@ mod einsum;
 mod elementwise;
 mod layout;
 mod movement;
+mod promote;
 mod reduce;
 mod slice;
 mod statement;
@@ -22,9 +23,12 @@ pub use axes::{broadcast_shapes, display_shape, normalize_axes, normalize_axis};
 pub use contract::{matmul, tensordot};
 pub use create::{arange, eye, full, linspace, random_integers, random_normal, random_uniform};
 pub use einsum::einsum;
-pub use elementwise::{Operand, binary, broadcast_to, cast, logical, logical_not, meet, result_type, select, unary};
+pub use elementwise::{Operand, binary, broadcast_to, cast, logical, logical_not, select, unary};
 pub use layout::{diagonal, expand_dims, flip, pad, permute, roll, squeeze, transpose, tril, triu};
 pub use movement::{Joined, Running, concat, gather, reshape, scan, scatter, sort, stack, take};
+pub use promote::{
+    CodeSink, Element, Typed, emit_binary, emit_logical, emit_logical_not, emit_select, emit_unary, meet,
+};
 pub use reduce::{Reduction, reduce};
 pub use slice::{SliceItem, slice};
 

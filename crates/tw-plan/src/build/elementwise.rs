@@ -3,6 +3,7 @@
 use tw_ir::{Access, BinaryOp, DType, Error, Extent, Op, Result, Scalar, ScalarCode, Slot, TensorType, UnaryOp};
 
 use super::axes::{broadcast_shapes, display_shape};
+use super::promote::{Typed, emit_binary, emit_logical, emit_logical_not, emit_select, emit_unary};
 use super::statement::{Statement, broadcast_access};
 
 /// An operand of arithmetic.
@@ -10,8 +11,7 @@ use super::statement::{Statement, broadcast_access};
 pub enum Operand<'a> {
     /// A tensor: an argument of the node.
     Tensor(&'a TensorType),
-    /// A literal of the program: part of the code. Its type is weak, as in NumPy 2: next to a tensor only its kind counts, so `x + 1` and
-    /// `x * 0.5` keep the type of an f32 tensor `x`.
+    /// A literal of the program: part of the code, weakly typed.
     Literal(Scalar),
 }
 
@@ -28,14 +28,6 @@ impl From<Scalar> for Operand<'_> {
 }
 
 impl Operand<'_> {
-    /// The element type; of a literal, its own before it meets anything.
-    pub fn dtype(&self) -> DType {
-        match self {
-            Operand::Tensor(ty) => ty.dtype,
-            Operand::Literal(value) => value.dtype(),
-        }
-    }
-
     fn shape(&self) -> &[Extent] {
         match self {
             Operand::Tensor(ty) => &ty.shape,
@@ -44,63 +36,9 @@ impl Operand<'_> {
     }
 }
 
-/// The type two operands meet in.
-pub fn meet(a: Operand<'_>, b: Operand<'_>) -> DType {
-    let weak = |tensor: DType, literal: DType| match (tensor, literal) {
-        (DType::F32, DType::F64) => DType::F32,
-        (DType::F32, DType::I64) => DType::F32,
-        _ => tensor.promote(literal),
-    };
-    match (a, b) {
-        (Operand::Tensor(x), Operand::Literal(v)) | (Operand::Literal(v), Operand::Tensor(x)) => {
-            weak(x.dtype, v.dtype())
-        }
-        _ => a.dtype().promote(b.dtype()),
-    }
-}
-
-/// The type a binary operation computes in and the type of its result, or an error that names the types.
-pub fn result_type(op: BinaryOp, a: Operand<'_>, b: Operand<'_>) -> Result<(DType, DType)> {
-    use BinaryOp::*;
-    let meeting = meet(a, b);
-    let working = match op {
-        Div | Atan2 if !meeting.is_float() => DType::F64,
-        FloorDiv | Mod | Pow if meeting == DType::Bool => DType::I64,
-        _ => meeting,
-    };
-    let result = op.result(working).ok_or_else(|| {
-        let error = Error::source(format!("`{op}` does not take {} and {}", a.dtype(), b.dtype()));
-        match op {
-            Sub => error.help("use `!=` for the exclusive or of bools, or cast to a number"),
-            And | Or | Xor => error.help("it takes bools or integers; compare the floats first"),
-            _ => error,
-        }
-    })?;
-    Ok((working, result))
-}
-
 /// Applies an operation to every element. Functions of floats take integers and bools as f64.
 pub fn unary(op: UnaryOp, x: &TensorType) -> Result<Op> {
-    use UnaryOp::*;
-    let working = match (op, x.dtype) {
-        (Floor | Ceil | Round | Trunc, DType::Bool | DType::I64) => return cast(x, x.dtype),
-        (Abs, DType::Bool) => return cast(x, x.dtype),
-        (Neg | Abs | Sign | Not, dtype) => dtype,
-        (_, dtype) if dtype.is_float() => dtype,
-        _ => DType::F64,
-    };
-    if op.result(working).is_none() {
-        let error = Error::source(format!("`{op}` does not take {}", x.dtype));
-        return Err(match (op, x.dtype) {
-            (Neg, DType::Bool) => error.help("use `not` for the complement of bools"),
-            (Not, _) => error.help("compare with 0 first"),
-            _ => error,
-        });
-    }
-    mapped(x, |code, a| {
-        let a = code.cast(working, a);
-        code.unary(op, a)
-    })
+    mapped(x, |code, a| emit_unary(code, op, a))
 }
 
 /// Converts every element.
@@ -110,30 +48,19 @@ pub fn cast(x: &TensorType, dtype: DType) -> Result<Op> {
 
 /// True where the element is zero or false.
 pub fn logical_not(x: &TensorType) -> Result<Op> {
-    mapped(x, |code, a| {
-        let a = code.cast(DType::Bool, a);
-        code.unary(UnaryOp::Not, a)
-    })
+    mapped(x, |code, a| emit_logical_not(code, a))
 }
 
 /// An operation on two operands of any types: both are promoted to where they meet, true division of integers gives f64.
 pub fn binary<'a>(op: BinaryOp, a: impl Into<Operand<'a>>, b: impl Into<Operand<'a>>) -> Result<Op> {
-    let (a, b) = (a.into(), b.into());
-    let (working, _) = result_type(op, a, b)?;
-    combined(&[a, b], |code, slots| {
-        let (x, y) = (code.cast(working, slots[0]), code.cast(working, slots[1]));
-        code.binary(op, x, y)
-    })
-    .map_err(|error| error.note(format!("in `{op}`")))
+    combined(&[a.into(), b.into()], |code, operands| emit_binary(code, op, operands[0], operands[1]))
+        .map_err(|error| error.note(format!("in `{op}`")))
 }
 
 /// `and`, `or` or `xor` of truth values: numbers are true unless zero.
 pub fn logical<'a>(op: BinaryOp, a: impl Into<Operand<'a>>, b: impl Into<Operand<'a>>) -> Result<Op> {
-    combined(&[a.into(), b.into()], |code, slots| {
-        let (x, y) = (code.cast(DType::Bool, slots[0]), code.cast(DType::Bool, slots[1]));
-        code.binary(op, x, y)
-    })
-    .map_err(|error| error.note(format!("in `{op}`")))
+    combined(&[a.into(), b.into()], |code, operands| emit_logical(code, op, operands[0].slot, operands[1].slot))
+        .map_err(|error| error.note(format!("in `{op}`")))
 }
 
 /// `yes` where the condition is true, `no` elsewhere.
@@ -142,12 +69,8 @@ pub fn select<'a>(
     yes: impl Into<Operand<'a>>,
     no: impl Into<Operand<'a>>,
 ) -> Result<Op> {
-    let (condition, yes, no) = (condition.into(), yes.into(), no.into());
-    let dtype = meet(yes, no);
-    combined(&[condition, yes, no], |code, slots| {
-        let condition = code.cast(DType::Bool, slots[0]);
-        let (yes, no) = (code.cast(dtype, slots[1]), code.cast(dtype, slots[2]));
-        code.select(condition, yes, no)
+    combined(&[condition.into(), yes.into(), no.into()], |code, operands| {
+        emit_select(code, operands[0].slot, operands[1], operands[2])
     })
     .map_err(|error| error.note("in `select`"))
 }
@@ -165,11 +88,11 @@ pub fn broadcast_to(x: &TensorType, shape: &[Extent]) -> Result<Op> {
 }
 
 fn mapped(x: &TensorType, body: impl FnOnce(&mut ScalarCode, Slot) -> Result<Slot>) -> Result<Op> {
-    combined(&[Operand::Tensor(x)], |code, slots| body(code, slots[0]))
+    combined(&[Operand::Tensor(x)], |code, operands| body(code, operands[0].slot))
 }
 
-/// One result from broadcast operands; the body gets one slot per operand, literals as constants.
-fn combined(operands: &[Operand<'_>], body: impl FnOnce(&mut ScalarCode, &[Slot]) -> Result<Slot>) -> Result<Op> {
+/// One result from broadcast operands; literals are constants of the code.
+fn combined(operands: &[Operand<'_>], body: impl FnOnce(&mut ScalarCode, &[Typed]) -> Result<Slot>) -> Result<Op> {
     let shapes: Vec<&[Extent]> = operands.iter().map(Operand::shape).collect();
     let shape = broadcast_shapes(&shapes)?;
     let tensors = operands.iter().filter_map(|operand| match operand {
@@ -180,16 +103,16 @@ fn combined(operands: &[Operand<'_>], body: impl FnOnce(&mut ScalarCode, &[Slot]
         tensors.enumerate().map(|(k, ty)| (broadcast_access(k, &ty.shape, shape.len()), ty.dtype)).collect();
     let mut statement = Statement::new(&shape, reads);
     let mut next_read = 0;
-    let slots: Vec<Slot> = operands
-        .iter()
-        .map(|operand| match operand {
+    let mut slots = Vec::with_capacity(operands.len());
+    for operand in operands {
+        slots.push(match operand {
+            Operand::Literal(value) => Typed { slot: statement.code.constant(*value), weak: true },
             Operand::Tensor(_) => {
                 next_read += 1;
-                statement.read(next_read - 1)
+                Typed { slot: statement.read(next_read - 1), weak: false }
             }
-            Operand::Literal(value) => statement.code.constant(*value),
-        })
-        .collect();
+        });
+    }
     let body = body(&mut statement.code, &slots)?;
     Ok(statement.elementwise(body))
 }
