@@ -128,6 +128,12 @@ impl Schedule {
     fn replay(&self) -> Result<u64> {
         let workflow = &self.workflow;
         let mut uses = self.uses.clone();
+        // A block nobody reads lives until its last contribution.
+        for &task in &self.order {
+            for &block in workflow.outputs(task) {
+                uses[block.index()] += (self.uses[block.index()] == 0) as u32;
+            }
+        }
         let mut alive = vec![false; workflow.n_blocks()];
         let (mut now, mut peak) = (0u64, 0u64);
         for &task in &self.order {
@@ -139,17 +145,12 @@ impl Schedule {
                 }
             }
             peak = peak.max(now);
-            for operand in workflow.operands(task) {
-                if operand.block.is_some() {
-                    let left = &mut uses[operand.block.index()];
-                    *left -= 1;
-                    if *left == 0 {
-                        now -= workflow.block_bytes(operand.block);
-                    }
-                }
-            }
-            for &block in workflow.outputs(task) {
-                if self.uses[block.index()] == 0 && std::mem::replace(&mut alive[block.index()], false) {
+            let read = workflow.operands(task).iter().map(|operand| operand.block).filter(|block| block.is_some());
+            let unread = workflow.outputs(task).iter().copied().filter(|block| self.uses[block.index()] == 0);
+            for block in read.chain(unread) {
+                let left = &mut uses[block.index()];
+                *left -= 1;
+                if *left == 0 {
                     now -= workflow.block_bytes(block);
                 }
             }
