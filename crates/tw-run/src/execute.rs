@@ -1,0 +1,247 @@
+//! Running one task: operands in, kernel, outputs out.
+
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::slice;
+use std::sync::Arc;
+use std::time::Instant;
+
+use smallvec::SmallVec;
+use tw_block::{Block, CompiledKernel};
+use tw_ir::workflow::{BlockId, Statement, TaskId, TaskKind};
+use tw_ir::{Error, Result, Span};
+
+use crate::options::{BlockIo, RunOptions};
+use crate::prepared::{Plan, TaskCode};
+use crate::slots::{Slot, Slots};
+
+/// More operands or outputs than this need the heap.
+const FEW: usize = 4;
+
+type Held = SmallVec<[Option<Arc<Block>>; FEW]>;
+
+/// What one worker has done since it last reported.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Tally {
+    pub(crate) tasks: u64,
+    pub(crate) loaded_bytes: u64,
+    pub(crate) stored_bytes: u64,
+}
+
+/// One thread's view of a run.
+pub(crate) struct TaskRunner<'a> {
+    pub(crate) plan: &'a Plan,
+    pub(crate) io: &'a dyn BlockIo,
+    pub(crate) options: &'a RunOptions,
+    pub(crate) worker: u32,
+    pub(crate) tally: Tally,
+}
+
+impl TaskRunner<'_> {
+    /// Runs a task. When it returns, with or without an error, the task holds no block any more.
+    pub(crate) fn run(&mut self, task: TaskId, slots: &mut impl Slots) -> Result<()> {
+        // Nothing half-done survives a panic: blocks being written are dropped with the stack, and the run ends.
+        let options = self.options;
+        let result = catch_unwind(AssertUnwindSafe(|| match &options.observer {
+            None => self.compute(task, slots),
+            Some(observer) => {
+                let start = Instant::now();
+                observer.task_started(task, self.worker, start);
+                self.compute(task, slots)?;
+                observer.task_finished(task, self.worker, start, Instant::now(), options.meter.now());
+                Ok(())
+            }
+        }));
+        self.tally.tasks += 1;
+        if let Some(progress) = &self.options.progress {
+            progress.step();
+        }
+        match result {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(error)) => Err(in_statement(error, self.statement(task))),
+            Err(payload) => {
+                let label = &self.statement(task).label;
+                let error = Error::internal(format!("a panic in `{label}`: {}", panic_text(payload.as_ref())));
+                Err(in_statement(error, self.statement(task)))
+            }
+        }
+    }
+
+    fn statement(&self, task: TaskId) -> &Statement {
+        let workflow = self.plan.schedule.workflow();
+        &workflow.statements[workflow.statement(task)]
+    }
+
+    fn compute(&mut self, task: TaskId, slots: &mut impl Slots) -> Result<()> {
+        let workflow = self.plan.schedule.workflow();
+        match &self.plan.code[workflow.kernel(task)] {
+            TaskCode::Load(source) => {
+                let &[output] = workflow.outputs(task) else { return Err(malformed(task)) };
+                let region = workflow.block_box(output);
+                let block = self.io.load(*source, &region, &self.options.meter)?;
+                let set = &workflow.sets[workflow.set_of(output)];
+                if *block.bbox() != region || block.dtype() != set.dtype {
+                    return Err(Error::internal(format!(
+                        "asked for {} {region}, the source gave {} {}",
+                        set.dtype,
+                        block.dtype(),
+                        block.bbox()
+                    )));
+                }
+                self.tally.loaded_bytes += block.n_bytes();
+                self.put(output, Arc::new(block), slots);
+            }
+            TaskCode::Store(sink) => {
+                let held = self.claim_operands(task, slots)?;
+                let [Some(block)] = held.as_slice() else { return Err(malformed(task)) };
+                self.io.store(*sink, block)?;
+                self.tally.stored_bytes += block.n_bytes();
+                self.let_go(task, held);
+            }
+            TaskCode::Compute(kernel) => {
+                let held = self.claim_operands(task, slots)?;
+                let operands: SmallVec<[Option<&Block>; FEW]> = held.iter().map(Option::as_deref).collect();
+                match workflow.outputs(task) {
+                    &[output] => self.compute_one(task, kernel, &operands, output, slots)?,
+                    outputs => self.compute_several(task, kernel, &operands, outputs, slots)?,
+                }
+                drop(operands);
+                self.let_go(task, held);
+            }
+        }
+        Ok(())
+    }
+
+    /// The usual case: the output is written where it lies.
+    fn compute_one(
+        &self,
+        task: TaskId,
+        kernel: &CompiledKernel,
+        operands: &[Option<&Block>],
+        output: BlockId,
+        slots: &mut impl Slots,
+    ) -> Result<()> {
+        let first = self.is_first(task);
+        let mut block = if first { Arc::new(self.new_block(output)?) } else { continued(task, output, slots)? };
+        let Some(target) = Arc::get_mut(&mut block) else { return Err(shared_while_written(task, output)) };
+        kernel.run(self.plan.schedule.workflow().point(task), first, operands, slice::from_mut(target))?;
+        self.put(output, block, slots);
+        Ok(())
+    }
+
+    fn compute_several(
+        &self,
+        task: TaskId,
+        kernel: &CompiledKernel,
+        operands: &[Option<&Block>],
+        outputs: &[BlockId],
+        slots: &mut impl Slots,
+    ) -> Result<()> {
+        let first = self.is_first(task);
+        let mut blocks: SmallVec<[Block; FEW]> = SmallVec::with_capacity(outputs.len());
+        for &output in outputs {
+            blocks.push(if first {
+                self.new_block(output)?
+            } else {
+                Arc::into_inner(continued(task, output, slots)?).ok_or_else(|| shared_while_written(task, output))?
+            });
+        }
+        kernel.run(self.plan.schedule.workflow().point(task), first, operands, &mut blocks)?;
+        for (&output, block) in outputs.iter().zip(blocks) {
+            self.put(output, Arc::new(block), slots);
+        }
+        Ok(())
+    }
+
+    fn is_first(&self, task: TaskId) -> bool {
+        let workflow = self.plan.schedule.workflow();
+        workflow.kind(task) != TaskKind::Fold || workflow.position(task) == 0
+    }
+
+    fn new_block(&self, block: BlockId) -> Result<Block> {
+        let workflow = self.plan.schedule.workflow();
+        let dtype = workflow.sets[workflow.set_of(block)].dtype;
+        Block::for_output(dtype, workflow.block_box(block), Some(&self.options.meter))
+    }
+
+    fn claim_operands(&self, task: TaskId, slots: &mut impl Slots) -> Result<Held> {
+        let operands = self.plan.schedule.workflow().operands(task);
+        let mut held = Held::with_capacity(operands.len());
+        for operand in operands {
+            held.push(match operand.block {
+                block if !block.is_some() => None,
+                block => Some(slots.with(block, Slot::claim).ok_or_else(|| missing(task, block))?),
+            });
+        }
+        Ok(held)
+    }
+
+    /// Puts a block into its slot; one that nobody reads is claimed at once by its writer.
+    fn put(&self, block: BlockId, value: Arc<Block>, slots: &mut impl Slots) {
+        let unread = self.plan.schedule.uses(block) == 0;
+        let dead = slots.with(block, |slot| {
+            slot.put(value);
+            // The claim is the last one only for the last writer; before that it is a clone, dropped here.
+            if unread { slot.claim() } else { None }
+        });
+        if let Some(value) = dead {
+            self.drop_block(block, value);
+        }
+    }
+
+    /// Drops references to operands; the last one takes the block with it.
+    fn let_go(&self, task: TaskId, held: Held) {
+        if self.options.observer.is_none() {
+            return;
+        }
+        let operands = self.plan.schedule.workflow().operands(task);
+        for (operand, value) in operands.iter().zip(held) {
+            if let Some(value) = value {
+                self.drop_block(operand.block, value);
+            }
+        }
+    }
+
+    fn drop_block(&self, block: BlockId, value: Arc<Block>) {
+        // `into_inner` rather than looking at the count: of several threads that let go at once exactly one gets the block.
+        if let Some(value) = Arc::into_inner(value)
+            && let Some(observer) = &self.options.observer
+        {
+            let bytes = value.n_bytes();
+            drop(value);
+            observer.block_deleted(block, bytes, self.worker, Instant::now());
+        }
+    }
+}
+
+/// Names the statement an error comes from.
+pub(crate) fn in_statement(error: Error, statement: &Statement) -> Error {
+    let error = error.at(&statement.span);
+    match error.span() {
+        Span::Text { .. } => error,
+        _ => error.note(format!("in `{}`", statement.label)),
+    }
+}
+
+fn continued(task: TaskId, block: BlockId, slots: &mut impl Slots) -> Result<Arc<Block>> {
+    slots.with(block, Slot::take).ok_or_else(|| missing(task, block))
+}
+
+fn missing(task: TaskId, block: BlockId) -> Error {
+    Error::internal(format!("{task} needs {block}, which is not there"))
+}
+
+fn malformed(task: TaskId) -> Error {
+    Error::internal(format!("{task} does not have the operands and outputs its kernel takes"))
+}
+
+fn shared_while_written(task: TaskId, block: BlockId) -> Error {
+    Error::internal(format!("{task} writes {block} while another task reads it"))
+}
+
+fn panic_text(payload: &(dyn Any + Send)) -> &str {
+    match payload.downcast_ref::<&str>() {
+        Some(text) => text,
+        None => payload.downcast_ref::<String>().map_or("no message", String::as_str),
+    }
+}

@@ -1,0 +1,159 @@
+//! A run that threads share, apart from what the lock of the board guards.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+
+use cranelift_entity::EntityRef;
+use tw_block::Block;
+use tw_ir::workflow::TaskId;
+use tw_ir::{Error, Result};
+
+use crate::chaos::Chaos;
+use crate::execute::{Tally, TaskRunner};
+use crate::options::{BlockIo, RunOptions};
+use crate::prepared::Plan;
+use crate::slots::{LocalSlots, SharedSlots, Slot, Slots};
+
+/// What all participants of a run see.
+pub(crate) struct Job {
+    plan: Arc<Plan>,
+    io: Arc<dyn BlockIo>,
+    options: RunOptions,
+    /// Per task, how many of those it waits for have not finished.
+    waiting: Vec<AtomicU32>,
+    slots: SharedSlots,
+    /// Set when a task has failed: participants stop at the next task.
+    stop: AtomicBool,
+}
+
+/// What a participant has to say when it comes back to the board.
+#[derive(Default)]
+pub(crate) struct Report {
+    pub(crate) tally: Tally,
+    /// The last task, for the ledger of the budget.
+    pub(crate) last: u32,
+    /// A task that failed, by rank.
+    pub(crate) failure: Option<(u32, Error)>,
+}
+
+impl Job {
+    pub(crate) fn new(plan: &Arc<Plan>, io: &Arc<dyn BlockIo>, options: &RunOptions) -> Job {
+        let schedule = &plan.schedule;
+        let waiting = schedule.workflow().tasks().map(|task| AtomicU32::new(schedule.n_dependencies(task))).collect();
+        Job {
+            plan: Arc::clone(plan),
+            io: Arc::clone(io),
+            options: options.clone(),
+            waiting,
+            slots: SharedSlots::new(&plan.claims),
+            stop: AtomicBool::new(false),
+        }
+    }
+
+    pub(crate) fn plan(&self) -> &Plan {
+        &self.plan
+    }
+    pub(crate) fn options(&self) -> &RunOptions {
+        &self.options
+    }
+
+    /// Tells participants to stop at the next task.
+    pub(crate) fn stop(&self) {
+        self.stop.store(true, Ordering::Relaxed);
+    }
+
+    fn should_stop(&self) -> bool {
+        self.stop.load(Ordering::Relaxed) || self.options.cancel.is_cancelled()
+    }
+
+    /// Runs a task, then as long as one of its successors has become ready the first of those. The others go to `share`. With a budget,
+    /// and at times with chaos, a single task is run. What is left in `ready` afterwards is ready and nobody's.
+    pub(crate) fn run_from(
+        &self,
+        first: u32,
+        worker: u32,
+        ready: &mut Vec<u32>,
+        mut share: impl FnMut(&mut Vec<u32>),
+    ) -> Report {
+        let (plan, io, options) = (self.plan.as_ref(), self.io.as_ref(), &self.options);
+        let mut runner = TaskRunner { plan, io, options, worker, tally: Tally::default() };
+        let mut slots = &self.slots;
+        let mut chaos = options.chaos.map(|seed| Chaos::new(seed, first));
+        let mut rank = first;
+        loop {
+            if let Some(chaos) = &mut chaos {
+                chaos.stumble();
+            }
+            let task = self.plan.schedule.order()[rank as usize];
+            if let Err(error) = runner.run(task, &mut slots) {
+                self.stop();
+                return Report { tally: runner.tally, last: rank, failure: Some((rank, error)) };
+            }
+            self.release_successors(task, ready);
+            let alone = self.options.budget.is_some() || chaos.as_mut().is_some_and(|chaos| chaos.coin());
+            if alone || ready.is_empty() || self.should_stop() {
+                return Report { tally: runner.tally, last: rank, failure: None };
+            }
+            rank = take_next(ready, chaos.as_mut());
+            if !ready.is_empty() {
+                share(ready);
+            }
+        }
+    }
+
+    /// Counts a finished task off and collects the ranks of tasks that waited for nothing else.
+    fn release_successors(&self, task: TaskId, ready: &mut Vec<u32>) {
+        let schedule = &self.plan.schedule;
+        for &successor in schedule.successors(task) {
+            // A task with one dependency has nobody to agree with. For the others the counter orders what the tasks before it wrote before
+            // what it reads, whoever counts last.
+            if schedule.n_dependencies(successor) == 1
+                || self.waiting[successor.index()].fetch_sub(1, Ordering::AcqRel) == 1
+            {
+                ready.push(schedule.rank(successor));
+            }
+        }
+    }
+
+    /// The blocks of every output, once all tasks are done.
+    pub(crate) fn outputs(&self) -> Result<Vec<Vec<Arc<Block>>>> {
+        collect_outputs(&self.plan, &mut &self.slots)
+    }
+}
+
+/// Takes the lowest rank, or with chaos any.
+fn take_next(ready: &mut Vec<u32>, chaos: Option<&mut Chaos>) -> u32 {
+    let position = match chaos {
+        Some(chaos) => chaos.below(ready.len()),
+        None => (0..ready.len()).min_by_key(|&k| ready[k]).unwrap_or(0),
+    };
+    ready.swap_remove(position)
+}
+
+/// Runs a whole schedule in its own order on this thread, without locks or counters.
+pub(crate) fn run_inline(plan: &Plan, io: &dyn BlockIo, options: &RunOptions) -> Result<(Vec<Vec<Arc<Block>>>, Tally)> {
+    let mut slots = LocalSlots::new(&plan.claims);
+    let mut runner = TaskRunner { plan, io, options, worker: 0, tally: Tally::default() };
+    for &task in plan.schedule.order() {
+        if options.cancel.is_cancelled() {
+            return Err(Error::cancelled());
+        }
+        runner.run(task, &mut slots)?;
+    }
+    Ok((collect_outputs(plan, &mut slots)?, runner.tally))
+}
+
+fn collect_outputs(plan: &Plan, slots: &mut impl Slots) -> Result<Vec<Vec<Arc<Block>>>> {
+    let workflow = plan.schedule.workflow();
+    let mut outputs = Vec::with_capacity(workflow.outputs.len());
+    for output in &workflow.outputs {
+        let set = &workflow.sets[output.set];
+        let blocks = (0..set.n_blocks()).map(|k| {
+            slots
+                .with(workflow.block(output.set, k), Slot::claim)
+                .ok_or_else(|| Error::internal(format!("block {k} of output `{}` is not there", output.name)))
+        });
+        outputs.push(blocks.collect::<Result<Vec<_>>>()?);
+    }
+    Ok(outputs)
+}

@@ -1,0 +1,76 @@
+//! What a run is given and what it gives back.
+
+use std::sync::Arc;
+
+use tw_block::{Block, Meter};
+use tw_ir::{BoxRegion, Result};
+
+use crate::cancel::CancelToken;
+use crate::events::{Observer, Progress};
+
+/// Where blocks come from and go to. Several threads call it at once.
+pub trait BlockIo: Send + Sync {
+    /// The elements of one region of a source, by its number in the workflow; constants count as sources too. Bytes that are copied are
+    /// charged to the meter.
+    fn load(&self, source: u32, region: &BoxRegion, meter: &Arc<Meter>) -> Result<Block>;
+
+    /// Writes a block to a sink, by its number in the workflow. Every block of a sink comes exactly once, in any order.
+    fn store(&self, sink: u32, block: &Block) -> Result<()>;
+}
+
+/// How to run.
+#[derive(Clone)]
+pub struct RunOptions {
+    /// Counts the bytes of every block of the run.
+    pub meter: Arc<Meter>,
+    /// Stops the run from outside.
+    pub cancel: CancelToken,
+    /// The most bytes blocks of the run may hold at once. A run whose schedule needs more even one task at a time is refused. Without a
+    /// budget threads run ahead of the schedule as far as dependencies allow, whatever that holds.
+    pub budget: Option<u64>,
+    /// Sees every event.
+    pub observer: Option<Arc<dyn Observer>>,
+    /// Counts tasks, for whoever looks on.
+    pub progress: Option<Arc<Progress>>,
+    /// Makes every scheduling decision at random, from this seed. Results do not change.
+    pub chaos: Option<u64>,
+}
+
+impl Default for RunOptions {
+    fn default() -> RunOptions {
+        RunOptions {
+            meter: Meter::new(),
+            cancel: CancelToken::new(),
+            budget: None,
+            observer: None,
+            progress: None,
+            chaos: None,
+        }
+    }
+}
+
+/// What a run gives back.
+#[derive(Debug)]
+pub struct Outcome {
+    /// Per output of the workflow its blocks, row-major over the grid.
+    pub outputs: Vec<Vec<Arc<Block>>>,
+    /// What was measured.
+    pub stats: RunStats,
+}
+
+/// What was measured during a run.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct RunStats {
+    /// Tasks that ran.
+    pub tasks: u64,
+    /// From the call to the results.
+    pub seconds: f64,
+    /// Bytes of blocks that sources gave.
+    pub loaded_bytes: u64,
+    /// Bytes of blocks handed to sinks.
+    pub stored_bytes: u64,
+    /// The peak of the meter when the run ended. A meter shared with other runs counts them too.
+    pub peak_bytes: u64,
+    /// Threads the run could use, the caller's included; 1 if it ran on the caller's alone.
+    pub threads: usize,
+}

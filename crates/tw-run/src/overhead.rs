@@ -1,0 +1,167 @@
+//! What the runtime itself costs: schedules of many tasks that compute next to nothing.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use tw_block::{Block, Meter, provider};
+use tw_ir::kernel::{Kernel, KernelRead, StatementKernel};
+use tw_ir::schedule::Schedule;
+use tw_ir::workflow::{
+    BlockSetId, Boxes, KernelEntry, KernelId, Operand, OutputDecl, Statement, StmtId, TaskKind, Workflow,
+};
+use tw_ir::{Axis, BinaryOp, BoxRegion, DType, Edge, Error, Idx, Result, Scalar, ScalarCode, Span, Var};
+
+use crate::options::{BlockIo, RunOptions};
+use crate::{Prepared, Runtime};
+
+/// What a schedule of trivial tasks cost, in seconds per task.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Overhead {
+    /// Freezing the workflow and preparing it.
+    pub prepare: f64,
+    /// Running it, kernels on single elements included.
+    pub run: f64,
+}
+
+/// About `n_tasks` tasks in `width` independent chains; every task adds one to the single element the task before it made. The output holds the
+/// last element of each chain, which is the length of a chain. With `width` equal to `n_tasks` no task depends on another.
+pub fn overhead_workflow(n_tasks: u32, width: u32) -> Result<Workflow> {
+    let width = width.clamp(1, n_tasks.max(1)) as u64;
+    let length = (n_tasks as u64 / width).max(1);
+    let mut workflow = Workflow::default();
+    let statement = workflow.statements.push(Statement { label: "x[k, c] = x[k - 1, c] + 1".into(), span: Span::None });
+    // Only the last row outlives the run, so it is a tensor of its own. The row before its row 0 is row `length - 2` of the other.
+    let rows = Rows { stored: length - 1, width, statement };
+    let steps = rows.add_to(&mut workflow, "steps", length - 1, -1)?;
+    let last = rows.add_to(&mut workflow, "last", 1, length as i64 - 2)?;
+    workflow.outputs.push(OutputDecl { name: "last".into(), set: last.set });
+    for chain in 0..width {
+        for step in 0..length {
+            let (part, row) = if step + 1 == length { (&last, 0) } else { (&steps, step) };
+            let position = row * width + chain;
+            let output = workflow.block(part.set, position);
+            if step == 0 {
+                workflow.add_task(TaskKind::Apply, part.start, position as u32, 0, &[], &[output]);
+            } else {
+                let operand = Operand { block: workflow.block(steps.set, (step - 1) * width + chain), region: 0 };
+                workflow.add_task(TaskKind::Apply, part.next, position as u32, 0, &[operand], &[output]);
+            }
+        }
+    }
+    Ok(workflow)
+}
+
+/// The shape of an overhead workflow.
+struct Rows {
+    stored: u64,
+    width: u64,
+    statement: StmtId,
+}
+
+/// A set of single elements and the kernels that make them.
+struct Part {
+    set: BlockSetId,
+    start: KernelId,
+    next: KernelId,
+}
+
+impl Rows {
+    /// Adds a set of `rows` rows in which row k follows stored row `k + shift`.
+    fn add_to(&self, workflow: &mut Workflow, name: &str, rows: u64, shift: i64) -> Result<Part> {
+        let shape = vec![rows, self.width];
+        let grid = vec![Axis::uniform(rows, 1), Axis::uniform(self.width, 1)];
+        let (row, column) = (Idx::var(Var(0)), Idx::var(Var(1)));
+        let read = KernelRead {
+            dtype: DType::F64,
+            shape: vec![self.stored, self.width],
+            idx: vec![row.plus_constant(shift), column.clone()],
+            edge: Edge::Error,
+            fill: Scalar::F64(0.0),
+        };
+        let mut add_kernel = |reads: Vec<KernelRead>| -> Result<KernelId> {
+            let mut code = ScalarCode::new(reads.iter().map(|r| r.dtype).chain([DType::I64; 2]).collect());
+            let one = code.constant(Scalar::F64(1.0));
+            let before = (!reads.is_empty()).then(|| code.param(0));
+            let result = before.map_or(Ok(one), |before| code.binary(BinaryOp::Add, before, one))?;
+            code.set_results(vec![result]);
+            let kernel = Kernel::Statement(StatementKernel {
+                vars: grid.clone(),
+                reads,
+                code,
+                has_guard: false,
+                accum: None,
+                out_idx: vec![row.clone(), column.clone()],
+                out_edge: Edge::Error,
+                out_shape: shape.clone(),
+                out_fill: vec![Scalar::F64(0.0)],
+            });
+            Ok(workflow.kernels.push(KernelEntry { kernel, statement: self.statement }))
+        };
+        let (start, next) = (add_kernel(Vec::new())?, add_kernel(vec![read])?);
+        let set = workflow
+            .add_set(name.into(), DType::F64, shape, Boxes::Grid(grid), self.statement)
+            .ok_or_else(|| Error::source(format!("{rows} times {} tasks cannot be numbered", self.width)))?;
+        Ok(Part { set, start, next })
+    }
+}
+
+/// Measures a run of [`overhead_workflow`]: the fastest of `repeats`.
+pub fn measure(runtime: &Runtime, n_tasks: u32, width: u32, repeats: usize) -> Result<Overhead> {
+    let workflow = overhead_workflow(n_tasks, width)?;
+    let start = Instant::now();
+    let order = workflow.tasks().collect();
+    let prepared = Prepared::new(Arc::new(Schedule::freeze(workflow, order, provider())?))?;
+    let prepare = start.elapsed().as_secs_f64();
+    let io: Arc<dyn BlockIo> = Arc::new(NoIo);
+    let mut run = f64::INFINITY;
+    for _ in 0..repeats.max(1) {
+        run = run.min(runtime.run(&prepared, &io, &RunOptions::default())?.stats.seconds);
+    }
+    let tasks = prepared.schedule().order().len().max(1) as f64;
+    Ok(Overhead { prepare: prepare / tasks, run: run / tasks })
+}
+
+/// For schedules without sources and sinks.
+struct NoIo;
+
+impl BlockIo for NoIo {
+    fn load(&self, source: u32, _: &BoxRegion, _: &Arc<Meter>) -> Result<Block> {
+        Err(Error::internal(format!("there is no source {source}")))
+    }
+
+    fn store(&self, sink: u32, _: &Block) -> Result<()> {
+        Err(Error::internal(format!("there is no sink {sink}")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lengths(n_tasks: u32, width: u32, threads: usize) -> Vec<f64> {
+        let workflow = overhead_workflow(n_tasks, width).unwrap();
+        tw_ir::workflow::verify(&workflow).unwrap();
+        let order = workflow.tasks().collect();
+        let prepared = Prepared::new(Arc::new(Schedule::freeze(workflow, order, provider()).unwrap())).unwrap();
+        let io: Arc<dyn BlockIo> = Arc::new(NoIo);
+        let outcome = Runtime::new(threads).run(&prepared, &io, &RunOptions::default()).unwrap();
+        assert_eq!(outcome.stats.tasks, prepared.schedule().order().len() as u64);
+        outcome.outputs[0].iter().map(|block| block.to_array().unwrap().to_f64_vec()[0]).collect()
+    }
+
+    #[test]
+    fn chains_count_their_tasks() {
+        for threads in [1, 3] {
+            assert_eq!(lengths(1, 1, threads), [1.0]);
+            assert_eq!(lengths(2, 1, threads), [2.0]);
+            assert_eq!(lengths(700, 7, threads), [100.0; 7]);
+            assert_eq!(lengths(400, 400, threads), [1.0; 400]);
+        }
+    }
+
+    #[test]
+    fn overhead_is_measured() {
+        let overhead = measure(&Runtime::new(2), 500, 20, 2).unwrap();
+        assert!(overhead.run > 0.0 && overhead.run < 1e-3, "{overhead:?}");
+    }
+}

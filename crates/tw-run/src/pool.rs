@@ -1,0 +1,266 @@
+//! The threads of a runtime and how they share work.
+//!
+//! # Who does what
+//!
+//! A *run* is put on the *board* by the thread that calls [`Runtime::run`]. That caller and the *workers* of the pool *participate* in
+//! it. A participant takes a ready task (lowest rank first) off the board, runs it, counts its successors down, keeps the lowest of those that
+//! became ready and goes on with it; the others it puts on the board. When no successor is ready it returns to the board, reports what it
+//! has done, and takes another task. Callers participate only in their own run; workers in the oldest run that has something to do.
+//!
+//! One lock guards the board: the ready tasks of every run, the number of participants of each, reports, and who is idle. It is taken when
+//! a participant returns and when a task makes more than one other ready; a chain of tasks runs without it. Counters of tasks are atomics
+//! and slots of blocks have locks of their own ([`crate::slots`]); neither is held or waited on together with the board.
+//!
+//! # Termination
+//!
+//! `active` is the number of participants that have taken a task and not yet reported. Tasks become ready only in the hands of an active
+//! participant, which puts every one of them on the board or runs it before it reports. So when `active` is zero and no task of the run is on the
+//! board, no task will ever become ready again: the run is over. Participants check nothing else; there is no counter of tasks left. Of
+//! a run that is over without an error all tasks have run, for the schedule is acyclic (the caller checks that number nevertheless).
+//!
+//! A worker gives back its reference to the run in the same critical section in which it reports for the last time. Hence when the caller
+//! sees that the run is over, it owns the run alone: whatever is left of it is freed before [`Runtime::run`] returns.
+//!
+//! # Sleeping and waking
+//!
+//! An idle worker first spins for a few microseconds, watching a hint (a relaxed counter of available tasks), because waking a thread costs
+//! more than a small task. It counts itself as `searching` meanwhile. Then it takes the lock, looks at the board, and only if there is still nothing
+//! available counts itself as `sleeping` and waits on the condition variable until there is a *token*, which it takes. Looking and going to
+//! sleep happen under one lock, so nothing can become available in between.
+//!
+//! Whoever gives up the lock calls [`Board::balance`] first. It establishes: if a task is available then either it is covered by somebody who
+//! is awake and will look at the board again before sleeping (a searching worker, a worker with a token, the searching or woken caller of its run), each
+//! of whom is counted once, or no worker is asleep without a token. A woken worker that takes a task stops covering, and the balance at the end of that
+//! same critical section wakes another one if tasks are left. So no wake-up is lost: at no moment outside the lock is there an available
+//! task, a worker asleep without a token, and nobody on the way to the board. Tokens are counted, so spurious wake-ups find none and
+//! go back to sleep. The caller of a run sleeps on a bell of its own, because it cannot take tasks of other runs: a wake-up meant for a run
+//! must not be swallowed by the caller of another. It is rung when its run has a task available or is over.
+//!
+//! # No deadlock
+//!
+//! No thread waits for another one except asleep as above or for a lock held for a few instructions. Suppose all participants of an unfinished run
+//! were asleep. None is active, so the run is not over only if a task is on the board. If it is available, the last balance woke somebody. If it is not,
+//! the budget holds it back; but with nothing active the lowest ready task is the head ([`crate::budget`]), which is always admitted.
+//!
+//! # Errors and cancellation
+//!
+//! A failing participant sets the flag `stop`; everybody looks at it, and at the cancel token, before each task. It reports the failure with the
+//! task's rank; the lowest rank wins. From then on the board takes no more tasks of that run and forgets those it has, and the run is over when
+//! the last active participant has reported. Cancellation is noticed the same way, at the latest when a task ends: if nobody is active and the
+//! run is not over, somebody is on the way to the board.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Instant;
+
+use tw_ir::{Error, Result};
+
+use crate::board::{Board, Caller, JobId};
+use crate::budget::surplus;
+use crate::execute::Tally;
+use crate::job::{Job, run_inline};
+use crate::options::{BlockIo, Outcome, RunOptions, RunStats};
+use crate::prepared::Prepared;
+
+/// Looks at the hint before going to sleep; with the pauses between them a few microseconds, about what waking a thread costs.
+const SEARCH_ROUNDS: usize = 100;
+const PAUSES_PER_ROUND: usize = 8;
+
+/// A pool of threads that runs schedules. Threads sleep while there is nothing to do, and end when the runtime is dropped.
+pub struct Runtime {
+    shared: Arc<Shared>,
+    workers: Vec<JoinHandle<()>>,
+}
+
+#[derive(Default)]
+struct Shared {
+    board: Mutex<Board>,
+    /// Rung when a token has been added, or at the end.
+    wake: Condvar,
+    /// About how many tasks are available.
+    hint: AtomicUsize,
+}
+
+impl Runtime {
+    /// A runtime that computes on this many threads, counting the one that calls [`Runtime::run`]. If the system refuses to start some
+    /// of them there are fewer.
+    pub fn new(threads: usize) -> Runtime {
+        let shared = Arc::new(Shared::default());
+        let start = |worker: u32| {
+            let shared = Arc::clone(&shared);
+            let name = format!("tilewright-{worker}");
+            std::thread::Builder::new().name(name).spawn(move || shared.serve(worker)).ok()
+        };
+        let workers = (1..threads as u32).map_while(start).collect();
+        Runtime { shared, workers }
+    }
+
+    /// How many threads a run may use, the caller's included.
+    pub fn threads(&self) -> usize {
+        self.workers.len() + 1
+    }
+
+    /// Runs a schedule to its end. Several threads may call this at once; their runs share the pool, the oldest first.
+    pub fn run(&self, prepared: &Prepared, io: &Arc<dyn BlockIo>, options: &RunOptions) -> Result<Outcome> {
+        let start = Instant::now();
+        let plan = prepared.plan();
+        let n_tasks = plan.schedule.order().len() as u64;
+        if let Some(progress) = &options.progress {
+            progress.begin(n_tasks);
+        }
+        let surplus = options.budget.map(|budget| surplus(budget, plan.schedule.peak_bytes())).transpose()?;
+        let alone = self.workers.is_empty() || !plan.worth_sharing;
+        let (outputs, tally) = if alone && options.chaos.is_none() {
+            run_inline(plan, io.as_ref(), options)?
+        } else {
+            let job = Arc::new(Job::new(plan, io, options));
+            let (tally, failure) = self.shared.run(&job, surplus);
+            if tally.tasks != n_tasks || failure.is_some() {
+                return Err(match failure {
+                    _ if options.cancel.is_cancelled() => Error::cancelled(),
+                    Some(error) => error,
+                    None => Error::internal(format!("{} of {n_tasks} tasks ran, the others cannot", tally.tasks)),
+                });
+            }
+            (job.outputs()?, tally)
+        };
+        let stats = RunStats {
+            tasks: tally.tasks,
+            seconds: start.elapsed().as_secs_f64(),
+            loaded_bytes: tally.loaded_bytes,
+            stored_bytes: tally.stored_bytes,
+            peak_bytes: options.meter.peak(),
+            threads: if alone { 1 } else { self.threads() },
+        };
+        Ok(Outcome { outputs, stats })
+    }
+}
+
+impl Drop for Runtime {
+    fn drop(&mut self) {
+        self.shared.lock().shutdown = true;
+        self.shared.wake.notify_all();
+        for worker in self.workers.drain(..) {
+            // A worker cannot panic: tasks run under `catch_unwind`. If it did, there is nobody left to tell.
+            let _ = worker.join();
+        }
+    }
+}
+
+type Guard<'a> = MutexGuard<'a, Board>;
+
+impl Shared {
+    fn lock(&self) -> Guard<'_> {
+        self.board.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Gives up the lock, with the invariant restored.
+    fn release(&self, mut board: Guard<'_>) {
+        let (wake, available) = board.balance();
+        self.hint.store(available, Ordering::Relaxed);
+        drop(board);
+        (0..wake).for_each(|_| self.wake.notify_one());
+    }
+
+    /// The life of a worker.
+    fn serve(&self, worker: u32) {
+        let mut ready = Vec::new();
+        let mut board = self.lock();
+        while !board.shutdown {
+            match board.job_with_work() {
+                Some((id, job)) => {
+                    board = self.participate(board, id, &job, worker, &mut ready);
+                    // Still in the critical section of the last report, as the caller relies on.
+                    drop(job);
+                }
+                None => board = self.rest(board),
+            }
+        }
+    }
+
+    /// Puts a run on the board and takes part in it until it is over.
+    fn run(&self, job: &Arc<Job>, surplus: Option<u64>) -> (Tally, Option<Error>) {
+        let mut ready = Vec::new();
+        let mut board = self.lock();
+        let id = board.add(job, surplus);
+        loop {
+            board = self.participate(board, id, job, 0, &mut ready);
+            if board.is_over(id) {
+                break;
+            }
+            board = self.rest_as_caller(board, id);
+        }
+        let result = board.remove(id);
+        self.release(board);
+        result
+    }
+
+    /// Runs tasks of a job as long as the board gives any. `ready` is scratch space, empty before and after.
+    fn participate<'a>(
+        &'a self,
+        mut board: Guard<'a>,
+        id: JobId,
+        job: &Job,
+        worker: u32,
+        ready: &mut Vec<u32>,
+    ) -> Guard<'a> {
+        while let Some(rank) = board.begin(id) {
+            self.release(board);
+            let report = job.run_from(rank, worker, ready, |others| {
+                let mut board = self.lock();
+                board.push(id, others);
+                self.release(board);
+            });
+            board = self.lock();
+            board.settle(id, report, ready);
+        }
+        board
+    }
+
+    /// Waits until there may be something to do for a worker.
+    fn rest<'a>(&'a self, mut board: Guard<'a>) -> Guard<'a> {
+        board.searching += 1;
+        self.release(board);
+        self.search();
+        board = self.lock();
+        board.searching -= 1;
+        if board.has_work() || board.shutdown {
+            return board;
+        }
+        board.sleeping += 1;
+        while board.tokens == 0 && !board.shutdown {
+            board = self.wake.wait(board).unwrap_or_else(PoisonError::into_inner);
+        }
+        board.tokens = board.tokens.saturating_sub(1);
+        board.sleeping -= 1;
+        board
+    }
+
+    /// Waits until there may be something to do in a run for its caller, or the run is over.
+    fn rest_as_caller<'a>(&'a self, mut board: Guard<'a>, id: JobId) -> Guard<'a> {
+        board.set_caller(id, Caller::Searching);
+        self.release(board);
+        self.search();
+        board = self.lock();
+        if !board.job_has_work(id) && !board.is_over(id) {
+            board.set_caller(id, Caller::Asleep);
+            let bell = board.bell(id);
+            while board.caller(id) == Caller::Asleep {
+                board = bell.wait(board).unwrap_or_else(PoisonError::into_inner);
+            }
+        }
+        board.set_caller(id, Caller::Busy);
+        board
+    }
+
+    /// Spins for a moment, or until a task seems to be available.
+    fn search(&self) {
+        for _ in 0..SEARCH_ROUNDS {
+            if self.hint.load(Ordering::Relaxed) > 0 {
+                return;
+            }
+            (0..PAUSES_PER_ROUND).for_each(|_| std::hint::spin_loop());
+        }
+    }
+}

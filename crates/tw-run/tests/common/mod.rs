@@ -1,0 +1,352 @@
+//! Random schedules on tiny blocks, a serial replay of them, and data that can be told to fail.
+#![allow(dead_code, unreachable_pub, reason = "each test binary uses a part")]
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use cranelift_entity::EntityRef;
+use tw_block::{Block, CompiledKernel, Meter, provider};
+use tw_ir::kernel::{Kernel, KernelRead, StatementKernel};
+use tw_ir::program::{BlockFunction, FunctionRef, TensorType};
+use tw_ir::schedule::Schedule;
+use tw_ir::workflow::{
+    BlockId, Boxes, KernelEntry, KernelId, Operand, OutputDecl, SinkDecl, SourceDecl, Statement, StmtId, TaskKind,
+    Workflow, verify,
+};
+use tw_ir::{
+    Accum, Array, Axis, BinaryOp, BoxRegion, DType, Edge, Error, Idx, Result, Scalar, ScalarCode, Span, Var, random,
+};
+use tw_run::{BlockIo, Prepared};
+
+/// Elements per block.
+pub const N: u64 = 3;
+pub const BLOCK_BYTES: u64 = N * 8;
+
+/// A seeded stream of choices.
+pub struct Dice {
+    seed: u64,
+    rolls: i64,
+}
+
+impl Dice {
+    pub fn new(seed: u64) -> Dice {
+        Dice { seed, rolls: 0 }
+    }
+    pub fn below(&mut self, n: usize) -> usize {
+        self.rolls += 1;
+        random::integer(self.seed, self.rolls, 0, n.max(1) as i64) as usize
+    }
+    pub fn pick<T: Copy>(&mut self, items: &[T]) -> T {
+        items[self.below(items.len())]
+    }
+}
+
+/// Adds its operands, and fails or panics on its n-th call.
+pub struct Flaky {
+    pub calls: AtomicUsize,
+    pub fail_at: usize,
+    pub panics: bool,
+}
+
+impl Flaky {
+    pub fn never() -> Arc<Flaky> {
+        Flaky::at(usize::MAX, false)
+    }
+    pub fn at(fail_at: usize, panics: bool) -> Arc<Flaky> {
+        Arc::new(Flaky { calls: AtomicUsize::new(0), fail_at, panics })
+    }
+}
+
+impl BlockFunction for Flaky {
+    fn name(&self) -> &str {
+        "flaky"
+    }
+    fn apply(&self, operands: &[Array], results: &mut [Array]) -> Result<()> {
+        if self.calls.fetch_add(1, Ordering::Relaxed) == self.fail_at {
+            if self.panics {
+                panic!("injected panic");
+            }
+            return Err(Error::data("injected failure"));
+        }
+        for k in 0..N {
+            let sum = operands.iter().map(|a| a.get(&[k]).as_f64()).sum::<f64>();
+            results[0].set(&[k], Scalar::F64(sum));
+        }
+        Ok(())
+    }
+}
+
+/// Builds workflows whose tensors are single blocks of `N` elements.
+pub struct Builder {
+    pub workflow: Workflow,
+    statement: StmtId,
+    kernels: BTreeMap<&'static str, KernelId>,
+    flaky: Arc<Flaky>,
+}
+
+impl Builder {
+    pub fn new(flaky: &Arc<Flaky>) -> Builder {
+        let mut workflow = Workflow::default();
+        let statement = workflow.statements.push(Statement { label: "x = test".into(), span: Span::text(3, 9) });
+        Builder { workflow, statement, kernels: BTreeMap::new(), flaky: Arc::clone(flaky) }
+    }
+
+    /// Tasks added from now on belong to another statement.
+    pub fn statement(&mut self, label: &str, span: Span) {
+        self.statement = self.workflow.statements.push(Statement { label: label.into(), span });
+        self.kernels.clear();
+    }
+
+    pub fn block(&mut self) -> BlockId {
+        let name = format!("set{}", self.workflow.n_blocks());
+        let boxes = Boxes::Grid(vec![Axis::whole(N)]);
+        let set = self.workflow.add_set(name, DType::F64, vec![N], boxes, self.statement).unwrap();
+        self.workflow.block(set, 0)
+    }
+
+    fn kernel(&mut self, name: &'static str, make: impl FnOnce(&Builder) -> Kernel) -> KernelId {
+        if let Some(&id) = self.kernels.get(name) {
+            return id;
+        }
+        let entry = KernelEntry { kernel: make(self), statement: self.statement };
+        let id = self.workflow.kernels.push(entry);
+        self.kernels.insert(name, id);
+        id
+    }
+
+    pub fn load(&mut self) -> BlockId {
+        let source = self.workflow.sources.len() as u32;
+        let ty = TensorType::known(DType::F64, &[N]);
+        self.workflow.sources.push(SourceDecl::Input { name: format!("in{source}"), ty });
+        let entry = KernelEntry { kernel: Kernel::Load { source }, statement: self.statement };
+        let kernel = self.workflow.kernels.push(entry);
+        let output = self.block();
+        self.workflow.add_task(TaskKind::Load, kernel, 0, 0, &[], &[output]);
+        output
+    }
+
+    pub fn store(&mut self, block: BlockId) {
+        let sink = self.workflow.sinks.len() as u32;
+        self.workflow.sinks.push(SinkDecl { path: format!("out{sink}"), dtype: DType::F64, shape: vec![N] });
+        let entry = KernelEntry { kernel: Kernel::Store { sink }, statement: self.statement };
+        let kernel = self.workflow.kernels.push(entry);
+        self.workflow.add_task(TaskKind::Apply, kernel, 0, 0, &[whole(block)], &[]);
+    }
+
+    /// `a * b + 0.1`.
+    pub fn apply(&mut self, a: BlockId, b: BlockId) -> BlockId {
+        let kernel = self.kernel("apply", |_| statement(2, 1, None));
+        let output = self.block();
+        self.workflow.add_task(TaskKind::Apply, kernel, 0, 0, &[whole(a), whole(b)], &[output]);
+        output
+    }
+
+    /// `a * b + 0.1` and the same again in two outputs.
+    pub fn apply_twice(&mut self, a: BlockId, b: BlockId) -> [BlockId; 2] {
+        let kernel = self.kernel("twice", |_| statement(2, 2, None));
+        let outputs = [self.block(), self.block()];
+        self.workflow.add_task(TaskKind::Apply, kernel, 0, 0, &[whole(a), whole(b)], &outputs);
+        outputs
+    }
+
+    pub fn call(&mut self, operands: &[BlockId]) -> BlockId {
+        let kernel = self.kernel("call", |builder| Kernel::Call(FunctionRef(builder.flaky.clone())));
+        self.add_call(kernel, operands)
+    }
+
+    pub fn call_function(&mut self, function: FunctionRef, operands: &[BlockId]) -> BlockId {
+        let entry = KernelEntry { kernel: Kernel::Call(function), statement: self.statement };
+        let kernel = self.workflow.kernels.push(entry);
+        self.add_call(kernel, operands)
+    }
+
+    fn add_call(&mut self, kernel: KernelId, operands: &[BlockId]) -> BlockId {
+        let output = self.block();
+        let operands: Vec<Operand> = operands.iter().map(|&block| whole(block)).collect();
+        self.workflow.add_task(TaskKind::Apply, kernel, 0, 0, &operands, &[output]);
+        output
+    }
+
+    /// Adds `a * b + 0.1` to a block; position 0 begins it.
+    pub fn fold(&mut self, into: BlockId, position: u32, a: BlockId, b: BlockId) {
+        let kernel = self.kernel("fold", |_| statement(2, 1, Some(Accum::sum(DType::F64))));
+        self.workflow.add_task(TaskKind::Fold, kernel, 0, position, &[whole(a), whole(b)], &[into]);
+    }
+
+    /// Folds into two blocks at once.
+    pub fn fold_states(&mut self, into: &[BlockId], position: u32, a: BlockId, b: BlockId) {
+        let accum = Accum::several(&[Accum::sum(DType::F64), Accum::sum(DType::F64)]).unwrap();
+        let kernel = self.kernel("states", |_| statement(2, 2, Some(accum)));
+        self.workflow.add_task(TaskKind::Fold, kernel, 0, position, &[whole(a), whole(b)], into);
+    }
+
+    pub fn output(&mut self, block: BlockId) {
+        let set = self.workflow.set_of(block);
+        self.workflow.outputs.push(OutputDecl { name: format!("{block}"), set });
+    }
+
+    /// The schedule in order of creation.
+    pub fn freeze(self) -> Arc<Schedule> {
+        verify(&self.workflow).unwrap();
+        let order = self.workflow.tasks().collect();
+        Arc::new(Schedule::freeze(self.workflow, order, provider()).unwrap())
+    }
+
+    pub fn prepare(self) -> Prepared {
+        Prepared::new(self.freeze()).unwrap()
+    }
+}
+
+pub fn whole(block: BlockId) -> Operand {
+    Operand { block, region: 0 }
+}
+
+fn statement(reads: usize, results: usize, accum: Option<Accum>) -> Kernel {
+    let read = KernelRead {
+        dtype: DType::F64,
+        shape: vec![N],
+        idx: vec![Idx::var(Var(0))],
+        edge: Edge::Error,
+        fill: Scalar::F64(0.0),
+    };
+    let params = vec![DType::F64; reads].into_iter().chain([DType::I64]).collect();
+    let mut code = ScalarCode::new(params);
+    let (a, b, c) = (code.param(0), code.param(1), code.constant(Scalar::F64(0.1)));
+    let product = code.binary(BinaryOp::Mul, a, b).unwrap();
+    let sum = code.binary(BinaryOp::Add, product, c).unwrap();
+    code.set_results(vec![sum; results]);
+    Kernel::Statement(StatementKernel {
+        vars: vec![Axis::whole(N)],
+        reads: vec![read; reads],
+        code,
+        has_guard: false,
+        accum,
+        out_idx: vec![Idx::var(Var(0))],
+        out_edge: Edge::Error,
+        out_shape: vec![N],
+        out_fill: vec![Scalar::F64(0.0); results],
+    })
+}
+
+/// A chain still open: its blocks, how far it is and how far it goes.
+struct Chain {
+    into: Vec<BlockId>,
+    position: u32,
+    length: u32,
+}
+
+/// A random schedule of about `n_tasks` tasks: loads, statements with one and two outputs, functions, interleaved chains, blocks read
+/// twice by one task, blocks nobody reads, stores and outputs.
+pub fn random_schedule(seed: u64, n_tasks: usize, flaky: &Arc<Flaky>) -> Arc<Schedule> {
+    let mut dice = Dice::new(seed);
+    let mut builder = Builder::new(flaky);
+    let mut complete = vec![builder.load(), builder.load()];
+    let mut chains: Vec<Chain> = Vec::new();
+    while builder.workflow.n_tasks() < n_tasks || !chains.is_empty() {
+        let recent = complete.len().saturating_sub(12);
+        let (a, b) = (complete[recent + dice.below(12.min(complete.len()))], dice.pick(&complete));
+        match dice.below(if builder.workflow.n_tasks() < n_tasks { 10 } else { 3 }) {
+            0..=2 if !chains.is_empty() => {
+                let at = dice.below(chains.len());
+                let chain = &mut chains[at];
+                match chain.into.as_slice() {
+                    [one] => builder.fold(*one, chain.position, a, b),
+                    several => builder.fold_states(several, chain.position, a, b),
+                }
+                chain.position += 1;
+                if chain.position == chain.length {
+                    complete.extend(chains.swap_remove(at).into);
+                }
+            }
+            3 => {
+                let into = (0..1 + dice.below(2)).map(|_| builder.block()).collect();
+                chains.push(Chain { into, position: 0, length: 1 + dice.below(6) as u32 });
+            }
+            4 => complete.push(builder.load()),
+            5 => complete.extend(builder.apply_twice(a, b)),
+            6 => {
+                let operands: Vec<BlockId> = (0..1 + dice.below(6)).map(|_| dice.pick(&complete)).collect();
+                complete.push(builder.call(&operands));
+            }
+            7 if dice.below(3) == 0 => builder.store(a),
+            8 => complete.push(builder.apply(a, a)),
+            _ => complete.push(builder.apply(a, b)),
+        }
+    }
+    for _ in 0..3 {
+        let block = dice.pick(&complete);
+        builder.output(block);
+    }
+    builder.freeze()
+}
+
+/// Loads numbers that depend on the source alone, keeps what is stored.
+#[derive(Default)]
+pub struct TestIo {
+    pub stored: Mutex<BTreeMap<u32, Vec<u64>>>,
+    pub fail_sources: Vec<u32>,
+}
+
+impl BlockIo for TestIo {
+    fn load(&self, source: u32, region: &BoxRegion, meter: &Arc<Meter>) -> Result<Block> {
+        if self.fail_sources.contains(&source) {
+            return Err(Error::io(format!("source {source} is broken")));
+        }
+        // Magnitudes far apart, so that sums in another order have other bits.
+        let scale = 10f64.powi(source as i32 % 5 * 4 - 8);
+        let values: Vec<f64> = (0..N as i64).map(|k| random::normal(source as u64, k).tanh() * scale).collect();
+        Block::from_array(&region.lo, Array::from_f64(&values), Some(meter))
+    }
+
+    fn store(&self, sink: u32, block: &Block) -> Result<()> {
+        let twice = self.stored.lock().unwrap().insert(sink, bits(block));
+        assert!(twice.is_none(), "sink {sink} was written twice");
+        Ok(())
+    }
+}
+
+pub fn bits(block: &Block) -> Vec<u64> {
+    block.to_array().unwrap().to_f64_vec().iter().map(|v| v.to_bits()).collect()
+}
+
+/// The bits of the outputs of a run, and of what it stored per sink.
+pub struct Replayed {
+    pub outputs: Vec<Vec<u64>>,
+    pub stored: BTreeMap<u32, Vec<u64>>,
+}
+
+/// Runs a schedule in its order without the runtime.
+pub fn replay(schedule: &Schedule) -> Replayed {
+    let workflow = schedule.workflow();
+    let io = TestIo::default();
+    let meter = Meter::new();
+    let mut blocks: Vec<Option<Block>> = (0..workflow.n_blocks()).map(|_| None).collect();
+    for &task in schedule.order() {
+        let kernel = &workflow.kernels[workflow.kernel(task)].kernel;
+        let first = workflow.kind(task) != TaskKind::Fold || workflow.position(task) == 0;
+        let mut outputs: Vec<Block> = Vec::new();
+        for &output in workflow.outputs(task) {
+            outputs.push(match (kernel, blocks[output.index()].take()) {
+                (Kernel::Load { source }, _) => io.load(*source, &workflow.block_box(output), &meter).unwrap(),
+                (_, Some(block)) => block,
+                _ => Block::for_output(DType::F64, workflow.block_box(output), None).unwrap(),
+            });
+        }
+        let operands: Vec<Option<&Block>> =
+            workflow.operands(task).iter().map(|operand| blocks[operand.block.index()].as_ref()).collect();
+        match kernel {
+            Kernel::Load { .. } => {}
+            Kernel::Store { sink } => io.store(*sink, operands[0].unwrap()).unwrap(),
+            kernel => {
+                CompiledKernel::compile(kernel).unwrap().run(0, first, &operands, &mut outputs).unwrap();
+            }
+        }
+        for (&output, block) in workflow.outputs(task).iter().zip(outputs) {
+            blocks[output.index()] = Some(block);
+        }
+    }
+    let outputs =
+        workflow.outputs.iter().map(|o| bits(blocks[workflow.block(o.set, 0).index()].as_ref().unwrap())).collect();
+    Replayed { outputs, stored: io.stored.into_inner().unwrap() }
+}

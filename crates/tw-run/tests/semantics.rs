@@ -1,0 +1,370 @@
+//! What a run promises, one promise at a time.
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+
+mod common;
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::Duration;
+
+use common::{BLOCK_BYTES, Builder, Flaky, TestIo, bits, random_schedule, replay, whole};
+use tw_block::{Block, Meter, provider};
+use tw_ir::program::{BlockFunction, FunctionRef};
+use tw_ir::schedule::Schedule;
+use tw_ir::workflow::TaskKind;
+use tw_ir::{Array, Blame, BoxRegion, DType, Error, Result, Span};
+use tw_run::{BlockIo, CancelToken, Event, Outcome, Prepared, Progress, RunOptions, Runtime, Timeline};
+
+fn run(threads: usize, prepared: &Prepared, options: &RunOptions) -> Result<Outcome> {
+    run_with(threads, prepared, TestIo::default(), options)
+}
+
+fn run_with(threads: usize, prepared: &Prepared, io: TestIo, options: &RunOptions) -> Result<Outcome> {
+    let io: Arc<dyn BlockIo> = Arc::new(io);
+    Runtime::new(threads).run(prepared, &io, options)
+}
+
+#[test]
+fn a_run_without_tasks_gives_nothing() {
+    let prepared = Builder::new(&Flaky::never()).prepare();
+    for chaos in [None, Some(1)] {
+        let outcome = run(2, &prepared, &RunOptions { chaos, ..RunOptions::default() }).unwrap();
+        assert!(outcome.outputs.is_empty());
+        assert_eq!(outcome.stats.tasks, 0);
+    }
+}
+
+#[test]
+fn statistics_count_what_moved() {
+    let mut builder = Builder::new(&Flaky::never());
+    let (a, b) = (builder.load(), builder.load());
+    let c = builder.apply(a, b);
+    builder.store(c);
+    builder.output(c);
+    builder.output(c);
+    let prepared = builder.prepare();
+    let stats = run(1, &prepared, &RunOptions::default()).unwrap().stats;
+    assert_eq!((stats.tasks, stats.loaded_bytes, stats.stored_bytes), (4, 2 * BLOCK_BYTES, BLOCK_BYTES));
+    assert_eq!(stats.peak_bytes, 3 * BLOCK_BYTES);
+    assert_eq!(stats.threads, 1);
+    assert!(stats.seconds > 0.0);
+}
+
+#[test]
+fn one_thread_holds_exactly_the_peak_of_the_schedule() {
+    for seed in 0..20 {
+        let prepared = Prepared::new(random_schedule(seed, 120, &Flaky::never())).unwrap();
+        let stats = run(1, &prepared, &RunOptions::default()).unwrap().stats;
+        assert_eq!(stats.peak_bytes, prepared.schedule().peak_bytes());
+    }
+}
+
+#[test]
+fn errors_name_the_statement() {
+    let failing = Flaky::at(0, false);
+    let mut builder = Builder::new(&failing);
+    let a = builder.load();
+    builder.statement("y = f(x)", Span::Host { file: "script.py".into(), line: 7 });
+    let b = builder.call(&[a]);
+    builder.output(b);
+    let error = run(1, &builder.prepare(), &RunOptions::default()).unwrap_err();
+    assert_eq!(error.blame(), Blame::Data);
+    assert_eq!(error.to_string(), "injected failure (at script.py:7); in `y = f(x)`");
+}
+
+#[test]
+fn a_panic_becomes_an_error_that_names_the_statement() {
+    struct Panics;
+    impl BlockFunction for Panics {
+        fn name(&self) -> &str {
+            "panics"
+        }
+        fn apply(&self, operands: &[Array], _: &mut [Array]) -> Result<()> {
+            std::panic::resume_unwind(Box::new(format!("{} operands", operands.len())));
+        }
+    }
+    let mut builder = Builder::new(&Flaky::never());
+    let a = builder.load();
+    let b = builder.call_function(FunctionRef(Arc::new(Panics)), &[a, a]);
+    builder.output(b);
+    let meter = Meter::new();
+    let options = RunOptions { meter: meter.clone(), ..RunOptions::default() };
+    let error = run(2, &builder.prepare(), &options).unwrap_err();
+    assert_eq!(error.blame(), Blame::Internal);
+    assert_eq!(error.message(), "a panic in `x = test`: 2 operands");
+    assert_eq!(*error.span(), Span::text(3, 9));
+    assert_eq!(meter.now(), 0);
+}
+
+#[test]
+fn of_several_failures_the_lowest_rank_is_reported() {
+    let mut builder = Builder::new(&Flaky::never());
+    for _ in 0..200 {
+        let block = builder.load();
+        builder.output(block);
+    }
+    let prepared = builder.prepare();
+    let broken = || TestIo { fail_sources: vec![20, 150], ..TestIo::default() };
+    let error = run_with(1, &prepared, broken(), &RunOptions::default()).unwrap_err();
+    assert_eq!(error.message(), "source 20 is broken");
+    // Lowest first means that with a few threads nobody can be at 150 when somebody meets 20.
+    let error = run_with(4, &prepared, broken(), &RunOptions::default()).unwrap_err();
+    assert_eq!(error.message(), "source 20 is broken");
+    let error = run_with(4, &prepared, broken(), &RunOptions { chaos: Some(3), ..RunOptions::default() }).unwrap_err();
+    assert!(error.message().ends_with("is broken"));
+}
+
+#[test]
+fn cancelled_before_it_begins() {
+    let prepared = Prepared::new(random_schedule(1, 100, &Flaky::never())).unwrap();
+    let cancel = CancelToken::new();
+    cancel.cancel();
+    for threads in [1, 2] {
+        let options = RunOptions { cancel: cancel.clone(), ..RunOptions::default() };
+        assert_eq!(run(threads, &prepared, &options).unwrap_err(), Error::cancelled());
+    }
+}
+
+#[test]
+fn a_reader_between_contributions_is_refused() {
+    let mut builder = Builder::new(&Flaky::never());
+    let a = builder.load();
+    let sum = builder.block();
+    builder.fold(sum, 0, a, a);
+    let early = builder.apply(sum, a);
+    builder.fold(sum, 1, a, a);
+    builder.output(early);
+    assert!(Prepared::new(builder.freeze()).is_err());
+}
+
+#[test]
+fn a_source_that_gives_another_box_is_refused() {
+    struct Shifted;
+    impl BlockIo for Shifted {
+        fn load(&self, _: u32, region: &BoxRegion, meter: &Arc<Meter>) -> Result<Block> {
+            let moved = BoxRegion { lo: vec![region.lo[0] + 1], hi: vec![region.hi[0] + 1] };
+            Block::for_output(DType::F64, moved, Some(meter))
+        }
+        fn store(&self, _: u32, _: &Block) -> Result<()> {
+            Ok(())
+        }
+    }
+    let mut builder = Builder::new(&Flaky::never());
+    let a = builder.load();
+    builder.output(a);
+    let io: Arc<dyn BlockIo> = Arc::new(Shifted);
+    let error = Runtime::new(1).run(&builder.prepare(), &io, &RunOptions::default()).unwrap_err();
+    assert_eq!(error.blame(), Blame::Internal);
+}
+
+#[test]
+fn the_timeline_has_every_task_and_every_deletion_once() {
+    for threads in [1, 4] {
+        let schedule = random_schedule(17, 200, &Flaky::never());
+        let timeline = Arc::new(Timeline::new(threads));
+        let progress = Arc::new(Progress::new());
+        let options =
+            RunOptions { observer: Some(timeline.clone()), progress: Some(progress.clone()), ..RunOptions::default() };
+        let outcome = run(threads, &Prepared::new(schedule.clone()).unwrap(), &options).unwrap();
+        let n_tasks = schedule.order().len() as u64;
+        assert_eq!((progress.done(), progress.total()), (n_tasks, n_tasks));
+        let (mut tasks, mut deleted) = (BTreeMap::new(), BTreeMap::new());
+        for event in timeline.events() {
+            assert!(event.at() >= timeline.begin());
+            match event {
+                Event::Task { task, worker, start, end, .. } => {
+                    assert!(start <= end && (worker as usize) < threads);
+                    *tasks.entry(task).or_insert(0) += 1;
+                }
+                Event::Deleted { block, bytes, .. } => {
+                    assert_eq!(bytes, BLOCK_BYTES);
+                    *deleted.entry(block).or_insert(0) += 1;
+                }
+            }
+        }
+        assert!(tasks.len() as u64 == n_tasks && tasks.values().all(|&n| n == 1));
+        assert!(deleted.values().all(|&n| n == 1));
+        let mut kept: Vec<_> = outcome.outputs.iter().flatten().map(Arc::as_ptr).collect();
+        kept.sort_unstable();
+        kept.dedup();
+        let made: std::collections::BTreeSet<_> =
+            schedule.order().iter().flat_map(|&task| schedule.workflow().outputs(task)).collect();
+        assert_eq!(deleted.len() + kept.len(), made.len());
+    }
+}
+
+#[test]
+fn a_budget_below_the_peak_is_refused_before_anything_runs() {
+    let prepared = Prepared::new(random_schedule(5, 80, &Flaky::never())).unwrap();
+    let budget = prepared.schedule().peak_bytes() - 1;
+    for threads in [1, 3] {
+        let options = RunOptions { budget: Some(budget), ..RunOptions::default() };
+        let error = run(threads, &prepared, &options).unwrap_err();
+        assert_eq!(error.blame(), Blame::Resource);
+        assert_eq!(options.meter.peak(), 0);
+    }
+}
+
+/// Waits in its calls until something has happened `target` times, or too long.
+struct Meeting {
+    arrived: Mutex<usize>,
+    changed: Condvar,
+    target: usize,
+}
+
+impl Meeting {
+    fn of(target: usize) -> Arc<Meeting> {
+        Arc::new(Meeting { arrived: Mutex::new(0), changed: Condvar::new(), target })
+    }
+    fn arrive(&self) {
+        *self.arrived.lock().unwrap() += 1;
+        self.changed.notify_all();
+    }
+    fn wait(&self, limit: Duration) -> bool {
+        let arrived = self.arrived.lock().unwrap();
+        let waiting = self.changed.wait_timeout_while(arrived, limit, |arrived| *arrived < self.target);
+        !waiting.unwrap().1.timed_out()
+    }
+}
+
+impl BlockFunction for Meeting {
+    fn name(&self) -> &str {
+        "meeting"
+    }
+    fn apply(&self, _: &[Array], _: &mut [Array]) -> Result<()> {
+        self.arrive();
+        if self.wait(Duration::from_secs(20)) { Ok(()) } else { Err(Error::data("nobody came")) }
+    }
+}
+
+#[test]
+fn independent_tasks_run_at_the_same_time() {
+    let runtime = Runtime::new(3);
+    assert_eq!(runtime.threads(), 3);
+    let io: Arc<dyn BlockIo> = Arc::new(TestIo::default());
+    for _ in 0..50 {
+        let mut builder = Builder::new(&Flaky::never());
+        let meeting = Meeting::of(3);
+        for _ in 0..3 {
+            let block = builder.call_function(FunctionRef(meeting.clone()), &[]);
+            builder.output(block);
+        }
+        assert_eq!(runtime.run(&builder.prepare(), &io, &RunOptions::default()).unwrap().stats.threads, 3);
+    }
+}
+
+/// One slow fold after many loads that could all run ahead of it.
+#[test]
+fn a_budget_keeps_loads_from_running_ahead() {
+    struct CountedIo(TestIo, Arc<Meeting>);
+    impl BlockIo for CountedIo {
+        fn load(&self, source: u32, region: &BoxRegion, meter: &Arc<Meter>) -> Result<Block> {
+            self.1.arrive();
+            self.0.load(source, region, meter)
+        }
+        fn store(&self, _: u32, _: &Block) -> Result<()> {
+            Ok(())
+        }
+    }
+    /// Passes if all loads have run ahead before the time is over, exactly if it should.
+    struct Slow(Arc<Meeting>, Duration, bool);
+    impl BlockFunction for Slow {
+        fn name(&self) -> &str {
+            "slow"
+        }
+        fn apply(&self, _: &[Array], _: &mut [Array]) -> Result<()> {
+            if self.0.wait(self.1) == self.2 { Ok(()) } else { Err(Error::data("loads ran ahead, or did not")) }
+        }
+    }
+    for (bounded, limit) in [(false, Duration::from_secs(20)), (true, Duration::from_millis(30))] {
+        let loads = Meeting::of(50);
+        let mut builder = Builder::new(&Flaky::never());
+        let mut last = builder.load();
+        last = builder.call_function(FunctionRef(Arc::new(Slow(loads.clone(), limit, !bounded))), &[last]);
+        for _ in 1..50 {
+            let next = builder.load();
+            last = builder.apply(last, next);
+        }
+        builder.output(last);
+        let prepared = builder.prepare();
+        let budget = bounded.then(|| prepared.schedule().peak_bytes() + 3 * BLOCK_BYTES);
+        let io: Arc<dyn BlockIo> = Arc::new(CountedIo(TestIo::default(), loads));
+        let options = RunOptions { budget, ..RunOptions::default() };
+        Runtime::new(2).run(&prepared, &io, &options).unwrap();
+        match budget {
+            Some(budget) => assert!(options.meter.peak() <= budget),
+            None => assert!(options.meter.peak() > 40 * BLOCK_BYTES),
+        }
+    }
+}
+
+#[test]
+fn a_task_may_run_another_schedule_on_the_same_pool() {
+    struct Nested(Arc<Runtime>, Prepared, AtomicUsize);
+    impl BlockFunction for Nested {
+        fn name(&self) -> &str {
+            "nested"
+        }
+        fn apply(&self, _: &[Array], _: &mut [Array]) -> Result<()> {
+            let io: Arc<dyn BlockIo> = Arc::new(TestIo::default());
+            self.0.run(&self.1, &io, &RunOptions::default())?;
+            self.2.fetch_add(1, Ordering::Relaxed);
+            Ok(())
+        }
+    }
+    let runtime = Arc::new(Runtime::new(2));
+    let inner = Prepared::new(random_schedule(3, 60, &Flaky::never())).unwrap();
+    let nested = Arc::new(Nested(runtime.clone(), inner, AtomicUsize::new(0)));
+    let mut builder = Builder::new(&Flaky::never());
+    for _ in 0..10 {
+        let block = builder.call_function(FunctionRef(nested.clone()), &[]);
+        builder.output(block);
+    }
+    let io: Arc<dyn BlockIo> = Arc::new(TestIo::default());
+    runtime.run(&builder.prepare(), &io, &RunOptions::default()).unwrap();
+    assert_eq!(nested.2.load(Ordering::Relaxed), 10);
+}
+
+#[test]
+fn tasks_outside_the_order_do_not_run() {
+    let mut builder = Builder::new(&Flaky::never());
+    let a = builder.load();
+    let b = builder.apply(a, a);
+    builder.call(&[a]);
+    builder.output(b);
+    let order = builder.workflow.tasks().take(2).collect();
+    let schedule = Arc::new(Schedule::freeze(builder.workflow, order, provider()).unwrap());
+    let expected = replay(&schedule).outputs;
+    for chaos in [None, Some(9)] {
+        let prepared = Prepared::new(schedule.clone()).unwrap();
+        let outcome = run(2, &prepared, &RunOptions { chaos, ..RunOptions::default() }).unwrap();
+        assert_eq!(outcome.stats.tasks, 2);
+        assert_eq!(bits(&outcome.outputs[0][0]), expected[0]);
+    }
+}
+
+#[test]
+fn an_output_that_is_not_made_is_refused() {
+    let mut builder = Builder::new(&Flaky::never());
+    let a = builder.load();
+    let b = builder.apply(a, a);
+    builder.output(b);
+    let order = builder.workflow.tasks().take(1).collect();
+    let schedule = Schedule::freeze(builder.workflow, order, provider()).unwrap();
+    assert!(Prepared::new(Arc::new(schedule)).is_err());
+}
+
+#[test]
+fn operands_may_be_absent() {
+    let mut builder = Builder::new(&Flaky::never());
+    let a = builder.load();
+    let b = builder.apply(a, a);
+    let kernel = builder.workflow.kernel(builder.workflow.tasks().last().unwrap());
+    let c = builder.block();
+    let none = whole(tw_ir::workflow::BlockId::NONE);
+    builder.workflow.add_task(TaskKind::Apply, kernel, 0, 0, &[whole(b), none], &[c]);
+    builder.output(c);
+    let outcome = run(2, &builder.prepare(), &RunOptions { chaos: Some(1), ..RunOptions::default() }).unwrap();
+    assert_eq!(outcome.outputs[0][0].to_array().unwrap().to_f64_vec(), [0.1; common::N as usize]);
+}
