@@ -1,1 +1,33 @@
-//! placeholder
+//! Plan and run tensor programs over blocks.
+//!
+//! ```
+//! use tilewright::Session;
+//!
+//! let session = Session::builder().threads(2).build();
+//! let a = session.random_normal(&[300, 200], 1)?;
+//! let b = session.random_normal(&[200, 100], 2)?;
+//! let c = a.matmul(&b)?.add_scalar(1.0)?;
+//! assert_eq!(c.shape(), [300, 100]);
+//! let mean = c.mean(None)?.item()?;
+//! assert!((mean.as_f64() - 1.0).abs() < 1.0);
+//! # Ok::<(), tilewright::Error>(())
+//! ```
+#![forbid(unsafe_code)]
+
+mod interpret;
+mod io;
+mod report;
+mod segment;
+mod session;
+mod stored;
+mod tensor;
+
+pub use io::Input;
+pub use report::Totals;
+pub use session::{Session, SessionBuilder};
+pub use stored::Stored;
+pub use tensor::ops::{concat, einsum, map_blocks};
+pub use tensor::{Tensor, compute_all};
+pub use tw_ir as ir;
+pub use tw_ir::{Array, Axis, Buffer, DType, Error, Program, Result, Scalar};
+pub use tw_plan as plan;

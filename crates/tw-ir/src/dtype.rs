@@ -197,6 +197,17 @@ impl Scalar {
     }
 }
 
+macro_rules! from_host {
+    ($($host:ty => $variant:ident;)*) => {
+        $(impl From<$host> for Scalar {
+            fn from(value: $host) -> Scalar {
+                Scalar::$variant(value)
+            }
+        })*
+    };
+}
+from_host! { bool => Bool; i64 => I64; f32 => F32; f64 => F64; }
+
 impl PartialEq for Scalar {
     fn eq(&self, other: &Scalar) -> bool {
         self.bits() == other.bits()

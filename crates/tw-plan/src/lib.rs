@@ -6,6 +6,7 @@
 
 pub mod build;
 pub mod lang;
+mod cost;
 mod lower;
 mod options;
 mod order;
@@ -14,5 +15,6 @@ mod pipeline;
 mod rewrite;
 mod tile;
 
+pub use cost::{flops, task_flops};
 pub use options::{DEFAULT_BLOCK_BYTES, PlanOptions};
 pub use pipeline::{Planned, plan_segment};

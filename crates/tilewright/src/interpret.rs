@@ -1,0 +1,183 @@
+//! The segment loop: plan, run, resolve.
+//!
+//! Walks the control flow of a program. Straight-line nodes are collected until something needs a value now: a scalar to resolve, a condition, a
+//! loop. Then they become a segment, which is planned (or found in the cache), run, and forgotten, except for what is still needed.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::Arc;
+
+use tw_block::npy::NpyWriter;
+use tw_ir::error::{Error, Result};
+use tw_ir::program::{Node, Op, Program, Region, ValueId};
+
+use crate::io::Input;
+use crate::report::Totals;
+use crate::segment::{Segment, SegmentBuilder};
+use crate::session::Session;
+use crate::stored::Stored;
+
+pub(crate) struct Interpreter<'a> {
+    session: &'a Session,
+    program: &'a Program,
+    inputs: &'a BTreeMap<String, Input>,
+    computed: HashMap<ValueId, Arc<Stored>>,
+    extents: HashMap<ValueId, u64>,
+    /// Files written so far, under temporary names until the whole program has succeeded.
+    written: Vec<NpyWriter>,
+    pub(crate) totals: Totals,
+}
+
+impl<'a> Interpreter<'a> {
+    pub(crate) fn new(
+        session: &'a Session,
+        program: &'a Program,
+        inputs: &'a BTreeMap<String, Input>,
+    ) -> Interpreter<'a> {
+        Interpreter {
+            session,
+            program,
+            inputs,
+            computed: HashMap::new(),
+            extents: HashMap::new(),
+            written: Vec::new(),
+            totals: Totals::default(),
+        }
+    }
+
+    /// Runs the program and commits its files. Results are in the order of its outputs.
+    pub(crate) fn run(&mut self) -> Result<Vec<Arc<Stored>>> {
+        let results = self.region(&self.program.body)?;
+        for file in self.written.drain(..) {
+            file.commit()?;
+        }
+        Ok(results)
+    }
+
+    /// Runs a region whose parameters are already among the computed values.
+    fn region(&mut self, region: &Region) -> Result<Vec<Arc<Stored>>> {
+        let mut mine: HashSet<ValueId> = region.params.iter().copied().collect();
+        let mut pending: Vec<&Node> = Vec::new();
+        for (k, node) in region.nodes.iter().enumerate() {
+            match &node.op {
+                Op::Resolve | Op::While { .. } | Op::If { .. } => {
+                    let needed = needed_from(region, k);
+                    self.flush(&mut pending, &needed, &mine)?;
+                    self.control(region, k, node, &mine).map_err(|error| error.at(&node.span))?;
+                }
+                _ => pending.push(node),
+            }
+            mine.extend(&node.results);
+        }
+        let needed = region.results.iter().copied().collect();
+        self.flush(&mut pending, &needed, &mine)?;
+        let results = region.results.iter().map(|&value| self.value(value)).collect::<Result<_>>()?;
+        self.computed.retain(|value, _| !mine.contains(value));
+        Ok(results)
+    }
+
+    /// Runs what is pending, keeps what is needed, drops what is not.
+    fn flush(&mut self, pending: &mut Vec<&Node>, needed: &HashSet<ValueId>, mine: &HashSet<ValueId>) -> Result<()> {
+        if !pending.is_empty() {
+            let mut builder = SegmentBuilder::new(self.program, self.inputs, &self.computed, &self.extents);
+            let mut outputs = Vec::new();
+            for node in pending.drain(..) {
+                builder.node(node)?;
+                outputs.extend(node.results.iter().copied().filter(|value| needed.contains(value)));
+            }
+            for &value in &outputs {
+                builder.output(value)?;
+            }
+            let segment = builder.finish();
+            // Parameters that only this segment reads are dropped with it, not at the end of the region.
+            self.computed.retain(|value, _| needed.contains(value) || !mine.contains(value));
+            let results = self.run_segment(segment)?;
+            self.computed.extend(outputs.into_iter().zip(results));
+        } else {
+            self.computed.retain(|value, _| needed.contains(value) || !mine.contains(value));
+        }
+        Ok(())
+    }
+
+    fn run_segment(&mut self, segment: Segment) -> Result<Vec<Arc<Stored>>> {
+        let outcome = self.session.run_segment(segment, &mut self.totals)?;
+        self.written.extend(outcome.files);
+        Ok(outcome.results)
+    }
+
+    fn control(&mut self, region: &Region, k: usize, node: &Node, mine: &HashSet<ValueId>) -> Result<()> {
+        match &node.op {
+            Op::Resolve => {
+                let stored = self.value(node.args[0])?;
+                let value = stored.item()?.as_i64();
+                let extent = u64::try_from(value).map_err(|_| Error::data(format!("an extent of {value}")))?;
+                self.extents.insert(node.results[0], extent);
+                self.computed.insert(node.results[0], stored);
+            }
+            Op::While { condition, body } => {
+                let mut carried: Vec<Arc<Stored>> =
+                    node.args.iter().map(|&value| self.value(value)).collect::<Result<_>>()?;
+                // The initial values live on only if something else reads them.
+                let mut needed = needed_from(region, k + 1);
+                uses_of(condition, &mut needed);
+                uses_of(body, &mut needed);
+                self.computed.retain(|value, _| needed.contains(value) || !mine.contains(value));
+                loop {
+                    self.session.check_cancelled()?;
+                    self.enter(condition, &carried);
+                    let holds = self.region(condition)?;
+                    if !holds[0].item()?.is_true() {
+                        break;
+                    }
+                    self.enter(body, &carried);
+                    carried.clear();
+                    carried = self.region(body)?;
+                }
+                self.computed.extend(node.results.iter().copied().zip(carried));
+            }
+            Op::If { then, otherwise } => {
+                let holds = self.value(node.args[0])?.item()?.is_true();
+                let results = self.region(if holds { then } else { otherwise })?;
+                self.computed.extend(node.results.iter().copied().zip(results));
+            }
+            _ => return Err(Error::internal("not a control operation")),
+        }
+        Ok(())
+    }
+
+    fn enter(&mut self, region: &Region, values: &[Arc<Stored>]) {
+        self.computed.extend(region.params.iter().copied().zip(values.iter().cloned()));
+    }
+
+    fn value(&self, value: ValueId) -> Result<Arc<Stored>> {
+        self.computed.get(&value).cloned().ok_or_else(|| Error::internal(format!("{value} has not been computed")))
+    }
+}
+
+/// Values that the nodes from `start` on read, at any depth, and the results of the region.
+fn needed_from(region: &Region, start: usize) -> HashSet<ValueId> {
+    let mut needed: HashSet<ValueId> = region.results.iter().copied().collect();
+    for node in &region.nodes[start..] {
+        node_uses(node, &mut needed);
+    }
+    needed
+}
+
+fn node_uses(node: &Node, needed: &mut HashSet<ValueId>) {
+    needed.extend(&node.args);
+    match &node.op {
+        Op::While { condition, body } => {
+            uses_of(condition, needed);
+            uses_of(body, needed);
+        }
+        Op::If { then, otherwise } => {
+            uses_of(then, needed);
+            uses_of(otherwise, needed);
+        }
+        _ => {}
+    }
+}
+
+fn uses_of(region: &Region, needed: &mut HashSet<ValueId>) {
+    needed.extend(&region.results);
+    region.nodes.iter().for_each(|node| node_uses(node, needed));
+}

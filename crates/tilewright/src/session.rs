@@ -1,0 +1,312 @@
+//! A session: threads, options and the cache of planned segments.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+
+use tw_block::npy::NpyWriter;
+use tw_block::{Meter, provider};
+use tw_ir::error::{Error, Result};
+use tw_ir::program::{self, FunctionTable, Program};
+use tw_ir::workflow::Boxes;
+use tw_plan::{PlanOptions, Planned, plan_segment};
+use tw_run::{BlockIo, CancelToken, Observer, Prepared, Progress, RunOptions, Runtime};
+
+use crate::interpret::Interpreter;
+use crate::io::{Input, SegmentIo};
+use crate::report::Totals;
+use crate::segment::{Segment, SegmentKey};
+use crate::stored::Stored;
+
+/// Planned segments kept. A program has few; a host loop that never repeats itself would otherwise grow without limit.
+const CACHE_LIMIT: usize = 4096;
+
+/// What to build a [`Session`] with.
+#[derive(Clone)]
+pub struct SessionBuilder {
+    threads: usize,
+    plan: PlanOptions,
+    budget: Option<u64>,
+    chaos: Option<u64>,
+    observer: Option<Arc<dyn Observer>>,
+    functions: FunctionTable,
+}
+
+impl SessionBuilder {
+    /// Number of threads; the caller's is one of them. Results do not depend on it.
+    pub fn threads(mut self, threads: usize) -> SessionBuilder {
+        self.threads = threads.max(1);
+        self
+    }
+
+    /// Tile length of every axis that nobody has cut.
+    pub fn tile(mut self, tile: u64) -> SessionBuilder {
+        self.plan.tile = Some(tile.max(1));
+        self
+    }
+
+    /// Bytes of a block where the planner chooses.
+    pub fn block_bytes(mut self, bytes: u64) -> SessionBuilder {
+        self.plan.block_bytes = bytes.max(1);
+        self
+    }
+
+    /// Rewrites on or off; off only to compare.
+    pub fn rewrites(mut self, on: bool) -> SessionBuilder {
+        self.plan.rewrites = on;
+        self
+    }
+
+    /// Makes scheduling decisions at random from a seed. Results do not change; tests use it.
+    pub fn chaos(mut self, seed: u64) -> SessionBuilder {
+        self.chaos = Some(seed);
+        self
+    }
+
+    /// Most bytes of blocks that one segment may hold. A segment that cannot fit is refused before it runs.
+    pub fn memory(mut self, bytes: u64) -> SessionBuilder {
+        self.budget = Some(bytes);
+        self
+    }
+
+    /// Watches every task of every run.
+    pub fn observer(mut self, observer: Arc<dyn Observer>) -> SessionBuilder {
+        self.observer = Some(observer);
+        self
+    }
+
+    /// Makes block functions known to program text.
+    pub fn functions(mut self, functions: FunctionTable) -> SessionBuilder {
+        self.functions = functions;
+        self
+    }
+
+    /// Starts the threads.
+    pub fn build(self) -> Session {
+        let progress = Arc::new(Progress::new());
+        let run = RunOptions {
+            meter: Meter::new(),
+            cancel: CancelToken::new(),
+            budget: self.budget,
+            observer: self.observer,
+            progress: Some(progress.clone()),
+            chaos: self.chaos,
+        };
+        Session(Arc::new(Inner {
+            runtime: Runtime::new(self.threads),
+            plan: PlanOptions { provider: provider().to_string(), ..self.plan },
+            run,
+            progress,
+            cache: Mutex::new(HashMap::new()),
+            totals: Mutex::new(Totals::default()),
+            functions: self.functions,
+        }))
+    }
+}
+
+/// Threads, options and the cache of planned segments. Cloning is cheap and shares everything.
+///
+/// ```
+/// use tilewright::Session;
+/// let session = Session::new();
+/// let x = session.arange(0.0, 10.0, 1.0)?;
+/// let y = x.add_scalar(1.0)?.sum(None)?;
+/// assert_eq!(y.item()?.as_f64(), 55.0);
+/// # Ok::<(), tilewright::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct Session(Arc<Inner>);
+
+struct Inner {
+    runtime: Runtime,
+    plan: PlanOptions,
+    run: RunOptions,
+    progress: Arc<Progress>,
+    cache: Mutex<HashMap<SegmentKey, Arc<CachedSegment>>>,
+    totals: Mutex<Totals>,
+    functions: FunctionTable,
+}
+
+struct CachedSegment {
+    prepared: Prepared,
+    flops: u64,
+    outputs: Vec<(tw_ir::DType, Vec<tw_ir::Axis>)>,
+}
+
+/// What one segment gave.
+pub(crate) struct SegmentOutcome {
+    pub(crate) results: Vec<Arc<Stored>>,
+    pub(crate) files: Vec<NpyWriter>,
+}
+
+impl Default for Session {
+    fn default() -> Session {
+        Session::new()
+    }
+}
+
+impl Session {
+    /// As many threads as the machine has, everything else by default.
+    pub fn new() -> Session {
+        Session::builder().build()
+    }
+
+    /// Choose threads, tiles and more.
+    pub fn builder() -> SessionBuilder {
+        let threads = std::thread::available_parallelism().map_or(1, |n| n.get());
+        SessionBuilder {
+            threads,
+            plan: PlanOptions::default(),
+            budget: None,
+            chaos: None,
+            observer: None,
+            functions: FunctionTable::default(),
+        }
+    }
+
+    /// Runs a program. Results come by output name.
+    pub fn run(&self, program: &Program, inputs: &BTreeMap<String, Input>) -> Result<BTreeMap<String, Arc<Stored>>> {
+        Ok(self.run_with_report(program, inputs)?.0)
+    }
+
+    /// Runs a program and tells what it cost.
+    pub fn run_with_report(
+        &self,
+        program: &Program,
+        inputs: &BTreeMap<String, Input>,
+    ) -> Result<(BTreeMap<String, Arc<Stored>>, Totals)> {
+        program::verify(program)?;
+        let (results, totals) = self.interpret(program, inputs)?;
+        Ok((program.outputs.iter().cloned().zip(results).collect(), totals))
+    }
+
+    /// Runs a program that is known to be well formed; results in the order of its outputs.
+    pub(crate) fn interpret(
+        &self,
+        program: &Program,
+        inputs: &BTreeMap<String, Input>,
+    ) -> Result<(Vec<Arc<Stored>>, Totals)> {
+        let mut interpreter = Interpreter::new(self, program, inputs);
+        let results = interpreter.run()?;
+        let totals = interpreter.totals;
+        lock(&self.0.totals).add(&totals);
+        Ok((results, totals))
+    }
+
+    /// Plans a straight-line program without running it.
+    pub fn plan(&self, program: &Program) -> Result<Planned> {
+        plan_segment(program, &self.0.plan)
+    }
+
+    pub(crate) fn run_segment(&self, segment: Segment, totals: &mut Totals) -> Result<SegmentOutcome> {
+        let Segment { key, inputs } = segment;
+        let started = Instant::now();
+        let found = lock(&self.0.cache).get(&key).cloned();
+        let hit = found.is_some();
+        let cached = match found {
+            Some(cached) => cached,
+            None => self.plan_and_cache(key)?,
+        };
+        let planned = Instant::now();
+        let workflow = cached.prepared.schedule().workflow();
+        let io = Arc::new(SegmentIo::open(workflow, &inputs)?);
+        drop(inputs);
+        let as_io: Arc<dyn BlockIo> = io.clone();
+        let outcome = self.0.runtime.run(&cached.prepared, &as_io, &self.0.run)?;
+        drop(as_io);
+        let files = match Arc::try_unwrap(io) {
+            Ok(io) => io.into_sinks(),
+            Err(io) if io.has_sinks() => return Err(Error::internal("a file is still in use after the run")),
+            Err(_) => Vec::new(),
+        };
+        let results = outcome
+            .outputs
+            .into_iter()
+            .zip(&cached.outputs)
+            .map(|(blocks, (dtype, grid))| Arc::new(Stored::new(*dtype, grid.clone(), blocks)))
+            .collect();
+        totals.add(&Totals {
+            segments: 1,
+            cached_segments: hit as u64,
+            planning: planned - started,
+            running: planned.elapsed(),
+            tasks: outcome.stats.tasks,
+            read_bytes: outcome.stats.loaded_bytes,
+            written_bytes: outcome.stats.stored_bytes,
+            peak_bytes: outcome.stats.peak_bytes,
+            planned_peak_bytes: cached.prepared.schedule().peak_bytes(),
+            flops: cached.flops,
+        });
+        Ok(SegmentOutcome { results, files })
+    }
+
+    fn plan_and_cache(&self, key: SegmentKey) -> Result<Arc<CachedSegment>> {
+        let planned = plan_segment(&key.program, &self.0.plan)?;
+        let workflow = planned.schedule.workflow();
+        let mut outputs = Vec::new();
+        for output in &workflow.outputs {
+            let set = &workflow.sets[output.set];
+            match &set.boxes {
+                Boxes::Grid(grid) => outputs.push((set.dtype, grid.clone())),
+                Boxes::List(_) => return Err(Error::internal("an output without a grid")),
+            }
+        }
+        let flops = tw_plan::flops(workflow);
+        let cached = Arc::new(CachedSegment { prepared: Prepared::new(planned.schedule)?, flops, outputs });
+        let mut cache = lock(&self.0.cache);
+        if cache.len() >= CACHE_LIMIT {
+            cache.clear();
+        }
+        cache.insert(key, cached.clone());
+        Ok(cached)
+    }
+
+    /// True if both are handles of one session.
+    pub(crate) fn is_same(&self, other: &Session) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
+    /// Asks every run of this session to stop soon.
+    pub fn cancel(&self) {
+        self.0.run.cancel.cancel();
+    }
+
+    pub(crate) fn check_cancelled(&self) -> Result<()> {
+        if self.0.run.cancel.is_cancelled() { Err(Error::cancelled()) } else { Ok(()) }
+    }
+
+    /// Tasks done and to do in the segment that runs now.
+    pub fn progress(&self) -> &Arc<Progress> {
+        &self.0.progress
+    }
+
+    /// What all runs of this session have cost so far.
+    pub fn totals(&self) -> Totals {
+        lock(&self.0.totals).clone()
+    }
+
+    /// Bytes of blocks alive now and at most so far.
+    pub fn memory(&self) -> (u64, u64) {
+        (self.0.run.meter.now(), self.0.run.meter.peak())
+    }
+
+    /// Options of the planner.
+    pub fn plan_options(&self) -> &PlanOptions {
+        &self.0.plan
+    }
+
+    /// Number of threads.
+    pub fn threads(&self) -> usize {
+        self.0.runtime.threads()
+    }
+
+    /// Block functions known to program text.
+    pub fn functions(&self) -> &FunctionTable {
+        &self.0.functions
+    }
+}
+
+/// The data behind these locks is valid at every step, so a panic elsewhere does not spoil it.
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

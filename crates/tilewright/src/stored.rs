@@ -1,0 +1,84 @@
+//! A computed tensor: its blocks, in memory.
+
+use std::sync::Arc;
+
+use tw_block::Block;
+use tw_ir::error::{Error, Result};
+use tw_ir::{Array, Axis, BoxRegion, DType, Scalar, TensorType, Tiling};
+
+/// A computed tensor, cut by a grid. Blocks are shared, never changed.
+#[derive(Clone, Debug)]
+pub struct Stored {
+    dtype: DType,
+    grid: Vec<Axis>,
+    blocks: Vec<Arc<Block>>,
+}
+
+impl Stored {
+    /// From blocks in row-major order of the grid.
+    pub(crate) fn new(dtype: DType, grid: Vec<Axis>, blocks: Vec<Arc<Block>>) -> Stored {
+        Stored { dtype, grid, blocks }
+    }
+
+    /// Element type.
+    pub fn dtype(&self) -> DType {
+        self.dtype
+    }
+
+    /// Extents of the axes.
+    pub fn shape(&self) -> Vec<u64> {
+        self.grid.iter().map(Axis::extent).collect()
+    }
+
+    /// How it is cut.
+    pub fn grid(&self) -> &[Axis] {
+        &self.grid
+    }
+
+    /// Its blocks, row-major.
+    pub fn blocks(&self) -> &[Arc<Block>] {
+        &self.blocks
+    }
+
+    /// The type with the tiling it really has.
+    pub fn ty(&self) -> TensorType {
+        TensorType::known(self.dtype, &self.shape()).with_tiling(Tiling::Grid(self.grid.clone()))
+    }
+
+    /// The block with exactly this box.
+    pub(crate) fn block(&self, region: &BoxRegion) -> Result<Arc<Block>> {
+        let position =
+            self.grid.iter().enumerate().fold(0, |position, (axis, cut)| {
+                position * cut.n_tiles() + cut.tiles_meeting(&region.range(axis)).start
+            });
+        match self.blocks.get(position as usize) {
+            Some(block) if block.bbox() == region => Ok(block.clone()),
+            _ => Err(Error::internal(format!("no block of the stored tensor is {region}"))),
+        }
+    }
+
+    /// All elements in one array.
+    pub fn to_array(&self) -> Result<Array> {
+        let shape = self.shape();
+        if let [block] = self.blocks.as_slice() {
+            return block.to_array();
+        }
+        let mut array = Array::zeros(&shape, self.dtype)?;
+        let origin = vec![0; shape.len()];
+        for block in &self.blocks {
+            block.copy_overlap_into(&origin, &mut array)?;
+        }
+        Ok(array)
+    }
+
+    /// The only element of a tensor of size one.
+    pub fn item(&self) -> Result<Scalar> {
+        let scalar = match self.blocks.as_slice() {
+            [block] if block.n_elements() == 1 => block.get(&block.bbox().lo),
+            _ => None,
+        };
+        scalar.ok_or_else(|| {
+            Error::source(format!("a tensor of shape {} is not a single value", tw_ir::shape::display(&self.shape())))
+        })
+    }
+}

@@ -1,0 +1,256 @@
+//! Lazy tensors: the Rust face of the planner.
+//!
+//! A tensor is a node of a graph that grows as operations are called. Types and shapes are checked at the call; nothing is computed until
+//! [`Tensor::compute`] or one of its relatives. A computed tensor keeps its blocks as long as a handle is alive, so a host loop costs
+//! the same at every step.
+
+use std::collections::{BTreeMap, HashMap};
+use std::panic::Location;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tw_ir::error::{Error, Result};
+use tw_ir::program::{self, Op, Program, Source, TensorType, ValueId};
+use tw_ir::{Array, DType, PrimaryMap, Scalar, Span};
+
+use crate::io::Input;
+use crate::session::Session;
+use crate::stored::Stored;
+
+mod create;
+pub(crate) mod ops;
+
+/// A lazy tensor of a [`Session`].
+#[derive(Clone)]
+pub struct Tensor {
+    node: Arc<TensorNode>,
+    /// Which result of the node.
+    result: usize,
+}
+
+struct TensorNode {
+    session: Session,
+    op: TensorOp,
+    args: Vec<Tensor>,
+    types: Vec<TensorType>,
+    span: Span,
+    /// Results that have been computed.
+    computed: Mutex<Vec<Option<Arc<Stored>>>>,
+}
+
+enum TensorOp {
+    /// Data bound when the tensor was made.
+    Bound(Input),
+    /// An operation on the arguments.
+    Node(Op),
+}
+
+impl Drop for TensorNode {
+    /// Takes long chains apart one by one: dropping them recursively would overflow the stack.
+    fn drop(&mut self) {
+        let mut stack: Vec<Tensor> = std::mem::take(&mut self.args);
+        while let Some(tensor) = stack.pop() {
+            if let Some(mut node) = Arc::into_inner(tensor.node) {
+                stack.append(&mut node.args);
+            }
+        }
+    }
+}
+
+impl Tensor {
+    #[track_caller]
+    fn bound(session: &Session, input: Input) -> Tensor {
+        let ty = match &input {
+            Input::Stored(stored) => stored.ty(),
+            other => {
+                let (dtype, shape) = other.header();
+                TensorType::known(dtype, &shape)
+            }
+        };
+        let computed = match &input {
+            Input::Stored(stored) => Some(stored.clone()),
+            _ => None,
+        };
+        Tensor::from_node(TensorNode {
+            session: session.clone(),
+            op: TensorOp::Bound(input),
+            args: Vec::new(),
+            types: vec![ty],
+            span: span_of(Location::caller()),
+            computed: Mutex::new(vec![computed]),
+        })
+    }
+
+    fn from_node(node: TensorNode) -> Tensor {
+        Tensor { node: Arc::new(node), result: 0 }
+    }
+
+    /// Applies an operation to tensors and gives all of its results.
+    #[track_caller]
+    pub(crate) fn apply_all(session: &Session, op: Op, args: &[&Tensor]) -> Result<Vec<Tensor>> {
+        let span = span_of(Location::caller());
+        let operands: Vec<&TensorType> = args.iter().map(|tensor| tensor.ty()).collect();
+        let types = program::infer(&PrimaryMap::new(), &op, &operands).map_err(|error| error.at(&span))?;
+        let n = types.len();
+        let node = Arc::new(TensorNode {
+            session: session.clone(),
+            op: TensorOp::Node(op),
+            args: args.iter().map(|tensor| (*tensor).clone()).collect(),
+            computed: Mutex::new(vec![None; n]),
+            types,
+            span,
+        });
+        Ok((0..n).map(|result| Tensor { node: node.clone(), result }).collect())
+    }
+
+    /// Applies an operation with one result.
+    #[track_caller]
+    pub(crate) fn apply(session: &Session, op: Op, args: &[&Tensor]) -> Result<Tensor> {
+        Tensor::apply_all(session, op, args)?.pop().ok_or_else(|| Error::internal("an operation without a result"))
+    }
+
+    /// The type: dtype, shape, tiling if it is fixed.
+    pub fn ty(&self) -> &TensorType {
+        &self.node.types[self.result]
+    }
+    /// Element type.
+    pub fn dtype(&self) -> DType {
+        self.ty().dtype
+    }
+    /// Extents of the axes.
+    pub fn shape(&self) -> Vec<u64> {
+        self.ty().known_shape().unwrap_or_default()
+    }
+    /// The session it belongs to.
+    pub fn session(&self) -> &Session {
+        &self.node.session
+    }
+
+    /// Computes the tensor and keeps its blocks; the handle itself is then cheap to read.
+    pub fn persist(&self) -> Result<Arc<Stored>> {
+        if let Some(stored) = self.stored() {
+            return Ok(stored);
+        }
+        compute_all(&[self])?;
+        self.stored().ok_or_else(|| Error::internal("a computed tensor has no blocks"))
+    }
+
+    /// Computes the tensor into one array.
+    pub fn compute(&self) -> Result<Array> {
+        self.persist()?.to_array()
+    }
+
+    /// Computes a tensor of size one.
+    pub fn item(&self) -> Result<Scalar> {
+        self.persist()?.item()
+    }
+
+    /// The program that would compute this tensor: what explain shows.
+    pub fn program(&self) -> Result<(Program, BTreeMap<String, Input>)> {
+        let graph = Graph::collect(&[self])?;
+        Ok((graph.program, graph.inputs))
+    }
+
+    fn stored(&self) -> Option<Arc<Stored>> {
+        self.node.computed.lock().unwrap_or_else(PoisonError::into_inner)[self.result].clone()
+    }
+
+    fn keep(&self, stored: Arc<Stored>) {
+        self.node.computed.lock().unwrap_or_else(PoisonError::into_inner)[self.result] = Some(stored);
+    }
+}
+
+impl std::fmt::Debug for Tensor {
+    /// Shape and dtype; never computes.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Tensor({})", self.ty())
+    }
+}
+
+/// Computes several tensors in one plan, sharing what they have in common.
+pub fn compute_all(tensors: &[&Tensor]) -> Result<Vec<Arc<Stored>>> {
+    let Some(first) = tensors.first() else { return Ok(Vec::new()) };
+    let session = first.session().clone();
+    if tensors.iter().any(|tensor| !session.is_same(tensor.session())) {
+        return Err(Error::source("tensors of different sessions cannot be computed together"));
+    }
+    let graph = Graph::collect(tensors)?;
+    let (results, _) = session.interpret(&graph.program, &graph.inputs)?;
+    for (tensor, stored) in tensors.iter().zip(&results) {
+        tensor.keep(stored.clone());
+    }
+    Ok(results)
+}
+
+/// The part of the graph below some tensors that is not computed yet, as a program.
+struct Graph {
+    program: Program,
+    inputs: BTreeMap<String, Input>,
+    values: HashMap<(*const TensorNode, usize), ValueId>,
+}
+
+impl Graph {
+    fn collect(tensors: &[&Tensor]) -> Result<Graph> {
+        let mut graph = Graph { program: Program::new(), inputs: BTreeMap::new(), values: HashMap::new() };
+        for (k, tensor) in tensors.iter().enumerate() {
+            graph.visit(tensor)?;
+            let value = graph.values[&key(tensor)];
+            graph.program.output(format!("{k}"), value);
+        }
+        Ok(graph)
+    }
+
+    /// Post-order with an explicit stack: graphs may be very deep.
+    fn visit(&mut self, root: &Tensor) -> Result<()> {
+        let mut stack: Vec<(&Tensor, usize)> = vec![(root, 0)];
+        while let Some((tensor, next)) = stack.last_mut() {
+            if self.values.contains_key(&key(tensor)) {
+                stack.pop();
+                continue;
+            }
+            let stored = tensor.stored();
+            if stored.is_none()
+                && let Some(arg) = tensor.node.args.get(*next)
+            {
+                *next += 1;
+                stack.push((arg, 0));
+                continue;
+            }
+            let tensor = *tensor;
+            stack.pop();
+            match (stored, &tensor.node.op) {
+                (Some(stored), _) => self.input(tensor, Input::Stored(stored))?,
+                (None, TensorOp::Bound(input)) => self.input(tensor, input.clone())?,
+                (None, TensorOp::Node(op)) => {
+                    let args: Vec<ValueId> = tensor.node.args.iter().map(|arg| self.values[&key(arg)]).collect();
+                    // The types were inferred when the tensor was made.
+                    let results: Vec<ValueId> =
+                        tensor.node.types.iter().map(|ty| self.program.new_value(ty.clone())).collect();
+                    for (k, &value) in results.iter().enumerate() {
+                        self.values.insert((Arc::as_ptr(&tensor.node), k), value);
+                    }
+                    let span = tensor.node.span.clone();
+                    self.program.body.nodes.push(program::Node { op: op.clone(), args, results, span });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn input(&mut self, tensor: &Tensor, input: Input) -> Result<()> {
+        let name = format!("in{}", self.inputs.len());
+        let ty = tensor.ty().clone();
+        let source = Op::Source(Source::Input { name: name.clone(), ty });
+        let value = self.program.push1(source, &[], &tensor.node.span)?;
+        self.inputs.insert(name, input);
+        self.values.insert(key(tensor), value);
+        Ok(())
+    }
+}
+
+fn key(tensor: &Tensor) -> (*const TensorNode, usize) {
+    (Arc::as_ptr(&tensor.node), tensor.result)
+}
+
+fn span_of(place: &'static Location<'static>) -> Span {
+    Span::Host { file: place.file().into(), line: place.line() }
+}

@@ -1,0 +1,263 @@
+//! Operations on tensors, with NumPy's meaning.
+
+use tw_ir::accum::Accum;
+use tw_ir::error::{Error, Result};
+use tw_ir::program::{BlockFn, Op};
+use tw_ir::scalar::{BinaryOp, UnaryOp};
+use tw_ir::{DType, Edge, Extent, Scalar};
+use tw_plan::build::{self, Joined, Reduction, Running, SliceItem};
+
+use super::Tensor;
+
+macro_rules! unary {
+    ($($(#[$doc:meta])* $name:ident = $op:ident;)*) => {
+        impl Tensor {
+            $($(#[$doc])* #[track_caller] pub fn $name(&self) -> Result<Tensor> { self.unary(UnaryOp::$op) })*
+        }
+    };
+}
+
+macro_rules! binary {
+    ($($(#[$doc:meta])* $name:ident = $op:ident;)*) => {
+        impl Tensor {
+            $($(#[$doc])* #[track_caller] pub fn $name(&self, other: &Tensor) -> Result<Tensor> { self.binary(BinaryOp::$op, other) })*
+        }
+    };
+}
+
+macro_rules! reductions {
+    ($($(#[$doc:meta])* $name:ident = $kind:expr;)*) => {
+        impl Tensor {
+            $($(#[$doc])* #[track_caller] pub fn $name(&self, axes: Option<&[usize]>) -> Result<Tensor> { self.reduce($kind, axes, false) })*
+        }
+    };
+}
+
+unary! {
+    /// `-x`.
+    neg = Neg;
+    /// Magnitude.
+    abs = Abs;
+    /// Square root.
+    sqrt = Sqrt;
+    /// Exponential.
+    exp = Exp;
+    /// Natural logarithm.
+    log = Log;
+    /// Sine.
+    sin = Sin;
+    /// Cosine.
+    cos = Cos;
+    /// Hyperbolic tangent.
+    tanh = Tanh;
+}
+
+binary! {
+    /// `x + y`, broadcast.
+    add = Add;
+    /// `x - y`, broadcast.
+    sub = Sub;
+    /// `x * y`, broadcast.
+    mul = Mul;
+    /// `x / y`, broadcast; integers give f64.
+    div = Div;
+    /// Smaller element.
+    minimum = Min;
+    /// Larger element.
+    maximum = Max;
+    /// `x < y`.
+    lt = Lt;
+    /// `x > y`.
+    gt = Gt;
+    /// `x == y`.
+    equal = Eq;
+}
+
+reductions! {
+    /// Sum along axes, or of everything.
+    sum = Reduction::Sum;
+    /// Product along axes, or of everything.
+    prod = Reduction::Prod;
+    /// Smallest element along axes.
+    min = Reduction::Min;
+    /// Largest element along axes.
+    max = Reduction::Max;
+    /// Mean along axes.
+    mean = Reduction::Mean;
+    /// Population variance along axes.
+    var = Reduction::Var { ddof: 0.0 };
+    /// Position of the smallest element.
+    argmin = Reduction::ArgMin;
+    /// Position of the largest element.
+    argmax = Reduction::ArgMax;
+    /// True if any element is not zero.
+    any = Reduction::Any;
+    /// True if no element is zero.
+    all = Reduction::All;
+}
+
+impl Tensor {
+    /// Any operation on one tensor.
+    #[track_caller]
+    pub fn unary(&self, op: UnaryOp) -> Result<Tensor> {
+        Tensor::apply(self.session(), build::unary(op, self.ty())?, &[self])
+    }
+
+    /// Any operation on two tensors, broadcast and promoted.
+    #[track_caller]
+    pub fn binary(&self, op: BinaryOp, other: &Tensor) -> Result<Tensor> {
+        Tensor::apply(self.session(), build::binary(op, self.ty(), other.ty())?, &[self, other])
+    }
+
+    /// Any operation with a number on the right; the number takes the tensor's type where it can.
+    #[track_caller]
+    pub fn binary_scalar(&self, op: BinaryOp, value: impl Into<Scalar>) -> Result<Tensor> {
+        Tensor::apply(self.session(), build::binary(op, self.ty(), value.into())?, &[self])
+    }
+
+    /// `x + value`.
+    #[track_caller]
+    pub fn add_scalar(&self, value: impl Into<Scalar>) -> Result<Tensor> {
+        self.binary_scalar(BinaryOp::Add, value)
+    }
+
+    /// `x * value`.
+    #[track_caller]
+    pub fn mul_scalar(&self, value: impl Into<Scalar>) -> Result<Tensor> {
+        self.binary_scalar(BinaryOp::Mul, value)
+    }
+
+    /// `yes` where this is true, `no` elsewhere.
+    #[track_caller]
+    pub fn select(&self, yes: &Tensor, no: &Tensor) -> Result<Tensor> {
+        Tensor::apply(self.session(), build::select(self.ty(), yes.ty(), no.ty())?, &[self, yes, no])
+    }
+
+    /// Conversion.
+    #[track_caller]
+    pub fn cast(&self, dtype: DType) -> Result<Tensor> {
+        Tensor::apply(self.session(), build::cast(self.ty(), dtype)?, &[self])
+    }
+
+    /// Any reduction.
+    #[track_caller]
+    pub fn reduce(&self, kind: Reduction, axes: Option<&[usize]>, keepdims: bool) -> Result<Tensor> {
+        Tensor::apply(self.session(), build::reduce(self.ty(), kind, axes, keepdims)?, &[self])
+    }
+
+    /// Matrix product, with NumPy's rules for any rank.
+    #[track_caller]
+    pub fn matmul(&self, other: &Tensor) -> Result<Tensor> {
+        Tensor::apply(self.session(), build::matmul(self.ty(), other.ty())?, &[self, other])
+    }
+
+    /// All axes reversed.
+    #[track_caller]
+    pub fn transpose(&self) -> Result<Tensor> {
+        Tensor::apply(self.session(), build::transpose(self.ty()), &[self])
+    }
+
+    /// A part, with NumPy's basic indexing.
+    #[track_caller]
+    pub fn slice(&self, items: &[SliceItem]) -> Result<Tensor> {
+        Tensor::apply(self.session(), build::slice(self.ty(), items)?, &[self])
+    }
+
+    /// Another shape with the same elements; one extent may be -1.
+    #[track_caller]
+    pub fn reshape(&self, shape: &[i64]) -> Result<Tensor> {
+        Tensor::apply(self.session(), build::reshape(self.ty(), shape)?, &[self])
+    }
+
+    /// Running aggregate along an axis.
+    #[track_caller]
+    pub fn scan(&self, kind: Running, axis: usize) -> Result<Tensor> {
+        Tensor::apply(self.session(), build::scan(self.ty(), kind, axis)?, &[self])
+    }
+
+    /// Running sum along an axis.
+    #[track_caller]
+    pub fn cumsum(&self, axis: usize) -> Result<Tensor> {
+        self.scan(Running::Sum, axis)
+    }
+
+    /// Sorted along an axis: values, and their positions before.
+    #[track_caller]
+    pub fn sort(&self, axis: usize) -> Result<(Tensor, Tensor)> {
+        let mut results = Tensor::apply_all(self.session(), build::sort(self.ty(), axis, false)?, &[self])?;
+        match (results.pop(), results.pop()) {
+            (Some(positions), Some(values)) => Ok((values, positions)),
+            _ => Err(Error::internal("a sort without results")),
+        }
+    }
+
+    /// Elements that the index tensor names along an axis.
+    #[track_caller]
+    pub fn take(&self, index: &Tensor, axis: usize) -> Result<Tensor> {
+        joined(build::take(self.ty(), index.ty(), axis)?, &[self, index])
+    }
+
+    /// The elements under a mask, in row-major order. How many there are is computed now.
+    #[track_caller]
+    pub fn compact(&self, mask: &Tensor) -> Result<Tensor> {
+        if self.shape() != mask.shape() || mask.dtype() != DType::Bool {
+            return Err(Error::source(format!("a mask of type {} for a tensor of type {}", mask.ty(), self.ty())));
+        }
+        let count = mask.reduce(Reduction::Count, None, false)?.item()?.as_i64() as u64;
+        Tensor::apply(self.session(), Op::Compact { extent: Extent::Known(count) }, &[mask, self])
+    }
+
+    /// Contributions of `self` to the elements of a vector of length `n` that the index names.
+    #[track_caller]
+    pub fn scatter(&self, index: &Tensor, n: u64, accum: Accum) -> Result<Tensor> {
+        let op = Op::Scatter { axes: vec![0], extents: vec![Extent::Known(n)], accum, edge: Edge::Error };
+        Tensor::apply(self.session(), op, &[index, self])
+    }
+
+    /// Writes the tensor to an `.npy` file.
+    #[track_caller]
+    pub fn store(&self, path: &str) -> Result<()> {
+        let (mut program, inputs) = self.program()?;
+        let value = program.body.results[0];
+        program.body.results.clear();
+        program.outputs.clear();
+        program.push(Op::Store { path: path.to_string() }, &[value], &self.node.span)?;
+        self.session().interpret(&program, &inputs)?;
+        Ok(())
+    }
+}
+
+/// Tensors one after the other along an axis.
+#[track_caller]
+pub fn concat(tensors: &[&Tensor], axis: usize) -> Result<Tensor> {
+    let types: Vec<_> = tensors.iter().map(|tensor| tensor.ty()).collect();
+    joined(build::concat(&types, axis)?, tensors)
+}
+
+/// One result of an index expression such as `ij,jk->ik`.
+#[track_caller]
+pub fn einsum(spec: &str, tensors: &[&Tensor]) -> Result<Tensor> {
+    let first = tensors.first().ok_or_else(|| Error::source("einsum of no operands"))?;
+    let types: Vec<_> = tensors.iter().map(|tensor| tensor.ty()).collect();
+    Tensor::apply(first.session(), build::einsum(spec, &types)?, tensors)
+}
+
+/// Applies a block function.
+#[track_caller]
+pub fn map_blocks(call: BlockFn, tensors: &[&Tensor]) -> Result<Vec<Tensor>> {
+    let first = tensors.first().ok_or_else(|| Error::source("a block function of no operands"))?;
+    Tensor::apply_all(first.session(), Op::BlockFn(call), tensors)
+}
+
+#[track_caller]
+fn joined(joined: Joined, tensors: &[&Tensor]) -> Result<Tensor> {
+    let first = tensors.first().ok_or_else(|| Error::source("an operation on no operands"))?;
+    let mut operands = Vec::new();
+    for (prepare, tensor) in joined.prepare.into_iter().zip(tensors) {
+        operands.push(match prepare {
+            Some(op) => Tensor::apply(first.session(), op, &[tensor])?,
+            None => (*tensor).clone(),
+        });
+    }
+    Tensor::apply(first.session(), joined.join, &operands.iter().collect::<Vec<_>>())
+}

@@ -1,0 +1,32 @@
+//! What tasks cost, for reports and for schedulers.
+
+use tw_ir::kernel::{Kernel, StatementKernel};
+use tw_ir::scalar::ScalarOp;
+use tw_ir::workflow::{TaskId, Workflow};
+
+/// Scalar operations of all tasks.
+pub fn flops(workflow: &Workflow) -> u64 {
+    workflow.tasks().fold(0u64, |sum, task| sum.saturating_add(task_flops(workflow, task)))
+}
+
+/// Scalar operations of one task.
+pub fn task_flops(workflow: &Workflow, task: TaskId) -> u64 {
+    match &workflow.kernels[workflow.kernel(task)].kernel {
+        Kernel::Statement(kernel) => {
+            let points = kernel.var_box(workflow.point(task) as u64).n_elements();
+            points.saturating_mul(ops_per_point(kernel))
+        }
+        Kernel::Load { .. } | Kernel::Store { .. } | Kernel::Place { .. } | Kernel::Fill(_) => 0,
+        // One operation per element made; sorting and user functions are only guessed at.
+        _ => workflow.outputs(task).iter().map(|&block| workflow.block_box(block).n_elements()).sum(),
+    }
+}
+
+fn ops_per_point(kernel: &StatementKernel) -> u64 {
+    let arithmetic = |op: &&ScalarOp| !matches!(op, ScalarOp::Param(_) | ScalarOp::Const(_));
+    let body = kernel.code.ops().iter().filter(arithmetic).count();
+    let fold = kernel.accum.as_ref().map_or(0, |accum| {
+        accum.lift.ops().iter().filter(arithmetic).count() + accum.combine.ops().iter().filter(arithmetic).count()
+    });
+    (body + fold) as u64
+}
