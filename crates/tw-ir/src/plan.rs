@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 use crate::index::Edge;
 use crate::kernel::StatementKernel;
 use crate::program::BlockFn;
-use crate::tiling::Axis;
+use crate::tiling::{Axis, Tiling};
 use crate::workflow::{SinkDecl, SourceDecl, Statement, StmtId};
 
 /// A relation.
@@ -191,12 +191,14 @@ pub fn verify(plan: &Plan) -> Result<()> {
         Err(Error::internal(format!("{}: {what}", step.op.name())).at(&plan.statements[step.statement].span))
     };
     for (id, relation) in plan.relations.iter() {
-        let extents: Vec<u64> = relation.grid.iter().map(Axis::extent).collect();
-        if extents != relation.shape {
-            return Err(Error::internal(format!("the grid of {id} covers {extents:?}, not {:?}", relation.shape)));
-        }
+        Tiling::Grid(relation.grid.clone())
+            .verify(&relation.shape)
+            .map_err(|error| Error::internal(format!("{id}: {}", error.message())))?;
     }
     for step in &plan.steps {
+        if !plan.statements.is_valid(step.statement) {
+            return Err(Error::internal(format!("{} belongs to a statement that is not there", step.op.name())));
+        }
         if let Some(input) = step.inputs.iter().find(|r| !made.get(r.0 as usize).copied().unwrap_or(false)) {
             return wrong(step, format!("{input} is read before it is made"));
         }

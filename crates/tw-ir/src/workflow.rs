@@ -89,7 +89,7 @@ impl BlockSet {
     /// How many blocks there are.
     pub fn n_blocks(&self) -> u64 {
         match &self.boxes {
-            Boxes::Grid(axes) => axes.iter().map(Axis::n_tiles).product(),
+            Boxes::Grid(axes) => axes.iter().fold(1, |n, axis| n.saturating_mul(axis.n_tiles())),
             Boxes::List(list) => list.len() as u64,
         }
     }

@@ -252,6 +252,8 @@ fn infer_block_fn(call: &BlockFn, types: &[&TensorType]) -> Result<Vec<TensorTyp
     if types.len() != call.operands.len() {
         return Err(Error::source(format!("`{name}` takes {} operands, not {}", call.operands.len(), types.len())));
     }
+    // Grid numbers count from 0 without gap, so none can reach the number of modes.
+    let n_modes: usize = call.operands.iter().map(Vec::len).sum();
     let mut grid: Vec<Option<Axis>> = Vec::new();
     for (ty, modes) in types.iter().zip(&call.operands) {
         if modes.len() != ty.rank() {
@@ -268,6 +270,9 @@ fn infer_block_fn(call: &BlockFn, types: &[&TensorType]) -> Result<Vec<TensorTyp
                 }
             };
             let g = *g as usize;
+            if g >= n_modes {
+                return Err(Error::source(format!("`{name}` skips a grid number")));
+            }
             grid.resize(grid.len().max(g + 1), None);
             match &grid[g] {
                 Some(other) if other.n_tiles() != cut.n_tiles() => {

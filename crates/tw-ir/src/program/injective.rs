@@ -58,7 +58,7 @@ fn determine_vars(stmt: &IndexStmt, idx: &Idx, determined: &mut [bool]) -> bool 
     for (term, c) in idx.terms() {
         match term {
             Term::Var(v) if determined[v.0 as usize] => {}
-            Term::Var(v) => open.push((c.abs(), *v)),
+            Term::Var(v) => open.push((c.saturating_abs(), *v)),
             Term::Div(inner, _) | Term::Mod(inner, _) => {
                 let all_known = (0..determined.len() as u32).all(|v| determined[v as usize] || !inner.uses(Var(v)));
                 if !all_known {

@@ -1,14 +1,14 @@
 //! The verifier of programs.
 //!
 //! Invariants, checked between passes:
-//! 1. Every value is made exactly once, before it is read, in its own or an enclosing region.
+//! 1. Every value is made exactly once, before it is read, in its own or an enclosing region, and has a type the engine can hold.
 //! 2. Every node's results have the dtype and shape that inference gives.
-//! 3. Deferred extents name resolved scalars made earlier.
+//! 3. Deferred extents, of results, region parameters and index variables, name resolved scalars made earlier.
 //! 4. A program has one result per output name, and its body takes no parameters.
 
 use std::collections::HashSet;
 
-use super::{Node, Op, Program, Region, ValueId, infer};
+use super::{Node, Op, Program, Region, ValueId, infer, verify_type};
 use crate::error::{Error, Result};
 use crate::shape::Extent;
 
@@ -17,13 +17,16 @@ pub fn verify(program: &Program) -> Result<()> {
     if !program.body.params.is_empty() || program.body.results.len() != program.outputs.len() {
         return Err(Error::internal("a program takes no parameters and has one result per output name"));
     }
-    let mut state = State { program, defined: HashSet::new(), resolved: HashSet::new() };
+    let mut state = State { program, defined: HashSet::new(), made: HashSet::new(), resolved: HashSet::new() };
     state.region(&program.body)
 }
 
 struct State<'a> {
     program: &'a Program,
+    /// What may be read here.
     defined: HashSet<ValueId>,
+    /// What was made anywhere, also in regions left behind.
+    made: HashSet<ValueId>,
     resolved: HashSet<ValueId>,
 }
 
@@ -32,6 +35,7 @@ impl State<'_> {
         let outside = (self.defined.clone(), self.resolved.clone());
         for &param in &region.params {
             self.define(param)?;
+            self.extents(&self.program.ty(param).shape)?;
         }
         for node in &region.nodes {
             self.node(node).map_err(|error| error.at(&node.span))?;
@@ -48,6 +52,7 @@ impl State<'_> {
             self.read(value)?;
         }
         match &node.op {
+            Op::Index(stmt) => stmt.vars.iter().try_for_each(|var| self.extents(&[var.extent]))?,
             Op::While { condition, body } => {
                 self.region(condition)?;
                 self.region(body)?;
@@ -73,13 +78,7 @@ impl State<'_> {
             if !ty.same_shape(self.program.ty(value)) {
                 return Err(Error::internal(format!("{value} should be {ty}, but is {}", self.program.ty(value))));
             }
-            for extent in &ty.shape {
-                if let Extent::Deferred(by) = extent
-                    && !self.resolved.contains(by)
-                {
-                    return Err(Error::internal(format!("the extent {by} of {value} is not resolved")));
-                }
-            }
+            self.extents(&ty.shape)?;
         }
         if node.op == Op::Resolve {
             self.resolved.extend(&node.results);
@@ -91,7 +90,20 @@ impl State<'_> {
         if !self.program.values.is_valid(value) {
             return Err(Error::internal(format!("{value} has no type")));
         }
-        if self.defined.insert(value) { Ok(()) } else { Err(Error::internal(format!("{value} is made twice"))) }
+        verify_type(self.program.ty(value))?;
+        self.defined.insert(value);
+        if self.made.insert(value) { Ok(()) } else { Err(Error::internal(format!("{value} is made twice"))) }
+    }
+
+    fn extents(&self, extents: &[Extent]) -> Result<()> {
+        let unresolved = extents.iter().find_map(|extent| match extent {
+            Extent::Deferred(by) if !self.resolved.contains(by) => Some(by),
+            _ => None,
+        });
+        match unresolved {
+            Some(by) => Err(Error::internal(format!("the extent {by} is not resolved"))),
+            None => Ok(()),
+        }
     }
 
     fn read(&self, value: ValueId) -> Result<()> {

@@ -5,16 +5,36 @@
 //! 2. A block is made by one load or apply task, or by fold tasks with positions 0, 1, 2, .. without gap.
 //! 3. A load has no operands and one output; fold outputs of one task share their position.
 //! 4. Every block of an output is made.
-//! 5. Kernels, sets and statements that are named exist; regions lie inside their blocks.
+//! 5. Kernels, sets, statements, sources and sinks that are named exist; regions lie inside their blocks.
+//! 6. The boxes of a set lie inside its tensor, whose bytes can be counted; grids cover it.
 
-use super::{BlockId, TaskKind, Workflow};
+use super::{BlockId, BlockSet, Boxes, TaskKind, Workflow};
 use crate::error::{Error, Result};
+use crate::kernel::Kernel;
+use crate::shape;
+use crate::tiling::{BoxRegion, Tiling};
 
 /// Checks every invariant of the module documentation.
 pub fn verify(workflow: &Workflow) -> Result<()> {
     let mut folds: Vec<Vec<u32>> = vec![Vec::new(); workflow.n_blocks()];
     let mut made = vec![false; workflow.n_blocks()];
     let wrong = |what: String| Err(Error::internal(what));
+    for (id, entry) in &workflow.kernels {
+        let is_named = match entry.kernel {
+            Kernel::Load { source } => (source as usize) < workflow.sources.len(),
+            Kernel::Store { sink } => (sink as usize) < workflow.sinks.len(),
+            _ => true,
+        };
+        if !is_named || !workflow.statements.is_valid(entry.statement) {
+            return wrong(format!("{id} names a statement, source or sink that is not there"));
+        }
+    }
+    for (id, set) in &workflow.sets {
+        if !workflow.statements.is_valid(set.statement) {
+            return wrong(format!("{id} names a statement that is not there"));
+        }
+        verify_set(set).map_err(|error| error.note(format!("in {id}")))?;
+    }
     for task in workflow.tasks() {
         if !workflow.kernels.is_valid(workflow.kernel(task)) {
             return wrong(format!("{task} names a kernel that is not there"));
@@ -64,10 +84,27 @@ pub fn verify(workflow: &Workflow) -> Result<()> {
         }
     }
     for output in &workflow.outputs {
-        let set = &workflow.sets[output.set];
+        let Some(set) = workflow.sets.get(output.set) else {
+            return wrong(format!("output `{}` names a set that is not there", output.name));
+        };
         if let Some(missing) = (0..set.n_blocks()).find(|&k| !made[(set.first as u64 + k) as usize]) {
             return wrong(format!("block {missing} of output `{}` is never made", output.name));
         }
     }
     Ok(())
+}
+
+fn verify_set(set: &BlockSet) -> Result<()> {
+    shape::n_bytes(&set.shape, set.dtype.size())?;
+    match &set.boxes {
+        Boxes::Grid(axes) => Tiling::Grid(axes.clone()).verify(&set.shape),
+        Boxes::List(list) => {
+            let whole = BoxRegion::whole(&set.shape);
+            let fits = |region: &BoxRegion| region.rank() == set.shape.len() && whole.contains(region);
+            match list.iter().find(|region| !fits(region)) {
+                Some(region) => Err(Error::internal(format!("{region} reaches outside its tensor"))),
+                None => Ok(()),
+            }
+        }
+    }
 }
