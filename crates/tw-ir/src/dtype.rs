@@ -186,6 +186,10 @@ impl Scalar {
         matches!(self.cast(DType::Bool), Scalar::Bool(true))
     }
 
+    fn is_usual_nan(self) -> bool {
+        self == Scalar::F64(f64::NAN) || self == Scalar::F32(f32::NAN)
+    }
+
     fn bits(self) -> (DType, u64) {
         let bits = match self {
             Scalar::Bool(v) => v as u64,
@@ -221,10 +225,14 @@ impl Hash for Scalar {
 }
 
 impl fmt::Display for Scalar {
+    /// The shortest decimal that gives the same bits back. A NaN other than the usual one shows its bits.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Scalar::Bool(v) => write!(f, "{v}"),
             Scalar::I64(v) => write!(f, "{v}"),
+            _ if self.is_usual_nan() => write!(f, "nan"),
+            Scalar::F32(v) if v.is_nan() => write!(f, "nan:0x{:x}", v.to_bits()),
+            Scalar::F64(v) if v.is_nan() => write!(f, "nan:0x{:x}", v.to_bits()),
             Scalar::F32(v) => write!(f, "{v:?}"),
             Scalar::F64(v) => write!(f, "{v:?}"),
         }

@@ -272,8 +272,12 @@ impl fmt::Display for DisplayIdx<'_> {
                     Some(name) => f.write_str(name)?,
                     None => write!(f, "?{}", v.0)?,
                 },
-                Term::Div(idx, n) => write!(f, "({}) / {n}", inner(idx))?,
-                Term::Mod(idx, n) => write!(f, "({}) % {n}", inner(idx))?,
+                Term::Div(idx, n) | Term::Mod(idx, n) => {
+                    let sign = if matches!(term, Term::Div(..)) { '/' } else { '%' };
+                    // The factor applies to the quotient, not to what is divided.
+                    let (open, close) = if *c == 1 || (*c == -1 && !first) { ("", "") } else { ("(", ")") };
+                    write!(f, "{open}({}) {sign} {n}{close}", inner(idx))?
+                }
             }
             first = false;
         }
@@ -378,5 +382,6 @@ mod tests {
         let idx = v(0).times(2).plus(&v(1).times(-1)).plus_constant(-1);
         assert_eq!(idx.display(&names).to_string(), "2*i - j - 1");
         assert_eq!(v(1).div(2).display(&names).to_string(), "(j) / 2");
+        assert_eq!(v(1).modulo(2).times(3).display(&names).to_string(), "3*((j) % 2)");
     }
 }

@@ -6,7 +6,6 @@
 //!
 //! Node equality and hashing ignore spans: the segment cache compares programs by structure and types.
 
-use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
@@ -99,23 +98,6 @@ impl TensorType {
     /// True if dtype and shape agree: what loops must keep invariant.
     pub fn same_shape(&self, other: &TensorType) -> bool {
         self.dtype == other.dtype && self.shape == other.shape
-    }
-}
-
-impl fmt::Display for TensorType {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let parts: Vec<String> = self.shape.iter().map(Extent::to_string).collect();
-        write!(f, "{}[{}]", self.dtype, parts.join(", "))?;
-        if let Some(tiling) = &self.tiling {
-            write!(f, " {tiling}")?;
-        }
-        if !self.format.is_dense() {
-            write!(f, " {}", self.format)?;
-        }
-        if self.fill != self.dtype.zero() {
-            write!(f, " fill({})", self.fill)?;
-        }
-        Ok(())
     }
 }
 

@@ -1,0 +1,165 @@
+//! Plans.
+
+use super::accum::{parse_accum, print_accum};
+use super::block_fn::{parse_call, print_call};
+use super::cursor::Cursor;
+use super::decl::{expect_id, parse_decls, parse_statement_id, print_decls};
+use super::index::{parse_edge, print_edge};
+use super::kernel::{flag, parse_axis_number, parse_statement, print_statement};
+use super::printer::{Printer, commas, quote};
+use super::program::well_formed;
+use super::scalar::{parse_typed, typed};
+use super::types::{parse_axes, parse_grid, parse_plain_type, print_grid};
+use crate::error::Result;
+use crate::plan::{Placement, Plan, RelId, RelOp, Relation, Step, verify};
+use crate::program::FunctionTable;
+
+/// A plan as text; see [`parse_plan`].
+pub fn print_plan(plan: &Plan) -> String {
+    let mut printer = Printer::default();
+    printer.open("plan {");
+    print_decls(&mut printer, &plan.statements, &plan.sources, &plan.sinks);
+    for (id, relation) in &plan.relations {
+        let (name, shape) = (quote(&relation.name), commas(&relation.shape));
+        let grid = print_grid("grid", &relation.grid, &relation.shape);
+        let placement = relation.placement.as_ref().map(print_placement).unwrap_or_default();
+        printer.line(format_args!("relation {id} {name} {}[{shape}] {grid}{placement}", relation.dtype));
+    }
+    for step in &plan.steps {
+        print_step(&mut printer, step);
+    }
+    for (name, relation) in &plan.outputs {
+        printer.line(format_args!("output {} = {relation}", quote(name)));
+    }
+    printer.close("}");
+    printer.finish()
+}
+
+/// Reads a plan and verifies it. `parse_plan(print_plan(p))` is `p`.
+pub fn parse_plan(text: &str, functions: &FunctionTable) -> Result<Plan> {
+    let cursor = &mut Cursor::new(text);
+    cursor.expect("plan")?;
+    cursor.expect("{")?;
+    let decls = parse_decls(cursor)?;
+    let n_statements = decls.statements.len();
+    let mut plan = Plan { statements: decls.statements, sources: decls.sources, sinks: decls.sinks, ..Plan::default() };
+    while cursor.eat("relation") {
+        expect_id(cursor, "r", plan.relations.len())?;
+        let name = cursor.string()?;
+        let (dtype, shape) = parse_plain_type(cursor)?;
+        let grid = parse_grid(cursor, "grid", &shape)?;
+        let placement = cursor.sees("split").then(|| parse_placement(cursor)).transpose()?;
+        plan.relations.push(Relation { name, dtype, shape, grid, placement });
+    }
+    while cursor.eat("step") {
+        plan.steps.push(parse_step(cursor, n_statements, functions)?);
+    }
+    while cursor.eat("output") {
+        let name = cursor.string()?;
+        cursor.expect("=")?;
+        plan.outputs.push((name, parse_relation(cursor)?));
+    }
+    cursor.expect("}")?;
+    cursor.end()?;
+    well_formed(verify(&plan), text)?;
+    Ok(plan)
+}
+
+fn print_placement(placement: &Placement) -> String {
+    let split = commas(placement.split.iter().map(|axis| axis.map_or("none".to_string(), |axis| axis.to_string())));
+    format!(" split [{split}] partial [{}]", commas(&placement.partial))
+}
+
+fn parse_placement(cursor: &mut Cursor<'_>) -> Result<Placement> {
+    cursor.expect("split")?;
+    let split =
+        cursor.list("[", "]", |cursor| if cursor.eat("none") { Ok(None) } else { cursor.fitting().map(Some) })?;
+    cursor.expect("partial")?;
+    Ok(Placement { split, partial: parse_axes(cursor)? })
+}
+
+fn print_step(printer: &mut Printer, step: &Step) {
+    let (inputs, outputs) = (commas(&step.inputs), commas(&step.outputs));
+    let head = format!("step {} ({outputs}) = {}({inputs})", step.statement, step.op.name());
+    match &step.op {
+        RelOp::Load { source } => printer.line(format_args!("{head} {source}")),
+        RelOp::Join { kernel, names, chains } => {
+            print_statement(printer, &format!("{head} chains {chains}"), kernel, names);
+        }
+        RelOp::Finish { accum, tracked } => {
+            print_accum(printer, &format!("{head}{} ", flag(*tracked, "tracked")), accum, "");
+        }
+        RelOp::Retile => printer.line(head),
+        RelOp::Concat { axis } => printer.line(format_args!("{head} axis {axis}")),
+        RelOp::Scan { accum, axis, exclusive, reverse } => {
+            let flags = flag(*exclusive, "exclusive") + &flag(*reverse, "reverse");
+            print_accum(printer, &format!("{head} axis {axis}{flags} "), accum, "");
+        }
+        RelOp::Gather { axes, edge, fill } => {
+            let (axes, edge) = (commas(axes), print_edge(*edge));
+            printer.line(format_args!("{head} axes [{axes}]{edge} fill({})", typed(*fill)));
+        }
+        RelOp::Scatter { axes, edge, accum, chains } => {
+            let (axes, edge) = (commas(axes), print_edge(*edge));
+            print_accum(printer, &format!("{head} axes [{axes}]{edge} chains {chains} "), accum, "");
+        }
+        RelOp::Sort { axis, descending } => {
+            printer.line(format_args!("{head} axis {axis}{}", flag(*descending, "descending")));
+        }
+        RelOp::BlockFn(call) => printer.line(format_args!("{head} {}", print_call(call))),
+        RelOp::Store { sink } => printer.line(format_args!("{head} {sink}")),
+    }
+}
+
+fn parse_step(cursor: &mut Cursor<'_>, n_statements: usize, functions: &FunctionTable) -> Result<Step> {
+    let statement = parse_statement_id(cursor, n_statements)?;
+    let outputs = cursor.list("(", ")", parse_relation)?;
+    cursor.expect("=")?;
+    let start = cursor.place();
+    let word = cursor.word("an operator")?;
+    let inputs = cursor.list("(", ")", parse_relation)?;
+    let op = match word {
+        "load" => RelOp::Load { source: cursor.fitting()? },
+        "join" => {
+            let chains = parse_chains(cursor)?;
+            let (kernel, names) = parse_statement(cursor)?;
+            RelOp::Join { kernel: Box::new(kernel), names, chains }
+        }
+        "finish" => RelOp::Finish { tracked: cursor.eat("tracked"), accum: parse_accum(cursor)? },
+        "retile" => RelOp::Retile,
+        "concat" => RelOp::Concat { axis: parse_axis_number(cursor)? },
+        "scan" => {
+            let axis = parse_axis_number(cursor)?;
+            let (exclusive, reverse) = (cursor.eat("exclusive"), cursor.eat("reverse"));
+            RelOp::Scan { axis, exclusive, reverse, accum: parse_accum(cursor)? }
+        }
+        "gather" => {
+            cursor.expect("axes")?;
+            let (axes, edge) = (parse_axes(cursor)?, parse_edge(cursor)?);
+            cursor.expect("fill")?;
+            cursor.expect("(")?;
+            let fill = parse_typed(cursor)?;
+            cursor.expect(")")?;
+            RelOp::Gather { axes, edge, fill }
+        }
+        "scatter" => {
+            cursor.expect("axes")?;
+            let (axes, edge) = (parse_axes(cursor)?, parse_edge(cursor)?);
+            RelOp::Scatter { axes, edge, chains: parse_chains(cursor)?, accum: parse_accum(cursor)? }
+        }
+        "sort" => RelOp::Sort { axis: parse_axis_number(cursor)?, descending: cursor.eat("descending") },
+        "block_fn" => RelOp::BlockFn(parse_call(cursor, functions)?),
+        "store" => RelOp::Store { sink: cursor.fitting()? },
+        word => return Err(cursor.error_since(start, format_args!("`{word}` is not an operator"))),
+    };
+    Ok(Step { op, inputs, outputs, statement })
+}
+
+fn parse_chains(cursor: &mut Cursor<'_>) -> Result<u32> {
+    cursor.expect("chains")?;
+    cursor.fitting()
+}
+
+fn parse_relation(cursor: &mut Cursor<'_>) -> Result<RelId> {
+    cursor.id("r").map(RelId::from_u32)
+}
