@@ -41,7 +41,7 @@ enum TensorOp {
     /// Data bound when the tensor was made.
     Bound(Input),
     /// An operation on the arguments.
-    Node(Op),
+    Node(Box<Op>),
 }
 
 impl Drop for TensorNode {
@@ -93,7 +93,7 @@ impl Tensor {
         let n = types.len();
         let node = Arc::new(TensorNode {
             session: session.clone(),
-            op: TensorOp::Node(op),
+            op: TensorOp::Node(Box::new(op)),
             args: args.iter().map(|tensor| (*tensor).clone()).collect(),
             computed: Mutex::new(vec![None; n]),
             types,
@@ -229,7 +229,7 @@ impl Graph {
                         self.values.insert((Arc::as_ptr(&tensor.node), k), value);
                     }
                     let span = tensor.node.span.clone();
-                    self.program.body.nodes.push(program::Node { op: op.clone(), args, results, span });
+                    self.program.body.nodes.push(program::Node { op: (**op).clone(), args, results, span });
                 }
             }
         }

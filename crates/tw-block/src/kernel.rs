@@ -2,7 +2,7 @@
 
 use tw_ir::kernel::Kernel;
 use tw_ir::program::FunctionRef;
-use tw_ir::{Array, Error, Result};
+use tw_ir::{Array, Error, Result, Scalar};
 
 use crate::block::Block;
 use crate::fold::{Combine, Finish, ScanBlock, ScanCarry, ScanTotal};
@@ -24,6 +24,7 @@ pub struct CompiledKernel(Code);
 #[derive(Debug)]
 enum Code {
     Statement(Box<Statement>),
+    Fill(Vec<Scalar>),
     Combine(Combine),
     Finish(Finish),
     Place { axis: usize, shift: u64 },
@@ -45,6 +46,7 @@ impl CompiledKernel {
                 return Err(Error::internal(format!("`{}` moves data; it is not compiled", kernel.name())));
             }
             Kernel::Statement(statement) => Code::Statement(Box::new(Statement::compile(statement)?)),
+            Kernel::Fill(values) => Code::Fill(values.clone()),
             Kernel::Combine(accum) => Code::Combine(Combine::compile(accum)),
             Kernel::Finish { accum, tracked } => Code::Finish(Finish::compile(accum, *tracked)),
             Kernel::Place { axis, shift } => Code::Place { axis: *axis as usize, shift: *shift },
@@ -71,6 +73,7 @@ impl CompiledKernel {
     pub fn run(&self, point: u32, first: bool, operands: &[Option<&Block>], outputs: &mut [Block]) -> Result<()> {
         match &self.0 {
             Code::Statement(statement) => statement.run(point, first, operands, outputs),
+            Code::Fill(values) => outputs.iter_mut().zip(values).try_for_each(|(output, &value)| output.fill(value)),
             Code::Combine(combine) => combine.run(first, &all_present(operands)?, outputs),
             Code::Finish(finish) => finish.run(&all_present(operands)?, outputs),
             Code::Place { axis, shift } => place(*axis, *shift, operands, outputs),

@@ -89,7 +89,7 @@ impl TaskRunner<'_> {
                     )));
                 }
                 self.tally.loaded_bytes += block.n_bytes();
-                self.put(output, Arc::new(block), slots);
+                self.put(output, block, slots);
             }
             TaskCode::Store(sink) => {
                 let held = self.claim_operands(task, slots)?;

@@ -11,8 +11,8 @@ use crate::events::{Observer, Progress};
 /// Where blocks come from and go to. Several threads call it at once.
 pub trait BlockIo: Send + Sync {
     /// The elements of one region of a source, by its number in the workflow; constants count as sources too. Bytes that are copied are
-    /// charged to the meter.
-    fn load(&self, source: u32, region: &BoxRegion, meter: &Arc<Meter>) -> Result<Block>;
+    /// charged to the meter; a block that is in memory already is shared, not copied.
+    fn load(&self, source: u32, region: &BoxRegion, meter: &Arc<Meter>) -> Result<Arc<Block>>;
 
     /// Writes a block to a sink, by its number in the workflow. Every block of a sink comes exactly once, in any order.
     fn store(&self, sink: u32, block: &Block) -> Result<()>;

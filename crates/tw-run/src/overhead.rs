@@ -125,7 +125,7 @@ pub fn measure(runtime: &Runtime, n_tasks: u32, width: u32, repeats: usize) -> R
 struct NoIo;
 
 impl BlockIo for NoIo {
-    fn load(&self, source: u32, _: &BoxRegion, _: &Arc<Meter>) -> Result<Block> {
+    fn load(&self, source: u32, _: &BoxRegion, _: &Arc<Meter>) -> Result<Arc<Block>> {
         Err(Error::internal(format!("there is no source {source}")))
     }
 

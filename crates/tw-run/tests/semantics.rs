@@ -142,9 +142,9 @@ fn a_reader_between_contributions_is_refused() {
 fn a_source_that_gives_another_box_is_refused() {
     struct Shifted;
     impl BlockIo for Shifted {
-        fn load(&self, _: u32, region: &BoxRegion, meter: &Arc<Meter>) -> Result<Block> {
+        fn load(&self, _: u32, region: &BoxRegion, meter: &Arc<Meter>) -> Result<Arc<Block>> {
             let moved = BoxRegion { lo: vec![region.lo[0] + 1], hi: vec![region.hi[0] + 1] };
-            Block::for_output(DType::F64, moved, Some(meter))
+            Block::for_output(DType::F64, moved, Some(meter)).map(Arc::new)
         }
         fn store(&self, _: u32, _: &Block) -> Result<()> {
             Ok(())
@@ -259,7 +259,7 @@ fn independent_tasks_run_at_the_same_time() {
 fn a_budget_keeps_loads_from_running_ahead() {
     struct CountedIo(TestIo, Arc<Meeting>);
     impl BlockIo for CountedIo {
-        fn load(&self, source: u32, region: &BoxRegion, meter: &Arc<Meter>) -> Result<Block> {
+        fn load(&self, source: u32, region: &BoxRegion, meter: &Arc<Meter>) -> Result<Arc<Block>> {
             self.1.arrive();
             self.0.load(source, region, meter)
         }

@@ -103,7 +103,7 @@ fn many_small_runs_lose_no_wake_up() {
 struct IgnoreStores(TestIo);
 
 impl BlockIo for IgnoreStores {
-    fn load(&self, source: u32, region: &tw_ir::BoxRegion, meter: &Arc<Meter>) -> Result<tw_block::Block> {
+    fn load(&self, source: u32, region: &tw_ir::BoxRegion, meter: &Arc<Meter>) -> Result<Arc<tw_block::Block>> {
         self.0.load(source, region, meter)
     }
     fn store(&self, _: u32, _: &tw_block::Block) -> Result<()> {

@@ -289,14 +289,14 @@ pub struct TestIo {
 }
 
 impl BlockIo for TestIo {
-    fn load(&self, source: u32, region: &BoxRegion, meter: &Arc<Meter>) -> Result<Block> {
+    fn load(&self, source: u32, region: &BoxRegion, meter: &Arc<Meter>) -> Result<Arc<Block>> {
         if self.fail_sources.contains(&source) {
             return Err(Error::io(format!("source {source} is broken")));
         }
         // Magnitudes far apart, so that sums in another order have other bits.
         let scale = 10f64.powi(source as i32 % 5 * 4 - 8);
         let values: Vec<f64> = (0..N as i64).map(|k| random::normal(source as u64, k).tanh() * scale).collect();
-        Block::from_array(&region.lo, Array::from_f64(&values), Some(meter))
+        Block::from_array(&region.lo, Array::from_f64(&values), Some(meter)).map(Arc::new)
     }
 
     fn store(&self, sink: u32, block: &Block) -> Result<()> {
@@ -328,7 +328,10 @@ pub fn replay(schedule: &Schedule) -> Replayed {
         let mut outputs: Vec<Block> = Vec::new();
         for &output in workflow.outputs(task) {
             outputs.push(match (kernel, blocks[output.index()].take()) {
-                (Kernel::Load { source }, _) => io.load(*source, &workflow.block_box(output), &meter).unwrap(),
+                (Kernel::Load { source }, _) => io
+                    .load(*source, &workflow.block_box(output), &meter)
+                    .map(|block| Arc::into_inner(block).unwrap())
+                    .unwrap(),
                 (_, Some(block)) => block,
                 _ => Block::for_output(DType::F64, workflow.block_box(output), None).unwrap(),
             });
