@@ -8,11 +8,11 @@ use std::sync::Arc;
 
 use tw_block::npy::NpyWriter;
 use tw_ir::error::{Error, Result};
-use tw_ir::program::{Node, Op, Program, Region, ValueId};
+use tw_ir::program::{Node, Op, Program, Region, TensorType, ValueId};
 
 use crate::io::Input;
 use crate::report::Totals;
-use crate::segment::{Segment, SegmentBuilder};
+use crate::segment::{SegmentBuilder, SegmentKey, Surroundings, Taken};
 use crate::session::Session;
 use crate::stored::Stored;
 
@@ -78,7 +78,7 @@ impl<'a> Interpreter<'a> {
     /// Runs what is pending, keeps what is needed, drops what is not.
     fn flush(&mut self, pending: &mut Vec<&Node>, needed: &HashSet<ValueId>, mine: &HashSet<ValueId>) -> Result<()> {
         if !pending.is_empty() {
-            let mut builder = SegmentBuilder::new(self.program, self.inputs, &self.computed, &self.extents);
+            let mut builder = SegmentBuilder::new(self.program, self);
             let mut outputs = Vec::new();
             for node in pending.drain(..) {
                 builder.node(node)?;
@@ -88,9 +88,10 @@ impl<'a> Interpreter<'a> {
                 builder.output(value)?;
             }
             let segment = builder.finish();
+            let inputs = self.bind_inputs(segment.taken)?;
             // Parameters that only this segment reads are dropped with it, not at the end of the region.
             self.computed.retain(|value, _| needed.contains(value) || !mine.contains(value));
-            let results = self.run_segment(segment)?;
+            let results = self.run_segment(segment.key, inputs)?;
             self.computed.extend(outputs.into_iter().zip(results));
         } else {
             self.computed.retain(|value, _| needed.contains(value) || !mine.contains(value));
@@ -98,8 +99,20 @@ impl<'a> Interpreter<'a> {
         Ok(())
     }
 
-    fn run_segment(&mut self, segment: Segment) -> Result<Vec<Arc<Stored>>> {
-        let outcome = self.session.run_segment(segment, &mut self.totals)?;
+    fn bind_inputs(&self, taken: Vec<(String, Taken)>) -> Result<BTreeMap<String, Input>> {
+        let bind = |(name, taken): (String, Taken)| {
+            let input = match taken {
+                Taken::Input => self.inputs.get(&name).cloned(),
+                Taken::Value(value) => Some(Input::Stored(self.value(value)?)),
+            };
+            let input = input.ok_or_else(|| Error::internal(format!("`{name}` has no data")))?;
+            Ok((name, input))
+        };
+        taken.into_iter().map(bind).collect()
+    }
+
+    fn run_segment(&mut self, key: SegmentKey, inputs: BTreeMap<String, Input>) -> Result<Vec<Arc<Stored>>> {
+        let outcome = self.session.run_segment(key, inputs, &mut self.totals)?;
         self.written.extend(outcome.files);
         Ok(outcome.results)
     }
@@ -153,8 +166,22 @@ impl<'a> Interpreter<'a> {
     }
 }
 
+impl Surroundings for Interpreter<'_> {
+    fn computed(&self, value: ValueId) -> Option<TensorType> {
+        self.computed.get(&value).map(|stored| stored.ty())
+    }
+
+    fn bound(&self, name: &str) -> Option<TensorType> {
+        self.inputs.get(name).map(Input::ty)
+    }
+
+    fn extent(&self, value: ValueId) -> Option<u64> {
+        self.extents.get(&value).copied()
+    }
+}
+
 /// Values that the nodes from `start` on read, at any depth, and the results of the region.
-fn needed_from(region: &Region, start: usize) -> HashSet<ValueId> {
+pub(crate) fn needed_from(region: &Region, start: usize) -> HashSet<ValueId> {
     let mut needed: HashSet<ValueId> = region.results.iter().copied().collect();
     for node in &region.nodes[start..] {
         node_uses(node, &mut needed);
@@ -177,7 +204,7 @@ fn node_uses(node: &Node, needed: &mut HashSet<ValueId>) {
     }
 }
 
-fn uses_of(region: &Region, needed: &mut HashSet<ValueId>) {
+pub(crate) fn uses_of(region: &Region, needed: &mut HashSet<ValueId>) {
     needed.extend(&region.results);
     region.nodes.iter().for_each(|node| node_uses(node, needed));
 }

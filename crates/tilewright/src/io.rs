@@ -7,8 +7,9 @@ use std::sync::Arc;
 use tw_block::npy::{NpyReader, NpyWriter};
 use tw_block::{Block, Meter};
 use tw_ir::error::{Error, Result};
+use tw_ir::program::TensorType;
 use tw_ir::workflow::{SourceDecl, Workflow};
-use tw_ir::{Array, BoxRegion, DType};
+use tw_ir::{Array, BoxRegion};
 use tw_run::BlockIo;
 
 use crate::stored::Stored;
@@ -30,12 +31,12 @@ impl Input {
         Ok(Input::File(Arc::new(NpyReader::open(path.into())?)))
     }
 
-    /// Element type and shape.
-    pub fn header(&self) -> (DType, Vec<u64>) {
+    /// Its type, with a tiling if it is cut into blocks already.
+    pub fn ty(&self) -> TensorType {
         match self {
-            Input::Array(array) => (array.dtype(), array.shape().to_vec()),
-            Input::Stored(stored) => (stored.dtype(), stored.shape()),
-            Input::File(reader) => (reader.header().dtype, reader.header().shape.clone()),
+            Input::Array(array) => TensorType::known(array.dtype(), array.shape()),
+            Input::Stored(stored) => stored.ty(),
+            Input::File(reader) => TensorType::known(reader.header().dtype, &reader.header().shape),
         }
     }
 

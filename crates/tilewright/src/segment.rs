@@ -1,23 +1,28 @@
 //! Segments: straight-line pieces of a program in which every extent is known.
 //!
 //! A segment is a program of its own. What earlier segments computed comes in as inputs with the tiling it has; what later ones need goes out.
-//! Its structure, types and spans are the key of the session's cache, so the body of a loop is planned once.
+//! Its structure, types and spans are the key of the session's cache, so the body of a loop is planned once. Building one takes types alone,
+//! so that explain sees the same segments as a run.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::hash::{Hash, Hasher};
-use std::sync::Arc;
 
+use tw_ir::Span;
 use tw_ir::error::{Error, Result};
 use tw_ir::program::{Node, Op, Program, Source, TensorType, ValueId};
-use tw_ir::{Span, Tiling};
 
-use crate::io::Input;
-use crate::stored::Stored;
-
-/// A segment ready to be planned: its program and what its inputs are bound to.
+/// A segment ready to be planned: its program and what its inputs stand for.
 pub(crate) struct Segment {
     pub(crate) key: SegmentKey,
-    pub(crate) inputs: BTreeMap<String, Input>,
+    pub(crate) taken: Vec<(String, Taken)>,
+}
+
+/// What an input of a segment stands for.
+pub(crate) enum Taken {
+    /// An input of the user, by name.
+    Input,
+    /// A value of an earlier segment.
+    Value(ValueId),
 }
 
 /// What the cache compares. Spans take part, so that an error always names the line that was really run.
@@ -34,26 +39,28 @@ impl Hash for SegmentKey {
     }
 }
 
+/// What is known where a segment begins.
+pub(crate) trait Surroundings {
+    /// The type of a value that an earlier segment computed, with the tiling it has.
+    fn computed(&self, value: ValueId) -> Option<TensorType>;
+    /// The type of the data bound to an input, with its tiling if the data is cut already.
+    fn bound(&self, name: &str) -> Option<TensorType>;
+    /// The value of a resolved scalar.
+    fn extent(&self, value: ValueId) -> Option<u64>;
+}
+
 /// Builds a segment out of nodes of a larger program.
 pub(crate) struct SegmentBuilder<'a> {
     outer: &'a Program,
-    bound: &'a BTreeMap<String, Input>,
-    computed: &'a HashMap<ValueId, Arc<Stored>>,
-    extents: &'a HashMap<ValueId, u64>,
+    around: &'a dyn Surroundings,
     program: Program,
     map: HashMap<ValueId, ValueId>,
-    inputs: BTreeMap<String, Input>,
+    taken: Vec<(String, Taken)>,
 }
 
 impl<'a> SegmentBuilder<'a> {
-    pub(crate) fn new(
-        outer: &'a Program,
-        bound: &'a BTreeMap<String, Input>,
-        computed: &'a HashMap<ValueId, Arc<Stored>>,
-        extents: &'a HashMap<ValueId, u64>,
-    ) -> SegmentBuilder<'a> {
-        let (program, map, inputs) = (Program::new(), HashMap::new(), BTreeMap::new());
-        SegmentBuilder { outer, bound, computed, extents, program, map, inputs }
+    pub(crate) fn new(outer: &'a Program, around: &'a dyn Surroundings) -> SegmentBuilder<'a> {
+        SegmentBuilder { outer, around, program: Program::new(), map: HashMap::new(), taken: Vec::new() }
     }
 
     /// Adds a node; values of earlier segments become inputs.
@@ -64,7 +71,7 @@ impl<'a> SegmentBuilder<'a> {
             self.bind(node.results[0], value);
             return Ok(());
         }
-        let known = |value: ValueId| self.extents.get(&value).copied();
+        let known = |value: ValueId| self.around.extent(value);
         let op = node.op.resolve(&known);
         let types: Vec<TensorType> = node.results.iter().map(|&value| self.outer.ty(value).resolve(&known)).collect();
         for ty in &types {
@@ -88,7 +95,7 @@ impl<'a> SegmentBuilder<'a> {
 
     pub(crate) fn finish(self) -> Segment {
         let spans = self.program.body.nodes.iter().map(|node| node.span.clone()).collect();
-        Segment { key: SegmentKey { program: self.program, spans }, inputs: self.inputs }
+        Segment { key: SegmentKey { program: self.program, spans }, taken: self.taken }
     }
 
     fn bind(&mut self, old: ValueId, new: ValueId) {
@@ -100,43 +107,39 @@ impl<'a> SegmentBuilder<'a> {
         if let Some(&inner) = self.map.get(&value) {
             return Ok(inner);
         }
-        let stored =
-            self.computed.get(&value).ok_or_else(|| Error::internal(format!("{value} has not been computed")))?;
-        let ty = TensorType { fill: self.outer.ty(value).fill, ..stored.ty() };
-        let inner = self.input(value.to_string(), ty, Input::Stored(stored.clone()), &Span::None)?;
+        let computed =
+            self.around.computed(value).ok_or_else(|| Error::internal(format!("{value} has not been computed")))?;
+        let ty = TensorType { fill: self.outer.ty(value).fill, ..computed };
+        let inner = self.input(value.to_string(), ty, Taken::Value(value), &Span::None)?;
         self.bind(value, inner);
         Ok(inner)
     }
 
     /// An input of the user: checked against its declaration, and cut as the declaration says.
     fn outer_input(&mut self, name: &str, declared: &TensorType, span: &Span) -> Result<ValueId> {
-        let bound = self
-            .bound
-            .get(name)
+        let given = self
+            .around
+            .bound(name)
             .ok_or_else(|| Error::source(format!("input `{name}` is not bound to any data")).at(span))?;
-        let (dtype, shape) = bound.header();
-        let given = TensorType::known(dtype, &shape);
         if !given.same_shape(declared) {
-            let declared = TensorType { tiling: None, ..declared.clone() };
+            let plain = |ty: &TensorType| TensorType { tiling: None, ..ty.clone() };
+            let (declared, given) = (plain(declared), plain(&given));
             return Err(
                 Error::source(format!("input `{name}` is declared as {declared}, but the data is {given}")).at(span)
             );
         }
         let wanted = declared.tiling.clone();
-        let has = match bound {
-            Input::Stored(stored) => Some(Tiling::Grid(stored.grid().to_vec())),
-            _ => wanted.clone(),
-        };
+        let has = given.tiling.or_else(|| wanted.clone());
         let ty = TensorType { tiling: has.clone(), ..declared.clone() };
-        let value = self.input(name.to_string(), ty, bound.clone(), span)?;
+        let value = self.input(name.to_string(), ty, Taken::Input, span)?;
         match wanted {
             Some(tiling) if Some(&tiling) != has.as_ref() => self.program.push1(Op::Retile { tiling }, &[value], span),
             _ => Ok(value),
         }
     }
 
-    fn input(&mut self, name: String, ty: TensorType, bound: Input, span: &Span) -> Result<ValueId> {
-        self.inputs.insert(name.clone(), bound);
+    fn input(&mut self, name: String, ty: TensorType, taken: Taken, span: &Span) -> Result<ValueId> {
+        self.taken.push((name.clone(), taken));
         self.program.push1(Op::Source(Source::Input { name, ty }), &[], span)
     }
 }

@@ -15,7 +15,7 @@ use tw_run::{BlockIo, CancelToken, Observer, Prepared, Progress, RunOptions, Run
 use crate::interpret::Interpreter;
 use crate::io::{Input, SegmentIo};
 use crate::report::Totals;
-use crate::segment::{Segment, SegmentKey};
+use crate::segment::SegmentKey;
 use crate::stored::Stored;
 
 /// Planned segments kept. A program has few; a host loop that never repeats itself would otherwise grow without limit.
@@ -198,8 +198,12 @@ impl Session {
         plan_segment(program, &self.0.plan)
     }
 
-    pub(crate) fn run_segment(&self, segment: Segment, totals: &mut Totals) -> Result<SegmentOutcome> {
-        let Segment { key, inputs } = segment;
+    pub(crate) fn run_segment(
+        &self,
+        key: SegmentKey,
+        inputs: BTreeMap<String, Input>,
+        totals: &mut Totals,
+    ) -> Result<SegmentOutcome> {
         let started = Instant::now();
         let found = lock(&self.0.cache).get(&key).cloned();
         let hit = found.is_some();

@@ -59,13 +59,7 @@ impl Drop for TensorNode {
 impl Tensor {
     #[track_caller]
     fn bound(session: &Session, input: Input) -> Tensor {
-        let ty = match &input {
-            Input::Stored(stored) => stored.ty(),
-            other => {
-                let (dtype, shape) = other.header();
-                TensorType::known(dtype, &shape)
-            }
-        };
+        let ty = input.ty();
         let computed = match &input {
             Input::Stored(stored) => Some(stored.clone()),
             _ => None,
