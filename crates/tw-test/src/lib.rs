@@ -1,1 +1,4 @@
-//! placeholder
+//! Corpus, random programs and checks of this repository.
+#![forbid(unsafe_code)]
+
+pub mod differential;

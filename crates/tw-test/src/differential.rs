@@ -1,0 +1,112 @@
+//! One program on the oracle and on the engine.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use tilewright::{Array, Input, Session};
+use tw_ir::error::{Blame, Error};
+use tw_ir::{Buffer, Program, oracle};
+
+/// How the engine runs a program in a comparison.
+#[derive(Clone, Debug)]
+pub struct Configuration {
+    /// Threads of the runtime.
+    pub threads: usize,
+    /// Rewrites on or off.
+    pub rewrites: bool,
+    /// Tile length where the program does not say.
+    pub tile: Option<u64>,
+    /// Seed of random scheduling.
+    pub chaos: Option<u64>,
+}
+
+impl Configuration {
+    /// A session that runs this way.
+    pub fn session(&self) -> Session {
+        let mut builder = Session::builder().threads(self.threads).rewrites(self.rewrites);
+        if let Some(tile) = self.tile {
+            builder = builder.tile(tile);
+        }
+        if let Some(seed) = self.chaos {
+            builder = builder.chaos(seed);
+        }
+        builder.build()
+    }
+}
+
+/// Results by output name.
+pub type Results = BTreeMap<String, Array>;
+
+/// Runs a program on the engine.
+pub fn run(session: &Session, program: &Program, inputs: &Results) -> Result<Results, Error> {
+    let bound = inputs.iter().map(|(name, array)| (name.clone(), Input::Array(Arc::new(array.clone())))).collect();
+    let stored = session.run(program, &bound)?;
+    stored.into_iter().map(|(name, stored)| Ok((name, stored.to_array()?))).collect()
+}
+
+/// What a comparison came to.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Verdict {
+    /// Equal results.
+    Equal,
+    /// The oracle refuses the data, so there is nothing to compare; the engine may refuse too or, having fused the fault away, not notice.
+    Refused,
+    /// They differ.
+    Differs(String),
+}
+
+/// Compares the engine with the oracle. `tolerance` is relative; 0 asks for equality (of values: NaN equals NaN, 0 equals -0).
+pub fn compare(session: &Session, program: &Program, inputs: &Results, tolerance: f64) -> Verdict {
+    let expected = match oracle::evaluate(program, inputs) {
+        Ok(expected) => expected,
+        Err(error) if error.blame() == Blame::Data => return Verdict::Refused,
+        Err(error) => return Verdict::Differs(format!("the oracle fails: {error}")),
+    };
+    match run(session, program, inputs) {
+        Ok(results) => match differences(&expected, &results, tolerance) {
+            None => Verdict::Equal,
+            Some(what) => Verdict::Differs(what),
+        },
+        Err(error) => Verdict::Differs(format!("the engine fails where the oracle does not: {error:?}")),
+    }
+}
+
+/// The first difference between results, in words.
+pub fn differences(expected: &Results, got: &Results, tolerance: f64) -> Option<String> {
+    if expected.keys().ne(got.keys()) {
+        return Some(format!("outputs {:?}, expected {:?}", got.keys(), expected.keys()));
+    }
+    expected.iter().find_map(|(name, array)| {
+        array_difference(array, &got[name], tolerance).map(|what| format!("`{name}`: {what}"))
+    })
+}
+
+/// The first difference between two arrays, in words.
+pub fn array_difference(expected: &Array, got: &Array, tolerance: f64) -> Option<String> {
+    if expected.shape() != got.shape() || expected.dtype() != got.dtype() {
+        return Some(format!("{}{:?}, expected {}{:?}", got.dtype(), got.shape(), expected.dtype(), expected.shape()));
+    }
+    let equal = |k: usize| match (expected.data(), got.data()) {
+        (Buffer::F64(a), Buffer::F64(b)) => close(a[k], b[k], tolerance),
+        (Buffer::F32(a), Buffer::F32(b)) => close(a[k] as f64, b[k] as f64, f32_tolerance(tolerance)),
+        (a, b) => a.get(k) == b.get(k),
+    };
+    (0..expected.data().len()).find(|&k| !equal(k)).map(|k| {
+        let coords = tw_ir::shape::unravel(k as u64, expected.shape());
+        format!("{} at {coords:?}, expected {}", got.data().get(k), expected.data().get(k))
+    })
+}
+
+fn f32_tolerance(tolerance: f64) -> f64 {
+    // Single precision has 29 bits less.
+    if tolerance == 0.0 { 0.0 } else { (tolerance * 5e8).max(1e-5) }
+}
+
+fn close(a: f64, b: f64, tolerance: f64) -> bool {
+    a == b || (a.is_nan() && b.is_nan()) || (a - b).abs() <= tolerance * a.abs().max(b.abs()).max(1.0)
+}
+
+/// True if two sets of results agree in every bit.
+pub fn same_bits(a: &Results, b: &Results) -> bool {
+    a.keys().eq(b.keys()) && a.iter().all(|(name, array)| array.same_bits(&b[name]))
+}
