@@ -111,17 +111,7 @@ impl Block {
 
     /// Overwrites every element of an output block.
     pub(crate) fn fill(&mut self, value: Scalar) -> Result<()> {
-        let (_, buffer) = self.output()?;
-        match (buffer, value) {
-            (Buffer::Bool(values), Scalar::Bool(value)) => values.fill(value),
-            (Buffer::I64(values), Scalar::I64(value)) => values.fill(value),
-            (Buffer::F32(values), Scalar::F32(value)) => values.fill(value),
-            (Buffer::F64(values), Scalar::F64(value)) => values.fill(value),
-            (buffer, value) => {
-                return Err(Error::internal(format!("a block of {} filled with {value}", buffer.dtype())));
-            }
-        }
-        Ok(())
+        fill(self.output()?.1, value)
     }
 
     /// A contiguous copy of the elements.
@@ -241,6 +231,14 @@ impl Block {
         }
     }
 
+    /// Distance in the storage between neighbours along one axis.
+    pub(crate) fn stride(&self, axis: usize) -> usize {
+        match &self.storage {
+            Storage::Owned(_) => row_major_stride(&self.bbox, axis),
+            Storage::Shared { strides, .. } => strides[axis],
+        }
+    }
+
     /// The whole storage, if it holds nothing but the elements in row-major order.
     pub(crate) fn contiguous_all(&self) -> Option<&Buffer> {
         match &self.storage {
@@ -254,6 +252,18 @@ impl Block {
             && coords.iter().enumerate().all(|(axis, c)| self.bbox.range(axis).contains(c));
         inside.then(|| self.offset() + distance(&self.bbox.lo, coords, &self.strides()))
     }
+}
+
+/// Overwrites every element.
+pub(crate) fn fill(buffer: &mut Buffer, value: Scalar) -> Result<()> {
+    match (buffer, value) {
+        (Buffer::Bool(values), Scalar::Bool(value)) => values.fill(value),
+        (Buffer::I64(values), Scalar::I64(value)) => values.fill(value),
+        (Buffer::F32(values), Scalar::F32(value)) => values.fill(value),
+        (Buffer::F64(values), Scalar::F64(value)) => values.fill(value),
+        (buffer, value) => return Err(Error::internal(format!("a buffer of {} filled with {value}", buffer.dtype()))),
+    }
+    Ok(())
 }
 
 fn n_elements(bbox: &BoxRegion) -> Result<usize> {
@@ -283,6 +293,11 @@ fn row_major(bbox: &BoxRegion) -> Vec<usize> {
         strides[axis] = strides[axis + 1] * length.max(1) as usize;
     }
     strides
+}
+
+/// Distance between neighbours along one axis of row-major storage.
+pub(crate) fn row_major_stride(bbox: &BoxRegion, axis: usize) -> usize {
+    (axis + 1..bbox.rank()).map(|k| bbox.hi[k].saturating_sub(bbox.lo[k]).max(1) as usize).product()
 }
 
 fn distance(from: &[u64], to: &[u64], strides: &[usize]) -> usize {

@@ -18,7 +18,9 @@ mod place;
 mod scatter;
 mod sort;
 mod statement;
+mod strip;
 mod walk;
+mod wide;
 
 pub use block::Block;
 pub use kernel::{CompiledKernel, provider};

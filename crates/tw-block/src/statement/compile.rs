@@ -1,0 +1,179 @@
+//! Making a statement ready.
+
+use tw_ir::kernel::StatementKernel;
+use tw_ir::{Axis, DType, Error, Idx, Result, Scalar, ScalarCode, Slot, Term};
+
+use super::access::Access;
+use crate::strip::{Monoid, RegisterId, RegisterPlan, StripCode};
+
+/// A row shorter than this is flattened together with the loop around it.
+const SHORT_ROW: u64 = 256;
+
+/// A statement kernel made ready.
+#[derive(Debug)]
+pub(crate) struct Statement {
+    pub(super) vars: Vec<Axis>,
+    /// Loops, outermost first.
+    pub(super) order: Vec<usize>,
+    /// How many of them are flattened into strips.
+    pub(super) n_inner: usize,
+    pub(super) reads: Vec<Read>,
+    /// Variables whose values the code reads.
+    pub(super) used_vars: Vec<usize>,
+    /// From reads and variables to the guard (if there is one) and the values that are written or folded.
+    pub(super) code: StripCode,
+    pub(super) has_guard: bool,
+    pub(super) fold: Fold,
+    pub(super) out: Access,
+    /// What outputs hold before the first contribution.
+    pub(super) start: Vec<Scalar>,
+    pub(super) registers: RegisterPlan,
+}
+
+/// An operand.
+#[derive(Debug)]
+pub(super) struct Read {
+    pub(super) dtype: DType,
+    pub(super) access: Access,
+    pub(super) fill: Scalar,
+    /// False if the code does not look at it; it may still be an error to read outside.
+    pub(super) used: bool,
+}
+
+/// How values reach the outputs.
+#[derive(Debug)]
+pub(super) enum Fold {
+    /// They are written.
+    Write,
+    /// One operation on one value, with a register for what a guard lets through.
+    Simple { monoid: Monoid, masked: RegisterId },
+    /// A tuple combined by code.
+    General { combine: StripCode },
+}
+
+impl Statement {
+    pub(crate) fn compile(kernel: &StatementKernel) -> Result<Statement> {
+        check(kernel)?;
+        let n_vars = kernel.vars.len();
+        let n_reads = kernel.reads.len();
+        let scalar = with_lift(kernel)?.without_dead_ops();
+        let mut registers = RegisterPlan::default();
+        let code = StripCode::compile(&scalar, &mut registers);
+        let reads: Vec<Read> = kernel
+            .reads
+            .iter()
+            .enumerate()
+            .map(|(k, read)| Read {
+                dtype: read.dtype,
+                access: Access::new(&read.idx, &read.shape, read.edge),
+                fill: read.fill,
+                used: scalar.uses_param(k as u32),
+            })
+            .collect();
+        let out = Access::new(&kernel.out_idx, &kernel.out_shape, kernel.out_edge);
+        let fold = match &kernel.accum {
+            None => Fold::Write,
+            Some(accum) => match accum.as_simple().and_then(|(op, dtype)| Some((Monoid::of(op, dtype)?, dtype))) {
+                Some((monoid, dtype)) => Fold::Simple { monoid, masked: registers.take(dtype) },
+                None => Fold::General { combine: StripCode::compile(&accum.combine, &mut registers) },
+            },
+        };
+        let order = loop_order(kernel, &reads, &out);
+        Ok(Statement {
+            vars: kernel.vars.clone(),
+            n_inner: n_flattened(kernel, &order),
+            order,
+            used_vars: (0..n_vars).filter(|&v| scalar.uses_param((n_reads + v) as u32)).collect(),
+            reads,
+            code,
+            has_guard: kernel.has_guard,
+            fold,
+            out,
+            start: kernel.accum.as_ref().map_or_else(|| kernel.out_fill.clone(), |accum| accum.identity.clone()),
+            registers,
+        })
+    }
+}
+
+/// The code with bodies lifted.
+fn with_lift(kernel: &StatementKernel) -> Result<ScalarCode> {
+    let mut code = ScalarCode::new(kernel.code.params().to_vec());
+    let params: Vec<Slot> = (0..kernel.code.params().len() as u32).map(|k| code.param(k)).collect();
+    let mut results = code.inline(&kernel.code, &params)?;
+    if let Some(accum) = &kernel.accum {
+        let bodies = results.split_off(kernel.has_guard as usize);
+        results.extend(code.inline(&accum.lift, &bodies)?);
+    }
+    code.set_results(results);
+    Ok(code)
+}
+
+/// Checks what the loops below rely on, so that a malformed kernel is an error and not a panic.
+fn check(kernel: &StatementKernel) -> Result<()> {
+    let wrong = |what: &str| Err(Error::internal(format!("a statement kernel whose {what}")));
+    let n_vars = kernel.vars.len();
+    let well_formed = |idx: &Idx| idx.max_var().is_none_or(|var| (var.0 as usize) < n_vars) && divides_by_positive(idx);
+    kernel.code.verify()?;
+    let params: Vec<DType> =
+        kernel.reads.iter().map(|read| read.dtype).chain(std::iter::repeat_n(DType::I64, n_vars)).collect();
+    if kernel.code.params() != params {
+        return wrong("code does not take its reads and variables");
+    }
+    for read in &kernel.reads {
+        if read.idx.len() != read.shape.len() || !read.idx.iter().all(well_formed) || read.fill.dtype() != read.dtype {
+            return wrong("reads do not fit its variables");
+        }
+    }
+    if kernel.out_idx.len() != kernel.out_shape.len() || !kernel.out_idx.iter().all(well_formed) {
+        return wrong("output does not fit its variables");
+    }
+    let results = kernel.code.result_types();
+    if kernel.has_guard && results.first() != Some(&DType::Bool) {
+        return wrong("guard is not a bool");
+    }
+    let bodies = &results[kernel.has_guard as usize..];
+    match &kernel.accum {
+        Some(accum) => accum.verify(bodies),
+        None if kernel.out_fill.iter().map(|fill| fill.dtype()).eq(bodies.iter().copied()) => Ok(()),
+        None => wrong("fill values do not fit its bodies"),
+    }
+}
+
+fn divides_by_positive(idx: &Idx) -> bool {
+    idx.terms().iter().all(|(term, _)| match term {
+        Term::Var(_) => true,
+        Term::Div(inner, n) | Term::Mod(inner, n) => *n > 0 && divides_by_positive(inner),
+    })
+}
+
+/// An order of loops: innermost the variable along which accesses are neighbours; around it those that leave the output in place; outermost
+/// those that move it, in the order of its axes.
+fn loop_order(kernel: &StatementKernel, reads: &[Read], out: &Access) -> Vec<usize> {
+    let n_vars = kernel.vars.len();
+    let cost = |var: usize| {
+        let accesses: u64 = reads.iter().map(|read| read.access.cost_along(var)).sum();
+        // A short loop pays for its beginning more often; 64 elements make up for one jump or so.
+        let short = 256 / kernel.vars[var].longest().clamp(1, 256);
+        accesses + out.cost_along(var) + short
+    };
+    let Some(innermost) = (0..n_vars).rev().min_by_key(|&var| cost(var)) else { return Vec::new() };
+    let axis_of = |var: usize| out.axes.iter().position(|axis| axis.idx.uses(tw_ir::Var(var as u32)));
+    let mut order: Vec<usize> = (0..n_vars).filter(|&var| var != innermost).collect();
+    order.sort_by_key(|&var| axis_of(var).unwrap_or(usize::MAX));
+    order.push(innermost);
+    order
+}
+
+/// How many of the last loops are flattened into strips.
+fn n_flattened(kernel: &StatementKernel, order: &[usize]) -> usize {
+    let mut points = 1;
+    let mut n = 0;
+    for &var in order.iter().rev() {
+        if n > 0 && points >= SHORT_ROW {
+            break;
+        }
+        points *= kernel.vars[var].longest().max(1);
+        n += 1;
+    }
+    n
+}

@@ -1,0 +1,113 @@
+//! Accumulators whose state is a tuple combined by code.
+
+use std::borrow::Borrow;
+
+use tw_ir::{Buffer, DType, Result};
+
+use super::access::{Piece, Place};
+use super::frame::Strip;
+use super::run::{Scratch, Task};
+use super::store::write;
+use crate::strip::{Direct, Element, Lane, Registers, STRIP, StripCode, Values, select, with_dtype, with_lane};
+
+/// States of the elements of a strip, one buffer per component.
+#[derive(Debug, Default)]
+pub(super) struct StateBuffers {
+    lifted: Vec<Buffer>,
+    current: Vec<Buffer>,
+    combined: Vec<Buffer>,
+}
+
+impl StateBuffers {
+    /// Makes sure there is room for a strip of every component.
+    fn fit(&mut self, types: impl Iterator<Item = DType> + Clone) {
+        for buffers in [&mut self.lifted, &mut self.current, &mut self.combined] {
+            if !buffers.iter().map(Buffer::dtype).eq(types.clone()) {
+                *buffers = types.clone().map(|dtype| Buffer::zeros(dtype, STRIP)).collect();
+            }
+        }
+    }
+}
+
+impl Task<'_> {
+    pub(super) fn fold_general(&mut self, combine: &StripCode, strip: Strip) -> Result<()> {
+        let Task { statement, lanes, buffers, scratch, .. } = self;
+        let Scratch { registers, frame, out_plan, state, .. } = &mut **scratch;
+        state.fit(statement.start.iter().map(|identity| identity.dtype()));
+        let StateBuffers { lifted, current, combined } = state;
+        let guard = match statement.has_guard {
+            true => bool::of_lane(statement.code.result(0, lanes, registers, strip.len)),
+            false => Values::Same(true),
+        };
+        for (k, (buffer, &identity)) in lifted.iter_mut().zip(&statement.start).enumerate() {
+            let lane = statement.code.result(k + statement.has_guard as usize, lanes, registers, strip.len);
+            // The identity changes nothing, so it stands for points that the guard excludes.
+            with_dtype!(identity.dtype(), T => {
+                let identity = Values::Same(T::from_scalar(identity));
+                select(guard, T::of_lane(lane), identity, &mut T::of_mut(buffer)[..strip.len]);
+            });
+        }
+        out_plan.pieces(&statement.out, frame, strip, |Piece { offset, len, place }| {
+            let Place::Inside { position, slope } = place else { return Ok(()) };
+            let n = match slope {
+                0 => reduce(combine, lifted, offset, len, combined, registers),
+                _ => len,
+            };
+            if slope == 1 || n == 1 {
+                combine_strips(combine, (buffers, position as usize), (lifted, offset), n, combined, registers);
+            } else {
+                buffers.iter().zip(&mut *current).for_each(|(from, to)| gather(from, position, slope, to, n));
+                combine_strips(combine, (current, 0), (lifted, offset), n, combined, registers);
+            }
+            for (from, to) in combined.iter().zip(&mut *buffers) {
+                with_lane!(Lane::slice(from, 0..n), values => write(to, position, slope, values, Values::Same(true), n));
+            }
+            Ok(())
+        })
+    }
+}
+
+/// Reduces states pairwise: halves are combined until one is left, at `start`. Returns how many are left: one.
+fn reduce(
+    combine: &StripCode,
+    state: &mut [Buffer],
+    start: usize,
+    len: usize,
+    combined: &mut [Buffer],
+    registers: &mut Registers,
+) -> usize {
+    let mut left = len;
+    while left > 1 {
+        let half = left / 2;
+        combine_strips(combine, (state, start), (state, start + left - half), half, combined, registers);
+        for (from, to) in combined.iter().zip(&mut *state) {
+            with_lane!(Lane::slice(from, 0..half), values => write(to, start as i64, 1, values, Values::Same(true), half));
+        }
+        left -= half;
+    }
+    left
+}
+
+/// `combined[0..n] = combine(first, second)`, for `n` states that begin at the given positions.
+fn combine_strips(
+    combine: &StripCode,
+    first: (&[impl Borrow<Buffer>], usize),
+    second: (&[Buffer], usize),
+    n: usize,
+    combined: &mut [Buffer],
+    registers: &mut Registers,
+) {
+    let lanes: Vec<Option<Lane<'_>>> = (first.0.iter())
+        .map(|buffer| Lane::slice(buffer.borrow(), first.1..first.1 + n))
+        .chain(second.0.iter().map(|buffer| Lane::slice(buffer, second.1..second.1 + n)))
+        .map(Some)
+        .collect();
+    combine.eval_into(&lanes, registers, n, Some(Direct { buffers: combined, start: 0 }));
+}
+
+fn gather(from: &Buffer, position: i64, slope: i64, to: &mut Buffer, n: usize) {
+    with_dtype!(from.dtype(), T => {
+        let (from, to) = (T::of(from), T::of_mut(to));
+        to[..n].iter_mut().enumerate().for_each(|(k, to)| *to = from[(position + k as i64 * slope) as usize]);
+    })
+}

@@ -1,0 +1,217 @@
+//! The interpreter: one loop over the strip per step.
+
+use std::borrow::BorrowMut;
+
+use tw_ir::{Buffer, DType, Scalar};
+
+use super::code::{Operation, Source, Step, StripCode};
+use super::ops;
+use super::{Element, Lane, Registers, Values};
+
+/// Where results go without a detour through registers: consecutive elements of one buffer per result.
+pub(crate) struct Direct<'a, B> {
+    /// One per result.
+    pub(crate) buffers: &'a mut [B],
+    /// Position of the strip in all of them.
+    pub(crate) start: usize,
+}
+
+/// What a step may read.
+struct Inputs<'a> {
+    code: &'a StripCode,
+    lanes: &'a [Option<Lane<'a>>],
+    registers: &'a Registers,
+    len: usize,
+}
+
+impl<'a> Inputs<'a> {
+    fn lane(&self, source: Source) -> Lane<'a> {
+        match source {
+            Source::Const(value) => Lane::same(value),
+            Source::Register(register) => self.registers.lane(register, self.len),
+            Source::Param(k) => match self.lanes.get(k as usize) {
+                Some(Some(lane)) => *lane,
+                _ => self.registers.lane(self.code.params[k as usize], self.len),
+            },
+        }
+    }
+
+    fn values<T: Element>(&self, source: Source) -> Values<'a, T> {
+        T::of_lane(self.lane(source))
+    }
+
+    /// The result, if all inputs are the same for the whole strip.
+    fn uniform(&self, step: &Step) -> Option<Scalar> {
+        let mut scalars = [Scalar::Bool(false); 3];
+        for (scalar, &source) in scalars.iter_mut().zip(&step.inputs[..step.operation.n_inputs()]) {
+            *scalar = self.lane(source).as_same()?;
+        }
+        Some(step.operation.on_scalars(scalars, step.target.dtype))
+    }
+}
+
+impl StripCode {
+    /// Evaluates a strip of `len` elements; [`StripCode::result`] tells the results. Parameters without a lane are taken from their registers.
+    pub(crate) fn eval(&self, lanes: &[Option<Lane<'_>>], registers: &mut Registers, len: usize) {
+        self.eval_into(lanes, registers, len, None::<Direct<'_, Buffer>>);
+    }
+
+    /// Evaluates a strip of `len` elements, and puts the results where they belong.
+    pub(crate) fn eval_into<B: BorrowMut<Buffer>>(
+        &self,
+        lanes: &[Option<Lane<'_>>],
+        registers: &mut Registers,
+        len: usize,
+        mut direct: Option<Direct<'_, B>>,
+    ) {
+        for step in &self.steps {
+            let inputs = Inputs { code: self, lanes, registers, len };
+            let uniform = inputs.uniform(step);
+            if let (Some(direct), Some(k)) = (&mut direct, step.result) {
+                let range = direct.start..direct.start + len;
+                match direct.buffers[k as usize].borrow_mut() {
+                    Buffer::Bool(out) => store(&inputs, step, uniform, &mut out[range], compute_bool),
+                    Buffer::I64(out) => store(&inputs, step, uniform, &mut out[range], compute_i64),
+                    Buffer::F32(out) => store(&inputs, step, uniform, &mut out[range], compute_f32),
+                    Buffer::F64(out) => store(&inputs, step, uniform, &mut out[range], compute_f64),
+                }
+                continue;
+            }
+            if let Some(value) = uniform {
+                registers.set_same(step.target, value);
+                continue;
+            }
+            match step.target.dtype {
+                DType::Bool => self.fill_register(step, lanes, registers, len, compute_bool),
+                DType::I64 => self.fill_register(step, lanes, registers, len, compute_i64),
+                DType::F32 => self.fill_register(step, lanes, registers, len, compute_f32),
+                DType::F64 => self.fill_register(step, lanes, registers, len, compute_f64),
+            }
+        }
+        if let Some(direct) = direct {
+            self.copy_remaining(lanes, registers, len, direct);
+        }
+    }
+
+    fn fill_register<T: Element>(
+        &self,
+        step: &Step,
+        lanes: &[Option<Lane<'_>>],
+        registers: &mut Registers,
+        len: usize,
+        compute: fn(&Inputs<'_>, &Step, &mut [T]),
+    ) {
+        // The target differs from every input, so its vector can be taken out while the inputs are borrowed.
+        let mut vector = registers.take_vector::<T>(step.target.index, len);
+        compute(&Inputs { code: self, lanes, registers, len }, step, &mut vector[..len]);
+        registers.put_vector(step.target.index, vector);
+    }
+
+    /// Copies the results that are parameters, constants, or also inputs of other steps.
+    fn copy_remaining<B: BorrowMut<Buffer>>(
+        &self,
+        lanes: &[Option<Lane<'_>>],
+        registers: &Registers,
+        len: usize,
+        direct: Direct<'_, B>,
+    ) {
+        let inputs = Inputs { code: self, lanes, registers, len };
+        let range = direct.start..direct.start + len;
+        for (k, (&source, buffer)) in self.results.iter().zip(direct.buffers).enumerate() {
+            if self.steps.iter().any(|step| step.result == Some(k as u32)) {
+                continue;
+            }
+            tw_ir::with_buffer!(buffer.borrow_mut(), out => ops::copy(inputs.values(source), &mut out[range.clone()]));
+        }
+    }
+
+    /// A result of the last evaluation, which must have been given the same lanes and length.
+    pub(crate) fn result<'a>(
+        &'a self,
+        k: usize,
+        lanes: &'a [Option<Lane<'a>>],
+        registers: &'a Registers,
+        len: usize,
+    ) -> Lane<'a> {
+        Inputs { code: self, lanes, registers, len }.lane(self.results[k])
+    }
+}
+
+fn store<T: Element>(
+    inputs: &Inputs<'_>,
+    step: &Step,
+    uniform: Option<Scalar>,
+    out: &mut [T],
+    compute: fn(&Inputs<'_>, &Step, &mut [T]),
+) {
+    match uniform {
+        Some(value) => out.fill(T::from_scalar(value)),
+        None => compute(inputs, step, out),
+    }
+}
+
+fn compute_f64(inputs: &Inputs<'_>, step: &Step, out: &mut [f64]) {
+    let [a, b, c] = step.inputs;
+    match step.operation {
+        Operation::Unary(op) => ops::unary_f64(op, inputs.values(a), out),
+        Operation::Binary(op) => ops::binary_f64(op, inputs.values(a), inputs.values(b), out),
+        Operation::Select => ops::select(inputs.values(a), inputs.values(b), inputs.values(c), out),
+        Operation::Random { distribution, seed } => ops::random_f64(distribution, seed, inputs.values(a), out),
+        Operation::Cast => match step.input {
+            DType::Bool => ops::map(inputs.values(a), out, |x: bool| x as u8 as f64),
+            DType::I64 => ops::i64_to_f64(inputs.values(a), out),
+            DType::F32 => ops::map(inputs.values(a), out, |x: f32| x as f64),
+            DType::F64 => ops::copy(inputs.values(a), out),
+        },
+    }
+}
+
+fn compute_f32(inputs: &Inputs<'_>, step: &Step, out: &mut [f32]) {
+    let [a, b, c] = step.inputs;
+    match step.operation {
+        Operation::Unary(op) => ops::unary_f32(op, inputs.values(a), out),
+        Operation::Binary(op) => ops::binary_f32(op, inputs.values(a), inputs.values(b), out),
+        Operation::Select => ops::select(inputs.values(a), inputs.values(b), inputs.values(c), out),
+        Operation::Cast | Operation::Random { .. } => match step.input {
+            DType::Bool => ops::map(inputs.values(a), out, |x: bool| x as u8 as f32),
+            DType::I64 => ops::map(inputs.values(a), out, |x: i64| x as f32),
+            DType::F32 => ops::copy(inputs.values(a), out),
+            DType::F64 => ops::map(inputs.values(a), out, |x: f64| x as f32),
+        },
+    }
+}
+
+fn compute_i64(inputs: &Inputs<'_>, step: &Step, out: &mut [i64]) {
+    let [a, b, c] = step.inputs;
+    match step.operation {
+        Operation::Unary(op) => ops::unary_i64(op, inputs.values(a), out),
+        Operation::Binary(op) => ops::binary_i64(op, inputs.values(a), inputs.values(b), out),
+        Operation::Select => ops::select(inputs.values(a), inputs.values(b), inputs.values(c), out),
+        Operation::Random { distribution, seed } => ops::random_i64(distribution, seed, inputs.values(a), out),
+        Operation::Cast => match step.input {
+            DType::Bool => ops::map(inputs.values(a), out, |x: bool| x as i64),
+            DType::I64 => ops::copy(inputs.values(a), out),
+            DType::F32 => ops::map(inputs.values(a), out, |x: f32| x as i64),
+            DType::F64 => ops::map(inputs.values(a), out, |x: f64| x as i64),
+        },
+    }
+}
+
+fn compute_bool(inputs: &Inputs<'_>, step: &Step, out: &mut [bool]) {
+    let [a, b, c] = step.inputs;
+    match (step.operation, step.input) {
+        (Operation::Unary(op), DType::F64) => ops::classify_f64(op, inputs.values(a), out),
+        (Operation::Unary(op), DType::F32) => ops::classify_f32(op, inputs.values(a), out),
+        // `not` is the only operation on one bool.
+        (Operation::Unary(_), _) => ops::map(inputs.values(a), out, |x: bool| !x),
+        (Operation::Binary(op), DType::F64) => ops::compare_f64(op, inputs.values(a), inputs.values(b), out),
+        (Operation::Binary(op), DType::F32) => ops::compare_f32(op, inputs.values(a), inputs.values(b), out),
+        (Operation::Binary(op), DType::I64) => ops::compare_i64(op, inputs.values(a), inputs.values(b), out),
+        (Operation::Binary(op), DType::Bool) => ops::binary_bool(op, inputs.values(a), inputs.values(b), out),
+        (Operation::Select, _) => ops::select(inputs.values(a), inputs.values(b), inputs.values(c), out),
+        (_, DType::F64) => ops::map(inputs.values(a), out, |x: f64| x != 0.0),
+        (_, DType::F32) => ops::map(inputs.values(a), out, |x: f32| x != 0.0),
+        (_, DType::I64) => ops::map(inputs.values(a), out, |x: i64| x != 0),
+        (_, DType::Bool) => ops::copy(inputs.values(a), out),
+    }
+}

@@ -1,0 +1,235 @@
+//! The loops: one per operation, type and shape of operands.
+
+use tw_ir::scalar::math;
+use tw_ir::{BinaryOp, Distribution, UnaryOp, random};
+
+use super::Values;
+use crate::wide::wide;
+
+/// Applies a function to each element.
+#[inline(always)]
+pub(crate) fn map<T: Copy, R: Copy>(a: Values<'_, T>, out: &mut [R], f: impl Fn(T) -> R) {
+    match a {
+        Values::Each(a) => out.iter_mut().zip(a).for_each(|(out, &x)| *out = f(x)),
+        Values::Same(x) => out.fill(f(x)),
+    }
+}
+
+/// Applies a function to each pair of elements.
+#[inline(always)]
+pub(crate) fn map2<T: Copy, U: Copy, R: Copy>(
+    a: Values<'_, T>,
+    b: Values<'_, U>,
+    out: &mut [R],
+    f: impl Fn(T, U) -> R,
+) {
+    match (a, b) {
+        (Values::Each(a), Values::Each(b)) => {
+            out.iter_mut().zip(a).zip(b).for_each(|((out, &x), &y)| *out = f(x, y));
+        }
+        (Values::Each(a), Values::Same(y)) => out.iter_mut().zip(a).for_each(|(out, &x)| *out = f(x, y)),
+        (Values::Same(x), Values::Each(b)) => out.iter_mut().zip(b).for_each(|(out, &y)| *out = f(x, y)),
+        (Values::Same(x), Values::Same(y)) => out.fill(f(x, y)),
+    }
+}
+
+/// Copies the elements.
+pub(crate) fn copy<T: Copy>(a: Values<'_, T>, out: &mut [T]) {
+    match a {
+        Values::Each(a) => out.copy_from_slice(a),
+        Values::Same(x) => out.fill(x),
+    }
+}
+
+/// Chooses between elements.
+pub(crate) fn select<T: Copy>(condition: Values<'_, bool>, yes: Values<'_, T>, no: Values<'_, T>, out: &mut [T]) {
+    match condition {
+        Values::Same(true) => copy(yes, out),
+        Values::Same(false) => copy(no, out),
+        Values::Each(condition) => match (yes, no) {
+            (Values::Each(yes), Values::Each(no)) => {
+                let both = yes.iter().zip(no);
+                out.iter_mut().zip(condition).zip(both).for_each(|((out, &c), (&x, &y))| *out = if c { x } else { y });
+            }
+            (Values::Each(yes), Values::Same(y)) => {
+                out.iter_mut().zip(condition).zip(yes).for_each(|((out, &c), &x)| *out = if c { x } else { y });
+            }
+            (Values::Same(x), Values::Each(no)) => {
+                out.iter_mut().zip(condition).zip(no).for_each(|((out, &c), &y)| *out = if c { x } else { y });
+            }
+            (Values::Same(x), Values::Same(y)) => {
+                out.iter_mut().zip(condition).for_each(|(out, &c)| *out = if c { x } else { y });
+            }
+        },
+    }
+}
+
+macro_rules! float_loops {
+    ($float:ident, $unary:ident, $binary:ident, $classify:ident, $sign:path, $floor_div:path, $modulo:path, $min:path, $max:path) => {
+        wide! {
+            /// An operation on one float that gives a float.
+            pub(crate) fn $unary(op: UnaryOp, a: Values<'_, $float>, out: &mut [$float]) {
+                match op {
+                    UnaryOp::Neg => map(a, out, |x| -x),
+                    UnaryOp::Abs => map(a, out, $float::abs),
+                    UnaryOp::Sign => map(a, out, $sign),
+                    UnaryOp::Sqrt => map(a, out, $float::sqrt),
+                    UnaryOp::Exp => map(a, out, $float::exp),
+                    UnaryOp::Expm1 => map(a, out, $float::exp_m1),
+                    UnaryOp::Log => map(a, out, $float::ln),
+                    UnaryOp::Log1p => map(a, out, $float::ln_1p),
+                    UnaryOp::Log2 => map(a, out, $float::log2),
+                    UnaryOp::Log10 => map(a, out, $float::log10),
+                    UnaryOp::Sin => map(a, out, $float::sin),
+                    UnaryOp::Cos => map(a, out, $float::cos),
+                    UnaryOp::Tan => map(a, out, $float::tan),
+                    UnaryOp::Asin => map(a, out, $float::asin),
+                    UnaryOp::Acos => map(a, out, $float::acos),
+                    UnaryOp::Atan => map(a, out, $float::atan),
+                    UnaryOp::Sinh => map(a, out, $float::sinh),
+                    UnaryOp::Cosh => map(a, out, $float::cosh),
+                    UnaryOp::Tanh => map(a, out, $float::tanh),
+                    UnaryOp::Floor => map(a, out, $float::floor),
+                    UnaryOp::Ceil => map(a, out, $float::ceil),
+                    UnaryOp::Round => map(a, out, $float::round_ties_even),
+                    UnaryOp::Trunc => map(a, out, $float::trunc),
+                    UnaryOp::Not | UnaryOp::IsNan | UnaryOp::IsInf => unreachable!("`{op}` gives no float"),
+                }
+            }
+
+            /// An operation on two floats that gives a float.
+            pub(crate) fn $binary(op: BinaryOp, a: Values<'_, $float>, b: Values<'_, $float>, out: &mut [$float]) {
+                match op {
+                    BinaryOp::Add => map2(a, b, out, |x, y| x + y),
+                    BinaryOp::Sub => map2(a, b, out, |x, y| x - y),
+                    BinaryOp::Mul => map2(a, b, out, |x, y| x * y),
+                    BinaryOp::Div => map2(a, b, out, |x, y| x / y),
+                    BinaryOp::FloorDiv => map2(a, b, out, $floor_div),
+                    BinaryOp::Mod => map2(a, b, out, $modulo),
+                    BinaryOp::Pow => map2(a, b, out, $float::powf),
+                    BinaryOp::Min => map2(a, b, out, $min),
+                    BinaryOp::Max => map2(a, b, out, $max),
+                    BinaryOp::Atan2 => map2(a, b, out, $float::atan2),
+                    op => unreachable!("`{op}` gives no float"),
+                }
+            }
+
+            /// A question about one float.
+            pub(crate) fn $classify(op: UnaryOp, a: Values<'_, $float>, out: &mut [bool]) {
+                match op {
+                    UnaryOp::IsNan => map(a, out, $float::is_nan),
+                    _ => map(a, out, $float::is_infinite),
+                }
+            }
+        }
+    };
+}
+float_loops!(
+    f64,
+    unary_f64,
+    binary_f64,
+    classify_f64,
+    math::sign_f64,
+    math::floor_div_f64,
+    math::mod_f64,
+    math::min_f64,
+    math::max_f64
+);
+float_loops!(
+    f32,
+    unary_f32,
+    binary_f32,
+    classify_f32,
+    math::sign_f32,
+    math::floor_div_f32,
+    math::mod_f32,
+    math::min_f32,
+    math::max_f32
+);
+
+macro_rules! comparisons {
+    ($($type:ident $name:ident;)*) => {
+        wide! {
+            $(/// A comparison.
+            pub(crate) fn $name(op: BinaryOp, a: Values<'_, $type>, b: Values<'_, $type>, out: &mut [bool]) {
+                match op {
+                    BinaryOp::Lt => map2(a, b, out, |x, y| x < y),
+                    BinaryOp::Le => map2(a, b, out, |x, y| x <= y),
+                    BinaryOp::Gt => map2(a, b, out, |x, y| x > y),
+                    BinaryOp::Ge => map2(a, b, out, |x, y| x >= y),
+                    BinaryOp::Eq => map2(a, b, out, |x, y| x == y),
+                    _ => map2(a, b, out, |x, y| x != y),
+                }
+            })*
+        }
+    };
+}
+comparisons! {
+    f64 compare_f64;
+    f32 compare_f32;
+    i64 compare_i64;
+    bool compare_bool;
+}
+
+wide! {
+    /// An operation on one integer.
+    pub(crate) fn unary_i64(op: UnaryOp, a: Values<'_, i64>, out: &mut [i64]) {
+        match op {
+            UnaryOp::Neg => map(a, out, i64::wrapping_neg),
+            UnaryOp::Abs => map(a, out, i64::wrapping_abs),
+            UnaryOp::Sign => map(a, out, i64::signum),
+            UnaryOp::Not => map(a, out, |x| !x),
+            op => unreachable!("`{op}` of integers"),
+        }
+    }
+
+    /// An operation on two integers that gives an integer.
+    pub(crate) fn binary_i64(op: BinaryOp, a: Values<'_, i64>, b: Values<'_, i64>, out: &mut [i64]) {
+        match op {
+            BinaryOp::Add => map2(a, b, out, i64::wrapping_add),
+            BinaryOp::Sub => map2(a, b, out, i64::wrapping_sub),
+            BinaryOp::Mul => map2(a, b, out, i64::wrapping_mul),
+            BinaryOp::FloorDiv => map2(a, b, out, math::floor_div_i64),
+            BinaryOp::Mod => map2(a, b, out, math::mod_i64),
+            BinaryOp::Pow => map2(a, b, out, math::pow_i64),
+            BinaryOp::Min => map2(a, b, out, |x, y| x.min(y)),
+            BinaryOp::Max => map2(a, b, out, |x, y| x.max(y)),
+            BinaryOp::And => map2(a, b, out, |x, y| x & y),
+            BinaryOp::Or => map2(a, b, out, |x, y| x | y),
+            BinaryOp::Xor => map2(a, b, out, |x, y| x ^ y),
+            op => unreachable!("`{op}` gives no integer"),
+        }
+    }
+
+    /// An operation on two bools.
+    pub(crate) fn binary_bool(op: BinaryOp, a: Values<'_, bool>, b: Values<'_, bool>, out: &mut [bool]) {
+        match op {
+            BinaryOp::Add | BinaryOp::Or | BinaryOp::Max => map2(a, b, out, |x, y| x | y),
+            BinaryOp::Mul | BinaryOp::And | BinaryOp::Min => map2(a, b, out, |x, y| x & y),
+            BinaryOp::Xor => map2(a, b, out, |x, y| x ^ y),
+            op => compare_bool(op, a, b, out),
+        }
+    }
+
+    /// Conversion of integers.
+    pub(crate) fn i64_to_f64(a: Values<'_, i64>, out: &mut [f64]) {
+        map(a, out, |x| x as f64)
+    }
+}
+
+/// Random doubles.
+pub(crate) fn random_f64(distribution: Distribution, seed: u64, counter: Values<'_, i64>, out: &mut [f64]) {
+    match distribution {
+        Distribution::Uniform => map(counter, out, |c| random::uniform(seed, c)),
+        Distribution::Normal => map(counter, out, |c| random::normal(seed, c)),
+        Distribution::Integer { low, high } => map(counter, out, |c| random::integer(seed, c, low, high) as f64),
+    }
+}
+
+/// Random integers.
+pub(crate) fn random_i64(distribution: Distribution, seed: u64, counter: Values<'_, i64>, out: &mut [i64]) {
+    match distribution {
+        Distribution::Integer { low, high } => map(counter, out, |c| random::integer(seed, c, low, high)),
+        Distribution::Uniform | Distribution::Normal => unreachable!("a random float as an integer"),
+    }
+}
