@@ -2,3 +2,9 @@
 #![forbid(unsafe_code)]
 
 pub mod differential;
+pub mod repository;
+
+/// The Rust examples of the front page, compiled and run as documentation tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+pub struct FrontPage;
