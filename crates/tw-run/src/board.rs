@@ -13,12 +13,15 @@ use crate::execute::Tally;
 use crate::job::{Job, Report};
 use crate::queue::ReadyQueue;
 
+#[cfg(test)]
+mod model;
+
 /// Names a job on the board.
 pub(crate) type JobId = u64;
 
 /// What the thread that called `run` is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Caller {
+enum Caller {
     /// Running tasks.
     Busy,
     /// Out of work, awake, and about to look at the board again.
@@ -41,7 +44,7 @@ pub(crate) struct JobState {
     failure: Option<(u32, Error)>,
     caller: Caller,
     /// Wakes the caller.
-    pub(crate) bell: Arc<Condvar>,
+    bell: Arc<Condvar>,
 }
 
 /// The jobs of a pool, oldest first, and its idle workers.
@@ -50,12 +53,12 @@ pub(crate) struct Board {
     jobs: Vec<JobState>,
     next_id: JobId,
     /// Workers that are awake, without work, and about to look here again.
-    pub(crate) searching: usize,
+    searching: usize,
     /// Workers that are asleep, including those for whom there is a token.
-    pub(crate) sleeping: usize,
+    sleeping: usize,
     /// Permits to wake up, never more than `sleeping`.
-    pub(crate) tokens: usize,
-    pub(crate) shutdown: bool,
+    tokens: usize,
+    shutdown: bool,
 }
 
 impl JobState {
@@ -122,8 +125,8 @@ fn new_bytes(job: &Job, rank: u32) -> u64 {
 }
 
 impl Board {
-    /// Puts a run on the board. With a budget, `surplus` is what is left of it for running ahead.
-    pub(crate) fn add(&mut self, job: &Arc<Job>, surplus: Option<u64>) -> JobId {
+    /// Puts a run on the board.
+    pub(crate) fn add(&mut self, job: &Arc<Job>) -> JobId {
         let (plan, options) = (job.plan(), job.options());
         let id = self.next_id;
         self.next_id += 1;
@@ -131,7 +134,7 @@ impl Board {
             id,
             job: Arc::clone(job),
             ready: ReadyQueue::new(Arc::clone(&plan.initial), options.chaos.map(|seed| Chaos::new(seed, u32::MAX))),
-            ledger: surplus.map(|surplus| Ledger::new(surplus, plan.schedule.order().len())),
+            ledger: job.surplus().map(|surplus| Ledger::new(surplus, plan.schedule.order().len())),
             active: 0,
             tally: Tally::default(),
             failure: None,
@@ -161,16 +164,6 @@ impl Board {
         self.jobs.iter().find(|state| state.available() > 0).map(|state| (state.id, Arc::clone(&state.job)))
     }
 
-    /// True if some job has a task that could begin.
-    pub(crate) fn has_work(&self) -> bool {
-        self.jobs.iter().any(|state| state.available() > 0)
-    }
-
-    /// True if this job has a task that could begin.
-    pub(crate) fn job_has_work(&self, id: JobId) -> bool {
-        self.jobs.iter().any(|state| state.id == id && state.available() > 0)
-    }
-
     /// Makes the calling thread a participant of a job by giving it a task.
     pub(crate) fn begin(&mut self, id: JobId) -> Option<u32> {
         self.job(id).and_then(JobState::begin)
@@ -195,21 +188,63 @@ impl Board {
         self.jobs.iter().find(|state| state.id == id).is_none_or(JobState::is_over)
     }
 
-    /// What the caller of a job is doing.
-    pub(crate) fn caller(&mut self, id: JobId) -> Caller {
-        self.job(id).map_or(Caller::Busy, |state| state.caller)
+    /// A worker has found nothing to do and stays awake for a moment.
+    pub(crate) fn worker_searches(&mut self) {
+        self.searching += 1;
     }
 
-    /// Says what the caller of a job is doing.
-    pub(crate) fn set_caller(&mut self, id: JobId, caller: Caller) {
+    /// A searching worker looks again. False if there is still nothing: then it counts as asleep, and has to wait.
+    pub(crate) fn worker_stays(&mut self) -> bool {
+        self.searching -= 1;
+        let stays = self.shutdown || self.jobs.iter().any(|state| state.available() > 0);
+        self.sleeping += !stays as usize;
+        stays
+    }
+
+    /// A sleeping worker asks whether it is woken.
+    pub(crate) fn worker_wakes(&mut self) -> bool {
+        let woken = self.tokens > 0 || self.shutdown;
+        if woken {
+            self.tokens = self.tokens.saturating_sub(1);
+            self.sleeping -= 1;
+        }
+        woken
+    }
+
+    /// The caller of a job has found nothing to do in it and stays awake for a moment.
+    pub(crate) fn caller_searches(&mut self, id: JobId) {
         if let Some(state) = self.job(id) {
-            state.caller = caller;
+            state.caller = Caller::Searching;
         }
     }
 
-    /// The bell of a job's caller.
-    pub(crate) fn bell(&mut self, id: JobId) -> Arc<Condvar> {
-        self.job(id).map(|state| Arc::clone(&state.bell)).unwrap_or_default()
+    /// A searching caller looks again. The bell to wait at, if there is still nothing.
+    pub(crate) fn caller_stays(&mut self, id: JobId) -> Option<Arc<Condvar>> {
+        let state = self.job(id)?;
+        let stays = state.available() > 0 || state.is_over();
+        state.caller = if stays { Caller::Busy } else { Caller::Asleep };
+        (!stays).then(|| Arc::clone(&state.bell))
+    }
+
+    /// A sleeping caller asks whether it is woken.
+    pub(crate) fn caller_wakes(&mut self, id: JobId) -> bool {
+        self.job(id).is_none_or(|state| {
+            let woken = state.caller == Caller::Woken;
+            if woken {
+                state.caller = Caller::Busy;
+            }
+            woken
+        })
+    }
+
+    /// Tells the workers to go.
+    pub(crate) fn shut_down(&mut self) {
+        self.shutdown = true;
+    }
+
+    /// True if workers are to go.
+    pub(crate) fn is_shut_down(&self) -> bool {
+        self.shutdown
     }
 
     /// Restores the invariant before the lock is given up: for every task that could begin there is somebody awake to take it, or nobody asleep.

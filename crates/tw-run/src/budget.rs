@@ -7,6 +7,8 @@
 //! the budget minus `peak_bytes`. A reservation is given back when the head reaches the task that made it, for from then on serial replay
 //! accounts for those blocks. So blocks hold at most `peak_bytes` plus the surplus.
 //!
+//! A run whose blocks fit into the budget all at once has no ledger and pays nothing for its budget.
+//!
 //! Nothing waits forever: all that the head depends on has a lower rank, hence has finished, so the head is running or ready; if it is ready it is the
 //! lowest of the ready ones, which is the one that is looked at.
 

@@ -52,12 +52,14 @@ impl TaskRunner<'_> {
                 Ok(())
             }
         }));
-        self.tally.tasks += 1;
-        if let Some(progress) = &self.options.progress {
-            progress.step();
-        }
         match result {
-            Ok(Ok(())) => Ok(()),
+            Ok(Ok(())) => {
+                self.tally.tasks += 1;
+                if let Some(progress) = &options.progress {
+                    progress.step();
+                }
+                Ok(())
+            }
             Ok(Err(error)) => Err(in_statement(error, self.statement(task))),
             Err(payload) => {
                 let label = &self.statement(task).label;

@@ -14,6 +14,9 @@ use crate::options::{BlockIo, RunOptions};
 use crate::prepared::Plan;
 use crate::slots::{LocalSlots, SharedSlots, Slot, Slots};
 
+/// Per output of the workflow its blocks.
+pub(crate) type Outputs = Vec<Vec<Arc<Block>>>;
+
 /// What all participants of a run see.
 pub(crate) struct Job {
     plan: Arc<Plan>,
@@ -22,6 +25,8 @@ pub(crate) struct Job {
     /// Per task, how many of those it waits for have not finished.
     waiting: Vec<AtomicU32>,
     slots: SharedSlots,
+    /// With a budget that matters, what is left of it for running ahead.
+    surplus: Option<u64>,
     /// Set when a task has failed: participants stop at the next task.
     stop: AtomicBool,
 }
@@ -37,7 +42,7 @@ pub(crate) struct Report {
 }
 
 impl Job {
-    pub(crate) fn new(plan: &Arc<Plan>, io: &Arc<dyn BlockIo>, options: &RunOptions) -> Job {
+    pub(crate) fn new(plan: &Arc<Plan>, io: &Arc<dyn BlockIo>, options: &RunOptions, surplus: Option<u64>) -> Job {
         let schedule = &plan.schedule;
         let waiting = schedule.workflow().tasks().map(|task| AtomicU32::new(schedule.n_dependencies(task))).collect();
         Job {
@@ -46,6 +51,7 @@ impl Job {
             options: options.clone(),
             waiting,
             slots: SharedSlots::new(&plan.claims),
+            surplus,
             stop: AtomicBool::new(false),
         }
     }
@@ -55,6 +61,10 @@ impl Job {
     }
     pub(crate) fn options(&self) -> &RunOptions {
         &self.options
+    }
+
+    pub(crate) fn surplus(&self) -> Option<u64> {
+        self.surplus
     }
 
     /// Tells participants to stop at the next task.
@@ -90,7 +100,7 @@ impl Job {
                 return Report { tally: runner.tally, last: rank, failure: Some((rank, error)) };
             }
             self.release_successors(task, ready);
-            let alone = self.options.budget.is_some() || chaos.as_mut().is_some_and(|chaos| chaos.coin());
+            let alone = self.surplus.is_some() || chaos.as_mut().is_some_and(|chaos| chaos.coin());
             if alone || ready.is_empty() || self.should_stop() {
                 return Report { tally: runner.tally, last: rank, failure: None };
             }
@@ -115,8 +125,13 @@ impl Job {
         }
     }
 
-    /// The blocks of every output, once all tasks are done.
-    pub(crate) fn outputs(&self) -> Result<Vec<Vec<Arc<Block>>>> {
+    /// The blocks of every output, once the run is over.
+    pub(crate) fn outputs(&self, tally: &Tally) -> Result<Outputs> {
+        let n_tasks = self.plan.schedule.order().len() as u64;
+        if tally.tasks != n_tasks {
+            // A cancelled run, or a fault of the schedule; the caller knows which.
+            return Err(Error::internal(format!("only {} of {n_tasks} tasks could run", tally.tasks)));
+        }
         collect_outputs(&self.plan, &mut &self.slots)
     }
 }
@@ -143,7 +158,7 @@ pub(crate) fn run_inline(plan: &Plan, io: &dyn BlockIo, options: &RunOptions) ->
     Ok((collect_outputs(plan, &mut slots)?, runner.tally))
 }
 
-fn collect_outputs(plan: &Plan, slots: &mut impl Slots) -> Result<Vec<Vec<Arc<Block>>>> {
+fn collect_outputs(plan: &Plan, slots: &mut impl Slots) -> Result<Outputs> {
     let workflow = plan.schedule.workflow();
     let mut outputs = Vec::with_capacity(workflow.outputs.len());
     for output in &workflow.outputs {

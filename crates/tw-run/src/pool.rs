@@ -56,10 +56,10 @@ use std::time::Instant;
 
 use tw_ir::{Error, Result};
 
-use crate::board::{Board, Caller, JobId};
+use crate::board::{Board, JobId};
 use crate::budget::surplus;
 use crate::execute::Tally;
-use crate::job::{Job, run_inline};
+use crate::job::{Job, Outputs, run_inline};
 use crate::options::{BlockIo, Outcome, RunOptions, RunStats};
 use crate::prepared::Prepared;
 
@@ -109,22 +109,19 @@ impl Runtime {
         if let Some(progress) = &options.progress {
             progress.begin(n_tasks);
         }
-        let surplus = options.budget.map(|budget| surplus(budget, plan.schedule.peak_bytes())).transpose()?;
-        let alone = self.workers.is_empty() || !plan.worth_sharing;
-        let (outputs, tally) = if alone && options.chaos.is_none() {
-            run_inline(plan, io.as_ref(), options)?
-        } else {
-            let job = Arc::new(Job::new(plan, io, options));
-            let (tally, failure) = self.shared.run(&job, surplus);
-            if tally.tasks != n_tasks || failure.is_some() {
-                return Err(match failure {
-                    _ if options.cancel.is_cancelled() => Error::cancelled(),
-                    Some(error) => error,
-                    None => Error::internal(format!("{} of {n_tasks} tasks ran, the others cannot", tally.tasks)),
-                });
-            }
-            (job.outputs()?, tally)
+        let surplus = match options.budget {
+            Some(budget) => Some(surplus(budget, plan.schedule.peak_bytes())?).filter(|_| budget < plan.total_bytes),
+            None => None,
         };
+        let alone = self.workers.is_empty() || !plan.worth_sharing;
+        let result = if alone && options.chaos.is_none() {
+            run_inline(plan, io.as_ref(), options)
+        } else {
+            self.shared.run(Job::new(plan, io, options, surplus))
+        };
+        // What fails after cancellation may well fail because of it.
+        let (outputs, tally) =
+            result.map_err(|error| if options.cancel.is_cancelled() { Error::cancelled() } else { error })?;
         let stats = RunStats {
             tasks: tally.tasks,
             seconds: start.elapsed().as_secs_f64(),
@@ -139,7 +136,7 @@ impl Runtime {
 
 impl Drop for Runtime {
     fn drop(&mut self) {
-        self.shared.lock().shutdown = true;
+        self.shared.lock().shut_down();
         self.shared.wake.notify_all();
         for worker in self.workers.drain(..) {
             // A worker cannot panic: tasks run under `catch_unwind`. If it did, there is nobody left to tell.
@@ -167,7 +164,7 @@ impl Shared {
     fn serve(&self, worker: u32) {
         let mut ready = Vec::new();
         let mut board = self.lock();
-        while !board.shutdown {
+        while !board.is_shut_down() {
             match board.job_with_work() {
                 Some((id, job)) => {
                     board = self.participate(board, id, &job, worker, &mut ready);
@@ -180,20 +177,24 @@ impl Shared {
     }
 
     /// Puts a run on the board and takes part in it until it is over.
-    fn run(&self, job: &Arc<Job>, surplus: Option<u64>) -> (Tally, Option<Error>) {
+    fn run(&self, job: Job) -> Result<(Outputs, Tally)> {
+        let job = Arc::new(job);
         let mut ready = Vec::new();
         let mut board = self.lock();
-        let id = board.add(job, surplus);
+        let id = board.add(&job);
         loop {
-            board = self.participate(board, id, job, 0, &mut ready);
+            board = self.participate(board, id, &job, 0, &mut ready);
             if board.is_over(id) {
                 break;
             }
             board = self.rest_as_caller(board, id);
         }
-        let result = board.remove(id);
+        let (tally, failure) = board.remove(id);
         self.release(board);
-        result
+        match failure {
+            Some(error) => Err(error),
+            None => Ok((job.outputs(&tally)?, tally)),
+        }
     }
 
     /// Runs tasks of a job as long as the board gives any. `ready` is scratch space, empty before and after.
@@ -220,37 +221,29 @@ impl Shared {
 
     /// Waits until there may be something to do for a worker.
     fn rest<'a>(&'a self, mut board: Guard<'a>) -> Guard<'a> {
-        board.searching += 1;
+        board.worker_searches();
         self.release(board);
         self.search();
         board = self.lock();
-        board.searching -= 1;
-        if board.has_work() || board.shutdown {
-            return board;
+        if !board.worker_stays() {
+            while !board.worker_wakes() {
+                board = self.wake.wait(board).unwrap_or_else(PoisonError::into_inner);
+            }
         }
-        board.sleeping += 1;
-        while board.tokens == 0 && !board.shutdown {
-            board = self.wake.wait(board).unwrap_or_else(PoisonError::into_inner);
-        }
-        board.tokens = board.tokens.saturating_sub(1);
-        board.sleeping -= 1;
         board
     }
 
     /// Waits until there may be something to do in a run for its caller, or the run is over.
     fn rest_as_caller<'a>(&'a self, mut board: Guard<'a>, id: JobId) -> Guard<'a> {
-        board.set_caller(id, Caller::Searching);
+        board.caller_searches(id);
         self.release(board);
         self.search();
         board = self.lock();
-        if !board.job_has_work(id) && !board.is_over(id) {
-            board.set_caller(id, Caller::Asleep);
-            let bell = board.bell(id);
-            while board.caller(id) == Caller::Asleep {
+        if let Some(bell) = board.caller_stays(id) {
+            while !board.caller_wakes(id) {
                 board = bell.wait(board).unwrap_or_else(PoisonError::into_inner);
             }
         }
-        board.set_caller(id, Caller::Busy);
         board
     }
 

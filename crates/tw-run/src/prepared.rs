@@ -23,6 +23,8 @@ pub(crate) struct Plan {
     pub(crate) initial: Arc<[u32]>,
     /// How often each block is claimed; see [`crate::slots`].
     pub(crate) claims: Vec<u32>,
+    /// Bytes of all blocks together.
+    pub(crate) total_bytes: u64,
     /// False if a second thread could not help.
     pub(crate) worth_sharing: bool,
 }
@@ -53,8 +55,10 @@ impl Prepared {
         let claims = count_claims(&schedule)?;
         let initial = (0u32..).zip(schedule.order()).filter(|(_, task)| schedule.n_dependencies(**task) == 0);
         let initial = initial.map(|(rank, _)| rank).collect();
+        let blocks = (0..workflow.n_blocks()).map(EntityRef::new);
+        let total_bytes = blocks.fold(0u64, |sum, block| sum.saturating_add(workflow.block_bytes(block)));
         let worth_sharing = !is_chain(&schedule) && !is_quick(&schedule);
-        Ok(Prepared(Arc::new(Plan { code, initial, claims, worth_sharing, schedule })))
+        Ok(Prepared(Arc::new(Plan { code, initial, claims, total_bytes, worth_sharing, schedule })))
     }
 
     /// What will run.
