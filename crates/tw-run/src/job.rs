@@ -146,7 +146,7 @@ fn take_next(ready: &mut Vec<u32>, chaos: Option<&mut Chaos>) -> u32 {
 }
 
 /// Runs a whole schedule in its own order on this thread, without locks or counters.
-pub(crate) fn run_inline(plan: &Plan, io: &dyn BlockIo, options: &RunOptions) -> Result<(Vec<Vec<Arc<Block>>>, Tally)> {
+pub(crate) fn run_inline(plan: &Plan, io: &dyn BlockIo, options: &RunOptions) -> Result<(Outputs, Tally)> {
     let mut slots = LocalSlots::new(&plan.claims);
     let mut runner = TaskRunner { plan, io, options, worker: 0, tally: Tally::default() };
     for &task in plan.schedule.order() {
