@@ -22,7 +22,8 @@ pub(crate) fn copy_box(shape: &[u64], from: &Buffer, src: Place<'_>, to: &mut Bu
     Ok(())
 }
 
-fn copy_typed<T: Copy>(shape: &[u64], from: &[T], src: Place<'_>, to: &mut [T], dst: Place<'_>) {
+/// As [`copy_box`], for one type.
+pub(crate) fn copy_typed<T: Copy>(shape: &[u64], from: &[T], src: Place<'_>, to: &mut [T], dst: Place<'_>) {
     if shape.contains(&0) {
         return;
     }

@@ -11,6 +11,7 @@ mod bytes;
 mod copy;
 mod fold;
 mod gather;
+mod gemm;
 mod kernel;
 mod memory;
 pub mod npy;

@@ -6,6 +6,7 @@
 
 mod access;
 mod compile;
+mod contract;
 mod frame;
 mod general;
 mod load;

@@ -180,6 +180,11 @@ impl Plan {
         self.kind == Kind::Direct
     }
 
+    /// Position of the first point, for a direct plan.
+    pub(super) fn base(&self) -> usize {
+        self.base as usize
+    }
+
     /// How far a step of a loop goes, for a direct plan.
     pub(super) fn step(&self, depth: usize) -> i64 {
         self.strides[depth]

@@ -4,6 +4,7 @@ use tw_ir::kernel::StatementKernel;
 use tw_ir::{Axis, DType, Error, Idx, Result, Scalar, ScalarCode, Slot, Term};
 
 use super::access::Access;
+use super::contract::Contraction;
 use crate::strip::{Monoid, RegisterId, RegisterPlan, StripCode};
 
 /// A row shorter than this is flattened together with the loop around it.
@@ -28,6 +29,8 @@ pub(crate) struct Statement {
     /// What outputs hold before the first contribution.
     pub(super) start: Vec<Scalar>,
     pub(super) registers: RegisterPlan,
+    /// The same as a matrix product.
+    pub(super) contraction: Option<Contraction>,
 }
 
 /// An operand.
@@ -91,6 +94,7 @@ impl Statement {
             out,
             start: kernel.accum.as_ref().map_or_else(|| kernel.out_fill.clone(), |accum| accum.identity.clone()),
             registers,
+            contraction: Contraction::of(kernel),
         })
     }
 }

@@ -76,18 +76,52 @@ impl Statement {
             scratch.frame.set_loops(&self.order, self.n_inner);
             scratch.out_plan.prepare(&self.out, &scratch.frame, out_box, 0, |axis| row_major_stride(out_box, axis));
         }
-        if first && !(not_empty && self.covers(&scratch.frame, &scratch.out_plan, out_box)) {
-            for (buffer, &value) in buffers.iter_mut().zip(&self.start) {
-                crate::block::fill(buffer, value)?;
-            }
-        }
         if !not_empty {
+            return if first { self.begin(&mut buffers) } else { Ok(()) };
+        }
+        scratch.plan_reads(self, operands);
+        if self.contract(first, operands, &mut buffers, out_box, scratch)? {
             return Ok(());
         }
+        if first && !self.covers(&scratch.frame, &scratch.out_plan, out_box) {
+            self.begin(&mut buffers)?;
+        }
+        scratch.plan_loops(self);
         let lanes = vec![None; self.code.n_params()];
-        let mut task = Task { statement: self, blocks: operands, buffers, lanes, scratch };
-        task.prepare();
-        task.run()
+        Task { statement: self, blocks: operands, buffers, lanes, scratch }.run()
+    }
+
+    /// Gives outputs what they hold before the first contribution.
+    fn begin(&self, buffers: &mut [&mut Buffer]) -> Result<()> {
+        buffers.iter_mut().zip(&self.start).try_for_each(|(buffer, &value)| crate::block::fill(buffer, value))
+    }
+
+    /// Runs the task as a matrix product, if it is one; says whether it did.
+    fn contract(
+        &self,
+        first: bool,
+        operands: &[Option<&Block>],
+        buffers: &mut [&mut Buffer],
+        out_box: &BoxRegion,
+        scratch: &Scratch,
+    ) -> Result<bool> {
+        let Scratch { frame, plans, out_plan, .. } = scratch;
+        let Some(contraction) = &self.contraction else { return Ok(false) };
+        let (Some(left), Some(right)) = (operands[contraction.left], operands[contraction.right]) else {
+            return Ok(false);
+        };
+        let (left_plan, right_plan) = (&plans[contraction.left], &plans[contraction.right]);
+        let direct = out_plan.is_direct() && left_plan.is_direct() && right_plan.is_direct();
+        if !direct || !contraction.is_worthwhile(frame) {
+            return Ok(false);
+        }
+        let all = contraction.n_results(frame) == out_box.n_elements();
+        if first && !all {
+            self.begin(buffers)?;
+        }
+        let accumulate = !first || !all;
+        contraction.run(frame, (buffers[0], out_plan), (left, left_plan), (right, right_plan), accumulate);
+        Ok(true)
     }
 
     /// True if every element of the output block is written by this task.
@@ -114,13 +148,12 @@ impl Statement {
     }
 }
 
-impl Task<'_> {
-    /// Plans accesses and loops.
-    fn prepare(&mut self) {
-        let Scratch { registers, frame, plans, out_plan, .. } = &mut *self.scratch;
-        registers.prepare(&self.statement.registers);
-        plans.resize_with(self.statement.reads.len().max(plans.len()), Plan::default);
-        for ((read, block), plan) in self.statement.reads.iter().zip(self.blocks).zip(&mut *plans) {
+impl Scratch {
+    /// Plans how operands are read.
+    fn plan_reads(&mut self, statement: &Statement, operands: &[Option<&Block>]) {
+        self.plans.resize_with(statement.reads.len().max(self.plans.len()), Plan::default);
+        for ((read, block), plan) in statement.reads.iter().zip(operands).zip(&mut self.plans) {
+            let frame = &self.frame;
             match block {
                 Some(block) => {
                     plan.prepare(&read.access, frame, block.bbox(), block.offset(), |axis| block.stride(axis))
@@ -128,13 +161,21 @@ impl Task<'_> {
                 None => plan.prepare_absent(&read.access, frame),
             }
         }
-        let plans = &mut plans[..self.statement.reads.len()];
-        self.statement.merge_loops(frame, plans, out_plan);
+    }
+
+    /// Settles the loops, and makes registers ready.
+    fn plan_loops(&mut self, statement: &Statement) {
+        let Scratch { registers, frame, plans, out_plan, .. } = self;
+        registers.prepare(&statement.registers);
+        let plans = &mut plans[..statement.reads.len()];
+        statement.merge_loops(frame, plans, out_plan);
         frame.begin();
         plans.iter_mut().for_each(|plan| plan.settle(frame));
         out_plan.settle(frame);
     }
+}
 
+impl Task<'_> {
     fn run(&mut self) -> Result<()> {
         let row_len = self.scratch.frame.row_len();
         loop {
