@@ -11,6 +11,32 @@
 //! * When [`Runtime::run`] returns, whether with results or an error, nothing of the run is left behind in the pool.
 //! * A failing or panicking task ends its run with an error that names the statement; the pool lives on.
 //!
+//! ```
+//! use std::sync::Arc;
+//! use tw_block::{Block, Meter, provider};
+//! use tw_ir::{BoxRegion, Error, Result, schedule::Schedule};
+//! use tw_run::{BlockIo, Prepared, RunOptions, Runtime, overhead::overhead_workflow};
+//!
+//! struct Nothing;
+//! impl BlockIo for Nothing {
+//!     fn load(&self, _: u32, _: &BoxRegion, _: &Arc<Meter>) -> Result<Arc<Block>> {
+//!         Err(Error::io("there is nothing to read"))
+//!     }
+//!     fn store(&self, _: u32, _: &Block) -> Result<()> {
+//!         Err(Error::io("there is nowhere to write"))
+//!     }
+//! }
+//!
+//! let workflow = overhead_workflow(100, 4)?; // four chains of 25 tasks
+//! let order = workflow.tasks().collect();
+//! let prepared = Prepared::new(Arc::new(Schedule::freeze(workflow, order, provider())?))?;
+//! let io: Arc<dyn BlockIo> = Arc::new(Nothing);
+//! let outcome = Runtime::new(2).run(&prepared, &io, &RunOptions::default())?;
+//! assert_eq!(outcome.outputs[0].len(), 4);
+//! assert_eq!(outcome.outputs[0][0].to_array()?.to_f64_vec(), [25.0]);
+//! # Ok::<(), Error>(())
+//! ```
+//!
 //! How threads share work, sleep and stop is argued in the documentation of the module `pool`.
 #![forbid(unsafe_code)]
 

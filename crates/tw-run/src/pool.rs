@@ -5,7 +5,8 @@
 //! A *run* is put on the *board* by the thread that calls [`Runtime::run`]. That caller and the *workers* of the pool *participate* in
 //! it. A participant takes a ready task (lowest rank first) off the board, runs it, counts its successors down, keeps the lowest of those that
 //! became ready and goes on with it; the others it puts on the board. When no successor is ready it returns to the board, reports what it
-//! has done, and takes another task. Callers participate only in their own run; workers in the oldest run that has something to do.
+//! has done, and takes another task. (Under a budget that matters it returns after every task, because the ledger has to admit the next one.)
+//! Callers participate only in their own run; workers in the oldest run that has something to do.
 //!
 //! One lock guards the board: the ready tasks of every run, the number of participants of each, reports, and who is idle. It is taken when
 //! a participant returns and when a task makes more than one other ready; a chain of tasks runs without it. Counters of tasks are atomics
@@ -63,8 +64,9 @@ use crate::job::{Job, Outputs, run_inline};
 use crate::options::{BlockIo, Outcome, RunOptions, RunStats};
 use crate::prepared::Prepared;
 
-/// Looks at the hint before going to sleep; with the pauses between them a few microseconds, about what waking a thread costs.
-const SEARCH_ROUNDS: usize = 100;
+/// How often an idle thread looks at the hint before it goes to sleep. With the pauses in between these are some ten microseconds, about what
+/// waking a thread costs. It yields each time: on a busy machine the thread it waits for may need this very core.
+const SEARCH_ROUNDS: usize = 30;
 const PAUSES_PER_ROUND: usize = 8;
 
 /// A pool of threads that runs schedules. Threads sleep while there is nothing to do, and end when the runtime is dropped.
@@ -254,6 +256,7 @@ impl Shared {
                 return;
             }
             (0..PAUSES_PER_ROUND).for_each(|_| std::hint::spin_loop());
+            std::thread::yield_now();
         }
     }
 }
