@@ -273,10 +273,15 @@ impl ScalarCode {
 
     /// Adds an operation, or finds the equal one already there. Types are checked.
     pub fn push(&mut self, op: ScalarOp) -> Result<Slot> {
-        let dtype = self.type_of(&op)?;
         if let Some(k) = self.ops.iter().position(|existing| *existing == op) {
             return Ok(Slot(k as u32));
         }
+        self.push_distinct(op)
+    }
+
+    /// Adds an operation without looking for an equal one: for callers that keep an index of long code themselves. Types are checked.
+    pub fn push_distinct(&mut self, op: ScalarOp) -> Result<Slot> {
+        let dtype = self.type_of(&op)?;
         self.ops.push(op);
         self.types.push(dtype);
         Ok(Slot(self.ops.len() as u32 - 1))
