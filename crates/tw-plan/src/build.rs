@@ -19,9 +19,10 @@ mod reduce;
 mod slice;
 mod statement;
 
+pub(crate) use axes::variable_name;
 pub use axes::{broadcast_shapes, display_shape, normalize_axes, normalize_axis};
 pub use contract::{matmul, tensordot};
-pub use create::{arange, eye, full, linspace, random_integers, random_normal, random_uniform};
+pub use create::{arange, coordinate, eye, full, linspace, random_integers, random_normal, random_uniform};
 pub use einsum::einsum;
 pub use elementwise::{Operand, binary, broadcast_to, cast, logical, logical_not, select, unary};
 pub use layout::{diagonal, expand_dims, flip, pad, permute, roll, squeeze, transpose, tril, triu};

@@ -11,6 +11,13 @@ pub fn full(shape: &[Extent], value: Scalar) -> Op {
     statement.elementwise(body)
 }
 
+/// The coordinate of every element along one axis.
+pub fn coordinate(shape: &[Extent], axis: usize) -> Op {
+    let mut statement = Statement::new(shape, Vec::new());
+    let body = statement.var(axis);
+    statement.elementwise(body)
+}
+
 /// `start, start + step, ..` up to but without `stop`.
 pub fn arange(start: Scalar, stop: Scalar, step: Scalar, dtype: DType) -> Result<Op> {
     let n = arange_length(start, stop, step)?;
