@@ -5,8 +5,8 @@
 #![forbid(unsafe_code)]
 
 pub mod build;
-pub mod lang;
 mod cost;
+pub mod lang;
 mod lower;
 mod options;
 mod order;

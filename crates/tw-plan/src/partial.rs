@@ -19,8 +19,8 @@ mod join;
 mod operators;
 mod reads;
 
-/// More tasks than this are refused: the tiles are too small for the program.
-const MAX_TASKS: usize = 200_000_000;
+/// More tasks or blocks than this are refused before memory is spent on them: the tiles are too small for the program.
+const MAX_TASKS: u64 = 1 << 24;
 
 /// Evaluates a plan over its block keys.
 pub(crate) fn evaluate(plan: &Plan) -> Result<Workflow> {
@@ -110,9 +110,7 @@ impl Partial<'_> {
         operands: &[Operand],
         outputs: &[BlockId],
     ) -> Result<()> {
-        if self.workflow.n_tasks() >= MAX_TASKS {
-            return Err(Error::plan(format!("more than {MAX_TASKS} tasks")).help("choose larger tiles"));
-        }
+        check_count(self.workflow.n_tasks() as u64, "tasks")?;
         self.workflow.add_task(kind, kernel, point, position, operands, outputs);
         Ok(())
     }
@@ -125,9 +123,14 @@ impl Partial<'_> {
         boxes: Boxes,
         statement: StmtId,
     ) -> Result<BlockSetId> {
-        self.workflow.add_set(name.to_string(), dtype, shape.to_vec(), boxes, statement).ok_or_else(|| {
-            Error::plan(format!("`{name}` has more blocks than can be numbered")).help("choose larger tiles")
-        })
+        let n_blocks = match &boxes {
+            Boxes::Grid(grid) => n_tiles(grid),
+            Boxes::List(list) => list.len() as u64,
+        };
+        check_count(n_blocks.saturating_add(self.workflow.n_blocks() as u64), "blocks")?;
+        self.workflow
+            .add_set(name.to_string(), dtype, shape.to_vec(), boxes, statement)
+            .ok_or_else(|| Error::internal(format!("the blocks of `{name}` cannot be numbered")))
     }
 
     /// The block of a relation at a row-major position of its grid.
@@ -215,6 +218,19 @@ impl Partial<'_> {
                 tiles.end - tiles.start > 1
             })
     }
+}
+
+/// Refuses to enumerate what would not fit.
+fn check_count(n: u64, what: &str) -> Result<()> {
+    if n < MAX_TASKS {
+        return Ok(());
+    }
+    Err(Error::plan(format!("this statement makes more than {MAX_TASKS} {what}")).help("choose larger tiles"))
+}
+
+/// The number of tiles of a grid, or the largest number if that cannot be counted.
+fn n_tiles(grid: &[Axis]) -> u64 {
+    grid.iter().fold(1, |n, axis| n.saturating_mul(axis.n_tiles()))
 }
 
 /// The row-major position of tile coordinates in a grid.

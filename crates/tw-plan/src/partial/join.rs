@@ -1,23 +1,19 @@
 //! Index statements over block coordinates.
 
 use tw_ir::Axis;
-use tw_ir::error::{Error, Result};
+use tw_ir::error::Result;
 use tw_ir::kernel::{Kernel, StatementKernel};
 use tw_ir::plan::Step;
 
 use super::chains::Chains;
 use super::reads::{Reads, image, ranges_at};
-use super::{Odometer, Partial, guard, position_of};
+use super::{Odometer, Partial, check_count, guard, n_tiles, position_of};
 
 impl Partial<'_> {
     pub(super) fn join(&mut self, step: &Step, kernel: &StatementKernel, chains: u32) -> Result<()> {
         let out_grid = self.plan.relations[step.outputs[0]].grid.clone();
         let vars = &kernel.vars;
-        let n_points =
-            vars.iter().try_fold(1u32, |n, axis| u32::try_from(axis.n_tiles()).ok().and_then(|t| n.checked_mul(t)));
-        n_points.ok_or_else(|| {
-            Error::plan("the iteration space of this statement has too many tiles").help("choose larger tiles")
-        })?;
+        check_count(n_tiles(vars), "tiles of its variables")?;
         let reads: Vec<Reads> = kernel
             .reads
             .iter()
@@ -112,7 +108,7 @@ impl<'a> Contributions<'a> {
             }
         }
         pairs.sort_unstable();
-        let n_outputs = out_grid.iter().map(Axis::n_tiles).product();
+        let n_outputs = n_tiles(out_grid);
         Contributions::Listed { n_outputs, pairs }
     }
 
