@@ -14,6 +14,9 @@
 //! ```
 #![forbid(unsafe_code)]
 
+#[cfg(feature = "cli")]
+pub mod diagnose;
+pub mod explain;
 mod interpret;
 mod io;
 mod report;

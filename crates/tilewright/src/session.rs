@@ -12,6 +12,7 @@ use tw_ir::workflow::Boxes;
 use tw_plan::{PlanOptions, Planned, plan_segment};
 use tw_run::{BlockIo, CancelToken, Observer, Prepared, Progress, RunOptions, Runtime};
 
+use crate::explain::Profile;
 use crate::interpret::Interpreter;
 use crate::io::{Input, SegmentIo};
 use crate::report::Totals;
@@ -29,6 +30,7 @@ pub struct SessionBuilder {
     budget: Option<u64>,
     chaos: Option<u64>,
     observer: Option<Arc<dyn Observer>>,
+    profile: Option<Arc<Profile>>,
     functions: FunctionTable,
 }
 
@@ -75,6 +77,12 @@ impl SessionBuilder {
         self
     }
 
+    /// Measures the time of every statement.
+    pub fn profile(mut self, profile: Arc<Profile>) -> SessionBuilder {
+        self.profile = Some(profile);
+        self
+    }
+
     /// Makes block functions known to program text.
     pub fn functions(mut self, functions: FunctionTable) -> SessionBuilder {
         self.functions = functions;
@@ -99,6 +107,7 @@ impl SessionBuilder {
             progress,
             cache: Mutex::new(HashMap::new()),
             totals: Mutex::new(Totals::default()),
+            profile: self.profile,
             functions: self.functions,
         }))
     }
@@ -124,6 +133,7 @@ struct Inner {
     progress: Arc<Progress>,
     cache: Mutex<HashMap<SegmentKey, Arc<CachedSegment>>>,
     totals: Mutex<Totals>,
+    profile: Option<Arc<Profile>>,
     functions: FunctionTable,
 }
 
@@ -160,6 +170,7 @@ impl Session {
             budget: None,
             chaos: None,
             observer: None,
+            profile: None,
             functions: FunctionTable::default(),
         }
     }
@@ -216,7 +227,14 @@ impl Session {
         let io = Arc::new(SegmentIo::open(workflow, &inputs)?);
         drop(inputs);
         let as_io: Arc<dyn BlockIo> = io.clone();
-        let outcome = self.0.runtime.run(&cached.prepared, &as_io, &self.0.run)?;
+        let outcome = match &self.0.profile {
+            None => self.0.runtime.run(&cached.prepared, &as_io, &self.0.run)?,
+            Some(profile) => {
+                let watch = profile.watch(cached.prepared.schedule(), self.0.run.observer.clone());
+                let options = RunOptions { observer: Some(watch), ..self.0.run.clone() };
+                self.0.runtime.run(&cached.prepared, &as_io, &options)?
+            }
+        };
         drop(as_io);
         let files = match Arc::try_unwrap(io) {
             Ok(io) => io.into_sinks(),

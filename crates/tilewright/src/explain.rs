@@ -1,0 +1,224 @@
+//! What a program will cost, told in the user's statements, before anything runs.
+//!
+//! [`Session::explain`] plans every segment that can be planned without data: the same plans a run would use. Loops are entered once, with the types they
+//! carry; what depends on data is named and left for later.
+//!
+//! ```
+//! use tilewright::{Session, explain::Level};
+//! let session = Session::new();
+//! let a = session.random_normal(&[2000, 300], 1)?;
+//! let gram = a.transpose()?.matmul(&a)?;
+//! let (program, _) = gram.program()?;
+//! let explanation = session.explain(&program)?;
+//! println!("{}", explanation.to_text(Level::Line));
+//! assert!(explanation.summary().peak_bytes > 0);
+//! # Ok::<(), tilewright::Error>(())
+//! ```
+
+use std::time::Duration;
+
+use tw_ir::error::Result;
+use tw_ir::program::{self, Program};
+use tw_ir::span::Span;
+
+use crate::session::Session;
+
+mod cost;
+mod dot;
+mod fusion;
+mod html;
+#[cfg(feature = "cli")]
+mod json;
+mod kernels;
+mod machine;
+mod peak;
+mod profile;
+mod rows;
+mod segment;
+mod source;
+pub(crate) mod table;
+mod text;
+mod tree;
+pub(crate) mod units;
+mod walk;
+mod why;
+
+pub use cost::Cost;
+pub use fusion::{Fate, Kept};
+pub use machine::Machine;
+pub use peak::{Holder, Peak};
+pub use profile::{Measured, Profile};
+pub use segment::SegmentPlan;
+pub use source::{Place, SourceText};
+
+/// How much to tell, and in which form.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "cli", derive(clap::ValueEnum))]
+pub enum Level {
+    /// One line.
+    Line,
+    /// One line, a table per source line, and why.
+    #[default]
+    Table,
+    /// Results with what they are made of below them.
+    Tree,
+    /// The levels of the planner as text.
+    Verbose,
+    /// What the tasks of each statement compute.
+    Kernel,
+    /// A graph of statements for Graphviz.
+    Dot,
+    /// A page for a browser.
+    Html,
+    /// For other programs.
+    #[cfg(feature = "cli")]
+    Json,
+}
+
+/// Where in the control flow a section stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// Outside loops and branches.
+    Straight,
+    /// The condition of a loop.
+    Condition,
+    /// The body of a loop.
+    Body,
+    /// Taken if the condition holds.
+    Then,
+    /// Taken otherwise.
+    Otherwise,
+}
+
+/// Whether a section could be planned.
+#[derive(Clone, Debug)]
+pub enum Outcome {
+    /// Every extent is known.
+    Planned(Box<SegmentPlan>),
+    /// Something depends on data.
+    Later {
+        /// The operations of the section.
+        spans: Vec<Span>,
+        /// The first one that cannot be planned yet.
+        unknown: Span,
+    },
+}
+
+/// A straight-line piece of the program.
+#[derive(Clone, Debug)]
+pub struct Section {
+    /// Where in the control flow it stands.
+    pub role: Role,
+    /// The loop or branch it belongs to.
+    pub span: Span,
+    /// How many loops and branches are around it.
+    pub depth: usize,
+    /// Whether it could be planned.
+    pub outcome: Outcome,
+}
+
+impl Section {
+    /// The plan, if there is one yet.
+    pub fn plan(&self) -> Option<&SegmentPlan> {
+        match &self.outcome {
+            Outcome::Planned(plan) => Some(plan),
+            Outcome::Later { .. } => None,
+        }
+    }
+}
+
+/// What is known about a program before it runs, and after it has been measured.
+#[derive(Clone, Debug)]
+pub struct Explanation {
+    /// The pieces, in the order they run.
+    pub sections: Vec<Section>,
+    source: Option<SourceText>,
+    threads: usize,
+    machine: Machine,
+    measured: Option<Measured>,
+}
+
+/// An explanation in a few numbers. Loop bodies count once.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Summary {
+    /// All planned sections.
+    pub cost: Cost,
+    /// The largest number of bytes alive at once.
+    pub peak_bytes: u64,
+    /// Bytes of the distinct inputs of the user.
+    pub distinct_input_bytes: u64,
+    /// How often the inputs are read, on average by bytes; 0 without inputs.
+    pub input_passes: f64,
+    /// Time to plan.
+    pub planning: Duration,
+    /// A guess at the time to run.
+    pub seconds: f64,
+    /// True if there are loops or branches, or sections that are planned later.
+    pub depends_on_data: bool,
+}
+
+impl Session {
+    /// Plans what can be planned without data.
+    pub fn explain(&self, program: &Program) -> Result<Explanation> {
+        program::verify(program)?;
+        let mut walk = walk::Walk::new(self, program);
+        walk.run()?;
+        Ok(Explanation {
+            sections: walk.sections,
+            source: None,
+            threads: self.threads(),
+            machine: Machine::default(),
+            measured: None,
+        })
+    }
+}
+
+impl Explanation {
+    /// Shows lines of this text.
+    pub fn with_source(mut self, source: SourceText) -> Explanation {
+        self.source = Some(source);
+        self
+    }
+
+    /// Estimates times for this machine.
+    pub fn with_machine(mut self, machine: Machine) -> Explanation {
+        self.machine = machine;
+        self
+    }
+
+    /// Shows measured times beside what was planned.
+    pub fn with_measured(mut self, measured: Measured) -> Explanation {
+        self.measured = Some(measured);
+        self
+    }
+
+    /// The whole in a few numbers.
+    pub fn summary(&self) -> Summary {
+        let mut summary = Summary { depends_on_data: self.sections.iter().any(|s| s.depth > 0), ..Summary::default() };
+        for section in &self.sections {
+            let Some(plan) = section.plan() else {
+                summary.depends_on_data = true;
+                continue;
+            };
+            summary.cost += plan.cost();
+            summary.peak_bytes = summary.peak_bytes.max(plan.peak_bytes());
+            summary.distinct_input_bytes = summary.distinct_input_bytes.saturating_add(plan.distinct_input_bytes);
+            summary.planning += plan.planning();
+        }
+        if summary.distinct_input_bytes > 0 {
+            summary.input_passes = summary.cost.input_bytes as f64 / summary.distinct_input_bytes as f64;
+        }
+        summary.seconds = self.machine.seconds(&summary.cost, self.threads);
+        summary
+    }
+
+    /// Sections with a plan.
+    fn plans(&self) -> impl Iterator<Item = (&Section, &SegmentPlan)> {
+        self.sections.iter().filter_map(|section| section.plan().map(|plan| (section, plan)))
+    }
+
+    /// The place of a span in this explanation's text.
+    fn place(&self, span: &Span) -> Place {
+        Place::of(span, self.source.as_ref())
+    }
+}

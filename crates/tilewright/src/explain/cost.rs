@@ -1,0 +1,139 @@
+//! What the statements of a planned segment cost.
+
+use std::ops::AddAssign;
+
+use tw_ir::EntityRef;
+use tw_ir::accum::Accum;
+use tw_ir::kernel::{Kernel, StatementKernel};
+use tw_ir::scalar::{BinaryOp, Distribution, ScalarOp, UnaryOp};
+use tw_ir::schedule::Schedule;
+use tw_ir::workflow::{BlockId, SourceDecl, StmtId, TaskKind, Workflow};
+
+/// Sums over tasks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Cost {
+    /// Tasks.
+    pub tasks: u64,
+    /// Blocks made, each counted once.
+    pub blocks: u64,
+    /// Bytes of these blocks.
+    pub made_bytes: u64,
+    /// Bytes brought in from inputs of the user.
+    pub input_bytes: u64,
+    /// Bytes handed to files.
+    pub stored_bytes: u64,
+    /// Bytes of operands and outputs of all tasks: traffic between memory and kernels.
+    pub moved_bytes: u64,
+    /// Scalar operations.
+    pub flops: u64,
+    /// Those among them that belong to sums of products, for which there are fast kernels.
+    pub product_flops: u64,
+    /// All other operations, each as often as it takes the time of an addition.
+    pub scalar_work: u64,
+}
+
+impl AddAssign for Cost {
+    fn add_assign(&mut self, other: Cost) {
+        self.tasks += other.tasks;
+        self.blocks += other.blocks;
+        self.made_bytes = self.made_bytes.saturating_add(other.made_bytes);
+        self.input_bytes = self.input_bytes.saturating_add(other.input_bytes);
+        self.stored_bytes = self.stored_bytes.saturating_add(other.stored_bytes);
+        self.moved_bytes = self.moved_bytes.saturating_add(other.moved_bytes);
+        self.flops = self.flops.saturating_add(other.flops);
+        self.product_flops = self.product_flops.saturating_add(other.product_flops);
+        self.scalar_work = self.scalar_work.saturating_add(other.scalar_work);
+    }
+}
+
+/// The cost of every statement, by number. `is_stored` tells which sources hold blocks of an earlier segment: these are no inputs.
+pub(crate) fn per_statement(schedule: &Schedule, is_stored: &dyn Fn(&str) -> bool) -> Vec<Cost> {
+    let workflow = schedule.workflow();
+    let mut costs = vec![Cost::default(); workflow.statements.len()];
+    let weights: Vec<f64> = workflow.kernels.values().map(|entry| mean_weight(&entry.kernel)).collect();
+    for &task in schedule.order() {
+        let entry = &workflow.kernels[workflow.kernel(task)];
+        let bytes_of = |blocks: &mut dyn Iterator<Item = BlockId>| -> u64 {
+            blocks.filter(|block| block.is_some()).map(|block| workflow.block_bytes(block)).sum()
+        };
+        let read = bytes_of(&mut workflow.operands(task).iter().map(|operand| operand.block));
+        let made = bytes_of(&mut workflow.outputs(task).iter().copied());
+        let flops = tw_plan::task_flops(workflow, task);
+        let mut cost = Cost { tasks: 1, moved_bytes: read.saturating_add(made), flops, ..Cost::default() };
+        if workflow.kind(task) != TaskKind::Fold || workflow.position(task) == 0 {
+            (cost.blocks, cost.made_bytes) = (workflow.outputs(task).len() as u64, made);
+        }
+        match &entry.kernel {
+            Kernel::Load { source } if is_input(workflow, *source, is_stored) => cost.input_bytes = made,
+            Kernel::Store { .. } => cost.stored_bytes = read,
+            Kernel::Statement(kernel) if is_product(kernel) => cost.product_flops = flops,
+            _ => cost.scalar_work = (flops as f64 * weights[workflow.kernel(task).index()]) as u64,
+        }
+        costs[entry.statement.index()] += cost;
+    }
+    costs
+}
+
+fn is_input(workflow: &Workflow, source: u32, is_stored: &dyn Fn(&str) -> bool) -> bool {
+    matches!(&workflow.sources[source as usize], SourceDecl::Input { name, .. } if !is_stored(name))
+}
+
+/// How many additions an operation of the kernel takes the time of, on average.
+fn mean_weight(kernel: &Kernel) -> f64 {
+    let Kernel::Statement(kernel) = kernel else { return 1.0 };
+    let ops = kernel.code.ops().iter().filter(|op| !matches!(op, ScalarOp::Param(_) | ScalarOp::Const(_)));
+    let (n, sum) = ops.fold((0u32, 0u32), |(n, sum), op| (n + 1, sum + weight(op)));
+    if n == 0 { 1.0 } else { f64::from(sum) / f64::from(n) }
+}
+
+/// Rough, from timings of the kernels on one core.
+fn weight(op: &ScalarOp) -> u32 {
+    match op {
+        ScalarOp::Random { distribution: Distribution::Normal, .. } => 40,
+        ScalarOp::Random { .. } => 15,
+        ScalarOp::Unary(UnaryOp::Neg | UnaryOp::Abs | UnaryOp::Not | UnaryOp::Sign, _) => 1,
+        ScalarOp::Unary(UnaryOp::Sqrt, _) => 4,
+        ScalarOp::Unary(..) | ScalarOp::Binary(BinaryOp::Pow, ..) => 15,
+        ScalarOp::Binary(BinaryOp::Div | BinaryOp::FloorDiv | BinaryOp::Mod, ..) => 4,
+        _ => 1,
+    }
+}
+
+fn is_product(kernel: &StatementKernel) -> bool {
+    is_sum_of_products(kernel.accum.as_ref(), kernel.vars.len(), kernel.reads.iter().map(|read| read.idx.len()))
+}
+
+/// A reduction of several operands that all have fewer axes than there are variables: every element is read many times.
+pub(crate) fn is_sum_of_products(accum: Option<&Accum>, n_vars: usize, ranks: impl Iterator<Item = usize>) -> bool {
+    let ranks: Vec<usize> = ranks.collect();
+    accum.is_some_and(|accum| accum.as_simple().is_some()) && ranks.len() >= 2 && ranks.iter().all(|&n| n < n_vars)
+}
+
+/// What the tasks of a statement mostly do, in words.
+pub(crate) fn kind(workflow: &Workflow, statement: StmtId) -> &'static str {
+    let kernels = workflow.kernels.values().filter(|entry| entry.statement == statement);
+    let mut kind = "";
+    for entry in kernels {
+        kind = match &entry.kernel {
+            // Helpers of the others.
+            Kernel::Place { .. } | Kernel::Fill(_) | Kernel::Combine(_) | Kernel::Finish { .. } if !kind.is_empty() => {
+                kind
+            }
+            Kernel::Load { .. } => "load",
+            Kernel::Statement(kernel) if is_product(kernel) => "product",
+            Kernel::Statement(kernel) if kernel.accum.is_some() => "reduction",
+            Kernel::Statement(kernel) if kernel.reads.is_empty() => "generated",
+            Kernel::Statement(_) => "elementwise",
+            Kernel::ScanTotal { .. } | Kernel::ScanCarry(_) | Kernel::ScanBlock { .. } => "scan",
+            Kernel::Gather { .. } => "gather",
+            Kernel::Scatter { .. } => "scatter",
+            Kernel::SortRun { .. } | Kernel::SortMerge { .. } => "sort",
+            Kernel::Call(_) => "function",
+            Kernel::Store { .. } => "store",
+            Kernel::Place { .. } => "copy",
+            Kernel::Fill(_) => "fill",
+            Kernel::Combine(_) | Kernel::Finish { .. } => "reduction",
+        };
+    }
+    kind
+}

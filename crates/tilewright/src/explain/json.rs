@@ -1,0 +1,61 @@
+//! Explanations for other programs.
+
+use serde_json::{Value, json};
+
+use super::Explanation;
+
+/// The only way to order tasks on one machine.
+const DEPTH_FIRST: &str = "depth-first";
+
+impl Explanation {
+    /// The figures of the plan, those of the scheduler that was chosen and of every one that was considered, then a list of sections with their lines.
+    pub fn to_json(&self) -> Value {
+        let summary = self.summary();
+        // One machine: nothing crosses a wire, and nothing has to.
+        let figures = json!({
+            "tasks": summary.cost.tasks,
+            "planning_s": summary.planning.as_secs_f64(),
+            "input_passes": summary.input_passes,
+            "wire_bytes_total": 0,
+            "wire_bytes_max_rank": 0,
+            "flops_max_rank": summary.cost.flops,
+            "peak_bytes_max_rank": summary.peak_bytes,
+            "lower_bound_bytes": 0,
+        });
+        let mut all = figures.clone();
+        all["chosen"] = json!(DEPTH_FIRST);
+        all["schedulers"] = json!({ DEPTH_FIRST: figures });
+        all["depends_on_data"] = json!(summary.depends_on_data);
+        let sections = (1..).zip(&self.sections).map(|(number, section)| self.section_json(section, number));
+        all["sections"] = sections.collect();
+        all
+    }
+
+    fn section_json(&self, section: &super::Section, number: usize) -> Value {
+        let mut value = json!({ "title": self.title(section, number), "depth": section.depth });
+        match section.plan() {
+            None => value["later"] = json!(self.why_later(section)),
+            Some(plan) => {
+                value["tasks"] = json!(plan.cost().tasks);
+                value["peak_bytes"] = json!(plan.peak_bytes());
+                let rows = self.rows(plan).into_iter().map(|row| {
+                    let busy = self.measured.as_ref().map(|m| m.sum(|span| self.place(span) == row.place));
+                    json!({
+                        "place": row.place.to_string(),
+                        "text": row.text,
+                        "kind": row.kind,
+                        "tasks": row.cost.tasks,
+                        "blocks": row.cost.blocks,
+                        "made_bytes": row.cost.made_bytes,
+                        "flops": row.cost.flops,
+                        "fused": row.fusion(),
+                        "measured_s": busy.map(|busy| busy.time.as_secs_f64()),
+                    })
+                });
+                value["lines"] = rows.collect();
+                value["why"] = json!(self.why(plan));
+            }
+        }
+        value
+    }
+}

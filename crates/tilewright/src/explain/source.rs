@@ -1,0 +1,109 @@
+//! Program text by lines.
+
+use tw_ir::span::Span;
+
+/// The text of a program and the name it is known under.
+#[derive(Clone, Debug)]
+pub struct SourceText {
+    file: String,
+    text: String,
+    /// First byte of every line.
+    starts: Vec<usize>,
+}
+
+impl SourceText {
+    /// Text with the name of its file.
+    pub fn new(file: impl Into<String>, text: impl Into<String>) -> SourceText {
+        let text = text.into();
+        let starts = std::iter::once(0).chain(text.match_indices('\n').map(|(k, _)| k + 1)).collect();
+        SourceText { file: file.into(), text, starts }
+    }
+
+    /// The name.
+    pub fn file(&self) -> &str {
+        &self.file
+    }
+
+    /// All of the text.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// The line that holds a byte, counted from one.
+    pub fn line_of(&self, byte: usize) -> u32 {
+        self.starts.partition_point(|&start| start <= byte) as u32
+    }
+
+    /// A line, counted from one, without surrounding space and comment.
+    pub fn line(&self, number: u32) -> &str {
+        let k = (number as usize).saturating_sub(1);
+        let Some(&start) = self.starts.get(k) else { return "" };
+        let end = self.starts.get(k + 1).map_or(self.text.len(), |next| next - 1);
+        let line = &self.text[start..end];
+        line.split('#').next().unwrap_or(line).trim()
+    }
+}
+
+/// Where a statement stands, as explain groups by it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Place {
+    /// A line of the program text.
+    Line(u32),
+    /// Bytes of a program text that is not at hand.
+    Bytes(u32, u32),
+    /// A line of the host language.
+    Host(String, u32),
+    /// Nothing the user wrote.
+    Planner,
+}
+
+impl Place {
+    /// The place of a span, by line if the text is at hand.
+    pub fn of(span: &Span, source: Option<&SourceText>) -> Place {
+        match (span, source) {
+            (Span::None, _) => Place::Planner,
+            (Span::Text { start, .. }, Some(source)) => Place::Line(source.line_of(*start as usize)),
+            (Span::Text { start, end }, None) => Place::Bytes(*start, *end),
+            (Span::Host { file, line }, _) => Place::Host(file.to_string(), *line),
+        }
+    }
+
+    /// In the first column of a table.
+    pub fn short(&self) -> String {
+        match self {
+            Place::Line(line) => line.to_string(),
+            Place::Bytes(start, end) => format!("{start}..{end}"),
+            Place::Host(file, line) => format!("{}:{line}", file.rsplit('/').next().unwrap_or(file)),
+            Place::Planner => "-".to_string(),
+        }
+    }
+}
+
+impl std::fmt::Display for Place {
+    /// In a sentence.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Place::Line(line) => write!(f, "line {line}"),
+            Place::Bytes(start, end) => write!(f, "bytes {start}..{end}"),
+            Place::Host(file, line) => write!(f, "{file}:{line}"),
+            Place::Planner => write!(f, "the planner"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_found_and_trimmed() {
+        let source = SourceText::new("p.tw", "a = 1\n  b = a  # twice\n\nc = b");
+        assert_eq!(source.line_of(0), 1);
+        assert_eq!(source.line_of(5), 1);
+        assert_eq!(source.line_of(6), 2);
+        assert_eq!(source.line(2), "b = a");
+        assert_eq!(source.line(4), "c = b");
+        assert_eq!(source.line(9), "");
+        assert_eq!(Place::of(&Span::text(8, 9), Some(&source)), Place::Line(2));
+    }
+}

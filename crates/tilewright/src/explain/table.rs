@@ -1,0 +1,65 @@
+//! Columns that line up.
+
+/// Where the cells of a column stand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Align {
+    Left,
+    Right,
+}
+
+/// Rows of cells under a header.
+pub(crate) struct Table {
+    header: Vec<String>,
+    align: Vec<Align>,
+    rows: Vec<Vec<String>>,
+}
+
+impl Table {
+    pub(crate) fn new(columns: &[(&str, Align)]) -> Table {
+        let (header, align) = columns.iter().map(|(name, align)| (name.to_string(), *align)).unzip();
+        Table { header, align, rows: Vec::new() }
+    }
+
+    pub(crate) fn row(&mut self, cells: Vec<String>) {
+        self.rows.push(cells);
+    }
+
+    /// Each line indented by `indent`, without trailing spaces.
+    pub(crate) fn to_text(&self, indent: usize) -> String {
+        let lines = || std::iter::once(&self.header).chain(&self.rows);
+        let width = |column: usize| {
+            lines().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max().unwrap_or(0)
+        };
+        let widths: Vec<usize> = (0..self.header.len()).map(width).collect();
+        let mut text = String::new();
+        for row in lines() {
+            let mut line = " ".repeat(indent);
+            for (k, cell) in row.iter().enumerate() {
+                if k > 0 {
+                    line.push_str("  ");
+                }
+                let padding = " ".repeat(widths[k].saturating_sub(cell.chars().count()));
+                match self.align[k] {
+                    Align::Left => line.extend([cell, padding.as_str()]),
+                    Align::Right => line.extend([padding.as_str(), cell]),
+                }
+            }
+            text.push_str(line.trim_end());
+            text.push('\n');
+        }
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_line_up() {
+        let mut table = Table::new(&[("name", Align::Left), ("n", Align::Right)]);
+        table.row(vec!["a".into(), "1,000".into()]);
+        table.row(vec!["élan vital".into(), "7".into()]);
+        assert_eq!(table.to_text(2), "  name            n\n  a           1,000\n  élan vital      7\n");
+    }
+}

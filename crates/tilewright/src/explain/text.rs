@@ -1,0 +1,188 @@
+//! Explanations as text for people.
+
+use std::fmt::Write;
+
+use tw_ir::text;
+
+use super::rows::Row;
+use super::source::Place;
+use super::table::{Align, Table};
+use super::units;
+use super::{Explanation, Level, Section, SegmentPlan};
+
+/// Workflows with more tasks than this are not printed task by task.
+const MAX_PRINTED_TASKS: usize = 200;
+
+/// Source lines are cut to this many characters in tables.
+const MAX_LINE: usize = 60;
+
+impl Explanation {
+    /// The explanation in one of its forms; text ends with a new line.
+    pub fn to_text(&self, level: Level) -> String {
+        match level {
+            Level::Line => format!("{}\n", self.line()),
+            Level::Table => self.tables(),
+            Level::Tree => self.tree(),
+            Level::Verbose => self.verbose(),
+            Level::Kernel => self.kernels(),
+            Level::Dot => self.dot(),
+            Level::Html => self.html(),
+            #[cfg(feature = "cli")]
+            Level::Json => format!("{}\n", self.to_json()),
+        }
+    }
+
+    /// Passes, peak, work and bottleneck in one line.
+    pub fn line(&self) -> String {
+        let summary = self.summary();
+        let cost = &summary.cost;
+        let mut line = if summary.distinct_input_bytes == 0 {
+            "no inputs to read".to_string()
+        } else {
+            let passes = summary.input_passes;
+            let number = if passes == passes.round() { format!("{passes:.0}") } else { format!("{passes:.2}") };
+            let noun = if number == "1" { "pass" } else { "passes" };
+            format!("{number} {noun} over {} of inputs", units::bytes(summary.distinct_input_bytes))
+        };
+        let _ = write!(
+            line,
+            ", peak {}, {}, {} moved, {}",
+            units::bytes(summary.peak_bytes),
+            units::flops(cost.flops),
+            units::bytes(cost.moved_bytes),
+            units::counted(cost.tasks, "task"),
+        );
+        if summary.depends_on_data {
+            line.push_str(" (each loop body once)");
+        }
+        if let Some(bottleneck) = self.bottleneck() {
+            let _ = write!(line, "; {bottleneck}");
+        }
+        line
+    }
+
+    /// The line that takes longest and what limits it.
+    fn bottleneck(&self) -> Option<String> {
+        let rows: Vec<Row> = self.plans().flat_map(|(_, plan)| self.rows(plan)).collect();
+        let seconds = |row: &Row| self.machine.seconds(&row.cost, self.threads);
+        let longest = rows.iter().filter(|row| row.cost.tasks > 0).max_by(|a, b| seconds(a).total_cmp(&seconds(b)))?;
+        let sum: f64 = rows.iter().map(seconds).sum();
+        let limit = self.machine.limit(&longest.cost, self.threads);
+        Some(format!(
+            "most of the time ({:.0}%) goes to {}, limited by {}",
+            100.0 * seconds(longest) / sum.max(f64::MIN_POSITIVE),
+            longest.place,
+            limit.words()
+        ))
+    }
+
+    fn tables(&self) -> String {
+        let mut out = format!("{}\n", self.line());
+        for (number, section) in (1..).zip(&self.sections) {
+            let indent = "  ".repeat(section.depth);
+            let title = self.title(section, number);
+            match section.plan() {
+                None => {
+                    let _ = writeln!(out, "\n{indent}{title}");
+                    let _ = writeln!(out, "{indent}  {}", self.why_later(section).unwrap_or_default());
+                }
+                Some(plan) => {
+                    let _ = writeln!(out, "\n{indent}{}", self.section_line(section, plan, &title));
+                    out.push_str(&self.table(plan).to_text(2 * section.depth + 2));
+                    for sentence in self.why(plan) {
+                        let _ = writeln!(out, "{indent}  - {sentence}");
+                    }
+                }
+            }
+        }
+        out
+    }
+
+    fn section_line(&self, section: &Section, plan: &SegmentPlan, title: &str) -> String {
+        // One segment needs no title: its numbers are those of the first line.
+        if self.sections.len() == 1 && section.depth == 0 {
+            return "by line".to_string();
+        }
+        let tasks = units::counted(plan.cost().tasks, "task");
+        format!("{title}: {tasks}, peak {}", units::bytes(plan.peak_bytes()))
+    }
+
+    fn table(&self, plan: &SegmentPlan) -> Table {
+        let mut columns = vec![
+            ("line", Align::Right),
+            ("statement", Align::Left),
+            ("", Align::Left),
+            ("tasks", Align::Right),
+            ("blocks", Align::Right),
+            ("made", Align::Right),
+            ("work", Align::Right),
+            ("fused", Align::Left),
+        ];
+        if self.measured.is_some() {
+            columns.extend([("ran", Align::Right), ("measured", Align::Right), ("share", Align::Right)]);
+        }
+        let mut table = Table::new(&columns);
+        let total = self.measured.as_ref().map(|measured| measured.sum(|_| true).time.as_secs_f64());
+        for row in self.rows(plan) {
+            let number = |n: u64| if row.cost.tasks == 0 { String::new() } else { units::count(n) };
+            let quantity = |n: u64, text: String| if n == 0 { String::new() } else { text };
+            let mut cells = vec![
+                row.place.short(),
+                shorten(&row.text),
+                row.kind.to_string(),
+                number(row.cost.tasks),
+                number(row.cost.blocks),
+                quantity(row.cost.made_bytes, units::bytes(row.cost.made_bytes)),
+                quantity(row.cost.flops, units::flops(row.cost.flops)),
+                row.fusion(),
+            ];
+            if let (Some(measured), Some(total)) = (&self.measured, total) {
+                let busy = if row.place == Place::Planner {
+                    Default::default()
+                } else {
+                    measured.sum(|span| self.place(span) == row.place)
+                };
+                let share = 100.0 * busy.time.as_secs_f64() / total.max(f64::MIN_POSITIVE);
+                cells.extend([
+                    quantity(busy.tasks, units::count(busy.tasks)),
+                    quantity(busy.tasks, units::duration(busy.time)),
+                    quantity(busy.tasks, format!("{share:.0}%")),
+                ]);
+            }
+            table.row(cells);
+        }
+        table
+    }
+
+    fn verbose(&self) -> String {
+        let mut out = String::new();
+        for (number, section) in (1..).zip(&self.sections) {
+            let _ = writeln!(out, "# {}", self.title(section, number));
+            let Some(plan) = section.plan() else {
+                let _ = writeln!(out, "# {}\n", self.why_later(section).unwrap_or_default());
+                continue;
+            };
+            let workflow = plan.planned.schedule.workflow();
+            let passes = plan.planned.timings.iter().map(|(name, time)| format!("{name} {}", units::duration(*time)));
+            let _ = writeln!(out, "# passes: {}", passes.collect::<Vec<_>>().join(", "));
+            let _ = writeln!(out, "\n# program\n{}", text::print_program(&plan.before));
+            let _ = writeln!(out, "# program after rewriting\n{}", text::print_program(&plan.planned.program));
+            let _ = writeln!(out, "# plan\n{}", text::print_plan(&plan.planned.plan));
+            if workflow.n_tasks() <= MAX_PRINTED_TASKS {
+                let _ = writeln!(out, "# workflow\n{}", text::print_workflow(workflow));
+            } else {
+                let tasks = units::counted(workflow.n_tasks() as u64, "task");
+                let _ = writeln!(out, "# workflow: {tasks}, too many to print\n");
+            }
+        }
+        out
+    }
+}
+
+/// A source line cut to fit a table.
+pub(crate) fn shorten(line: &str) -> String {
+    if line.chars().count() <= MAX_LINE {
+        return line.to_string();
+    }
+    line.chars().take(MAX_LINE - 3).chain("...".chars()).collect()
+}

@@ -1,0 +1,217 @@
+//! The control flow of a program, walked without data.
+//!
+//! This mirrors the interpreter: the same segments, in the same order, with the same values held between them. A loop is entered once, a branch on both
+//! sides. What has an extent that only data tells, or reads something that has, is left for later.
+
+use std::collections::{HashMap, HashSet};
+
+use tw_ir::Extent;
+use tw_ir::error::Result;
+use tw_ir::program::{Node, Op, Program, Region, TensorType, ValueId};
+use tw_ir::span::Span;
+
+use super::segment::{SegmentPlan, n_bytes};
+use super::{Outcome, Role, Section};
+use crate::interpret::{needed_from, uses_of};
+use crate::segment::{SegmentBuilder, Surroundings, Taken};
+use crate::session::Session;
+
+/// A value that would be in memory. Several names of one value share the number.
+#[derive(Clone)]
+struct Held {
+    number: u32,
+    ty: TensorType,
+}
+
+pub(crate) struct Walk<'a> {
+    session: &'a Session,
+    program: &'a Program,
+    held: HashMap<ValueId, Held>,
+    next_number: u32,
+    pub(crate) sections: Vec<Section>,
+}
+
+/// Where in the control flow a region stands.
+#[derive(Clone)]
+struct At {
+    role: Role,
+    span: Span,
+    depth: usize,
+}
+
+impl<'a> Walk<'a> {
+    pub(crate) fn new(session: &'a Session, program: &'a Program) -> Walk<'a> {
+        Walk { session, program, held: HashMap::new(), next_number: 0, sections: Vec::new() }
+    }
+
+    /// Plans what can be planned.
+    pub(crate) fn run(&mut self) -> Result<()> {
+        let at = At { role: Role::Straight, span: Span::None, depth: 0 };
+        self.region(&self.program.body, &at)?;
+        Ok(())
+    }
+
+    /// Walks a region whose parameters are among the held values. `None` stands for a result that only data tells.
+    fn region(&mut self, region: &Region, at: &At) -> Result<Vec<Option<Held>>> {
+        let mut mine: HashSet<ValueId> = region.params.iter().copied().collect();
+        let mut pending: Vec<&Node> = Vec::new();
+        for (k, node) in region.nodes.iter().enumerate() {
+            match &node.op {
+                Op::Resolve | Op::While { .. } | Op::If { .. } => {
+                    let needed = needed_from(region, k);
+                    self.flush(&mut pending, &needed, &mine, at)?;
+                    self.control(region, k, node, &mine, at).map_err(|error| error.at(&node.span))?;
+                }
+                _ => pending.push(node),
+            }
+            mine.extend(&node.results);
+        }
+        let needed = region.results.iter().copied().collect();
+        self.flush(&mut pending, &needed, &mine, at)?;
+        let results = region.results.iter().map(|value| self.held.get(value).cloned()).collect();
+        self.held.retain(|value, _| !mine.contains(value));
+        Ok(results)
+    }
+
+    fn flush(
+        &mut self,
+        pending: &mut Vec<&Node>,
+        needed: &HashSet<ValueId>,
+        mine: &HashSet<ValueId>,
+        at: &At,
+    ) -> Result<()> {
+        let nodes = std::mem::take(pending);
+        if nodes.is_empty() {
+            self.held.retain(|value, _| needed.contains(value) || !mine.contains(value));
+            return Ok(());
+        }
+        let section = |outcome| Section { role: at.role, span: at.span.clone(), depth: at.depth, outcome };
+        if let Some(unknown) = self.first_unknown(&nodes) {
+            let spans = nodes.iter().map(|node| node.span.clone()).collect();
+            self.sections.push(section(Outcome::Later { spans, unknown }));
+            self.held.retain(|value, _| needed.contains(value) || !mine.contains(value));
+            return Ok(());
+        }
+        let mut builder = SegmentBuilder::new(self.program, self);
+        let mut outputs: Vec<ValueId> = Vec::new();
+        for node in nodes {
+            builder.node(node)?;
+            outputs.extend(node.results.iter().copied().filter(|value| needed.contains(value)));
+        }
+        for &value in &outputs {
+            builder.output(value)?;
+        }
+        let segment = builder.finish();
+        let taken = segment.taken.iter().filter_map(|(_, taken)| match taken {
+            Taken::Value(value) => self.held.get(value),
+            Taken::Input => None,
+        });
+        let kept = self.held.iter().filter(|(value, _)| needed.contains(value) || !mine.contains(value));
+        let alive: HashMap<u32, u64> =
+            taken.chain(kept.map(|(_, held)| held)).map(|held| (held.number, n_bytes(&held.ty))).collect();
+        let held_bytes = alive.values().fold(0u64, |sum, &bytes| sum.saturating_add(bytes));
+        let plan = SegmentPlan::new(self.session, segment, held_bytes)?;
+        self.held.retain(|value, _| needed.contains(value) || !mine.contains(value));
+        for (value, ty) in outputs.into_iter().zip(plan.result_types()) {
+            let held = self.new_held(ty);
+            self.held.insert(value, held);
+        }
+        self.sections.push(section(Outcome::Planned(Box::new(plan))));
+        Ok(())
+    }
+
+    fn control(&mut self, region: &Region, k: usize, node: &Node, mine: &HashSet<ValueId>, at: &At) -> Result<()> {
+        let inside = |role| At { role, span: node.span.clone(), depth: at.depth + 1 };
+        match &node.op {
+            Op::While { condition, body } => {
+                let mut carried: Vec<Option<Held>> = node.args.iter().map(|arg| self.held.get(arg).cloned()).collect();
+                let mut needed = needed_from(region, k + 1);
+                uses_of(condition, &mut needed);
+                uses_of(body, &mut needed);
+                self.held.retain(|value, _| needed.contains(value) || !mine.contains(value));
+                let before = self.sections.len();
+                let mut first = true;
+                loop {
+                    self.enter(condition, &carried);
+                    self.region(condition, &inside(Role::Condition))?;
+                    self.enter(body, &carried);
+                    let next = self.region(body, &inside(Role::Body))?;
+                    let steady = same_types(&carried, &next);
+                    carried = next;
+                    // Values may be cut differently after the first iteration; what is shown is what repeats.
+                    if steady || !first {
+                        break;
+                    }
+                    first = false;
+                    self.sections.truncate(before);
+                }
+                self.bind(&node.results, carried);
+            }
+            Op::If { then, otherwise } => {
+                let results = self.region(then, &inside(Role::Then))?;
+                self.region(otherwise, &inside(Role::Otherwise))?;
+                self.bind(&node.results, results);
+            }
+            _ => {
+                let value = self.held.get(&node.args[0]).cloned();
+                self.bind(&node.results, vec![value]);
+            }
+        }
+        Ok(())
+    }
+
+    /// The first operation that cannot be planned: it has an extent that only data tells, or reads the result of one that has.
+    fn first_unknown(&self, nodes: &[&Node]) -> Option<Span> {
+        let made: HashSet<ValueId> = nodes.iter().flat_map(|node| node.results.iter().copied()).collect();
+        let known = |ty: &TensorType| ty.shape.iter().all(|extent| matches!(extent, Extent::Known(_)));
+        let unknown = nodes.iter().find(|node| {
+            node.args.iter().any(|arg| !made.contains(arg) && !self.held.contains_key(arg))
+                || node.results.iter().any(|&value| !known(self.program.ty(value)))
+                || matches!(&node.op, Op::Index(stmt) if stmt.var_ranges().is_none() && has_deferred(stmt))
+        });
+        unknown.map(|node| node.span.clone())
+    }
+
+    fn enter(&mut self, region: &Region, values: &[Option<Held>]) {
+        self.bind(&region.params, values.to_vec());
+    }
+
+    fn bind(&mut self, names: &[ValueId], values: Vec<Option<Held>>) {
+        for (&name, value) in names.iter().zip(values) {
+            match value {
+                Some(held) => self.held.insert(name, held),
+                None => self.held.remove(&name),
+            };
+        }
+    }
+
+    fn new_held(&mut self, ty: TensorType) -> Held {
+        self.next_number += 1;
+        Held { number: self.next_number, ty }
+    }
+}
+
+impl Surroundings for Walk<'_> {
+    fn computed(&self, value: ValueId) -> Option<TensorType> {
+        self.held.get(&value).map(|held| held.ty.clone())
+    }
+
+    /// Data that fits its declaration; a run checks whether it does.
+    fn bound(&self, name: &str) -> Option<TensorType> {
+        let (_, ty) = self.program.inputs().into_iter().find(|(input, _)| *input == name)?;
+        Some(ty.clone())
+    }
+
+    fn extent(&self, _: ValueId) -> Option<u64> {
+        None
+    }
+}
+
+fn has_deferred(stmt: &tw_ir::program::IndexStmt) -> bool {
+    stmt.vars.iter().any(|var| var.extent.known().is_none())
+}
+
+fn same_types(a: &[Option<Held>], b: &[Option<Held>]) -> bool {
+    let ty = |held: &Option<Held>| held.as_ref().map(|held| held.ty.clone());
+    a.iter().map(ty).eq(b.iter().map(ty))
+}

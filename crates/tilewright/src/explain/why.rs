@@ -1,0 +1,186 @@
+//! Why the plan is what it is, in sentences.
+
+use std::collections::BTreeSet;
+
+use tw_ir::plan::RelOp;
+use tw_ir::workflow::StmtId;
+use tw_ir::{Axis, shape};
+
+use super::fusion::{self, Fate, Kept};
+use super::source::Place;
+use super::units;
+use super::{Explanation, Outcome, Role, Section, SegmentPlan};
+
+/// Longer lists are cut; the rest is counted.
+const MAX_ITEMS: usize = 8;
+
+impl Explanation {
+    /// Sentences about a planned section.
+    pub(crate) fn why(&self, plan: &SegmentPlan) -> Vec<String> {
+        let mut sentences = vec![self.why_peak(plan)];
+        sentences.extend(cut(self.why_fused(plan)));
+        sentences.extend(cut(self.why_kept(plan)));
+        sentences.extend(cut(self.chains(plan)));
+        sentences.extend(cut(self.cuts(plan)));
+        sentences
+    }
+
+    fn statement_place(&self, plan: &SegmentPlan, statement: StmtId) -> Place {
+        self.place(&plan.planned.plan.statements[statement].span)
+    }
+
+    fn why_peak(&self, plan: &SegmentPlan) -> String {
+        let Some(during) = plan.peak.during else { return "nothing is held in memory".to_string() };
+        let mut parts: Vec<String> = plan
+            .peak
+            .holders
+            .iter()
+            .take(MAX_ITEMS)
+            .map(|holder| {
+                let blocks = units::counted(holder.blocks, "block");
+                let place = self.statement_place(plan, holder.statement);
+                let place = if place == Place::Planner { String::new() } else { format!(" ({place})") };
+                format!("{blocks} of {}{place} {}", holder.name, units::bytes(holder.bytes))
+            })
+            .collect();
+        let rest: u64 = plan.peak.holders.iter().skip(MAX_ITEMS).map(|holder| holder.bytes).sum();
+        if rest > 0 {
+            parts.push(format!("others {}", units::bytes(rest)));
+        }
+        if plan.held_bytes > 0 {
+            parts.push(format!("earlier results {}", units::bytes(plan.held_bytes)));
+        }
+        let place = self.statement_place(plan, during);
+        format!("the peak of {} is at {place}: {}", units::bytes(plan.peak_bytes()), parts.join(", "))
+    }
+
+    fn why_fused(&self, plan: &SegmentPlan) -> Vec<String> {
+        let place_of = |k: usize| self.place(&plan.before.body.nodes[k].span);
+        let mut pairs: BTreeSet<(Place, Place)> = BTreeSet::new();
+        let mut twins: BTreeSet<(Place, Place)> = BTreeSet::new();
+        for (k, fate) in plan.fates.iter().enumerate() {
+            match fate {
+                Fate::FusedInto(homes) => pairs.extend(homes.iter().map(|&home| (place_of(home), place_of(k)))),
+                Fate::SameAs(twin) => {
+                    twins.insert((place_of(*twin), place_of(k)));
+                }
+                _ => {}
+            }
+        }
+        let homes: BTreeSet<&Place> = pairs.iter().filter(|(home, from)| home != from).map(|(home, _)| home).collect();
+        let mut sentences: Vec<String> = homes
+            .into_iter()
+            .map(|home| {
+                let inside = pairs.iter().filter(|(h, from)| h == home && from != home);
+                let inside: BTreeSet<Place> = inside.map(|(_, from)| from.clone()).collect();
+                format!("{} {} computed inside {home}", names(&inside), is_or_are(&inside))
+            })
+            .collect();
+        let twins = twins.iter().filter(|(first, second)| first != second);
+        sentences
+            .extend(twins.map(|(first, second)| format!("a part of {second} repeats {first} and is computed once")));
+        sentences
+    }
+
+    fn why_kept(&self, plan: &SegmentPlan) -> Vec<String> {
+        let place_of = |k: usize| self.place(&plan.before.body.nodes[k].span);
+        let mut sentences = Vec::new();
+        for (k, fate) in plan.fates.iter().enumerate() {
+            if *fate != Fate::Runs {
+                continue;
+            }
+            let here = place_of(k);
+            let reason = match fusion::why_kept(&plan.before, k) {
+                None | Some(Kept::Result) => continue,
+                Some(Kept::Shared(readers)) => {
+                    let lines: BTreeSet<Place> = readers.iter().map(|&reader| place_of(reader)).collect();
+                    let verb = if lines.len() == 1 { "reads" } else { "read" };
+                    format!("{} {verb} it {} times: it is computed once", names(&lines), readers.len())
+                }
+                Some(Kept::Product(reader)) => {
+                    format!("{} is a sum of products, which reads every element many times", place_of(reader))
+                }
+                Some(Kept::Repeated(reader)) => format!("{} reads its elements more than once", place_of(reader)),
+                Some(Kept::Blocks(reader, what)) => format!("{} ({what}) takes whole blocks", place_of(reader)),
+            };
+            let node = &plan.before.body.nodes[k];
+            let name = node.results.first().map_or_else(String::new, |&value| plan.before.display_name(value));
+            sentences.push(format!("{name} ({here}) is not fused: {reason}"));
+        }
+        sentences
+    }
+
+    fn chains(&self, plan: &SegmentPlan) -> Vec<String> {
+        let steps = plan.planned.plan.steps.iter().filter_map(|step| match &step.op {
+            RelOp::Join { chains, .. } if *chains > 1 => Some((step.statement, *chains)),
+            _ => None,
+        });
+        let sentence = |(statement, chains): (StmtId, u32)| {
+            let place = self.statement_place(plan, statement);
+            format!("the reduction at {place} is cut into {chains} chains, which may run at the same time")
+        };
+        let mut sentences: Vec<String> = steps.map(sentence).collect();
+        sentences.dedup();
+        sentences
+    }
+
+    fn cuts(&self, plan: &SegmentPlan) -> Vec<String> {
+        let relations = &plan.planned.plan.relations;
+        let shown = plan.planned.plan.steps.iter().flat_map(|step| &step.outputs);
+        let mut sentences = Vec::new();
+        for relation in shown.map(|&id| &relations[id]).filter(|relation| relation.n_blocks() > 1) {
+            let tiles: Vec<String> = relation.grid.iter().map(Axis::to_string).collect();
+            let whole = shape::display(&relation.shape);
+            let blocks = units::counted(relation.n_blocks(), "block");
+            sentences.push(format!("{} {whole} is cut into {blocks} of [{}]", relation.name, tiles.join(", ")));
+        }
+        sentences.dedup();
+        sentences
+    }
+
+    /// What a section is called.
+    pub(crate) fn title(&self, section: &Section, number: usize) -> String {
+        let place = self.place(&section.span);
+        match section.role {
+            Role::Straight => format!("segment {number}"),
+            Role::Condition => format!("condition of the loop at {place}, per iteration"),
+            Role::Body => format!("body of the loop at {place}, per iteration"),
+            Role::Then => format!("if the condition at {place} holds"),
+            Role::Otherwise => format!("if the condition at {place} does not hold"),
+        }
+    }
+
+    /// Why a section is planned later.
+    pub(crate) fn why_later(&self, section: &Section) -> Option<String> {
+        let Outcome::Later { spans, unknown } = &section.outcome else { return None };
+        let lines: BTreeSet<Place> =
+            spans.iter().map(|span| self.place(span)).filter(|p| *p != Place::Planner).collect();
+        Some(format!(
+            "{} {} planned while the program runs: an extent at {} depends on data",
+            names(&lines),
+            is_or_are(&lines),
+            self.place(unknown)
+        ))
+    }
+}
+
+/// `line 3` or `lines 3, 5`.
+fn names(list: &BTreeSet<Place>) -> String {
+    let all_lines = list.len() > 1 && list.iter().all(|place| matches!(place, Place::Line(_)));
+    let name = |place: &Place| if all_lines { place.short() } else { place.to_string() };
+    let joined = list.iter().map(name).collect::<Vec<_>>().join(", ");
+    if all_lines { format!("lines {joined}") } else { joined }
+}
+
+fn is_or_are(list: &BTreeSet<Place>) -> &'static str {
+    if list.len() == 1 { "is" } else { "are" }
+}
+
+fn cut(mut sentences: Vec<String>) -> Vec<String> {
+    if sentences.len() > MAX_ITEMS + 1 {
+        let rest = sentences.len() - MAX_ITEMS;
+        sentences.truncate(MAX_ITEMS);
+        sentences.push(format!("and {rest} more like these"));
+    }
+    sentences
+}
