@@ -71,7 +71,7 @@ macro_rules! float_math {
         pub fn $max(a: $float, b: $float) -> $float {
             if a > b || a.is_nan() { a } else { b }
         }
-        /// -1, 0 or 1; NaN stays NaN.
+        /// -1, 0 or 1; NaN stays NaN, and a zero of either sign gives 0.
         #[inline]
         pub fn $sign(a: $float) -> $float {
             if a > 0.0 {
@@ -79,7 +79,7 @@ macro_rules! float_math {
             } else if a < 0.0 {
                 -1.0
             } else {
-                a
+                a + 0.0
             }
         }
     };

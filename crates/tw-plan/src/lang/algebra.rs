@@ -60,12 +60,17 @@ pub(super) fn evaluate<'a, A: Algebra<'a>>(algebra: &mut A, expr: &Expr<'a>) -> 
             let (yes, no) = (evaluate(algebra, yes)?, evaluate(algebra, no)?);
             select(algebra, condition, yes, no, expr.range)
         }
-        ExprKind::Call { function, args } => match Elementwise::named(function.text, args.len()) {
+        ExprKind::Call { function, args } => match Elementwise::named(function.text, by_position(args)) {
             Some(elementwise) => elementwise.apply(algebra, *function, args, expr.range),
             None => algebra.leaf(expr),
         },
         _ => algebra.leaf(expr),
     }
+}
+
+/// How many arguments are given without a name: `max(x, axis=0)` is a reduction of one tensor.
+fn by_position(args: &[Arg<'_>]) -> usize {
+    args.iter().filter(|arg| arg.keyword.is_none()).count()
 }
 
 /// Applies an operator, folding literals.
