@@ -1,6 +1,7 @@
 //! Corpus, random programs and checks of this repository.
 #![forbid(unsafe_code)]
 
+pub mod corpus;
 pub mod differential;
 pub mod repository;
 

@@ -1,0 +1,199 @@
+//! Running a case everywhere.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use tilewright::Input;
+use tw_block::npy;
+use tw_ir::oracle::{self, Outcome};
+use tw_ir::program::FunctionTable;
+use tw_ir::{Array, DType, Error, Op, Program, Span};
+use tw_plan::lang::{self, Catalog, ProgramUnit};
+
+use super::case::{Case, Expectation, ExpectedError};
+use super::compare::difference;
+use crate::differential::{Configuration, Results, same_bits};
+
+/// Loops of the corpus end long before this.
+const MAX_STEPS: u64 = 1_000_000;
+
+/// Every way the corpus runs on threads. Those that differ in threads and chaos only are neighbours.
+pub fn configurations() -> Vec<Configuration> {
+    let schedules = [(1, None), (1, Some(7)), (2, None), (2, Some(1)), (4, Some(2)), (4, Some(3))];
+    let mut all = Vec::new();
+    for rewrites in [true, false] {
+        for tile in [None, Some(1), Some(2), Some(3), Some(1000)] {
+            for (threads, chaos) in schedules {
+                all.push(Configuration { rewrites, tile, threads, chaos });
+            }
+        }
+    }
+    all
+}
+
+/// Runs a case on the oracle and under every configuration. The error says what differs and where.
+pub fn check(case: &Case) -> Result<(), String> {
+    let directory = Scratch::new(&case.path).map_err(|error| format!("no scratch directory: {error}"))?;
+    for (name, array) in &case.files {
+        npy::write_array(directory.path(name), array).map_err(|error| error.to_string())?;
+    }
+    let unit = match lang::parse_program(&case.text, &case.params, &directory, &FunctionTable::default()) {
+        Ok(unit) => unit,
+        Err(errors) => return judge(case, Err(first(errors))).map_err(|problem| format!("reading: {problem}")),
+    };
+    check_declared(case, &unit)?;
+    let reference = oracle::evaluate_with_limit(&unit.program, &oracle_inputs(case, &unit), MAX_STEPS);
+    judge(case, reference).map_err(|problem| format!("oracle: {problem}"))?;
+    // What decides the bits of the results is everything but threads and chaos.
+    let mut before: Option<((bool, Option<u64>), Results)> = None;
+    for configuration in configurations() {
+        let outcome = run_on_threads(case, &unit, &directory, &configuration);
+        judge(case, outcome.clone()).map_err(|problem| format!("{configuration:?}: {problem}"))?;
+        let Ok(outcome) = outcome else { continue };
+        let plan = (configuration.rewrites, configuration.tile);
+        match &before {
+            Some((same, expected)) if *same == plan => {
+                if !same_bits(expected, &outcome.outputs) {
+                    return Err(format!("{configuration:?}: other bits than the same plan on another schedule"));
+                }
+            }
+            _ => before = Some((plan, outcome.outputs)),
+        }
+    }
+    Ok(())
+}
+
+/// A case must say something about every output, and give every input exactly once.
+fn check_declared(case: &Case, unit: &ProgramUnit) -> Result<(), String> {
+    if let Expectation::Results { outputs, .. } = &case.expectation {
+        let missing = unit.program.outputs.iter().find(|name| !outputs.contains_key(*name));
+        missing.map_or(Ok(()), |name| Err(format!("nothing is expected of the output `{name}`")))?;
+    }
+    let declared = |name: &String| unit.inputs.iter().any(|input| input.name == *name && input.path.is_none());
+    let unknown = case.inputs.keys().find(|name| !declared(name));
+    unknown.map_or(Ok(()), |name| Err(format!("the program has no input `{name}`")))
+}
+
+fn oracle_inputs(case: &Case, unit: &ProgramUnit) -> BTreeMap<String, Array> {
+    let from_files = unit.inputs.iter().filter_map(|input| {
+        let array = case.files.get(input.path.as_ref()?)?;
+        Some((input.name.clone(), array.clone()))
+    });
+    case.inputs.clone().into_iter().chain(from_files).collect()
+}
+
+fn run_on_threads(
+    case: &Case,
+    unit: &ProgramUnit,
+    directory: &Scratch,
+    configuration: &Configuration,
+) -> Result<Outcome, Error> {
+    let mut inputs = BTreeMap::new();
+    for input in &unit.inputs {
+        let data = match &input.path {
+            Some(path) => Input::open(directory.path(path))?,
+            None => match case.inputs.get(&input.name) {
+                Some(array) => Input::Array(Arc::new(array.clone())),
+                None => continue,
+            },
+        };
+        inputs.insert(input.name.clone(), data);
+    }
+    let (program, paths) = redirected(&unit.program, directory);
+    let results = configuration.session().run(&program, &inputs)?;
+    let outputs = results.into_iter().map(|(name, stored)| Ok((name, stored.to_array()?)));
+    let outputs = outputs.collect::<Result<_, Error>>()?;
+    let stored = paths.into_iter().map(|path| Ok((path.clone(), npy::read_array(directory.path(&path))?)));
+    Ok(Outcome { outputs, stored: stored.collect::<Result<_, Error>>()? })
+}
+
+/// The program with its files in the scratch directory, and their names as written.
+fn redirected(program: &Program, directory: &Scratch) -> (Program, Vec<String>) {
+    let mut program = program.clone();
+    let mut paths = Vec::new();
+    for node in &mut program.body.nodes {
+        if let Op::Store { path } = &mut node.op {
+            let inside = directory.path(path).to_string_lossy().into_owned();
+            paths.push(std::mem::replace(path, inside));
+        }
+    }
+    (program, paths)
+}
+
+/// Compares what came with what must come.
+fn judge(case: &Case, came: Result<Outcome, Error>) -> Result<(), String> {
+    match (&case.expectation, came) {
+        (Expectation::Results { outputs, files }, Ok(outcome)) => {
+            compare(case, outputs, &outcome.outputs)?;
+            compare(case, files, &outcome.stored)
+        }
+        (Expectation::Error(expected), Err(error)) => compare_errors(&case.text, expected, &error),
+        (Expectation::Results { .. }, Err(error)) => Err(format!("results were expected, but: {error:?}")),
+        (Expectation::Error(expected), Ok(_)) => {
+            Err(format!("an error with \"{}\" was expected, but none came", expected.message))
+        }
+    }
+}
+
+fn compare(case: &Case, expected: &BTreeMap<String, Array>, got: &BTreeMap<String, Array>) -> Result<(), String> {
+    for (name, expected) in expected {
+        let got = got.get(name).ok_or_else(|| format!("`{name}` is not among the results"))?;
+        if let Some(difference) = difference(expected, got, case.tolerance) {
+            return Err(format!("`{name}`: {difference}"));
+        }
+    }
+    let unexpected = got.keys().find(|name| !expected.contains_key(*name));
+    unexpected.map_or(Ok(()), |name| Err(format!("`{name}` was not expected")))
+}
+
+fn compare_errors(text: &str, expected: &ExpectedError, error: &Error) -> Result<(), String> {
+    let at = match error.span() {
+        Span::Text { start, .. } => Some(line_and_column(text, *start as usize)),
+        _ => None,
+    };
+    let fine =
+        error.blame() == expected.blame && error.to_string().contains(&expected.message) && at == Some(expected.at);
+    if fine { Ok(()) } else { Err(format!("expected {expected:?}, got {error:?} at {at:?}")) }
+}
+
+/// Line and column of a byte, both counted from one.
+fn line_and_column(text: &str, byte: usize) -> (usize, usize) {
+    let before = text.get(..byte).unwrap_or(text);
+    let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
+    (before.matches('\n').count() + 1, before[line_start..].chars().count() + 1)
+}
+
+fn first(errors: Vec<Error>) -> Error {
+    errors.into_iter().next().unwrap_or_else(|| Error::internal("reading failed without an error"))
+}
+
+/// A directory of its own for the files of one case, removed at the end.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new(case: &Path) -> std::io::Result<Scratch> {
+        let name: String = case.to_string_lossy().chars().map(|c| if c.is_alphanumeric() { c } else { '_' }).collect();
+        let directory = std::env::temp_dir().join(format!("tilewright-corpus-{}-{name}", std::process::id()));
+        std::fs::create_dir_all(&directory)?;
+        Ok(Scratch(directory))
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        // A directory that stays behind harms nobody.
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+impl Catalog for Scratch {
+    fn header(&self, path: &str) -> Result<(DType, Vec<u64>), Error> {
+        let header = npy::read_header(self.path(path))?;
+        Ok((header.dtype, header.shape))
+    }
+}
