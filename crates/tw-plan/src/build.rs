@@ -16,10 +16,10 @@ mod layout;
 mod movement;
 mod promote;
 mod reduce;
+mod replace;
 mod slice;
 mod statement;
 
-pub(crate) use axes::variable_name;
 pub use axes::{broadcast_shapes, display_shape, normalize_axes, normalize_axis};
 pub use contract::{matmul, tensordot};
 pub use create::{arange, coordinate, eye, full, linspace, random_integers, random_normal, random_uniform};
@@ -31,6 +31,8 @@ pub use promote::{
     CodeSink, Element, Typed, emit_binary, emit_logical, emit_logical_not, emit_select, emit_unary, meet,
 };
 pub use reduce::{Reduction, reduce};
+pub use replace::replace;
+pub(crate) use replace::{Placed, placed};
 pub use slice::{SliceItem, slice};
 
 #[cfg(test)]

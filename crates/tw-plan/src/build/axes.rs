@@ -71,7 +71,7 @@ pub(super) fn check_axes(axes: &[usize], rank: usize) -> Result<()> {
 }
 
 /// A name for the k-th variable of a statement made by a builder.
-pub(crate) fn variable_name(k: usize) -> String {
+pub(super) fn variable_name(k: usize) -> String {
     const LETTERS: [&str; 6] = ["i", "j", "k", "l", "m", "n"];
     match LETTERS.get(k) {
         Some(letter) => letter.to_string(),

@@ -48,7 +48,7 @@ pub fn cast(x: &TensorType, dtype: DType) -> Result<Op> {
 
 /// True where the element is zero or false.
 pub fn logical_not(x: &TensorType) -> Result<Op> {
-    mapped(x, |code, a| emit_logical_not(code, a))
+    mapped(x, emit_logical_not)
 }
 
 /// An operation on two operands of any types: both are promoted to where they meet, true division of integers gives f64.

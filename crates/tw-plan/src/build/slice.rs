@@ -98,7 +98,7 @@ impl Selection<'_> {
             return Err(Error::source(format!("the slice of axis {axis} has step 0")));
         }
         let n = self.x.shape[axis].known().ok_or_else(|| unknown_end(axis))?;
-        let (first, length) = clipped(start, stop, step, n);
+        let (first, length) = slice_range(start, stop, step, n);
         // The stride of a single element does not matter, and a huge one would overflow.
         let stride = if length <= 1 { 1 } else { step };
         self.idx.push(self.next_var().times(stride).plus_constant(first));
@@ -113,8 +113,8 @@ fn unknown_end(axis: usize) -> Error {
     ))
 }
 
-/// First element and length of a slice of an axis of `n` elements.
-fn clipped(start: Option<i64>, stop: Option<i64>, step: i64, n: u64) -> (i64, u64) {
+/// First element and length of the slice `start:stop:step` of an axis of `n` elements. The step is not zero.
+pub(super) fn slice_range(start: Option<i64>, stop: Option<i64>, step: i64, n: u64) -> (i64, u64) {
     let n = n as i128;
     let (low, high) = if step > 0 { (0, n) } else { (-1, n - 1) };
     let clip = |bound: i64| {
@@ -154,7 +154,7 @@ mod tests {
             for &start in &bounds {
                 for &stop in &bounds {
                     for step in [-3, -2, -1, 1, 2, 3] {
-                        let (first, length) = clipped(start, stop, step, n as u64);
+                        let (first, length) = slice_range(start, stop, step, n as u64);
                         let ours: Vec<i64> = (0..length as i64).map(|k| first + k * step).collect();
                         assert_eq!(ours, walked(start, stop, step, n), "{start:?}:{stop:?}:{step} of {n}");
                     }

@@ -3,7 +3,7 @@
 use tw_ir::{BinaryOp, DType, Scalar, UnaryOp};
 
 use super::ast::{Arg, Expr, ExprKind, Name, Operator};
-use super::diagnose::{Lowered, Place, error};
+use super::diagnose::{Lowered, Place, counted, error};
 use super::fold;
 use super::token::Range;
 
@@ -196,7 +196,8 @@ impl Elementwise {
         }
         if !self.arity().contains(&args.len()) {
             let wanted = self.arity();
-            let wrong = error(range, format!("`{name}` takes {} arguments, not {}", wanted.start(), args.len()));
+            let wanted = counted(*wanted.start(), "argument", "arguments");
+            let wrong = error(range, format!("`{name}` takes {wanted}, not {}", args.len()));
             return Err(wrong.into());
         }
         let mut items = Vec::with_capacity(args.len());

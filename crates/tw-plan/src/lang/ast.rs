@@ -81,6 +81,8 @@ pub(super) enum ExprKind<'a> {
     Reduce(Box<Reduce<'a>>),
     /// `(a, b)`: the value of some arguments.
     Tuple(Vec<Expr<'a>>),
+    /// `[1, 2, 3]`: a constant tensor.
+    List(Vec<Expr<'a>>),
     /// `tile(..)`: the argument of `retile`.
     Tile(Tile<'a>),
 }

@@ -55,6 +55,11 @@ pub(super) fn check_fits(from: DType, to: DType, range: Range) -> Lowered<()> {
     Err(wrong.help(format!("convert it: `{to}(..)`")).into())
 }
 
+/// A number of things, in words that fit it.
+pub(super) fn counted(n: usize, one: &str, many: &str) -> String {
+    format!("{n} {}", if n == 1 { one } else { many })
+}
+
 /// An error about a name that means nothing, with the closest name that does.
 pub(super) fn unknown<'b>(what: &str, name: Name<'_>, known: impl Iterator<Item = &'b str>) -> Error {
     let error = error(name.range, format!("no {what} is called `{}`", name.text));
@@ -101,7 +106,7 @@ pub(super) fn find_name<'a>(expr: &Expr<'a>, picks: &mut dyn FnMut(&str) -> bool
         ExprKind::Attribute { base, .. } => each(base),
         ExprKind::Power(base, exponent) => each(base).or_else(|| each(exponent)),
         ExprKind::Select(parts) => parts.iter().find_map(each),
-        ExprKind::Tuple(parts) => parts.iter().find_map(each),
+        ExprKind::Tuple(parts) | ExprKind::List(parts) => parts.iter().find_map(each),
         ExprKind::Call { args, .. } | ExprKind::FamilyCall { args, .. } => args.iter().find_map(|arg| each(&arg.value)),
         ExprKind::Index { base, items } => each(base).or_else(|| {
             items.iter().find_map(|item| match item {

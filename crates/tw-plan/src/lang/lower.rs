@@ -25,7 +25,9 @@ mod control;
 mod create;
 mod declare;
 mod functions;
+mod list;
 mod rearrange;
+mod replace;
 mod subscript;
 mod value;
 
@@ -126,6 +128,10 @@ impl<'a> Lowering<'a, '_> {
 
     fn assign(&mut self, assign: &Assign<'a>, range: Range) -> Lowered<()> {
         self.check_assignable(assign.target)?;
+        if let Some(value) = self.replaced(assign, range)? {
+            self.define(assign.target.text, Value::Tensor(value));
+            return Ok(());
+        }
         let by_index = assign.indices.is_some()
             || assign.guard.is_some()
             || !assign.ranges.is_empty()

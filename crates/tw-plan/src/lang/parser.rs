@@ -12,7 +12,7 @@ mod expression;
 pub(super) use expression::reduction_named;
 
 /// How deep expressions and blocks may nest. The parser and everything after it recurse no deeper than this, so no text overflows the stack.
-pub(super) const MAX_DEPTH: u16 = 128;
+pub(super) const MAX_DEPTH: u16 = 200;
 
 /// Reads a whole program.
 pub(super) fn parse(text: &str) -> Result<Vec<Stmt<'_>>> {
@@ -183,6 +183,12 @@ impl<'a> Parser<'a> {
     }
 
     fn statement(&mut self) -> Result<StmtKind<'a>> {
+        if let TokenKind::Keyword(keyword) = self.current.kind
+            && self.peek()?.kind == TokenKind::Symbol(Symbol::Assign)
+        {
+            let text = format!("`{}` is a keyword and cannot be assigned", keyword.text());
+            return Err(Error::source(text).help("choose another name").at(&self.current.range.span()));
+        }
         match self.current.kind {
             TokenKind::Keyword(Keyword::Param) => {
                 self.advance()?;
@@ -359,6 +365,9 @@ impl<'a> Parser<'a> {
                     TokenKind::Keyword(Keyword::Or) => AssignOp::Update(Operator::Logical(BinaryOp::Or)),
                     TokenKind::Symbol(Symbol::OpenParen) => {
                         return Err(self.unexpected("`=`").help("a value must go somewhere: `y = f(x)`"));
+                    }
+                    TokenKind::Symbol(Symbol::Equal) => {
+                        return Err(self.unexpected("`=`").help("`=` assigns, `==` compares"));
                     }
                     _ => return Err(self.unexpected("`=`")),
                 };

@@ -6,7 +6,7 @@ use super::body::{Body, Cell, Context, Gathered, Node, Read, ReadSource};
 use super::extents::{Fact, Weight};
 use crate::lang::algebra::evaluate;
 use crate::lang::ast::{Expr, ExprKind, Item, Name};
-use crate::lang::diagnose::{Lowered, error, find_name};
+use crate::lang::diagnose::{Lowered, counted, error, find_name};
 use crate::lang::token::Range;
 
 /// Where one axis is accessed.
@@ -50,7 +50,8 @@ impl<'a> Context<'_, 'a, '_> {
             _ => "this".to_string(),
         };
         if axes.len() != ty.rank() {
-            let text = format!("{name} has rank {}, but {} indices are given", ty.rank(), axes.len());
+            let given = counted(axes.len(), "index is", "indices are");
+            let text = format!("{name} has rank {}, but {given} given", ty.rank());
             return Err(error(range, text).note(format!("its type is {ty}")).into());
         }
         let mut gathered = Gathered { data, axes: Vec::new(), positions: Vec::new(), edge: Edge::Error };

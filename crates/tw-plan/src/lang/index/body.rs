@@ -253,6 +253,11 @@ impl<'l, 'a, 'c> Context<'l, 'a, 'c> {
     fn whole_tensor_scalar(&mut self, expr: &Expr<'a>) -> Lowered<Cell> {
         let active: Vec<&str> = self.active.iter().map(|&v| self.variables[v as usize].name.text).collect();
         if let Some(index) = find_name(expr, &mut |name| active.contains(&name)) {
+            if let ExprKind::Call { function, .. } = &expr.kind
+                && self.lowering.function_named(function.text).is_none()
+            {
+                return Err(self.lowering.unknown_function(*function));
+            }
             let text = format!("this works on whole tensors, but uses the index `{}`", index.text);
             let wrong = error(expr.range, text);
             return Err(match &expr.kind {

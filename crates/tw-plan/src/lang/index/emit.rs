@@ -54,7 +54,7 @@ impl<'a> Context<'_, 'a, '_> {
     }
 
     /// An index counted from 0, as an expression in itself.
-    pub(super) fn from_zero(&self, variable: u32) -> Idx {
+    pub(super) fn counted_from_zero(&self, variable: u32) -> Idx {
         Idx::var(Var(variable)).plus_constant(self.variables[variable as usize].start.saturating_neg())
     }
 
@@ -85,7 +85,7 @@ impl<'a> Context<'_, 'a, '_> {
                 Node::Reduce(reduced) => {
                     let value = self.reduce(reduced).at(*node_range)?;
                     let free = reduced.free_variables(&self.reads);
-                    (value, free.iter().map(|&v| self.from_zero(v)).collect(), Edge::Error)
+                    (value, free.iter().map(|&v| self.counted_from_zero(v)).collect(), Edge::Error)
                 }
                 _ => {
                     params.push(None);
@@ -149,7 +149,7 @@ impl<'a> Context<'_, 'a, '_> {
         let value = self.lowering.gathered(gathered.data, &indices, &gathered.axes, gathered.edge, range)?;
         // Index axes stand where the first gathered axis was.
         let first = gathered.axes[0].min(kept.len());
-        let positions: Vec<Idx> = over.iter().map(|&v| self.from_zero(v)).collect();
+        let positions: Vec<Idx> = over.iter().map(|&v| self.counted_from_zero(v)).collect();
         kept.splice(first..first, positions);
         Ok((value, kept))
     }

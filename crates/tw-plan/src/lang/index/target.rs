@@ -10,7 +10,7 @@ use super::extents::Weight;
 use crate::build::Reduction;
 use crate::lang::algebra::{Algebra, evaluate};
 use crate::lang::ast::{AssignOp, ExprKind, Item, Name, Operator};
-use crate::lang::diagnose::{Lowered, Place, error, find_name};
+use crate::lang::diagnose::{Lowered, Place, counted, error, find_name};
 use crate::lang::lower::{Lowering, Value, assign_text};
 use crate::lang::names::Binding;
 use crate::lang::token::Range;
@@ -157,7 +157,8 @@ impl<'a> Context<'_, 'a, '_> {
             if matches!(before, Before::Value(..)) && plain && statement.op == AssignOp::Set {
                 return Ok(Target { axes, before: Before::Nothing, name: text.to_string(), range });
             }
-            let text = format!("`{text}` has rank {}, but {} indices are given", ty.rank(), axes.len());
+            let given = counted(axes.len(), "index is", "indices are");
+            let text = format!("`{text}` has rank {}, but {given} given", ty.rank());
             return Err(error(range, text).note(format!("its type is {ty}")).into());
         }
         Ok(Target { axes, before, name: text.to_string(), range })

@@ -1,22 +1,13 @@
 //! Assignment with `=`, to a whole tensor or to a part of one.
 
-use tw_ir::program::{IndexStmt, IndexVar, Output};
-use tw_ir::{Access, BinaryOp, DType, Edge, Extent, Idx, Op, Scalar, ScalarCode, Slot, TensorType, ValueId, Var};
+use tw_ir::program::Output;
+use tw_ir::{DType, Edge, Extent, Idx, Scalar, TensorType, ValueId, Var};
 
 use super::access::bare;
 use super::body::{Context, Reduced};
 use super::target::{Before, Target};
-use crate::build;
+use crate::build::{self, Operand, Placed};
 use crate::lang::diagnose::{Lowered, Place, check_fits, error};
-use crate::lang::token::Range;
-
-/// Where a box of results lies along one axis of the target.
-enum BoxAxis {
-    /// One element.
-    At(i64),
-    /// From the offset on, as far as axis `axis` of the values goes.
-    From { offset: i64, axis: usize },
-}
 
 impl<'a> Context<'_, 'a, '_> {
     /// `C[i, j] = ..`. If the target has a value and the statement writes only a part of it, the rest keeps its value.
@@ -100,15 +91,12 @@ impl<'a> Context<'_, 'a, '_> {
         if let Some(region) = region {
             self.check_box(target, &region, ty)?;
             let outer = self.left_variables();
-            let over: Vec<Idx> = outer.iter().map(|&v| self.from_zero(v)).collect();
+            let over: Vec<Idx> = outer.iter().map(|&v| self.counted_from_zero(v)).collect();
             let shape = outer.iter().map(|&v| self.extent(v)).collect::<tw_ir::Result<Vec<Extent>>>()?;
-            let empty = shape.contains(&Extent::Known(0));
             let values = self.write(target, &over, reduced, shape, None)?;
             check_fits(self.lowering.ty(values).dtype, ty.dtype, reduced.range)?;
-            if empty {
-                return Ok(before);
-            }
-            return self.paste(&region, values, before, ty, reduced.range);
+            let op = build::placed(ty, Operand::Tensor(self.lowering.ty(values)), &region).at(reduced.range)?;
+            return self.lowering.push1(op, &[before, values], reduced.range);
         }
         // In general: the values, where they were written, and a choice between both.
         let values = self.write(target, idx, reduced, ty.shape.clone(), None)?;
@@ -138,7 +126,7 @@ impl<'a> Context<'_, 'a, '_> {
     }
 
     /// The part that is written, if it is a box with one index per axis.
-    fn box_of(&self, idx: &[Idx], ty: &TensorType) -> Option<Vec<BoxAxis>> {
+    fn box_of(&self, idx: &[Idx], ty: &TensorType) -> Option<Vec<Placed>> {
         let outer = self.left_variables();
         if !distinct(idx) {
             return None;
@@ -147,100 +135,32 @@ impl<'a> Context<'_, 'a, '_> {
             .zip(&ty.shape)
             .map(|(idx, extent)| {
                 if idx.terms().is_empty() {
-                    return Some(BoxAxis::At(idx.offset()));
+                    return Some(Placed { first: idx.offset(), step: 1, extent: Extent::Known(1), axis: None });
                 }
                 let (Var(v), offset) = idx.as_shifted_var()?;
                 let axis = outer.iter().position(|&o| o == v)?;
                 let variable = &self.variables[v as usize];
                 let known = variable.extent?.known().is_some() && extent.known().is_some();
                 let whole = variable.extent == Some(*extent) && variable.start == 0 && offset == 0;
-                (known || whole).then_some(BoxAxis::From { offset: offset.saturating_add(variable.start), axis })
+                let first = offset.saturating_add(variable.start);
+                (known || whole).then_some(Placed { first, step: 1, extent: variable.extent?, axis: Some(axis) })
             })
             .collect()
     }
 
-    fn check_box(&self, target: &Target, region: &[BoxAxis], ty: &TensorType) -> Lowered<()> {
-        let outer = self.left_variables();
+    fn check_box(&self, target: &Target, region: &[Placed], ty: &TensorType) -> Lowered<()> {
         for (k, (part, extent)) in region.iter().zip(&ty.shape).enumerate() {
-            let Some(n) = extent.known() else { continue };
-            let (low, length) = match part {
-                BoxAxis::At(at) => (*at, 1),
-                BoxAxis::From { offset, axis } => match self.extent(outer[*axis])? {
-                    Extent::Known(0) => continue,
-                    Extent::Known(length) => (*offset, length),
-                    Extent::Deferred(_) => continue,
-                },
-            };
-            let high = low as i128 + length as i128 - 1;
-            if low < 0 || high >= n as i128 {
+            let (Some(n), Some(length @ 1..)) = (extent.known(), part.extent.known()) else { continue };
+            let high = part.first as i128 + length as i128 - 1;
+            if part.first < 0 || high >= n as i128 {
                 let text = format!(
-                    "the index on the left runs from {low} to {high}, but axis {k} of `{}` has {n} elements",
-                    target.name
+                    "the index on the left runs from {} to {high}, but axis {k} of `{}` has {n} elements",
+                    part.first, target.name
                 );
                 return Err(error(target.range, text).into());
             }
         }
         Ok(())
-    }
-
-    /// `before`, with a box replaced by values.
-    fn paste(
-        &mut self,
-        region: &[BoxAxis],
-        values: ValueId,
-        before: ValueId,
-        ty: &TensorType,
-        range: Range,
-    ) -> Lowered<ValueId> {
-        let shape = self.lowering.ty(values).shape.clone();
-        let rank = ty.rank();
-        let mut at = vec![Idx::constant(0); shape.len()];
-        let mut code = ScalarCode::new(
-            [self.lowering.ty(values).dtype, ty.dtype]
-                .into_iter()
-                .chain(std::iter::repeat_n(DType::I64, rank))
-                .collect(),
-        );
-        let mut inside: Option<Slot> = None;
-        for (k, part) in region.iter().enumerate() {
-            let (low, length) = match part {
-                BoxAxis::At(at) => (*at, Extent::Known(1)),
-                BoxAxis::From { offset, axis } => {
-                    at[*axis] = Idx::var(Var(k as u32)).plus_constant(offset.saturating_neg());
-                    (*offset, shape[*axis])
-                }
-            };
-            if ty.shape[k] == length {
-                continue;
-            }
-            let length = length.known().unwrap_or(0) as i64;
-            let position = code.param(2 + k as u32);
-            for (op, bound) in [(BinaryOp::Ge, low), (BinaryOp::Lt, low.saturating_add(length))] {
-                let bound = code.constant(Scalar::I64(bound));
-                let condition = code.binary(op, position, bound)?;
-                inside = Some(match inside {
-                    None => condition,
-                    Some(before) => code.binary(BinaryOp::And, before, condition)?,
-                });
-            }
-        }
-        let (new, old) = (code.param(0), code.param(1));
-        let new = code.cast(ty.dtype, new);
-        let body = match inside {
-            Some(inside) => code.select(inside, new, old)?,
-            None => new,
-        };
-        code.set_results(vec![body]);
-        let code = code.without_dead_ops();
-        let vars = ty.shape.iter().enumerate().map(|(k, &extent)| IndexVar { name: build::variable_name(k), extent });
-        let here: Vec<Idx> = (0..rank as u32).map(|k| Idx::var(Var(k))).collect();
-        // Outside the box the new value is not used, so any element will do.
-        let new = Access { operand: 0, idx: at, edge: Edge::Clamp };
-        let old = Access { operand: 1, idx: here.clone(), edge: Edge::Error };
-        let out = Output { idx: here, edge: Edge::Error, shape: ty.shape.clone(), fill: vec![ty.fill] };
-        let vars = vars.collect();
-        let statement = IndexStmt { vars, reads: vec![new, old], code, has_guard: false, accum: None, out };
-        self.lowering.push1(Op::Index(statement), &[values, before], range)
     }
 }
 

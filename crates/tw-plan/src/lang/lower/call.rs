@@ -8,11 +8,11 @@ use super::{Lowering, Value};
 use crate::build;
 use crate::lang::algebra::{Elementwise, evaluate};
 use crate::lang::ast::{Arg, Expr, ExprKind, Name};
-use crate::lang::diagnose::{Lowered, Place, error, nearest, unknown};
+use crate::lang::diagnose::{Failure, Lowered, Place, counted, error, nearest, unknown};
 use crate::lang::token::Range;
 
 /// A function on whole tensors.
-pub(super) struct Function {
+pub(in crate::lang) struct Function {
     /// Its name, with the family before a point.
     pub(super) name: &'static str,
     /// Arguments that must be given, by position or by name.
@@ -26,7 +26,7 @@ pub(super) struct Function {
 }
 
 /// Arguments matched with parameters.
-pub(super) struct Call<'e, 'a> {
+pub(in crate::lang) struct Call<'e, 'a> {
     pub(super) function: &'static Function,
     pub(super) range: Range,
     named: Vec<(&'static str, &'e Expr<'a>)>,
@@ -86,7 +86,7 @@ impl<'e, 'a> Call<'e, 'a> {
 
     fn too_many(&self, given: usize) -> String {
         let n = self.function.required.len() + self.function.optional.len();
-        format!("`{}` takes at most {n} arguments, not {given}", self.function.name)
+        format!("`{}` takes at most {}, not {given}", self.function.name, counted(n, "argument", "arguments"))
     }
 
     /// An argument by name, if it is given.
@@ -182,7 +182,8 @@ impl<'e, 'a> Call<'e, 'a> {
 }
 
 impl<'a> Lowering<'a, '_> {
-    pub(super) fn function_named(&self, name: &str) -> Option<&'static Function> {
+    /// The function on whole tensors of this name.
+    pub(in crate::lang) fn function_named(&self, name: &str) -> Option<&'static Function> {
         FUNCTIONS.iter().copied().flatten().find(|function| function.name == name)
     }
 
@@ -216,7 +217,8 @@ impl<'a> Lowering<'a, '_> {
         (found.lower)(self, &call)
     }
 
-    fn unknown_function(&self, function: Name<'a>) -> crate::lang::diagnose::Failure {
+    /// Why a function that is called does not exist.
+    pub(in crate::lang) fn unknown_function(&self, function: Name<'a>) -> Failure {
         if self.scopes.get(function.text).is_some() {
             let wrong = error(function.range, format!("`{}` is a tensor and cannot be called", function.text));
             return wrong.help("use brackets for elements, or `*` to multiply").into();

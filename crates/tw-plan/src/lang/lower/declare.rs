@@ -21,6 +21,11 @@ impl<'a> Lowering<'a, '_> {
         if self.params.contains_key(name.text) {
             return Err(error(name.range, format!("`{}` is a parameter already", name.text)).into());
         }
+        if self.scopes.get(name.text).is_some() {
+            return Err(error(name.range, format!("`{}` has a value already", name.text))
+                .help("parameters come first")
+                .into());
+        }
         let default = self.literal(value, "a parameter")?;
         let given = self.sets.get(name.text).copied();
         let chosen = match (ParamValue::from_scalar(default), given) {

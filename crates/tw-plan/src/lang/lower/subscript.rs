@@ -50,6 +50,20 @@ impl<'a> Lowering<'a, '_> {
         Ok(self.extent_value(ty.shape[axis]))
     }
 
+    /// Items on the left: slices and numbers only.
+    pub(super) fn basic_items(&mut self, items: &[Item<'a>]) -> Lowered<Vec<SliceItem>> {
+        let mut basic = Vec::with_capacity(items.len());
+        for item in items {
+            match self.selector(item)? {
+                Selector::Basic(item) => basic.push(item),
+                Selector::Gather(_) | Selector::Mask(_) => {
+                    return Err(error(item.range(), "a tensor beside slices on the left").into());
+                }
+            }
+        }
+        Ok(basic)
+    }
+
     fn selector(&mut self, item: &Item<'a>) -> Lowered<Selector> {
         match item {
             Item::Ellipsis(_) => Ok(Selector::Basic(SliceItem::Ellipsis)),

@@ -92,6 +92,7 @@ impl<'a> Algebra<'a> for Lowering<'a, '_> {
             ExprKind::Reduce(reduce) => {
                 Ok(Value::Tensor(index::lower(self, IndexStatement::of_reduction(expr, reduce))?))
             }
+            ExprKind::List(parts) => Ok(Value::Tensor(self.list(parts, expr.range)?)),
             ExprKind::Text(_) => Err(error(expr.range, "text is not a value").into()),
             ExprKind::Tuple(_) => Err(error(expr.range, "several values where one is expected").into()),
             ExprKind::Tile(_) => {

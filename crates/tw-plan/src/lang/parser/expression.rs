@@ -342,6 +342,7 @@ impl<'a> Parser<'a> {
             }
             TokenKind::Name(text) => ExprKind::Name(text),
             TokenKind::Symbol(Symbol::OpenParen) => return self.parenthesised(),
+            TokenKind::Symbol(Symbol::OpenBracket) => return self.list(),
             TokenKind::Keyword(Keyword::If) => {
                 return Err(self.unexpected("a value").help("put parentheses around `if .. then .. else ..`"));
             }
@@ -349,6 +350,22 @@ impl<'a> Parser<'a> {
         };
         self.advance()?;
         self.node(kind, range, 0)
+    }
+
+    fn list(&mut self) -> Result<Expr<'a>> {
+        let open = self.advance()?.range;
+        let (mut parts, mut below) = (Vec::new(), 0);
+        while !self.at(Symbol::CloseBracket) {
+            let part = self.expression()?;
+            below = below.max(part.height);
+            parts.push(part);
+            if !self.accept(Symbol::Comma)? {
+                break;
+            }
+        }
+        self.close(Symbol::CloseBracket, open)?;
+        let range = Range { start: open.start, end: self.last_end };
+        self.node(ExprKind::List(parts), range, below)
     }
 
     fn parenthesised(&mut self) -> Result<Expr<'a>> {

@@ -169,3 +169,33 @@ fn updates_of_whole_tensors() {
     assert_eq!(shown("y = 1\ny += 1\ny /= 4"), "f64[] 0.5");
     assert_eq!(shown("y = arange(3) > 0\ny and= arange(3) < 2"), "bool[3] 0 1 0");
 }
+
+#[test]
+fn constants_are_lists() {
+    assert_eq!(shown("y = [1, 2.5, 3]"), "f64[3] 1 2.5 3");
+    assert_eq!(shown("param n = 2\ny = [[n, 0], [0, n + 1]] @ [1, 1]"), "i64[2] 2 3");
+    assert_eq!(shown("y = []"), "f64[0]");
+    assert_eq!(shown("x = arange(5)\nw = [1, -1]\ny[i] = sum[k](x[i+k] * w[k])"), "i64[4] -1 -1 -1 -1");
+    assert_eq!(shown("x = arange(5)\ny = x[[4, 0]]"), "i64[2] 4 0");
+}
+
+#[test]
+fn slices_and_masks_are_assigned() {
+    let x = "y = arange(6)\n";
+    for (statement, expected) in [
+        ("y[1:3] = 0", "i64[6] 0 0 0 3 4 5"),
+        ("y[::2] = [7, 8, 9]", "i64[6] 7 1 8 3 9 5"),
+        ("y[4::-2] = [7, 8, 9]", "i64[6] 9 1 8 3 7 5"),
+        ("y[-2:] += 10", "i64[6] 0 1 2 3 14 15"),
+        ("y[:] = -y", "i64[6] 0 -1 -2 -3 -4 -5"),
+        ("y[5:2] = 1", "i64[6] 0 1 2 3 4 5"),
+        ("y[y % 2 == 0] = 0", "i64[6] 0 1 0 3 0 5"),
+        ("y[y > 3] *= -1", "i64[6] 0 1 2 3 -4 -5"),
+        ("y = reshape(y, 2, 3)\ny[0, :] = y[1]", "i64[2, 3] 3 4 5 3 4 5"),
+        ("y = reshape(y, 2, 3)\ny[..., 1] = [[8], [9]][:, 0]", "i64[2, 3] 0 8 2 3 9 5"),
+        ("y = reshape(y, 2, 3)\ny[:, ::2] = [[1], [2]]", "i64[2, 3] 1 1 1 2 4 2"),
+        ("y = reshape(y, 2, 3)\ny[1:, -1] = 8", "i64[2, 3] 0 1 2 3 4 8"),
+    ] {
+        assert_eq!(shown(&format!("{x}{statement}")), expected, "{statement}");
+    }
+}
