@@ -256,6 +256,12 @@ impl<'a> Lowering<'a, '_> {
     }
 }
 
+/// The names of the functions on whole tensors.
+#[cfg(test)]
+pub(super) fn function_names() -> impl Iterator<Item = &'static str> {
+    functions::FUNCTIONS.into_iter().flatten().map(|function| function.name)
+}
+
 /// The operator of an accumulating assignment, as written.
 pub(super) fn assign_text(operator: Operator) -> String {
     use tw_ir::BinaryOp::*;

@@ -9,6 +9,7 @@ use super::{Catalog, ParamValue, ProgramUnit, parse_program};
 
 mod arrays;
 mod control;
+mod document;
 mod errors;
 mod notation;
 mod robust;
@@ -52,7 +53,10 @@ fn run(text: &str) -> Vec<f64> {
 
 /// Type and elements of `y` after the statements, as text: `f64[2] 1 2`.
 fn shown(text: &str) -> String {
-    let array = run_with(&format!("{text}\noutput y"), &[]);
+    display(&run_with(&format!("{text}\noutput y"), &[]))
+}
+
+fn display(array: &Array) -> String {
     let elements: Vec<String> = array.to_f64_vec().iter().map(f64::to_string).collect();
     format!("{}{} {}", array.dtype(), tw_ir::shape::display(array.shape()), elements.join(" ")).trim_end().to_string()
 }
