@@ -21,6 +21,9 @@ pub(crate) use reduce::{Cascade, Foldable, Monoid};
 /// Elements per strip: with 8 bytes each, half a dozen live values fit into a first-level cache of 32 KiB.
 pub(crate) const STRIP: usize = 512;
 
+/// Elements per strip where nothing is computed on the way.
+pub(crate) const LONG_STRIP: usize = 8 * STRIP;
+
 /// The elements of one value over a strip.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Values<'a, T> {

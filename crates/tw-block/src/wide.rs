@@ -2,17 +2,18 @@
 //!
 //! Wider vectors change no bits: Rust never contracts or reorders floating point operations, so both versions compute the same.
 
-/// Defines functions that run their wide version where the processor has one.
+/// Defines functions that run their wide version where the processor has one. Type parameters are written in square brackets.
 macro_rules! wide {
-    ($($(#[$attribute:meta])* pub(crate) fn $name:ident($($arg:ident: $type:ty),* $(,)?) $(-> $result:ty)? $body:block)*) => {
+    ($($(#[$attribute:meta])*
+    pub(crate) fn $name:ident $([$($generics:tt)*])? ($($arg:ident: $type:ty),* $(,)?) $(-> $result:ty)? $body:block)*) => {
         $($(#[$attribute])*
-        pub(crate) fn $name($($arg: $type),*) $(-> $result)? {
+        pub(crate) fn $name $(<$($generics)*>)? ($($arg: $type),*) $(-> $result)? {
             #[inline(always)]
-            fn portable($($arg: $type),*) $(-> $result)? $body
+            fn portable $(<$($generics)*>)? ($($arg: $type),*) $(-> $result)? $body
             #[cfg(target_arch = "x86_64")]
             {
                 #[target_feature(enable = "avx2")]
-                fn wide($($arg: $type),*) $(-> $result)? {
+                fn wide $(<$($generics)*>)? ($($arg: $type),*) $(-> $result)? {
                     portable($($arg),*)
                 }
                 if std::arch::is_x86_feature_detected!("avx2") {

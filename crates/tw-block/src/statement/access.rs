@@ -59,6 +59,14 @@ impl Access {
     }
 }
 
+impl Access {
+    /// The variable along which the access moves from neighbour to neighbour.
+    pub(super) fn neighbours(&self) -> Option<usize> {
+        let last = self.axes.last()?.affine.as_ref()?;
+        last.iter().find(|(_, coefficient)| coefficient.unsigned_abs() == 1).map(|&(var, _)| var)
+    }
+}
+
 /// How one task resolves an access.
 #[derive(Debug, Default)]
 pub(super) struct Plan {

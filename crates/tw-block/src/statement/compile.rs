@@ -1,14 +1,19 @@
 //! Making a statement ready.
 
 use tw_ir::kernel::StatementKernel;
-use tw_ir::{Axis, DType, Error, Idx, Result, Scalar, ScalarCode, Slot, Term};
+use tw_ir::{Accum, Axis, DType, Error, Idx, Result, Scalar, ScalarCode, ScalarOp, Slot, Term};
 
 use super::access::Access;
 use super::contract::Contraction;
-use crate::strip::{Monoid, RegisterId, RegisterPlan, StripCode};
+use crate::strip::{Monoid, RegisterId, RegisterPlan, STRIP, StripCode};
 
 /// A row shorter than this is flattened together with the loop around it.
-const SHORT_ROW: u64 = 256;
+const SHORT_ROW: u64 = 64;
+
+/// Where accesses disagree about what is neighbouring, a box is visited in tiles: one strip along the innermost variable, and this many
+/// values of the other. So the cache lines that a strip touches are still there for the next one. Larger tiles were slower for power-of-two
+/// strides, smaller ones for all others.
+const TILE: i64 = 64;
 
 /// A statement kernel made ready.
 #[derive(Debug)]
@@ -29,6 +34,8 @@ pub(crate) struct Statement {
     /// What outputs hold before the first contribution.
     pub(super) start: Vec<Scalar>,
     pub(super) registers: RegisterPlan,
+    /// Variables cut into tiles of this size, so that accesses with different neighbours all stay in the nearest cache.
+    pub(super) tiles: Vec<(usize, i64)>,
     /// The same as a matrix product.
     pub(super) contraction: Option<Contraction>,
 }
@@ -48,10 +55,23 @@ pub(super) struct Read {
 pub(super) enum Fold {
     /// They are written.
     Write,
-    /// One operation on one value, with a register for what a guard lets through.
-    Simple { monoid: Monoid, masked: RegisterId },
+    /// Every component by an operation of its own.
+    Simple(Vec<Part>),
     /// A tuple combined by code.
-    General { combine: StripCode },
+    General {
+        /// From two states to one.
+        combine: StripCode,
+        /// From reads, variables and a state to the next state.
+        fused: StripCode,
+    },
+}
+
+/// A component of a state that is folded by one operation.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Part {
+    pub(super) monoid: Monoid,
+    /// Holds what a guard lets through.
+    pub(super) masked: RegisterId,
 }
 
 impl Statement {
@@ -76,15 +96,22 @@ impl Statement {
         let out = Access::new(&kernel.out_idx, &kernel.out_shape, kernel.out_edge);
         let fold = match &kernel.accum {
             None => Fold::Write,
-            Some(accum) => match accum.as_simple().and_then(|(op, dtype)| Some((Monoid::of(op, dtype)?, dtype))) {
-                Some((monoid, dtype)) => Fold::Simple { monoid, masked: registers.take(dtype) },
-                None => Fold::General { combine: StripCode::compile(&accum.combine, &mut registers) },
+            Some(accum) => match monoids(accum) {
+                Some(monoids) => Fold::Simple(
+                    monoids.into_iter().map(|(monoid, dtype)| Part { monoid, masked: registers.take(dtype) }).collect(),
+                ),
+                None => Fold::General {
+                    combine: StripCode::compile(&accum.combine, &mut registers),
+                    fused: StripCode::compile_after(code.params(), &fuse(kernel, accum, &scalar)?, &mut registers),
+                },
             },
         };
         let order = loop_order(kernel, &reads, &out);
+        let tiles = tiles(kernel, &order, &reads, &out);
         Ok(Statement {
             vars: kernel.vars.clone(),
-            n_inner: n_flattened(kernel, &order),
+            n_inner: n_flattened(kernel, &order, &tiles),
+            tiles,
             order,
             used_vars: (0..n_vars).filter(|&v| scalar.uses_param((n_reads + v) as u32)).collect(),
             reads,
@@ -110,6 +137,41 @@ fn with_lift(kernel: &StatementKernel) -> Result<ScalarCode> {
     }
     code.set_results(results);
     Ok(code)
+}
+
+/// The code with states combined: parameters are followed by a state, results are the next state.
+fn fuse(kernel: &StatementKernel, accum: &Accum, lifted: &ScalarCode) -> Result<ScalarCode> {
+    let state_types = accum.state_types();
+    let mut code = ScalarCode::new([lifted.params(), &state_types].concat());
+    let params: Vec<Slot> = (0..code.params().len() as u32).map(|k| code.param(k)).collect();
+    let (params, state) = params.split_at(lifted.params().len());
+    let mut values = code.inline(lifted, params)?;
+    let contribution = values.split_off(kernel.has_guard as usize);
+    let mut next = code.inline(&accum.combine, &[state, &contribution].concat())?;
+    if let [guard] = values[..] {
+        for (next, state) in next.iter_mut().zip(state) {
+            *next = code.select(guard, *next, *state)?;
+        }
+    }
+    code.set_results(next);
+    Ok(code)
+}
+
+/// The operation of every component, if each is combined by one operation that has fast loops.
+fn monoids(accum: &Accum) -> Option<Vec<(Monoid, DType)>> {
+    let n = accum.identity.len() as u32;
+    let combine = &accum.combine;
+    let op = |slot: Slot| combine.ops()[slot.0 as usize];
+    (0..n)
+        .zip(combine.results())
+        .map(|(k, &result)| match op(result) {
+            ScalarOp::Binary(binary, a, b) if op(a) == ScalarOp::Param(k) && op(b) == ScalarOp::Param(n + k) => {
+                let dtype = combine.dtype(result);
+                Some((Monoid::of(binary, dtype)?, dtype))
+            }
+            _ => None,
+        })
+        .collect()
 }
 
 /// Checks what the loops below rely on, so that a malformed kernel is an error and not a panic.
@@ -156,8 +218,8 @@ fn loop_order(kernel: &StatementKernel, reads: &[Read], out: &Access) -> Vec<usi
     let n_vars = kernel.vars.len();
     let cost = |var: usize| {
         let accesses: u64 = reads.iter().map(|read| read.access.cost_along(var)).sum();
-        // A short loop pays for its beginning more often; 64 elements make up for one jump or so.
-        let short = 256 / kernel.vars[var].longest().clamp(1, 256);
+        // A short loop pays for its beginning more often.
+        let short = 32 / kernel.vars[var].longest().clamp(1, 64);
         accesses + out.cost_along(var) + short
     };
     let Some(innermost) = (0..n_vars).rev().min_by_key(|&var| cost(var)) else { return Vec::new() };
@@ -169,15 +231,38 @@ fn loop_order(kernel: &StatementKernel, reads: &[Read], out: &Access) -> Vec<usi
 }
 
 /// How many of the last loops are flattened into strips.
-fn n_flattened(kernel: &StatementKernel, order: &[usize]) -> usize {
+fn n_flattened(kernel: &StatementKernel, order: &[usize], tiles: &[(usize, i64)]) -> usize {
     let mut points = 1;
     let mut n = 0;
     for &var in order.iter().rev() {
         if n > 0 && points >= SHORT_ROW {
             break;
         }
-        points *= kernel.vars[var].longest().max(1);
+        let tile = tiles.iter().find(|(tiled, _)| *tiled == var).map_or(u64::MAX, |&(_, size)| size as u64);
+        points *= kernel.vars[var].longest().clamp(1, tile);
         n += 1;
     }
     n
+}
+
+/// Variables to be cut into tiles: the innermost one, and those along which other accesses are neighbours.
+fn tiles(kernel: &StatementKernel, order: &[usize], reads: &[Read], out: &Access) -> Vec<(usize, i64)> {
+    let Some(&innermost) = order.last() else { return Vec::new() };
+    let long = |var: usize| kernel.vars[var].longest() > TILE as u64;
+    let mut vars: Vec<usize> = reads
+        .iter()
+        .map(|read| &read.access)
+        .chain([out])
+        .filter(|access| access.cost_along(innermost) > 1)
+        .filter_map(|access| access.neighbours())
+        .filter(|&var| var != innermost && long(var))
+        .collect();
+    vars.sort_unstable();
+    vars.dedup();
+    if vars.is_empty() || !long(innermost) {
+        return Vec::new();
+    }
+    let mut tiles: Vec<(usize, i64)> = vars.into_iter().map(|var| (var, TILE)).collect();
+    tiles.push((innermost, STRIP as i64));
+    tiles
 }

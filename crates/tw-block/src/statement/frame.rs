@@ -59,6 +59,13 @@ impl Frame {
         !empty
     }
 
+    /// Sets the range of one variable.
+    pub(super) fn set_range(&mut self, var: usize, start: i64, extent: i64) {
+        self.starts[var] = start;
+        self.extents[var] = extent;
+        self.point[var] = start;
+    }
+
     /// Makes loops in the given order of variables, the last `n_inner` of them flattened.
     pub(super) fn set_loops(&mut self, order: &[usize], n_inner: usize) {
         self.loops.clear();

@@ -16,12 +16,21 @@ pub(super) struct StateBuffers {
     lifted: Vec<Buffer>,
     current: Vec<Buffer>,
     combined: Vec<Buffer>,
+    /// What the current row was folded into so far: one state per position in a strip.
+    row: Vec<Buffer>,
+    /// How many states of `row` hold something.
+    row_len: usize,
 }
 
 impl StateBuffers {
+    /// Forgets the current row.
+    pub(super) fn begin_row(&mut self) {
+        self.row_len = 0;
+    }
+
     /// Makes sure there is room for a strip of every component.
     fn fit(&mut self, types: impl Iterator<Item = DType> + Clone) {
-        for buffers in [&mut self.lifted, &mut self.current, &mut self.combined] {
+        for buffers in [&mut self.lifted, &mut self.current, &mut self.combined, &mut self.row] {
             if !buffers.iter().map(Buffer::dtype).eq(types.clone()) {
                 *buffers = types.clone().map(|dtype| Buffer::zeros(dtype, STRIP)).collect();
             }
@@ -30,11 +39,56 @@ impl StateBuffers {
 }
 
 impl Task<'_> {
+    /// Folds a strip by code that takes and gives states, where the output allows it: all of the strip goes to one element, or each point to
+    /// the neighbour of the last. Says whether it did.
+    pub(super) fn fold_fused(&mut self, fused: &StripCode, strip: Strip) -> bool {
+        let Task { statement, lanes, buffers, scratch, .. } = self;
+        let Scratch { registers, out_plan, state, misses, .. } = &mut **scratch;
+        // Where a guard must excuse reads outside, states are combined after it has been asked.
+        let (Some(step @ (0 | 1)), true) = (out_plan.inner, misses.is_empty()) else { return false };
+        state.fit(statement.start.iter().map(|identity| identity.dtype()));
+        let StateBuffers { combined, row, row_len, .. } = state;
+        let position = (out_plan.row() + strip.start as i64 * step) as usize;
+        let current = |k: usize| match (step, *row_len) {
+            (1, _) => Lane::slice(buffers[k], position..position + strip.len),
+            (_, 0) => Lane::same(statement.start[k]),
+            _ => Lane::slice(&row[k], 0..strip.len),
+        };
+        let mut all: Vec<Option<Lane<'_>>> = Vec::with_capacity(lanes.len() + buffers.len());
+        all.extend_from_slice(lanes);
+        all.extend((0..buffers.len()).map(|k| Some(current(k))));
+        fused.eval_into(&all, registers, strip.len, Some(Direct { buffers: combined, start: 0 }));
+        drop(all);
+        if step == 1 {
+            buffers.iter_mut().zip(combined).for_each(|(to, from)| overwrite(to, position, from, strip.len));
+        } else if strip.len >= *row_len {
+            std::mem::swap(row, combined);
+            *row_len = strip.len;
+        } else {
+            row.iter_mut().zip(combined).for_each(|(to, from)| overwrite(to, 0, from, strip.len));
+        }
+        true
+    }
+
+    /// Brings what a row was folded into to the output.
+    pub(super) fn end_fused_row(&mut self, combine: &StripCode) {
+        let Scratch { registers, out_plan, state, .. } = &mut *self.scratch;
+        let StateBuffers { combined, row, row_len, .. } = state;
+        if *row_len == 0 {
+            return;
+        }
+        let position = out_plan.row() as usize;
+        reduce(combine, row, 0, *row_len, combined, registers);
+        combine_strips(combine, (&self.buffers, position), (row, 0), 1, combined, registers);
+        self.buffers.iter_mut().zip(combined).for_each(|(to, from)| overwrite(to, position, from, 1));
+        *row_len = 0;
+    }
+
     pub(super) fn fold_general(&mut self, combine: &StripCode, strip: Strip) -> Result<()> {
         let Task { statement, lanes, buffers, scratch, .. } = self;
         let Scratch { registers, frame, out_plan, state, .. } = &mut **scratch;
         state.fit(statement.start.iter().map(|identity| identity.dtype()));
-        let StateBuffers { lifted, current, combined } = state;
+        let StateBuffers { lifted, current, combined, .. } = state;
         let guard = match statement.has_guard {
             true => bool::of_lane(statement.code.result(0, lanes, registers, strip.len)),
             false => Values::Same(true),
@@ -80,9 +134,7 @@ fn reduce(
     while left > 1 {
         let half = left / 2;
         combine_strips(combine, (state, start), (state, start + left - half), half, combined, registers);
-        for (from, to) in combined.iter().zip(&mut *state) {
-            with_lane!(Lane::slice(from, 0..half), values => write(to, start as i64, 1, values, Values::Same(true), half));
-        }
+        state.iter_mut().zip(&*combined).for_each(|(to, from)| overwrite(to, start, from, half));
         left -= half;
     }
     left
@@ -103,6 +155,11 @@ fn combine_strips(
         .map(Some)
         .collect();
     combine.eval_into(&lanes, registers, n, Some(Direct { buffers: combined, start: 0 }));
+}
+
+/// Copies the first `n` elements of a buffer to a position in another.
+fn overwrite(to: &mut Buffer, position: usize, from: &Buffer, n: usize) {
+    with_dtype!(from.dtype(), T => T::of_mut(to)[position..position + n].copy_from_slice(&T::of(from)[..n]))
 }
 
 fn gather(from: &Buffer, position: i64, slope: i64, to: &mut Buffer, n: usize) {

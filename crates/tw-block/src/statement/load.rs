@@ -39,7 +39,7 @@ impl Task<'_> {
         if !read.used && (read.access.edge != Edge::Error || plan.is_direct()) {
             return Ok(());
         }
-        let register = self.statement.code.param(k);
+        let register = self.statement.code.params()[k];
         let lane = &mut self.lanes[k];
         *lane = None;
         let mut elsewhere = false;
@@ -85,7 +85,7 @@ impl Task<'_> {
         }
         let Some(depth) = depth else { return };
         self.lanes[param] = None;
-        let register = self.statement.code.param(param);
+        let register = self.statement.code.params()[param];
         let vector = registers.vector::<i64>(register.index, strip.len);
         let filled: Result<(), Error> = frame.runs(strip, |frame, offset, len| {
             let value = frame.starts[var] + frame.counters[depth];

@@ -9,7 +9,7 @@ use super::compile::{Fold, Statement};
 use super::frame::{Frame, Strip};
 use super::general::StateBuffers;
 use crate::block::{Block, row_major_stride};
-use crate::strip::{Cascade, Direct, Lane, Registers, STRIP};
+use crate::strip::{Cascade, Direct, LONG_STRIP, Lane, Registers, STRIP};
 
 thread_local! {
     /// Memory that tasks of one thread use one after the other.
@@ -24,7 +24,8 @@ pub(super) struct Scratch {
     /// One per read.
     pub(super) plans: Vec<Plan>,
     pub(super) out_plan: Plan,
-    pub(super) cascade: Cascade,
+    /// One per component of a simple fold: what the current row was reduced to so far.
+    pub(super) cascades: Vec<Cascade>,
     pub(super) state: StateBuffers,
     /// Parts of the current strip where a read is outside although that is an error: (read, offset, length).
     pub(super) misses: Vec<(usize, usize, usize)>,
@@ -34,6 +35,7 @@ pub(super) struct Scratch {
 pub(super) struct Task<'a> {
     pub(super) statement: &'a Statement,
     pub(super) blocks: &'a [Option<&'a Block>],
+    pub(super) out_box: &'a BoxRegion,
     pub(super) buffers: Vec<&'a mut Buffer>,
     /// Per parameter: the elements of the current strip, if they need no copy.
     pub(super) lanes: Vec<Option<Lane<'a>>>,
@@ -49,21 +51,6 @@ impl Statement {
         outputs: &mut [Block],
     ) -> Result<()> {
         self.check_blocks(operands, outputs)?;
-        let mut scratch = SCRATCH.take().unwrap_or_default();
-        let result = self.run_with(point, first, operands, outputs, &mut scratch);
-        SCRATCH.set(Some(scratch));
-        result
-    }
-
-    fn run_with(
-        &self,
-        point: u32,
-        first: bool,
-        operands: &[Option<&Block>],
-        outputs: &mut [Block],
-        scratch: &mut Scratch,
-    ) -> Result<()> {
-        let not_empty = scratch.frame.set_box(&self.vars, point as u64);
         let mut out_box: Option<&BoxRegion> = None;
         let mut buffers = Vec::with_capacity(outputs.len());
         for output in outputs {
@@ -72,65 +59,12 @@ impl Statement {
             buffers.push(buffer);
         }
         let Some(out_box) = out_box else { return Ok(()) };
-        if not_empty {
-            scratch.frame.set_loops(&self.order, self.n_inner);
-            scratch.out_plan.prepare(&self.out, &scratch.frame, out_box, 0, |axis| row_major_stride(out_box, axis));
-        }
-        if !not_empty {
-            return if first { self.begin(&mut buffers) } else { Ok(()) };
-        }
-        scratch.plan_reads(self, operands);
-        if self.contract(first, operands, &mut buffers, out_box, scratch)? {
-            return Ok(());
-        }
-        if first && !self.covers(&scratch.frame, &scratch.out_plan, out_box) {
-            self.begin(&mut buffers)?;
-        }
-        scratch.plan_loops(self);
-        let lanes = vec![None; self.code.n_params()];
-        Task { statement: self, blocks: operands, buffers, lanes, scratch }.run()
-    }
-
-    /// Gives outputs what they hold before the first contribution.
-    fn begin(&self, buffers: &mut [&mut Buffer]) -> Result<()> {
-        buffers.iter_mut().zip(&self.start).try_for_each(|(buffer, &value)| crate::block::fill(buffer, value))
-    }
-
-    /// Runs the task as a matrix product, if it is one; says whether it did.
-    fn contract(
-        &self,
-        first: bool,
-        operands: &[Option<&Block>],
-        buffers: &mut [&mut Buffer],
-        out_box: &BoxRegion,
-        scratch: &Scratch,
-    ) -> Result<bool> {
-        let Scratch { frame, plans, out_plan, .. } = scratch;
-        let Some(contraction) = &self.contraction else { return Ok(false) };
-        let (Some(left), Some(right)) = (operands[contraction.left], operands[contraction.right]) else {
-            return Ok(false);
-        };
-        let (left_plan, right_plan) = (&plans[contraction.left], &plans[contraction.right]);
-        let direct = out_plan.is_direct() && left_plan.is_direct() && right_plan.is_direct();
-        if !direct || !contraction.is_worthwhile(frame) {
-            return Ok(false);
-        }
-        let all = contraction.n_results(frame) == out_box.n_elements();
-        if first && !all {
-            self.begin(buffers)?;
-        }
-        let accumulate = !first || !all;
-        contraction.run(frame, (buffers[0], out_plan), (left, left_plan), (right, right_plan), accumulate);
-        Ok(true)
-    }
-
-    /// True if every element of the output block is written by this task.
-    fn covers(&self, frame: &Frame, out_plan: &Plan, out_box: &BoxRegion) -> bool {
-        // Maps of statements without an accumulator are injective, so counting is enough.
-        matches!(self.fold, Fold::Write)
-            && !self.has_guard
-            && out_plan.is_direct()
-            && frame.extents.iter().product::<i64>() as u64 == out_box.n_elements()
+        let mut scratch = SCRATCH.take().unwrap_or_default();
+        let lanes = vec![None; self.code.params().len()];
+        let mut task = Task { statement: self, blocks: operands, out_box, buffers, lanes, scratch: &mut scratch };
+        let result = task.run(point, first);
+        SCRATCH.set(Some(scratch));
+        result
     }
 
     fn check_blocks(&self, operands: &[Option<&Block>], outputs: &[Block]) -> Result<()> {
@@ -148,12 +82,46 @@ impl Statement {
     }
 }
 
-impl Scratch {
-    /// Plans how operands are read.
-    fn plan_reads(&mut self, statement: &Statement, operands: &[Option<&Block>]) {
-        self.plans.resize_with(statement.reads.len().max(self.plans.len()), Plan::default);
-        for ((read, block), plan) in statement.reads.iter().zip(operands).zip(&mut self.plans) {
-            let frame = &self.frame;
+impl Task<'_> {
+    fn run(&mut self, point: u32, first: bool) -> Result<()> {
+        if !self.scratch.frame.set_box(&self.statement.vars, point as u64) {
+            return if first { self.begin() } else { Ok(()) };
+        }
+        self.plan_accesses();
+        if self.contract(first)? {
+            return Ok(());
+        }
+        if first && !self.covers() {
+            self.begin()?;
+        }
+        self.scratch.registers.prepare(&self.statement.registers);
+        self.begin_rows();
+        if self.statement.tiles.is_empty() { self.run_rows() } else { self.run_tiles(0) }
+    }
+
+    /// Gives outputs what they hold before the first contribution.
+    fn begin(&mut self) -> Result<()> {
+        let start = &self.statement.start;
+        self.buffers.iter_mut().zip(start).try_for_each(|(buffer, &value)| crate::block::fill(buffer, value))
+    }
+
+    /// True if every element of the output block is written by this task.
+    fn covers(&self) -> bool {
+        // Maps of statements without an accumulator are injective, so counting is enough.
+        matches!(self.statement.fold, Fold::Write)
+            && !self.statement.has_guard
+            && self.scratch.out_plan.is_direct()
+            && self.scratch.frame.extents.iter().product::<i64>() as u64 == self.out_box.n_elements()
+    }
+
+    /// Plans how operands are read and outputs written.
+    fn plan_accesses(&mut self) {
+        let Task { statement, blocks, out_box, .. } = *self;
+        let Scratch { frame, plans, out_plan, .. } = &mut *self.scratch;
+        frame.set_loops(&statement.order, statement.n_inner);
+        out_plan.prepare(&statement.out, frame, out_box, 0, |axis| row_major_stride(out_box, axis));
+        plans.resize_with(statement.reads.len().max(plans.len()), Plan::default);
+        for ((read, block), plan) in statement.reads.iter().zip(blocks).zip(plans) {
             match block {
                 Some(block) => {
                     plan.prepare(&read.access, frame, block.bbox(), block.offset(), |axis| block.stride(axis))
@@ -163,32 +131,62 @@ impl Scratch {
         }
     }
 
-    /// Settles the loops, and makes registers ready.
-    fn plan_loops(&mut self, statement: &Statement) {
-        let Scratch { registers, frame, plans, out_plan, .. } = self;
-        registers.prepare(&statement.registers);
-        let plans = &mut plans[..statement.reads.len()];
-        statement.merge_loops(frame, plans, out_plan);
-        frame.begin();
-        plans.iter_mut().for_each(|plan| plan.settle(frame));
-        out_plan.settle(frame);
+    /// Runs the task as a matrix product, if it is one; says whether it did.
+    fn contract(&mut self, first: bool) -> Result<bool> {
+        let Some(contraction) = &self.statement.contraction else { return Ok(false) };
+        let Scratch { frame, plans, out_plan, .. } = &*self.scratch;
+        let (Some(left), Some(right)) = (self.blocks[contraction.left], self.blocks[contraction.right]) else {
+            return Ok(false);
+        };
+        let (left_plan, right_plan) = (&plans[contraction.left], &plans[contraction.right]);
+        let direct = out_plan.is_direct() && left_plan.is_direct() && right_plan.is_direct();
+        if !direct || !contraction.is_worthwhile(frame) {
+            return Ok(false);
+        }
+        let all = contraction.n_results(frame) == self.out_box.n_elements();
+        if first && !all {
+            self.begin()?;
+        }
+        let Scratch { frame, plans, out_plan, .. } = &*self.scratch;
+        let (left_plan, right_plan) = (&plans[contraction.left], &plans[contraction.right]);
+        let out = (&mut *self.buffers[0], out_plan);
+        contraction.run(frame, out, (left, left_plan), (right, right_plan), !first || !all);
+        Ok(true)
     }
-}
 
-impl Task<'_> {
-    fn run(&mut self) -> Result<()> {
-        let row_len = self.scratch.frame.row_len();
+    /// Runs over tiles of the box, one variable after the other.
+    fn run_tiles(&mut self, depth: usize) -> Result<()> {
+        let Some(&(var, size)) = self.statement.tiles.get(depth) else {
+            self.plan_accesses();
+            return self.run_rows();
+        };
+        let (start, extent) = (self.scratch.frame.starts[var], self.scratch.frame.extents[var]);
+        let mut done = 0;
+        while done < extent {
+            self.scratch.frame.set_range(var, start + done, size.min(extent - done));
+            self.run_tiles(depth + 1)?;
+            done += size;
+        }
+        self.scratch.frame.set_range(var, start, extent);
+        Ok(())
+    }
+
+    /// Runs over the rows of the box, for which accesses are planned.
+    fn run_rows(&mut self) -> Result<()> {
+        let n_reads = self.statement.reads.len();
+        let Scratch { frame, plans, out_plan, .. } = &mut *self.scratch;
+        self.statement.merge_loops(frame, &mut plans[..n_reads], out_plan);
+        frame.begin();
+        plans[..n_reads].iter_mut().for_each(|plan| plan.settle(frame));
+        out_plan.settle(frame);
+        let row_len = frame.row_len();
+        let strip_len = if self.statement.takes_long_strips() { LONG_STRIP } else { STRIP };
         loop {
             let Scratch { frame, plans, out_plan, .. } = &mut *self.scratch;
-            for plan in &mut plans[..self.statement.reads.len()] {
-                plan.begin_row(frame);
-            }
+            plans[..n_reads].iter_mut().for_each(|plan| plan.begin_row(frame));
             out_plan.begin_row(frame);
-            let mut start = 0;
-            while start < row_len {
-                let strip = Strip { start, len: STRIP.min(row_len - start) };
-                self.strip(strip)?;
-                start += strip.len;
+            for start in (0..row_len).step_by(strip_len) {
+                self.strip(Strip { start, len: strip_len.min(row_len - start) })?;
             }
             self.end_row();
             if !self.scratch.frame.next_row() {
@@ -208,12 +206,22 @@ impl Task<'_> {
             self.statement.code.eval_into(&self.lanes, registers, strip.len, Some(direct));
             return Ok(());
         }
-        self.statement.code.eval(&self.lanes, registers, strip.len);
+        if let Fold::General { fused, .. } = &self.statement.fold
+            && self.fold_fused(fused, strip)
+        {
+            return Ok(());
+        }
+        self.statement.code.eval(&self.lanes, &mut self.scratch.registers, strip.len);
         self.store(strip)
     }
 }
 
 impl Statement {
+    /// Strips are short so that intermediate values stay near; without any, longer ones save time.
+    fn takes_long_strips(&self) -> bool {
+        self.code.is_trivial() && !matches!(self.fold, Fold::General { .. })
+    }
+
     /// Merges neighbouring loops along which everything moves evenly. It changes no result: what is reduced is never merged, because whether
     /// it could be depends on how blocks are stored, and the order of a sum must not.
     fn merge_loops(&self, frame: &mut Frame, plans: &mut [Plan], out_plan: &mut Plan) {

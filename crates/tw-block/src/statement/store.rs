@@ -3,11 +3,11 @@
 use tw_ir::{Buffer, Edge, Error, Result};
 
 use super::access::{Piece, Place};
-use super::compile::Fold;
+use super::compile::{Fold, Part};
 use super::frame::Strip;
 use super::load::{outside, point_at};
 use super::run::{Scratch, Task};
-use crate::strip::{Element, Foldable, Lane, Monoid, Values, select, with_dtype, with_lane};
+use crate::strip::{Cascade, Element, Foldable, Lane, Monoid, Values, select, with_dtype, with_lane};
 
 impl Task<'_> {
     /// Writes or folds the results of a strip.
@@ -18,11 +18,14 @@ impl Task<'_> {
         self.check_target(strip)?;
         match &self.statement.fold {
             Fold::Write => self.write(strip),
-            Fold::Simple { monoid, .. } => {
-                self.mask(strip);
-                self.fold_simple(*monoid, strip)
+            Fold::Simple(parts) => {
+                for (k, &part) in parts.iter().enumerate() {
+                    self.mask(k, part, strip);
+                    self.fold_part(k, part, strip)?;
+                }
+                Ok(())
             }
-            Fold::General { combine } => self.fold_general(combine, strip),
+            Fold::General { combine, .. } => self.fold_general(combine, strip),
         }
     }
 
@@ -93,53 +96,65 @@ impl Task<'_> {
     }
 
     /// Replaces values where the guard does not hold by the identity, in the register kept for it.
-    fn mask(&mut self, strip: Strip) {
-        let Fold::Simple { masked, .. } = self.statement.fold else { return };
+    fn mask(&mut self, k: usize, part: Part, strip: Strip) {
         if !self.statement.has_guard {
             return;
         }
-        let identity = self.statement.start[0];
+        let identity = self.statement.start[k];
         let Task { statement, lanes, scratch, .. } = self;
         let registers = &mut scratch.registers;
-        with_dtype!(masked.dtype, T => {
+        with_dtype!(part.masked.dtype, T => {
             // The register belongs to nothing else, so its vector can be taken out while the results are borrowed.
-            let mut vector = registers.take_vector::<T>(masked.index, strip.len);
+            let mut vector = registers.take_vector::<T>(part.masked.index, strip.len);
             let guard = bool::of_lane(statement.code.result(0, lanes, registers, strip.len));
-            let values = T::of_lane(statement.code.result(1, lanes, registers, strip.len));
+            let values = T::of_lane(statement.code.result(k + 1, lanes, registers, strip.len));
             select(guard, values, Values::Same(T::from_scalar(identity)), &mut vector[..strip.len]);
-            registers.put_vector(masked.index, vector);
+            registers.put_vector(part.masked.index, vector);
         })
     }
 
-    fn fold_simple(&mut self, monoid: Monoid, strip: Strip) -> Result<()> {
+    fn fold_part(&mut self, k: usize, Part { monoid, masked }: Part, strip: Strip) -> Result<()> {
         let Task { statement, lanes, buffers, scratch, .. } = self;
-        let Scratch { registers, frame, out_plan, cascade, .. } = &mut **scratch;
-        let lane = match (&statement.fold, statement.has_guard) {
-            (Fold::Simple { masked, .. }, true) => registers.lane(*masked, strip.len),
-            _ => statement.code.result(0, lanes, registers, strip.len),
+        let Scratch { registers, frame, out_plan, cascades, .. } = &mut **scratch;
+        let lane = match statement.has_guard {
+            true => registers.lane(masked, strip.len),
+            false => statement.code.result(k, lanes, registers, strip.len),
         };
         if out_plan.inner == Some(0) {
-            cascade.push(
-                monoid,
-                with_lane!(lane, values => Foldable::reduce_strip(monoid, values, strip.len).to_scalar()),
-            );
+            let total = with_lane!(lane, values => Foldable::reduce_strip(monoid, values, strip.len).to_scalar());
+            cascades[k].push(monoid, total);
             return Ok(());
         }
         out_plan.pieces(&statement.out, frame, strip, |Piece { offset, len, place }| {
             if let Place::Inside { position, slope } = place {
                 let range = offset..offset + len;
-                with_lane!(lane, values => fold(monoid, buffers[0], position, slope, values.part(range), len));
+                with_lane!(lane, values => fold(monoid, buffers[k], position, slope, values.part(range), len));
             }
             Ok(())
         })
     }
 
+    /// Forgets rows that were left before their end, by an error.
+    pub(super) fn begin_rows(&mut self) {
+        let Scratch { cascades, state, .. } = &mut *self.scratch;
+        state.begin_row();
+        cascades.resize_with(self.statement.start.len().max(cascades.len()), Cascade::default);
+        cascades.iter_mut().for_each(Cascade::clear);
+    }
+
     /// Brings what a row was reduced to into the output.
     pub(super) fn end_row(&mut self) {
-        let Fold::Simple { monoid, .. } = self.statement.fold else { return };
-        let Scratch { cascade, out_plan, .. } = &mut *self.scratch;
-        if let Some(total) = cascade.finish(monoid) {
-            with_lane!(Lane::same(total), values => fold(monoid, self.buffers[0], out_plan.row(), 0, values, 1));
+        match &self.statement.fold {
+            Fold::Write => {}
+            Fold::Simple(parts) => {
+                let Scratch { cascades, out_plan, .. } = &mut *self.scratch;
+                for ((part, cascade), buffer) in parts.iter().zip(cascades).zip(&mut self.buffers) {
+                    if let Some(total) = cascade.finish(part.monoid) {
+                        with_lane!(Lane::same(total), values => fold(part.monoid, buffer, out_plan.row(), 0, values, 1));
+                    }
+                }
+            }
+            Fold::General { combine, .. } => self.end_fused_row(combine),
         }
     }
 }

@@ -74,8 +74,14 @@ pub(crate) struct StripCode {
 impl StripCode {
     /// Plans registers for the code. Registers of parameters and results stay taken; others may be reused by code compiled later.
     pub(crate) fn compile(code: &ScalarCode, plan: &mut RegisterPlan) -> StripCode {
+        StripCode::compile_after(&[], code, plan)
+    }
+
+    /// As [`StripCode::compile`], for code whose first parameters are found in the given registers.
+    pub(crate) fn compile_after(first: &[RegisterId], code: &ScalarCode, plan: &mut RegisterPlan) -> StripCode {
         let code = code.without_dead_ops();
-        let params: Vec<RegisterId> = code.params().iter().map(|&dtype| plan.take(dtype)).collect();
+        let mut params = first.to_vec();
+        params.extend(code.params()[first.len()..].iter().map(|&dtype| plan.take(dtype)));
         let n = code.ops().len();
         let mut last_use = vec![0usize; n];
         for (k, op) in code.ops().iter().enumerate() {
@@ -133,14 +139,14 @@ impl StripCode {
         StripCode { steps, results, params }
     }
 
-    /// The register of a parameter.
-    pub(crate) fn param(&self, k: usize) -> RegisterId {
-        self.params[k]
+    /// The registers of the parameters.
+    pub(crate) fn params(&self) -> &[RegisterId] {
+        &self.params
     }
 
-    /// Number of parameters.
-    pub(crate) fn n_params(&self) -> usize {
-        self.params.len()
+    /// True if nothing is computed: results are parameters or constants.
+    pub(crate) fn is_trivial(&self) -> bool {
+        self.steps.is_empty()
     }
 }
 

@@ -5,8 +5,8 @@ use std::borrow::BorrowMut;
 use tw_ir::{Buffer, DType, Scalar};
 
 use super::code::{Operation, Source, Step, StripCode};
-use super::ops;
-use super::{Element, Lane, Registers, Values};
+use super::ops::{self, CastTo};
+use super::{Element, Lane, Registers, Values, with_dtype};
 
 /// Where results go without a detour through registers: consecutive elements of one buffer per result.
 pub(crate) struct Direct<'a, B> {
@@ -150,68 +150,61 @@ fn store<T: Element>(
     }
 }
 
-fn compute_f64(inputs: &Inputs<'_>, step: &Step, out: &mut [f64]) {
+/// Conversions and choices, which all types have.
+fn compute_any<T: Element>(inputs: &Inputs<'_>, step: &Step, out: &mut [T])
+where
+    bool: CastTo<T>,
+    i64: CastTo<T>,
+    f32: CastTo<T>,
+    f64: CastTo<T>,
+{
     let [a, b, c] = step.inputs;
+    match step.operation {
+        Operation::Select => ops::select(inputs.values(a), inputs.values(b), inputs.values(c), out),
+        _ => with_dtype!(step.input, S => ops::cast(inputs.values::<S>(a), out)),
+    }
+}
+
+fn compute_f64(inputs: &Inputs<'_>, step: &Step, out: &mut [f64]) {
+    let [a, b, _] = step.inputs;
     match step.operation {
         Operation::Unary(op) => ops::unary_f64(op, inputs.values(a), out),
         Operation::Binary(op) => ops::binary_f64(op, inputs.values(a), inputs.values(b), out),
-        Operation::Select => ops::select(inputs.values(a), inputs.values(b), inputs.values(c), out),
         Operation::Random { distribution, seed } => ops::random_f64(distribution, seed, inputs.values(a), out),
-        Operation::Cast => match step.input {
-            DType::Bool => ops::map(inputs.values(a), out, |x: bool| x as u8 as f64),
-            DType::I64 => ops::i64_to_f64(inputs.values(a), out),
-            DType::F32 => ops::map(inputs.values(a), out, |x: f32| x as f64),
-            DType::F64 => ops::copy(inputs.values(a), out),
-        },
+        _ => compute_any(inputs, step, out),
     }
 }
 
 fn compute_f32(inputs: &Inputs<'_>, step: &Step, out: &mut [f32]) {
-    let [a, b, c] = step.inputs;
+    let [a, b, _] = step.inputs;
     match step.operation {
         Operation::Unary(op) => ops::unary_f32(op, inputs.values(a), out),
         Operation::Binary(op) => ops::binary_f32(op, inputs.values(a), inputs.values(b), out),
-        Operation::Select => ops::select(inputs.values(a), inputs.values(b), inputs.values(c), out),
-        Operation::Cast | Operation::Random { .. } => match step.input {
-            DType::Bool => ops::map(inputs.values(a), out, |x: bool| x as u8 as f32),
-            DType::I64 => ops::map(inputs.values(a), out, |x: i64| x as f32),
-            DType::F32 => ops::copy(inputs.values(a), out),
-            DType::F64 => ops::map(inputs.values(a), out, |x: f64| x as f32),
-        },
+        _ => compute_any(inputs, step, out),
     }
 }
 
 fn compute_i64(inputs: &Inputs<'_>, step: &Step, out: &mut [i64]) {
-    let [a, b, c] = step.inputs;
+    let [a, b, _] = step.inputs;
     match step.operation {
         Operation::Unary(op) => ops::unary_i64(op, inputs.values(a), out),
         Operation::Binary(op) => ops::binary_i64(op, inputs.values(a), inputs.values(b), out),
-        Operation::Select => ops::select(inputs.values(a), inputs.values(b), inputs.values(c), out),
         Operation::Random { distribution, seed } => ops::random_i64(distribution, seed, inputs.values(a), out),
-        Operation::Cast => match step.input {
-            DType::Bool => ops::map(inputs.values(a), out, |x: bool| x as i64),
-            DType::I64 => ops::copy(inputs.values(a), out),
-            DType::F32 => ops::map(inputs.values(a), out, |x: f32| x as i64),
-            DType::F64 => ops::map(inputs.values(a), out, |x: f64| x as i64),
-        },
+        _ => compute_any(inputs, step, out),
     }
 }
 
 fn compute_bool(inputs: &Inputs<'_>, step: &Step, out: &mut [bool]) {
-    let [a, b, c] = step.inputs;
+    let [a, b, _] = step.inputs;
     match (step.operation, step.input) {
         (Operation::Unary(op), DType::F64) => ops::classify_f64(op, inputs.values(a), out),
         (Operation::Unary(op), DType::F32) => ops::classify_f32(op, inputs.values(a), out),
         // `not` is the only operation on one bool.
-        (Operation::Unary(_), _) => ops::map(inputs.values(a), out, |x: bool| !x),
+        (Operation::Unary(_), _) => ops::not_bool(inputs.values(a), out),
         (Operation::Binary(op), DType::F64) => ops::compare_f64(op, inputs.values(a), inputs.values(b), out),
         (Operation::Binary(op), DType::F32) => ops::compare_f32(op, inputs.values(a), inputs.values(b), out),
         (Operation::Binary(op), DType::I64) => ops::compare_i64(op, inputs.values(a), inputs.values(b), out),
         (Operation::Binary(op), DType::Bool) => ops::binary_bool(op, inputs.values(a), inputs.values(b), out),
-        (Operation::Select, _) => ops::select(inputs.values(a), inputs.values(b), inputs.values(c), out),
-        (_, DType::F64) => ops::map(inputs.values(a), out, |x: f64| x != 0.0),
-        (_, DType::F32) => ops::map(inputs.values(a), out, |x: f32| x != 0.0),
-        (_, DType::I64) => ops::map(inputs.values(a), out, |x: i64| x != 0),
-        (_, DType::Bool) => ops::copy(inputs.values(a), out),
+        _ => compute_any(inputs, step, out),
     }
 }

@@ -41,27 +41,65 @@ pub(crate) fn copy<T: Copy>(a: Values<'_, T>, out: &mut [T]) {
     }
 }
 
-/// Chooses between elements.
-pub(crate) fn select<T: Copy>(condition: Values<'_, bool>, yes: Values<'_, T>, no: Values<'_, T>, out: &mut [T]) {
-    match condition {
-        Values::Same(true) => copy(yes, out),
-        Values::Same(false) => copy(no, out),
-        Values::Each(condition) => match (yes, no) {
-            (Values::Each(yes), Values::Each(no)) => {
+wide! {
+    /// Chooses between elements.
+    pub(crate) fn select[T: Copy](condition: Values<'_, bool>, yes: Values<'_, T>, no: Values<'_, T>, out: &mut [T]) {
+        let choose = |condition: bool, yes: T, no: T| if condition { yes } else { no };
+        match (condition, yes, no) {
+            (Values::Same(true), yes, _) => copy(yes, out),
+            (Values::Same(false), _, no) => copy(no, out),
+            (condition, yes, Values::Same(no)) => map2(condition, yes, out, |c, x| choose(c, x, no)),
+            (condition, Values::Same(yes), no) => map2(condition, no, out, |c, x| choose(c, yes, x)),
+            (Values::Each(condition), Values::Each(yes), Values::Each(no)) => {
                 let both = yes.iter().zip(no);
-                out.iter_mut().zip(condition).zip(both).for_each(|((out, &c), (&x, &y))| *out = if c { x } else { y });
+                out.iter_mut().zip(condition).zip(both).for_each(|((out, &c), (&x, &y))| *out = choose(c, x, y));
             }
-            (Values::Each(yes), Values::Same(y)) => {
-                out.iter_mut().zip(condition).zip(yes).for_each(|((out, &c), &x)| *out = if c { x } else { y });
-            }
-            (Values::Same(x), Values::Each(no)) => {
-                out.iter_mut().zip(condition).zip(no).for_each(|((out, &c), &y)| *out = if c { x } else { y });
-            }
-            (Values::Same(x), Values::Same(y)) => {
-                out.iter_mut().zip(condition).for_each(|(out, &c)| *out = if c { x } else { y });
-            }
-        },
+        }
     }
+
+    /// Converts elements.
+    pub(crate) fn cast[S: CastTo<T>, T: Copy](a: Values<'_, S>, out: &mut [T]) {
+        map(a, out, S::cast_to)
+    }
+
+    /// Complements bools.
+    pub(crate) fn not_bool(a: Values<'_, bool>, out: &mut [bool]) {
+        map(a, out, |x| !x)
+    }
+}
+
+/// Conversion by the rules of [`tw_ir::Scalar::cast`].
+pub(crate) trait CastTo<T>: Copy {
+    fn cast_to(self) -> T;
+}
+macro_rules! casts {
+    ($($from:ident => $to:ident: $f:expr;)*) => {
+        $(impl CastTo<$to> for $from {
+            #[inline(always)]
+            fn cast_to(self) -> $to {
+                let f: fn($from) -> $to = $f;
+                f(self)
+            }
+        })*
+    };
+}
+casts! {
+    bool => bool: |x| x;
+    bool => i64: |x| x as i64;
+    bool => f32: |x| x as u8 as f32;
+    bool => f64: |x| x as u8 as f64;
+    i64 => bool: |x| x != 0;
+    i64 => i64: |x| x;
+    i64 => f32: |x| x as f32;
+    i64 => f64: |x| x as f64;
+    f32 => bool: |x| x != 0.0;
+    f32 => i64: |x| x as i64;
+    f32 => f32: |x| x;
+    f32 => f64: |x| x as f64;
+    f64 => bool: |x| x != 0.0;
+    f64 => i64: |x| x as i64;
+    f64 => f32: |x| x as f32;
+    f64 => f64: |x| x;
 }
 
 macro_rules! float_loops {
@@ -209,11 +247,6 @@ wide! {
             BinaryOp::Xor => map2(a, b, out, |x, y| x ^ y),
             op => compare_bool(op, a, b, out),
         }
-    }
-
-    /// Conversion of integers.
-    pub(crate) fn i64_to_f64(a: Values<'_, i64>, out: &mut [f64]) {
-        map(a, out, |x| x as f64)
     }
 }
 

@@ -1,16 +1,20 @@
 //! Bringing many values together in a fixed order.
 //!
-//! The order depends on the number of values alone. A strip is reduced in [`LANES`] interleaved parts, which are then combined pairwise; strips
-//! are combined pairwise as well. So errors of floating point sums grow with the logarithm of their length, beyond the first few hundred terms.
+//! The order depends on the number of values alone. A chunk is reduced in [`LANES`] interleaved parts, which are then combined pairwise; chunks
+//! are combined pairwise as well, and so are strips. So errors of floating point sums grow with the logarithm of their length, beyond the
+//! first few hundred terms.
 
 use tw_ir::scalar::math;
 use tw_ir::{BinaryOp, DType, Scalar};
 
-use super::{Element, STRIP, Values, with_dtype};
+use super::{Element, Values, with_dtype};
 use crate::wide::wide;
 
 /// Independent partial results: enough to hide the latency of an addition with 256-bit vectors.
 const LANES: usize = 16;
+
+/// Values reduced without pairing.
+const CHUNK: usize = 512;
 
 /// The operations with fast loops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,11 +52,15 @@ pub(crate) trait Foldable: Element {
     fn fold_each(monoid: Monoid, out: &mut [Self], values: Values<'_, Self>);
     /// All values as one, in a fixed order. The slice must not be empty.
     fn reduce(monoid: Monoid, values: &[Self]) -> Self;
-    /// `n` values of a strip as one; the same bits whether they are given one by one or as one for all.
+    /// `n` times the same value as one, if that takes no rounding.
+    fn repeat(monoid: Monoid, value: Self, n: usize) -> Option<Self>;
+    /// `n` values as one; the same bits whether they are given one by one or as one for all.
     fn reduce_strip(monoid: Monoid, values: Values<'_, Self>, n: usize) -> Self {
         match values {
             Values::Each(values) => Self::reduce(monoid, values),
-            Values::Same(value) => Self::reduce(monoid, &[value; STRIP][..n]),
+            Values::Same(value) => {
+                Self::repeat(monoid, value, n).unwrap_or_else(|| Self::reduce(monoid, &vec![value; n]))
+            }
         }
     }
     /// Two values as one.
@@ -69,12 +77,38 @@ fn fold_with<T: Copy>(out: &mut [T], values: Values<'_, T>, f: impl Fn(T, T) -> 
 
 #[inline(always)]
 fn reduce_with<T: Copy>(values: &[T], f: impl Fn(T, T) -> T) -> T {
+    if values.len() <= CHUNK {
+        return reduce_chunk(values, f);
+    }
+    // Like a binary counter: level k holds the result of 2^k chunks, if that bit of the count is set.
+    let mut levels = [values[0]; usize::BITS as usize];
+    let mut count = 0usize;
+    for chunk in values.chunks(CHUNK) {
+        let mut value = reduce_chunk(chunk, &f);
+        let carries = count.trailing_ones() as usize;
+        for level in &levels[..carries] {
+            value = f(*level, value);
+        }
+        levels[carries] = value;
+        count += 1;
+    }
+    let lowest = count.trailing_zeros() as usize;
+    let mut total = levels[lowest];
+    for (k, level) in levels.iter().enumerate().skip(lowest + 1) {
+        if count >> k & 1 == 1 {
+            total = f(*level, total);
+        }
+    }
+    total
+}
+
+#[inline(always)]
+fn reduce_chunk<T: Copy>(values: &[T], f: impl Fn(T, T) -> T) -> T {
     let (Some(head), Some(rest)) = (values.first_chunk::<LANES>(), values.get(LANES..)) else {
         return values[1..].iter().fold(values[0], |sum, &x| f(sum, x));
     };
     let mut lanes = *head;
-    let chunks = rest.chunks_exact(LANES);
-    let tail = chunks.remainder();
+    let (chunks, tail) = rest.as_chunks::<LANES>();
     for chunk in chunks {
         for k in 0..LANES {
             lanes[k] = f(lanes[k], chunk[k]);
@@ -94,7 +128,7 @@ fn reduce_with<T: Copy>(values: &[T], f: impl Fn(T, T) -> T) -> T {
 }
 
 macro_rules! folds {
-    ($($type:ident $fold_each:ident $reduce:ident $combine:ident { $($monoid:ident => $f:expr,)* })*) => {
+    ($($type:ident $fold_each:ident $reduce:ident $combine:ident $repeat:ident { $($monoid:ident => $f:expr,)* })*) => {
         wide! {
             $(pub(crate) fn $fold_each(monoid: Monoid, out: &mut [$type], values: Values<'_, $type>) {
                 match monoid {
@@ -129,23 +163,30 @@ macro_rules! folds {
             fn combine(monoid: Monoid, a: Self, b: Self) -> Self {
                 $combine(monoid, a, b)
             }
+            fn repeat(monoid: Monoid, value: Self, n: usize) -> Option<Self> {
+                match monoid {
+                    Monoid::Min | Monoid::Max | Monoid::And | Monoid::Or => Some(value),
+                    Monoid::Sum => $repeat(value, n),
+                    Monoid::Product | Monoid::Xor => None,
+                }
+            }
         })*
     };
 }
 folds! {
-    f64 fold_f64 reduce_f64 combine_f64 {
+    f64 fold_f64 reduce_f64 combine_f64 repeat_f64 {
         Sum => |x: f64, y: f64| x + y,
         Product => |x: f64, y: f64| x * y,
         Min => math::min_f64,
         Max => math::max_f64,
     }
-    f32 fold_f32 reduce_f32 combine_f32 {
+    f32 fold_f32 reduce_f32 combine_f32 repeat_f32 {
         Sum => |x: f32, y: f32| x + y,
         Product => |x: f32, y: f32| x * y,
         Min => math::min_f32,
         Max => math::max_f32,
     }
-    i64 fold_i64 reduce_i64 combine_i64 {
+    i64 fold_i64 reduce_i64 combine_i64 repeat_i64 {
         Sum => i64::wrapping_add,
         Product => i64::wrapping_mul,
         Min => |x: i64, y: i64| x.min(y),
@@ -154,11 +195,30 @@ folds! {
         Or => |x: i64, y: i64| x | y,
         Xor => |x: i64, y: i64| x ^ y,
     }
-    bool fold_bool reduce_bool combine_bool {
+    bool fold_bool reduce_bool combine_bool repeat_bool {
         And => |x: bool, y: bool| x & y,
         Or => |x: bool, y: bool| x | y,
         Xor => |x: bool, y: bool| x ^ y,
     }
+}
+
+/// A sum of whole numbers that are small enough takes no rounding, whatever the order.
+fn repeat_f64(value: f64, n: usize) -> Option<f64> {
+    let total = value * n as f64;
+    (value.fract() == 0.0 && total.abs() < (1u64 << f64::MANTISSA_DIGITS) as f64).then_some(total)
+}
+
+fn repeat_f32(value: f32, n: usize) -> Option<f32> {
+    let total = value as f64 * n as f64;
+    (value.fract() == 0.0 && total.abs() < (1u64 << f32::MANTISSA_DIGITS) as f64).then_some(total as f32)
+}
+
+fn repeat_i64(value: i64, n: usize) -> Option<i64> {
+    Some(value.wrapping_mul(n as i64))
+}
+
+fn repeat_bool(value: bool, _: usize) -> Option<bool> {
+    Some(value)
 }
 
 /// Combines a sequence of values pairwise, like a binary counter: level k holds the result of 2^k values.
@@ -183,6 +243,12 @@ impl Cascade {
         self.count += 1;
     }
 
+    /// Forgets everything.
+    pub(crate) fn clear(&mut self) {
+        self.levels.clear();
+        self.count = 0;
+    }
+
     /// All values as one, and nothing again.
     pub(crate) fn finish(&mut self, monoid: Monoid) -> Option<Scalar> {
         self.count = 0;
@@ -196,4 +262,42 @@ impl Cascade {
 
 fn combine(monoid: Monoid, a: Scalar, b: Scalar) -> Scalar {
     with_dtype!(a.dtype(), T => T::combine(monoid, T::from_scalar(a), T::from_scalar(b)).to_scalar())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_value_counts_once() {
+        for n in [1, 2, 15, 16, 17, 511, 512, 513, 1024, 1500, 5000, 9999] {
+            let values: Vec<i64> = (0..n).map(|k| k * k + 1).collect();
+            assert_eq!(i64::reduce(Monoid::Sum, &values), values.iter().sum(), "{n}");
+            assert_eq!(i64::reduce(Monoid::Max, &values), (n - 1) * (n - 1) + 1);
+            let mut cascade = Cascade::default();
+            values.iter().for_each(|&value| cascade.push(Monoid::Sum, Scalar::I64(value)));
+            assert_eq!(cascade.finish(Monoid::Sum), Some(Scalar::I64(values.iter().sum())));
+            assert_eq!(cascade.finish(Monoid::Sum), None);
+        }
+    }
+
+    #[test]
+    fn long_sums_are_accurate() {
+        let values = vec![0.1f32; 1_000_000];
+        let error = f32::reduce(Monoid::Sum, &values) as f64 - 0.1f32 as f64 * 1e6;
+        assert!(error.abs() < 0.05, "{error}");
+    }
+
+    #[test]
+    fn repeating_agrees_with_reducing() {
+        for value in [0.0, -0.0, 1.0, -3.0, 0.1, 1e16, f64::NAN, f64::INFINITY] {
+            for n in [1, 7, 512, 4000] {
+                for monoid in [Monoid::Sum, Monoid::Product, Monoid::Min, Monoid::Max] {
+                    let (one, each) = (Values::Same(value), vec![value; n]);
+                    let (a, b) = (f64::reduce_strip(monoid, one, n), f64::reduce(monoid, &each));
+                    assert!(a.to_bits() == b.to_bits() || (a.is_nan() && b.is_nan()), "{value} {n} {monoid:?}");
+                }
+            }
+        }
+    }
 }
