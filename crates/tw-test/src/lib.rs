@@ -2,8 +2,11 @@
 #![forbid(unsafe_code)]
 
 pub mod corpus;
+pub mod coverage;
 pub mod differential;
+pub mod generate;
 pub mod repository;
+pub mod shrink;
 
 /// The Rust examples of the front page, compiled and run as documentation tests.
 #[cfg(doctest)]

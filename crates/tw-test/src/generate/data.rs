@@ -1,0 +1,59 @@
+//! Random elements, arrays, shapes and tilings.
+
+use tw_ir::{Array, Axis, Buffer, DType, Scalar, Tiling};
+
+use super::rng::Rng;
+
+/// Magnitude of the numbers in random data. Small, so that sums and products stay exact.
+pub(super) const MAGNITUDE: i64 = 3;
+
+/// A small integer as the given type; now and then, if allowed, one of the special floats.
+pub(super) fn scalar(rng: &mut Rng, dtype: DType, special: bool) -> Scalar {
+    if dtype == DType::Bool {
+        return Scalar::Bool(rng.chance(50));
+    }
+    if special && dtype.is_float() && rng.chance(4) {
+        let value = rng.pick(&[f64::NAN, f64::INFINITY, f64::NEG_INFINITY, -0.0]);
+        return Scalar::F64(value).cast(dtype);
+    }
+    Scalar::I64(rng.range(-MAGNITUDE, MAGNITUDE)).cast(dtype)
+}
+
+/// An array of [`scalar`]s. Special values come in few arrays, so that most results are numbers.
+pub(super) fn array(rng: &mut Rng, dtype: DType, shape: &[u64], special: bool) -> Option<Array> {
+    let special = special && rng.chance(20);
+    let n = shape.iter().product::<u64>() as usize;
+    let mut data = Buffer::zeros(dtype, n);
+    (0..n).for_each(|k| data.set(k, scalar(rng, dtype, special)));
+    Array::new(shape.to_vec(), data).ok()
+}
+
+/// A small extent, rarely 0.
+pub(super) fn extent(rng: &mut Rng) -> u64 {
+    if rng.chance(4) { 0 } else { rng.range(1, 6) as u64 }
+}
+
+/// A shape of small extents; high ranks are rarer.
+pub(super) fn shape(rng: &mut Rng) -> Vec<u64> {
+    let rank = rng.pick(&[0, 1, 1, 1, 2, 2, 2, 2, 3, 3, 4]);
+    (0..rank).map(|_| extent(rng)).collect()
+}
+
+/// A cut of one axis: uniform, ragged or whole.
+fn axis(rng: &mut Rng, extent: u64) -> Axis {
+    if extent < 2 || rng.chance(20) {
+        return Axis::whole(extent);
+    }
+    if rng.chance(50) {
+        return Axis::uniform(extent, rng.range(1, extent as i64) as u64);
+    }
+    let mut boundaries = vec![0];
+    boundaries.extend((1..extent).filter(|_| rng.chance(40)));
+    boundaries.push(extent);
+    Axis::from_boundaries(boundaries)
+}
+
+/// A grid over a shape.
+pub(super) fn tiling(rng: &mut Rng, shape: &[u64]) -> Tiling {
+    Tiling::Grid(shape.iter().map(|&extent| axis(rng, extent)).collect())
+}

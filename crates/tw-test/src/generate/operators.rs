@@ -1,0 +1,296 @@
+//! The operators beside index statements.
+
+use tw_ir::program::{BlockFn, BlockResult, FunctionRef, OperandMode, ResultMode, Source};
+use tw_ir::{Accum, Array, Axis, BinaryOp, DType, Edge, Extent, Idx, Op, Slot, Tiling, ValueId};
+
+use super::accum::{Setting, aggregate};
+use super::body::{Body, Fact, TAME};
+use super::functions::{AddFirst, Reverse, Rows, Total, reference};
+use super::statement::{Calculation, Draft, Target};
+use super::{Generator, MAX_POINTS, data, known};
+
+impl Generator<'_> {
+    /// Bodies for a scan or scatter as tensors shaped like a value, with the accumulator they feed.
+    fn bodies_like(&mut self, value: ValueId, may_be_empty: bool) -> Option<(Accum, Vec<ValueId>, Vec<Fact>)> {
+        let mut parts = None;
+        let tensors = self.mapped(value, |body, setting, _| {
+            let setting = Setting { may_be_empty, ..*setting };
+            let dtype = body.rng.pick(&DType::ALL);
+            match aggregate(body, &setting, dtype) {
+                Some(aggregate) => {
+                    let bodies = aggregate.bodies.clone();
+                    parts = Some(aggregate);
+                    bodies
+                }
+                None => Vec::new(),
+            }
+        })?;
+        let parts = parts?;
+        Some((parts.accum, tensors, parts.facts))
+    }
+
+    pub(super) fn scan(&mut self) -> Option<()> {
+        let value = self.pick(|this, value| this.program.ty(value).rank() > 0)?;
+        let axis = self.rng.below(self.ty(value).rank()) as u32;
+        let (exclusive, reverse) = (self.rng.chance(40), self.rng.chance(40));
+        let (accum, bodies, facts) = self.bodies_like(value, exclusive)?;
+        self.emit(Op::Scan { accum, axis, exclusive, reverse }, &bodies, &facts)?;
+        Some(())
+    }
+
+    /// An i64 tensor of positions along an axis. Under [`Edge::Error`] they stay inside; `None` if there is no inside.
+    fn positions(&mut self, shape: &[Extent], extent: u64, edge: Edge) -> Option<ValueId> {
+        if extent == 0 && edge != Edge::Fill && !shape.contains(&Extent::Known(0)) {
+            return None;
+        }
+        let mut draft = Draft::over(shape);
+        if let Some(value) = self.pick(|this, value| this.program.ty(value).shape == shape) {
+            let plain: Vec<Idx> = (0..shape.len()).map(|k| draft.vars.idx(k)).collect();
+            self.read(&mut draft, value, plain);
+        }
+        let target = Target::plain(&draft.vars, &(0..shape.len()).collect::<Vec<_>>());
+        let results = self.complete(draft, target, 0, |body, _, _| {
+            let slot = body.expression(DType::I64, 2);
+            let slot = if body.fact(slot).exact { body.tame(slot) } else { body.number(0, DType::I64) };
+            let slot = if edge == Edge::Error {
+                let n = body.number(extent.max(1) as i64, DType::I64);
+                body.binary(BinaryOp::Mod, slot, n)
+            } else {
+                slot
+            };
+            Some(Calculation::bodies(body, vec![slot]))
+        })?;
+        results.first().copied()
+    }
+
+    fn edge(&mut self) -> Edge {
+        self.rng.pick(&[Edge::Error, Edge::Error, Edge::Fill, Edge::Clamp, Edge::Wrap])
+    }
+
+    /// Between one and `most` increasing axes.
+    fn axes(&mut self, rank: usize, most: usize) -> Vec<u32> {
+        let mut axes: Vec<u32> = (0..rank as u32).collect();
+        self.rng.shuffle(&mut axes);
+        axes.truncate(self.rng.below(most.min(rank)) + 1);
+        axes.sort_unstable();
+        axes
+    }
+
+    pub(super) fn gather(&mut self) -> Option<()> {
+        let (value, shape) = self.pick_known(1)?;
+        let axes = self.axes(shape.len(), 2);
+        let index_shape: Vec<u64> = (0..self.rng.range(0, 2)).map(|_| data::extent(&mut self.rng)).collect();
+        let size = shape.iter().product::<u64>() as f64 * index_shape.iter().product::<u64>() as f64;
+        if size > MAX_POINTS {
+            return None;
+        }
+        let edge = self.edge();
+        let mut args = vec![value];
+        for &axis in &axes {
+            args.push(self.positions(&known(&index_shape), shape[axis as usize], edge)?);
+        }
+        let fact = self.fact(value);
+        let bound = fact.bound.max(self.ty(value).fill.as_f64().abs());
+        self.emit(Op::Gather { axes, edge }, &args, &[Fact { bound, ..fact }])?;
+        Some(())
+    }
+
+    pub(super) fn scatter(&mut self) -> Option<()> {
+        let (value, shape) = self.pick_known(0)?;
+        let index_rank = self.rng.below(shape.len().min(2) + 1);
+        let first = self.rng.below(shape.len() - index_rank + 1);
+        // One or two axes take the place of the index axes; the second may stand anywhere after the first.
+        let n_axes = self.rng.pick(&[1, 1, 2]);
+        let rank = shape.len() - index_rank + n_axes;
+        let mut axes = vec![first as u32];
+        if n_axes == 2 {
+            axes.push(self.rng.range(first as i64 + 1, rank as i64 - 1) as u32);
+        }
+        let edge = self.edge();
+        let extents: Vec<u64> = axes.iter().map(|_| self.rng.range(1, 5) as u64).collect();
+        let index_shape = known(&shape[first..first + index_rank]);
+        let mut args = Vec::new();
+        for &extent in &extents {
+            args.push(self.positions(&index_shape, extent, edge)?);
+        }
+        let (accum, bodies, facts) = self.bodies_like(value, true)?;
+        args.extend(bodies);
+        let size = shape.iter().chain(&extents).product::<u64>() as f64;
+        if size > MAX_POINTS {
+            return None;
+        }
+        self.emit(Op::Scatter { axes, extents: known(&extents), accum, edge }, &args, &facts)?;
+        Some(())
+    }
+
+    pub(super) fn sort(&mut self) -> Option<()> {
+        let value = self.pick(|this, value| this.program.ty(value).rank() > 0 && this.fact(value).exact)?;
+        let axis = self.rng.below(self.ty(value).rank()) as u32;
+        let facts = [self.fact(value), Fact::integers(400.0)];
+        let descending = self.rng.chance(40);
+        self.emit(Op::Sort { axis, descending }, &[value], &facts)?;
+        Some(())
+    }
+
+    pub(super) fn reshape(&mut self) -> Option<()> {
+        let value = self.pick_any()?;
+        let shape = match self.ty(value).known_shape() {
+            Some(shape) => known(&self.factors(shape.iter().product())),
+            // The extents must keep their order; an axis of length one may come anywhere.
+            None => {
+                let mut shape = self.ty(value).shape;
+                shape.insert(self.rng.below(shape.len() + 1), Extent::Known(1));
+                shape
+            }
+        };
+        self.emit(Op::Reshape { shape }, &[value], &[self.fact(value)])?;
+        Some(())
+    }
+
+    /// A shape with this many elements.
+    fn factors(&mut self, mut n: u64) -> Vec<u64> {
+        let mut shape = Vec::new();
+        for prime in [2, 3, 5] {
+            while n > 0 && n.is_multiple_of(prime) {
+                n /= prime;
+                match shape.last_mut() {
+                    Some(last) if self.rng.chance(40) => *last *= prime,
+                    _ => shape.push(prime),
+                }
+            }
+        }
+        if n != 1 || self.rng.chance(20) {
+            shape.push(n);
+        }
+        self.rng.shuffle(&mut shape);
+        shape
+    }
+
+    pub(super) fn retile(&mut self) -> Option<()> {
+        let (value, shape) = self.pick_known(0)?;
+        self.retiled(value, &shape).map(|_| ())
+    }
+
+    fn retiled(&mut self, value: ValueId, shape: &[u64]) -> Option<ValueId> {
+        let tiling = data::tiling(&mut self.rng, shape);
+        self.emit(Op::Retile { tiling }, &[value], &[self.fact(value)])?.first().copied()
+    }
+
+    pub(super) fn concat(&mut self) -> Option<()> {
+        let (first, shape) = self.pick_known(1)?;
+        let (axis, dtype) = (self.rng.below(shape.len()), self.ty(first).dtype);
+        let mut args = vec![first];
+        let mut fact = self.fact(first);
+        for _ in 0..self.rng.range(0, 2) {
+            let fits = |other: &[u64]| {
+                other.len() == shape.len() && (0..shape.len()).all(|k| k == axis || other[k] == shape[k])
+            };
+            let next = self.pick(|this, value| {
+                let ty = this.program.ty(value);
+                ty.dtype == dtype && ty.known_shape().is_some_and(|other| fits(&other))
+            })?;
+            fact = fact.join(self.fact(next));
+            args.push(next);
+        }
+        self.emit(Op::Concat { axis: axis as u32 }, &args, &[fact])?;
+        Some(())
+    }
+
+    pub(super) fn block_fn(&mut self) -> Option<()> {
+        let (value, _) = self.pick_known(1)?;
+        // Sums inside the functions must be exact too.
+        let value = *self.mapped(value, |body, _, slots| vec![tamed(body, slots[0])])?.first()?;
+        let shape = self.ty(value).known_shape()?;
+        let dtype = self.ty(value).dtype;
+        let value = self.retiled(value, &shape)?;
+        let fact = self.fact(value);
+        let sum = Fact { exact: fact.exact && fact.integral, bound: fact.bound * 100.0, ..fact };
+        let grid: Vec<u32> = (0..shape.len() as u32).collect();
+        let cut: Vec<OperandMode> = grid.iter().map(|&g| OperandMode::Grid(g)).collect();
+        let whole: Vec<ResultMode> = grid.iter().map(|&g| ResultMode::Grid(g)).collect();
+        let result = |modes: Vec<ResultMode>| BlockResult { dtype, modes };
+        match self.rng.range(0, 3) {
+            0 => self.call(reference(Reverse), vec![cut], vec![result(whole)], &[value], &[fact]),
+            1 => {
+                let totals = grid.iter().map(|&g| ResultMode::PerBlock(g, 1)).collect();
+                self.call(reference(Total), vec![cut], vec![result(totals)], &[value], &[sum])
+            }
+            2 if shape.len() == 2 => {
+                let modes = vec![OperandMode::Grid(0), OperandMode::Whole];
+                let results = vec![
+                    result(vec![ResultMode::Grid(0), ResultMode::Whole(shape[1])]),
+                    result(vec![ResultMode::Grid(0)]),
+                ];
+                self.call(reference(Rows), vec![modes], results, &[value], &[fact, sum])
+            }
+            _ => {
+                // The second operand is another cut of the first axis with as many tiles.
+                let n_tiles = match self.ty(value).tiling {
+                    Some(Tiling::Grid(axes)) => axes[0].n_tiles(),
+                    _ => return None,
+                };
+                let other = Array::zeros(&[n_tiles], dtype).ok()?;
+                let other = self.emit(Op::Source(Source::Constant(other.into())), &[], &[fact])?[0];
+                let tiling = Tiling::Grid(vec![Axis::uniform(n_tiles, 1)]);
+                let other = self.emit(Op::Retile { tiling }, &[other], &[fact])?[0];
+                let operands = vec![cut, vec![OperandMode::Grid(0)]];
+                self.call(reference(AddFirst), operands, vec![result(whole)], &[value, other], &[sum])
+            }
+        }
+    }
+
+    fn call(
+        &mut self,
+        function: FunctionRef,
+        operands: Vec<Vec<OperandMode>>,
+        results: Vec<BlockResult>,
+        args: &[ValueId],
+        facts: &[Fact],
+    ) -> Option<()> {
+        self.emit(Op::BlockFn(BlockFn { function, operands, results }), args, facts)?;
+        Some(())
+    }
+
+    /// The elements under a mask that is computed: their number is resolved.
+    pub(super) fn compact(&mut self) -> Option<()> {
+        let (value, shape) = self.pick_known(1)?;
+        let results = self.mapped(value, |body, _, slots| {
+            let mask = body.comparison(2);
+            vec![mask, slots[0]]
+        })?;
+        let (mask, copy) = (results[0], results[1]);
+        let draft = {
+            let mut draft = Draft::over(&known(&shape));
+            let plain: Vec<Idx> = (0..shape.len()).map(|k| draft.vars.idx(k)).collect();
+            self.read(&mut draft, mask, plain);
+            draft
+        };
+        let target = Target::plain(&draft.vars, &[]);
+        let count = self.complete(draft, target, 0, |body, _, slots| {
+            let one = body.cast(DType::I64, slots[0]);
+            let facts = vec![Fact::integers(MAX_POINTS)];
+            Some(Calculation { accum: Some(Accum::sum(DType::I64)), bodies: vec![one], facts })
+        })?;
+        let count = self.emit(Op::Resolve, &count, &[Fact::integers(MAX_POINTS)])?[0];
+        let (facts, data) = ([self.fact(value), self.fact(copy)], [mask, value, copy]);
+        self.emit(Op::Compact { extent: Extent::Deferred(count) }, &data, &facts)?;
+        Some(())
+    }
+
+    /// The elements under a mask known while planning.
+    pub(super) fn compact_known(&mut self) -> Option<()> {
+        let (value, shape) = self.pick_known(1)?;
+        let mask = data::array(&mut self.rng, DType::Bool, &shape, false)?;
+        let n = (0..mask.data().len()).filter(|&k| mask.data().get(k).is_true()).count() as u64;
+        let mask = self.emit(Op::Source(Source::Constant(mask.into())), &[], &[Fact::integers(1.0)])?[0];
+        self.emit(Op::Compact { extent: Extent::Known(n) }, &[mask, value], &[self.fact(value)])?;
+        Some(())
+    }
+}
+
+/// Small integers, or small numbers if the value is not exact.
+pub(super) fn tamed(body: &mut Body<'_>, slot: Slot) -> Slot {
+    let slot = body.tame(slot);
+    debug_assert!(body.dtype(slot) == DType::Bool || body.fact(slot).bound <= TAME);
+    slot
+}

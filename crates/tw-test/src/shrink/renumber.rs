@@ -1,0 +1,83 @@
+//! Numbers the values of a program anew, without those that nothing makes.
+
+use std::collections::BTreeMap;
+
+use tw_ir::program::{Source, ValueInfo};
+use tw_ir::{Extent, Op, PrimaryMap, Program, Region, ValueId};
+
+/// The same program with its values numbered in the order they are made.
+pub(super) fn renumber(program: &Program) -> Program {
+    let mut numbers = Numbers { old: program, new: PrimaryMap::new(), map: BTreeMap::new() };
+    numbers.declare(&program.body);
+    let mut result = program.clone();
+    numbers.region(&mut result.body);
+    for info in numbers.new.values_mut() {
+        info.ty.shape.iter_mut().for_each(|extent| *extent = renamed(&numbers.map, *extent));
+    }
+    result.values = numbers.new;
+    result
+}
+
+struct Numbers<'a> {
+    old: &'a Program,
+    new: PrimaryMap<ValueId, ValueInfo>,
+    map: BTreeMap<ValueId, ValueId>,
+}
+
+fn renamed(map: &BTreeMap<ValueId, ValueId>, extent: Extent) -> Extent {
+    match extent {
+        Extent::Deferred(value) => Extent::Deferred(map.get(&value).copied().unwrap_or(value)),
+        known => known,
+    }
+}
+
+impl Numbers<'_> {
+    fn declare(&mut self, region: &Region) {
+        self.add(&region.params);
+        for node in &region.nodes {
+            if let Op::While { condition: first, body: second } | Op::If { then: first, otherwise: second } = &node.op {
+                self.declare(first);
+                self.declare(second);
+            }
+            self.add(&node.results);
+        }
+    }
+
+    fn add(&mut self, values: &[ValueId]) {
+        for &value in values {
+            self.map.insert(value, self.new.push(self.old.values[value].clone()));
+        }
+    }
+
+    fn region(&self, region: &mut Region) {
+        self.values(&mut region.params);
+        self.values(&mut region.results);
+        for node in &mut region.nodes {
+            self.values(&mut node.args);
+            self.values(&mut node.results);
+            match &mut node.op {
+                Op::Index(stmt) => {
+                    stmt.vars.iter_mut().for_each(|var| var.extent = renamed(&self.map, var.extent));
+                    self.extents(&mut stmt.out.shape);
+                }
+                Op::Source(Source::Input { ty, .. }) => self.extents(&mut ty.shape),
+                Op::Scatter { extents, .. } => self.extents(extents),
+                Op::Compact { extent } => *extent = renamed(&self.map, *extent),
+                Op::Reshape { shape } => self.extents(shape),
+                Op::While { condition: first, body: second } | Op::If { then: first, otherwise: second } => {
+                    self.region(first);
+                    self.region(second);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn values(&self, values: &mut [ValueId]) {
+        values.iter_mut().for_each(|value| *value = self.map.get(value).copied().unwrap_or(*value));
+    }
+
+    fn extents(&self, extents: &mut [Extent]) {
+        extents.iter_mut().for_each(|extent| *extent = renamed(&self.map, *extent));
+    }
+}
