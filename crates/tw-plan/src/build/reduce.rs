@@ -59,6 +59,25 @@ impl Reduction {
         }
     }
 
+    /// The reduction of this name, with variances of the whole population.
+    pub fn named(name: &str) -> Option<Reduction> {
+        let all = [
+            Reduction::Sum,
+            Reduction::Prod,
+            Reduction::Min,
+            Reduction::Max,
+            Reduction::Any,
+            Reduction::All,
+            Reduction::Mean,
+            Reduction::Var { ddof: 0.0 },
+            Reduction::Std { ddof: 0.0 },
+            Reduction::ArgMin,
+            Reduction::ArgMax,
+            Reduction::Count,
+        ];
+        all.into_iter().find(|kind| kind.name() == name)
+    }
+
     /// The type elements are converted to before they are combined.
     pub fn working_type(self, dtype: DType) -> DType {
         match self {

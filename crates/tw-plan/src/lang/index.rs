@@ -1,8 +1,9 @@
 //! Index notation: `C[i,j] = sum[k](A[i,k] * B[k,j])`.
 //!
-//! A statement goes through three steps. First every name, access and reduction is resolved ([`body`], [`access`]), which collects what is known
-//! about how far each index goes. Then the extents are solved ([`extents`]). Last, each reduction becomes one index statement of the program,
-//! innermost first ([`emit`]), and the outermost writes what stands on the left ([`target`]).
+//! A statement goes through three steps, led by [`target`]. First every name, access and reduction is resolved ([`resolve`], [`access`]) into
+//! bodies ([`body`]), which collects what is known about how far each index goes. Then the extents are solved ([`extents`]). Last, each reduction
+//! becomes one index statement of the program, innermost first ([`emit`]), and the outermost writes what stands on the left ([`update`],
+//! [`accumulate`], [`scatter`]).
 
 use super::ast::{Assign, AssignOp, Binder, Expr, Item, Name, Reduce};
 use super::diagnose::Lowered;
@@ -11,13 +12,19 @@ use super::token::Range;
 use tw_ir::ValueId;
 
 mod access;
+mod accumulate;
 mod affine;
 mod body;
+mod context;
 mod emit;
 mod extents;
+mod resolve;
 mod scatter;
 mod target;
 mod update;
+
+#[cfg(test)]
+pub(super) use context::MAX_INDICES;
 
 /// An assignment in index notation, or a reduction inside an expression on whole tensors.
 pub(super) struct IndexStatement<'s, 'a> {

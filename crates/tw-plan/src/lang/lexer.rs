@@ -21,7 +21,9 @@ impl<'a> Lexer<'a> {
         if u32::try_from(text.len()).is_err() {
             return Err(Error::source("the program text is longer than 4 GiB"));
         }
-        Ok(Lexer { text, position: 0, open: Vec::new(), previous: None })
+        // Some editors put a byte order mark in front.
+        let position = if text.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 };
+        Ok(Lexer { text, position, open: Vec::new(), previous: None })
     }
 
     /// The next token. After the end of the text it keeps giving that.

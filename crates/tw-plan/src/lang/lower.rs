@@ -14,10 +14,9 @@ use super::emit::Emitter;
 use super::index::{self, IndexStatement};
 use super::names::{Binding, Scopes};
 use super::params::ParamValue;
-use super::parser::reduction_named;
 use super::token::Range;
 use super::{InputDecl, ProgramUnit, algebra};
-use crate::build;
+use crate::build::{self, Reduction};
 
 mod block_call;
 mod call;
@@ -35,6 +34,8 @@ pub(super) use value::Value;
 
 /// Everything that is known while statements are read in order.
 pub(super) struct Lowering<'a, 'c> {
+    /// The whole program, to tell names that come later from names that never do.
+    statements: &'c [Stmt<'a>],
     pub(super) emitter: Emitter,
     pub(super) scopes: Scopes<'a>,
     catalog: &'c dyn Catalog,
@@ -59,6 +60,7 @@ pub(super) fn lower<'a>(
     functions: &FunctionTable,
 ) -> Result<ProgramUnit, Vec<Error>> {
     let mut lowering = Lowering {
+        statements,
         emitter: Emitter::new(),
         scopes: Scopes::new(),
         catalog,
@@ -71,7 +73,7 @@ pub(super) fn lower<'a>(
         errors: Vec::new(),
         n_random: 0,
     };
-    lowering.statements(statements);
+    lowering.lower_all(statements);
     lowering.check_sets();
     if lowering.errors.is_empty() && lowering.outputs.is_empty() {
         let help = "name what you want: `output x`, or `output x -> \"x.npy\"`";
@@ -88,7 +90,7 @@ pub(super) fn lower<'a>(
 
 impl<'a> Lowering<'a, '_> {
     /// Lowers statements in order. True if all of them have a meaning.
-    fn statements(&mut self, statements: &[Stmt<'a>]) -> bool {
+    fn lower_all(&mut self, statements: &[Stmt<'a>]) -> bool {
         let mut fine = true;
         for statement in statements {
             if self.errors.len() >= MAX_ERRORS {
@@ -193,7 +195,7 @@ impl<'a> Lowering<'a, '_> {
             let help = "parameters keep their value; choose another name";
             return Err(error(name.range, format!("`{}` is a parameter", name.text)).help(help).into());
         }
-        if reduction_named(name.text).is_some() {
+        if Reduction::named(name.text).is_some() {
             // `sum[i](..)` would not be an access of a tensor called `sum`.
             let text = format!("`{}` is a reduction and cannot be the name of a tensor", name.text);
             return Err(error(name.range, text).into());
@@ -218,6 +220,9 @@ impl<'a> Lowering<'a, '_> {
             .into()),
             None => match value::constant_named(name.text) {
                 Some(value) => Ok(Value::Literal(value)),
+                None if control::assigned(self.statements).contains(&name.text) => {
+                    Err(error(name.range, format!("`{}` is read before it is assigned", name.text)).into())
+                }
                 None => Err(unknown("value", name, self.scopes.readable()).into()),
             },
         }

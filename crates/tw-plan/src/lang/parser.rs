@@ -2,14 +2,14 @@
 
 use tw_ir::{BinaryOp, Error, Result};
 
-use super::ast::{Assign, AssignOp, Binder, Item, Name, Operator, Stmt, StmtKind, Tile, TileAxis, TypeExpr};
+use super::ast::{Assign, AssignOp, Binder, Item, Name, Operator, Stmt, StmtKind};
 use super::lexer::Lexer;
 use super::token::{Keyword, Range, Symbol, Token, TokenKind};
 
 mod block;
+mod declaration;
 mod expression;
-
-pub(super) use expression::reduction_named;
+mod postfix;
 
 /// How deep expressions and blocks may nest. The parser and everything after it recurse no deeper than this, so no text overflows the stack.
 pub(super) const MAX_DEPTH: u16 = 200;
@@ -248,75 +248,6 @@ impl<'a> Parser<'a> {
         Ok(StmtKind::If { condition, then, otherwise })
     }
 
-    fn input(&mut self) -> Result<StmtKind<'a>> {
-        self.advance()?;
-        let name = self.name("the name of an input")?;
-        let ty = if self.accept(Symbol::Colon)? { Some(self.type_expr()?) } else { None };
-        let path = if self.accept(Symbol::Assign)? { Some(self.path()?) } else { None };
-        if ty.is_none() && path.is_none() {
-            let error = self.unexpected("`:` and a type, or `=` and a file name");
-            return Err(
-                error.help(format!("for example `input {0}: f64[n, n]` or `input {0} = \"{0}.npy\"`", name.text))
-            );
-        }
-        let tile = match self.current.kind {
-            TokenKind::Name("tile") => Some(self.tile()?),
-            _ => None,
-        };
-        Ok(StmtKind::Input { name, ty, path, tile })
-    }
-
-    fn type_expr(&mut self) -> Result<TypeExpr<'a>> {
-        let dtype = self.name("the name of an element type")?;
-        let mut extents = Vec::new();
-        if self.at(Symbol::OpenBracket) {
-            let open = self.advance()?.range;
-            while !self.at(Symbol::CloseBracket) {
-                extents.push(self.expression()?);
-                if !self.accept(Symbol::Comma)? {
-                    break;
-                }
-            }
-            self.close(Symbol::CloseBracket, open)?;
-        }
-        Ok(TypeExpr { dtype, extents, range: Range { start: dtype.range.start, end: self.last_end } })
-    }
-
-    /// `tile(500, (3 1 4))`.
-    fn tile(&mut self) -> Result<Tile<'a>> {
-        let start = self.advance()?.range;
-        let open = self.expect(Symbol::OpenParen)?;
-        let mut axes = Vec::new();
-        while !self.at(Symbol::CloseParen) {
-            axes.push(self.tile_axis()?);
-            if !self.accept(Symbol::Comma)? {
-                break;
-            }
-        }
-        self.close(Symbol::CloseParen, open)?;
-        let height = axes.iter().map(tile_height).max().unwrap_or(0);
-        Ok(Tile { axes, range: Range { start: start.start, end: self.last_end }, height })
-    }
-
-    fn tile_axis(&mut self) -> Result<TileAxis<'a>> {
-        let ragged = self.at(Symbol::OpenParen)
-            && matches!(
-                self.peek()?.kind,
-                TokenKind::Int(_) | TokenKind::Name(_) | TokenKind::Symbol(Symbol::CloseParen)
-            );
-        if !ragged {
-            return Ok(TileAxis::Uniform(self.expression()?));
-        }
-        let open = self.advance()?.range;
-        let mut lengths = Vec::new();
-        while !self.at(Symbol::CloseParen) {
-            lengths.push(self.tile_length()?);
-            self.accept(Symbol::Comma)?;
-        }
-        self.close(Symbol::CloseParen, open)?;
-        Ok(TileAxis::Ragged(lengths))
-    }
-
     /// Either an assignment, a declaration, or a call of a block function.
     fn assignment(&mut self) -> Result<StmtKind<'a>> {
         let target = self.name("a name")?;
@@ -408,12 +339,5 @@ impl<'a> Parser<'a> {
             None
         };
         Ok(Binder { name, range })
-    }
-}
-
-fn tile_height(axis: &TileAxis<'_>) -> u16 {
-    match axis {
-        TileAxis::Uniform(length) => length.height,
-        TileAxis::Ragged(lengths) => lengths.iter().map(|length| length.height).max().unwrap_or(0),
     }
 }

@@ -9,6 +9,7 @@ use super::{Catalog, ParamValue, ProgramUnit, parse_program};
 
 mod arrays;
 mod control;
+mod differential;
 mod document;
 mod errors;
 mod notation;

@@ -2,7 +2,8 @@
 
 use tw_ir::{Edge, Extent, Idx, ValueId, Var};
 
-use super::body::{Body, Cell, Context, Gathered, Node, Read, ReadSource};
+use super::body::{Body, Cell, Gathered, Node, Read, ReadSource};
+use super::context::Context;
 use super::extents::{Fact, Weight};
 use crate::lang::algebra::evaluate;
 use crate::lang::ast::{Expr, ExprKind, Item, Name};

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use tw_ir::{BinaryOp, Idx, Term, UnaryOp, Var};
 
-use super::body::Context;
+use super::context::Context;
 use crate::lang::algebra::evaluate;
 use crate::lang::ast::{Expr, ExprKind, Name, Operator};
 use crate::lang::diagnose::{Lowered, error, find_name};

@@ -9,7 +9,8 @@ use tw_ir::{
     ValueId, Var,
 };
 
-use super::body::{Body, Cell, Context, Gathered, Node, Read, ReadSource, Reduced};
+use super::body::{Body, Cell, Gathered, Node, Read, ReadSource, Reduced};
+use super::context::Context;
 use crate::build::{CodeSink, Reduction, Typed, emit_binary, emit_logical, emit_logical_not, emit_select, emit_unary};
 use crate::lang::diagnose::{Lowered, Place, check_fits};
 use crate::lang::token::Range;

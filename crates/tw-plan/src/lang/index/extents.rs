@@ -10,8 +10,8 @@ use tw_ir::{Edge, Extent, Idx};
 
 use super::access::bare;
 use super::affine::variables;
-use super::body::Context;
-use crate::lang::diagnose::{Lowered, error};
+use super::context::Context;
+use crate::lang::diagnose::{Failure, Lowered, error};
 use crate::lang::token::Range;
 
 /// How much a fact counts.
@@ -104,6 +104,14 @@ impl Context<'_, '_, '_> {
             if self.variables[v].extent.is_some() {
                 continue;
             }
+            // A hint comes from an access that may leave its axis: only a shift of the index alone says something.
+            let shifted = |fact: &&Fact| fact.idx.as_shifted_var().is_some_and(|(var, _)| var.0 as usize == v);
+            if weight == Weight::Hint
+                && let Some(fact) = self.facts.iter().filter(|fact| fact.weight == Weight::Hint).find(shifted)
+            {
+                self.variables[v].extent = Some(fact.extent);
+                return Ok(true);
+            }
             let used: Vec<&Fact> = self
                 .facts
                 .iter()
@@ -118,14 +126,6 @@ impl Context<'_, '_, '_> {
                 .collect();
             if used.is_empty() {
                 continue;
-            }
-            // A hint comes from an access that may leave its axis: only a shift of the index alone says something.
-            if weight == Weight::Hint {
-                let shifted = used.iter().find(|fact| fact.idx.as_shifted_var().is_some());
-                if let Some(fact) = shifted {
-                    self.variables[v].extent = Some(fact.extent);
-                    return Ok(true);
-                }
             }
             let inside = |n: u64| used.iter().all(|fact| self.stays_inside(fact, v, n));
             if !inside(1) {
@@ -164,28 +164,55 @@ impl Context<'_, '_, '_> {
         low >= 0 && fact.extent.known().is_some_and(|extent| high < extent as i64)
     }
 
-    /// Axes without an edge rule beside axes that have one.
+    /// Accesses that leave their axis whatever the data, and those that may leave it unnoticed. What depends on data is checked when it runs.
     fn check_inside(&self) -> Lowered<()> {
+        if self.variables.iter().any(|variable| variable.extent == Some(Extent::Known(0))) {
+            return Ok(());
+        }
         let ranges: Vec<(i64, i64)> =
             self.variables.iter().map(|variable| variable.range().unwrap_or((0, 0))).collect();
-        for fact in self.facts.iter().filter(|fact| fact.must_stay_inside) {
-            let whole_axis = bare(&fact.idx).is_some_and(|v| {
-                let variable = &self.variables[v as usize];
-                variable.start == 0 && variable.extent == Some(fact.extent)
-            });
+        for fact in self.facts.iter().filter(|fact| fact.weight == Weight::Rule) {
+            let Extent::Known(n) = fact.extent else {
+                self.check_deferred(fact)?;
+                continue;
+            };
             let (low, high) = fact.idx.interval(&ranges);
-            let inside = low >= 0 && fact.extent.known().is_some_and(|n| high < n as i64);
-            if !whole_axis && !inside {
-                let text =
-                    format!("this index may leave {}, and the edge rule of another index would hide it", fact.what);
-                return Err(error(fact.range, text).help("give it an edge rule of its own").into());
+            if low >= 0 && high < n as i64 {
+                continue;
+            }
+            if fact.must_stay_inside {
+                return Err(hidden(fact));
+            }
+            if !self.guarded && fact.idx.as_affine(self.variables.len()).is_some() {
+                let names: Vec<String> = self.variables.iter().map(|variable| variable.name.text.to_string()).collect();
+                let (idx, what) = (fact.idx.display(&names), &fact.what);
+                return Err(error(
+                    fact.range,
+                    format!("index `{idx}` runs from {low} to {high}, but {what} has {n} elements"),
+                )
+                .help("bound the index with a range, or choose an edge rule: fill, clamp or wrap")
+                .into());
             }
         }
         Ok(())
     }
+
+    /// An axis whose extent depends on data is left by everything but an index that runs over just that axis.
+    fn check_deferred(&self, fact: &Fact) -> Lowered<()> {
+        let whole_axis = bare(&fact.idx).is_some_and(|v| {
+            let variable = &self.variables[v as usize];
+            variable.start == 0 && variable.extent == Some(fact.extent)
+        });
+        if whole_axis || !fact.must_stay_inside { Ok(()) } else { Err(hidden(fact)) }
+    }
 }
 
-impl super::body::IndexVariable<'_> {
+fn hidden(fact: &Fact) -> Failure {
+    let text = format!("this index may leave {}, and the edge rule of another index would hide it", fact.what);
+    error(fact.range, text).help("give it an edge rule of its own").into()
+}
+
+impl super::context::IndexVariable<'_> {
     /// Inclusive range of its values, if they are known and there are any.
     pub(super) fn range(&self) -> Option<(i64, i64)> {
         match self.extent {

@@ -6,8 +6,10 @@ use tw_ir::program::Output;
 use tw_ir::{Edge, Error, OnEmpty, Op, TensorType, ValueId};
 
 use super::access::{AxisAccess, Position, bare};
-use super::body::{Body, Cell, Context, Reduced};
-use super::target::{Before, Combination, Target};
+use super::accumulate::Combination;
+use super::body::{Body, Cell, Reduced};
+use super::context::Context;
+use super::target::{Before, Target};
 use crate::build;
 use crate::lang::diagnose::{Lowered, Place, check_fits, error};
 

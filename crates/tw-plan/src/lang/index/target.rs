@@ -1,17 +1,19 @@
 //! What stands on the left: where results go, and what becomes of the rest.
 
 use tw_ir::program::{IndexStmt, IndexVar, Output, is_injective};
-use tw_ir::{BinaryOp, DType, Edge, Extent, Idx, OnEmpty, ScalarCode, TensorType, ValueId};
+use tw_ir::{DType, Edge, Extent, Idx, ScalarCode, TensorType, ValueId};
 
 use super::IndexStatement;
 use super::access::{AxisAccess, Position, bare};
-use super::body::{Context, Node, Reduced};
+use super::accumulate::{Combination, combination};
+use super::body::{Node, Reduced};
+use super::context::Context;
 use super::extents::Weight;
 use crate::build::Reduction;
 use crate::lang::algebra::{Algebra, evaluate};
-use crate::lang::ast::{AssignOp, ExprKind, Item, Name, Operator};
+use crate::lang::ast::{AssignOp, ExprKind, Item, Name};
 use crate::lang::diagnose::{Lowered, Place, counted, error, find_name};
-use crate::lang::lower::{Lowering, Value, assign_text};
+use crate::lang::lower::{Lowering, Value};
 use crate::lang::names::Binding;
 use crate::lang::token::Range;
 
@@ -56,31 +58,6 @@ impl Target {
     }
 }
 
-/// How contributions of an assignment meet.
-pub(super) struct Combination {
-    pub(super) kind: Reduction,
-    /// The operation that joins them with what was there before.
-    pub(super) join: Operator,
-    /// True for `-=`: contributions are negated.
-    pub(super) negated: bool,
-}
-
-fn combination(operator: Operator, range: Range) -> Lowered<Combination> {
-    let (kind, join) = match operator {
-        Operator::Arithmetic(BinaryOp::Add | BinaryOp::Sub) => (Reduction::Sum, Operator::Arithmetic(BinaryOp::Add)),
-        Operator::Arithmetic(BinaryOp::Mul) => (Reduction::Prod, operator),
-        Operator::Arithmetic(BinaryOp::Min) => (Reduction::Min, operator),
-        Operator::Arithmetic(BinaryOp::Max) => (Reduction::Max, operator),
-        Operator::Logical(BinaryOp::And) => (Reduction::All, operator),
-        Operator::Logical(BinaryOp::Or) => (Reduction::Any, operator),
-        _ => {
-            let text = format!("`{}` does not combine several contributions", assign_text(operator));
-            return Err(error(range, text).help("use +=, -=, *=, min=, max=, and= or or=").into());
-        }
-    };
-    Ok(Combination { kind, join, negated: operator == Operator::Arithmetic(BinaryOp::Sub) })
-}
-
 /// Lowers a statement; see [`super::lower`].
 pub(super) fn lower<'a>(lowering: &mut Lowering<'a, '_>, statement: &IndexStatement<'_, 'a>) -> Lowered<ValueId> {
     let combination = match statement.op {
@@ -95,6 +72,7 @@ pub(super) fn lower<'a>(lowering: &mut Lowering<'a, '_>, statement: &IndexStatem
     }
     context.declare_left(statement)?;
     context.implicit = combination.is_some();
+    context.guarded = statement.guard.is_some();
     let target = context.target(statement)?;
     let reduced = context.right_side(statement, combination.as_ref())?;
     if let Some((name, ..)) = context.ranges.iter().find(|(.., used)| !used) {
@@ -272,60 +250,6 @@ impl<'a> Context<'_, 'a, '_> {
                 Ok(Extent::Known(high as u64 + 1))
             })
             .collect()
-    }
-
-    /// `H[i / 10] += x[i]`.
-    fn accumulate(
-        &mut self,
-        target: &Target,
-        idx: &[Idx],
-        reduced: &Reduced,
-        combination: &Combination,
-    ) -> Lowered<ValueId> {
-        let outer = self.left_variables();
-        let shape = match &target.before {
-            Before::Declared(ty) | Before::Value(_, ty) => ty.shape.clone(),
-            Before::Nothing => self.inferred_shape(idx, target.range)?,
-        };
-        let variables: Vec<u32> = outer.iter().chain(&reduced.variables).copied().collect();
-        let local = self.local_idx(idx, &variables);
-        let out = Output { idx: local, edge: target.edge()?, shape, fill: Vec::new() };
-        let dtype = self.combining_type(target);
-        // Where nothing is added to a value, the value stays.
-        let on_empty = match (&target.before, dtype) {
-            (Before::Value(..), Some(dtype)) => Some(OnEmpty::Value(combination.kind.accum(dtype)?.empty_results())),
-            _ => None,
-        };
-        let contributions = self.reduce_into(reduced, &outer, out, dtype, on_empty)?;
-        self.join(target, contributions, combination)
-    }
-
-    /// The type contributions are combined in, if the target says so.
-    pub(super) fn combining_type(&self, target: &Target) -> Option<DType> {
-        match &target.before {
-            Before::Nothing => None,
-            Before::Declared(ty) | Before::Value(_, ty) => Some(ty.dtype),
-        }
-    }
-
-    /// Joins contributions with what the target held before.
-    pub(super) fn join(
-        &mut self,
-        target: &Target,
-        contributions: ValueId,
-        combination: &Combination,
-    ) -> Lowered<ValueId> {
-        let Before::Value(before, ty) = &target.before else { return Ok(contributions) };
-        let (before, ty) = (Value::Tensor(*before), ty.clone());
-        let joined = crate::lang::algebra::operate(
-            self.lowering,
-            combination.join,
-            before,
-            Value::Tensor(contributions),
-            target.range,
-        )?;
-        let joined = self.lowering.tensor(joined, target.range)?;
-        self.lowering.converted(joined, &ty, target.range)
     }
 
     /// Index expressions in terms of the variables of a statement.

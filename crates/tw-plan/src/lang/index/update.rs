@@ -4,7 +4,8 @@ use tw_ir::program::Output;
 use tw_ir::{DType, Edge, Extent, Idx, Scalar, TensorType, ValueId, Var};
 
 use super::access::bare;
-use super::body::{Context, Reduced};
+use super::body::Reduced;
+use super::context::Context;
 use super::target::{Before, Target};
 use crate::build::{self, Operand, Placed};
 use crate::lang::diagnose::{Lowered, Place, check_fits, error};

@@ -60,7 +60,7 @@ impl<'a> Lowering<'a, '_> {
             initial.iter().map(|&value| TensorType { tiling: None, ..self.ty(value).clone() }).collect();
         let condition = self.region(&carried, &types, |lowering| Ok(vec![lowering.condition(condition)?]))?;
         let body = self.region(&carried, &types, |lowering| {
-            if !lowering.statements(body) {
+            if !lowering.lower_all(body) {
                 return Err(Failure::Reported);
             }
             carried.iter().zip(&types).map(|(name, ty)| lowering.next_value(name, ty, range)).collect()
@@ -105,7 +105,7 @@ impl<'a> Lowering<'a, '_> {
             Value::Tensor(_) => None,
         };
         if let Some(chosen) = chosen {
-            return if self.statements(chosen) { Ok(()) } else { Err(Failure::Reported) };
+            return if self.lower_all(chosen) { Ok(()) } else { Err(Failure::Reported) };
         }
         let condition = self.condition(condition)?;
         let (in_then, in_otherwise) = (assigned(then), assigned(otherwise));
@@ -144,7 +144,7 @@ impl<'a> Lowering<'a, '_> {
     fn side(&mut self, statements: &[Stmt<'a>], given: &[&'a str]) -> Lowered<(Region, Vec<Value>)> {
         self.emitter.enter(Vec::new());
         self.scopes.enter();
-        let fine = self.statements(statements);
+        let fine = self.lower_all(statements);
         let values: Option<Vec<Value>> = given
             .iter()
             .map(|name| match self.scopes.get(name) {

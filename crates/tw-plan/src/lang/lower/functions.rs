@@ -9,7 +9,6 @@ use super::{Lowering, Value};
 use crate::build::{self, Reduction, Running};
 use crate::lang::ast::ExprKind;
 use crate::lang::diagnose::{Lowered, Place, error};
-use crate::lang::parser::reduction_named;
 
 /// Every function that is not elementwise, by group.
 pub(super) const FUNCTIONS: [&[Function]; 4] = [CREATE, REDUCE, REARRANGE, SELECT];
@@ -54,7 +53,7 @@ fn reduce<'a>(lowering: &mut Lowering<'a, '_>, call: &Call<'_, 'a>) -> Lowered<V
     let axes = call.axes(lowering, ty.rank())?;
     let keepdims = call.flag(lowering, "keepdims", false)?;
     let ddof = call.number(lowering, "ddof", 0.0)?;
-    let kind = match reduction_named(call.function.name) {
+    let kind = match Reduction::named(call.function.name) {
         Some(Reduction::Var { .. }) => Reduction::Var { ddof },
         Some(Reduction::Std { .. }) => Reduction::Std { ddof },
         Some(kind) => kind,

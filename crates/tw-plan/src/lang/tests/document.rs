@@ -46,6 +46,14 @@ fn examples_are_right() {
 }
 
 #[test]
+fn limits_are_documented() {
+    let depth = crate::lang::parser::MAX_DEPTH;
+    let indices = crate::lang::index::MAX_INDICES;
+    let limits = format!("nest at most {depth} levels deep, and a statement has at most {indices} indices");
+    assert!(DOCUMENT.contains(&limits), "{limits}");
+}
+
+#[test]
 fn every_function_is_documented() {
     let words: Vec<&str> = DOCUMENT.split(|c: char| !c.is_alphanumeric() && c != '_' && c != '.').collect();
     for name in function_names().chain(Elementwise::names()) {

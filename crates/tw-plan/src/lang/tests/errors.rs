@@ -207,7 +207,7 @@ fn index_notation() {
         ),
         (
             "x = ones(3)\ny[i] = x[i+1] + x[i]",
-            "index `i + 1` runs from 1 to 3, but axis 0 has 3 elements | y[i] = x[i+1] + x[i] | bound the index, or choose an edge rule: fill, clamp or wrap",
+            "index `i + 1` runs from 1 to 3, but axis 0 of `x` has 3 elements | i+1 | bound the index with a range, or choose an edge rule: fill, clamp or wrap",
         ),
         (
             "x = ones(3)\ny[i] = x[i+1] + x[i-1]",
@@ -306,6 +306,11 @@ fn loops_and_branches() {
             "an output inside a block | output x | outputs are made once: put it after the loop or branch",
         ),
     ]);
+}
+
+#[test]
+fn names_that_come_later() {
+    check(&[("y = x + 1\nx = 2\noutput y", "`x` is read before it is assigned | x")]);
 }
 
 #[test]

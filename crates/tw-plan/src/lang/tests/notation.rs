@@ -181,3 +181,14 @@ fn computed_positions() {
     assert_eq!(shown(&format!("{x}y = zeros(3)\ny[at[i] % 2] max= x[i]")), "f64[3] 40 30 0");
     assert_eq!(shown(&format!("{x}y: i64[4, 4]\ny[i, at[i]] += 1")), "i64[4, 4] 0 1 0 0 1 0 0 0 0 0 0 1 0 0 1 0");
 }
+
+#[test]
+fn extents_that_depend_on_data() {
+    let x = "x = arange(6) * 2\nz = x[x > 3]\n";
+    assert_eq!(shown(&format!("{x}y[i] = z[i] * 2 + i")), "i64[4] 8 13 18 23");
+    assert_eq!(shown(&format!("{x}y = sum[i](z[i] * z[i])")), "i64[] 216");
+    assert_eq!(shown(&format!("{x}y[i] = z[wrap(i+1)] + z[clamp(i-1)]")), "i64[4] 10 12 16 12");
+    assert_eq!(shown(&format!("{x}y[i] = x[i] + 0 * i for i in 0..len(z)")), "i64[4] 0 2 4 6");
+    assert_eq!(shown(&format!("{x}y[i, j] = z[i] - x[j] where j < 1 for j in 0..2")), "i64[4, 2] 4 0 6 0 8 0 10 0");
+    assert_eq!(shown(&format!("{x}y = x\ny[i] = 1 for i in 0..len(z)")), "i64[6] 1 1 1 1 8 10");
+}
