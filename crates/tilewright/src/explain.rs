@@ -17,10 +17,11 @@
 
 use std::time::Duration;
 
-use tw_ir::error::Result;
+use tw_ir::error::{Error, Result};
 use tw_ir::program::{self, Program};
 use tw_ir::span::Span;
 
+use crate::report::Totals;
 use crate::session::Session;
 
 mod cost;
@@ -135,7 +136,7 @@ pub struct Explanation {
     source: Option<SourceText>,
     threads: usize,
     machine: Machine,
-    measured: Option<Measured>,
+    measured: Option<(Measured, Totals)>,
 }
 
 /// An explanation in a few numbers. Loop bodies count once.
@@ -187,8 +188,8 @@ impl Explanation {
     }
 
     /// Shows measured times beside what was planned.
-    pub fn with_measured(mut self, measured: Measured) -> Explanation {
-        self.measured = Some(measured);
+    pub fn with_measured(mut self, measured: Measured, totals: Totals) -> Explanation {
+        self.measured = Some((measured, totals));
         self
     }
 
@@ -210,6 +211,21 @@ impl Explanation {
         }
         summary.seconds = self.machine.seconds(&summary.cost, self.threads);
         summary
+    }
+
+    /// An error that names the smallest budget that works, if a section that is planned already needs more memory than this.
+    pub fn check_budget(&self, budget: u64) -> Result<()> {
+        let Some((_, plan)) = self.plans().max_by_key(|(_, plan)| plan.peak_bytes()) else { return Ok(()) };
+        let needed = plan.peak_bytes();
+        if needed <= budget {
+            return Ok(());
+        }
+        let message = format!("the program needs {}, but the budget is {}", units::bytes(needed), units::bytes(budget));
+        let statement = plan.peak.during.map(|statement| &plan.planned.plan.statements[statement].span);
+        let error = Error::resource(message)
+            .note(self.why_peak(plan))
+            .help(format!("the smallest budget that works is {needed} bytes; smaller tiles may need less"));
+        Err(error.at(statement.unwrap_or(&Span::None)))
     }
 
     /// Sections with a plan.

@@ -15,6 +15,8 @@
 #![forbid(unsafe_code)]
 
 #[cfg(feature = "cli")]
+pub mod cli;
+#[cfg(feature = "cli")]
 pub mod diagnose;
 pub mod explain;
 mod interpret;

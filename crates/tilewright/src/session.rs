@@ -220,7 +220,7 @@ impl Session {
         let hit = found.is_some();
         let cached = match found {
             Some(cached) => cached,
-            None => self.plan_and_cache(key)?,
+            None => self.plan_and_cache(key)?.1,
         };
         let planned = Instant::now();
         let workflow = cached.prepared.schedule().workflow();
@@ -262,7 +262,12 @@ impl Session {
         Ok(SegmentOutcome { results, files })
     }
 
-    fn plan_and_cache(&self, key: SegmentKey) -> Result<Arc<CachedSegment>> {
+    /// Plans a segment and keeps it ready for a run.
+    pub(crate) fn plan_ahead(&self, key: SegmentKey) -> Result<Planned> {
+        Ok(self.plan_and_cache(key)?.0)
+    }
+
+    fn plan_and_cache(&self, key: SegmentKey) -> Result<(Planned, Arc<CachedSegment>)> {
         let planned = plan_segment(&key.program, &self.0.plan)?;
         let workflow = planned.schedule.workflow();
         let mut outputs = Vec::new();
@@ -274,13 +279,13 @@ impl Session {
             }
         }
         let flops = tw_plan::flops(workflow);
-        let cached = Arc::new(CachedSegment { prepared: Prepared::new(planned.schedule)?, flops, outputs });
+        let cached = Arc::new(CachedSegment { prepared: Prepared::new(planned.schedule.clone())?, flops, outputs });
         let mut cache = lock(&self.0.cache);
         if cache.len() >= CACHE_LIMIT {
             cache.clear();
         }
         cache.insert(key, cached.clone());
-        Ok(cached)
+        Ok((planned, cached))
     }
 
     /// True if both are handles of one session.

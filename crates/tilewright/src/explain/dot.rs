@@ -32,7 +32,11 @@ impl Explanation {
                             (Place::Line(n), Some(source)) => format!("{n}: {}", shorten(source.line(n))),
                             (place, _) => format!("{place}: {}", statement.label),
                         };
-                        let label = format!("{line}\n{}, {}", step.op.name(), units::counted(cost.tasks, "task"));
+                        let label = format!(
+                            "{line}\n{}, {}",
+                            plan.kind(step.statement.index()),
+                            units::counted(cost.tasks, "task")
+                        );
                         let _ = writeln!(out, "        s{number}_{k} [label={}];", quote(&label));
                         for input in &step.inputs {
                             if let Some(maker) = makers.get(input) {

@@ -81,7 +81,7 @@ fn twins(program: &Program) -> Vec<Option<usize>> {
 /// Why an elementwise operation keeps blocks of its own instead of being computed where it is read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Kept {
-    /// It is needed after the segment.
+    /// It is needed after the segment, not only inside it.
     Result,
     /// Several operations read it: it is computed once.
     Shared(Vec<usize>),
@@ -100,11 +100,11 @@ pub(crate) fn why_kept(program: &Program, k: usize) -> Option<Kept> {
     if !stmt.is_elementwise() {
         return None;
     }
-    if node.results.iter().any(|value| program.body.results.contains(value)) {
-        return Some(Kept::Result);
-    }
     let all = readers(program);
     let readers: Vec<usize> = node.results.iter().flat_map(|value| all[value].clone()).collect();
+    if !readers.is_empty() && node.results.iter().any(|value| program.body.results.contains(value)) {
+        return Some(Kept::Result);
+    }
     match readers.as_slice() {
         [] => None,
         [reader] => {
@@ -159,7 +159,7 @@ mod tests {
         assert_eq!(fates[3], Fate::SameAs(2));
         assert_eq!(fates[4], Fate::NotNeeded);
         assert_eq!(fates[5], Fate::Runs);
-        assert_eq!(why_kept(&program, 5), Some(Kept::Result));
+        assert_eq!(why_kept(&program, 5), None);
         assert_eq!(why_kept(&program, 1), Some(Kept::Shared(vec![2, 3])));
     }
 }

@@ -39,7 +39,7 @@ impl Explanation {
                 value["tasks"] = json!(plan.cost().tasks);
                 value["peak_bytes"] = json!(plan.peak_bytes());
                 let rows = self.rows(plan).into_iter().map(|row| {
-                    let busy = self.measured.as_ref().map(|m| m.sum(|span| self.place(span) == row.place));
+                    let busy = self.measured.as_ref().map(|(m, _)| m.sum(|span| self.place(span) == row.place));
                     json!({
                         "place": row.place.to_string(),
                         "text": row.text,

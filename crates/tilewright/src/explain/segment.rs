@@ -37,8 +37,8 @@ pub struct SegmentPlan {
 
 impl SegmentPlan {
     pub(crate) fn new(session: &Session, segment: Segment, held_bytes: u64) -> Result<SegmentPlan> {
-        let before = segment.key.program;
-        let planned = session.plan(&before)?;
+        let before = segment.key.program.clone();
+        let planned = session.plan_ahead(segment.key)?;
         let stored: HashSet<&str> = segment
             .taken
             .iter()

@@ -9,6 +9,7 @@ use super::source::Place;
 use super::table::{Align, Table};
 use super::units;
 use super::{Explanation, Level, Section, SegmentPlan};
+use crate::report::Totals;
 
 /// Workflows with more tasks than this are not printed task by task.
 const MAX_PRINTED_TASKS: usize = 200;
@@ -34,9 +35,17 @@ impl Explanation {
 
     /// Passes, peak, work and bottleneck in one line.
     pub fn line(&self) -> String {
+        match self.bottleneck() {
+            Some(bottleneck) => format!("{}; {bottleneck}", self.short_line()),
+            None => self.short_line(),
+        }
+    }
+
+    /// Passes, peak and work in one line.
+    pub fn short_line(&self) -> String {
         let summary = self.summary();
         let cost = &summary.cost;
-        let mut line = if summary.distinct_input_bytes == 0 {
+        let inputs = if summary.distinct_input_bytes == 0 {
             "no inputs to read".to_string()
         } else {
             let passes = summary.input_passes;
@@ -44,21 +53,25 @@ impl Explanation {
             let noun = if number == "1" { "pass" } else { "passes" };
             format!("{number} {noun} over {} of inputs", units::bytes(summary.distinct_input_bytes))
         };
-        let _ = write!(
-            line,
-            ", peak {}, {}, {} moved, {}",
+        format!(
+            "{inputs}, peak {}, {}, {} moved, {}{}",
             units::bytes(summary.peak_bytes),
             units::flops(cost.flops),
             units::bytes(cost.moved_bytes),
             units::counted(cost.tasks, "task"),
-        );
-        if summary.depends_on_data {
-            line.push_str(" (each loop body once)");
-        }
-        if let Some(bottleneck) = self.bottleneck() {
-            let _ = write!(line, "; {bottleneck}");
-        }
-        line
+            if summary.depends_on_data { " (each loop body once)" } else { "" }
+        )
+    }
+
+    fn measured_line(&self, totals: &Totals) -> String {
+        format!(
+            "measured: ran in {} on {}, peak {}, {} in {}",
+            units::duration(totals.running),
+            units::counted(self.threads as u64, "thread"),
+            units::bytes(totals.peak_bytes),
+            units::counted(totals.tasks, "task"),
+            units::counted(totals.segments, "segment"),
+        )
     }
 
     /// The line that takes longest and what limits it.
@@ -78,6 +91,9 @@ impl Explanation {
 
     fn tables(&self) -> String {
         let mut out = format!("{}\n", self.line());
+        if let Some((_, totals)) = &self.measured {
+            let _ = writeln!(out, "{}", self.measured_line(totals));
+        }
         for (number, section) in (1..).zip(&self.sections) {
             let indent = "  ".repeat(section.depth);
             let title = self.title(section, number);
@@ -122,7 +138,7 @@ impl Explanation {
             columns.extend([("ran", Align::Right), ("measured", Align::Right), ("share", Align::Right)]);
         }
         let mut table = Table::new(&columns);
-        let total = self.measured.as_ref().map(|measured| measured.sum(|_| true).time.as_secs_f64());
+        let total = self.measured.as_ref().map(|(measured, _)| measured.sum(|_| true).time.as_secs_f64());
         for row in self.rows(plan) {
             let number = |n: u64| if row.cost.tasks == 0 { String::new() } else { units::count(n) };
             let quantity = |n: u64, text: String| if n == 0 { String::new() } else { text };
@@ -136,7 +152,7 @@ impl Explanation {
                 quantity(row.cost.flops, units::flops(row.cost.flops)),
                 row.fusion(),
             ];
-            if let (Some(measured), Some(total)) = (&self.measured, total) {
+            if let (Some((measured, _)), Some(total)) = (&self.measured, total) {
                 let busy = if row.place == Place::Planner {
                     Default::default()
                 } else {

@@ -2,17 +2,21 @@
 
 use std::collections::BTreeSet;
 
-use tw_ir::plan::RelOp;
+use tw_ir::plan::{RelOp, Relation};
 use tw_ir::workflow::StmtId;
 use tw_ir::{Axis, shape};
 
 use super::fusion::{self, Fate, Kept};
+use super::segment::n_bytes;
 use super::source::Place;
 use super::units;
 use super::{Explanation, Outcome, Role, Section, SegmentPlan};
 
 /// Longer lists are cut; the rest is counted.
 const MAX_ITEMS: usize = 8;
+
+/// Values smaller than the segment's bytes divided by this are not worth a sentence.
+const WORTH_TELLING: u64 = 100;
 
 impl Explanation {
     /// Sentences about a planned section.
@@ -29,7 +33,7 @@ impl Explanation {
         self.place(&plan.planned.plan.statements[statement].span)
     }
 
-    fn why_peak(&self, plan: &SegmentPlan) -> String {
+    pub(crate) fn why_peak(&self, plan: &SegmentPlan) -> String {
         let Some(during) = plan.peak.during else { return "nothing is held in memory".to_string() };
         let mut parts: Vec<String> = plan
             .peak
@@ -40,7 +44,7 @@ impl Explanation {
                 let blocks = units::counted(holder.blocks, "block");
                 let place = self.statement_place(plan, holder.statement);
                 let place = if place == Place::Planner { String::new() } else { format!(" ({place})") };
-                format!("{blocks} of {}{place} {}", holder.name, units::bytes(holder.bytes))
+                format!("{blocks} of {}{place} {}", readable(&holder.name), units::bytes(holder.bytes))
             })
             .collect();
         let rest: u64 = plan.peak.holders.iter().skip(MAX_ITEMS).map(|holder| holder.bytes).sum();
@@ -85,13 +89,17 @@ impl Explanation {
     fn why_kept(&self, plan: &SegmentPlan) -> Vec<String> {
         let place_of = |k: usize| self.place(&plan.before.body.nodes[k].span);
         let mut sentences = Vec::new();
+        let total: u64 = plan.costs.iter().map(|cost| cost.made_bytes).sum();
         for (k, fate) in plan.fates.iter().enumerate() {
-            if *fate != Fate::Runs {
+            let node = &plan.before.body.nodes[k];
+            let bytes = node.results.iter().map(|&value| n_bytes(plan.before.ty(value))).sum::<u64>();
+            if *fate != Fate::Runs || bytes.saturating_mul(WORTH_TELLING) < total {
                 continue;
             }
             let here = place_of(k);
             let reason = match fusion::why_kept(&plan.before, k) {
-                None | Some(Kept::Result) => continue,
+                None => continue,
+                Some(Kept::Result) => "it is needed after this segment".to_string(),
                 Some(Kept::Shared(readers)) => {
                     let lines: BTreeSet<Place> = readers.iter().map(|&reader| place_of(reader)).collect();
                     let verb = if lines.len() == 1 { "reads" } else { "read" };
@@ -103,9 +111,8 @@ impl Explanation {
                 Some(Kept::Repeated(reader)) => format!("{} reads its elements more than once", place_of(reader)),
                 Some(Kept::Blocks(reader, what)) => format!("{} ({what}) takes whole blocks", place_of(reader)),
             };
-            let node = &plan.before.body.nodes[k];
             let name = node.results.first().map_or_else(String::new, |&value| plan.before.display_name(value));
-            sentences.push(format!("{name} ({here}) is not fused: {reason}"));
+            sentences.push(format!("{} ({here}) is not fused: {reason}", readable(&name)));
         }
         sentences
     }
@@ -128,11 +135,14 @@ impl Explanation {
         let relations = &plan.planned.plan.relations;
         let shown = plan.planned.plan.steps.iter().flat_map(|step| &step.outputs);
         let mut sentences = Vec::new();
-        for relation in shown.map(|&id| &relations[id]).filter(|relation| relation.n_blocks() > 1) {
+        // Values without a name follow those that have one.
+        let named = |relation: &&Relation| relation.n_blocks() > 1 && !relation.name.starts_with('%');
+        for relation in shown.map(|&id| &relations[id]).filter(named) {
             let tiles: Vec<String> = relation.grid.iter().map(Axis::to_string).collect();
             let whole = shape::display(&relation.shape);
             let blocks = units::counted(relation.n_blocks(), "block");
-            sentences.push(format!("{} {whole} is cut into {blocks} of [{}]", relation.name, tiles.join(", ")));
+            let name = readable(&relation.name);
+            sentences.push(format!("{name} {whole} is cut into {blocks} of [{}]", tiles.join(", ")));
         }
         sentences.dedup();
         sentences
@@ -161,6 +171,14 @@ impl Explanation {
             is_or_are(&lines),
             self.place(unknown)
         ))
+    }
+}
+
+/// The name of a value, or words for one that the user has not named.
+fn readable(name: &str) -> String {
+    match name.strip_prefix('%') {
+        Some(rest) => format!("a value{}", rest.trim_start_matches(|c: char| c.is_ascii_digit())),
+        None => name.to_string(),
     }
 }
 

@@ -1,0 +1,5 @@
+//! The command `tw`.
+
+fn main() -> std::process::ExitCode {
+    tilewright::cli::main()
+}

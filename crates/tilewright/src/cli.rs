@@ -1,0 +1,116 @@
+//! The command `tw`.
+//!
+//! Every subcommand is a module with its arguments and a function that runs it. Errors come back as [`Failure`] and are drawn here; what goes to
+//! standard output goes through [`Out`], which survives a closed pipe.
+
+use std::io::{IsTerminal, Write};
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+use tw_ir::error::Error;
+
+use crate::diagnose;
+use crate::explain::SourceText;
+
+mod check;
+mod digest;
+mod engine;
+mod explain;
+mod info;
+mod later;
+mod load;
+mod out;
+mod preview;
+mod progress;
+mod report;
+mod run;
+
+use out::Out;
+
+/// Plan and run tensor programs over blocks.
+#[derive(Parser)]
+#[command(name = "tw", version, max_term_width = 100)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Run a program and show its results.
+    Run(run::Args),
+    /// Show what a program will cost, line by line, before it runs.
+    Explain(explain::Args),
+    /// Read, type-check and plan a program without running it.
+    Check(check::Args),
+    /// Show the header of an .npy file, or what a program takes and gives.
+    Info(info::Args),
+    /// Measure this machine for the planner.
+    Calibrate,
+}
+
+/// Why a command did not succeed.
+pub(crate) struct Failure {
+    errors: Vec<Error>,
+    /// The text that spans of the errors point into.
+    source: Option<SourceText>,
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Failure {
+        Failure { errors: vec![error], source: None }
+    }
+}
+
+impl Failure {
+    fn in_source(errors: Vec<Error>, source: &SourceText) -> Failure {
+        Failure { errors, source: Some(source.clone()) }
+    }
+
+    fn report(&self) -> ExitCode {
+        let (text, file) = self.source.as_ref().map_or(("", ""), |source| (source.text(), source.file()));
+        let mut stderr = std::io::stderr();
+        for error in &self.errors {
+            let drawn = match out::has_colour(&stderr) {
+                true => diagnose::render_in_colour(error, text, file),
+                false => diagnose::render(error, text, file),
+            };
+            // If even standard error is closed, the exit code has to do.
+            let _ = writeln!(stderr, "{drawn}");
+        }
+        let code = self.errors.iter().map(diagnose::exit_code).max();
+        ExitCode::from(code.unwrap_or(70))
+    }
+}
+
+/// Reads the arguments of the process, runs the command and gives its exit code.
+pub fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(usage) => {
+            // Help and version are no failures; a closed pipe is nobody's concern.
+            let _ = usage.print();
+            return ExitCode::from(if usage.use_stderr() { 2 } else { 0 });
+        }
+    };
+    std::panic::set_hook(Box::new(|panic| {
+        let _ = writeln!(std::io::stderr(), "internal error: {panic}\nthis is a fault of Tilewright; please report it");
+    }));
+    match std::panic::catch_unwind(|| run_command(cli.command)) {
+        Ok(Ok(())) => ExitCode::SUCCESS,
+        Ok(Err(failure)) => failure.report(),
+        Err(_) => ExitCode::from(70),
+    }
+}
+
+fn run_command(command: Command) -> Result<(), Failure> {
+    let mut out = Out::new(std::io::stdout().is_terminal());
+    match command {
+        Command::Run(args) => run::run(&args, &mut out)?,
+        Command::Explain(args) => explain::run(&args, &mut out)?,
+        Command::Check(args) => check::run(&args, &mut out)?,
+        Command::Info(args) => info::run(&args, &mut out)?,
+        Command::Calibrate => return Err(later::refusal("`tw calibrate`", "the planner for clusters").into()),
+    }
+    Ok(out.finish()?)
+}

@@ -1,0 +1,172 @@
+//! Sums and checksums of results, block by block.
+
+use tw_block::Block;
+use tw_block::npy::NpyReader;
+use tw_ir::error::Result;
+use tw_ir::{BoxRegion, Buffer, DType, shape};
+
+use crate::stored::Stored;
+
+/// Elements of a file that are read at once.
+const CHUNK: u64 = 1 << 22;
+
+/// The sum and a checksum of a tensor. Neither depends on how it is cut.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Digest {
+    integers: i128,
+    floats: f64,
+    /// What rounding took from `floats`.
+    compensation: f64,
+    is_float: bool,
+    /// Every element is mixed with its position in row-major order; the mixtures are added, so blocks may come in any order.
+    checksum: u64,
+}
+
+/// The sum of all elements.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Sum {
+    Integer(i128),
+    Float(f64),
+}
+
+impl Digest {
+    fn new(dtype: DType) -> Digest {
+        let is_float = matches!(dtype, DType::F32 | DType::F64);
+        Digest { integers: 0, floats: 0.0, compensation: 0.0, is_float, checksum: 0 }
+    }
+
+    pub(crate) fn of_stored(stored: &Stored) -> Result<Digest> {
+        let shape = stored.shape();
+        let mut digest = Digest::new(stored.dtype());
+        for block in stored.blocks() {
+            digest.add(block, &shape)?;
+        }
+        Ok(digest)
+    }
+
+    /// Reads a file in pieces: it may be larger than memory.
+    pub(crate) fn of_file(reader: &NpyReader) -> Result<Digest> {
+        let shape = reader.header().shape.clone();
+        let mut digest = Digest::new(reader.header().dtype);
+        let mut pieces = vec![BoxRegion::whole(&shape)];
+        while let Some(mut piece) = pieces.pop() {
+            let longest = (0..piece.rank()).find(|&axis| piece.hi[axis] - piece.lo[axis] > 1);
+            match longest {
+                // The first axis that can be halved: pieces stay contiguous in the file.
+                Some(axis) if piece.n_elements() > CHUNK => {
+                    let mut second = piece.clone();
+                    let middle = piece.lo[axis] + (piece.hi[axis] - piece.lo[axis]) / 2;
+                    (piece.hi[axis], second.lo[axis]) = (middle, middle);
+                    pieces.extend([second, piece]);
+                }
+                _ => digest.add(&reader.read_region(&piece, None)?, &shape)?,
+            }
+        }
+        Ok(digest)
+    }
+
+    pub(crate) fn sum(&self) -> Sum {
+        if self.is_float { Sum::Float(self.floats + self.compensation) } else { Sum::Integer(self.integers) }
+    }
+
+    /// 16 hexadecimal digits.
+    pub(crate) fn checksum(&self) -> String {
+        format!("{:016x}", self.checksum)
+    }
+
+    fn add(&mut self, block: &Block, whole: &[u64]) -> Result<()> {
+        let array = block.to_array()?;
+        let region = block.bbox();
+        let rank = whole.len();
+        let row = if rank == 0 { 1 } else { (region.hi[rank - 1] - region.lo[rank - 1]) as usize };
+        if array.data().is_empty() {
+            return Ok(());
+        }
+        let outer_shape: Vec<u64> = (0..rank.saturating_sub(1)).map(|axis| region.hi[axis] - region.lo[axis]).collect();
+        for k in 0..array.data().len() / row {
+            let mut at = shape::unravel(k as u64, &outer_shape);
+            at.iter_mut().zip(&region.lo).for_each(|(c, lo)| *c += lo);
+            at.extend(region.lo.last());
+            let first = shape::ravel(&at, whole);
+            self.add_row(array.data(), k * row..(k + 1) * row, first);
+        }
+        Ok(())
+    }
+
+    fn add_row(&mut self, data: &Buffer, range: std::ops::Range<usize>, first: u64) {
+        let positions = first..;
+        match data {
+            Buffer::Bool(v) => v[range].iter().zip(positions).for_each(|(&x, at)| self.integer(x as i64, at)),
+            Buffer::I64(v) => v[range].iter().zip(positions).for_each(|(&x, at)| self.integer(x, at)),
+            Buffer::F32(v) => v[range].iter().zip(positions).for_each(|(&x, at)| {
+                self.float(x as f64);
+                self.mix(x.to_bits() as u64, at);
+            }),
+            Buffer::F64(v) => v[range].iter().zip(positions).for_each(|(&x, at)| {
+                self.float(x);
+                self.mix(x.to_bits(), at);
+            }),
+        }
+    }
+
+    fn integer(&mut self, value: i64, position: u64) {
+        self.integers += value as i128;
+        self.mix(value as u64, position);
+    }
+
+    /// Neumaier's sum: the error does not grow with the number of elements.
+    fn float(&mut self, value: f64) {
+        let sum = self.floats + value;
+        if sum.is_finite() {
+            let (large, small) =
+                if self.floats.abs() >= value.abs() { (self.floats, value) } else { (value, self.floats) };
+            self.compensation += (large - sum) + small;
+        }
+        self.floats = sum;
+    }
+
+    /// Two rounds of a 64-bit mixer (the finaliser of splitmix64).
+    fn mix(&mut self, bits: u64, position: u64) {
+        self.checksum = self.checksum.wrapping_add(finalise(bits ^ finalise(position.wrapping_add(1))));
+    }
+}
+
+fn finalise(mut z: u64) -> u64 {
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Session;
+
+    fn digest(tile: u64) -> Digest {
+        let session = Session::builder().threads(1).tile(tile).build();
+        let x = session.random_normal(&[13, 7, 5], 3).unwrap();
+        Digest::of_stored(&x.persist().unwrap()).unwrap()
+    }
+
+    #[test]
+    fn cuts_do_not_matter_but_values_do() {
+        assert_eq!(digest(100).checksum(), digest(2).checksum());
+        assert_eq!(digest(3).checksum(), digest(5).checksum());
+        let session = Session::builder().threads(1).build();
+        let other = session.random_normal(&[13, 7, 5], 4).unwrap().persist().unwrap();
+        assert_ne!(Digest::of_stored(&other).unwrap().checksum(), digest(100).checksum());
+    }
+
+    #[test]
+    fn sums_are_exact_where_they_can_be() {
+        let session = Session::builder().threads(1).tile(3).build();
+        let x = session.range(0, 1000).unwrap().persist().unwrap();
+        assert_eq!(Digest::of_stored(&x).unwrap().sum(), Sum::Integer(499_500));
+        let x = session.array(crate::Array::from_f64(&[1e100, 1.0, -1e100])).persist().unwrap();
+        assert_eq!(Digest::of_stored(&x).unwrap().sum(), Sum::Float(1.0));
+        let x = session.array(crate::Array::from_f64(&[f64::INFINITY, 1.0])).persist().unwrap();
+        assert_eq!(Digest::of_stored(&x).unwrap().sum(), Sum::Float(f64::INFINITY));
+        let x = session.array(crate::Array::from_f64(&[])).persist().unwrap();
+        assert_eq!(Digest::of_stored(&x).unwrap().sum(), Sum::Float(0.0));
+    }
+}

@@ -1,0 +1,57 @@
+//! Where and how to run: options that become a session.
+
+use tw_ir::error::Result;
+
+use super::later::refusal;
+use crate::explain::units::parse_bytes;
+use crate::session::{Session, SessionBuilder};
+
+/// Options about the engine.
+#[derive(clap::Args)]
+pub(crate) struct EngineArgs {
+    /// What runs the tasks.
+    #[arg(long, value_enum, default_value_t = Engine::Threads)]
+    engine: Engine,
+    /// Number of threads; as many as the machine has if not given.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    threads: Option<u16>,
+    /// Tile length of every axis that the program does not cut.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    tile: Option<u64>,
+    /// Most bytes that blocks may hold at once, for example 2GiB.
+    #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
+    pub(crate) memory: Option<u64>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Engine {
+    /// All cores of this machine.
+    Threads,
+    /// One thread.
+    Serial,
+    /// Ranks of a cluster.
+    #[value(hide = true)]
+    Mpi,
+}
+
+impl EngineArgs {
+    /// A session as asked for, not started yet.
+    pub(crate) fn builder(&self) -> Result<SessionBuilder> {
+        let mut builder = Session::builder();
+        match self.engine {
+            Engine::Threads => {}
+            Engine::Serial => builder = builder.threads(1),
+            Engine::Mpi => return Err(refusal("`--engine mpi`", "the MPI engine")),
+        }
+        if let (Engine::Threads, Some(threads)) = (self.engine, self.threads) {
+            builder = builder.threads(threads.into());
+        }
+        if let Some(tile) = self.tile {
+            builder = builder.tile(tile);
+        }
+        if let Some(bytes) = self.memory {
+            builder = builder.memory(bytes);
+        }
+        Ok(builder)
+    }
+}

@@ -1,0 +1,130 @@
+//! Reading a program and finding its inputs.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use tw_block::npy::NpyReader;
+use tw_ir::DType;
+use tw_ir::error::{Error, Result};
+use tw_ir::program::FunctionTable;
+use tw_plan::lang::{Catalog, ParamValue, ProgramUnit, parse_program};
+
+use super::Failure;
+use crate::explain::SourceText;
+use crate::io::Input;
+
+/// Longer files are no programs.
+const MAX_PROGRAM_BYTES: u64 = 16 << 20;
+
+/// Options that say which program, with which values.
+#[derive(clap::Args)]
+pub(crate) struct ProgramArgs {
+    /// The program.
+    pub(crate) file: PathBuf,
+    /// Give a parameter another value: --set n=4000.
+    #[arg(long, value_name = "NAME=VALUE", value_parser = parse_set)]
+    set: Vec<(String, ParamValue)>,
+    /// Bind an input to a file: --input A=a.npy.
+    #[arg(long, value_name = "NAME=FILE", value_parser = parse_binding)]
+    input: Vec<(String, String)>,
+}
+
+/// A program with its text and the files it names.
+pub(crate) struct Loaded {
+    pub(crate) source: SourceText,
+    pub(crate) unit: ProgramUnit,
+    /// Data for the inputs that have any.
+    pub(crate) inputs: BTreeMap<String, Input>,
+}
+
+impl Loaded {
+    /// An error with the program's text around it.
+    pub(crate) fn failure(&self, error: Error) -> Failure {
+        Failure::in_source(vec![error], &self.source)
+    }
+}
+
+impl ProgramArgs {
+    /// Reads the program and the headers of its files.
+    pub(crate) fn load(&self) -> Result<Loaded, Failure> {
+        let name = self.file.display().to_string();
+        let source = SourceText::new(name, read_text(&self.file)?);
+        let sets: BTreeMap<String, ParamValue> = self.set.iter().cloned().collect();
+        let files = Files::default();
+        let unit = parse_program(source.text(), &sets, &files, &FunctionTable::default())
+            .map_err(|errors| Failure::in_source(errors, &source))?;
+        let inputs = self.bind(&unit, files)?;
+        Ok(Loaded { source, unit, inputs })
+    }
+
+    fn bind(&self, unit: &ProgramUnit, files: Files) -> Result<BTreeMap<String, Input>> {
+        let opened = files.opened.into_inner();
+        let mut inputs = BTreeMap::new();
+        for input in &unit.inputs {
+            if let Some(reader) = input.path.as_ref().and_then(|path| opened.get(path)) {
+                inputs.insert(input.name.clone(), Input::File(reader.clone()));
+            }
+        }
+        for (name, path) in &self.input {
+            if !unit.inputs.iter().any(|input| input.name == *name) {
+                let names: Vec<String> = unit.inputs.iter().map(|input| format!("`{}`", input.name)).collect();
+                let has =
+                    if names.is_empty() { "it has no inputs".into() } else { format!("it has {}", names.join(", ")) };
+                return Err(Error::source(format!("the program has no input `{name}`")).help(has));
+            }
+            inputs.insert(name.clone(), Input::open(path)?);
+        }
+        Ok(inputs)
+    }
+}
+
+/// Opens the files a program names and keeps them open, so that what was checked is what is read.
+#[derive(Default)]
+struct Files {
+    opened: RefCell<BTreeMap<String, Arc<NpyReader>>>,
+}
+
+impl Catalog for Files {
+    fn header(&self, path: &str) -> Result<(DType, Vec<u64>)> {
+        let mut opened = self.opened.borrow_mut();
+        let reader = match opened.get(path) {
+            Some(reader) => reader,
+            None => opened.entry(path.to_string()).or_insert(Arc::new(NpyReader::open(path)?)),
+        };
+        Ok((reader.header().dtype, reader.header().shape.clone()))
+    }
+}
+
+/// The text of a program file.
+pub(crate) fn read_text(path: &Path) -> Result<String> {
+    let name = path.display();
+    let failed = |error: std::io::Error| Error::io(format!("{name} cannot be read: {error}"));
+    let mut bytes = Vec::new();
+    File::open(path).map_err(failed)?.take(MAX_PROGRAM_BYTES + 1).read_to_end(&mut bytes).map_err(failed)?;
+    if bytes.len() as u64 > MAX_PROGRAM_BYTES {
+        return Err(Error::source(format!("{name} is longer than {} MiB", MAX_PROGRAM_BYTES >> 20))
+            .help("programs are text; data goes into .npy files"));
+    }
+    String::from_utf8(bytes).map_err(|error| {
+        let offset = error.utf8_error().valid_up_to();
+        let line = error.as_bytes()[..offset].iter().filter(|&&byte| byte == b'\n').count() + 1;
+        let byte = error.as_bytes()[offset];
+        let help = "programs are UTF-8 text; to look at an .npy file use `tw info`";
+        Error::source(format!("{name} is not UTF-8: byte {offset} (line {line}) is 0x{byte:02x}")).help(help)
+    })
+}
+
+fn parse_set(text: &str) -> Result<(String, ParamValue), String> {
+    let (name, value) = text.split_once('=').ok_or("write NAME=VALUE, for example n=4000")?;
+    let value = value.trim().parse().map_err(|error: Error| error.message().to_string())?;
+    Ok((name.trim().to_string(), value))
+}
+
+fn parse_binding(text: &str) -> Result<(String, String), String> {
+    let (name, path) = text.split_once('=').ok_or("write NAME=FILE, for example A=a.npy")?;
+    Ok((name.trim().to_string(), path.to_string()))
+}

@@ -1,0 +1,58 @@
+//! A progress bar, on a terminal, once a run has taken a second.
+
+use std::io::IsTerminal;
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressStyle};
+
+use crate::session::Session;
+
+const PATIENCE: Duration = Duration::from_secs(1);
+const INTERVAL: Duration = Duration::from_millis(100);
+
+/// Shows how far a session is until it is dropped.
+pub(crate) struct Bar {
+    running: Option<(Sender<()>, JoinHandle<()>)>,
+}
+
+impl Bar {
+    /// Watches a session, unless nobody looks.
+    pub(crate) fn watch(session: &Session, quiet: bool) -> Bar {
+        if quiet || !std::io::stderr().is_terminal() {
+            return Bar { running: None };
+        }
+        let progress = session.progress().clone();
+        let (stop, stopped) = channel();
+        let begin = (progress.done(), progress.total());
+        let thread = std::thread::spawn(move || {
+            if stopped.recv_timeout(PATIENCE) != Err(RecvTimeoutError::Timeout) {
+                return;
+            }
+            let bar = ProgressBar::new(0);
+            if let Ok(style) = ProgressStyle::with_template("{bar:40} {human_pos}/{human_len} tasks  {elapsed}") {
+                bar.set_style(style);
+            }
+            loop {
+                bar.set_length(progress.total() - begin.1);
+                bar.set_position(progress.done() - begin.0);
+                if stopped.recv_timeout(INTERVAL) != Err(RecvTimeoutError::Timeout) {
+                    break;
+                }
+            }
+            bar.finish_and_clear();
+        });
+        Bar { running: Some((stop, thread)) }
+    }
+}
+
+impl Drop for Bar {
+    fn drop(&mut self) {
+        if let Some((stop, thread)) = self.running.take() {
+            drop(stop);
+            // A bar that could not be drawn is no reason to fail.
+            let _ = thread.join();
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! `tw run`.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tw_block::npy::NpyReader;
+use tw_ir::error::Result;
+use tw_ir::program::{Op, Program};
+use tw_ir::{Array, BoxRegion, DType, TensorType};
+
+use super::Failure;
+use super::digest::Digest;
+use super::engine::EngineArgs;
+use super::later::{LaterArgs, LaterRunArgs};
+use super::load::ProgramArgs;
+use super::out::Out;
+use super::preview;
+use super::progress::Bar;
+use super::report::{ReportFile, report};
+use crate::explain::units;
+use crate::report::Totals;
+use crate::session::Session;
+use crate::stored::Stored;
+
+/// Arguments of `tw run`.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    program: ProgramArgs,
+    #[command(flatten)]
+    engine: EngineArgs,
+    /// Write what the run cost and gave to this file, as JSON.
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
+    /// Print nothing but errors.
+    #[arg(long, short)]
+    quiet: bool,
+    #[command(flatten)]
+    later: LaterArgs,
+    #[command(flatten)]
+    later_run: LaterRunArgs,
+}
+
+/// A result as it is shown and reported.
+pub(crate) struct Shown {
+    pub(crate) name: String,
+    pub(crate) shape: Vec<u64>,
+    pub(crate) dtype: DType,
+    pub(crate) digest: Digest,
+    corner: Array,
+    path: Option<String>,
+}
+
+/// Runs the command.
+pub(crate) fn run(args: &Args, out: &mut Out) -> Result<(), Failure> {
+    args.later.refuse()?;
+    args.later_run.refuse()?;
+    let session = args.engine.builder()?.build();
+    let mut loaded = args.program.load()?;
+    let names = loaded.unit.program.outputs.clone();
+    let paths = release_stored(&mut loaded.unit.program);
+    let explanation = session.explain(&loaded.unit.program).map_err(|error| loaded.failure(error))?;
+    let explanation = explanation.with_source(loaded.source.clone());
+    if let Some(budget) = args.engine.memory {
+        explanation.check_budget(budget).map_err(|error| loaded.failure(error))?;
+    }
+    let report_file = args.report.as_deref().map(ReportFile::create).transpose()?;
+    if !args.quiet {
+        let budget = args.engine.memory.map(|bytes| format!(" (budget {})", units::bytes(bytes))).unwrap_or_default();
+        out.aside(format_args!("plan: {}{budget}", explanation.short_line()));
+    }
+
+    let begin = Instant::now();
+    let bar = Bar::watch(&session, args.quiet);
+    let outcome = session.run_with_report(&loaded.unit.program, &loaded.inputs);
+    drop(bar);
+    let elapsed = begin.elapsed();
+    let (results, totals) = outcome.map_err(|error| loaded.failure(error))?;
+
+    let mut shown = Vec::new();
+    if !args.quiet || report_file.is_some() {
+        for name in &names {
+            shown.push(show(name, &results, &paths)?);
+        }
+    }
+    if !args.quiet {
+        shown.iter().for_each(|result| print(result, out));
+        out.aside(after(&totals, elapsed, &session));
+    }
+    if let Some(file) = report_file {
+        let planning = explanation.summary().planning;
+        file.write(&report(&totals, planning, args.engine.memory, &shown))?;
+    }
+    Ok(())
+}
+
+/// Outputs that go to files need not stay in memory as well: takes them out of the results and gives their paths.
+fn release_stored(program: &mut Program) -> BTreeMap<String, String> {
+    let stored: BTreeMap<_, _> = program
+        .body
+        .nodes
+        .iter()
+        .filter_map(|node| match &node.op {
+            Op::Store { path } => Some((node.args[0], path.clone())),
+            _ => None,
+        })
+        .collect();
+    let outputs = std::mem::take(&mut program.outputs).into_iter().zip(std::mem::take(&mut program.body.results));
+    let mut paths = BTreeMap::new();
+    for (name, value) in outputs {
+        match stored.get(&value) {
+            Some(path) => {
+                paths.insert(name, path.clone());
+            }
+            None => program.output(name, value),
+        }
+    }
+    paths
+}
+
+fn show(name: &str, results: &BTreeMap<String, Arc<Stored>>, paths: &BTreeMap<String, String>) -> Result<Shown> {
+    let name = name.to_string();
+    if let Some(path) = paths.get(&name) {
+        let reader = NpyReader::open(path)?;
+        let (shape, dtype) = (reader.header().shape.clone(), reader.header().dtype);
+        let corner = BoxRegion::whole(&preview::corner_shape(&shape));
+        let corner = reader.read_region(&corner, None)?.into_array()?;
+        return Ok(Shown { name, shape, dtype, digest: Digest::of_file(&reader)?, corner, path: Some(path.clone()) });
+    }
+    let stored = results.get(&name).ok_or_else(|| tw_ir::Error::internal(format!("no result `{name}`")))?;
+    let (shape, dtype) = (stored.shape(), stored.dtype());
+    let (digest, corner) = (Digest::of_stored(stored)?, preview::corner_of(stored)?);
+    Ok(Shown { name, shape, dtype, digest, corner, path: None })
+}
+
+fn print(shown: &Shown, out: &mut Out) {
+    let ty = TensorType::known(shown.dtype, &shown.shape);
+    let text = preview::corner_text(&shown.corner, &shown.shape);
+    if shown.shape.is_empty() {
+        out.heading(format_args!("{}: {} = {text}", shown.name, shown.dtype));
+    } else {
+        let sum = preview::sum_text(shown.digest.sum());
+        let path = shown.path.as_ref().map(|path| format!("  -> {path}")).unwrap_or_default();
+        out.heading(format_args!("{}: {ty}  sum {sum}{path}", shown.name));
+        text.lines().for_each(|line| out.line(format_args!("  {line}")));
+    }
+}
+
+fn after(totals: &Totals, elapsed: Duration, session: &Session) -> String {
+    let rate = totals.flops as f64 / totals.running.as_secs_f64().max(f64::MIN_POSITIVE) / 1e9;
+    format!(
+        "ran in {} on {}: {}, peak {}, {rate:.2} GFLOP/s",
+        units::duration(elapsed),
+        units::counted(session.threads() as u64, "thread"),
+        units::counted(totals.tasks, "task"),
+        units::bytes(totals.peak_bytes),
+    )
+}

@@ -1,0 +1,122 @@
+//! What explain says.
+
+use serde_json::Value;
+
+use crate::tool::{Dir, npy};
+
+const PROGRAM: &str = "input X: f64[400, 20]
+mu = mean(X, axis=0)
+Z = X - mu          # read twice
+Y = Z * 2.0
+G = Z.T @ Z
+s = sum(Y)
+v = ones(20)
+err = 1.0
+while err > 1e-9 {
+    w = G @ v
+    u = w / sqrt(sum(w * w))
+    err = max(abs(u - v))
+    v = u
+}
+big = Z[Z > 1.0]
+output G
+output s
+output v
+output big
+";
+
+fn explain(level: &str) -> String {
+    Dir::with_program(PROGRAM).ok(&["explain", "p.tw", "--tile", "100", "--level", level])
+}
+
+#[test]
+fn the_line_comes_first() {
+    let line = explain("line");
+    assert_eq!(line.lines().count(), 1);
+    assert!(line.starts_with("1 pass over 62.5 KiB of inputs, peak "), "{line}");
+    assert!(line.contains(" task") && line.contains("flop") && line.contains("goes to line "), "{line}");
+    assert_eq!(explain("table").lines().next(), line.lines().next());
+}
+
+#[test]
+fn the_table_speaks_of_lines() {
+    let text = explain("table");
+    let row =
+        |line: &str| text.lines().find(|row| row.trim_start().starts_with(line)).unwrap_or_else(|| panic!("{text}"));
+    assert!(row("1  input X: f64[400, 20]").contains("load"), "{text}");
+    assert!(row("5  G = Z.T @ Z").contains("product"), "{text}");
+    assert!(row("4  Y = Z * 2.0").trim_end().ends_with("in 6"), "{text}");
+    assert!(row("6  s = sum(Y)").trim_end().ends_with("with 4"), "{text}");
+    assert!(text.contains("line 4 is computed inside line 6"), "{text}");
+    assert!(text.contains("Z (line 3) is not fused: "), "{text}");
+    assert!(text.contains("the peak of "), "{text}");
+    assert!(text.contains("X [400, 20] is cut into 4 blocks of [100, 20]"), "{text}");
+    assert!(text.contains("body of the loop at line 9, per iteration: "), "{text}");
+    assert!(text.contains("condition of the loop at line 9"), "{text}");
+    assert!(text.contains("an extent at line 15 depends on data"), "{text}");
+}
+
+#[test]
+fn json_has_the_promised_keys() {
+    let value: Value = serde_json::from_str(&explain("json")).unwrap();
+    let keys = [
+        "tasks",
+        "planning_s",
+        "input_passes",
+        "wire_bytes_total",
+        "wire_bytes_max_rank",
+        "flops_max_rank",
+        "peak_bytes_max_rank",
+        "lower_bound_bytes",
+    ];
+    for key in keys {
+        assert!(value[key].is_number(), "{key}");
+        assert_eq!(value["schedulers"]["depth-first"][key], value[key]);
+    }
+    assert_eq!(value["chosen"], "depth-first");
+    assert_eq!(value["input_passes"], 1.0);
+    assert_eq!(value["wire_bytes_total"], 0);
+    assert!(value["peak_bytes_max_rank"].as_u64().unwrap() >= 400 * 20 * 8);
+}
+
+#[test]
+fn every_level_has_its_form() {
+    assert!(explain("tree").contains("G f64[20, 20]"));
+    let verbose = explain("verbose");
+    for part in ["# program\nprogram {", "# plan\nplan {", "# workflow\nworkflow {", "# passes: expand "] {
+        assert!(verbose.contains(part), "{part}\n{verbose}");
+    }
+    assert!(explain("kernel").contains("statement for G (line 5): "), "{}", explain("kernel"));
+    let dot = explain("dot");
+    assert!(dot.starts_with("digraph plan {") && dot.contains(" -> "), "{dot}");
+    assert!(dot.contains("label=\"3: Z = X - mu\\nelementwise, 4 tasks\""), "{dot}");
+    let html = explain("html");
+    assert!(html.starts_with("<!doctype html>") && html.contains("<td><code>Z = X - mu</code>"), "{html}");
+}
+
+#[test]
+fn analyze_measures_every_line() {
+    let dir = Dir::with_program(PROGRAM);
+    let values: Vec<f64> = (0..8000).map(|k| f64::from((k * 7919) % 8000) / 1000.0).collect();
+    dir.write("x.npy", npy("(400, 20)", &values));
+    let text = dir.ok(&["explain", "p.tw", "--analyze", "--input", "X=x.npy", "--tile", "100"]);
+    assert!(text.lines().nth(1).unwrap().starts_with("measured: ran in "), "{text}");
+    let header = text.lines().find(|line| line.contains("statement")).unwrap();
+    assert!(header.contains("measured") && header.contains("share"), "{text}");
+    let row = text.lines().find(|line| line.contains("G = Z.T @ Z")).unwrap();
+    assert!(row.contains('%'), "{text}");
+}
+
+#[test]
+fn what_is_predicted_is_what_runs() {
+    let text =
+        "X = random.normal(500, 30, seed=2)\nZ = (X - mean(X, axis=0)) / std(X, axis=0)\nG = Z.T @ Z\noutput G\n";
+    let dir = Dir::with_program(text);
+    let explained: Value =
+        serde_json::from_str(&dir.ok(&["explain", "p.tw", "--tile", "64", "--level", "json"])).unwrap();
+    dir.ok(&["run", "p.tw", "--tile", "64", "--engine", "serial", "--report", "r.json", "-q"]);
+    let report: Value = serde_json::from_slice(&std::fs::read(dir.path().join("r.json")).unwrap()).unwrap();
+    assert_eq!(explained["tasks"], report["tasks"]);
+    assert_eq!(explained["flops_max_rank"], report["flops"]);
+    assert!(report["peak_bytes"].as_u64() <= explained["peak_bytes_max_rank"].as_u64());
+}

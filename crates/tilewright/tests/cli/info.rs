@@ -1,0 +1,21 @@
+//! What info says.
+
+use crate::tool::{Dir, npy};
+
+#[test]
+fn arrays_show_their_header() {
+    let dir = Dir::new();
+    dir.write("a.npy", npy("(2, 3)", &[0.0; 6]));
+    let text = dir.ok(&["info", "a.npy"]);
+    assert_eq!(text, "a.npy: f64[2, 3]\n  48 B in 6 elements, row-major (C), data from byte 128 on\n");
+}
+
+#[test]
+fn programs_show_what_they_take_and_give() {
+    let dir = Dir::with_program("param n = 5\ninput A: f64[n, 2]\nB = A @ A.T\nc = A[A > 0.0]\noutput B\noutput c\n");
+    let text = dir.ok(&["info", "p.tw", "--set", "n=7"]);
+    for line in ["  param   n     7", "  input   A     f64[7, 2]  bind with --input", "  output  B     f64[7, 7]"] {
+        assert!(text.lines().any(|l| l == line), "{text}");
+    }
+    assert!(text.contains("output  c     f64[?]     an extent depends on data"), "{text}");
+}

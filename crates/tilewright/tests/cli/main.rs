@@ -1,0 +1,10 @@
+//! The command `tw`, run as users run it: a process, files, exit codes.
+#![cfg(feature = "cli")]
+#![allow(clippy::unwrap_used)]
+
+mod errors;
+mod explain;
+mod info;
+mod later;
+mod run;
+mod tool;
