@@ -109,7 +109,8 @@ pub enum Kernel {
     },
     /// Operands: carried state, then totals. Outputs: `combine(carried, totals)`.
     ScanCarry(Accum),
-    /// Running aggregate inside a block. Operands: bodies, then (unless the block is the first) the state carried in. Outputs: results.
+    /// Running aggregate inside a block. Operands: bodies, then (unless the block is the first) the state carried in. Outputs: results. What
+    /// the first element of an exclusive scan sees is an empty group.
     ScanBlock {
         /// What is aggregated.
         accum: Accum,
