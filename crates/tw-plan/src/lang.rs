@@ -17,8 +17,8 @@
 //! assert!(results["trace"].item().unwrap().as_f64() > 0.0);
 //! ```
 //!
-//! The reference is `docs/language.md`. Text becomes tokens ([`lexer`]), a tree ([`parser`], [`ast`]) and then a [`Program`]
-//! ([`lower`], with index notation in [`index`]). No text makes it panic or recurse without bound.
+//! The reference is `docs/language.md`. Text becomes tokens (`lexer`), a tree (`parser`, `ast`) and then a [`Program`]
+//! (`lower`, with index notation in `index`). No text makes it panic or recurse without bound.
 
 use std::collections::BTreeMap;
 

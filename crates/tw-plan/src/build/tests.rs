@@ -158,3 +158,59 @@ fn operators_beside_index_statements() {
     assert_eq!(joined(counted, &[&index, &values]), "i64[9]");
     assert!(take(&x, &mask, 0).is_err());
 }
+
+/// The first result of a node on arrays that hold 0, 1, 2 and so on.
+fn elements(op: Result<Op>, operands: &[&TensorType]) -> Vec<f64> {
+    let mut program = tw_ir::Program::new();
+    let mut args = Vec::new();
+    for ty in operands {
+        let shape = ty.known_shape().unwrap();
+        let n = shape.iter().product::<u64>() as i64;
+        let mut array = tw_ir::Array::zeros(&shape, ty.dtype).unwrap();
+        (0..n).for_each(|k| array.data_mut().set(k as usize, Scalar::from_i64(k, ty.dtype)));
+        let source = Op::Source(tw_ir::program::Source::Constant(array.into()));
+        args.push(program.push1(source, &[], &tw_ir::Span::None).unwrap());
+    }
+    let results = program.push(op.unwrap(), &args, &tw_ir::Span::None).unwrap();
+    program.output("y", results[0]);
+    tw_ir::oracle::evaluate(&program, &Default::default()).unwrap()["y"].to_f64_vec()
+}
+
+#[test]
+fn contractions_have_the_right_elements() {
+    let (a, b) = (f64s(&[2, 2, 2]), of(DType::I64, &[2, 2]));
+    assert_eq!(elements(tensordot(&a, &b, &[(2, 1), (0, 0)]), &[&a, &b]), [24.0, 36.0]);
+    assert_eq!(elements(tensordot(&b, &b, &[]), &[&b, &b])[4..8], [0.0, 1.0, 2.0, 3.0]);
+    assert_eq!(elements(einsum("...ij,...j->...i", &[&a, &f64s(&[2])]), &[&a, &f64s(&[2])]), [1.0, 3.0, 5.0, 7.0]);
+    assert_eq!(elements(einsum("ii", &[&b]), &[&b]), [3.0]);
+    let row = f64s(&[1, 2]);
+    assert_eq!(elements(einsum("ij,ij->ij", &[&row, &b]), &[&row, &b]), [0.0, 1.0, 0.0, 3.0]);
+}
+
+#[test]
+fn replaced_parts_broadcast() {
+    let (x, column) = (of(DType::I64, &[2, 3]), of(DType::I64, &[2, 1]));
+    let last_two = SliceItem::Slice { start: Some(1), stop: None, step: 1 };
+    let op = replace(&x, &[SliceItem::Ellipsis, last_two], &column);
+    assert_eq!(elements(op, &[&x, &column]), [0.0, 0.0, 0.0, 3.0, 1.0, 1.0]);
+    let op = replace(&x, &[SliceItem::Index(-1)], Scalar::F64(7.5));
+    assert_eq!(elements(op, &[&x]), [0.0, 1.0, 2.0, 7.0, 7.0, 7.0]);
+    let backwards = SliceItem::Slice { start: None, stop: None, step: -2 };
+    let pair = of(DType::I64, &[2]);
+    let op = replace(&x, &[SliceItem::Index(0), backwards], &pair);
+    assert_eq!(elements(op, &[&x, &pair]), [1.0, 1.0, 0.0, 3.0, 4.0, 5.0]);
+    assert!(replace(&x, &[SliceItem::Index(2)], Scalar::I64(0)).is_err());
+    assert!(replace(&x, &[SliceItem::FULL; 3], Scalar::I64(0)).is_err());
+    assert!(replace(&column, &[], &x).is_err());
+}
+
+#[test]
+fn ranges_and_positions_have_the_right_elements() {
+    assert_eq!(elements(arange(Scalar::F64(1.0), Scalar::F64(2.0), Scalar::F64(0.4), DType::F32), &[]).len(), 3);
+    assert_eq!(elements(linspace(0.0, 1.0, 3, false, DType::F64), &[])[2], 2.0 / 3.0);
+    let x = f64s(&[2, 3]);
+    assert_eq!(elements(reduce(&x, Reduction::ArgMax, Some(&[0]), false), &[&x]), [1.0; 3]);
+    assert_eq!(elements(reduce(&x, Reduction::ArgMax, None, true), &[&x]), [5.0]);
+    assert_eq!(elements(Ok(coordinate(&x.shape, 1)), &[]), [0.0, 1.0, 2.0, 0.0, 1.0, 2.0]);
+    assert_eq!(elements(diagonal(&x, 1, (1, 0)), &[&x]), [3.0]);
+}
