@@ -5,7 +5,7 @@
 //! becomes one index statement of the program, innermost first ([`emit`]), and the outermost writes what stands on the left ([`update`],
 //! [`accumulate`], [`scatter`]).
 
-use super::ast::{Assign, AssignOp, Binder, Expr, Item, Name, Reduce};
+use super::ast::{Assign, AssignOp, Binder, Expr, Item, Name};
 use super::diagnose::Lowered;
 use super::lower::Lowering;
 use super::token::Range;
@@ -53,7 +53,7 @@ impl<'s, 'a> IndexStatement<'s, 'a> {
     }
 
     /// A reduction to a scalar.
-    pub(super) fn of_reduction(expr: &'s Expr<'a>, _reduce: &'s Reduce<'a>) -> IndexStatement<'s, 'a> {
+    pub(super) fn of_reduction(expr: &'s Expr<'a>) -> IndexStatement<'s, 'a> {
         let range = expr.range;
         IndexStatement { target: None, indices: &[], op: AssignOp::Set, value: expr, guard: None, ranges: &[], range }
     }

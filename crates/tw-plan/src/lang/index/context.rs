@@ -114,8 +114,8 @@ impl<'l, 'a, 'c> Context<'l, 'a, 'c> {
         match self.lowering.extent(to)? {
             Extent::Known(end) => {
                 let length = (end as i128 - start as i128).max(0);
-                let length = u64::try_from(length).map_err(|_| error(place, "the range is too long"))?;
-                Ok(Some((start, Extent::Known(length))))
+                let length = i64::try_from(length).map_err(|_| error(place, "the range is too long"))?;
+                Ok(Some((start, Extent::Known(length as u64))))
             }
             Extent::Deferred(_) if start != 0 => {
                 Err(error(place, "a range that ends at an extent that depends on data must start at 0").into())

@@ -89,9 +89,7 @@ impl<'a> Algebra<'a> for Lowering<'a, '_> {
             ExprKind::Call { function, args } => self.call(*function, args, expr.range),
             ExprKind::FamilyCall { family, function, args } => self.family_call(*family, *function, args, expr.range),
             ExprKind::Attribute { base, name } => self.attribute(base, *name, expr.range),
-            ExprKind::Reduce(reduce) => {
-                Ok(Value::Tensor(index::lower(self, IndexStatement::of_reduction(expr, reduce))?))
-            }
+            ExprKind::Reduce(_) => Ok(Value::Tensor(index::lower(self, IndexStatement::of_reduction(expr))?)),
             ExprKind::List(parts) => Ok(Value::Tensor(self.list(parts, expr.range)?)),
             ExprKind::Text(_) => Err(error(expr.range, "text is not a value").into()),
             ExprKind::Tuple(_) => Err(error(expr.range, "several values where one is expected").into()),

@@ -163,6 +163,74 @@ fn statement_soup_does_not_panic() {
     }
 }
 
+/// Numbers at the ends of their range, wherever a number may stand.
+#[test]
+fn extreme_numbers_do_not_overflow() {
+    let numbers = [
+        "9223372036854775807",
+        "-9223372036854775807",
+        "(-9223372036854775807 - 1)",
+        "4611686018427387904",
+        "0",
+        "1",
+        "-1",
+        "3",
+        "1e308",
+    ];
+    let texts = [
+        "y[i] = x[@ * i + @] for i in @..@",
+        "y[@ * i + @] = x[i]",
+        "y[@ * i + @] += x[i] for i in @..@",
+        "y[(@ * i + @) / @] += 1 for i in 0..3",
+        "y: i64[3]\ny[fill(@ * i + @)] = x[i]",
+        "y: i64[3]\ny[wrap(@ * i + @)] += x[i]",
+        "y: i64[3]\ny[clamp(@ * i + @ * j + @)] max= x[i] for j in 0..@",
+        "y = sum[k in @..@](k)",
+        "y = argmax[k in @..@, l in 0..@](x[clamp(k * @)])",
+        "y[i] = x[wrap(i * @ + @)]",
+        "y[i] = x[fill(i * @ - @)]",
+        "y[i] = x[clamp(i + @) ] * @",
+        "y = x[@:@:@]",
+        "x[@:@:@] = @",
+        "y = x[@]",
+        "x[@] = @",
+        "y = zeros(@, @)",
+        "y = arange(@, @, @)",
+        "y = linspace(@, @, @)",
+        "y = eye(@, @, k=@)",
+        "y = roll(x, @)",
+        "y = pad(x, (@, @))",
+        "y = pad(x, @, edge=wrap)",
+        "y = reshape(x, @, @)",
+        "y = diagonal(ones(2, 3), offset=@)",
+        "y = tril(ones(2, 2), k=@)",
+        "y = random.integers(@, @, 2, seed=@)",
+        "y = sum(x, axis=@)",
+        "y = @ ** @ + @ * @ - @ // @ % @",
+        "y = abs(@) + sqrt(@) + floor(@)",
+        "input A: f64[@, @] tile(@, (@ @))",
+        "y: f64[@]\ny[i] = i",
+        "y = take(x, x + @)",
+        "y = x * @ + @ // x - x % @",
+        "y[x[i] + @] += 1",
+        "y: i64[4]\ny[x[i] * @ + @] += 1",
+        "y = broadcast_to(x, @, 3)",
+        "y[i] = x[(i + @) % @ / @]",
+    ];
+    for (k, text) in texts.iter().enumerate() {
+        for seed in 0..60 {
+            let mut filled = String::from("x = arange(3)\n");
+            for (place, part) in text.split('@').enumerate() {
+                if place > 0 {
+                    filled.push_str(numbers[integer(seed, (k * 100 + place) as i64, 0, numbers.len() as i64) as usize]);
+                }
+                filled.push_str(part);
+            }
+            drop(parse(&format!("{filled}\noutput x")));
+        }
+    }
+}
+
 #[test]
 fn random_text_does_not_panic() {
     for seed in 0..3000 {
