@@ -150,12 +150,26 @@ impl ScanBlock {
                 at[self.axis] = if self.reverse { shape[self.axis] - 1 - k } else { k };
                 let lifted = self.accum.lift.eval(&read_relative(bodies, &at)?);
                 let next = self.accum.combine.eval(&[state.clone(), lifted].concat());
-                let seen = if self.exclusive { &state } else { &next };
-                write_relative(outputs, &at, &self.accum.finish.eval(seen))?;
+                // Before the first element there is nothing, and nothing follows the accumulator's rule for it.
+                let results = match self.exclusive {
+                    true if carried.is_empty() && k == 0 => self.empty_results(&at)?,
+                    true => self.accum.finish.eval(&state),
+                    false => self.accum.finish.eval(&next),
+                };
+                write_relative(outputs, &at, &results)?;
                 state = next;
             }
         }
         Ok(())
+    }
+}
+
+impl ScanBlock {
+    fn empty_results(&self, at: &[u64]) -> Result<Vec<Scalar>> {
+        match self.accum.on_empty {
+            OnEmpty::Error => Err(Error::data(format!("nothing comes before the first element, at {at:?}"))),
+            _ => Ok(self.accum.empty_results()),
+        }
     }
 }
 
