@@ -32,7 +32,7 @@ mod html;
 mod json;
 mod kernels;
 mod machine;
-mod peak;
+pub(crate) mod peak;
 mod profile;
 mod rows;
 mod segment;

@@ -40,6 +40,11 @@ impl Input {
         }
     }
 
+    /// True if blocks of it are shared with whoever holds them, and so take no memory of their own.
+    pub(crate) fn is_shared(&self) -> bool {
+        !matches!(self, Input::File(_))
+    }
+
     fn load(&self, region: &BoxRegion, meter: &Arc<Meter>) -> Result<Arc<Block>> {
         match self {
             Input::Array(array) => Ok(Arc::new(Block::view_of(array, region)?)),

@@ -1,6 +1,6 @@
 //! A session: threads, options and the cache of planned segments.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
@@ -12,7 +12,7 @@ use tw_ir::workflow::Boxes;
 use tw_plan::{PlanOptions, Planned, plan_segment};
 use tw_run::{BlockIo, CancelToken, Observer, Prepared, Progress, RunOptions, Runtime};
 
-use crate::explain::Profile;
+use crate::explain::{Profile, peak};
 use crate::interpret::Interpreter;
 use crate::io::{Input, SegmentIo};
 use crate::report::Totals;
@@ -65,7 +65,7 @@ impl SessionBuilder {
         self
     }
 
-    /// Most bytes of blocks that one segment may hold. A segment that cannot fit is refused before it runs.
+    /// Most bytes of blocks alive at once, results that are kept included. A segment that cannot fit is refused before it runs.
     pub fn memory(mut self, bytes: u64) -> SessionBuilder {
         self.budget = Some(bytes);
         self
@@ -225,16 +225,19 @@ impl Session {
         let planned = Instant::now();
         let workflow = cached.prepared.schedule().workflow();
         let io = Arc::new(SegmentIo::open(workflow, &inputs)?);
+        let shared: HashSet<String> = if self.0.run.budget.is_some() {
+            inputs.iter().filter(|(_, input)| input.is_shared()).map(|(name, _)| name.clone()).collect()
+        } else {
+            HashSet::new()
+        };
         drop(inputs);
         let as_io: Arc<dyn BlockIo> = io.clone();
-        let outcome = match &self.0.profile {
-            None => self.0.runtime.run(&cached.prepared, &as_io, &self.0.run)?,
-            Some(profile) => {
-                let watch = profile.watch(cached.prepared.schedule(), self.0.run.observer.clone());
-                let options = RunOptions { observer: Some(watch), ..self.0.run.clone() };
-                self.0.runtime.run(&cached.prepared, &as_io, &options)?
-            }
-        };
+        let mut options = self.0.run.clone();
+        options.budget = options.budget.map(|budget| self.left_of(budget, &cached, &shared)).transpose()?;
+        if let Some(profile) = &self.0.profile {
+            options.observer = Some(profile.watch(cached.prepared.schedule(), options.observer));
+        }
+        let outcome = self.0.runtime.run(&cached.prepared, &as_io, &options)?;
         drop(as_io);
         let files = match Arc::try_unwrap(io) {
             Ok(io) => io.into_sinks(),
@@ -260,6 +263,19 @@ impl Session {
             flops: cached.flops,
         });
         Ok(SegmentOutcome { results, files })
+    }
+
+    /// What a budget leaves to a segment, as the runtime counts: it compares with the peak of serial replay, in which blocks of earlier segments
+    /// appear when they are loaded, though they are held all the time.
+    fn left_of(&self, budget: u64, cached: &CachedSegment, shared: &HashSet<String>) -> Result<u64> {
+        let schedule = cached.prepared.schedule();
+        let own = peak::replay(schedule, &|name| shared.contains(name)).bytes;
+        let needed = self.0.run.meter.now().saturating_add(own);
+        if needed > budget {
+            return Err(Error::resource(format!("blocks need {needed} bytes, but the budget is {budget}"))
+                .help(format!("the smallest budget that works is {needed} bytes")));
+        }
+        Ok(budget - needed + schedule.peak_bytes())
     }
 
     /// Plans a segment and keeps it ready for a run.

@@ -1,8 +1,9 @@
 //! The worst moment of a schedule and what holds memory then.
 
 use tw_ir::EntityRef;
+use tw_ir::kernel::Kernel;
 use tw_ir::schedule::Schedule;
-use tw_ir::workflow::{BlockSetId, StmtId};
+use tw_ir::workflow::{BlockSetId, SourceDecl, StmtId};
 
 /// The moment of serial replay with most bytes alive.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -28,10 +29,18 @@ pub struct Holder {
     pub bytes: u64,
 }
 
-/// Replays the order serially. Blocks of the sets that `is_free` names are held by somebody else and cost nothing.
-pub(crate) fn replay(schedule: &Schedule, is_free: &dyn Fn(BlockSetId) -> bool) -> Peak {
+/// Replays the order serially. Blocks loaded from the sources that `is_shared` names are held by somebody else and not copied: they cost nothing.
+pub(crate) fn replay(schedule: &Schedule, is_shared: &dyn Fn(&str) -> bool) -> Peak {
     let workflow = schedule.workflow();
-    let free: Vec<bool> = workflow.sets.keys().map(is_free).collect();
+    let mut free = vec![false; workflow.sets.len()];
+    for &task in schedule.order() {
+        if let Kernel::Load { source } = workflow.kernels[workflow.kernel(task)].kernel
+            && let SourceDecl::Input { name, .. } = &workflow.sources[source as usize]
+            && is_shared(name)
+        {
+            workflow.outputs(task).iter().for_each(|&block| free[workflow.set_of(block).index()] = true);
+        }
+    }
     let mut worst = (0u64, 0usize);
     let mut now = 0u64;
     walk(schedule, |step, set, bytes, alive| {

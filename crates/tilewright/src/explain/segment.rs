@@ -4,9 +4,8 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 use tw_ir::EntityRef;
-use tw_ir::kernel::Kernel;
 use tw_ir::program::{Program, TensorType};
-use tw_ir::workflow::{BlockSetId, Boxes};
+use tw_ir::workflow::Boxes;
 use tw_ir::{Result, Tiling};
 use tw_plan::Planned;
 
@@ -46,22 +45,12 @@ impl SegmentPlan {
             .map(|(name, _)| name.as_str())
             .collect();
         let schedule = &planned.schedule;
-        let workflow = schedule.workflow();
-        // Blocks of earlier segments are shared, not copied, so they count as held and not again when they are loaded.
-        let mut shared: HashSet<BlockSetId> = HashSet::new();
-        for &task in schedule.order() {
-            if let Kernel::Load { source } = workflow.kernels[workflow.kernel(task)].kernel
-                && let tw_ir::workflow::SourceDecl::Input { name, .. } = &workflow.sources[source as usize]
-                && stored.contains(name.as_str())
-            {
-                shared.extend(workflow.outputs(task).iter().map(|&block| workflow.set_of(block)));
-            }
-        }
         let distinct = before.inputs().into_iter().filter(|(name, _)| !stored.contains(name));
         Ok(SegmentPlan {
             fates: fusion::fates(&before, &planned.program),
             costs: cost::per_statement(schedule, &|name| stored.contains(name)),
-            peak: peak::replay(schedule, &|set| shared.contains(&set)),
+            // Blocks of earlier segments are shared: they count as held, and not again when they are loaded.
+            peak: peak::replay(schedule, &|name| stored.contains(name)),
             held_bytes,
             distinct_input_bytes: distinct.map(|(_, ty)| n_bytes(ty)).fold(0, u64::saturating_add),
             before,

@@ -125,3 +125,26 @@ fn check_says_so_in_one_line() {
     assert_eq!(text.lines().count(), 1);
     assert_eq!(dir.files(), ["a.npy", "p.tw"]);
 }
+
+#[test]
+fn what_is_kept_between_segments_counts() {
+    let text = "X = random.normal(3000, 40, seed=1)
+k = 0
+s = 0.0
+while k < 3 {
+    s = s + sum(X * k)
+    k = k + 1
+}
+Y = X + s
+output Y
+";
+    let dir = Dir::with_program(text);
+    let explained = dir.ok(&["explain", "p.tw", "--tile", "500", "--level", "json"]);
+    let peak = serde_json::from_str::<Value>(&explained).unwrap()["peak_bytes_max_rank"].as_u64().unwrap();
+    assert!(peak >= 2 * 3000 * 40 * 8, "X and Y are alive together: {peak}");
+    let memory = peak.to_string();
+    dir.ok(&["run", "p.tw", "--tile", "500", "--memory", &memory, "--report", "r.json", "-q"]);
+    let report: Value = serde_json::from_slice(&std::fs::read(dir.path().join("r.json")).unwrap()).unwrap();
+    assert!(report["peak_bytes"].as_u64().unwrap() <= peak, "{report}");
+    dir.refused(&["run", "p.tw", "--tile", "500", "--memory", &(peak - 1).to_string(), "-q"]);
+}
