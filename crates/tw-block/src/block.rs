@@ -1,5 +1,6 @@
 //! A box of a tensor with its elements.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use tw_ir::{Array, BoxRegion, Buffer, DType, Error, Result, Scalar, shape};
@@ -91,22 +92,6 @@ impl Block {
     /// The element at coordinates of the whole tensor; `None` outside the block.
     pub fn get(&self, coords: &[u64]) -> Option<Scalar> {
         self.position(coords).map(|position| self.data().get(position))
-    }
-
-    /// The element at coordinates relative to the block's first element.
-    pub(crate) fn get_relative(&self, at: &[u64]) -> Option<Scalar> {
-        let coords: Vec<u64> = at.iter().zip(&self.bbox.lo).map(|(a, lo)| a + lo).collect();
-        self.get(&coords)
-    }
-
-    /// Overwrites the element at coordinates of the whole tensor; nothing happens outside the block.
-    pub(crate) fn set(&mut self, coords: &[u64], value: Scalar) -> Result<()> {
-        let position = self.position(coords);
-        let (_, buffer) = self.output()?;
-        if let Some(position) = position {
-            buffer.set(position, value);
-        }
-        Ok(())
     }
 
     /// Overwrites every element of an output block.
@@ -239,6 +224,14 @@ impl Block {
         }
     }
 
+    /// The elements in row-major order; copied only if they are spread out in a larger array.
+    pub(crate) fn row_major(&self) -> Result<Cow<'_, Buffer>> {
+        match self.contiguous_all() {
+            Some(buffer) => Ok(Cow::Borrowed(buffer)),
+            None => Ok(Cow::Owned(self.to_array()?.into_data())),
+        }
+    }
+
     /// The whole storage, if it holds nothing but the elements in row-major order.
     pub(crate) fn contiguous_all(&self) -> Option<&Buffer> {
         match &self.storage {
@@ -286,7 +279,8 @@ fn box_at(lo: &[u64], shape: &[u64]) -> Result<BoxRegion> {
     }
 }
 
-fn row_major(bbox: &BoxRegion) -> Vec<usize> {
+/// Distances between neighbours of row-major storage.
+pub(crate) fn row_major(bbox: &BoxRegion) -> Vec<usize> {
     let mut strides = vec![1; bbox.rank()];
     for axis in (0..bbox.rank().saturating_sub(1)).rev() {
         let length = bbox.hi[axis + 1].saturating_sub(bbox.lo[axis + 1]);

@@ -3,20 +3,21 @@
 use tw_ir::{Edge, Error, Result, Scalar};
 
 use crate::block::Block;
-use crate::walk::Points;
+use crate::copy::{Place, copy_typed};
+use crate::indexing::{Indexing, Side};
+use crate::strip::{Element, with_dtype};
 
 /// A gather made ready.
 #[derive(Debug)]
 pub(crate) struct Gather {
-    axes: Vec<usize>,
-    shape: Vec<u64>,
-    edge: Edge,
+    indexing: Indexing,
     fill: Scalar,
+    edge: Edge,
 }
 
 impl Gather {
-    pub(crate) fn compile(axes: &[u32], shape: &[u64], edge: Edge, fill: Scalar) -> Gather {
-        Gather { axes: axes.iter().map(|&axis| axis as usize).collect(), shape: shape.to_vec(), edge, fill }
+    pub(crate) fn compile(axes: &[u32], shape: &[u64], edge: Edge, fill: Scalar) -> Result<Gather> {
+        Ok(Gather { indexing: Indexing::new(axes, shape, edge)?, fill, edge })
     }
 
     pub(crate) fn run(&self, first: bool, operands: &[Option<&Block>], outputs: &mut [Block]) -> Result<()> {
@@ -26,50 +27,35 @@ impl Gather {
         if first {
             output.fill(self.fill)?;
         }
-        let mut points = Points::new(output.bbox());
-        while let Some(at) = points.next() {
-            if let Some(source) = target(&self.axes, &self.shape, self.edge, indices, at)?
-                && let Some(value) = data.and_then(|data| data.get(&source))
-            {
-                output.set(at, value)?;
-            }
-        }
-        Ok(())
-    }
-}
-
-/// The element of the indexed tensor that a point of the gathered (or scattered) one stands for; `None` outside.
-pub(crate) fn target(
-    axes: &[usize],
-    shape: &[u64],
-    edge: Edge,
-    indices: &[Option<&Block>],
-    at: &[u64],
-) -> Result<Option<Vec<u64>>> {
-    let first = axes[0];
-    let index_rank = at.len() + axes.len() - shape.len();
-    let index_at = &at[first..first + index_rank];
-    let mut others = at[..first].iter().chain(&at[first + index_rank..]);
-    let mut coords = Vec::with_capacity(shape.len());
-    for (axis, &extent) in shape.iter().enumerate() {
-        let coord = match axes.iter().position(|&a| a == axis) {
-            None => others.next().copied(),
-            Some(k) => {
-                let index = indices[k].and_then(|block| block.get(index_at));
-                let index = index.ok_or_else(|| Error::internal("an index block does not hold what its task reads"))?;
-                let index = index.as_i64();
-                let inside = edge.apply(index, extent);
-                if inside.is_none() && edge == Edge::Error {
-                    return Err(Error::data(format!("index {index} is outside axis {axis} of length {extent}"))
-                        .note(format!("the index is element {index_at:?}")));
-                }
-                inside
-            }
+        let indices: Option<Vec<&Block>> = indices.iter().copied().collect();
+        let (Some(data), Some(indices)) = (data, indices) else {
+            // Without data there is nothing to read; without indices, nothing to say about them.
+            return match self.edge {
+                Edge::Error => Err(Error::internal("a gather lacks an operand")),
+                _ => Ok(()),
+            };
         };
-        match coord {
-            Some(coord) => coords.push(coord),
-            None => return Ok(None),
+        if data.dtype() != output.dtype() {
+            return Err(Error::internal(format!("a gather of {} into {}", data.dtype(), output.dtype())));
         }
+        let (from_strides, to_strides) = (data.strides(), output.strides());
+        let (bbox, buffer) = output.output()?;
+        let from = Side { bbox: data.bbox(), strides: &from_strides, offset: data.offset() };
+        let to = Side { bbox, strides: &to_strides, offset: 0 };
+        with_dtype!(data.dtype(), T => {
+            let (data, out) = (T::of(data.data()), T::of_mut(buffer));
+            self.indexing.transfer(&indices, from, to, |pairs, moves| match moves.run() {
+                Some(1) => pairs.iter().for_each(|&(from, to)| out[to] = data[from]),
+                Some(run) => {
+                    pairs.iter().for_each(|&(from, to)| out[to..to + run].copy_from_slice(&data[from..from + run]));
+                }
+                None => {
+                    for &(from, to) in pairs {
+                        let src = Place { offset: from, strides: &moves.data_strides };
+                        copy_typed(&moves.shape, data, src, out, Place { offset: to, strides: &moves.point_strides });
+                    }
+                }
+            })
+        })
     }
-    Ok(Some(coords))
 }

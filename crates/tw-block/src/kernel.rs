@@ -5,9 +5,10 @@ use tw_ir::program::FunctionRef;
 use tw_ir::{Array, Error, Result, Scalar};
 
 use crate::block::Block;
-use crate::fold::{Combine, Finish, ScanBlock, ScanCarry, ScanTotal};
+use crate::elementwise::{Combine, Finish, ScanCarry};
 use crate::gather::Gather;
 use crate::place::place;
+use crate::scan::{ScanBlock, ScanTotal};
 use crate::scatter::Scatter;
 use crate::sort::{sort_merge, sort_run};
 use crate::statement::Statement;
@@ -48,17 +49,17 @@ impl CompiledKernel {
             Kernel::Statement(statement) => Code::Statement(Box::new(Statement::compile(statement)?)),
             Kernel::Fill(values) => Code::Fill(values.clone()),
             Kernel::Combine(accum) => Code::Combine(Combine::compile(accum)),
-            Kernel::Finish { accum, tracked } => Code::Finish(Finish::compile(accum, *tracked)),
+            Kernel::Finish { accum, tracked } => Code::Finish(Finish::compile(accum, *tracked)?),
             Kernel::Place { axis, shift } => Code::Place { axis: *axis as usize, shift: *shift },
             Kernel::ScanTotal { accum, axis, reverse } => {
-                Code::ScanTotal(ScanTotal::compile(accum, *axis as usize, *reverse))
+                Code::ScanTotal(ScanTotal::compile(accum, *axis as usize, *reverse)?)
             }
             Kernel::ScanCarry(accum) => Code::ScanCarry(ScanCarry::compile(accum)),
             Kernel::ScanBlock { accum, axis, exclusive, reverse } => {
-                Code::ScanBlock(ScanBlock::compile(accum, *axis as usize, *exclusive, *reverse))
+                Code::ScanBlock(ScanBlock::compile(accum, *axis as usize, *exclusive, *reverse)?)
             }
-            Kernel::Gather { axes, shape, edge, fill } => Code::Gather(Gather::compile(axes, shape, *edge, *fill)),
-            Kernel::Scatter { axes, shape, edge, accum } => Code::Scatter(Scatter::compile(axes, shape, *edge, accum)),
+            Kernel::Gather { axes, shape, edge, fill } => Code::Gather(Gather::compile(axes, shape, *edge, *fill)?),
+            Kernel::Scatter { axes, shape, edge, accum } => Code::Scatter(Scatter::compile(axes, shape, *edge, accum)?),
             Kernel::SortRun { axis, descending } => Code::SortRun { axis: *axis as usize, descending: *descending },
             Kernel::SortMerge { axis, descending } => Code::SortMerge { axis: *axis as usize, descending: *descending },
             Kernel::Call(function) => Code::Call(function.clone()),

@@ -1,49 +1,196 @@
 //! Contributing to elements at positions that are data.
 
-use tw_ir::{Accum, Edge, Error, Result, Scalar};
+use tw_ir::{Accum, Buffer, Edge, Error, Result, Scalar};
 
 use crate::block::Block;
-use crate::gather::target;
-use crate::walk::Points;
+use crate::indexing::{Indexing, Moves, Side};
+use crate::states::{combine_strips, monoids, strip_buffers};
+use crate::strip::{
+    Direct, Element, Foldable, Lane, Monoid, RegisterPlan, Registers, STRIP, StripCode, with_dtype, with_registers,
+};
+
+/// Slots of the table that tells whether two contributions of a strip may meet.
+const TABLE: usize = 4096;
 
 /// A scatter made ready.
 #[derive(Debug)]
 pub(crate) struct Scatter {
-    axes: Vec<usize>,
-    shape: Vec<u64>,
-    edge: Edge,
-    accum: Accum,
+    indexing: Indexing,
+    identity: Vec<Scalar>,
+    lift: StripCode,
+    combine: StripCode,
+    /// The operation of each component, if each has one of its own.
+    parts: Option<Vec<Monoid>>,
+    registers: RegisterPlan,
 }
 
 impl Scatter {
-    pub(crate) fn compile(axes: &[u32], shape: &[u64], edge: Edge, accum: &Accum) -> Scatter {
-        let axes = axes.iter().map(|&axis| axis as usize).collect();
-        Scatter { axes, shape: shape.to_vec(), edge, accum: accum.clone() }
+    pub(crate) fn compile(axes: &[u32], shape: &[u64], edge: Edge, accum: &Accum) -> Result<Scatter> {
+        let mut registers = RegisterPlan::default();
+        Ok(Scatter {
+            indexing: Indexing::new(axes, shape, edge)?,
+            identity: accum.identity.clone(),
+            lift: StripCode::compile(&accum.lift, &mut registers),
+            combine: StripCode::compile(&accum.combine, &mut registers),
+            parts: monoids(accum).map(|parts| parts.into_iter().map(|(monoid, _)| monoid).collect()),
+            registers,
+        })
     }
 
     pub(crate) fn run(&self, first: bool, operands: &[&Block], outputs: &mut [Block]) -> Result<()> {
+        let misfit = || Error::internal("the blocks of a scatter do not fit each other");
+        let (indices, values) = operands.split_at(self.indexing.n_axes().min(operands.len()));
+        let value_types = self.lift.params().iter().map(|register| register.dtype);
+        let state_types = self.identity.iter().map(|value| value.dtype());
+        let fits = values.iter().map(|block| block.dtype()).eq(value_types)
+            && outputs.iter().map(Block::dtype).eq(state_types.clone())
+            && values.iter().all(|block| block.bbox() == values[0].bbox())
+            && outputs.iter().all(|output| output.bbox() == outputs[0].bbox());
+        let (Some(first_value), Some(first_output), true) = (values.first(), outputs.first(), fits) else {
+            return Err(misfit());
+        };
+        let to_strides = first_output.strides();
+        let to_box = first_output.bbox().clone();
         if first {
-            for (output, value) in outputs.iter_mut().zip(&self.accum.identity) {
+            for (output, value) in outputs.iter_mut().zip(&self.identity) {
                 output.fill(*value)?;
             }
         }
-        if operands.len() <= self.axes.len() {
-            return Err(Error::internal("a scatter takes indices and values"));
-        }
-        let (indices, values) = operands.split_at(self.axes.len());
-        let indices: Vec<Option<&Block>> = indices.iter().copied().map(Some).collect();
-        let mut points = Points::new(values[0].bbox());
-        while let Some(at) = points.next() {
-            let Some(to) = target(&self.axes, &self.shape, self.edge, &indices, at)? else { continue };
-            let state: Option<Vec<Scalar>> = outputs.iter().map(|output| output.get(&to)).collect();
-            let Some(mut state) = state else { continue };
-            let bodies: Option<Vec<Scalar>> = values.iter().map(|block| block.get(at)).collect();
-            let bodies = bodies.ok_or_else(|| Error::internal("the values of a scatter do not cover one box"))?;
-            state.extend(self.accum.lift.eval(&bodies));
-            for (output, value) in outputs.iter_mut().zip(self.accum.combine.eval(&state)) {
-                output.set(&to, value)?;
+        let bodies = values.iter().map(|block| block.row_major()).collect::<Result<Vec<_>>>()?;
+        let bodies: Vec<&Buffer> = bodies.iter().map(|body| &**body).collect();
+        let from_strides = crate::block::row_major(first_value.bbox());
+        let from = Side { bbox: first_value.bbox(), strides: &from_strides, offset: 0 };
+        let to = Side { bbox: &to_box, strides: &to_strides, offset: 0 };
+        let states: Vec<&mut Buffer> = outputs.iter_mut().map(|o| Ok(o.output()?.1)).collect::<Result<_>>()?;
+        with_registers(&self.registers, |registers| {
+            let mut pass = Pass {
+                scatter: self,
+                bodies,
+                states,
+                registers,
+                targets: Vec::with_capacity(STRIP),
+                sources: Vec::with_capacity(STRIP),
+                gathered: strip_buffers(self.lift.params().iter().map(|register| register.dtype)),
+                lifted: strip_buffers(state_types.clone()),
+                current: strip_buffers(state_types.clone()),
+                combined: strip_buffers(state_types),
+                table: vec![0; TABLE],
+                stamp: 0,
+            };
+            // The data of a scatter is what it writes; its points are the values.
+            self.indexing.transfer(indices, to, from, |pairs, moves| pass.contribute(pairs, moves))?;
+            pass.flush();
+            Ok(())
+        })
+    }
+}
+
+/// A running scatter. Contributions are collected until there is a strip of them.
+struct Pass<'a> {
+    scatter: &'a Scatter,
+    bodies: Vec<&'a Buffer>,
+    states: Vec<&'a mut Buffer>,
+    registers: &'a mut Registers,
+    targets: Vec<usize>,
+    sources: Vec<usize>,
+    gathered: Vec<Buffer>,
+    lifted: Vec<Buffer>,
+    current: Vec<Buffer>,
+    combined: Vec<Buffer>,
+    table: Vec<u32>,
+    stamp: u32,
+}
+
+impl Pass<'_> {
+    fn contribute(&mut self, pairs: &[(usize, usize)], moves: &Moves) {
+        let n = moves.shape.iter().product::<u64>() as usize;
+        let rank = moves.shape.len();
+        let mut at = vec![0u64; rank];
+        for &(to, from) in pairs {
+            let (mut to, mut from) = (to, from);
+            at.fill(0);
+            for _ in 0..n {
+                self.targets.push(to);
+                self.sources.push(from);
+                if self.targets.len() == STRIP {
+                    self.flush();
+                }
+                for axis in (0..rank).rev() {
+                    at[axis] += 1;
+                    to += moves.data_strides[axis];
+                    from += moves.point_strides[axis];
+                    if at[axis] < moves.shape[axis] {
+                        break;
+                    }
+                    at[axis] = 0;
+                    to -= moves.data_strides[axis] * moves.shape[axis] as usize;
+                    from -= moves.point_strides[axis] * moves.shape[axis] as usize;
+                }
             }
         }
-        Ok(())
+    }
+
+    /// Folds what was collected into the states, in order.
+    fn flush(&mut self) {
+        let len = self.targets.len();
+        if len == 0 {
+            return;
+        }
+        for (body, gathered) in self.bodies.iter().zip(&mut self.gathered) {
+            gather(body, &self.sources, gathered);
+        }
+        let lanes: Vec<Option<Lane<'_>>> = self.gathered.iter().map(|body| Some(Lane::slice(body, 0..len))).collect();
+        let direct = Direct { buffers: &mut self.lifted, start: 0 };
+        self.scatter.lift.eval_into(&lanes, self.registers, len, Some(direct));
+        match &self.scatter.parts {
+            Some(parts) => {
+                for ((monoid, state), lifted) in parts.iter().zip(&mut self.states).zip(&self.lifted) {
+                    with_dtype!(lifted.dtype(), T => fold_into(*monoid, T::of_mut(state), &self.targets, T::of(lifted)));
+                }
+            }
+            None => self.combine_all(len),
+        }
+        self.targets.clear();
+        self.sources.clear();
+    }
+
+    /// Combines parts of the strip in which no two contributions go to one element.
+    fn combine_all(&mut self, len: usize) {
+        let mut start = 0;
+        while start < len {
+            self.stamp += 1;
+            let mut end = start;
+            // Two targets that share a slot of the table may be different; then the part is cut a little early.
+            while end < len && self.table[self.targets[end] % TABLE] != self.stamp {
+                self.table[self.targets[end] % TABLE] = self.stamp;
+                end += 1;
+            }
+            let (n, targets) = (end - start, &self.targets[start..end]);
+            for (state, current) in self.states.iter().zip(&mut self.current) {
+                gather(state, targets, current);
+            }
+            let combine = &self.scatter.combine;
+            combine_strips(combine, (&self.current, 0), (&self.lifted, start), n, &mut self.combined, self.registers);
+            for (state, combined) in self.states.iter_mut().zip(&self.combined) {
+                with_dtype!(combined.dtype(), T => {
+                    let (state, combined) = (T::of_mut(state), T::of(combined));
+                    targets.iter().zip(combined).for_each(|(&target, &value)| state[target] = value);
+                });
+            }
+            start = end;
+        }
+    }
+}
+
+fn gather(from: &Buffer, positions: &[usize], to: &mut Buffer) {
+    with_dtype!(from.dtype(), T => {
+        let (from, to) = (T::of(from), T::of_mut(to));
+        to.iter_mut().zip(positions).for_each(|(to, &position)| *to = from[position]);
+    })
+}
+
+fn fold_into<T: Foldable>(monoid: Monoid, state: &mut [T], targets: &[usize], values: &[T]) {
+    for (&target, &value) in targets.iter().zip(values) {
+        state[target] = T::combine(monoid, state[target], value);
     }
 }

@@ -6,6 +6,8 @@
 //!
 //! Every operation gives the bits of [`tw_ir::scalar::eval_unary`] and its siblings.
 
+use std::cell::Cell;
+
 use tw_ir::{Buffer, DType, Scalar};
 
 mod code;
@@ -274,4 +276,17 @@ impl Registers {
     pub(crate) fn lane(&self, register: RegisterId, len: usize) -> Lane<'_> {
         with_dtype!(register.dtype, T => T::lane(self.values(register.index, len)))
     }
+}
+
+thread_local! {
+    static REGISTERS: Cell<Option<Box<Registers>>> = const { Cell::new(None) };
+}
+
+/// Runs code with the registers of this thread.
+pub(crate) fn with_registers<R>(plan: &RegisterPlan, f: impl FnOnce(&mut Registers) -> R) -> R {
+    let mut registers = REGISTERS.take().unwrap_or_default();
+    registers.prepare(plan);
+    let result = f(&mut registers);
+    REGISTERS.set(Some(registers));
+    result
 }

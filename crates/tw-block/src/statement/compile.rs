@@ -1,10 +1,11 @@
 //! Making a statement ready.
 
 use tw_ir::kernel::StatementKernel;
-use tw_ir::{Accum, Axis, DType, Error, Idx, Result, Scalar, ScalarCode, ScalarOp, Slot, Term};
+use tw_ir::{Accum, Axis, DType, Error, Idx, Result, Scalar, ScalarCode, Slot, Term};
 
 use super::access::Access;
 use super::contract::Contraction;
+use crate::states::monoids;
 use crate::strip::{Monoid, RegisterId, RegisterPlan, STRIP, StripCode};
 
 /// A row shorter than this is flattened together with the loop around it.
@@ -155,23 +156,6 @@ fn fuse(kernel: &StatementKernel, accum: &Accum, lifted: &ScalarCode) -> Result<
     }
     code.set_results(next);
     Ok(code)
-}
-
-/// The operation of every component, if each is combined by one operation that has fast loops.
-fn monoids(accum: &Accum) -> Option<Vec<(Monoid, DType)>> {
-    let n = accum.identity.len() as u32;
-    let combine = &accum.combine;
-    let op = |slot: Slot| combine.ops()[slot.0 as usize];
-    (0..n)
-        .zip(combine.results())
-        .map(|(k, &result)| match op(result) {
-            ScalarOp::Binary(binary, a, b) if op(a) == ScalarOp::Param(k) && op(b) == ScalarOp::Param(n + k) => {
-                let dtype = combine.dtype(result);
-                Some((Monoid::of(binary, dtype)?, dtype))
-            }
-            _ => None,
-        })
-        .collect()
 }
 
 /// Checks what the loops below rely on, so that a malformed kernel is an error and not a panic.

@@ -1,14 +1,13 @@
 //! Accumulators whose state is a tuple combined by code.
 
-use std::borrow::Borrow;
-
 use tw_ir::{Buffer, DType, Result};
 
 use super::access::{Piece, Place};
 use super::frame::Strip;
 use super::run::{Scratch, Task};
 use super::store::write;
-use crate::strip::{Direct, Element, Lane, Registers, STRIP, StripCode, Values, select, with_dtype, with_lane};
+use crate::states::{combine_strips, overwrite, reduce, strip_buffers};
+use crate::strip::{Direct, Element, Lane, StripCode, Values, select, with_dtype, with_lane};
 
 /// States of the elements of a strip, one buffer per component.
 #[derive(Debug, Default)]
@@ -32,7 +31,7 @@ impl StateBuffers {
     fn fit(&mut self, types: impl Iterator<Item = DType> + Clone) {
         for buffers in [&mut self.lifted, &mut self.current, &mut self.combined, &mut self.row] {
             if !buffers.iter().map(Buffer::dtype).eq(types.clone()) {
-                *buffers = types.clone().map(|dtype| Buffer::zeros(dtype, STRIP)).collect();
+                *buffers = strip_buffers(types.clone());
             }
         }
     }
@@ -119,47 +118,6 @@ impl Task<'_> {
             Ok(())
         })
     }
-}
-
-/// Reduces states pairwise: halves are combined until one is left, at `start`. Returns how many are left: one.
-fn reduce(
-    combine: &StripCode,
-    state: &mut [Buffer],
-    start: usize,
-    len: usize,
-    combined: &mut [Buffer],
-    registers: &mut Registers,
-) -> usize {
-    let mut left = len;
-    while left > 1 {
-        let half = left / 2;
-        combine_strips(combine, (state, start), (state, start + left - half), half, combined, registers);
-        state.iter_mut().zip(&*combined).for_each(|(to, from)| overwrite(to, start, from, half));
-        left -= half;
-    }
-    left
-}
-
-/// `combined[0..n] = combine(first, second)`, for `n` states that begin at the given positions.
-fn combine_strips(
-    combine: &StripCode,
-    first: (&[impl Borrow<Buffer>], usize),
-    second: (&[Buffer], usize),
-    n: usize,
-    combined: &mut [Buffer],
-    registers: &mut Registers,
-) {
-    let lanes: Vec<Option<Lane<'_>>> = (first.0.iter())
-        .map(|buffer| Lane::slice(buffer.borrow(), first.1..first.1 + n))
-        .chain(second.0.iter().map(|buffer| Lane::slice(buffer, second.1..second.1 + n)))
-        .map(Some)
-        .collect();
-    combine.eval_into(&lanes, registers, n, Some(Direct { buffers: combined, start: 0 }));
-}
-
-/// Copies the first `n` elements of a buffer to a position in another.
-fn overwrite(to: &mut Buffer, position: usize, from: &Buffer, n: usize) {
-    with_dtype!(from.dtype(), T => T::of_mut(to)[position..position + n].copy_from_slice(&T::of(from)[..n]))
 }
 
 fn gather(from: &Buffer, position: i64, slope: i64, to: &mut Buffer, n: usize) {
