@@ -118,22 +118,19 @@ impl Block {
         }
     }
 
-    /// The block of the transposed tensor, all axes reversed.
-    pub(crate) fn reversed_axes(&self, meter: Option<&Arc<Meter>>) -> Result<Block> {
+    /// Copies this block of a tensor with all axes reversed into a block that holds it.
+    pub(crate) fn copy_transposed_into(&self, target: &mut Block) -> Result<()> {
         let reversed = |coords: &[u64]| coords.iter().rev().copied().collect::<Vec<u64>>();
         let bbox = BoxRegion { lo: reversed(&self.bbox.lo), hi: reversed(&self.bbox.hi) };
-        let shape = bbox.shape();
-        let mut block = Block::for_output(self.dtype(), bbox, meter)?;
-        let (from, to): (Vec<usize>, Vec<usize>) = (self.strides().into_iter().rev().collect(), block.strides());
-        let (_, buffer) = block.output()?;
-        copy_box(
-            &shape,
-            self.data(),
-            Place { offset: self.offset(), strides: &from },
-            buffer,
-            Place { offset: 0, strides: &to },
-        )?;
-        Ok(block)
+        if bbox.is_empty() || !target.bbox.contains(&bbox) {
+            return Ok(());
+        }
+        let from: Vec<usize> = self.strides().into_iter().rev().collect();
+        let to = target.strides();
+        let (target_box, buffer) = target.output()?;
+        let offset = distance(&target_box.lo, &bbox.lo, &to);
+        let source = Place { offset: self.offset(), strides: &from };
+        copy_box(&bbox.shape(), self.data(), source, buffer, Place { offset, strides: &to })
     }
 
     /// Copies what this block shares with an array whose first element is at `lo`.
@@ -312,4 +309,67 @@ fn zeros(dtype: DType, n: usize) -> Option<Buffer> {
         DType::F32 => Buffer::F32(vector(n)?),
         DType::F64 => Buffer::F64(vector(n)?),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn counting(shape: &[u64]) -> Arc<Array> {
+        let n = shape.iter().product::<u64>() as i64;
+        Arc::new(Array::new(shape.to_vec(), Buffer::I64((0..n).collect())).unwrap())
+    }
+
+    #[test]
+    fn views_see_their_region() {
+        let array = counting(&[4, 5]);
+        let region = BoxRegion { lo: vec![1, 2], hi: vec![3, 5] };
+        let view = Block::view_of(&array, &region).unwrap();
+        assert_eq!(view.to_array().unwrap().to_f64_vec(), [7.0, 8.0, 9.0, 12.0, 13.0, 14.0]);
+        assert_eq!(view.get(&[2, 4]), Some(Scalar::I64(14)));
+        assert_eq!(view.get(&[0, 2]), None);
+        assert_eq!((view.n_elements(), view.n_bytes()), (6, 48));
+        assert!(Block::view_of(&array, &BoxRegion { lo: vec![0, 0], hi: vec![4, 6] }).is_err());
+    }
+
+    #[test]
+    fn a_tensor_is_gathered_from_its_blocks() {
+        let array = counting(&[5, 7]);
+        let mut gathered = Array::zeros(&[3, 4], DType::I64).unwrap();
+        for (rows, columns) in [(0..2, 0..3), (0..2, 3..7), (2..5, 0..3), (2..5, 3..7)] {
+            let region = BoxRegion::from_ranges([rows, columns]);
+            Block::view_of(&array, &region).unwrap().copy_overlap_into(&[1, 2], &mut gathered).unwrap();
+        }
+        let window = Block::view_of(&array, &BoxRegion { lo: vec![1, 2], hi: vec![4, 6] }).unwrap();
+        assert_eq!(gathered, window.to_array().unwrap());
+    }
+
+    #[test]
+    fn storage_is_charged_until_it_goes() {
+        let meter = Meter::new();
+        let block = Block::for_output(DType::F32, BoxRegion::whole(&[10, 10]), Some(&meter)).unwrap();
+        let moved = Block::from_array(&[3], Array::from_f64(&[1.0; 4]), Some(&meter)).unwrap();
+        assert_eq!(meter.now(), 432);
+        drop(block);
+        assert_eq!(moved.into_array().unwrap().to_f64_vec(), [1.0; 4]);
+        assert_eq!((meter.now(), meter.peak()), (0, 432));
+    }
+
+    #[test]
+    fn impossible_sizes_are_refused() {
+        for shape in [&[1u64 << 45, 1 << 10][..], &[u64::MAX, 2], &[1 << 58]] {
+            let error = Block::for_output(DType::F64, BoxRegion::whole(shape), None).unwrap_err();
+            assert_eq!(error.blame(), tw_ir::Blame::Resource, "{error}");
+        }
+        let empty = Block::for_output(DType::F64, BoxRegion::whole(&[u64::MAX, 0]), None).unwrap();
+        assert_eq!(empty.n_elements(), 0);
+    }
+
+    #[test]
+    fn blocks_move_only_to_boxes_of_their_shape() {
+        let mut block = Block::from_array(&[0], Array::from_f64(&[1.0, 2.0]), None).unwrap();
+        block.set_bbox(BoxRegion { lo: vec![5], hi: vec![7] }).unwrap();
+        assert_eq!(block.get(&[6]), Some(Scalar::F64(2.0)));
+        assert!(block.set_bbox(BoxRegion { lo: vec![5], hi: vec![8] }).is_err());
+    }
 }

@@ -14,6 +14,9 @@ use crate::bytes::read_elements;
 use crate::memory::Meter;
 use crate::walk::Points;
 
+/// How much of a file in Fortran order is held besides the block it is read into.
+const SLAB_BYTES: u64 = 4 << 20;
+
 /// An open file. Regions may be read by several threads at once.
 #[derive(Debug)]
 pub struct NpyReader {
@@ -47,18 +50,32 @@ impl NpyReader {
         if region.rank() != whole.len() || region.hi.iter().zip(whole).any(|(hi, n)| hi > n) {
             return Err(Error::internal(format!("a region {region} of a file of shape {}", shape::display(whole))));
         }
-        if !self.header.fortran {
-            let mut block = Block::for_output(self.header.dtype, region.clone(), meter)?;
+        let mut block = Block::for_output(self.header.dtype, region.clone(), meter)?;
+        if self.header.fortran {
+            self.read_fortran(region, &mut block, meter)?;
+        } else {
             self.read_rows(whole, region, &mut block)?;
-            return Ok(block);
         }
-        // A file in Fortran order is the C order of the transposed array.
-        let reversed_shape: Vec<u64> = whole.iter().rev().copied().collect();
-        let reversed =
-            BoxRegion { lo: region.lo.iter().rev().copied().collect(), hi: region.hi.iter().rev().copied().collect() };
-        let mut transposed = Block::for_output(self.header.dtype, reversed.clone(), meter)?;
-        self.read_rows(&reversed_shape, &reversed, &mut transposed)?;
-        transposed.reversed_axes(meter)
+        Ok(block)
+    }
+
+    /// Reads a region of a file in Fortran order, which is the C order of the transposed array: slab by slab, so that little more than the block itself
+    /// is ever held.
+    fn read_fortran(&self, region: &BoxRegion, block: &mut Block, meter: Option<&Arc<Meter>>) -> Result<()> {
+        let reversed = |extents: &[u64]| extents.iter().rev().copied().collect::<Vec<u64>>();
+        let whole = reversed(&self.header.shape);
+        let mut slab = BoxRegion { lo: reversed(&region.lo), hi: reversed(&region.hi) };
+        let Some(&end) = slab.hi.first() else { return self.read_rows(&whole, &slab, block) };
+        let row_bytes = region.n_elements() / (end - slab.lo[0]).max(1) * self.header.dtype.size();
+        let rows = (SLAB_BYTES / row_bytes.max(1)).max(1);
+        while slab.lo[0] < end {
+            slab.hi[0] = end.min(slab.lo[0] + rows);
+            let mut part = Block::for_output(self.header.dtype, slab.clone(), meter)?;
+            self.read_rows(&whole, &slab, &mut part)?;
+            part.copy_transposed_into(block)?;
+            slab.lo[0] = slab.hi[0];
+        }
+        Ok(())
     }
 
     /// Reads a region of row-major data of the given shape, one contiguous run at a time.

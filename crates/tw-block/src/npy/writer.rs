@@ -43,7 +43,7 @@ impl NpyWriter {
             .write(true)
             .create_new(true)
             .open(&temporary)
-            .map_err(|error| failed(&temporary, "cannot be created", &error))?;
+            .map_err(|error| failed(&path, "cannot be created", &error))?;
         let header = header::write(dtype, shape);
         let data_offset = header.len() as u64;
         let writer = NpyWriter { path, temporary, file, dtype, shape: shape.to_vec(), data_offset, committed: false };
@@ -106,7 +106,7 @@ impl NpyWriter {
 
     /// Makes the file durable and gives it its name.
     pub fn commit(mut self) -> Result<()> {
-        self.file.sync_all().map_err(|error| failed(&self.temporary, "cannot be made durable", &error))?;
+        self.file.sync_all().map_err(|error| failed(&self.path, "cannot be made durable", &error))?;
         fs::rename(&self.temporary, &self.path).map_err(|error| failed(&self.path, "cannot be replaced", &error))?;
         self.committed = true;
         Ok(())
