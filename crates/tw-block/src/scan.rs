@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 
-use tw_ir::{Accum, BoxRegion, Buffer, Error, Result, Scalar};
+use tw_ir::{Accum, BoxRegion, Buffer, Error, OnEmpty, Result, Scalar};
 
 use crate::block::Block;
 use crate::strip::{Element, Monoid, with_dtype};
@@ -117,6 +117,8 @@ pub(crate) struct ScanBlock {
     exclusive: bool,
     identity: Vec<Scalar>,
     n_bodies: usize,
+    /// What the first element of an exclusive scan sees; `None` if that is an error.
+    nothing: Option<Vec<Scalar>>,
     way: Way,
 }
 
@@ -127,6 +129,7 @@ impl ScanBlock {
             exclusive,
             identity: accum.identity.clone(),
             n_bodies: accum.lift.params().len(),
+            nothing: (accum.on_empty != OnEmpty::Error).then(|| accum.empty_results()),
             way: Way::of(accum)?,
         })
     }
@@ -134,9 +137,38 @@ impl ScanBlock {
     pub(crate) fn run(&self, operands: &[&Block], outputs: &mut [Block]) -> Result<()> {
         let (bodies, carried) = operands.split_at(self.n_bodies.min(operands.len()));
         let (slabs, bodies) = read_bodies(self.direction.axis, bodies)?;
+        let sees_nothing = self.exclusive && carried.is_empty() && slabs.n_elements() > 0;
+        if sees_nothing && self.nothing.is_none() {
+            let at = outputs.first().map(|output| output.bbox().lo.clone()).unwrap_or_default();
+            return Err(Error::data(format!("nothing comes before the first element, at {at:?}")));
+        }
         let carried = self.read_carried(carried, slabs)?;
         let mut results = writable(outputs, slabs.n_elements())?;
-        match (&self.way, bodies.as_slice(), results.as_mut_slice()) {
+        self.run_way(slabs, &bodies, &carried, &mut results)?;
+        if sees_nothing {
+            self.write_nothing(slabs, &mut results);
+        }
+        Ok(())
+    }
+
+    /// Gives the first element along the axis what an empty group gives.
+    fn write_nothing(&self, slabs: Slabs, results: &mut [&mut Buffer]) {
+        for (result, &value) in results.iter_mut().zip(self.nothing.iter().flatten()) {
+            for slab in 0..slabs.outer {
+                let start = (slab * slabs.n + self.direction.row(0, slabs.n)) * slabs.inner;
+                with_dtype!(value.dtype(), T => T::of_mut(result)[start..start + slabs.inner].fill(T::from_scalar(value)));
+            }
+        }
+    }
+
+    fn run_way(
+        &self,
+        slabs: Slabs,
+        bodies: &[Cow<'_, Buffer>],
+        carried: &[Cow<'_, Buffer>],
+        results: &mut [&mut Buffer],
+    ) -> Result<()> {
+        match (&self.way, bodies, results) {
             (Way::Simple(monoid), [body], [result]) if body.dtype() == result.dtype() => {
                 with_dtype!(body.dtype(), T => {
                     let mut state = T::of(&carried[0]).to_vec();
@@ -146,7 +178,7 @@ impl ScanBlock {
                 Ok(())
             }
             (Way::States(scan), bodies, results) => {
-                scan.scan(self.direction, self.exclusive, slabs, bodies, &carried, results)
+                scan.scan(self.direction, self.exclusive, slabs, bodies, carried, results)
             }
             _ => Err(misfit()),
         }

@@ -62,7 +62,11 @@ fn scan_reference(accum: &Accum, bodies: &[Arc<Array>], axis: usize, exclusive: 
             at[axis] = if reverse { whole[axis] - 1 - k } else { k };
             let body: Vec<Scalar> = bodies.iter().map(|body| body.get(&at)).collect();
             let next = accum.combine.eval(&[state.clone(), accum.lift.eval(&body)].concat());
-            let seen = accum.finish.eval(if exclusive { &state } else { &next });
+            let seen = match (exclusive, k) {
+                (true, 0) => accum.empty_results(),
+                (true, _) => accum.finish.eval(&state),
+                (false, _) => accum.finish.eval(&next),
+            };
             results.iter_mut().zip(seen).for_each(|(result, value)| result.set(&at, value));
             state = next;
         }
@@ -78,7 +82,11 @@ fn scans_over_blocks_agree_with_the_reference() {
         let whole = random_shape(dice, rank);
         let axis = dice.below(rank);
         let dtype = dice.pick(&DType::ALL);
-        let accum = dice.pick(&accums(dtype));
+        let mut accum = dice.pick(&accums(dtype));
+        if dice.one_in(3) {
+            accum.on_empty =
+                OnEmpty::Value(accum.result_types().iter().map(|&dtype| dice.scalar(dtype, false)).collect());
+        }
         let (exclusive, reverse) = (dice.one_in(2), dice.one_in(2));
         let bodies: Vec<Arc<Array>> =
             accum.lift.params().iter().map(|&dtype| Arc::new(dice.array(&whole, dtype, false))).collect();
@@ -101,7 +109,12 @@ fn scans_over_blocks_agree_with_the_reference() {
             let operands: Vec<&Block> = blocks.iter().chain(carried.iter().flatten()).collect();
             let mut results: Vec<Block> = accum.result_types().iter().map(|&d| output(d, bbox).unwrap()).collect();
             let kernel = Kernel::ScanBlock { accum: accum.clone(), axis: axis as u32, exclusive, reverse };
-            run(kernel, true, &operands, &mut results).unwrap();
+            let ran = run(kernel, true, &operands, &mut results);
+            if exclusive && carried.is_none() && accum.on_empty == OnEmpty::Error {
+                assert_eq!(ran.unwrap_err().blame(), Blame::Data);
+                break;
+            }
+            ran.unwrap();
             for (result, expected) in results.iter().zip(&expected) {
                 assert_agree(&result.to_array().unwrap(), &part(expected, bbox), false, &(seed, &accum, axis, bbox));
             }
