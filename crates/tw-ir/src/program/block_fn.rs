@@ -52,9 +52,9 @@ pub enum OperandMode {
 pub enum ResultMode {
     /// As long and cut as the operand axes of this number.
     Grid(u32),
-    /// This many elements per tile of this number.
+    /// This many elements per tile of this number, at least one.
     PerBlock(u32, u64),
-    /// Not cut, this long.
+    /// Not cut, this long, at least one.
     Whole(u64),
 }
 

@@ -298,6 +298,10 @@ fn infer_block_fn(call: &BlockFn, types: &[&TensorType]) -> Result<Vec<TensorTyp
             let mut axes = Vec::new();
             for mode in &result.modes {
                 axes.push(match *mode {
+                    // An empty axis has no tiles, so there would be no block for a call to write.
+                    ResultMode::Whole(0) => {
+                        return Err(Error::source(format!("a result of `{name}` has empty blocks")));
+                    }
                     ResultMode::Whole(n) => Axis::whole(n),
                     ResultMode::Grid(g) | ResultMode::PerBlock(g, _) => {
                         let cut = grid
