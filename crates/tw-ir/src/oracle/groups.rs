@@ -4,23 +4,29 @@ use crate::accum::{Accum, OnEmpty};
 use crate::array::{Array, Buffer};
 use crate::dtype::Scalar;
 use crate::error::{Error, Result};
-use crate::scalar::ScalarCode;
+use crate::scalar::{BinaryOp, ScalarCode, eval_binary};
 use crate::shape;
 
 /// Runs the parts of an accumulator without allocating at every point.
 pub(super) struct Fold<'a> {
     accum: &'a Accum,
+    /// The operation, where lifting changes nothing and combining is a single one: most aggregates, and most of the time spent here.
+    simple: Option<BinaryOp>,
     args: Vec<Scalar>,
     slots: Vec<Scalar>,
 }
 
 impl<'a> Fold<'a> {
     pub(super) fn new(accum: &'a Accum) -> Fold<'a> {
-        Fold { accum, args: Vec::new(), slots: Vec::new() }
+        Fold { accum, simple: accum.as_simple().map(|(op, _)| op), args: Vec::new(), slots: Vec::new() }
     }
 
     /// `state = combine(state, lift(bodies))`.
     pub(super) fn add(&mut self, state: &mut [Scalar], bodies: &[Scalar]) {
+        if let (Some(op), [state], [body]) = (self.simple, &mut *state, bodies) {
+            *state = eval_binary(op, *state, *body);
+            return;
+        }
         self.accum.lift.eval_slots(bodies, &mut self.slots);
         self.args.clear();
         self.args.extend_from_slice(state);
