@@ -1,0 +1,74 @@
+//! Random programs on the oracle and on the engine.
+//!
+//! `TW_RANDOM_PROGRAMS=20000` asks for more of them, `TW_RANDOM_FIRST=7` starts at another seed: the one a failure names.
+
+use tw_ir::Program;
+use tw_ir::text::print_program;
+use tw_test::differential::{Configuration, Results, Verdict, compare, run, same_bits};
+use tw_test::generate::{Options, function_table, random_program};
+use tw_test::shrink::shrink;
+
+/// A number from the environment.
+fn setting(name: &str, otherwise: u64) -> u64 {
+    std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(otherwise)
+}
+
+fn seeds() -> std::ops::Range<u64> {
+    let first = setting("TW_RANDOM_FIRST", 0);
+    first..first + setting("TW_RANDOM_PROGRAMS", 300)
+}
+
+/// Stores are left out: they would write files.
+fn options(seed: u64) -> Options {
+    Options { inexact: seed % 4 == 3, stores: false, ..Options::default() }
+}
+
+fn configuration(seed: u64) -> Configuration {
+    Configuration {
+        threads: 1 + (seed % 2) as usize,
+        rewrites: !seed.is_multiple_of(3),
+        tile: seed.is_multiple_of(2).then_some(1 + seed % 4),
+        chaos: seed.is_multiple_of(5).then_some(seed),
+    }
+}
+
+#[test]
+fn random_programs_mean_what_the_oracle_says() {
+    for seed in seeds() {
+        let (options, configuration) = (options(seed), configuration(seed));
+        let (program, inputs) = random_program(seed, &options);
+        let tolerance = if options.inexact { 1e-9 } else { 0.0 };
+        let verdict = |program: &Program| compare(&configuration.session(), program, &inputs, tolerance);
+        if let Verdict::Differs(what) = verdict(&program) {
+            let small = shrink(&program, &inputs, |candidate| matches!(verdict(candidate), Verdict::Differs(_)));
+            let (text, verdict) = (print_program(&small), verdict(&small));
+            panic!("seed {seed} with {configuration:?}: {what}\nsmaller: {verdict:?}\n{text}");
+        }
+    }
+}
+
+/// Rewrites may change the order of sums, so both runs have them or both have not.
+#[test]
+fn threads_and_chaos_do_not_change_bits() {
+    for seed in seeds().step_by(5) {
+        let (program, inputs) = random_program(seed, &Options { inexact: true, ..options(seed) });
+        let one = Configuration { threads: 1, chaos: None, ..configuration(seed) };
+        let many = Configuration { threads: 3, chaos: Some(seed), ..configuration(seed) };
+        let results = |configuration: &Configuration| -> Results {
+            run(&configuration.session(), &program, &inputs).unwrap_or_else(|error| panic!("seed {seed}: {error:?}"))
+        };
+        assert!(same_bits(&results(&one), &results(&many)), "seed {seed}:\n{}", print_program(&program));
+    }
+}
+
+#[test]
+fn programs_read_back_from_text_run_the_same() {
+    let functions = function_table();
+    for seed in seeds().step_by(10) {
+        let (program, inputs) = random_program(seed, &options(seed));
+        let back = tw_ir::text::parse_program(&print_program(&program), &functions).expect("printed programs parse");
+        let session = configuration(seed).session();
+        let results = |program: &Program| run(&session, program, &inputs).expect("the oracle has run it");
+        assert!(same_bits(&results(&program), &results(&back)), "seed {seed}");
+    }
+}
