@@ -107,7 +107,10 @@ impl<'a> Lowering<'a> {
             Some(Tiling::Pieces { .. }) => {
                 return Err(Error::plan("tilings by pieces are for sparse tensors, which are not supported yet"));
             }
-            None => self.output_grid(value, &shape, &vec![None; shape.len()], ty.dtype),
+            None => match self.requested.get(&value) {
+                Some(grid) => grid.clone(),
+                None => tile::automatic(&shape, ty.dtype.size(), self.options),
+            },
         };
         if !ty.format.is_dense() {
             return Err(Error::plan(format!("{} cannot be planned yet: only dense formats are", ty.format)));

@@ -65,7 +65,7 @@ fn reshape(from: &TensorType, to: &[u64]) -> Result<Op> {
             idx: identity_map(to.len()),
             edge: Edge::Error,
             shape: to.iter().map(|&n| Extent::Known(n)).collect(),
-            fill: vec![from.fill],
+            fill: vec![from.dtype.zero()],
         },
         vars,
         code,
