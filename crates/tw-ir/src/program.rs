@@ -276,7 +276,7 @@ pub enum Op {
         /// Largest first (and NaN first). Still stable: equal elements keep their order.
         descending: bool,
     },
-    /// The same elements in row-major order under another shape.
+    /// The same elements in row-major order under another shape, with the same fill value.
     Reshape {
         /// The new shape.
         shape: Vec<Extent>,

@@ -55,7 +55,7 @@ pub fn infer(values: &PrimaryMap<ValueId, ValueInfo>, op: &Op, types: &[&TensorT
         }
         Op::Reshape { shape } => {
             expect_args(op, types, 1)?;
-            let ty = TensorType::dense(types[0].dtype, shape.clone());
+            let ty = TensorType::dense(types[0].dtype, shape.clone()).with_fill(types[0].fill);
             if let (Some(from), Some(to)) = (types[0].known_shape(), ty.known_shape())
                 && shape::n_elements(&from)? != shape::n_elements(&to)?
             {
