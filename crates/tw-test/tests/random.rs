@@ -15,7 +15,7 @@ fn setting(name: &str, otherwise: u64) -> u64 {
 
 fn seeds() -> std::ops::Range<u64> {
     let first = setting("TW_RANDOM_FIRST", 0);
-    first..first + setting("TW_RANDOM_PROGRAMS", 300)
+    first..first + setting("TW_RANDOM_PROGRAMS", 1_000)
 }
 
 /// Stores are left out: they would write files.
