@@ -5,7 +5,7 @@ use std::hint::black_box;
 use std::sync::Arc;
 use std::time::Instant;
 
-use tw_block::{Block, CompiledKernel};
+use tw_block::{Block, CompiledKernel, Meter};
 use tw_ir::kernel::{Kernel, KernelRead, StatementKernel};
 use tw_ir::{
     Accum, Array, Axis, BinaryOp, BoxRegion, Buffer, DType, Edge, Idx, Scalar, ScalarCode, Slot, UnaryOp, Var,
@@ -253,6 +253,30 @@ fn main() {
         let plus = |code: &mut ScalarCode, p: &[Slot]| code.binary(BinaryOp::Add, p[0], p[1]).unwrap();
         let ours = run(statement(&[200, 200, 200], &[&[0, 2], &[2, 1]], &[0, 1], Some(Accum::min(DType::F64)), plus));
         report("matrix (min, +) product 200", ours, None, 8e6);
+    }
+    if wanted("blocks") {
+        for n in [1u64 << 13, 1 << 17, 1 << 20, 1 << 22, 1 << 24] {
+            let meter = Meter::new();
+            let output = |meter| Block::for_output(DType::F64, BoxRegion::whole(&[n]), meter).unwrap();
+            let zeros = time(|| drop(black_box(output(Some(&meter)))));
+            report(&format!("blocks of {n} made and dropped"), zeros, None, n as f64);
+            let add = |code: &mut ScalarCode, p: &[Slot]| code.binary(BinaryOp::Add, p[0], p[1]).unwrap();
+            let kernel =
+                CompiledKernel::compile(&Kernel::Statement(statement(&[n], &[&[0], &[0]], &[0], None, add))).unwrap();
+            let a = Block::view_of(&data(&[n]), &BoxRegion::whole(&[n])).unwrap();
+            let both = time(|| {
+                let mut outputs = [output(Some(&meter))];
+                kernel.run(0, true, &[Some(&a), Some(&a)], &mut outputs).unwrap();
+                black_box(&outputs);
+            });
+            report(&format!("blocks of {n} made, added into"), both, None, n as f64);
+            let fresh = time(|| {
+                let mut outputs = [output(None)];
+                kernel.run(0, true, &[Some(&a), Some(&a)], &mut outputs).unwrap();
+                black_box(&outputs);
+            });
+            report(&format!("blocks of {n} fresh, added into"), fresh, None, n as f64);
+        }
     }
     if wanted("overhead") {
         let add = |code: &mut ScalarCode, p: &[Slot]| code.binary(BinaryOp::Add, p[0], p[1]).unwrap();

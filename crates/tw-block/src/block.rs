@@ -6,38 +6,36 @@ use std::sync::Arc;
 use tw_ir::{Array, BoxRegion, Buffer, DType, Error, Result, Scalar, shape};
 
 use crate::copy::{Place, copy_box};
-use crate::memory::{Charge, Meter};
+use crate::memory::{Meter, Storage};
 
 /// A box of a tensor with its elements: either its own row-major storage, or a read-only view of a shared array.
 #[derive(Debug)]
 pub struct Block {
     bbox: BoxRegion,
-    storage: Storage,
-    /// Held for its drop.
-    _charge: Option<Charge>,
+    elements: Elements,
 }
 
 #[derive(Debug)]
-enum Storage {
-    Owned(Buffer),
+enum Elements {
+    Owned(Storage),
     Shared { array: Arc<Array>, offset: usize, strides: Box<[usize]> },
 }
 
 impl Block {
-    /// A block of zeros with its own storage.
+    /// A block with its own storage, to be written by a kernel. Before that it may hold anything, though usually zeros.
     pub fn for_output(dtype: DType, bbox: BoxRegion, meter: Option<&Arc<Meter>>) -> Result<Block> {
         let n = n_elements(&bbox)?;
-        let buffer = zeros(dtype, n).ok_or_else(|| {
+        let storage = Storage::new(dtype, n, meter).ok_or_else(|| {
             Error::resource(format!("no memory for a block of {} bytes", n as u64 * dtype.size()))
                 .note(format!("the block is {dtype} {bbox}"))
         })?;
-        Ok(Block::own(bbox, buffer, meter))
+        Ok(Block { bbox, elements: Elements::Owned(storage) })
     }
 
     /// A block whose first element is at `lo`, with the elements of an array.
     pub fn from_array(lo: &[u64], array: Array, meter: Option<&Arc<Meter>>) -> Result<Block> {
         let bbox = box_at(lo, array.shape())?;
-        Ok(Block::own(bbox, array.into_data(), meter))
+        Ok(Block { bbox, elements: Elements::Owned(Storage::from_buffer(array.into_data(), meter)) })
     }
 
     /// A view of one region of a shared array; nothing is copied and nothing is charged.
@@ -49,15 +47,8 @@ impl Block {
         n_elements(region)?;
         let strides: Box<[usize]> = shape::row_major_strides(whole).into_iter().map(|s| s as usize).collect();
         let offset = region.lo.iter().zip(&strides).map(|(&lo, &stride)| lo as usize * stride).sum();
-        let storage = Storage::Shared { array: Arc::clone(array), offset, strides };
-        Ok(Block { bbox: region.clone(), storage, _charge: None })
-    }
-
-    /// From storage whose length fits the box.
-    fn own(bbox: BoxRegion, buffer: Buffer, meter: Option<&Arc<Meter>>) -> Block {
-        let bytes = buffer.len() as u64 * buffer.dtype().size();
-        let charge = meter.map(|meter| Charge::new(meter, bytes));
-        Block { bbox, storage: Storage::Owned(buffer), _charge: charge }
+        let elements = Elements::Shared { array: Arc::clone(array), offset, strides };
+        Ok(Block { bbox: region.clone(), elements })
     }
 
     /// Where it lies in its tensor.
@@ -112,9 +103,9 @@ impl Block {
 
     /// The elements as an array; copies only a view.
     pub fn into_array(self) -> Result<Array> {
-        match self.storage {
-            Storage::Owned(buffer) => Array::new(self.bbox.shape(), buffer),
-            Storage::Shared { .. } => self.to_array(),
+        match self.elements {
+            Elements::Owned(storage) => Array::new(self.bbox.shape(), storage.into_buffer()),
+            Elements::Shared { .. } => self.to_array(),
         }
     }
 
@@ -168,9 +159,9 @@ impl Block {
 
     /// The storage the elements lie in; a view shares it with what surrounds it.
     pub(crate) fn data(&self) -> &Buffer {
-        match &self.storage {
-            Storage::Owned(buffer) => buffer,
-            Storage::Shared { array, .. } => array.data(),
+        match &self.elements {
+            Elements::Owned(storage) => storage.buffer(),
+            Elements::Shared { array, .. } => array.data(),
         }
     }
 
@@ -191,33 +182,33 @@ impl Block {
 
     /// The storage of an output block, together with its box.
     pub(crate) fn output(&mut self) -> Result<(&BoxRegion, &mut Buffer)> {
-        match &mut self.storage {
-            Storage::Owned(buffer) => Ok((&self.bbox, buffer)),
-            Storage::Shared { .. } => Err(Error::internal("a view cannot be written")),
+        match &mut self.elements {
+            Elements::Owned(storage) => Ok((&self.bbox, storage.buffer_mut())),
+            Elements::Shared { .. } => Err(Error::internal("a view cannot be written")),
         }
     }
 
     /// Position of the first element in the storage.
     pub(crate) fn offset(&self) -> usize {
-        match &self.storage {
-            Storage::Owned(_) => 0,
-            Storage::Shared { offset, .. } => *offset,
+        match &self.elements {
+            Elements::Owned(_) => 0,
+            Elements::Shared { offset, .. } => *offset,
         }
     }
 
     /// Distance in the storage between neighbours along each axis.
     pub(crate) fn strides(&self) -> Vec<usize> {
-        match &self.storage {
-            Storage::Owned(_) => row_major(&self.bbox),
-            Storage::Shared { strides, .. } => strides.to_vec(),
+        match &self.elements {
+            Elements::Owned(_) => row_major(&self.bbox),
+            Elements::Shared { strides, .. } => strides.to_vec(),
         }
     }
 
     /// Distance in the storage between neighbours along one axis.
     pub(crate) fn stride(&self, axis: usize) -> usize {
-        match &self.storage {
-            Storage::Owned(_) => row_major_stride(&self.bbox, axis),
-            Storage::Shared { strides, .. } => strides[axis],
+        match &self.elements {
+            Elements::Owned(_) => row_major_stride(&self.bbox, axis),
+            Elements::Shared { strides, .. } => strides[axis],
         }
     }
 
@@ -231,9 +222,9 @@ impl Block {
 
     /// The whole storage, if it holds nothing but the elements in row-major order.
     pub(crate) fn contiguous_all(&self) -> Option<&Buffer> {
-        match &self.storage {
-            Storage::Owned(buffer) => Some(buffer),
-            Storage::Shared { array, .. } => (array.shape() == self.bbox.shape()).then(|| array.data()),
+        match &self.elements {
+            Elements::Owned(storage) => Some(storage.buffer()),
+            Elements::Shared { array, .. } => (array.shape() == self.bbox.shape()).then(|| array.data()),
         }
     }
 
@@ -293,22 +284,6 @@ pub(crate) fn row_major_stride(bbox: &BoxRegion, axis: usize) -> usize {
 
 fn distance(from: &[u64], to: &[u64], strides: &[usize]) -> usize {
     from.iter().zip(to).zip(strides).map(|((&from, &to), &stride)| (to - from) as usize * stride).sum()
-}
-
-fn zeros(dtype: DType, n: usize) -> Option<Buffer> {
-    fn vector<T: Copy + Default>(n: usize) -> Option<Vec<T>> {
-        // Above this size the allocator hands out untouched pages, and filling them would touch each one twice.
-        let mut values = Vec::new();
-        values.try_reserve_exact(n).ok()?;
-        values.resize(n, T::default());
-        Some(values)
-    }
-    Some(match dtype {
-        DType::Bool => Buffer::Bool(vector(n)?),
-        DType::I64 => Buffer::I64(vector(n)?),
-        DType::F32 => Buffer::F32(vector(n)?),
-        DType::F64 => Buffer::F64(vector(n)?),
-    })
 }
 
 #[cfg(test)]

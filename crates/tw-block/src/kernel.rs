@@ -77,7 +77,7 @@ impl CompiledKernel {
             Code::Fill(values) => outputs.iter_mut().zip(values).try_for_each(|(output, &value)| output.fill(value)),
             Code::Combine(combine) => combine.run(first, &all_present(operands)?, outputs),
             Code::Finish(finish) => finish.run(&all_present(operands)?, outputs),
-            Code::Place { axis, shift } => place(*axis, *shift, operands, outputs),
+            Code::Place { axis, shift } => place(*axis, *shift, first, operands, outputs),
             Code::ScanTotal(scan) => scan.run(&all_present(operands)?, outputs),
             Code::ScanCarry(scan) => scan.run(&all_present(operands)?, outputs),
             Code::ScanBlock(scan) => scan.run(&all_present(operands)?, outputs),

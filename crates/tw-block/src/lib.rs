@@ -16,6 +16,7 @@ mod indexing;
 mod kernel;
 mod memory;
 pub mod npy;
+mod pages;
 mod place;
 mod scan;
 mod scatter;

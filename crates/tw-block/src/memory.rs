@@ -1,13 +1,29 @@
-//! Counting the bytes that blocks hold.
+//! Counting the bytes that blocks hold, and using them again.
+//!
+//! Memory fresh from the system costs a fault per page, which for large blocks takes longer than most kernels. So a meter keeps the storage of
+//! large blocks that went, for blocks of the same size that come. It never keeps more than it has seen in use before: bytes in use and bytes kept
+//! together stay below the highest use so far.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tw_ir::{Buffer, DType};
+
+use crate::pages;
+
+/// Smaller storage is left to the allocator, which is good at it.
+const SMALLEST_KEPT: u64 = 1 << 20;
 
 /// Counts bytes held by blocks: how many now, and how many at the worst moment.
 #[derive(Debug, Default)]
 pub struct Meter {
     now: AtomicU64,
     peak: AtomicU64,
+    /// The most bytes ever held; unlike `peak` it is never reset.
+    highest: AtomicU64,
+    /// Bytes of `kept`.
+    kept_bytes: AtomicU64,
+    kept: Mutex<Vec<Buffer>>,
 }
 
 impl Meter {
@@ -30,26 +46,123 @@ impl Meter {
     pub fn reset_peak(&self) {
         self.peak.store(self.now(), Ordering::Relaxed);
     }
-}
 
-/// A block's share of a meter, given back when the block goes.
-#[derive(Debug)]
-pub(crate) struct Charge {
-    meter: Arc<Meter>,
-    bytes: u64,
-}
+    /// Gives storage that is kept for later back to the system.
+    pub fn release_kept(&self) {
+        let kept = std::mem::take(&mut *self.lock());
+        self.kept_bytes.store(0, Ordering::Relaxed);
+        drop(kept);
+    }
 
-impl Charge {
-    pub(crate) fn new(meter: &Arc<Meter>, bytes: u64) -> Charge {
-        let now = meter.now.fetch_add(bytes, Ordering::Relaxed) + bytes;
-        meter.peak.fetch_max(now, Ordering::Relaxed);
-        Charge { meter: Arc::clone(meter), bytes }
+    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Buffer>> {
+        // A list of buffers is whole at every moment, whoever panicked while holding it.
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn charge(&self, bytes: u64) {
+        let now = self.now.fetch_add(bytes, Ordering::Relaxed) + bytes;
+        self.peak.fetch_max(now, Ordering::Relaxed);
+        let highest = self.highest.fetch_max(now, Ordering::Relaxed).max(now);
+        if now + self.kept_bytes.load(Ordering::Relaxed) > highest {
+            self.make_room(now, highest);
+        }
+    }
+
+    /// Drops kept storage until everything fits below the highest use so far.
+    fn make_room(&self, now: u64, highest: u64) {
+        let mut kept = self.lock();
+        let mut dropped = Vec::new();
+        while now + self.kept_bytes.load(Ordering::Relaxed) > highest {
+            let Some(buffer) = kept.pop() else { break };
+            self.kept_bytes.fetch_sub(n_bytes(&buffer), Ordering::Relaxed);
+            dropped.push(buffer);
+        }
+        drop(kept);
+        drop(dropped);
+    }
+
+    /// Kept storage of the given size, with whatever it holds.
+    fn reuse(&self, dtype: DType, n: usize) -> Option<Buffer> {
+        if n as u64 * dtype.size() < SMALLEST_KEPT || self.kept_bytes.load(Ordering::Relaxed) == 0 {
+            return None;
+        }
+        let mut kept = self.lock();
+        // The last one kept is the one most likely to be in a cache.
+        let position = kept.iter().rposition(|buffer| buffer.len() == n && buffer.dtype() == dtype)?;
+        let buffer = kept.remove(position);
+        self.kept_bytes.fetch_sub(n_bytes(&buffer), Ordering::Relaxed);
+        Some(buffer)
+    }
+
+    /// Takes storage back, for later or for good.
+    fn give_back(&self, buffer: Buffer, charged: u64) {
+        let now = self.now.fetch_sub(charged, Ordering::Relaxed) - charged;
+        let bytes = n_bytes(&buffer);
+        let room = self.highest.load(Ordering::Relaxed);
+        if bytes >= SMALLEST_KEPT && now + self.kept_bytes.load(Ordering::Relaxed) + bytes <= room {
+            let mut kept = self.lock();
+            self.kept_bytes.fetch_add(bytes, Ordering::Relaxed);
+            kept.push(buffer);
+        }
     }
 }
 
-impl Drop for Charge {
+fn n_bytes(buffer: &Buffer) -> u64 {
+    buffer.len() as u64 * buffer.dtype().size()
+}
+
+/// Storage of a block, charged to a meter as long as it lives.
+#[derive(Debug)]
+pub(crate) struct Storage {
+    buffer: Buffer,
+    charge: Option<(Arc<Meter>, u64)>,
+}
+
+impl Storage {
+    /// Storage for `n` elements, which may hold anything; `None` if there is no memory for it.
+    pub(crate) fn new(dtype: DType, n: usize, meter: Option<&Arc<Meter>>) -> Option<Storage> {
+        let kept = meter.and_then(|meter| meter.reuse(dtype, n));
+        let buffer = match kept {
+            Some(buffer) => buffer,
+            None => pages::zeros(dtype, n)?,
+        };
+        Some(Storage::from_buffer(buffer, meter))
+    }
+
+    /// Storage that exists already.
+    pub(crate) fn from_buffer(buffer: Buffer, meter: Option<&Arc<Meter>>) -> Storage {
+        let bytes = n_bytes(&buffer);
+        let charge = meter.map(|meter| {
+            meter.charge(bytes);
+            (Arc::clone(meter), bytes)
+        });
+        Storage { buffer, charge }
+    }
+
+    /// The elements.
+    pub(crate) fn buffer(&self) -> &Buffer {
+        &self.buffer
+    }
+
+    /// The elements, for writing.
+    pub(crate) fn buffer_mut(&mut self) -> &mut Buffer {
+        &mut self.buffer
+    }
+
+    /// The elements, no longer charged.
+    pub(crate) fn into_buffer(mut self) -> Buffer {
+        let buffer = std::mem::replace(&mut self.buffer, Buffer::Bool(Vec::new()));
+        drop(self);
+        buffer
+    }
+}
+
+impl Drop for Storage {
     fn drop(&mut self) {
-        self.meter.now.fetch_sub(self.bytes, Ordering::Relaxed);
+        if let Some((meter, bytes)) = self.charge.take() {
+            let buffer = std::mem::replace(&mut self.buffer, Buffer::Bool(Vec::new()));
+            meter.give_back(buffer, bytes);
+        }
     }
 }
 
@@ -57,16 +170,60 @@ impl Drop for Charge {
 mod tests {
     use super::*;
 
+    /// Elements of a buffer that is kept.
+    const LARGE: usize = 1 << 20;
+
+    fn storage(n: usize, meter: &Arc<Meter>) -> Storage {
+        Storage::new(DType::F64, n, Some(meter)).unwrap()
+    }
+
+    fn address(storage: &Storage) -> usize {
+        match storage.buffer() {
+            Buffer::F64(values) => values.as_ptr().addr(),
+            _ => 0,
+        }
+    }
+
     #[test]
     fn charges_are_given_back() {
         let meter = Meter::new();
-        let first = Charge::new(&meter, 100);
-        let second = Charge::new(&meter, 50);
-        assert_eq!((meter.now(), meter.peak()), (150, 150));
+        let first = storage(100, &meter);
+        let second = storage(50, &meter);
+        assert_eq!((meter.now(), meter.peak()), (1200, 1200));
         drop(first);
-        assert_eq!((meter.now(), meter.peak()), (50, 150));
+        assert_eq!((meter.now(), meter.peak()), (400, 1200));
         meter.reset_peak();
-        drop(second);
-        assert_eq!((meter.now(), meter.peak()), (0, 50));
+        assert_eq!(second.into_buffer().len(), 50);
+        assert_eq!((meter.now(), meter.peak()), (0, 400));
+    }
+
+    #[test]
+    fn large_storage_is_used_again() {
+        let meter = Meter::new();
+        let first = storage(LARGE, &meter);
+        let place = address(&first);
+        drop(first);
+        assert_eq!(meter.kept_bytes.load(Ordering::Relaxed), 8 * LARGE as u64);
+        assert_eq!(address(&storage(LARGE, &meter)), place);
+        // Another size is not served from it, and pushes it out.
+        drop(storage(LARGE + 1, &meter));
+        assert_eq!(meter.lock().len(), 1);
+        assert_eq!(meter.lock()[0].len(), LARGE + 1);
+        meter.release_kept();
+        assert_eq!(meter.kept_bytes.load(Ordering::Relaxed), 0);
+    }
+
+    #[test]
+    fn what_is_kept_never_raises_the_highest_use() {
+        let meter = Meter::new();
+        let mut held: Vec<Storage> = (0..4).map(|_| storage(LARGE, &meter)).collect();
+        held.truncate(1);
+        assert_eq!(meter.kept_bytes.load(Ordering::Relaxed), 3 * 8 * LARGE as u64);
+        // Small blocks take the room of kept ones.
+        let small: Vec<Storage> = (0..1024).map(|_| storage(LARGE / 1024, &meter)).collect();
+        assert!(meter.now() + meter.kept_bytes.load(Ordering::Relaxed) <= meter.peak());
+        drop((held, small));
+        let highest = meter.peak();
+        assert!(meter.now() + meter.kept_bytes.load(Ordering::Relaxed) <= highest);
     }
 }

@@ -1,0 +1,86 @@
+//! Memory from the system: zeroed, and in large pages where that helps. All that is unsafe about it is here.
+
+use std::alloc::{Layout, alloc_zeroed};
+
+use tw_ir::{Buffer, DType};
+
+/// Types whose value zero is all zero bits.
+///
+/// # Safety
+/// Implement it only for such types: their elements are made by zeroing memory.
+unsafe trait Zeroed: Sized {}
+// SAFETY: false is the byte 0.
+unsafe impl Zeroed for bool {}
+// SAFETY: 0 is all zero bits.
+unsafe impl Zeroed for i64 {}
+// SAFETY: 0.0 is all zero bits.
+unsafe impl Zeroed for f32 {}
+// SAFETY: 0.0 is all zero bits.
+unsafe impl Zeroed for f64 {}
+
+/// `n` zeros, or `None` if there is no memory for them.
+pub(crate) fn zeros(dtype: DType, n: usize) -> Option<Buffer> {
+    Some(match dtype {
+        DType::Bool => Buffer::Bool(zeroed(n)?),
+        DType::I64 => Buffer::I64(zeroed(n)?),
+        DType::F32 => Buffer::F32(zeroed(n)?),
+        DType::F64 => Buffer::F64(zeroed(n)?),
+    })
+}
+
+fn zeroed<T: Zeroed>(n: usize) -> Option<Vec<T>> {
+    let layout = Layout::array::<T>(n).ok()?;
+    if layout.size() == 0 {
+        return Some(Vec::new());
+    }
+    // SAFETY: the size is not zero.
+    let start = unsafe { alloc_zeroed(layout) };
+    if start.is_null() {
+        return None;
+    }
+    large_pages(start, layout.size());
+    // SAFETY: the memory comes from the global allocator with the layout of an array of `n` elements, so a vector of that capacity may own it;
+    // all its bytes are zero, which are `n` values of a Zeroed type.
+    Some(unsafe { Vec::from_raw_parts(start.cast(), n, n) })
+}
+
+/// Asks for large pages, as NumPy does: a fault per 2 MiB instead of one per 4 KiB is the difference between copying and crawling. Refusal does no harm.
+#[cfg(target_os = "linux")]
+fn large_pages(start: *mut u8, size: usize) {
+    use std::ffi::{c_int, c_void};
+    unsafe extern "C" {
+        fn madvise(start: *mut c_void, length: usize, advice: c_int) -> c_int;
+    }
+    const HUGEPAGE: c_int = 14;
+    const PAGE: usize = 4096;
+    /// Below this size an allocation hardly holds a large page.
+    const WORTHWHILE: usize = 4 << 20;
+    if size < WORTHWHILE {
+        return;
+    }
+    let skipped = start.addr().next_multiple_of(PAGE) - start.addr();
+    // SAFETY: the range is inside the allocation, begins at a page, and the advice changes no contents. On systems with larger pages the call
+    // fails, which is as good.
+    unsafe { madvise(start.add(skipped).cast(), size - skipped, HUGEPAGE) };
+}
+
+#[cfg(not(target_os = "linux"))]
+fn large_pages(_: *mut u8, _: usize) {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_is_zero_and_can_be_given_back() {
+        for n in [0, 1, 1000, 3_000_000] {
+            for dtype in DType::ALL {
+                let buffer = zeros(dtype, n).unwrap();
+                assert_eq!((buffer.len(), buffer.dtype()), (n, dtype));
+                assert!((0..n).step_by(997).all(|k| buffer.get(k) == dtype.zero()));
+            }
+        }
+        assert!(zeros(DType::F64, usize::MAX / 4).is_none());
+        assert!(zeros(DType::F64, 1 << 59).is_none());
+    }
+}
