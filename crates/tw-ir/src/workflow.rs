@@ -260,6 +260,10 @@ impl Workflow {
     pub fn n_tasks(&self) -> usize {
         self.kinds.len()
     }
+    /// Number of operands of all tasks.
+    pub fn n_operands(&self) -> usize {
+        self.operands.len()
+    }
     /// Number of blocks.
     pub fn n_blocks(&self) -> usize {
         self.n_blocks as usize

@@ -21,6 +21,8 @@ mod reads;
 
 /// More tasks or blocks than this are refused before memory is spent on them: the tiles are too small for the program.
 const MAX_TASKS: u64 = 1 << 24;
+/// Tasks that read many blocks each (a sort of very many blocks) are refused in the same way.
+const MAX_OPERANDS: u64 = 1 << 26;
 
 /// Evaluates a plan over its block keys.
 pub(crate) fn evaluate(plan: &Plan) -> Result<Workflow> {
@@ -110,7 +112,8 @@ impl Partial<'_> {
         operands: &[Operand],
         outputs: &[BlockId],
     ) -> Result<()> {
-        check_count(self.workflow.n_tasks() as u64, "tasks")?;
+        check_count(self.workflow.n_tasks() as u64, MAX_TASKS, "tasks")?;
+        check_count((self.workflow.n_operands() + operands.len()) as u64, MAX_OPERANDS, "operands of tasks")?;
         self.workflow.add_task(kind, kernel, point, position, operands, outputs);
         Ok(())
     }
@@ -127,7 +130,7 @@ impl Partial<'_> {
             Boxes::Grid(grid) => n_tiles(grid),
             Boxes::List(list) => list.len() as u64,
         };
-        check_count(n_blocks.saturating_add(self.workflow.n_blocks() as u64), "blocks")?;
+        check_count(n_blocks.saturating_add(self.workflow.n_blocks() as u64), MAX_TASKS, "blocks")?;
         self.workflow
             .add_set(name.to_string(), dtype, shape.to_vec(), boxes, statement)
             .ok_or_else(|| Error::internal(format!("the blocks of `{name}` cannot be numbered")))
@@ -221,11 +224,11 @@ impl Partial<'_> {
 }
 
 /// Refuses to enumerate what would not fit.
-fn check_count(n: u64, what: &str) -> Result<()> {
-    if n < MAX_TASKS {
+fn check_count(n: u64, limit: u64, what: &str) -> Result<()> {
+    if n < limit {
         return Ok(());
     }
-    Err(Error::plan(format!("this statement makes more than {MAX_TASKS} {what}")).help("choose larger tiles"))
+    Err(Error::plan(format!("this statement makes more than {limit} {what}")).help("choose larger tiles"))
 }
 
 /// The number of tiles of a grid, or the largest number if that cannot be counted.

@@ -7,13 +7,13 @@ use tw_ir::plan::Step;
 
 use super::chains::Chains;
 use super::reads::{Reads, image, ranges_at};
-use super::{Odometer, Partial, check_count, guard, n_tiles, position_of};
+use super::{MAX_TASKS, Odometer, Partial, check_count, guard, n_tiles, position_of};
 
 impl Partial<'_> {
     pub(super) fn join(&mut self, step: &Step, kernel: &StatementKernel, chains: u32) -> Result<()> {
         let out_grid = self.plan.relations[step.outputs[0]].grid.clone();
         let vars = &kernel.vars;
-        check_count(n_tiles(vars), "tiles of its variables")?;
+        check_count(n_tiles(vars), MAX_TASKS, "tiles of its variables")?;
         let reads: Vec<Reads> = kernel
             .reads
             .iter()

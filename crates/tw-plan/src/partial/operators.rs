@@ -9,7 +9,7 @@ use tw_ir::workflow::{BlockId, BlockSetId, Boxes, Operand, TaskKind};
 use tw_ir::{Accum, Axis, BoxRegion, Scalar};
 
 use super::chains::Chains;
-use super::{Odometer, Partial, position_of};
+use super::{MAX_OPERANDS, Odometer, Partial, check_count, position_of};
 
 impl Partial<'_> {
     /// Inputs one after the other; with one input, the same tensor under another grid.
@@ -179,6 +179,7 @@ impl Partial<'_> {
         if n_tiles <= 1 {
             return self.block_by_block(step, run);
         }
+        check_count(relation.n_blocks().saturating_mul(n_tiles), MAX_OPERANDS, "operands of tasks")?;
         let mut runs = Vec::new();
         for &output in &step.outputs {
             let dtype = self.plan.relations[output].dtype;

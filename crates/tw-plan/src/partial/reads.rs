@@ -72,6 +72,8 @@ fn inclusive(range: Range<u64>) -> Interval {
 
 impl Reads {
     pub(super) fn new(relation: RelId, grid: &[Axis], idx: &[Idx], edge: Edge, vars: &[Axis]) -> Reads {
+        // Beside a variable without tiles another may have more than can be listed, and none of them is ever visited.
+        let nothing_is_read = vars.iter().any(|axis| axis.n_tiles() == 0);
         let axes = idx
             .iter()
             .zip(grid)
@@ -83,7 +85,11 @@ impl Reads {
                 }
                 // The only variable used stands alone in the ranges; the others do not matter.
                 let var = first.unwrap_or(0);
-                let n_tiles = if first.is_some() { vars[var].n_tiles() } else { 1 };
+                let n_tiles = match first {
+                    _ if nothing_is_read => 0,
+                    Some(var) => vars[var].n_tiles(),
+                    None => 1,
+                };
                 let mut ranges: Vec<Interval> = vec![(0, 0); vars.len()];
                 let hits = (0..n_tiles)
                     .map(|tile| {
