@@ -6,6 +6,7 @@ pub mod coverage;
 pub mod differential;
 pub mod generate;
 pub mod repository;
+pub mod scratch;
 pub mod shrink;
 
 /// The Rust examples of the front page, compiled and run as documentation tests.

@@ -1,19 +1,19 @@
 //! Running a case everywhere.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use tilewright::Input;
 use tw_block::npy;
 use tw_ir::oracle::{self, Outcome};
 use tw_ir::program::FunctionTable;
-use tw_ir::{Array, DType, Error, Op, Program, Span};
-use tw_plan::lang::{self, Catalog, ProgramUnit};
+use tw_ir::{Array, Error, Op, Program, Span};
+use tw_plan::lang::{self, ProgramUnit};
 
 use super::case::{Case, Expectation, ExpectedError};
 use super::compare::difference;
 use crate::differential::{Configuration, Results, same_bits};
+use crate::scratch::Scratch;
 
 /// Loops of the corpus end long before this.
 const MAX_STEPS: u64 = 1_000_000;
@@ -34,7 +34,7 @@ pub fn configurations() -> Vec<Configuration> {
 
 /// Runs a case on the oracle and under every configuration. The error says what differs and where.
 pub fn check(case: &Case) -> Result<(), String> {
-    let directory = Scratch::new(&case.path).map_err(|error| format!("no scratch directory: {error}"))?;
+    let directory = Scratch::new().map_err(|error| format!("no scratch directory: {error}"))?;
     for (name, array) in &case.files {
         npy::write_array(directory.path(name), array).map_err(|error| error.to_string())?;
     }
@@ -166,34 +166,4 @@ fn line_and_column(text: &str, byte: usize) -> (usize, usize) {
 
 fn first(errors: Vec<Error>) -> Error {
     errors.into_iter().next().unwrap_or_else(|| Error::internal("reading failed without an error"))
-}
-
-/// A directory of its own for the files of one case, removed at the end.
-struct Scratch(PathBuf);
-
-impl Scratch {
-    fn new(case: &Path) -> std::io::Result<Scratch> {
-        let name: String = case.to_string_lossy().chars().map(|c| if c.is_alphanumeric() { c } else { '_' }).collect();
-        let directory = std::env::temp_dir().join(format!("tilewright-corpus-{}-{name}", std::process::id()));
-        std::fs::create_dir_all(&directory)?;
-        Ok(Scratch(directory))
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.0.join(name)
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        // A directory that stays behind harms nobody.
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
-
-impl Catalog for Scratch {
-    fn header(&self, path: &str) -> Result<(DType, Vec<u64>), Error> {
-        let header = npy::read_header(self.path(path))?;
-        Ok((header.dtype, header.shape))
-    }
 }
