@@ -10,4 +10,9 @@ mod run;
 
 pub use case::{Case, Expectation, ExpectedError};
 pub use compare::{Tolerance, difference};
-pub use run::{check, configurations};
+pub use run::{Loaded, check, configurations};
+
+/// The files of the corpus, sorted.
+pub fn files() -> std::io::Result<Vec<std::path::PathBuf>> {
+    crate::repository::files_below(&crate::repository::root().join("corpus"), "tw")
+}

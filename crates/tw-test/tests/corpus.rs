@@ -5,12 +5,11 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tw_test::corpus::{self, Case};
-use tw_test::repository;
 
 /// The files of the corpus, or those whose path contains `TW_CORPUS` if that is set.
 fn files() -> Vec<PathBuf> {
     let wanted = std::env::var("TW_CORPUS").unwrap_or_default();
-    let files = repository::files_below(&repository::root().join("corpus"), "tw").expect("the corpus can be read");
+    let files = corpus::files().expect("the corpus can be read");
     files.into_iter().filter(|file| file.to_string_lossy().contains(&wanted)).collect()
 }
 

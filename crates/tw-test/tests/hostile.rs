@@ -6,7 +6,7 @@ use tilewright::{Session, diagnose};
 use tw_ir::program::FunctionTable;
 use tw_ir::{Blame, Error, Span};
 use tw_plan::lang::{NoFiles, ProgramUnit, parse_program};
-use tw_test::repository;
+use tw_test::corpus;
 
 fn read(text: &str) -> Result<ProgramUnit, Vec<Error>> {
     let read = parse_program(text, &BTreeMap::new(), &NoFiles, &FunctionTable::default());
@@ -301,7 +301,7 @@ fn damaged(text: &str, dice: &mut Dice) -> String {
 
 #[test]
 fn damaged_programs_are_read_or_refused() {
-    let files = repository::files_below(&repository::root().join("corpus"), "tw").expect("the corpus can be read");
+    let files = corpus::files().expect("the corpus can be read");
     let texts: Vec<String> = files.iter().map(|file| std::fs::read_to_string(file).expect("text")).collect();
     let rounds = if std::env::var_os("TW_FULL").is_some() { 1_000 } else { 40 };
     let mut dice = Dice(0);

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use tilewright::Input;
+use tilewright::{Input, Session, Totals};
 use tw_block::npy;
 use tw_ir::oracle::{self, Outcome};
 use tw_ir::program::FunctionTable;
@@ -32,23 +32,68 @@ pub fn configurations() -> Vec<Configuration> {
     all
 }
 
+/// A case that was read without errors, with its files in a directory of its own.
+pub struct Loaded<'c> {
+    case: &'c Case,
+    /// What the text stands for.
+    pub unit: ProgramUnit,
+    directory: Scratch,
+}
+
+impl<'c> Loaded<'c> {
+    /// Writes the files of a case and reads its program. The inner result says what is wrong with the program.
+    pub fn new(case: &'c Case) -> Result<Result<Loaded<'c>, Vec<Error>>, String> {
+        let directory = Scratch::new().map_err(|error| format!("no scratch directory: {error}"))?;
+        for (name, array) in &case.files {
+            npy::write_array(directory.path(name), array).map_err(|error| error.to_string())?;
+        }
+        let unit = lang::parse_program(&case.text, &case.params, &directory, &FunctionTable::default());
+        Ok(unit.map(|unit| Loaded { case, unit, directory }))
+    }
+
+    fn oracle_inputs(&self) -> Results {
+        let from_files = self.unit.inputs.iter().filter_map(|input| {
+            let array = self.case.files.get(input.path.as_ref()?)?;
+            Some((input.name.clone(), array.clone()))
+        });
+        self.case.inputs.clone().into_iter().chain(from_files).collect()
+    }
+
+    /// Runs it on threads and tells what that cost.
+    pub fn run(&self, session: &Session) -> Result<(Outcome, Totals), Error> {
+        let mut inputs = BTreeMap::new();
+        for input in &self.unit.inputs {
+            let data = match &input.path {
+                Some(path) => Input::open(self.directory.path(path))?,
+                None => match self.case.inputs.get(&input.name) {
+                    Some(array) => Input::Array(Arc::new(array.clone())),
+                    None => continue,
+                },
+            };
+            inputs.insert(input.name.clone(), data);
+        }
+        let (program, paths) = redirected(&self.unit.program, &self.directory);
+        let (results, totals) = session.run_with_report(&program, &inputs)?;
+        let outputs = results.into_iter().map(|(name, stored)| Ok((name, stored.to_array()?)));
+        let outputs = outputs.collect::<Result<_, Error>>()?;
+        let stored = paths.into_iter().map(|path| Ok((path.clone(), npy::read_array(self.directory.path(&path))?)));
+        Ok((Outcome { outputs, stored: stored.collect::<Result<_, Error>>()? }, totals))
+    }
+}
+
 /// Runs a case on the oracle and under every configuration. The error says what differs and where.
 pub fn check(case: &Case) -> Result<(), String> {
-    let directory = Scratch::new().map_err(|error| format!("no scratch directory: {error}"))?;
-    for (name, array) in &case.files {
-        npy::write_array(directory.path(name), array).map_err(|error| error.to_string())?;
-    }
-    let unit = match lang::parse_program(&case.text, &case.params, &directory, &FunctionTable::default()) {
-        Ok(unit) => unit,
+    let loaded = match Loaded::new(case)? {
+        Ok(loaded) => loaded,
         Err(errors) => return judge(case, Err(first(errors))).map_err(|problem| format!("reading: {problem}")),
     };
-    check_declared(case, &unit)?;
-    let reference = oracle::evaluate_with_limit(&unit.program, &oracle_inputs(case, &unit), MAX_STEPS);
+    check_declared(case, &loaded.unit)?;
+    let reference = oracle::evaluate_with_limit(&loaded.unit.program, &loaded.oracle_inputs(), MAX_STEPS);
     judge(case, reference).map_err(|problem| format!("oracle: {problem}"))?;
     // What decides the bits of the results is everything but threads and chaos.
     let mut before: Option<((bool, Option<u64>), Results)> = None;
     for configuration in configurations() {
-        let outcome = run_on_threads(case, &unit, &directory, &configuration);
+        let outcome = loaded.run(&configuration.session()).map(|(outcome, _)| outcome);
         judge(case, outcome.clone()).map_err(|problem| format!("{configuration:?}: {problem}"))?;
         let Ok(outcome) = outcome else { continue };
         let plan = (configuration.rewrites, configuration.tile);
@@ -73,39 +118,6 @@ fn check_declared(case: &Case, unit: &ProgramUnit) -> Result<(), String> {
     let declared = |name: &String| unit.inputs.iter().any(|input| input.name == *name && input.path.is_none());
     let unknown = case.inputs.keys().find(|name| !declared(name));
     unknown.map_or(Ok(()), |name| Err(format!("the program has no input `{name}`")))
-}
-
-fn oracle_inputs(case: &Case, unit: &ProgramUnit) -> BTreeMap<String, Array> {
-    let from_files = unit.inputs.iter().filter_map(|input| {
-        let array = case.files.get(input.path.as_ref()?)?;
-        Some((input.name.clone(), array.clone()))
-    });
-    case.inputs.clone().into_iter().chain(from_files).collect()
-}
-
-fn run_on_threads(
-    case: &Case,
-    unit: &ProgramUnit,
-    directory: &Scratch,
-    configuration: &Configuration,
-) -> Result<Outcome, Error> {
-    let mut inputs = BTreeMap::new();
-    for input in &unit.inputs {
-        let data = match &input.path {
-            Some(path) => Input::open(directory.path(path))?,
-            None => match case.inputs.get(&input.name) {
-                Some(array) => Input::Array(Arc::new(array.clone())),
-                None => continue,
-            },
-        };
-        inputs.insert(input.name.clone(), data);
-    }
-    let (program, paths) = redirected(&unit.program, directory);
-    let results = configuration.session().run(&program, &inputs)?;
-    let outputs = results.into_iter().map(|(name, stored)| Ok((name, stored.to_array()?)));
-    let outputs = outputs.collect::<Result<_, Error>>()?;
-    let stored = paths.into_iter().map(|path| Ok((path.clone(), npy::read_array(directory.path(&path))?)));
-    Ok(Outcome { outputs, stored: stored.collect::<Result<_, Error>>()? })
 }
 
 /// The program with its files in the scratch directory, and their names as written.

@@ -1,0 +1,260 @@
+//! Hostile files: truncated, lying, changing under the reader, and outputs that cannot be written.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::path::Path;
+
+use tilewright::{Array, Input, Session};
+use tw_block::npy::{self, NpyReader};
+use tw_ir::program::FunctionTable;
+use tw_ir::{Blame, BoxRegion, Error, Op, Span};
+use tw_plan::lang::{ProgramUnit, parse_program};
+use tw_test::scratch::Scratch;
+
+fn scratch() -> Scratch {
+    Scratch::new().expect("a scratch directory")
+}
+
+/// The bytes of a file with this header text and so many bytes of data.
+fn file_bytes(header: &str, data: usize) -> Vec<u8> {
+    let mut bytes = b"\x93NUMPY\x01\x00".to_vec();
+    bytes.extend((header.len() as u16).to_le_bytes());
+    bytes.extend(header.as_bytes());
+    bytes.resize(bytes.len() + data, 7);
+    bytes
+}
+
+/// Reads a file in every way there is. All ways must agree on whether it can be read.
+fn read(path: &Path) -> Result<Array, Error> {
+    let opened = Input::open(path);
+    assert_eq!(npy::read_header(path).is_ok(), opened.is_ok());
+    npy::read_array(path)
+}
+
+fn refused(path: &Path, bytes: &[u8]) -> Error {
+    fs::write(path, bytes).expect("the file can be written");
+    let error = read(path).expect_err("the file should be refused");
+    assert_eq!(error.blame(), Blame::Io, "{error:?}");
+    assert!(error.message().contains("a.npy"), "the file is not named: {error:?}");
+    error
+}
+
+#[test]
+fn headers_that_lie_are_refused() {
+    let directory = scratch();
+    let path = directory.path("a.npy");
+    let header = |shape: &str| format!("{{'descr': '<f8', 'fortran_order': False, 'shape': {shape}, }}\n");
+    fs::write(&path, file_bytes(&header("(2, 3)"), 48)).unwrap();
+    assert_eq!(read(&path).expect("this one is right").shape(), [2, 3]);
+    for (shape, data) in [
+        ("(2, 3)", 47),
+        ("(2, 3)", 49),
+        ("(2, 3)", 0),
+        ("(1000000000000,)", 8),
+        ("(4294967296, 4294967296)", 0),
+        ("(18446744073709551615,)", 8),
+        ("(18446744073709551616,)", 8),
+        ("(9999999999999999999999999999,)", 8),
+        ("(-1,)", 8),
+        ("(2.5,)", 8),
+        ("(,)", 8),
+        ("(1", 8),
+        ("1", 8),
+        ("[1]", 8),
+        ("(0x1,)", 8),
+        ("(True,)", 8),
+    ] {
+        refused(&path, &file_bytes(&header(shape), data));
+    }
+    let deep = format!("({})", "1, ".repeat(5_000));
+    refused(&path, &file_bytes(&header(&deep), 8));
+}
+
+#[test]
+fn headers_that_are_not_headers_are_refused() {
+    let directory = scratch();
+    let path = directory.path("a.npy");
+    for header in [
+        "",
+        "{",
+        "{}",
+        "{'descr': '<f8'}",
+        "{'descr': '<f8', 'descr': '<f8', 'fortran_order': False, 'shape': (1,)}",
+        "{'descr': '<f8', 'fortran_order': False, 'shape': (1,), 'more': 1}",
+        "{'descr': '<f8', 'fortran_order': False, 'shape': (1,)} and more",
+        "{'descr': '<f8', 'fortran_order': Maybe, 'shape': (1,)}",
+        "{'descr': '|O', 'fortran_order': False, 'shape': (1,)}",
+        "{'descr': '>f8', 'fortran_order': False, 'shape': (1,)}",
+        "{'descr': '<c16', 'fortran_order': False, 'shape': (1,)}",
+        "{'descr': [('a', '<f8')], 'fortran_order': False, 'shape': (1,)}",
+        "{'descr': '\u{202e}8f<', 'fortran_order': False, 'shape': (1,)}",
+        "{'descr': '<f8, 'fortran_order': False, 'shape': (1,)}",
+        "\0\0\0\0\0\0\0\0",
+    ] {
+        refused(&path, &file_bytes(header, 8));
+    }
+    for bytes in [
+        &b""[..],
+        b"\x93NUMPY",
+        b"\x93NUMPY\x01\x00\xff\xff",
+        b"\x93NUMPY\x02\x00\xff\xff\xff\xff",
+        b"PK\x03\x04 not numpy",
+    ] {
+        refused(&path, bytes);
+    }
+    let mut future = file_bytes("{'descr': '<f8', 'fortran_order': False, 'shape': (1,)}", 8);
+    future[6] = 9;
+    assert!(refused(&path, &future).message().contains("version 9"));
+    let mut not_text = file_bytes("{'descr': '<f8', 'fortran_order': False, 'shape': (1,)}", 8);
+    not_text[15] = 0xff;
+    refused(&path, &not_text);
+}
+
+#[test]
+fn every_damaged_byte_is_read_or_refused() {
+    let directory = scratch();
+    let path = directory.path("a.npy");
+    npy::write_array(&path, &Array::from_i64(&[1, 2, 3])).unwrap();
+    let bytes = fs::read(&path).unwrap();
+    for length in 0..bytes.len() {
+        refused(&path, &bytes[..length]);
+    }
+    let header = bytes.len() - 24;
+    for at in 0..header {
+        for flip in [0x01, 0x20, 0x80, 0xff] {
+            let mut damaged = bytes.clone();
+            damaged[at] ^= flip;
+            fs::write(&path, &damaged).unwrap();
+            // A damaged blank may be harmless; everything else must be found.
+            if let Err(error) = read(&path) {
+                assert_eq!(error.blame(), Blame::Io, "byte {at}: {error:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn what_is_not_a_file_is_refused() {
+    let directory = scratch();
+    for name in ["missing.npy", "", "missing/a.npy", "a\0.npy"] {
+        let error = read(&directory.path(name)).expect_err("there is no such file");
+        assert_eq!(error.blame(), Blame::Io, "{error:?}");
+    }
+}
+
+/// Reads a program whose files lie in the directory.
+fn unit(text: &str, directory: &Scratch) -> ProgramUnit {
+    let unit = parse_program(text, &BTreeMap::new(), directory, &FunctionTable::default());
+    unit.unwrap_or_else(|errors| panic!("{errors:?}"))
+}
+
+/// Puts the files a program writes into the directory.
+fn redirect(unit: &mut ProgramUnit, directory: &Scratch) {
+    for node in &mut unit.program.body.nodes {
+        if let Op::Store { path } = &mut node.op {
+            *path = directory.path(path).to_string_lossy().into_owned();
+        }
+    }
+}
+
+fn bind(unit: &ProgramUnit, directory: &Scratch) -> BTreeMap<String, Input> {
+    let open = |path: &String| Input::open(directory.path(path)).expect("the file can be opened");
+    let files = unit.inputs.iter().filter_map(|input| Some((input.name.clone(), open(input.path.as_ref()?))));
+    files.collect()
+}
+
+fn place<'t>(error: &Error, text: &'t str) -> &'t str {
+    match error.span() {
+        Span::Text { start, end } => &text[*start as usize..*end as usize],
+        other => panic!("{error:?} is at {other:?}"),
+    }
+}
+
+#[test]
+fn a_file_that_shrinks_while_it_is_open_is_an_error_of_the_file() {
+    let directory = scratch();
+    let values: Vec<f64> = (0..1000).map(f64::from).collect();
+    for (length, threads) in [(200, 1), (0, 1), (4000, 2), (8000, 4)] {
+        npy::write_array(directory.path("x.npy"), &Array::from_f64(&values)).unwrap();
+        let text = "input x = \"x.npy\" tile(100)\ny = x * 2\ntotal = sum(y)\noutput total";
+        let unit = unit(text, &directory);
+        let inputs = bind(&unit, &directory);
+        File::options().write(true).open(directory.path("x.npy")).unwrap().set_len(length).unwrap();
+        let session = Session::builder().threads(threads).build();
+        let error = session.run(&unit.program, &inputs).expect_err("the data is gone");
+        assert_eq!(error.blame(), Blame::Io, "{error:?}");
+        assert!(error.message().contains("x.npy") && error.message().contains("byte"), "{error:?}");
+        assert_eq!(place(&error, text), "input x = \"x.npy\" tile(100)");
+        // The session is none the worse.
+        drop(inputs);
+        npy::write_array(directory.path("x.npy"), &Array::from_f64(&values)).unwrap();
+        let results = session.run(&unit.program, &bind(&unit, &directory)).expect("the file is whole again");
+        assert_eq!(results["total"].item().unwrap().as_f64(), 999_000.0);
+    }
+}
+
+#[test]
+fn a_file_that_is_replaced_after_reading_the_program_is_checked_again() {
+    let directory = scratch();
+    npy::write_array(directory.path("x.npy"), &Array::from_f64(&[1.0, 2.0, 3.0])).unwrap();
+    let unit = unit("input x = \"x.npy\"\ny = x + 1\noutput y", &directory);
+    for replacement in [Array::from_f64(&[1.0]), Array::from_i64(&[1, 2, 3])] {
+        npy::write_array(directory.path("x.npy"), &replacement).unwrap();
+        let error = Session::new().run(&unit.program, &bind(&unit, &directory)).expect_err("another type");
+        assert_eq!(error.blame(), Blame::Source, "{error:?}");
+        assert!(error.message().contains('x'), "{error:?}");
+    }
+}
+
+#[test]
+fn inputs_that_do_not_fit_are_refused() {
+    let directory = scratch();
+    let text = "input x: f64[3]\ny = x + 1\noutput y";
+    let unit = unit(text, &directory);
+    let bound = |array: Array| BTreeMap::from([("x".to_string(), Input::Array(array.into()))]);
+    let missing = Session::new().run(&unit.program, &BTreeMap::new()).expect_err("nothing is bound");
+    assert_eq!((missing.blame(), place(&missing, text)), (Blame::Source, "input x: f64[3]"));
+    for array in [Array::from_f64(&[1.0]), Array::from_i64(&[1, 2, 3]), Array::scalar(1.0.into())] {
+        let error = Session::new().run(&unit.program, &bound(array)).expect_err("another type");
+        assert_eq!((error.blame(), place(&error, text)), (Blame::Source, "input x: f64[3]"), "{error:?}");
+    }
+}
+
+#[test]
+fn outputs_that_cannot_be_written_leave_nothing_behind() {
+    let directory = scratch();
+    fs::create_dir(directory.path("taken.npy")).unwrap();
+    for target in ["missing/y.npy", "taken.npy", ""] {
+        let text = format!("x = ones(5)\noutput x -> \"x.npy\"\ny = x * 2\noutput y -> \"{target}\"");
+        let mut unit = unit(&text, &directory);
+        redirect(&mut unit, &directory);
+        let error = Session::new().run(&unit.program, &BTreeMap::new()).expect_err("it cannot be written");
+        assert_eq!(error.blame(), Blame::Io, "{error:?}");
+        let left: Vec<String> = fs::read_dir(directory.directory())
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned())
+            .filter(|name| name != "taken.npy" && name != "x.npy")
+            .collect();
+        assert!(left.is_empty(), "{target}: left behind: {left:?}");
+    }
+}
+
+#[test]
+fn a_failing_program_leaves_no_files() {
+    let directory = scratch();
+    let text = "x = arange(5)\noutput x -> \"x.npy\"\ny = x[x + 3]\noutput y -> \"y.npy\"";
+    let mut unit = unit(text, &directory);
+    redirect(&mut unit, &directory);
+    let error = Session::new().run(&unit.program, &BTreeMap::new()).expect_err("an index is outside");
+    assert_eq!((error.blame(), place(&error, text)), (Blame::Data, "x[x + 3]"));
+    assert_eq!(fs::read_dir(directory.directory()).unwrap().count(), 0, "files of a program that failed");
+}
+
+#[test]
+fn regions_outside_a_file_are_refused() {
+    let directory = scratch();
+    npy::write_array(directory.path("x.npy"), &Array::from_f64(&[1.0, 2.0])).unwrap();
+    let reader = NpyReader::open(directory.path("x.npy")).unwrap();
+    assert!(reader.read_region(&BoxRegion { lo: vec![1], hi: vec![3] }, None).is_err());
+    assert!(reader.read_region(&BoxRegion { lo: vec![], hi: vec![] }, None).is_err());
+}

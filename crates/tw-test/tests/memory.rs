@@ -1,0 +1,121 @@
+//! Memory is what the plan says, and loops and chains do not collect it.
+
+use std::collections::BTreeMap;
+
+use tilewright::{Session, SessionBuilder};
+use tw_ir::program::FunctionTable;
+use tw_plan::lang::{NoFiles, ParamValue, ProgramUnit, parse_program};
+use tw_test::corpus::{self, Case, Expectation, Loaded};
+
+fn read(text: &str, params: &[(&str, i64)]) -> ProgramUnit {
+    let params = params.iter().map(|(name, value)| (name.to_string(), ParamValue::Int(*value))).collect();
+    let unit = parse_program(text, &params, &NoFiles, &FunctionTable::default());
+    unit.unwrap_or_else(|errors| panic!("{errors:?}"))
+}
+
+/// The most bytes of blocks alive while a program runs in a session of its own.
+fn peak(builder: SessionBuilder, unit: &ProgramUnit) -> u64 {
+    let session = builder.build();
+    let results = session.run(&unit.program, &BTreeMap::new()).expect("the program runs");
+    drop(results);
+    let (now, peak) = session.memory();
+    assert_eq!(now, 0, "blocks are alive after the results are gone");
+    assert!(peak > 0);
+    peak
+}
+
+const LOOP: &str = "
+    param steps = 3
+    A = random.normal(60, 60, seed=1)
+    x = random.normal(60, 40, seed=2)
+    k = 0
+    change = 1.0
+    while k < steps and change > 0 {
+        y = A @ x
+        next = y / sqrt(sum(y * y))
+        change = max(abs(next - x)) + 1
+        x = next
+        k += 1
+    }
+    output x
+";
+
+#[test]
+fn a_long_loop_needs_no_more_than_a_short_one() {
+    let (short, long) = (read(LOOP, &[("steps", 3)]), read(LOOP, &[("steps", 1000)]));
+    let serial = || Session::builder().threads(1).tile(20);
+    assert_eq!(peak(serial(), &long), peak(serial(), &short));
+    // Threads run ahead within one segment, never into the next turn.
+    let bound = 2 * peak(serial(), &short);
+    let threaded = peak(Session::builder().threads(4).tile(20), &long);
+    assert!(threaded <= bound, "{threaded} bytes on four threads, more than {bound}");
+}
+
+#[test]
+fn a_long_loop_is_planned_once() {
+    let session = Session::builder().threads(1).tile(20).build();
+    let unit = read(LOOP, &[("steps", 200)]);
+    session.run(&unit.program, &BTreeMap::new()).expect("the program runs");
+    let totals = session.totals();
+    let planned = totals.segments - totals.cached_segments;
+    assert!(totals.segments > 400 && planned < 10, "{planned} of {} segments were planned", totals.segments);
+}
+
+/// A chain of elementwise operations over `n` elements in tiles of `tile`, none of which is fused.
+fn chain(n: u64, tile: u64, operations: usize) -> ProgramUnit {
+    let steps: String = (0..operations).map(|k| format!("x = x * 0.99 + {k}\n")).collect();
+    read(&format!("x = retile(random.normal({n}, seed=3), tile({tile}))\n{steps}total = sum(x)\noutput total"), &[])
+}
+
+#[test]
+fn what_is_read_for_the_last_time_is_deleted() {
+    let (n, tile) = (200_000, 10_000);
+    let unit = chain(n, tile, 100);
+    let block = 8 * tile;
+    let serial = peak(Session::builder().threads(1).rewrites(false), &unit);
+    assert!(serial <= 4 * block, "{serial} bytes for a chain whose operations need two blocks of {block}");
+    // With a budget threads keep to it, however far they could run ahead.
+    let budget = 8 * block;
+    let threaded = peak(Session::builder().threads(4).rewrites(false).memory(budget), &unit);
+    assert!(threaded <= budget, "{threaded} bytes with a budget of {budget}");
+}
+
+#[test]
+fn a_budget_is_kept_or_refused() {
+    let unit = read("x = random.normal(300, 300)\ny = x @ x\nz = y @ x\nt = sum(z)\noutput t", &[]);
+    let session = |bytes: u64| Session::builder().threads(4).tile(50).memory(bytes);
+    let error = session(1000).build().run(&unit.program, &BTreeMap::new()).expect_err("this cannot work");
+    let smallest: u64 = error
+        .to_string()
+        .split_once("the smallest budget that works is ")
+        .and_then(|(_, rest)| rest.split(' ').next()?.parse().ok())
+        .unwrap_or_else(|| panic!("no smallest budget in: {error}"));
+    assert!(peak(session(smallest), &unit) <= smallest);
+    assert!(session(smallest - 1).build().run(&unit.program, &BTreeMap::new()).is_err());
+}
+
+#[test]
+fn one_thread_keeps_to_the_planned_peak() {
+    let mut compared = 0;
+    for file in corpus::files().expect("the corpus can be read") {
+        let case = Case::read(&file).expect("a case");
+        if matches!(case.expectation, Expectation::Error(_)) {
+            continue;
+        }
+        let loaded = Loaded::new(&case).expect("its files can be written").expect("it can be read");
+        for tile in [1, 2, 3, 1000] {
+            for rewrites in [true, false] {
+                let session = Session::builder().threads(1).tile(tile).rewrites(rewrites).build();
+                let (_, totals) = loaded.run(&session).expect("it runs");
+                // Beside a segment the values that later ones need are alive, and its plan does not count them.
+                if totals.segments == 1 {
+                    let (measured, planned) = (totals.peak_bytes, totals.planned_peak_bytes);
+                    let name = file.display();
+                    assert!(measured <= planned, "{name}, tile {tile}: {measured} bytes, planned {planned}");
+                    compared += 1;
+                }
+            }
+        }
+    }
+    assert!(compared > 100, "only {compared} runs were compared");
+}
