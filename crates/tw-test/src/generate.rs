@@ -29,6 +29,10 @@ pub use functions::function_table;
 pub struct Options {
     /// How many operators to ask for at the outermost level.
     pub n_nodes: usize,
+    /// The largest extent of sources. Small ones meet more corner cases; large ones fill vectors and panels.
+    pub max_extent: u64,
+    /// Points one statement may have, and elements one value: the oracle should need milliseconds.
+    pub max_points: u64,
     /// Allows transcendental functions and sums of fractions. Results then depend on who computes them and must be compared with a
     /// tolerance; nothing that jumps (comparisons, rounding, positions) depends on them.
     pub inexact: bool,
@@ -48,6 +52,8 @@ impl Default for Options {
     fn default() -> Options {
         Options {
             n_nodes: 12,
+            max_extent: 6,
+            max_points: 4_000,
             inexact: false,
             special_values: true,
             control_flow: true,
@@ -62,8 +68,8 @@ impl Default for Options {
 const MAX_ATTEMPTS: u64 = 40;
 /// Nodes and turns of loops one program may run.
 const MAX_STEPS: u64 = 2_000;
-/// Points one statement may have, and elements one value: the oracle should need milliseconds.
-const MAX_POINTS: f64 = 4_000.0;
+/// The largest extent that depends on data.
+const MAX_DEFERRED: u64 = 400;
 
 /// A random program and its inputs. Equal arguments give equal results.
 ///
@@ -201,7 +207,7 @@ impl<'a> Generator<'a> {
 
     /// An input or a constant.
     fn source(&mut self) -> Option<()> {
-        let (dtype, shape) = (self.rng.pick(&DType::ALL), data::shape(&mut self.rng));
+        let (dtype, shape) = (self.rng.pick(&DType::ALL), data::shape(&mut self.rng, self.options));
         let array = data::array(&mut self.rng, dtype, &shape, self.options.special_values)?;
         let fact = Fact::integers(data::MAGNITUDE as f64);
         if self.depth > 0 || self.rng.chance(25) {

@@ -32,18 +32,30 @@ fn configuration(seed: u64) -> Configuration {
     }
 }
 
+/// Compares one program; on a difference, panics with the smallest program that shows one.
+fn check(seed: u64, options: &Options, configuration: &Configuration) {
+    let (program, inputs) = random_program(seed, options);
+    let tolerance = if options.inexact { 1e-9 } else { 0.0 };
+    let verdict = |program: &Program| compare(&configuration.session(), program, &inputs, tolerance);
+    if let Verdict::Differs(what) = verdict(&program) {
+        let small = shrink(&program, &inputs, |candidate| matches!(verdict(candidate), Verdict::Differs(_)));
+        let (text, verdict) = (print_program(&small), verdict(&small));
+        panic!("seed {seed} with {configuration:?}: {what}\nsmaller: {verdict:?}\n{text}");
+    }
+}
+
 #[test]
 fn random_programs_mean_what_the_oracle_says() {
-    for seed in seeds() {
-        let (options, configuration) = (options(seed), configuration(seed));
-        let (program, inputs) = random_program(seed, &options);
-        let tolerance = if options.inexact { 1e-9 } else { 0.0 };
-        let verdict = |program: &Program| compare(&configuration.session(), program, &inputs, tolerance);
-        if let Verdict::Differs(what) = verdict(&program) {
-            let small = shrink(&program, &inputs, |candidate| matches!(verdict(candidate), Verdict::Differs(_)));
-            let (text, verdict) = (print_program(&small), verdict(&small));
-            panic!("seed {seed} with {configuration:?}: {what}\nsmaller: {verdict:?}\n{text}");
-        }
+    seeds().for_each(|seed| check(seed, &options(seed), &configuration(seed)));
+}
+
+/// Extents that fill vectors and panels, with what is left over at their ends.
+#[test]
+fn larger_extents_change_nothing() {
+    for seed in seeds().step_by(10) {
+        let configuration = Configuration { tile: seed.is_multiple_of(20).then_some(12), ..configuration(seed) };
+        let options = Options { n_nodes: 8, max_extent: 40, max_points: 40_000, ..options(seed) };
+        check(seed, &options, &configuration);
     }
 }
 

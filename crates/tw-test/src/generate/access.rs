@@ -3,6 +3,7 @@
 use tw_ir::index::Interval;
 use tw_ir::{BinaryOp, DType, Edge, Extent, Idx, Slot, Term, Var};
 
+use super::MAX_DEFERRED;
 use super::body::Body;
 use super::rng::Rng;
 
@@ -17,9 +18,9 @@ impl Vars {
         Idx::var(Var(k as u32))
     }
 
-    /// Points of the iteration space; an extent that depends on data counts as a few hundred.
+    /// Points of the iteration space, at most.
     pub(super) fn n_points(&self) -> f64 {
-        self.extents.iter().map(|extent| extent.known().map_or(400.0, |n| n as f64)).product()
+        self.extents.iter().map(|extent| extent.known().unwrap_or(MAX_DEFERRED) as f64).product()
     }
 
     /// Inclusive ranges, if every extent is known and not 0.

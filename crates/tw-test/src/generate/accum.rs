@@ -144,11 +144,11 @@ fn single(body: &mut Body<'_>, setting: &Setting, kind: Kind, dtype: DType) -> A
             simple(Accum::mean(float), slot, Fact { exact: fact.exact && fact.integral, integral: false, ..fact })
         }
         Kind::Norm => {
-            let slot = body.expression(float, 2);
+            let slot = body.expression(DType::F64, 2);
             let slot = body.tame(slot);
             let fact = body.fact(slot);
             let bound = fact.bound * setting.n_points;
-            simple(norm(float), slot, Fact { exact: fact.exact && fact.integral, integral: false, bound })
+            simple(norm(DType::F64), slot, Fact { exact: fact.exact && fact.integral, integral: false, bound })
         }
         Kind::BitOr | Kind::BitXor => {
             let slot = body.expression(DType::I64, 2);

@@ -2,6 +2,7 @@
 
 use tw_ir::{Array, Axis, Buffer, DType, Scalar, Tiling};
 
+use super::Options;
 use super::rng::Rng;
 
 /// Magnitude of the numbers in random data. Small, so that sums and products stay exact.
@@ -28,27 +29,36 @@ pub(super) fn array(rng: &mut Rng, dtype: DType, shape: &[u64], special: bool) -
     Array::new(shape.to_vec(), data).ok()
 }
 
-/// A small extent, rarely 0.
-pub(super) fn extent(rng: &mut Rng) -> u64 {
-    if rng.chance(4) { 0 } else { rng.range(1, 6) as u64 }
+/// An extent within a limit, rarely 0.
+pub(super) fn extent(rng: &mut Rng, limit: u64) -> u64 {
+    if rng.chance(4) { 0 } else { rng.range(1, limit.max(1) as i64) as u64 }
 }
 
-/// A shape of small extents; high ranks are rarer.
-pub(super) fn shape(rng: &mut Rng) -> Vec<u64> {
+/// A shape within the limits of the options; high ranks are rarer.
+pub(super) fn shape(rng: &mut Rng, options: &Options) -> Vec<u64> {
     let rank = rng.pick(&[0, 1, 1, 1, 2, 2, 2, 2, 3, 3, 4]);
-    (0..rank).map(|_| extent(rng)).collect()
+    let mut room = options.max_points;
+    (0..rank)
+        .map(|_| {
+            let extent = extent(rng, options.max_extent.min(room));
+            room /= extent.max(1);
+            extent
+        })
+        .collect()
 }
 
-/// A cut of one axis: uniform, ragged or whole.
+/// A cut of one axis into a few tiles: uniform, ragged or whole.
 fn axis(rng: &mut Rng, extent: u64) -> Axis {
     if extent < 2 || rng.chance(20) {
         return Axis::whole(extent);
     }
     if rng.chance(50) {
-        return Axis::uniform(extent, rng.range(1, extent as i64) as u64);
+        let smallest = extent.div_ceil(6) as i64;
+        return Axis::uniform(extent, rng.range(smallest, extent as i64) as u64);
     }
     let mut boundaries = vec![0];
-    boundaries.extend((1..extent).filter(|_| rng.chance(40)));
+    let percent = (400 / extent as i64).min(40);
+    boundaries.extend((1..extent).filter(|_| rng.chance(percent)));
     boundaries.push(extent);
     Axis::from_boundaries(boundaries)
 }

@@ -167,7 +167,7 @@ impl Generator<'_> {
     /// Slices, reversals, halos, reshapes by hand and their transposes: any access on both sides.
     fn rearrangement(&mut self) -> Option<()> {
         let extents: Vec<Extent> =
-            (0..self.rng.range(1, 3)).map(|_| Extent::Known(data::extent(&mut self.rng))).collect();
+            (0..self.rng.range(1, 3)).map(|_| Extent::Known(data::extent(&mut self.rng, 6))).collect();
         let mut draft = Draft::over(&extents);
         for _ in 0..self.rng.range(1, 2) {
             let value = self.pick_any()?;
@@ -231,7 +231,7 @@ impl Generator<'_> {
 
     /// A tensor that depends on nothing but the index: ranges, masks, random numbers.
     fn index_alone(&mut self) -> Option<()> {
-        let extents: Vec<Extent> = data::shape(&mut self.rng).into_iter().map(Extent::Known).collect();
+        let extents: Vec<Extent> = data::shape(&mut self.rng, self.options).into_iter().map(Extent::Known).collect();
         let draft = Draft::over(&extents);
         let target = self.whole_target(&draft);
         self.complete(draft, target, 10, |body, _, _| {

@@ -7,7 +7,7 @@ use super::accum::{Setting, aggregate};
 use super::body::{Body, Fact, TAME};
 use super::functions::{AddFirst, Reverse, Rows, Total, reference};
 use super::statement::{Calculation, Draft, Target};
-use super::{Generator, MAX_POINTS, data, known};
+use super::{Generator, MAX_DEFERRED, data, known};
 
 impl Generator<'_> {
     /// Bodies for a scan or scatter as tensors shaped like a value, with the accumulator they feed.
@@ -79,9 +79,8 @@ impl Generator<'_> {
     pub(super) fn gather(&mut self) -> Option<()> {
         let (value, shape) = self.pick_known(1)?;
         let axes = self.axes(shape.len(), 2);
-        let index_shape: Vec<u64> = (0..self.rng.range(0, 2)).map(|_| data::extent(&mut self.rng)).collect();
-        let size = shape.iter().product::<u64>() as f64 * index_shape.iter().product::<u64>() as f64;
-        if size > MAX_POINTS {
+        let index_shape: Vec<u64> = (0..self.rng.range(0, 2)).map(|_| data::extent(&mut self.rng, 6)).collect();
+        if shape.iter().chain(&index_shape).product::<u64>() > self.options.max_points {
             return None;
         }
         let edge = self.edge();
@@ -115,8 +114,7 @@ impl Generator<'_> {
         }
         let (accum, bodies, facts) = self.bodies_like(value, true)?;
         args.extend(bodies);
-        let size = shape.iter().chain(&extents).product::<u64>() as f64;
-        if size > MAX_POINTS {
+        if shape.iter().chain(&extents).product::<u64>() > self.options.max_points {
             return None;
         }
         self.emit(Op::Scatter { axes, extents: known(&extents), accum, edge }, &args, &facts)?;
@@ -126,7 +124,7 @@ impl Generator<'_> {
     pub(super) fn sort(&mut self) -> Option<()> {
         let value = self.pick(|this, value| this.program.ty(value).rank() > 0 && this.fact(value).exact)?;
         let axis = self.rng.below(self.ty(value).rank()) as u32;
-        let facts = [self.fact(value), Fact::integers(400.0)];
+        let facts = [self.fact(value), Fact::integers(self.options.max_points as f64)];
         let descending = self.rng.chance(40);
         self.emit(Op::Sort { axis, descending }, &[value], &facts)?;
         Some(())
@@ -204,7 +202,8 @@ impl Generator<'_> {
         let dtype = self.ty(value).dtype;
         let value = self.retiled(value, &shape)?;
         let fact = self.fact(value);
-        let sum = Fact { exact: fact.exact && fact.integral, bound: fact.bound * 100.0, ..fact };
+        let sum =
+            Fact { exact: fact.exact && fact.integral, bound: fact.bound * self.options.max_points as f64, ..fact };
         let grid: Vec<u32> = (0..shape.len() as u32).collect();
         let cut: Vec<OperandMode> = grid.iter().map(|&g| OperandMode::Grid(g)).collect();
         let whole: Vec<ResultMode> = grid.iter().map(|&g| ResultMode::Grid(g)).collect();
@@ -254,6 +253,9 @@ impl Generator<'_> {
     /// The elements under a mask that is computed: their number is resolved.
     pub(super) fn compact(&mut self) -> Option<()> {
         let (value, shape) = self.pick_known(1)?;
+        if shape.iter().product::<u64>() > MAX_DEFERRED {
+            return None;
+        }
         let results = self.mapped(value, |body, _, slots| {
             let mask = body.comparison(2);
             vec![mask, slots[0]]
@@ -268,10 +270,10 @@ impl Generator<'_> {
         let target = Target::plain(&draft.vars, &[]);
         let count = self.complete(draft, target, 0, |body, _, slots| {
             let one = body.cast(DType::I64, slots[0]);
-            let facts = vec![Fact::integers(MAX_POINTS)];
+            let facts = vec![Fact::integers(MAX_DEFERRED as f64)];
             Some(Calculation { accum: Some(Accum::sum(DType::I64)), bodies: vec![one], facts })
         })?;
-        let count = self.emit(Op::Resolve, &count, &[Fact::integers(MAX_POINTS)])?[0];
+        let count = self.emit(Op::Resolve, &count, &[Fact::integers(MAX_DEFERRED as f64)])?[0];
         let (facts, data) = ([self.fact(value), self.fact(copy)], [mask, value, copy]);
         self.emit(Op::Compact { extent: Extent::Deferred(count) }, &data, &facts)?;
         Some(())

@@ -6,7 +6,7 @@ use tw_ir::{Access, Accum, BinaryOp, DType, Edge, Extent, Idx, Op, Scalar, Slot,
 use super::access::{Vars, idx_code, inside_code};
 use super::accum::Setting;
 use super::body::{Body, Fact};
-use super::{Generator, MAX_POINTS, data};
+use super::{Generator, MAX_DEFERRED, data};
 
 /// A statement whose code is not chosen yet.
 #[derive(Default)]
@@ -96,7 +96,7 @@ impl Generator<'_> {
     ) -> Option<Vec<ValueId>> {
         let n_points = draft.vars.n_points();
         let n_elements = Vars { extents: target.shape.clone() }.n_points();
-        if n_points > MAX_POINTS || n_elements > MAX_POINTS {
+        if n_points.max(n_elements) > self.options.max_points as f64 {
             return None;
         }
         let mut params: Vec<(DType, Fact)> = Vec::new();
@@ -106,7 +106,8 @@ impl Generator<'_> {
             params.push((ty.dtype, Fact { bound: fact.bound.max(ty.fill.as_f64().abs()), ..fact }));
         }
         let extents = draft.vars.extents.iter();
-        params.extend(extents.map(|extent| (DType::I64, Fact::integers(extent.known().unwrap_or(400) as f64))));
+        params
+            .extend(extents.map(|extent| (DType::I64, Fact::integers(extent.known().unwrap_or(MAX_DEFERRED) as f64))));
         let inexact = self.options.inexact;
         let mut body = Body::new(&mut self.rng, &params, inexact);
         let leaves = body.leaves.clone();
@@ -156,11 +157,11 @@ impl Generator<'_> {
     }
 }
 
-/// The row-major number of a point. Extents that depend on data are taken to be below a thousand.
+/// The row-major number of a point, as if extents that depend on data were the largest they can be.
 fn linear(vars: &Vars) -> Idx {
     let mut sum = Idx::constant(0);
     for k in 0..vars.extents.len() {
-        sum = sum.times(vars.extents[k].known().unwrap_or(1000).max(1) as i64).plus(&vars.idx(k));
+        sum = sum.times(vars.extents[k].known().unwrap_or(MAX_DEFERRED + 1).max(1) as i64).plus(&vars.idx(k));
     }
     sum
 }
