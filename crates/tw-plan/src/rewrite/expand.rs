@@ -65,7 +65,7 @@ fn reshape(from: &TensorType, to: &[u64]) -> Result<Op> {
             idx: identity_map(to.len()),
             edge: Edge::Error,
             shape: to.iter().map(|&n| Extent::Known(n)).collect(),
-            fill: vec![from.dtype.zero()],
+            fill: vec![from.fill],
         },
         vars,
         code,
