@@ -6,13 +6,13 @@ use std::sync::Arc;
 use tilewright::{Input, Session, Totals};
 use tw_block::npy;
 use tw_ir::oracle::{self, Outcome};
-use tw_ir::program::FunctionTable;
 use tw_ir::{Array, Error, Op, Program, Span};
 use tw_plan::lang::{self, ProgramUnit};
 
 use super::case::{Case, Expectation, ExpectedError};
 use super::compare::difference;
 use crate::differential::{Configuration, Results, same_bits};
+use crate::generate::function_table;
 use crate::scratch::Scratch;
 
 /// Loops of the corpus end long before this.
@@ -47,7 +47,7 @@ impl<'c> Loaded<'c> {
         for (name, array) in &case.files {
             npy::write_array(directory.path(name), array).map_err(|error| error.to_string())?;
         }
-        let unit = lang::parse_program(&case.text, &case.params, &directory, &FunctionTable::default());
+        let unit = lang::parse_program(&case.text, &case.params, &directory, &function_table());
         Ok(unit.map(|unit| Loaded { case, unit, directory }))
     }
 
