@@ -14,6 +14,10 @@ use crate::tile;
 /// Points of a tile of a variable that no operand cuts.
 const POINTS_PER_TILE: u64 = 1 << 22;
 
+/// An operand this many times smaller than the result has no say in how the result is cut: reading regions of it is cheap, while its few cuts would
+/// make thin slices of the result.
+const SMALL_OPERAND: u64 = 16;
+
 impl Lowering<'_> {
     pub(super) fn index(&mut self, node: &Node, stmt: &IndexStmt, statement: StmtId) -> Result<()> {
         let inputs: Vec<RelId> =
@@ -22,15 +26,21 @@ impl Lowering<'_> {
         let out_shape = self.program.ty(node.results[0]).require_shape()?;
         let plain_out = stmt.out_is_plain();
 
-        let mut candidates: Vec<Option<Axis>> =
+        let from_reads: Vec<Option<(u64, Axis)>> =
             (0..extents.len()).map(|v| self.axis_from_reads(stmt, &inputs, Var(v as u32), extents[v])).collect();
         let widest = stmt.result_types().iter().map(|dtype| dtype.size()).max().unwrap_or(1);
+        let out_bytes = out_shape.iter().fold(widest, |bytes, &n| bytes.saturating_mul(n));
         let given: Vec<Option<Axis>> = stmt
             .out
             .idx
             .iter()
-            .map(|idx| if plain_out { idx.as_var().and_then(|v| candidates[v.0 as usize].clone()) } else { None })
+            .map(|idx| {
+                let (bytes, axis) = from_reads[idx.as_var().filter(|_| plain_out)?.0 as usize].as_ref()?;
+                (bytes.saturating_mul(SMALL_OPERAND) >= out_bytes).then(|| axis.clone())
+            })
             .collect();
+        let mut candidates: Vec<Option<Axis>> =
+            from_reads.into_iter().map(|candidate| candidate.map(|(_, axis)| axis)).collect();
         let requested =
             node.results.iter().find(|value| self.requested.contains_key(value)).unwrap_or(&node.results[0]);
         let out_grid = match self.requested.get(requested) {
@@ -132,8 +142,9 @@ impl Lowering<'_> {
         Ok(())
     }
 
-    /// The cut of a variable, taken from the largest operand it indexes: exactly if it runs along an axis, in length otherwise.
-    fn axis_from_reads(&self, stmt: &IndexStmt, inputs: &[RelId], var: Var, extent: u64) -> Option<Axis> {
+    /// The cut of a variable, taken from the largest operand it indexes: exactly if it runs along an axis, in length otherwise. With the bytes of
+    /// that operand.
+    fn axis_from_reads(&self, stmt: &IndexStmt, inputs: &[RelId], var: Var, extent: u64) -> Option<(u64, Axis)> {
         let mut best: Option<(bool, u64, Axis)> = None;
         for (access, &input) in stmt.reads.iter().zip(inputs) {
             let relation = &self.plan.relations[input];
@@ -156,7 +167,7 @@ impl Lowering<'_> {
                 }
             }
         }
-        best.map(|(_, _, axis)| axis)
+        best.map(|(_, bytes, axis)| (bytes, axis))
     }
 
     fn chains_of(&self, kernel: &StatementKernel, inputs: &[RelId], out_grid: &[Axis]) -> u32 {
@@ -194,4 +205,33 @@ fn cut_at_wraps(axis: Axis, stmt: &IndexStmt, var: Var, node: &Node, lowering: &
         }
     }
     if cuts.is_empty() { axis } else { axis.with_cuts(&cuts) }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use tw_ir::Axis;
+    use tw_ir::program::FunctionTable;
+
+    use crate::lang::{NoFiles, parse_program};
+    use crate::options::PlanOptions;
+
+    fn grid_of_output(text: &str) -> Vec<Axis> {
+        let unit = parse_program(text, &BTreeMap::new(), &NoFiles, &FunctionTable::default()).unwrap();
+        let plan = super::super::lower(&unit.program, &PlanOptions::default()).unwrap();
+        plan.relations[plan.outputs[0].1].grid.clone()
+    }
+
+    #[test]
+    fn a_broadcast_column_does_not_slice_the_result() {
+        let grid = grid_of_output("input c: f64[80000, 1]\ny = c + arange(400)\noutput y\n");
+        assert_eq!(grid, [Axis::uniform(80_000, 10_000), Axis::whole(400)]);
+    }
+
+    #[test]
+    fn a_large_operand_is_followed() {
+        let grid = grid_of_output("input c: f64[80000, 400] tile(80000, 7)\ny = c + 1\noutput y\n");
+        assert_eq!(grid, [Axis::whole(80_000), Axis::uniform(400, 7)]);
+    }
 }
