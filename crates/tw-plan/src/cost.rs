@@ -1,12 +1,27 @@
 //! What tasks cost, for reports and for schedulers.
 
 use tw_ir::kernel::{Kernel, StatementKernel};
-use tw_ir::scalar::ScalarOp;
+use tw_ir::scalar::{BinaryOp, Distribution, ScalarOp, UnaryOp};
 use tw_ir::workflow::{TaskId, Workflow};
 
 /// Scalar operations of all tasks.
 pub fn flops(workflow: &Workflow) -> u64 {
     workflow.tasks().fold(0u64, |sum, task| sum.saturating_add(task_flops(workflow, task)))
+}
+
+/// How many additions an operation takes the time of. Rough, from timings of the kernels on one core; parameters and constants are free.
+pub fn op_weight(op: &ScalarOp) -> u32 {
+    match op {
+        ScalarOp::Param(_) | ScalarOp::Const(_) => 0,
+        ScalarOp::Random { distribution: Distribution::Normal, .. } => 40,
+        ScalarOp::Random { .. } => 15,
+        ScalarOp::Unary(UnaryOp::Neg | UnaryOp::Abs | UnaryOp::Not | UnaryOp::Sign, _) => 1,
+        ScalarOp::Unary(UnaryOp::IsNan | UnaryOp::IsInf, _) => 1,
+        ScalarOp::Unary(UnaryOp::Sqrt | UnaryOp::Floor | UnaryOp::Ceil | UnaryOp::Round | UnaryOp::Trunc, _) => 4,
+        ScalarOp::Unary(..) | ScalarOp::Binary(BinaryOp::Pow | BinaryOp::Atan2, ..) => 15,
+        ScalarOp::Binary(BinaryOp::Div | BinaryOp::FloorDiv | BinaryOp::Mod, ..) => 4,
+        ScalarOp::Binary(..) | ScalarOp::Select(..) | ScalarOp::Cast(..) => 1,
+    }
 }
 
 /// Scalar operations of one task.

@@ -15,6 +15,6 @@ mod pipeline;
 mod rewrite;
 mod tile;
 
-pub use cost::{flops, task_flops};
+pub use cost::{flops, op_weight, task_flops};
 pub use options::{DEFAULT_BLOCK_BYTES, PlanOptions};
 pub use pipeline::{Planned, plan_segment};

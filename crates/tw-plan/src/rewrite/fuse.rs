@@ -16,13 +16,14 @@ use tw_ir::scalar::{BinaryOp, ScalarCode, ScalarOp, Slot};
 use tw_ir::{DType, Scalar};
 
 use super::rebuild::{Rebuild, n_readers};
+use crate::cost::op_weight;
 
 /// Statements do not grow beyond this many reads or operations: registers and compile time are finite.
 const MAX_READS: usize = 16;
 const MAX_OPS: usize = 200;
 
-/// A producer cheap enough to compute at several places of one consumer.
-const CHEAP_OPS: usize = 4;
+/// A producer cheap enough to compute at several places of one consumer, in additions.
+const CHEAP_WORK: u32 = 4;
 
 pub(super) fn run(program: &Program) -> Result<Program> {
     let readers = n_readers(&program.body);
@@ -56,13 +57,14 @@ struct Producer {
 }
 
 impl Producer {
-    fn n_ops(&self) -> usize {
-        self.stmt.code.ops().iter().filter(|op| !matches!(op, ScalarOp::Param(_) | ScalarOp::Const(_))).count()
+    /// Additions that an element takes the time of.
+    fn work(&self) -> u32 {
+        self.stmt.code.ops().iter().map(op_weight).sum()
     }
 
     /// Only moves elements, or makes a constant.
     fn is_view(&self) -> bool {
-        self.n_ops() == 0
+        self.work() == 0
     }
 
     fn n_elements(&self) -> u64 {
@@ -111,7 +113,7 @@ impl Fused {
         let n_points = self.stmt.vars.iter().fold(1u64, |n, v| n.saturating_mul(v.extent.known().unwrap_or(0)));
         let once = n_points <= producer.n_elements();
         let only_reader = producer.n_readers == 1;
-        only_reader && once && (same_value == 1 || producer.n_ops() <= CHEAP_OPS)
+        only_reader && once && (same_value == 1 || producer.work() <= CHEAP_WORK)
     }
 
     /// A product of reads summed over more points than any operand has elements: what the contraction kernels want to see.
