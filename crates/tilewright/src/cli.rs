@@ -12,7 +12,9 @@ use tw_ir::error::Error;
 use crate::diagnose;
 use crate::explain::SourceText;
 
+mod bench;
 mod check;
+mod demo;
 mod digest;
 mod engine;
 mod explain;
@@ -37,6 +39,8 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
+    /// See it work: a real program, its plan, its run, in half a minute.
+    Demo(demo::Args),
     /// Run a program and show its results.
     Run(run::Args),
     /// Show what a program will cost, line by line, before it runs.
@@ -45,6 +49,8 @@ enum Command {
     Check(check::Args),
     /// Show the header of an .npy file, or what a program takes and gives.
     Info(info::Args),
+    /// Measure what planning and running cost beside the work, next to dask.
+    Bench(bench::Args),
     /// Measure this machine for the planner.
     Calibrate,
 }
@@ -106,10 +112,12 @@ pub fn main() -> ExitCode {
 fn run_command(command: Command) -> Result<(), Failure> {
     let mut out = Out::new(std::io::stdout().is_terminal());
     match command {
+        Command::Demo(args) => demo::run(&args, &mut out)?,
         Command::Run(args) => run::run(&args, &mut out)?,
         Command::Explain(args) => explain::run(&args, &mut out)?,
         Command::Check(args) => check::run(&args, &mut out)?,
         Command::Info(args) => info::run(&args, &mut out)?,
+        Command::Bench(args) => bench::run(&args, &mut out)?,
         Command::Calibrate => return Err(later::refusal("`tw calibrate`", "the planner for clusters").into()),
     }
     Ok(out.finish()?)

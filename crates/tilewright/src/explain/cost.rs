@@ -5,7 +5,6 @@ use std::ops::AddAssign;
 use tw_ir::EntityRef;
 use tw_ir::accum::Accum;
 use tw_ir::kernel::{Kernel, StatementKernel};
-use tw_ir::scalar::{BinaryOp, Distribution, ScalarOp, UnaryOp};
 use tw_ir::schedule::Schedule;
 use tw_ir::workflow::{BlockId, SourceDecl, StmtId, TaskKind, Workflow};
 
@@ -81,22 +80,9 @@ fn is_input(workflow: &Workflow, source: u32, is_stored: &dyn Fn(&str) -> bool) 
 /// How many additions an operation of the kernel takes the time of, on average.
 fn mean_weight(kernel: &Kernel) -> f64 {
     let Kernel::Statement(kernel) = kernel else { return 1.0 };
-    let ops = kernel.code.ops().iter().filter(|op| !matches!(op, ScalarOp::Param(_) | ScalarOp::Const(_)));
-    let (n, sum) = ops.fold((0u32, 0u32), |(n, sum), op| (n + 1, sum + weight(op)));
+    let weights = kernel.code.ops().iter().map(tw_plan::op_weight).filter(|&weight| weight > 0);
+    let (n, sum) = weights.fold((0u32, 0u32), |(n, sum), weight| (n + 1, sum + weight));
     if n == 0 { 1.0 } else { f64::from(sum) / f64::from(n) }
-}
-
-/// Rough, from timings of the kernels on one core.
-fn weight(op: &ScalarOp) -> u32 {
-    match op {
-        ScalarOp::Random { distribution: Distribution::Normal, .. } => 40,
-        ScalarOp::Random { .. } => 15,
-        ScalarOp::Unary(UnaryOp::Neg | UnaryOp::Abs | UnaryOp::Not | UnaryOp::Sign, _) => 1,
-        ScalarOp::Unary(UnaryOp::Sqrt, _) => 4,
-        ScalarOp::Unary(..) | ScalarOp::Binary(BinaryOp::Pow, ..) => 15,
-        ScalarOp::Binary(BinaryOp::Div | BinaryOp::FloorDiv | BinaryOp::Mod, ..) => 4,
-        _ => 1,
-    }
 }
 
 fn is_product(kernel: &StatementKernel) -> bool {

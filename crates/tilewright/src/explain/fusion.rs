@@ -111,13 +111,20 @@ pub(crate) fn why_kept(program: &Program, k: usize) -> Option<Kept> {
             let reading: &Node = &program.body.nodes[*reader];
             match &reading.op {
                 Op::Index(by) if is_product(by) => Some(Kept::Product(*reader)),
-                Op::Index(by) if n_points(by) > n_points(stmt) => Some(Kept::Repeated(*reader)),
+                Op::Index(by) if n_points(by) > n_points(stmt) || n_reads(by, reading, node) > 1 => {
+                    Some(Kept::Repeated(*reader))
+                }
                 Op::Index(_) => None,
                 op => Some(Kept::Blocks(*reader, op.name())),
             }
         }
         several => Some(Kept::Shared(several.to_vec())),
     }
+}
+
+/// How many accesses of a statement read results of another operation.
+fn n_reads(stmt: &IndexStmt, reading: &Node, producer: &Node) -> usize {
+    stmt.reads.iter().filter(|read| producer.results.contains(&reading.args[read.operand as usize])).count()
 }
 
 fn n_points(stmt: &IndexStmt) -> u64 {

@@ -1,6 +1,12 @@
 //! How fast a machine is, roughly.
 
+use std::time::Instant;
+
+use tw_ir::error::Result;
+
 use super::cost::Cost;
+use crate::session::Session;
+use crate::tensor::Tensor;
 
 /// Rates that turn costs into seconds. The default is a guess at one core of a common machine: good enough to say which statement takes longest,
 /// not how long it takes.
@@ -41,6 +47,24 @@ impl Limit {
 }
 
 impl Machine {
+    /// Measures this machine with a few small programs; takes a fraction of a second. The time a task costs is not measured.
+    pub fn measure() -> Result<Machine> {
+        let session = Session::builder().threads(1).build();
+        let square = session.random_normal(&[800, 800], 1)?;
+        let vector = session.random_normal(&[1 << 21], 2)?;
+        square.persist()?;
+        vector.persist()?;
+        let product = probe(|| square.matmul(&square))?;
+        let scalar = probe(|| session.random_normal(&[1 << 20], 3)?.sum(None))?;
+        let bytes = probe(|| vector.add_scalar(1.0))?;
+        Ok(Machine {
+            product_flops: product.0.product_flops as f64 / product.1,
+            scalar_work: scalar.0.scalar_work as f64 / scalar.1,
+            bytes: bytes.0.moved_bytes as f64 / bytes.1,
+            ..Machine::default()
+        })
+    }
+
     /// A guess at the time a cost takes on so many threads.
     pub fn seconds(&self, cost: &Cost, threads: usize) -> f64 {
         let (arithmetic, memory, overhead) = self.parts(cost, threads);
@@ -64,6 +88,20 @@ impl Machine {
     }
 }
 
+/// The cost of a tensor and the seconds it takes, the best of a few.
+fn probe(tensor: impl Fn() -> Result<Tensor>) -> Result<(Cost, f64)> {
+    let mut best = f64::INFINITY;
+    let mut cost = Cost::default();
+    for _ in 0..3 {
+        let tensor = tensor()?;
+        cost = tensor.session().explain(&tensor.program()?.0)?.summary().cost;
+        let begin = Instant::now();
+        tensor.persist()?;
+        best = best.min(begin.elapsed().as_secs_f64());
+    }
+    Ok((cost, best.max(1e-9)))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -78,5 +116,13 @@ mod tests {
         assert_eq!(machine.limit(&copy, 2), Limit::Memory);
         assert_eq!(machine.limit(&crumbs, 2), Limit::Overhead);
         assert!(machine.seconds(&product, 2) < machine.seconds(&product, 1));
+    }
+
+    #[test]
+    fn a_machine_can_be_measured() {
+        let machine = Machine::measure().unwrap();
+        for rate in [machine.product_flops, machine.scalar_work, machine.bytes] {
+            assert!(rate.is_finite() && rate > 1e5, "{machine:?}");
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! Why the plan is what it is, in sentences.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use tw_ir::plan::{RelOp, Relation};
 use tw_ir::workflow::StmtId;
@@ -118,25 +118,29 @@ impl Explanation {
     }
 
     fn chains(&self, plan: &SegmentPlan) -> Vec<String> {
-        let steps = plan.planned.plan.steps.iter().filter_map(|step| match &step.op {
-            RelOp::Join { chains, .. } if *chains > 1 => Some((step.statement, *chains)),
-            _ => None,
-        });
-        let sentence = |(statement, chains): (StmtId, u32)| {
-            let place = self.statement_place(plan, statement);
-            format!("the reduction at {place} is cut into {chains} chains, which may run at the same time")
+        let mut by_number: BTreeMap<u32, BTreeSet<Place>> = BTreeMap::new();
+        for step in &plan.planned.plan.steps {
+            if let RelOp::Join { chains, .. } = &step.op
+                && *chains > 1
+            {
+                by_number.entry(*chains).or_default().insert(self.statement_place(plan, step.statement));
+            }
+        }
+        let sentence = |(chains, places): (&u32, &BTreeSet<Place>)| {
+            let noun = if places.len() == 1 { "the reduction" } else { "the reductions" };
+            let verb = is_or_are(places);
+            format!("{noun} at {} {verb} cut into {chains} chains, which may run at the same time", names(places))
         };
-        let mut sentences: Vec<String> = steps.map(sentence).collect();
-        sentences.dedup();
-        sentences
+        by_number.iter().map(sentence).collect()
     }
 
     fn cuts(&self, plan: &SegmentPlan) -> Vec<String> {
         let relations = &plan.planned.plan.relations;
         let shown = plan.planned.plan.steps.iter().flat_map(|step| &step.outputs);
         let mut sentences = Vec::new();
-        // Values without a name follow those that have one.
-        let named = |relation: &&Relation| relation.n_blocks() > 1 && !relation.name.starts_with('%');
+        // Values without a name, and states of reductions, follow those that the user knows.
+        let known: BTreeSet<String> = plan.before.values.values().filter_map(|info| info.name.clone()).collect();
+        let named = |relation: &&Relation| relation.n_blocks() > 1 && known.contains(&relation.name);
         for relation in shown.map(|&id| &relations[id]).filter(named) {
             let tiles: Vec<String> = relation.grid.iter().map(Axis::to_string).collect();
             let whole = shape::display(&relation.shape);

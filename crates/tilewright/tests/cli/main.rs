@@ -2,6 +2,7 @@
 #![cfg(feature = "cli")]
 #![allow(clippy::unwrap_used)]
 
+mod demo;
 mod errors;
 mod explain;
 mod info;
