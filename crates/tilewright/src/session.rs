@@ -309,7 +309,7 @@ impl Session {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
-    /// Asks every run of this session to stop soon.
+    /// Asks every run of this session to stop soon. There is no way back: later runs are refused too.
     pub fn cancel(&self) {
         self.0.run.cancel.cancel();
     }

@@ -30,7 +30,8 @@ pub struct Tensor {
 struct TensorNode {
     session: Session,
     op: TensorOp,
-    args: Vec<Tensor>,
+    /// Emptied once every result is computed, so that what led to a kept tensor is not kept with it.
+    args: Mutex<Vec<Tensor>>,
     types: Vec<TensorType>,
     span: Span,
     /// Results that have been computed.
@@ -45,15 +46,23 @@ enum TensorOp {
 }
 
 impl Drop for TensorNode {
-    /// Takes long chains apart one by one: dropping them recursively would overflow the stack.
     fn drop(&mut self) {
-        let mut stack: Vec<Tensor> = std::mem::take(&mut self.args);
-        while let Some(tensor) = stack.pop() {
-            if let Some(mut node) = Arc::into_inner(tensor.node) {
-                stack.append(&mut node.args);
-            }
+        release(std::mem::take(self.args.get_mut().unwrap_or_else(PoisonError::into_inner)));
+    }
+}
+
+/// Takes long chains apart one by one: dropping them recursively would overflow the stack.
+fn release(mut tensors: Vec<Tensor>) {
+    while let Some(tensor) = tensors.pop() {
+        if let Some(mut node) = Arc::into_inner(tensor.node) {
+            tensors.append(node.args.get_mut().unwrap_or_else(PoisonError::into_inner));
         }
     }
+}
+
+/// The data behind these locks is valid at every step, so a panic elsewhere does not spoil it.
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Tensor {
@@ -67,7 +76,7 @@ impl Tensor {
         Tensor::from_node(TensorNode {
             session: session.clone(),
             op: TensorOp::Bound(input),
-            args: Vec::new(),
+            args: Mutex::new(Vec::new()),
             types: vec![ty],
             span: span_of(Location::caller()),
             computed: Mutex::new(vec![computed]),
@@ -88,7 +97,7 @@ impl Tensor {
         let node = Arc::new(TensorNode {
             session: session.clone(),
             op: TensorOp::Node(Box::new(op)),
-            args: args.iter().map(|tensor| (*tensor).clone()).collect(),
+            args: Mutex::new(args.iter().map(|tensor| (*tensor).clone()).collect()),
             computed: Mutex::new(vec![None; n]),
             types,
             span,
@@ -145,11 +154,15 @@ impl Tensor {
     }
 
     fn stored(&self) -> Option<Arc<Stored>> {
-        self.node.computed.lock().unwrap_or_else(PoisonError::into_inner)[self.result].clone()
+        lock(&self.node.computed)[self.result].clone()
     }
 
     fn keep(&self, stored: Arc<Stored>) {
-        self.node.computed.lock().unwrap_or_else(PoisonError::into_inner)[self.result] = Some(stored);
+        let mut computed = lock(&self.node.computed);
+        computed[self.result] = Some(stored);
+        if computed.iter().all(Option::is_some) {
+            release(std::mem::take(&mut *lock(&self.node.args)));
+        }
     }
 }
 
@@ -182,6 +195,22 @@ struct Graph {
     values: HashMap<(*const TensorNode, usize), ValueId>,
 }
 
+/// A tensor on the way down. Arguments are looked at before the result: whoever computes a tensor keeps the result before letting go of the
+/// arguments, so one of the two is there even if another thread computes it at this moment.
+struct Visit {
+    tensor: Tensor,
+    args: Vec<Tensor>,
+    stored: Option<Arc<Stored>>,
+    next: usize,
+}
+
+impl Visit {
+    fn new(tensor: &Tensor) -> Visit {
+        let args = lock(&tensor.node.args).clone();
+        Visit { tensor: tensor.clone(), args, stored: tensor.stored(), next: 0 }
+    }
+}
+
 impl Graph {
     fn collect(tensors: &[&Tensor]) -> Result<Graph> {
         let mut graph = Graph { program: Program::new(), inputs: BTreeMap::new(), values: HashMap::new() };
@@ -195,27 +224,27 @@ impl Graph {
 
     /// Post-order with an explicit stack: graphs may be very deep.
     fn visit(&mut self, root: &Tensor) -> Result<()> {
-        let mut stack: Vec<(&Tensor, usize)> = vec![(root, 0)];
-        while let Some((tensor, next)) = stack.last_mut() {
-            if self.values.contains_key(&key(tensor)) {
+        let mut stack = vec![Visit::new(root)];
+        while let Some(visit) = stack.last_mut() {
+            if self.values.contains_key(&key(&visit.tensor)) {
                 stack.pop();
                 continue;
             }
-            let stored = tensor.stored();
-            if stored.is_none()
-                && let Some(arg) = tensor.node.args.get(*next)
+            if visit.stored.is_none()
+                && let Some(arg) = visit.args.get(visit.next)
             {
-                *next += 1;
-                stack.push((arg, 0));
+                let below = Visit::new(arg);
+                visit.next += 1;
+                stack.push(below);
                 continue;
             }
-            let tensor = *tensor;
-            stack.pop();
+            let Some(Visit { tensor, args, stored, .. }) = stack.pop() else { break };
+            let tensor = &tensor;
             match (stored, &tensor.node.op) {
                 (Some(stored), _) => self.input(tensor, Input::Stored(stored))?,
                 (None, TensorOp::Bound(input)) => self.input(tensor, input.clone())?,
                 (None, TensorOp::Node(op)) => {
-                    let args: Vec<ValueId> = tensor.node.args.iter().map(|arg| self.values[&key(arg)]).collect();
+                    let args: Vec<ValueId> = args.iter().map(|arg| self.values[&key(arg)]).collect();
                     // The types were inferred when the tensor was made.
                     let results: Vec<ValueId> =
                         tensor.node.types.iter().map(|ty| self.program.new_value(ty.clone())).collect();

@@ -112,7 +112,7 @@ fn odd_characters_are_named() {
         ("x = 1 \u{202e}+ 2\noutput x", "\u{202e}"),
         ("x\u{2066} = 1\noutput x", "\u{2066}"),
         ("x = 1 \u{200b}\noutput x", "\u{200b}"),
-        ("\u{feff}x = 1\noutput x", "\u{feff}"),
+        ("x = \u{feff}1\noutput x", "\u{feff}"),
         ("x = 1 € 2\noutput x", "€"),
         ("x = 'a'\noutput x", "'"),
         ("x = 1 & 2\noutput x", "&"),

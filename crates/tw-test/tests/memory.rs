@@ -119,3 +119,15 @@ fn one_thread_keeps_to_the_planned_peak() {
     }
     assert!(compared > 100, "only {compared} runs were compared");
 }
+
+/// A host loop keeps the last tensor, not the way to it.
+#[test]
+fn a_loop_of_the_host_keeps_one_tensor() {
+    let session = tilewright::Session::builder().threads(1).build();
+    let mut x = session.random_uniform(&[1000], 1).unwrap();
+    for _ in 0..50 {
+        x = x.mul_scalar(0.5).unwrap();
+        x.persist().unwrap();
+    }
+    assert_eq!(session.memory().0, 8 * 1000);
+}

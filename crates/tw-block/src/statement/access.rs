@@ -143,7 +143,7 @@ impl Plan {
         self.bounds.clear();
         self.inner = None;
         self.base = 0;
-        if access.edge != Edge::Error {
+        if access.edge == Edge::Fill {
             self.kind = Kind::Direct;
             self.strides.resize(frame.loops.len(), 0);
             return;

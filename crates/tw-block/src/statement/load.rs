@@ -32,11 +32,11 @@ impl Task<'_> {
         let Scratch { registers, frame, plans, misses, .. } = &mut *self.scratch;
         let plan = &plans[k];
         let block = self.blocks[k];
-        if block.is_none() && read.access.edge != Edge::Error {
+        if block.is_none() && read.access.edge == Edge::Fill {
             self.lanes[k] = Some(Lane::same(read.fill));
             return Ok(());
         }
-        if !read.used && (read.access.edge != Edge::Error || plan.is_direct()) {
+        if !read.used && (read.access.edge == Edge::Fill || plan.is_direct()) {
             return Ok(());
         }
         let register = self.statement.code.params()[k];
@@ -55,7 +55,7 @@ impl Task<'_> {
                     }
                     return Ok(());
                 }
-                (Place::Outside, _) if read.access.edge == Edge::Error => misses.push((k, piece.offset, piece.len)),
+                (Place::Outside, _) if read.access.edge != Edge::Fill => misses.push((k, piece.offset, piece.len)),
                 (Place::Elsewhere, _) => {
                     elsewhere = true;
                     misses.push((k, piece.offset, piece.len));

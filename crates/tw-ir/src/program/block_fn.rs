@@ -17,7 +17,7 @@ pub trait BlockFunction: Send + Sync {
     fn apply(&self, operands: &[Array], results: &mut [Array]) -> Result<()>;
 }
 
-/// A shared [`BlockFunction`], compared by name.
+/// A shared [`BlockFunction`], equal only to itself: two functions may have one name.
 #[derive(Clone)]
 pub struct FunctionRef(pub Arc<dyn BlockFunction>);
 
@@ -28,7 +28,7 @@ impl fmt::Debug for FunctionRef {
 }
 impl PartialEq for FunctionRef {
     fn eq(&self, other: &FunctionRef) -> bool {
-        Arc::ptr_eq(&self.0, &other.0) || self.0.name() == other.0.name()
+        Arc::ptr_eq(&self.0, &other.0)
     }
 }
 impl Eq for FunctionRef {}

@@ -21,7 +21,7 @@ impl Partial<'_> {
             .map(|(read, &input)| Reads::new(input, &self.plan.relations[input].grid, &read.idx, read.edge, vars))
             .collect();
         let fill = kernel.accum.as_ref().map_or_else(|| kernel.out_fill.clone(), |accum| accum.identity.clone());
-        let contributions = Contributions::new(kernel, &out_grid);
+        let contributions = Contributions::new(kernel, &out_grid)?;
 
         // Regions that span blocks are assembled first, so that their blocks are numbered together.
         for read in reads.iter().filter(|read| !read.never_spans()) {
@@ -76,7 +76,7 @@ enum Contributions<'a> {
 }
 
 impl<'a> Contributions<'a> {
-    fn new(kernel: &'a StatementKernel, out_grid: &[Axis]) -> Contributions<'a> {
+    fn new(kernel: &'a StatementKernel, out_grid: &[Axis]) -> Result<Contributions<'a>> {
         let mut out_vars = Vec::new();
         for (idx, axis) in kernel.out_idx.iter().zip(out_grid) {
             match idx.as_var() {
@@ -87,10 +87,10 @@ impl<'a> Contributions<'a> {
             }
         }
         let reduced = (0..kernel.vars.len()).filter(|v| !out_vars.contains(v)).collect();
-        Contributions::Aligned { kernel, out_vars, reduced }
+        Ok(Contributions::Aligned { kernel, out_vars, reduced })
     }
 
-    fn listed(kernel: &StatementKernel, out_grid: &[Axis]) -> Contributions<'a> {
+    fn listed(kernel: &StatementKernel, out_grid: &[Axis]) -> Result<Contributions<'a>> {
         let mut pairs: Vec<(u32, u32)> = Vec::new();
         for (point, coords) in Odometer::over(&kernel.vars).enumerate() {
             let ranges = ranges_at(&kernel.vars, &coords);
@@ -104,12 +104,13 @@ impl<'a> Contributions<'a> {
                 .map(|(idx, axis)| axis.tiles_meeting(&image(idx, &ranges, axis.extent(), kernel.out_edge)))
                 .collect();
             for out in Odometer::new(tiles) {
+                check_count(pairs.len() as u64, MAX_TASKS, "contributions")?;
                 pairs.push((position_of(&out, out_grid) as u32, point as u32));
             }
         }
         pairs.sort_unstable();
         let n_outputs = n_tiles(out_grid);
-        Contributions::Listed { n_outputs, pairs }
+        Ok(Contributions::Listed { n_outputs, pairs })
     }
 
     /// Calls back for every output block with the points that contribute to it, in order.

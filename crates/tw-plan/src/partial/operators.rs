@@ -3,7 +3,7 @@
 use tw_ir::error::{Error, Result};
 use tw_ir::index::Edge;
 use tw_ir::kernel::Kernel;
-use tw_ir::plan::Step;
+use tw_ir::plan::{RelId, Step};
 use tw_ir::program::{BlockFn, OperandMode, ResultMode};
 use tw_ir::workflow::{BlockId, BlockSetId, Boxes, Operand, TaskKind};
 use tw_ir::{Accum, Axis, BoxRegion, Scalar};
@@ -242,8 +242,14 @@ impl Partial<'_> {
                 .collect();
             self.assemble(input, regions, step.statement)?;
         }
+        let mut empty_results = Vec::new();
+        for (result, &output) in call.results.iter().zip(&step.outputs) {
+            let grid = &self.plan.relations[output].grid;
+            let boxes = keys().map(|key| result_box(&result.modes, grid, &key)).collect();
+            empty_results.push(self.empty_result(step, output, boxes)?);
+        }
         let kernel = self.kernel(Kernel::Call(call.function.clone()), step.statement);
-        for key in keys() {
+        for (turn, key) in keys().enumerate() {
             let mut operands = Vec::new();
             for (operand, &input) in step.inputs.iter().enumerate() {
                 let region = region(operand, &key);
@@ -256,7 +262,11 @@ impl Partial<'_> {
                 .results
                 .iter()
                 .zip(&step.outputs)
-                .map(|(result, &output)| {
+                .zip(&empty_results)
+                .map(|((result, &output), empty)| {
+                    if let Some(set) = empty {
+                        return self.workflow.block(*set, turn as u64);
+                    }
                     let coords: Vec<u64> = result
                         .modes
                         .iter()
@@ -272,4 +282,22 @@ impl Partial<'_> {
         }
         Ok(())
     }
+
+    /// Blocks for a result without elements: it has none in its grid, but every call must write somewhere.
+    fn empty_result(&mut self, step: &Step, output: RelId, boxes: Vec<BoxRegion>) -> Result<Option<BlockSetId>> {
+        let relation = &self.plan.relations[output];
+        if relation.n_blocks() > 0 {
+            return Ok(None);
+        }
+        let (name, dtype, shape) = (relation.name.clone(), relation.dtype, relation.shape.clone());
+        Ok(Some(self.add_set(&name, dtype, &shape, Boxes::List(boxes), step.statement)?))
+    }
+}
+
+/// The box that one call of a block function writes.
+fn result_box(modes: &[ResultMode], grid: &[Axis], key: &[u64]) -> BoxRegion {
+    BoxRegion::from_ranges(modes.iter().zip(grid).map(|(mode, axis)| match mode {
+        ResultMode::Grid(g) | ResultMode::PerBlock(g, _) => axis.range(key[*g as usize]),
+        ResultMode::Whole(n) => 0..*n,
+    }))
 }

@@ -1,7 +1,8 @@
 //! Contraction order: a product of many operands is summed pair by pair, in the order that takes the fewest operations.
 //!
-//! Preconditions: no guard, plain accesses, a product tree that uses each read once, and an accumulator that distributes over the product
-//! ((+, x), (min, +), (max, +), (or, and)). Exact by dynamic programming over subsets for few operands, greedy beyond.
+//! Preconditions: no guard, plain accesses that stay inside their operands, a product tree that uses each read once, and an accumulator that distributes over the product
+//! ((+, x), (min, +) and (max, +) of floats, (or, and)). Sums of floats are reassociated, as
+//! everywhere. Exact by dynamic programming over subsets for few operands, greedy beyond.
 
 use tw_ir::accum::{Accum, OnEmpty};
 use tw_ir::error::Result;
@@ -20,7 +21,7 @@ pub(super) fn run(program: &Program) -> Result<Program> {
     let mut rebuild = Rebuild::new(program);
     for node in &program.body.nodes {
         match &node.op {
-            Op::Index(stmt) => match Contraction::recognise(stmt) {
+            Op::Index(stmt) => match Contraction::recognise(stmt).filter(|_| stays_inside(program, node, stmt)) {
                 Some(contraction) => contraction.rewrite(&mut rebuild, node)?,
                 None => {
                     rebuild.copy(node)?;
@@ -32,6 +33,18 @@ pub(super) fn run(program: &Program) -> Result<Program> {
         }
     }
     rebuild.finish()
+}
+
+/// True if no read leaves its operand, so that edge rules do not matter.
+fn stays_inside(program: &Program, node: &Node, stmt: &IndexStmt) -> bool {
+    let Some(ranges) = stmt.var_ranges() else { return false };
+    stmt.reads.iter().all(|read| {
+        let shape = &program.ty(node.args[read.operand as usize]).shape;
+        read.idx.iter().zip(shape).all(|(idx, extent)| {
+            let (lo, hi) = idx.interval(&ranges);
+            lo >= 0 && extent.known().is_some_and(|n| hi < n as i64)
+        })
+    })
 }
 
 /// Sets of variables as bits.
@@ -60,7 +73,8 @@ fn distributes(aggregate: BinaryOp, product: BinaryOp, dtype: DType) -> bool {
     use BinaryOp::*;
     match (aggregate, product) {
         (Add, Mul) => true,
-        (Min | Max, Add) => dtype != DType::Bool,
+        // Integers wrap, and a wrapped sum is not monotone: only floats keep their order under addition.
+        (Min | Max, Add) => dtype.is_float(),
         (Or, And) => dtype == DType::Bool,
         _ => false,
     }

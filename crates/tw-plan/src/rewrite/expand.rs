@@ -18,7 +18,7 @@ pub(crate) fn expand(program: &Program) -> Result<Program> {
         match &node.op {
             Op::Reshape { shape } => {
                 let to: Vec<u64> = shape.iter().map(|e| e.known().unwrap_or(0)).collect();
-                let op = reshape(program.ty(node.args[0]), &to)?;
+                let op = reshape(program.ty(node.args[0]), &to, program.ty(node.results[0]).fill)?;
                 let args = rebuild.mapped_args(node)?;
                 rebuild.replace(node, op, &args)?;
             }
@@ -40,7 +40,7 @@ fn identity_map(rank: usize) -> Vec<Idx> {
 }
 
 /// Reads at the coordinates that have the same row-major position.
-fn reshape(from: &TensorType, to: &[u64]) -> Result<Op> {
+fn reshape(from: &TensorType, to: &[u64], fill: Scalar) -> Result<Op> {
     let from_shape = from.require_shape()?;
     let vars = vars(to);
     let ranges: Vec<(i64, i64)> = to.iter().map(|&n| (0, n as i64 - 1)).collect();
@@ -65,7 +65,7 @@ fn reshape(from: &TensorType, to: &[u64]) -> Result<Op> {
             idx: identity_map(to.len()),
             edge: Edge::Error,
             shape: to.iter().map(|&n| Extent::Known(n)).collect(),
-            fill: vec![from.fill],
+            fill: vec![fill],
         },
         vars,
         code,
@@ -85,7 +85,7 @@ fn compact(rebuild: &mut Rebuild<'_>, program: &Program, node: &Node, extent: Ex
             let value = rebuild.mapped(old)?;
             match shape.len() {
                 1 => Ok(value),
-                _ => rebuild.push(reshape(program.ty(old), &[n])?, &[value], &node.span),
+                _ => rebuild.push(reshape(program.ty(old), &[n], program.ty(old).fill)?, &[value], &node.span),
             }
         })
         .collect::<Result<_>>()?;
