@@ -10,7 +10,8 @@ use tw_test::scratch::Scratch;
 /// The command, built if it is not there yet.
 fn tw() -> PathBuf {
     let cargo = |arguments: &[&str]| {
-        let output = Command::new(env!("CARGO")).args(arguments).current_dir(repository::root()).output().unwrap();
+        let output = Command::new(env!("CARGO")).args(arguments).current_dir(repository::root()).output();
+        let output = output.expect("cargo runs");
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         String::from_utf8(output.stdout).expect("cargo prints text")
     };
@@ -24,11 +25,11 @@ fn tw() -> PathBuf {
 
 /// Runs `tw` on a program and returns what it prints.
 fn printed(arguments: &[&str], program: &str) -> String {
-    let directory = Scratch::new().unwrap();
-    fs::write(directory.path(arguments.last().expect("a file")), program).unwrap();
-    let output = Command::new(tw()).args(arguments).current_dir(directory.directory()).output().unwrap();
+    let directory = Scratch::new().expect("a scratch directory");
+    fs::write(directory.path(arguments.last().expect("a file")), program).expect("the program can be written");
+    let output = Command::new(tw()).args(arguments).current_dir(directory.directory()).output().expect("tw runs");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8(output.stdout).unwrap()
+    String::from_utf8(output.stdout).expect("tw prints text")
 }
 
 #[test]
