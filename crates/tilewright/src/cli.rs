@@ -1,7 +1,7 @@
 //! The command `tw`.
 //!
-//! Every subcommand is a module with its arguments and a function that runs it. Errors come back as [`Failure`] and are drawn here; what goes to
-//! standard output goes through [`Out`], which survives a closed pipe.
+//! Every subcommand is a module with its arguments and a function that runs it. Errors come back as `Failure` and are drawn here; what goes to
+//! standard output goes through `Out`, which survives a closed pipe.
 
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
