@@ -1,16 +1,18 @@
 //! Block functions for random programs. They work on every dtype.
 
+use std::sync::LazyLock;
+
 use tw_ir::program::{BlockFunction, FunctionRef, FunctionTable};
 use tw_ir::{Array, BinaryOp, Result, Scalar, scalar};
 
 /// Each block with its elements in reverse.
-pub(super) struct Reverse;
+struct Reverse;
 /// The sum of each block.
-pub(super) struct Total;
+struct Total;
 /// Each row of a matrix in reverse, and the sum of each row.
-pub(super) struct Rows;
+struct Rows;
 /// Each block of the first operand plus the first element of the block of the second.
-pub(super) struct AddFirst;
+struct AddFirst;
 
 fn sum(values: impl Iterator<Item = Scalar>, zero: Scalar) -> Scalar {
     values.fold(zero, |sum, value| scalar::eval_binary(BinaryOp::Add, sum, value))
@@ -71,17 +73,22 @@ impl BlockFunction for AddFirst {
     }
 }
 
-/// The block functions random programs call, for reading them back from text.
-pub fn function_table() -> FunctionTable {
+/// One instance of each, so that programs drawn at different times call the same functions.
+static TABLE: LazyLock<FunctionTable> = LazyLock::new(|| {
     let mut table = FunctionTable::default();
     table.register(Reverse);
     table.register(Total);
     table.register(Rows);
     table.register(AddFirst);
     table
+});
+
+/// The block functions random programs call, for reading them back from text.
+pub fn function_table() -> FunctionTable {
+    TABLE.clone()
 }
 
-/// A shared reference to one of them.
-pub(super) fn reference(function: impl BlockFunction + 'static) -> FunctionRef {
-    FunctionTable::default().register(function)
+/// A function of the table.
+pub(super) fn function(name: &str) -> Option<FunctionRef> {
+    TABLE.get(name).ok()
 }

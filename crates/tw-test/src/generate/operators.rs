@@ -1,11 +1,11 @@
 //! The operators beside index statements.
 
-use tw_ir::program::{BlockFn, BlockResult, FunctionRef, OperandMode, ResultMode, Source};
+use tw_ir::program::{BlockFn, BlockResult, OperandMode, ResultMode, Source};
 use tw_ir::{Accum, Array, Axis, BinaryOp, DType, Edge, Extent, Idx, Op, Slot, Tiling, ValueId};
 
 use super::accum::{Setting, aggregate};
 use super::body::{Body, Fact, TAME};
-use super::functions::{AddFirst, Reverse, Rows, Total, reference};
+use super::functions::function;
 use super::statement::{Calculation, Draft, Target};
 use super::{Generator, MAX_DEFERRED, data, known};
 
@@ -209,10 +209,10 @@ impl Generator<'_> {
         let whole: Vec<ResultMode> = grid.iter().map(|&g| ResultMode::Grid(g)).collect();
         let result = |modes: Vec<ResultMode>| BlockResult { dtype, modes };
         match self.rng.range(0, 3) {
-            0 => self.call(reference(Reverse), vec![cut], vec![result(whole)], &[value], &[fact]),
+            0 => self.call("reverse", vec![cut], vec![result(whole)], &[value], &[fact]),
             1 => {
                 let totals = grid.iter().map(|&g| ResultMode::PerBlock(g, 1)).collect();
-                self.call(reference(Total), vec![cut], vec![result(totals)], &[value], &[sum])
+                self.call("total", vec![cut], vec![result(totals)], &[value], &[sum])
             }
             2 if shape.len() == 2 => {
                 let modes = vec![OperandMode::Grid(0), OperandMode::Whole];
@@ -220,7 +220,7 @@ impl Generator<'_> {
                     result(vec![ResultMode::Grid(0), ResultMode::Whole(shape[1])]),
                     result(vec![ResultMode::Grid(0)]),
                 ];
-                self.call(reference(Rows), vec![modes], results, &[value], &[fact, sum])
+                self.call("rows", vec![modes], results, &[value], &[fact, sum])
             }
             _ => {
                 // The second operand is another cut of the first axis with as many tiles.
@@ -233,20 +233,20 @@ impl Generator<'_> {
                 let tiling = Tiling::Grid(vec![Axis::uniform(n_tiles, 1)]);
                 let other = self.emit(Op::Retile { tiling }, &[other], &[fact])?[0];
                 let operands = vec![cut, vec![OperandMode::Grid(0)]];
-                self.call(reference(AddFirst), operands, vec![result(whole)], &[value, other], &[sum])
+                self.call("add_first", operands, vec![result(whole)], &[value, other], &[sum])
             }
         }
     }
 
     fn call(
         &mut self,
-        function: FunctionRef,
+        name: &str,
         operands: Vec<Vec<OperandMode>>,
         results: Vec<BlockResult>,
         args: &[ValueId],
         facts: &[Fact],
     ) -> Option<()> {
-        self.emit(Op::BlockFn(BlockFn { function, operands, results }), args, facts)?;
+        self.emit(Op::BlockFn(BlockFn { function: function(name)?, operands, results }), args, facts)?;
         Some(())
     }
 
