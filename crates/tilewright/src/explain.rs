@@ -114,6 +114,8 @@ pub struct Section {
     pub span: Span,
     /// How many loops and branches are around it.
     pub depth: usize,
+    /// True if extents depend on data and the plan assumes that masks select everything.
+    pub selects_all: bool,
     /// Whether it could be planned.
     pub outcome: Outcome,
 }
@@ -144,8 +146,10 @@ pub struct Explanation {
 pub struct Summary {
     /// All planned sections.
     pub cost: Cost,
-    /// The largest number of bytes alive at once.
+    /// The largest number of bytes alive at once, one task at a time.
     pub peak_bytes: u64,
+    /// True if that assumes that masks select everything.
+    pub selects_all: bool,
     /// Bytes of the distinct inputs of the user.
     pub distinct_input_bytes: u64,
     /// How often the inputs are read, on average by bytes; 0 without inputs.
@@ -154,8 +158,10 @@ pub struct Summary {
     pub planning: Duration,
     /// A guess at the time to run.
     pub seconds: f64,
-    /// True if there are loops or branches, or sections that are planned later.
-    pub depends_on_data: bool,
+    /// True if there are loops or branches.
+    pub has_loops: bool,
+    /// True if some section is planned only when the program runs.
+    pub has_later: bool,
 }
 
 impl Session {
@@ -195,13 +201,14 @@ impl Explanation {
 
     /// The whole in a few numbers.
     pub fn summary(&self) -> Summary {
-        let mut summary = Summary { depends_on_data: self.sections.iter().any(|s| s.depth > 0), ..Summary::default() };
+        let mut summary = Summary { has_loops: self.sections.iter().any(|s| s.depth > 0), ..Summary::default() };
         for section in &self.sections {
             let Some(plan) = section.plan() else {
-                summary.depends_on_data = true;
+                summary.has_later = true;
                 continue;
             };
             summary.cost += plan.cost();
+            summary.selects_all |= section.selects_all;
             summary.peak_bytes = summary.peak_bytes.max(plan.peak_bytes());
             summary.distinct_input_bytes = summary.distinct_input_bytes.saturating_add(plan.distinct_input_bytes);
             summary.planning += plan.planning();
@@ -213,9 +220,11 @@ impl Explanation {
         summary
     }
 
-    /// An error that names the smallest budget that works, if a section that is planned already needs more memory than this.
+    /// An error that names the smallest budget that works, if a section certainly needs more memory than this. Sections whose extents
+    /// depend on data are judged when they run.
     pub fn check_budget(&self, budget: u64) -> Result<()> {
-        let Some((_, plan)) = self.plans().max_by_key(|(_, plan)| plan.peak_bytes()) else { return Ok(()) };
+        let certain = self.plans().filter(|(section, _)| !section.selects_all);
+        let Some((_, plan)) = certain.max_by_key(|(_, plan)| plan.peak_bytes()) else { return Ok(()) };
         let needed = plan.peak_bytes();
         if needed <= budget {
             return Ok(());

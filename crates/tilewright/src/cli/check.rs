@@ -18,7 +18,9 @@ pub(crate) struct Args {
 /// Runs the command.
 pub(crate) fn run(args: &Args, out: &mut Out) -> Result<(), Failure> {
     let session = args.engine.builder()?.build();
-    let loaded = args.program.load()?;
+    let mut loaded = args.program.load()?;
+    let n_outputs = loaded.unit.program.outputs.len() as u64;
+    loaded.release_stored();
     let explanation = session.explain(&loaded.unit.program).map_err(|error| loaded.failure(error))?;
     let explanation = explanation.with_source(loaded.source.clone());
     if let Some(budget) = args.engine.memory {
@@ -29,7 +31,7 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<(), Failure> {
         "{}: ok; {}, {}; {}",
         loaded.source.file(),
         units::counted(unit.inputs.len() as u64, "input"),
-        units::counted(unit.program.outputs.len() as u64, "output"),
+        units::counted(n_outputs, "output"),
         explanation.short_line()
     ));
     Ok(())

@@ -143,7 +143,7 @@ fn compare(explanation: &Explanation, budget: u64, totals: &Totals, elapsed: Dur
     };
     let peak = format!("{}, at most {}", units::bytes(summary.peak_bytes), units::bytes(budget));
     row("peak memory", peak, units::bytes(totals.peak_bytes));
-    let planned = format!("{} + {} per step + selection", units::count(tasks(false)), units::count(tasks(true)));
+    let planned = format!("{} + {} per step", units::count(tasks(false)), units::count(tasks(true)));
     row("tasks", planned, units::count(totals.tasks));
     row("time", units::seconds(summary.seconds), units::duration(elapsed));
     row("speed", rate(summary.seconds, summary.cost.flops), rate(elapsed.as_secs_f64(), totals.flops));

@@ -16,7 +16,7 @@ pub(crate) struct EngineArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     threads: Option<u16>,
     /// Tile length of every axis that the program does not cut.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", value_parser = parse_tile)]
     tile: Option<u64>,
     /// Most bytes that blocks may hold at once, for example 2GiB.
     #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
@@ -53,5 +53,13 @@ impl EngineArgs {
             builder = builder.memory(bytes);
         }
         Ok(builder)
+    }
+}
+
+/// A positive number, with `_` between digits as in programs.
+fn parse_tile(text: &str) -> Result<u64, String> {
+    match text.replace('_', "").parse() {
+        Ok(0) | Err(_) => Err("a tile is a number of elements, at least 1".to_string()),
+        Ok(tile) => Ok(tile),
     }
 }

@@ -32,7 +32,8 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<(), Failure> {
     args.later.refuse()?;
     let profile = Arc::new(Profile::new());
     let session = args.engine.builder()?.profile(profile.clone()).build();
-    let loaded = args.program.load()?;
+    let mut loaded = args.program.load()?;
+    loaded.release_stored();
     let explanation = session.explain(&loaded.unit.program).map_err(|error| loaded.failure(error))?;
     let mut explanation = explanation.with_source(loaded.source.clone());
     if args.analyze {

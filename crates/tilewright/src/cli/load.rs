@@ -1,7 +1,7 @@
 //! Reading a program and finding its inputs.
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use std::sync::Arc;
 use tw_block::npy::NpyReader;
 use tw_ir::DType;
 use tw_ir::error::{Error, Result};
-use tw_ir::program::FunctionTable;
+use tw_ir::program::{FunctionTable, Op, ValueId};
 use tw_plan::lang::{Catalog, ParamValue, ProgramUnit, parse_program};
 
 use super::Failure;
@@ -45,6 +45,30 @@ impl Loaded {
     /// An error with the program's text around it.
     pub(crate) fn failure(&self, error: Error) -> Failure {
         Failure::in_source(vec![error], &self.source)
+    }
+}
+
+impl Loaded {
+    /// Outputs that go to files need not stay in memory as well: takes them out of the results and gives their paths.
+    pub(crate) fn release_stored(&mut self) -> BTreeMap<String, String> {
+        let program = &mut self.unit.program;
+        let mut stored: HashMap<ValueId, String> = HashMap::new();
+        for node in &program.body.nodes {
+            if let Op::Store { path } = &node.op {
+                stored.insert(node.args[0], path.clone());
+            }
+        }
+        let outputs = std::mem::take(&mut program.outputs).into_iter().zip(std::mem::take(&mut program.body.results));
+        let mut paths = BTreeMap::new();
+        for (name, value) in outputs {
+            match stored.get(&value) {
+                Some(path) => {
+                    paths.insert(name, path.clone());
+                }
+                None => program.output(name, value),
+            }
+        }
+        paths
     }
 }
 

@@ -7,7 +7,6 @@ use std::time::{Duration, Instant};
 
 use tw_block::npy::NpyReader;
 use tw_ir::error::Result;
-use tw_ir::program::{Op, Program};
 use tw_ir::{Array, BoxRegion, DType, TensorType};
 
 use super::Failure;
@@ -60,7 +59,7 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<(), Failure> {
     let session = args.engine.builder()?.build();
     let mut loaded = args.program.load()?;
     let names = loaded.unit.program.outputs.clone();
-    let paths = release_stored(&mut loaded.unit.program);
+    let paths = loaded.release_stored();
     let explanation = session.explain(&loaded.unit.program).map_err(|error| loaded.failure(error))?;
     let explanation = explanation.with_source(loaded.source.clone());
     if let Some(budget) = args.engine.memory {
@@ -94,30 +93,6 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<(), Failure> {
         file.write(&report(&totals, planning, args.engine.memory, &shown))?;
     }
     Ok(())
-}
-
-/// Outputs that go to files need not stay in memory as well: takes them out of the results and gives their paths.
-fn release_stored(program: &mut Program) -> BTreeMap<String, String> {
-    let stored: BTreeMap<_, _> = program
-        .body
-        .nodes
-        .iter()
-        .filter_map(|node| match &node.op {
-            Op::Store { path } => Some((node.args[0], path.clone())),
-            _ => None,
-        })
-        .collect();
-    let outputs = std::mem::take(&mut program.outputs).into_iter().zip(std::mem::take(&mut program.body.results));
-    let mut paths = BTreeMap::new();
-    for (name, value) in outputs {
-        match stored.get(&value) {
-            Some(path) => {
-                paths.insert(name, path.clone());
-            }
-            None => program.output(name, value),
-        }
-    }
-    paths
 }
 
 fn show(name: &str, results: &BTreeMap<String, Arc<Stored>>, paths: &BTreeMap<String, String>) -> Result<Shown> {

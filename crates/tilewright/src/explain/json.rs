@@ -25,14 +25,15 @@ impl Explanation {
         let mut all = figures.clone();
         all["chosen"] = json!(DEPTH_FIRST);
         all["schedulers"] = json!({ DEPTH_FIRST: figures });
-        all["depends_on_data"] = json!(summary.depends_on_data);
+        all["depends_on_data"] = json!(summary.has_loops || summary.has_later || summary.selects_all);
         let sections = (1..).zip(&self.sections).map(|(number, section)| self.section_json(section, number));
         all["sections"] = sections.collect();
         all
     }
 
     fn section_json(&self, section: &super::Section, number: usize) -> Value {
-        let mut value = json!({ "title": self.title(section, number), "depth": section.depth });
+        let (title, depth) = (self.title(section, number), section.depth);
+        let mut value = json!({ "title": title, "depth": depth, "selects_all": section.selects_all });
         match section.plan() {
             None => value["later"] = json!(self.why_later(section)),
             Some(plan) => {

@@ -54,12 +54,13 @@ impl Explanation {
             format!("{number} {noun} over {} of inputs", units::bytes(summary.distinct_input_bytes))
         };
         format!(
-            "{inputs}, peak {}, {}, {} moved, {}{}",
+            "{inputs}, peak {}, {}, {} moved, {}{}{}",
             units::bytes(summary.peak_bytes),
             units::flops(cost.flops),
             units::bytes(cost.moved_bytes),
             units::counted(cost.tasks, "task"),
-            if summary.depends_on_data { " (each loop body once)" } else { "" }
+            if summary.has_loops { " (each loop body once)" } else { "" },
+            if summary.selects_all { " (if masks select everything)" } else { "" },
         )
     }
 
@@ -120,7 +121,8 @@ impl Explanation {
             return "by line".to_string();
         }
         let tasks = units::counted(plan.cost().tasks, "task");
-        format!("{title}: {tasks}, peak {}", units::bytes(plan.peak_bytes()))
+        let all = if section.selects_all { " if masks select everything" } else { "" };
+        format!("{title}: {tasks}, peak {}{all}", units::bytes(plan.peak_bytes()))
     }
 
     fn table(&self, plan: &SegmentPlan) -> Table {

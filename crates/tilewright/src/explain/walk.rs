@@ -1,14 +1,16 @@
 //! The control flow of a program, walked without data.
 //!
 //! This mirrors the interpreter: the same segments, in the same order, with the same values held between them. A loop is entered once, a branch on both
-//! sides. What has an extent that only data tells, or reads something that has, is left for later.
+//! sides. The number of elements under a mask is taken to be all of them. What has any other extent that only data tells, or reads something that
+//! has, is left for later.
 
 use std::collections::{HashMap, HashSet};
 
-use tw_ir::Extent;
 use tw_ir::error::Result;
 use tw_ir::program::{Node, Op, Program, Region, TensorType, ValueId};
+use tw_ir::scalar::{BinaryOp, ScalarOp};
 use tw_ir::span::Span;
+use tw_ir::{DType, Extent};
 
 use super::segment::{SegmentPlan, n_bytes};
 use super::{Outcome, Role, Section};
@@ -20,6 +22,7 @@ use crate::session::Session;
 #[derive(Clone)]
 struct Held {
     number: u32,
+    /// As if masks selected everything.
     ty: TensorType,
 }
 
@@ -27,6 +30,8 @@ pub(crate) struct Walk<'a> {
     session: &'a Session,
     program: &'a Program,
     held: HashMap<ValueId, Held>,
+    /// Counts of elements under masks, as if all were.
+    counts: HashMap<ValueId, u64>,
     next_number: u32,
     pub(crate) sections: Vec<Section>,
 }
@@ -41,7 +46,7 @@ struct At {
 
 impl<'a> Walk<'a> {
     pub(crate) fn new(session: &'a Session, program: &'a Program) -> Walk<'a> {
-        Walk { session, program, held: HashMap::new(), next_number: 0, sections: Vec::new() }
+        Walk { session, program, held: HashMap::new(), counts: HashMap::new(), next_number: 0, sections: Vec::new() }
     }
 
     /// Plans what can be planned.
@@ -85,7 +90,8 @@ impl<'a> Walk<'a> {
             self.held.retain(|value, _| needed.contains(value) || !mine.contains(value));
             return Ok(());
         }
-        let section = |outcome| Section { role: at.role, span: at.span.clone(), depth: at.depth, outcome };
+        let selects_all = nodes.iter().any(|node| self.depends_on_counts(node));
+        let section = |outcome| Section { role: at.role, span: at.span.clone(), depth: at.depth, selects_all, outcome };
         if let Some(unknown) = self.first_unknown(&nodes) {
             let spans = nodes.iter().map(|node| node.span.clone()).collect();
             self.sections.push(section(Outcome::Later { spans, unknown }));
@@ -155,6 +161,9 @@ impl<'a> Walk<'a> {
             _ => {
                 let value = self.held.get(&node.args[0]).cloned();
                 self.bind(&node.results, vec![value]);
+                if let Some(all) = largest_count(&region.nodes[..k], node.args[0]) {
+                    self.counts.insert(node.results[0], all);
+                }
             }
         }
         Ok(())
@@ -163,13 +172,28 @@ impl<'a> Walk<'a> {
     /// The first operation that cannot be planned: it has an extent that only data tells, or reads the result of one that has.
     fn first_unknown(&self, nodes: &[&Node]) -> Option<Span> {
         let made: HashSet<ValueId> = nodes.iter().flat_map(|node| node.results.iter().copied()).collect();
-        let known = |ty: &TensorType| ty.shape.iter().all(|extent| matches!(extent, Extent::Known(_)));
+        let known = |extent: &Extent| extent.resolve(&|value| self.extent(value)).known().is_some();
         let unknown = nodes.iter().find(|node| {
             node.args.iter().any(|arg| !made.contains(arg) && !self.held.contains_key(arg))
-                || node.results.iter().any(|&value| !known(self.program.ty(value)))
-                || matches!(&node.op, Op::Index(stmt) if stmt.var_ranges().is_none() && has_deferred(stmt))
+                || !self.extents_of(node).iter().all(known)
         });
         unknown.map(|node| node.span.clone())
+    }
+
+    /// True if an operation has an extent that counts elements under a mask.
+    fn depends_on_counts(&self, node: &Node) -> bool {
+        let arguments = node.args.iter().flat_map(|&arg| &self.program.ty(arg).shape);
+        self.extents_of(node).iter().chain(arguments).any(|extent| extent.known().is_none())
+    }
+
+    /// The extents that planning an operation needs to know.
+    fn extents_of(&self, node: &Node) -> Vec<Extent> {
+        let results = node.results.iter().flat_map(|&value| self.program.ty(value).shape.clone());
+        let vars = match &node.op {
+            Op::Index(stmt) => stmt.vars.iter().map(|var| var.extent).collect(),
+            _ => Vec::new(),
+        };
+        results.chain(vars).collect()
     }
 
     fn enter(&mut self, region: &Region, values: &[Option<Held>]) {
@@ -202,13 +226,21 @@ impl Surroundings for Walk<'_> {
         Some(ty.clone())
     }
 
-    fn extent(&self, _: ValueId) -> Option<u64> {
-        None
+    fn extent(&self, value: ValueId) -> Option<u64> {
+        self.counts.get(&value).copied()
     }
 }
 
-fn has_deferred(stmt: &tw_ir::program::IndexStmt) -> bool {
-    stmt.vars.iter().any(|var| var.extent.known().is_none())
+/// The most that a scalar can be if it counts where something holds: the number of places.
+fn largest_count(nodes: &[Node], value: ValueId) -> Option<u64> {
+    let node = nodes.iter().rev().find(|node| node.results.contains(&value))?;
+    let Op::Index(stmt) = &node.op else { return None };
+    let [body] = stmt.code.results()[stmt.has_guard as usize..] else { return None };
+    let is_sum = stmt.accum.as_ref().is_some_and(|accum| accum.as_simple() == Some((BinaryOp::Add, DType::I64)));
+    let counts = matches!(stmt.code.ops()[body.0 as usize],
+        ScalarOp::Cast(DType::I64, from) if stmt.code.dtype(from) == DType::Bool);
+    let points = stmt.vars.iter().try_fold(1u64, |n, var| n.checked_mul(var.extent.known()?));
+    points.filter(|_| is_sum && counts)
 }
 
 fn same_types(a: &[Option<Held>], b: &[Option<Held>]) -> bool {

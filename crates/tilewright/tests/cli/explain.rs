@@ -53,7 +53,7 @@ fn the_table_speaks_of_lines() {
     assert!(text.contains("X [400, 20] is cut into 4 blocks of [100, 20]"), "{text}");
     assert!(text.contains("body of the loop at line 9, per iteration: "), "{text}");
     assert!(text.contains("condition of the loop at line 9"), "{text}");
-    assert!(text.contains("an extent at line 15 depends on data"), "{text}");
+    assert!(text.contains(" if masks select everything\n"), "{text}");
 }
 
 #[test]
@@ -119,4 +119,26 @@ fn what_is_predicted_is_what_runs() {
     assert_eq!(explained["tasks"], report["tasks"]);
     assert_eq!(explained["flops_max_rank"], report["flops"]);
     assert!(report["peak_bytes"].as_u64() <= explained["peak_bytes_max_rank"].as_u64());
+}
+
+#[test]
+fn selections_are_planned_for_all_elements() {
+    let text = "x = random.uniform(1000, seed=1)\ny = x[x > 0.5]\nz = sum(y * y)\noutput z\n";
+    let dir = Dir::with_program(text);
+    let explained: Value = serde_json::from_str(&dir.ok(&["explain", "p.tw", "--tile", "100", "--level", "json"])).unwrap();
+    let sections = explained["sections"].as_array().unwrap();
+    assert_eq!(sections.iter().map(|s| s["selects_all"].as_bool().unwrap()).collect::<Vec<_>>(), [false, true]);
+    let all = text.replace("> 0.5", ">= 0.0");
+    dir.write("all.tw", all);
+    dir.ok(&["run", "all.tw", "--tile", "100", "--engine", "serial", "--report", "r.json", "-q"]);
+    let report: Value = serde_json::from_slice(&std::fs::read(dir.path().join("r.json")).unwrap()).unwrap();
+    assert_eq!(report["peak_bytes"], explained["peak_bytes_max_rank"], "{report}");
+    assert_eq!(report["tasks"], explained["tasks"], "{report}");
+}
+
+#[test]
+fn extents_without_a_bound_are_left_for_later() {
+    let text = "x = random.integers(0, 9, 20, seed=1)\nm = x > 4\nwhile all(m) {\n    m = not m\n}\ny = x[m]\noutput y\n";
+    let explained = Dir::with_program(text).ok(&["explain", "p.tw"]);
+    assert!(explained.contains("condition of the loop at line 3"), "{explained}");
 }

@@ -50,8 +50,11 @@ fn engines_threads_and_tiles_give_the_same_bits() {
     let text = "X = random.normal(300, 40, seed=1)\nG = X.T @ (X - mean(X, axis=0))\noutput G\n";
     let dir = Dir::with_program(text);
     let checksum = |options: &[&str]| {
-        let mut args = vec!["run", "p.tw", "--report", "r.json", "--tile", "16"];
+        let mut args = vec!["run", "p.tw", "--report", "r.json"];
         args.extend(options);
+        if !options.contains(&"--tile") {
+            args.extend(["--tile", "16"]);
+        }
         dir.ok(&args);
         let report: Value = serde_json::from_slice(&std::fs::read(dir.path().join("r.json")).unwrap()).unwrap();
         report["results"]["G"]["checksum"].as_str().unwrap().to_string()
@@ -59,6 +62,7 @@ fn engines_threads_and_tiles_give_the_same_bits() {
     let serial = checksum(&["--engine", "serial"]);
     assert_eq!(serial.len(), 16);
     assert_eq!(serial, checksum(&["--threads", "2"]));
+    assert_eq!(serial, checksum(&["--threads", "2", "--tile", "1_6"]));
     assert_eq!(serial, checksum(&["--threads", "3", "--memory", "1GiB"]));
 }
 
