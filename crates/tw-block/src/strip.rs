@@ -20,11 +20,11 @@ pub(crate) use eval::Direct;
 pub(crate) use ops::{copy, select};
 pub(crate) use reduce::{Cascade, Foldable, Monoid};
 
-/// Elements per strip: with 8 bytes each, half a dozen live values fit into a first-level cache of 32 KiB.
-pub(crate) const STRIP: usize = 512;
+/// Elements per strip. Shorter strips pay more for each step, longer ones leave the nearest caches; this is where neither shows.
+pub(crate) const STRIP: usize = 1024;
 
 /// Elements per strip where nothing is computed on the way.
-pub(crate) const LONG_STRIP: usize = 8 * STRIP;
+pub(crate) const LONG_STRIP: usize = 4 * STRIP;
 
 /// The elements of one value over a strip.
 #[derive(Clone, Copy, Debug)]

@@ -99,6 +99,15 @@ pub(super) struct Piece {
     pub(super) place: Place,
 }
 
+/// A strip that is several whole rows, each of which moves evenly.
+pub(super) struct Grid {
+    pub(super) position: i64,
+    pub(super) rows: usize,
+    pub(super) row_step: i64,
+    pub(super) columns: usize,
+    pub(super) column_step: i64,
+}
+
 /// Where a piece is found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Place {
@@ -228,6 +237,18 @@ impl Plan {
     /// Position of the first point of the row, for a direct plan.
     pub(super) fn row(&self) -> i64 {
         self.row
+    }
+
+    /// The strip as whole rows, if it is that and does not move evenly as one.
+    pub(super) fn grid(&self, frame: &Frame, strip: Strip) -> Option<Grid> {
+        let (Kind::Direct, None, [_, row]) = (self.kind, self.inner, &frame.loops[frame.n_outer..]) else {
+            return None;
+        };
+        let columns = row.extent as usize;
+        let [row_step, column_step] = self.strides[frame.n_outer..] else { return None };
+        let whole = strip.start.is_multiple_of(columns) && strip.len.is_multiple_of(columns);
+        let position = self.row + (strip.start / columns) as i64 * row_step;
+        whole.then_some(Grid { position, rows: strip.len / columns, row_step, columns, column_step })
     }
 
     /// Calls `f` with the pieces of a strip, in order, until it fails.

@@ -6,15 +6,16 @@ use tw_ir::{Accum, Axis, DType, Error, Idx, Result, Scalar, ScalarCode, Slot, Te
 use super::access::Access;
 use super::contract::Contraction;
 use crate::states::monoids;
-use crate::strip::{Monoid, RegisterId, RegisterPlan, STRIP, StripCode};
+use crate::strip::{Monoid, RegisterId, RegisterPlan, StripCode};
 
 /// A row shorter than this is flattened together with the loop around it.
 const SHORT_ROW: u64 = 64;
 
-/// Where accesses disagree about what is neighbouring, a box is visited in tiles: one strip along the innermost variable, and this many
-/// values of the other. So the cache lines that a strip touches are still there for the next one. Larger tiles were slower for power-of-two
-/// strides, smaller ones for all others.
-const TILE: i64 = 64;
+/// Where accesses disagree about what is neighbouring, a box is visited in tiles: this many values of the innermost variable, by so many of the
+/// other. So the cache lines that a strip touches are still there for the next one. Longer tiles were slower for power-of-two strides,
+/// smaller ones for all others.
+const TILE_LENGTH: i64 = 512;
+const TILE_HEIGHT: i64 = 64;
 
 /// A statement kernel made ready.
 #[derive(Debug)]
@@ -232,7 +233,7 @@ fn n_flattened(kernel: &StatementKernel, order: &[usize], tiles: &[(usize, i64)]
 /// Variables to be cut into tiles: the innermost one, and those along which other accesses are neighbours.
 fn tiles(kernel: &StatementKernel, order: &[usize], reads: &[Read], out: &Access) -> Vec<(usize, i64)> {
     let Some(&innermost) = order.last() else { return Vec::new() };
-    let long = |var: usize| kernel.vars[var].longest() > TILE as u64;
+    let long = |var: usize| kernel.vars[var].longest() > TILE_HEIGHT as u64;
     let mut vars: Vec<usize> = reads
         .iter()
         .map(|read| &read.access)
@@ -246,7 +247,7 @@ fn tiles(kernel: &StatementKernel, order: &[usize], reads: &[Read], out: &Access
     if vars.is_empty() || !long(innermost) {
         return Vec::new();
     }
-    let mut tiles: Vec<(usize, i64)> = vars.into_iter().map(|var| (var, TILE)).collect();
-    tiles.push((innermost, STRIP as i64));
+    let mut tiles: Vec<(usize, i64)> = vars.into_iter().map(|var| (var, TILE_HEIGHT)).collect();
+    tiles.push((innermost, TILE_LENGTH));
     tiles
 }

@@ -2,7 +2,7 @@
 
 use tw_ir::{Buffer, Edge, Error, Result, Scalar};
 
-use super::access::{Access, Piece, Place};
+use super::access::{Access, Grid, Piece, Place};
 use super::compile::Read;
 use super::frame::{Frame, Strip};
 use super::run::{Scratch, Task};
@@ -42,6 +42,16 @@ impl Task<'_> {
         let register = self.statement.code.params()[k];
         let lane = &mut self.lanes[k];
         *lane = None;
+        if let (Some(block), Some(grid)) = (block, plan.grid(frame, strip)) {
+            // Rows that are all the same are still there from the strip before.
+            let here = (grid.position, strip.len);
+            let loaded = self.loaded[k].is_some_and(|(position, len)| position == here.0 && len >= here.1);
+            if grid.row_step != 0 || !loaded {
+                copy_grid(registers, register, block.data(), &grid);
+                self.loaded[k] = (grid.row_step == 0).then_some(here);
+            }
+            return Ok(());
+        }
         let mut elsewhere = false;
         plan.pieces(&read.access, frame, strip, |piece| {
             match (piece.place, block) {
@@ -167,6 +177,25 @@ fn copy_piece(
             0 => out.fill(data[start]),
             2.. => out.iter_mut().zip(data[start..].iter().step_by(step)).for_each(|(out, x)| *out = *x),
             _ => out.iter_mut().zip(data[..=start].iter().rev().step_by(step)).for_each(|(out, x)| *out = *x),
+        }
+    })
+}
+
+fn copy_grid(registers: &mut Registers, register: RegisterId, data: &Buffer, grid: &Grid) {
+    with_dtype!(register.dtype, T => {
+        let data = T::of(data);
+        let out = registers.vector::<T>(register.index, grid.rows * grid.columns);
+        for (row, out) in out.chunks_exact_mut(grid.columns).enumerate() {
+            let start = grid.position + row as i64 * grid.row_step;
+            match grid.column_step {
+                1 => out.iter_mut().zip(&data[start as usize..]).for_each(|(out, x)| *out = *x),
+                0 => out.fill(data[start as usize]),
+                step => {
+                    for (column, out) in out.iter_mut().enumerate() {
+                        *out = data[(start + column as i64 * step) as usize];
+                    }
+                }
+            }
         }
     })
 }

@@ -39,6 +39,8 @@ pub(super) struct Task<'a> {
     pub(super) buffers: Vec<&'a mut Buffer>,
     /// Per parameter: the elements of the current strip, if they need no copy.
     pub(super) lanes: Vec<Option<Lane<'a>>>,
+    /// Per read whose rows are all the same: position and length of what its register holds.
+    pub(super) loaded: Vec<Option<(i64, usize)>>,
     pub(super) scratch: &'a mut Scratch,
 }
 
@@ -61,7 +63,9 @@ impl Statement {
         let Some(out_box) = out_box else { return Ok(()) };
         let mut scratch = SCRATCH.take().unwrap_or_default();
         let lanes = vec![None; self.code.params().len()];
-        let mut task = Task { statement: self, blocks: operands, out_box, buffers, lanes, scratch: &mut scratch };
+        let loaded = Vec::new();
+        let mut task =
+            Task { statement: self, blocks: operands, out_box, buffers, lanes, loaded, scratch: &mut scratch };
         let result = task.run(point, first);
         SCRATCH.set(Some(scratch));
         result
@@ -180,7 +184,9 @@ impl Task<'_> {
         plans[..n_reads].iter_mut().for_each(|plan| plan.settle(frame));
         out_plan.settle(frame);
         let row_len = frame.row_len();
-        let strip_len = if self.statement.takes_long_strips() { LONG_STRIP } else { STRIP };
+        let strip_len = whole_rows(frame, if self.statement.takes_long_strips() { LONG_STRIP } else { STRIP });
+        self.loaded.clear();
+        self.loaded.resize(if frame.loops.len() > frame.n_outer + 1 { n_reads } else { 0 }, None);
         loop {
             let Scratch { frame, plans, out_plan, .. } = &mut *self.scratch;
             plans[..n_reads].iter_mut().for_each(|plan| plan.begin_row(frame));
@@ -213,6 +219,14 @@ impl Task<'_> {
         }
         self.statement.code.eval(&self.lanes, &mut self.scratch.registers, strip.len);
         self.store(strip)
+    }
+}
+
+/// The length of strips: a multiple of the innermost loop where several are flattened, so that strips begin and end with it.
+fn whole_rows(frame: &Frame, longest: usize) -> usize {
+    match &frame.loops[frame.n_outer..] {
+        [_, .., row] if row.extent as usize <= longest => longest - longest % row.extent as usize,
+        _ => longest,
     }
 }
 
