@@ -8,7 +8,8 @@ use std::time::Instant;
 use tw_block::{Block, CompiledKernel, Meter};
 use tw_ir::kernel::{Kernel, KernelRead, StatementKernel};
 use tw_ir::{
-    Accum, Array, Axis, BinaryOp, BoxRegion, Buffer, DType, Edge, Idx, Scalar, ScalarCode, Slot, UnaryOp, Var,
+    Accum, Array, Axis, BinaryOp, BoxRegion, Buffer, DType, Distribution, Edge, Idx, Scalar, ScalarCode, ScalarOp,
+    Slot, UnaryOp, Var,
 };
 
 /// Nanoseconds per call, the best of several rounds.
@@ -253,6 +254,15 @@ fn main() {
         let plus = |code: &mut ScalarCode, p: &[Slot]| code.binary(BinaryOp::Add, p[0], p[1]).unwrap();
         let ours = run(statement(&[200, 200, 200], &[&[0, 2], &[2, 1]], &[0, 1], Some(Accum::min(DType::F64)), plus));
         report("matrix (min, +) product 200", ours, None, 8e6);
+    }
+    if wanted("random") {
+        for (name, distribution) in [("uniform", Distribution::Uniform), ("normal", Distribution::Normal)] {
+            let code = |code: &mut ScalarCode, _: &[Slot]| {
+                let counter = code.param(0);
+                code.push(ScalarOp::Random { distribution, seed: 5, counter }).unwrap()
+            };
+            report(&format!("random {name}, 1e6"), run(statement(&[n], &[], &[0], None, code)), None, n as f64);
+        }
     }
     if wanted("blocks") {
         for n in [1u64 << 13, 1 << 17, 1 << 20, 1 << 22, 1 << 24] {

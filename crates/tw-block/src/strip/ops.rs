@@ -10,7 +10,11 @@ use crate::wide::wide;
 #[inline(always)]
 pub(crate) fn map<T: Copy, R: Copy>(a: Values<'_, T>, out: &mut [R], f: impl Fn(T) -> R) {
     match a {
-        Values::Each(a) => out.iter_mut().zip(a).for_each(|(out, &x)| *out = f(x)),
+        Values::Each(a) => {
+            for (out, &x) in out.iter_mut().zip(a) {
+                *out = f(x);
+            }
+        }
         Values::Same(x) => out.fill(f(x)),
     }
 }
@@ -250,19 +254,45 @@ wide! {
     }
 }
 
+/// Random numbers drawn together.
+const DRAWN: usize = 8;
+
+macro_rules! draws {
+    ($($name:ident $several:path, $one:path;)*) => {
+        wide! {
+            $(/// Random doubles: several at once, and what is left over one by one.
+            pub(crate) fn $name(seed: u64, counters: Values<'_, i64>, out: &mut [f64]) {
+                let Values::Each(counters) = counters else { return map(counters, out, |c| $one(seed, c)) };
+                let (groups, left) = counters.as_chunks::<DRAWN>();
+                let (out_groups, out_left) = out.as_chunks_mut::<DRAWN>();
+                for (out, &counters) in out_groups.iter_mut().zip(groups) {
+                    *out = $several(seed, counters);
+                }
+                for (out, &counter) in out_left.iter_mut().zip(left) {
+                    *out = $one(seed, counter);
+                }
+            })*
+        }
+    };
+}
+draws! {
+    draw_uniform random::uniforms, random::uniform;
+    draw_normal random::normals, random::normal;
+}
+
 /// Random doubles.
-pub(crate) fn random_f64(distribution: Distribution, seed: u64, counter: Values<'_, i64>, out: &mut [f64]) {
+pub(crate) fn random_f64(distribution: Distribution, seed: u64, counters: Values<'_, i64>, out: &mut [f64]) {
     match distribution {
-        Distribution::Uniform => map(counter, out, |c| random::uniform(seed, c)),
-        Distribution::Normal => map(counter, out, |c| random::normal(seed, c)),
-        Distribution::Integer { low, high } => map(counter, out, |c| random::integer(seed, c, low, high) as f64),
+        Distribution::Uniform => draw_uniform(seed, counters, out),
+        Distribution::Normal => draw_normal(seed, counters, out),
+        Distribution::Integer { low, high } => map(counters, out, |c| random::integer(seed, c, low, high) as f64),
     }
 }
 
 /// Random integers.
-pub(crate) fn random_i64(distribution: Distribution, seed: u64, counter: Values<'_, i64>, out: &mut [i64]) {
+pub(crate) fn random_i64(distribution: Distribution, seed: u64, counters: Values<'_, i64>, out: &mut [i64]) {
     match distribution {
-        Distribution::Integer { low, high } => map(counter, out, |c| random::integer(seed, c, low, high)),
+        Distribution::Integer { low, high } => map(counters, out, |c| random::integer(seed, c, low, high)),
         Distribution::Uniform | Distribution::Normal => unreachable!("a random float as an integer"),
     }
 }
