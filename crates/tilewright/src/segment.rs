@@ -140,6 +140,6 @@ impl<'a> SegmentBuilder<'a> {
 
     fn input(&mut self, name: String, ty: TensorType, taken: Taken, span: &Span) -> Result<ValueId> {
         self.taken.push((name.clone(), taken));
-        self.program.push1(Op::Source(Source::Input { name, ty }), &[], span)
+        Ok(self.program.push_source(Source::Input { name, ty: ty.clone() }, ty, span))
     }
 }

@@ -1,9 +1,10 @@
 //! A session: threads, options and the cache of planned segments.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
+use rustc_hash::FxHashMap;
 use tw_block::npy::NpyWriter;
 use tw_block::{Meter, provider};
 use tw_ir::error::{Error, Result};
@@ -105,7 +106,7 @@ impl SessionBuilder {
             plan: PlanOptions { provider: provider().to_string(), ..self.plan },
             run,
             progress,
-            cache: Mutex::new(HashMap::new()),
+            cache: Mutex::new(FxHashMap::default()),
             totals: Mutex::new(Totals::default()),
             profile: self.profile,
             functions: self.functions,
@@ -131,7 +132,7 @@ struct Inner {
     plan: PlanOptions,
     run: RunOptions,
     progress: Arc<Progress>,
-    cache: Mutex<HashMap<SegmentKey, Arc<CachedSegment>>>,
+    cache: Mutex<FxHashMap<SegmentKey, Arc<CachedSegment>>>,
     totals: Mutex<Totals>,
     profile: Option<Arc<Profile>>,
     functions: FunctionTable,

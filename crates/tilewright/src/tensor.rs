@@ -262,8 +262,8 @@ impl Graph {
     fn input(&mut self, tensor: &Tensor, input: Input) -> Result<()> {
         let name = format!("in{}", self.inputs.len());
         let ty = tensor.ty().clone();
-        let source = Op::Source(Source::Input { name: name.clone(), ty });
-        let value = self.program.push1(source, &[], &tensor.node.span)?;
+        let source = Source::Input { name: name.clone(), ty: ty.clone() };
+        let value = self.program.push_source(source, ty, &tensor.node.span);
         self.inputs.insert(name, input);
         self.values.insert(key(tensor), value);
         Ok(())

@@ -481,6 +481,18 @@ impl Program {
         results
     }
 
+    /// Appends a source to the body. Its type is the given one, so there is nothing to infer.
+    pub fn push_source(&mut self, source: Source, ty: TensorType, span: &Span) -> ValueId {
+        let value = self.new_value(ty);
+        self.body.nodes.push(Node {
+            op: Op::Source(source),
+            args: Vec::new(),
+            results: vec![value],
+            span: span.clone(),
+        });
+        value
+    }
+
     /// Appends a node with one result to the body.
     pub fn push1(&mut self, op: Op, args: &[ValueId], span: &Span) -> Result<ValueId> {
         let results = self.push(op, args, span)?;

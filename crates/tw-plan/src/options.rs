@@ -3,7 +3,7 @@
 /// Bytes of a block where nothing else decides: large enough that overhead vanishes, small enough that several fit into memory.
 pub const DEFAULT_BLOCK_BYTES: u64 = 32 << 20;
 
-/// Choices that change a plan. They are part of the key of the segment cache.
+/// Choices that change a plan. A session fixes them, so its cache of segments need not tell them apart.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct PlanOptions {
     /// Rewrite the program first (fusion, contraction order, common subexpressions). Off only to compare.

@@ -125,7 +125,8 @@ fn what_is_predicted_is_what_runs() {
 fn selections_are_planned_for_all_elements() {
     let text = "x = random.uniform(1000, seed=1)\ny = x[x > 0.5]\nz = sum(y * y)\noutput z\n";
     let dir = Dir::with_program(text);
-    let explained: Value = serde_json::from_str(&dir.ok(&["explain", "p.tw", "--tile", "100", "--level", "json"])).unwrap();
+    let explained: Value =
+        serde_json::from_str(&dir.ok(&["explain", "p.tw", "--tile", "100", "--level", "json"])).unwrap();
     let sections = explained["sections"].as_array().unwrap();
     assert_eq!(sections.iter().map(|s| s["selects_all"].as_bool().unwrap()).collect::<Vec<_>>(), [false, true]);
     let all = text.replace("> 0.5", ">= 0.0");
@@ -138,7 +139,8 @@ fn selections_are_planned_for_all_elements() {
 
 #[test]
 fn extents_without_a_bound_are_left_for_later() {
-    let text = "x = random.integers(0, 9, 20, seed=1)\nm = x > 4\nwhile all(m) {\n    m = not m\n}\ny = x[m]\noutput y\n";
+    let text =
+        "x = random.integers(0, 9, 20, seed=1)\nm = x > 4\nwhile all(m) {\n    m = not m\n}\ny = x[m]\noutput y\n";
     let explained = Dir::with_program(text).ok(&["explain", "p.tw"]);
     assert!(explained.contains("condition of the loop at line 3"), "{explained}");
 }

@@ -1,4 +1,4 @@
-//! Dead values: nodes whose results nobody reads are dropped, and statements read only what their code uses.
+//! Dead values: nodes whose results nobody reads are dropped.
 
 use std::collections::HashSet;
 
