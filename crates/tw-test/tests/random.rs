@@ -2,9 +2,9 @@
 //!
 //! `TW_RANDOM_PROGRAMS=20000` asks for more of them, `TW_RANDOM_FIRST=7` starts at another seed: the one a failure names.
 
-use tw_ir::Program;
 use tw_ir::text::print_program;
-use tw_test::differential::{Configuration, Results, Verdict, compare, run, same_bits};
+use tw_ir::{DType, Program};
+use tw_test::differential::{Configuration, Results, SINGLE, Verdict, compare, run, same_bits};
 use tw_test::generate::{Options, function_table, random_program};
 use tw_test::shrink::shrink;
 
@@ -23,6 +23,15 @@ fn options(seed: u64) -> Options {
     Options { inexact: seed % 4 == 3, stores: false, ..Options::default() }
 }
 
+/// Doubles made of singles are only as good as those.
+fn tolerance(program: &Program, options: &Options) -> f64 {
+    match program.values.values().any(|info| info.ty.dtype == DType::F32) {
+        _ if !options.inexact => 0.0,
+        true => SINGLE,
+        false => 1e-9,
+    }
+}
+
 fn configuration(seed: u64) -> Configuration {
     Configuration {
         threads: 1 + (seed % 2) as usize,
@@ -35,7 +44,7 @@ fn configuration(seed: u64) -> Configuration {
 /// Compares one program; on a difference, panics with the smallest program that shows one.
 fn check(seed: u64, options: &Options, configuration: &Configuration) {
     let (program, inputs) = random_program(seed, options);
-    let tolerance = if options.inexact { 1e-9 } else { 0.0 };
+    let tolerance = tolerance(&program, &options);
     let verdict = |program: &Program| compare(&configuration.session(), program, &inputs, tolerance);
     if let Verdict::Differs(what) = verdict(&program) {
         let small = shrink(&program, &inputs, |candidate| matches!(verdict(candidate), Verdict::Differs(_)));
