@@ -44,7 +44,7 @@ fn configuration(seed: u64) -> Configuration {
 /// Compares one program; on a difference, panics with the smallest program that shows one.
 fn check(seed: u64, options: &Options, configuration: &Configuration) {
     let (program, inputs) = random_program(seed, options);
-    let tolerance = tolerance(&program, &options);
+    let tolerance = tolerance(&program, options);
     let verdict = |program: &Program| compare(&configuration.session(), program, &inputs, tolerance);
     if let Verdict::Differs(what) = verdict(&program) {
         let small = shrink(&program, &inputs, |candidate| matches!(verdict(candidate), Verdict::Differs(_)));
