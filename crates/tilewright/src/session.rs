@@ -351,6 +351,6 @@ impl Session {
 }
 
 /// The data behind these locks is valid at every step, so a panic elsewhere does not spoil it.
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

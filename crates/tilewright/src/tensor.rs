@@ -13,7 +13,7 @@ use tw_ir::program::{self, Op, Program, Source, TensorType, ValueId};
 use tw_ir::{Array, DType, PrimaryMap, Scalar, Span};
 
 use crate::io::Input;
-use crate::session::Session;
+use crate::session::{Session, lock};
 use crate::stored::Stored;
 
 mod create;
@@ -58,11 +58,6 @@ fn release(mut tensors: Vec<Tensor>) {
             tensors.append(node.args.get_mut().unwrap_or_else(PoisonError::into_inner));
         }
     }
-}
-
-/// The data behind these locks is valid at every step, so a panic elsewhere does not spoil it.
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Tensor {
