@@ -9,6 +9,7 @@ use std::str::FromStr;
 use crate::dtype::{DType, Scalar};
 use crate::error::{Error, Result};
 
+pub mod elementary;
 mod eval;
 pub mod math;
 
@@ -58,6 +59,8 @@ named_ops! {
         Sqrt = "sqrt",
         /// Exponential.
         Exp = "exp",
+        /// Power of two.
+        Exp2 = "exp2",
         /// `exp(x) - 1` without cancellation.
         Expm1 = "expm1",
         /// Natural logarithm.
@@ -86,6 +89,14 @@ named_ops! {
         Cosh = "cosh",
         /// Hyperbolic tangent.
         Tanh = "tanh",
+        /// Inverse hyperbolic sine.
+        Asinh = "asinh",
+        /// Inverse hyperbolic cosine.
+        Acosh = "acosh",
+        /// Inverse hyperbolic tangent.
+        Atanh = "atanh",
+        /// Cube root.
+        Cbrt = "cbrt",
         /// Round down.
         Floor = "floor",
         /// Round up.
@@ -98,6 +109,10 @@ named_ops! {
         IsNan = "isnan",
         /// True for infinities.
         IsInf = "isinf",
+        /// True for all but infinities and NaN.
+        IsFinite = "isfinite",
+        /// True if the sign bit is set, as it is for -0.
+        Signbit = "signbit",
     }
 }
 
@@ -124,6 +139,12 @@ named_ops! {
         Max = "max",
         /// Angle of the point (second, first).
         Atan2 = "atan2",
+        /// Length of the vector (first, second), without overflow on the way.
+        Hypot = "hypot",
+        /// The first with the sign of the second.
+        Copysign = "copysign",
+        /// The next number after the first, towards the second.
+        Nextafter = "nextafter",
         /// Logical or bitwise and.
         And = "and",
         /// Logical or bitwise or.
@@ -152,7 +173,7 @@ impl UnaryOp {
         match self {
             Neg | Abs | Sign => (input != DType::Bool).then_some(input),
             Not => matches!(input, DType::Bool | DType::I64).then_some(input),
-            IsNan | IsInf => input.is_float().then_some(DType::Bool),
+            IsNan | IsInf | IsFinite | Signbit => input.is_float().then_some(DType::Bool),
             _ => input.is_float().then_some(input),
         }
     }
@@ -166,7 +187,7 @@ impl BinaryOp {
             Lt | Le | Gt | Ge | Eq | Ne => Some(DType::Bool),
             Add | Mul | Min | Max => Some(input),
             And | Or | Xor => matches!(input, DType::Bool | DType::I64).then_some(input),
-            Div | Atan2 => input.is_float().then_some(input),
+            Div | Atan2 | Hypot | Copysign | Nextafter => input.is_float().then_some(input),
             Sub | FloorDiv | Mod | Pow => (input != DType::Bool).then_some(input),
         }
     }

@@ -16,9 +16,9 @@ pub fn op_weight(op: &ScalarOp) -> u32 {
         ScalarOp::Random { distribution: Distribution::Normal, .. } => 40,
         ScalarOp::Random { .. } => 15,
         ScalarOp::Unary(UnaryOp::Neg | UnaryOp::Abs | UnaryOp::Not | UnaryOp::Sign, _) => 1,
-        ScalarOp::Unary(UnaryOp::IsNan | UnaryOp::IsInf, _) => 1,
+        ScalarOp::Unary(UnaryOp::IsNan | UnaryOp::IsInf | UnaryOp::IsFinite | UnaryOp::Signbit, _) => 1,
         ScalarOp::Unary(UnaryOp::Sqrt | UnaryOp::Floor | UnaryOp::Ceil | UnaryOp::Round | UnaryOp::Trunc, _) => 4,
-        ScalarOp::Unary(..) | ScalarOp::Binary(BinaryOp::Pow | BinaryOp::Atan2, ..) => 15,
+        ScalarOp::Unary(..) | ScalarOp::Binary(BinaryOp::Pow | BinaryOp::Atan2 | BinaryOp::Hypot, ..) => 15,
         ScalarOp::Binary(BinaryOp::Div | BinaryOp::FloorDiv | BinaryOp::Mod, ..) => 4,
         ScalarOp::Binary(..) | ScalarOp::Select(..) | ScalarOp::Cast(..) => 1,
     }

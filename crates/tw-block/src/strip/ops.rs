@@ -1,5 +1,6 @@
 //! The loops: one per operation, type and shape of operands.
 
+use tw_ir::scalar::elementary::Elementary;
 use tw_ir::scalar::math;
 use tw_ir::{BinaryOp, Distribution, UnaryOp, random};
 
@@ -34,6 +35,16 @@ pub(crate) fn map2<T: Copy, U: Copy, R: Copy>(
         (Values::Each(a), Values::Same(y)) => out.iter_mut().zip(a).for_each(|(out, &x)| *out = f(x, y)),
         (Values::Same(x), Values::Each(b)) => out.iter_mut().zip(b).for_each(|(out, &y)| *out = f(x, y)),
         (Values::Same(x), Values::Same(y)) => out.fill(f(x, y)),
+    }
+}
+
+/// Applies a function of angles: its straight version to every element, then the whole function to the rare ones too large for that.
+#[inline(always)]
+fn map_angles<T: Elementary>(a: Values<'_, T>, out: &mut [T], near: impl Fn(T) -> T, whole: impl Fn(T) -> T) {
+    let Values::Each(a) = a else { return map(a, out, whole) };
+    map(Values::Each(a), out, near);
+    if a.iter().fold(false, |far, x| far | !x.is_near()) {
+        out.iter_mut().zip(a).filter(|(_, x)| !x.is_near()).for_each(|(out, &x)| *out = whole(x));
     }
 }
 
@@ -116,26 +127,31 @@ macro_rules! float_loops {
                     UnaryOp::Abs => map(a, out, $float::abs),
                     UnaryOp::Sign => map(a, out, $sign),
                     UnaryOp::Sqrt => map(a, out, $float::sqrt),
-                    UnaryOp::Exp => map(a, out, $float::exp),
-                    UnaryOp::Expm1 => map(a, out, $float::exp_m1),
-                    UnaryOp::Log => map(a, out, $float::ln),
-                    UnaryOp::Log1p => map(a, out, $float::ln_1p),
-                    UnaryOp::Log2 => map(a, out, $float::log2),
-                    UnaryOp::Log10 => map(a, out, $float::log10),
-                    UnaryOp::Sin => map(a, out, $float::sin),
-                    UnaryOp::Cos => map(a, out, $float::cos),
-                    UnaryOp::Tan => map(a, out, $float::tan),
-                    UnaryOp::Asin => map(a, out, $float::asin),
-                    UnaryOp::Acos => map(a, out, $float::acos),
-                    UnaryOp::Atan => map(a, out, $float::atan),
-                    UnaryOp::Sinh => map(a, out, $float::sinh),
-                    UnaryOp::Cosh => map(a, out, $float::cosh),
-                    UnaryOp::Tanh => map(a, out, $float::tanh),
+                    UnaryOp::Exp => map(a, out, Elementary::exp),
+                    UnaryOp::Exp2 => map(a, out, Elementary::exp2),
+                    UnaryOp::Expm1 => map(a, out, Elementary::expm1),
+                    UnaryOp::Log => map(a, out, Elementary::log),
+                    UnaryOp::Log1p => map(a, out, Elementary::log1p),
+                    UnaryOp::Log2 => map(a, out, Elementary::log2),
+                    UnaryOp::Log10 => map(a, out, Elementary::log10),
+                    UnaryOp::Sin => map_angles(a, out, Elementary::sin_near, Elementary::sin),
+                    UnaryOp::Cos => map_angles(a, out, Elementary::cos_near, Elementary::cos),
+                    UnaryOp::Tan => map_angles(a, out, Elementary::tan_near, Elementary::tan),
+                    UnaryOp::Asin => map(a, out, Elementary::asin),
+                    UnaryOp::Acos => map(a, out, Elementary::acos),
+                    UnaryOp::Atan => map(a, out, Elementary::atan),
+                    UnaryOp::Sinh => map(a, out, Elementary::sinh),
+                    UnaryOp::Cosh => map(a, out, Elementary::cosh),
+                    UnaryOp::Tanh => map(a, out, Elementary::tanh),
+                    UnaryOp::Asinh => map(a, out, Elementary::asinh),
+                    UnaryOp::Acosh => map(a, out, Elementary::acosh),
+                    UnaryOp::Atanh => map(a, out, Elementary::atanh),
+                    UnaryOp::Cbrt => map(a, out, Elementary::cbrt),
                     UnaryOp::Floor => map(a, out, $float::floor),
                     UnaryOp::Ceil => map(a, out, $float::ceil),
                     UnaryOp::Round => map(a, out, $float::round_ties_even),
                     UnaryOp::Trunc => map(a, out, $float::trunc),
-                    UnaryOp::Not | UnaryOp::IsNan | UnaryOp::IsInf => unreachable!("`{op}` gives no float"),
+                    UnaryOp::Not | UnaryOp::IsNan | UnaryOp::IsInf | UnaryOp::IsFinite | UnaryOp::Signbit => unreachable!("`{op}` gives no float"),
                 }
             }
 
@@ -148,10 +164,13 @@ macro_rules! float_loops {
                     BinaryOp::Div => map2(a, b, out, |x, y| x / y),
                     BinaryOp::FloorDiv => map2(a, b, out, $floor_div),
                     BinaryOp::Mod => map2(a, b, out, $modulo),
-                    BinaryOp::Pow => map2(a, b, out, $float::powf),
+                    BinaryOp::Pow => map2(a, b, out, Elementary::pow),
                     BinaryOp::Min => map2(a, b, out, $min),
                     BinaryOp::Max => map2(a, b, out, $max),
-                    BinaryOp::Atan2 => map2(a, b, out, $float::atan2),
+                    BinaryOp::Atan2 => map2(a, b, out, Elementary::atan2),
+                    BinaryOp::Hypot => map2(a, b, out, Elementary::hypot),
+                    BinaryOp::Copysign => map2(a, b, out, $float::copysign),
+                    BinaryOp::Nextafter => map2(a, b, out, Elementary::nextafter),
                     op => unreachable!("`{op}` gives no float"),
                 }
             }
@@ -160,6 +179,8 @@ macro_rules! float_loops {
             pub(crate) fn $classify(op: UnaryOp, a: Values<'_, $float>, out: &mut [bool]) {
                 match op {
                     UnaryOp::IsNan => map(a, out, $float::is_nan),
+                    UnaryOp::IsFinite => map(a, out, $float::is_finite),
+                    UnaryOp::Signbit => map(a, out, $float::is_sign_negative),
                     _ => map(a, out, $float::is_infinite),
                 }
             }

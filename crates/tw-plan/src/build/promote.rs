@@ -66,7 +66,7 @@ fn binary_type(op: BinaryOp, a: Element, b: Element) -> Result<DType> {
     use BinaryOp::*;
     let meeting = meet(a, b);
     let working = match op {
-        Div | Atan2 if !meeting.is_float() => DType::F64,
+        Div | Atan2 | Hypot | Copysign | Nextafter if !meeting.is_float() => DType::F64,
         FloorDiv | Mod | Pow if meeting == DType::Bool => DType::I64,
         _ => meeting,
     };

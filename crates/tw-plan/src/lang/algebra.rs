@@ -139,6 +139,9 @@ pub(super) enum Elementwise {
 /// Elementwise functions that are not named after their operation.
 pub(super) const ELEMENTWISE: &[(&str, Elementwise)] = &[
     ("atan2", Elementwise::Binary(BinaryOp::Atan2)),
+    ("hypot", Elementwise::Binary(BinaryOp::Hypot)),
+    ("copysign", Elementwise::Binary(BinaryOp::Copysign)),
+    ("nextafter", Elementwise::Binary(BinaryOp::Nextafter)),
     ("power", Elementwise::Binary(BinaryOp::Pow)),
     ("xor", Elementwise::Binary(BinaryOp::Xor)),
     ("minimum", Elementwise::Extreme(BinaryOp::Min)),

@@ -14,7 +14,9 @@ pub(super) fn binary(op: BinaryOp, a: Scalar, b: Scalar) -> Result<Scalar> {
     let dtype = a.dtype().promote(b.dtype());
     match op {
         Add | Sub | Mul | FloorDiv | Mod | Pow if !dtype.is_float() => integers(op, a.as_i64(), b.as_i64()),
-        Div | Atan2 | Add | Sub | Mul | FloorDiv | Mod | Pow => floats(op, a.as_f64(), b.as_f64()),
+        Div | Atan2 | Hypot | Copysign | Nextafter | Add | Sub | Mul | FloorDiv | Mod | Pow => {
+            floats(op, a.as_f64(), b.as_f64())
+        }
         _ if op.result(dtype).is_none() => Err(Error::source(format!("`{op}` does not take {dtype}"))),
         _ => Ok(eval_binary(op, a.cast(dtype), b.cast(dtype))),
     }

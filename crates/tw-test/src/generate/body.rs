@@ -107,6 +107,9 @@ impl<'a> Body<'a> {
             Div => Fact { integral: false, bound: x.bound, ..both },
             Pow if self.dtype(a) == DType::I64 => both.with_bound(x.bound.max(1.0).powf(y.bound)),
             Pow => Fact { exact: false, integral: false, bound: x.bound.max(1.0).powf(y.bound) },
+            Hypot => Fact { exact: false, integral: false, bound: x.bound + y.bound },
+            Copysign => both.with_bound(x.bound),
+            Nextafter => Fact { exact: false, integral: false, bound: x.bound + 1.0 },
             Atan2 => Fact { exact: false, integral: false, bound: 4.0 },
             Min | Max => both,
             Lt | Le | Gt | Ge | Eq | Ne => both.with_bound(1.0),
@@ -120,13 +123,15 @@ impl<'a> Body<'a> {
         let rough = |bound: f64| Fact { exact: false, integral: false, bound };
         let fact = match op {
             Neg | Abs => x,
-            Sign | IsNan | IsInf => Fact { integral: true, ..x }.with_bound(1.0),
+            Sign | IsNan | IsInf | IsFinite | Signbit => Fact { integral: true, ..x }.with_bound(1.0),
             Not => x.with_bound(x.bound + 1.0),
             Floor | Ceil | Round | Trunc => Fact { integral: true, ..x }.with_bound(x.bound + 1.0),
             // Correctly rounded everywhere, so exact, but no integer.
             Sqrt => Fact { integral: false, ..x }.with_bound(x.bound.max(1.0)),
-            Exp | Expm1 | Sinh | Cosh => rough(x.bound.exp()),
-            Log | Log1p | Log2 | Log10 | Sin | Cos | Tan | Asin | Acos | Atan | Tanh => rough(4.0 + x.bound),
+            Exp | Exp2 | Expm1 | Sinh | Cosh => rough(x.bound.exp()),
+            Log | Log1p | Log2 | Log10 | Sin | Cos | Tan | Asin | Acos | Atan | Tanh | Asinh | Acosh | Atanh | Cbrt => {
+                rough(4.0 + x.bound)
+            }
         };
         self.push(ScalarOp::Unary(op, a), fact)
     }
@@ -235,7 +240,8 @@ impl<'a> Body<'a> {
             4 => {
                 let dtype = self.rng.pick(&[DType::F32, DType::F64]);
                 let a = self.expression(dtype, depth - 1);
-                let op = self.rng.pick(&[UnaryOp::IsNan, UnaryOp::IsInf]);
+                let op = self.rng.pick(&[UnaryOp::IsNan, UnaryOp::IsInf, UnaryOp::IsFinite, UnaryOp::Signbit]);
+                let a = if op == UnaryOp::Signbit { self.positive(a) } else { a };
                 self.unary(op, a)
             }
             _ => self.comparison(depth),
@@ -348,13 +354,13 @@ impl<'a> Body<'a> {
         match self.rng.range(0, 4) {
             0 => {
                 let argument = self.positive(a);
-                let op = self.rng.pick(&[Log, Log1p, Log2, Log10]);
+                let op = self.rng.pick(&[Log, Log1p, Log2, Log10, Acosh]);
                 self.unary(op, argument)
             }
             1 => {
                 let sixteen = self.number(16, dtype);
                 let argument = self.binary(BinaryOp::Div, a, sixteen);
-                let op = self.rng.pick(&[Asin, Acos, Tan]);
+                let op = self.rng.pick(&[Asin, Acos, Atanh, Tan]);
                 self.unary(op, argument)
             }
             2 => {
@@ -366,10 +372,11 @@ impl<'a> Body<'a> {
             3 => {
                 let b = self.expression(dtype, depth - 1);
                 let positive = self.positive(b);
-                self.binary(BinaryOp::Atan2, a, positive)
+                let op = self.rng.pick(&[BinaryOp::Atan2, BinaryOp::Hypot, BinaryOp::Copysign, BinaryOp::Nextafter]);
+                self.binary(op, a, positive)
             }
             _ => {
-                let op = self.rng.pick(&[Exp, Expm1, Sinh, Cosh, Tanh, Sin, Cos, Atan]);
+                let op = self.rng.pick(&[Exp, Exp2, Expm1, Sinh, Cosh, Tanh, Asinh, Cbrt, Sin, Cos, Atan]);
                 self.unary(op, a)
             }
         }
