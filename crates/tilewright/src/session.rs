@@ -50,7 +50,7 @@ impl SessionBuilder {
 
     /// Bytes of a block where the planner chooses.
     pub fn block_bytes(mut self, bytes: u64) -> SessionBuilder {
-        self.plan.block_bytes = bytes.max(1);
+        self.plan.block_bytes = Some(bytes.max(1));
         self
     }
 

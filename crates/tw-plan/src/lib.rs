@@ -16,5 +16,5 @@ mod rewrite;
 mod tile;
 
 pub use cost::{flops, op_weight, task_flops};
-pub use options::{DEFAULT_BLOCK_BYTES, PlanOptions};
+pub use options::PlanOptions;
 pub use pipeline::{Planned, plan_segment};

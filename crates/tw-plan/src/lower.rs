@@ -11,7 +11,7 @@ use tw_ir::workflow::{SinkDecl, SourceDecl, Statement, StmtId};
 use tw_ir::{Axis, DType, Tiling};
 
 use crate::options::PlanOptions;
-use crate::tile;
+use crate::tile::Tiler;
 
 mod index;
 mod operators;
@@ -31,7 +31,7 @@ pub(crate) fn lower(program: &Program, options: &PlanOptions) -> Result<Plan> {
 
 struct Lowering<'a> {
     program: &'a Program,
-    options: &'a PlanOptions,
+    tiler: Tiler,
     plan: Plan,
     relations: HashMap<ValueId, RelId>,
     /// Grids asked for by a later retile that is the only reader: the producer makes the blocks right at once.
@@ -39,7 +39,7 @@ struct Lowering<'a> {
 }
 
 impl<'a> Lowering<'a> {
-    fn new(program: &'a Program, options: &'a PlanOptions) -> Lowering<'a> {
+    fn new(program: &'a Program, options: &PlanOptions) -> Lowering<'a> {
         let mut readers: HashMap<ValueId, u32> = HashMap::new();
         let args = program.body.nodes.iter().flat_map(|node| &node.args);
         for value in args.chain(&program.body.results) {
@@ -55,7 +55,13 @@ impl<'a> Lowering<'a> {
                 requested.insert(node.args[0], wanted);
             }
         }
-        Lowering { program, options, plan: Plan::default(), relations: HashMap::new(), requested }
+        Lowering {
+            program,
+            tiler: Tiler::new(program, options),
+            plan: Plan::default(),
+            relations: HashMap::new(),
+            requested,
+        }
     }
 
     fn node(&mut self, node: &Node) -> Result<()> {
@@ -109,7 +115,7 @@ impl<'a> Lowering<'a> {
             }
             None => match self.requested.get(&value) {
                 Some(grid) => grid.clone(),
-                None => tile::automatic(&shape, ty.dtype.size(), self.options),
+                None => self.tiler.automatic(&shape, ty.dtype.size()),
             },
         };
         if !ty.format.is_dense() {
@@ -174,7 +180,7 @@ impl<'a> Lowering<'a> {
     fn output_grid(&self, value: ValueId, shape: &[u64], given: &[Option<Axis>], dtype: DType) -> Vec<Axis> {
         match self.requested.get(&value) {
             Some(grid) => grid.clone(),
-            None => tile::complete(shape, given, dtype.size(), self.options),
+            None => self.tiler.complete(shape, given, dtype.size()),
         }
     }
 

@@ -1,8 +1,5 @@
 //! What the user may choose about planning.
 
-/// Bytes of a block where nothing else decides: large enough that overhead vanishes, small enough that several fit into memory.
-pub const DEFAULT_BLOCK_BYTES: u64 = 32 << 20;
-
 /// Choices that change a plan. A session fixes them, so its cache of segments need not tell them apart.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct PlanOptions {
@@ -10,14 +7,15 @@ pub struct PlanOptions {
     pub rewrites: bool,
     /// Tile length for every axis nobody has cut; `None` lets the planner choose by size.
     pub tile: Option<u64>,
-    /// Bytes of a block where the planner chooses.
-    pub block_bytes: u64,
+    /// Bytes of a block where the planner chooses; `None` lets the program decide: about 2 MiB where tensors are streamed, 32 MiB where blocks meet
+    /// other blocks, as in a matrix product.
+    pub block_bytes: Option<u64>,
     /// The kernel provider recorded in the schedule.
     pub provider: String,
 }
 
 impl Default for PlanOptions {
     fn default() -> PlanOptions {
-        PlanOptions { rewrites: true, tile: None, block_bytes: DEFAULT_BLOCK_BYTES, provider: "none".to_string() }
+        PlanOptions { rewrites: true, tile: None, block_bytes: None, provider: "none".to_string() }
     }
 }

@@ -1,38 +1,150 @@
 //! Choosing tiles where nobody has.
 //!
-//! Choices depend on shapes and options alone, never on threads, memory or ranks: the same program has the same blocks everywhere.
+//! Choices depend on the program, its shapes and options alone, never on threads, memory or ranks: the same program has the same blocks
+//! everywhere.
 
 use tw_ir::Axis;
+use tw_ir::index::{Idx, Var};
+use tw_ir::program::{IndexStmt, Op, Program};
 
 use crate::options::PlanOptions;
 
 /// Blocks may grow to this multiple of the wanted size when they take their cut from an operand.
 const SLACK: u64 = 4;
 
-/// Cuts the axes that are still `None`, then halves the longest tiles until a block has about the wanted size.
-///
-/// Given axes are kept as they are unless the block would be more than four times too large.
-pub(crate) fn complete(shape: &[u64], given: &[Option<Axis>], element_size: u64, options: &PlanOptions) -> Vec<Axis> {
-    let mut axes: Vec<Axis> = shape
-        .iter()
-        .zip(given)
-        .map(|(&n, axis)| match (axis, options.tile) {
-            (Some(axis), _) => axis.clone(),
-            (None, Some(tile)) => Axis::uniform(n, tile),
-            (None, None) => Axis::whole(n),
-        })
-        .collect();
-    let free: Vec<usize> = (0..axes.len()).filter(|&k| given[k].is_none() && options.tile.is_none()).collect();
-    let wanted = (options.block_bytes / element_size).max(1);
-    shrink(&mut axes, &free, wanted);
-    let all: Vec<usize> = (0..axes.len()).collect();
-    shrink(&mut axes, &all, wanted.saturating_mul(SLACK));
-    axes
+/// Bytes of a square block: large enough that a matrix product forgets its packing, small enough that several fit into memory.
+const SQUARE_BYTES: u64 = 32 << 20;
+
+/// Bytes of a streamed block: small enough to stay in cache from one pass to the next, large enough that a task forgets its overhead.
+const STREAM_BYTES: u64 = 2 << 20;
+
+/// A streamed tensor has at most about this many blocks; those of a larger one grow, up to the square size.
+const STREAM_BLOCKS: u64 = 1 << 14;
+
+/// How tensors are cut where nobody says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Style {
+    /// The longest axis is halved until a block is small enough: for contractions, transposes, and operators that pair blocks with blocks.
+    Square,
+    /// Leading axes are cut first, so that blocks are contiguous and rows stay whole: for everything that runs over its operands side by side.
+    Stream,
 }
 
-/// Cuts a whole tensor.
-pub(crate) fn automatic(shape: &[u64], element_size: u64, options: &PlanOptions) -> Vec<Axis> {
-    complete(shape, &vec![None; shape.len()], element_size, options)
+/// Chooses tiles for one straight-line program.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Tiler {
+    style: Style,
+    /// Tile length the user wants for every axis.
+    tile: Option<u64>,
+    /// Block size the user wants.
+    block_bytes: Option<u64>,
+}
+
+impl Tiler {
+    /// The tiler for a program.
+    pub(crate) fn new(program: &Program, options: &PlanOptions) -> Tiler {
+        let streams = program.body.nodes.iter().all(|node| match &node.op {
+            Op::Index(stmt) => runs_side_by_side(stmt),
+            Op::Source(_) | Op::Scan { .. } | Op::Retile { .. } | Op::Concat { .. } | Op::Store { .. } => true,
+            _ => false,
+        });
+        let style = if streams { Style::Stream } else { Style::Square };
+        Tiler { style, tile: options.tile, block_bytes: options.block_bytes }
+    }
+
+    /// Cuts the axes that are still `None` so that a block has about the wanted size.
+    ///
+    /// Given axes are kept as they are unless the block would be more than four times too large.
+    pub(crate) fn complete(&self, shape: &[u64], given: &[Option<Axis>], element_size: u64) -> Vec<Axis> {
+        let mut axes: Vec<Axis> = shape
+            .iter()
+            .zip(given)
+            .map(|(&n, axis)| match (axis, self.tile) {
+                (Some(axis), _) => axis.clone(),
+                (None, Some(tile)) => Axis::uniform(n, tile),
+                (None, None) => Axis::whole(n),
+            })
+            .collect();
+        let free: Vec<usize> = (0..axes.len()).filter(|&k| given[k].is_none() && self.tile.is_none()).collect();
+        let wanted = (self.bytes_per_block(shape, element_size) / element_size).max(1);
+        match self.style {
+            Style::Square => shrink(&mut axes, &free, wanted),
+            Style::Stream => cut_leading(&mut axes, &free, wanted),
+        }
+        let all: Vec<usize> = (0..axes.len()).collect();
+        shrink(&mut axes, &all, wanted.saturating_mul(SLACK));
+        axes
+    }
+
+    /// Cuts a whole tensor.
+    pub(crate) fn automatic(&self, shape: &[u64], element_size: u64) -> Vec<Axis> {
+        self.complete(shape, &vec![None; shape.len()], element_size)
+    }
+
+    /// The cut a statement uses of an operand: the operand's own, unless that is a thin slice of a large tensor and the statement would read all of
+    /// another operand for it. Assembling thicker blocks is then cheaper.
+    pub(crate) fn thicken(&self, stmt: &IndexStmt, axis: Axis, operand_bytes: u64) -> Axis {
+        const THIN: u64 = 256;
+        const THICK: u64 = 1024;
+        let free = self.tile.is_none() && self.block_bytes.is_none();
+        match axis {
+            Axis::Uniform { extent, tile }
+                if free && tile < THIN && operand_bytes > SQUARE_BYTES && contracts(stmt) =>
+            {
+                Axis::uniform(extent, tile.max(1) * (THICK / tile.max(1)))
+            }
+            axis => axis,
+        }
+    }
+
+    /// Tile length of a variable that no operand and no result cuts.
+    pub(crate) fn points_per_tile(&self) -> u64 {
+        const POINTS: u64 = 1 << 22;
+        self.tile.unwrap_or(POINTS)
+    }
+
+    fn bytes_per_block(&self, shape: &[u64], element_size: u64) -> u64 {
+        let total = shape.iter().fold(element_size, |bytes, &n| bytes.saturating_mul(n));
+        self.block_bytes.unwrap_or(match self.style {
+            Style::Square => SQUARE_BYTES,
+            Style::Stream => (total / STREAM_BLOCKS).clamp(STREAM_BYTES, SQUARE_BYTES),
+        })
+    }
+}
+
+/// True if the operands of a statement are read in step with each other and with what is written: the same variable leads everywhere. A
+/// contraction is not: each operand leaves out variables of another.
+fn runs_side_by_side(stmt: &IndexStmt) -> bool {
+    // The leading variable. Vectors are left out: broadcast ones are read again for every row, but they fit in cache.
+    let leading = |idx: &[Idx]| {
+        let mut vars = idx.iter().filter_map(Idx::max_var);
+        vars.next().filter(|_| vars.next().is_some())
+    };
+    let mut all: Vec<Var> = stmt.reads.iter().filter_map(|read| leading(&read.idx)).collect();
+    if stmt.accum.is_none() {
+        all.extend(leading(&stmt.out.idx));
+    }
+    !contracts(stmt) && all.windows(2).all(|pair| pair[0] == pair[1])
+}
+
+/// True if every point of one operand meets many points of another.
+fn contracts(stmt: &IndexStmt) -> bool {
+    let matrices = stmt.reads.iter().filter(|read| read.idx.iter().filter_map(Idx::max_var).count() >= 2);
+    stmt.accum.is_some() && matrices.count() >= 2 && stmt.reads.iter().all(|read| read.idx.len() < stmt.vars.len())
+}
+
+/// Cuts the candidates, first axes first, until a block has at most about `limit` elements.
+fn cut_leading(axes: &mut [Axis], candidates: &[usize], limit: u64) {
+    for &k in candidates {
+        let others = (0..axes.len()).filter(|&other| other != k);
+        let rest = others.fold(1u64, |n, other| n.saturating_mul(axes[other].longest().max(1)));
+        let tile = (limit / rest).max(1);
+        if tile < axes[k].longest() {
+            // As many tiles as that needs, but even ones, so that no thread waits for a short last one.
+            let extent = axes[k].extent();
+            axes[k] = Axis::uniform(extent, extent.div_ceil(extent.div_ceil(tile)));
+        }
+    }
 }
 
 /// Halves the longest tile among the candidates until a block has at most `limit` elements.
@@ -53,23 +165,59 @@ fn shrink(axes: &mut [Axis], candidates: &[usize], limit: u64) {
 mod tests {
     use super::*;
 
+    fn tiler(style: Style) -> Tiler {
+        Tiler { style, tile: None, block_bytes: None }
+    }
+
     #[test]
     fn blocks_reach_the_wanted_size() {
-        let options = PlanOptions::default();
-        assert_eq!(automatic(&[8000, 8000], 8, &options), vec![Axis::uniform(8000, 2000); 2]);
-        assert_eq!(automatic(&[10, 10], 8, &options), vec![Axis::whole(10); 2]);
-        assert_eq!(
-            automatic(&[100_000_000, 4], 8, &options),
-            vec![Axis::uniform(100_000_000, 781_250), Axis::whole(4)]
-        );
+        let square = tiler(Style::Square);
+        assert_eq!(square.automatic(&[8000, 8000], 8), vec![Axis::uniform(8000, 2000); 2]);
+        assert_eq!(square.automatic(&[10, 10], 8), vec![Axis::whole(10); 2]);
+        assert_eq!(square.automatic(&[100_000_000, 4], 8), vec![Axis::uniform(100_000_000, 781_250), Axis::whole(4)]);
+    }
+
+    #[test]
+    fn streams_keep_rows_whole() {
+        let stream = tiler(Style::Stream);
+        assert_eq!(stream.automatic(&[8000, 8000], 8), vec![Axis::uniform(8000, 32), Axis::whole(8000)]);
+        assert_eq!(stream.automatic(&[3, 1 << 20], 8), vec![Axis::uniform(3, 1), Axis::uniform(1 << 20, 1 << 18)]);
+        assert_eq!(stream.automatic(&[0, 5], 8), vec![Axis::whole(0), Axis::whole(5)]);
+        // A terabyte is not cut into half a million blocks.
+        assert_eq!(stream.automatic(&[1 << 37], 8), vec![Axis::uniform(1 << 37, 1 << 22)]);
     }
 
     #[test]
     fn given_axes_are_kept() {
-        let options = PlanOptions::default();
         let ragged = Axis::from_lengths(&[3, 7]).unwrap();
-        assert_eq!(complete(&[10, 5], &[Some(ragged.clone()), None], 8, &options), vec![ragged, Axis::whole(5)]);
-        let tile = PlanOptions { tile: Some(4), ..PlanOptions::default() };
-        assert_eq!(automatic(&[10], 8, &tile), vec![Axis::uniform(10, 4)]);
+        for style in [Style::Square, Style::Stream] {
+            assert_eq!(
+                tiler(style).complete(&[10, 5], &[Some(ragged.clone()), None], 8),
+                vec![ragged.clone(), Axis::whole(5)]
+            );
+            let by_four = Tiler { tile: Some(4), ..tiler(style) };
+            assert_eq!(by_four.automatic(&[10], 8), vec![Axis::uniform(10, 4)]);
+        }
+    }
+
+    #[test]
+    fn what_a_program_does_decides() {
+        let style = |text: &str| {
+            let unit =
+                crate::lang::parse_program(text, &Default::default(), &crate::lang::NoFiles, &Default::default());
+            Tiler::new(&unit.unwrap().program, &PlanOptions::default()).style
+        };
+        let given = "input a: f64[100, 100]\ninput b: f64[100, 100]\ninput v: f64[100]\n";
+        for (text, expected) in [
+            ("y = a * b + v", Style::Stream),
+            ("y = sum(a, axis=0)", Style::Stream),
+            ("y[i] = sum[j](a[i, j] * v[j])", Style::Stream),
+            ("y = a @ b", Style::Square),
+            ("y = a + transpose(b)", Style::Square),
+            ("y[i] = sum[j](a[i, j] * b[j, i])", Style::Square),
+            ("y[i, j] = min[k](a[i, k] + b[k, j])", Style::Square),
+        ] {
+            assert_eq!(style(&format!("{given}{text}\noutput y\n")), expected, "{text}");
+        }
     }
 }

@@ -9,10 +9,6 @@ use tw_ir::workflow::StmtId;
 use tw_ir::{Accum, Axis, OnEmpty};
 
 use super::Lowering;
-use crate::tile;
-
-/// Points of a tile of a variable that no operand cuts.
-const POINTS_PER_TILE: u64 = 1 << 22;
 
 /// An operand this many times smaller than the result has no say in how the result is cut: reading regions of it is cheap, while its few cuts would
 /// make thin slices of the result.
@@ -45,7 +41,7 @@ impl Lowering<'_> {
             node.results.iter().find(|value| self.requested.contains_key(value)).unwrap_or(&node.results[0]);
         let out_grid = match self.requested.get(requested) {
             Some(grid) => grid.clone(),
-            None => tile::complete(&out_shape, &given, widest, self.options),
+            None => self.tiler.complete(&out_shape, &given, widest),
         };
         if plain_out {
             for (idx, axis) in stmt.out.idx.iter().zip(&out_grid) {
@@ -58,8 +54,7 @@ impl Lowering<'_> {
             .into_iter()
             .enumerate()
             .map(|(v, axis)| {
-                let tile = self.options.tile.unwrap_or(POINTS_PER_TILE);
-                let axis = axis.unwrap_or_else(|| Axis::uniform(extents[v], tile));
+                let axis = axis.unwrap_or_else(|| Axis::uniform(extents[v], self.tiler.points_per_tile()));
                 cut_at_wraps(axis, stmt, Var(v as u32), node, self)
             })
             .collect();
@@ -167,7 +162,7 @@ impl Lowering<'_> {
                 }
             }
         }
-        best.map(|(_, bytes, axis)| (bytes, axis))
+        best.map(|(_, bytes, axis)| (bytes, self.tiler.thicken(stmt, axis, bytes)))
     }
 
     fn chains_of(&self, kernel: &StatementKernel, inputs: &[RelId], out_grid: &[Axis]) -> u32 {
@@ -226,7 +221,7 @@ mod tests {
     #[test]
     fn a_broadcast_column_does_not_slice_the_result() {
         let grid = grid_of_output("input c: f64[80000, 1]\ny = c + arange(400)\noutput y\n");
-        assert_eq!(grid, [Axis::uniform(80_000, 10_000), Axis::whole(400)]);
+        assert_eq!(grid, [Axis::uniform(80_000, 651), Axis::whole(400)]);
     }
 
     #[test]

@@ -8,7 +8,6 @@ use tw_ir::workflow::StmtId;
 use tw_ir::{Accum, Axis, OnEmpty, Tiling};
 
 use super::Lowering;
-use crate::tile;
 
 impl Lowering<'_> {
     fn relations_of(&self, node: &Node) -> Result<Vec<RelId>> {
@@ -126,7 +125,7 @@ impl Lowering<'_> {
         let kept = Axis::from_boundaries(boundaries);
         let mut given: Vec<Option<Axis>> = self.grid(inputs[0]).into_iter().map(Some).collect();
         given[axis_position] = None;
-        let even = tile::complete(&shape, &given, dtype.size(), self.options);
+        let even = self.tiler.complete(&shape, &given, dtype.size());
         if kept.n_tiles() <= 2 * even[axis_position].n_tiles() + 8 {
             given[axis_position] = Some(kept);
         }
