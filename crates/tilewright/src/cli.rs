@@ -49,7 +49,7 @@ enum Command {
     Check(check::Args),
     /// Show the header of an .npy file, or what a program takes and gives.
     Info(info::Args),
-    /// Measure what planning and running cost beside the work, next to dask.
+    /// Measure speed beside NumPy, numexpr, dask and JAX in the same run.
     Bench(bench::Args),
     /// Measure this machine for the planner.
     Calibrate,

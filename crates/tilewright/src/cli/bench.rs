@@ -1,129 +1,159 @@
-//! `tw bench`: what planning and running cost beside the work itself, and beside dask in the same run.
+//! `tw bench`: our speed beside rivals measured in the same run.
+//!
+//! A bench is a declaration (`declare.rs`) in the catalogue: a program of the language, a function of the rivals (`rivals/programs.py`) and who is
+//! measured beside it. One harness runs them all.
 
+use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 
-use serde_json::{Value, json};
-use tw_ir::error::Result;
+use tw_ir::error::{Error, Result};
 
-use self::harness::{Figure, Measurement};
-use self::rival::Rival;
+use self::declare::Bench;
+use self::environment::{Environment, say};
+use self::harness::{Harness, Measurement, Outcome};
+use self::library::Libraries;
 use super::Failure;
 use super::out::Out;
 use crate::explain::table::{Align, Table};
-use crate::explain::units;
 
+mod answer;
+mod catalog;
+mod copy;
+mod data;
+mod declare;
+mod document;
+mod environment;
 mod harness;
-mod ours;
-mod rival;
+mod library;
+mod machine;
+mod planning;
+mod subject;
+mod table;
+
+/// Names the library that multiplies matrices, or `none`.
+const BLAS_VARIABLE: &str = "TILEWRIGHT_BLAS";
 
 /// Arguments of `tw bench`.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// What to measure; everything if not given.
-    #[arg(value_enum)]
-    names: Vec<Bench>,
+    /// What to measure; everything if not given. A name also stands for those that begin with it.
+    names: Vec<String>,
+    /// Name the benches and say what they are.
+    #[arg(long)]
+    list: bool,
     /// Print a list for other programs.
     #[arg(long)]
     json: bool,
     /// Smaller problems and fewer repeats.
     #[arg(long)]
     quick: bool,
-    /// Where to make the Python environment with dask.
+    /// Repeats; at least 7 (3 with --quick) if not given.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    repeats: Option<u16>,
+    /// Where to make the Python environment with the rivals.
     #[arg(long, value_name = "DIR")]
     env: Option<PathBuf>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub(crate) enum Bench {
-    /// A million trivial tasks that depend on each other, on two threads.
-    Overhead,
-    /// Planning a matrix product of a million tasks; no data is touched.
-    Plan,
-    /// sum(x + 1) of 1000 elements, over and over.
-    Segment,
-}
-
-impl Bench {
-    fn name(self) -> &'static str {
-        match self {
-            Bench::Overhead => "overhead",
-            Bench::Plan => "plan",
-            Bench::Segment => "segment",
-        }
-    }
-
-    /// What a time is the time of.
-    fn unit(self) -> &'static str {
-        match self {
-            Bench::Overhead => "per task",
-            Bench::Plan => "per task planned",
-            Bench::Segment => "per run",
-        }
-    }
+    /// Install nothing; rivals that are not there are missing.
+    #[arg(long)]
+    offline: bool,
+    /// Who multiplies matrices for us: `none` for our own kernel, `env` for the OpenBLAS of the Python environment, or the path of a CBLAS. What
+    /// TILEWRIGHT_BLAS says if not given.
+    #[arg(long, value_name = "WHAT")]
+    blas: Option<String>,
+    /// Write the tables into a page, between its marks.
+    #[arg(long, value_name = "FILE")]
+    markdown: Option<PathBuf>,
 }
 
 /// Runs the command.
 pub(crate) fn run(args: &Args, out: &mut Out) -> Result<(), Failure> {
-    let all = [Bench::Overhead, Bench::Plan, Bench::Segment];
-    let names = if args.names.is_empty() { all.to_vec() } else { args.names.clone() };
-    let rival = Rival::start(args.env.clone());
-    let (mut rival, missing) = match rival {
-        Ok(rival) => (Some(rival), None),
-        Err(why) => (None, Some(why)),
-    };
-    let mut measurements = Vec::new();
-    for name in names {
-        measurements.push(harness::measure(name, args.quick, rival.as_mut())?);
+    let benches = chosen(&args.names)?;
+    if args.list {
+        out.text(list(&benches).to_text(0));
+        return Ok(());
     }
-    let version = rival.as_ref().map(|rival| rival.version().to_string());
+    let page = args.markdown.as_deref().map(document::Page::open).transpose()?;
+    let environment = Environment::open(args.env.as_deref(), args.offline);
+    if let Some(blas) = &args.blas {
+        choose_blas(blas, &environment)?;
+    }
+    let repeats = args.repeats.map_or(if args.quick { 3 } else { 7 }, usize::from);
+    let mut harness =
+        Harness { quick: args.quick, repeats, libraries: Libraries::new(environment), arrays: data::Arrays::default() };
+    let (mut measurements, mut failures) = (Vec::new(), Vec::new());
+    for bench in benches {
+        say(format_args!("{}: {}", bench.name, bench.about));
+        match harness.measure(bench) {
+            Ok(measurement) => {
+                failures.extend(disagreements(&measurement));
+                measurements.push(measurement);
+            }
+            Err(error) => failures.push(error.note(format!("in the bench `{}`", bench.name))),
+        }
+    }
+    let mut setting = machine::describe();
+    setting.push(("rivals", harness.libraries.versions().join(", ")));
+    setting.push(("repeats", repeats.to_string()));
     if args.json {
-        out.line(format_args!("{:#}", to_json(&measurements, version.as_deref())));
+        out.line(format_args!("{:#}", table::to_json(&measurements)));
     } else {
-        out.text(to_table(&measurements, version.as_deref().unwrap_or("dask")).to_text(0));
-        if let Some(why) = missing {
-            out.line(format_args!("without a rival: {why}"));
+        for (name, text) in &setting {
+            out.aside(format_args!("{name}: {text}"));
         }
+        out.text(format_args!("\n{}\n", table::rivals(&measurements).to_text(0)));
+        out.text(table::figures(&measurements).to_text(0));
     }
-    Ok(())
+    if let Some(page) = page {
+        page.write(&setting, &measurements)?;
+    }
+    if failures.is_empty() { Ok(()) } else { Err(Failure { errors: failures, source: None }) }
 }
 
-fn to_json(measurements: &[Measurement], version: Option<&str>) -> Value {
-    let mut list = Vec::new();
-    for measurement in measurements {
-        let bench = measurement.bench.name();
-        match (&measurement.rival, version) {
-            (Some(rival), Some(version)) => list.push(json!({
-                "bench": bench,
-                "rival": version,
-                "ours_s": measurement.ours,
-                "rival_s": rival.seconds,
-                "ratio": rival.ratio,
-            })),
-            _ => list.push(json!({ "bench": bench, "figure": "seconds", "value": measurement.ours })),
-        }
-        for Figure { name, value, .. } in &measurement.figures {
-            list.push(json!({ "bench": bench, "figure": name, "value": value }));
-        }
+/// Sees to it that the provider is the one asked for. It is chosen once per process, so another choice needs another process.
+fn choose_blas(wanted: &str, environment: &Result<Environment, String>) -> Result<()> {
+    let wanted = match wanted {
+        "env" => environment.as_ref().map_err(Clone::clone).and_then(Environment::blas).map_err(Error::io)?,
+        wanted => PathBuf::from(wanted),
+    };
+    if std::env::var_os(BLAS_VARIABLE).is_some_and(|now| now == wanted) {
+        return Ok(());
     }
-    Value::Array(list)
+    let again = std::env::current_exe().map(|exe| {
+        let mut command = std::process::Command::new(exe);
+        command.args(std::env::args_os().skip(1)).env(BLAS_VARIABLE, wanted).exec()
+    });
+    Err(Error::io(format!("the benches cannot be started again: {}", again.unwrap_or_else(|error| error))))
 }
 
-fn to_table(measurements: &[Measurement], version: &str) -> Table {
-    let columns =
-        [("bench", Align::Left), ("tilewright", Align::Right), (version, Align::Right), ("ratio", Align::Right)];
-    let mut table = Table::new(&[&columns[..], &[("", Align::Left)]].concat());
-    for measurement in measurements {
-        let rival = measurement.rival.as_ref();
-        let cell = |text: Option<String>| text.unwrap_or_else(|| "-".to_string());
-        let mut notes = vec![measurement.bench.unit().to_string()];
-        notes.extend(measurement.figures.iter().map(|figure| figure.text.clone()));
-        table.row(vec![
-            measurement.bench.name().to_string(),
-            units::seconds(measurement.ours),
-            cell(rival.map(|rival| units::seconds(rival.seconds))),
-            cell(rival.map(|rival| format!("{:.1}", rival.ratio))),
-            notes.join(", "),
-        ]);
+/// The benches that are named; a name that fits none is an error.
+fn chosen(names: &[String]) -> Result<Vec<&'static Bench>> {
+    for name in names {
+        if !catalog::all().any(|bench| fits(bench, name)) {
+            return Err(Error::source(format!("no bench is called `{name}`")).help("`tw bench --list` names them"));
+        }
+    }
+    let wanted = |bench: &&Bench| names.is_empty() || names.iter().any(|name| fits(bench, name));
+    Ok(catalog::all().filter(wanted).collect())
+}
+
+fn fits(bench: &Bench, name: &str) -> bool {
+    bench.name.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
+}
+
+fn list(benches: &[&Bench]) -> Table {
+    let mut table = Table::new(&[("bench", Align::Left), ("what", Align::Left), ("beside", Align::Left)]);
+    for bench in benches {
+        let rivals: Vec<&str> = bench.versus.iter().map(|versus| versus.rival.name()).collect();
+        table.row(vec![bench.name.to_string(), bench.about.to_string(), rivals.join(", ")]);
     }
     table
+}
+
+/// An error for every rival that computed something else.
+fn disagreements(measurement: &Measurement) -> Vec<Error> {
+    let wrong = |(rival, outcome): &(declare::Rival, Outcome)| match outcome {
+        Outcome::Wrong(why) => Some(Error::data(format!("`{}` beside {rival}: {why}", measurement.bench.name))),
+        _ => None,
+    };
+    measurement.rivals.iter().filter_map(wrong).collect()
 }

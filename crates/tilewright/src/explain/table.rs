@@ -49,6 +49,19 @@ impl Table {
         }
         text
     }
+
+    /// The same as a table of markdown.
+    #[cfg(feature = "cli")]
+    pub(crate) fn to_markdown(&self) -> String {
+        let line = |cells: Vec<&str>| format!("| {} |\n", cells.join(" | "));
+        let rule = |align: &Align| if *align == Align::Left { "---" } else { "---:" };
+        let mut text = line(self.header.iter().map(String::as_str).collect());
+        text.push_str(&line(self.align.iter().map(rule).collect()));
+        for row in &self.rows {
+            text.push_str(&line(row.iter().map(String::as_str).collect()));
+        }
+        text
+    }
 }
 
 #[cfg(test)]
@@ -61,5 +74,13 @@ mod tests {
         table.row(vec!["a".into(), "1,000".into()]);
         table.row(vec!["élan vital".into(), "7".into()]);
         assert_eq!(table.to_text(2), "  name            n\n  a           1,000\n  élan vital      7\n");
+    }
+
+    #[cfg(feature = "cli")]
+    #[test]
+    fn markdown_keeps_the_alignment() {
+        let mut table = Table::new(&[("name", Align::Left), ("n", Align::Right)]);
+        table.row(vec!["a".into(), "7".into()]);
+        assert_eq!(table.to_markdown(), "| name | n |\n| --- | ---: |\n| a | 7 |\n");
     }
 }

@@ -1,59 +1,229 @@
-//! Interleaved repeats: the machine is never the same twice, so each of our times is compared with the rival's next to it.
+//! Interleaved repeats: the machine is never the same twice, so each of our times is compared with the rival's right after it.
 
-use tw_ir::error::Result;
+use serde_json::{Value, json};
+use tw_ir::error::{Error, Result};
 
-use super::Bench;
-use super::ours::{Ours, Subject};
-use super::rival::Rival;
+use super::answer::Answer;
+use super::copy::CopyRival;
+use super::data::{Arrays, InputData};
+use super::declare::{Bench, Ours, Rival};
+use super::library::{Libraries, Library};
+use super::subject::{Figure, ProgramSubject, Sample, Subject};
+
+/// Our matrix product, as a measure for other products. Large enough that all threads have work.
+const GEMM: &str = "
+param n = 4000
+input A: f64[n, n]
+input B: f64[n, n]
+C = A @ B
+output C
+";
 
 /// What a bench gave.
 pub(super) struct Measurement {
-    pub(super) bench: Bench,
-    /// Seconds per unit, median of the repeats.
-    pub(super) ours: f64,
-    pub(super) rival: Option<Compared>,
+    pub(super) bench: &'static Bench,
+    pub(super) quick: bool,
+    /// Types of the inputs.
+    pub(super) inputs: String,
+    /// Our seconds, median of all repeats.
+    pub(super) seconds: f64,
+    pub(super) rivals: Vec<(Rival, Outcome)>,
     pub(super) figures: Vec<Figure>,
 }
 
-/// The rival's side.
+/// What came of one rival.
+pub(super) enum Outcome {
+    Compared(Compared),
+    /// It could not be measured.
+    Missing(String),
+    /// It computes something else: one side is wrong.
+    Wrong(String),
+}
+
+/// Repeats beside one rival.
 pub(super) struct Compared {
-    /// Seconds per unit, median of the repeats.
-    pub(super) seconds: f64,
+    /// Our seconds, median of these repeats.
+    pub(super) ours: f64,
+    /// The rival's.
+    pub(super) theirs: f64,
     /// Median of the ratios; more than 1 if we are faster.
     pub(super) ratio: f64,
+    /// Smallest and largest ratio.
+    pub(super) range: (f64, f64),
+    /// How the rival was set up.
+    pub(super) note: String,
 }
 
-/// A number without a rival.
-pub(super) struct Figure {
-    pub(super) name: &'static str,
-    pub(super) value: f64,
-    pub(super) text: String,
+/// What all benches share.
+pub(super) struct Harness {
+    pub(super) quick: bool,
+    pub(super) repeats: usize,
+    pub(super) libraries: Libraries,
+    pub(super) arrays: Arrays,
 }
 
-/// Runs one bench.
-pub(super) fn measure(bench: Bench, quick: bool, mut rival: Option<&mut Rival>) -> Result<Measurement> {
-    let repeats = if quick { 3 } else { 5 };
-    let mut subject = Subject::new(bench, quick)?;
-    let mut figures = Vec::new();
-    let (mut ours, mut theirs, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
-    for _ in 0..repeats {
-        let Ours { seconds, figures: found } = subject.measure()?;
-        ours.push(seconds);
-        figures = found;
-        if let Some(rival) = rival.as_mut() {
-            let seconds_rival = rival.measure(bench, quick)?;
-            ratios.push(seconds_rival / seconds);
-            theirs.push(seconds_rival);
+/// A side that has been set up and can be asked for seconds.
+enum Opponent<'a> {
+    Library(&'a mut Library),
+    Copy { copy: CopyRival, bytes: f64 },
+    Gemm { subject: ProgramSubject, scale: f64 },
+}
+
+impl Opponent<'_> {
+    fn seconds(&mut self) -> Result<f64, String> {
+        match self {
+            Opponent::Library(library) => {
+                let answer = library.ask(&json!({ "run": true }))?;
+                answer["seconds"].as_f64().ok_or_else(|| format!("the answer was `{answer}`"))
+            }
+            Opponent::Copy { copy, bytes } => Ok(*bytes / copy.bytes_per_second()),
+            Opponent::Gemm { subject, scale } => {
+                subject.measure().map(|sample| sample.seconds * *scale).map_err(|error| error.message().to_string())
+            }
         }
     }
-    let rival = rival.map(|_| Compared { seconds: median(theirs), ratio: median(ratios) });
-    Ok(Measurement { bench, ours: median(ours), rival, figures })
 }
 
-fn median(mut values: Vec<f64>) -> f64 {
+impl Harness {
+    /// Runs one bench.
+    pub(super) fn measure(&mut self, bench: &'static Bench) -> Result<Measurement> {
+        match bench.ours {
+            Ours::Special { start, rival_size } => {
+                let mut subject = start(self.quick)?;
+                let question = json!({ "load": bench.rival_program, "size": rival_size[usize::from(self.quick)] });
+                self.beside_rivals(bench, &mut *subject, &question, None)
+            }
+            Ours::Text(text) => {
+                let mut subject = ProgramSubject::new(bench, text, self.quick, &mut self.arrays)?;
+                let (answer, mut figures) = subject.first_run(bench.peak_bar.filter(|_| !self.quick))?;
+                let inputs = subject.data.iter().map(InputData::to_json).collect::<Result<Vec<_>>>()?;
+                let question = json!({ "load": bench.rival_program, "inputs": inputs });
+                let bytes = subject.moved_bytes() as f64;
+                let flops = bench.flops.map(|flops| flops(&|name| subject.size(name)));
+                let known = Known { answer: &answer, bytes, flops };
+                let mut measurement = self.beside_rivals(bench, &mut subject, &question, Some(&known))?;
+                measurement.inputs = subject.data.iter().map(InputData::to_string).collect::<Vec<_>>().join(", ");
+                figures.extend(rates(measurement.seconds, bytes, flops));
+                measurement.figures.splice(0..0, figures);
+                Ok(measurement)
+            }
+        }
+    }
+
+    fn beside_rivals(
+        &mut self,
+        bench: &'static Bench,
+        subject: &mut dyn Subject,
+        question: &Value,
+        known: Option<&Known<'_>>,
+    ) -> Result<Measurement> {
+        let (mut rivals, mut seconds, mut figures) = (Vec::new(), Vec::new(), Vec::new());
+        for versus in bench.versus {
+            let mut ours = || {
+                let Sample { seconds: took, figures: found } = subject.measure()?;
+                seconds.push(took);
+                figures = found;
+                Ok(took)
+            };
+            rivals.push((versus.rival, self.beside(versus.rival, &mut ours, question, known)?));
+        }
+        while seconds.len() < self.repeats {
+            let sample = subject.measure()?;
+            seconds.push(sample.seconds);
+            figures = sample.figures;
+        }
+        let (seconds, inputs) = (median(&mut seconds), String::new());
+        Ok(Measurement { bench, quick: self.quick, inputs, seconds, rivals, figures })
+    }
+
+    /// Ours, theirs, ours, theirs. Errors of ours end the bench, errors of theirs only the comparison.
+    fn beside(
+        &mut self,
+        rival: Rival,
+        ours: &mut dyn FnMut() -> Result<f64>,
+        question: &Value,
+        known: Option<&Known<'_>>,
+    ) -> Result<Outcome> {
+        let repeats = self.repeats;
+        let (mut opponent, note) = match self.opponent(rival, question, known)? {
+            Ok(set_up) => set_up,
+            Err(outcome) => return Ok(outcome),
+        };
+        let (mut our_times, mut their_times, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
+        for _ in 0..repeats {
+            let our_time = ours()?;
+            let their_time = match opponent.seconds() {
+                Ok(seconds) => seconds,
+                Err(why) => return Ok(Outcome::Missing(why)),
+            };
+            our_times.push(our_time);
+            their_times.push(their_time);
+            ratios.push(their_time / our_time);
+        }
+        let ratio = median(&mut ratios);
+        let range = (ratios[0], ratios[ratios.len() - 1]);
+        let compared = Compared { ours: median(&mut our_times), theirs: median(&mut their_times), ratio, range, note };
+        Ok(Outcome::Compared(compared))
+    }
+
+    /// Sets a rival up, and compares what it computes.
+    fn opponent(
+        &mut self,
+        rival: Rival,
+        question: &Value,
+        known: Option<&Known<'_>>,
+    ) -> Result<Result<(Opponent<'_>, String), Outcome>> {
+        Ok(match (rival, known) {
+            (Rival::Copy, Some(known)) => {
+                Ok((Opponent::Copy { copy: CopyRival::new(), bytes: known.bytes }, String::new()))
+            }
+            (Rival::Gemm, Some(known)) => {
+                let product = Bench { quick: if self.quick { &[("n", 500)] } else { &[] }, ..super::declare::BENCH };
+                let mut subject = ProgramSubject::new(&product, GEMM, self.quick, &mut Arrays::default())?;
+                subject.first_run(None)?;
+                let scale = known.flops.unwrap_or(f64::NAN) / (2.0 * subject.size("n").powi(3));
+                Ok((Opponent::Gemm { subject, scale }, String::new()))
+            }
+            (Rival::Copy | Rival::Gemm, None) => return Err(Error::internal("nothing to compare with")),
+            (library, _) => self.library(library, question, known),
+        })
+    }
+
+    fn library(
+        &mut self,
+        rival: Rival,
+        question: &Value,
+        known: Option<&Known<'_>>,
+    ) -> Result<(Opponent<'_>, String), Outcome> {
+        let library = self.libraries.get(rival).map_err(Outcome::Missing)?;
+        let loaded = library.ask(question).map_err(Outcome::Missing)?;
+        if let Some(why) = known.and_then(|known| known.answer.difference(&loaded["digest"])) {
+            return Err(Outcome::Wrong(why));
+        }
+        let note = loaded["note"].as_str().unwrap_or_default().to_string();
+        Ok((Opponent::Library(library), note))
+    }
+}
+
+/// What is known about a program after its first run.
+struct Known<'a> {
+    answer: &'a Answer,
+    bytes: f64,
+    flops: Option<f64>,
+}
+
+fn rates(seconds: f64, bytes: f64, flops: Option<f64>) -> Vec<Figure> {
+    let figure =
+        |name, value: f64, unit: &str| Figure { name, value, text: format!("{value:.1} {unit}"), at_most: None };
+    let mut figures = vec![figure("gigabytes_per_second", bytes / seconds / 1e9, "GB/s")];
+    figures.extend(flops.map(|flops| figure("gflops", flops / seconds / 1e9, "GFLOP/s")));
+    figures
+}
+
+/// Sorts the values and gives the one in the middle.
+fn median(values: &mut [f64]) -> f64 {
     values.sort_by(f64::total_cmp);
-    let n = values.len();
-    match n {
+    match values.len() {
         0 => f64::NAN,
         n if n % 2 == 1 => values[n / 2],
         n => (values[n / 2 - 1] + values[n / 2]) / 2.0,
@@ -66,7 +236,7 @@ mod tests {
 
     #[test]
     fn the_median_is_in_the_middle() {
-        assert_eq!(median(vec![3.0, 1.0, 2.0]), 2.0);
-        assert_eq!(median(vec![4.0, 1.0, 2.0, 3.0]), 2.5);
+        assert_eq!(median(&mut [3.0, 1.0, 2.0]), 2.0);
+        assert_eq!(median(&mut [4.0, 1.0, 2.0, 3.0]), 2.5);
     }
 }

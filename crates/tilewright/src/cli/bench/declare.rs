@@ -1,0 +1,135 @@
+//! What a bench is: a declaration of about twenty lines.
+
+use std::fmt;
+
+use tw_ir::error::Result;
+
+use super::subject::Subject;
+
+/// A bench. Everything about it but the rivals' programs (`rivals/programs.py`) is here.
+pub(super) struct Bench {
+    /// What people type.
+    pub(super) name: &'static str,
+    /// One line about it; sizes are added.
+    pub(super) about: &'static str,
+    /// Our side.
+    pub(super) ours: Ours,
+    /// The rivals' function.
+    pub(super) rival_program: &'static str,
+    /// Who is measured beside it.
+    pub(super) versus: &'static [Versus],
+    /// Parameters of the program that are different with `--quick`.
+    pub(super) quick: &'static [(&'static str, i64)],
+    /// What the inputs hold; an input not named here is uniform in [0, 1).
+    pub(super) data: &'static [(&'static str, Values)],
+    /// Scalar operations, from the values of parameters. Only where a rate in GFLOP/s means something.
+    pub(super) flops: Option<fn(Sizes<'_>) -> f64>,
+    /// Most memory, as a multiple of inputs and output.
+    pub(super) peak_bar: Option<f64>,
+}
+
+/// What is the same for most benches.
+pub(super) const BENCH: Bench = Bench {
+    name: "",
+    about: "",
+    ours: Ours::Text(""),
+    rival_program: "",
+    versus: &[],
+    quick: &[],
+    data: &[],
+    flops: None,
+    peak_bar: None,
+};
+
+/// The value of a parameter by name.
+pub(super) type Sizes<'a> = &'a dyn Fn(&str) -> f64;
+
+/// Our side of a bench.
+pub(super) enum Ours {
+    /// A program with inputs, which are made once, and one output, which stays in blocks.
+    Text(&'static str),
+    /// Something that is no program; gets `--quick`. The rival is told a size of its own, full and quick.
+    Special { start: fn(bool) -> Result<Box<dyn Subject>>, rival_size: [i64; 2] },
+}
+
+/// Elements of an input.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Values {
+    /// Uniform between two numbers.
+    Between(f64, f64),
+    /// Integers from 0 up to but not including a parameter.
+    Below(&'static str),
+}
+
+/// A rival and what is expected beside it.
+pub(super) struct Versus {
+    pub(super) rival: Rival,
+    pub(super) bar: Bar,
+}
+
+/// A rival without expectations.
+pub(super) const fn beside(rival: Rival) -> Versus {
+    Versus { rival, bar: Bar::None }
+}
+
+/// A rival whose time must be at least `ratio` times ours.
+pub(super) const fn at_least(ratio: f64, rival: Rival) -> Versus {
+    Versus { rival, bar: Bar::AtLeast(ratio) }
+}
+
+/// The ratio that is expected.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Bar {
+    None,
+    AtLeast(f64),
+    /// Depends on who multiplies matrices for us.
+    ByProvider {
+        blas: f64,
+        rust: f64,
+    },
+}
+
+impl Bar {
+    /// The number, with the provider in use. Bars are for full sizes.
+    pub(super) fn value(self, quick: bool) -> Option<f64> {
+        match self {
+            _ if quick => None,
+            Bar::None => None,
+            Bar::AtLeast(ratio) => Some(ratio),
+            Bar::ByProvider { blas, rust } => Some(if super::machine::has_blas() { blas } else { rust }),
+        }
+    }
+}
+
+/// Whose time is compared with ours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Rival {
+    Numpy,
+    Numexpr,
+    Dask,
+    Jax,
+    /// Copying as many bytes as inputs and output have, by all threads.
+    Copy,
+    /// Our own matrix product, for as many operations.
+    Gemm,
+}
+
+impl Rival {
+    /// Its name, which for libraries is that of the Python package.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Rival::Numpy => "numpy",
+            Rival::Numexpr => "numexpr",
+            Rival::Dask => "dask",
+            Rival::Jax => "jax",
+            Rival::Copy => "copy",
+            Rival::Gemm => "own gemm",
+        }
+    }
+}
+
+impl fmt::Display for Rival {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}

@@ -1,0 +1,105 @@
+//! Results as a table for people, as markdown, and as a list for other programs.
+
+use serde_json::{Value, json};
+
+use super::harness::{Compared, Measurement, Outcome};
+use super::subject::Figure;
+use crate::explain::table::{Align, Table};
+use crate::explain::units;
+
+const COLUMNS: [(&str, Align); 8] = [
+    ("bench", Align::Left),
+    ("rival", Align::Left),
+    ("ours", Align::Right),
+    ("rival's", Align::Right),
+    ("ratio", Align::Right),
+    ("min-max", Align::Right),
+    ("bar", Align::Right),
+    ("", Align::Left),
+];
+
+/// Times beside rivals, one line per rival.
+pub(super) fn rivals(measurements: &[Measurement]) -> Table {
+    let mut table = Table::new(&COLUMNS);
+    for measurement in measurements {
+        for (versus, (rival, outcome)) in measurement.bench.versus.iter().zip(&measurement.rivals) {
+            let bar = versus.bar.value(measurement.quick);
+            let mut row = vec![measurement.bench.name.to_string(), rival.to_string()];
+            match outcome {
+                Outcome::Compared(compared) => row.extend(compared_cells(compared, bar)),
+                Outcome::Missing(why) => row.extend(without(measurement, bar, format!("missing: {why}"))),
+                Outcome::Wrong(why) => row.extend(without(measurement, bar, format!("WRONG: {why}"))),
+            }
+            table.row(row);
+        }
+    }
+    table
+}
+
+fn compared_cells(compared: &Compared, bar: Option<f64>) -> [String; 6] {
+    let verdict = match bar {
+        Some(bar) if compared.ratio >= bar => "pass",
+        Some(_) => "FAIL",
+        None => "",
+    };
+    let notes = [verdict, compared.note.as_str()].into_iter().filter(|note| !note.is_empty()).collect::<Vec<_>>();
+    [
+        units::seconds(compared.ours),
+        units::seconds(compared.theirs),
+        ratio(compared.ratio),
+        format!("{}-{}", ratio(compared.range.0), ratio(compared.range.1)),
+        bar_cell(bar),
+        notes.join(", "),
+    ]
+}
+
+fn without(measurement: &Measurement, bar: Option<f64>, why: String) -> [String; 6] {
+    let none = || "-".to_string();
+    [units::seconds(measurement.seconds), none(), none(), none(), bar_cell(bar), why]
+}
+
+fn bar_cell(bar: Option<f64>) -> String {
+    bar.map_or_else(String::new, |bar| format!("{bar:.2}"))
+}
+
+fn ratio(value: f64) -> String {
+    if value < 10.0 { format!("{value:.2}") } else { format!("{value:.0}") }
+}
+
+/// Everything that has no rival, one line per bench.
+pub(super) fn figures(measurements: &[Measurement]) -> Table {
+    let columns = ["bench", "ours", "what", "inputs", "figures"].map(|name| (name, Align::Left));
+    let mut table = Table::new(&columns);
+    for measurement in measurements {
+        let text = |figure: &Figure| match figure.at_most {
+            Some(most) if figure.value > most => format!("{} (FAIL, at most {most})", figure.text),
+            Some(most) => format!("{} (pass, at most {most})", figure.text),
+            None => figure.text.clone(),
+        };
+        let figures: Vec<String> = measurement.figures.iter().map(text).collect();
+        let bench = measurement.bench;
+        let cells =
+            [bench.name, &units::seconds(measurement.seconds), bench.about, &measurement.inputs, &figures.join(", ")];
+        table.row(cells.map(str::to_string).to_vec());
+    }
+    table
+}
+
+/// The list that other programs read.
+pub(super) fn to_json(measurements: &[Measurement]) -> Value {
+    let mut list = Vec::new();
+    for measurement in measurements {
+        let bench = measurement.bench.name;
+        list.push(json!({ "bench": bench, "figure": "seconds", "value": measurement.seconds }));
+        for (rival, outcome) in &measurement.rivals {
+            if let Outcome::Compared(Compared { ours, theirs, ratio, .. }) = outcome {
+                let rival = rival.name();
+                list.push(json!({ "bench": bench, "rival": rival, "ours_s": ours, "rival_s": theirs, "ratio": ratio }));
+            }
+        }
+        for Figure { name, value, .. } in &measurement.figures {
+            list.push(json!({ "bench": bench, "figure": name, "value": value }));
+        }
+    }
+    Value::Array(list)
+}
