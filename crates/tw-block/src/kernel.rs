@@ -1,6 +1,6 @@
 //! Kernels made ready to run.
 
-use tw_ir::kernel::Kernel;
+use tw_ir::kernel::{Kernel, Sorting};
 use tw_ir::program::FunctionRef;
 use tw_ir::{Array, Error, Result, Scalar};
 
@@ -34,8 +34,8 @@ enum Code {
     ScanBlock(ScanBlock),
     Gather(Gather),
     Scatter(Scatter),
-    SortRun { axis: usize, descending: bool },
-    SortMerge { axis: usize, descending: bool },
+    SortRun(Sorting),
+    SortMerge(Sorting),
     Call(FunctionRef),
 }
 
@@ -60,8 +60,8 @@ impl CompiledKernel {
             }
             Kernel::Gather { axes, shape, edge, fill } => Code::Gather(Gather::compile(axes, shape, *edge, *fill)?),
             Kernel::Scatter { axes, shape, edge, accum } => Code::Scatter(Scatter::compile(axes, shape, *edge, accum)?),
-            Kernel::SortRun { axis, descending } => Code::SortRun { axis: *axis as usize, descending: *descending },
-            Kernel::SortMerge { axis, descending } => Code::SortMerge { axis: *axis as usize, descending: *descending },
+            Kernel::SortRun(sorting) => Code::SortRun(*sorting),
+            Kernel::SortMerge(sorting) => Code::SortMerge(*sorting),
             Kernel::Call(function) => Code::Call(function.clone()),
         };
         Ok(CompiledKernel(code))
@@ -83,8 +83,8 @@ impl CompiledKernel {
             Code::ScanBlock(scan) => scan.run(&all_present(operands)?, outputs),
             Code::Gather(gather) => gather.run(first, operands, outputs),
             Code::Scatter(scatter) => scatter.run(first, &all_present(operands)?, outputs),
-            Code::SortRun { axis, descending } => sort_run(*axis, *descending, &all_present(operands)?, outputs),
-            Code::SortMerge { axis, descending } => sort_merge(*axis, *descending, &all_present(operands)?, outputs),
+            Code::SortRun(sorting) => sort_run(*sorting, &all_present(operands)?, outputs),
+            Code::SortMerge(sorting) => sort_merge(*sorting, &all_present(operands)?, outputs),
             Code::Call(function) => call(function, &all_present(operands)?, outputs),
         }
     }

@@ -1,140 +1,188 @@
 //! Sorting along an axis: runs inside blocks, then an exact merge by rank.
 //!
 //! Elements are compared by an integer key that puts NaN after everything and makes both zeros equal. Ties go to the lower position along the
-//! axis of the whole tensor, so every sort is stable and every merge exact.
+//! axis of the whole tensor, so every sort is stable and every merge exact. Values are made from their keys again; only those whose key several
+//! values share are copied from where they came from.
 
+use tw_ir::kernel::{SortResults, Sorting};
 use tw_ir::{BoxRegion, DType, Error, Result};
 
 use crate::block::Block;
-use crate::strip::{Element, with_dtype};
-use crate::walk::Points;
+use crate::strip::with_dtype;
 
+mod fibres;
+mod item;
+mod key;
 mod merge;
+mod radix;
 
+use fibres::{Rows, for_rows};
+use item::{Item, Pair, Vectors, with_vectors};
+use key::Sortable;
 pub(crate) use merge::sort_merge;
 
-/// Element types that can be sorted.
-trait Sortable: Element {
-    /// Larger for larger values.
-    fn key(self) -> u64;
+/// What the blocks of a sort must agree on.
+fn misfit() -> Error {
+    Error::internal("the blocks of a sort do not fit each other")
 }
 
-impl Sortable for bool {
-    fn key(self) -> u64 {
-        self as u64
-    }
+/// The blocks a sort writes.
+struct Targets<'a> {
+    values: Option<&'a mut Block>,
+    positions: Option<&'a mut Block>,
+    bbox: BoxRegion,
 }
-impl Sortable for i64 {
-    fn key(self) -> u64 {
-        self as u64 ^ (1 << 63)
+
+impl<'a> Targets<'a> {
+    fn of(results: SortResults, dtype: DType, outputs: &'a mut [Block]) -> Result<Targets<'a>> {
+        let bbox = outputs.first().ok_or_else(misfit)?.bbox().clone();
+        let (values, positions) = match (results, outputs) {
+            (SortResults::Both, [values, positions]) => (Some(values), Some(positions)),
+            (SortResults::Values, [values]) => (Some(values), None),
+            (SortResults::Positions, [positions]) => (None, Some(positions)),
+            _ => return Err(misfit()),
+        };
+        let fits = values.as_ref().is_none_or(|block| block.dtype() == dtype && block.bbox() == &bbox)
+            && positions.as_ref().is_none_or(|block| block.dtype() == DType::I64 && block.bbox() == &bbox);
+        if fits { Ok(Targets { values, positions, bbox }) } else { Err(misfit()) }
     }
-}
-impl Sortable for f32 {
-    fn key(self) -> u64 {
-        (self as f64).key()
-    }
-}
-impl Sortable for f64 {
-    fn key(self) -> u64 {
-        if self.is_nan() {
-            return u64::MAX;
+
+    /// Writes items into rows, which go through a point; those of row `j` begin at `j * stride`. `copies` calls a function with the values of
+    /// row `j` that have a key, in the order of their positions, until it says stop.
+    fn write<T: Sortable, I: Item<Key = T::Key>>(
+        &mut self,
+        order: Order,
+        at: &[u64],
+        n_rows: usize,
+        (items, stride): (&[I], usize),
+        copies: impl Fn(usize, T::Key, &mut dyn FnMut(T) -> bool),
+    ) -> Result<()> {
+        let kept = (self.bbox.hi[order.axis] - self.bbox.lo[order.axis]) as usize;
+        if let Some(block) = &mut self.values {
+            let to = Rows::through(block, at, order.axis, n_rows)?;
+            let out = T::of_mut(block.output()?.1);
+            for k in 0..kept {
+                for j in 0..n_rows {
+                    out[to.at(j, k)] = T::from_key(order.turn(items[j * stride + k].key()));
+                }
+            }
+            for j in 0..n_rows {
+                let row = &items[j * stride..j * stride + kept];
+                for &shared in T::SHARED {
+                    let key = order.turn(shared);
+                    let mut k = row.partition_point(|item| item.key() < key);
+                    let end = row.partition_point(|item| item.key() <= key);
+                    if k == end {
+                        continue;
+                    }
+                    copies(j, shared, &mut |value| {
+                        out[to.at(j, k)] = value;
+                        k += 1;
+                        k < end
+                    });
+                }
+            }
         }
-        // Adding zero turns -0.0 into 0.0.
-        let bits = (self + 0.0).to_bits();
-        if bits >> 63 == 1 { !bits } else { bits | (1 << 63) }
+        if let Some(block) = &mut self.positions {
+            let to = Rows::through(block, at, order.axis, n_rows)?;
+            let out = <i64 as crate::strip::Element>::of_mut(block.output()?.1);
+            for k in 0..kept {
+                for j in 0..n_rows {
+                    out[to.at(j, k)] = items[j * stride + k].position() as i64;
+                }
+            }
+        }
+        Ok(())
     }
 }
 
-/// An element as it is compared: its key, reversed for descending order, and its position.
-type Entry = (u64, i64);
-
-fn entry<T: Sortable>(value: T, position: i64, descending: bool) -> Entry {
-    let key = value.key();
-    (if descending { !key } else { key }, position)
-}
-
-/// Elements of one row of a block: every `step`-th from `start` on.
+/// Along which axis, and which way.
 #[derive(Clone, Copy)]
-struct Row {
-    start: usize,
-    step: usize,
+struct Order {
+    axis: usize,
+    descending: bool,
 }
 
-impl Row {
-    fn at(self, k: usize) -> usize {
-        self.start + k * self.step
+impl Order {
+    fn of(sorting: Sorting) -> Order {
+        Order { axis: sorting.axis as usize, descending: sorting.descending }
     }
-}
 
-/// The row of a block that goes through a point.
-fn row_through(block: &Block, at: &[u64], axis: usize) -> Result<Row> {
-    let bbox = block.bbox();
-    let inside = at.len() == bbox.rank() && (0..at.len()).all(|k| k == axis || bbox.range(k).contains(&at[k]));
-    if !inside {
-        return Err(Error::internal(format!("a block at {bbox} does not cover the rows it is sorted into")));
+    /// Turns a key around if the order is descending; turns it back as well.
+    #[inline]
+    fn turn<K: std::ops::Not<Output = K>>(self, key: K) -> K {
+        if self.descending { !key } else { key }
     }
-    let distance = |k: usize| if k == axis { 0 } else { (at[k] - bbox.lo[k]) as usize * block.stride(k) };
-    Ok(Row { start: block.offset() + (0..at.len()).map(distance).sum::<usize>(), step: block.stride(axis) })
-}
-
-/// Calls `f` with a point of every row of a box along an axis.
-fn for_rows(bbox: &BoxRegion, axis: usize, mut f: impl FnMut(&[u64]) -> Result<()>) -> Result<()> {
-    let mut across = bbox.clone();
-    if axis >= across.rank() {
-        return Err(Error::internal(format!("a sort along axis {axis} of a block at {bbox}")));
-    }
-    across.hi[axis] = across.hi[axis].min(across.lo[axis] + 1);
-    let mut rows = Points::new(&across);
-    while let Some(at) = rows.next() {
-        f(at)?;
-    }
-    Ok(())
 }
 
 /// Sorts one block; positions are those along the axis of the whole tensor.
-pub(crate) fn sort_run(axis: usize, descending: bool, operands: &[&Block], outputs: &mut [Block]) -> Result<()> {
-    let ([block], [values, positions]) = (operands, outputs) else {
-        return Err(Error::internal("a sort takes one block and makes two"));
-    };
-    let bbox = block.bbox();
-    let fits = values.bbox() == bbox
-        && positions.bbox() == bbox
-        && values.dtype() == block.dtype()
-        && positions.dtype() == DType::I64;
-    if !fits {
-        return Err(Error::internal("the blocks of a sort do not fit each other"));
+pub(crate) fn sort_run(sorting: Sorting, operands: &[&Block], outputs: &mut [Block]) -> Result<()> {
+    let [block] = operands else { return Err(misfit()) };
+    let order = Order::of(sorting);
+    let targets = Targets::of(sorting.results, block.dtype(), outputs)?;
+    let mut expected = block.bbox().clone();
+    let length = |bbox: &BoxRegion| bbox.hi.get(order.axis).zip(bbox.lo.get(order.axis)).map(|(hi, lo)| hi - lo);
+    if length(&targets.bbox) > length(&expected) || length(&expected).is_none() {
+        return Err(misfit());
     }
-    let mut entries: Vec<Entry> = Vec::new();
-    for_rows(bbox, axis, |at| {
-        let (from, to) = (row_through(block, at, axis)?, row_through(values, at, axis)?);
-        let range = bbox.range(axis);
-        with_dtype!(block.dtype(), T => {
-            let data = T::of(block.data());
-            entries.clear();
-            entries.extend(range.clone().enumerate().map(|(k, p)| entry(data[from.at(k)], p as i64, descending)));
-            // Positions differ, so no two entries are equal, and the faster unstable sort gives the stable order.
-            entries.sort_unstable();
-            let out = T::of_mut(values.output()?.1);
-            for (k, (_, position)) in entries.iter().enumerate() {
-                out[to.at(k)] = data[from.at((*position as u64 - range.start) as usize)];
-            }
-        });
-        let out = i64::of_mut(positions.output()?.1);
-        entries.iter().enumerate().for_each(|(k, (_, position))| out[to.at(k)] = *position);
-        Ok(())
+    // What is kept begins where the block does, or at the beginning if the block is the only one.
+    (expected.lo[order.axis], expected.hi[order.axis]) = (targets.bbox.lo[order.axis], targets.bbox.hi[order.axis]);
+    if targets.bbox != expected {
+        return Err(misfit());
+    }
+    with_dtype!(block.dtype(), T => match sorting.results {
+        SortResults::Values => {
+            with_vectors::<<T as Sortable>::Key, _>(|vectors| run_rows::<T, _>(order, block, targets, vectors))
+        }
+        _ => with_vectors::<Pair<<T as Sortable>::Key>, _>(|vectors| run_rows::<T, _>(order, block, targets, vectors)),
     })
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+fn run_rows<T: Sortable, I: Item<Key = T::Key>>(
+    order: Order,
+    block: &Block,
+    mut targets: Targets<'_>,
+    vectors: &mut Vectors<I>,
+) -> Result<()> {
+    let data = T::of(block.data());
+    let range = block.bbox().range(order.axis);
+    let n = (range.end - range.start) as usize;
+    let kept = (targets.bbox.hi[order.axis] - targets.bbox.lo[order.axis]) as usize;
+    let Vectors { items, scratch } = vectors;
+    for_rows(block.bbox(), order.axis, |at, n_rows| {
+        let from = Rows::through(block, at, order.axis, n_rows)?;
+        items.resize(n * n_rows, I::default());
+        scratch.resize(n, I::default());
+        load(data, from, order, range.start, n, items);
+        for row in items.chunks_exact_mut(n) {
+            I::select(row, kept);
+            radix::sort(&mut row[..kept], scratch);
+        }
+        targets.write::<T, I>(order, at, n_rows, (items, n), |j, key, copy| {
+            let mut all = (0..n).map(|k| data[from.at(j, k)]).filter(|value| value.key() == key);
+            while all.next().is_some_and(&mut *copy) {}
+        })
+    })
+}
 
-    #[test]
-    fn keys_follow_the_order() {
-        let order = [f64::NEG_INFINITY, -1e300, -1.5, -f64::MIN_POSITIVE, 0.0, 1e-300, 2.0, f64::INFINITY, f64::NAN];
-        assert!(order.windows(2).all(|pair| pair[0].key() < pair[1].key()));
-        assert_eq!((-0.0f64).key(), 0.0f64.key());
-        assert_eq!((-f64::NAN).key(), f64::NAN.key());
-        assert!(i64::MIN.key() < (-1i64).key() && (-1i64).key() < 0i64.key() && 0i64.key() < i64::MAX.key());
+/// Makes items out of rows of elements, row after row.
+fn load<T: Sortable, I: Item<Key = T::Key>>(
+    data: &[T],
+    from: Rows,
+    order: Order,
+    first: u64,
+    n: usize,
+    items: &mut [I],
+) {
+    let item = |value: T, k: usize| I::new(order.turn(value.key()), first + k as u64);
+    if from.n_rows == 1 && from.step == 1 {
+        let row = &data[from.start..from.start + n];
+        items.iter_mut().zip(row).enumerate().for_each(|(k, (out, &value))| *out = item(value, k));
+        return;
+    }
+    for k in 0..n {
+        for j in 0..from.n_rows {
+            items[j * n + k] = item(data[from.at(j, k)], k);
+        }
     }
 }

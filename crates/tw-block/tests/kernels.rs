@@ -402,58 +402,6 @@ fn scatters_agree_with_the_reference() {
     }
 }
 
-/// Ascending order with NaN last, both zeros equal.
-fn before(a: Scalar, b: Scalar) -> std::cmp::Ordering {
-    match (a, b) {
-        (Scalar::I64(a), Scalar::I64(b)) => a.cmp(&b),
-        _ => {
-            let (a, b) = (a.as_f64(), b.as_f64());
-            a.partial_cmp(&b).unwrap_or_else(|| a.is_nan().cmp(&b.is_nan()))
-        }
-    }
-}
-
-#[test]
-fn sorted_runs_merge_into_the_sorted_tensor() {
-    for seed in 0..120 {
-        let dice = &mut Dice::new(seed);
-        let rank = 1 + dice.below(3);
-        let whole = random_shape(dice, rank);
-        let axis = dice.below(rank);
-        let dtype = dice.pick(&DType::ALL);
-        let descending = dice.one_in(2);
-        let data = Arc::new(dice.array(&whole, dtype, true));
-        let mut values = Vec::new();
-        let mut positions = Vec::new();
-        for bbox in parts_along(dice, &whole, axis) {
-            let block = dice.block_of(&data, &bbox);
-            let mut outputs = [output(dtype, &bbox).unwrap(), output(DType::I64, &bbox).unwrap()];
-            run(Kernel::SortRun { axis: axis as u32, descending }, true, &[&block], &mut outputs).unwrap();
-            let [sorted, position] = outputs;
-            values.push(sorted);
-            positions.push(position);
-        }
-        for out_box in parts_along(dice, &whole, axis) {
-            let mut outputs = [output(dtype, &out_box).unwrap(), output(DType::I64, &out_box).unwrap()];
-            let operands: Vec<&Block> = values.iter().chain(&positions).collect();
-            run(Kernel::SortMerge { axis: axis as u32, descending }, true, &operands, &mut outputs).unwrap();
-            for at in points(&out_box) {
-                let mut row: Vec<(Scalar, u64)> = (0..whole[axis])
-                    .map(|k| {
-                        let mut from = at.clone();
-                        from[axis] = k;
-                        (data.get(&from), k)
-                    })
-                    .collect();
-                row.sort_by(|a, b| if descending { before(b.0, a.0) } else { before(a.0, b.0) });
-                let (value, position) = row[at[axis] as usize];
-                assert_eq!(outputs[0].get(&at), Some(value), "seed {seed}");
-                assert_eq!(outputs[1].get(&at), Some(Scalar::I64(position as i64)), "seed {seed}");
-            }
-        }
-    }
-}
-
 struct Transpose;
 
 impl BlockFunction for Transpose {

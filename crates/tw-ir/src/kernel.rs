@@ -144,21 +144,12 @@ pub enum Kernel {
         /// How contributions meet.
         accum: Accum,
     },
-    /// Sorts one block along an axis. Outputs: values and their positions along the axis of the whole tensor.
-    SortRun {
-        /// Along this axis.
-        axis: u32,
-        /// Largest first.
-        descending: bool,
-    },
-    /// Merges sorted runs. Operands: values of every run along the axis, then positions of every run. Outputs: the part of the merged values and
-    /// positions that belongs to the output block.
-    SortMerge {
-        /// Along this axis.
-        axis: u32,
-        /// Largest first.
-        descending: bool,
-    },
+    /// Sorts one block along an axis. Outputs: values, their positions along the axis of the whole tensor, or both. Outputs that are shorter than
+    /// the block hold the first elements of the order.
+    SortRun(Sorting),
+    /// Merges sorted runs. Operands: values of every run along the axis, then (unless only values are wanted) positions of every run. Outputs:
+    /// the part of the merged values and positions that belongs to the output block.
+    SortMerge(Sorting),
     /// A block function: operands in, results out.
     Call(FunctionRef),
     /// Writes the operand block to the sink with this number. No outputs.
@@ -166,6 +157,28 @@ pub enum Kernel {
         /// Position in the workflow's list of sinks.
         sink: u32,
     },
+}
+
+/// A stable sort along an axis, and what is wanted of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Sorting {
+    /// Along this axis.
+    pub axis: u32,
+    /// Largest first.
+    pub descending: bool,
+    /// What is wanted.
+    pub results: SortResults,
+}
+
+/// What is wanted of a sort. Whoever wants values alone need not carry positions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum SortResults {
+    /// The sorted values and the positions they had.
+    Both,
+    /// The sorted values.
+    Values,
+    /// The positions they had.
+    Positions,
 }
 
 impl Kernel {
@@ -183,8 +196,8 @@ impl Kernel {
             Kernel::ScanBlock { .. } => "scan_block",
             Kernel::Gather { .. } => "gather",
             Kernel::Scatter { .. } => "scatter",
-            Kernel::SortRun { .. } => "sort_run",
-            Kernel::SortMerge { .. } => "sort_merge",
+            Kernel::SortRun(_) => "sort_run",
+            Kernel::SortMerge(_) => "sort_merge",
             Kernel::Call(_) => "call",
             Kernel::Store { .. } => "store",
         }

@@ -131,7 +131,7 @@ impl Machine<'_> {
                 gather::scatter(axes, &self.extents(extents)?, accum, *edge, &arrays)
             }
             Op::Compact { extent } => arrange::compact(self.extent(*extent)?, arrays[0], &arrays[1..]),
-            Op::Sort { axis, descending } => sort::run(arrays[0], *axis as usize, *descending),
+            Op::Sort { axis, descending, limit } => sort::run(arrays[0], *axis as usize, *descending, *limit),
             Op::Reshape { shape } => arrange::reshape(arrays[0], &self.extents(shape)?).map(|a| vec![a]),
             Op::Retile { .. } => Ok(vec![arrays[0].clone()]),
             Op::Concat { axis } => arrange::concat(&arrays, *axis as usize).map(|a| vec![a]),

@@ -10,7 +10,7 @@ use crate::accum::Accum;
 use crate::dtype::{DType, Scalar};
 use crate::error::{Error, Result};
 use crate::index::Edge;
-use crate::kernel::StatementKernel;
+use crate::kernel::{Sorting, StatementKernel};
 use crate::program::BlockFn;
 use crate::tiling::{Axis, Tiling};
 use crate::workflow::{SinkDecl, SourceDecl, Statement, StmtId};
@@ -119,13 +119,9 @@ pub enum RelOp {
         /// Number of chains.
         chains: u32,
     },
-    /// Stable sort along an axis. Outputs: values and positions.
-    Sort {
-        /// Along this axis.
-        axis: u32,
-        /// Largest first.
-        descending: bool,
-    },
+    /// Stable sort along an axis. Outputs: values and positions, or one of them; if they are shorter than the input along the axis, the first
+    /// elements of the order.
+    Sort(Sorting),
     /// A block function over its grid of keys.
     BlockFn(BlockFn),
     /// Blocks go to a sink. No outputs.
@@ -147,7 +143,7 @@ impl RelOp {
             RelOp::Scan { .. } => "scan",
             RelOp::Gather { .. } => "gather",
             RelOp::Scatter { .. } => "scatter",
-            RelOp::Sort { .. } => "sort",
+            RelOp::Sort(_) => "sort",
             RelOp::BlockFn(_) => "block_fn",
             RelOp::Store { .. } => "store",
         }

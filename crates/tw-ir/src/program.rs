@@ -275,6 +275,8 @@ pub enum Op {
         axis: u32,
         /// Largest first (and NaN first). Still stable: equal elements keep their order.
         descending: bool,
+        /// Only so many elements along the axis, from the first on; there must be as many.
+        limit: Option<u64>,
     },
     /// The same elements in row-major order under another shape, with the same fill value.
     Reshape {

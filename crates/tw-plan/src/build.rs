@@ -26,7 +26,7 @@ pub use create::{arange, coordinate, eye, full, linspace, random_integers, rando
 pub use einsum::einsum;
 pub use elementwise::{Operand, binary, broadcast_to, cast, logical, logical_not, select, unary};
 pub use layout::{diagonal, expand_dims, flip, pad, permute, roll, squeeze, transpose, tril, triu};
-pub use movement::{Joined, Running, concat, gather, reshape, scan, scatter, sort, stack, take};
+pub use movement::{Joined, Running, concat, gather, reshape, scan, scatter, sort, stack, take, topk};
 pub use promote::{
     CodeSink, Element, Typed, emit_binary, emit_logical, emit_logical_not, emit_select, emit_unary, meet,
 };

@@ -36,6 +36,8 @@ struct Lowering<'a> {
     relations: HashMap<ValueId, RelId>,
     /// Grids asked for by a later retile that is the only reader: the producer makes the blocks right at once.
     requested: HashMap<ValueId, Vec<Axis>>,
+    /// How often a value is read, as a result of the segment too.
+    readers: HashMap<ValueId, u32>,
 }
 
 impl<'a> Lowering<'a> {
@@ -61,6 +63,7 @@ impl<'a> Lowering<'a> {
             plan: Plan::default(),
             relations: HashMap::new(),
             requested,
+            readers,
         }
     }
 
@@ -75,7 +78,7 @@ impl<'a> Lowering<'a> {
             }
             Op::Gather { axes, edge } => self.gather(node, axes, *edge, statement),
             Op::Scatter { axes, accum, edge, .. } => self.scatter(node, axes, accum, *edge, statement),
-            Op::Sort { axis, descending } => self.sort(node, *axis, *descending, statement),
+            Op::Sort { axis, descending, limit } => self.sort(node, (*axis, *descending, *limit), statement),
             Op::Retile { tiling } => self.retile(node, tiling, statement),
             Op::Concat { axis } => self.concat(node, *axis, statement),
             Op::BlockFn(call) => self.block_fn(node, call, statement),

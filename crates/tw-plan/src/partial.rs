@@ -18,6 +18,7 @@ mod guard;
 mod join;
 mod operators;
 mod reads;
+mod sort;
 
 /// More tasks or blocks than this are refused before memory is spent on them: the tiles are too small for the program.
 const MAX_TASKS: u64 = 1 << 24;
@@ -72,7 +73,7 @@ impl Partial<'_> {
             RelOp::Scan { accum, axis, exclusive, reverse } => self.scan(step, (accum, *axis, *exclusive, *reverse)),
             RelOp::Gather { axes, edge, fill } => self.gather(step, axes, *edge, *fill),
             RelOp::Scatter { axes, edge, accum, chains } => self.scatter(step, axes, *edge, accum, *chains),
-            RelOp::Sort { axis, descending } => self.sort(step, *axis, *descending),
+            RelOp::Sort(sorting) => self.sort(step, *sorting),
             RelOp::BlockFn(call) => self.block_fn(step, call),
             RelOp::Store { sink } => self.block_by_block(step, Kernel::Store { sink: *sink }),
         }

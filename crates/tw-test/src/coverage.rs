@@ -65,7 +65,10 @@ impl Coverage {
                     self.edge("scatter", *edge);
                     self.accum(accum);
                 }
-                Op::Sort { descending, .. } => self.count(format!("sort descending {descending}")),
+                Op::Sort { descending, limit, .. } => {
+                    self.count(format!("sort descending {descending}"));
+                    self.count(format!("sort limited {}", limit.is_some()));
+                }
                 Op::BlockFn(call) => self.count(format!("block function {}", call.function.0.name())),
                 Op::While { condition: first, body: second } | Op::If { then: first, otherwise: second } => {
                     self.region(first);
@@ -201,6 +204,7 @@ pub fn expected_features() -> Vec<String> {
     add("extent", "zero deferred");
     add("tiling", "uniform ragged");
     add("sort descending", "true false");
+    add("sort limited", "true false");
     for exclusive in [true, false] {
         add(&format!("scan exclusive {exclusive} reverse"), "true false");
     }

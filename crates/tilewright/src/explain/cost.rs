@@ -113,7 +113,7 @@ pub(crate) fn kind(workflow: &Workflow, statement: StmtId) -> &'static str {
             Kernel::ScanTotal { .. } | Kernel::ScanCarry(_) | Kernel::ScanBlock { .. } => "scan",
             Kernel::Gather { .. } => "gather",
             Kernel::Scatter { .. } => "scatter",
-            Kernel::SortRun { .. } | Kernel::SortMerge { .. } => "sort",
+            Kernel::SortRun(_) | Kernel::SortMerge(_) => "sort",
             Kernel::Call(_) => "function",
             Kernel::Store { .. } => "store",
             Kernel::Place { .. } => "copy",

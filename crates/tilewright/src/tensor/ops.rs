@@ -184,11 +184,13 @@ impl Tensor {
     /// Sorted along an axis: values, and their positions before.
     #[track_caller]
     pub fn sort(&self, axis: usize) -> Result<(Tensor, Tensor)> {
-        let mut results = Tensor::apply_all(self.session(), build::sort(self.ty(), axis, false)?, &[self])?;
-        match (results.pop(), results.pop()) {
-            (Some(positions), Some(values)) => Ok((values, positions)),
-            _ => Err(Error::internal("a sort without results")),
-        }
+        pair(Tensor::apply_all(self.session(), build::sort(self.ty(), axis, false)?, &[self])?)
+    }
+
+    /// The `n` largest elements along an axis (or the smallest), in that order: values, and their positions before.
+    #[track_caller]
+    pub fn topk(&self, n: u64, axis: usize, largest: bool) -> Result<(Tensor, Tensor)> {
+        pair(Tensor::apply_all(self.session(), build::topk(self.ty(), n, axis, largest)?, &[self])?)
     }
 
     /// Elements that the index tensor names along an axis.
@@ -247,6 +249,13 @@ pub fn einsum(spec: &str, tensors: &[&Tensor]) -> Result<Tensor> {
 pub fn map_blocks(call: BlockFn, tensors: &[&Tensor]) -> Result<Vec<Tensor>> {
     let first = tensors.first().ok_or_else(|| Error::source("a block function of no operands"))?;
     Tensor::apply_all(first.session(), Op::BlockFn(call), tensors)
+}
+
+fn pair(mut results: Vec<Tensor>) -> Result<(Tensor, Tensor)> {
+    match (results.pop(), results.pop()) {
+        (Some(positions), Some(values)) => Ok((values, positions)),
+        _ => Err(Error::internal("an operation of two results without them")),
+    }
 }
 
 #[track_caller]

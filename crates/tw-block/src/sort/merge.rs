@@ -3,119 +3,219 @@
 //! An output block holds a range of ranks. Where that range begins and ends in every run is found by bisection, so a block looks at no element that
 //! another block owns, apart from a few to find its place.
 
-use std::ops::Range;
+use tw_ir::kernel::{SortResults, Sorting};
+use tw_ir::{DType, Result};
 
-use tw_ir::{DType, Error, Result};
-
-use super::{Entry, Row, Sortable, entry, for_rows, row_through};
+use super::item::{Item, Pair, Vectors, with_vectors};
+use super::key::Sortable;
+use super::{Order, Rows, Targets, for_rows, misfit, radix};
 use crate::block::Block;
 use crate::strip::{Element, with_dtype};
 
-/// One row of a sorted run.
+/// So many runs are merged pairwise; more are sorted by digits, as if they were not in order.
+const FEW_RUNS: usize = 8;
+
+/// One row of a sorted run. Runs are in the order of their positions, so equal keys go to the earlier run.
 struct Run<'a, T> {
     values: &'a [T],
-    value_row: Row,
-    positions: &'a [i64],
-    position_row: Row,
+    value_row: Rows,
+    positions: Option<(&'a [i64], Rows)>,
     len: usize,
-    descending: bool,
 }
 
 impl<T: Sortable> Run<'_, T> {
     fn value(&self, k: usize) -> T {
-        self.values[self.value_row.at(k)]
+        self.values[self.value_row.at(0, k)]
     }
 
-    fn entry(&self, k: usize) -> Entry {
-        entry(self.value(k), self.positions[self.position_row.at(k)], self.descending)
-    }
-
-    /// How many entries come before another.
-    fn n_before(&self, pivot: Entry) -> usize {
-        let (mut lo, mut hi) = (0, self.len);
-        while lo < hi {
-            let middle = lo.midpoint(hi);
-            if self.entry(middle) < pivot { lo = middle + 1 } else { hi = middle }
-        }
-        lo
+    fn position(&self, k: usize) -> u64 {
+        self.positions.map_or(0, |(positions, row)| positions[row.at(0, k)] as u64)
     }
 }
 
 /// How many entries of each run are among the first `rank` of all.
-fn split<T: Sortable>(runs: &[Run<'_, T>], rank: usize) -> Vec<usize> {
+fn split<T: Sortable>(runs: &[Run<'_, T>], order: Order, rank: usize) -> Vec<usize> {
+    let total: usize = runs.iter().map(|run| run.len).sum();
     let mut lo = vec![0; runs.len()];
     let mut hi: Vec<usize> = runs.iter().map(|run| run.len).collect();
+    // Where to look: at first as if all runs were alike.
+    let share = rank as f64 / total.max(1) as f64;
+    let mut near: Vec<usize> = runs.iter().map(|run| (run.len as f64 * share) as usize).collect();
+    // How far beyond the expected place the next look goes, so that the true one is soon enclosed from both sides.
+    let mut reach = 0.0;
+    let (mut below, mut above) = (false, false);
+    let mut missing = 0.0;
     loop {
-        // The entry in the middle of the widest open range is compared with all; one of its two sides is then decided.
         let widest = (0..runs.len()).max_by_key(|&k| hi[k] - lo[k]);
         let Some(widest) = widest.filter(|&k| hi[k] > lo[k]) else { return lo };
-        let middle = lo[widest].midpoint(hi[widest]);
-        let pivot = runs[widest].entry(middle);
-        let before: Vec<usize> = runs.iter().map(|run| run.n_before(pivot)).collect();
-        if before.iter().sum::<usize>() < rank {
-            lo.iter_mut().zip(&before).for_each(|(lo, &n)| *lo = n.max(*lo));
-            lo[widest] = lo[widest].max(middle + 1);
+        // An entry of the widest open range is compared with all; one of its two sides is then decided.
+        let middle = if below && above {
+            lo[widest].midpoint(hi[widest])
         } else {
-            hi.iter_mut().zip(&before).for_each(|(hi, &n)| *hi = n.min(*hi));
+            let step = missing * reach * runs[widest].len as f64 / total as f64;
+            let place = near[widest] as f64 + step;
+            (place.max(0.0) as usize).clamp(lo[widest], hi[widest] - 1)
+        };
+        let pivot = order.turn(runs[widest].value(middle).key());
+        let key = |run: &Run<'_, T>, k: usize| order.turn(run.value(k).key());
+        for (r, run) in runs.iter().enumerate() {
+            near[r] = match r.cmp(&widest) {
+                std::cmp::Ordering::Equal => middle,
+                std::cmp::Ordering::Less => search(lo[r], hi[r], near[r], |k| key(run, k) <= pivot),
+                std::cmp::Ordering::Greater => search(lo[r], hi[r], near[r], |k| key(run, k) < pivot),
+            };
         }
+        let before: usize = near.iter().sum();
+        missing = rank as f64 - before as f64;
+        if before < rank {
+            below = true;
+            lo.copy_from_slice(&near);
+            lo[widest] = middle + 1;
+        } else {
+            above = true;
+            hi.copy_from_slice(&near);
+        }
+        reach = if reach == 0.0 { 1.5 } else { reach * 4.0 };
     }
 }
 
-/// The entries with the given ranks, in order.
-fn merge<T: Sortable>(runs: &[Run<'_, T>], ranks: Range<usize>) -> Vec<(Entry, T)> {
-    let (begin, end) = (split(runs, ranks.start), split(runs, ranks.end));
-    let mut merged: Vec<(Entry, T)> = Vec::with_capacity(ranks.len());
-    for ((run, begin), end) in runs.iter().zip(begin).zip(end) {
-        merged.extend((begin..end).map(|k| (run.entry(k), run.value(k))));
+/// The first of `lo..hi` that does not come before, looked for from a place near it.
+fn search(lo: usize, hi: usize, near: usize, comes_before: impl Fn(usize) -> bool) -> usize {
+    let (mut lo, mut hi) = (lo, hi);
+    let mut step = 1;
+    let mut at = near.clamp(lo, hi);
+    if at < hi && comes_before(at) {
+        lo = at + 1;
+        while at + step < hi {
+            at += step;
+            if !comes_before(at) {
+                hi = at;
+                break;
+            }
+            lo = at + 1;
+            step *= 2;
+        }
+    } else {
+        hi = at;
+        while at >= lo + step {
+            at -= step;
+            if comes_before(at) {
+                lo = at + 1;
+                break;
+            }
+            hi = at;
+            step *= 2;
+        }
     }
-    // The stable sort of the standard library finds the runs and merges them.
-    merged.sort_by_key(|(entry, _)| *entry);
-    merged
+    while lo < hi {
+        let middle = lo.midpoint(hi);
+        if comes_before(middle) { lo = middle + 1 } else { hi = middle }
+    }
+    lo
 }
 
 /// Merges sorted runs; keeps the ranks that belong to the output block.
-pub(crate) fn sort_merge(axis: usize, descending: bool, operands: &[&Block], outputs: &mut [Block]) -> Result<()> {
-    let (values, positions) = operands.split_at(operands.len() / 2);
-    let [out_values, out_positions] = outputs else {
-        return Err(Error::internal("a merge makes two blocks"));
-    };
-    let misfit = || Error::internal("the runs of a merge do not fit each other");
-    let bbox = out_values.bbox().clone();
-    let dtype = out_values.dtype();
-    let fits = values.len() == positions.len()
-        && out_positions.bbox() == &bbox
-        && values.iter().zip(positions).all(|(v, p)| v.bbox() == p.bbox() && v.dtype() == dtype)
-        && positions.iter().map(|block| block.dtype()).chain([out_positions.dtype()]).all(|d| d == DType::I64);
+pub(crate) fn sort_merge(sorting: Sorting, operands: &[&Block], outputs: &mut [Block]) -> Result<()> {
+    let with_positions = sorting.results != SortResults::Values;
+    let (values, positions) = operands.split_at(if with_positions { operands.len() / 2 } else { operands.len() });
+    let dtype = values.first().ok_or_else(misfit)?.dtype();
+    let fits = (values.len() == positions.len() || !with_positions)
+        && values.iter().all(|block| block.dtype() == dtype)
+        && values.iter().zip(positions).all(|(v, p)| v.bbox() == p.bbox() && p.dtype() == DType::I64);
     if !fits {
         return Err(misfit());
     }
-    for_rows(&bbox, axis, |at| {
-        let ranks = bbox.lo[axis] as usize..bbox.hi[axis] as usize;
-        let to = row_through(out_values, at, axis)?;
-        with_dtype!(dtype, T => {
-            let runs = values
-                .iter()
-                .zip(positions)
-                .map(|(values, positions)| {
-                    Ok(Run {
-                        values: T::of(values.data()),
-                        value_row: row_through(values, at, axis)?,
-                        positions: i64::of(positions.data()),
-                        position_row: row_through(positions, at, axis)?,
-                        len: (values.bbox().hi[axis] - values.bbox().lo[axis]) as usize,
-                        descending,
-                    })
-                })
-                .collect::<Result<Vec<Run<'_, T>>>>()?;
-            if runs.iter().map(|run| run.len).sum::<usize>() < ranks.end {
+    let order = Order::of(sorting);
+    let targets = Targets::of(sorting.results, dtype, outputs)?;
+    let runs = (values, positions);
+    with_dtype!(dtype, T => match sorting.results {
+        SortResults::Values => {
+            with_vectors::<<T as Sortable>::Key, _>(|vectors| merge_rows::<T, _>(order, runs, targets, vectors))
+        }
+        _ => with_vectors::<Pair<<T as Sortable>::Key>, _>(|vectors| merge_rows::<T, _>(order, runs, targets, vectors)),
+    })
+}
+
+fn merge_rows<T: Sortable, I: Item<Key = T::Key>>(
+    order: Order,
+    (values, positions): (&[&Block], &[&Block]),
+    mut targets: Targets<'_>,
+    vectors: &mut Vectors<I>,
+) -> Result<()> {
+    let Vectors { items, scratch } = vectors;
+    let bbox = targets.bbox.clone();
+    for_rows(&bbox, order.axis, |first, n_rows| {
+        let mut at = first.to_vec();
+        for _ in 0..n_rows {
+            let runs = runs_through::<T>(order.axis, values, positions, &at)?;
+            let ranks = bbox.range(order.axis);
+            if (runs.iter().map(|run| run.len).sum::<usize>() as u64) < ranks.end {
                 return Err(misfit());
             }
-            let merged = merge(&runs, ranks);
-            let out = T::of_mut(out_values.output()?.1);
-            merged.iter().enumerate().for_each(|(k, (_, value))| out[to.at(k)] = *value);
-            let out = i64::of_mut(out_positions.output()?.1);
-            merged.iter().enumerate().for_each(|(k, ((_, position), _))| out[to.at(k)] = *position);
-        });
+            let (begin, end) = (split(&runs, order, ranks.start as usize), split(&runs, order, ranks.end as usize));
+            items.clear();
+            let mut n_parts = 0;
+            for ((run, &begin), &end) in runs.iter().zip(&begin).zip(&end) {
+                items.extend((begin..end).map(|k| I::new(order.turn(run.value(k).key()), run.position(k))));
+                n_parts += (begin < end) as usize;
+            }
+            if n_parts <= FEW_RUNS {
+                I::sort_by_comparison(items);
+            } else {
+                scratch.resize(items.len(), I::default());
+                radix::sort(items, scratch);
+            }
+            targets.write::<T, I>(order, &at, 1, (items, 0), |_, key, copy| {
+                let mut all = runs.iter().zip(&begin).zip(&end).flat_map(|((run, &begin), &end)| {
+                    (begin..end).map(|k| run.value(k)).filter(|value| value.key() == key)
+                });
+                while all.next().is_some_and(&mut *copy) {}
+            })?;
+            if let Some(last) = at.last_mut() {
+                *last += 1;
+            }
+        }
         Ok(())
     })
+}
+
+/// The row of every run that goes through a point.
+fn runs_through<'a, T: Sortable>(
+    axis: usize,
+    values: &[&'a Block],
+    positions: &[&'a Block],
+    at: &[u64],
+) -> Result<Vec<Run<'a, T>>> {
+    let mut runs = Vec::with_capacity(values.len());
+    for (k, block) in values.iter().enumerate() {
+        let positions = match positions.get(k) {
+            Some(block) => Some((i64::of(block.data()), Rows::through(block, at, axis, 1)?)),
+            None => None,
+        };
+        runs.push(Run {
+            values: T::of(block.data()),
+            value_row: Rows::through(block, at, axis, 1)?,
+            positions,
+            len: (block.bbox().hi[axis] - block.bbox().lo[axis]) as usize,
+        });
+    }
+    Ok(runs)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::search;
+
+    #[test]
+    fn searches_end_where_they_should() {
+        for n in 0..20 {
+            for answer in 0..=n {
+                for near in 0..=n + 1 {
+                    assert_eq!(search(0, n, near, |k| k < answer), answer);
+                }
+                assert_eq!(search(answer, n, 0, |k| k < answer), answer);
+                assert_eq!(search(0, answer, n, |_| true), answer);
+            }
+        }
+    }
 }

@@ -5,22 +5,30 @@ use std::cmp::Ordering;
 use super::points::Fibres;
 use crate::array::Array;
 use crate::dtype::{DType, Scalar};
-use crate::error::Result;
+use crate::error::{Error, Result};
 
-/// The sorted array, and the position along the axis that each element had before.
-pub(super) fn run(array: &Array, axis: usize, descending: bool) -> Result<Vec<Array>> {
+/// The sorted array, and the position along the axis that each element had before; only the first `limit` along the axis.
+pub(super) fn run(array: &Array, axis: usize, descending: bool, limit: Option<u64>) -> Result<Vec<Array>> {
     let fibres = Fibres::new(array.shape(), axis)?;
-    let mut values = array.clone();
-    let mut positions = Array::zeros(array.shape(), DType::I64)?;
-    for start in fibres.starts() {
+    let mut shape = array.shape().to_vec();
+    if let Some(limit) = limit {
+        if limit > shape[axis] {
+            return Err(Error::data(format!("the first {limit} of {} elements along axis {axis}", shape[axis])));
+        }
+        shape[axis] = limit;
+    }
+    let targets = Fibres::new(&shape, axis)?;
+    let mut values = Array::zeros(&shape, array.dtype())?;
+    let mut positions = Array::zeros(&shape, DType::I64)?;
+    for (start, target) in fibres.starts().zip(targets.starts()) {
         let at = |k: usize| array.data().get(fibres.position(start, k));
         let mut order: Vec<usize> = (0..fibres.length).collect();
         order.sort_by(|&a, &b| {
             let ascending = compare(at(a), at(b));
             if descending { ascending.reverse() } else { ascending }
         });
-        for (k, &from) in order.iter().enumerate() {
-            let to = fibres.position(start, k);
+        for (k, &from) in order.iter().enumerate().take(targets.length) {
+            let to = targets.position(target, k);
             values.data_mut().set(to, at(from));
             positions.data_mut().set(to, Scalar::I64(from as i64));
         }

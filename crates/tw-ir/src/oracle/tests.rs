@@ -272,15 +272,20 @@ fn compact_counts() {
 fn sorts_are_stable_and_know_nan() {
     let x = Array::from_f64(&[2.0, f64::NAN, -0.0, 0.0, 2.0]);
     let order = |descending| {
-        let results = apply(Op::Sort { axis: 0, descending }, &[&x]).unwrap();
+        let results = apply(Op::Sort { axis: 0, descending, limit: None }, &[&x]).unwrap();
         (results[0].to_f64_vec(), results[1].to_f64_vec())
     };
     let (values, positions) = order(false);
     assert_eq!(positions, [2.0, 3.0, 0.0, 4.0, 1.0]);
     assert!(values[0].is_sign_negative() && values[4].is_nan());
     assert_eq!(order(true).1, [1.0, 0.0, 4.0, 2.0, 3.0]);
-    let columns = apply(Op::Sort { axis: 0, descending: false }, &[&matrix(2, 2, &[3.0, 1.0, 2.0, 4.0])]).unwrap();
+    let columns =
+        apply(Op::Sort { axis: 0, descending: false, limit: None }, &[&matrix(2, 2, &[3.0, 1.0, 2.0, 4.0])]).unwrap();
     assert_eq!(columns[0], matrix(2, 2, &[2.0, 1.0, 3.0, 4.0]));
+    let first = apply(Op::Sort { axis: 0, descending: true, limit: Some(2) }, &[&x]).unwrap();
+    assert_eq!(first[1].to_f64_vec(), [1.0, 0.0]);
+    let error = apply(Op::Sort { axis: 0, descending: true, limit: Some(6) }, &[&x]).unwrap_err();
+    assert!(error.message().contains("the first 6 of 5"), "{error}");
 }
 
 #[test]

@@ -48,10 +48,17 @@ pub fn infer(values: &PrimaryMap<ValueId, ValueInfo>, op: &Op, types: &[&TensorT
             }
             types[1..].iter().map(|data| TensorType::dense(data.dtype, vec![*extent])).collect()
         }
-        Op::Sort { axis, .. } => {
+        Op::Sort { axis, limit, .. } => {
             expect_args(op, types, 1)?;
             check_axis(op, *axis, types[0].rank())?;
-            [types[0].dtype, DType::I64].map(|dtype| TensorType::dense(dtype, types[0].shape.clone())).to_vec()
+            let mut shape = types[0].shape.clone();
+            if let Some(limit) = *limit {
+                let extent = std::mem::replace(&mut shape[*axis as usize], Extent::Known(limit));
+                if let Some(n) = extent.known().filter(|&n| n < limit) {
+                    return Err(Error::source(format!("the first {limit} of {n} elements along axis {axis}")));
+                }
+            }
+            [types[0].dtype, DType::I64].map(|dtype| TensorType::dense(dtype, shape.clone())).to_vec()
         }
         Op::Reshape { shape } => {
             expect_args(op, types, 1)?;

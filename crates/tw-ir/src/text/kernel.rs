@@ -9,7 +9,7 @@ use super::scalar::{parse_scalar, parse_typed, typed};
 use super::statement::{Vars, parse_calculation, parse_out, parse_vars, print_calculation, print_out, print_vars};
 use super::types::{parse_axes, parse_axis, parse_plain_type, parse_shape, print_axis};
 use crate::error::Result;
-use crate::kernel::{Kernel, KernelRead, StatementKernel};
+use crate::kernel::{Kernel, KernelRead, SortResults, Sorting, StatementKernel};
 use crate::program::FunctionTable;
 use crate::shape;
 
@@ -42,8 +42,8 @@ pub(super) fn print_kernel(printer: &mut Printer, head: &str, kernel: &Kernel) {
             let (axes, shape, edge) = (commas(axes), shape::display(shape), print_edge(*edge));
             print_accum(printer, &format!("{head} axes [{axes}] of {shape}{edge} "), accum, "");
         }
-        Kernel::SortRun { axis, descending } | Kernel::SortMerge { axis, descending } => {
-            printer.line(format_args!("{head} axis {axis}{}", flag(*descending, "descending")));
+        Kernel::SortRun(sorting) | Kernel::SortMerge(sorting) => {
+            printer.line(format_args!("{head}{}", print_sorting(*sorting)));
         }
         Kernel::Call(function) => printer.line(format_args!("{head} {}", quote(function.0.name()))),
         Kernel::Store { sink } => printer.line(format_args!("{head} {sink}")),
@@ -53,6 +53,26 @@ pub(super) fn print_kernel(printer: &mut Printer, head: &str, kernel: &Kernel) {
 /// A flag with a space before it, or nothing.
 pub(super) fn flag(set: bool, word: &str) -> String {
     if set { format!(" {word}") } else { String::new() }
+}
+
+pub(super) fn print_sorting(sorting: Sorting) -> String {
+    let results = match sorting.results {
+        SortResults::Both => "",
+        SortResults::Values => " values",
+        SortResults::Positions => " positions",
+    };
+    format!(" axis {}{}{results}", sorting.axis, flag(sorting.descending, "descending"))
+}
+
+/// Reads what [`print_sorting`] writes.
+pub(super) fn parse_sorting(cursor: &mut Cursor<'_>) -> Result<Sorting> {
+    let (axis, descending) = (parse_axis_number(cursor)?, cursor.eat("descending"));
+    let results = match (cursor.eat("values"), cursor.eat("positions")) {
+        (true, _) => SortResults::Values,
+        (_, true) => SortResults::Positions,
+        _ => SortResults::Both,
+    };
+    Ok(Sorting { axis, descending, results })
 }
 
 /// Reads what [`print_kernel`] writes after the head.
@@ -95,8 +115,8 @@ pub(super) fn parse_kernel(cursor: &mut Cursor<'_>, functions: &FunctionTable) -
             cursor.expect(")")?;
             Kernel::Gather { axes, shape, edge, fill }
         }
-        "sort_run" => Kernel::SortRun { axis: parse_axis_number(cursor)?, descending: cursor.eat("descending") },
-        "sort_merge" => Kernel::SortMerge { axis: parse_axis_number(cursor)?, descending: cursor.eat("descending") },
+        "sort_run" => Kernel::SortRun(parse_sorting(cursor)?),
+        "sort_merge" => Kernel::SortMerge(parse_sorting(cursor)?),
         "call" => Kernel::Call(parse_function(cursor, functions)?),
         "store" => Kernel::Store { sink: cursor.fitting()? },
         word => return Err(cursor.error_since(start, format_args!("`{word}` is not a kernel"))),

@@ -47,8 +47,9 @@ pub(super) fn print_op(printer: &mut Printer, program: &Program, node: &Node, he
             print_accum(printer, &head, accum, tail);
         }
         Op::Compact { extent } => printer.line(format_args!("{head} extent {extent}{tail}")),
-        Op::Sort { axis, descending } => {
-            printer.line(format_args!("{head} axis {axis}{}{tail}", flag(*descending, "descending")));
+        Op::Sort { axis, descending, limit } => {
+            let limit = limit.map_or_else(String::new, |n| format!(" limit {n}"));
+            printer.line(format_args!("{head} axis {axis}{}{limit}{tail}", flag(*descending, "descending")));
         }
         Op::Reshape { shape } => printer.line(format_args!("{head} to {}{tail}", print_extents(shape))),
         Op::Retile { tiling } => printer.line(format_args!("{head} {}{tail}", print_tiling(tiling, &[]))),
@@ -116,7 +117,11 @@ pub(super) fn parse_op(
             cursor.expect("extent")?;
             Op::Compact { extent: parse_extent(cursor)? }
         }
-        "sort" => Op::Sort { axis: parse_axis_number(cursor)?, descending: cursor.eat("descending") },
+        "sort" => {
+            let (axis, descending) = (parse_axis_number(cursor)?, cursor.eat("descending"));
+            let limit = if cursor.eat("limit") { Some(cursor.length()?) } else { None };
+            Op::Sort { axis, descending, limit }
+        }
         "reshape" => {
             cursor.expect("to")?;
             Op::Reshape { shape: parse_extents(cursor)? }

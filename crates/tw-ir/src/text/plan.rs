@@ -5,7 +5,7 @@ use super::block_fn::{parse_call, print_call};
 use super::cursor::Cursor;
 use super::decl::{expect_id, parse_decls, parse_statement_id, print_decls};
 use super::index::{parse_edge, print_edge};
-use super::kernel::{flag, parse_axis_number, parse_statement, print_statement};
+use super::kernel::{flag, parse_axis_number, parse_sorting, parse_statement, print_sorting, print_statement};
 use super::printer::{Printer, commas, quote};
 use super::program::well_formed;
 use super::scalar::{parse_typed, typed};
@@ -103,9 +103,7 @@ fn print_step(printer: &mut Printer, step: &Step) {
             let (axes, edge) = (commas(axes), print_edge(*edge));
             print_accum(printer, &format!("{head} axes [{axes}]{edge} chains {chains} "), accum, "");
         }
-        RelOp::Sort { axis, descending } => {
-            printer.line(format_args!("{head} axis {axis}{}", flag(*descending, "descending")));
-        }
+        RelOp::Sort(sorting) => printer.line(format_args!("{head}{}", print_sorting(*sorting))),
         RelOp::BlockFn(call) => printer.line(format_args!("{head} {}", print_call(call))),
         RelOp::Store { sink } => printer.line(format_args!("{head} {sink}")),
     }
@@ -147,7 +145,7 @@ fn parse_step(cursor: &mut Cursor<'_>, n_statements: usize, functions: &Function
             let (axes, edge) = (parse_axes(cursor)?, parse_edge(cursor)?);
             RelOp::Scatter { axes, edge, chains: parse_chains(cursor)?, accum: parse_accum(cursor)? }
         }
-        "sort" => RelOp::Sort { axis: parse_axis_number(cursor)?, descending: cursor.eat("descending") },
+        "sort" => RelOp::Sort(parse_sorting(cursor)?),
         "block_fn" => RelOp::BlockFn(parse_call(cursor, functions)?),
         "store" => RelOp::Store { sink: cursor.fitting()? },
         word => return Err(cursor.error_since(start, format_args!("`{word}` is not an operator"))),

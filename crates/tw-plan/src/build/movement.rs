@@ -57,7 +57,14 @@ pub fn scan(x: &TensorType, kind: Running, axis: usize) -> Result<Op> {
 /// A stable sort along an axis. The node has two results: the sorted values and their positions before.
 pub fn sort(x: &TensorType, axis: usize, descending: bool) -> Result<Op> {
     check_axes(&[axis], x.rank())?;
-    Ok(Op::Sort { axis: axis as u32, descending })
+    Ok(Op::Sort { axis: axis as u32, descending, limit: None })
+}
+
+/// The `n` largest elements along an axis (or the smallest), in that order. The node has two results: the values and their positions before.
+/// NaN counts as larger than everything; among equal elements the earlier ones are taken.
+pub fn topk(x: &TensorType, n: u64, axis: usize, largest: bool) -> Result<Op> {
+    check_axes(&[axis], x.rank())?;
+    Ok(Op::Sort { axis: axis as u32, descending: largest, limit: Some(n) })
 }
 
 /// The same elements in row-major order under another shape. One extent may be -1: it follows from the others.

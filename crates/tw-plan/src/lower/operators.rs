@@ -2,8 +2,9 @@
 
 use tw_ir::error::{Error, Result};
 use tw_ir::index::Edge;
+use tw_ir::kernel::{SortResults, Sorting};
 use tw_ir::plan::{RelId, RelOp};
-use tw_ir::program::{BlockFn, Node};
+use tw_ir::program::{BlockFn, Node, ValueId};
 use tw_ir::workflow::StmtId;
 use tw_ir::{Accum, Axis, OnEmpty, Tiling};
 
@@ -35,11 +36,35 @@ impl Lowering<'_> {
         Ok(())
     }
 
-    pub(super) fn sort(&mut self, node: &Node, axis: u32, descending: bool, statement: StmtId) -> Result<()> {
+    /// A result that nobody reads is not made: without positions a sort moves half of the bytes, or less.
+    pub(super) fn sort(
+        &mut self,
+        node: &Node,
+        (axis, descending, limit): (u32, bool, Option<u64>),
+        statement: StmtId,
+    ) -> Result<()> {
         let inputs = self.relations_of(node)?;
-        let grid = self.grid(inputs[0]);
-        let outputs = node.results.iter().map(|&value| self.define(value, grid.clone())).collect::<Result<_>>()?;
-        self.step(RelOp::Sort { axis, descending }, inputs, outputs, statement);
+        let mut grid = self.grid(inputs[0]);
+        if let Some(limit) = limit {
+            let cut = &mut grid[axis as usize];
+            if limit > cut.extent() {
+                return Err(Error::data(format!("the first {limit} of {} elements along axis {axis}", cut.extent())));
+            }
+            *cut = first_part(cut, limit);
+        }
+        let is_read = |value: &ValueId| self.readers.contains_key(value);
+        let results = match (is_read(&node.results[0]), is_read(&node.results[1])) {
+            (true, false) => SortResults::Values,
+            (false, true) => SortResults::Positions,
+            _ => SortResults::Both,
+        };
+        let wanted = match results {
+            SortResults::Both => &node.results[..],
+            SortResults::Values => &node.results[..1],
+            SortResults::Positions => &node.results[1..],
+        };
+        let outputs = wanted.iter().map(|&value| self.define(value, grid.clone())).collect::<Result<_>>()?;
+        self.step(RelOp::Sort(Sorting { axis, descending, results }), inputs, outputs, statement);
         Ok(())
     }
 
@@ -153,6 +178,12 @@ impl Lowering<'_> {
         self.step(RelOp::BlockFn(call.clone()), inputs, outputs, statement);
         Ok(())
     }
+}
+
+/// The first `n` elements of an axis, cut as they were.
+fn first_part(axis: &Axis, n: u64) -> Axis {
+    let before = axis.boundaries().into_iter().filter(|&boundary| boundary < n.max(1));
+    Axis::from_boundaries(before.chain((n > 0).then_some(n)).collect())
 }
 
 /// The grid of a gather: index axes stand where the first gathered axis was.

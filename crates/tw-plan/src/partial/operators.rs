@@ -9,7 +9,7 @@ use tw_ir::workflow::{BlockId, BlockSetId, Boxes, Operand, TaskKind};
 use tw_ir::{Accum, Axis, BoxRegion, Scalar};
 
 use super::chains::Chains;
-use super::{MAX_OPERANDS, Odometer, Partial, check_count, position_of};
+use super::{Odometer, Partial, position_of};
 
 impl Partial<'_> {
     /// Inputs one after the other; with one input, the same tensor under another grid.
@@ -166,51 +166,6 @@ impl Partial<'_> {
                 operands.extend(values.iter().map(|&r| partial.whole(r, position_of(&coords, &value_grid))));
                 Ok(())
             })?;
-        }
-        Ok(())
-    }
-
-    /// Sorted runs per block; every output block then merges its own ranks out of all runs of its fibre.
-    pub(super) fn sort(&mut self, step: &Step, axis: u32, descending: bool) -> Result<()> {
-        let k = axis as usize;
-        let relation = self.plan.relations[step.inputs[0]].clone();
-        let run = Kernel::SortRun { axis, descending };
-        let n_tiles = relation.grid[k].n_tiles();
-        if n_tiles <= 1 {
-            return self.block_by_block(step, run);
-        }
-        check_count(relation.n_blocks().saturating_mul(n_tiles), MAX_OPERANDS, "operands of tasks")?;
-        let mut runs = Vec::new();
-        for &output in &step.outputs {
-            let dtype = self.plan.relations[output].dtype;
-            let boxes = Boxes::Grid(relation.grid.clone());
-            runs.push(self.add_set(
-                &format!("{} (runs)", relation.name),
-                dtype,
-                &relation.shape,
-                boxes,
-                step.statement,
-            )?);
-        }
-        let run = self.kernel(run, step.statement);
-        let merge = self.kernel(Kernel::SortMerge { axis, descending }, step.statement);
-        for position in 0..relation.n_blocks() {
-            let outputs: Vec<BlockId> = runs.iter().map(|&set| self.workflow.block(set, position)).collect();
-            let operand = self.whole(step.inputs[0], position);
-            self.task(TaskKind::Apply, run, 0, 0, &[operand], &outputs)?;
-        }
-        for (position, out) in Odometer::over(&relation.grid).enumerate() {
-            let mut operands = Vec::new();
-            for &set in &runs {
-                for tile in 0..n_tiles {
-                    let mut coords = out.clone();
-                    coords[k] = tile;
-                    let block = self.workflow.block(set, position_of(&coords, &relation.grid));
-                    operands.push(Operand { block, region: 0 });
-                }
-            }
-            let outputs: Vec<BlockId> = step.outputs.iter().map(|&r| self.block_at(r, position as u64)).collect();
-            self.task(TaskKind::Apply, merge, 0, 0, &operands, &outputs)?;
         }
         Ok(())
     }

@@ -126,7 +126,9 @@ impl Generator<'_> {
         let axis = self.rng.below(self.ty(value).rank()) as u32;
         let facts = [self.fact(value), Fact::integers(self.options.max_points as f64)];
         let descending = self.rng.chance(40);
-        self.emit(Op::Sort { axis, descending }, &[value], &facts)?;
+        let length = self.ty(value).shape[axis as usize].known();
+        let limit = if self.rng.chance(30) { length.map(|n| self.rng.below(n as usize + 1) as u64) } else { None };
+        self.emit(Op::Sort { axis, descending, limit }, &[value], &facts)?;
         Some(())
     }
 

@@ -30,6 +30,8 @@ pub(super) const REARRANGE: &[Function] = &[
 pub(super) const SELECT: &[Function] = &[
     Function { name: "sort", required: &["x"], rest: None, optional: &["axis", "descending"], lower: sort },
     Function { name: "argsort", required: &["x"], rest: None, optional: &["axis", "descending"], lower: argsort },
+    Function { name: "topk", required: &["x", "k"], rest: None, optional: &["axis", "largest"], lower: topk },
+    Function { name: "argtopk", required: &["x", "k"], rest: None, optional: &["axis", "largest"], lower: argtopk },
     Function { name: "take", required: &["x", "index"], rest: None, optional: &["axis"], lower: take },
     Function { name: "nonzero", required: &["x"], rest: None, optional: &["axis"], lower: nonzero },
 ];
@@ -206,6 +208,24 @@ fn sort<'a>(lowering: &mut Lowering<'a, '_>, call: &Call<'_, 'a>) -> Lowered<Val
 
 fn argsort<'a>(lowering: &mut Lowering<'a, '_>, call: &Call<'_, 'a>) -> Lowered<Value> {
     Ok(Value::Tensor(sorted(lowering, call)?[1]))
+}
+
+/// Both results of a selection: values and positions.
+fn selected<'a>(lowering: &mut Lowering<'a, '_>, call: &Call<'_, 'a>) -> Lowered<Vec<ValueId>> {
+    let (x, ty) = operand(lowering, call)?;
+    let n = width(lowering, call.require("k")?)?;
+    let axis = call.axis(lowering, ty.rank(), Some(-1))?;
+    let largest = call.flag(lowering, "largest", true)?;
+    let op = build::topk(&ty, n, axis, largest).at(call.range)?;
+    Ok(lowering.emitter.push(op, &[x], &call.range.span())?)
+}
+
+fn topk<'a>(lowering: &mut Lowering<'a, '_>, call: &Call<'_, 'a>) -> Lowered<Value> {
+    Ok(Value::Tensor(selected(lowering, call)?[0]))
+}
+
+fn argtopk<'a>(lowering: &mut Lowering<'a, '_>, call: &Call<'_, 'a>) -> Lowered<Value> {
+    Ok(Value::Tensor(selected(lowering, call)?[1]))
 }
 
 fn take<'a>(lowering: &mut Lowering<'a, '_>, call: &Call<'_, 'a>) -> Lowered<Value> {

@@ -1,0 +1,135 @@
+//! What a sort moves about: keys, alone or with the positions they came from.
+
+use std::cell::Cell;
+
+use super::key::Key;
+
+/// Scratch space beyond this many bytes is given back after use.
+const MOST_KEPT: usize = 64 << 20;
+
+/// A key, maybe with a position.
+pub(super) trait Item: Copy + Default {
+    /// What it is sorted by.
+    type Key: Key;
+    /// From a key and the position of its element.
+    fn new(key: Self::Key, position: u64) -> Self;
+    /// Its key.
+    fn key(self) -> Self::Key;
+    /// Its position, if it has one.
+    fn position(self) -> u64;
+    /// Sorts by key and keeps the order of equal keys; for few items, or for many that are nearly in order.
+    fn sort_by_comparison(items: &mut [Self]);
+    /// Brings the `n` items that come first in the order to the front, in any order.
+    fn select(items: &mut [Self], n: usize);
+    /// Scratch space of this type.
+    fn of(scratch: &mut Scratch) -> &mut Vectors<Self>;
+    /// Its key as bits.
+    #[inline]
+    fn bits(self) -> u64 {
+        self.key().widen()
+    }
+}
+
+/// A key with a position.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Pair<K> {
+    key: K,
+    position: u64,
+}
+
+/// Two vectors of items.
+#[derive(Default)]
+pub(super) struct Vectors<I> {
+    pub(super) items: Vec<I>,
+    pub(super) scratch: Vec<I>,
+}
+
+/// Vectors of every kind of item.
+#[derive(Default)]
+pub(super) struct Scratch {
+    narrow: Vectors<u32>,
+    wide: Vectors<u64>,
+    narrow_pairs: Vectors<Pair<u32>>,
+    wide_pairs: Vectors<Pair<u64>>,
+}
+
+thread_local! {
+    /// Memory that sorts of one thread use one after the other.
+    static SCRATCH: Cell<Option<Box<Scratch>>> = const { Cell::new(None) };
+}
+
+/// Runs code with vectors of this thread; what they hold is left from earlier.
+pub(super) fn with_vectors<I: Item, R>(f: impl FnOnce(&mut Vectors<I>) -> R) -> R {
+    let mut scratch = SCRATCH.take().unwrap_or_default();
+    let vectors = I::of(&mut scratch);
+    let result = f(vectors);
+    if (vectors.items.capacity() + vectors.scratch.capacity()) * size_of::<I>() > MOST_KEPT {
+        *vectors = Vectors { items: Vec::new(), scratch: Vec::new() };
+    }
+    SCRATCH.set(Some(scratch));
+    result
+}
+
+macro_rules! items {
+    ($($key:ident $alone:ident $pairs:ident;)*) => {
+        $(impl Item for $key {
+            type Key = $key;
+            #[inline]
+            fn new(key: $key, _: u64) -> $key {
+                key
+            }
+            #[inline]
+            fn key(self) -> $key {
+                self
+            }
+            #[inline]
+            fn position(self) -> u64 {
+                0
+            }
+            fn sort_by_comparison(items: &mut [$key]) {
+                // Nobody can tell equal keys apart. Unlike its unstable sibling, this sort merges what is in order already.
+                items.sort();
+            }
+            fn select(items: &mut [$key], n: usize) {
+                if n > 0 && n < items.len() {
+                    items.select_nth_unstable(n - 1);
+                }
+            }
+            fn of(scratch: &mut Scratch) -> &mut Vectors<$key> {
+                &mut scratch.$alone
+            }
+        }
+        impl Item for Pair<$key> {
+            type Key = $key;
+            #[inline]
+            fn new(key: $key, position: u64) -> Pair<$key> {
+                Pair { key, position }
+            }
+            #[inline]
+            fn key(self) -> $key {
+                self.key
+            }
+            #[inline]
+            fn position(self) -> u64 {
+                self.position
+            }
+            fn sort_by_comparison(items: &mut [Pair<$key>]) {
+                items.sort_by_key(|item| item.key);
+            }
+            fn select(items: &mut [Pair<$key>], n: usize) {
+                if n > 0 && n < items.len() {
+                    items.select_nth_unstable_by_key(n - 1, |item| (item.key, item.position));
+                    // What is selected is sorted by key next, and that keeps the order it finds.
+                    items[..n].sort_unstable_by_key(|item| item.position);
+                }
+            }
+            fn of(scratch: &mut Scratch) -> &mut Vectors<Pair<$key>> {
+                &mut scratch.$pairs
+            }
+        })*
+    };
+}
+items! {
+    u32 narrow narrow_pairs;
+    u64 wide wide_pairs;
+}

@@ -1,0 +1,145 @@
+//! Sorting kernels against a slow reference: runs, merges, and what is kept of them.
+#![allow(clippy::unwrap_used)]
+
+use std::sync::Arc;
+
+use tw_block::{Block, CompiledKernel};
+use tw_ir::kernel::{Kernel, SortResults, Sorting};
+use tw_ir::{Array, Axis, BoxRegion, DType, Result, Scalar};
+
+mod support;
+use support::{Dice, output, points};
+
+fn run(kernel: Kernel, operands: &[&Block], outputs: &mut [Block]) -> Result<()> {
+    let operands: Vec<Option<&Block>> = operands.iter().copied().map(Some).collect();
+    CompiledKernel::compile(&kernel)?.run(0, true, &operands, outputs)
+}
+
+/// A shape of some axes, seldom empty.
+fn random_shape(dice: &mut Dice, rank: usize) -> Vec<u64> {
+    (0..rank).map(|_| if dice.one_in(12) { 0 } else { 1 + dice.below(9) as u64 }).collect()
+}
+
+/// A tensor cut along one axis, sometimes into single elements.
+fn parts_along(dice: &mut Dice, whole: &[u64], axis: usize) -> Vec<BoxRegion> {
+    let cut = Axis::uniform(whole[axis], dice.number(1, whole[axis] as i64 + 1) as u64);
+    (0..cut.n_tiles())
+        .map(|tile| {
+            let mut bbox = BoxRegion::whole(whole);
+            (bbox.lo[axis], bbox.hi[axis]) = (cut.range(tile).start, cut.range(tile).end);
+            bbox
+        })
+        .collect()
+}
+
+/// Ascending order with NaN last, both zeros equal.
+fn before(a: Scalar, b: Scalar) -> std::cmp::Ordering {
+    match (a, b) {
+        (Scalar::I64(a), Scalar::I64(b)) => a.cmp(&b),
+        _ => {
+            let (a, b) = (a.as_f64(), b.as_f64());
+            a.partial_cmp(&b).unwrap_or_else(|| a.is_nan().cmp(&b.is_nan()))
+        }
+    }
+}
+
+/// The values and positions of a row through a point, sorted the slow way.
+fn sorted_row(data: &Array, at: &[u64], axis: usize, descending: bool) -> Vec<(Scalar, u64)> {
+    let mut row: Vec<(Scalar, u64)> = (0..data.shape()[axis])
+        .map(|k| {
+            let mut from = at.to_vec();
+            from[axis] = k;
+            (data.get(&from), k)
+        })
+        .collect();
+    row.sort_by(|a, b| if descending { before(b.0, a.0) } else { before(a.0, b.0) });
+    row
+}
+
+/// Output blocks of a sort.
+fn sort_outputs(results: SortResults, dtype: DType, bbox: &BoxRegion) -> Vec<Block> {
+    let types: &[DType] = match results {
+        SortResults::Both => &[dtype, DType::I64],
+        SortResults::Values => &[dtype],
+        SortResults::Positions => &[DType::I64],
+    };
+    types.iter().map(|&dtype| output(dtype, bbox).unwrap()).collect()
+}
+
+/// Sorts a tensor by runs, of which no more than `kept` elements are kept, and compares what merges make of them.
+fn check_sort(dice: &mut Dice, data: &Arc<Array>, sorting: Sorting, kept: u64, seed: u64) {
+    let (whole, axis, dtype) = (data.shape().to_vec(), sorting.axis as usize, data.dtype());
+    let run_results = if sorting.results == SortResults::Values { SortResults::Values } else { SortResults::Both };
+    let mut runs: [Vec<Block>; 2] = Default::default();
+    for bbox in parts_along(dice, &whole, axis) {
+        let block = dice.block_of(data, &bbox);
+        let mut run_box = bbox.clone();
+        run_box.hi[axis] = run_box.hi[axis].min(run_box.lo[axis] + kept);
+        let mut outputs = sort_outputs(run_results, dtype, &run_box);
+        run(Kernel::SortRun(Sorting { results: run_results, ..sorting }), &[&block], &mut outputs).unwrap();
+        outputs.into_iter().zip(&mut runs).for_each(|(output, runs)| runs.push(output));
+    }
+    let mut wanted = whole.clone();
+    wanted[axis] = kept.min(whole[axis]);
+    for out_box in parts_along(dice, &wanted, axis) {
+        let mut outputs = sort_outputs(sorting.results, dtype, &out_box);
+        let operands: Vec<&Block> = runs.iter().flatten().collect();
+        run(Kernel::SortMerge(sorting), &operands, &mut outputs).unwrap();
+        for at in points(&out_box) {
+            let (value, position) = sorted_row(data, &at, axis, sorting.descending)[at[axis] as usize];
+            let position = Scalar::I64(position as i64);
+            let expected: &[Scalar] = match sorting.results {
+                SortResults::Both => &[value, position],
+                SortResults::Values => &[value],
+                SortResults::Positions => &[position],
+            };
+            let same = |(block, value): (&Block, &Scalar)| block.get(&at).is_some_and(|found| found == *value);
+            assert!(outputs.iter().zip(expected).all(same), "seed {seed}, {sorting:?} at {at:?}");
+        }
+    }
+}
+
+#[test]
+fn sorted_runs_merge_into_the_sorted_tensor() {
+    for seed in 0..240 {
+        let dice = &mut Dice::new(seed);
+        let rank = 1 + dice.below(3);
+        let whole = random_shape(dice, rank);
+        let axis = dice.below(rank);
+        let dtype = dice.pick(&DType::ALL);
+        let results = dice.pick(&[SortResults::Both, SortResults::Values, SortResults::Positions]);
+        let sorting = Sorting { axis: axis as u32, descending: dice.one_in(2), results };
+        let kept = if dice.one_in(3) { 1 + dice.below(whole[axis].max(1) as usize) as u64 } else { whole[axis] };
+        let data = Arc::new(dice.array(&whole, dtype, true));
+        check_sort(dice, &data, sorting, kept, seed);
+    }
+}
+
+#[test]
+fn long_rows_are_sorted_by_digits() {
+    for (seed, dtype) in DType::ALL.into_iter().enumerate() {
+        for (axis, shape) in [(0, vec![20_000]), (0, vec![6000, 3]), (1, vec![2, 9000])] {
+            let dice = &mut Dice::new(seed as u64);
+            let data = Arc::new(dice.array(&shape, dtype, true));
+            for results in [SortResults::Values, SortResults::Both] {
+                let sorting = Sorting { axis: axis as u32, descending: seed % 2 == 1, results };
+                let mut outputs = sort_outputs(results, dtype, &BoxRegion::whole(&shape));
+                let block = Block::view_of(&data, &BoxRegion::whole(&shape)).unwrap();
+                run(Kernel::SortRun(sorting), &[&block], &mut outputs).unwrap();
+                for across in 0..shape.iter().product::<u64>() / shape[axis] {
+                    let mut at = vec![across; shape.len()];
+                    at[axis] = 0;
+                    for (k, (value, position)) in
+                        sorted_row(&data, &at, axis, sorting.descending).into_iter().enumerate()
+                    {
+                        at[axis] = k as u64;
+                        assert!(outputs[0].get(&at).is_some_and(|found| found == value), "{dtype} {at:?}");
+                        if let [_, positions] = outputs.as_slice() {
+                            assert_eq!(positions.get(&at), Some(Scalar::I64(position as i64)), "{dtype} {at:?}");
+                        }
+                    }
+                }
+            }
+        }
+    }
+}

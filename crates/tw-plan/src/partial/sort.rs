@@ -1,0 +1,68 @@
+//! Sorting over block coordinates: runs, then an exact merge.
+
+use tw_ir::Axis;
+use tw_ir::error::Result;
+use tw_ir::kernel::{Kernel, SortResults, Sorting};
+use tw_ir::plan::Step;
+use tw_ir::workflow::{BlockId, BlockSetId, Boxes, Operand, TaskKind};
+use tw_ir::{BoxRegion, DType};
+
+use super::{MAX_OPERANDS, Odometer, Partial, check_count, position_of};
+
+impl Partial<'_> {
+    /// Sorted runs per block; every output block then merges its own ranks out of all runs of its fibre.
+    ///
+    /// Where only the first elements are wanted, no run keeps more than those: what is merged is then short however long the input.
+    pub(super) fn sort(&mut self, step: &Step, sorting: Sorting) -> Result<()> {
+        let k = sorting.axis as usize;
+        let input = self.plan.relations[step.inputs[0]].clone();
+        let output = self.plan.relations[step.outputs[0]].clone();
+        let n_tiles = input.grid[k].n_tiles();
+        if output.n_blocks() == 0 {
+            return Ok(());
+        }
+        if n_tiles <= 1 {
+            return self.block_by_block(step, Kernel::SortRun(sorting));
+        }
+        check_count(output.n_blocks().saturating_mul(n_tiles), MAX_OPERANDS, "operands of tasks")?;
+        let kept = output.shape[k];
+        let boxes: Vec<BoxRegion> = Odometer::over(&input.grid).map(|at| run_box(&input.grid, &at, k, kept)).collect();
+        let mut runs: Vec<BlockSetId> = Vec::new();
+        let (run_results, types) = match sorting.results {
+            SortResults::Values => (SortResults::Values, &[input.dtype][..]),
+            SortResults::Both | SortResults::Positions => (SortResults::Both, &[input.dtype, DType::I64][..]),
+        };
+        for &dtype in types {
+            let name = format!("{} (runs)", input.name);
+            runs.push(self.add_set(&name, dtype, &input.shape, Boxes::List(boxes.clone()), step.statement)?);
+        }
+        let run = self.kernel(Kernel::SortRun(Sorting { results: run_results, ..sorting }), step.statement);
+        let merge = self.kernel(Kernel::SortMerge(sorting), step.statement);
+        for position in 0..input.n_blocks() {
+            let outputs: Vec<BlockId> = runs.iter().map(|&set| self.workflow.block(set, position)).collect();
+            let operand = self.whole(step.inputs[0], position);
+            self.task(TaskKind::Apply, run, 0, 0, &[operand], &outputs)?;
+        }
+        for (position, out) in Odometer::over(&output.grid).enumerate() {
+            let mut operands = Vec::with_capacity(runs.len() * n_tiles as usize);
+            for &set in &runs {
+                for tile in 0..n_tiles {
+                    let mut coords = out.clone();
+                    coords[k] = tile;
+                    let block = self.workflow.block(set, position_of(&coords, &input.grid));
+                    operands.push(Operand { block, region: 0 });
+                }
+            }
+            let outputs: Vec<BlockId> = step.outputs.iter().map(|&r| self.block_at(r, position as u64)).collect();
+            self.task(TaskKind::Apply, merge, 0, 0, &operands, &outputs)?;
+        }
+        Ok(())
+    }
+}
+
+/// Where a run lies: at the beginning of its block, no longer than what is kept.
+fn run_box(grid: &[Axis], at: &[u64], axis: usize, kept: u64) -> BoxRegion {
+    let mut bbox = BoxRegion::from_ranges(grid.iter().zip(at).map(|(cut, &tile)| cut.range(tile)));
+    bbox.hi[axis] = bbox.hi[axis].min(bbox.lo[axis] + kept);
+    bbox
+}
