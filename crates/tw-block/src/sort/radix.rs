@@ -159,11 +159,11 @@ mod tests {
             .map(|k| match kind {
                 0 => random(k),
                 1 => random(k) % 5,
-                2 => random(k) >> 40 << 63 | random(k) % 1000,
+                2 => (random(k) >> 40 << 63) | (random(k) % 1000),
                 3 => (n - k) as u64,
                 4 => k as u64,
                 5 => 7,
-                6 => (random(k) % 3) << 62 | random(k) >> 10,
+                6 => ((random(k) % 3) << 62) | (random(k) >> 10),
                 _ => 1 << (random(k) % 64),
             })
             .collect()
