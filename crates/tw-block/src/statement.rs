@@ -5,6 +5,7 @@
 //! fold the results. Contractions that a matrix product can do go there instead.
 
 mod access;
+mod aggregate;
 mod compile;
 mod contract;
 mod frame;

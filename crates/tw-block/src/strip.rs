@@ -12,13 +12,17 @@ use tw_ir::{Buffer, DType, Scalar};
 
 mod code;
 mod eval;
+mod extremum;
+mod moments;
 mod ops;
 mod reduce;
 
 pub(crate) use code::{RegisterPlan, StripCode};
 pub(crate) use eval::Direct;
+pub(crate) use extremum::{Extremum, Ordered, compete_each};
+pub(crate) use moments::{AllSums, Moments, Real};
 pub(crate) use ops::{copy, select};
-pub(crate) use reduce::{Cascade, Foldable, Monoid};
+pub(crate) use reduce::{Cascade, Foldable, Monoid, combine};
 
 /// Elements per strip. Shorter strips pay more for each step, longer ones leave the nearest caches; this is where neither shows.
 pub(crate) const STRIP: usize = 1024;
@@ -41,6 +45,15 @@ impl<'a, T: Copy> Values<'a, T> {
         match self {
             Values::Each(values) => Values::Each(&values[range]),
             same => same,
+        }
+    }
+
+    /// One element.
+    #[inline]
+    pub(crate) fn at(self, k: usize) -> T {
+        match self {
+            Values::Each(values) => values[k],
+            Values::Same(value) => value,
         }
     }
 }

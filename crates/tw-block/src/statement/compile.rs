@@ -4,9 +4,10 @@ use tw_ir::kernel::StatementKernel;
 use tw_ir::{Accum, Axis, DType, Error, Idx, Result, Scalar, ScalarCode, Slot, Term};
 
 use super::access::Access;
+use super::aggregate::Aggregate;
 use super::contract::Contraction;
 use crate::states::monoids;
-use crate::strip::{Monoid, RegisterId, RegisterPlan, StripCode};
+use crate::strip::{Monoid, RegisterId, RegisterPlan, STRIP, StripCode};
 
 /// A row shorter than this is flattened together with the loop around it.
 const SHORT_ROW: u64 = 64;
@@ -59,6 +60,8 @@ pub(super) enum Fold {
     Write,
     /// Every component by an operation of its own.
     Simple(Vec<Part>),
+    /// A tuple with loops of its own.
+    Aggregate(Aggregate),
     /// A tuple combined by code.
     General {
         /// From two states to one.
@@ -98,18 +101,23 @@ impl Statement {
         let out = Access::new(&kernel.out_idx, &kernel.out_shape, kernel.out_edge);
         let fold = match &kernel.accum {
             None => Fold::Write,
-            Some(accum) => match monoids(accum) {
-                Some(monoids) => Fold::Simple(
+            Some(accum) => match (monoids(accum), Aggregate::of(accum)) {
+                (Some(monoids), _) => Fold::Simple(
                     monoids.into_iter().map(|(monoid, dtype)| Part { monoid, masked: registers.take(dtype) }).collect(),
                 ),
-                None => Fold::General {
+                // Where a guard excludes points, code is asked about each of them.
+                (None, Some(aggregate)) if !kernel.has_guard => Fold::Aggregate(aggregate),
+                (None, _) => Fold::General {
                     combine: StripCode::compile(&accum.combine, &mut registers),
                     fused: StripCode::compile_after(code.params(), &fuse(kernel, accum, &scalar)?, &mut registers),
                 },
             },
         };
         let order = loop_order(kernel, &reads, &out);
-        let tiles = tiles(kernel, &order, &reads, &out);
+        let mut tiles = tiles(kernel, &order, &reads, &out);
+        if tiles.is_empty() && matches!(fold, Fold::Aggregate(_)) {
+            tiles = strips_of_states(&order, &out);
+        }
         Ok(Statement {
             vars: kernel.vars.clone(),
             n_inner: n_flattened(kernel, &order, &tiles),
@@ -228,6 +236,14 @@ fn n_flattened(kernel: &StatementKernel, order: &[usize], tiles: &[(usize, i64)]
         n += 1;
     }
     n
+}
+
+/// Cuts the innermost variable into strips where it moves the output, so that the states of a strip stay near while rows pass over them.
+fn strips_of_states(order: &[usize], out: &Access) -> Vec<(usize, i64)> {
+    match *order {
+        [.., _, innermost] if out.cost_along(innermost) > 0 => vec![(innermost, STRIP as i64)],
+        _ => Vec::new(),
+    }
 }
 
 /// Variables to be cut into tiles: the innermost one, and those along which other accesses are neighbours.

@@ -2,9 +2,10 @@
 
 use std::cell::Cell;
 
-use tw_ir::{BoxRegion, Buffer, Error, Result};
+use tw_ir::{BoxRegion, Buffer, Error, Result, Scalar};
 
 use super::access::Plan;
+use super::aggregate::AggregateState;
 use super::compile::{Fold, Statement};
 use super::frame::{Frame, Strip};
 use super::general::StateBuffers;
@@ -25,7 +26,8 @@ pub(super) struct Scratch {
     pub(super) plans: Vec<Plan>,
     pub(super) out_plan: Plan,
     /// One per component of a simple fold: what the current row was reduced to so far.
-    pub(super) cascades: Vec<Cascade>,
+    pub(super) cascades: Vec<Cascade<Scalar>>,
+    pub(super) aggregates: AggregateState,
     pub(super) state: StateBuffers,
     /// Parts of the current strip where a read is outside although that is an error: (read, offset, length).
     pub(super) misses: Vec<(usize, usize, usize)>,
@@ -196,6 +198,9 @@ impl Task<'_> {
             }
             self.end_row();
             if !self.scratch.frame.next_row() {
+                if let Fold::Aggregate(aggregate) = self.statement.fold {
+                    self.end_aggregate(aggregate);
+                }
                 return Ok(());
             }
         }

@@ -7,7 +7,7 @@ use super::compile::{Fold, Part};
 use super::frame::Strip;
 use super::load::{outside, point_at};
 use super::run::{Scratch, Task};
-use crate::strip::{Cascade, Element, Foldable, Lane, Monoid, Values, select, with_dtype, with_lane};
+use crate::strip::{Cascade, Element, Foldable, Lane, Monoid, Values, combine, select, with_dtype, with_lane};
 
 impl Task<'_> {
     /// Writes or folds the results of a strip.
@@ -23,6 +23,10 @@ impl Task<'_> {
                     self.mask(k, part, strip);
                     self.fold_part(k, part, strip)?;
                 }
+                Ok(())
+            }
+            Fold::Aggregate(aggregate) => {
+                self.fold_aggregate(*aggregate, strip);
                 Ok(())
             }
             Fold::General { combine, .. } => self.fold_general(combine, strip),
@@ -122,7 +126,7 @@ impl Task<'_> {
         };
         if out_plan.inner == Some(0) {
             let total = with_lane!(lane, values => Foldable::reduce_strip(monoid, values, strip.len).to_scalar());
-            cascades[k].push(monoid, total);
+            cascades[k].push(total, |a, b| combine(monoid, a, b));
             return Ok(());
         }
         out_plan.pieces(&statement.out, frame, strip, |Piece { offset, len, place }| {
@@ -136,8 +140,9 @@ impl Task<'_> {
 
     /// Forgets rows that were left before their end, by an error.
     pub(super) fn begin_rows(&mut self) {
-        let Scratch { cascades, state, .. } = &mut *self.scratch;
+        let Scratch { cascades, state, aggregates, .. } = &mut *self.scratch;
         state.begin_row();
+        aggregates.clear();
         cascades.resize_with(self.statement.start.len().max(cascades.len()), Cascade::default);
         cascades.iter_mut().for_each(Cascade::clear);
     }
@@ -149,11 +154,12 @@ impl Task<'_> {
             Fold::Simple(parts) => {
                 let Scratch { cascades, out_plan, .. } = &mut *self.scratch;
                 for ((part, cascade), buffer) in parts.iter().zip(cascades).zip(&mut self.buffers) {
-                    if let Some(total) = cascade.finish(part.monoid) {
+                    if let Some(total) = cascade.finish(|a, b| combine(part.monoid, a, b)) {
                         with_lane!(Lane::same(total), values => fold(part.monoid, buffer, out_plan.row(), 0, values, 1));
                     }
                 }
             }
+            &Fold::Aggregate(aggregate) => self.end_aggregate_row(aggregate),
             Fold::General { combine, .. } => self.end_fused_row(combine),
         }
     }
@@ -186,8 +192,8 @@ pub(super) fn write<T: Element>(
         return;
     }
     for k in 0..len {
-        if at(mask, k) {
-            out[(position + k as i64 * slope) as usize] = at(values, k);
+        if mask.at(k) {
+            out[(position + k as i64 * slope) as usize] = values.at(k);
         }
     }
 }
@@ -209,15 +215,8 @@ fn fold<T: Foldable>(
         _ => {
             for k in 0..len {
                 let out = &mut out[(position + k as i64 * slope) as usize];
-                *out = T::combine(monoid, *out, at(values, k));
+                *out = T::combine(monoid, *out, values.at(k));
             }
         }
-    }
-}
-
-fn at<T: Copy>(values: Values<'_, T>, k: usize) -> T {
-    match values {
-        Values::Each(values) => values[k],
-        Values::Same(value) => value,
     }
 }

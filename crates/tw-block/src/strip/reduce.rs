@@ -222,20 +222,26 @@ fn repeat_bool(value: bool, _: usize) -> Option<bool> {
 }
 
 /// Combines a sequence of values pairwise, like a binary counter: level k holds the result of 2^k values.
-#[derive(Debug, Default)]
-pub(crate) struct Cascade {
-    levels: Vec<Scalar>,
+#[derive(Debug)]
+pub(crate) struct Cascade<S> {
+    levels: Vec<S>,
     count: u64,
 }
 
-impl Cascade {
+impl<S> Default for Cascade<S> {
+    fn default() -> Cascade<S> {
+        Cascade { levels: Vec::new(), count: 0 }
+    }
+}
+
+impl<S> Cascade<S> {
     /// Adds the next value.
-    pub(crate) fn push(&mut self, monoid: Monoid, mut value: Scalar) {
+    pub(crate) fn push(&mut self, mut value: S, combine: impl Fn(S, S) -> S) {
         let mut count = self.count;
         while count & 1 == 1 {
             // The levels held are those of the set bits of the count, lowest last.
             if let Some(earlier) = self.levels.pop() {
-                value = combine(monoid, earlier, value);
+                value = combine(earlier, value);
             }
             count >>= 1;
         }
@@ -250,17 +256,18 @@ impl Cascade {
     }
 
     /// All values as one, and nothing again.
-    pub(crate) fn finish(&mut self, monoid: Monoid) -> Option<Scalar> {
+    pub(crate) fn finish(&mut self, combine: impl Fn(S, S) -> S) -> Option<S> {
         self.count = 0;
         let mut total = self.levels.pop()?;
         while let Some(earlier) = self.levels.pop() {
-            total = combine(monoid, earlier, total);
+            total = combine(earlier, total);
         }
         Some(total)
     }
 }
 
-fn combine(monoid: Monoid, a: Scalar, b: Scalar) -> Scalar {
+/// Two values of a type as one.
+pub(crate) fn combine(monoid: Monoid, a: Scalar, b: Scalar) -> Scalar {
     with_dtype!(a.dtype(), T => T::combine(monoid, T::from_scalar(a), T::from_scalar(b)).to_scalar())
 }
 
@@ -275,9 +282,9 @@ mod tests {
             assert_eq!(i64::reduce(Monoid::Sum, &values), values.iter().sum(), "{n}");
             assert_eq!(i64::reduce(Monoid::Max, &values), (n - 1) * (n - 1) + 1);
             let mut cascade = Cascade::default();
-            values.iter().for_each(|&value| cascade.push(Monoid::Sum, Scalar::I64(value)));
-            assert_eq!(cascade.finish(Monoid::Sum), Some(Scalar::I64(values.iter().sum())));
-            assert_eq!(cascade.finish(Monoid::Sum), None);
+            values.iter().for_each(|&value| cascade.push(Scalar::I64(value), |a, b| combine(Monoid::Sum, a, b)));
+            assert_eq!(cascade.finish(|a, b| combine(Monoid::Sum, a, b)), Some(Scalar::I64(values.iter().sum())));
+            assert_eq!(cascade.finish(|a, b| combine(Monoid::Sum, a, b)), None);
         }
     }
 
