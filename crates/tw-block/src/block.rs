@@ -3,7 +3,8 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use tw_ir::{Array, BoxRegion, Buffer, DType, Error, Result, Scalar, shape};
+use tw_ir::dtype::Element;
+use tw_ir::{Array, BoxRegion, Buffer, DType, Error, Result, Scalar, shape, with_buffer};
 
 use crate::copy::{Place, copy_box};
 use crate::memory::{Meter, Storage};
@@ -237,21 +238,21 @@ impl Block {
 
 /// Overwrites every element.
 pub(crate) fn fill(buffer: &mut Buffer, value: Scalar) -> Result<()> {
-    match (buffer, value) {
-        (Buffer::Bool(values), Scalar::Bool(value)) => values.fill(value),
-        (Buffer::I64(values), Scalar::I64(value)) => values.fill(value),
-        (Buffer::F32(values), Scalar::F32(value)) => values.fill(value),
-        (Buffer::F64(values), Scalar::F64(value)) => values.fill(value),
-        (buffer, value) => return Err(Error::internal(format!("a buffer of {} filled with {value}", buffer.dtype()))),
+    if buffer.dtype() != value.dtype().storage() {
+        return Err(Error::internal(format!("a buffer of {} filled with {value}", buffer.dtype())));
     }
+    with_buffer!(buffer, values => values.fill(Element::from_scalar(value)));
     Ok(())
 }
+
+/// Bytes of the widest element type.
+const LARGEST_ELEMENT: u64 = 16;
 
 fn n_elements(bbox: &BoxRegion) -> Result<usize> {
     let mut n: u64 = 1;
     for (&lo, &hi) in bbox.lo.iter().zip(&bbox.hi) {
         n = match n.checked_mul(hi.saturating_sub(lo)) {
-            Some(n) if n <= i64::MAX as u64 / 8 => n,
+            Some(n) if n <= i64::MAX as u64 / LARGEST_ELEMENT => n,
             _ if bbox.is_empty() => return Ok(0),
             _ => return Err(Error::resource(format!("a block {bbox} has more bytes than can be counted"))),
         };

@@ -3,6 +3,7 @@
 //! Files hold little-endian elements. On little-endian machines (every one we build for) a slice of numbers is already those bytes.
 
 use tw_ir::Buffer;
+use tw_ir::dtype::{Complex, bf16, f16};
 
 #[cfg(not(target_endian = "little"))]
 compile_error!("elements are read and written as they lie in memory, which must be little-endian");
@@ -10,16 +11,20 @@ compile_error!("elements are read and written as they lie in memory, which must 
 /// Types for which every pattern of bits is a value, and which have no padding.
 ///
 /// # Safety
-/// Implement it only for such types: their slices are read and written as bytes.
-unsafe trait Plain: Copy {}
-// SAFETY: every 64-bit pattern is an i64.
-unsafe impl Plain for i64 {}
-// SAFETY: every 32-bit pattern is an f32.
-unsafe impl Plain for f32 {}
-// SAFETY: every 64-bit pattern is an f64.
-unsafe impl Plain for f64 {}
-// SAFETY: every byte is a u8.
-unsafe impl Plain for u8 {}
+/// Implement it only for such types: their slices are read and written as bytes, and as other types of their width.
+pub(crate) unsafe trait Plain: Copy {}
+
+macro_rules! plain {
+    ($($type:ty)*) => {
+        // SAFETY: integers and floats of any width, also wrapped as halves are, have a value for every pattern of bits and no padding.
+        $(unsafe impl Plain for $type {})*
+    };
+}
+plain! { i8 i16 i32 i64 u8 u16 u32 u64 f16 bf16 f32 f64 }
+// SAFETY: two plain values of one type, one after the other.
+unsafe impl<T: Plain> Plain for Complex<T> {}
+// SAFETY: as above.
+unsafe impl<T: Plain> Plain for [T; 2] {}
 
 fn as_bytes<T: Plain>(values: &[T]) -> &[u8] {
     // SAFETY: a Plain type has no padding, so all `size_of_val` bytes are initialised; u8 has alignment 1; the lifetime is kept.
@@ -31,25 +36,36 @@ fn as_bytes_mut<T: Plain>(values: &mut [T]) -> &mut [u8] {
     unsafe { std::slice::from_raw_parts_mut(values.as_mut_ptr().cast(), size_of_val(values)) }
 }
 
+/// Runs code for a buffer of any type but bool, which is given first.
+macro_rules! with_plain {
+    ($buffer:expr, $bools:ident => $for_bools:expr, $values:ident => $body:expr) => {
+        tw_ir::for_physical_types!([with_plain], ($buffer, $bools, $for_bools, $values, $body))
+    };
+    (($buffer:expr, $bools:ident, $for_bools:expr, $values:ident, $body:expr)
+        Bool bool; $($variant:ident $type:ty;)*) => {
+        match $buffer {
+            Buffer::Bool($bools) => $for_bools,
+            $(Buffer::$variant($values) => $body,)*
+        }
+    };
+}
+
 /// Calls `write` with the bytes of some elements, in order, possibly in several pieces.
 pub(crate) fn write_elements<E>(
     buffer: &Buffer,
     range: std::ops::Range<usize>,
     mut write: impl FnMut(&[u8]) -> Result<(), E>,
 ) -> Result<(), E> {
-    match buffer {
-        Buffer::I64(values) => write(as_bytes(&values[range])),
-        Buffer::F32(values) => write(as_bytes(&values[range])),
-        Buffer::F64(values) => write(as_bytes(&values[range])),
-        Buffer::Bool(values) => {
+    with_plain!(buffer,
+        bools => {
             let mut chunk = [0u8; 4096];
-            for part in values[range].chunks(chunk.len()) {
+            for part in bools[range].chunks(chunk.len()) {
                 chunk.iter_mut().zip(part).for_each(|(byte, value)| *byte = *value as u8);
                 write(&chunk[..part.len()])?;
             }
             Ok(())
-        }
-    }
+        },
+        values => write(as_bytes(&values[range])))
 }
 
 /// Calls `read` to fill the bytes of some elements, in order, possibly in several pieces. A bool is true unless its byte is 0, as in NumPy.
@@ -58,17 +74,23 @@ pub(crate) fn read_elements<E>(
     range: std::ops::Range<usize>,
     mut read: impl FnMut(&mut [u8]) -> Result<(), E>,
 ) -> Result<(), E> {
-    match buffer {
-        Buffer::I64(values) => read(as_bytes_mut(&mut values[range])),
-        Buffer::F32(values) => read(as_bytes_mut(&mut values[range])),
-        Buffer::F64(values) => read(as_bytes_mut(&mut values[range])),
-        Buffer::Bool(values) => {
+    with_plain!(buffer,
+        bools => {
             let mut chunk = [0u8; 4096];
-            for part in values[range].chunks_mut(chunk.len()) {
+            for part in bools[range].chunks_mut(chunk.len()) {
                 read(&mut chunk[..part.len()])?;
                 part.iter_mut().zip(&chunk).for_each(|(value, byte)| *value = *byte != 0);
             }
             Ok(())
-        }
-    }
+        },
+        values => read(as_bytes_mut(&mut values[range])))
+}
+
+/// Reverses the bytes of every number of some elements: from big-endian, or to it. A complex number is two numbers.
+pub(crate) fn swap_bytes(buffer: &mut Buffer, range: std::ops::Range<usize>) {
+    let dtype = buffer.dtype();
+    let width = dtype.part().unwrap_or(dtype).size() as usize;
+    with_plain!(buffer,
+        _bools => {},
+        values => as_bytes_mut(&mut values[range]).chunks_exact_mut(width).for_each(<[u8]>::reverse))
 }

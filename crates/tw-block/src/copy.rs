@@ -2,6 +2,8 @@
 
 use tw_ir::{Buffer, Error, Result};
 
+use crate::width::{Bits, with_width};
+
 /// Where a box of elements lies inside a buffer.
 pub(crate) struct Place<'a> {
     /// Position of its first element.
@@ -12,13 +14,10 @@ pub(crate) struct Place<'a> {
 
 /// Copies a box of the given shape. Both places must lie inside their buffers.
 pub(crate) fn copy_box(shape: &[u64], from: &Buffer, src: Place<'_>, to: &mut Buffer, dst: Place<'_>) -> Result<()> {
-    match (from, to) {
-        (Buffer::Bool(from), Buffer::Bool(to)) => copy_typed(shape, from, src, to, dst),
-        (Buffer::I64(from), Buffer::I64(to)) => copy_typed(shape, from, src, to, dst),
-        (Buffer::F32(from), Buffer::F32(to)) => copy_typed(shape, from, src, to, dst),
-        (Buffer::F64(from), Buffer::F64(to)) => copy_typed(shape, from, src, to, dst),
-        (from, to) => return Err(Error::internal(format!("a copy from {} to {}", from.dtype(), to.dtype()))),
+    if from.dtype() != to.dtype() {
+        return Err(Error::internal(format!("a copy from {} to {}", from.dtype(), to.dtype())));
     }
+    with_width!(from.dtype(), T => copy_typed(shape, T::of(from), src, T::of_mut(to), dst));
     Ok(())
 }
 

@@ -26,6 +26,7 @@ mod states;
 mod strip;
 mod walk;
 mod wide;
+mod width;
 
 pub use block::Block;
 pub use kernel::{CompiledKernel, provider};

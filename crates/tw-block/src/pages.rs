@@ -2,30 +2,25 @@
 
 use std::alloc::{Layout, alloc_zeroed};
 
-use tw_ir::{Buffer, DType};
+use tw_ir::{Buffer, DType, with_dtype};
 
 /// Types whose value zero is all zero bits.
 ///
 /// # Safety
 /// Implement it only for such types: their elements are made by zeroing memory.
 unsafe trait Zeroed: Sized {}
-// SAFETY: false is the byte 0.
-unsafe impl Zeroed for bool {}
-// SAFETY: 0 is all zero bits.
-unsafe impl Zeroed for i64 {}
-// SAFETY: 0.0 is all zero bits.
-unsafe impl Zeroed for f32 {}
-// SAFETY: 0.0 is all zero bits.
-unsafe impl Zeroed for f64 {}
+
+macro_rules! zeroed_types {
+    (() $($variant:ident $type:ty;)*) => {
+        // SAFETY: false is the byte 0; the zeros of integers, of floats, and of what is made of them are all zero bits.
+        $(unsafe impl Zeroed for $type {})*
+    };
+}
+tw_ir::for_physical_types!([zeroed_types], ());
 
 /// `n` zeros, or `None` if there is no memory for them.
 pub(crate) fn zeros(dtype: DType, n: usize) -> Option<Buffer> {
-    Some(match dtype {
-        DType::Bool => Buffer::Bool(zeroed(n)?),
-        DType::I64 => Buffer::I64(zeroed(n)?),
-        DType::F32 => Buffer::F32(zeroed(n)?),
-        DType::F64 => Buffer::F64(zeroed(n)?),
-    })
+    Some(with_dtype!(dtype, T => Buffer::from(zeroed::<T>(n)?)))
 }
 
 fn zeroed<T: Zeroed>(n: usize) -> Option<Vec<T>> {
@@ -74,7 +69,7 @@ mod tests {
     #[test]
     fn memory_is_zero_and_can_be_given_back() {
         for n in [0, 1, 1000, 3_000_000] {
-            for dtype in DType::ALL {
+            for dtype in DType::PHYSICAL {
                 let buffer = zeros(dtype, n).unwrap();
                 assert_eq!((buffer.len(), buffer.dtype()), (n, dtype));
                 assert!((0..n).step_by(997).all(|k| buffer.get(k) == dtype.zero()));

@@ -8,7 +8,6 @@ use tw_ir::kernel::{SortResults, Sorting};
 use tw_ir::{BoxRegion, DType, Error, Result};
 
 use crate::block::Block;
-use crate::strip::with_dtype;
 
 mod fibres;
 mod item;
@@ -18,7 +17,7 @@ mod radix;
 
 use fibres::{Rows, for_rows};
 use item::{Item, Pair, Vectors, with_vectors};
-use key::Sortable;
+use key::{Sortable, with_sortable};
 pub(crate) use merge::sort_merge;
 
 /// What the blocks of a sort must agree on.
@@ -130,7 +129,7 @@ pub(crate) fn sort_run(sorting: Sorting, operands: &[&Block], outputs: &mut [Blo
     if targets.bbox != expected {
         return Err(misfit());
     }
-    with_dtype!(block.dtype(), T => match sorting.results {
+    with_sortable!(block.dtype(), T => match sorting.results {
         SortResults::Values => {
             with_vectors::<<T as Sortable>::Key, _>(|vectors| run_rows::<T, _>(order, block, targets, vectors))
         }

@@ -10,6 +10,9 @@ use std::cell::Cell;
 
 use tw_ir::{Buffer, DType, Scalar};
 
+pub(crate) use tw_ir::dtype::Element;
+pub(crate) use tw_ir::with_dtype;
+
 mod code;
 mod eval;
 mod extremum;
@@ -58,139 +61,39 @@ impl<'a, T: Copy> Values<'a, T> {
     }
 }
 
-/// The elements of a value of any type over a strip.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Lane<'a> {
-    Bool(Values<'a, bool>),
-    I64(Values<'a, i64>),
-    F32(Values<'a, f32>),
-    F64(Values<'a, f64>),
-}
-
-/// Runs the same code for whichever type a [`Lane`] holds.
-macro_rules! with_lane {
-    ($lane:expr, $values:ident => $body:expr) => {
-        match $lane {
-            $crate::strip::Lane::Bool($values) => $body,
-            $crate::strip::Lane::I64($values) => $body,
-            $crate::strip::Lane::F32($values) => $body,
-            $crate::strip::Lane::F64($values) => $body,
+macro_rules! lanes {
+    (() $($variant:ident $type:ty;)*) => {
+        /// The elements of a value of any type over a strip.
+        #[derive(Clone, Copy, Debug)]
+        pub(crate) enum Lane<'a> {
+            $($variant(Values<'a, $type>),)*
         }
-    };
-}
-pub(crate) use with_lane;
 
-/// Runs code with a name for the element type of a dtype.
-macro_rules! with_dtype {
-    ($dtype:expr, $type:ident => $body:expr) => {
-        match $dtype {
-            tw_ir::DType::Bool => {
-                type $type = bool;
-                $body
+        impl<'a> Lane<'a> {
+            /// One value for all elements.
+            pub(crate) fn same(value: Scalar) -> Lane<'a> {
+                match value.stored() {
+                    $(Scalar::$variant(value) => Lane::$variant(Values::Same(value)),)*
+                    other => unreachable!("{other} is not stored"),
+                }
             }
-            tw_ir::DType::I64 => {
-                type $type = i64;
-                $body
-            }
-            tw_ir::DType::F32 => {
-                type $type = f32;
-                $body
-            }
-            tw_ir::DType::F64 => {
-                type $type = f64;
-                $body
+
+            /// Consecutive elements of a buffer.
+            pub(crate) fn slice(buffer: &'a Buffer, range: std::ops::Range<usize>) -> Lane<'a> {
+                match buffer {
+                    $(Buffer::$variant(values) => Lane::$variant(Values::Each(&values[range])),)*
+                }
             }
         }
-    };
-}
-pub(crate) use with_dtype;
 
-impl<'a> Lane<'a> {
-    /// One value for all elements.
-    pub(crate) fn same(value: Scalar) -> Lane<'a> {
-        match value {
-            Scalar::Bool(v) => Lane::Bool(Values::Same(v)),
-            Scalar::I64(v) => Lane::I64(Values::Same(v)),
-            Scalar::F32(v) => Lane::F32(Values::Same(v)),
-            Scalar::F64(v) => Lane::F64(Values::Same(v)),
-        }
-    }
-
-    /// Consecutive elements of a buffer.
-    pub(crate) fn slice(buffer: &'a Buffer, range: std::ops::Range<usize>) -> Lane<'a> {
-        match buffer {
-            Buffer::Bool(v) => Lane::Bool(Values::Each(&v[range])),
-            Buffer::I64(v) => Lane::I64(Values::Each(&v[range])),
-            Buffer::F32(v) => Lane::F32(Values::Each(&v[range])),
-            Buffer::F64(v) => Lane::F64(Values::Each(&v[range])),
-        }
-    }
-
-    /// The value, if it is the same for all elements.
-    pub(crate) fn as_same(self) -> Option<Scalar> {
-        fn same<T: Element>(values: Values<'_, T>) -> Option<Scalar> {
-            match values {
-                Values::Same(value) => Some(value.to_scalar()),
-                Values::Each(_) => None,
-            }
-        }
-        with_lane!(self, values => same(values))
-    }
-}
-
-/// What the four element types have in common here.
-pub(crate) trait Element: Copy + Default + std::fmt::Debug + 'static {
-    /// Its dtype.
-    const DTYPE: DType;
-    /// As a scalar of the same type.
-    fn to_scalar(self) -> Scalar;
-    /// From a scalar, converted if it is of another type.
-    fn from_scalar(value: Scalar) -> Self;
-    /// The elements of a buffer; none if it holds another type.
-    fn of(buffer: &Buffer) -> &[Self];
-    /// The elements of a buffer for writing; none if it holds another type.
-    fn of_mut(buffer: &mut Buffer) -> &mut [Self];
-    /// The values of a lane of this type; zero if it holds another type.
-    fn of_lane<'a>(lane: Lane<'a>) -> Values<'a, Self>;
-    /// As a lane.
-    fn lane(values: Values<'_, Self>) -> Lane<'_>;
-    /// The registers of this type.
-    fn file(registers: &Registers) -> &[Register<Self>];
-    /// The registers of this type, for writing.
-    fn file_mut(registers: &mut Registers) -> &mut Vec<Register<Self>>;
-}
-
-macro_rules! elements {
-    ($($type:ident $variant:ident $file:ident $from:expr;)*) => {
         /// The vectors that hold intermediate values, per type.
         #[derive(Debug, Default)]
+        #[allow(non_snake_case, reason = "fields are made from the list of types")]
         pub(crate) struct Registers {
-            $($file: Vec<Register<$type>>,)*
+            $($variant: Vec<Register<$type>>,)*
         }
-        $(impl Element for $type {
-            const DTYPE: DType = DType::$variant;
-            #[inline]
-            fn to_scalar(self) -> Scalar {
-                Scalar::$variant(self)
-            }
-            #[inline]
-            fn from_scalar(value: Scalar) -> Self {
-                $from(value)
-            }
-            #[inline]
-            fn of(buffer: &Buffer) -> &[Self] {
-                match buffer {
-                    Buffer::$variant(values) => values,
-                    _ => &[],
-                }
-            }
-            #[inline]
-            fn of_mut(buffer: &mut Buffer) -> &mut [Self] {
-                match buffer {
-                    Buffer::$variant(values) => values,
-                    _ => &mut [],
-                }
-            }
+
+        $(impl InRegisters for $type {
             #[inline]
             fn of_lane<'a>(lane: Lane<'a>) -> Values<'a, Self> {
                 match lane {
@@ -204,20 +107,53 @@ macro_rules! elements {
             }
             #[inline]
             fn file(registers: &Registers) -> &[Register<Self>] {
-                &registers.$file
+                &registers.$variant
             }
             #[inline]
             fn file_mut(registers: &mut Registers) -> &mut Vec<Register<Self>> {
-                &mut registers.$file
+                &mut registers.$variant
             }
         })*
     };
 }
-elements! {
-    bool Bool bools |value: Scalar| value.is_true();
-    i64 I64 integers Scalar::as_i64;
-    f32 F32 singles |value: Scalar| match value.cast(DType::F32) { Scalar::F32(v) => v, other => other.as_f64() as f32 };
-    f64 F64 doubles Scalar::as_f64;
+tw_ir::for_physical_types!([lanes], ());
+
+/// Runs the same code for whichever type a [`Lane`] holds.
+macro_rules! with_lane {
+    ($lane:expr, $values:ident => $body:expr) => {
+        tw_ir::for_physical_types!([$crate::strip::with_lane], ($lane, $values, $body))
+    };
+    (($lane:expr, $values:ident, $body:expr) $($variant:ident $type:ty;)*) => {
+        match $lane {
+            $($crate::strip::Lane::$variant($values) => $body,)*
+        }
+    };
+}
+pub(crate) use with_lane;
+
+impl Lane<'_> {
+    /// The value, if it is the same for all elements.
+    pub(crate) fn as_same(self) -> Option<Scalar> {
+        fn same<T: Element>(values: Values<'_, T>) -> Option<Scalar> {
+            match values {
+                Values::Same(value) => Some(value.to_scalar()),
+                Values::Each(_) => None,
+            }
+        }
+        with_lane!(self, values => same(values))
+    }
+}
+
+/// Element types as strips know them: all of them.
+pub(crate) trait InRegisters: Element {
+    /// The values of a lane of this type; zero if it holds another type.
+    fn of_lane<'a>(lane: Lane<'a>) -> Values<'a, Self>;
+    /// As a lane.
+    fn lane(values: Values<'_, Self>) -> Lane<'_>;
+    /// The registers of this type.
+    fn file(registers: &Registers) -> &[Register<Self>];
+    /// The registers of this type, for writing.
+    fn file_mut(registers: &mut Registers) -> &mut Vec<Register<Self>>;
 }
 
 /// A vector of one strip, or one value for all of it.
@@ -237,8 +173,11 @@ pub(crate) struct RegisterId {
 impl Registers {
     /// Makes sure that registers up to the planned numbers exist.
     pub(crate) fn prepare(&mut self, plan: &RegisterPlan) {
-        for dtype in DType::ALL {
+        for dtype in DType::PHYSICAL {
             let n = plan.count(dtype);
+            if n == 0 {
+                continue;
+            }
             with_dtype!(dtype, T => {
                 let file = T::file_mut(self);
                 if file.len() < n {
@@ -249,7 +188,7 @@ impl Registers {
     }
 
     /// The vector of a register, to be filled with one value per element.
-    pub(crate) fn vector<T: Element>(&mut self, index: u32, len: usize) -> &mut [T] {
+    pub(crate) fn vector<T: InRegisters>(&mut self, index: u32, len: usize) -> &mut [T] {
         let register = &mut T::file_mut(self)[index as usize];
         register.same = None;
         if register.values.len() < len {
@@ -259,13 +198,13 @@ impl Registers {
     }
 
     /// Takes the vector of a register out, so that others can be read while it is filled. [`Registers::put_vector`] brings it back.
-    pub(crate) fn take_vector<T: Element>(&mut self, index: u32, len: usize) -> Vec<T> {
+    pub(crate) fn take_vector<T: InRegisters>(&mut self, index: u32, len: usize) -> Vec<T> {
         self.vector::<T>(index, len);
         std::mem::take(&mut T::file_mut(self)[index as usize].values)
     }
 
     /// Brings a vector back.
-    pub(crate) fn put_vector<T: Element>(&mut self, index: u32, vector: Vec<T>) {
+    pub(crate) fn put_vector<T: InRegisters>(&mut self, index: u32, vector: Vec<T>) {
         T::file_mut(self)[index as usize].values = vector;
     }
 
@@ -277,7 +216,7 @@ impl Registers {
     }
 
     /// What a register holds.
-    pub(crate) fn values<T: Element>(&self, index: u32, len: usize) -> Values<'_, T> {
+    pub(crate) fn values<T: InRegisters>(&self, index: u32, len: usize) -> Values<'_, T> {
         let register = &T::file(self)[index as usize];
         match register.same {
             Some(value) => Values::Same(value),

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use tw_block::npy::{NpyReader, NpyWriter, read_array, read_header, write_array};
 use tw_block::{Block, Meter};
-use tw_ir::{Array, Blame, BoxRegion, DType, Error, Scalar, shape};
+use tw_ir::{Array, Blame, BoxRegion, DType, Error, Scalar, TimeUnit, shape};
 
 mod support;
 use support::{Dice, part, points};
@@ -48,10 +48,16 @@ fn error_of(name: &str, bytes: &[u8]) -> Error {
     error
 }
 
+/// Every dtype that NumPy has.
+fn savable() -> Vec<DType> {
+    let times = [DType::DateTime(TimeUnit::Nano), DType::TimeDelta(TimeUnit::Month)];
+    DType::PHYSICAL.into_iter().filter(|dtype| *dtype != DType::BF16).chain(times).collect()
+}
+
 #[test]
 fn arrays_survive_a_round_trip() {
     let dice = &mut Dice::new(3);
-    for dtype in DType::ALL {
+    for dtype in savable() {
         for extents in [&[][..], &[0], &[1], &[7], &[3, 0, 2], &[4, 5], &[2, 3, 4, 5], &[5000]] {
             let path = path("round-trip");
             let array = dice.array(extents, dtype, true);
@@ -71,7 +77,7 @@ fn regions_hold_what_the_array_holds() {
         let dice = &mut Dice::new(seed);
         let rank = dice.below(5);
         let extents: Vec<u64> = (0..rank).map(|_| dice.number(1, 8) as u64).collect();
-        let dtype = dice.pick(&DType::ALL);
+        let dtype = dice.pick(&savable()).storage();
         let array = dice.array(&extents, dtype, true);
         let fortran = dice.one_in(2);
         let path = path("regions");
@@ -86,7 +92,8 @@ fn regions_hold_what_the_array_holds() {
             // The same bytes under a header that says Fortran order, for the shape as it was.
             let bytes = fs::read(&path).unwrap();
             let offset = read_header(&path).unwrap().data_offset as usize;
-            let descr = ["|b1", "<i8", "<f4", "<f8"][dtype as usize];
+            let start = String::from_utf8_lossy(&bytes[10..offset]).into_owned();
+            let descr = start.split('\'').nth(3).unwrap();
             let tuple: String = extents.iter().map(|n| format!("{n}, ")).collect();
             let text = format!("{{'descr': '{descr}', 'fortran_order': True, 'shape': ({tuple}), }}\n");
             fs::write(&path, file_bytes(1 + (seed % 3) as u8, &text, &bytes[offset..])).unwrap();
@@ -169,9 +176,10 @@ fn wrong_files_are_named_with_the_reason() {
         ("empty", vec![], "not a .npy file"),
         ("magic", b"PK\x03\x04 some other file".to_vec(), "magic"),
         ("version", file_bytes(9, &good, &data), "version 9"),
-        ("big-endian", file_bytes(1, &header("'>f8'", "(2,)"), &data), "`>f8`"),
+        ("long-double", file_bytes(1, &header("'<f16'", "(1,)"), &data), "`<f16`"),
         ("object", file_bytes(1, &header("'|O'", "(2,)"), &data), "`|O`"),
-        ("half", file_bytes(1, &header("'<f2'", "(2,)"), &data), "`<f2`"),
+        ("raw", file_bytes(1, &header("'<V2'", "(8,)"), &data), "bfloat16"),
+        ("unitless", file_bytes(1, &header("'<M8'", "(2,)"), &data), "`<M8`"),
         ("structured", file_bytes(1, &header("[('a', '<f8')]", "(2,)"), &data), "structured"),
         ("truncated", file_bytes(1, &good, &data[..11]), "truncated"),
         ("trailing", file_bytes(1, &good, &[&data[..], &[0]].concat()), "after the array"),
@@ -199,6 +207,31 @@ fn wrong_files_are_named_with_the_reason() {
     let missing = read_array(path("missing")).unwrap_err();
     assert_eq!(missing.blame(), Blame::Io);
     assert!(missing.message().contains("missing"), "{missing}");
+}
+
+#[test]
+fn big_endian_files_are_read() {
+    let cases: [(&str, &[u8], Scalar); 6] = [
+        ("i2", &[1, 2], Scalar::I16(0x102)),
+        ("u4", &[1, 2, 3, 4], Scalar::U32(0x1020304)),
+        ("f2", &[0x3c, 0], Scalar::F32(1.0).cast(DType::F16)),
+        ("f8", &[0x3f, 0xf8, 0, 0, 0, 0, 0, 0], Scalar::F64(1.5)),
+        ("c8", &[0x3f, 0x80, 0, 0, 0xbf, 0x80, 0, 0], Scalar::C64(tw_ir::dtype::C64::new(1.0, -1.0))),
+        ("m8[s]", &[0, 0, 0, 0, 0, 0, 0, 9], Scalar::TimeDelta(9, TimeUnit::Second)),
+    ];
+    for (descr, bytes, expected) in cases {
+        let path = path("big-endian");
+        let text = format!("{{'descr': '>{descr}', 'fortran_order': False, 'shape': (), }}\n");
+        fs::write(&path, file_bytes(1, &text, bytes)).unwrap();
+        assert_eq!(read_array(&path).unwrap().item(), Some(expected), "{descr}");
+        fs::remove_file(&path).unwrap();
+    }
+}
+
+#[test]
+fn what_numpy_lacks_is_not_written() {
+    let error = NpyWriter::create(path("brain"), DType::BF16, &[2]).unwrap_err();
+    assert!(error.to_string().contains("bf16"), "{error}");
 }
 
 #[test]

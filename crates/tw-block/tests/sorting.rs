@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use tw_block::{Block, CompiledKernel};
 use tw_ir::kernel::{Kernel, SortResults, Sorting};
-use tw_ir::{Array, Axis, BoxRegion, DType, Result, Scalar};
+use tw_ir::{Array, Axis, BinaryOp, BoxRegion, DType, Result, Scalar};
 
 mod support;
 use support::{Dice, output, points};
@@ -36,6 +36,7 @@ fn parts_along(dice: &mut Dice, whole: &[u64], axis: usize) -> Vec<BoxRegion> {
 fn before(a: Scalar, b: Scalar) -> std::cmp::Ordering {
     match (a, b) {
         (Scalar::I64(a), Scalar::I64(b)) => a.cmp(&b),
+        (Scalar::U64(a), Scalar::U64(b)) => a.cmp(&b),
         _ => {
             let (a, b) = (a.as_f64(), b.as_f64());
             a.partial_cmp(&b).unwrap_or_else(|| a.is_nan().cmp(&b.is_nan()))
@@ -99,6 +100,11 @@ fn check_sort(dice: &mut Dice, data: &Arc<Array>, sorting: Sorting, kept: u64, s
     }
 }
 
+/// The types that have an order.
+fn ordered() -> Vec<DType> {
+    DType::PHYSICAL.into_iter().filter(|dtype| BinaryOp::Lt.result(*dtype).is_some()).collect()
+}
+
 #[test]
 fn sorted_runs_merge_into_the_sorted_tensor() {
     for seed in 0..240 {
@@ -106,7 +112,7 @@ fn sorted_runs_merge_into_the_sorted_tensor() {
         let rank = 1 + dice.below(3);
         let whole = random_shape(dice, rank);
         let axis = dice.below(rank);
-        let dtype = dice.pick(&DType::ALL);
+        let dtype = dice.pick(&ordered());
         let results = dice.pick(&[SortResults::Both, SortResults::Values, SortResults::Positions]);
         let sorting = Sorting { axis: axis as u32, descending: dice.one_in(2), results };
         let kept = if dice.one_in(3) { 1 + dice.below(whole[axis].max(1) as usize) as u64 } else { whole[axis] };
@@ -117,7 +123,7 @@ fn sorted_runs_merge_into_the_sorted_tensor() {
 
 #[test]
 fn long_rows_are_sorted_by_digits() {
-    for (seed, dtype) in DType::ALL.into_iter().enumerate() {
+    for (seed, dtype) in ordered().into_iter().enumerate() {
         for (axis, shape) in [(0, vec![20_000]), (0, vec![6000, 3]), (1, vec![2, 9000])] {
             let dice = &mut Dice::new(seed as u64);
             let data = Arc::new(dice.array(&shape, dtype, true));

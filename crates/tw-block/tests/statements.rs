@@ -36,7 +36,7 @@ fn random_code(dice: &mut Dice, code: &mut ScalarCode, odd: bool) {
     for k in 0..code.params().len() as u32 {
         code.param(k);
     }
-    for dtype in DType::ALL {
+    for dtype in DType::PHYSICAL {
         let value = dice.scalar(dtype, odd);
         code.constant(value);
     }
@@ -47,7 +47,7 @@ fn random_code(dice: &mut Dice, code: &mut ScalarCode, odd: bool) {
             0 if odd => ScalarOp::Unary(dice.pick(UnaryOp::ALL), a),
             0 => ScalarOp::Unary(dice.pick(&[UnaryOp::Neg, UnaryOp::Abs, UnaryOp::Sign, UnaryOp::Floor]), a),
             1 => ScalarOp::Select(c, a, b),
-            2 => ScalarOp::Cast(dice.pick(&DType::ALL), a),
+            2 => ScalarOp::Cast(dice.pick(&DType::PHYSICAL), a),
             3 if odd => {
                 let distribution = dice.pick(&[
                     Distribution::Uniform,
@@ -74,17 +74,21 @@ fn slot_of_type(dice: &mut Dice, code: &ScalarCode, dtype: DType) -> Slot {
 }
 
 fn random_accum(dice: &mut Dice) -> Accum {
-    let dtype = dice.pick(&DType::ALL);
+    let any = dice.pick(&DType::PHYSICAL);
+    let having = |op: BinaryOp| -> Vec<DType> {
+        DType::PHYSICAL.into_iter().filter(|dtype| op.result(*dtype).is_some()).collect()
+    };
+    let (summed, ordered) = (dice.pick(&having(BinaryOp::Add)), dice.pick(&having(BinaryOp::Lt)));
     let float = dice.pick(&[DType::F32, DType::F64]);
     match dice.below(9) {
-        0 | 1 => Accum::sum(dtype),
-        2 => Accum::min(dtype),
-        3 => Accum::max(dtype),
+        0 | 1 => Accum::sum(summed),
+        2 => Accum::min(ordered),
+        3 => Accum::max(ordered),
         4 => dice.pick(&[Accum::any(), Accum::all()]),
-        5 => Accum::argmax(dtype),
+        5 => Accum::argmax(ordered),
         6 => Accum::mean(float),
         7 => Accum::variance(float, 1.0),
-        _ => Accum::several(&[Accum::last(dtype, dtype.one()), Accum::sum(float), Accum::argmin(float)]).unwrap(),
+        _ => Accum::several(&[Accum::last(any, any.one()), Accum::sum(float), Accum::argmin(float)]).unwrap(),
     }
 }
 
@@ -109,7 +113,7 @@ fn random_case(dice: &mut Dice) -> Case {
     let odd = accum.is_none();
     let reads: Vec<KernelRead> = (0..dice.below(4))
         .map(|_| {
-            let dtype = dice.pick(&DType::ALL);
+            let dtype = dice.pick(&DType::PHYSICAL);
             let rank = dice.below(4);
             KernelRead {
                 dtype,

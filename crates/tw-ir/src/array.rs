@@ -1,20 +1,42 @@
 //! A dense array in memory: constants of programs, values of the oracle, results handed to the user.
 
-use crate::dtype::{DType, Scalar};
+use crate::dtype::{C64, C128, DType, Element, Scalar, bf16, f16};
 use crate::error::{Error, Result};
 use crate::shape;
 
-/// Typed storage.
+/// Typed storage. Times lie in it as i64.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Buffer {
     /// Truth values.
     Bool(Vec<bool>),
-    /// Integers.
+    /// 8-bit signed integers.
+    I8(Vec<i8>),
+    /// 16-bit signed integers.
+    I16(Vec<i16>),
+    /// 32-bit signed integers.
+    I32(Vec<i32>),
+    /// 64-bit signed integers, and times.
     I64(Vec<i64>),
+    /// 8-bit unsigned integers.
+    U8(Vec<u8>),
+    /// 16-bit unsigned integers.
+    U16(Vec<u16>),
+    /// 32-bit unsigned integers.
+    U32(Vec<u32>),
+    /// 64-bit unsigned integers.
+    U64(Vec<u64>),
+    /// Halves.
+    F16(Vec<f16>),
+    /// Upper halves of singles.
+    BF16(Vec<bf16>),
     /// Singles.
     F32(Vec<f32>),
     /// Doubles.
     F64(Vec<f64>),
+    /// Complex numbers of two singles.
+    C64(Vec<C64>),
+    /// Complex numbers of two doubles.
+    C128(Vec<C128>),
 }
 
 /// Runs the same code for whichever element type a [`Buffer`] holds.
@@ -27,11 +49,33 @@ pub enum Buffer {
 #[macro_export]
 macro_rules! with_buffer {
     ($buffer:expr, $values:ident => $body:expr) => {
+        $crate::for_physical_types!([$crate::with_buffer], ($buffer, $values, $body))
+    };
+    (($buffer:expr, $values:ident, $body:expr) $($variant:ident $type:ty;)*) => {
         match $buffer {
-            $crate::Buffer::Bool($values) => $body,
-            $crate::Buffer::I64($values) => $body,
-            $crate::Buffer::F32($values) => $body,
-            $crate::Buffer::F64($values) => $body,
+            $($crate::Buffer::$variant($values) => $body,)*
+        }
+    };
+}
+
+/// Runs code with a name for the Rust type that elements of a dtype are stored as.
+///
+/// ```
+/// use tw_ir::{DType, with_dtype};
+/// assert_eq!(with_dtype!(DType::U16, T => size_of::<T>()), 2);
+/// ```
+#[macro_export]
+macro_rules! with_dtype {
+    ($dtype:expr, $name:ident => $body:expr) => {
+        $crate::for_physical_types!([$crate::with_dtype], ($dtype, $name, $body))
+    };
+    (($dtype:expr, $name:ident, $body:expr) $($variant:ident $type:ty;)*) => {
+        match $dtype.storage() {
+            $($crate::DType::$variant => {
+                type $name = $type;
+                $body
+            })*
+            other => unreachable!("{other} is not stored"),
         }
     };
 }
@@ -39,32 +83,7 @@ macro_rules! with_buffer {
 impl Buffer {
     /// `n` zeros.
     pub fn zeros(dtype: DType, n: usize) -> Buffer {
-        match dtype {
-            DType::Bool => Buffer::Bool(vec![false; n]),
-            DType::I64 => Buffer::I64(vec![0; n]),
-            DType::F32 => Buffer::F32(vec![0.0; n]),
-            DType::F64 => Buffer::F64(vec![0.0; n]),
-        }
-    }
-
-    /// `n` copies of one value.
-    pub fn full(value: Scalar, n: usize) -> Buffer {
-        match value {
-            Scalar::Bool(v) => Buffer::Bool(vec![v; n]),
-            Scalar::I64(v) => Buffer::I64(vec![v; n]),
-            Scalar::F32(v) => Buffer::F32(vec![v; n]),
-            Scalar::F64(v) => Buffer::F64(vec![v; n]),
-        }
-    }
-
-    /// The element type.
-    pub fn dtype(&self) -> DType {
-        match self {
-            Buffer::Bool(_) => DType::Bool,
-            Buffer::I64(_) => DType::I64,
-            Buffer::F32(_) => DType::F32,
-            Buffer::F64(_) => DType::F64,
-        }
+        Buffer::full(dtype.zero(), n)
     }
 
     /// Number of elements.
@@ -77,32 +96,61 @@ impl Buffer {
         self.len() == 0
     }
 
-    /// One element.
+    /// One element, as it is stored.
     pub fn get(&self, position: usize) -> Scalar {
-        match self {
-            Buffer::Bool(v) => Scalar::Bool(v[position]),
-            Buffer::I64(v) => Scalar::I64(v[position]),
-            Buffer::F32(v) => Scalar::F32(v[position]),
-            Buffer::F64(v) => Scalar::F64(v[position]),
-        }
+        with_buffer!(self, values => values[position].to_scalar())
     }
 
-    /// Overwrites one element. The types must agree.
+    /// Overwrites one element. The types must agree, but for times, which are stored as i64.
     pub fn set(&mut self, position: usize, value: Scalar) {
-        match (self, value) {
-            (Buffer::Bool(v), Scalar::Bool(x)) => v[position] = x,
-            (Buffer::I64(v), Scalar::I64(x)) => v[position] = x,
-            (Buffer::F32(v), Scalar::F32(x)) => v[position] = x,
-            (Buffer::F64(v), Scalar::F64(x)) => v[position] = x,
-            (buffer, x) => unreachable!("a {} buffer cannot hold a {}", buffer.dtype(), x.dtype()),
-        }
+        self.check_holds(value);
+        with_buffer!(self, values => values[position] = Element::from_scalar(value))
+    }
+
+    /// Adds an element at the end, of a type as for [`Buffer::set`].
+    pub fn push(&mut self, value: Scalar) {
+        self.check_holds(value);
+        with_buffer!(self, values => values.push(Element::from_scalar(value)))
+    }
+
+    fn check_holds(&self, value: Scalar) {
+        let (own, other) = (self.dtype(), value.dtype());
+        assert!(own == other.storage(), "a {own} buffer cannot hold a {other}");
     }
 }
+
+macro_rules! per_type {
+    (() $($variant:ident $type:ty;)*) => {
+        impl Buffer {
+            /// `n` copies of one value.
+            pub fn full(value: Scalar, n: usize) -> Buffer {
+                match value {
+                    $(Scalar::$variant(value) => Buffer::$variant(vec![value; n]),)*
+                    Scalar::DateTime(count, _) | Scalar::TimeDelta(count, _) => Buffer::I64(vec![count; n]),
+                }
+            }
+
+            /// The physical type of the elements.
+            pub fn dtype(&self) -> DType {
+                match self {
+                    $(Buffer::$variant(_) => DType::$variant,)*
+                }
+            }
+        }
+        $(impl From<Vec<$type>> for Buffer {
+            fn from(values: Vec<$type>) -> Buffer {
+                Buffer::$variant(values)
+            }
+        })*
+    };
+}
+crate::for_physical_types!([per_type], ());
 
 /// A dense, row-major array.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Array {
     shape: Vec<u64>,
+    dtype: DType,
     data: Buffer,
 }
 
@@ -117,39 +165,53 @@ impl Array {
                 data.len()
             )));
         }
-        Ok(Array { shape, data })
+        Ok(Array { shape, dtype: data.dtype(), data })
+    }
+
+    /// The same storage read as another type, which must be stored alike: integers as times and back.
+    pub fn with_dtype(mut self, dtype: DType) -> Result<Array> {
+        if dtype.storage() != self.data.dtype() {
+            return Err(Error::internal(format!("elements of type {} read as {dtype}", self.data.dtype())));
+        }
+        self.dtype = dtype;
+        Ok(self)
     }
 
     /// An array filled with one value.
     pub fn full(shape: &[u64], value: Scalar) -> Result<Array> {
         let n = shape::n_elements(shape)?;
-        Ok(Array { shape: shape.to_vec(), data: Buffer::full(value, n as usize) })
+        Ok(Array { shape: shape.to_vec(), dtype: value.dtype(), data: Buffer::full(value, n as usize) })
     }
 
     /// An array of zeros.
     pub fn zeros(shape: &[u64], dtype: DType) -> Result<Array> {
-        let n = shape::n_elements(shape)?;
-        Ok(Array { shape: shape.to_vec(), data: Buffer::zeros(dtype, n as usize) })
+        Array::full(shape, dtype.zero())
     }
 
     /// A rank-0 array.
     pub fn scalar(value: Scalar) -> Array {
-        Array { shape: Vec::new(), data: Buffer::full(value, 1) }
+        Array { shape: Vec::new(), dtype: value.dtype(), data: Buffer::full(value, 1) }
     }
 
     /// A vector of doubles.
     pub fn from_f64(values: &[f64]) -> Array {
-        Array { shape: vec![values.len() as u64], data: Buffer::F64(values.to_vec()) }
+        Array::vector(Buffer::F64(values.to_vec()))
     }
 
     /// A vector of integers.
     pub fn from_i64(values: &[i64]) -> Array {
-        Array { shape: vec![values.len() as u64], data: Buffer::I64(values.to_vec()) }
+        Array::vector(Buffer::I64(values.to_vec()))
+    }
+
+    /// A vector.
+    pub fn vector(data: Buffer) -> Array {
+        Array { shape: vec![data.len() as u64], dtype: data.dtype(), data }
     }
 
     /// The same elements under another shape of equal size.
     pub fn reshaped(self, shape: &[u64]) -> Result<Array> {
-        Array::new(shape.to_vec(), self.data)
+        let dtype = self.dtype;
+        Array::new(shape.to_vec(), self.data)?.with_dtype(dtype)
     }
 
     /// Extents of the axes.
@@ -158,13 +220,13 @@ impl Array {
     }
     /// Element type.
     pub fn dtype(&self) -> DType {
-        self.data.dtype()
+        self.dtype
     }
-    /// The elements in row-major order.
+    /// The elements in row-major order, as they are stored.
     pub fn data(&self) -> &Buffer {
         &self.data
     }
-    /// The elements in row-major order, for writing.
+    /// The elements in row-major order, for writing. Their physical type must stay.
     pub fn data_mut(&mut self) -> &mut Buffer {
         &mut self.data
     }
@@ -172,9 +234,25 @@ impl Array {
     pub fn into_data(self) -> Buffer {
         self.data
     }
+    /// Number of elements.
+    pub fn len(&self) -> usize {
+        self.data.len()
+    }
+    /// True if there are no elements.
+    pub fn is_empty(&self) -> bool {
+        self.data.is_empty()
+    }
+    /// The element at a position of the row-major order.
+    pub fn at(&self, position: usize) -> Scalar {
+        self.data.get(position).cast(self.dtype)
+    }
+    /// The elements in row-major order.
+    pub fn iter(&self) -> impl Iterator<Item = Scalar> + '_ {
+        (0..self.len()).map(|k| self.at(k))
+    }
     /// The element at the coordinates.
     pub fn get(&self, coords: &[u64]) -> Scalar {
-        self.data.get(shape::ravel(coords, &self.shape) as usize)
+        self.at(shape::ravel(coords, &self.shape) as usize)
     }
     /// Overwrites the element at the coordinates.
     pub fn set(&mut self, coords: &[u64], value: Scalar) {
@@ -182,16 +260,16 @@ impl Array {
     }
     /// The only element of an array of size one.
     pub fn item(&self) -> Option<Scalar> {
-        (self.data.len() == 1).then(|| self.data.get(0))
+        (self.data.len() == 1).then(|| self.at(0))
     }
     /// The elements as doubles, row-major. Convenient in tests and examples.
     pub fn to_f64_vec(&self) -> Vec<f64> {
-        (0..self.data.len()).map(|k| self.data.get(k).as_f64()).collect()
+        self.iter().map(Scalar::as_f64).collect()
     }
     /// True if shape, dtype and every bit agree (NaN equals the same NaN).
     pub fn same_bits(&self, other: &Array) -> bool {
         self.shape == other.shape
-            && self.dtype() == other.dtype()
+            && self.dtype == other.dtype
             && (0..self.data.len()).all(|k| self.data.get(k) == other.data.get(k))
     }
 }

@@ -1,54 +1,195 @@
-//! Element types and single elements.
+//! Element types.
+//!
+//! A [`DType`] says what an element means. What lies in memory is one of fifteen physical types; times are tagged integers.
 
 use std::fmt;
-use std::hash::{Hash, Hasher};
 use std::str::FromStr;
+
+pub mod cast;
+mod promote;
+mod scalar;
+mod time;
+
+pub use cast::CastFrom;
+pub use half::{bf16, f16};
+pub use num_complex::Complex;
+pub use scalar::{Element, Scalar};
+pub use time::{NAT, TimeUnit};
+
+/// Two singles.
+pub type C64 = Complex<f32>;
+/// Two doubles.
+pub type C128 = Complex<f64>;
+
+/// Calls a macro with the list of physical types: a variant of [`DType`], [`Scalar`] and [`Buffer`](crate::Buffer), and its Rust type. The one place
+/// where they are listed; whatever exists once per type is made from it.
+#[macro_export]
+macro_rules! for_physical_types {
+    ([$($callback:tt)+], $arguments:tt) => {
+        $($callback)+! {
+            $arguments
+            Bool bool; I8 i8; I16 i16; I32 i32; I64 i64; U8 u8; U16 u16; U32 u32; U64 u64;
+            F16 $crate::dtype::f16; BF16 $crate::dtype::bf16; F32 f32; F64 f64;
+            C64 $crate::dtype::C64; C128 $crate::dtype::C128;
+        }
+    };
+}
 
 /// The type of one element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum DType {
     /// Truth value, one byte.
     Bool,
-    /// 64-bit signed integer; arithmetic wraps.
+    /// 8-bit signed integer. Arithmetic of all integers wraps.
+    I8,
+    /// 16-bit signed integer.
+    I16,
+    /// 32-bit signed integer.
+    I32,
+    /// 64-bit signed integer.
     I64,
+    /// 8-bit unsigned integer.
+    U8,
+    /// 16-bit unsigned integer.
+    U16,
+    /// 32-bit unsigned integer.
+    U32,
+    /// 64-bit unsigned integer.
+    U64,
+    /// IEEE half precision: storage, computed with in f32.
+    F16,
+    /// The upper half of a single: storage, computed with in f32.
+    BF16,
     /// IEEE single precision.
     F32,
     /// IEEE double precision.
     F64,
+    /// Two singles: real and imaginary part.
+    C64,
+    /// Two doubles: real and imaginary part.
+    C128,
+    /// A point in time: a count of units since 1970-01-01, or NaT.
+    DateTime(TimeUnit),
+    /// A span of time: a count of units, or NaT.
+    TimeDelta(TimeUnit),
+}
+
+macro_rules! physical_list {
+    (() $($variant:ident $type:ty;)*) => {
+        /// The types elements are stored as, in the order of [`DType::physical_index`].
+        pub const PHYSICAL: [DType; DType::N_PHYSICAL] = [$(DType::$variant,)*];
+    };
 }
 
 impl DType {
-    /// Every dtype, in promotion order.
-    pub const ALL: [DType; 4] = [DType::Bool, DType::I64, DType::F32, DType::F64];
+    /// How many physical types there are.
+    pub const N_PHYSICAL: usize = 15;
 
-    /// Bytes per element.
-    pub fn size(self) -> u64 {
+    for_physical_types!([physical_list], ());
+
+    /// The physical type its elements lie in memory as: times as i64, all others as themselves.
+    pub fn storage(self) -> DType {
         match self {
-            DType::Bool => 1,
-            DType::F32 => 4,
-            DType::I64 | DType::F64 => 8,
+            DType::DateTime(_) | DType::TimeDelta(_) => DType::I64,
+            other => other,
         }
     }
 
-    /// True for the floating point types.
+    /// Position of its storage in [`DType::PHYSICAL`], for tables.
+    pub fn physical_index(self) -> usize {
+        match self {
+            DType::Bool => 0,
+            DType::I8 => 1,
+            DType::I16 => 2,
+            DType::I32 => 3,
+            DType::I64 | DType::DateTime(_) | DType::TimeDelta(_) => 4,
+            DType::U8 => 5,
+            DType::U16 => 6,
+            DType::U32 => 7,
+            DType::U64 => 8,
+            DType::F16 => 9,
+            DType::BF16 => 10,
+            DType::F32 => 11,
+            DType::F64 => 12,
+            DType::C64 => 13,
+            DType::C128 => 14,
+        }
+    }
+
+    /// Bytes per element.
+    pub fn size(self) -> u64 {
+        match self.storage() {
+            DType::Bool | DType::I8 | DType::U8 => 1,
+            DType::I16 | DType::U16 | DType::F16 | DType::BF16 => 2,
+            DType::I32 | DType::U32 | DType::F32 => 4,
+            DType::C128 => 16,
+            _ => 8,
+        }
+    }
+
+    /// True for the four floating point types.
     pub fn is_float(self) -> bool {
+        self.is_half() || self.has_float_arithmetic()
+    }
+
+    /// True for f16 and bf16, which are stored but never computed with.
+    pub fn is_half(self) -> bool {
+        matches!(self, DType::F16 | DType::BF16)
+    }
+
+    /// True for f32 and f64, the types that functions of real numbers take.
+    pub fn has_float_arithmetic(self) -> bool {
         matches!(self, DType::F32 | DType::F64)
     }
 
-    /// The type two operands meet in, by NumPy 2's rules for arrays.
-    ///
-    /// ```
-    /// use tw_ir::DType;
-    /// assert_eq!(DType::I64.promote(DType::F32), DType::F64);
-    /// assert_eq!(DType::Bool.promote(DType::F32), DType::F32);
-    /// ```
-    pub fn promote(self, other: DType) -> DType {
-        match (self, other) {
-            (a, b) if a == b => a,
-            (DType::Bool, b) => b,
-            (a, DType::Bool) => a,
-            // An i64 does not fit into an f32, so NumPy goes to f64, as for every other mixed pair.
-            _ => DType::F64,
+    /// True for the eight integer types.
+    pub fn is_integer(self) -> bool {
+        self.is_signed_integer() || self.is_unsigned()
+    }
+
+    /// True for i8 to i64.
+    pub fn is_signed_integer(self) -> bool {
+        matches!(self, DType::I8 | DType::I16 | DType::I32 | DType::I64)
+    }
+
+    /// True for u8 to u64.
+    pub fn is_unsigned(self) -> bool {
+        matches!(self, DType::U8 | DType::U16 | DType::U32 | DType::U64)
+    }
+
+    /// True for c64 and c128.
+    pub fn is_complex(self) -> bool {
+        matches!(self, DType::C64 | DType::C128)
+    }
+
+    /// True for points and spans of time.
+    pub fn is_time(self) -> bool {
+        self.time_unit().is_some()
+    }
+
+    /// What a time counts.
+    pub fn time_unit(self) -> Option<TimeUnit> {
+        match self {
+            DType::DateTime(unit) | DType::TimeDelta(unit) => Some(unit),
+            _ => None,
+        }
+    }
+
+    /// The type of the real and imaginary parts of a complex type.
+    pub fn part(self) -> Option<DType> {
+        match self {
+            DType::C64 => Some(DType::F32),
+            DType::C128 => Some(DType::F64),
+            _ => None,
+        }
+    }
+
+    /// The complex type with parts of this type.
+    pub fn with_parts(self) -> Option<DType> {
+        match self {
+            DType::F32 => Some(DType::C64),
+            DType::F64 => Some(DType::C128),
+            _ => None,
         }
     }
 
@@ -56,13 +197,26 @@ impl DType {
     pub fn name(self) -> &'static str {
         match self {
             DType::Bool => "bool",
+            DType::I8 => "i8",
+            DType::I16 => "i16",
+            DType::I32 => "i32",
             DType::I64 => "i64",
+            DType::U8 => "u8",
+            DType::U16 => "u16",
+            DType::U32 => "u32",
+            DType::U64 => "u64",
+            DType::F16 => "f16",
+            DType::BF16 => "bf16",
             DType::F32 => "f32",
             DType::F64 => "f64",
+            DType::C64 => "c64",
+            DType::C128 => "c128",
+            DType::DateTime(unit) => unit.datetime_name(),
+            DType::TimeDelta(unit) => unit.timedelta_name(),
         }
     }
 
-    /// Zero (false for bool).
+    /// Zero (false for bool; for times, the epoch and no time at all).
     pub fn zero(self) -> Scalar {
         Scalar::from_i64(0, self)
     }
@@ -72,23 +226,23 @@ impl DType {
         Scalar::from_i64(1, self)
     }
 
-    /// The identity of `min`: nothing is larger.
+    /// The identity of `min`: nothing is larger. Complex numbers have no order; infinity stands in.
     pub fn highest(self) -> Scalar {
+        // Infinity saturates into integers; bits of times are taken over from i64.
         match self {
-            DType::Bool => Scalar::Bool(true),
-            DType::I64 => Scalar::I64(i64::MAX),
-            DType::F32 => Scalar::F32(f32::INFINITY),
-            DType::F64 => Scalar::F64(f64::INFINITY),
+            DType::DateTime(_) | DType::TimeDelta(_) => Scalar::I64(i64::MAX).cast(self),
+            _ => Scalar::F64(f64::INFINITY).cast(self),
         }
     }
 
-    /// The identity of `max`: nothing is smaller.
+    /// The identity of `max`: nothing is smaller. Complex numbers have no order; negative infinity stands in.
     pub fn lowest(self) -> Scalar {
         match self {
+            // The smallest i64 is NaT, which is no time.
+            DType::DateTime(_) | DType::TimeDelta(_) => Scalar::I64(i64::MIN + 1).cast(self),
+            // Any float but zero is true.
             DType::Bool => Scalar::Bool(false),
-            DType::I64 => Scalar::I64(i64::MIN),
-            DType::F32 => Scalar::F32(f32::NEG_INFINITY),
-            DType::F64 => Scalar::F64(f64::NEG_INFINITY),
+            _ => Scalar::F64(f64::NEG_INFINITY).cast(self),
         }
     }
 }
@@ -101,140 +255,51 @@ impl fmt::Display for DType {
 
 impl FromStr for DType {
     type Err = ();
+    /// Our short names, and NumPy's.
     fn from_str(text: &str) -> Result<DType, ()> {
-        match text {
-            "bool" => Ok(DType::Bool),
-            "i64" | "int64" | "int" => Ok(DType::I64),
-            "f32" | "float32" => Ok(DType::F32),
-            "f64" | "float64" | "float" => Ok(DType::F64),
-            _ => Err(()),
-        }
+        Ok(match text {
+            "bool" => DType::Bool,
+            "i8" | "int8" => DType::I8,
+            "i16" | "int16" => DType::I16,
+            "i32" | "int32" => DType::I32,
+            "i64" | "int64" | "int" => DType::I64,
+            "u8" | "uint8" => DType::U8,
+            "u16" | "uint16" => DType::U16,
+            "u32" | "uint32" => DType::U32,
+            "u64" | "uint64" | "uint" => DType::U64,
+            "f16" | "float16" | "half" => DType::F16,
+            "bf16" | "bfloat16" => DType::BF16,
+            "f32" | "float32" => DType::F32,
+            "f64" | "float64" | "float" => DType::F64,
+            "c64" | "complex64" => DType::C64,
+            "c128" | "complex128" | "complex" => DType::C128,
+            _ => return time::parse_time(text).ok_or(()),
+        })
     }
 }
 
-/// One element. Compares and hashes by bits, so that programs can be compared and cached.
-#[derive(Clone, Copy, Debug)]
-pub enum Scalar {
-    /// A truth value.
-    Bool(bool),
-    /// An integer.
-    I64(i64),
-    /// A single.
-    F32(f32),
-    /// A double.
-    F64(f64),
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-impl Scalar {
-    /// The element's type.
-    pub fn dtype(self) -> DType {
-        match self {
-            Scalar::Bool(_) => DType::Bool,
-            Scalar::I64(_) => DType::I64,
-            Scalar::F32(_) => DType::F32,
-            Scalar::F64(_) => DType::F64,
+    #[test]
+    fn names_come_back() {
+        let times = TimeUnit::ALL.iter().flat_map(|&unit| [DType::DateTime(unit), DType::TimeDelta(unit)]);
+        for dtype in DType::PHYSICAL.into_iter().chain(times) {
+            assert_eq!(dtype.name().parse(), Ok(dtype));
+            assert_eq!(DType::PHYSICAL[dtype.physical_index()], dtype.storage());
+            assert_eq!(dtype.zero().dtype(), dtype);
+            assert_eq!(dtype.highest().dtype(), dtype);
         }
+        assert_eq!("datetime64[fortnight]".parse::<DType>(), Err(()));
     }
 
-    /// An integer as the given type.
-    pub fn from_i64(value: i64, dtype: DType) -> Scalar {
-        Scalar::I64(value).cast(dtype)
-    }
-
-    /// Conversion as everywhere in Tilewright: to bool is `!= 0`, float to integer truncates and saturates, NaN becomes 0.
-    pub fn cast(self, dtype: DType) -> Scalar {
-        match dtype {
-            DType::Bool => Scalar::Bool(match self {
-                Scalar::Bool(v) => v,
-                Scalar::I64(v) => v != 0,
-                Scalar::F32(v) => v != 0.0,
-                Scalar::F64(v) => v != 0.0,
-            }),
-            DType::I64 => Scalar::I64(self.as_i64()),
-            DType::F32 => Scalar::F32(match self {
-                Scalar::Bool(v) => v as u8 as f32,
-                Scalar::I64(v) => v as f32,
-                Scalar::F32(v) => v,
-                Scalar::F64(v) => v as f32,
-            }),
-            DType::F64 => Scalar::F64(self.as_f64()),
-        }
-    }
-
-    /// The value as an integer, by the rules of [`Scalar::cast`].
-    pub fn as_i64(self) -> i64 {
-        match self {
-            Scalar::Bool(v) => v as i64,
-            Scalar::I64(v) => v,
-            Scalar::F32(v) => v as i64,
-            Scalar::F64(v) => v as i64,
-        }
-    }
-
-    /// The value as a double.
-    pub fn as_f64(self) -> f64 {
-        match self {
-            Scalar::Bool(v) => v as u8 as f64,
-            Scalar::I64(v) => v as f64,
-            Scalar::F32(v) => v as f64,
-            Scalar::F64(v) => v,
-        }
-    }
-
-    /// True unless zero or false.
-    pub fn is_true(self) -> bool {
-        matches!(self.cast(DType::Bool), Scalar::Bool(true))
-    }
-
-    fn is_usual_nan(self) -> bool {
-        self == Scalar::F64(f64::NAN) || self == Scalar::F32(f32::NAN)
-    }
-
-    fn bits(self) -> (DType, u64) {
-        let bits = match self {
-            Scalar::Bool(v) => v as u64,
-            Scalar::I64(v) => v as u64,
-            Scalar::F32(v) => v.to_bits() as u64,
-            Scalar::F64(v) => v.to_bits(),
-        };
-        (self.dtype(), bits)
-    }
-}
-
-macro_rules! from_host {
-    ($($host:ty => $variant:ident;)*) => {
-        $(impl From<$host> for Scalar {
-            fn from(value: $host) -> Scalar {
-                Scalar::$variant(value)
-            }
-        })*
-    };
-}
-from_host! { bool => Bool; i64 => I64; f32 => F32; f64 => F64; }
-
-impl PartialEq for Scalar {
-    fn eq(&self, other: &Scalar) -> bool {
-        self.bits() == other.bits()
-    }
-}
-impl Eq for Scalar {}
-impl Hash for Scalar {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.bits().hash(state)
-    }
-}
-
-impl fmt::Display for Scalar {
-    /// The shortest decimal that gives the same bits back. A NaN other than the usual one shows its bits.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Scalar::Bool(v) => write!(f, "{v}"),
-            Scalar::I64(v) => write!(f, "{v}"),
-            _ if self.is_usual_nan() => write!(f, "nan"),
-            Scalar::F32(v) if v.is_nan() => write!(f, "nan:0x{:x}", v.to_bits()),
-            Scalar::F64(v) if v.is_nan() => write!(f, "nan:0x{:x}", v.to_bits()),
-            Scalar::F32(v) => write!(f, "{v:?}"),
-            Scalar::F64(v) => write!(f, "{v:?}"),
-        }
+    #[test]
+    fn extremes_are_those_of_the_type() {
+        assert_eq!((DType::I8.lowest(), DType::I8.highest()), (Scalar::I8(-128), Scalar::I8(127)));
+        assert_eq!((DType::U64.lowest(), DType::U64.highest()), (Scalar::U64(0), Scalar::U64(u64::MAX)));
+        assert_eq!((DType::I64.lowest(), DType::I64.highest()), (Scalar::I64(i64::MIN), Scalar::I64(i64::MAX)));
+        assert_eq!((DType::Bool.lowest(), DType::Bool.highest()), (Scalar::Bool(false), Scalar::Bool(true)));
+        assert_eq!(DType::F16.highest(), Scalar::F16(f16::INFINITY));
     }
 }

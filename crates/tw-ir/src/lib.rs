@@ -35,7 +35,7 @@ pub use cranelift_entity::{EntityRef, PrimaryMap};
 
 pub use accum::{Accum, OnEmpty};
 pub use array::{Array, Buffer};
-pub use dtype::{DType, Scalar};
+pub use dtype::{DType, Scalar, TimeUnit};
 pub use error::{Blame, Error, Result};
 pub use index::{Access, Edge, Idx, Term, Var};
 pub use program::{Node, Op, Program, Region, TensorType, ValueId};

@@ -113,6 +113,12 @@ named_ops! {
         IsFinite = "isfinite",
         /// True if the sign bit is set, as it is for -0.
         Signbit = "signbit",
+        /// Real part of a complex number.
+        Real = "real",
+        /// Imaginary part of a complex number.
+        Imag = "imag",
+        /// Complex conjugate.
+        Conj = "conj",
     }
 }
 
@@ -151,6 +157,12 @@ named_ops! {
         Or = "or",
         /// Logical or bitwise exclusive or.
         Xor = "xor",
+        /// Bits moved up; by all bits or more, 0.
+        Shl = "shl",
+        /// Bits moved down with the sign kept; by all bits or more, only the sign is left.
+        Shr = "shr",
+        /// The complex number with these parts.
+        Complex = "complex",
         /// Less than.
         Lt = "lt",
         /// At most.
@@ -171,10 +183,13 @@ impl UnaryOp {
     pub fn result(self, input: DType) -> Option<DType> {
         use UnaryOp::*;
         match self {
-            Neg | Abs | Sign => (input != DType::Bool).then_some(input),
-            Not => matches!(input, DType::Bool | DType::I64).then_some(input),
-            IsNan | IsInf | IsFinite | Signbit => input.is_float().then_some(DType::Bool),
-            _ => input.is_float().then_some(input),
+            Neg => (input.is_integer() || input.has_float_arithmetic() || input.is_complex()).then_some(input),
+            Abs | Sign => (input.is_integer() || input.has_float_arithmetic()).then_some(input),
+            Not => (input == DType::Bool || input.is_integer()).then_some(input),
+            IsNan | IsInf | IsFinite | Signbit => input.has_float_arithmetic().then_some(DType::Bool),
+            Real | Imag => input.part(),
+            Conj => input.is_complex().then_some(input),
+            _ => input.has_float_arithmetic().then_some(input),
         }
     }
 }
@@ -183,12 +198,18 @@ impl BinaryOp {
     /// The result type for operands of one type, or `None` if the operation does not take it.
     pub fn result(self, input: DType) -> Option<DType> {
         use BinaryOp::*;
+        let (bits, float) = (input == DType::Bool || input.is_integer(), input.has_float_arithmetic());
         match self {
-            Lt | Le | Gt | Ge | Eq | Ne => Some(DType::Bool),
-            Add | Mul | Min | Max => Some(input),
-            And | Or | Xor => matches!(input, DType::Bool | DType::I64).then_some(input),
-            Div | Atan2 | Hypot | Copysign | Nextafter => input.is_float().then_some(input),
-            Sub | FloorDiv | Mod | Pow => (input != DType::Bool).then_some(input),
+            Lt | Le | Gt | Ge => (bits || float).then_some(DType::Bool),
+            Eq | Ne => (bits || float || input.is_complex()).then_some(DType::Bool),
+            Add | Mul => (bits || float || input.is_complex()).then_some(input),
+            Min | Max => (bits || float).then_some(input),
+            And | Or | Xor => bits.then_some(input),
+            Div | Atan2 | Hypot | Copysign | Nextafter => float.then_some(input),
+            Sub => (input.is_integer() || float || input.is_complex()).then_some(input),
+            FloorDiv | Mod | Pow => (input.is_integer() || float).then_some(input),
+            Shl | Shr => input.is_integer().then_some(input),
+            Complex => input.with_parts(),
         }
     }
 
@@ -292,8 +313,13 @@ impl ScalarCode {
         code
     }
 
-    /// Adds an operation, or finds the equal one already there. Types are checked.
+    /// Adds an operation, or finds the equal one already there. The parts of a number that was made of parts are these. Types are checked.
     pub fn push(&mut self, op: ScalarOp) -> Result<Slot> {
+        if let ScalarOp::Unary(part @ (UnaryOp::Real | UnaryOp::Imag), whole) = op
+            && let Some(ScalarOp::Binary(BinaryOp::Complex, re, im)) = self.ops.get(whole.0 as usize)
+        {
+            return Ok(if part == UnaryOp::Real { *re } else { *im });
+        }
         if let Some(k) = self.ops.iter().position(|existing| *existing == op) {
             return Ok(Slot(k as u32));
         }

@@ -28,7 +28,7 @@ pub use elementwise::{Operand, binary, broadcast_to, cast, logical, logical_not,
 pub use layout::{diagonal, expand_dims, flip, pad, permute, roll, squeeze, transpose, tril, triu};
 pub use movement::{Joined, Running, concat, gather, reshape, scan, scatter, sort, stack, take, topk};
 pub use promote::{
-    CodeSink, Element, Typed, emit_binary, emit_logical, emit_logical_not, emit_select, emit_unary, meet,
+    CodeSink, Element, Typed, common, emit_binary, emit_logical, emit_logical_not, emit_select, emit_unary, meet,
 };
 pub use reduce::{Reduction, reduce};
 pub use replace::replace;

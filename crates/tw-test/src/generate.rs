@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use tw_ir::program::Source;
-use tw_ir::{Array, DType, Extent, Op, Program, Region, Span, TensorType, ValueId, oracle};
+use tw_ir::{Array, Extent, Op, Program, Region, Span, TensorType, ValueId, oracle};
 
 use body::Fact;
 use rng::Rng;
@@ -22,6 +22,7 @@ mod operators;
 mod rng;
 mod statement;
 
+pub(crate) use data::DTYPES;
 pub use functions::function_table;
 
 /// What random programs may contain.
@@ -207,7 +208,7 @@ impl<'a> Generator<'a> {
 
     /// An input or a constant.
     fn source(&mut self) -> Option<()> {
-        let (dtype, shape) = (self.rng.pick(&DType::ALL), data::shape(&mut self.rng, self.options));
+        let (dtype, shape) = (self.rng.pick(&DTYPES), data::shape(&mut self.rng, self.options));
         let array = data::array(&mut self.rng, dtype, &shape, self.options.special_values)?;
         let fact = Fact::integers(data::MAGNITUDE as f64);
         if self.depth > 0 || self.rng.chance(25) {

@@ -2,8 +2,9 @@
 
 use tw_block::Block;
 use tw_block::npy::NpyReader;
+use tw_ir::dtype::Element;
 use tw_ir::error::Result;
-use tw_ir::{BoxRegion, Buffer, DType, shape};
+use tw_ir::{BoxRegion, Buffer, DType, Scalar, shape, with_buffer};
 
 use crate::stored::Stored;
 
@@ -14,12 +15,21 @@ const CHUNK: u64 = 1 << 22;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Digest {
     integers: i128,
-    floats: f64,
-    /// What rounding took from `floats`.
-    compensation: f64,
-    is_float: bool,
+    real: Accurate,
+    imaginary: Accurate,
+    kind: Kind,
     /// Every element is mixed with its position in row-major order; the mixtures are added, so blocks may come in any order.
     checksum: u64,
+}
+
+/// What the elements are added up as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Integer,
+    Float,
+    Complex,
+    /// Points in time have no sum.
+    Time,
 }
 
 /// The sum of all elements.
@@ -27,12 +37,43 @@ pub(crate) struct Digest {
 pub(crate) enum Sum {
     Integer(i128),
     Float(f64),
+    Complex(f64, f64),
+    /// The elements have no sum.
+    None,
+}
+
+/// Neumaier's sum: the error does not grow with the number of elements.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Accurate {
+    sum: f64,
+    /// What rounding took from it.
+    compensation: f64,
+}
+
+impl Accurate {
+    fn add(&mut self, value: f64) {
+        let sum = self.sum + value;
+        if sum.is_finite() {
+            let (large, small) = if self.sum.abs() >= value.abs() { (self.sum, value) } else { (value, self.sum) };
+            self.compensation += (large - sum) + small;
+        }
+        self.sum = sum;
+    }
+
+    fn total(self) -> f64 {
+        self.sum + self.compensation
+    }
 }
 
 impl Digest {
     fn new(dtype: DType) -> Digest {
-        let is_float = matches!(dtype, DType::F32 | DType::F64);
-        Digest { integers: 0, floats: 0.0, compensation: 0.0, is_float, checksum: 0 }
+        let kind = match dtype {
+            _ if dtype.is_float() => Kind::Float,
+            _ if dtype.is_complex() => Kind::Complex,
+            _ if dtype.is_time() => Kind::Time,
+            _ => Kind::Integer,
+        };
+        Digest { integers: 0, real: Accurate::default(), imaginary: Accurate::default(), kind, checksum: 0 }
     }
 
     pub(crate) fn of_stored(stored: &Stored) -> Result<Digest> {
@@ -66,7 +107,12 @@ impl Digest {
     }
 
     pub(crate) fn sum(&self) -> Sum {
-        if self.is_float { Sum::Float(self.floats + self.compensation) } else { Sum::Integer(self.integers) }
+        match self.kind {
+            Kind::Integer => Sum::Integer(self.integers),
+            Kind::Float => Sum::Float(self.real.total()),
+            Kind::Complex => Sum::Complex(self.real.total(), self.imaginary.total()),
+            Kind::Time => Sum::None,
+        }
     }
 
     /// 16 hexadecimal digits.
@@ -95,34 +141,34 @@ impl Digest {
 
     fn add_row(&mut self, data: &Buffer, range: std::ops::Range<usize>, first: u64) {
         let positions = first..;
-        match data {
-            Buffer::Bool(v) => v[range].iter().zip(positions).for_each(|(&x, at)| self.integer(x as i64, at)),
-            Buffer::I64(v) => v[range].iter().zip(positions).for_each(|(&x, at)| self.integer(x, at)),
-            Buffer::F32(v) => v[range].iter().zip(positions).for_each(|(&x, at)| {
-                self.float(x as f64);
-                self.mix(x.to_bits() as u64, at);
-            }),
-            Buffer::F64(v) => v[range].iter().zip(positions).for_each(|(&x, at)| {
-                self.float(x);
-                self.mix(x.to_bits(), at);
-            }),
-        }
+        with_buffer!(data, values => values[range].iter().zip(positions).for_each(|(&x, at)| self.element(x.to_scalar(), at)))
     }
 
-    fn integer(&mut self, value: i64, position: u64) {
-        self.integers += value as i128;
-        self.mix(value as u64, position);
-    }
-
-    /// Neumaier's sum: the error does not grow with the number of elements.
-    fn float(&mut self, value: f64) {
-        let sum = self.floats + value;
-        if sum.is_finite() {
-            let (large, small) =
-                if self.floats.abs() >= value.abs() { (self.floats, value) } else { (value, self.floats) };
-            self.compensation += (large - sum) + small;
+    #[inline]
+    fn element(&mut self, value: Scalar, position: u64) {
+        let bits = match value {
+            Scalar::F16(x) => x.to_bits() as u64,
+            Scalar::BF16(x) => x.to_bits() as u64,
+            Scalar::F32(x) => x.to_bits() as u64,
+            Scalar::F64(x) => x.to_bits(),
+            // The parts count as neighbours; the real part alone is summed first, so that sums of real numbers stay what they are.
+            Scalar::C64(x) => {
+                self.imaginary.add(x.im as f64);
+                x.re.to_bits() as u64 ^ finalise(x.im.to_bits() as u64)
+            }
+            Scalar::C128(x) => {
+                self.imaginary.add(x.im);
+                x.re.to_bits() ^ finalise(x.im.to_bits())
+            }
+            Scalar::U64(x) => x,
+            other => other.as_i64() as u64,
+        };
+        match value {
+            Scalar::U64(x) => self.integers += x as i128,
+            _ if self.kind == Kind::Integer => self.integers += value.as_i64() as i128,
+            _ => self.real.add(value.as_f64()),
         }
-        self.floats = sum;
+        self.mix(bits, position);
     }
 
     /// Two rounds of a 64-bit mixer (the finaliser of splitmix64).

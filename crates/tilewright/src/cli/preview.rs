@@ -34,7 +34,7 @@ pub(crate) fn corner_text(corner: &Array, whole: &[u64]) -> String {
     if corner.data().is_empty() {
         return String::new();
     }
-    let values: Vec<String> = (0..corner.data().len()).map(|k| scalar(corner.data().get(k))).collect();
+    let values: Vec<String> = corner.iter().map(scalar).collect();
     if rank == 0 {
         return values[0].clone();
     }
@@ -61,16 +61,25 @@ pub(crate) fn sum_text(sum: Sum) -> String {
     match sum {
         Sum::Integer(value) => value.to_string(),
         Sum::Float(value) => float(value),
+        Sum::Complex(re, im) => complex(re, im),
+        Sum::None => "none".to_string(),
     }
 }
 
 fn scalar(value: Scalar) -> String {
     match value {
-        Scalar::Bool(value) => value.to_string(),
-        Scalar::I64(value) => value.to_string(),
-        Scalar::F32(value) => float(value.into()),
-        Scalar::F64(value) => float(value),
+        Scalar::C64(_) | Scalar::C128(_) => {
+            let value = value.as_c128();
+            complex(value.re, value.im)
+        }
+        _ if value.dtype().is_float() => float(value.as_f64()),
+        other => other.to_string(),
     }
+}
+
+fn complex(re: f64, im: f64) -> String {
+    let sign = if im.is_sign_negative() { '-' } else { '+' };
+    format!("{}{sign}{}j", float(re), float(im.abs()))
 }
 
 /// Six significant digits, like NumPy's summary.

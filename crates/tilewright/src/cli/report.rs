@@ -51,6 +51,8 @@ pub(crate) fn report(totals: &Totals, planning: Duration, budget: Option<u64>, r
         let sum = match shown.digest.sum() {
             Sum::Integer(sum) => i64::try_from(sum).map_or_else(|_| json!(sum as f64), |sum| json!(sum)),
             Sum::Float(sum) => json!(sum),
+            Sum::Complex(re, im) => json!([re, im]),
+            Sum::None => json!(null),
         };
         let checksum = shown.digest.checksum();
         let value = json!({ "shape": shown.shape, "dtype": shown.dtype.to_string(), "sum": sum, "checksum": checksum });

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use tw_ir::{DType, Error, Result, shape};
 
-use super::{descr, failed};
+use super::{descr, failed, parse_descr};
 
 const MAGIC: &[u8; 6] = b"\x93NUMPY";
 /// NumPy refuses longer headers as well; nothing we can hold needs more.
@@ -21,6 +21,8 @@ pub struct NpyHeader {
     pub shape: Vec<u64>,
     /// True if the first axis varies fastest.
     pub fortran: bool,
+    /// True if the most significant byte of a number comes first.
+    pub big_endian: bool,
     /// Where the elements begin.
     pub data_offset: u64,
 }
@@ -58,9 +60,12 @@ pub(super) fn read(path: &Path, file: &File) -> Result<NpyHeader> {
         .map_err(|error| bad(text_start + error.valid_up_to() as u64, "the header is not text".into()))?;
     let mut parser = Parser { text: text.as_bytes(), at: 0 };
     let fields = parser.dictionary().map_err(|what| bad(text_start + parser.at as u64, what))?;
-    let dtype = DType::ALL.into_iter().find(|dtype| descr(*dtype) == fields.descr).ok_or_else(|| {
-        bad(text_start, format!("elements of type `{}` are not supported", fields.descr.escape_debug()))
-            .help("supported are '|b1', '<i8', '<f4' and '<f8'; convert with NumPy's astype")
+    let (dtype, big_endian) = parse_descr(&fields.descr).ok_or_else(|| {
+        let error = bad(text_start, format!("elements of type `{}` are not supported", fields.descr.escape_debug()));
+        match fields.descr.trim_start_matches(['<', '>', '|', '=']) {
+            "V2" => error.help("if these are bfloat16, which NumPy cannot name, save them with astype('float32')"),
+            _ => error.help("supported are bool, integers, float16 to float64, complex64, complex128, datetime64 and timedelta64; convert with NumPy's astype"),
+        }
     })?;
     let n_bytes =
         shape::n_bytes(&fields.shape, dtype.size()).map_err(|error| bad(text_start, error.message().into()))?;
@@ -78,17 +83,21 @@ pub(super) fn read(path: &Path, file: &File) -> Result<NpyHeader> {
             format!("{what}: {dtype} {shown} takes {n_bytes} bytes, but {held} follow the header"),
         ));
     }
-    Ok(NpyHeader { dtype, shape: fields.shape, fortran: fields.fortran, data_offset })
+    Ok(NpyHeader { dtype, shape: fields.shape, fortran: fields.fortran, big_endian, data_offset })
 }
 
 /// The bytes of a header, padded so that elements are aligned to 64 bytes.
-pub(super) fn write(dtype: DType, shape: &[u64]) -> Vec<u8> {
+pub(super) fn write(dtype: DType, shape: &[u64]) -> Result<Vec<u8>> {
+    let descr = descr(dtype).ok_or_else(|| {
+        Error::source(format!("a .npy file cannot hold {dtype}, which NumPy does not have"))
+            .help("convert to f32 before saving; nothing is lost")
+    })?;
     let extents: Vec<String> = shape.iter().map(u64::to_string).collect();
     let tuple = match extents.as_slice() {
         [one] => format!("({one},)"),
         several => format!("({})", several.join(", ")),
     };
-    let mut text = format!("{{'descr': '{}', 'fortran_order': False, 'shape': {tuple}, }}", descr(dtype));
+    let mut text = format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': {tuple}, }}");
     // A rank of at most 32 keeps this far below the 65535 bytes of version 1.0.
     while (10 + text.len() + 1) % 64 != 0 {
         text.push(' ');
@@ -98,7 +107,7 @@ pub(super) fn write(dtype: DType, shape: &[u64]) -> Vec<u8> {
     bytes.extend([1, 0]);
     bytes.extend((text.len() as u16).to_le_bytes());
     bytes.extend(text.as_bytes());
-    bytes
+    Ok(bytes)
 }
 
 struct Fields {

@@ -10,7 +10,7 @@ use tw_ir::{BoxRegion, Error, Result, shape};
 use super::failed;
 use super::header::{self, NpyHeader};
 use crate::block::Block;
-use crate::bytes::read_elements;
+use crate::bytes::{read_elements, swap_bytes};
 use crate::memory::Meter;
 use crate::walk::Points;
 
@@ -110,6 +110,9 @@ impl NpyReader {
                 offset += bytes.len() as u64;
                 Ok::<(), Error>(())
             })?;
+            if self.header.big_endian {
+                swap_bytes(buffer, filled..filled + run as usize);
+            }
             filled += run as usize;
         }
         Ok(())

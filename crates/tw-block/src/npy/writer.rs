@@ -33,6 +33,7 @@ impl NpyWriter {
     pub fn create(path: impl AsRef<Path>, dtype: DType, shape: &[u64]) -> Result<NpyWriter> {
         let path = path.as_ref().to_path_buf();
         let n_bytes = shape::n_bytes(shape, dtype.size())?;
+        let header = header::write(dtype, shape)?;
         let name = path.file_name().ok_or_else(|| Error::io(format!("{} does not name a file", path.display())))?;
         let number = NEXT_TEMPORARY.fetch_add(1, Ordering::Relaxed);
         let mut temporary_name = std::ffi::OsString::from(".");
@@ -44,7 +45,6 @@ impl NpyWriter {
             .create_new(true)
             .open(&temporary)
             .map_err(|error| failed(&path, "cannot be created", &error))?;
-        let header = header::write(dtype, shape);
         let data_offset = header.len() as u64;
         let writer = NpyWriter { path, temporary, file, dtype, shape: shape.to_vec(), data_offset, committed: false };
         writer.file.write_all_at(&header, 0).map_err(|error| writer.write_failed(0, &error))?;
@@ -57,7 +57,7 @@ impl NpyWriter {
     pub fn write_block(&self, block: &Block) -> Result<()> {
         let region = block.bbox();
         let outside = region.rank() != self.shape.len() || region.hi.iter().zip(&self.shape).any(|(hi, n)| hi > n);
-        if outside || block.dtype() != self.dtype {
+        if outside || block.dtype() != self.dtype.storage() {
             return Err(Error::internal(format!(
                 "a {} block at {region} for {} {} of {}",
                 block.dtype(),

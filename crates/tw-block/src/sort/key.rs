@@ -47,6 +47,24 @@ impl Sortable for bool {
     }
 }
 
+/// Runs code with a name for an element type that can be sorted. Halves and times are sorted as something else, complex numbers not at all.
+macro_rules! with_sortable {
+    ($dtype:expr, $name:ident => $body:expr) => {
+        $crate::sort::key::with_sortable!(@ $dtype, $name, $body, Bool bool, I8 i8, I16 i16, I32 i32, I64 i64, U8 u8,
+            U16 u16, U32 u32, U64 u64, F32 f32, F64 f64)
+    };
+    (@ $dtype:expr, $name:ident, $body:expr, $($variant:ident $type:ty),*) => {
+        match $dtype {
+            $(tw_ir::DType::$variant => {
+                type $name = $type;
+                $body
+            })*
+            other => Err(tw_ir::Error::internal(format!("a sort of {other}"))),
+        }
+    };
+}
+pub(super) use with_sortable;
+
 macro_rules! integers {
     ($($type:ident as $unsigned:ident, key $key:ident, lowest $lowest:expr;)*) => {
         $(impl Sortable for $type {
@@ -64,7 +82,14 @@ macro_rules! integers {
     };
 }
 integers! {
+    i8 as u8, key u32, lowest 1 << 7;
+    i16 as u16, key u32, lowest 1 << 15;
+    i32 as u32, key u32, lowest 1 << 31;
     i64 as u64, key u64, lowest 1 << 63;
+    u8 as u8, key u32, lowest 0;
+    u16 as u16, key u32, lowest 0;
+    u32 as u32, key u32, lowest 0;
+    u64 as u64, key u64, lowest 0;
 }
 
 macro_rules! floats {
@@ -109,6 +134,8 @@ mod tests {
         check(&[f64::NEG_INFINITY, -1e300, -1.5, -f64::MIN_POSITIVE, -5e-324, 0.0, 1e-300, 2.0, f64::INFINITY]);
         check(&[f32::NEG_INFINITY, -1e30, -1.5, -f32::MIN_POSITIVE, 0.0, 1e-30, 2.0, f32::INFINITY]);
         check(&[i64::MIN, -1, 0, 1, i64::MAX]);
+        check(&[i8::MIN, -1, 0, 1, i8::MAX]);
+        check(&[0, 1, u64::MAX]);
         check(&[false, true]);
     }
 

@@ -7,10 +7,10 @@ use tw_ir::kernel::{SortResults, Sorting};
 use tw_ir::{DType, Result};
 
 use super::item::{Item, Pair, Vectors, with_vectors};
-use super::key::Sortable;
+use super::key::{Sortable, with_sortable};
 use super::{Order, Rows, Targets, for_rows, misfit, radix};
 use crate::block::Block;
-use crate::strip::{Element, with_dtype};
+use crate::strip::Element;
 
 /// So many runs are merged pairwise; more are sorted by digits, as if they were not in order.
 const FEW_RUNS: usize = 8;
@@ -128,7 +128,7 @@ pub(crate) fn sort_merge(sorting: Sorting, operands: &[&Block], outputs: &mut [B
     let order = Order::of(sorting);
     let targets = Targets::of(sorting.results, dtype, outputs)?;
     let runs = (values, positions);
-    with_dtype!(dtype, T => match sorting.results {
+    with_sortable!(dtype, T => match sorting.results {
         SortResults::Values => {
             with_vectors::<<T as Sortable>::Key, _>(|vectors| merge_rows::<T, _>(order, runs, targets, vectors))
         }

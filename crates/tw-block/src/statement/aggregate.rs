@@ -7,7 +7,7 @@ use tw_ir::{Accum, Buffer, DType};
 use super::access::{Piece, Place};
 use super::frame::Strip;
 use super::run::{Scratch, Task};
-use crate::strip::{AllSums, Cascade, Element, Extremum, Moments, Ordered, Real, Values, compete_each};
+use crate::strip::{AllSums, Cascade, Element, Extremum, InRegisters, Moments, Ordered, Real, Values, compete_each};
 
 /// Runs code with a name for an ordered element type.
 macro_rules! with_ordered {

@@ -38,7 +38,7 @@ impl Contraction {
     /// Recognises a contraction.
     pub(super) fn of(kernel: &StatementKernel) -> Option<Contraction> {
         let (op, dtype) = kernel.accum.as_ref()?.as_simple()?;
-        if op != BinaryOp::Add || !dtype.is_float() || kernel.has_guard {
+        if op != BinaryOp::Add || !dtype.has_float_arithmetic() || kernel.has_guard {
             return None;
         }
         let code = kernel.code.without_dead_ops();

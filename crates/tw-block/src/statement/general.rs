@@ -7,7 +7,7 @@ use super::frame::Strip;
 use super::run::{Scratch, Task};
 use super::store::write;
 use crate::states::{combine_strips, overwrite, reduce, strip_buffers};
-use crate::strip::{Direct, Element, Lane, StripCode, Values, select, with_dtype, with_lane};
+use crate::strip::{Direct, Element, InRegisters, Lane, StripCode, Values, select, with_dtype, with_lane};
 
 /// States of the elements of a strip, one buffer per component.
 #[derive(Debug, Default)]

@@ -7,7 +7,9 @@ use super::compile::{Fold, Part};
 use super::frame::Strip;
 use super::load::{outside, point_at};
 use super::run::{Scratch, Task};
-use crate::strip::{Cascade, Element, Foldable, Lane, Monoid, Values, combine, select, with_dtype, with_lane};
+use crate::strip::{
+    Cascade, Element, Foldable, InRegisters, Lane, Monoid, Values, combine, select, with_dtype, with_lane,
+};
 
 impl Task<'_> {
     /// Writes or folds the results of a strip.

@@ -8,28 +8,34 @@ use super::RegisterId;
 /// Hands out registers, and counts how many there must be.
 #[derive(Debug, Default)]
 pub(crate) struct RegisterPlan {
-    next: [u32; 4],
-    free: [Vec<u32>; 4],
+    /// Per physical type. Boxed, since plans lie inside small enums.
+    files: Box<[RegisterFile; DType::N_PHYSICAL]>,
+}
+
+#[derive(Debug, Default)]
+struct RegisterFile {
+    next: u32,
+    free: Vec<u32>,
 }
 
 impl RegisterPlan {
     /// A register nobody uses.
     pub(crate) fn take(&mut self, dtype: DType) -> RegisterId {
-        let k = dtype as usize;
-        let index = self.free[k].pop().unwrap_or_else(|| {
-            self.next[k] += 1;
-            self.next[k] - 1
+        let file = &mut self.files[dtype.physical_index()];
+        let index = file.free.pop().unwrap_or_else(|| {
+            file.next += 1;
+            file.next - 1
         });
-        RegisterId { dtype, index }
+        RegisterId { dtype: dtype.storage(), index }
     }
 
     fn give_back(&mut self, register: RegisterId) {
-        self.free[register.dtype as usize].push(register.index);
+        self.files[register.dtype.physical_index()].free.push(register.index);
     }
 
     /// Number of registers of a type.
     pub(crate) fn count(&self, dtype: DType) -> usize {
-        self.next[dtype as usize] as usize
+        self.files[dtype.physical_index()].next as usize
     }
 }
 

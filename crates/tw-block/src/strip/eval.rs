@@ -2,11 +2,12 @@
 
 use std::borrow::BorrowMut;
 
-use tw_ir::{Buffer, DType, Scalar};
+use tw_ir::dtype::{C64, C128, bf16, f16};
+use tw_ir::{BinaryOp, Buffer, DType, Scalar, with_buffer};
 
 use super::code::{Operation, Source, Step, StripCode};
-use super::ops::{self, CastTo};
-use super::{Element, Lane, Registers, Values, with_dtype};
+use super::ops;
+use super::{InRegisters, Lane, Registers, Values, with_dtype};
 
 /// Where results go without a detour through registers: consecutive elements of one buffer per result.
 pub(crate) struct Direct<'a, B> {
@@ -36,7 +37,7 @@ impl<'a> Inputs<'a> {
         }
     }
 
-    fn values<T: Element>(&self, source: Source) -> Values<'a, T> {
+    fn values<T: InRegisters>(&self, source: Source) -> Values<'a, T> {
         T::of_lane(self.lane(source))
     }
 
@@ -69,41 +70,32 @@ impl StripCode {
             let uniform = inputs.uniform(step);
             if let (Some(direct), Some(k)) = (&mut direct, step.result) {
                 let range = direct.start..direct.start + len;
-                match direct.buffers[k as usize].borrow_mut() {
-                    Buffer::Bool(out) => store(&inputs, step, uniform, &mut out[range], compute_bool),
-                    Buffer::I64(out) => store(&inputs, step, uniform, &mut out[range], compute_i64),
-                    Buffer::F32(out) => store(&inputs, step, uniform, &mut out[range], compute_f32),
-                    Buffer::F64(out) => store(&inputs, step, uniform, &mut out[range], compute_f64),
-                }
+                with_buffer!(direct.buffers[k as usize].borrow_mut(), out => {
+                    store(&inputs, step, uniform, &mut out[range])
+                });
                 continue;
             }
             if let Some(value) = uniform {
                 registers.set_same(step.target, value);
                 continue;
             }
-            match step.target.dtype {
-                DType::Bool => self.fill_register(step, lanes, registers, len, compute_bool),
-                DType::I64 => self.fill_register(step, lanes, registers, len, compute_i64),
-                DType::F32 => self.fill_register(step, lanes, registers, len, compute_f32),
-                DType::F64 => self.fill_register(step, lanes, registers, len, compute_f64),
-            }
+            with_dtype!(step.target.dtype, T => self.fill_register::<T>(step, lanes, registers, len));
         }
         if let Some(direct) = direct {
             self.copy_remaining(lanes, registers, len, direct);
         }
     }
 
-    fn fill_register<T: Element>(
+    fn fill_register<T: Compute>(
         &self,
         step: &Step,
         lanes: &[Option<Lane<'_>>],
         registers: &mut Registers,
         len: usize,
-        compute: fn(&Inputs<'_>, &Step, &mut [T]),
     ) {
         // The target differs from every input, so its vector can be taken out while the inputs are borrowed.
         let mut vector = registers.take_vector::<T>(step.target.index, len);
-        compute(&Inputs { code: self, lanes, registers, len }, step, &mut vector[..len]);
+        T::compute(&Inputs { code: self, lanes, registers, len }, step, &mut vector[..len]);
         registers.put_vector(step.target.index, vector);
     }
 
@@ -121,7 +113,7 @@ impl StripCode {
             if self.steps.iter().any(|step| step.result == Some(k as u32)) {
                 continue;
             }
-            tw_ir::with_buffer!(buffer.borrow_mut(), out => ops::copy(inputs.values(source), &mut out[range.clone()]));
+            with_buffer!(buffer.borrow_mut(), out => ops::copy(inputs.values(source), &mut out[range.clone()]));
         }
     }
 
@@ -137,27 +129,21 @@ impl StripCode {
     }
 }
 
-fn store<T: Element>(
-    inputs: &Inputs<'_>,
-    step: &Step,
-    uniform: Option<Scalar>,
-    out: &mut [T],
-    compute: fn(&Inputs<'_>, &Step, &mut [T]),
-) {
+fn store<T: Compute>(inputs: &Inputs<'_>, step: &Step, uniform: Option<Scalar>, out: &mut [T]) {
     match uniform {
         Some(value) => out.fill(T::from_scalar(value)),
-        None => compute(inputs, step, out),
+        None => T::compute(inputs, step, out),
     }
 }
 
-/// Conversions and choices, which all types have.
-fn compute_any<T: Element>(inputs: &Inputs<'_>, step: &Step, out: &mut [T])
-where
-    bool: CastTo<T>,
-    i64: CastTo<T>,
-    f32: CastTo<T>,
-    f64: CastTo<T>,
-{
+/// Element types as targets of steps.
+trait Compute: InRegisters {
+    /// Runs the loop of a step whose result is of this type.
+    fn compute(inputs: &Inputs<'_>, step: &Step, out: &mut [Self]);
+}
+
+/// Conversions and choices, which all types have, and which are all that halves have.
+fn convert_or_choose<T: InRegisters>(inputs: &Inputs<'_>, step: &Step, out: &mut [T]) {
     let [a, b, c] = step.inputs;
     match step.operation {
         Operation::Select => ops::select(inputs.values(a), inputs.values(b), inputs.values(c), out),
@@ -165,46 +151,117 @@ where
     }
 }
 
-fn compute_f64(inputs: &Inputs<'_>, step: &Step, out: &mut [f64]) {
-    let [a, b, _] = step.inputs;
-    match step.operation {
-        Operation::Unary(op) => ops::unary_f64(op, inputs.values(a), out),
-        Operation::Binary(op) => ops::binary_f64(op, inputs.values(a), inputs.values(b), out),
-        Operation::Random { distribution, seed } => ops::random_f64(distribution, seed, inputs.values(a), out),
-        _ => compute_any(inputs, step, out),
+macro_rules! halves {
+    ($($type:ty)*) => {
+        $(impl Compute for $type {
+            fn compute(inputs: &Inputs<'_>, step: &Step, out: &mut [Self]) {
+                convert_or_choose(inputs, step, out)
+            }
+        })*
+    };
+}
+halves! { f16 bf16 }
+
+macro_rules! integers {
+    ($($type:ty)*) => {
+        $(impl Compute for $type {
+            fn compute(inputs: &Inputs<'_>, step: &Step, out: &mut [Self]) {
+                let [a, b, _] = step.inputs;
+                match step.operation {
+                    Operation::Unary(op) => ops::unary_integer(op, inputs.values(a), out),
+                    Operation::Binary(op) => ops::binary_integer(op, inputs.values(a), inputs.values(b), out),
+                    _ => convert_or_choose(inputs, step, out),
+                }
+            }
+        })*
+    };
+}
+integers! { i8 i16 i32 u8 u16 u32 u64 }
+
+impl Compute for i64 {
+    fn compute(inputs: &Inputs<'_>, step: &Step, out: &mut [i64]) {
+        let [a, b, _] = step.inputs;
+        match step.operation {
+            Operation::Unary(op) => ops::unary_integer(op, inputs.values(a), out),
+            Operation::Binary(op) => ops::binary_integer(op, inputs.values(a), inputs.values(b), out),
+            Operation::Random { distribution, seed } => ops::random_i64(distribution, seed, inputs.values(a), out),
+            _ => convert_or_choose(inputs, step, out),
+        }
     }
 }
 
-fn compute_f32(inputs: &Inputs<'_>, step: &Step, out: &mut [f32]) {
-    let [a, b, _] = step.inputs;
-    match step.operation {
-        Operation::Unary(op) => ops::unary_f32(op, inputs.values(a), out),
-        Operation::Binary(op) => ops::binary_f32(op, inputs.values(a), inputs.values(b), out),
-        _ => compute_any(inputs, step, out),
+impl Compute for f64 {
+    fn compute(inputs: &Inputs<'_>, step: &Step, out: &mut [f64]) {
+        let [a, b, _] = step.inputs;
+        match step.operation {
+            Operation::Unary(op) if step.input == DType::C128 => ops::part(op, inputs.values::<C128>(a), out),
+            Operation::Unary(op) => ops::unary_f64(op, inputs.values(a), out),
+            Operation::Binary(op) => ops::binary_f64(op, inputs.values(a), inputs.values(b), out),
+            Operation::Random { distribution, seed } => ops::random_f64(distribution, seed, inputs.values(a), out),
+            _ => convert_or_choose(inputs, step, out),
+        }
     }
 }
 
-fn compute_i64(inputs: &Inputs<'_>, step: &Step, out: &mut [i64]) {
-    let [a, b, _] = step.inputs;
-    match step.operation {
-        Operation::Unary(op) => ops::unary_i64(op, inputs.values(a), out),
-        Operation::Binary(op) => ops::binary_i64(op, inputs.values(a), inputs.values(b), out),
-        Operation::Random { distribution, seed } => ops::random_i64(distribution, seed, inputs.values(a), out),
-        _ => compute_any(inputs, step, out),
+impl Compute for f32 {
+    fn compute(inputs: &Inputs<'_>, step: &Step, out: &mut [f32]) {
+        let [a, b, _] = step.inputs;
+        match step.operation {
+            Operation::Unary(op) if step.input == DType::C64 => ops::part(op, inputs.values::<C64>(a), out),
+            Operation::Unary(op) => ops::unary_f32(op, inputs.values(a), out),
+            Operation::Binary(op) => ops::binary_f32(op, inputs.values(a), inputs.values(b), out),
+            _ => convert_or_choose(inputs, step, out),
+        }
     }
 }
 
-fn compute_bool(inputs: &Inputs<'_>, step: &Step, out: &mut [bool]) {
-    let [a, b, _] = step.inputs;
-    match (step.operation, step.input) {
-        (Operation::Unary(op), DType::F64) => ops::classify_f64(op, inputs.values(a), out),
-        (Operation::Unary(op), DType::F32) => ops::classify_f32(op, inputs.values(a), out),
-        // `not` is the only operation on one bool.
-        (Operation::Unary(_), _) => ops::not_bool(inputs.values(a), out),
-        (Operation::Binary(op), DType::F64) => ops::compare_f64(op, inputs.values(a), inputs.values(b), out),
-        (Operation::Binary(op), DType::F32) => ops::compare_f32(op, inputs.values(a), inputs.values(b), out),
-        (Operation::Binary(op), DType::I64) => ops::compare_i64(op, inputs.values(a), inputs.values(b), out),
-        (Operation::Binary(op), DType::Bool) => ops::binary_bool(op, inputs.values(a), inputs.values(b), out),
-        _ => compute_any(inputs, step, out),
+macro_rules! complex {
+    ($($type:ty, $part:ty;)*) => {
+        $(impl Compute for $type {
+            fn compute(inputs: &Inputs<'_>, step: &Step, out: &mut [Self]) {
+                let [a, b, _] = step.inputs;
+                match step.operation {
+                    Operation::Unary(op) => ops::unary_complex(op, inputs.values(a), out),
+                    Operation::Binary(BinaryOp::Complex) => {
+                        ops::join(inputs.values::<$part>(a), inputs.values::<$part>(b), out)
+                    }
+                    Operation::Binary(op) => ops::binary_complex(op, inputs.values(a), inputs.values(b), out),
+                    _ => convert_or_choose(inputs, step, out),
+                }
+            }
+        })*
+    };
+}
+complex! { C64, f32; C128, f64; }
+
+impl Compute for bool {
+    fn compute(inputs: &Inputs<'_>, step: &Step, out: &mut [bool]) {
+        let [a, b, _] = step.inputs;
+        macro_rules! compare {
+            ($($dtype:ident $type:ty,)*) => {
+                match (step.operation, step.input) {
+                    (Operation::Unary(op), DType::F64) => ops::classify_f64(op, inputs.values(a), out),
+                    (Operation::Unary(op), DType::F32) => ops::classify_f32(op, inputs.values(a), out),
+                    // `not` is the only operation on one bool.
+                    (Operation::Unary(_), _) => ops::not_bool(inputs.values(a), out),
+                    (Operation::Binary(op), DType::Bool) => {
+                        ops::binary_bool(op, inputs.values(a), inputs.values(b), out)
+                    }
+                    $((Operation::Binary(op), DType::$dtype) => {
+                        ops::compare::<$type>(op, inputs.values(a), inputs.values(b), out)
+                    })*
+                    (Operation::Binary(op), DType::C64) => {
+                        ops::equal::<C64>(op, inputs.values(a), inputs.values(b), out)
+                    }
+                    (Operation::Binary(op), DType::C128) => {
+                        ops::equal::<C128>(op, inputs.values(a), inputs.values(b), out)
+                    }
+                    _ => convert_or_choose(inputs, step, out),
+                }
+            };
+        }
+        compare! {
+            I8 i8, I16 i16, I32 i32, I64 i64, U8 u8, U16 u16, U32 u32, U64 u64, F32 f32, F64 f64,
+        }
     }
 }

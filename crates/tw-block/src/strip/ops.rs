@@ -1,7 +1,10 @@
 //! The loops: one per operation, type and shape of operands.
 
+use std::ops::{Add, Mul, Neg, Sub};
+
+use tw_ir::dtype::{CastFrom, Complex};
 use tw_ir::scalar::elementary::Elementary;
-use tw_ir::scalar::math;
+use tw_ir::scalar::math::{self, Integer};
 use tw_ir::{BinaryOp, Distribution, UnaryOp, random};
 
 use super::Values;
@@ -73,48 +76,17 @@ wide! {
     }
 
     /// Converts elements.
-    pub(crate) fn cast[S: CastTo<T>, T: Copy](a: Values<'_, S>, out: &mut [T]) {
-        map(a, out, S::cast_to)
+    pub(crate) fn cast[S: Copy, T: CastFrom<S>](a: Values<'_, S>, out: &mut [T]) {
+        // A value that is the same for all elements was converted as a scalar.
+        if let Values::Each(a) = a {
+            out.iter_mut().zip(a).for_each(|(out, &x)| *out = T::cast_from(x));
+        }
     }
 
     /// Complements bools.
     pub(crate) fn not_bool(a: Values<'_, bool>, out: &mut [bool]) {
         map(a, out, |x| !x)
     }
-}
-
-/// Conversion by the rules of [`tw_ir::Scalar::cast`].
-pub(crate) trait CastTo<T>: Copy {
-    fn cast_to(self) -> T;
-}
-macro_rules! casts {
-    ($($from:ident => $to:ident: $f:expr;)*) => {
-        $(impl CastTo<$to> for $from {
-            #[inline(always)]
-            fn cast_to(self) -> $to {
-                let f: fn($from) -> $to = $f;
-                f(self)
-            }
-        })*
-    };
-}
-casts! {
-    bool => bool: |x| x;
-    bool => i64: |x| x as i64;
-    bool => f32: |x| x as u8 as f32;
-    bool => f64: |x| x as u8 as f64;
-    i64 => bool: |x| x != 0;
-    i64 => i64: |x| x;
-    i64 => f32: |x| x as f32;
-    i64 => f64: |x| x as f64;
-    f32 => bool: |x| x != 0.0;
-    f32 => i64: |x| x as i64;
-    f32 => f32: |x| x;
-    f32 => f64: |x| x as f64;
-    f64 => bool: |x| x != 0.0;
-    f64 => i64: |x| x as i64;
-    f64 => f32: |x| x as f32;
-    f64 => f64: |x| x;
 }
 
 macro_rules! float_loops {
@@ -151,7 +123,7 @@ macro_rules! float_loops {
                     UnaryOp::Ceil => map(a, out, $float::ceil),
                     UnaryOp::Round => map(a, out, $float::round_ties_even),
                     UnaryOp::Trunc => map(a, out, $float::trunc),
-                    UnaryOp::Not | UnaryOp::IsNan | UnaryOp::IsInf | UnaryOp::IsFinite | UnaryOp::Signbit => unreachable!("`{op}` gives no float"),
+                    op => unreachable!("`{op}` gives no float"),
                 }
             }
 
@@ -210,58 +182,97 @@ float_loops!(
     math::max_f32
 );
 
-macro_rules! comparisons {
-    ($($type:ident $name:ident;)*) => {
-        wide! {
-            $(/// A comparison.
-            pub(crate) fn $name(op: BinaryOp, a: Values<'_, $type>, b: Values<'_, $type>, out: &mut [bool]) {
-                match op {
-                    BinaryOp::Lt => map2(a, b, out, |x, y| x < y),
-                    BinaryOp::Le => map2(a, b, out, |x, y| x <= y),
-                    BinaryOp::Gt => map2(a, b, out, |x, y| x > y),
-                    BinaryOp::Ge => map2(a, b, out, |x, y| x >= y),
-                    BinaryOp::Eq => map2(a, b, out, |x, y| x == y),
-                    _ => map2(a, b, out, |x, y| x != y),
-                }
-            })*
-        }
-    };
-}
-comparisons! {
-    f64 compare_f64;
-    f32 compare_f32;
-    i64 compare_i64;
-    bool compare_bool;
-}
-
 wide! {
-    /// An operation on one integer.
-    pub(crate) fn unary_i64(op: UnaryOp, a: Values<'_, i64>, out: &mut [i64]) {
+    /// A comparison.
+    pub(crate) fn compare[T: Copy + PartialOrd](op: BinaryOp, a: Values<'_, T>, b: Values<'_, T>, out: &mut [bool]) {
         match op {
-            UnaryOp::Neg => map(a, out, i64::wrapping_neg),
-            UnaryOp::Abs => map(a, out, i64::wrapping_abs),
-            UnaryOp::Sign => map(a, out, i64::signum),
-            UnaryOp::Not => map(a, out, |x| !x),
+            BinaryOp::Lt => map2(a, b, out, |x, y| x < y),
+            BinaryOp::Le => map2(a, b, out, |x, y| x <= y),
+            BinaryOp::Gt => map2(a, b, out, |x, y| x > y),
+            BinaryOp::Ge => map2(a, b, out, |x, y| x >= y),
+            BinaryOp::Eq => map2(a, b, out, |x, y| x == y),
+            _ => map2(a, b, out, |x, y| x != y),
+        }
+    }
+
+    /// A comparison of values that have no order.
+    pub(crate) fn equal[T: Copy + PartialEq](op: BinaryOp, a: Values<'_, T>, b: Values<'_, T>, out: &mut [bool]) {
+        match op {
+            BinaryOp::Eq => map2(a, b, out, |x, y| x == y),
+            _ => map2(a, b, out, |x, y| x != y),
+        }
+    }
+
+    /// An operation on one integer.
+    pub(crate) fn unary_integer[T: Integer](op: UnaryOp, a: Values<'_, T>, out: &mut [T]) {
+        match op {
+            UnaryOp::Neg => map(a, out, T::neg),
+            UnaryOp::Abs => map(a, out, T::abs),
+            UnaryOp::Sign => map(a, out, T::sign),
+            UnaryOp::Not => map(a, out, T::not),
             op => unreachable!("`{op}` of integers"),
         }
     }
 
     /// An operation on two integers that gives an integer.
-    pub(crate) fn binary_i64(op: BinaryOp, a: Values<'_, i64>, b: Values<'_, i64>, out: &mut [i64]) {
+    pub(crate) fn binary_integer[T: Integer](op: BinaryOp, a: Values<'_, T>, b: Values<'_, T>, out: &mut [T]) {
         match op {
-            BinaryOp::Add => map2(a, b, out, i64::wrapping_add),
-            BinaryOp::Sub => map2(a, b, out, i64::wrapping_sub),
-            BinaryOp::Mul => map2(a, b, out, i64::wrapping_mul),
-            BinaryOp::FloorDiv => map2(a, b, out, math::floor_div_i64),
-            BinaryOp::Mod => map2(a, b, out, math::mod_i64),
-            BinaryOp::Pow => map2(a, b, out, math::pow_i64),
-            BinaryOp::Min => map2(a, b, out, |x, y| x.min(y)),
-            BinaryOp::Max => map2(a, b, out, |x, y| x.max(y)),
-            BinaryOp::And => map2(a, b, out, |x, y| x & y),
-            BinaryOp::Or => map2(a, b, out, |x, y| x | y),
-            BinaryOp::Xor => map2(a, b, out, |x, y| x ^ y),
+            BinaryOp::Add => map2(a, b, out, T::add),
+            BinaryOp::Sub => map2(a, b, out, T::sub),
+            BinaryOp::Mul => map2(a, b, out, T::mul),
+            BinaryOp::FloorDiv => map2(a, b, out, T::floor_div),
+            BinaryOp::Mod => map2(a, b, out, T::modulo),
+            BinaryOp::Pow => map2(a, b, out, T::pow),
+            BinaryOp::Min => map2(a, b, out, |x: T, y: T| x.min(y)),
+            BinaryOp::Max => map2(a, b, out, |x: T, y: T| x.max(y)),
+            BinaryOp::And => map2(a, b, out, T::and),
+            BinaryOp::Or => map2(a, b, out, T::or),
+            BinaryOp::Xor => map2(a, b, out, T::xor),
+            BinaryOp::Shl => map2(a, b, out, T::shl),
+            BinaryOp::Shr => map2(a, b, out, T::shr),
             op => unreachable!("`{op}` gives no integer"),
         }
+    }
+
+    /// An operation on one complex number.
+    pub(crate) fn unary_complex[T: Copy + Neg<Output = T>](
+        op: UnaryOp,
+        a: Values<'_, Complex<T>>,
+        out: &mut [Complex<T>],
+    ) {
+        match op {
+            UnaryOp::Neg => map(a, out, |x: Complex<T>| Complex { re: -x.re, im: -x.im }),
+            UnaryOp::Conj => map(a, out, |x: Complex<T>| Complex { re: x.re, im: -x.im }),
+            op => unreachable!("`{op}` gives no complex number"),
+        }
+    }
+
+    /// An operation on two complex numbers.
+    pub(crate) fn binary_complex[C: Copy + Add<Output = C> + Sub<Output = C> + Mul<Output = C>](
+        op: BinaryOp,
+        a: Values<'_, C>,
+        b: Values<'_, C>,
+        out: &mut [C],
+    ) {
+        match op {
+            BinaryOp::Add => map2(a, b, out, |x, y| x + y),
+            BinaryOp::Sub => map2(a, b, out, |x, y| x - y),
+            BinaryOp::Mul => map2(a, b, out, |x, y| x * y),
+            op => unreachable!("`{op}` gives no complex number"),
+        }
+    }
+
+    /// The real or imaginary part.
+    pub(crate) fn part[T: Copy](op: UnaryOp, a: Values<'_, Complex<T>>, out: &mut [T]) {
+        match op {
+            UnaryOp::Real => map(a, out, |x: Complex<T>| x.re),
+            _ => map(a, out, |x: Complex<T>| x.im),
+        }
+    }
+
+    /// Complex numbers of two parts.
+    pub(crate) fn join[T: Copy](re: Values<'_, T>, im: Values<'_, T>, out: &mut [Complex<T>]) {
+        map2(re, im, out, |re, im| Complex { re, im })
     }
 
     /// An operation on two bools.
@@ -270,7 +281,7 @@ wide! {
             BinaryOp::Add | BinaryOp::Or | BinaryOp::Max => map2(a, b, out, |x, y| x | y),
             BinaryOp::Mul | BinaryOp::And | BinaryOp::Min => map2(a, b, out, |x, y| x & y),
             BinaryOp::Xor => map2(a, b, out, |x, y| x ^ y),
-            op => compare_bool(op, a, b, out),
+            op => compare(op, a, b, out),
         }
     }
 }

@@ -4,10 +4,11 @@
 //! are combined pairwise as well, and so are strips. So errors of floating point sums grow with the logarithm of their length, beyond the
 //! first few hundred terms.
 
-use tw_ir::scalar::math;
+use tw_ir::dtype::{C64, C128, bf16, f16};
+use tw_ir::scalar::math::{self, Integer};
 use tw_ir::{BinaryOp, DType, Scalar};
 
-use super::{Element, Values, with_dtype};
+use super::{Element, InRegisters, Values, with_dtype};
 use crate::wide::wide;
 
 /// Independent partial results: enough to hide the latency of an addition with 256-bit vectors.
@@ -31,23 +32,25 @@ pub(crate) enum Monoid {
 impl Monoid {
     /// The fast form of an operation on a type, if it has one.
     pub(crate) fn of(op: BinaryOp, dtype: DType) -> Option<Monoid> {
+        // Only what gives its own type can be repeated.
+        if op.result(dtype) != Some(dtype) {
+            return None;
+        }
         Some(match (op, dtype) {
-            (BinaryOp::Add | BinaryOp::Or | BinaryOp::Max, DType::Bool) => Monoid::Or,
-            (BinaryOp::Mul | BinaryOp::And | BinaryOp::Min, DType::Bool) => Monoid::And,
+            (BinaryOp::Add | BinaryOp::Max, DType::Bool) | (BinaryOp::Or, _) => Monoid::Or,
+            (BinaryOp::Mul | BinaryOp::Min, DType::Bool) | (BinaryOp::And, _) => Monoid::And,
+            (BinaryOp::Xor, _) => Monoid::Xor,
             (BinaryOp::Add, _) => Monoid::Sum,
             (BinaryOp::Mul, _) => Monoid::Product,
             (BinaryOp::Min, _) => Monoid::Min,
             (BinaryOp::Max, _) => Monoid::Max,
-            (BinaryOp::And, DType::I64) => Monoid::And,
-            (BinaryOp::Or, DType::I64) => Monoid::Or,
-            (BinaryOp::Xor, DType::Bool | DType::I64) => Monoid::Xor,
             _ => return None,
         })
     }
 }
 
 /// Element types with loops for every monoid that makes sense for them.
-pub(crate) trait Foldable: Element {
+pub(crate) trait Foldable: InRegisters {
     /// `out[k] = out[k] op values[k]`.
     fn fold_each(monoid: Monoid, out: &mut [Self], values: Values<'_, Self>);
     /// All values as one, in a fixed order. The slice must not be empty.
@@ -186,14 +189,13 @@ folds! {
         Min => math::min_f32,
         Max => math::max_f32,
     }
-    i64 fold_i64 reduce_i64 combine_i64 repeat_i64 {
-        Sum => i64::wrapping_add,
-        Product => i64::wrapping_mul,
-        Min => |x: i64, y: i64| x.min(y),
-        Max => |x: i64, y: i64| x.max(y),
-        And => |x: i64, y: i64| x & y,
-        Or => |x: i64, y: i64| x | y,
-        Xor => |x: i64, y: i64| x ^ y,
+    C64 fold_c64 reduce_c64 combine_c64 repeat_c64 {
+        Sum => |x: C64, y: C64| x + y,
+        Product => |x: C64, y: C64| x * y,
+    }
+    C128 fold_c128 reduce_c128 combine_c128 repeat_c128 {
+        Sum => |x: C128, y: C128| x + y,
+        Product => |x: C128, y: C128| x * y,
     }
     bool fold_bool reduce_bool combine_bool repeat_bool {
         And => |x: bool, y: bool| x & y,
@@ -201,6 +203,56 @@ folds! {
         Xor => |x: bool, y: bool| x ^ y,
     }
 }
+
+macro_rules! integer_folds {
+    ($($type:ident $fold_each:ident $reduce:ident $combine:ident $repeat:ident;)*) => {
+        folds! {
+            $($type $fold_each $reduce $combine $repeat {
+                Sum => <$type as Integer>::add,
+                Product => <$type as Integer>::mul,
+                Min => |x: $type, y: $type| x.min(y),
+                Max => |x: $type, y: $type| x.max(y),
+                And => <$type as Integer>::and,
+                Or => <$type as Integer>::or,
+                Xor => <$type as Integer>::xor,
+            })*
+        }
+        $(fn $repeat(value: $type, n: usize) -> Option<$type> {
+            Some(value.wrapping_mul(n as $type))
+        })*
+    };
+}
+integer_folds! {
+    i8 fold_i8 reduce_i8 combine_i8 repeat_i8;
+    i16 fold_i16 reduce_i16 combine_i16 repeat_i16;
+    i32 fold_i32 reduce_i32 combine_i32 repeat_i32;
+    i64 fold_i64 reduce_i64 combine_i64 repeat_i64;
+    u8 fold_u8 reduce_u8 combine_u8 repeat_u8;
+    u16 fold_u16 reduce_u16 combine_u16 repeat_u16;
+    u32 fold_u32 reduce_u32 combine_u32 repeat_u32;
+    u64 fold_u64 reduce_u64 combine_u64 repeat_u64;
+}
+
+/// Halves are never computed with, so [`Monoid::of`] has none for them.
+macro_rules! no_folds {
+    ($($type:ident)*) => {
+        $(impl Foldable for $type {
+            fn fold_each(monoid: Monoid, _: &mut [Self], _: Values<'_, Self>) {
+                unreachable!("{monoid:?} of {}", Self::DTYPE)
+            }
+            fn reduce(monoid: Monoid, _: &[Self]) -> Self {
+                unreachable!("{monoid:?} of {}", Self::DTYPE)
+            }
+            fn repeat(_: Monoid, _: Self, _: usize) -> Option<Self> {
+                None
+            }
+            fn combine(monoid: Monoid, _: Self, _: Self) -> Self {
+                unreachable!("{monoid:?} of {}", Self::DTYPE)
+            }
+        })*
+    };
+}
+no_folds! { f16 bf16 }
 
 /// A sum of whole numbers that are small enough takes no rounding, whatever the order.
 fn repeat_f64(value: f64, n: usize) -> Option<f64> {
@@ -213,8 +265,12 @@ fn repeat_f32(value: f32, n: usize) -> Option<f32> {
     (value.fract() == 0.0 && total.abs() < (1u64 << f32::MANTISSA_DIGITS) as f64).then_some(total as f32)
 }
 
-fn repeat_i64(value: i64, n: usize) -> Option<i64> {
-    Some(value.wrapping_mul(n as i64))
+fn repeat_c64(value: C64, n: usize) -> Option<C64> {
+    Some(C64::new(repeat_f32(value.re, n)?, repeat_f32(value.im, n)?))
+}
+
+fn repeat_c128(value: C128, n: usize) -> Option<C128> {
+    Some(C128::new(repeat_f64(value.re, n)?, repeat_f64(value.im, n)?))
 }
 
 fn repeat_bool(value: bool, _: usize) -> Option<bool> {

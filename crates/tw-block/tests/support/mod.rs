@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use tw_block::Block;
+use tw_ir::dtype::C128;
 use tw_ir::kernel::StatementKernel;
 use tw_ir::{Accum, Array, BoxRegion, Buffer, DType, Edge, Result, Scalar, random, shape};
 
@@ -47,9 +48,15 @@ impl Dice {
         }
         match dtype {
             DType::Bool => small,
-            DType::I64 => Scalar::I64(self.pick(&[i64::MIN, i64::MAX, 0, 1 << 40])),
+            _ if dtype.is_integer() => {
+                Scalar::I64(self.pick(&[i64::MIN, i64::MAX, i32::MIN as i64, 0, 100, 1 << 15, 1 << 40])).cast(dtype)
+            }
             DType::F32 => Scalar::F32(self.pick(&[f32::NAN, f32::INFINITY, -0.0, 0.3, f32::MAX])),
-            DType::F64 => Scalar::F64(self.pick(&[f64::NAN, f64::NEG_INFINITY, -0.0, 0.1, 1e300])),
+            DType::C64 | DType::C128 => {
+                let mut part = || self.pick(&[f64::NAN, f64::INFINITY, -0.0, 0.3, -2.0]);
+                Scalar::C128(C128::new(part(), part())).cast(dtype)
+            }
+            _ => Scalar::F64(self.pick(&[f64::NAN, f64::NEG_INFINITY, -0.0, 0.1, 1e300])).cast(dtype),
         }
     }
 

@@ -9,7 +9,7 @@ use crate::shape;
 
 /// The elements of each data array under the mask.
 pub(super) fn compact(extent: u64, mask: &Array, data: &[&Array]) -> Result<Vec<Array>> {
-    let chosen: Vec<usize> = (0..mask.data().len()).filter(|&k| mask.data().get(k).is_true()).collect();
+    let chosen: Vec<usize> = (0..mask.data().len()).filter(|&k| mask.at(k).is_true()).collect();
     if chosen.len() as u64 != extent {
         return Err(Error::data(format!(
             "the mask holds {} times, but {extent} elements were announced",
@@ -20,7 +20,7 @@ pub(super) fn compact(extent: u64, mask: &Array, data: &[&Array]) -> Result<Vec<
         .map(|array| {
             let mut result = Array::zeros(&[extent], array.dtype())?;
             for (k, &from) in chosen.iter().enumerate() {
-                result.data_mut().set(k, array.data().get(from));
+                result.data_mut().set(k, array.at(from));
             }
             Ok(result)
         })
@@ -58,7 +58,7 @@ fn place(array: &Array, axis: usize, start: i64, into: &mut Array) -> Result<()>
         let moved = point.iter().enumerate().map(|(k, &coord)| if k == axis { coord + start } else { coord });
         let position = locate(moved, Edge::Error, &shape)
             .ok_or_else(|| Error::internal("an operand of concat does not fit its result"))?;
-        let value: Scalar = array.data().get(next);
+        let value: Scalar = array.at(next);
         into.data_mut().set(position, value);
         next += 1;
         Ok(())

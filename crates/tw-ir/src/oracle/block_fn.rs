@@ -98,14 +98,14 @@ fn result_box(modes: &[ResultMode], axes: &[Axis], key: &[i64]) -> BoxRegion {
 fn copy_out(array: &Array, region: &BoxRegion) -> Result<Array> {
     let mut block = Array::zeros(&region.shape(), array.dtype())?;
     for_each_element(region, array.shape(), |inside, outside| {
-        block.data_mut().set(inside, array.data().get(outside));
+        block.data_mut().set(inside, array.at(outside));
     })?;
     Ok(block)
 }
 
 fn copy_in(block: &Array, region: &BoxRegion, array: &mut Array) -> Result<()> {
     let shape = array.shape().to_vec();
-    for_each_element(region, &shape, |inside, outside| array.data_mut().set(outside, block.data().get(inside)))
+    for_each_element(region, &shape, |inside, outside| array.data_mut().set(outside, block.at(inside)))
 }
 
 /// Visits every element of a box with its row-major position in the box and in the whole tensor.

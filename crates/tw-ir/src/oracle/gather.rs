@@ -21,7 +21,7 @@ pub(super) fn gather(axes: &[u32], edge: Edge, fill: Scalar, data: &Array, indic
     for_each_point(&shape, |point| {
         let coords = || indexed_coords(axes, indices, index_shape, data.shape().len(), point);
         let value = match locate(coords(), edge, data.shape()) {
-            Some(position) => data.data().get(position),
+            Some(position) => data.at(position),
             None if edge == Edge::Fill => fill,
             None => return Err(outside("gathering outside:", coords(), data.shape())),
         };
@@ -54,7 +54,7 @@ pub(super) fn scatter(
     let (mut body, mut next) = (Vec::new(), 0);
     for_each_point(value_shape, |point| {
         body.clear();
-        body.extend(bodies.iter().map(|array| array.data().get(next)));
+        body.extend(bodies.iter().map(|array| array.at(next)));
         next += 1;
         let coords = || indexed_coords(axes, indices, index_shape, rank, point);
         match locate(coords(), edge, &shape) {
@@ -79,7 +79,7 @@ fn indexed_coords<'a>(
     let at = point[first..first + index_shape.len()].iter().map(|&coord| coord as u64);
     let position = at.zip(index_shape).fold(0, |position, (coord, &n)| position * n + coord) as usize;
     (0..rank).map(move |axis| match axes.iter().position(|&a| a as usize == axis) {
-        Some(k) => indices[k].data().get(position).as_i64(),
+        Some(k) => indices[k].at(position).as_i64(),
         None => point[value_axis(axes, index_shape.len(), axis)],
     })
 }

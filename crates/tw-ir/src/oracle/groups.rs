@@ -104,6 +104,11 @@ impl<'a> Groups<'a> {
                 }
             }
         }
-        outputs.into_iter().map(|buffer| Array::new(self.shape.clone(), buffer)).collect()
+        let types = self.accum.result_types();
+        outputs
+            .into_iter()
+            .zip(types)
+            .map(|(buffer, dtype)| Array::new(self.shape.clone(), buffer)?.with_dtype(dtype))
+            .collect()
     }
 }

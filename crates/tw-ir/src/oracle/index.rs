@@ -57,7 +57,7 @@ fn for_each_body(
             let (array, fill) = (operands[access.operand as usize], fills[access.operand as usize]);
             let coords = access.idx.iter().map(|idx| idx.eval(point));
             params.push(match locate(coords, access.edge, array.shape()) {
-                Some(position) => array.data().get(position),
+                Some(position) => array.at(position),
                 None => {
                     if access.edge != Edge::Fill && first_outside.is_none() {
                         first_outside = Some(access);

@@ -19,7 +19,7 @@ pub(super) fn run(accum: &Accum, axis: usize, exclusive: bool, reverse: bool, bo
         for step in 0..fibres.length {
             let k = if reverse { fibres.length - 1 - step } else { step };
             let position = fibres.position(start, k);
-            let body: Vec<Scalar> = bodies.iter().map(|array| array.data().get(position)).collect();
+            let body: Vec<Scalar> = bodies.iter().map(|array| array.at(position)).collect();
             if !exclusive {
                 fold.add(&mut state, &body);
             }

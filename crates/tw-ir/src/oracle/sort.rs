@@ -21,7 +21,7 @@ pub(super) fn run(array: &Array, axis: usize, descending: bool, limit: Option<u6
     let mut values = Array::zeros(&shape, array.dtype())?;
     let mut positions = Array::zeros(&shape, DType::I64)?;
     for (start, target) in fibres.starts().zip(targets.starts()) {
-        let at = |k: usize| array.data().get(fibres.position(start, k));
+        let at = |k: usize| array.at(fibres.position(start, k));
         let mut order: Vec<usize> = (0..fibres.length).collect();
         order.sort_by(|&a, &b| {
             let ascending = compare(at(a), at(b));
@@ -39,10 +39,10 @@ pub(super) fn run(array: &Array, axis: usize, descending: bool, limit: Option<u6
 /// The order of values of one type: NaN is larger than everything and equal to itself; zeros of either sign are equal.
 fn compare(a: Scalar, b: Scalar) -> Ordering {
     match (a, b) {
-        (Scalar::Bool(x), Scalar::Bool(y)) => x.cmp(&y),
-        (Scalar::I64(x), Scalar::I64(y)) => x.cmp(&y),
+        (Scalar::U64(x), Scalar::U64(y)) => x.cmp(&y),
+        _ if a.dtype().is_integer() => a.as_i64().cmp(&b.as_i64()),
         _ => {
-            // f32 widens to f64 without changing the order.
+            // Narrower floats and bools widen to f64 without changing the order.
             let (x, y) = (a.as_f64(), b.as_f64());
             x.partial_cmp(&y).unwrap_or_else(|| x.is_nan().cmp(&y.is_nan()))
         }

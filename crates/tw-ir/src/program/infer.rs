@@ -10,6 +10,7 @@ use crate::accum::Accum;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::index::Edge;
+use crate::scalar::BinaryOp;
 use crate::shape::{self, Extent};
 use crate::tiling::{Axis, Tiling};
 
@@ -51,6 +52,9 @@ pub fn infer(values: &PrimaryMap<ValueId, ValueInfo>, op: &Op, types: &[&TensorT
         Op::Sort { axis, limit, .. } => {
             expect_args(op, types, 1)?;
             check_axis(op, *axis, types[0].rank())?;
+            if BinaryOp::Lt.result(types[0].dtype).is_none() {
+                return Err(Error::source(format!("a sort of {}, which has no order here", types[0].dtype)));
+            }
             let mut shape = types[0].shape.clone();
             if let Some(limit) = *limit {
                 let extent = std::mem::replace(&mut shape[*axis as usize], Extent::Known(limit));
@@ -79,7 +83,7 @@ pub fn infer(values: &PrimaryMap<ValueId, ValueInfo>, op: &Op, types: &[&TensorT
         Op::BlockFn(call) => infer_block_fn(call, types)?,
         Op::Resolve => {
             expect_args(op, types, 1)?;
-            if types[0].rank() != 0 || types[0].dtype.is_float() {
+            if types[0].rank() != 0 || !(types[0].dtype == DType::Bool || types[0].dtype.is_integer()) {
                 return Err(Error::source(format!("only an integer or bool scalar can be resolved, not {}", types[0])));
             }
             vec![types[0].clone()]

@@ -1,8 +1,9 @@
 //! One operation on single values: the meaning of scalar operations.
 
 use super::elementary::Elementary;
-use super::{BinaryOp, Distribution, UnaryOp, math};
-use crate::dtype::Scalar;
+use super::math::{self, Integer};
+use super::{BinaryOp, Distribution, UnaryOp};
+use crate::dtype::{C64, C128, Scalar};
 use crate::random;
 
 /// Applies a unary operation; the type must be one it takes.
@@ -44,24 +45,72 @@ pub fn eval_unary(op: UnaryOp, a: Scalar) -> Scalar {
                 IsInf => return Scalar::Bool(x.is_infinite()),
                 IsFinite => return Scalar::Bool(x.is_finite()),
                 Signbit => return Scalar::Bool(x.is_sign_negative()),
-                Not => unreachable!("`not` of a float"),
+                Not | Real | Imag | Conj => unreachable!("`{op}` of a float"),
             })
         }};
     }
     match a {
         Scalar::F32(x) => float!(x, Scalar::F32, math::sign_f32),
         Scalar::F64(x) => float!(x, Scalar::F64, math::sign_f64),
-        Scalar::I64(x) => Scalar::I64(match op {
-            Neg => x.wrapping_neg(),
-            Abs => x.wrapping_abs(),
-            Sign => x.signum(),
-            Not => !x,
-            _ => unreachable!("`{op}` of an integer"),
-        }),
+        Scalar::I8(x) => Scalar::I8(integer_unary(op, x)),
+        Scalar::I16(x) => Scalar::I16(integer_unary(op, x)),
+        Scalar::I32(x) => Scalar::I32(integer_unary(op, x)),
+        Scalar::I64(x) => Scalar::I64(integer_unary(op, x)),
+        Scalar::U8(x) => Scalar::U8(integer_unary(op, x)),
+        Scalar::U16(x) => Scalar::U16(integer_unary(op, x)),
+        Scalar::U32(x) => Scalar::U32(integer_unary(op, x)),
+        Scalar::U64(x) => Scalar::U64(integer_unary(op, x)),
+        Scalar::C64(x) => match op {
+            Real => Scalar::F32(x.re),
+            Imag => Scalar::F32(x.im),
+            Conj => Scalar::C64(x.conj()),
+            Neg => Scalar::C64(-x),
+            _ => unreachable!("`{op}` of a complex number"),
+        },
+        Scalar::C128(x) => match op {
+            Real => Scalar::F64(x.re),
+            Imag => Scalar::F64(x.im),
+            Conj => Scalar::C128(x.conj()),
+            Neg => Scalar::C128(-x),
+            _ => unreachable!("`{op}` of a complex number"),
+        },
         Scalar::Bool(x) => match op {
             Not => Scalar::Bool(!x),
             _ => unreachable!("`{op}` of a bool"),
         },
+        Scalar::F16(_) | Scalar::BF16(_) | Scalar::DateTime(..) | Scalar::TimeDelta(..) => {
+            unreachable!("`{op}` of {}", a.dtype())
+        }
+    }
+}
+
+fn integer_unary<T: Integer>(op: UnaryOp, x: T) -> T {
+    match op {
+        UnaryOp::Neg => x.neg(),
+        UnaryOp::Abs => x.abs(),
+        UnaryOp::Sign => x.sign(),
+        UnaryOp::Not => x.not(),
+        _ => unreachable!("`{op}` of an integer"),
+    }
+}
+
+fn integer_binary<T: Integer>(op: BinaryOp, x: T, y: T) -> T {
+    use BinaryOp::*;
+    match op {
+        Add => x.add(y),
+        Sub => x.sub(y),
+        Mul => x.mul(y),
+        FloorDiv => x.floor_div(y),
+        Mod => x.modulo(y),
+        Pow => x.pow(y),
+        Min => x.min(y),
+        Max => x.max(y),
+        And => x.and(y),
+        Or => x.or(y),
+        Xor => x.xor(y),
+        Shl => x.shl(y),
+        Shr => x.shr(y),
+        _ => unreachable!("`{op}` of integers"),
     }
 }
 
@@ -104,32 +153,42 @@ pub fn eval_binary(op: BinaryOp, a: Scalar, b: Scalar) -> Scalar {
             })
         }};
     }
+    macro_rules! integer {
+        ($x:expr, $y:expr) => {
+            if op.is_comparison() { compare!($x, $y) } else { integer_binary(op, $x, $y).into() }
+        };
+    }
+    macro_rules! complex {
+        ($x:expr, $y:expr) => {
+            match op {
+                Add => ($x + $y).into(),
+                Sub => ($x - $y).into(),
+                Mul => ($x * $y).into(),
+                Eq => Scalar::Bool($x == $y),
+                Ne => Scalar::Bool($x != $y),
+                _ => unreachable!("`{op}` of complex numbers"),
+            }
+        };
+    }
     match (a, b) {
+        (Scalar::F32(x), Scalar::F32(y)) if op == Complex => Scalar::C64(C64::new(x, y)),
+        (Scalar::F64(x), Scalar::F64(y)) if op == Complex => Scalar::C128(C128::new(x, y)),
         (Scalar::F32(x), Scalar::F32(y)) => {
             float!(x, y, Scalar::F32, math::floor_div_f32, math::mod_f32, math::min_f32, math::max_f32)
         }
         (Scalar::F64(x), Scalar::F64(y)) => {
             float!(x, y, Scalar::F64, math::floor_div_f64, math::mod_f64, math::min_f64, math::max_f64)
         }
-        (Scalar::I64(x), Scalar::I64(y)) => {
-            if op.is_comparison() {
-                return compare!(x, y);
-            }
-            Scalar::I64(match op {
-                Add => x.wrapping_add(y),
-                Sub => x.wrapping_sub(y),
-                Mul => x.wrapping_mul(y),
-                FloorDiv => math::floor_div_i64(x, y),
-                Mod => math::mod_i64(x, y),
-                Pow => math::pow_i64(x, y),
-                Min => x.min(y),
-                Max => x.max(y),
-                And => x & y,
-                Or => x | y,
-                Xor => x ^ y,
-                _ => unreachable!("`{op}` of integers"),
-            })
-        }
+        (Scalar::I8(x), Scalar::I8(y)) => integer!(x, y),
+        (Scalar::I16(x), Scalar::I16(y)) => integer!(x, y),
+        (Scalar::I32(x), Scalar::I32(y)) => integer!(x, y),
+        (Scalar::I64(x), Scalar::I64(y)) => integer!(x, y),
+        (Scalar::U8(x), Scalar::U8(y)) => integer!(x, y),
+        (Scalar::U16(x), Scalar::U16(y)) => integer!(x, y),
+        (Scalar::U32(x), Scalar::U32(y)) => integer!(x, y),
+        (Scalar::U64(x), Scalar::U64(y)) => integer!(x, y),
+        (Scalar::C64(x), Scalar::C64(y)) => complex!(x, y),
+        (Scalar::C128(x), Scalar::C128(y)) => complex!(x, y),
         (Scalar::Bool(x), Scalar::Bool(y)) => {
             if op.is_comparison() {
                 return compare!(x, y);

@@ -1,45 +1,142 @@
 //! The arithmetic where languages differ, in one place, so that the oracle and every kernel agree bit for bit.
 
-/// Floor division; by zero gives 0, `MIN / -1` wraps.
-#[inline]
-pub fn floor_div_i64(a: i64, b: i64) -> i64 {
-    if b == 0 {
-        return 0;
-    }
-    let quotient = a.wrapping_div(b);
-    if a.wrapping_rem(b) != 0 && (a < 0) != (b < 0) { quotient - 1 } else { quotient }
+/// The arithmetic of the eight integer types. Everything wraps.
+pub trait Integer: Copy + Ord {
+    /// Sum.
+    fn add(self, other: Self) -> Self;
+    /// Difference.
+    fn sub(self, other: Self) -> Self;
+    /// Product.
+    fn mul(self, other: Self) -> Self;
+    /// Negation.
+    fn neg(self) -> Self;
+    /// Magnitude; the smallest signed number stays itself.
+    fn abs(self) -> Self;
+    /// -1, 0 or 1.
+    fn sign(self) -> Self;
+    /// Bitwise complement.
+    fn not(self) -> Self;
+    /// Bitwise and.
+    fn and(self, other: Self) -> Self;
+    /// Bitwise or.
+    fn or(self, other: Self) -> Self;
+    /// Bitwise exclusive or.
+    fn xor(self, other: Self) -> Self;
+    /// Division rounded down; by zero gives 0, `MIN / -1` wraps.
+    fn floor_div(self, other: Self) -> Self;
+    /// Remainder with the sign of the divisor; by zero gives 0.
+    fn modulo(self, other: Self) -> Self;
+    /// Power; a negative exponent gives the integer part of the reciprocal.
+    fn pow(self, exponent: Self) -> Self;
+    /// Bits moved up; by a negative number or by all bits and more, 0, as in NumPy.
+    fn shl(self, by: Self) -> Self;
+    /// Bits moved down with the sign kept; by a negative number or by all bits and more, nothing but the sign is left.
+    fn shr(self, by: Self) -> Self;
 }
 
-/// Remainder with the sign of the divisor; by zero gives 0.
-#[inline]
-pub fn mod_i64(a: i64, b: i64) -> i64 {
-    if b == 0 {
-        return 0;
-    }
-    let remainder = a.wrapping_rem(b);
-    if remainder != 0 && (remainder < 0) != (b < 0) { remainder + b } else { remainder }
+macro_rules! integers {
+    ($($type:ident abs $abs:expr, sign $sign:expr, negative $negative:expr;)*) => {
+        $(impl Integer for $type {
+            #[inline(always)]
+            fn add(self, other: Self) -> Self {
+                self.wrapping_add(other)
+            }
+            #[inline(always)]
+            fn sub(self, other: Self) -> Self {
+                self.wrapping_sub(other)
+            }
+            #[inline(always)]
+            fn mul(self, other: Self) -> Self {
+                self.wrapping_mul(other)
+            }
+            #[inline(always)]
+            fn neg(self) -> Self {
+                self.wrapping_neg()
+            }
+            #[inline(always)]
+            fn abs(self) -> Self {
+                $abs(self)
+            }
+            #[inline(always)]
+            fn sign(self) -> Self {
+                $sign(self)
+            }
+            #[inline(always)]
+            fn not(self) -> Self {
+                !self
+            }
+            #[inline(always)]
+            fn and(self, other: Self) -> Self {
+                self & other
+            }
+            #[inline(always)]
+            fn or(self, other: Self) -> Self {
+                self | other
+            }
+            #[inline(always)]
+            fn xor(self, other: Self) -> Self {
+                self ^ other
+            }
+            #[inline(always)]
+            fn floor_div(self, other: Self) -> Self {
+                if other == 0 {
+                    return 0;
+                }
+                let quotient = self.wrapping_div(other);
+                let inexact = self.wrapping_rem(other) != 0;
+                if inexact && $negative(self) != $negative(other) { quotient - 1 } else { quotient }
+            }
+            #[inline(always)]
+            fn modulo(self, other: Self) -> Self {
+                if other == 0 {
+                    return 0;
+                }
+                let remainder = self.wrapping_rem(other);
+                if remainder != 0 && $negative(remainder) != $negative(other) { remainder + other } else { remainder }
+            }
+            #[inline]
+            fn pow(self, exponent: Self) -> Self {
+                if $negative(exponent) {
+                    // Only 1 and -1 have reciprocals.
+                    return match (self == 1, $abs(self) == 1) {
+                        (true, _) => 1,
+                        (_, true) if exponent % 2 == 0 => 1,
+                        (_, true) => self,
+                        _ => 0,
+                    };
+                }
+                let (mut result, mut square, mut rest) = (1 as $type, self, exponent);
+                while rest > 0 {
+                    if rest & 1 == 1 {
+                        result = result.wrapping_mul(square);
+                    }
+                    square = square.wrapping_mul(square);
+                    rest >>= 1;
+                }
+                result
+            }
+            #[inline(always)]
+            fn shl(self, by: Self) -> Self {
+                let within = (0..$type::BITS as $type).contains(&by);
+                if within { self.wrapping_shl(by as u32) } else { 0 }
+            }
+            #[inline(always)]
+            fn shr(self, by: Self) -> Self {
+                let within = (0..$type::BITS as $type).contains(&by);
+                self >> if within { by as u32 } else { $type::BITS - 1 } >> !within as u32
+            }
+        })*
+    };
 }
-
-/// Wrapping power; a negative exponent gives the integer part of the reciprocal.
-#[inline]
-pub fn pow_i64(base: i64, exponent: i64) -> i64 {
-    if exponent < 0 {
-        return match base {
-            1 => 1,
-            -1 if exponent % 2 == 0 => 1,
-            -1 => -1,
-            _ => 0,
-        };
-    }
-    let (mut result, mut square, mut rest) = (1i64, base, exponent);
-    while rest > 0 {
-        if rest & 1 == 1 {
-            result = result.wrapping_mul(square);
-        }
-        square = square.wrapping_mul(square);
-        rest >>= 1;
-    }
-    result
+integers! {
+    i8 abs i8::wrapping_abs, sign i8::signum, negative i8::is_negative;
+    i16 abs i16::wrapping_abs, sign i16::signum, negative i16::is_negative;
+    i32 abs i32::wrapping_abs, sign i32::signum, negative i32::is_negative;
+    i64 abs i64::wrapping_abs, sign i64::signum, negative i64::is_negative;
+    u8 abs |x| x, sign |x: u8| x.min(1), negative |_| false;
+    u16 abs |x| x, sign |x: u16| x.min(1), negative |_| false;
+    u32 abs |x| x, sign |x: u32| x.min(1), negative |_| false;
+    u64 abs |x| x, sign |x: u64| x.min(1), negative |_| false;
 }
 
 macro_rules! float_math {
@@ -94,14 +191,33 @@ mod tests {
     #[test]
     fn python_division() {
         for (a, b, quotient, remainder) in
-            [(7, 3, 2, 1), (-7, 3, -3, 2), (7, -3, -3, -2), (-7, -3, 2, -1), (5, 0, 0, 0)]
+            [(7i64, 3, 2, 1), (-7, 3, -3, 2), (7, -3, -3, -2), (-7, -3, 2, -1), (5, 0, 0, 0)]
         {
-            assert_eq!((floor_div_i64(a, b), mod_i64(a, b)), (quotient, remainder));
+            assert_eq!((a.floor_div(b), a.modulo(b)), (quotient, remainder));
         }
-        assert_eq!(floor_div_i64(i64::MIN, -1), i64::MIN);
+        assert_eq!(i64::MIN.floor_div(-1), i64::MIN);
         assert_eq!((floor_div_f64(-7.0, 3.0), mod_f64(-7.0, 3.0)), (-3.0, 2.0));
-        assert_eq!(pow_i64(3, 4), 81);
-        assert_eq!(pow_i64(-1, -3), -1);
+        assert_eq!(Integer::pow(3i64, 4), 81);
+        assert_eq!(Integer::pow(-1i8, -3), -1);
         assert!(min_f64(f64::NAN, 1.0).is_nan() && min_f64(1.0, f64::NAN).is_nan());
+    }
+
+    #[test]
+    fn every_byte_agrees_with_wide_arithmetic() {
+        for (a, b) in (-128..128i64).flat_map(|a| (-128..128i64).map(move |b| (a, b))) {
+            let (x, y) = (a as i8, b as i8);
+            assert_eq!(x.add(y), (a + b) as i8);
+            assert_eq!(Integer::mul(x, y), (a * b) as i8);
+            assert_eq!(x.floor_div(y), if b == 0 { 0 } else { (a as f64 / b as f64).floor() as i64 as i8 });
+            let shift = |wide: i64| if (0..8).contains(&b) { wide as i8 } else { 0 };
+            assert_eq!(Integer::shl(x, y), shift(a << b.clamp(0, 8)), "{a} << {b}");
+            let by = if (0..8).contains(&b) { b } else { 63 };
+            assert_eq!(Integer::shr(x, y), (a >> by) as i8, "{a} >> {b}");
+            let (x, y) = (a as u8, b as u8);
+            assert_eq!(x.sub(y), (a - b) as u8);
+            assert_eq!((x.floor_div(y), x.modulo(y)), (x.checked_div(y).unwrap_or(0), x.checked_rem(y).unwrap_or(0)));
+            assert_eq!(Integer::shr(x, y), if y < 8 { x >> y } else { 0 }, "{x} >> {y}");
+            assert_eq!(Integer::pow(x, y), x.wrapping_pow(y as u32));
+        }
     }
 }

@@ -6,19 +6,19 @@ use super::scalar::{parse_code, parse_dtype, parse_scalar, parse_typed, print_co
 use crate::accum::{Accum, OnEmpty};
 use crate::dtype::{DType, Scalar};
 use crate::error::Result;
-use crate::scalar::ScalarOp;
+use crate::scalar::{BinaryOp, ScalarOp};
 
 /// Makes an accumulator of one dtype.
 type Make = fn(DType) -> Accum;
 
-/// Accumulators that only need a dtype, and take any.
-const BY_DTYPE: [(&str, Make); 6] = [
-    ("sum", Accum::sum),
-    ("product", Accum::product),
-    ("min", Accum::min),
-    ("max", Accum::max),
-    ("argmin", Accum::argmin),
-    ("argmax", Accum::argmax),
+/// Accumulators that only need a dtype, with an operation that it must have.
+const BY_DTYPE: [(&str, BinaryOp, Make); 6] = [
+    ("sum", BinaryOp::Add, Accum::sum),
+    ("product", BinaryOp::Mul, Accum::product),
+    ("min", BinaryOp::Min, Accum::min),
+    ("max", BinaryOp::Max, Accum::max),
+    ("argmin", BinaryOp::Lt, Accum::argmin),
+    ("argmax", BinaryOp::Gt, Accum::argmax),
 ];
 
 /// Writes `head`, the accumulator and `tail`, on one line if it has a name.
@@ -40,16 +40,21 @@ pub(super) fn print_accum(printer: &mut Printer, head: &str, accum: &Accum, tail
     printer.close(format_args!("}}{tail}"));
 }
 
+/// The accumulators of [`BY_DTYPE`] that a dtype has.
+fn takers(dtype: DType) -> impl Iterator<Item = (&'static str, BinaryOp, Make)> {
+    BY_DTYPE.into_iter().filter(move |(_, op, _)| op.result(dtype).is_some())
+}
+
 /// The constructor call that makes an accumulator, but for its rule for empty groups.
 fn name_of(accum: &Accum) -> Option<(String, Accum)> {
     let dtype = accum.identity.first()?.dtype();
     let mut candidates: Vec<(String, Accum)> =
-        BY_DTYPE.iter().map(|(name, make)| (format!("{name} {dtype}"), make(dtype))).collect();
+        takers(dtype).map(|(name, _, make)| (format!("{name} {dtype}"), make(dtype))).collect();
     candidates.push(("any".to_string(), Accum::any()));
     candidates.push(("all".to_string(), Accum::all()));
     let first = accum.identity[0];
     candidates.push((format!("last {}", typed(first)), Accum::last(dtype, first)));
-    if dtype.is_float() {
+    if dtype.has_float_arithmetic() {
         candidates.push((format!("mean {dtype}"), Accum::mean(dtype)));
         // The correction is one of the constants that finishing uses.
         candidates.extend(accum.finish.ops().iter().filter_map(|op| match op {
@@ -108,8 +113,12 @@ pub(super) fn parse_accum(cursor: &mut Cursor<'_>) -> Result<Accum> {
 fn parse_named(cursor: &mut Cursor<'_>) -> Result<Accum> {
     let start = cursor.place();
     let name = cursor.word("an accumulator")?;
-    if let Some((_, make)) = BY_DTYPE.iter().find(|(known, _)| *known == name) {
-        return Ok(make(parse_dtype(cursor)?));
+    if BY_DTYPE.iter().any(|(known, ..)| *known == name) {
+        let dtype = parse_dtype(cursor)?;
+        return match takers(dtype).find(|(known, ..)| *known == name) {
+            Some((_, _, make)) => Ok(make(dtype)),
+            None => Err(cursor.error_since(start, format_args!("`{name}` does not take {dtype}"))),
+        };
     }
     match name {
         "any" => Ok(Accum::any()),
@@ -134,7 +143,11 @@ fn parse_named(cursor: &mut Cursor<'_>) -> Result<Accum> {
 fn parse_float_dtype(cursor: &mut Cursor<'_>) -> Result<DType> {
     let start = cursor.place();
     let dtype = parse_dtype(cursor)?;
-    if dtype.is_float() { Ok(dtype) } else { Err(cursor.error_since(start, "this aggregate is one of floats")) }
+    if dtype.has_float_arithmetic() {
+        Ok(dtype)
+    } else {
+        Err(cursor.error_since(start, "this aggregate is one of f32 or f64"))
+    }
 }
 
 fn parse_empty(cursor: &mut Cursor<'_>) -> Result<OnEmpty> {

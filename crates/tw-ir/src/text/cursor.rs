@@ -108,13 +108,6 @@ impl<'a> Cursor<'a> {
         Ok(&rest[..length])
     }
 
-    /// A word that is the name of something: parsed by [`std::str::FromStr`].
-    pub(super) fn named<T: std::str::FromStr>(&mut self, what: &str) -> Result<T> {
-        let start = self.place();
-        let word = self.word(what)?;
-        word.parse().map_err(|_| self.error_since(start, format_args!("`{word}` is not {what}")))
-    }
-
     /// An integer with an optional sign.
     pub(super) fn integer(&mut self) -> Result<i128> {
         let start = self.place();

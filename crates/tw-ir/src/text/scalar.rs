@@ -1,8 +1,11 @@
 //! Single elements and scalar code.
 
+use std::str::FromStr;
+
 use super::cursor::Cursor;
 use super::printer::{Printer, commas};
-use crate::dtype::{DType, Scalar};
+use crate::dtype::cast::{narrow_bf16, narrow_f16};
+use crate::dtype::{Complex, DType, NAT, Scalar, bf16, f16};
 use crate::error::Result;
 use crate::scalar::{BinaryOp, Distribution, ScalarCode, ScalarOp, Slot, UnaryOp};
 
@@ -19,7 +22,19 @@ pub(super) fn parse_typed(cursor: &mut Cursor<'_>) -> Result<Scalar> {
 
 /// A dtype by name.
 pub(super) fn parse_dtype(cursor: &mut Cursor<'_>) -> Result<DType> {
-    cursor.named("a dtype (bool, i64, f32 or f64)")
+    let start = cursor.place();
+    let word = cursor.word("a dtype")?;
+    // Only the names of times go on after a word; a shape in brackets may follow any other.
+    let name = match word {
+        "datetime64" | "timedelta64" => {
+            cursor.expect("[")?;
+            let unit = cursor.word("a unit of time")?;
+            cursor.expect("]")?;
+            format!("{word}[{unit}]")
+        }
+        word => word.to_string(),
+    };
+    name.parse().map_err(|()| cursor.error_since(start, format_args!("`{name}` is not a dtype")))
 }
 
 /// An element of a known type, as [`Scalar`] displays it.
@@ -28,29 +43,56 @@ pub(super) fn parse_scalar(cursor: &mut Cursor<'_>, dtype: DType) -> Result<Scal
         DType::Bool if cursor.eat("true") => Ok(Scalar::Bool(true)),
         DType::Bool if cursor.eat("false") => Ok(Scalar::Bool(false)),
         DType::Bool => Err(cursor.error("expected `true` or `false`")),
+        DType::I8 => cursor.fitting().map(Scalar::I8),
+        DType::I16 => cursor.fitting().map(Scalar::I16),
+        DType::I32 => cursor.fitting().map(Scalar::I32),
         DType::I64 => cursor.fitting().map(Scalar::I64),
-        DType::F32 | DType::F64 => parse_float(cursor, dtype),
+        DType::U8 => cursor.fitting().map(Scalar::U8),
+        DType::U16 => cursor.fitting().map(Scalar::U16),
+        DType::U32 => cursor.fitting().map(Scalar::U32),
+        DType::U64 => cursor.fitting().map(Scalar::U64),
+        DType::F16 => parse_float(cursor, |bits| f16::from_bits(bits).into(), |v: f32| narrow_f16(v).into()),
+        DType::BF16 => parse_float(cursor, |bits| bf16::from_bits(bits).into(), |v: f32| narrow_bf16(v).into()),
+        DType::F32 => parse_single(cursor).map(Scalar::F32),
+        DType::F64 => parse_double(cursor).map(Scalar::F64),
+        DType::C64 => Ok(Scalar::C64(parse_parts(cursor, parse_single)?)),
+        DType::C128 => Ok(Scalar::C128(parse_parts(cursor, parse_double)?)),
+        DType::DateTime(_) | DType::TimeDelta(_) if cursor.eat("NaT") => Ok(Scalar::I64(NAT).cast(dtype)),
+        DType::DateTime(_) | DType::TimeDelta(_) => Ok(Scalar::I64(cursor.fitting()?).cast(dtype)),
     }
 }
 
+fn parse_single(cursor: &mut Cursor<'_>) -> Result<f32> {
+    parse_float(cursor, f32::from_bits, |v| v)
+}
+
+fn parse_double(cursor: &mut Cursor<'_>) -> Result<f64> {
+    parse_float(cursor, f64::from_bits, |v| v)
+}
+
+/// The two parts of a complex number, in parentheses.
+fn parse_parts<T>(cursor: &mut Cursor<'_>, part: fn(&mut Cursor<'_>) -> Result<T>) -> Result<Complex<T>> {
+    cursor.expect("(")?;
+    let (re, im) = (part(cursor)?, part(cursor)?);
+    cursor.expect(")")?;
+    Ok(Complex { re, im })
+}
+
 /// Decimal digits are the shortest that give the bits back; a NaN with unusual bits is written with them.
-fn parse_float(cursor: &mut Cursor<'_>, dtype: DType) -> Result<Scalar> {
+fn parse_float<B: TryFrom<u64>, V: FromStr, T>(
+    cursor: &mut Cursor<'_>,
+    from_bits: impl Fn(B) -> T,
+    from_value: impl Fn(V) -> T,
+) -> Result<T> {
     let start = cursor.place();
     let text = cursor.float()?;
     if text == "nan" && cursor.eat(":") {
         let bits = cursor.hex()?;
-        let value = match (dtype, u32::try_from(bits)) {
-            (DType::F32, Ok(bits)) => Some(Scalar::F32(f32::from_bits(bits))),
-            (DType::F32, Err(_)) => None,
-            _ => Some(Scalar::F64(f64::from_bits(bits))),
-        };
-        return value.ok_or_else(|| cursor.error_since(start, "too many bits for an f32"));
+        let bits = B::try_from(bits).map_err(|_| cursor.error_since(start, "too many bits for this type"))?;
+        return Ok(from_bits(bits));
     }
-    let value = match dtype {
-        DType::F32 => text.parse().ok().map(Scalar::F32),
-        _ => text.parse().ok().map(Scalar::F64),
-    };
-    value.ok_or_else(|| cursor.error_since(start, format_args!("`{text}` is not a number")))
+    let value = text.parse().map_err(|_| cursor.error_since(start, format_args!("`{text}` is not a number")))?;
+    Ok(from_value(value))
 }
 
 /// Writes code with its parameters and results, after a word that says what it is for.

@@ -8,7 +8,7 @@ use super::cursor::Cursor;
 use super::printer::{Printer, commas};
 use super::scalar::{parse_dtype, parse_scalar};
 use crate::array::{Array, Buffer};
-use crate::dtype::{DType, Scalar};
+use crate::dtype::DType;
 use crate::error::Result;
 use crate::format::{Format, ModeFormat};
 use crate::program::{TensorType, ValueId};
@@ -181,7 +181,7 @@ fn parse_format(cursor: &mut Cursor<'_>) -> Result<Format> {
 
 /// Writes `head`, an array and `tail`.
 pub(super) fn print_array(printer: &mut Printer, head: &str, array: &Array, tail: &str) {
-    let elements: Vec<String> = (0..array.data().len()).map(|k| array.data().get(k).to_string()).collect();
+    let elements: Vec<String> = array.iter().map(|value| value.to_string()).collect();
     let head = format!("{head}{}[{}] {{", array.dtype(), commas(array.shape()));
     printer.wrapped(&head, &elements, " ", &format!("}}{tail}"));
 }
@@ -194,15 +194,9 @@ pub(super) fn parse_array(cursor: &mut Cursor<'_>) -> Result<Array> {
     cursor.expect("{")?;
     let mut data = Buffer::zeros(dtype, 0);
     while !cursor.eat("}") {
-        match (&mut data, parse_scalar(cursor, dtype)?) {
-            (Buffer::Bool(values), Scalar::Bool(value)) => values.push(value),
-            (Buffer::I64(values), Scalar::I64(value)) => values.push(value),
-            (Buffer::F32(values), Scalar::F32(value)) => values.push(value),
-            (Buffer::F64(values), Scalar::F64(value)) => values.push(value),
-            (_, value) => return Err(cursor.error_since(start, format_args!("{value} is not a {dtype}"))),
-        }
+        data.push(parse_scalar(cursor, dtype)?);
     }
-    cursor.located(start, Array::new(shape, data))
+    cursor.located(start, Array::new(shape, data).and_then(|array| array.with_dtype(dtype)))
 }
 
 /// A dtype and a shape: `f64[3, 4]`.

@@ -3,6 +3,7 @@
 use tw_ir::{Accum, BinaryOp, Error, Extent, Idx, Op, Result, TensorType, Var};
 
 use super::axes::{broadcast_shapes, check_axes, display_shape};
+use super::promote::common;
 use super::statement::{Statement, access};
 
 /// An operand of a product: which label each of its axes carries.
@@ -14,11 +15,10 @@ pub(super) struct Labelled<'a> {
 
 /// The sum over every label that is not in the output (the first `n_out` labels) of the product of the operands.
 pub(super) fn product_sum(operands: &[Labelled<'_>], extents: &[Extent], n_out: usize) -> Result<Op> {
-    let dtype = operands
-        .iter()
-        .map(|operand| operand.ty.dtype)
-        .reduce(|a, b| a.promote(b))
-        .ok_or_else(|| Error::source("a product of no operands"))?;
+    if operands.is_empty() {
+        return Err(Error::source("a product of no operands"));
+    }
+    let dtype = common(operands.iter().map(|operand| operand.ty.dtype))?;
     let reads = operands.iter().enumerate().map(|(k, operand)| {
         let idx = operand.labels.iter().map(|label| match label {
             Some(label) => Idx::var(Var(*label as u32)),

@@ -5,6 +5,7 @@ use tw_ir::{Accum, BinaryOp, DType, Edge, Error, Extent, OnEmpty, Op, Result, Sc
 use super::axes::{check_axes, display_shape};
 use super::elementwise::{cast, select};
 use super::layout::expand_dims;
+use super::promote::common;
 use super::reduce::Reduction;
 use super::statement::Statement;
 
@@ -125,7 +126,7 @@ pub fn concat(types: &[&TensorType], axis: usize) -> Result<Joined> {
                 .help("all other axes must be equal"));
         }
     }
-    let dtype = types.iter().fold(first.dtype, |dtype, ty| dtype.promote(ty.dtype));
+    let dtype = common(types.iter().map(|ty| ty.dtype))?;
     let prepare =
         types.iter().map(|ty| (ty.dtype != dtype).then(|| cast(ty, dtype)).transpose()).collect::<Result<_>>()?;
     Ok(Joined { prepare, join: Op::Concat { axis: axis as u32 } })
@@ -138,7 +139,7 @@ pub fn stack(types: &[&TensorType], axis: usize) -> Result<Joined> {
         let (a, b) = (display_shape(&first.shape), display_shape(&other.shape));
         return Err(Error::source(format!("stack of shapes {a} and {b}; they must be equal")));
     }
-    let dtype = types.iter().fold(first.dtype, |dtype, ty| dtype.promote(ty.dtype));
+    let dtype = common(types.iter().map(|ty| ty.dtype))?;
     let prepare = types
         .iter()
         .map(|ty| {

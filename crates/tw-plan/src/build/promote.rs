@@ -30,16 +30,40 @@ impl Element {
 /// use tw_ir::{DType, Scalar};
 /// use tw_plan::build::{Element, meet};
 /// let x = Element::strong(DType::F32);
-/// assert_eq!(meet(x, Element::weak(Scalar::F64(0.5))), DType::F32);
-/// assert_eq!(meet(x, Element::strong(DType::F64)), DType::F64);
+/// assert_eq!(meet(x, Element::weak(Scalar::F64(0.5))), Ok(DType::F32));
+/// assert_eq!(meet(x, Element::strong(DType::F64)), Ok(DType::F64));
 /// ```
-pub fn meet(a: Element, b: Element) -> DType {
-    let (strong, weak) = match (a.weak, b.weak) {
-        (false, true) => (a.dtype, b.dtype),
-        (true, false) => (b.dtype, a.dtype),
-        _ => return a.dtype.promote(b.dtype),
+pub fn meet(a: Element, b: Element) -> Result<DType> {
+    match (a.weak, b.weak) {
+        (false, true) => meet_literal(a.dtype, b.dtype),
+        (true, false) => meet_literal(b.dtype, a.dtype),
+        _ => common([a.dtype, b.dtype]),
+    }
+}
+
+/// The type elements of a tensor meet a literal in: their own, unless the literal is of another kind.
+fn meet_literal(strong: DType, literal: DType) -> Result<DType> {
+    let known = match (strong, literal) {
+        (_, DType::Bool) => Some(strong),
+        (_, DType::I64) if strong != DType::Bool => Some(strong),
+        (_, DType::F64) if strong.is_float() || strong.is_complex() => Some(strong),
+        (DType::F64, DType::C128) => Some(DType::C128),
+        (_, DType::C128) if strong.is_float() => Some(DType::C64),
+        (_, DType::C128) if strong.is_complex() => Some(strong),
+        _ => strong.promote(literal),
     };
-    if strong.is_float() { strong } else { strong.promote(weak) }
+    known.ok_or_else(|| apart(strong, literal))
+}
+
+/// The type several types meet in.
+pub fn common(dtypes: impl IntoIterator<Item = DType>) -> Result<DType> {
+    let mut dtypes = dtypes.into_iter();
+    let first = dtypes.next().ok_or_else(|| Error::internal("a common type of nothing"))?;
+    dtypes.try_fold(first, |a, b| a.promote(b).ok_or_else(|| apart(a, b)))
+}
+
+fn apart(a: DType, b: DType) -> Error {
+    Error::source(format!("{a} and {b} have no common type")).help("cast one of them")
 }
 
 /// The type a unary operation computes in. Functions of floats take integers and bools as f64.
@@ -64,7 +88,7 @@ fn unary_type(op: UnaryOp, dtype: DType) -> Result<DType> {
 /// The type a binary operation computes in: where the operands meet, but f64 for true division of integers.
 fn binary_type(op: BinaryOp, a: Element, b: Element) -> Result<DType> {
     use BinaryOp::*;
-    let meeting = meet(a, b);
+    let meeting = meet(a, b)?;
     let working = match op {
         Div | Atan2 | Hypot | Copysign | Nextafter if !meeting.is_float() => DType::F64,
         FloorDiv | Mod | Pow if meeting == DType::Bool => DType::I64,
@@ -151,7 +175,7 @@ pub fn emit_logical_not(code: &mut impl CodeSink, a: Slot) -> Result<Slot> {
 
 /// Appends a selection between promoted operands.
 pub fn emit_select(code: &mut impl CodeSink, condition: Slot, yes: Typed, no: Typed) -> Result<Slot> {
-    let dtype = meet(element(code, yes), element(code, no));
+    let dtype = meet(element(code, yes), element(code, no))?;
     let condition = code.convert(DType::Bool, condition)?;
     let (yes, no) = (code.convert(dtype, yes.slot)?, code.convert(dtype, no.slot)?);
     code.push(ScalarOp::Select(condition, yes, no))

@@ -2,6 +2,8 @@
 
 use tw_ir::{BinaryOp, DType, Scalar, UnaryOp};
 
+use crate::build;
+
 use super::ast::{Arg, Expr, ExprKind, Name, Operator};
 use super::diagnose::{Lowered, Place, counted, error};
 use super::fold;
@@ -117,7 +119,7 @@ fn select<'a, A: Algebra<'a>>(
     let literals = (algebra.as_literal(condition), algebra.as_literal(yes), algebra.as_literal(no));
     match literals {
         (Some(condition), Some(yes), Some(no)) => {
-            let dtype = yes.dtype().promote(no.dtype());
+            let dtype = build::common([yes.dtype(), no.dtype()]).at(range)?;
             Ok(algebra.literal(if condition.is_true() { yes } else { no }.cast(dtype)))
         }
         _ => algebra.select(condition, yes, no, range),
@@ -168,7 +170,7 @@ impl Elementwise {
     /// The names of all of them.
     pub(super) fn names() -> impl Iterator<Item = &'static str> {
         let unary = UnaryOp::ALL.iter().map(|op| op.name()).filter(|name| !matches!(*name, "neg" | "not"));
-        unary.chain(ELEMENTWISE.iter().map(|(name, _)| *name)).chain(DType::ALL.iter().map(|dtype| dtype.name()))
+        unary.chain(ELEMENTWISE.iter().map(|(name, _)| *name)).chain(DType::PHYSICAL.iter().map(|dtype| dtype.name()))
     }
 
     fn arity(self) -> std::ops::RangeInclusive<usize> {
@@ -224,8 +226,10 @@ impl Elementwise {
                 binary(algebra, BinaryOp::Min, raised, items[2])
             }
             Elementwise::Cast(dtype) => match algebra.as_literal(items[0]) {
-                // Literals have no f32; the tensor they meet decides.
-                Some(value) if dtype != DType::F32 => Ok(algebra.literal(value.cast(dtype))),
+                // Literals are of few types; for others the tensor they meet decides.
+                Some(value) if matches!(dtype, DType::Bool | DType::I64 | DType::F64 | DType::C128) => {
+                    Ok(algebra.literal(value.cast(dtype)))
+                }
                 _ => algebra.cast(dtype, items[0], range),
             },
         }

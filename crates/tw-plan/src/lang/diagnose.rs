@@ -48,7 +48,7 @@ pub(super) fn error(range: Range, message: impl Into<String>) -> Error {
 
 /// Values are converted without being asked only where they keep their meaning: not from floats to integers, nor from numbers to bools.
 pub(super) fn check_fits(from: DType, to: DType, range: Range) -> Lowered<()> {
-    if to.is_float() || from.promote(to) == to {
+    if to.is_float() || from.promote(to) == Some(to) {
         return Ok(());
     }
     let wrong = error(range, format!("{from} does not fit into {to}"));

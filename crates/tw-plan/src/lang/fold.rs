@@ -5,13 +5,15 @@
 use tw_ir::scalar::{eval_binary, eval_unary};
 use tw_ir::{BinaryOp, DType, Error, Result, Scalar, UnaryOp};
 
+use crate::build::common;
+
 /// A binary operation on two literals. True division gives a float.
 pub(super) fn binary(op: BinaryOp, a: Scalar, b: Scalar) -> Result<Scalar> {
     use BinaryOp::*;
     if matches!(op, Div | FloorDiv | Mod) && !b.is_true() {
         return Err(Error::source("division by zero"));
     }
-    let dtype = a.dtype().promote(b.dtype());
+    let dtype = common([a.dtype(), b.dtype()])?;
     match op {
         Add | Sub | Mul | FloorDiv | Mod | Pow if !dtype.is_float() => integers(op, a.as_i64(), b.as_i64()),
         Div | Atan2 | Hypot | Copysign | Nextafter | Add | Sub | Mul | FloorDiv | Mod | Pow => {

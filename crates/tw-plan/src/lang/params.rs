@@ -27,9 +27,8 @@ impl ParamValue {
     pub(super) fn from_scalar(value: Scalar) -> ParamValue {
         match value {
             Scalar::Bool(v) => ParamValue::Bool(v),
-            Scalar::I64(v) => ParamValue::Int(v),
-            Scalar::F32(v) => ParamValue::Float(v as f64),
-            Scalar::F64(v) => ParamValue::Float(v),
+            value if value.dtype().is_integer() => ParamValue::Int(value.as_i64()),
+            value => ParamValue::Float(value.as_f64()),
         }
     }
 

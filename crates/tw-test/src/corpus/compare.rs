@@ -1,6 +1,6 @@
 //! How close is close enough.
 
-use tw_ir::{Array, Scalar, shape};
+use tw_ir::{Array, DType, Scalar, shape};
 
 /// Largest relative difference per float type; integers and bools must be equal.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -20,14 +20,25 @@ impl Default for Tolerance {
 impl Tolerance {
     /// Tells whether a value is close to the expected one. NaN is close to NaN; infinities and the signs of zeros must be the same.
     fn accepts(self, expected: Scalar, got: Scalar) -> bool {
-        let limit = match expected {
-            Scalar::F64(_) => self.double,
-            Scalar::F32(_) => self.single,
+        let dtype = expected.dtype();
+        if dtype.is_complex() {
+            let (x, y) = (expected.as_c128(), got.as_c128());
+            // The parts share one scale: either may be a small difference of large numbers.
+            let limit = if dtype == DType::C128 { self.double } else { self.single } * x.re.hypot(x.im);
+            let close = |x: f64, y: f64| self.accepts(Scalar::F64(x), Scalar::F64(y)) || (x - y).abs() <= limit;
+            return close(x.re, y.re) && close(x.im, y.im);
+        }
+        let limit = match dtype {
+            DType::F64 => self.double,
+            DType::F32 => self.single,
+            // One step: what is rounded to few bits may fall on the other side.
+            DType::F16 => 1e-3,
+            DType::BF16 => 8e-3,
             _ => 0.0,
         };
         let (x, y) = (expected.as_f64(), got.as_f64());
         match expected {
-            Scalar::Bool(_) | Scalar::I64(_) => expected == got,
+            _ if !dtype.is_float() => expected == got,
             _ if x.is_nan() => y.is_nan(),
             _ if x.is_infinite() => x == y,
             _ if x == 0.0 => y == 0.0 && x.is_sign_negative() == y.is_sign_negative(),
@@ -42,16 +53,15 @@ pub fn difference(expected: &Array, got: &Array, tolerance: Tolerance) -> Option
     if expected.dtype() != got.dtype() || expected.shape() != got.shape() {
         return Some(format!("expected {}, got {}", header(expected), header(got)));
     }
-    let (wanted, given) = (expected.data(), got.data());
-    let wrong = (0..wanted.len()).find(|&k| !tolerance.accepts(wanted.get(k), given.get(k)))?;
+    let wrong = (0..expected.len()).find(|&k| !tolerance.accepts(expected.at(k), got.at(k)))?;
     let all = |array: &Array| -> String {
-        let shown: Vec<String> = (0..array.data().len().min(200)).map(|k| array.data().get(k).to_string()).collect();
+        let shown: Vec<String> = array.iter().take(200).map(|value| value.to_string()).collect();
         shown.join(" ")
     };
     Some(format!(
         "element {wrong} (row-major): expected {}, got {}\n    expected {}\n    got      {}",
-        wanted.get(wrong),
-        given.get(wrong),
+        expected.at(wrong),
+        got.at(wrong),
         all(expected),
         all(got)
     ))

@@ -1,5 +1,6 @@
 //! Arrays written in comments: `f64[2, 2] = [[1, 2.5], [nan, -inf]]`.
 
+use tw_ir::dtype::Complex;
 use tw_ir::{Array, Buffer, DType, Scalar};
 
 /// Reads a type, an equals sign and nested lists, which must be all of the text.
@@ -18,26 +19,49 @@ pub(super) fn array(text: &str) -> Result<Array, String> {
     for (position, element) in reader.elements.into_iter().enumerate() {
         data.set(position, element);
     }
-    Array::new(shape, data).map_err(|error| error.to_string())
+    Array::new(shape, data).and_then(|array| array.with_dtype(dtype)).map_err(|error| error.to_string())
 }
 
 /// One number or truth value of the given type.
 fn scalar(text: &str, dtype: DType) -> Result<Scalar, String> {
     let wrong = || format!("`{text}` is not a value of type {dtype}");
-    match dtype {
-        DType::Bool => text.parse().map(Scalar::Bool).map_err(|_| wrong()),
-        DType::I64 => text.parse().map(Scalar::I64).map_err(|_| wrong()),
+    let parsed = match dtype {
+        DType::Bool => text.parse().map(Scalar::Bool).ok(),
+        DType::U64 => text.parse().map(Scalar::U64).ok(),
+        _ if dtype.is_integer() => {
+            text.parse().ok().map(|value| Scalar::from_i64(value, dtype)).filter(|value| value.to_string() == text)
+        }
+        DType::DateTime(_) | DType::TimeDelta(_) if text == "NaT" => Some(Scalar::I64(tw_ir::dtype::NAT).cast(dtype)),
+        DType::DateTime(_) | DType::TimeDelta(_) => text.parse().ok().map(|value| Scalar::from_i64(value, dtype)),
+        DType::C64 | DType::C128 => complex(text).map(|value| Scalar::C128(value).cast(dtype)),
         // Read at its own precision: going through f64 would round twice.
-        DType::F32 => text.parse().map(Scalar::F32).map_err(|_| wrong()),
-        DType::F64 => text.parse().map(Scalar::F64).map_err(|_| wrong()),
-    }
+        DType::F32 => text.parse().map(Scalar::F32).ok(),
+        _ => text.parse().ok().map(|value| Scalar::F64(value).cast(dtype)),
+    };
+    parsed.ok_or_else(wrong)
+}
+
+/// `1.5-2j`, `2j` or `1`.
+fn complex(text: &str) -> Option<Complex<f64>> {
+    let Some(parts) = text.strip_suffix('j') else { return Some(Complex::new(text.parse().ok()?, 0.0)) };
+    // The sign of the imaginary part is the last one that belongs to no exponent.
+    let signs = parts.char_indices().rev().filter(|(_, c)| matches!(c, '+' | '-'));
+    let split = signs.map(|(k, _)| k).find(|&k| k > 0 && !parts[..k].ends_with(['e', 'E'])).unwrap_or(0);
+    let re = if split == 0 { 0.0 } else { parts[..split].parse().ok()? };
+    Some(Complex::new(re, parts[split..].parse().ok()?))
 }
 
 /// `f64` or `f64[2, 3]`.
 fn tensor_type(text: &str) -> Result<(DType, Vec<u64>), String> {
-    let (name, extents) = match text.split_once('[') {
+    // The name of a time has brackets of its own.
+    let skipped =
+        if text.contains("64[") && text.contains("time") { text.find(']').map_or(0, |end| end + 1) } else { 0 };
+    let (name, extents) = match text[skipped..].find('[') {
         None => (text, ""),
-        Some((name, rest)) => (name, rest.strip_suffix(']').ok_or("`]` is missing in the type")?),
+        Some(at) => {
+            let (name, rest) = text.split_at(skipped + at);
+            (name, rest[1..].strip_suffix(']').ok_or("`]` is missing in the type")?)
+        }
     };
     let dtype = name.trim().parse().map_err(|_| format!("`{name}` is not an element type"))?;
     let extents = extents.split(',').map(str::trim).filter(|extent| !extent.is_empty());

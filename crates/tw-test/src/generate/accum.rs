@@ -4,6 +4,7 @@ use tw_ir::{Accum, BinaryOp, DType, OnEmpty, Scalar, ScalarCode, Slot, UnaryOp};
 
 use super::body::{Body, Fact};
 use super::data;
+use super::data::DTYPES;
 
 /// An accumulator, the bodies that feed it, and what is known about its results.
 pub(super) struct Aggregate {
@@ -65,7 +66,7 @@ pub(super) fn aggregate(body: &mut Body<'_>, setting: &Setting, dtype: DType) ->
     let n_parts = if body.rng.chance(20) { body.rng.range(2, 3) } else { 1 };
     let mut parts = Vec::new();
     for _ in 0..n_parts {
-        let dtype = if parts.is_empty() { dtype } else { body.rng.pick(&DType::ALL) };
+        let dtype = if parts.is_empty() { dtype } else { body.rng.pick(&DTYPES) };
         let kind = body.rng.pick(&KINDS);
         parts.push(single(body, setting, kind, dtype));
     }

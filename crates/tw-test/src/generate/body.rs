@@ -5,6 +5,7 @@
 
 use tw_ir::{BinaryOp, DType, Distribution, Scalar, ScalarCode, ScalarOp, Slot, UnaryOp};
 
+use super::data::DTYPES;
 use super::rng::Rng;
 
 /// What is known about all elements of a value.
@@ -104,6 +105,8 @@ impl<'a> Body<'a> {
             Mod => both.with_bound(y.bound),
             FloorDiv => both.with_bound(x.bound + 1.0),
             And | Or | Xor => both.with_bound(2.0 * both.bound + 1.0),
+            Shl | Shr => both.with_bound(i64::MAX as f64),
+            Complex => both,
             Div => Fact { integral: false, bound: x.bound, ..both },
             Pow if self.dtype(a) == DType::I64 => both.with_bound(x.bound.max(1.0).powf(y.bound)),
             Pow => Fact { exact: false, integral: false, bound: x.bound.max(1.0).powf(y.bound) },
@@ -122,7 +125,7 @@ impl<'a> Body<'a> {
         let x = self.fact(a);
         let rough = |bound: f64| Fact { exact: false, integral: false, bound };
         let fact = match op {
-            Neg | Abs => x,
+            Neg | Abs | Real | Imag | Conj => x,
             Sign | IsNan | IsInf | IsFinite | Signbit => Fact { integral: true, ..x }.with_bound(1.0),
             Not => x.with_bound(x.bound + 1.0),
             Floor | Ceil | Round | Trunc => Fact { integral: true, ..x }.with_bound(x.bound + 1.0),
@@ -203,7 +206,7 @@ impl<'a> Body<'a> {
         let slot = match dtype {
             DType::Bool => self.bool_expression(depth),
             DType::I64 => self.integer_expression(depth),
-            DType::F32 | DType::F64 => self.float_expression(dtype, depth),
+            _ => self.float_expression(dtype, depth),
         };
         if self.fact(slot).bound > WILD { self.tame(slot) } else { slot }
     }
@@ -222,7 +225,7 @@ impl<'a> Body<'a> {
     }
 
     fn any_dtype(&mut self) -> DType {
-        self.rng.pick(&DType::ALL)
+        self.rng.pick(&DTYPES)
     }
 
     fn bool_expression(&mut self, depth: u32) -> Slot {
@@ -288,7 +291,7 @@ impl<'a> Body<'a> {
                 self.binary(Pow, base, exponent)
             }
             _ => {
-                let op = self.rng.pick(&[Add, Sub, Mul, Min, Max, FloorDiv, Mod, And, Or, Xor]);
+                let op = self.rng.pick(&[Add, Sub, Mul, Min, Max, FloorDiv, Mod, And, Or, Xor, Shl, Shr]);
                 let (a, b) = (self.expression(dtype, depth - 1), self.expression(dtype, depth - 1));
                 self.binary(op, a, b)
             }

@@ -8,6 +8,9 @@ use super::rng::Rng;
 /// Magnitude of the numbers in random data. Small, so that sums and products stay exact.
 pub(super) const MAGNITUDE: i64 = 3;
 
+/// The types that programs are made of.
+pub(crate) const DTYPES: [DType; 4] = [DType::Bool, DType::I64, DType::F32, DType::F64];
+
 /// A small integer as the given type; now and then, if allowed, one of the special floats.
 pub(super) fn scalar(rng: &mut Rng, dtype: DType, special: bool) -> Scalar {
     if dtype == DType::Bool {

@@ -4,6 +4,7 @@ use tw_ir::{Accum, BinaryOp, DType, Edge, Extent, Idx, OnEmpty, Slot, ValueId};
 
 use super::accum::{Setting, aggregate, summable};
 use super::body::{Body, Fact};
+use super::data::DTYPES;
 use super::statement::{Calculation, Draft, Target};
 use super::{Generator, data};
 
@@ -78,7 +79,7 @@ impl Generator<'_> {
             let n = if body.rng.chance(20) { 2 } else { 1 };
             let bodies = (0..n)
                 .map(|_| {
-                    let dtype = body.rng.pick(&DType::ALL);
+                    let dtype = body.rng.pick(&DTYPES);
                     body.expression(dtype, 3)
                 })
                 .collect();
@@ -100,7 +101,7 @@ impl Generator<'_> {
 
     fn aggregated(&mut self, draft: Draft, target: Target, guard_percent: i64) -> Option<()> {
         self.complete(draft, target, guard_percent, |body, setting, _| {
-            let dtype = body.rng.pick(&DType::ALL);
+            let dtype = body.rng.pick(&DTYPES);
             let parts = aggregate(body, setting, dtype)?;
             Some(Calculation { accum: Some(parts.accum), bodies: parts.bodies, facts: parts.facts })
         })?;
@@ -109,7 +110,7 @@ impl Generator<'_> {
 
     /// A product of several operands summed over the variables that are not kept: matrix products, chains of them, traces, outer products.
     fn contraction(&mut self) -> Option<()> {
-        let dtype = self.rng.pick(&DType::ALL);
+        let dtype = self.rng.pick(&DTYPES);
         let mut draft = Draft::default();
         for _ in 0..self.rng.pick(&[2, 2, 2, 3, 3, 4]) {
             let value = self.pick(|this, value| {
@@ -189,7 +190,7 @@ impl Generator<'_> {
         }
         let target = if self.rng.chance(50) { self.injective_target(&draft) } else { self.whole_target(&draft) };
         self.complete(draft, target, 20, |body, _, _| {
-            let dtype = body.rng.pick(&DType::ALL);
+            let dtype = body.rng.pick(&DTYPES);
             let slot = body.expression(dtype, 2);
             Some(Calculation::bodies(body, vec![slot]))
         })?;
@@ -235,7 +236,7 @@ impl Generator<'_> {
         let draft = Draft::over(&extents);
         let target = self.whole_target(&draft);
         self.complete(draft, target, 10, |body, _, _| {
-            let dtype = body.rng.pick(&DType::ALL);
+            let dtype = body.rng.pick(&DTYPES);
             let slot = body.expression(dtype, 3);
             Some(Calculation::bodies(body, vec![slot]))
         })?;

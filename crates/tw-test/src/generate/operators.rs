@@ -5,6 +5,7 @@ use tw_ir::{Accum, Array, Axis, BinaryOp, DType, Edge, Extent, Idx, Op, Slot, Ti
 
 use super::accum::{Setting, aggregate};
 use super::body::{Body, Fact, TAME};
+use super::data::DTYPES;
 use super::functions::function;
 use super::statement::{Calculation, Draft, Target};
 use super::{Generator, MAX_DEFERRED, data, known};
@@ -15,7 +16,7 @@ impl Generator<'_> {
         let mut parts = None;
         let tensors = self.mapped(value, |body, setting, _| {
             let setting = Setting { may_be_empty, ..*setting };
-            let dtype = body.rng.pick(&DType::ALL);
+            let dtype = body.rng.pick(&DTYPES);
             match aggregate(body, &setting, dtype) {
                 Some(aggregate) => {
                     let bodies = aggregate.bodies.clone();

@@ -76,7 +76,7 @@ impl<'a> Lowering<'a, '_> {
     fn next_value(&mut self, name: &'a str, ty: &TensorType, range: Range) -> Lowered<ValueId> {
         let value = match self.scopes.get(name) {
             // A literal takes the type of what it replaces if that loses nothing.
-            Some(Binding::Literal(literal)) if literal.dtype().promote(ty.dtype) == ty.dtype => {
+            Some(Binding::Literal(literal)) if literal.dtype().promote(ty.dtype) == Some(ty.dtype) => {
                 self.tensor(Value::Literal(literal.cast(ty.dtype)), range)?
             }
             _ => self.bound_tensor(name, range)?,
@@ -164,7 +164,7 @@ impl<'a> Lowering<'a, '_> {
     /// The type of a name that is `a` on one side and `b` on the other.
     fn common_type(&self, a: Value, b: Value) -> DType {
         match (a, b) {
-            (Value::Literal(a), Value::Literal(b)) => a.dtype().promote(b.dtype()),
+            (Value::Literal(a), Value::Literal(b)) => a.dtype().promote(b.dtype()).unwrap_or(a.dtype()),
             (Value::Tensor(a), _) => self.ty(a).dtype,
             (_, Value::Tensor(b)) => self.ty(b).dtype,
         }
@@ -181,7 +181,7 @@ impl<'a> Lowering<'a, '_> {
         let mut failure = None;
         for (value, &dtype) in values.into_iter().zip(dtypes) {
             let value = match value {
-                Value::Literal(literal) if literal.dtype().promote(dtype) == dtype => {
+                Value::Literal(literal) if literal.dtype().promote(dtype) == Some(dtype) => {
                     Value::Literal(literal.cast(dtype))
                 }
                 value => value,

@@ -106,7 +106,7 @@ fn arange<'a>(lowering: &mut Lowering<'a, '_>, call: &Call<'_, 'a>) -> Lowered<V
             );
         }
     };
-    let default = start.dtype().promote(stop.dtype()).promote(step.dtype()).promote(DType::I64);
+    let default = build::common([start.dtype(), stop.dtype(), step.dtype(), DType::I64]).at(call.range)?;
     let op = build::arange(start, stop, step, call.dtype()?.unwrap_or(default)).at(call.range)?;
     Ok(Value::Tensor(lowering.push1(op, &[], call.range)?))
 }

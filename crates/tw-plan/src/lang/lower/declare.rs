@@ -199,7 +199,7 @@ fn wrong_set(name: Name<'_>, given: ParamValue, wanted: &str) -> crate::lang::di
 /// The element type of this name.
 pub(super) fn dtype_named(name: Name<'_>) -> Lowered<DType> {
     name.text.parse().map_err(|()| {
-        let known: Vec<&str> = DType::ALL.iter().map(|dtype| dtype.name()).collect();
+        let known: Vec<&str> = DType::PHYSICAL.iter().map(|dtype| dtype.name()).collect();
         error(name.range, format!("no element type is called `{}`", name.text))
             .help(format!("element types are {}", known.join(", ")))
             .into()

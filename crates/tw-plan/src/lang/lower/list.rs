@@ -4,6 +4,7 @@ use tw_ir::program::Source;
 use tw_ir::{Array, Buffer, DType, Op, Scalar, ValueId};
 
 use super::Lowering;
+use crate::build;
 use crate::lang::ast::{Expr, ExprKind};
 use crate::lang::diagnose::{Lowered, Place, error};
 use crate::lang::token::Range;
@@ -22,7 +23,10 @@ impl<'a> Lowering<'a, '_> {
         }
         let mut elements = Vec::new();
         self.elements(parts, &shape, &mut elements, range)?;
-        let dtype = elements.iter().map(|value| value.dtype()).reduce(DType::promote).unwrap_or(DType::F64);
+        let dtype = match elements.as_slice() {
+            [] => DType::F64,
+            _ => build::common(elements.iter().map(|value| value.dtype())).at(range)?,
+        };
         let mut data = Buffer::zeros(dtype, elements.len());
         for (k, value) in elements.into_iter().enumerate() {
             data.set(k, value.cast(dtype));
