@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use tw_ir::error::{Error, Result};
 
-use self::declare::Bench;
+use self::declare::{Bench, Rival, Versus};
 use self::environment::{Environment, say};
 use self::harness::{Harness, Measurement, Outcome};
 use self::library::Libraries;
@@ -47,6 +47,9 @@ pub(crate) struct Args {
     /// Smaller problems and fewer repeats.
     #[arg(long)]
     quick: bool,
+    /// Measure beside this rival only; can be repeated.
+    #[arg(long, value_enum)]
+    rival: Vec<Rival>,
     /// Repeats; at least 7 (3 with --quick) if not given.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     repeats: Option<u16>,
@@ -63,6 +66,9 @@ pub(crate) struct Args {
     /// Write the tables into a page, between its marks.
     #[arg(long, value_name = "FILE")]
     markdown: Option<PathBuf>,
+    /// Which marks, if the page has several tables.
+    #[arg(long, value_name = "NAME", default_value = "all", requires = "markdown")]
+    section: String,
 }
 
 /// Runs the command.
@@ -72,19 +78,25 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<(), Failure> {
         out.text(list(&benches).to_text(0));
         return Ok(());
     }
-    let page = args.markdown.as_deref().map(document::Page::open).transpose()?;
+    let page = args.markdown.as_deref().map(|path| document::Page::open(path, &args.section)).transpose()?;
     let environment = Environment::open(args.env.as_deref(), args.offline);
     if let Some(blas) = &args.blas {
         choose_blas(blas, &environment)?;
     }
     let repeats = args.repeats.map_or(if args.quick { 3 } else { 7 }, usize::from);
-    let mut harness =
-        Harness { quick: args.quick, repeats, libraries: Libraries::new(environment), arrays: data::Arrays::default() };
+    let mut harness = Harness {
+        quick: args.quick,
+        repeats,
+        only: args.rival.clone(),
+        copy_speeds: Vec::new(),
+        libraries: Libraries::new(environment),
+        arrays: data::Arrays::default(),
+    };
     let (mut measurements, mut failures) = (Vec::new(), Vec::new());
     for bench in benches {
-        say(format_args!("{}: {}", bench.name, bench.about));
         match harness.measure(bench) {
             Ok(measurement) => {
+                say(format_args!("{}", table::summary(&measurement)));
                 failures.extend(disagreements(&measurement));
                 measurements.push(measurement);
             }
@@ -94,8 +106,12 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<(), Failure> {
     let mut setting = machine::describe();
     setting.push(("rivals", harness.libraries.versions().join(", ")));
     setting.push(("repeats", repeats.to_string()));
+    let copy_speed = (!harness.copy_speeds.is_empty()).then(|| harness::median(&mut harness.copy_speeds));
+    if let Some(speed) = copy_speed {
+        setting.push(("copying memory", format!("{:.1} GB/s, read and written", speed / 1e9)));
+    }
     if args.json {
-        out.line(format_args!("{:#}", table::to_json(&measurements)));
+        out.line(format_args!("{:#}", table::to_json(&measurements, copy_speed)));
     } else {
         for (name, text) in &setting {
             out.aside(format_args!("{name}: {text}"));
@@ -151,8 +167,10 @@ fn list(benches: &[&Bench]) -> Table {
 
 /// An error for every rival that computed something else.
 fn disagreements(measurement: &Measurement) -> Vec<Error> {
-    let wrong = |(rival, outcome): &(declare::Rival, Outcome)| match outcome {
-        Outcome::Wrong(why) => Some(Error::data(format!("`{}` beside {rival}: {why}", measurement.bench.name))),
+    let wrong = |(versus, outcome): &(&Versus, Outcome)| match outcome {
+        Outcome::Wrong(why) => {
+            Some(Error::data(format!("`{}` beside {}: {why}", measurement.bench.name, versus.rival)))
+        }
         _ => None,
     };
     measurement.rivals.iter().filter_map(wrong).collect()

@@ -102,11 +102,15 @@ impl Bar {
 }
 
 /// Whose time is compared with ours.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Rival {
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, clap::ValueEnum)]
+pub(crate) enum Rival {
+    /// Eager arrays.
     Numpy,
+    /// Compiled expressions.
     Numexpr,
+    /// Arrays in chunks, at the best of several cuts.
     Dask,
+    /// Compiled by XLA for the processor.
     Jax,
     /// Copying as many bytes as inputs and output have, by all threads.
     Copy,
@@ -123,7 +127,7 @@ impl Rival {
             Rival::Dask => "dask",
             Rival::Jax => "jax",
             Rival::Copy => "copy",
-            Rival::Gemm => "own gemm",
+            Rival::Gemm => "gemm",
         }
     }
 }

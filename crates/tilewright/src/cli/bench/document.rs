@@ -8,31 +8,38 @@ use tw_ir::error::{Error, Result};
 use super::harness::Measurement;
 use super::table;
 
-const BEGIN: &str = "<!-- begin of what `tw bench --markdown` writes -->";
-const END: &str = "<!-- end of what `tw bench --markdown` writes -->";
+const END: &str = "<!-- end of tw bench -->";
+
+fn begin(section: &str) -> String {
+    format!("<!-- tw bench: {section} -->")
+}
 
 /// A page that will be written. Its marks are looked for before anything is measured.
 pub(super) struct Page {
     path: PathBuf,
+    /// Up to the mark, which is included.
     before: String,
+    /// From the other mark on.
     after: String,
 }
 
 impl Page {
     /// Reads the page; one that does not exist will have nothing but the tables.
-    pub(super) fn open(path: &Path) -> Result<Page> {
-        let empty = format!("{BEGIN}\n{END}\n");
+    pub(super) fn open(path: &Path, section: &str) -> Result<Page> {
+        let mark = begin(section);
+        let empty = format!("{mark}\n{END}\n");
         let text = match fs::read_to_string(path) {
             Ok(text) => text,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => empty,
             Err(error) => return Err(Error::io(format!("{} cannot be read: {error}", path.display()))),
         };
-        let parts = text.split_once(BEGIN).and_then(|(before, rest)| Some((before, rest.split_once(END)?.1)));
-        let (before, after) = parts.ok_or_else(|| {
-            let help = format!("put these two lines where the tables should be:\n{BEGIN}\n{END}");
+        let start = text.find(&mark).map(|start| start + mark.len());
+        let parts = start.and_then(|start| Some((start, start + text[start..].find(END)?)));
+        let (start, end) = parts.ok_or_else(|| {
+            let help = format!("put these two lines where the tables should be:\n{mark}\n{END}");
             Error::source(format!("{} has no place for tables", path.display())).help(help)
         })?;
-        Ok(Page { path: path.to_path_buf(), before: before.to_string(), after: after.to_string() })
+        Ok(Page { path: path.to_path_buf(), before: text[..start].to_string(), after: text[end..].to_string() })
     }
 
     pub(super) fn write(&self, setting: &[(&str, String)], measurements: &[Measurement]) -> Result<()> {
@@ -40,7 +47,7 @@ impl Page {
         let rivals = table::rivals(measurements).to_markdown();
         let figures = table::figures(measurements).to_markdown();
         let Page { path, before, after } = self;
-        let text = format!("{before}{BEGIN}\n\n{machine}\n{rivals}\n{figures}\n{END}{after}");
+        let text = format!("{before}\n\n{machine}\n{rivals}\n{figures}\n{after}");
         fs::write(path, text).map_err(|error| Error::io(format!("{} cannot be written: {error}", path.display())))
     }
 }
@@ -52,14 +59,13 @@ mod tests {
     #[test]
     fn only_what_is_between_the_marks_changes() {
         let path = std::env::temp_dir().join(format!("tw-bench-page-{}.md", std::process::id()));
-        fs::write(&path, format!("# Title\n\n{BEGIN}\nold\n{END}\n\nText.\n")).unwrap();
-        let page = Page::open(&path).unwrap();
+        fs::write(&path, format!("# Title\n\n{}\nold\n{END}\n\nText.\n", begin("all"))).unwrap();
+        let page = Page::open(&path, "all").unwrap();
         page.write(&[("processor", "slow".to_string())], &[]).unwrap();
         let text = fs::read_to_string(&path).unwrap();
         assert!(text.starts_with("# Title\n\n<!--") && text.ends_with("-->\n\nText.\n"), "{text}");
         assert!(text.contains("- processor: slow\n") && !text.contains("old"), "{text}");
-        fs::write(&path, "no marks").unwrap();
-        assert!(Page::open(&path).is_err());
+        assert!(Page::open(&path, "other").is_err());
         fs::remove_file(&path).unwrap();
     }
 }

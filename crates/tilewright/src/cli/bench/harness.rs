@@ -6,7 +6,7 @@ use tw_ir::error::{Error, Result};
 use super::answer::Answer;
 use super::copy::CopyRival;
 use super::data::{Arrays, InputData};
-use super::declare::{Bench, Ours, Rival};
+use super::declare::{Bench, Ours, Rival, Versus};
 use super::library::{Libraries, Library};
 use super::subject::{Figure, ProgramSubject, Sample, Subject};
 
@@ -27,7 +27,7 @@ pub(super) struct Measurement {
     pub(super) inputs: String,
     /// Our seconds, median of all repeats.
     pub(super) seconds: f64,
-    pub(super) rivals: Vec<(Rival, Outcome)>,
+    pub(super) rivals: Vec<(&'static Versus, Outcome)>,
     pub(super) figures: Vec<Figure>,
 }
 
@@ -58,6 +58,10 @@ pub(super) struct Compared {
 pub(super) struct Harness {
     pub(super) quick: bool,
     pub(super) repeats: usize,
+    /// Only these rivals; all if empty.
+    pub(super) only: Vec<Rival>,
+    /// Every speed of copying that was measured, in bytes per second.
+    pub(super) copy_speeds: Vec<f64>,
     pub(super) libraries: Libraries,
     pub(super) arrays: Arrays,
 }
@@ -118,14 +122,15 @@ impl Harness {
         known: Option<&Known<'_>>,
     ) -> Result<Measurement> {
         let (mut rivals, mut seconds, mut figures) = (Vec::new(), Vec::new(), Vec::new());
-        for versus in bench.versus {
+        let only = self.only.clone();
+        for versus in bench.versus.iter().filter(|versus| only.is_empty() || only.contains(&versus.rival)) {
             let mut ours = || {
                 let Sample { seconds: took, figures: found } = subject.measure()?;
                 seconds.push(took);
                 figures = found;
                 Ok(took)
             };
-            rivals.push((versus.rival, self.beside(versus.rival, &mut ours, question, known)?));
+            rivals.push((versus, self.beside(versus.rival, &mut ours, question, known)?));
         }
         while seconds.len() < self.repeats {
             let sample = subject.measure()?;
@@ -159,6 +164,9 @@ impl Harness {
             our_times.push(our_time);
             their_times.push(their_time);
             ratios.push(their_time / our_time);
+        }
+        if let (Rival::Copy, Some(known)) = (rival, known) {
+            self.copy_speeds.extend(their_times.iter().map(|seconds| known.bytes / seconds));
         }
         let ratio = median(&mut ratios);
         let range = (ratios[0], ratios[ratios.len() - 1]);
@@ -221,7 +229,7 @@ fn rates(seconds: f64, bytes: f64, flops: Option<f64>) -> Vec<Figure> {
 }
 
 /// Sorts the values and gives the one in the middle.
-fn median(values: &mut [f64]) -> f64 {
+pub(super) fn median(values: &mut [f64]) -> f64 {
     values.sort_by(f64::total_cmp);
     match values.len() {
         0 => f64::NAN,

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::declare::Versus;
 use super::harness::{Compared, Measurement, Outcome};
 use super::subject::Figure;
 use crate::explain::table::{Align, Table};
@@ -22,9 +23,9 @@ const COLUMNS: [(&str, Align); 8] = [
 pub(super) fn rivals(measurements: &[Measurement]) -> Table {
     let mut table = Table::new(&COLUMNS);
     for measurement in measurements {
-        for (versus, (rival, outcome)) in measurement.bench.versus.iter().zip(&measurement.rivals) {
+        for (versus, outcome) in &measurement.rivals {
             let bar = versus.bar.value(measurement.quick);
-            let mut row = vec![measurement.bench.name.to_string(), rival.to_string()];
+            let mut row = vec![measurement.bench.name.to_string(), versus.rival.to_string()];
             match outcome {
                 Outcome::Compared(compared) => row.extend(compared_cells(compared, bar)),
                 Outcome::Missing(why) => row.extend(without(measurement, bar, format!("missing: {why}"))),
@@ -85,15 +86,29 @@ pub(super) fn figures(measurements: &[Measurement]) -> Table {
     table
 }
 
+/// One line about one bench, while others still run.
+pub(super) fn summary(measurement: &Measurement) -> String {
+    let one = |(versus, outcome): &(&Versus, Outcome)| match outcome {
+        Outcome::Compared(compared) => format!("{} {}", versus.rival, ratio(compared.ratio)),
+        Outcome::Missing(_) => format!("{} missing", versus.rival),
+        Outcome::Wrong(_) => format!("{} WRONG", versus.rival),
+    };
+    let rivals: Vec<String> = measurement.rivals.iter().map(one).collect();
+    format!("{}: {}; {}", measurement.bench.name, units::seconds(measurement.seconds), rivals.join(", "))
+}
+
 /// The list that other programs read.
-pub(super) fn to_json(measurements: &[Measurement]) -> Value {
+pub(super) fn to_json(measurements: &[Measurement], copy_speed: Option<f64>) -> Value {
     let mut list = Vec::new();
+    if let Some(speed) = copy_speed {
+        list.push(json!({ "bench": "copy", "figure": "gigabytes_per_second", "value": speed / 1e9 }));
+    }
     for measurement in measurements {
         let bench = measurement.bench.name;
         list.push(json!({ "bench": bench, "figure": "seconds", "value": measurement.seconds }));
-        for (rival, outcome) in &measurement.rivals {
+        for (versus, outcome) in &measurement.rivals {
             if let Outcome::Compared(Compared { ours, theirs, ratio, .. }) = outcome {
-                let rival = rival.name();
+                let rival = versus.rival.name();
                 list.push(json!({ "bench": bench, "rival": rival, "ours_s": ours, "rival_s": theirs, "ratio": ratio }));
             }
         }
