@@ -4,8 +4,8 @@ use tw_ir::{Edge, Error, Result, Scalar};
 
 use crate::block::Block;
 use crate::copy::{Place, copy_typed};
-use crate::indexing::{Indexing, Side};
-use crate::strip::{Element, with_dtype};
+use crate::indexing::{Indexing, Moves, Pair, Side};
+use crate::width::{Bits, with_width};
 
 /// A gather made ready.
 #[derive(Debug)]
@@ -21,41 +21,73 @@ impl Gather {
     }
 
     pub(crate) fn run(&self, first: bool, operands: &[Option<&Block>], outputs: &mut [Block]) -> Result<()> {
-        let ([data, indices @ ..], [output]) = (operands, outputs) else {
+        let (Some(n_data), [output]) = (operands.len().checked_sub(self.indexing.n_axes()), outputs) else {
             return Err(Error::internal("a gather takes data and indices, and makes one block"));
         };
-        if first {
+        if first && self.edge == Edge::Fill {
             output.fill(self.fill)?;
         }
-        let indices: Option<Vec<&Block>> = indices.iter().copied().collect();
-        let (Some(data), Some(indices)) = (data, indices) else {
+        let (data, indices) = operands.split_at(n_data);
+        let present = |blocks: &[Option<&'_ Block>]| blocks.iter().all(Option::is_some) && !blocks.is_empty();
+        if !present(data) || !present(indices) {
             // Without data there is nothing to read; without indices, nothing to say about them.
             return match self.edge {
                 Edge::Error => Err(Error::internal("a gather lacks an operand")),
                 _ => Ok(()),
             };
-        };
-        if data.dtype() != output.dtype() {
-            return Err(Error::internal(format!("a gather of {} into {}", data.dtype(), output.dtype())));
         }
-        let (from_strides, to_strides) = (data.strides(), output.strides());
-        let (bbox, buffer) = output.output()?;
-        let from = Side { bbox: data.bbox(), strides: &from_strides, offset: data.offset() };
-        let to = Side { bbox, strides: &to_strides, offset: 0 };
-        with_dtype!(data.dtype(), T => {
-            let (data, out) = (T::of(data.data()), T::of_mut(buffer));
-            self.indexing.transfer(&indices, from, to, |pairs, moves| match moves.run() {
-                Some(1) => pairs.iter().for_each(|&(from, to)| out[to] = data[from]),
-                Some(run) => {
-                    pairs.iter().for_each(|&(from, to)| out[to..to + run].copy_from_slice(&data[from..from + run]));
-                }
-                None => {
-                    for &(from, to) in pairs {
-                        let src = Place { offset: from, strides: &moves.data_strides };
-                        copy_typed(&moves.shape, data, src, out, Place { offset: to, strides: &moves.point_strides });
-                    }
-                }
-            })
+        let data: Vec<&Block> = data.iter().flatten().copied().collect();
+        let indices: Vec<&Block> = indices.iter().flatten().copied().collect();
+        if let Some(other) = data.iter().find(|block| block.dtype() != output.dtype()) {
+            return Err(Error::internal(format!("a gather of {} into {}", other.dtype(), output.dtype())));
+        }
+        let sides: Vec<Side> = data.iter().map(|block| Side::of(block)).collect();
+        let to = Side::of(output);
+        let (_, buffer) = output.output()?;
+        with_width!(buffer.dtype(), T => {
+            let data: Vec<&[T]> = data.iter().map(|block| T::of(block.data())).collect();
+            let out = T::of_mut(buffer);
+            self.indexing.transfer(&indices, &sides, &to, |pairs, moves| move_pairs(pairs, moves, &data, out))
         })
+    }
+}
+
+/// Copies what pairs say, in runs where elements are neighbours.
+fn move_pairs<T: Copy>(pairs: &[Pair], moves: &[Moves], data: &[&[T]], out: &mut [T]) {
+    let run = moves[0].run().filter(|&run| moves.iter().all(|each| each.run() == Some(run)));
+    match run {
+        // Runs of common lengths are copied without a call.
+        Some(1) => copy_runs::<T, 1>(pairs, data, out),
+        Some(2) => copy_runs::<T, 2>(pairs, data, out),
+        Some(4) => copy_runs::<T, 4>(pairs, data, out),
+        Some(8) => copy_runs::<T, 8>(pairs, data, out),
+        Some(16) => copy_runs::<T, 16>(pairs, data, out),
+        Some(run) => {
+            for pair in pairs {
+                let from = &data[pair.side as usize][pair.data..pair.data + run];
+                out[pair.point..pair.point + run].copy_from_slice(from);
+            }
+        }
+        None => {
+            for pair in pairs {
+                let moves = &moves[pair.side as usize];
+                let from = Place { offset: pair.data, strides: &moves.data_strides };
+                let to = Place { offset: pair.point, strides: &moves.point_strides };
+                copy_typed(&moves.shape, data[pair.side as usize], from, out, to);
+            }
+        }
+    }
+}
+
+fn copy_runs<T: Copy, const N: usize>(pairs: &[Pair], data: &[&[T]], out: &mut [T]) {
+    if let [data] = data {
+        for pair in pairs {
+            out[pair.point..pair.point + N].copy_from_slice(&data[pair.data..pair.data + N]);
+        }
+        return;
+    }
+    for pair in pairs {
+        let from = &data[pair.side as usize][pair.data..pair.data + N];
+        out[pair.point..pair.point + N].copy_from_slice(from);
     }
 }

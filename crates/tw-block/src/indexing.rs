@@ -2,6 +2,8 @@
 //!
 //! A gathered tensor has the axes of the data, with the index axes in place of the gathered ones, where the first of them was. So its points are
 //! (data axes before, index axes, data axes after), and each index point names a place in the data along the gathered axes.
+//!
+//! Index points are looked up once, in batches; what a batch found is then moved for every row of the axes before.
 
 use std::ops::Range;
 
@@ -11,8 +13,12 @@ use crate::block::Block;
 use crate::strip::Element;
 use crate::walk::Points;
 
-/// Index points treated at a time.
-const BATCH: usize = 4096;
+mod tiles;
+
+use tiles::Tiles;
+
+/// Index points looked up at a time: what is found about them stays in the nearest cache.
+const BATCH: usize = 1024;
 
 /// Which axes are indexed, and what happens outside.
 #[derive(Debug)]
@@ -24,13 +30,36 @@ pub(crate) struct Indexing {
 }
 
 /// One side of a transfer: storage, box, and distances in it.
-pub(crate) struct Side<'a> {
-    pub(crate) bbox: &'a BoxRegion,
-    pub(crate) strides: &'a [usize],
-    pub(crate) offset: usize,
+pub(crate) struct Side {
+    bbox: BoxRegion,
+    strides: Vec<usize>,
+    offset: usize,
 }
 
-/// A box of elements to be moved for one index point: distances on both sides.
+impl Side {
+    /// The side that a block is.
+    pub(crate) fn of(block: &Block) -> Side {
+        Side { bbox: block.bbox().clone(), strides: block.strides(), offset: block.offset() }
+    }
+
+    /// A block whose elements were brought into row-major order.
+    pub(crate) fn row_major(bbox: &BoxRegion) -> Side {
+        Side { bbox: bbox.clone(), strides: crate::block::row_major(bbox), offset: 0 }
+    }
+}
+
+/// A place in one of the data blocks, and the point that names it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Pair {
+    /// Which data block.
+    pub(crate) side: u32,
+    /// Position of its first element in the data.
+    pub(crate) data: usize,
+    /// Position of the point.
+    pub(crate) point: usize,
+}
+
+/// What is moved for one pair: a box of elements, with distances on both sides.
 pub(crate) struct Moves {
     /// Extents of the data axes that are not indexed and follow the indexed ones.
     pub(crate) shape: Vec<u64>,
@@ -53,6 +82,39 @@ impl Moves {
     }
 }
 
+/// How data axes that are not indexed lie among the axes of the points.
+struct FreeAxes {
+    /// The data axes.
+    axes: Vec<usize>,
+    /// The same axes among those of the points.
+    point_axes: Vec<usize>,
+    /// How many of them come before the indexed ones.
+    n_before: usize,
+    /// What data and points have in common along each.
+    common: Vec<Range<u64>>,
+}
+
+impl FreeAxes {
+    /// How far the part in common is from the beginning of the data, and of the points.
+    fn start(&self, data: &Side, points: &Side) -> (usize, usize) {
+        let mut start = (data.offset, points.offset);
+        for ((&axis, &point_axis), range) in self.axes.iter().zip(&self.point_axes).zip(&self.common) {
+            start.0 += (range.start - data.bbox.lo[axis]) as usize * data.strides[axis];
+            start.1 += (range.start - points.bbox.lo[point_axis]) as usize * points.strides[point_axis];
+        }
+        start
+    }
+
+    fn moves(&self, data: &Side, points: &Side) -> Moves {
+        let after = self.n_before..;
+        Moves {
+            shape: self.common[after.clone()].iter().map(|range| range.end - range.start).collect(),
+            data_strides: self.axes[after.clone()].iter().map(|&axis| data.strides[axis]).collect(),
+            point_strides: self.point_axes[after].iter().map(|&axis| points.strides[axis]).collect(),
+        }
+    }
+}
+
 impl Indexing {
     pub(crate) fn new(axes: &[u32], shape: &[u64], edge: Edge) -> Result<Indexing> {
         let axes: Vec<usize> = axes.iter().map(|&axis| axis as usize).collect();
@@ -68,125 +130,193 @@ impl Indexing {
         self.axes.len()
     }
 
-    /// Calls `f` with batches of (position in the data, position among the points), and with what is to be moved for each, for all points
-    /// whose element lies in the data block. Pairs come in row-major order of the points.
+    /// Calls `f` with pairs, and with what is to be moved for those of each data block, for all points whose element lies in one of the data
+    /// blocks. Pairs that name the same element come in the order of their points.
+    ///
+    /// The data blocks are neighbours along the indexed axes, in row-major order, and agree about the others.
     pub(crate) fn transfer(
         &self,
         indices: &[&Block],
-        data: Side<'_>,
-        points: Side<'_>,
-        mut f: impl FnMut(&[(usize, usize)], &Moves),
+        data: &[Side],
+        points: &Side,
+        mut f: impl FnMut(&[Pair], &[Moves]),
     ) -> Result<()> {
+        let misfit = || Error::internal("the blocks of a gather or scatter do not fit each other");
         let first = self.axes[0];
-        let free: Vec<usize> = (0..self.shape.len()).filter(|axis| !self.axes.contains(axis)).collect();
-        let index_rank = (points.bbox.rank() + self.axes.len()).checked_sub(self.shape.len());
-        let fits = index_rank.is_some_and(|rank| indices.iter().all(|index| index.bbox().rank() == rank))
-            && data.bbox.rank() == self.shape.len()
+        let index_rank = (points.bbox.rank() + self.axes.len()).checked_sub(self.shape.len()).ok_or_else(misfit)?;
+        let fits = indices.iter().all(|index| index.bbox().rank() == index_rank)
+            && data.iter().all(|side| side.bbox.rank() == self.shape.len())
             && indices.len() == self.axes.len();
-        let Some(index_rank) = index_rank.filter(|_| fits) else {
-            return Err(Error::internal("the blocks of a gather or scatter do not fit each other"));
-        };
-        // Axis k of the data, if it is not indexed, is this axis of the points.
-        let point_axis = |axis: usize| {
-            let position = free.partition_point(|&other| other < axis);
-            if axis < first { position } else { position + index_rank }
-        };
-        let mut common: Vec<Range<u64>> = Vec::with_capacity(free.len());
-        for &axis in &free {
-            let (a, b) = (data.bbox.range(axis), points.bbox.range(point_axis(axis)));
-            common.push(a.start.max(b.start)..a.end.min(b.end));
-        }
-        let n_before = free.partition_point(|&axis| axis < first);
-        let distance = |axis: usize, range: &Range<u64>| {
-            let in_data = (range.start - data.bbox.lo[axis]) as usize * data.strides[axis];
-            let p = point_axis(axis);
-            (in_data, (range.start - points.bbox.lo[p]) as usize * points.strides[p])
-        };
+        let (true, Some(one)) = (fits, data.first()) else { return Err(misfit()) };
+        let free = self.free_axes(index_rank, one, points);
+        let tiles = Tiles::of(&self.axes, data).ok_or_else(misfit)?;
         let index_box = BoxRegion::from_ranges((first..first + index_rank).map(|axis| points.bbox.range(axis)));
-        if common.iter().any(Range::is_empty) {
-            // Nothing meets the data block; indices outside the tensor are still errors.
-            return self.locate(indices, &index_box, data.bbox, |_, _| Ok(()));
+        let point_strides = &points.strides[first..first + index_rank];
+        if free.common.iter().any(Range::is_empty) {
+            // Nothing meets the data; indices outside the tensor are still errors.
+            return self.locate(indices, &index_box, point_strides, &tiles, |_| {});
         }
-        let (mut data_start, mut point_start) = (data.offset, points.offset);
-        for (&axis, range) in free.iter().zip(&common) {
-            let (in_data, in_points) = distance(axis, range);
-            data_start += in_data;
-            point_start += in_points;
-        }
-        let after = &free[n_before..];
-        let moves = Moves {
-            shape: common[n_before..].iter().map(|range| range.end - range.start).collect(),
-            data_strides: after.iter().map(|&axis| data.strides[axis]).collect(),
-            point_strides: after.iter().map(|&axis| points.strides[point_axis(axis)]).collect(),
-        };
-        let before = BoxRegion::from_ranges(common[..n_before].iter().map(|range| 0..range.end - range.start));
-        let mut rows = Points::new(&before);
-        let mut batch: Vec<(usize, usize)> = Vec::with_capacity(BATCH);
-        while let Some(row) = rows.next() {
-            let (mut data_row, mut point_row) = (data_start, point_start);
-            for (&at, &axis) in row.iter().zip(&free) {
-                data_row += at as usize * data.strides[axis];
-                point_row += at as usize * points.strides[point_axis(axis)];
+        let starts: Vec<(usize, usize)> = data.iter().map(|side| free.start(side, points)).collect();
+        let moves: Vec<Moves> = data.iter().map(|side| free.moves(side, points)).collect();
+        let before =
+            BoxRegion::from_ranges(free.common[..free.n_before].iter().map(|range| 0..range.end - range.start));
+        let mut moved = Vec::with_capacity(BATCH);
+        self.locate(indices, &index_box, point_strides, &tiles, |located| {
+            let mut rows = Points::new(&before);
+            while let Some(row) = rows.next() {
+                let row_start = |side: usize| {
+                    let (mut start, strides) = (starts[side], &data[side].strides);
+                    for ((&at, &axis), &point_axis) in row.iter().zip(&free.axes).zip(&free.point_axes) {
+                        start.0 += at as usize * strides[axis];
+                        start.1 += at as usize * points.strides[point_axis];
+                    }
+                    start
+                };
+                moved.clear();
+                if let [_] = data {
+                    let start = row_start(0);
+                    moved.extend(located.iter().map(|pair| Pair {
+                        side: 0,
+                        data: pair.data + start.0,
+                        point: pair.point + start.1,
+                    }));
+                } else {
+                    let starts: Vec<(usize, usize)> = (0..data.len()).map(row_start).collect();
+                    moved.extend(located.iter().map(|pair| {
+                        let start = starts[pair.side as usize];
+                        Pair { side: pair.side, data: pair.data + start.0, point: pair.point + start.1 }
+                    }));
+                }
+                f(&moved, &moves);
             }
-            self.locate(indices, &index_box, data.bbox, |place, at| {
-                let mut from = data_row;
-                for (&axis, &coord) in self.axes.iter().zip(place) {
-                    from += (coord - data.bbox.lo[axis]) as usize * data.strides[axis];
-                }
-                let mut to = point_row;
-                for (k, &coord) in at.iter().enumerate() {
-                    to += (coord - index_box.lo[k]) as usize * points.strides[first + k];
-                }
-                batch.push((from, to));
-                if batch.len() == BATCH {
-                    f(&batch, &moves);
-                    batch.clear();
-                }
-                Ok(())
-            })?;
-        }
-        f(&batch, &moves);
-        Ok(())
+        })
     }
 
-    /// Calls `f` with the place an index point names, along the indexed axes, and the point itself, where the place lies in the data block.
+    fn free_axes(&self, index_rank: usize, data: &Side, points: &Side) -> FreeAxes {
+        let first = self.axes[0];
+        let axes: Vec<usize> = (0..self.shape.len()).filter(|axis| !self.axes.contains(axis)).collect();
+        let n_before = axes.partition_point(|&axis| axis < first);
+        let point_axes: Vec<usize> = (0..axes.len()).map(|k| if k < n_before { k } else { k + index_rank }).collect();
+        let meet = |(&axis, &point_axis): (&usize, &usize)| {
+            let (a, b) = (data.bbox.range(axis), points.bbox.range(point_axis));
+            a.start.max(b.start)..a.end.min(b.end)
+        };
+        let common = axes.iter().zip(&point_axes).map(meet).collect();
+        FreeAxes { axes, point_axes, n_before, common }
+    }
+
+    /// Calls `f` with batches of pairs, in row-major order of the index points; positions are distances along the indexed axes alone.
     fn locate(
         &self,
         indices: &[&Block],
         index_box: &BoxRegion,
-        data_box: &BoxRegion,
-        mut f: impl FnMut(&[u64], &[u64]) -> Result<()>,
+        point_strides: &[usize],
+        tiles: &Tiles,
+        mut f: impl FnMut(&[Pair]),
     ) -> Result<()> {
-        let lacking = || Error::internal("an index block does not hold what its task reads");
-        let mut values = Vec::with_capacity(indices.len());
         for index in indices {
             if index.dtype() != tw_ir::DType::I64 || !index.bbox().contains(index_box) {
-                return Err(lacking());
+                return Err(Error::internal("an index block does not hold what its task reads"));
             }
-            values.push((i64::of(index.data()), index.strides(), index.offset()));
+        }
+        let inner = index_box.rank().checked_sub(1);
+        let mut outer = index_box.clone();
+        if let Some(inner) = inner {
+            outer.hi[inner] = outer.hi[inner].min(outer.lo[inner] + 1);
+        }
+        let length = inner.map_or(1, |inner| (index_box.hi[inner] - index_box.lo[inner]) as usize);
+        let point_step = inner.map_or(0, |inner| point_strides[inner]);
+        let mut rows: Vec<IndexRow<'_>> = Vec::with_capacity(indices.len());
+        let mut pairs: Vec<Pair> = Vec::with_capacity(BATCH);
+        let mut points = Points::new(&outer);
+        while let Some(at) = points.next() {
+            rows.clear();
+            for index in indices {
+                let lo = &index.bbox().lo;
+                let distance: usize = (0..at.len()).map(|d| (at[d] - lo[d]) as usize * index.stride(d)).sum();
+                let step = inner.map_or(0, |inner| index.stride(inner));
+                rows.push(IndexRow { values: i64::of(index.data()), start: index.offset() + distance, step });
+            }
+            let start: usize = (0..at.len()).map(|d| (at[d] - index_box.lo[d]) as usize * point_strides[d]).sum();
+            for done in (0..length).step_by(BATCH) {
+                let range = done..length.min(done + BATCH);
+                if pairs.len() + range.len() > BATCH {
+                    f(&pairs);
+                    pairs.clear();
+                }
+                self.locate_row(&rows, range, (start, point_step), tiles, &mut pairs)
+                    .map_err(|outside| self.outside(outside, at))?;
+            }
+        }
+        f(&pairs);
+        Ok(())
+    }
+
+    /// Looks up neighbouring index points.
+    fn locate_row(
+        &self,
+        rows: &[IndexRow<'_>],
+        range: Range<usize>,
+        (start, step): (usize, usize),
+        tiles: &Tiles,
+        pairs: &mut Vec<Pair>,
+    ) -> Result<(), Outside> {
+        if let ([row], [axis]) = (rows, self.axes.as_slice()) {
+            let extent = self.shape[*axis];
+            for k in range {
+                let index = row.at(k);
+                match self.edge.apply(index, extent).map(|coord| tiles.find(coord)) {
+                    Some(Some((side, data))) => pairs.push(Pair { side, data, point: start + k * step }),
+                    None if self.edge == Edge::Error => return Err(Outside { index, axis: *axis, k }),
+                    _ => {}
+                }
+            }
+            return Ok(());
         }
         let mut place = vec![0; self.axes.len()];
-        let mut points = Points::new(index_box);
-        'points: while let Some(at) = points.next() {
-            for (k, &axis) in self.axes.iter().enumerate() {
-                let (values, strides, offset) = &values[k];
-                let lo = &indices[k].bbox().lo;
-                let distance: usize = (0..at.len()).map(|d| (at[d] - lo[d]) as usize * strides[d]).sum();
-                let index = values[offset + distance];
+        'points: for k in range {
+            for ((row, &axis), coord) in rows.iter().zip(&self.axes).zip(&mut place) {
+                let index = row.at(k);
                 match self.edge.apply(index, self.shape[axis]) {
-                    Some(coord) if data_box.range(axis).contains(&coord) => place[k] = coord,
-                    Some(_) => continue 'points,
-                    None if self.edge == Edge::Error => return Err(self.outside(index, axis, at)),
+                    Some(inside) => *coord = inside,
+                    None if self.edge == Edge::Error => return Err(Outside { index, axis, k }),
                     None => continue 'points,
                 }
             }
-            f(&place, at)?;
+            if let Some((side, data)) = tiles.find_all(&place) {
+                pairs.push(Pair { side, data, point: start + k * step });
+            }
         }
         Ok(())
     }
 
-    fn outside(&self, index: i64, axis: usize, at: &[u64]) -> Error {
+    fn outside(&self, Outside { index, axis, k }: Outside, at: &[u64]) -> Error {
         let length = self.shape[axis];
+        let mut at = at.to_vec();
+        if let Some(last) = at.last_mut() {
+            *last += k as u64;
+        }
         Error::data(format!("index {index}, element {at:?} of the indices, is outside axis {axis} of length {length}"))
     }
+}
+
+/// Neighbours of an index block.
+struct IndexRow<'a> {
+    values: &'a [i64],
+    start: usize,
+    step: usize,
+}
+
+impl IndexRow<'_> {
+    #[inline]
+    fn at(&self, k: usize) -> i64 {
+        self.values[self.start + k * self.step]
+    }
+}
+
+/// An index outside its axis, at element `k` of a row.
+struct Outside {
+    index: i64,
+    axis: usize,
+    k: usize,
 }

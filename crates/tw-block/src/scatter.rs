@@ -3,7 +3,7 @@
 use tw_ir::{Accum, Buffer, Edge, Error, Result, Scalar};
 
 use crate::block::Block;
-use crate::indexing::{Indexing, Moves, Side};
+use crate::indexing::{Indexing, Moves, Pair, Side};
 use crate::states::{combine_strips, monoids, strip_buffers};
 use crate::strip::{
     Direct, Element, Foldable, Lane, Monoid, RegisterPlan, Registers, STRIP, StripCode, with_dtype, with_registers,
@@ -49,8 +49,7 @@ impl Scatter {
         let (Some(first_value), Some(first_output), true) = (values.first(), outputs.first(), fits) else {
             return Err(misfit());
         };
-        let to_strides = first_output.strides();
-        let to_box = first_output.bbox().clone();
+        let to = Side::of(first_output);
         if first {
             for (output, value) in outputs.iter_mut().zip(&self.identity) {
                 output.fill(*value)?;
@@ -58,9 +57,7 @@ impl Scatter {
         }
         let bodies = values.iter().map(|block| block.row_major()).collect::<Result<Vec<_>>>()?;
         let bodies: Vec<&Buffer> = bodies.iter().map(|body| &**body).collect();
-        let from_strides = crate::block::row_major(first_value.bbox());
-        let from = Side { bbox: first_value.bbox(), strides: &from_strides, offset: 0 };
-        let to = Side { bbox: &to_box, strides: &to_strides, offset: 0 };
+        let from = Side::row_major(first_value.bbox());
         let states: Vec<&mut Buffer> = outputs.iter_mut().map(|o| Ok(o.output()?.1)).collect::<Result<_>>()?;
         with_registers(&self.registers, |registers| {
             let mut pass = Pass {
@@ -78,7 +75,7 @@ impl Scatter {
                 stamp: 0,
             };
             // The data of a scatter is what it writes; its points are the values.
-            self.indexing.transfer(indices, to, from, |pairs, moves| pass.contribute(pairs, moves))?;
+            self.indexing.transfer(indices, &[to], &from, |pairs, moves| pass.contribute(pairs, &moves[0]))?;
             pass.flush();
             Ok(())
         })
@@ -102,12 +99,12 @@ struct Pass<'a> {
 }
 
 impl Pass<'_> {
-    fn contribute(&mut self, pairs: &[(usize, usize)], moves: &Moves) {
+    fn contribute(&mut self, pairs: &[Pair], moves: &Moves) {
         let n = moves.shape.iter().product::<u64>() as usize;
         let rank = moves.shape.len();
         let mut at = vec![0u64; rank];
-        for &(to, from) in pairs {
-            let (mut to, mut from) = (to, from);
+        for pair in pairs {
+            let (mut to, mut from) = (pair.data, pair.point);
             at.fill(0);
             for _ in 0..n {
                 self.targets.push(to);

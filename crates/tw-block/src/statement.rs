@@ -8,6 +8,7 @@ mod access;
 mod aggregate;
 mod compile;
 mod contract;
+mod copy;
 mod frame;
 mod general;
 mod load;

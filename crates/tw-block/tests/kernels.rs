@@ -335,12 +335,14 @@ fn gathers_agree_with_the_reference() {
             Kernel::Gather { axes: indexed.axes.clone(), shape: indexed.data_shape.clone(), edge: indexed.edge, fill };
         let indices = indexed.index_blocks(dice, &out_box);
         let mut outputs = [output(dtype, &out_box).unwrap()];
-        // The data comes in several blocks, one task each.
-        let axis = dice.below(indexed.data_shape.len());
+        // The data comes in several blocks: one task each, or one for all that are neighbours along an indexed axis.
+        let at_once = dice.one_in(2);
+        let axis = if at_once { dice.pick(&indexed.axes) as usize } else { dice.below(indexed.data_shape.len()) };
+        let blocks: Vec<Block> =
+            parts_along(dice, &indexed.data_shape, axis).iter().map(|bbox| dice.block_of(&data, bbox)).collect();
         let mut failed = false;
-        for (k, bbox) in parts_along(dice, &indexed.data_shape, axis).iter().enumerate() {
-            let block = dice.block_of(&data, bbox);
-            let operands: Vec<&Block> = std::iter::once(&block).chain(&indices).collect();
+        for (k, data) in blocks.chunks(if at_once { blocks.len().max(1) } else { 1 }).enumerate() {
+            let operands: Vec<&Block> = data.iter().chain(&indices).collect();
             match run(kernel.clone(), k == 0, &operands, &mut outputs) {
                 Ok(()) => {}
                 Err(error) => {

@@ -121,8 +121,9 @@ pub enum Kernel {
         /// From the end towards the start.
         reverse: bool,
     },
-    /// Elements of one data block. Operands: data, then one index block per gathered axis. Elements whose index lies outside the data block are
-    /// left alone: another task of the chain writes them. The first task fills the output with `fill`.
+    /// Elements of one or several data blocks. Operands: data blocks that are neighbours along the gathered axes, in row-major order, then one
+    /// index block per gathered axis. Elements whose index lies outside the data blocks are left alone: another task of the chain writes them.
+    /// With [`Edge::Fill`] the first task fills the output with `fill`.
     Gather {
         /// Gathered axes of data.
         axes: Vec<u32>,

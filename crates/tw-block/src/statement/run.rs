@@ -100,6 +100,9 @@ impl Task<'_> {
         if first && !self.covers() {
             self.begin()?;
         }
+        if self.copy()? {
+            return Ok(());
+        }
         self.scratch.registers.prepare(&self.statement.registers);
         self.begin_rows();
         if self.statement.tiles.is_empty() { self.run_rows() } else { self.run_tiles(0) }

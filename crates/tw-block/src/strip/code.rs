@@ -150,6 +150,14 @@ impl StripCode {
         &self.params
     }
 
+    /// The parameter that is the only result, if nothing is computed.
+    pub(crate) fn as_param(&self) -> Option<usize> {
+        match (self.steps.as_slice(), self.results.as_slice()) {
+            ([], [Source::Param(k)]) => Some(*k as usize),
+            _ => None,
+        }
+    }
+
     /// True if nothing is computed: results are parameters or constants.
     pub(crate) fn is_trivial(&self) -> bool {
         self.steps.is_empty()

@@ -109,26 +109,29 @@ impl Partial<'_> {
         Ok(())
     }
 
-    /// Every index block meets every data block along the gathered axes.
+    /// Every index block meets all data blocks along the gathered axes: one after the other if it is the only one, so that each may go after its
+    /// turn; else all at once. They would stay for the next index block anyway, and every index is then looked up only once.
     pub(super) fn gather(&mut self, step: &Step, axes: &[u32], edge: Edge, fill: Scalar) -> Result<()> {
         let data = self.plan.relations[step.inputs[0]].clone();
         let index_grid = self.plan.relations[step.inputs[1]].grid.clone();
         let out_grid = self.plan.relations[step.outputs[0]].grid.clone();
-        let gathered: Vec<Axis> = axes.iter().map(|&a| data.grid[a as usize].clone()).collect();
-        let n_data: u64 = gathered.iter().map(Axis::n_tiles).product();
+        let tiles: Vec<u64> = axes.iter().map(|&a| data.grid[a as usize].n_tiles()).collect();
+        let n_data: u64 = tiles.iter().product();
         if n_data == 0 && edge != Edge::Fill && out_grid.iter().all(|axis| axis.extent() > 0) {
             return Err(Error::data("an index into an axis that has no elements"));
         }
+        let at_once = index_grid.iter().any(|axis| axis.n_tiles() > 1);
         let kernel = Kernel::Gather { axes: axes.to_vec(), shape: data.shape.clone(), edge, fill };
         let chains = Chains::new(self, step, kernel, None, vec![fill], 1)?;
         let parts: Vec<u32> = (0..n_data as u32).collect();
+        let turns = if at_once { &parts[..parts.len().min(1)] } else { &parts[..] };
         let first = axes[0] as usize;
         for (position, out) in Odometer::over(&out_grid).enumerate() {
             let index_coords = &out[first..first + index_grid.len()];
             let others: Vec<u64> = out[..first].iter().chain(&out[first + index_grid.len()..]).copied().collect();
             let index_position = position_of(index_coords, &index_grid);
-            chains.emit(self, position as u64, &parts, |partial, part, operands| {
-                let along = tw_ir::shape::unravel(part as u64, &gathered.iter().map(Axis::n_tiles).collect::<Vec<_>>());
+            let data_position = |part: u32| {
+                let along = tw_ir::shape::unravel(part as u64, &tiles);
                 let mut rest = others.iter();
                 let coords: Vec<u64> = (0..data.grid.len() as u32)
                     .map(|axis| match axes.iter().position(|&a| a == axis) {
@@ -136,7 +139,11 @@ impl Partial<'_> {
                         None => rest.next().copied().unwrap_or(0),
                     })
                     .collect();
-                operands.push(partial.whole(step.inputs[0], position_of(&coords, &data.grid)));
+                position_of(&coords, &data.grid)
+            };
+            chains.emit(self, position as u64, turns, |partial, turn, operands| {
+                let met = if at_once { &parts[..] } else { &[turn] };
+                operands.extend(met.iter().map(|&part| partial.whole(step.inputs[0], data_position(part))));
                 operands.extend(step.inputs[1..].iter().map(|&r| partial.whole(r, index_position)));
                 Ok(())
             })?;
