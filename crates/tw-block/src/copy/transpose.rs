@@ -42,7 +42,9 @@ pub(super) fn transpose<T: Copy>(
             if aliases {
                 for k in 0..n_rows {
                     let row = &source[k * from_stride..k * from_stride + n_columns];
-                    staged[k * side..k * side + n_columns].write_copy_of_slice(row);
+                    for (staged, element) in staged[k * side..].iter_mut().zip(row) {
+                        staged.write(*element);
+                    }
                 }
                 // SAFETY: `MaybeUninit<T>` is laid out as T; the tile reads only what was written above.
                 unsafe { tile((n_rows, n_columns), (staged.as_ptr().cast(), side), (target.as_mut_ptr(), to_stride)) };
