@@ -7,16 +7,12 @@ use tw_ir::{Array, Error, Result, Scalar};
 use crate::block::Block;
 use crate::elementwise::{Combine, Finish, ScanCarry};
 use crate::gather::Gather;
+use crate::gemm::Provider;
 use crate::place::place;
 use crate::scan::{ScanBlock, ScanTotal};
 use crate::scatter::Scatter;
 use crate::sort::{sort_merge, sort_run};
 use crate::statement::Statement;
-
-/// Names the GEMM provider, whose bits a schedule promises.
-pub fn provider() -> &'static str {
-    "gemm-0.19"
-}
 
 /// A kernel compiled once and run by many tasks, on any thread.
 #[derive(Debug)]
@@ -40,13 +36,18 @@ enum Code {
 }
 
 impl CompiledKernel {
-    /// Makes a kernel ready. Loads and stores are done by the runtime and cannot be compiled.
+    /// Makes a kernel ready, with matrix products by this crate. Loads and stores are done by the runtime and cannot be compiled.
     pub fn compile(kernel: &Kernel) -> Result<CompiledKernel> {
+        CompiledKernel::compile_for(kernel, &Provider::rust())
+    }
+
+    /// As [`CompiledKernel::compile`], with matrix products by a provider.
+    pub fn compile_for(kernel: &Kernel, provider: &Provider) -> Result<CompiledKernel> {
         let code = match kernel {
             Kernel::Load { .. } | Kernel::Store { .. } => {
                 return Err(Error::internal(format!("`{}` moves data; it is not compiled", kernel.name())));
             }
-            Kernel::Statement(statement) => Code::Statement(Box::new(Statement::compile(statement)?)),
+            Kernel::Statement(statement) => Code::Statement(Box::new(Statement::compile(statement, provider)?)),
             Kernel::Fill(values) => Code::Fill(values.clone()),
             Kernel::Combine(accum) => Code::Combine(Combine::compile(accum)),
             Kernel::Finish { accum, tracked } => Code::Finish(Finish::compile(accum, *tracked)?),

@@ -29,5 +29,6 @@ mod wide;
 mod width;
 
 pub use block::Block;
-pub use kernel::{CompiledKernel, provider};
+pub use gemm::{Provider, provider};
+pub use kernel::CompiledKernel;
 pub use memory::Meter;

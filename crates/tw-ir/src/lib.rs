@@ -14,6 +14,7 @@
 
 pub mod accum;
 pub mod array;
+pub mod contraction;
 pub mod dtype;
 pub mod error;
 pub mod format;

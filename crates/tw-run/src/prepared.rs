@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use cranelift_entity::{EntityRef, PrimaryMap};
-use tw_block::CompiledKernel;
+use tw_block::{CompiledKernel, Provider};
 use tw_ir::kernel::Kernel;
 use tw_ir::schedule::Schedule;
 use tw_ir::workflow::{KernelId, TaskId};
@@ -40,13 +40,14 @@ impl Prepared {
     /// Compiles the kernels and checks what the runtime relies on.
     pub fn new(schedule: Arc<Schedule>) -> Result<Prepared> {
         let workflow = schedule.workflow();
+        let provider = Provider::named(schedule.provider())?;
         let mut code = PrimaryMap::with_capacity(workflow.kernels.len());
         for entry in workflow.kernels.values() {
             code.push(match &entry.kernel {
                 Kernel::Load { source } => TaskCode::Load(*source),
                 Kernel::Store { sink } => TaskCode::Store(*sink),
                 kernel => {
-                    let compiled = CompiledKernel::compile(kernel)
+                    let compiled = CompiledKernel::compile_for(kernel, &provider)
                         .map_err(|error| in_statement(error, &workflow.statements[entry.statement]))?;
                     TaskCode::Compute(Box::new(compiled))
                 }

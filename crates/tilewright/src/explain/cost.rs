@@ -3,7 +3,7 @@
 use std::ops::AddAssign;
 
 use tw_ir::EntityRef;
-use tw_ir::accum::Accum;
+use tw_ir::contraction::Contraction;
 use tw_ir::kernel::{Kernel, StatementKernel};
 use tw_ir::schedule::Schedule;
 use tw_ir::workflow::{BlockId, SourceDecl, StmtId, TaskKind, Workflow};
@@ -86,13 +86,7 @@ fn mean_weight(kernel: &Kernel) -> f64 {
 }
 
 fn is_product(kernel: &StatementKernel) -> bool {
-    is_sum_of_products(kernel.accum.as_ref(), kernel.vars.len(), kernel.reads.iter().map(|read| read.idx.len()))
-}
-
-/// A reduction of several operands that all have fewer axes than there are variables: every element is read many times.
-pub(crate) fn is_sum_of_products(accum: Option<&Accum>, n_vars: usize, ranks: impl Iterator<Item = usize>) -> bool {
-    let ranks: Vec<usize> = ranks.collect();
-    accum.is_some_and(|accum| accum.as_simple().is_some()) && ranks.len() >= 2 && ranks.iter().all(|&n| n < n_vars)
+    Contraction::of_kernel(kernel).is_some_and(|contraction| contraction.reuses_operands())
 }
 
 /// What the tasks of a statement mostly do, in words.

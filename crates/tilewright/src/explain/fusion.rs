@@ -5,10 +5,9 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
+use tw_ir::contraction::Contraction;
 use tw_ir::program::{IndexStmt, Node, Op, Program, ValueId};
 use tw_ir::span::Span;
-
-use super::cost::is_sum_of_products;
 
 /// What became of one operation. Numbers are positions in the segment before rewriting.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -132,7 +131,7 @@ fn n_points(stmt: &IndexStmt) -> u64 {
 }
 
 fn is_product(stmt: &IndexStmt) -> bool {
-    is_sum_of_products(stmt.accum.as_ref(), stmt.vars.len(), stmt.reads.iter().map(|read| read.idx.len()))
+    Contraction::of_statement(stmt).is_some_and(|contraction| contraction.reuses_operands())
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ use tw_ir::{Accum, Axis, DType, Error, Idx, Result, Scalar, ScalarCode, Slot, Te
 use super::access::Access;
 use super::aggregate::Aggregate;
 use super::contract::Contraction;
+use crate::gemm::Provider;
 use crate::states::monoids;
 use crate::strip::{Monoid, RegisterId, RegisterPlan, STRIP, StripCode};
 
@@ -80,7 +81,7 @@ pub(super) struct Part {
 }
 
 impl Statement {
-    pub(crate) fn compile(kernel: &StatementKernel) -> Result<Statement> {
+    pub(crate) fn compile(kernel: &StatementKernel, provider: &Provider) -> Result<Statement> {
         check(kernel)?;
         let n_vars = kernel.vars.len();
         let n_reads = kernel.reads.len();
@@ -131,7 +132,7 @@ impl Statement {
             out,
             start: kernel.accum.as_ref().map_or_else(|| kernel.out_fill.clone(), |accum| accum.identity.clone()),
             registers,
-            contraction: Contraction::of(kernel),
+            contraction: Contraction::of(kernel, provider),
         })
     }
 }

@@ -7,6 +7,7 @@ use tw_ir::{BoxRegion, Buffer, Error, Result, Scalar};
 use super::access::Plan;
 use super::aggregate::AggregateState;
 use super::compile::{Fold, Statement};
+use super::contract::Operands;
 use super::frame::{Frame, Strip};
 use super::general::StateBuffers;
 use crate::block::{Block, row_major_stride};
@@ -144,10 +145,9 @@ impl Task<'_> {
     fn contract(&mut self, first: bool) -> Result<bool> {
         let Some(contraction) = &self.statement.contraction else { return Ok(false) };
         let Scratch { frame, plans, out_plan, .. } = &*self.scratch;
-        let (Some(left), Some(right)) = (self.blocks[contraction.left], self.blocks[contraction.right]) else {
+        let ([Some(left), Some(right)], [left_plan, right_plan, ..]) = (self.blocks, &plans[..]) else {
             return Ok(false);
         };
-        let (left_plan, right_plan) = (&plans[contraction.left], &plans[contraction.right]);
         let direct = out_plan.is_direct() && left_plan.is_direct() && right_plan.is_direct();
         if !direct || !contraction.is_worthwhile(frame) {
             return Ok(false);
@@ -157,9 +157,15 @@ impl Task<'_> {
             self.begin()?;
         }
         let Scratch { frame, plans, out_plan, .. } = &*self.scratch;
-        let (left_plan, right_plan) = (&plans[contraction.left], &plans[contraction.right]);
-        let out = (&mut *self.buffers[0], out_plan);
-        contraction.run(frame, out, (left, left_plan), (right, right_plan), !first || !all);
+        contraction.run(
+            frame,
+            Operands {
+                out: (&mut *self.buffers[0], out_plan),
+                left: (left, &plans[0]),
+                right: (right, &plans[1]),
+                accumulate: !first || !all,
+            },
+        )?;
         Ok(true)
     }
 

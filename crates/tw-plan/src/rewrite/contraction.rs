@@ -8,7 +8,7 @@ use tw_ir::accum::{Accum, OnEmpty};
 use tw_ir::error::Result;
 use tw_ir::index::{Access, Edge, Idx, Var};
 use tw_ir::program::{IndexStmt, Node, Op, Output, Program, ValueId};
-use tw_ir::scalar::{BinaryOp, ScalarCode, ScalarOp};
+use tw_ir::scalar::{BinaryOp, ScalarCode};
 use tw_ir::shape::Extent;
 use tw_ir::{DType, Scalar};
 
@@ -83,22 +83,19 @@ fn distributes(aggregate: BinaryOp, product: BinaryOp, dtype: DType) -> bool {
 impl<'a> Contraction<'a> {
     fn recognise(stmt: &'a IndexStmt) -> Option<Contraction<'a>> {
         let accum = stmt.accum.as_ref()?;
-        let (aggregate, dtype) = accum.as_simple()?;
-        let n = stmt.reads.len();
-        if stmt.has_guard || n < 3 || stmt.vars.len() > 64 || !stmt.out_is_plain() {
+        let found = tw_ir::contraction::Contraction::of_statement(stmt)?;
+        let (aggregate, dtype, product) = (found.aggregate, found.dtype, found.product?);
+        if stmt.reads.len() < 3 || stmt.vars.len() > 64 || !stmt.out_is_plain() {
             return None;
         }
-        let product = product_of(&stmt.code, n)?;
         if !distributes(aggregate, product, dtype) {
             return None;
         }
         let extents: Vec<f64> =
             stmt.vars.iter().map(|v| v.extent.known().filter(|&n| n > 0).map(|n| n as f64)).collect::<Option<_>>()?;
-        let vars_of = |idx: &[Idx]| -> Option<Vars> {
-            idx.iter().map(|idx| idx.as_var().map(|v| 1 << v.0)).try_fold(0, |set, v| Some(set | v?))
-        };
-        let operands: Vec<Vars> = stmt.reads.iter().map(|read| vars_of(&read.idx)).collect::<Option<_>>()?;
-        let kept = vars_of(&stmt.out.idx)?;
+        let set_of = |vars: &Vec<Var>| -> Vars { vars.iter().fold(0, |set, v| set | 1 << v.0) };
+        let operands: Vec<Vars> = found.reads.iter().map(set_of).collect();
+        let kept = set_of(&found.out);
         let used = operands.iter().fold(0, |set, vars| set | vars);
         let all = if stmt.vars.len() == 64 { Vars::MAX } else { (1 << stmt.vars.len()) - 1 };
         if used != all {
@@ -316,25 +313,4 @@ fn tree_of(set: usize, split: &[usize]) -> Tree {
         return Tree::Leaf(set.trailing_zeros() as usize);
     }
     Tree::Pair(Box::new(tree_of(split[set], split)), Box::new(tree_of(set ^ split[set], split)))
-}
-
-/// The operation, if the code multiplies every read once and does nothing else.
-fn product_of(code: &ScalarCode, n_reads: usize) -> Option<BinaryOp> {
-    let mut product = None;
-    let mut n_used = vec![0u32; code.ops().len()];
-    let mut seen = vec![false; n_reads];
-    for op in code.ops() {
-        match op {
-            ScalarOp::Param(k) if (*k as usize) < n_reads => seen[*k as usize] = true,
-            ScalarOp::Binary(op, a, b) if product.is_none_or(|p| p == *op) => {
-                product = Some(*op);
-                n_used[a.0 as usize] += 1;
-                n_used[b.0 as usize] += 1;
-            }
-            _ => return None,
-        }
-    }
-    let [result] = code.results() else { return None };
-    n_used[result.0 as usize] += 1;
-    (seen.iter().all(|s| *s) && n_used.iter().all(|&n| n == 1)).then_some(product).flatten()
 }

@@ -9,6 +9,7 @@
 
 use std::collections::HashMap;
 
+use tw_ir::contraction::Contraction;
 use tw_ir::error::Result;
 use tw_ir::index::{Access, Idx, Term};
 use tw_ir::program::{IndexStmt, Op, Program, ValueId};
@@ -116,12 +117,9 @@ impl Fused {
         only_reader && once && (same_value == 1 || producer.work() <= CHEAP_WORK)
     }
 
-    /// A product of reads summed over more points than any operand has elements: what the contraction kernels want to see.
+    /// True for what the contraction kernels want to see.
     fn is_contraction(&self) -> bool {
-        self.stmt.accum.as_ref().is_some_and(|accum| accum.as_simple().is_some())
-            && self.stmt.reads.len() >= 2
-            && self.stmt.code.ops().iter().all(|op| matches!(op, ScalarOp::Param(_) | ScalarOp::Binary(..)))
-            && self.stmt.reads.iter().all(|read| read.idx.len() < self.stmt.vars.len())
+        Contraction::of_statement(&self.stmt).is_some_and(|contraction| contraction.reuses_operands())
     }
 
     /// Replaces read `k` by the code and reads of its producer.

@@ -1,0 +1,115 @@
+//! The two operations of a product.
+
+use std::marker::PhantomData;
+
+use super::blocked::{Product, Version, run_plain, run_shaped};
+use super::vector::{Arithmetic, Number};
+
+/// How terms are made, and how they meet.
+pub(super) trait Semiring: Copy {
+    /// What is computed with.
+    type Element: Number;
+    /// What a sum starts from: adding it changes nothing.
+    fn identity(self) -> Self::Element;
+    /// Two sums as one.
+    fn plus<X: Arithmetic>(self, first: X, second: X) -> X;
+    /// A sum and one more term.
+    fn step<X: Arithmetic>(self, sum: X, left: X, right: X) -> X;
+    /// Computes products.
+    ///
+    /// # Safety
+    /// As for [`run_shaped`].
+    unsafe fn run(self, version: Version, product: Product<Self::Element>);
+}
+
+/// (+, x) of floats, with one rounding per term.
+#[derive(Clone, Copy)]
+pub(super) struct SumProduct<T>(pub(super) PhantomData<T>);
+
+impl<T: Number> Semiring for SumProduct<T> {
+    type Element = T;
+    #[inline(always)]
+    fn identity(self) -> T {
+        T::default()
+    }
+    #[inline(always)]
+    fn plus<X: Arithmetic>(self, first: X, second: X) -> X {
+        first.add(second)
+    }
+    #[inline(always)]
+    fn step<X: Arithmetic>(self, sum: X, left: X, right: X) -> X {
+        left.mul_add(right, sum)
+    }
+    unsafe fn run(self, version: Version, product: Product<T>) {
+        // SAFETY: the caller vouches for what is asked for.
+        unsafe { run_shaped(version, self, product) }
+    }
+}
+
+/// An operation on two values, known when code is compiled.
+pub(super) trait Operation: Copy {
+    /// The operation.
+    fn apply<X: Arithmetic>(a: X, b: X) -> X;
+}
+
+macro_rules! operations {
+    ($($(#[$doc:meta])* $name:ident $method:ident;)*) => {
+        $($(#[$doc])*
+        #[derive(Clone, Copy)]
+        pub(super) struct $name;
+        impl Operation for $name {
+            #[inline(always)]
+            fn apply<X: Arithmetic>(a: X, b: X) -> X {
+                a.$method(b)
+            }
+        })*
+    };
+}
+operations! {
+    /// Sum.
+    Add add;
+    /// Product.
+    Mul mul;
+    /// The smaller.
+    Min min;
+    /// The larger.
+    Max max;
+    /// The smaller of values that are not NaN.
+    QuickMin quick_min;
+    /// The larger of values that are not NaN.
+    QuickMax quick_max;
+}
+
+/// Any two operations. Terms are folded by `Q`, partial results by `P`: the same operation, but `Q` may rely on what is known about terms.
+#[derive(Clone, Copy)]
+pub(super) struct Pair<T, P, Q, M> {
+    identity: T,
+    operations: PhantomData<(P, Q, M)>,
+}
+
+impl<T, P, Q, M> Pair<T, P, Q, M> {
+    /// The semiring whose sums start from `identity`.
+    pub(super) fn new(identity: T) -> Self {
+        Pair { identity, operations: PhantomData }
+    }
+}
+
+impl<T: Number, P: Operation, Q: Operation, M: Operation> Semiring for Pair<T, P, Q, M> {
+    type Element = T;
+    #[inline(always)]
+    fn identity(self) -> T {
+        self.identity
+    }
+    #[inline(always)]
+    fn plus<X: Arithmetic>(self, first: X, second: X) -> X {
+        P::apply(first, second)
+    }
+    #[inline(always)]
+    fn step<X: Arithmetic>(self, sum: X, left: X, right: X) -> X {
+        Q::apply(sum, M::apply(left, right))
+    }
+    unsafe fn run(self, version: Version, product: Product<T>) {
+        // SAFETY: the caller vouches for what is asked for.
+        unsafe { run_plain(version, self, product) }
+    }
+}
