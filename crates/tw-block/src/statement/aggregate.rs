@@ -12,28 +12,16 @@ use crate::strip::{AllSums, Cascade, Element, Extremum, InRegisters, Moments, Or
 /// Runs code with a name for an ordered element type.
 macro_rules! with_ordered {
     ($dtype:expr, $type:ident => $body:expr, else $other:expr) => {
+        with_ordered!(@ $dtype, $type, $body, $other,
+            Bool bool, I8 i8, I16 i16, I32 i32, I64 i64, U8 u8, U16 u16, U32 u32, U64 u64, F32 f32, F64 f64)
+    };
+    (@ $dtype:expr, $type:ident, $body:expr, $other:expr, $($variant:ident $element:ident),*) => {
         match $dtype {
-            DType::Bool => {
+            $(DType::$variant => {
                 #[allow(unused)]
-                type $type = bool;
+                type $type = $element;
                 $body
-            }
-            DType::I64 => {
-                #[allow(unused)]
-                type $type = i64;
-                $body
-            }
-            DType::F32 => {
-                #[allow(unused)]
-                type $type = f32;
-                $body
-            }
-            DType::F64 => {
-                #[allow(unused)]
-                type $type = f64;
-                $body
-            }
-            #[allow(unreachable_patterns)]
+            })*
             _ => $other,
         }
     };
