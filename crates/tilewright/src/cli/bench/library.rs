@@ -12,6 +12,8 @@ use super::environment::Environment;
 use super::machine;
 
 const SCRIPT: &str = concat!(include_str!("rivals/programs.py"), include_str!("rivals/driver.py"));
+/// Runs the script, which comes first in the input: as an argument it would fill the system's list of processes.
+const START: &str = "import sys; exec(compile(sys.stdin.read(int(sys.argv[2])), 'rivals', 'exec'))";
 
 /// The libraries that were asked for so far.
 pub(super) struct Libraries {
@@ -51,7 +53,7 @@ impl Library {
         // dask runs as many tasks as there are cores; each of them must multiply with one thread.
         let blas_threads = if rival == Rival::Dask { "1" } else { &threads };
         let mut process = Command::new(python)
-            .args(["-c", SCRIPT, rival.name()])
+            .args(["-c", START, rival.name(), &SCRIPT.chars().count().to_string()])
             .env("TW_BENCH_THREADS", &threads)
             .env("NUMEXPR_MAX_THREADS", &threads)
             .envs(["OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"].map(|name| (name, blas_threads)))
@@ -64,16 +66,20 @@ impl Library {
             return Err("the Python process has no pipes".to_string());
         };
         let mut library = Library { process, questions, answers: BufReader::new(answers), version: String::new() };
+        library.say(SCRIPT)?;
         library.version = library.answer()?["version"].as_str().unwrap_or(rival.name()).to_string();
         Ok(library)
     }
 
     /// Asks and waits for the answer.
     pub(super) fn ask(&mut self, question: &Value) -> Result<Value, String> {
-        writeln!(self.questions, "{question}")
-            .and_then(|()| self.questions.flush())
-            .map_err(|error| format!("the Python process does not listen: {error}"))?;
+        self.say(&format!("{question}\n"))?;
         self.answer()
+    }
+
+    fn say(&mut self, text: &str) -> Result<(), String> {
+        let said = self.questions.write_all(text.as_bytes()).and_then(|()| self.questions.flush());
+        said.map_err(|error| format!("the Python process does not listen: {error}"))
     }
 
     fn answer(&mut self) -> Result<Value, String> {
