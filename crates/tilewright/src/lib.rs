@@ -33,6 +33,7 @@ pub use session::{Session, SessionBuilder};
 pub use stored::Stored;
 pub use tensor::ops::{concat, einsum, map_blocks};
 pub use tensor::{Tensor, compute_all};
+pub use tw_block::Provider;
 pub use tw_ir as ir;
 pub use tw_ir::{Array, Axis, Buffer, DType, Error, Program, Result, Scalar};
 pub use tw_plan as plan;

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use rustc_hash::FxHashMap;
 use tw_block::npy::NpyWriter;
-use tw_block::{Meter, provider};
+use tw_block::{Meter, Provider, provider};
 use tw_ir::error::{Error, Result};
 use tw_ir::program::{self, FunctionTable, Program};
 use tw_ir::workflow::Boxes;
@@ -51,6 +51,12 @@ impl SessionBuilder {
     /// Bytes of a block where the planner chooses.
     pub fn block_bytes(mut self, bytes: u64) -> SessionBuilder {
         self.plan.block_bytes = Some(bytes.max(1));
+        self
+    }
+
+    /// Who multiplies matrices; the fastest that this process found if not given. It shows in the last bits.
+    pub fn provider(mut self, provider: &Provider) -> SessionBuilder {
+        self.plan.provider = provider.name().to_string();
         self
     }
 
@@ -103,7 +109,7 @@ impl SessionBuilder {
         };
         Session(Arc::new(Inner {
             runtime: Runtime::new(self.threads),
-            plan: PlanOptions { provider: provider().to_string(), ..self.plan },
+            plan: self.plan,
             run,
             progress,
             cache: Mutex::new(FxHashMap::default()),
@@ -167,7 +173,7 @@ impl Session {
         let threads = std::thread::available_parallelism().map_or(1, |n| n.get());
         SessionBuilder {
             threads,
-            plan: PlanOptions::default(),
+            plan: PlanOptions { provider: provider().to_string(), ..PlanOptions::default() },
             budget: None,
             chaos: None,
             observer: None,

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use tw_ir::error::{Error, Result};
 
-use self::declare::{Bench, Rival, Versus};
+use self::declare::{Bench, Products, Rival, Versus};
 use self::environment::{Environment, say};
 use self::harness::{Harness, Measurement, Outcome};
 use self::library::Libraries;
@@ -66,9 +66,6 @@ pub(crate) struct Args {
     /// Write the tables into a page, between its marks.
     #[arg(long, value_name = "FILE")]
     markdown: Option<PathBuf>,
-    /// Which marks, if the page has several tables.
-    #[arg(long, value_name = "NAME", default_value = "all", requires = "markdown")]
-    section: String,
 }
 
 /// Runs the command.
@@ -78,7 +75,7 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<(), Failure> {
         out.text(list(&benches).to_text(0));
         return Ok(());
     }
-    let page = args.markdown.as_deref().map(|path| document::Page::open(path, &args.section)).transpose()?;
+    let page = args.markdown.as_deref().map(document::Page::open).transpose()?;
     let environment = Environment::open(args.env.as_deref(), args.offline);
     if let Some(blas) = &args.blas {
         choose_blas(blas, &environment)?;
@@ -94,6 +91,10 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<(), Failure> {
     };
     let (mut measurements, mut failures) = (Vec::new(), Vec::new());
     for bench in benches {
+        if bench.products == Products::Library && !machine::has_blas() {
+            say(format_args!("{}: there is no CBLAS; `--blas env` takes that of the Python environment", bench.name));
+            continue;
+        }
         match harness.measure(bench) {
             Ok(measurement) => {
                 say(format_args!("{}", table::summary(&measurement)));

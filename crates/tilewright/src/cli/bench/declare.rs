@@ -24,6 +24,8 @@ pub(super) struct Bench {
     pub(super) data: &'static [(&'static str, Values)],
     /// Scalar operations, from the values of parameters. Only where a rate in GFLOP/s means something.
     pub(super) flops: Option<fn(Sizes<'_>) -> f64>,
+    /// Who multiplies matrices for us.
+    pub(super) products: Products,
     /// Most memory, as a multiple of inputs and output.
     pub(super) peak_bar: Option<f64>,
 }
@@ -38,6 +40,7 @@ pub(super) const BENCH: Bench = Bench {
     quick: &[],
     data: &[],
     flops: None,
+    products: Products::Chosen,
     peak_bar: None,
 };
 
@@ -52,6 +55,17 @@ pub(super) enum Ours {
     Special { start: fn(bool) -> Result<Box<dyn Subject>>, rival_size: [i64; 2] },
 }
 
+/// Who multiplies matrices for us.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Products {
+    /// Whoever a session would take.
+    Chosen,
+    /// Our own kernel.
+    Own,
+    /// A CBLAS; without one there is nothing to measure.
+    Library,
+}
+
 /// Elements of an input.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Values {
@@ -64,41 +78,18 @@ pub(super) enum Values {
 /// A rival and what is expected beside it.
 pub(super) struct Versus {
     pub(super) rival: Rival,
-    pub(super) bar: Bar,
+    /// The ratio that is expected at full size.
+    pub(super) bar: Option<f64>,
 }
 
 /// A rival without expectations.
 pub(super) const fn beside(rival: Rival) -> Versus {
-    Versus { rival, bar: Bar::None }
+    Versus { rival, bar: None }
 }
 
 /// A rival whose time must be at least `ratio` times ours.
 pub(super) const fn at_least(ratio: f64, rival: Rival) -> Versus {
-    Versus { rival, bar: Bar::AtLeast(ratio) }
-}
-
-/// The ratio that is expected.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Bar {
-    None,
-    AtLeast(f64),
-    /// Depends on who multiplies matrices for us.
-    ByProvider {
-        blas: f64,
-        rust: f64,
-    },
-}
-
-impl Bar {
-    /// The number, with the provider in use. Bars are for full sizes.
-    pub(super) fn value(self, quick: bool) -> Option<f64> {
-        match self {
-            _ if quick => None,
-            Bar::None => None,
-            Bar::AtLeast(ratio) => Some(ratio),
-            Bar::ByProvider { blas, rust } => Some(if super::machine::has_blas() { blas } else { rust }),
-        }
-    }
+    Versus { rival, bar: Some(ratio) }
 }
 
 /// Whose time is compared with ours.

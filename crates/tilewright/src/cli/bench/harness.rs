@@ -6,7 +6,7 @@ use tw_ir::error::{Error, Result};
 use super::answer::Answer;
 use super::copy::CopyRival;
 use super::data::{Arrays, InputData};
-use super::declare::{Bench, Ours, Rival, Versus};
+use super::declare::{BENCH, Bench, Ours, Products, Rival, Versus};
 use super::library::{Libraries, Library};
 use super::subject::{Figure, ProgramSubject, Sample, Subject};
 
@@ -186,7 +186,8 @@ impl Harness {
                 Ok((Opponent::Copy { copy: CopyRival::new(), bytes: known.bytes }, String::new()))
             }
             (Rival::Gemm, Some(known)) => {
-                let product = Bench { quick: if self.quick { &[("n", 500)] } else { &[] }, ..super::declare::BENCH };
+                let quick: &[_] = if self.quick { &[("n", 500)] } else { &[] };
+                let product = Bench { quick, products: Products::Own, ..BENCH };
                 let mut subject = ProgramSubject::new(&product, GEMM, self.quick, &mut Arrays::default())?;
                 subject.first_run(None)?;
                 let scale = known.flops.unwrap_or(f64::NAN) / (2.0 * subject.size("n").powi(3));

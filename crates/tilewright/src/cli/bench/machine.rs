@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use tw_block::provider;
+use tw_block::{Provider, provider};
 
 use crate::explain::units;
 
@@ -14,7 +14,7 @@ pub(super) fn threads() -> usize {
 
 /// True if matrix products go to a BLAS and not to our own kernel.
 pub(super) fn has_blas() -> bool {
-    provider().contains("blas")
+    provider() != Provider::rust().name()
 }
 
 /// What results depend on, a line each. What cannot be found out is left away.
@@ -32,6 +32,7 @@ pub(super) fn describe() -> Vec<(&'static str, String)> {
         ("system", Some(system.trim().to_string())),
         ("compiler", Some(env!("TW_RUSTC").to_string())),
         ("matrix products", Some(provider().to_string())),
+        ("note", Provider::note().map(str::to_string)),
     ];
     lines.into_iter().filter_map(|(name, text)| Some((name, text?))).collect()
 }

@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 use std::time::Instant;
 
+use tw_block::Provider;
 use tw_ir::error::{Error, Result};
 use tw_ir::program::{FunctionTable, Program};
 use tw_plan::lang::{NoFiles, ParamValue, ProgramUnit, parse_program};
 
 use super::answer::Answer;
 use super::data::{Arrays, InputData};
-use super::declare::{Bench, Values};
+use super::declare::{Bench, Products, Values};
 use super::machine;
 use crate::io::Input;
 use crate::session::Session;
@@ -68,7 +69,9 @@ impl ProgramSubject {
         let input_bytes = data.iter().map(InputData::n_bytes).sum::<Result<u64>>()?;
         let made = arrays.make(&data)?;
         let inputs = data.iter().zip(made).map(|(data, array)| (data.name.clone(), Input::Array(array))).collect();
-        let session = Session::builder().threads(machine::threads()).build();
+        let session = Session::builder().threads(machine::threads());
+        let session = if bench.products == Products::Own { session.provider(&Provider::rust()) } else { session };
+        let session = session.build();
         Ok(ProgramSubject { session, program, inputs, data, params, input_bytes, output_bytes: 0 })
     }
 

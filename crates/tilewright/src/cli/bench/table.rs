@@ -24,7 +24,7 @@ pub(super) fn rivals(measurements: &[Measurement]) -> Table {
     let mut table = Table::new(&COLUMNS);
     for measurement in measurements {
         for (versus, outcome) in &measurement.rivals {
-            let bar = versus.bar.value(measurement.quick);
+            let bar = versus.bar.filter(|_| !measurement.quick);
             let mut row = vec![measurement.bench.name.to_string(), versus.rival.to_string()];
             match outcome {
                 Outcome::Compared(compared) => row.extend(compared_cells(compared, bar)),

@@ -1,20 +1,25 @@
 //! Matrix products, over numbers and over another semiring.
 
 use super::super::declare::Rival::{Dask, Gemm, Jax, Numpy};
-use super::super::declare::{BENCH, Bar, Bench, Ours, Versus, at_least, beside};
+use super::super::declare::{BENCH, Bench, Ours, Products, Versus, at_least, beside};
 
-/// Like [`at_least`], where the bar is lower if no BLAS helps us.
-const AS_NUMPY: Versus = Versus { rival: Numpy, bar: Bar::ByProvider { blas: 0.97, rust: 0.90 } };
+const F64: &str = "param n = 8000\ninput A: f64[n, n]\ninput B: f64[n, n]\nC = A @ B\noutput C\n";
+const F32: &str = "param n = 8000\ninput A: f32[n, n]\ninput B: f32[n, n]\nC = A @ B\noutput C\n";
 
-const fn matmul(name: &'static str, about: &'static str, text: &'static str) -> Bench {
+const WITH_RUST: &[Versus] = &[at_least(0.90, Numpy), at_least(1.0, Dask), beside(Jax)];
+const WITH_BLAS: &[Versus] = &[at_least(0.97, Numpy), at_least(1.0, Dask)];
+
+const fn matmul(name: &'static str, text: &'static str, products: Products) -> Bench {
+    let with_library = matches!(products, Products::Library);
     Bench {
         name,
-        about,
+        about: if with_library { "A @ B by a CBLAS" } else { "A @ B by our own kernel" },
         ours: Ours::Text(text),
         rival_program: "matmul",
-        versus: const { &[AS_NUMPY, at_least(1.0, Dask), beside(Jax)] },
+        versus: if with_library { WITH_BLAS } else { WITH_RUST },
         quick: &[("n", 1000)],
         flops: Some(|size| 2.0 * size("n").powi(3)),
+        products,
         peak_bar: Some(1.1),
         ..BENCH
     }
@@ -34,8 +39,10 @@ const fn minplus(name: &'static str, about: &'static str, text: &'static str, ve
 }
 
 pub(super) static BENCHES: &[Bench] = &[
-    matmul("matmul-f64", "A @ B", "param n = 8000\ninput A: f64[n, n]\ninput B: f64[n, n]\nC = A @ B\noutput C\n"),
-    matmul("matmul-f32", "A @ B", "param n = 8000\ninput A: f32[n, n]\ninput B: f32[n, n]\nC = A @ B\noutput C\n"),
+    matmul("matmul-f64", F64, Products::Own),
+    matmul("matmul-f32", F32, Products::Own),
+    matmul("matmul-blas-f64", F64, Products::Library),
+    matmul("matmul-blas-f32", F32, Products::Library),
     Bench {
         name: "xtx",
         about: "X.T @ X",
