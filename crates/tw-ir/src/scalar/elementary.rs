@@ -18,6 +18,7 @@ mod inverse;
 mod logarithm;
 mod pair;
 mod power;
+mod single;
 
 /// Adding it to a number below 2^51 rounds that to a whole one, which is then in the last bits of the sum.
 const SHIFT: f64 = (3u64 << 51) as f64;
@@ -161,9 +162,11 @@ macro_rules! through_double {
 }
 
 impl Elementary for f32 {
-    through_double! {
-        exp exp2 expm1 log log1p log2 log10 sin_near cos_near tan_near sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh cbrt
+    delegate! { f32,
+        single::{exp, exp2, expm1, sinh, cosh, tanh, log, log1p, log2, log10, asinh, acosh, atanh};
+        single::{sin_near, cos_near, tan_near, sin, cos, tan};
     }
+    through_double! { asin acos atan cbrt }
     #[inline(always)]
     fn is_near(self) -> bool {
         circular::is_near(f64::from(self))
@@ -174,11 +177,15 @@ impl Elementary for f32 {
     }
     #[inline(always)]
     fn pow(self, exponent: f32) -> f32 {
-        power::pow(f64::from(self), f64::from(exponent)) as f32
+        single::pow(self, exponent)
     }
     #[inline(always)]
     fn hypot(self, other: f32) -> f32 {
-        power::hypot(f64::from(self), f64::from(other)) as f32
+        // Squares of singles are exact and do not overflow as doubles.
+        let (x, y) = (f64::from(self), f64::from(other));
+        let result = x.mul_add(x, y * y).sqrt() as f32;
+        let infinite = self.is_infinite() | other.is_infinite();
+        if infinite { f32::INFINITY } else { result }
     }
     #[inline(always)]
     fn nextafter(self, towards: f32) -> f32 {

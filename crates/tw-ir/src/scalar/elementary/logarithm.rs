@@ -18,21 +18,28 @@ const LARGE: f64 = (1u64 << 30) as f64;
 /// A positive finite number as `2^n * (1 + f)`, with `1 + f` between the roots of 1/2 and 2: `n` and `f`. Both are exact.
 #[inline(always)]
 pub(super) fn split(x: f64) -> (f64, f64) {
+    // Factor and exponent are chosen, not the result: it would be computed twice.
     let tiny = x < f64::MIN_POSITIVE;
-    let (n, f) = split_normal(if tiny { x * (1u64 << 54) as f64 } else { x });
-    (if tiny { n - 54.0 } else { n }, f)
+    let factor = if tiny { (1u64 << 54) as f64 } else { 1.0 };
+    split_scaled(x * factor, if tiny { WHOLE + 1077.0 } else { WHOLE + 1023.0 })
 }
 
 /// [`split`] of a number that is not subnormal.
 #[inline(always)]
 pub(super) fn split_normal(x: f64) -> (f64, f64) {
+    split_scaled(x, WHOLE + 1023.0)
+}
+
+/// In its last bits a small whole number can be put to make it a double.
+const WHOLE: f64 = (1u64 << 52) as f64;
+
+#[inline(always)]
+fn split_scaled(x: f64, bias: f64) -> (f64, f64) {
     const HALF_ROOT: u64 = std::f64::consts::FRAC_1_SQRT_2.to_bits();
     const ONE: u64 = 1f64.to_bits();
     let exponent = x.to_bits().wrapping_add(ONE - HALF_ROOT) >> 52;
     let m = f64::from_bits(x.to_bits().wrapping_sub(exponent << 52).wrapping_add(ONE));
-    // A small whole number as a double: put into the last bits of 2^52.
-    const WHOLE: f64 = (1u64 << 52) as f64;
-    (f64::from_bits(WHOLE.to_bits() | exponent) - (WHOLE + 1023.0), m - 1.0)
+    (f64::from_bits(WHOLE.to_bits() | exponent) - bias, m - 1.0)
 }
 
 /// The parts of `log(1 + f) = f - square + rest`, and `s = f / (2 + f)`, of which the rest is a series.
@@ -61,6 +68,13 @@ fn log_parts(f: f64) -> LogParts {
     );
     let square = 0.5 * f * f;
     LogParts { square, rest: s * z.mul_add(series, square), s }
+}
+
+/// `log(1 + f)` of a reduced number, to a unit or so.
+#[inline(always)]
+pub(super) fn log1p_reduced(f: f64) -> f64 {
+    let parts = log_parts(f);
+    f - (parts.square - parts.rest)
 }
 
 /// The logarithm of `x`, given what it is if `x` is positive and finite.

@@ -1,30 +1,48 @@
-//! Numbers of twice the precision: unevaluated sums of two doubles.
+//! Polynomials, and numbers of twice the precision: unevaluated sums of two doubles.
+
+/// What polynomials need.
+pub(super) trait Fused: Copy + std::ops::Mul<Output = Self> {
+    /// `self * factor + term`, rounded once.
+    fn fused(self, factor: Self, term: Self) -> Self;
+}
+impl Fused for f64 {
+    #[inline(always)]
+    fn fused(self, factor: f64, term: f64) -> f64 {
+        self.mul_add(factor, term)
+    }
+}
+impl Fused for f32 {
+    #[inline(always)]
+    fn fused(self, factor: f32, term: f32) -> f32 {
+        self.mul_add(factor, term)
+    }
+}
 
 /// A polynomial, constant term first.
 ///
 /// Up to four chains of fused operations, of every second or every fourth coefficient, run beside each other. One chain would be a few operations
 /// shorter, but each waits for the one before it, and a processor cannot look far enough ahead to fill the time with the next elements.
 #[inline(always)]
-pub(super) fn polynomial<const N: usize>(x: f64, coefficients: [f64; N]) -> f64 {
+pub(super) fn polynomial<T: Fused, const N: usize>(x: T, coefficients: [T; N]) -> T {
     let square = x * x;
-    if N < 7 {
+    if N < 10 {
         let (even, odd) = (chain(square, &coefficients, 0, 2), chain(square, &coefficients, 1, 2));
-        return odd.mul_add(x, even);
+        return odd.fused(x, even);
     }
     let fourth = square * square;
     let part = |first: usize| chain(fourth, &coefficients, first, 4);
-    let (low, high) = (part(1).mul_add(x, part(0)), part(3).mul_add(x, part(2)));
-    high.mul_add(square, low)
+    let (low, high) = (part(1).fused(x, part(0)), part(3).fused(x, part(2)));
+    high.fused(square, low)
 }
 
 /// The polynomial of every `step`-th coefficient from the first on.
 #[inline(always)]
-fn chain<const N: usize>(x: f64, coefficients: &[f64; N], first: usize, step: usize) -> f64 {
+fn chain<T: Fused, const N: usize>(x: T, coefficients: &[T; N], first: usize, step: usize) -> T {
     let mut k = first + (N - 1 - first) / step * step;
     let mut sum = coefficients[k];
     while k > first {
         k -= step;
-        sum = sum.mul_add(x, coefficients[k]);
+        sum = sum.fused(x, coefficients[k]);
     }
     sum
 }

@@ -46,8 +46,15 @@ pub(super) fn pow(x: f64, y: f64) -> f64 {
     // Out here the result is infinite or zero, and the low part may be NaN.
     let extreme = product.hi.abs() > 800.0;
     let result = exp_of_pair(Pair { hi: product.hi, lo: if extreme { 0.0 } else { product.lo } });
+    pow_special(x, y, result)
+}
+
+/// `x` to the power `y`, given what it is for the size of `x` if that is positive and finite.
+#[inline(always)]
+pub(super) fn pow_special(x: f64, y: f64, ordinary: f64) -> f64 {
+    let size = x.abs();
     let (zero_power, infinite_power) = if y < 0.0 { (f64::INFINITY, 0.0) } else { (0.0, f64::INFINITY) };
-    let result = if size == 0.0 { zero_power } else { result };
+    let result = if size == 0.0 { zero_power } else { ordinary };
     let result = if size == f64::INFINITY { infinite_power } else { result };
     let result = if size == 1.0 { 1.0 } else { result };
     let whole = y.trunc() == y;
