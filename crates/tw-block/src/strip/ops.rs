@@ -10,20 +10,29 @@ use tw_ir::{BinaryOp, Distribution, UnaryOp, random};
 use super::Values;
 use crate::wide::wide;
 
+/// Elements written together where an operand is the same for all of them.
+const SPREAD: usize = 128;
+
 /// Applies a function to each element.
 #[inline(always)]
 pub(crate) fn map<T: Copy, R: Copy>(a: Values<'_, T>, out: &mut [R], f: impl Fn(T) -> R) {
-    match a {
-        Values::Each(a) => {
-            for (out, &x) in out.iter_mut().zip(a) {
-                *out = f(x);
-            }
-        }
-        Values::Same(x) => out.fill(f(x)),
-    }
+    on_slice(a, out, |a, out| out.iter_mut().zip(a).for_each(|(out, &x)| *out = f(x)))
 }
 
-/// Applies a function to each pair of elements.
+/// Runs a loop over the elements; where they are all the same, over one of them, whose result is then copied. So there is one loop to compile,
+/// which for long functions decides how long that takes.
+#[inline(always)]
+fn on_slice<T: Copy, R: Copy>(a: Values<'_, T>, out: &mut [R], run: impl Fn(&[T], &mut [R])) {
+    match a {
+        Values::Each(a) => return run(a, out),
+        Values::Same(_) if out.is_empty() => return,
+        Values::Same(x) => run(&[x], &mut out[..1]),
+    }
+    let first = out[0];
+    out.fill(first);
+}
+
+/// Applies a function to each pair of elements. Here too one loop serves all: an operand that is the same for all elements is spread first.
 #[inline(always)]
 pub(crate) fn map2<T: Copy, U: Copy, R: Copy>(
     a: Values<'_, T>,
@@ -31,24 +40,44 @@ pub(crate) fn map2<T: Copy, U: Copy, R: Copy>(
     out: &mut [R],
     f: impl Fn(T, U) -> R,
 ) {
-    match (a, b) {
-        (Values::Each(a), Values::Each(b)) => {
-            out.iter_mut().zip(a).zip(b).for_each(|((out, &x), &y)| *out = f(x, y));
+    let (spread_a, spread_b) = (a.as_same().map(|x| [x; SPREAD]), b.as_same().map(|y| [y; SPREAD]));
+    let part = if spread_a.is_some() || spread_b.is_some() { SPREAD } else { out.len().max(1) };
+    for (k, out) in out.chunks_mut(part).enumerate() {
+        let range = k * part..k * part + out.len();
+        let xs = a.slice(range.clone(), spread_a.as_ref());
+        let ys = b.slice(range, spread_b.as_ref());
+        out.iter_mut().zip(xs).zip(ys).for_each(|((out, &x), &y)| *out = f(x, y));
+    }
+}
+
+impl<'a, T: Copy> Values<'a, T> {
+    fn as_same(self) -> Option<T> {
+        match self {
+            Values::Same(value) => Some(value),
+            Values::Each(_) => None,
         }
-        (Values::Each(a), Values::Same(y)) => out.iter_mut().zip(a).for_each(|(out, &x)| *out = f(x, y)),
-        (Values::Same(x), Values::Each(b)) => out.iter_mut().zip(b).for_each(|(out, &y)| *out = f(x, y)),
-        (Values::Same(x), Values::Same(y)) => out.fill(f(x, y)),
+    }
+
+    /// A part of the elements; of one that is the same for all, as many copies out of those given.
+    #[inline(always)]
+    fn slice(self, range: std::ops::Range<usize>, spread: Option<&'a [T; SPREAD]>) -> &'a [T] {
+        match (self, spread) {
+            (Values::Each(values), _) => &values[range],
+            (Values::Same(_), Some(spread)) => &spread[..range.len()],
+            (Values::Same(_), None) => &[],
+        }
     }
 }
 
 /// Applies a function of angles: its straight version to every element, then the whole function to the rare ones too large for that.
 #[inline(always)]
 fn map_angles<T: Elementary>(a: Values<'_, T>, out: &mut [T], near: impl Fn(T) -> T, whole: impl Fn(T) -> T) {
-    let Values::Each(a) = a else { return map(a, out, whole) };
-    map(Values::Each(a), out, near);
-    if a.iter().fold(false, |far, x| far | !x.is_near()) {
-        out.iter_mut().zip(a).filter(|(_, x)| !x.is_near()).for_each(|(out, &x)| *out = whole(x));
-    }
+    on_slice(a, out, |a, out| {
+        out.iter_mut().zip(a).for_each(|(out, &x)| *out = near(x));
+        if a.iter().fold(false, |far, x| far | !x.is_near()) {
+            out.iter_mut().zip(a).filter(|(_, x)| !x.is_near()).for_each(|(out, &x)| *out = whole(x));
+        }
+    })
 }
 
 /// Copies the elements.
@@ -294,15 +323,16 @@ macro_rules! draws {
         wide! {
             $(/// Random doubles: several at once, and what is left over one by one.
             pub(crate) fn $name(seed: u64, counters: Values<'_, i64>, out: &mut [f64]) {
-                let Values::Each(counters) = counters else { return map(counters, out, |c| $one(seed, c)) };
-                let (groups, left) = counters.as_chunks::<DRAWN>();
-                let (out_groups, out_left) = out.as_chunks_mut::<DRAWN>();
-                for (out, &counters) in out_groups.iter_mut().zip(groups) {
-                    *out = $several(seed, counters);
-                }
-                for (out, &counter) in out_left.iter_mut().zip(left) {
-                    *out = $one(seed, counter);
-                }
+                on_slice(counters, out, |counters, out| {
+                    let (groups, left) = counters.as_chunks::<DRAWN>();
+                    let (out_groups, out_left) = out.as_chunks_mut::<DRAWN>();
+                    for (out, &counters) in out_groups.iter_mut().zip(groups) {
+                        *out = $several(seed, counters);
+                    }
+                    for (out, &counter) in out_left.iter_mut().zip(left) {
+                        *out = $one(seed, counter);
+                    }
+                })
             })*
         }
     };
