@@ -37,3 +37,28 @@ fn benches_work_without_python() {
     assert_eq!((&list[0]["bench"], &list[0]["figure"]), (&"segment".into(), &"seconds".into()));
     assert!(list[0]["value"].as_f64().unwrap() > 0.0);
 }
+
+#[test]
+fn our_own_product_is_a_rival() {
+    let dir = Dir::new();
+    let arguments = ["bench", "minplus", "--rival", "gemm", "--quick", "--json", "--offline", "--env", "nowhere/env"];
+    let ran = dir.tw(&arguments);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let list: Value = serde_json::from_str(&ran.stdout).unwrap();
+    let compared = list.as_array().unwrap().iter().find(|entry| entry.get("rival").is_some()).unwrap();
+    assert_eq!((&compared["bench"], &compared["rival"]), (&"minplus".into(), &"gemm".into()));
+    let keys: Vec<&String> = compared.as_object().unwrap().keys().collect();
+    assert_eq!(keys, ["bench", "rival", "ours_s", "rival_s", "ratio"]);
+    assert!(compared["ratio"].as_f64().unwrap() > 0.0);
+}
+
+#[test]
+fn benches_are_listed_and_found_by_their_beginning() {
+    let dir = Dir::new();
+    let listed = dir.ok(&["bench", "mean", "--list"]);
+    assert!(
+        listed.contains("mean-rows") && listed.contains("mean-columns") && !listed.contains("var-rows"),
+        "{listed}"
+    );
+    assert!(dir.refused(&["bench", "me", "--list"]).contains("no bench is called `me`"));
+}
