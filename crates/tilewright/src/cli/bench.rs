@@ -89,6 +89,26 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<(), Failure> {
         libraries: Libraries::new(environment),
         arrays: data::Arrays::default(),
     };
+    let (measurements, failures) = measure(&benches, &mut harness);
+    let copy_speed = (!harness.copy_speeds.is_empty()).then(|| harness::median(&mut harness.copy_speeds));
+    let setting = setting(&harness, copy_speed);
+    if args.json {
+        out.line(format_args!("{:#}", table::to_json(&measurements, copy_speed)));
+    } else {
+        for (name, text) in &setting {
+            out.aside(format_args!("{name}: {text}"));
+        }
+        out.text(format_args!("\n{}\n", table::rivals(&measurements).to_text(0)));
+        out.text(table::figures(&measurements).to_text(0));
+    }
+    if let Some(page) = page {
+        page.write(&setting, &measurements)?;
+    }
+    if failures.is_empty() { Ok(()) } else { Err(Failure { errors: failures, source: None }) }
+}
+
+/// Runs benches one after the other. One that fails does not keep the others from running.
+fn measure(benches: &[&'static Bench], harness: &mut Harness) -> (Vec<Measurement>, Vec<Error>) {
     let (mut measurements, mut failures) = (Vec::new(), Vec::new());
     for bench in benches {
         if bench.products == Products::Library && !machine::has_blas() {
@@ -104,26 +124,21 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<(), Failure> {
             Err(error) => failures.push(error.note(format!("in the bench `{}`", bench.name))),
         }
     }
+    (measurements, failures)
+}
+
+/// What heads the tables.
+fn setting(harness: &Harness, copy_speed: Option<f64>) -> Vec<(&'static str, String)> {
     let mut setting = machine::describe();
-    setting.push(("rivals", harness.libraries.versions().join(", ")));
-    setting.push(("repeats", repeats.to_string()));
-    let copy_speed = (!harness.copy_speeds.is_empty()).then(|| harness::median(&mut harness.copy_speeds));
+    let versions = harness.libraries.versions();
+    if !versions.is_empty() {
+        setting.push(("rivals", versions.join(", ")));
+    }
+    setting.push(("repeats", harness.repeats.to_string()));
     if let Some(speed) = copy_speed {
         setting.push(("copying memory", format!("{:.1} GB/s, read and written", speed / 1e9)));
     }
-    if args.json {
-        out.line(format_args!("{:#}", table::to_json(&measurements, copy_speed)));
-    } else {
-        for (name, text) in &setting {
-            out.aside(format_args!("{name}: {text}"));
-        }
-        out.text(format_args!("\n{}\n", table::rivals(&measurements).to_text(0)));
-        out.text(table::figures(&measurements).to_text(0));
-    }
-    if let Some(page) = page {
-        page.write(&setting, &measurements)?;
-    }
-    if failures.is_empty() { Ok(()) } else { Err(Failure { errors: failures, source: None }) }
+    setting
 }
 
 /// Sees to it that the provider is the one asked for. It is chosen once per process, so another choice needs another process.

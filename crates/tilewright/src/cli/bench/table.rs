@@ -93,8 +93,8 @@ pub(super) fn summary(measurement: &Measurement) -> String {
         Outcome::Missing(_) => format!("{} missing", versus.rival),
         Outcome::Wrong(_) => format!("{} WRONG", versus.rival),
     };
-    let rivals: Vec<String> = measurement.rivals.iter().map(one).collect();
-    format!("{}: {}; {}", measurement.bench.name, units::seconds(measurement.seconds), rivals.join(", "))
+    let ours = format!("{}: {}", measurement.bench.name, units::seconds(measurement.seconds));
+    std::iter::once(ours).chain(measurement.rivals.iter().map(one)).collect::<Vec<_>>().join(", ")
 }
 
 /// The list that other programs read.
