@@ -6,10 +6,12 @@
 
 mod blocked;
 mod cblas;
+mod complex;
 mod known;
 mod pack;
 mod provider;
 mod semiring;
+mod symmetric;
 #[cfg(test)]
 mod tests;
 mod thin;
@@ -68,6 +70,7 @@ fn multiply<S: Semiring>(semiring: S, task: Task<'_, S::Element>) {
 
 fn multiply_version<S: Semiring>(version: Version, semiring: S, task: Task<'_, S::Element>) {
     task.check();
+    let symmetric = S::COMMUTES && task.is_symmetric();
     let Task { dims: (m, n, k), out: (out, out_at), left: (left, left_at), right: (right, right_at), .. } = task;
     let Task { batch, accumulate, .. } = task;
     if m == 0 || n == 0 || k == 0 {
@@ -80,8 +83,9 @@ fn multiply_version<S: Semiring>(version: Version, semiring: S, task: Task<'_, S
         return;
     }
     let (out, left, right) = (out.as_mut_ptr(), left.as_ptr(), right.as_ptr());
-    let product = Product { m, n, k, out, out_at, left, left_at, right, right_at, accumulate, batch };
-    let product = if product.is_better_transposed() { product.transposed() } else { product };
+    let product = Product { m, n, k, out, out_at, left, left_at, right, right_at, accumulate, batch, symmetric };
+    let turn = S::COMMUTES && product.is_better_transposed();
+    let product = if turn { product.transposed() } else { product };
     // SAFETY: the checks above make sure that every element lies in its slice: row and column numbers are below m, n and k, and
     // distances are not negative. `out` is borrowed mutably, so it overlaps neither operand. The version is available.
     unsafe { semiring.run(version, product) };

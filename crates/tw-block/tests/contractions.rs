@@ -5,13 +5,26 @@ use std::sync::Arc;
 
 use tw_block::{Block, CompiledKernel};
 use tw_ir::kernel::{Kernel, KernelRead, StatementKernel};
-use tw_ir::{Accum, Array, Axis, BinaryOp, BoxRegion, DType, Edge, Idx, Scalar, ScalarCode, Var};
+use tw_ir::{Accum, Array, Axis, BinaryOp, BoxRegion, DType, Edge, Idx, Scalar, ScalarCode, UnaryOp, Var};
 
 mod support;
 use support::{Dice, assert_agree, output, part, run_statement};
 
+/// How terms are made.
+#[derive(Clone, Copy, Debug)]
+enum Term {
+    By(BinaryOp),
+    /// The absolute difference: something that no kernel has been made for.
+    Distance,
+}
+
 /// `out[..] = sum(left[..] * right[..])`, with one letter per variable, as in `ik,kj->ij`.
 fn einsum(spec: &str, extents: &[(char, u64, u64)], dtype: DType) -> StatementKernel {
+    contraction(spec, extents, dtype, Term::By(BinaryOp::Mul), Accum::sum(dtype))
+}
+
+/// `out[..] = accum(term(left[..], right[..]))`.
+fn contraction(spec: &str, extents: &[(char, u64, u64)], dtype: DType, term: Term, accum: Accum) -> StatementKernel {
     let (inputs, out) = spec.split_once("->").unwrap();
     let (left, right) = inputs.split_once(',').unwrap();
     let var = |c: char| extents.iter().position(|(name, ..)| *name == c).unwrap();
@@ -26,15 +39,21 @@ fn einsum(spec: &str, extents: &[(char, u64, u64)], dtype: DType) -> StatementKe
     params.extend(vec![DType::I64; extents.len()]);
     let mut code = ScalarCode::new(params);
     let (a, b) = (code.param(0), code.param(1));
-    let product = code.binary(BinaryOp::Mul, a, b).unwrap();
-    code.set_results(vec![product]);
+    let result = match term {
+        Term::By(op) => code.binary(op, a, b).unwrap(),
+        Term::Distance => {
+            let difference = code.binary(BinaryOp::Sub, a, b).unwrap();
+            code.unary(UnaryOp::Abs, difference).unwrap()
+        }
+    };
+    code.set_results(vec![result]);
     let (out_idx, out_shape) = access(out);
     StatementKernel {
         vars: extents.iter().map(|&(_, extent, tile)| Axis::uniform(extent, tile)).collect(),
         reads: vec![read(left), read(right)],
         code,
         has_guard: false,
-        accum: Some(Accum::sum(dtype)),
+        accum: Some(accum),
         out_idx,
         out_edge: Edge::Error,
         out_shape,
@@ -57,9 +76,8 @@ const SPECS: [&str; 12] = [
     "ik,jl->ij",
 ];
 
-fn check(spec: &str, seed: u64) {
+fn check(spec: &str, seed: u64, dtype: DType, term: Term, accum: &Accum) {
     let mut dice = Dice::new(seed);
-    let dtype = dice.pick(&[DType::F32, DType::F64]);
     let extents: Vec<(char, u64, u64)> = "abijkl"
         .chars()
         .filter(|c| spec.contains(*c))
@@ -68,15 +86,19 @@ fn check(spec: &str, seed: u64) {
             (c, extent, dice.number(1, extent as i64 + 1) as u64)
         })
         .collect();
-    let kernel = einsum(spec, &extents, dtype);
+    let kernel = contraction(spec, &extents, dtype, term, accum.clone());
     let n_tasks: u64 = kernel.vars.iter().map(Axis::n_tiles).product();
-    let whole: Vec<Arc<Array>> =
-        kernel.reads.iter().map(|read| Arc::new(dice.array(&read.shape, dtype, false))).collect();
+    let whole: Vec<Arc<Array>> = kernel
+        .reads
+        .iter()
+        .map(|read| Arc::new(dice.array(&read.shape, dtype, !matches!(accum.as_simple(), Some((BinaryOp::Add, _))))))
+        .collect();
     let blocks: Vec<Block> = whole.iter().map(|w| dice.block_of(w, &BoxRegion::whole(w.shape()))).collect();
     let operands: Vec<Option<&Block>> = blocks.iter().map(Some).collect();
     let arrays: Vec<Option<Arc<Array>>> = whole.iter().cloned().map(Some).collect();
     let out_box = dice.box_inside(&kernel.out_shape);
     let mut state = [Array::zeros(&kernel.out_shape, dtype).unwrap()];
+    (0..state[0].data().len()).for_each(|k| state[0].data_mut().set(k, accum.identity[0]));
     let mut outputs = [output(dtype, &out_box).unwrap()];
     let compiled = CompiledKernel::compile(&Kernel::Statement(kernel.clone())).unwrap();
     for k in 0..2 {
@@ -84,14 +106,77 @@ fn check(spec: &str, seed: u64) {
         assert!(run_statement(&kernel, task, &arrays, &mut state));
         compiled.run(task, k == 0, &operands, &mut outputs).unwrap();
     }
-    assert_agree(&outputs[0].to_array().unwrap(), &part(&state[0], &out_box), true, &(spec, seed, &kernel));
+    assert_agree(&outputs[0].to_array().unwrap(), &part(&state[0], &out_box), true, &(spec, seed, term, &kernel));
 }
 
 #[test]
 fn contractions_agree_with_the_reference() {
-    for spec in SPECS {
-        for seed in 0..30 {
-            check(spec, seed);
+    for dtype in [DType::F32, DType::F64, DType::I64] {
+        for spec in SPECS {
+            for seed in 0..15 {
+                check(spec, seed, dtype, Term::By(BinaryOp::Mul), &Accum::sum(dtype));
+            }
+        }
+    }
+}
+
+/// Odd values among the terms: NaN wins, infinities meet.
+#[test]
+fn semirings_agree_with_the_reference() {
+    use BinaryOp::{Add, Max, Min, Mul};
+    let mut cases = Vec::new();
+    for dtype in [DType::F32, DType::F64, DType::I64] {
+        for term in [Term::By(Add), Term::By(Mul), Term::By(Min), Term::By(Max), Term::Distance] {
+            cases.extend([(dtype, term, Accum::min(dtype)), (dtype, term, Accum::max(dtype))]);
+        }
+        cases.push((dtype, Term::Distance, Accum::sum(dtype)));
+    }
+    for term in [BinaryOp::And, BinaryOp::Or, BinaryOp::Xor] {
+        cases.extend([(DType::Bool, Term::By(term), Accum::any()), (DType::Bool, Term::By(term), Accum::all())]);
+    }
+    for (dtype, term, accum) in cases {
+        for spec in SPECS {
+            for seed in 0..4 {
+                check(spec, seed, dtype, term, &accum);
+            }
+        }
+    }
+}
+
+/// Products large enough for every loop to be cut.
+#[test]
+fn large_products_agree_with_the_reference() {
+    let extents = [('i', 70, 70), ('j', 530, 530), ('k', 300, 300)];
+    let cases = [
+        (DType::F64, Term::By(BinaryOp::Mul), Accum::sum(DType::F64)),
+        (DType::F64, Term::By(BinaryOp::Add), Accum::min(DType::F64)),
+        (DType::F32, Term::Distance, Accum::sum(DType::F32)),
+        (DType::Bool, Term::By(BinaryOp::And), Accum::any()),
+    ];
+    for (spec, (dtype, term, accum)) in ["ik,kj->ij", "ki,jk->ij", "ik,kj->ji", "ki,kj->ij"].iter().zip(cases) {
+        let kernel = contraction(spec, &extents, dtype, term, accum.clone());
+        let mut dice = Dice::new(3);
+        let whole: Vec<Arc<Array>> =
+            kernel.reads.iter().map(|read| Arc::new(dice.array(&read.shape, dtype, false))).collect();
+        let blocks: Vec<Block> = whole.iter().map(|w| dice.block_of(w, &BoxRegion::whole(w.shape()))).collect();
+        let out_box = BoxRegion::whole(&kernel.out_shape);
+        let mut outputs = [output(dtype, &out_box).unwrap()];
+        let operands: Vec<Option<&Block>> = blocks.iter().map(Some).collect();
+        let compiled = CompiledKernel::compile(&Kernel::Statement(kernel.clone())).unwrap();
+        compiled.run(0, true, &operands, &mut outputs).unwrap();
+        let found = outputs[0].to_array().unwrap();
+        for _ in 0..300 {
+            let point = [dice.number(0, 70), dice.number(0, 530)];
+            let value = |read: usize, k: i64| {
+                let at = [point[0], point[1], k];
+                whole[read].get(&kernel.reads[read].idx.iter().map(|idx| idx.eval(&at) as u64).collect::<Vec<_>>())
+            };
+            let sum = (0..300).fold(accum.identity[0], |sum, k| {
+                let args = [value(0, k), value(1, k), Scalar::I64(0), Scalar::I64(0), Scalar::I64(0)];
+                accum.combine.eval(&[sum, kernel.code.eval(&args)[0]])[0]
+            });
+            let at: Vec<u64> = kernel.out_idx.iter().map(|idx| idx.eval(&point) as u64).collect();
+            assert_eq!(found.get(&at), sum, "{spec} {term:?} at {at:?}");
         }
     }
 }

@@ -70,4 +70,8 @@ fn program(loaded: &Loaded, out: &mut Out) {
     }
     out.heading(loaded.source.file());
     out.text(table.to_text(2));
+    out.line(format_args!("  matrix products by {}", tw_block::provider()));
+    if let Some(note) = tw_block::Provider::note() {
+        out.line(format_args!("  {note}"));
+    }
 }

@@ -33,6 +33,8 @@ pub(super) struct Product<T> {
     pub(super) right_at: Matrix,
     pub(super) accumulate: bool,
     pub(super) batch: Batch,
+    /// True if the product is known to be symmetric, and so is the output if it accumulates.
+    pub(super) symmetric: bool,
 }
 
 /// Products of equal size at equal distances.
@@ -107,6 +109,25 @@ pub(super) unsafe fn run_shaped<S: Semiring>(version: Version, semiring: S, prod
     });
 }
 
+/// As [`run_shaped`], for vectors that take two registers.
+///
+/// # Safety
+/// As for [`run_shaped`].
+pub(super) unsafe fn run_split<S: Semiring>(version: Version, semiring: S, product: Product<S::Element>) {
+    with_packed(|packed| {
+        // SAFETY: the caller vouches for the matrices and for the processor.
+        unsafe {
+            match version {
+                Version::Portable => shaped_portable(semiring, product, packed),
+                #[cfg(target_arch = "x86_64")]
+                Version::Avx2 => split_avx2(semiring, product, packed),
+                #[cfg(target_arch = "x86_64")]
+                Version::Avx512 => split_avx512(semiring, product, packed),
+            }
+        }
+    });
+}
+
 /// Computes products in one way for all sizes, which takes less code.
 ///
 /// # Safety
@@ -139,6 +160,8 @@ versions! {
     shaped_portable [] shaped Portable 4 1;
     shaped_avx2 ["avx2,fma"] shaped Avx2 6 2;
     shaped_avx512 ["avx512f,avx2,fma"] shaped Avx512 12 2;
+    split_avx2 ["avx2,fma"] shaped Avx2 6 1;
+    split_avx512 ["avx512f,avx2,fma"] shaped Avx512 12 1;
     plain_portable [] plain Portable 4 1;
     plain_avx2 ["avx2,fma"] plain Avx2 6 2;
 }
@@ -245,6 +268,9 @@ unsafe fn blocks<S, V, const ROWS: usize, const VECTORS: usize>(
                             (right_room.add((j - first_packed) * terms).cast_const(), width)
                         };
                         for i in (0..rows).step_by(ROWS) {
+                            if product.is_copied(row + i, column + width.min(columns - j) + j - 1) {
+                                break;
+                            }
                             let target = Target {
                                 first: out.add(i * out_at.row + j * out_at.column),
                                 row: out_at.row,
@@ -267,6 +293,10 @@ unsafe fn blocks<S, V, const ROWS: usize, const VECTORS: usize>(
                 }
             }
         }
+    }
+    if product.symmetric {
+        // SAFETY: the caller vouches for the output, and symmetric products have as many rows as columns.
+        unsafe { product.copy_across_diagonal() };
     }
 }
 

@@ -200,7 +200,8 @@ impl<T: Float> Call<T> {
         let distances = [task.left.1.row, task.left.1.column, task.right.1.row, task.right.1.column];
         let countable =
             [m, n, k, out_at.row, out_at.column].iter().chain(&distances).all(|&x| i32::try_from(x).is_ok());
-        if !large || !countable || !(has_rows || has_columns) {
+        // Half the work is worth more than a faster kernel.
+        if !large || !countable || !(has_rows || has_columns) || task.is_symmetric() {
             return T::multiply(Known::SumProduct, T::default(), task);
         }
         task.check();

@@ -2,9 +2,10 @@
 
 use std::marker::PhantomData;
 
+use tw_ir::dtype::{C64, C128};
 use tw_ir::{BinaryOp, DType};
 
-use super::semiring::{Add, Max, Min, Mul, Operation, Pair, QuickMax, QuickMin, SumProduct};
+use super::semiring::{Add, ComplexProduct, Max, Min, Mul, Operation, Pair, QuickMax, QuickMin, SumProduct};
 use super::vector::{Number, Truth};
 use super::{Batch, Matrix, Products, multiply};
 
@@ -24,7 +25,7 @@ pub(crate) enum Known {
 }
 
 impl Known {
-    /// The semiring of two operations on a type.
+    /// The semiring of two operations on a type, if it has a kernel.
     pub(crate) fn of(aggregate: BinaryOp, product: BinaryOp, dtype: DType) -> Option<Known> {
         use BinaryOp::*;
         if dtype == DType::Bool {
@@ -34,16 +35,24 @@ impl Known {
                 _ => None,
             };
         }
-        match (aggregate, product) {
-            (Add, Mul) => Some(Known::SumProduct),
-            (Min, Add) => Some(Known::MinPlus),
-            (Max, Add) => Some(Known::MaxPlus),
-            (Min, Mul) => Some(Known::MinTimes),
-            (Max, Mul) => Some(Known::MaxTimes),
-            (Min, Max) => Some(Known::MinMax),
-            (Max, Min) => Some(Known::MaxMin),
-            _ => None,
-        }
+        let known = match (aggregate, product) {
+            (Add, Mul) => Known::SumProduct,
+            (Min, Add) => Known::MinPlus,
+            (Max, Add) => Known::MaxPlus,
+            (Min, Mul) => Known::MinTimes,
+            (Max, Mul) => Known::MaxTimes,
+            (Min, Max) => Known::MinMax,
+            (Max, Min) => Known::MaxMin,
+            _ => return None,
+        };
+        let has_kernel = match dtype {
+            DType::F32 | DType::F64 => true,
+            DType::I32 | DType::I64 => matches!(known, Known::SumProduct | Known::MinPlus | Known::MaxPlus),
+            DType::C64 | DType::C128 => known == Known::SumProduct,
+            // Strips of short integers are as fast, and halves are cast before they are computed with.
+            _ => false,
+        };
+        has_kernel.then_some(known)
     }
 }
 
@@ -105,26 +114,47 @@ macro_rules! floats {
 }
 floats! { f32 multiply_f32 f64 multiply_f64 }
 
-impl Multiply for i64 {
-    fn multiply(known: Known, identity: i64, task: Task<'_, i64>) {
-        match known {
-            Known::SumProduct => multiply(Pair::<i64, Add, Add, Mul>::new(identity), task),
-            Known::MinPlus => multiply(Pair::<i64, Min, Min, Add>::new(identity), task),
-            Known::MaxPlus => multiply(Pair::<i64, Max, Max, Add>::new(identity), task),
-            Known::MinTimes => multiply(Pair::<i64, Min, Min, Mul>::new(identity), task),
-            Known::MaxTimes => multiply(Pair::<i64, Max, Max, Mul>::new(identity), task),
-            Known::MinMax => multiply(Pair::<i64, Min, Min, Max>::new(identity), task),
-            Known::MaxMin => multiply(Pair::<i64, Max, Max, Min>::new(identity), task),
-        }
-    }
+macro_rules! integers {
+    ($($type:ident)*) => {
+        $(impl Multiply for $type {
+            fn multiply(known: Known, identity: $type, task: Task<'_, $type>) {
+                match known {
+                    Known::SumProduct => multiply(Pair::<$type, Add, Add, Mul>::new(identity), task),
+                    Known::MinPlus => multiply(Pair::<$type, Min, Min, Add>::new(identity), task),
+                    Known::MaxPlus => multiply(Pair::<$type, Max, Max, Add>::new(identity), task),
+                    _ => no_kernel(known),
+                }
+            }
+        })*
+    };
+}
+integers! { i32 i64 }
+
+macro_rules! complex {
+    ($($type:ident)*) => {
+        $(impl Multiply for $type {
+            fn multiply(known: Known, _: $type, task: Task<'_, $type>) {
+                match known {
+                    Known::SumProduct => multiply(ComplexProduct(PhantomData), task),
+                    _ => no_kernel(known),
+                }
+            }
+        })*
+    };
+}
+complex! { C64 C128 }
+
+/// [`Known::of`] says which types have which kernels.
+fn no_kernel(known: Known) -> ! {
+    unreachable!("{known:?} of a type that has no kernel for it")
 }
 
 impl Multiply for Truth {
     fn multiply(known: Known, identity: Truth, task: Task<'_, Truth>) {
         match known {
             Known::MinMax => multiply(Pair::<Truth, Mul, Mul, Add>::new(identity), task),
-            // Of truth values, every other product is this one.
-            _ => multiply(Pair::<Truth, Add, Add, Mul>::new(identity), task),
+            Known::MaxMin => multiply(Pair::<Truth, Add, Add, Mul>::new(identity), task),
+            _ => no_kernel(known),
         }
     }
 }

@@ -2,13 +2,15 @@
 
 use std::marker::PhantomData;
 
-use super::blocked::{Product, Version, run_plain, run_shaped};
+use super::blocked::{Product, Version, run_plain, run_shaped, run_split};
 use super::vector::{Arithmetic, Number};
 
 /// How terms are made, and how they meet.
 pub(super) trait Semiring: Copy {
     /// What is computed with.
     type Element: Number;
+    /// True if a term has the same bits when its factors change places.
+    const COMMUTES: bool = true;
     /// What a sum starts from: adding it changes nothing.
     fn identity(self) -> Self::Element;
     /// Two sums as one.
@@ -43,6 +45,32 @@ impl<T: Number> Semiring for SumProduct<T> {
     unsafe fn run(self, version: Version, product: Product<T>) {
         // SAFETY: the caller vouches for what is asked for.
         unsafe { run_shaped(version, self, product) }
+    }
+}
+
+/// (+, x) of complex numbers, with one rounding for each product of parts.
+#[derive(Clone, Copy)]
+pub(super) struct ComplexProduct<T>(pub(super) PhantomData<T>);
+
+impl<T: Number> Semiring for ComplexProduct<T> {
+    type Element = T;
+    // The products that make up an imaginary part are added one after the other.
+    const COMMUTES: bool = false;
+    #[inline(always)]
+    fn identity(self) -> T {
+        T::default()
+    }
+    #[inline(always)]
+    fn plus<X: Arithmetic>(self, first: X, second: X) -> X {
+        first.add(second)
+    }
+    #[inline(always)]
+    fn step<X: Arithmetic>(self, sum: X, left: X, right: X) -> X {
+        left.mul_add(right, sum)
+    }
+    unsafe fn run(self, version: Version, product: Product<T>) {
+        // SAFETY: the caller vouches for what is asked for.
+        unsafe { run_split(version, self, product) }
     }
 }
 

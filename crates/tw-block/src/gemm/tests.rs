@@ -2,9 +2,10 @@
 
 use std::marker::PhantomData;
 
+use tw_ir::dtype::Complex;
 use tw_ir::random;
 
-use super::semiring::{Add, Max, Min, Mul, Operation, Pair, QuickMax, QuickMin, Semiring, SumProduct};
+use super::semiring::{Add, ComplexProduct, Max, Min, Mul, Operation, Pair, QuickMax, QuickMin, Semiring, SumProduct};
 use super::vector::Number;
 use super::*;
 
@@ -105,7 +106,21 @@ fn sums_of_products() {
     check(SumProduct(PhantomData), small);
     check(SumProduct(PhantomData), odd);
     check(SumProduct(PhantomData), |k| small(k) as f32);
+}
+
+#[test]
+fn sums_of_complex_products() {
+    let complex = |k: usize| Complex::new(small(k), small(k / 9));
+    check(ComplexProduct(PhantomData), complex);
+    check(ComplexProduct(PhantomData), |k| Complex::new(small(k) as f32, small(k / 9) as f32));
+}
+
+#[test]
+fn integers_wrap() {
+    check(Pair::<i32, Add, Add, Mul>::new(0), |k| (k as i32).wrapping_mul(i32::MAX / 3));
     check(Pair::<i64, Add, Add, Mul>::new(0), |k| (k as i64).wrapping_mul(i64::MAX / 3));
+    check(Pair::<i64, Max, Max, Add>::new(i64::MIN), |k| small(k) as i64);
+    check(Pair::<i32, Min, Min, Add>::new(i32::MAX), |k| small(k) as i32);
 }
 
 fn check_pair<P: Operation, Q: Operation, M: Operation>(identity: f64) {
@@ -120,7 +135,6 @@ fn smallest_and_largest() {
     check_pair::<Max, QuickMax, Mul>(f64::NEG_INFINITY);
     check(Pair::<f32, Min, QuickMin, Max>::new(f32::INFINITY), |k| small(k) as f32);
     check(Pair::<f32, Max, Max, Min>::new(f32::NEG_INFINITY), |k| odd(k) as f32);
-    check(Pair::<i64, Min, Min, Add>::new(i64::MAX), |k| small(k) as i64);
 }
 
 #[test]
@@ -189,6 +203,39 @@ fn batches_are_products_one_after_the_other() {
         for (i, j) in (0..3).flat_map(|i| (0..3).map(move |j| (i, j))) {
             let sum: f32 = (0..4).map(|l| left[b * 12 + i * 4 + l] * right[l * 3 + j]).sum();
             assert_eq!(out[b * 9 + i * 3 + j], 1.0 + sum);
+        }
+    }
+}
+
+/// A matrix times its transpose, which takes half the work, has the bits of the product of two matrices.
+#[test]
+fn symmetric_products_have_the_bits_of_others() {
+    for (n, k) in [(23, 5), (24, 3), (50, 700), (67, 20)] {
+        let value = |i: usize| random::normal(3, i as i64);
+        let data: Vec<f64> = (0..n * k).map(value).collect();
+        let copy = data.clone();
+        let rows = Matrix { offset: 0, row: k, column: 1 };
+        let columns = Matrix { offset: 0, row: 1, column: n };
+        for at in [rows, columns] {
+            for start in [0.0, 1.5] {
+                let product = |right: &[f64], odd: f64| {
+                    let mut out = vec![start; n * n];
+                    // With another value below the diagonal the output is not symmetric, and all of it must be computed.
+                    out[n] += odd;
+                    let task = Task {
+                        dims: (n, n, k),
+                        out: (&mut out, Matrix { offset: 0, row: n, column: 1 }),
+                        left: (&data, at),
+                        right: (right, at.transposed()),
+                        batch: Batch::ONE,
+                        accumulate: start != 0.0,
+                    };
+                    f64::multiply(Known::SumProduct, 0.0, task);
+                    out
+                };
+                assert_eq!(product(&data, 0.0), product(&copy, 0.0), "{n} {k}");
+                assert_eq!(product(&data, 4.0), product(&copy, 4.0), "{n} {k}");
+            }
         }
     }
 }

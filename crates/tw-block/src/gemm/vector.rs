@@ -5,6 +5,8 @@
 
 use tw_ir::scalar::math;
 
+use super::complex::Split;
+
 /// What can be done with an element, or with a vector in every lane.
 pub(crate) trait Arithmetic: Copy {
     /// Sum; integers wrap, of truth values it is `or`.
@@ -52,9 +54,15 @@ pub(crate) trait Vector: Arithmetic {
 /// An instruction set: which registers there are.
 pub(crate) trait Isa {
     /// Singles.
-    type F32: Vector<Element = f32>;
+    type F32: Split<Element = f32>;
     /// Doubles.
-    type F64: Vector<Element = f64>;
+    type F64: Split<Element = f64>;
+    /// Integers.
+    type I32: Vector<Element = i32>;
+    /// Long integers.
+    type I64: Vector<Element = i64>;
+    /// Truth values.
+    type Truth: Vector<Element = Truth>;
 }
 
 /// Registers of any processor: arrays, which the compiler maps to what there is.
@@ -62,10 +70,13 @@ pub(crate) struct Portable;
 impl Isa for Portable {
     type F32 = Lanes<f32, 4>;
     type F64 = Lanes<f64, 4>;
+    type I32 = Lanes<i32, 4>;
+    type I64 = Lanes<i64, 4>;
+    type Truth = Lanes<Truth, 8>;
 }
 
 /// An element that kernels compute with.
-pub(crate) trait Number: Arithmetic + Default + std::fmt::Debug + Send + Sync + 'static {
+pub(crate) trait Number: Arithmetic + Default + PartialEq + std::fmt::Debug + Send + Sync + 'static {
     /// Terms that are summed before they are added to the output. It shows in the bits, so it depends on nothing but the type.
     const TERMS: usize;
     /// True if two values may give NaN, or be it.
@@ -98,6 +109,11 @@ impl From<bool> for Truth {
 }
 
 impl Truth {
+    /// 0 or 1.
+    pub(super) fn byte(self) -> u8 {
+        self.0
+    }
+
     /// Bools as truth values.
     pub(crate) fn slice(bools: &[bool]) -> &[Truth] {
         // SAFETY: both are a byte that is 0 or 1.
@@ -170,10 +186,10 @@ floats! {
 }
 
 macro_rules! exact {
-    ($($type:ty, $lanes:literal, $terms:literal: |$a:ident, $b:ident| $add:expr, $mul:expr, $min:expr, $max:expr;)*) => {
+    ($($type:ident $register:ident: |$a:ident, $b:ident| $add:expr, $mul:expr, $min:expr, $max:expr;)*) => {
         $(impl Number for $type {
-            const TERMS: usize = $terms;
-            type Vector<I: Isa> = Lanes<$type, $lanes>;
+            const TERMS: usize = 512;
+            type Vector<I: Isa> = I::$register;
         }
         impl Arithmetic for $type {
             #[inline(always)]
@@ -212,14 +228,15 @@ macro_rules! exact {
     };
 }
 exact! {
-    i64, 4, 256: |a, b| a.wrapping_add(b), a.wrapping_mul(b), Ord::min(a, b), Ord::max(a, b);
-    Truth, 32, 512: |a, b| Truth(a.0 | b.0), Truth(a.0 & b.0), Truth(a.0 & b.0), Truth(a.0 | b.0);
+    i32 I32: |a, b| a.wrapping_add(b), a.wrapping_mul(b), Ord::min(a, b), Ord::max(a, b);
+    i64 I64: |a, b| a.wrapping_add(b), a.wrapping_mul(b), Ord::min(a, b), Ord::max(a, b);
+    Truth Truth: |a, b| Truth(a.0 | b.0), Truth(a.0 & b.0), Truth(a.0 & b.0), Truth(a.0 | b.0);
 }
 
 /// A vector as an array.
 #[derive(Clone, Copy)]
 #[repr(align(32))]
-pub(crate) struct Lanes<T, const N: usize>([T; N]);
+pub(crate) struct Lanes<T, const N: usize>(pub(super) [T; N]);
 
 impl<T: Arithmetic, const N: usize> Lanes<T, N> {
     #[inline(always)]

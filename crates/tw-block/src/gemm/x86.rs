@@ -2,13 +2,20 @@
 
 use std::arch::x86_64::*;
 
+mod integers;
+
+use super::complex::Split;
 use super::vector::{Arithmetic, Isa, Vector};
+use integers::{I32x8, I64x4, Truthx32};
 
 /// Processors with AVX2 and FMA: sixteen registers of 256 bits.
 pub(crate) struct Avx2;
 impl Isa for Avx2 {
     type F32 = F32x8;
     type F64 = F64x4;
+    type I32 = I32x8;
+    type I64 = I64x4;
+    type Truth = Truthx32;
 }
 
 /// Processors with AVX-512: thirty-two registers of 512 bits.
@@ -16,6 +23,9 @@ pub(crate) struct Avx512;
 impl Isa for Avx512 {
     type F32 = F32x16;
     type F64 = F64x8;
+    type I32 = I32x8;
+    type I64 = I64x4;
+    type Truth = Truthx32;
 }
 
 macro_rules! registers {
@@ -82,6 +92,37 @@ macro_rules! registers {
             }
         })*
     };
+}
+
+macro_rules! split {
+    ($($name:ident $even:path, $odd:path, $first:ident $second:ident $sub_mul:ident;)*) => {
+        $(impl Split for $name {
+            #[inline(always)]
+            fn split(first: Self, second: Self) -> (Self, Self) {
+                // SAFETY: the vectors exist, so the processor has the instructions. So it is below.
+                unsafe { (Self($even(first.0, second.0)), Self($odd(first.0, second.0))) }
+            }
+            #[inline(always)]
+            fn join(even: Self, odd: Self) -> (Self, Self) {
+                // SAFETY: see `split`.
+                unsafe { (Self($first(even.0, odd.0)), Self($second(even.0, odd.0))) }
+            }
+            #[inline(always)]
+            fn sub_mul(self, other: Self, sum: Self) -> Self {
+                // SAFETY: see `split`.
+                Self(unsafe { $sub_mul(self.0, other.0, sum.0) })
+            }
+        })*
+    };
+}
+/// Even and odd lanes of two registers, in steps of 128 bits.
+const EVEN: i32 = 0b10_00_10_00;
+const ODD: i32 = 0b11_01_11_01;
+split! {
+    F32x8 _mm256_shuffle_ps::<EVEN>, _mm256_shuffle_ps::<ODD>, _mm256_unpacklo_ps _mm256_unpackhi_ps _mm256_fnmadd_ps;
+    F64x4 _mm256_unpacklo_pd, _mm256_unpackhi_pd, _mm256_unpacklo_pd _mm256_unpackhi_pd _mm256_fnmadd_pd;
+    F32x16 _mm512_shuffle_ps::<EVEN>, _mm512_shuffle_ps::<ODD>, _mm512_unpacklo_ps _mm512_unpackhi_ps _mm512_fnmadd_ps;
+    F64x8 _mm512_unpacklo_pd, _mm512_unpackhi_pd, _mm512_unpacklo_pd _mm512_unpackhi_pd _mm512_fnmadd_pd;
 }
 
 /// `first` where it is NaN, otherwise `then`.

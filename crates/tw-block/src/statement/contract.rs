@@ -5,8 +5,9 @@
 //! storage does not allow that is copied first. So the shape of the product, and with it the order of each sum, depends on boxes alone.
 
 use tw_ir::contraction::Roles;
+use tw_ir::dtype::{C64, C128};
 use tw_ir::kernel::StatementKernel;
-use tw_ir::{Buffer, DType, Result, Scalar, Var};
+use tw_ir::{Buffer, DType, Error, Result, Scalar, Var};
 
 use super::access::Plan;
 use super::frame::Frame;
@@ -58,7 +59,7 @@ impl Contraction {
             && found.reads.iter().zip(&kernel.reads).all(|(vars, read)| is_inside(vars, &read.shape));
         let accum = kernel.accum.as_ref().filter(|_| all_inside)?;
         let one_type = kernel.reads.iter().all(|read| read.dtype == found.dtype);
-        let known = found.product.filter(|_| one_type && has_kernel(found.dtype));
+        let known = found.product.filter(|_| one_type);
         let kind = match known.and_then(|product| Known::of(found.aggregate, product, found.dtype)) {
             Some(known) => Kind::Known(known, provider.clone()),
             None => Kind::General(Box::new(General::compile(kernel, &found)?)),
@@ -95,27 +96,24 @@ impl Contraction {
         let product = KnownProduct { roles: &self.roles, known, provider, frame, plans, accumulate };
         let (left, right) = (left.data(), right.data());
         macro_rules! run {
-            ($type:ident) => {
-                product.run($type::from_scalar(self.identity), $type::of_mut(out), $type::of(left), $type::of(right))
+            ($($variant:ident $type:ident)*) => {
+                match self.dtype {
+                    DType::Bool => {
+                        let identity = Truth::from(bool::from_scalar(self.identity));
+                        let (left, right) = (Truth::slice(bool::of(left)), Truth::slice(bool::of(right)));
+                        product.run(identity, Truth::slice_mut(bool::of_mut(out)), left, right);
+                    }
+                    $(DType::$variant => {
+                        let identity = $type::from_scalar(self.identity);
+                        product.run(identity, $type::of_mut(out), $type::of(left), $type::of(right));
+                    })*
+                    other => return Err(Error::internal(format!("a matrix product of {other}"))),
+                }
             };
         }
-        match self.dtype {
-            DType::Bool => {
-                let identity = Truth::from(bool::from_scalar(self.identity));
-                let (left, right) = (Truth::slice(bool::of(left)), Truth::slice(bool::of(right)));
-                product.run(identity, Truth::slice_mut(bool::of_mut(out)), left, right);
-            }
-            DType::I64 => run!(i64),
-            DType::F32 => run!(f32),
-            _ => run!(f64),
-        }
+        run! { I32 i32 I64 i64 F32 f32 F64 f64 C64 C64 C128 C128 }
         Ok(())
     }
-}
-
-/// True for types that the kernel for matrix products is compiled for.
-fn has_kernel(dtype: DType) -> bool {
-    matches!(dtype, DType::Bool | DType::I64 | DType::F32 | DType::F64)
 }
 
 /// A product over a known semiring.
@@ -142,8 +140,11 @@ impl KnownProduct<'_> {
         outer.sort_by_key(|&var| extent(var));
 
         let terms = &self.roles.terms[..];
+        let is_same = std::ptr::eq(left, right) && self.operands_are_same(&rows, &columns, &outer);
         let left = Side::new(left, left_plan, frame, [&outer, &rows, terms]);
-        let right = Side::new(right, right_plan, frame, [&outer, &columns, terms]);
+        // A matrix and its transpose are one operand, so that the kernel can tell.
+        let other = (!is_same).then(|| Side::new(right, right_plan, frame, [&outer, &columns, terms]));
+        let right = other.as_ref().unwrap_or(&left);
         let size = |vars: &[usize]| vars.iter().map(|&var| extent(var)).product::<usize>();
         let dims = (size(&rows), size(&columns), size(terms));
         let innermost =
@@ -182,6 +183,20 @@ impl KnownProduct<'_> {
                 return;
             }
         }
+    }
+}
+
+impl KnownProduct<'_> {
+    /// True if both operands, which lie in the same memory, move in the same way.
+    fn operands_are_same(&self, rows: &[usize], columns: &[usize], outer: &[usize]) -> bool {
+        let [_, left, right] = self.plans;
+        let extents = &self.frame.extents;
+        let moves = |plan: &Plan, var: usize| self.frame.loop_of(var).map_or(0, |depth| plan.step(depth));
+        let alike = |a: usize, b: usize| extents[a] == extents[b] && moves(left, a) == moves(right, b);
+        left.base() == right.base()
+            && rows.len() == columns.len()
+            && rows.iter().zip(columns).all(|(&row, &column)| alike(row, column))
+            && self.roles.terms.iter().chain(outer).all(|&var| alike(var, var))
     }
 }
 
