@@ -9,7 +9,7 @@ use tw_block::{Block, Meter};
 use tw_ir::error::{Error, Result};
 use tw_ir::program::TensorType;
 use tw_ir::workflow::{SourceDecl, Workflow};
-use tw_ir::{Array, BoxRegion};
+use tw_ir::{Array, BoxRegion, DType};
 use tw_run::BlockIo;
 
 use crate::stored::Stored;
@@ -62,7 +62,11 @@ pub(crate) struct SegmentIo {
 
 impl SegmentIo {
     /// Finds every source by name and opens every sink.
-    pub(crate) fn open(workflow: &Workflow, inputs: &BTreeMap<String, Input>) -> Result<SegmentIo> {
+    pub(crate) fn open(
+        workflow: &Workflow,
+        sink_types: &[DType],
+        inputs: &BTreeMap<String, Input>,
+    ) -> Result<SegmentIo> {
         let sources = workflow
             .sources
             .iter()
@@ -77,7 +81,8 @@ impl SegmentIo {
         let sinks = workflow
             .sinks
             .iter()
-            .map(|sink| NpyWriter::create(&sink.path, sink.dtype, &sink.shape))
+            .zip(sink_types)
+            .map(|(sink, &dtype)| NpyWriter::create(&sink.path, dtype, &sink.shape))
             .collect::<Result<_>>()?;
         Ok(SegmentIo { sources, sinks })
     }

@@ -7,9 +7,10 @@ use std::time::Instant;
 use rustc_hash::FxHashMap;
 use tw_block::npy::NpyWriter;
 use tw_block::{Meter, Provider, provider};
+use tw_ir::DType;
 use tw_ir::error::{Error, Result};
-use tw_ir::program::{self, FunctionTable, Program};
-use tw_ir::workflow::Boxes;
+use tw_ir::program::{self, FunctionTable, Op, Program};
+use tw_ir::workflow::{Boxes, Workflow};
 use tw_plan::{PlanOptions, Planned, plan_segment};
 use tw_run::{BlockIo, CancelToken, Observer, Prepared, Progress, RunOptions, Runtime};
 
@@ -147,7 +148,9 @@ struct Inner {
 struct CachedSegment {
     prepared: Prepared,
     flops: u64,
-    outputs: Vec<(tw_ir::DType, Vec<tw_ir::Axis>)>,
+    outputs: Vec<(DType, Vec<tw_ir::Axis>)>,
+    /// Element types of the files it writes.
+    sinks: Vec<DType>,
 }
 
 /// What one segment gave.
@@ -231,7 +234,7 @@ impl Session {
         };
         let planned = Instant::now();
         let workflow = cached.prepared.schedule().workflow();
-        let io = Arc::new(SegmentIo::open(workflow, &inputs)?);
+        let io = Arc::new(SegmentIo::open(workflow, &cached.sinks, &inputs)?);
         let shared: HashSet<String> = if self.0.run.budget.is_some() {
             inputs.iter().filter(|(_, input)| input.is_shared()).map(|(name, _)| name.clone()).collect()
         } else {
@@ -294,15 +297,18 @@ impl Session {
         let planned = plan_segment(&key.program, &self.0.plan)?;
         let workflow = planned.schedule.workflow();
         let mut outputs = Vec::new();
-        for output in &workflow.outputs {
+        // The program as it was knows which integers are times.
+        for (output, &value) in workflow.outputs.iter().zip(&key.program.body.results) {
             let set = &workflow.sets[output.set];
             match &set.boxes {
-                Boxes::Grid(grid) => outputs.push((set.dtype, grid.clone())),
+                Boxes::Grid(grid) => outputs.push((key.program.ty(value).dtype, grid.clone())),
                 Boxes::List(_) => return Err(Error::internal("an output without a grid")),
             }
         }
         let flops = tw_plan::flops(workflow);
-        let cached = Arc::new(CachedSegment { prepared: Prepared::new(planned.schedule.clone())?, flops, outputs });
+        let sinks = sink_types(&key.program, workflow);
+        let prepared = Prepared::new(planned.schedule.clone())?;
+        let cached = Arc::new(CachedSegment { prepared, flops, outputs, sinks });
         let mut cache = lock(&self.0.cache);
         if cache.len() >= CACHE_LIMIT {
             cache.clear();
@@ -354,6 +360,17 @@ impl Session {
     pub fn functions(&self) -> &FunctionTable {
         &self.0.functions
     }
+}
+
+/// The element types of the files a segment writes: those of the program, in which times are still times.
+fn sink_types(program: &Program, workflow: &Workflow) -> Vec<DType> {
+    let stored = |path: &str| {
+        program.body.nodes.iter().find_map(|node| match &node.op {
+            Op::Store { path: written, .. } if written == path => Some(program.ty(*node.args.first()?).dtype),
+            _ => None,
+        })
+    };
+    workflow.sinks.iter().map(|sink| stored(&sink.path).unwrap_or(sink.dtype)).collect()
 }
 
 /// The data behind these locks is valid at every step, so a panic elsewhere does not spoil it.

@@ -61,7 +61,7 @@ impl Stored {
     pub fn to_array(&self) -> Result<Array> {
         let shape = self.shape();
         if let [block] = self.blocks.as_slice() {
-            return block.to_array();
+            return block.to_array()?.with_dtype(self.dtype);
         }
         let mut array = Array::zeros(&shape, self.dtype)?;
         let origin = vec![0; shape.len()];
@@ -74,7 +74,7 @@ impl Stored {
     /// The only element of a tensor of size one.
     pub fn item(&self) -> Result<Scalar> {
         let scalar = match self.blocks.as_slice() {
-            [block] if block.n_elements() == 1 => block.get(&block.bbox().lo),
+            [block] if block.n_elements() == 1 => block.get(&block.bbox().lo).map(|value| value.cast(self.dtype)),
             _ => None,
         };
         scalar.ok_or_else(|| {

@@ -272,7 +272,7 @@ impl FromStr for DType {
             "f32" | "float32" => DType::F32,
             "f64" | "float64" | "float" => DType::F64,
             "c64" | "complex64" => DType::C64,
-            "c128" | "complex128" | "complex" => DType::C128,
+            "c128" | "complex128" => DType::C128,
             _ => return time::parse_time(text).ok_or(()),
         })
     }

@@ -313,12 +313,19 @@ impl ScalarCode {
         code
     }
 
-    /// Adds an operation, or finds the equal one already there. The parts of a number that was made of parts are these. Types are checked.
+    /// The slot that an operation amounts to without being added: the parts of a number that was made of parts are these.
+    pub fn simplified(&self, op: &ScalarOp) -> Option<Slot> {
+        let ScalarOp::Unary(part @ (UnaryOp::Real | UnaryOp::Imag), whole) = op else { return None };
+        match self.ops.get(whole.0 as usize)? {
+            ScalarOp::Binary(BinaryOp::Complex, re, im) => Some(if *part == UnaryOp::Real { *re } else { *im }),
+            _ => None,
+        }
+    }
+
+    /// Adds an operation, or finds an equal one, or what it amounts to. Types are checked.
     pub fn push(&mut self, op: ScalarOp) -> Result<Slot> {
-        if let ScalarOp::Unary(part @ (UnaryOp::Real | UnaryOp::Imag), whole) = op
-            && let Some(ScalarOp::Binary(BinaryOp::Complex, re, im)) = self.ops.get(whole.0 as usize)
-        {
-            return Ok(if part == UnaryOp::Real { *re } else { *im });
+        if let Some(slot) = self.simplified(&op) {
+            return Ok(slot);
         }
         if let Some(k) = self.ops.iter().position(|existing| *existing == op) {
             return Ok(Slot(k as u32));

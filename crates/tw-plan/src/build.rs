@@ -7,7 +7,9 @@
 //! Semantics follow NumPy 2: broadcasting, promotion, weak literals, dtypes of reductions. Extents that depend on data pass through wherever the
 //! result does not need their value.
 
+mod accums;
 mod axes;
+mod complex;
 mod contract;
 mod create;
 mod einsum;
@@ -19,6 +21,7 @@ mod reduce;
 mod replace;
 mod slice;
 mod statement;
+mod time;
 
 pub use axes::{broadcast_shapes, display_shape, normalize_axes, normalize_axis};
 pub use contract::{matmul, tensordot};
@@ -26,9 +29,10 @@ pub use create::{arange, coordinate, eye, full, linspace, random_integers, rando
 pub use einsum::einsum;
 pub use elementwise::{Operand, binary, broadcast_to, cast, logical, logical_not, select, unary};
 pub use layout::{diagonal, expand_dims, flip, pad, permute, roll, squeeze, transpose, tril, triu};
-pub use movement::{Joined, Running, concat, gather, reshape, scan, scatter, sort, stack, take, topk};
+pub use movement::{Joined, Running, Sorted, concat, gather, reshape, scan, scatter, sort, stack, take, topk};
 pub use promote::{
-    CodeSink, Element, Typed, common, emit_binary, emit_logical, emit_logical_not, emit_select, emit_unary, meet,
+    CodeSink, Element, Typed, common, emit_binary, emit_cast, emit_logical, emit_logical_not, emit_select, emit_unary,
+    meet,
 };
 pub use reduce::{Reduction, reduce};
 pub use replace::replace;

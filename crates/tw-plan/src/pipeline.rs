@@ -35,7 +35,9 @@ impl Planned {
 /// Plans a straight-line program whose extents are all known.
 pub fn plan_segment(program: &Program, options: &PlanOptions) -> Result<Planned> {
     let mut timer = Timer::default();
-    let mut program = timer.pass("expand", || rewrite::expand(program))?;
+    let erased = timer.pass("erase times", || rewrite::erase::run(program))?;
+    debug_verify("erase times", || rewrite::erase::verify(&erased))?;
+    let mut program = timer.pass("expand", || rewrite::expand(&erased))?;
     if options.rewrites {
         for pass in rewrite::PASSES {
             program = timer.pass(pass.name, || (pass.run)(&program))?;

@@ -8,6 +8,7 @@ use tw_ir::error::Result;
 mod contraction;
 mod cse;
 mod dead;
+pub(crate) mod erase;
 mod expand;
 mod fuse;
 mod rebuild;

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use tw_ir::program::{IndexStmt, Source};
 use tw_ir::{
-    Accum, Axis, Distribution, Edge, Extent, Idx, OnEmpty, Op, Program, Region, ScalarCode, ScalarOp, Term, Tiling,
+    Accum, Axis, BinaryOp, Distribution, Edge, Extent, Idx, OnEmpty, Op, Program, Region, ScalarCode, ScalarOp, Term,
+    Tiling,
 };
 
 use crate::generate::DTYPES;
@@ -158,18 +159,15 @@ fn guard_uses(code: &ScalarCode, param: u32) -> bool {
 fn accum_name(accum: &Accum) -> String {
     let Some(first) = accum.identity.first().copied() else { return "none".to_string() };
     let dtype = first.dtype();
-    let mut known = vec![
-        ("sum", Accum::sum(dtype)),
-        ("product", Accum::product(dtype)),
-        ("min", Accum::min(dtype)),
-        ("max", Accum::max(dtype)),
-        ("any", Accum::any()),
-        ("all", Accum::all()),
-        ("argmin", Accum::argmin(dtype)),
-        ("argmax", Accum::argmax(dtype)),
-        ("last", Accum::last(dtype, first)),
-    ];
-    if dtype.is_float() {
+    let mut known = vec![("any", Accum::any()), ("all", Accum::all()), ("last", Accum::last(dtype, first))];
+    if BinaryOp::Add.result(dtype).is_some() {
+        known.extend([("sum", Accum::sum(dtype)), ("product", Accum::product(dtype))]);
+    }
+    if BinaryOp::Lt.result(dtype).is_some() {
+        known.extend([("min", Accum::min(dtype)), ("max", Accum::max(dtype))]);
+        known.extend([("argmin", Accum::argmin(dtype)), ("argmax", Accum::argmax(dtype))]);
+    }
+    if dtype.has_float_arithmetic() {
         known.extend([("mean", Accum::mean(dtype)), ("variance", Accum::variance(dtype, 0.0))]);
     }
     let same = |other: &Accum| Accum { on_empty: OnEmpty::Error, ..other.clone() };

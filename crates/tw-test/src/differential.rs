@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use tilewright::{Array, Input, Session};
 use tw_ir::error::{Blame, Error};
-use tw_ir::{Buffer, Program, oracle};
+use tw_ir::{DType, Program, oracle};
 
 /// How the engine runs a program in a comparison.
 #[derive(Clone, Debug)]
@@ -86,10 +86,16 @@ pub fn array_difference(expected: &Array, got: &Array, tolerance: f64) -> Option
     if expected.shape() != got.shape() || expected.dtype() != got.dtype() {
         return Some(format!("{}{:?}, expected {}{:?}", got.dtype(), got.shape(), expected.dtype(), expected.shape()));
     }
-    let equal = |k: usize| match (expected.data(), got.data()) {
-        (Buffer::F64(a), Buffer::F64(b)) => close(a[k], b[k], tolerance),
-        (Buffer::F32(a), Buffer::F32(b)) => close(a[k] as f64, b[k] as f64, f32_tolerance(tolerance)),
-        (a, b) => a.get(k) == b.get(k),
+    let tolerance = match expected.dtype() {
+        DType::F64 | DType::C128 => tolerance,
+        _ => f32_tolerance(tolerance),
+    };
+    let rounds = expected.dtype().is_float() || expected.dtype().is_complex();
+    let equal = |k: usize| {
+        let (a, b) = (expected.data().get(k), got.data().get(k));
+        let (x, y) = (a.as_c128(), b.as_c128());
+        // Halves are never made of inexact values, so they are equal or close.
+        if rounds { close(x.re, y.re, tolerance) && close(x.im, y.im, tolerance) } else { a == b }
     };
     (0..expected.data().len()).find(|&k| !equal(k)).map(|k| {
         let coords = tw_ir::shape::unravel(k as u64, expected.shape());

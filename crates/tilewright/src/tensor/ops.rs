@@ -184,13 +184,25 @@ impl Tensor {
     /// Sorted along an axis: values, and their positions before.
     #[track_caller]
     pub fn sort(&self, axis: usize) -> Result<(Tensor, Tensor)> {
-        pair(Tensor::apply_all(self.session(), build::sort(self.ty(), axis, false)?, &[self])?)
+        self.sorted(build::sort(self.ty(), axis, false)?)
     }
 
     /// The `n` largest elements along an axis (or the smallest), in that order: values, and their positions before.
     #[track_caller]
     pub fn topk(&self, n: u64, axis: usize, largest: bool) -> Result<(Tensor, Tensor)> {
-        pair(Tensor::apply_all(self.session(), build::topk(self.ty(), n, axis, largest)?, &[self])?)
+        self.sorted(build::topk(self.ty(), n, axis, largest)?)
+    }
+
+    #[track_caller]
+    fn sorted(&self, sorted: build::Sorted) -> Result<(Tensor, Tensor)> {
+        let session = self.session();
+        let prepared = sorted.prepare.map(|op| Tensor::apply(session, op, &[self])).transpose()?;
+        let operand = prepared.as_ref().unwrap_or(self);
+        let (values, positions) = pair(Tensor::apply_all(session, sorted.sort, &[operand])?)?;
+        match sorted.restore {
+            Some(op) => Ok((Tensor::apply(session, op, &[&values])?, positions)),
+            None => Ok((values, positions)),
+        }
     }
 
     /// Elements that the index tensor names along an axis.

@@ -2,7 +2,7 @@
 
 use std::borrow::BorrowMut;
 
-use tw_ir::dtype::{C64, C128, bf16, f16};
+use tw_ir::dtype::{C64, C128, CastFrom, bf16, f16};
 use tw_ir::{BinaryOp, Buffer, DType, Scalar, with_buffer};
 
 use super::code::{Operation, Source, Step, StripCode};
@@ -147,7 +147,44 @@ fn convert_or_choose<T: InRegisters>(inputs: &Inputs<'_>, step: &Step, out: &mut
     let [a, b, c] = step.inputs;
     match step.operation {
         Operation::Select => ops::select(inputs.values(a), inputs.values(b), inputs.values(c), out),
-        _ => with_dtype!(step.input, S => ops::cast(inputs.values::<S>(a), out)),
+        _ => convert(inputs.lane(a), out),
+    }
+}
+
+/// Elements converted on the way through another type at once: few enough for the nearest cache.
+const ON_THE_WAY: usize = 256;
+
+/// Converts a lane. Narrow types go through a wider one of their kind, which changes no value: loops for every pair of types would be hundreds.
+fn convert<T: InRegisters>(lane: Lane<'_>, out: &mut [T]) {
+    match lane {
+        Lane::I32(Values::Each(a)) => ops::cast(a, out),
+        Lane::I64(Values::Each(a)) => ops::cast(a, out),
+        Lane::U64(Values::Each(a)) => ops::cast(a, out),
+        Lane::F32(Values::Each(a)) => ops::cast(a, out),
+        Lane::F64(Values::Each(a)) => ops::cast(a, out),
+        Lane::C128(Values::Each(a)) => ops::cast(a, out),
+        Lane::Bool(Values::Each(a)) => convert_through::<_, i32, T>(a, out),
+        Lane::I8(Values::Each(a)) => convert_through::<_, i32, T>(a, out),
+        Lane::I16(Values::Each(a)) => convert_through::<_, i32, T>(a, out),
+        Lane::U8(Values::Each(a)) => convert_through::<_, i32, T>(a, out),
+        Lane::U16(Values::Each(a)) => convert_through::<_, i32, T>(a, out),
+        Lane::U32(Values::Each(a)) => convert_through::<_, i64, T>(a, out),
+        Lane::F16(Values::Each(a)) => convert_through::<_, f32, T>(a, out),
+        Lane::BF16(Values::Each(a)) => convert_through::<_, f32, T>(a, out),
+        Lane::C64(Values::Each(a)) => convert_through::<_, C128, T>(a, out),
+        same => {
+            if let Some(value) = same.as_same() {
+                out.fill(T::from_scalar(value));
+            }
+        }
+    }
+}
+
+fn convert_through<S: Copy, P: CastFrom<S> + Copy + Default, T: CastFrom<P>>(a: &[S], out: &mut [T]) {
+    let mut wide = [P::default(); ON_THE_WAY];
+    for (a, out) in a.chunks(ON_THE_WAY).zip(out.chunks_mut(ON_THE_WAY)) {
+        ops::cast(a, &mut wide[..a.len()]);
+        ops::cast(&wide[..a.len()], out);
     }
 }
 

@@ -105,11 +105,8 @@ wide! {
     }
 
     /// Converts elements.
-    pub(crate) fn cast[S: Copy, T: CastFrom<S>](a: Values<'_, S>, out: &mut [T]) {
-        // A value that is the same for all elements was converted as a scalar.
-        if let Values::Each(a) = a {
-            out.iter_mut().zip(a).for_each(|(out, &x)| *out = T::cast_from(x));
-        }
+    pub(crate) fn cast[S: Copy, T: CastFrom<S>](a: &[S], out: &mut [T]) {
+        out.iter_mut().zip(a).for_each(|(out, &x)| *out = T::cast_from(x));
     }
 
     /// Complements bools.
@@ -217,8 +214,9 @@ wide! {
         match op {
             BinaryOp::Lt => map2(a, b, out, |x, y| x < y),
             BinaryOp::Le => map2(a, b, out, |x, y| x <= y),
-            BinaryOp::Gt => map2(a, b, out, |x, y| x > y),
-            BinaryOp::Ge => map2(a, b, out, |x, y| x >= y),
+            // The same loops the other way round.
+            BinaryOp::Gt => compare(BinaryOp::Lt, b, a, out),
+            BinaryOp::Ge => compare(BinaryOp::Le, b, a, out),
             BinaryOp::Eq => map2(a, b, out, |x, y| x == y),
             _ => map2(a, b, out, |x, y| x != y),
         }

@@ -1,6 +1,6 @@
 //! Products that sum: matrix products and tensor contractions.
 
-use tw_ir::{Accum, BinaryOp, Error, Extent, Idx, Op, Result, TensorType, Var};
+use tw_ir::{Accum, BinaryOp, DType, Error, Extent, Idx, Op, Result, TensorType, Var};
 
 use super::axes::{broadcast_shapes, check_axes, display_shape};
 use super::promote::common;
@@ -19,6 +19,11 @@ pub(super) fn product_sum(operands: &[Labelled<'_>], extents: &[Extent], n_out: 
         return Err(Error::source("a product of no operands"));
     }
     let dtype = common(operands.iter().map(|operand| operand.ty.dtype))?;
+    if dtype.is_time() {
+        return Err(Error::source(format!("a product of {dtype}")));
+    }
+    // Halves are multiplied and added as singles.
+    let working = if dtype.is_half() { DType::F32 } else { dtype };
     let reads = operands.iter().enumerate().map(|(k, operand)| {
         let idx = operand.labels.iter().map(|label| match label {
             Some(label) => Idx::var(Var(*label as u32)),
@@ -30,7 +35,7 @@ pub(super) fn product_sum(operands: &[Labelled<'_>], extents: &[Extent], n_out: 
     let mut product = None;
     for k in 0..operands.len() {
         let value = statement.read(k);
-        let value = statement.code.cast(dtype, value);
+        let value = statement.code.cast(working, value);
         product = Some(match product {
             None => value,
             Some(before) => statement.code.binary(BinaryOp::Mul, before, value)?,
@@ -38,10 +43,15 @@ pub(super) fn product_sum(operands: &[Labelled<'_>], extents: &[Extent], n_out: 
     }
     let body = product.ok_or_else(|| Error::source("a product of no operands"))?;
     if n_out == extents.len() {
+        let body = statement.code.cast(dtype, body);
         return Ok(statement.elementwise(body));
     }
+    let mut accum = Accum::sum(working);
+    let sum = accum.finish.results()[0];
+    let sum = accum.finish.cast(dtype, sum);
+    accum.finish.set_results(vec![sum]);
     let idx = (0..n_out).map(|label| Idx::var(Var(label as u32))).collect();
-    Ok(statement.accumulated(vec![body], Accum::sum(dtype), idx, extents[..n_out].to_vec()))
+    Ok(statement.accumulated(vec![body], accum, idx, extents[..n_out].to_vec()))
 }
 
 /// `a @ b`: vectors, matrices, and stacks of matrices that broadcast.

@@ -22,7 +22,11 @@ pub fn coordinate(shape: &[Extent], axis: usize) -> Op {
 pub fn arange(start: Scalar, stop: Scalar, step: Scalar, dtype: DType) -> Result<Op> {
     let n = arange_length(start, stop, step)?;
     // As NumPy: the difference of the first two elements, in the type of the result, is the step of all.
-    let working = if dtype == DType::Bool { DType::I64 } else { dtype };
+    let working = match dtype {
+        _ if dtype == DType::Bool || dtype.is_time() => DType::I64,
+        _ if dtype.is_half() => DType::F32,
+        _ => dtype,
+    };
     let first = start.cast(working);
     let step = match (first, step.cast(working)) {
         (Scalar::F64(a), Scalar::F64(d)) => Scalar::F64((a + d) - a),

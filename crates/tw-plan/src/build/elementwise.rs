@@ -3,7 +3,7 @@
 use tw_ir::{Access, BinaryOp, DType, Error, Extent, Op, Result, Scalar, ScalarCode, Slot, TensorType, UnaryOp};
 
 use super::axes::{broadcast_shapes, display_shape};
-use super::promote::{Typed, emit_binary, emit_logical, emit_logical_not, emit_select, emit_unary};
+use super::promote::{Typed, emit_binary, emit_cast, emit_logical, emit_logical_not, emit_select, emit_unary};
 use super::statement::{Statement, broadcast_access};
 
 /// An operand of arithmetic.
@@ -43,7 +43,7 @@ pub fn unary(op: UnaryOp, x: &TensorType) -> Result<Op> {
 
 /// Converts every element.
 pub fn cast(x: &TensorType, dtype: DType) -> Result<Op> {
-    mapped(x, |code, a| Ok(code.cast(dtype, a)))
+    mapped(x, |code, a| emit_cast(code, dtype, a))
 }
 
 /// True where the element is zero or false.
@@ -87,7 +87,8 @@ pub fn broadcast_to(x: &TensorType, shape: &[Extent]) -> Result<Op> {
     Ok(statement.elementwise_filled(body, x.fill))
 }
 
-fn mapped(x: &TensorType, body: impl FnOnce(&mut ScalarCode, Slot) -> Result<Slot>) -> Result<Op> {
+/// One element from each.
+pub(super) fn mapped(x: &TensorType, body: impl FnOnce(&mut ScalarCode, Slot) -> Result<Slot>) -> Result<Op> {
     combined(&[Operand::Tensor(x)], |code, operands| body(code, operands[0].slot))
 }
 

@@ -1,11 +1,11 @@
 //! Operators beside index statements: running aggregates, sorting, gathering, joining.
 
-use tw_ir::{Accum, BinaryOp, DType, Edge, Error, Extent, OnEmpty, Op, Result, Scalar, ScalarCode, TensorType, shape};
+use tw_ir::{BinaryOp, DType, Edge, Error, Extent, OnEmpty, Op, Result, Scalar, ScalarCode, Slot, TensorType, shape};
 
 use super::axes::{check_axes, display_shape};
-use super::elementwise::{cast, select};
+use super::elementwise::{cast, mapped, select};
 use super::layout::expand_dims;
-use super::promote::common;
+use super::promote::{common, emit_cast};
 use super::reduce::Reduction;
 use super::statement::Statement;
 
@@ -34,38 +34,91 @@ pub enum Running {
 /// A running aggregate along an axis: each element sees those up to and including itself.
 pub fn scan(x: &TensorType, kind: Running, axis: usize) -> Result<Op> {
     check_axes(&[axis], x.rank())?;
-    let dtype = match kind {
-        Running::Sum | Running::Prod => Reduction::Sum.working_type(x.dtype),
-        Running::Min | Running::Max => x.dtype,
+    let reduction = match kind {
+        Running::Sum => Reduction::Sum,
+        Running::Prod => Reduction::Prod,
+        Running::Min => Reduction::Min,
+        Running::Max => Reduction::Max,
     };
-    let (op, identity) = match kind {
-        Running::Sum => (BinaryOp::Add, dtype.zero()),
-        Running::Prod => (BinaryOp::Mul, dtype.one()),
-        Running::Min => (BinaryOp::Min, dtype.highest()),
-        Running::Max => (BinaryOp::Max, dtype.lowest()),
-    };
-    let mut accum = Accum::simple(op, dtype, identity, OnEmpty::Identity);
+    let dtype = reduction.working_type(x.dtype);
+    let mut accum = reduction.accum(dtype)?;
+    // No element sees nothing.
+    accum.on_empty = OnEmpty::Identity;
     if dtype != x.dtype {
         let mut lift = ScalarCode::new(vec![x.dtype]);
         let value = lift.param(0);
         let value = lift.cast(dtype, value);
-        lift.set_results(vec![value]);
+        let state = lift.inline(&accum.lift, &[value])?;
+        lift.set_results(state);
         accum.lift = lift;
     }
     Ok(Op::Scan { accum, axis: axis as u32, exclusive: false, reverse: false })
 }
 
-/// A stable sort along an axis. The node has two results: the sorted values and their positions before.
-pub fn sort(x: &TensorType, axis: usize, descending: bool) -> Result<Op> {
-    check_axes(&[axis], x.rank())?;
-    Ok(Op::Sort { axis: axis as u32, descending, limit: None })
+/// A sort, and what has to happen around it: halves are sorted as singles, and times as integers of which NaT is the largest.
+#[derive(Clone, Debug)]
+pub struct Sorted {
+    /// Makes what is sorted from the operand; `None` if it is sorted as it is.
+    pub prepare: Option<Op>,
+    /// The sort itself, with two results: the values and their positions before.
+    pub sort: Op,
+    /// Makes the values from those that were sorted.
+    pub restore: Option<Op>,
 }
 
-/// The `n` largest elements along an axis (or the smallest), in that order. The node has two results: the values and their positions before.
-/// NaN counts as larger than everything; among equal elements the earlier ones are taken.
-pub fn topk(x: &TensorType, n: u64, axis: usize, largest: bool) -> Result<Op> {
+/// A stable sort along an axis. NaN and NaT come last.
+pub fn sort(x: &TensorType, axis: usize, descending: bool) -> Result<Sorted> {
+    sorted(x, axis, descending, None)
+}
+
+/// The `n` largest elements along an axis (or the smallest), in that order. NaN and NaT count as larger than everything; among equal elements the
+/// earlier ones are taken.
+pub fn topk(x: &TensorType, n: u64, axis: usize, largest: bool) -> Result<Sorted> {
+    sorted(x, axis, largest, Some(n))
+}
+
+fn sorted(x: &TensorType, axis: usize, descending: bool, limit: Option<u64>) -> Result<Sorted> {
     check_axes(&[axis], x.rank())?;
-    Ok(Op::Sort { axis: axis as u32, descending: largest, limit: Some(n) })
+    let sort = Op::Sort { axis: axis as u32, descending, limit };
+    let as_sorted = |dtype: DType| {
+        let mut ty = TensorType::dense(dtype, x.shape.clone());
+        if let Some(n) = limit {
+            ty.shape[axis] = Extent::Known(n);
+        }
+        ty
+    };
+    match x.dtype {
+        dtype if dtype.is_half() => {
+            let restore = cast(&as_sorted(DType::F32), dtype)?;
+            Ok(Sorted { prepare: Some(cast(x, DType::F32)?), sort, restore: Some(restore) })
+        }
+        dtype if dtype.is_time() => {
+            let restore = mapped(&as_sorted(DType::U64), |code, key| shifted(code, BinaryOp::Add, key, dtype))?;
+            let prepare = mapped(x, |code, a| shifted(code, BinaryOp::Sub, a, DType::U64))?;
+            Ok(Sorted { prepare: Some(prepare), sort, restore: Some(restore) })
+        }
+        dtype if dtype.is_complex() => {
+            Err(Error::source(format!("a sort of {dtype}; complex numbers have no order"))
+                .help("sort their magnitudes"))
+        }
+        _ => Ok(Sorted { prepare: None, sort, restore: None }),
+    }
+}
+
+/// Times as unsigned integers in their order, and back: NaT, the smallest i64, becomes the largest u64.
+fn shifted(code: &mut ScalarCode, op: BinaryOp, a: Slot, to: DType) -> Result<Slot> {
+    let (one, sign) = (code.constant(Scalar::U64(1)), code.constant(Scalar::U64(1 << 63)));
+    let bits = code.cast(DType::I64, a);
+    let bits = code.cast(DType::U64, bits);
+    let bits = if op == BinaryOp::Sub {
+        let flipped = code.binary(BinaryOp::Xor, bits, sign)?;
+        code.binary(op, flipped, one)?
+    } else {
+        let raised = code.binary(op, bits, one)?;
+        code.binary(BinaryOp::Xor, raised, sign)?
+    };
+    let count = code.cast(DType::I64, bits);
+    Ok(if to == DType::U64 { bits } else { code.cast(to, count) })
 }
 
 /// The same elements in row-major order under another shape. One extent may be -1: it follows from the others.
@@ -147,7 +200,7 @@ pub fn stack(types: &[&TensorType], axis: usize) -> Result<Joined> {
                 return Err(Error::internal("a new axis is an index statement"));
             };
             let body = statement.code.results()[0];
-            let body = statement.code.cast(dtype, body);
+            let body = emit_cast(&mut statement.code, dtype, body)?;
             statement.code.set_results(vec![body]);
             statement.out.fill = vec![ty.fill.cast(dtype)];
             Ok(Some(Op::Index(statement)))
@@ -203,12 +256,13 @@ fn prepare_indices(indices: &[&TensorType], extents: &[Extent], edge: Edge) -> R
         .iter()
         .zip(extents)
         .map(|(index, extent)| {
-            if index.dtype != DType::I64 {
-                let error = Error::source(format!("an index tensor of type {}; it must be i64", index.dtype));
+            if !index.dtype.is_integer() {
+                let error = Error::source(format!("an index tensor of type {}; it must be an integer", index.dtype));
                 return Err(if index.dtype == DType::Bool { error.help("a mask selects with x[mask]") } else { error });
             }
             match extent {
                 Extent::Known(n) if edge == Edge::Error => Ok(Some(counted_from_end(index, *n)?)),
+                _ if index.dtype != DType::I64 => Ok(Some(cast(index, DType::I64)?)),
                 _ => Ok(None),
             }
         })
@@ -219,6 +273,7 @@ fn counted_from_end(index: &TensorType, n: u64) -> Result<Op> {
     let mut statement = Statement::of(index);
     let at = statement.read(0);
     let code = &mut statement.code;
+    let at = code.cast(DType::I64, at);
     let (zero, n) = (code.constant(Scalar::I64(0)), code.constant(Scalar::I64(n as i64)));
     let negative = code.binary(BinaryOp::Lt, at, zero)?;
     let from_end = code.binary(BinaryOp::Add, at, n)?;

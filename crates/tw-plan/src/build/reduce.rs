@@ -1,7 +1,8 @@
 //! Aggregates along axes.
 
-use tw_ir::{Accum, DType, Error, Extent, Idx, Op, Result, Slot, TensorType, UnaryOp, Var};
+use tw_ir::{Accum, DType, Error, Extent, Idx, Op, Result, Slot, TensorType, Var};
 
+use super::accums;
 use super::axes::{check_axes, display_shape};
 use super::statement::{Statement, linear_position};
 
@@ -80,10 +81,13 @@ impl Reduction {
 
     /// The type elements are converted to before they are combined.
     pub fn working_type(self, dtype: DType) -> DType {
+        let plain = dtype == DType::Bool || dtype.is_integer();
         match self {
             Reduction::Any | Reduction::All | Reduction::Count => DType::Bool,
-            Reduction::Sum | Reduction::Prod if dtype == DType::Bool => DType::I64,
-            Reduction::Mean | Reduction::Var { .. } | Reduction::Std { .. } if !dtype.is_float() => DType::F64,
+            // As in NumPy: sums of small integers are wide.
+            Reduction::Sum | Reduction::Prod if dtype.is_unsigned() => DType::U64,
+            Reduction::Sum | Reduction::Prod if plain => DType::I64,
+            Reduction::Mean | Reduction::Var { .. } | Reduction::Std { .. } if plain => DType::F64,
             _ => dtype,
         }
     }
@@ -100,26 +104,7 @@ impl Reduction {
 
     /// The accumulator for elements of the working type (see [`Reduction::working_type`]); counts take i64.
     pub fn accum(self, dtype: DType) -> Result<Accum> {
-        Ok(match self {
-            Reduction::Sum => Accum::sum(dtype),
-            Reduction::Prod => Accum::product(dtype),
-            Reduction::Min => Accum::min(dtype),
-            Reduction::Max => Accum::max(dtype),
-            Reduction::Any => Accum::any(),
-            Reduction::All => Accum::all(),
-            Reduction::Mean => Accum::mean(dtype),
-            Reduction::Var { ddof } => Accum::variance(dtype, ddof),
-            Reduction::Std { ddof } => {
-                let mut accum = Accum::variance(dtype, ddof);
-                let variance = accum.finish.results()[0];
-                let deviation = accum.finish.unary(UnaryOp::Sqrt, variance)?;
-                accum.finish.set_results(vec![deviation]);
-                accum
-            }
-            Reduction::ArgMin => Accum::argmin(dtype),
-            Reduction::ArgMax => Accum::argmax(dtype),
-            Reduction::Count => Accum::sum(DType::I64),
-        })
+        accums::accum(self, dtype)
     }
 }
 

@@ -4,6 +4,7 @@ use tw_ir::{Access, BinaryOp, DType, Edge, Error, Extent, Idx, Op, Result, Scala
 
 use super::axes::{broadcast_shapes, display_shape};
 use super::elementwise::Operand;
+use super::promote::emit_cast;
 use super::slice::{SliceItem, slice_range};
 use super::statement::{Statement, access};
 
@@ -115,7 +116,7 @@ pub(crate) fn placed(x: &TensorType, value: Operand<'_>, parts: &[Placed]) -> Re
         Operand::Tensor(_) => statement.read(1),
         Operand::Literal(value) => statement.code.constant(value),
     };
-    let (old, new) = (statement.read(0), statement.code.cast(x.dtype, new));
+    let (old, new) = (statement.read(0), emit_cast(&mut statement.code, x.dtype, new)?);
     let body = match inside {
         Some(inside) => statement.code.select(inside, new, old)?,
         None => new,

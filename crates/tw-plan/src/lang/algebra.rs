@@ -1,5 +1,6 @@
 //! Arithmetic that means the same on whole tensors and on single elements.
 
+use tw_ir::dtype::C128;
 use tw_ir::{BinaryOp, DType, Scalar, UnaryOp};
 
 use crate::build;
@@ -32,6 +33,7 @@ pub(super) fn evaluate<'a, A: Algebra<'a>>(algebra: &mut A, expr: &Expr<'a>) -> 
     match &expr.kind {
         ExprKind::Int(value) => Ok(algebra.literal(Scalar::I64(*value))),
         ExprKind::Float(value) => Ok(algebra.literal(Scalar::F64(*value))),
+        ExprKind::Imaginary(value) => Ok(algebra.literal(Scalar::C128(C128::new(0.0, *value)))),
         ExprKind::Bool(value) => Ok(algebra.literal(Scalar::Bool(*value))),
         ExprKind::Chain { first, rest } => {
             let mut left = evaluate(algebra, first)?;
@@ -135,6 +137,8 @@ pub(super) enum Elementwise {
     Extreme(BinaryOp),
     Select,
     Clip,
+    /// The angle of a complex number.
+    Angle,
     Cast(DType),
 }
 
@@ -146,6 +150,11 @@ pub(super) const ELEMENTWISE: &[(&str, Elementwise)] = &[
     ("nextafter", Elementwise::Binary(BinaryOp::Nextafter)),
     ("power", Elementwise::Binary(BinaryOp::Pow)),
     ("xor", Elementwise::Binary(BinaryOp::Xor)),
+    ("left_shift", Elementwise::Binary(BinaryOp::Shl)),
+    ("right_shift", Elementwise::Binary(BinaryOp::Shr)),
+    ("complex", Elementwise::Binary(BinaryOp::Complex)),
+    ("angle", Elementwise::Angle),
+    ("isnat", Elementwise::Unary(UnaryOp::IsNan)),
     ("minimum", Elementwise::Extreme(BinaryOp::Min)),
     ("maximum", Elementwise::Extreme(BinaryOp::Max)),
     ("select", Elementwise::Select),
@@ -175,7 +184,7 @@ impl Elementwise {
 
     fn arity(self) -> std::ops::RangeInclusive<usize> {
         match self {
-            Elementwise::Unary(_) | Elementwise::Cast(_) => 1..=1,
+            Elementwise::Unary(_) | Elementwise::Angle | Elementwise::Cast(_) => 1..=1,
             Elementwise::Binary(_) => 2..=2,
             Elementwise::Extreme(_) => 2..=usize::MAX,
             Elementwise::Select | Elementwise::Clip => 3..=3,
@@ -224,6 +233,11 @@ impl Elementwise {
             Elementwise::Clip => {
                 let raised = binary(algebra, BinaryOp::Max, items[0], items[1])?;
                 binary(algebra, BinaryOp::Min, raised, items[2])
+            }
+            Elementwise::Angle => {
+                let re = unary(algebra, UnaryOp::Real, items[0], range)?;
+                let im = unary(algebra, UnaryOp::Imag, items[0], range)?;
+                binary(algebra, BinaryOp::Atan2, im, re)
             }
             Elementwise::Cast(dtype) => match algebra.as_literal(items[0]) {
                 // Literals are of few types; for others the tensor they meet decides.

@@ -39,6 +39,8 @@ pub(super) struct Expr<'a> {
 pub(super) enum ExprKind<'a> {
     Int(i64),
     Float(f64),
+    /// `2j`: an imaginary number.
+    Imaginary(f64),
     Bool(bool),
     /// Text between quotes; only some functions take it.
     Text(&'a str),

@@ -1,6 +1,6 @@
 //! Failures while a program is read, and what they suggest.
 
-use tw_ir::{DType, Error};
+use tw_ir::{DType, Error, Scalar};
 
 use super::ast::{Expr, ExprKind, Item, Name};
 use super::token::Range;
@@ -48,11 +48,29 @@ pub(super) fn error(range: Range, message: impl Into<String>) -> Error {
 
 /// Values are converted without being asked only where they keep their meaning: not from floats to integers, nor from numbers to bools.
 pub(super) fn check_fits(from: DType, to: DType, range: Range) -> Lowered<()> {
-    if to.is_float() || from.promote(to) == Some(to) {
+    // Integers and floats fit every float and complex type, if with less precision; nothing but a time is a time.
+    let numbers = !from.is_time() && !from.is_complex();
+    if (to.is_float() || to.is_complex()) && numbers || from.promote(to) == Some(to) && from.is_time() == to.is_time() {
+        return Ok(());
+    }
+    if from.is_complex() && to.is_complex() {
         return Ok(());
     }
     let wrong = error(range, format!("{from} does not fit into {to}"));
     Err(wrong.help(format!("convert it: `{to}(..)`")).into())
+}
+
+/// As [`check_fits`], for a literal: a whole number fits every number type that can hold it.
+pub(super) fn check_literal_fits(literal: Scalar, to: DType, range: Range) -> Lowered<()> {
+    match literal {
+        Scalar::I64(value) if to.is_integer() => {
+            if Scalar::I64(value).cast(to).as_i64() == value && (to != DType::U64 || value >= 0) {
+                return Ok(());
+            }
+            Err(error(range, format!("the literal {value} does not fit into {to}")).into())
+        }
+        literal => check_fits(literal.dtype(), to, range),
+    }
 }
 
 /// A number of things, in words that fit it.
@@ -100,7 +118,12 @@ pub(super) fn find_name<'a>(expr: &Expr<'a>, picks: &mut dyn FnMut(&str) -> bool
     let mut each = |expr: &Expr<'a>| find_name(expr, picks);
     match &expr.kind {
         ExprKind::Name(text) => picks(text).then_some(Name { text, range: expr.range }),
-        ExprKind::Int(_) | ExprKind::Float(_) | ExprKind::Bool(_) | ExprKind::Text(_) | ExprKind::Tile(_) => None,
+        ExprKind::Int(_)
+        | ExprKind::Float(_)
+        | ExprKind::Imaginary(_)
+        | ExprKind::Bool(_)
+        | ExprKind::Text(_)
+        | ExprKind::Tile(_) => None,
         ExprKind::Chain { first, rest } => each(first).or_else(|| rest.iter().find_map(|(_, expr)| each(expr))),
         ExprKind::Unary(_, operand) | ExprKind::Not(operand) => each(operand),
         ExprKind::Attribute { base, .. } => each(base),

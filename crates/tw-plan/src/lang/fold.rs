@@ -3,9 +3,9 @@
 //! Unlike tensor arithmetic it does not wrap: a number that does not fit is an error at the place where it is written.
 
 use tw_ir::scalar::{eval_binary, eval_unary};
-use tw_ir::{BinaryOp, DType, Error, Result, Scalar, UnaryOp};
+use tw_ir::{BinaryOp, DType, Error, Result, Scalar, ScalarCode, Slot, UnaryOp};
 
-use crate::build::common;
+use crate::build::{Typed, common, emit_binary, emit_unary};
 
 /// A binary operation on two literals. True division gives a float.
 pub(super) fn binary(op: BinaryOp, a: Scalar, b: Scalar) -> Result<Scalar> {
@@ -14,6 +14,12 @@ pub(super) fn binary(op: BinaryOp, a: Scalar, b: Scalar) -> Result<Scalar> {
         return Err(Error::source("division by zero"));
     }
     let dtype = common([a.dtype(), b.dtype()])?;
+    if dtype.is_complex() || op == Complex {
+        return by_code(|code| {
+            let (a, b) = (code.constant(a), code.constant(b));
+            emit_binary(code, op, Typed { slot: a, weak: true }, Typed { slot: b, weak: true })
+        });
+    }
     match op {
         Add | Sub | Mul | FloorDiv | Mod | Pow if !dtype.is_float() => integers(op, a.as_i64(), b.as_i64()),
         Div | Atan2 | Hypot | Copysign | Nextafter | Add | Sub | Mul | FloorDiv | Mod | Pow => {
@@ -22,6 +28,14 @@ pub(super) fn binary(op: BinaryOp, a: Scalar, b: Scalar) -> Result<Scalar> {
         _ if op.result(dtype).is_none() => Err(Error::source(format!("`{op}` does not take {dtype}"))),
         _ => Ok(eval_binary(op, a.cast(dtype), b.cast(dtype))),
     }
+}
+
+/// What code without parameters gives: literals that are more than one number mean what tensors of them mean.
+fn by_code(body: impl FnOnce(&mut ScalarCode) -> Result<Slot>) -> Result<Scalar> {
+    let mut code = ScalarCode::new(Vec::new());
+    let result = body(&mut code)?;
+    code.set_results(vec![result]);
+    Ok(code.eval(&[])[0])
 }
 
 fn integers(op: BinaryOp, a: i64, b: i64) -> Result<Scalar> {
@@ -59,6 +73,12 @@ pub(super) fn logical(op: BinaryOp, a: Scalar, b: Scalar) -> Scalar {
 /// A unary operation on a literal.
 pub(super) fn unary(op: UnaryOp, a: Scalar) -> Result<Scalar> {
     use UnaryOp::*;
+    if a.dtype().is_complex() || matches!(op, Real | Imag | Conj) {
+        return by_code(|code| {
+            let a = code.constant(a);
+            emit_unary(code, op, a)
+        });
+    }
     match (op, a) {
         (Neg | Abs | Sign, Scalar::I64(i64::MIN)) => Err(too_large()),
         (Not, Scalar::F64(_) | Scalar::F32(_)) => Err(Error::source("`not` does not take a float")),
@@ -105,8 +125,14 @@ mod tests {
 
     #[test]
     fn every_operation_takes_every_literal_or_says_no() {
-        let literals =
-            [Scalar::Bool(true), Scalar::I64(-3), Scalar::I64(i64::MIN), Scalar::F64(0.5), Scalar::F64(f64::NAN)];
+        let literals = [
+            Scalar::Bool(true),
+            Scalar::I64(-3),
+            Scalar::I64(i64::MIN),
+            Scalar::F64(0.5),
+            Scalar::F64(f64::NAN),
+            Scalar::C128(tw_ir::dtype::C128::new(0.0, 2.0)),
+        ];
         for a in literals {
             UnaryOp::ALL.iter().for_each(|&op| drop(unary(op, a)));
             for b in literals {

@@ -1,6 +1,6 @@
 //! From text to tokens, one at a time.
 
-use tw_ir::{Error, Result};
+use tw_ir::{Error, Result, TimeUnit};
 
 use super::token::{Keyword, Range, Symbol, Token, TokenKind};
 
@@ -107,6 +107,7 @@ impl<'a> Lexer<'a> {
         if first.is_alphabetic() || first == '_' {
             let rest = self.rest();
             let length = rest.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(rest.len());
+            let length = length + unit_length(&rest[..length], &rest[length..]);
             self.position += length;
             let word = &rest[..length];
             return Ok(Keyword::find(word).map_or(TokenKind::Name(word), TokenKind::Keyword));
@@ -170,6 +171,14 @@ impl<'a> Lexer<'a> {
                 whole = false;
             }
         }
+        if next(self, 0) == Some(b'j') && !next(self, 1).is_some_and(|c| c.is_ascii_alphanumeric() || c == b'_') {
+            let digits: String = self.text[start..self.position].chars().filter(|&c| c != '_').collect();
+            self.position += 1;
+            return match digits.parse::<f64>() {
+                Ok(value) if value.is_finite() => Ok(TokenKind::Imaginary(value)),
+                _ => Err(self.error(start, format!("the number {digits}j is too large"))),
+            };
+        }
         if self.rest().chars().next().is_some_and(|c| c.is_alphabetic() || c == '_') {
             let unit = self.rest().find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(self.rest().len());
             self.position += unit;
@@ -192,6 +201,15 @@ impl<'a> Lexer<'a> {
                 .help(format!("the largest is {:e}; `inf` is infinity", f64::MAX))),
         }
     }
+}
+
+/// The length of `[ns]` after `datetime64` or `timedelta64`: the unit is part of the name of the type.
+fn unit_length(word: &str, rest: &str) -> usize {
+    let inside = match word {
+        "datetime64" | "timedelta64" => rest.strip_prefix('[').and_then(|rest| rest.split_once(']')),
+        _ => None,
+    };
+    inside.filter(|(unit, _)| TimeUnit::named(unit).is_some()).map_or(0, |(unit, _)| unit.len() + 2)
 }
 
 #[cfg(test)]
@@ -220,6 +238,9 @@ mod tests {
     fn ranges_are_not_floats() {
         assert_eq!(kinds("0..n 1.5 1e3 2.x"), ["0", "..", "n", "1.5", "1000.0", "2", ".", "x"]);
         assert_eq!(kinds("1_000 a.T ..."), ["1000", "a", ".", "T", "..."]);
+        assert_eq!(kinds("2j 1.5e1j 2jx"), ["2.0j", "15.0j", "`2jx` is neither a number nor a name"]);
+        assert_eq!(kinds("datetime64[ns](x)[0]"), ["datetime64[ns]", "(", "x", ")", "[", "0", "]"]);
+        assert_eq!(kinds("timedelta64[n]"), ["timedelta64", "[", "n", "]"]);
     }
 
     #[test]

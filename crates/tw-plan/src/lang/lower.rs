@@ -9,7 +9,7 @@ use tw_ir::{Error, Op, TensorType, ValueId};
 
 use super::ast::{Assign, AssignOp, ExprKind, Name, Operator, Stmt, StmtKind};
 use super::catalog::Catalog;
-use super::diagnose::{Failure, Lowered, MAX_ERRORS, Place, check_fits, error, unknown};
+use super::diagnose::{Failure, Lowered, MAX_ERRORS, Place, check_fits, check_literal_fits, error, unknown};
 use super::emit::Emitter;
 use super::index::{self, IndexStatement};
 use super::names::{Binding, Scopes};
@@ -170,7 +170,13 @@ impl<'a> Lowering<'a, '_> {
     fn as_declared(&mut self, target: Name<'a>, value: Value, range: Range) -> Lowered<Value> {
         let Some(Binding::Declared(declared)) = self.scopes.get(target.text) else { return Ok(value) };
         let declared = declared.clone();
-        let value = self.tensor(value, range)?;
+        let value = match value {
+            Value::Literal(literal) => {
+                check_literal_fits(literal, declared.dtype, range)?;
+                self.tensor(Value::Literal(literal.cast(declared.dtype)), range)?
+            }
+            Value::Tensor(tensor) => tensor,
+        };
         let ty = self.ty(value).clone();
         if ty.shape != declared.shape {
             let text = format!("`{}` was declared as {declared}, but this is {ty}", target.text);

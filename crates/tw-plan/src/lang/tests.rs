@@ -58,7 +58,9 @@ fn shown(text: &str) -> String {
 }
 
 fn display(array: &Array) -> String {
-    let elements: Vec<String> = array.to_f64_vec().iter().map(f64::to_string).collect();
+    let plain = !array.dtype().is_complex() && !array.dtype().is_time();
+    let text = |value: tw_ir::Scalar| if plain { value.as_f64().to_string() } else { value.to_string() };
+    let elements: Vec<String> = array.iter().map(text).collect();
     format!("{}{} {}", array.dtype(), tw_ir::shape::display(array.shape()), elements.join(" ")).trim_end().to_string()
 }
 

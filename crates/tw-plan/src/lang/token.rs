@@ -109,6 +109,8 @@ pub(super) enum TokenKind<'a> {
     Int(i64),
     /// A number with a point or an exponent.
     Float(f64),
+    /// A number followed by `j`: that multiple of the imaginary unit.
+    Imaginary(f64),
     /// Text between double quotes.
     Text(&'a str),
     /// A name that is not a keyword.
@@ -128,6 +130,7 @@ impl fmt::Display for TokenKind<'_> {
         match self {
             TokenKind::Int(value) => write!(f, "`{value}`"),
             TokenKind::Float(value) => write!(f, "`{value:?}`"),
+            TokenKind::Imaginary(value) => write!(f, "`{value:?}j`"),
             TokenKind::Text(text) => write!(f, "\"{text}\""),
             TokenKind::Name(name) => write!(f, "`{name}`"),
             TokenKind::Keyword(keyword) => write!(f, "the keyword `{}`", keyword.text()),

@@ -1,6 +1,6 @@
 //! Random accumulators, with bodies that make their results independent of the order of contributions.
 
-use tw_ir::{Accum, BinaryOp, DType, OnEmpty, Scalar, ScalarCode, Slot, UnaryOp};
+use tw_ir::{Accum, BinaryOp, DType, OnEmpty, ScalarCode, Slot, UnaryOp};
 
 use super::body::{Body, Fact};
 use super::data;
@@ -91,14 +91,21 @@ pub(super) fn aggregate(body: &mut Body<'_>, setting: &Setting, dtype: DType) ->
     }
     // What an empty group gives: small values, infinities, or the extreme integers.
     for (fact, dtype) in whole.facts.iter_mut().zip(whole.accum.result_types()) {
-        let extreme = dtype == DType::I64 && whole.accum.on_empty == OnEmpty::Identity && setting.may_be_empty;
-        fact.bound = fact.bound.max(if extreme { i64::MAX as f64 } else { data::MAGNITUDE as f64 });
+        let extreme = dtype.is_integer() && whole.accum.on_empty == OnEmpty::Identity && setting.may_be_empty;
+        fact.bound = fact.bound.max(if extreme { dtype.highest().as_f64() } else { data::MAGNITUDE as f64 });
     }
     Some(whole)
 }
 
 fn single(body: &mut Body<'_>, setting: &Setting, kind: Kind, dtype: DType) -> Aggregate {
-    let float = if dtype.is_float() { dtype } else { DType::F64 };
+    // What halves and complex numbers cannot do, singles and doubles can.
+    let dtype = match kind {
+        Kind::Last => dtype,
+        _ if dtype.is_half() => DType::F32,
+        Kind::Min | Kind::Max | Kind::ArgMin | Kind::ArgMax if dtype.is_complex() => DType::F64,
+        _ => dtype,
+    };
+    let float = if dtype.has_float_arithmetic() { dtype } else { DType::F64 };
     let simple = |accum: Accum, slot: Slot, fact: Fact| Aggregate { accum, bodies: vec![slot], facts: vec![fact] };
     match kind {
         Kind::Sum => {
@@ -108,7 +115,7 @@ fn single(body: &mut Body<'_>, setting: &Setting, kind: Kind, dtype: DType) -> A
         Kind::Product => {
             let slot = factor(body, dtype);
             let fact = body.fact(slot);
-            let bound = if dtype == DType::I64 { i64::MAX as f64 } else { 1.0 };
+            let bound = if dtype.is_integer() { dtype.highest().as_f64() } else { 1.0 };
             simple(Accum::product(dtype), slot, Fact { exact: fact.exact && fact.integral, bound, ..fact })
         }
         Kind::Min | Kind::Max => {
@@ -152,10 +159,11 @@ fn single(body: &mut Body<'_>, setting: &Setting, kind: Kind, dtype: DType) -> A
             simple(norm(DType::F64), slot, Fact { exact: fact.exact && fact.integral, integral: false, bound })
         }
         Kind::BitOr | Kind::BitXor => {
-            let slot = body.expression(DType::I64, 2);
+            let dtype = if dtype.is_integer() { dtype } else { DType::I64 };
+            let slot = body.expression(dtype, 2);
             let op = if kind == Kind::BitOr { BinaryOp::Or } else { BinaryOp::Xor };
-            let accum = Accum::simple(op, DType::I64, Scalar::I64(0), OnEmpty::Identity);
-            simple(accum, slot, Fact::integers(i64::MAX as f64))
+            let accum = Accum::simple(op, dtype, dtype.zero(), OnEmpty::Identity);
+            simple(accum, slot, Fact::integers(dtype.highest().as_f64()))
         }
     }
 }
@@ -177,7 +185,7 @@ fn norm(dtype: DType) -> Accum {
 
 /// The largest sum of integers that is exact whatever the order.
 fn exact_limit(dtype: DType) -> f64 {
-    if dtype == DType::F32 { (1u64 << 22) as f64 } else { (1u64 << 50) as f64 }
+    if matches!(dtype, DType::F32 | DType::C64) { (1u64 << 22) as f64 } else { (1u64 << 50) as f64 }
 }
 
 /// A body whose sum does not depend on the order (unless the program is inexact), and what is known about the sum.
@@ -191,14 +199,23 @@ pub(super) fn summable(body: &mut Body<'_>, setting: &Setting, slot: Slot) -> (S
     let dtype = body.dtype(slot);
     let fact = body.fact(slot);
     let fits = fact.bound * setting.n_points <= exact_limit(dtype);
-    let slot = if dtype.is_float() && (!fits || (fact.exact && !fact.integral)) { body.tame(slot) } else { slot };
+    let rounds = dtype.is_float() || dtype.is_complex();
+    let slot = if rounds && (!fits || (fact.exact && !fact.integral)) { body.tame(slot) } else { slot };
     let fact = body.fact(slot);
-    let bound = if dtype == DType::Bool { 1.0 } else { fact.bound * setting.n_points };
+    let bound = match dtype {
+        DType::Bool => 1.0,
+        _ if dtype.is_integer() && dtype != DType::I64 => dtype.highest().as_f64() + 1.0,
+        _ => fact.bound * setting.n_points,
+    };
     (slot, Fact { exact: fact.exact && fact.integral, bound, ..fact })
 }
 
 /// A body whose product does not depend on the order: -1, 0 or 1 for floats, anything for integers.
 fn factor(body: &mut Body<'_>, dtype: DType) -> Slot {
+    if let Some(part) = dtype.part() {
+        let real = factor(body, part);
+        return body.cast(dtype, real);
+    }
     let slot = body.expression(dtype, 2);
     match dtype.is_float() {
         true if body.fact(slot).exact => body.unary(UnaryOp::Sign, slot),

@@ -97,10 +97,18 @@ impl<'a> Body<'a> {
     /// A binary operation with the fact that follows from those of its operands.
     pub(super) fn binary(&mut self, op: BinaryOp, a: Slot, b: Slot) -> Slot {
         use BinaryOp::*;
+        let dtype = self.dtype(a);
+        if op.result(dtype).is_none() && (dtype.is_half() || dtype.is_complex()) {
+            // What halves and complex numbers cannot do, singles and real parts can.
+            let (x, y) = (self.real(a), self.real(b));
+            let result = self.binary(op, x, y);
+            return if self.dtype(result) == DType::Bool { result } else { self.cast(dtype, result) };
+        }
         let (x, y) = (self.fact(a), self.fact(b));
         let both = x.join(y);
         let fact = match op {
             Add | Sub => both.with_bound(x.bound + y.bound),
+            Mul if self.dtype(a).is_complex() => both.with_bound(2.0 * x.bound * y.bound),
             Mul => both.with_bound(x.bound * y.bound),
             Mod => both.with_bound(y.bound),
             FloorDiv => both.with_bound(x.bound + 1.0),
@@ -108,7 +116,7 @@ impl<'a> Body<'a> {
             Shl | Shr => both.with_bound(i64::MAX as f64),
             Complex => both,
             Div => Fact { integral: false, bound: x.bound, ..both },
-            Pow if self.dtype(a) == DType::I64 => both.with_bound(x.bound.max(1.0).powf(y.bound)),
+            Pow if self.dtype(a).is_integer() => both.with_bound(x.bound.max(1.0).powf(y.bound)),
             Pow => Fact { exact: false, integral: false, bound: x.bound.max(1.0).powf(y.bound) },
             Hypot => Fact { exact: false, integral: false, bound: x.bound + y.bound },
             Copysign => both.with_bound(x.bound),
@@ -117,11 +125,28 @@ impl<'a> Body<'a> {
             Min | Max => both,
             Lt | Le | Gt | Ge | Eq | Ne => both.with_bound(1.0),
         };
+        let fact = self.wrapped(self.dtype(a), fact);
         self.push(ScalarOp::Binary(op, a, b), fact)
+    }
+
+    /// What holds for integers that wrap: unsigned ones do as soon as anything is below zero, others when they grow.
+    fn wrapped(&self, dtype: DType, fact: Fact) -> Fact {
+        let highest = dtype.highest().as_f64();
+        match dtype {
+            _ if dtype.is_unsigned() => fact.with_bound(highest),
+            _ if dtype.is_integer() && fact.bound > highest => fact.with_bound(highest + 1.0),
+            _ => fact,
+        }
     }
 
     pub(super) fn unary(&mut self, op: UnaryOp, a: Slot) -> Slot {
         use UnaryOp::*;
+        let dtype = self.dtype(a);
+        if op.result(dtype).is_none() && (dtype.is_half() || dtype.is_complex()) {
+            let x = self.real(a);
+            let result = self.unary(op, x);
+            return if self.dtype(result) == DType::Bool { result } else { self.cast(dtype, result) };
+        }
         let x = self.fact(a);
         let rough = |bound: f64| Fact { exact: false, integral: false, bound };
         let fact = match op {
@@ -136,7 +161,13 @@ impl<'a> Body<'a> {
                 rough(4.0 + x.bound)
             }
         };
+        let fact = self.wrapped(self.dtype(a), fact);
         self.push(ScalarOp::Unary(op, a), fact)
+    }
+
+    /// A half as a single, the real part of a complex number.
+    fn real(&mut self, a: Slot) -> Slot {
+        if self.dtype(a).is_half() { self.cast(DType::F32, a) } else { self.unary(UnaryOp::Real, a) }
     }
 
     pub(super) fn select(&mut self, condition: Slot, yes: Slot, no: Slot) -> Slot {
@@ -151,18 +182,30 @@ impl<'a> Body<'a> {
         if from == dtype {
             return a;
         }
-        let jumps = from.is_float() && !dtype.is_float();
+        // Rounding to a half jumps as well, compared with the differences that are allowed.
+        let inexact = from.is_float() || from.is_complex();
+        let jumps = inexact && !(dtype.is_float() || dtype.is_complex()) || dtype.is_half();
         if jumps && !self.fact(a).exact {
             return self.number(1, dtype);
         }
+        if dtype.is_complex() && from.is_float() {
+            // Products of infinite complex numbers depend on their order.
+            let wide = if from.is_half() { self.cast(DType::F32, a) } else { a };
+            let finite = self.clamp(wide, TAME);
+            let fact = self.fact(finite);
+            return self.push(ScalarOp::Cast(dtype, finite), fact);
+        }
         // Large integers do not fit into a float, and infinities become the largest integers.
-        let tames = from == DType::I64 && dtype.is_float() || dtype == DType::I64 && self.rng.chance(70);
+        let tames = from.is_integer() && (dtype.is_float() || dtype.is_complex())
+            || dtype.is_half()
+            || dtype.is_integer() && self.rng.chance(70);
         let a = if tames { self.tame(a) } else { a };
         let fact = self.fact(a);
         let fact = match dtype {
             DType::Bool => fact.with_bound(1.0),
-            DType::I64 if tames => Fact { integral: true, ..fact }.with_bound(TAME),
-            DType::I64 => Fact { integral: true, ..fact }.with_bound(i64::MAX as f64),
+            _ if dtype.is_unsigned() => Fact { integral: true, ..fact }.with_bound(dtype.highest().as_f64()),
+            _ if dtype.is_integer() && tames => Fact { integral: true, ..fact }.with_bound(TAME),
+            _ if dtype.is_integer() => Fact { integral: true, ..fact }.with_bound(dtype.highest().as_f64() + 1.0),
             _ => fact,
         };
         self.push(ScalarOp::Cast(dtype, a), fact)
@@ -174,6 +217,16 @@ impl<'a> Body<'a> {
         if dtype == DType::Bool || (fact.bound <= TAME && (fact.integral || !fact.exact)) {
             return a;
         }
+        if dtype.is_half() {
+            let wide = self.cast(DType::F32, a);
+            let tame = self.tame(wide);
+            return self.cast(dtype, tame);
+        }
+        if dtype.is_complex() {
+            let (re, im) = (self.unary(UnaryOp::Real, a), self.unary(UnaryOp::Imag, a));
+            let (re, im) = (self.tame(re), self.tame(im));
+            return self.binary(BinaryOp::Complex, re, im);
+        }
         let a = if dtype.is_float() && fact.exact && !fact.integral { self.unary(UnaryOp::Round, a) } else { a };
         self.clamp(a, TAME)
     }
@@ -181,7 +234,8 @@ impl<'a> Body<'a> {
     /// The value cut to a magnitude.
     pub(super) fn clamp(&mut self, a: Slot, bound: f64) -> Slot {
         let dtype = self.dtype(a);
-        let (low, high) = (self.number(-(bound as i64), dtype), self.number(bound as i64, dtype));
+        let low = if dtype.is_unsigned() { 0 } else { -(bound as i64) };
+        let (low, high) = (self.number(low, dtype), self.number(bound as i64, dtype));
         let upper = self.binary(BinaryOp::Min, a, high);
         let slot = self.binary(BinaryOp::Max, upper, low);
         let fact = self.fact(slot);
@@ -205,7 +259,9 @@ impl<'a> Body<'a> {
         }
         let slot = match dtype {
             DType::Bool => self.bool_expression(depth),
-            DType::I64 => self.integer_expression(depth),
+            _ if dtype.is_integer() => self.integer_expression(dtype, depth),
+            _ if dtype.is_half() => self.half_expression(dtype, depth),
+            _ if dtype.is_complex() => self.complex_expression(dtype, depth),
             _ => self.float_expression(dtype, depth),
         };
         if self.fact(slot).bound > WILD { self.tame(slot) } else { slot }
@@ -254,13 +310,49 @@ impl<'a> Body<'a> {
     /// A comparison of exact values.
     pub(super) fn comparison(&mut self, depth: u32) -> Slot {
         use BinaryOp::*;
-        let dtype = self.any_dtype();
+        let mut dtype = self.any_dtype();
+        if dtype.is_half() {
+            dtype = DType::F32;
+        }
         let (a, b) = (self.expression(dtype, depth - 1), self.expression(dtype, depth - 1));
         if !self.fact(a).exact || !self.fact(b).exact {
             return self.constant(Scalar::Bool(true));
         }
-        let op = self.rng.pick(&[Lt, Le, Gt, Ge, Eq, Ne]);
+        let op = if dtype.is_complex() { self.rng.pick(&[Eq, Ne]) } else { self.rng.pick(&[Lt, Le, Gt, Ge, Eq, Ne]) };
         self.binary(op, a, b)
+    }
+
+    /// Halves are only moved and converted.
+    fn half_expression(&mut self, dtype: DType, depth: u32) -> Slot {
+        if self.rng.chance(30) {
+            return self.choice(dtype, depth);
+        }
+        let wide = self.expression(DType::F32, depth - 1);
+        self.cast(dtype, wide)
+    }
+
+    fn complex_expression(&mut self, dtype: DType, depth: u32) -> Slot {
+        use BinaryOp::*;
+        let part = dtype.part().unwrap_or(DType::F64);
+        match self.rng.range(0, 6) {
+            0 => self.choice(dtype, depth),
+            1 => {
+                let (re, im) = (self.expression(part, depth - 1), self.expression(part, depth - 1));
+                // Products of infinite complex numbers depend on their order.
+                let (re, im) = (self.clamp(re, TAME), self.clamp(im, TAME));
+                self.binary(Complex, re, im)
+            }
+            2 => {
+                let a = self.expression(dtype, depth - 1);
+                let op = self.rng.pick(&[UnaryOp::Neg, UnaryOp::Conj]);
+                self.unary(op, a)
+            }
+            _ => {
+                let op = self.rng.pick(&[Add, Sub, Mul]);
+                let (a, b) = (self.expression(dtype, depth - 1), self.expression(dtype, depth - 1));
+                self.binary(op, a, b)
+            }
+        }
     }
 
     fn choice(&mut self, dtype: DType, depth: u32) -> Slot {
@@ -269,9 +361,8 @@ impl<'a> Body<'a> {
         self.select(condition, a, b)
     }
 
-    fn integer_expression(&mut self, depth: u32) -> Slot {
+    fn integer_expression(&mut self, dtype: DType, depth: u32) -> Slot {
         use BinaryOp::*;
-        let dtype = DType::I64;
         match self.rng.range(0, 11) {
             0 => self.choice(dtype, depth),
             1 => {
@@ -279,7 +370,7 @@ impl<'a> Body<'a> {
                 let op = self.rng.pick(&[UnaryOp::Neg, UnaryOp::Abs, UnaryOp::Sign, UnaryOp::Not]);
                 self.unary(op, a)
             }
-            2 => {
+            2 if dtype == DType::I64 => {
                 let counter = self.expression(dtype, depth - 1);
                 let (low, width, seed) = (self.rng.range(-4, 2), self.rng.range(1, 5), self.rng.seed());
                 let distribution = Distribution::Integer { low, high: low + width };

@@ -1,5 +1,6 @@
 //! Random elements, arrays, shapes and tilings.
 
+use tw_ir::dtype::C128;
 use tw_ir::{Array, Axis, Buffer, DType, Scalar, Tiling};
 
 use super::Options;
@@ -20,7 +21,13 @@ pub(super) fn scalar(rng: &mut Rng, dtype: DType, special: bool) -> Scalar {
         let value = rng.pick(&[f64::NAN, f64::INFINITY, f64::NEG_INFINITY, -0.0]);
         return Scalar::F64(value).cast(dtype);
     }
-    Scalar::I64(rng.range(-MAGNITUDE, MAGNITUDE)).cast(dtype)
+    if dtype.is_complex() {
+        let mut part = || rng.range(-MAGNITUDE, MAGNITUDE) as f64;
+        return Scalar::C128(C128::new(part(), part())).cast(dtype);
+    }
+    // Unsigned numbers would be huge below zero.
+    let low = if dtype.is_unsigned() { 0 } else { -MAGNITUDE };
+    Scalar::I64(rng.range(low, MAGNITUDE)).cast(dtype)
 }
 
 /// An array of [`scalar`]s. Special values come in few arrays, so that most results are numbers.

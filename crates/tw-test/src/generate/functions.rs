@@ -3,7 +3,7 @@
 use std::sync::LazyLock;
 
 use tw_ir::program::{BlockFunction, FunctionRef, FunctionTable};
-use tw_ir::{Array, BinaryOp, Result, Scalar, scalar};
+use tw_ir::{Array, BinaryOp, DType, Result, Scalar, scalar};
 
 /// Each block with its elements in reverse.
 struct Reverse;
@@ -15,7 +15,14 @@ struct Rows;
 struct AddFirst;
 
 fn sum(values: impl Iterator<Item = Scalar>, zero: Scalar) -> Scalar {
-    values.fold(zero, |sum, value| scalar::eval_binary(BinaryOp::Add, sum, value))
+    values.fold(zero, add)
+}
+
+/// A sum of two; of halves, as singles.
+fn add(a: Scalar, b: Scalar) -> Scalar {
+    let dtype = a.dtype();
+    let working = if dtype.is_half() { DType::F32 } else { dtype };
+    scalar::eval_binary(BinaryOp::Add, a.cast(working), b.cast(working)).cast(dtype)
 }
 
 impl BlockFunction for Reverse {
@@ -67,7 +74,7 @@ impl BlockFunction for AddFirst {
         let (first, second) = (operands[0].data(), operands[1].data());
         for k in 0..first.len() {
             let added = if second.is_empty() { first.dtype().zero() } else { second.get(0) };
-            results[0].data_mut().set(k, scalar::eval_binary(BinaryOp::Add, first.get(k), added));
+            results[0].data_mut().set(k, add(first.get(k), added));
         }
         Ok(())
     }

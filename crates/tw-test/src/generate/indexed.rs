@@ -111,6 +111,7 @@ impl Generator<'_> {
     /// A product of several operands summed over the variables that are not kept: matrix products, chains of them, traces, outer products.
     fn contraction(&mut self) -> Option<()> {
         let dtype = self.rng.pick(&DTYPES);
+        let dtype = if dtype.is_half() { DType::F32 } else { dtype };
         let mut draft = Draft::default();
         for _ in 0..self.rng.pick(&[2, 2, 2, 3, 3, 4]) {
             let value = self.pick(|this, value| {
@@ -137,7 +138,11 @@ impl Generator<'_> {
         chosen.truncate(4);
         let target = Target::plain(&draft.vars, &chosen);
         let semiring = self.rng.pick(&SEMIRINGS);
-        let (plus, times) = if dtype == DType::Bool { (BinaryOp::Or, BinaryOp::And) } else { semiring };
+        let (plus, times) = match dtype {
+            DType::Bool => (BinaryOp::Or, BinaryOp::And),
+            _ if dtype.is_complex() => (BinaryOp::Add, BinaryOp::Mul),
+            _ => semiring,
+        };
         let n_reads = draft.n_reads();
         self.complete(draft, target, 10, |body, setting, slots| {
             let mut product = None;
@@ -157,8 +162,8 @@ impl Generator<'_> {
             let (product, fact) =
                 if plus == BinaryOp::Add { summable(body, setting, product) } else { (product, body.fact(product)) };
             let accum = Accum::simple(plus, dtype, zero, OnEmpty::Identity);
-            let extreme = dtype == DType::I64 && plus != BinaryOp::Add;
-            let bound = if extreme { i64::MAX as f64 } else { fact.bound };
+            let extreme = dtype.is_integer() && plus != BinaryOp::Add;
+            let bound = if extreme { dtype.highest().as_f64() } else { fact.bound };
             let facts = vec![Fact { bound, ..fact }];
             Some(Calculation { accum: Some(accum), bodies: vec![product], facts })
         })?;

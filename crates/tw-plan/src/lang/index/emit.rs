@@ -11,8 +11,10 @@ use tw_ir::{
 
 use super::body::{Body, Cell, Gathered, Node, Read, ReadSource, Reduced};
 use super::context::Context;
-use crate::build::{CodeSink, Reduction, Typed, emit_binary, emit_logical, emit_logical_not, emit_select, emit_unary};
-use crate::lang::diagnose::{Lowered, Place, check_fits};
+use crate::build::{
+    CodeSink, Reduction, Typed, emit_binary, emit_cast, emit_logical, emit_logical_not, emit_select, emit_unary,
+};
+use crate::lang::diagnose::{Lowered, Place, check_fits, check_literal_fits};
 use crate::lang::token::Range;
 
 /// Scalar code that finds equal operations by hashing: statements may be long.
@@ -23,15 +25,15 @@ struct SharedCode {
 
 impl CodeSink for SharedCode {
     fn push(&mut self, op: ScalarOp) -> Result<Slot> {
-        if let Some(&slot) = self.seen.get(&op) {
+        if let Some(slot) = self.seen.get(&op).copied().or_else(|| self.code.simplified(&op)) {
             return Ok(slot);
         }
         let slot = self.code.push_distinct(op)?;
         self.seen.insert(op, slot);
         Ok(slot)
     }
-    fn dtype(&self, slot: Slot) -> DType {
-        self.code.dtype(slot)
+    fn code(&self) -> &ScalarCode {
+        &self.code
     }
 }
 
@@ -195,10 +197,16 @@ impl<'a> Context<'_, 'a, '_> {
         let kind = reduced.kind;
         let mut working = kind.working_type(compiled.code.dtype(value.slot));
         if let Some(dtype) = dtype.filter(|_| !matches!(kind, Reduction::Any | Reduction::All | Reduction::Count)) {
-            check_fits(working, dtype, reduced.range)?;
+            // Sums are wide only where nothing says how wide.
+            let own = compiled.code.dtype(value.slot);
+            let narrow = own.is_integer() && matches!(kind, Reduction::Sum | Reduction::Prod);
+            match compiled.code.constant_at(value.slot).filter(|_| narrow) {
+                Some(literal) => check_literal_fits(literal, dtype, reduced.range)?,
+                None => check_fits(if narrow { own } else { working }, dtype, reduced.range)?,
+            }
             working = dtype;
         }
-        let value = compiled.code.convert(working, value.slot)?;
+        let value = emit_cast(&mut compiled.code, working, value.slot)?;
         let bodies = match kind {
             Reduction::Count => vec![compiled.code.convert(DType::I64, value)?],
             _ if kind.takes_position() => vec![value, compiled.position(&reduced.variables)?],
@@ -244,9 +252,17 @@ impl Compiled {
         self.code.convert(DType::Bool, condition.slot)
     }
 
+    /// As [`check_fits`] for a slot; a constant fits if its value does.
+    pub(super) fn check_fits(&self, slot: Slot, dtype: DType, range: Range) -> Lowered<()> {
+        match self.code.constant_at(slot) {
+            Some(literal) => check_literal_fits(literal, dtype, range),
+            None => check_fits(self.dtype(slot), dtype, range),
+        }
+    }
+
     /// A slot converted to a type.
     pub(super) fn convert(&mut self, dtype: DType, slot: Slot) -> Result<Slot> {
-        self.code.convert(dtype, slot)
+        emit_cast(&mut self.code, dtype, slot)
     }
 
     /// The type of a slot.
@@ -320,7 +336,7 @@ impl Compiled {
             }
             Node::Cast(dtype, a) => {
                 let a = self.slot(a)?;
-                self.code.convert(dtype, a.slot)?
+                emit_cast(&mut self.code, dtype, a.slot)?
             }
             Node::Variable(_) | Node::Read(_) | Node::Reduce(_) => {
                 return Err(Error::internal("a read without a parameter"));

@@ -11,7 +11,7 @@ use super::body::{Body, Cell, Reduced};
 use super::context::Context;
 use super::target::{Before, Target};
 use crate::build;
-use crate::lang::diagnose::{Lowered, Place, check_fits, error};
+use crate::lang::diagnose::{Lowered, Place, error};
 
 /// What one axis of the target is.
 enum Axis {
@@ -133,7 +133,7 @@ impl<'a> Context<'_, 'a, '_> {
         }
         let mut compiled = self.compile(order, &reduced.body, reduced.range)?;
         let mut body = compiled.slot(reduced.root)?.slot;
-        check_fits(compiled.dtype(body), ty.dtype, reduced.range)?;
+        compiled.check_fits(body, ty.dtype, reduced.range)?;
         body = compiled.convert(ty.dtype, body)?;
         if let Some(guard) = reduced.guard {
             let guard = compiled.guard(guard)?;

@@ -70,7 +70,7 @@ impl<'a> Context<'_, 'a, '_> {
         let mut compiled = self.compile(&outer, &reduced.body, reduced.range)?;
         let mut body = compiled.slot(reduced.root)?.slot;
         if let Some(dtype) = dtype {
-            check_fits(compiled.dtype(body), dtype, reduced.range)?;
+            compiled.check_fits(body, dtype, reduced.range)?;
             body = compiled.convert(dtype, body)?;
         }
         let guard = reduced.guard.map(|guard| compiled.guard(guard)).transpose()?;

@@ -27,6 +27,11 @@ impl<'a> Lowering<'a, '_> {
                 .into());
         }
         let default = self.literal(value, "a parameter")?;
+        if default.dtype().is_complex() {
+            return Err(error(value.range, "a parameter is a real number")
+                .help("make the complex number from two parameters")
+                .into());
+        }
         let given = self.sets.get(name.text).copied();
         let chosen = match (ParamValue::from_scalar(default), given) {
             (default, None) => default,
@@ -201,7 +206,7 @@ pub(super) fn dtype_named(name: Name<'_>) -> Lowered<DType> {
     name.text.parse().map_err(|()| {
         let known: Vec<&str> = DType::PHYSICAL.iter().map(|dtype| dtype.name()).collect();
         error(name.range, format!("no element type is called `{}`", name.text))
-            .help(format!("element types are {}", known.join(", ")))
+            .help(format!("element types are {}, datetime64[unit], timedelta64[unit]", known.join(", ")))
             .into()
     })
 }

@@ -198,8 +198,25 @@ fn sorted<'a>(lowering: &mut Lowering<'a, '_>, call: &Call<'_, 'a>) -> Lowered<V
     let (x, ty) = operand(lowering, call)?;
     let axis = call.axis(lowering, ty.rank(), Some(-1))?;
     let descending = call.flag(lowering, "descending", false)?;
-    let op = build::sort(&ty, axis, descending).at(call.range)?;
-    Ok(lowering.emitter.push(op, &[x], &call.range.span())?)
+    let sorted = build::sort(&ty, axis, descending).at(call.range)?;
+    emit_sorted(lowering, call, sorted, x)
+}
+
+/// A sort with what surrounds it.
+fn emit_sorted<'a>(
+    lowering: &mut Lowering<'a, '_>,
+    call: &Call<'_, 'a>,
+    sorted: build::Sorted,
+    mut x: ValueId,
+) -> Lowered<Vec<ValueId>> {
+    if let Some(prepare) = sorted.prepare {
+        x = lowering.push1(prepare, &[x], call.range)?;
+    }
+    let mut results = lowering.emitter.push(sorted.sort, &[x], &call.range.span())?;
+    if let Some(restore) = sorted.restore {
+        results[0] = lowering.push1(restore, &[results[0]], call.range)?;
+    }
+    Ok(results)
 }
 
 fn sort<'a>(lowering: &mut Lowering<'a, '_>, call: &Call<'_, 'a>) -> Lowered<Value> {
@@ -216,8 +233,8 @@ fn selected<'a>(lowering: &mut Lowering<'a, '_>, call: &Call<'_, 'a>) -> Lowered
     let n = width(lowering, call.require("k")?)?;
     let axis = call.axis(lowering, ty.rank(), Some(-1))?;
     let largest = call.flag(lowering, "largest", true)?;
-    let op = build::topk(&ty, n, axis, largest).at(call.range)?;
-    Ok(lowering.emitter.push(op, &[x], &call.range.span())?)
+    let sorted = build::topk(&ty, n, axis, largest).at(call.range)?;
+    emit_sorted(lowering, call, sorted, x)
 }
 
 fn topk<'a>(lowering: &mut Lowering<'a, '_>, call: &Call<'_, 'a>) -> Lowered<Value> {

@@ -6,7 +6,7 @@ use super::{Lowering, Value};
 use crate::build::{self, Operand};
 use crate::lang::algebra;
 use crate::lang::ast::{Assign, AssignOp, Expr, Item};
-use crate::lang::diagnose::{Lowered, Place, check_fits, error, find_name};
+use crate::lang::diagnose::{Lowered, Place, check_fits, check_literal_fits, error, find_name};
 use crate::lang::token::Range;
 
 impl<'a> Lowering<'a, '_> {
@@ -57,11 +57,10 @@ impl<'a> Lowering<'a, '_> {
         if let AssignOp::Update(operator) = assign.op {
             value = algebra::operate(self, operator, Value::Tensor(old), value, range)?;
         }
-        let dtype = match value {
-            Value::Literal(literal) => literal.dtype(),
-            Value::Tensor(tensor) => self.ty(tensor).dtype,
-        };
-        check_fits(dtype, ty.dtype, range)?;
+        match value {
+            Value::Literal(literal) => check_literal_fits(literal, ty.dtype, range)?,
+            Value::Tensor(tensor) => check_fits(self.ty(tensor).dtype, ty.dtype, range)?,
+        }
         Ok(value)
     }
 

@@ -84,7 +84,7 @@ impl<'a> Lowering<'a, '_> {
                         _ => Err(error(expr.range, format!("an index must be a whole number, not {value}")).into()),
                     },
                     Value::Tensor(tensor) => match self.ty(tensor).dtype {
-                        DType::I64 => Ok(Selector::Gather(tensor)),
+                        dtype if dtype.is_integer() => Ok(Selector::Gather(tensor)),
                         DType::Bool => Ok(Selector::Mask(tensor)),
                         dtype => Err(error(expr.range, format!("an index tensor of type {dtype}"))
                             .help("integers choose elements, bools mask them")

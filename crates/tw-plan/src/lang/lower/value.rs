@@ -1,5 +1,6 @@
 //! Expressions on whole tensors.
 
+use tw_ir::dtype::NAT;
 use tw_ir::{BinaryOp, DType, Extent, Op, Result, Scalar, UnaryOp, ValueId};
 
 use super::Lowering;
@@ -75,6 +76,10 @@ impl<'a> Algebra<'a> for Lowering<'a, '_> {
 
     fn cast(&mut self, dtype: DType, a: Value, range: Range) -> Lowered<Value> {
         let x = match a {
+            // NaN is to floats what NaT is to times.
+            Value::Literal(value) if dtype.is_time() && value.as_f64().is_nan() => {
+                self.tensor(Value::Literal(Scalar::I64(NAT).cast(dtype)), range)?
+            }
             Value::Literal(value) => self.tensor(Value::Literal(value.cast(dtype)), range)?,
             Value::Tensor(x) => x,
         };

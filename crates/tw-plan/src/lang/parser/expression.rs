@@ -177,6 +177,7 @@ impl<'a> Parser<'a> {
         let kind = match kind {
             TokenKind::Int(value) => ExprKind::Int(value),
             TokenKind::Float(value) => ExprKind::Float(value),
+            TokenKind::Imaginary(value) => ExprKind::Imaginary(value),
             TokenKind::Text(text) => ExprKind::Text(text),
             TokenKind::Keyword(Keyword::True) => ExprKind::Bool(true),
             TokenKind::Keyword(Keyword::False) => ExprKind::Bool(false),

@@ -9,6 +9,7 @@ use crate::lang::algebra::Elementwise;
 use crate::lang::lower::function_names;
 
 const DOCUMENT: &str = include_str!("../../../../../docs/language.md");
+const TYPES: &str = include_str!("../../../../../docs/dtypes.md");
 
 /// Inputs hold 1, 2, 3 and so on.
 fn counting(ty: &tw_ir::TensorType) -> Array {
@@ -16,7 +17,7 @@ fn counting(ty: &tw_ir::TensorType) -> Array {
     let n = shape.iter().product::<u64>() as usize;
     let mut data = Buffer::zeros(ty.dtype, n);
     (0..n).for_each(|k| data.set(k, tw_ir::Scalar::from_i64(k as i64 + 1, ty.dtype)));
-    Array::new(shape, data).unwrap()
+    Array::new(shape, data).and_then(|array| array.with_dtype(ty.dtype)).unwrap()
 }
 
 fn check(example: &str) -> usize {
@@ -40,9 +41,11 @@ fn check(example: &str) -> usize {
 
 #[test]
 fn examples_are_right() {
-    let blocks = DOCUMENT.split("```tw\n").skip(1).map(|rest| rest.split("```").next().unwrap());
-    let n_claims: Vec<usize> = blocks.map(check).collect();
-    assert!(n_claims.len() > 8 && n_claims.iter().all(|&n| n > 0), "{n_claims:?}");
+    for document in [DOCUMENT, TYPES] {
+        let blocks = document.split("```tw\n").skip(1).map(|rest| rest.split("```").next().unwrap());
+        let n_claims: Vec<usize> = blocks.map(check).collect();
+        assert!(n_claims.len() > 6 && n_claims.iter().all(|&n| n > 0), "{n_claims:?}");
+    }
 }
 
 #[test]

@@ -161,7 +161,10 @@ fn declarations() {
         ),
         ("param n = 1\nparam n = 2", "`n` is a parameter already | n"),
         ("input A: f64[2]\ninput A: f64[3]", "`A` is an input already | A"),
-        ("input A: f46[2]", "no element type is called `f46` | f46 | element types are bool, i64, f32, f64"),
+        (
+            "input A: f46[2]",
+            "no element type is called `f46` | f46 | element types are bool, i8, i16, i32, i64, u8, u16, u32, u64, f16, bf16, f32, f64, c64, c128, datetime64[unit], timedelta64[unit]",
+        ),
         ("input A = \"nowhere.npy\"", "no file is called \"nowhere.npy\" | \"nowhere.npy\""),
         (
             "input A: f64[3] = \"matrix.npy\"",

@@ -1,0 +1,124 @@
+//! Times become the integers they are stored as.
+//!
+//! Builders have already said in integer code what times mean. From here on only their storage counts: no plan, task or kernel sees a time, and
+//! results get their types back from the program as it was.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use tw_ir::program::{IndexStmt, Node, Op, Program, Source, TensorType};
+use tw_ir::{Accum, DType, Error, OnEmpty, Result, Scalar, ScalarCode, ScalarOp, Slot};
+
+/// The program without times; itself if it has none.
+pub(crate) fn run(program: &Program) -> Result<Cow<'_, Program>> {
+    if !has_times(program) {
+        return Ok(Cow::Borrowed(program));
+    }
+    let mut erased = program.clone();
+    for info in erased.values.values_mut() {
+        erase_type(&mut info.ty);
+    }
+    for node in &mut erased.body.nodes {
+        erase_node(node).map_err(|error| error.at(&node.span))?;
+    }
+    Ok(Cow::Owned(erased))
+}
+
+/// Fails if a time is left.
+pub(crate) fn verify(program: &Program) -> Result<()> {
+    if has_times(program) { Err(Error::internal("a time was not erased")) } else { Ok(()) }
+}
+
+fn has_times(program: &Program) -> bool {
+    let in_code = |code: &ScalarCode| (0..code.ops().len() as u32).any(|k| code.dtype(Slot(k)).is_time());
+    let in_accum = |accum: &Accum| in_code(&accum.lift) || in_code(&accum.combine) || in_code(&accum.finish);
+    program.values.values().any(|info| info.ty.dtype.is_time())
+        || program.body.nodes.iter().any(|node| match &node.op {
+            Op::Index(stmt) => in_code(&stmt.code) || stmt.accum.as_ref().is_some_and(in_accum),
+            Op::Scan { accum, .. } | Op::Scatter { accum, .. } => in_accum(accum),
+            _ => false,
+        })
+}
+
+fn erase_type(ty: &mut TensorType) {
+    ty.dtype = ty.dtype.storage();
+    ty.fill = ty.fill.stored();
+}
+
+fn erase_node(node: &mut Node) -> Result<()> {
+    match &mut node.op {
+        Op::Source(Source::Input { ty, .. }) => erase_type(ty),
+        Op::Source(Source::Constant(array)) if array.dtype().is_time() => {
+            *array = Arc::new(array.as_ref().clone().with_dtype(DType::I64)?);
+        }
+        Op::Index(stmt) => erase_statement(stmt)?,
+        Op::Scan { accum, .. } | Op::Scatter { accum, .. } => erase_accum(accum)?,
+        _ => {}
+    }
+    Ok(())
+}
+
+fn erase_statement(stmt: &mut IndexStmt) -> Result<()> {
+    stmt.code = erase_code(&stmt.code)?;
+    erase_values(&mut stmt.out.fill);
+    stmt.accum.as_mut().map_or(Ok(()), erase_accum)
+}
+
+fn erase_accum(accum: &mut Accum) -> Result<()> {
+    erase_values(&mut accum.identity);
+    for code in [&mut accum.lift, &mut accum.combine, &mut accum.finish] {
+        *code = erase_code(code)?;
+    }
+    if let OnEmpty::Value(values) = &mut accum.on_empty {
+        erase_values(values);
+    }
+    Ok(())
+}
+
+fn erase_values(values: &mut [Scalar]) {
+    values.iter_mut().for_each(|value| *value = value.stored());
+}
+
+/// The same code over stored types. Conversions between a time and what it is stored as fall away.
+fn erase_code(code: &ScalarCode) -> Result<ScalarCode> {
+    let mut erased = ScalarCode::new(code.params().iter().map(|dtype| dtype.storage()).collect());
+    let mut map: Vec<Slot> = Vec::with_capacity(code.ops().len());
+    for op in code.ops() {
+        let slot = match op.map(|slot| map[slot.0 as usize]) {
+            ScalarOp::Const(value) => erased.constant(value.stored()),
+            ScalarOp::Cast(dtype, a) => erased.cast(dtype.storage(), a),
+            op => erased.push(op)?,
+        };
+        map.push(slot);
+    }
+    erased.set_results(code.results().iter().map(|slot| map[slot.0 as usize]).collect());
+    Ok(erased)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::build;
+    use tw_ir::{BinaryOp, Span, TimeUnit, program};
+
+    #[test]
+    fn a_difference_of_dates_becomes_integer_code() {
+        let mut program = Program::new();
+        let (day, second) = (DType::DateTime(TimeUnit::Day), DType::DateTime(TimeUnit::Second));
+        let mut source = |name: &str, dtype: DType| {
+            let ty = TensorType::known(dtype, &[4]);
+            program.push_source(Source::Input { name: name.into(), ty: ty.clone() }, ty, &Span::None)
+        };
+        let (a, b) = (source("a", day), source("b", second));
+        let op = build::binary(BinaryOp::Sub, program.ty(a), program.ty(b)).unwrap();
+        let difference = program.push1(op, &[a, b], &Span::None).unwrap();
+        program.output("d", difference);
+        assert_eq!(program.ty(difference).dtype, DType::TimeDelta(TimeUnit::Second));
+        assert!(verify(&program).is_err());
+        let erased = run(&program).unwrap();
+        verify(&erased).unwrap();
+        program::verify(&erased).unwrap();
+        assert!(erased.values.values().all(|info| info.ty.dtype == DType::I64));
+        assert!(matches!(run(&erased).unwrap(), Cow::Borrowed(_)));
+    }
+}
