@@ -95,14 +95,21 @@ struct FreeAxes {
 }
 
 impl FreeAxes {
-    /// How far the part in common is from the beginning of the data, and of the points.
-    fn start(&self, data: &Side, points: &Side) -> (usize, usize) {
-        let mut start = (data.offset, points.offset);
-        for ((&axis, &point_axis), range) in self.axes.iter().zip(&self.point_axes).zip(&self.common) {
-            start.0 += (range.start - data.bbox.lo[axis]) as usize * data.strides[axis];
-            start.1 += (range.start - points.bbox.lo[point_axis]) as usize * points.strides[point_axis];
-        }
-        start
+    /// Where the part in common begins in the data.
+    fn start(&self, data: &Side) -> usize {
+        let distances = self.axes.iter().zip(&self.common);
+        let distance =
+            |(&axis, range): (&usize, &Range<u64>)| (range.start - data.bbox.lo[axis]) as usize * data.strides[axis];
+        data.offset + distances.map(distance).sum::<usize>()
+    }
+
+    /// Where the part in common begins among the points.
+    fn point_start(&self, points: &Side) -> usize {
+        let distances = self.point_axes.iter().zip(&self.common);
+        let distance = |(&axis, range): (&usize, &Range<u64>)| {
+            (range.start - points.bbox.lo[axis]) as usize * points.strides[axis]
+        };
+        points.offset + distances.map(distance).sum::<usize>()
     }
 
     fn moves(&self, data: &Side, points: &Side) -> Moves {
@@ -149,44 +156,36 @@ impl Indexing {
             && indices.len() == self.axes.len();
         let (true, Some(one)) = (fits, data.first()) else { return Err(misfit()) };
         let free = self.free_axes(index_rank, one, points);
-        let tiles = Tiles::of(&self.axes, data).ok_or_else(misfit)?;
         let index_box = BoxRegion::from_ranges((first..first + index_rank).map(|axis| points.bbox.range(axis)));
         let point_strides = &points.strides[first..first + index_rank];
-        if free.common.iter().any(Range::is_empty) {
-            // Nothing meets the data; indices outside the tensor are still errors.
-            return self.locate(indices, &index_box, point_strides, &tiles, |_| {});
+        let meets = !free.common.iter().any(Range::is_empty);
+        let starts: Vec<usize> = data.iter().map(|side| if meets { free.start(side) } else { 0 }).collect();
+        let tiles = Tiles::of(&self.axes, data, starts).ok_or_else(misfit)?;
+        if !meets {
+            // Indices outside the tensor are still errors.
+            return self.locate(indices, &index_box, (0, point_strides), &tiles, |_| {});
         }
-        let starts: Vec<(usize, usize)> = data.iter().map(|side| free.start(side, points)).collect();
         let moves: Vec<Moves> = data.iter().map(|side| free.moves(side, points)).collect();
         let before =
             BoxRegion::from_ranges(free.common[..free.n_before].iter().map(|range| 0..range.end - range.start));
-        let mut moved = Vec::with_capacity(BATCH);
-        self.locate(indices, &index_box, point_strides, &tiles, |located| {
+        let mut moved = Vec::new();
+        self.locate(indices, &index_box, (free.point_start(points), point_strides), &tiles, |located| {
+            if before.n_elements() == 1 {
+                return f(located, &moves);
+            }
             let mut rows = Points::new(&before);
             while let Some(row) = rows.next() {
-                let row_start = |side: usize| {
-                    let (mut start, strides) = (starts[side], &data[side].strides);
-                    for ((&at, &axis), &point_axis) in row.iter().zip(&free.axes).zip(&free.point_axes) {
-                        start.0 += at as usize * strides[axis];
-                        start.1 += at as usize * points.strides[point_axis];
-                    }
-                    start
+                let along = |axes: &[usize], strides: &[usize]| -> usize {
+                    row.iter().zip(axes).map(|(&at, &axis)| at as usize * strides[axis]).sum()
                 };
+                let further: Vec<usize> = data.iter().map(|side| along(&free.axes, &side.strides)).collect();
+                let point = along(&free.point_axes, &points.strides);
                 moved.clear();
-                if let [_] = data {
-                    let start = row_start(0);
-                    moved.extend(located.iter().map(|pair| Pair {
-                        side: 0,
-                        data: pair.data + start.0,
-                        point: pair.point + start.1,
-                    }));
-                } else {
-                    let starts: Vec<(usize, usize)> = (0..data.len()).map(row_start).collect();
-                    moved.extend(located.iter().map(|pair| {
-                        let start = starts[pair.side as usize];
-                        Pair { side: pair.side, data: pair.data + start.0, point: pair.point + start.1 }
-                    }));
-                }
+                moved.extend(located.iter().map(|pair| Pair {
+                    side: pair.side,
+                    data: pair.data + further[pair.side as usize],
+                    point: pair.point + point,
+                }));
                 f(&moved, &moves);
             }
         })
@@ -205,12 +204,12 @@ impl Indexing {
         FreeAxes { axes, point_axes, n_before, common }
     }
 
-    /// Calls `f` with batches of pairs, in row-major order of the index points; positions are distances along the indexed axes alone.
+    /// Calls `f` with batches of pairs, in row-major order of the index points, for the first row of the axes before.
     fn locate(
         &self,
         indices: &[&Block],
         index_box: &BoxRegion,
-        point_strides: &[usize],
+        (point_start, point_strides): (usize, &[usize]),
         tiles: &Tiles,
         mut f: impl FnMut(&[Pair]),
     ) -> Result<()> {
@@ -237,7 +236,8 @@ impl Indexing {
                 let step = inner.map_or(0, |inner| index.stride(inner));
                 rows.push(IndexRow { values: i64::of(index.data()), start: index.offset() + distance, step });
             }
-            let start: usize = (0..at.len()).map(|d| (at[d] - index_box.lo[d]) as usize * point_strides[d]).sum();
+            let distance = |d: usize| (at[d] - index_box.lo[d]) as usize * point_strides[d];
+            let start = point_start + (0..at.len()).map(distance).sum::<usize>();
             for done in (0..length).step_by(BATCH) {
                 let range = done..length.min(done + BATCH);
                 if pairs.len() + range.len() > BATCH {

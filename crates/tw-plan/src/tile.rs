@@ -45,6 +45,8 @@ impl Tiler {
     pub(crate) fn new(program: &Program, options: &PlanOptions) -> Tiler {
         let streams = program.body.nodes.iter().all(|node| match &node.op {
             Op::Index(stmt) => runs_side_by_side(stmt),
+            // Runs of a sort are sorted much faster while they stay in cache.
+            Op::Sort { .. } => true,
             Op::Source(_) | Op::Scan { .. } | Op::Retile { .. } | Op::Concat { .. } | Op::Store { .. } => true,
             _ => false,
         });

@@ -1,21 +1,33 @@
 //! Transposing a matrix.
 //!
-//! It is cut into tiles, and tiles into squares that fit the registers of any x86-64 processor: as many elements a side as a register holds.
-//! A tile is left column by column, so the target is written in runs of several cache lines; that was faster than wider registers, which
-//! wrote shorter runs, and as fast as a plain copy. Stores around the cache were no faster than that, and cost whoever reads the target next.
+//! It is cut into tiles that are one cache line wide where they are read and two where they are written, and tiles into squares that fit the
+//! registers of any x86-64 processor: as many elements a side as a register holds. Larger tiles are faster for some strides and much slower
+//! for powers of two, where their rows push each other out of the cache; copying them aside first costs more than it saves. Wider registers
+//! and stores around the cache were no faster.
 
-use std::mem::MaybeUninit;
+/// The bytes of a tile's rows, where it is read.
+const READ_BYTES: usize = 64;
+/// The bytes of its columns, where it is written, unless elements are so narrow that this would be more than `MOST_ROWS`.
+const WRITTEN_BYTES: usize = 128;
+const MOST_ROWS: usize = 16;
 
-/// The side of a tile in bytes, and at most in elements.
-const TILE_BYTES: usize = 256;
-const TILE_LENGTH: usize = 64;
+/// The shape of tiles.
+struct Tile<T>(std::marker::PhantomData<T>);
 
-/// The most elements of a tile.
-const TILE_AREA: usize = TILE_LENGTH * TILE_LENGTH;
+impl<T> Tile<T> {
+    const SIZE: usize = if size_of::<T>() == 0 { 1 } else { size_of::<T>() };
+    const ROWS: usize = least(most(WRITTEN_BYTES / Self::SIZE, 1), MOST_ROWS);
+    const COLUMNS: usize = most(READ_BYTES / Self::SIZE, 1);
+    const SIDE: usize = square::side::<T>();
+}
 
-/// Rows that are a multiple of this many bytes apart share their place in the nearest cache and push each other out. They are first copied to where
-/// they do not.
-const ALIASING: usize = 2048;
+const fn least(a: usize, b: usize) -> usize {
+    if a < b { a } else { b }
+}
+
+const fn most(a: usize, b: usize) -> usize {
+    if a > b { a } else { b }
+}
 
 /// Copies `from[row * stride + column]` to `to[column * stride + row]`, with strides of their own.
 ///
@@ -30,57 +42,48 @@ pub(super) fn transpose<T: Copy>(
         return;
     }
     assert!((rows - 1) * from_stride + columns <= from.len() && (columns - 1) * to_stride + rows <= to.len());
-    let side = (TILE_BYTES / size_of::<T>().max(1)).clamp(1, TILE_LENGTH);
-    let aliases = (from_stride * size_of::<T>()).is_multiple_of(ALIASING) && rows > 4;
-    let mut staged = [MaybeUninit::<T>::uninit(); TILE_AREA];
-    for row in (0..rows).step_by(side) {
-        let n_rows = side.min(rows - row);
-        for column in (0..columns).step_by(side) {
-            let n_columns = side.min(columns - column);
-            let target = &mut to[column * to_stride + row..];
-            let source = &from[row * from_stride + column..];
-            if aliases {
-                for k in 0..n_rows {
-                    let row = &source[k * from_stride..k * from_stride + n_columns];
-                    for (staged, element) in staged[k * side..].iter_mut().zip(row) {
-                        staged.write(*element);
-                    }
+    for row in (0..rows).step_by(Tile::<T>::ROWS) {
+        let n_rows = Tile::<T>::ROWS.min(rows - row);
+        for column in (0..columns).step_by(Tile::<T>::COLUMNS) {
+            let n_columns = Tile::<T>::COLUMNS.min(columns - column);
+            let source = (from[row * from_stride + column..].as_ptr(), from_stride);
+            let target = (to[column * to_stride + row..].as_mut_ptr(), to_stride);
+            // SAFETY: the tile lies inside the matrices, which the assertion above says lie inside the slices.
+            unsafe {
+                if (n_rows, n_columns) == (Tile::<T>::ROWS, Tile::<T>::COLUMNS) {
+                    tile((Tile::<T>::ROWS, Tile::<T>::COLUMNS), source, target);
+                } else {
+                    tile((n_rows, n_columns), source, target);
                 }
-                // SAFETY: `MaybeUninit<T>` is laid out as T; the tile reads only what was written above.
-                unsafe { tile((n_rows, n_columns), (staged.as_ptr().cast(), side), (target.as_mut_ptr(), to_stride)) };
-            } else {
-                // SAFETY: the tile lies inside the matrices, which the assertion above says lie inside the slices.
-                unsafe { tile((n_rows, n_columns), (source.as_ptr(), from_stride), (target.as_mut_ptr(), to_stride)) };
             }
         }
     }
 }
 
-/// Transposes one tile.
+/// Transposes one tile. Inlined, so that the usual tile has loops of known length.
 ///
 /// # Safety
 /// All elements of the tile may be read on one side and written on the other.
+#[inline(always)]
 unsafe fn tile<T: Copy>(
     (rows, columns): (usize, usize),
     (from, from_stride): (*const T, usize),
     (to, to_stride): (*mut T, usize),
 ) {
-    let side = square::side::<T>();
-    let (whole_rows, whole_columns) = (rows - rows % side, columns - columns % side);
-    if side > 1 {
-        for column in (0..whole_columns).step_by(side) {
-            for row in (0..whole_rows).step_by(side) {
-                // SAFETY: the square lies inside the tile.
-                unsafe {
-                    let from = from.add(row * from_stride + column);
-                    square::transpose(from, from_stride, to.add(column * to_stride + row), to_stride);
-                }
+    let side = Tile::<T>::SIDE;
+    let (whole_rows, whole_columns) = if side > 1 { (rows - rows % side, columns - columns % side) } else { (0, 0) };
+    // Column by column, so that what is written is contiguous.
+    for column in (0..whole_columns).step_by(side) {
+        for row in (0..whole_rows).step_by(side) {
+            // SAFETY: the square lies inside the tile.
+            unsafe {
+                let from = from.add(row * from_stride + column);
+                square::transpose(from, from_stride, to.add(column * to_stride + row), to_stride);
             }
         }
     }
     for column in 0..columns {
-        let done = if side > 1 && column < whole_columns { whole_rows } else { 0 };
-        for row in done..rows {
+        for row in if column < whole_columns { whole_rows } else { 0 }..rows {
             // SAFETY: the element lies inside the tile.
             unsafe { *to.add(column * to_stride + row) = *from.add(row * from_stride + column) };
         }

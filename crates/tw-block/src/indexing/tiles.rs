@@ -9,6 +9,8 @@ pub(super) struct Tiles {
     axes: Vec<Cut>,
     /// Per data block and axis: the distance between neighbours.
     strides: Vec<usize>,
+    /// Per data block: where its first place is.
+    starts: Vec<usize>,
 }
 
 /// How one axis is divided.
@@ -62,8 +64,8 @@ impl Cut {
 }
 
 impl Tiles {
-    /// For data blocks in row-major order along some axes; `None` if they are not a grid.
-    pub(super) fn of(axes: &[usize], data: &[Side]) -> Option<Tiles> {
+    /// For data blocks in row-major order along some axes, whose first places are given; `None` if they are not a grid.
+    pub(super) fn of(axes: &[usize], data: &[Side], starts: Vec<usize>) -> Option<Tiles> {
         let cuts = axes
             .iter()
             .map(|&axis| Cut::of(data.iter().map(|side| side.bbox.range(axis)).collect()))
@@ -74,6 +76,7 @@ impl Tiles {
         let tiles = Tiles {
             axes: cuts,
             strides: data.iter().flat_map(|side| axes.iter().map(|&axis| side.strides[axis])).collect(),
+            starts,
         };
         let in_order = data.iter().enumerate().all(|(k, side)| {
             let place: Vec<u64> = axes.iter().map(|&axis| side.bbox.lo[axis]).collect();
@@ -83,11 +86,11 @@ impl Tiles {
         in_order.then_some(tiles)
     }
 
-    /// The data block that holds a place along the only axis, and the distance of that place in it.
+    /// The data block that holds a place along the only axis, and where in it.
     #[inline]
     pub(super) fn find(&self, coord: u64) -> Option<(u32, usize)> {
         let (tile, distance) = self.axes[0].find(coord)?;
-        Some((tile as u32, distance * self.strides[tile]))
+        Some((tile as u32, self.starts[tile] + distance * self.strides[tile]))
     }
 
     /// As [`Tiles::find`], along all axes.
@@ -97,7 +100,7 @@ impl Tiles {
             side = side * cut.n_tiles() + cut.find(coord)?.0;
         }
         let strides = &self.strides[side * self.axes.len()..];
-        let mut position = 0;
+        let mut position = self.starts[side];
         for ((cut, &coord), stride) in self.axes.iter().zip(place).zip(strides) {
             position += cut.find(coord)?.1 * stride;
         }
