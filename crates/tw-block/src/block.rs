@@ -14,6 +14,7 @@ use crate::memory::{Meter, Storage};
 pub struct Block {
     bbox: BoxRegion,
     elements: Elements,
+    past_cache: bool,
 }
 
 #[derive(Debug)]
@@ -30,13 +31,14 @@ impl Block {
             Error::resource(format!("no memory for a block of {} bytes", n as u64 * dtype.size()))
                 .note(format!("the block is {dtype} {bbox}"))
         })?;
-        Ok(Block { bbox, elements: Elements::Owned(storage) })
+        Ok(Block { bbox, elements: Elements::Owned(storage), past_cache: false })
     }
 
     /// A block whose first element is at `lo`, with the elements of an array.
     pub fn from_array(lo: &[u64], array: Array, meter: Option<&Arc<Meter>>) -> Result<Block> {
         let bbox = box_at(lo, array.shape())?;
-        Ok(Block { bbox, elements: Elements::Owned(Storage::from_buffer(array.into_data(), meter)) })
+        let elements = Elements::Owned(Storage::from_buffer(array.into_data(), meter));
+        Ok(Block { bbox, elements, past_cache: false })
     }
 
     /// A view of one region of a shared array; nothing is copied and nothing is charged.
@@ -49,7 +51,18 @@ impl Block {
         let strides: Box<[usize]> = shape::row_major_strides(whole).into_iter().map(|s| s as usize).collect();
         let offset = region.lo.iter().zip(&strides).map(|(&lo, &stride)| lo as usize * stride).sum();
         let elements = Elements::Shared { array: Arc::clone(array), offset, strides };
-        Ok(Block { bbox: region.clone(), elements })
+        Ok(Block { bbox: region.clone(), elements, past_cache: false })
+    }
+
+    /// Says that nobody will read an output block soon, so that its elements need not pass through the caches. They are the same either way.
+    pub fn write_past_cache(mut self) -> Block {
+        self.past_cache = true;
+        self
+    }
+
+    /// True if nobody will read the block soon.
+    pub(crate) fn is_past_cache(&self) -> bool {
+        self.past_cache
     }
 
     /// Where it lies in its tensor.

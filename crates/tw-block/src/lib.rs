@@ -17,6 +17,7 @@ mod kernel;
 mod memory;
 pub mod npy;
 mod pages;
+mod past_cache;
 mod place;
 mod scan;
 mod scatter;

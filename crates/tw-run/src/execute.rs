@@ -162,8 +162,9 @@ impl TaskRunner<'_> {
 
     fn new_block(&self, block: BlockId) -> Result<Block> {
         let workflow = self.plan.schedule.workflow();
-        let dtype = workflow.sets[workflow.set_of(block)].dtype;
-        Block::for_output(dtype, workflow.block_box(block), Some(&self.options.meter))
+        let set = workflow.set_of(block);
+        let output = Block::for_output(workflow.sets[set].dtype, workflow.block_box(block), Some(&self.options.meter))?;
+        Ok(if self.plan.past_cache[set] { output.write_past_cache() } else { output })
     }
 
     fn claim_operands(&self, task: TaskId, slots: &mut impl Slots) -> Result<Held> {

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use cranelift_entity::{EntityRef, PrimaryMap};
+use cranelift_entity::{EntityRef, PrimaryMap, SecondaryMap};
 use tw_block::{CompiledKernel, Provider};
 use tw_ir::kernel::Kernel;
 use tw_ir::schedule::Schedule;
-use tw_ir::workflow::{KernelId, TaskId};
+use tw_ir::workflow::{BlockId, BlockSetId, KernelId, TaskId};
 use tw_ir::{Error, Result};
 
 use crate::execute::in_statement;
@@ -25,6 +25,8 @@ pub(crate) struct Plan {
     pub(crate) claims: Vec<u32>,
     /// Bytes of all blocks together.
     pub(crate) total_bytes: u64,
+    /// Per set: true if its blocks are written past the caches.
+    pub(crate) past_cache: SecondaryMap<BlockSetId, bool>,
     /// False if a second thread could not help.
     pub(crate) worth_sharing: bool,
 }
@@ -58,8 +60,9 @@ impl Prepared {
         let initial = initial.map(|(rank, _)| rank).collect();
         let blocks = (0..workflow.n_blocks()).map(EntityRef::new);
         let total_bytes = blocks.fold(0u64, |sum, block| sum.saturating_add(workflow.block_bytes(block)));
+        let past_cache = results_larger_than_caches(&schedule);
         let worth_sharing = !is_chain(&schedule) && !is_quick(&schedule);
-        Ok(Prepared(Arc::new(Plan { code, initial, claims, total_bytes, worth_sharing, schedule })))
+        Ok(Prepared(Arc::new(Plan { code, initial, claims, total_bytes, past_cache, worth_sharing, schedule })))
     }
 
     /// What will run.
@@ -70,6 +73,23 @@ impl Prepared {
     pub(crate) fn plan(&self) -> &Arc<Plan> {
         &self.0
     }
+}
+
+/// Sets that are results, that no task reads, and that would not stay in a cache until somebody does.
+fn results_larger_than_caches(schedule: &Schedule) -> SecondaryMap<BlockSetId, bool> {
+    /// About what the caches of a large processor hold.
+    const CACHES: u64 = 32 << 20;
+    let workflow = schedule.workflow();
+    let mut found = SecondaryMap::new();
+    for output in &workflow.outputs {
+        let set = &workflow.sets[output.set];
+        let first = set.first as usize;
+        let mut blocks = (first..first + set.n_blocks() as usize).map(BlockId::new);
+        let bytes = blocks.clone().fold(0u64, |sum, block| sum.saturating_add(workflow.block_bytes(block)));
+        // The one use is that of the result.
+        found[output.set] = bytes >= CACHES && blocks.all(|block| schedule.uses(block) == 1);
+    }
+    found
 }
 
 /// How often each block is claimed. Refuses a schedule in which a block is read before all contributions to it are there: dependencies

@@ -1,6 +1,7 @@
 //! Running a statement over one box.
 
 use std::cell::Cell;
+use std::ops::Range;
 
 use tw_ir::{BoxRegion, Buffer, Error, Result, Scalar};
 
@@ -11,7 +12,8 @@ use super::contract::Operands;
 use super::frame::{Frame, Strip};
 use super::general::StateBuffers;
 use crate::block::{Block, row_major_stride};
-use crate::strip::{Cascade, Direct, LONG_STRIP, Lane, Registers, STRIP};
+use crate::past_cache;
+use crate::strip::{Cascade, Direct, Element, LONG_STRIP, Lane, Registers, STRIP, Values, with_lane};
 
 thread_local! {
     /// Memory that tasks of one thread use one after the other.
@@ -44,6 +46,8 @@ pub(super) struct Task<'a> {
     pub(super) lanes: Vec<Option<Lane<'a>>>,
     /// Per read whose rows are all the same: position and length of what its register holds.
     pub(super) loaded: Vec<Option<(i64, usize)>>,
+    /// Nobody will read the outputs soon.
+    pub(super) past_cache: bool,
     pub(super) scratch: &'a mut Scratch,
 }
 
@@ -56,6 +60,7 @@ impl Statement {
         outputs: &mut [Block],
     ) -> Result<()> {
         self.check_blocks(operands, outputs)?;
+        let past_cache = matches!(self.fold, Fold::Write) && outputs.iter().all(Block::is_past_cache);
         let mut out_box: Option<&BoxRegion> = None;
         let mut buffers = Vec::with_capacity(outputs.len());
         for output in outputs {
@@ -67,9 +72,20 @@ impl Statement {
         let mut scratch = SCRATCH.take().unwrap_or_default();
         let lanes = vec![None; self.code.params().len()];
         let loaded = Vec::new();
-        let mut task =
-            Task { statement: self, blocks: operands, out_box, buffers, lanes, loaded, scratch: &mut scratch };
+        let mut task = Task {
+            statement: self,
+            blocks: operands,
+            out_box,
+            buffers,
+            lanes,
+            loaded,
+            past_cache,
+            scratch: &mut scratch,
+        };
         let result = task.run(point, first);
+        if past_cache {
+            past_cache::fence();
+        }
         SCRATCH.set(Some(scratch));
         result
     }
@@ -222,6 +238,14 @@ impl Task<'_> {
         let neighbours = out_plan.inner == Some(1) || (strip.len == 1 && out_plan.inner.is_some());
         if straight && neighbours {
             let start = (out_plan.row() + strip.start as i64 * out_plan.inner.unwrap_or(0)) as usize;
+            if self.past_cache {
+                self.statement.code.eval(&self.lanes, registers, strip.len);
+                for (k, buffer) in self.buffers.iter_mut().enumerate() {
+                    let lane = self.statement.code.result(k, &self.lanes, registers, strip.len);
+                    with_lane!(lane, values => write_past_cache(values, buffer, start..start + strip.len));
+                }
+                return Ok(());
+            }
             let direct = Direct { buffers: &mut self.buffers, start };
             self.statement.code.eval_into(&self.lanes, registers, strip.len, Some(direct));
             return Ok(());
@@ -233,6 +257,14 @@ impl Task<'_> {
         }
         self.statement.code.eval(&self.lanes, &mut self.scratch.registers, strip.len);
         self.store(strip)
+    }
+}
+
+fn write_past_cache<T: Element>(values: Values<'_, T>, buffer: &mut Buffer, range: Range<usize>) {
+    let out = &mut T::of_mut(buffer)[range];
+    match values {
+        Values::Each(values) => past_cache::copy(values, out),
+        Values::Same(value) => out.fill(value),
     }
 }
 
