@@ -54,8 +54,9 @@ impl<T: Real> Moments<T> {
 
     /// The same value many times.
     pub(crate) fn repeated(value: T, n: usize) -> Moments<T> {
-        // The difference is 0 unless the value is NaN or infinite, which then shows as it would one by one.
-        Moments { n: T::count(n), mean: value, squares: value - value }
+        // No deviation, unless the value is NaN or infinite, which then shows as it would one by one.
+        let deviation = value * T::default();
+        Moments { n: T::count(n), mean: value, squares: deviation * deviation }
     }
 
     /// A run of values; it must not be empty.
