@@ -202,7 +202,7 @@ fn sorts() {
     let array = data(&[runs * length], DType::F64);
     let sorted: Vec<Block> = (0..runs)
         .map(|k| {
-            let bbox = BoxRegion::from_ranges([k * length..(k + 1) * length]);
+            let bbox = BoxRegion { lo: vec![k * length], hi: vec![(k + 1) * length] };
             let mut outputs = [Block::for_output(DType::F64, bbox.clone(), None).unwrap()];
             run(&sort, &[&Block::view_of(&array, &bbox).unwrap()], &mut outputs);
             let [output] = outputs;
@@ -210,7 +210,7 @@ fn sorts() {
         })
         .collect();
     let operands: Vec<&Block> = sorted.iter().collect();
-    let middle = BoxRegion::from_ranges([70 * length..71 * length]);
+    let middle = BoxRegion { lo: vec![70 * length], hi: vec![71 * length] };
     let mut outputs = [Block::for_output(DType::F64, middle, None).unwrap()];
     let [time] = times([&mut || run(&merge, &operands, &mut outputs)]);
     println!("one of {runs} blocks merged out of {runs} runs: {:.2} ns/element", time / length as f64);

@@ -83,7 +83,7 @@ fn json_has_the_promised_keys() {
 fn every_level_has_its_form() {
     assert!(explain("tree").contains("G f64[20, 20]"));
     let verbose = explain("verbose");
-    for part in ["# program\nprogram {", "# plan\nplan {", "# workflow\nworkflow {", "# passes: expand "] {
+    for part in ["# program\nprogram {", "# plan\nplan {", "# workflow\nworkflow {", "# passes: erase times "] {
         assert!(verbose.contains(part), "{part}\n{verbose}");
     }
     assert!(explain("kernel").contains("statement for G (line 5): "), "{}", explain("kernel"));
