@@ -3,6 +3,8 @@
 //! Each element is a pure function of a seed and its global position, so results do not depend on tiling, threads or ranks, and a random
 //! source can be fused into its consumer. The generator is Philox 4x32-10; the streams are frozen per version.
 
+use crate::scalar::elementary::Elementary;
+
 const MULTIPLIERS: (u32, u32) = (0xD251_1F53, 0xCD9E_8D57);
 const WEYL: (u32, u32) = (0x9E37_79B9, 0xBB67_AE85);
 
@@ -70,7 +72,7 @@ fn unit(bits: u64) -> f64 {
 fn box_muller(a: u64, b: u64) -> f64 {
     // The first uniform lies in (0, 1], so that its logarithm is finite.
     let u = ((a >> 11) + 1) as f64 * (1.0 / (1u64 << 53) as f64);
-    (-2.0 * u.ln()).sqrt() * (std::f64::consts::TAU * unit(b)).cos()
+    (-2.0 * Elementary::log(u)).sqrt() * Elementary::cos_near(std::f64::consts::TAU * unit(b))
 }
 
 /// 64 random bits.

@@ -35,9 +35,7 @@ pub(super) fn power_of_two(shifted: f64) -> f64 {
     f64::from_bits(shifted.to_bits() << 52)
 }
 
-/// `(1 + p) * 2^n` in two steps, so that results at both ends of the range are rounded once.
-///
-/// `bias_for` gives the shift to round with, and [`Scale::apply`] multiplies.
+/// Multiplication by `2^n` in two steps, so that results at both ends of the range are rounded once.
 #[derive(Clone, Copy)]
 pub(super) struct Scale {
     bias: f64,
@@ -119,7 +117,7 @@ pub(super) fn exp2(x: f64) -> f64 {
     scale.apply(1.0 + f.mul_add(LN_2, f * f * rest), shifted)
 }
 
-/// A number near a multiple of the logarithm of two: `x = n ln 2 + r`. With a shift that ends in the last bits of `shifted`.
+/// `x = n ln 2 + r`: `n`, the sum of `n` and the bias, and `r`.
 #[inline(always)]
 fn reduce(x: f64, bias: f64) -> (f64, f64, Pair) {
     let shifted = x.mul_add(LOG2_E, bias);
@@ -148,6 +146,7 @@ pub(super) fn expm1(x: f64) -> f64 {
 /// Hyperbolic tangent.
 #[inline(always)]
 pub(super) fn tanh(x: f64) -> f64 {
+    // h / (1 + h) for h = (e^(2 |x|) - 1) / 2.
     let half = half_expm1(at_most(x.abs(), 22.0) * 2.0).normal();
     let result = half.over(Pair::sum(1.0, half.hi).plus_small(half.lo)).value();
     if x.abs() < SMALL { x } else { result.copysign(x) }
