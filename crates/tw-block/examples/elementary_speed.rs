@@ -29,9 +29,9 @@ fn compile(op: ScalarOp, n_params: usize, dtype: DType) -> CompiledKernel {
     let mut params = vec![dtype; n_params];
     params.push(DType::I64);
     let mut code = ScalarCode::new(params);
-    (0..n_params as u32).for_each(|k| {
+    for k in 0..n_params as u32 {
         code.param(k);
-    });
+    }
     let result = code.push(op).unwrap();
     code.set_results(vec![result]);
     let idx = || vec![Idx::var(Var(0))];

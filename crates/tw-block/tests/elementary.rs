@@ -41,7 +41,9 @@ fn run(op: ScalarOp, n_params: usize, dtype: DType, arrays: &[Arc<Array>]) -> Ar
     let mut params = vec![dtype; n_params];
     params.push(DType::I64);
     let mut code = ScalarCode::new(params);
-    (0..n_params as u32).for_each(|k| drop(code.param(k)));
+    for k in 0..n_params as u32 {
+        code.param(k);
+    }
     let result = code.push(op).unwrap();
     code.set_results(vec![result]);
     let out_dtype = code.dtype(result);

@@ -59,7 +59,11 @@ pub fn uniforms<const N: usize>(seed: u64, counters: [i64; N]) -> [f64; N] {
 #[inline(always)]
 pub fn normals<const N: usize>(seed: u64, counters: [i64; N]) -> [f64; N] {
     let [a, b] = words_of(seed, counters);
-    std::array::from_fn(|lane| box_muller(a[lane], b[lane]))
+    let mut normals = [0.0; N];
+    for (normal, (&a, &b)) in normals.iter_mut().zip(a.iter().zip(&b)) {
+        *normal = box_muller(a, b);
+    }
+    normals
 }
 
 /// 53 bits as a number in `[0, 1)`.

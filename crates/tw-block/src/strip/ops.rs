@@ -13,23 +13,12 @@ use crate::wide::wide;
 /// Elements written together where an operand is the same for all of them.
 const SPREAD: usize = 128;
 
-/// Applies a function to each element.
-#[inline(always)]
-pub(crate) fn map<T: Copy, R: Copy>(a: Values<'_, T>, out: &mut [R], f: impl Fn(T) -> R) {
-    on_slice(a, out, |a, out| out.iter_mut().zip(a).for_each(|(out, &x)| *out = f(x)))
-}
-
-/// Runs a loop over the elements; where they are all the same, over one of them, whose result is then copied. So there is one loop to compile,
+/// Applies a function to each element; where they are all the same, to one of them, and copies the result. So there is one loop to compile,
 /// which for long functions decides how long that takes.
 #[inline(always)]
-fn on_slice<T: Copy, R: Copy>(a: Values<'_, T>, out: &mut [R], run: impl Fn(&[T], &mut [R])) {
-    match a {
-        Values::Each(a) => return run(a, out),
-        Values::Same(_) if out.is_empty() => return,
-        Values::Same(x) => run(&[x], &mut out[..1]),
-    }
-    let first = out[0];
-    out.fill(first);
+pub(crate) fn map<T: Copy, R: Copy>(a: Values<'_, T>, out: &mut [R], f: impl Fn(T) -> R) {
+    out.iter_mut().zip(a.distinct()).for_each(|(out, &x)| *out = f(x));
+    fill_with_first(&a, out);
 }
 
 /// Applies a function to each pair of elements. Here too one loop serves all: an operand that is the same for all elements is spread first.
@@ -58,6 +47,15 @@ impl<'a, T: Copy> Values<'a, T> {
         }
     }
 
+    /// The elements, once each: only one if they are all the same.
+    #[inline(always)]
+    fn distinct(&self) -> &[T] {
+        match self {
+            Values::Each(values) => values,
+            Values::Same(value) => std::slice::from_ref(value),
+        }
+    }
+
     /// A part of the elements; of one that is the same for all, as many copies out of those given.
     #[inline(always)]
     fn slice(self, range: std::ops::Range<usize>, spread: Option<&'a [T; SPREAD]>) -> &'a [T] {
@@ -69,15 +67,61 @@ impl<'a, T: Copy> Values<'a, T> {
     }
 }
 
-/// Applies a function of angles: its straight version to every element, then the whole function to the rare ones too large for that.
+/// As [`map`], for an elementary function given by name.
+///
+/// A loop written out: a closure with a body as long as theirs may stay a function of its own, which is then compiled without wide vectors.
+macro_rules! map_elementary {
+    ($a:expr, $out:expr, $function:ident) => {{
+        let (a, out) = ($a, $out);
+        for (out, &x) in out.iter_mut().zip(a.distinct()) {
+            *out = Elementary::$function(x);
+        }
+        fill_with_first(&a, out);
+    }};
+}
+
+/// As [`map2`], for an elementary function given by name.
+macro_rules! map2_elementary {
+    ($a:expr, $b:expr, $out:expr, $function:ident) => {{
+        let (a, b, out) = ($a, $b, $out);
+        let (spread_a, spread_b) = (a.as_same().map(|x| [x; SPREAD]), b.as_same().map(|y| [y; SPREAD]));
+        let part = if spread_a.is_some() || spread_b.is_some() { SPREAD } else { out.len().max(1) };
+        for (k, out) in out.chunks_mut(part).enumerate() {
+            let range = k * part..k * part + out.len();
+            let (xs, ys) = (a.slice(range.clone(), spread_a.as_ref()), b.slice(range, spread_b.as_ref()));
+            for ((out, &x), &y) in out.iter_mut().zip(xs).zip(ys) {
+                *out = Elementary::$function(x, y);
+            }
+        }
+    }};
+}
+
+/// A function of angles: its straight version for every element, then the whole function for the rare ones too large for that.
+macro_rules! map_angles {
+    ($a:expr, $out:expr, $near:ident, $whole:path) => {{
+        let (a, out) = ($a, $out);
+        map_elementary!(a, &mut *out, $near);
+        redo_far(a, out, $whole);
+    }};
+}
+
+/// If all elements have the same argument, gives them the result of the first.
+fn fill_with_first<T, R: Copy>(a: &Values<'_, T>, out: &mut [R]) {
+    if let (Values::Same(_), Some((&mut first, rest))) = (a, out.split_first_mut()) {
+        rest.fill(first);
+    }
+}
+
+/// Computes again the results of angles that are too large for the straight version.
 #[inline(always)]
-fn map_angles<T: Elementary>(a: Values<'_, T>, out: &mut [T], near: impl Fn(T) -> T, whole: impl Fn(T) -> T) {
-    on_slice(a, out, |a, out| {
-        out.iter_mut().zip(a).for_each(|(out, &x)| *out = near(x));
-        if a.iter().fold(false, |far, x| far | !x.is_near()) {
+fn redo_far<T: Elementary>(a: Values<'_, T>, out: &mut [T], whole: impl Fn(T) -> T) {
+    match a {
+        Values::Each(a) if a.iter().fold(false, |far, x| far | !x.is_near()) => {
             out.iter_mut().zip(a).filter(|(_, x)| !x.is_near()).for_each(|(out, &x)| *out = whole(x));
         }
-    })
+        Values::Same(x) if !x.is_near() => out.fill(whole(x)),
+        _ => {}
+    }
 }
 
 /// Copies the elements.
@@ -125,26 +169,26 @@ macro_rules! float_loops {
                     UnaryOp::Abs => map(a, out, $float::abs),
                     UnaryOp::Sign => map(a, out, $sign),
                     UnaryOp::Sqrt => map(a, out, $float::sqrt),
-                    UnaryOp::Exp => map(a, out, Elementary::exp),
-                    UnaryOp::Exp2 => map(a, out, Elementary::exp2),
-                    UnaryOp::Expm1 => map(a, out, Elementary::expm1),
-                    UnaryOp::Log => map(a, out, Elementary::log),
-                    UnaryOp::Log1p => map(a, out, Elementary::log1p),
-                    UnaryOp::Log2 => map(a, out, Elementary::log2),
-                    UnaryOp::Log10 => map(a, out, Elementary::log10),
-                    UnaryOp::Sin => map_angles(a, out, Elementary::sin_near, Elementary::sin),
-                    UnaryOp::Cos => map_angles(a, out, Elementary::cos_near, Elementary::cos),
-                    UnaryOp::Tan => map_angles(a, out, Elementary::tan_near, Elementary::tan),
-                    UnaryOp::Asin => map(a, out, Elementary::asin),
-                    UnaryOp::Acos => map(a, out, Elementary::acos),
-                    UnaryOp::Atan => map(a, out, Elementary::atan),
-                    UnaryOp::Sinh => map(a, out, Elementary::sinh),
-                    UnaryOp::Cosh => map(a, out, Elementary::cosh),
-                    UnaryOp::Tanh => map(a, out, Elementary::tanh),
-                    UnaryOp::Asinh => map(a, out, Elementary::asinh),
-                    UnaryOp::Acosh => map(a, out, Elementary::acosh),
-                    UnaryOp::Atanh => map(a, out, Elementary::atanh),
-                    UnaryOp::Cbrt => map(a, out, Elementary::cbrt),
+                    UnaryOp::Exp => map_elementary!(a, out, exp),
+                    UnaryOp::Exp2 => map_elementary!(a, out, exp2),
+                    UnaryOp::Expm1 => map_elementary!(a, out, expm1),
+                    UnaryOp::Log => map_elementary!(a, out, log),
+                    UnaryOp::Log1p => map_elementary!(a, out, log1p),
+                    UnaryOp::Log2 => map_elementary!(a, out, log2),
+                    UnaryOp::Log10 => map_elementary!(a, out, log10),
+                    UnaryOp::Sin => map_angles!(a, out, sin_near, Elementary::sin),
+                    UnaryOp::Cos => map_angles!(a, out, cos_near, Elementary::cos),
+                    UnaryOp::Tan => map_angles!(a, out, tan_near, Elementary::tan),
+                    UnaryOp::Asin => map_elementary!(a, out, asin),
+                    UnaryOp::Acos => map_elementary!(a, out, acos),
+                    UnaryOp::Atan => map_elementary!(a, out, atan),
+                    UnaryOp::Sinh => map_elementary!(a, out, sinh),
+                    UnaryOp::Cosh => map_elementary!(a, out, cosh),
+                    UnaryOp::Tanh => map_elementary!(a, out, tanh),
+                    UnaryOp::Asinh => map_elementary!(a, out, asinh),
+                    UnaryOp::Acosh => map_elementary!(a, out, acosh),
+                    UnaryOp::Atanh => map_elementary!(a, out, atanh),
+                    UnaryOp::Cbrt => map_elementary!(a, out, cbrt),
                     UnaryOp::Floor => map(a, out, $float::floor),
                     UnaryOp::Ceil => map(a, out, $float::ceil),
                     UnaryOp::Round => map(a, out, $float::round_ties_even),
@@ -162,13 +206,13 @@ macro_rules! float_loops {
                     BinaryOp::Div => map2(a, b, out, |x, y| x / y),
                     BinaryOp::FloorDiv => map2(a, b, out, $floor_div),
                     BinaryOp::Mod => map2(a, b, out, $modulo),
-                    BinaryOp::Pow => map2(a, b, out, Elementary::pow),
+                    BinaryOp::Pow => map2_elementary!(a, b, out, pow),
                     BinaryOp::Min => map2(a, b, out, $min),
                     BinaryOp::Max => map2(a, b, out, $max),
-                    BinaryOp::Atan2 => map2(a, b, out, Elementary::atan2),
-                    BinaryOp::Hypot => map2(a, b, out, Elementary::hypot),
+                    BinaryOp::Atan2 => map2_elementary!(a, b, out, atan2),
+                    BinaryOp::Hypot => map2_elementary!(a, b, out, hypot),
                     BinaryOp::Copysign => map2(a, b, out, $float::copysign),
-                    BinaryOp::Nextafter => map2(a, b, out, Elementary::nextafter),
+                    BinaryOp::Nextafter => map2_elementary!(a, b, out, nextafter),
                     op => unreachable!("`{op}` gives no float"),
                 }
             }
@@ -321,16 +365,17 @@ macro_rules! draws {
         wide! {
             $(/// Random doubles: several at once, and what is left over one by one.
             pub(crate) fn $name(seed: u64, counters: Values<'_, i64>, out: &mut [f64]) {
-                on_slice(counters, out, |counters, out| {
-                    let (groups, left) = counters.as_chunks::<DRAWN>();
-                    let (out_groups, out_left) = out.as_chunks_mut::<DRAWN>();
-                    for (out, &counters) in out_groups.iter_mut().zip(groups) {
-                        *out = $several(seed, counters);
-                    }
-                    for (out, &counter) in out_left.iter_mut().zip(left) {
-                        *out = $one(seed, counter);
-                    }
-                })
+                let distinct = counters.distinct();
+                let n = distinct.len().min(out.len());
+                let (groups, left) = distinct[..n].as_chunks::<DRAWN>();
+                let (out_groups, out_left) = out[..n].as_chunks_mut::<DRAWN>();
+                for (out, &counters) in out_groups.iter_mut().zip(groups) {
+                    *out = $several(seed, counters);
+                }
+                for (out, &counter) in out_left.iter_mut().zip(left) {
+                    *out = $one(seed, counter);
+                }
+                fill_with_first(&counters, out);
             })*
         }
     };

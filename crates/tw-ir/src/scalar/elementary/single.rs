@@ -176,8 +176,9 @@ fn log1p_reduced(f: f64) -> f64 {
 #[inline(always)]
 fn log1p_short(x: f64) -> f64 {
     let u = 1.0 + x;
-    // What the sum lost matters only next to 1, where the slope is 1.
-    log_short(u) + (x - (u - 1.0))
+    // What the sum lost matters only next to 1, where the slope is 1. For large numbers this difference is not what was lost.
+    let lost = if x < 1.0 { x - (u - 1.0) } else { 0.0 };
+    log_short(u) + lost
 }
 
 /// The logarithm of `x`, given what it is if `x` is positive and finite.
