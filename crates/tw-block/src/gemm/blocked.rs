@@ -68,18 +68,17 @@ pub(super) enum Version {
 impl Version {
     /// The versions that this processor can run, the best one last.
     pub(super) fn available() -> Vec<Version> {
-        let mut versions = vec![Version::Portable];
         #[cfg(target_arch = "x86_64")]
         {
             let has_avx2 = std::arch::is_x86_feature_detected!("avx2") && std::arch::is_x86_feature_detected!("fma");
-            if has_avx2 {
-                versions.push(Version::Avx2);
-            }
             if has_avx2 && std::arch::is_x86_feature_detected!("avx512f") {
-                versions.push(Version::Avx512);
+                return vec![Version::Portable, Version::Avx2, Version::Avx512];
+            }
+            if has_avx2 {
+                return vec![Version::Portable, Version::Avx2];
             }
         }
-        versions
+        vec![Version::Portable]
     }
 
     /// The best version.
@@ -173,24 +172,28 @@ versions! {
 #[inline(always)]
 unsafe fn shaped<S, V, const ROWS: usize, const VECTORS: usize>(
     semiring: S,
-    product: Product<S::Element>,
+    mut product: Product<S::Element>,
     packed: &mut Packed,
 ) where
     S: Semiring,
     V: Vector<Element = S::Element>,
 {
-    let Product { m, n, k, .. } = product;
-    // SAFETY: the caller vouches for every product of the batch.
-    unsafe {
-        if thin::is_small(m, n, k) {
-            product.each(|product| thin::small::<S, V>(semiring, product));
-        } else if m == 1 && product.right_at.column == 1 {
-            product.each(|product| thin::row_times_matrix::<S, V>(semiring, product));
-        } else if n <= 2 * V::LANES {
-            product.each(|product| thin::narrow::<S, V, ROWS>(semiring, product, packed));
-        } else {
-            product.each(|product| blocks::<S, V, ROWS, VECTORS>(semiring, product, packed));
+    let Product { m, n, k, batch, .. } = product;
+    // No closures here: they would not be compiled for the instruction set of the caller.
+    for _ in 0..batch.n {
+        // SAFETY: the caller vouches for every product of the batch.
+        unsafe {
+            if thin::is_small(m, n, k) {
+                thin::small::<S, V>(semiring, product);
+            } else if m == 1 && product.right_at.column == 1 {
+                thin::row_times_matrix::<S, V>(semiring, product);
+            } else if n <= 2 * V::LANES {
+                thin::narrow::<S, V, ROWS>(semiring, product, packed);
+            } else {
+                blocks::<S, V, ROWS, VECTORS>(semiring, product, packed);
+            }
         }
+        product.advance();
     }
 }
 
@@ -201,14 +204,17 @@ unsafe fn shaped<S, V, const ROWS: usize, const VECTORS: usize>(
 #[inline(always)]
 unsafe fn plain<S, V, const ROWS: usize, const VECTORS: usize>(
     semiring: S,
-    product: Product<S::Element>,
+    mut product: Product<S::Element>,
     packed: &mut Packed,
 ) where
     S: Semiring,
     V: Vector<Element = S::Element>,
 {
-    // SAFETY: the caller vouches for every product of the batch.
-    product.each(|product| unsafe { blocks::<S, V, ROWS, VECTORS>(semiring, product, packed) });
+    for _ in 0..product.batch.n {
+        // SAFETY: the caller vouches for every product of the batch.
+        unsafe { blocks::<S, V, ROWS, VECTORS>(semiring, product, packed) };
+        product.advance();
+    }
 }
 
 /// The three loops over blocks.
@@ -317,16 +323,12 @@ impl<T: Copy> Product<T> {
         }
     }
 
-    /// Every product of the batch.
+    /// Moves on to the next product of the batch.
     #[inline(always)]
-    fn each(mut self, mut f: impl FnMut(Product<T>)) {
-        let Batch { n, out, left, right } = std::mem::replace(&mut self.batch, Batch::ONE);
-        for _ in 0..n {
-            f(self);
-            self.out_at.offset += out;
-            self.left_at.offset += left;
-            self.right_at.offset += right;
-        }
+    fn advance(&mut self) {
+        self.out_at.offset += self.batch.out;
+        self.left_at.offset += self.batch.left;
+        self.right_at.offset += self.batch.right;
     }
 
     /// The same product of transposed matrices.

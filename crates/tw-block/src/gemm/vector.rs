@@ -110,6 +110,7 @@ impl From<bool> for Truth {
 
 impl Truth {
     /// 0 or 1.
+    #[cfg(target_arch = "x86_64")]
     pub(super) fn byte(self) -> u8 {
         self.0
     }
