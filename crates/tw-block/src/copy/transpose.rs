@@ -3,7 +3,8 @@
 //! It is cut into tiles that are one cache line wide where they are read and two where they are written, and tiles into squares that fit the
 //! registers of any x86-64 processor: as many elements a side as a register holds. Larger tiles are faster for some strides and much slower
 //! for powers of two, where their rows push each other out of the cache; copying them aside first costs more than it saves. Wider registers
-//! and stores around the cache were no faster.
+//! were no faster. Stores around the cache were, where the target is aligned; but blocks are aligned to 16 bytes only, and whoever reads the
+//! target next would pay.
 
 /// The bytes of a tile's rows, where it is read.
 const READ_BYTES: usize = 64;
