@@ -216,7 +216,10 @@ pub fn expected_features() -> Vec<String> {
         features.extend(types.map(|dtype| format!("binary {op} {dtype}")));
     }
     for from in DTYPES {
-        features.extend(DTYPES.iter().filter(|to| **to != from).map(|to| format!("cast {from} {to}")));
+        // Between halves and complex numbers programs go through singles, so that infinities can be cut off.
+        let through = |to: tw_ir::DType| from.is_half() && to.is_complex() || from.is_complex() && to.is_half();
+        let others = DTYPES.iter().filter(|to| **to != from && !through(**to));
+        features.extend(others.map(|to| format!("cast {from} {to}")));
     }
     features
 }

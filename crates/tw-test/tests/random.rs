@@ -23,9 +23,9 @@ fn options(seed: u64) -> Options {
     Options { inexact: seed % 4 == 3, stores: false, ..Options::default() }
 }
 
-/// Doubles made of singles are only as good as those.
+/// Doubles made of singles, or of pairs of them, are only as good as those.
 fn tolerance(program: &Program, options: &Options) -> f64 {
-    match program.values.values().any(|info| info.ty.dtype == DType::F32) {
+    match program.values.values().any(|info| matches!(info.ty.dtype, DType::F32 | DType::C64)) {
         _ if !options.inexact => 0.0,
         true => SINGLE,
         false => 1e-9,

@@ -327,8 +327,9 @@ impl<'a> Body<'a> {
         if self.rng.chance(30) {
             return self.choice(dtype, depth);
         }
-        let wide = self.expression(DType::F32, depth - 1);
-        self.cast(dtype, wide)
+        let from = if self.rng.chance(50) { DType::F32 } else { self.any_dtype() };
+        let value = self.expression(from, depth - 1);
+        self.cast(dtype, value)
     }
 
     fn complex_expression(&mut self, dtype: DType, depth: u32) -> Slot {

@@ -9,8 +9,29 @@ use super::rng::Rng;
 /// Magnitude of the numbers in random data. Small, so that sums and products stay exact.
 pub(super) const MAGNITUDE: i64 = 3;
 
-/// The types that programs are made of.
-pub(crate) const DTYPES: [DType; 4] = [DType::Bool, DType::I64, DType::F32, DType::F64];
+/// The types that programs are made of; those with the most operations more often.
+pub(crate) const DTYPES: [DType; 20] = [
+    DType::Bool,
+    DType::Bool,
+    DType::I64,
+    DType::I64,
+    DType::F32,
+    DType::F32,
+    DType::F64,
+    DType::F64,
+    DType::F64,
+    DType::I8,
+    DType::I16,
+    DType::I32,
+    DType::U8,
+    DType::U16,
+    DType::U32,
+    DType::U64,
+    DType::F16,
+    DType::BF16,
+    DType::C64,
+    DType::C128,
+];
 
 /// A small integer as the given type; now and then, if allowed, one of the special floats.
 pub(super) fn scalar(rng: &mut Rng, dtype: DType, special: bool) -> Scalar {
