@@ -6,17 +6,12 @@ use std::sync::Arc;
 use tw_block::{Block, CompiledKernel};
 use tw_ir::kernel::Kernel;
 use tw_ir::program::{BlockFunction, FunctionRef};
-use tw_ir::{Accum, Array, Axis, BinaryOp, Blame, BoxRegion, DType, Edge, OnEmpty, Result, Scalar, shape};
+use tw_ir::{Accum, Array, BinaryOp, Blame, BoxRegion, DType, Edge, OnEmpty, Result, Scalar, shape};
 
 mod support;
-use support::{Dice, assert_agree, fold, output, part, points};
+use support::{Dice, assert_agree, fold, output, part, parts_along, points, run};
 
 const EDGES: [Edge; 4] = [Edge::Error, Edge::Fill, Edge::Clamp, Edge::Wrap];
-
-fn run(kernel: Kernel, first: bool, operands: &[&Block], outputs: &mut [Block]) -> Result<()> {
-    let operands: Vec<Option<&Block>> = operands.iter().copied().map(Some).collect();
-    CompiledKernel::compile(&kernel)?.run(0, first, &operands, outputs)
-}
 
 fn random_shape(dice: &mut Dice, rank: usize) -> Vec<u64> {
     let long = dice.below(2 * rank.max(1));
@@ -37,20 +32,6 @@ fn accums(dtype: DType) -> Vec<Accum> {
         accums.extend([Accum::max(dtype), Accum::argmin(dtype)]);
     }
     accums
-}
-
-/// Cuts an axis of a shape, and gives the box of every part.
-fn parts_along(dice: &mut Dice, whole: &[u64], axis: usize) -> Vec<BoxRegion> {
-    let cut = Axis::uniform(whole[axis], dice.number(1, whole[axis] as i64 + 1) as u64);
-    // A few parts are enough.
-    let cut = if cut.n_tiles() > 4 { Axis::uniform(whole[axis], whole[axis].div_ceil(3)) } else { cut };
-    (0..cut.n_tiles())
-        .map(|tile| {
-            let mut bbox = BoxRegion::whole(whole);
-            (bbox.lo[axis], bbox.hi[axis]) = (cut.range(tile).start, cut.range(tile).end);
-            bbox
-        })
-        .collect()
 }
 
 fn scan_reference(accum: &Accum, bodies: &[Arc<Array>], axis: usize, exclusive: bool, reverse: bool) -> Vec<Array> {
@@ -95,7 +76,7 @@ fn scans_over_blocks_agree_with_the_reference() {
         let bodies: Vec<Arc<Array>> =
             accum.lift.params().iter().map(|&dtype| Arc::new(dice.array(&whole, dtype, false))).collect();
         let expected = scan_reference(&accum, &bodies, axis, exclusive, reverse);
-        let mut boxes = parts_along(dice, &whole, axis);
+        let mut boxes = parts_along(dice, &whole, axis, 4);
         if reverse {
             boxes.reverse();
         }
@@ -339,7 +320,7 @@ fn gathers_agree_with_the_reference() {
         let at_once = dice.one_in(2);
         let axis = if at_once { dice.pick(&indexed.axes) as usize } else { dice.below(indexed.data_shape.len()) };
         let blocks: Vec<Block> =
-            parts_along(dice, &indexed.data_shape, axis).iter().map(|bbox| dice.block_of(&data, bbox)).collect();
+            parts_along(dice, &indexed.data_shape, axis, 4).iter().map(|bbox| dice.block_of(&data, bbox)).collect();
         let mut failed = false;
         for (k, data) in blocks.chunks(if at_once { blocks.len().max(1) } else { 1 }).enumerate() {
             let operands: Vec<&Block> = data.iter().chain(&indices).collect();

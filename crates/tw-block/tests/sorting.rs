@@ -3,33 +3,16 @@
 
 use std::sync::Arc;
 
-use tw_block::{Block, CompiledKernel};
+use tw_block::Block;
 use tw_ir::kernel::{Kernel, SortResults, Sorting};
-use tw_ir::{Array, Axis, BinaryOp, BoxRegion, DType, Result, Scalar};
+use tw_ir::{Array, BinaryOp, BoxRegion, DType, Scalar};
 
 mod support;
-use support::{Dice, output, points};
-
-fn run(kernel: Kernel, operands: &[&Block], outputs: &mut [Block]) -> Result<()> {
-    let operands: Vec<Option<&Block>> = operands.iter().copied().map(Some).collect();
-    CompiledKernel::compile(&kernel)?.run(0, true, &operands, outputs)
-}
+use support::{Dice, output, parts_along, points, run};
 
 /// A shape of some axes, seldom empty.
 fn random_shape(dice: &mut Dice, rank: usize) -> Vec<u64> {
     (0..rank).map(|_| if dice.one_in(12) { 0 } else { 1 + dice.below(9) as u64 }).collect()
-}
-
-/// A tensor cut along one axis, sometimes into single elements.
-fn parts_along(dice: &mut Dice, whole: &[u64], axis: usize) -> Vec<BoxRegion> {
-    let cut = Axis::uniform(whole[axis], dice.number(1, whole[axis] as i64 + 1) as u64);
-    (0..cut.n_tiles())
-        .map(|tile| {
-            let mut bbox = BoxRegion::whole(whole);
-            (bbox.lo[axis], bbox.hi[axis]) = (cut.range(tile).start, cut.range(tile).end);
-            bbox
-        })
-        .collect()
 }
 
 /// Ascending order with NaN last, both zeros equal.
@@ -72,20 +55,20 @@ fn check_sort(dice: &mut Dice, data: &Arc<Array>, sorting: Sorting, kept: u64, s
     let (whole, axis, dtype) = (data.shape().to_vec(), sorting.axis as usize, data.dtype());
     let run_results = if sorting.results == SortResults::Values { SortResults::Values } else { SortResults::Both };
     let mut runs: [Vec<Block>; 2] = Default::default();
-    for bbox in parts_along(dice, &whole, axis) {
+    for bbox in parts_along(dice, &whole, axis, u64::MAX) {
         let block = dice.block_of(data, &bbox);
         let mut run_box = bbox.clone();
         run_box.hi[axis] = run_box.hi[axis].min(run_box.lo[axis] + kept);
         let mut outputs = sort_outputs(run_results, dtype, &run_box);
-        run(Kernel::SortRun(Sorting { results: run_results, ..sorting }), &[&block], &mut outputs).unwrap();
+        run(Kernel::SortRun(Sorting { results: run_results, ..sorting }), true, &[&block], &mut outputs).unwrap();
         outputs.into_iter().zip(&mut runs).for_each(|(output, runs)| runs.push(output));
     }
     let mut wanted = whole.clone();
     wanted[axis] = kept.min(whole[axis]);
-    for out_box in parts_along(dice, &wanted, axis) {
+    for out_box in parts_along(dice, &wanted, axis, u64::MAX) {
         let mut outputs = sort_outputs(sorting.results, dtype, &out_box);
         let operands: Vec<&Block> = runs.iter().flatten().collect();
-        run(Kernel::SortMerge(sorting), &operands, &mut outputs).unwrap();
+        run(Kernel::SortMerge(sorting), true, &operands, &mut outputs).unwrap();
         for at in points(&out_box) {
             let (value, position) = sorted_row(data, &at, axis, sorting.descending)[at[axis] as usize];
             let position = Scalar::I64(position as i64);
@@ -131,7 +114,7 @@ fn long_rows_are_sorted_by_digits() {
                 let sorting = Sorting { axis: axis as u32, descending: seed % 2 == 1, results };
                 let mut outputs = sort_outputs(results, dtype, &BoxRegion::whole(&shape));
                 let block = Block::view_of(&data, &BoxRegion::whole(&shape)).unwrap();
-                run(Kernel::SortRun(sorting), &[&block], &mut outputs).unwrap();
+                run(Kernel::SortRun(sorting), true, &[&block], &mut outputs).unwrap();
                 for across in 0..shape.iter().product::<u64>() / shape[axis] {
                     let mut at = vec![across; shape.len()];
                     at[axis] = 0;

@@ -4,6 +4,7 @@
 //! everywhere.
 
 use tw_ir::Axis;
+use tw_ir::contraction::Contraction;
 use tw_ir::index::{Idx, Var};
 use tw_ir::program::{IndexStmt, Op, Program};
 
@@ -131,8 +132,7 @@ fn runs_side_by_side(stmt: &IndexStmt) -> bool {
 
 /// True if every point of one operand meets many points of another.
 fn contracts(stmt: &IndexStmt) -> bool {
-    let matrices = stmt.reads.iter().filter(|read| read.idx.iter().filter_map(Idx::max_var).count() >= 2);
-    stmt.accum.is_some() && matrices.count() >= 2 && stmt.reads.iter().all(|read| read.idx.len() < stmt.vars.len())
+    Contraction::of_statement(stmt).is_some_and(|contraction| contraction.reuses_operands())
 }
 
 /// Cuts the candidates, first axes first, until a block has at most about `limit` elements.

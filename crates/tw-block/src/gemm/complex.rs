@@ -36,22 +36,6 @@ impl<V: Split> Arithmetic for Parts<V> {
         let re = self.im.sub_mul(other.im, self.re.mul_add(other.re, sum.re));
         Parts { re, im: self.im.mul_add(other.re, self.re.mul_add(other.im, sum.im)) }
     }
-    fn min(self, _: Self) -> Self {
-        no_order()
-    }
-    fn max(self, _: Self) -> Self {
-        no_order()
-    }
-    fn quick_min(self, _: Self) -> Self {
-        no_order()
-    }
-    fn quick_max(self, _: Self) -> Self {
-        no_order()
-    }
-}
-
-fn no_order() -> ! {
-    unreachable!("complex numbers are only added and multiplied")
 }
 
 impl<V: Split> Vector for Parts<V> {
@@ -101,18 +85,6 @@ macro_rules! complex {
             fn mul_add(self, other: Self, sum: Self) -> Self {
                 let re = (-self.im).mul_add(other.im, self.re.mul_add(other.re, sum.re));
                 Complex { re, im: self.im.mul_add(other.re, self.re.mul_add(other.im, sum.im)) }
-            }
-            fn min(self, _: Self) -> Self {
-                no_order()
-            }
-            fn max(self, _: Self) -> Self {
-                no_order()
-            }
-            fn quick_min(self, _: Self) -> Self {
-                no_order()
-            }
-            fn quick_max(self, _: Self) -> Self {
-                no_order()
             }
         }
         impl<const N: usize> Split for Lanes<$part, N> {

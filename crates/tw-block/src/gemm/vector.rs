@@ -16,13 +16,26 @@ pub(crate) trait Arithmetic: Copy {
     /// `self * other + sum`; floats are rounded once.
     fn mul_add(self, other: Self, sum: Self) -> Self;
     /// The smaller; NaN wins, and of equals the second.
-    fn min(self, other: Self) -> Self;
+    fn min(self, _: Self) -> Self {
+        no_order()
+    }
     /// The larger; NaN wins, and of equals the second.
-    fn max(self, other: Self) -> Self;
+    fn max(self, _: Self) -> Self {
+        no_order()
+    }
     /// As `min`, if neither is NaN.
-    fn quick_min(self, other: Self) -> Self;
+    fn quick_min(self, _: Self) -> Self {
+        no_order()
+    }
     /// As `max`, if neither is NaN.
-    fn quick_max(self, other: Self) -> Self;
+    fn quick_max(self, _: Self) -> Self {
+        no_order()
+    }
+}
+
+/// What has no order is only added and multiplied: no semiring with a smaller or larger value is made for it.
+fn no_order() -> ! {
+    unreachable!("numbers without an order have no smaller one")
 }
 
 /// A vector register.

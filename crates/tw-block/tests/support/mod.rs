@@ -3,10 +3,10 @@
 
 use std::sync::Arc;
 
-use tw_block::Block;
+use tw_block::{Block, CompiledKernel};
 use tw_ir::dtype::C128;
-use tw_ir::kernel::StatementKernel;
-use tw_ir::{Accum, Array, BoxRegion, Buffer, DType, Edge, Result, Scalar, random, shape};
+use tw_ir::kernel::{Kernel, StatementKernel};
+use tw_ir::{Accum, Array, Axis, BoxRegion, Buffer, DType, Edge, Result, Scalar, random, shape};
 
 /// A reproducible source of choices.
 pub(crate) struct Dice {
@@ -99,6 +99,25 @@ impl Dice {
         }
         Block::from_array(&region.lo, view.to_array().unwrap(), None).unwrap()
     }
+}
+
+/// Compiles a kernel and runs it on blocks that are all there.
+pub(crate) fn run(kernel: Kernel, first: bool, operands: &[&Block], outputs: &mut [Block]) -> Result<()> {
+    let operands: Vec<Option<&Block>> = operands.iter().copied().map(Some).collect();
+    CompiledKernel::compile(&kernel)?.run(0, first, &operands, outputs)
+}
+
+/// A tensor cut along one axis, sometimes into single elements: the box of every part, at most so many.
+pub(crate) fn parts_along(dice: &mut Dice, whole: &[u64], axis: usize, most: u64) -> Vec<BoxRegion> {
+    let cut = Axis::uniform(whole[axis], dice.number(1, whole[axis] as i64 + 1) as u64);
+    let cut = if cut.n_tiles() > most { Axis::uniform(whole[axis], whole[axis].div_ceil(most - 1)) } else { cut };
+    (0..cut.n_tiles())
+        .map(|tile| {
+            let mut bbox = BoxRegion::whole(whole);
+            (bbox.lo[axis], bbox.hi[axis]) = (cut.range(tile).start, cut.range(tile).end);
+            bbox
+        })
+        .collect()
 }
 
 /// The points of a box in row-major order.
