@@ -13,8 +13,14 @@ use crate::options::PlanOptions;
 /// Blocks may grow to this multiple of the wanted size when they take their cut from an operand.
 const SLACK: u64 = 4;
 
-/// Bytes of a square block: large enough that a matrix product forgets its packing, small enough that several fit into memory.
+/// Most bytes of a square block: large enough that a matrix product forgets its packing, small enough that several fit into memory.
 const SQUARE_BYTES: u64 = 32 << 20;
+
+/// Fewest bytes of a square block that is cut from a larger tensor: a product of such blocks takes long beside a task's overhead.
+const SMALLEST_SQUARE_BYTES: u64 = 512 << 10;
+
+/// Blocks that a tensor cut into squares should have: enough that a single product keeps all threads busy without summing in several chains.
+const SQUARE_BLOCKS: u64 = 16;
 
 /// Bytes of a streamed block: small enough to stay in cache from one pass to the next, large enough that a task forgets its overhead.
 const STREAM_BYTES: u64 = 2 << 20;
@@ -109,7 +115,7 @@ impl Tiler {
     fn bytes_per_block(&self, shape: &[u64], element_size: u64) -> u64 {
         let total = shape.iter().fold(element_size, |bytes, &n| bytes.saturating_mul(n));
         self.block_bytes.unwrap_or(match self.style {
-            Style::Square => SQUARE_BYTES,
+            Style::Square => (total / SQUARE_BLOCKS).clamp(SMALLEST_SQUARE_BYTES, SQUARE_BYTES),
             Style::Stream => (total / STREAM_BLOCKS).clamp(STREAM_BYTES, SQUARE_BYTES),
         })
     }
@@ -176,6 +182,8 @@ mod tests {
         let square = tiler(Style::Square);
         assert_eq!(square.automatic(&[8000, 8000], 8), vec![Axis::uniform(8000, 2000); 2]);
         assert_eq!(square.automatic(&[10, 10], 8), vec![Axis::whole(10); 2]);
+        // A matrix that would fit into one block is cut as well: its products should not run on one thread.
+        assert_eq!(square.automatic(&[2000, 2000], 8), vec![Axis::uniform(2000, 500); 2]);
         assert_eq!(square.automatic(&[100_000_000, 4], 8), vec![Axis::uniform(100_000_000, 781_250), Axis::whole(4)]);
     }
 
