@@ -9,6 +9,7 @@ mod aggregate;
 mod compile;
 mod contract;
 mod copy;
+mod fold_rows;
 mod frame;
 mod general;
 mod load;

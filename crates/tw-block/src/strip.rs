@@ -25,13 +25,13 @@ pub(crate) use eval::Direct;
 pub(crate) use extremum::{Extremum, Ordered, compete_each};
 pub(crate) use moments::{AllSums, Moments, Real};
 pub(crate) use ops::{copy, select};
-pub(crate) use reduce::{Cascade, Foldable, Monoid, combine};
+pub(crate) use reduce::{Cascade, Foldable, Monoid, ROWS_AT_ONCE, combine};
 
 /// Elements per strip. Shorter strips pay more for each step, longer ones leave the nearest caches; this is where neither shows.
 pub(crate) const STRIP: usize = 1024;
 
 /// Elements per strip where nothing is computed on the way.
-pub(crate) const LONG_STRIP: usize = 4 * STRIP;
+pub(crate) const LONG_STRIP: usize = 16 * STRIP;
 
 /// The elements of one value over a strip.
 #[derive(Clone, Copy, Debug)]

@@ -6,6 +6,7 @@ use tw_ir::Program;
 use tw_ir::error::Result;
 
 mod contraction;
+mod counts;
 mod cse;
 mod dead;
 pub(crate) mod erase;
@@ -24,6 +25,7 @@ pub(crate) struct Pass {
 /// The passes in the order they run. Fusion comes before contraction order, so that the factors of a product are already in one statement.
 pub(crate) const PASSES: &[Pass] = &[
     Pass { name: "common subexpressions", run: cse::run },
+    Pass { name: "counts known beforehand", run: counts::run },
     Pass { name: "fuse elementwise chains", run: fuse::run },
     Pass { name: "contraction order", run: contraction::run },
     Pass { name: "common subexpressions again", run: cse::run },

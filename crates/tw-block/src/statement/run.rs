@@ -210,6 +210,10 @@ impl Task<'_> {
         frame.begin();
         plans[..n_reads].iter_mut().for_each(|plan| plan.settle(frame));
         out_plan.settle(frame);
+        if self.fold_rows() {
+            return Ok(());
+        }
+        let frame = &self.scratch.frame;
         let row_len = frame.row_len();
         let strip_len = whole_rows(frame, if self.statement.takes_long_strips() { LONG_STRIP } else { STRIP });
         self.loaded.clear();

@@ -6,7 +6,7 @@
 
 use std::ops::{Add, Div, Mul, Sub};
 
-use super::reduce::{Foldable, Monoid};
+use super::reduce::{Foldable, LANES, Monoid, join_lanes};
 use crate::wide::wide;
 
 /// Rows that share their shifts.
@@ -68,9 +68,6 @@ impl<T: Real> Moments<T> {
     }
 }
 
-/// Independent partial sums.
-const LANES: usize = 16;
-
 wide! {
     /// Sum of deviations and of their squares.
     pub(crate) fn deviations[T: Real](values: &[T], mean: T) -> (T, T) {
@@ -83,20 +80,13 @@ wide! {
                 squares[k] = squares[k] + d * d;
             }
         }
-        for (k, &x) in tail.iter().enumerate() {
-            let d = x - mean;
-            sums[k] = sums[k] + d;
-            squares[k] = squares[k] + d * d;
+        let mut tails = [T::default(); LANES];
+        for (deviation, &x) in tails.iter_mut().zip(tail) {
+            *deviation = x - mean;
         }
-        let mut n = LANES / 2;
-        while n > 0 {
-            for k in 0..n {
-                sums[k] = sums[k] + sums[k + n];
-                squares[k] = squares[k] + squares[k + n];
-            }
-            n /= 2;
-        }
-        (sums[0], squares[0])
+        let sum = join_lanes(&mut sums, &tails[..tail.len()], |sum, d| sum + d);
+        tails.iter_mut().for_each(|d| *d = *d * *d);
+        (sum, join_lanes(&mut squares, &tails[..tail.len()], |sum, d| sum + d))
     }
 
     /// Adds a row to shifted sums.

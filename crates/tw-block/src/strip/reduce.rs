@@ -12,10 +12,13 @@ use super::{Element, InRegisters, Values, with_dtype};
 use crate::wide::wide;
 
 /// Independent partial results: enough to hide the latency of an addition with 256-bit vectors.
-const LANES: usize = 16;
+pub(super) const LANES: usize = 16;
 
 /// Values reduced without pairing.
 const CHUNK: usize = 512;
+
+/// Rows that are folded in one pass over their results: memory answers several streams faster than one, and results stay in registers.
+pub(crate) const ROWS_AT_ONCE: usize = 4;
 
 /// The operations with fast loops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,6 +56,10 @@ impl Monoid {
 pub(crate) trait Foldable: InRegisters {
     /// `out[k] = out[k] op values[k]`.
     fn fold_each(monoid: Monoid, out: &mut [Self], values: Values<'_, Self>);
+    /// `out[k] = out[k] op rows[0][k] op rows[1][k] ..`, in this order.
+    fn fold_rows(monoid: Monoid, out: &mut [Self], rows: [&[Self]; ROWS_AT_ONCE]) {
+        rows.into_iter().for_each(|row| Self::fold_each(monoid, out, Values::Each(row)));
+    }
     /// All values as one, in a fixed order. The slice must not be empty.
     fn reduce(monoid: Monoid, values: &[Self]) -> Self;
     /// `n` times the same value as one, if that takes no rounding.
@@ -110,13 +117,21 @@ fn reduce_chunk<T: Copy>(values: &[T], f: impl Fn(T, T) -> T) -> T {
     let (Some(head), Some(rest)) = (values.first_chunk::<LANES>(), values.get(LANES..)) else {
         return values[1..].iter().fold(values[0], |sum, &x| f(sum, x));
     };
-    let mut lanes = *head;
+    let mut partial = *head;
     let (chunks, tail) = rest.as_chunks::<LANES>();
     for chunk in chunks {
         for k in 0..LANES {
-            lanes[k] = f(lanes[k], chunk[k]);
+            partial[k] = f(partial[k], chunk[k]);
         }
     }
+    // A copy, so that the partial results themselves stay in registers.
+    let mut lanes = partial;
+    join_lanes(&mut lanes, tail, f)
+}
+
+/// Ends what was reduced in lanes. Kept out of the loops above: were it part of them, the compiler would shape their vectors by its last steps.
+#[inline(never)]
+pub(super) fn join_lanes<T: Copy>(lanes: &mut [T; LANES], tail: &[T], f: impl Fn(T, T) -> T) -> T {
     for (lane, &x) in lanes.iter_mut().zip(tail) {
         *lane = f(*lane, x);
     }
@@ -128,6 +143,31 @@ fn reduce_chunk<T: Copy>(values: &[T], f: impl Fn(T, T) -> T) -> T {
         n /= 2;
     }
     lanes[0]
+}
+
+wide! {
+    /// Adds rows to their sums, one after the other in each column.
+    pub(crate) fn add_rows[T: Foldable + std::ops::Add<Output = T>](out: &mut [T], rows: [&[T]; ROWS_AT_ONCE]) {
+        let [a, b, c, d] = rows;
+        for ((((out, &a), &b), &c), &d) in out.iter_mut().zip(a).zip(b).zip(c).zip(d) {
+            *out = *out + a + b + c + d;
+        }
+    }
+}
+
+/// Sums of floats are what large tables are asked for most, so they get the loop over several rows.
+macro_rules! fold_rows {
+    (f32) => { fold_rows!(@ f32); };
+    (f64) => { fold_rows!(@ f64); };
+    (@ $type:ident) => {
+        fn fold_rows(monoid: Monoid, out: &mut [$type], rows: [&[$type]; ROWS_AT_ONCE]) {
+            match monoid {
+                Monoid::Sum => add_rows(out, rows),
+                _ => rows.into_iter().for_each(|row| Self::fold_each(monoid, out, Values::Each(row))),
+            }
+        }
+    };
+    ($other:ident) => {};
 }
 
 macro_rules! folds {
@@ -157,6 +197,7 @@ macro_rules! folds {
             }
         }
         impl Foldable for $type {
+            fold_rows!($type);
             fn fold_each(monoid: Monoid, out: &mut [Self], values: Values<'_, Self>) {
                 $fold_each(monoid, out, values)
             }

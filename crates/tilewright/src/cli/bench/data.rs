@@ -4,8 +4,9 @@ use std::fmt;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
+use tw_block::Block;
 use tw_ir::error::{Error, Result};
-use tw_ir::{Array, Buffer, DType, shape};
+use tw_ir::{Array, BoxRegion, Buffer, DType, shape};
 
 /// What an input holds.
 #[derive(Clone, Debug, PartialEq)]
@@ -34,15 +35,16 @@ impl InputData {
     }
 
     fn make(&self) -> Result<Array> {
-        let n = shape::n_elements(&self.shape)? as usize;
-        let values = (1..=n as u64).map(|position| self.low + unit(position, self.seed) * (self.high - self.low));
-        let buffer = match self.dtype {
-            DType::F64 => Buffer::F64(values.collect()),
-            DType::F32 => Buffer::F32(values.map(|x| x as f32).collect()),
-            DType::I64 => Buffer::I64(values.map(|x| x.floor() as i64).collect()),
-            dtype => return Err(Error::internal(format!("no bench data of type {dtype}"))),
-        };
-        Array::new(self.shape.clone(), buffer)
+        // Storage of a block, which is in large pages, as arrays of NumPy are and as files are read.
+        let mut array = Block::for_output(self.dtype, BoxRegion::whole(&self.shape), None)?.into_array()?;
+        let value = |index: usize| self.low + unit(index as u64 + 1, self.seed) * (self.high - self.low);
+        match array.data_mut() {
+            Buffer::F64(values) => values.iter_mut().enumerate().for_each(|(k, x)| *x = value(k)),
+            Buffer::F32(values) => values.iter_mut().enumerate().for_each(|(k, x)| *x = value(k) as f32),
+            Buffer::I64(values) => values.iter_mut().enumerate().for_each(|(k, x)| *x = value(k).floor() as i64),
+            other => return Err(Error::internal(format!("no bench data of type {}", other.dtype()))),
+        }
+        Ok(array)
     }
 }
 
