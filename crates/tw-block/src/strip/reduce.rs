@@ -17,6 +17,9 @@ pub(super) const LANES: usize = 16;
 /// Values reduced without pairing.
 const CHUNK: usize = 512;
 
+/// Chunks that are reduced before their results are combined.
+const CHUNKS_AT_ONCE: usize = 32;
+
 /// Rows that are folded in one pass over their results: memory answers several streams faster than one, and results stay in registers.
 pub(crate) const ROWS_AT_ONCE: usize = 4;
 
@@ -93,14 +96,17 @@ fn reduce_with<T: Copy>(values: &[T], f: impl Fn(T, T) -> T) -> T {
     // Like a binary counter: level k holds the result of 2^k chunks, if that bit of the count is set.
     let mut levels = [values[0]; usize::BITS as usize];
     let mut count = 0usize;
-    for chunk in values.chunks(CHUNK) {
-        let mut value = reduce_chunk(chunk, &f);
-        let carries = count.trailing_ones() as usize;
-        for level in &levels[..carries] {
-            value = f(*level, value);
+    for part in values.chunks(CHUNKS_AT_ONCE * CHUNK) {
+        let mut results = [values[0]; CHUNKS_AT_ONCE];
+        let n = reduce_chunks(part, &mut results, &f);
+        for &(mut value) in &results[..n] {
+            let carries = count.trailing_ones() as usize;
+            for level in &levels[..carries] {
+                value = f(*level, value);
+            }
+            levels[carries] = value;
+            count += 1;
         }
-        levels[carries] = value;
-        count += 1;
     }
     let lowest = count.trailing_zeros() as usize;
     let mut total = levels[lowest];
@@ -110,6 +116,41 @@ fn reduce_with<T: Copy>(values: &[T], f: impl Fn(T, T) -> T) -> T {
         }
     }
     total
+}
+
+/// Reduces every chunk to one value and says how many there are. Two chunks run side by side: memory answers two streams faster than one.
+#[inline(always)]
+fn reduce_chunks<T: Copy>(values: &[T], results: &mut [T; CHUNKS_AT_ONCE], f: impl Fn(T, T) -> T) -> usize {
+    let (chunks, tail) = values.as_chunks::<CHUNK>();
+    let half = chunks.len() / 2;
+    let (first, rest) = chunks.split_at(half);
+    for (k, (a, b)) in first.iter().zip(rest).enumerate() {
+        (results[k], results[half + k]) = reduce_pair(a, b, &f);
+    }
+    let mut n = 2 * half;
+    let last = rest.get(half).map(|chunk| &chunk[..]);
+    for chunk in last.into_iter().chain((!tail.is_empty()).then_some(tail)) {
+        results[n] = reduce_chunk(chunk, &f);
+        n += 1;
+    }
+    n
+}
+
+#[inline(always)]
+fn reduce_pair<T: Copy>(a: &[T; CHUNK], b: &[T; CHUNK], f: impl Fn(T, T) -> T) -> (T, T) {
+    let ((a, _), (b, _)) = (a.as_chunks::<LANES>(), b.as_chunks::<LANES>());
+    let (mut of_a, mut of_b) = (a[0], b[0]);
+    for (a, b) in a.iter().zip(b).skip(1) {
+        for k in 0..LANES {
+            of_a[k] = f(of_a[k], a[k]);
+        }
+        for k in 0..LANES {
+            of_b[k] = f(of_b[k], b[k]);
+        }
+    }
+    // Copies, so that the partial results themselves stay in registers.
+    let (mut first, mut second) = (of_a, of_b);
+    (join_lanes(&mut first, &[], &f), join_lanes(&mut second, &[], &f))
 }
 
 #[inline(always)]
@@ -124,7 +165,6 @@ fn reduce_chunk<T: Copy>(values: &[T], f: impl Fn(T, T) -> T) -> T {
             partial[k] = f(partial[k], chunk[k]);
         }
     }
-    // A copy, so that the partial results themselves stay in registers.
     let mut lanes = partial;
     join_lanes(&mut lanes, tail, f)
 }
