@@ -30,10 +30,10 @@ impl Gather {
         let (data, indices) = operands.split_at(n_data);
         let present = |blocks: &[Option<&'_ Block>]| blocks.iter().all(Option::is_some) && !blocks.is_empty();
         if !present(data) || !present(indices) {
-            // Without data there is nothing to read; without indices, nothing to say about them.
+            // Without data there is nothing to read, and without indices nothing to say about them: what is not there holds the fill value.
             return match self.edge {
-                Edge::Error => Err(Error::internal("a gather lacks an operand")),
-                _ => Ok(()),
+                Edge::Fill => Ok(()),
+                _ => Err(Error::internal("a gather lacks an operand")),
             };
         }
         let data: Vec<&Block> = data.iter().flatten().copied().collect();

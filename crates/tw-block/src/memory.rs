@@ -49,9 +49,11 @@ impl Meter {
 
     /// Gives storage that is kept for later back to the system.
     pub fn release_kept(&self) {
-        let kept = std::mem::take(&mut *self.lock());
+        let mut kept = self.lock();
+        let dropped = std::mem::take(&mut *kept);
         self.kept_bytes.store(0, Ordering::Relaxed);
         drop(kept);
+        drop(dropped);
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Buffer>> {

@@ -21,7 +21,7 @@ mod ops;
 mod reduce;
 
 pub(crate) use code::{RegisterPlan, StripCode};
-pub(crate) use eval::Direct;
+pub(crate) use eval::{Direct, convert};
 pub(crate) use extremum::{Extremum, Ordered, compete_each};
 pub(crate) use moments::{AllSums, Moments, Real};
 pub(crate) use ops::{copy, select};

@@ -16,6 +16,18 @@ enum Term {
     By(BinaryOp),
     /// The absolute difference: something that no kernel has been made for.
     Distance,
+    /// The product of operands of this type, converted first.
+    Converted(DType),
+}
+
+impl Term {
+    /// The type of the operands of terms of a type.
+    fn operand_type(self, dtype: DType) -> DType {
+        match self {
+            Term::Converted(operands) => operands,
+            _ => dtype,
+        }
+    }
 }
 
 /// `out[..] = sum(left[..] * right[..])`, with one letter per variable, as in `ik,kj->ij`.
@@ -31,11 +43,12 @@ fn contraction(spec: &str, extents: &[(char, u64, u64)], dtype: DType, term: Ter
     let access = |letters: &str| -> (Vec<Idx>, Vec<u64>) {
         letters.chars().map(|c| (Idx::var(Var(var(c) as u32)), extents[var(c)].1)).unzip()
     };
+    let operands = term.operand_type(dtype);
     let read = |letters: &str| {
         let (idx, shape) = access(letters);
-        KernelRead { dtype, shape, idx, edge: Edge::Error, fill: dtype.zero() }
+        KernelRead { dtype: operands, shape, idx, edge: Edge::Error, fill: operands.zero() }
     };
-    let mut params = vec![dtype; 2];
+    let mut params = vec![operands; 2];
     params.extend(vec![DType::I64; extents.len()]);
     let mut code = ScalarCode::new(params);
     let (a, b) = (code.param(0), code.param(1));
@@ -44,6 +57,10 @@ fn contraction(spec: &str, extents: &[(char, u64, u64)], dtype: DType, term: Ter
         Term::Distance => {
             let difference = code.binary(BinaryOp::Sub, a, b).unwrap();
             code.unary(UnaryOp::Abs, difference).unwrap()
+        }
+        Term::Converted(_) => {
+            let (a, b) = (code.cast(dtype, a), code.cast(dtype, b));
+            code.binary(BinaryOp::Mul, a, b).unwrap()
         }
     };
     code.set_results(vec![result]);
@@ -91,7 +108,9 @@ fn check(spec: &str, seed: u64, dtype: DType, term: Term, accum: &Accum) {
     let whole: Vec<Arc<Array>> = kernel
         .reads
         .iter()
-        .map(|read| Arc::new(dice.array(&read.shape, dtype, !matches!(accum.as_simple(), Some((BinaryOp::Add, _))))))
+        .map(|read| {
+            Arc::new(dice.array(&read.shape, read.dtype, !matches!(accum.as_simple(), Some((BinaryOp::Add, _)))))
+        })
         .collect();
     let blocks: Vec<Block> = whole.iter().map(|w| dice.block_of(w, &BoxRegion::whole(w.shape()))).collect();
     let operands: Vec<Option<&Block>> = blocks.iter().map(Some).collect();
@@ -115,6 +134,17 @@ fn contractions_agree_with_the_reference() {
         for spec in SPECS {
             for seed in 0..15 {
                 check(spec, seed, dtype, Term::By(BinaryOp::Mul), &Accum::sum(dtype));
+            }
+        }
+    }
+}
+
+#[test]
+fn operands_are_converted_once() {
+    for (operands, dtype) in [(DType::F16, DType::F32), (DType::BF16, DType::F32), (DType::I32, DType::F64)] {
+        for spec in SPECS {
+            for seed in 0..6 {
+                check(spec, seed, dtype, Term::Converted(operands), &Accum::sum(dtype));
             }
         }
     }

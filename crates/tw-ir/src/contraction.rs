@@ -20,6 +20,8 @@ pub struct Contraction {
     pub dtype: DType,
     /// The operation that makes a term, if it is one operation applied to every operand once; otherwise terms are made by the whole code.
     pub product: Option<BinaryOp>,
+    /// As `product`, but operands may be converted to the type of terms first.
+    pub product_of_converted: Option<BinaryOp>,
     /// The variables of each read, by axis.
     pub reads: Vec<Vec<Var>>,
     /// The variables of the output, by axis.
@@ -73,8 +75,8 @@ impl Contraction {
         if reads.len() < 2 || code.results().len() != 1 || !reads_alone || is_drawn {
             return None;
         }
-        let product = product_of(&code);
-        Some(Contraction { aggregate, dtype, product, reads, out, n_vars })
+        let (product, product_of_converted) = (product_of(&code, None), product_of(&code, Some(dtype)));
+        Some(Contraction { aggregate, dtype, product, product_of_converted, reads, out, n_vars })
     }
 
     /// True if every operand lacks a variable: each of its elements is used many times, so that it should be stored and not computed again.
@@ -109,13 +111,18 @@ impl Contraction {
     }
 }
 
-/// The operation, if the code applies one operation to all that it reads, once each, and does nothing else.
-fn product_of(code: &ScalarCode) -> Option<BinaryOp> {
+/// The operation, if the code applies one operation to all that it reads, once each, and does nothing else but convert it to a type first.
+fn product_of(code: &ScalarCode, converted: Option<DType>) -> Option<BinaryOp> {
     let mut product = None;
     let mut n_used = vec![0u32; code.ops().len()];
     for op in code.ops() {
         match op {
             ScalarOp::Param(_) => {}
+            ScalarOp::Cast(dtype, a)
+                if converted == Some(*dtype) && matches!(code.ops()[a.0 as usize], ScalarOp::Param(_)) =>
+            {
+                n_used[a.0 as usize] += 1;
+            }
             ScalarOp::Binary(op, a, b) if product.is_none_or(|p| p == *op) => {
                 product = Some(*op);
                 n_used[a.0 as usize] += 1;

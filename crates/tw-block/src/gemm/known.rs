@@ -49,7 +49,7 @@ impl Known {
             DType::F32 | DType::F64 => true,
             DType::I32 | DType::I64 => matches!(known, Known::SumProduct | Known::MinPlus | Known::MaxPlus),
             DType::C64 | DType::C128 => known == Known::SumProduct,
-            // Strips of short integers are as fast, and halves are cast before they are computed with.
+            // Halves are converted before they are computed with. Short integers are left to strips.
             _ => false,
         };
         has_kernel.then_some(known)

@@ -76,16 +76,19 @@ impl<T: Number> Semiring for ComplexProduct<T> {
 
 /// An operation on two values, known when code is compiled.
 pub(super) trait Operation: Copy {
+    /// True if it has the same bits when its operands change places. Of two zeros, the smaller and the larger are the second one.
+    const COMMUTES: bool;
     /// The operation.
     fn apply<X: Arithmetic>(a: X, b: X) -> X;
 }
 
 macro_rules! operations {
-    ($($(#[$doc:meta])* $name:ident $method:ident;)*) => {
+    ($($(#[$doc:meta])* $name:ident $method:ident $commutes:literal;)*) => {
         $($(#[$doc])*
         #[derive(Clone, Copy)]
         pub(super) struct $name;
         impl Operation for $name {
+            const COMMUTES: bool = $commutes;
             #[inline(always)]
             fn apply<X: Arithmetic>(a: X, b: X) -> X {
                 a.$method(b)
@@ -95,17 +98,17 @@ macro_rules! operations {
 }
 operations! {
     /// Sum.
-    Add add;
+    Add add true;
     /// Product.
-    Mul mul;
+    Mul mul true;
     /// The smaller.
-    Min min;
+    Min min false;
     /// The larger.
-    Max max;
+    Max max false;
     /// The smaller of values that are not NaN.
-    QuickMin quick_min;
+    QuickMin quick_min false;
     /// The larger of values that are not NaN.
-    QuickMax quick_max;
+    QuickMax quick_max false;
 }
 
 /// Any two operations. Terms are folded by `Q`, partial results by `P`: the same operation, but `Q` may rely on what is known about terms.
@@ -124,6 +127,7 @@ impl<T, P, Q, M> Pair<T, P, Q, M> {
 
 impl<T: Number, P: Operation, Q: Operation, M: Operation> Semiring for Pair<T, P, Q, M> {
     type Element = T;
+    const COMMUTES: bool = M::COMMUTES;
     #[inline(always)]
     fn identity(self) -> T {
         self.identity

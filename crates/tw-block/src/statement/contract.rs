@@ -9,11 +9,11 @@ use tw_ir::dtype::{C64, C128};
 use tw_ir::kernel::StatementKernel;
 use tw_ir::{Buffer, DType, Error, Result, Scalar, Var};
 
-use super::access::Plan;
+use super::access::{Access, Plan};
 use super::frame::Frame;
 use crate::block::Block;
 use crate::gemm::{Batch, Known, Matrix, Multiply, Provider, Task, Truth};
-use crate::strip::Element;
+use crate::strip::{Element, Lane, convert, with_dtype};
 use general::General;
 use side::{Side, largest_group};
 
@@ -58,13 +58,17 @@ impl Contraction {
         let all_inside = is_inside(&found.out, &kernel.out_shape)
             && found.reads.iter().zip(&kernel.reads).all(|(vars, read)| is_inside(vars, &read.shape));
         let accum = kernel.accum.as_ref().filter(|_| all_inside)?;
-        let one_type = kernel.reads.iter().all(|read| read.dtype == found.dtype);
-        let known = found.product.filter(|_| one_type);
-        let kind = match known.and_then(|product| Known::of(found.aggregate, product, found.dtype)) {
+        let kind = match found.product_of_converted.and_then(|product| Known::of(found.aggregate, product, found.dtype))
+        {
             Some(known) => Kind::Known(known, provider.clone()),
             None => Kind::General(Box::new(General::compile(kernel, &found)?)),
         };
         Some(Contraction { roles, dtype: found.dtype, identity: accum.identity[0], kind })
+    }
+
+    /// The type that operands have in the product, if it is a known one.
+    fn operand_type(&self) -> Option<DType> {
+        matches!(self.kind, Kind::Known(..)).then_some(self.dtype)
     }
 
     /// True if a matrix product of this box is worth its beginning.
@@ -84,7 +88,18 @@ impl Contraction {
         vars.map(|&var| frame.extents[var] as u64).product()
     }
 
-    /// Folds the contraction into the output, or starts it.
+    /// A copy of an operand in the type of the product, and how it is accessed; `None` if the operand has that type, or code converts it.
+    pub(super) fn converted(&self, operand: &Block, access: &Access, frame: &Frame) -> Result<Option<(Block, Plan)>> {
+        let Some(dtype) = self.operand_type().filter(|&dtype| dtype != operand.dtype()) else { return Ok(None) };
+        let mut copy = Block::for_output(dtype, operand.bbox().clone(), None)?;
+        let elements = operand.row_major()?;
+        with_dtype!(dtype, T => convert(Lane::slice(&elements, 0..elements.len()), T::of_mut(copy.output()?.1)));
+        let mut plan = Plan::default();
+        plan.prepare(access, frame, copy.bbox(), 0, |axis| copy.stride(axis));
+        Ok(Some((copy, plan)))
+    }
+
+    /// Folds the contraction into the output, or starts it. Operands must have the type of the product, if it is a known one.
     pub(super) fn run(&self, frame: &Frame, operands: Operands<'_>) -> Result<()> {
         let (known, provider) = match &self.kind {
             Kind::Known(known, provider) => (*known, provider),

@@ -173,15 +173,13 @@ impl Task<'_> {
             self.begin()?;
         }
         let Scratch { frame, plans, out_plan, .. } = &*self.scratch;
-        contraction.run(
-            frame,
-            Operands {
-                out: (&mut *self.buffers[0], out_plan),
-                left: (left, &plans[0]),
-                right: (right, &plans[1]),
-                accumulate: !first || !all,
-            },
-        )?;
+        let reads = &self.statement.reads;
+        let converted_left = contraction.converted(left, &reads[0].access, frame)?;
+        let converted_right = contraction.converted(right, &reads[1].access, frame)?;
+        let out = (&mut *self.buffers[0], out_plan);
+        let left = converted_left.as_ref().map_or((*left, &plans[0]), |(block, plan)| (block, plan));
+        let right = converted_right.as_ref().map_or((*right, &plans[1]), |(block, plan)| (block, plan));
+        contraction.run(frame, Operands { out, left, right, accumulate: !first || !all })?;
         Ok(true)
     }
 

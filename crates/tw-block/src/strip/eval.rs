@@ -155,7 +155,7 @@ fn convert_or_choose<T: InRegisters>(inputs: &Inputs<'_>, step: &Step, out: &mut
 const ON_THE_WAY: usize = 256;
 
 /// Converts a lane. Narrow types go through a wider one of their kind, which changes no value: loops for every pair of types would be hundreds.
-fn convert<T: InRegisters>(lane: Lane<'_>, out: &mut [T]) {
+pub(crate) fn convert<T: InRegisters>(lane: Lane<'_>, out: &mut [T]) {
     match lane {
         Lane::I32(Values::Each(a)) => ops::cast(a, out),
         Lane::I64(Values::Each(a)) => ops::cast(a, out),

@@ -58,11 +58,11 @@ macro_rules! halves {
             i8 => $half: |x| $narrow(x as f32);
             i16 => $half: |x| $narrow(x as f32);
             i32 => $half: |x| $narrow(round_to_odd(x as f64));
-            i64 => $half: |x| $narrow(round_to_odd(x as f64));
+            i64 => $half: |x| $narrow(round_to_odd(odd_f64(x.unsigned_abs()).copysign(x as f64)));
             u8 => $half: |x| $narrow(x as f32);
             u16 => $half: |x| $narrow(x as f32);
             u32 => $half: |x| $narrow(round_to_odd(x as f64));
-            u64 => $half: |x| $narrow(round_to_odd(x as f64));
+            u64 => $half: |x| $narrow(round_to_odd(odd_f64(x)));
             f16 => $half: |x| $narrow(widen_f16(x));
             bf16 => $half: |x| $narrow(widen_bf16(x));
             f32 => $half: |x| $narrow(x);
@@ -90,6 +90,14 @@ rules! {
     C64 => C128: |x| Complex::new(x.re as f64, x.im as f64);
     C128 => C64: |x| Complex::new(x.re as f32, x.im as f32);
     C128 => C128: |x| x;
+}
+
+/// A whole number as a double; if that is not exact, cut off with an odd last bit, so that another rounding goes where a single one would.
+#[inline(always)]
+fn odd_f64(x: u64) -> f64 {
+    const EXTRA: u32 = u64::BITS - f64::MANTISSA_DIGITS;
+    let cut = x >> EXTRA | (x & ((1 << EXTRA) - 1) != 0) as u64;
+    if x >> f64::MANTISSA_DIGITS == 0 { x as f64 } else { cut as f64 * (1u64 << EXTRA) as f64 }
 }
 
 /// Exponent bits of a single.
@@ -173,6 +181,20 @@ fn round_to_odd(x: f64) -> f32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn long_integers_are_rounded_once() {
+        // Just above, at and just below the middle between two bf16 values; a double has no room for the difference.
+        let (low, step) = (1i64 << 60, 1i64 << 53);
+        let middle = low + step / 2;
+        for (x, expected) in [(middle + 1, low + step), (middle, low), (middle - 1, low)] {
+            assert_eq!(widen_bf16(bf16::cast_from(x)) as f64, expected as f64, "{x}");
+            assert_eq!(widen_bf16(bf16::cast_from(-x)) as f64, -expected as f64, "{x}");
+            assert_eq!(widen_bf16(bf16::cast_from(x as u64)) as f64, expected as f64, "{x}");
+        }
+        assert_eq!(widen_bf16(bf16::cast_from(u64::MAX)), 2f32.powi(64));
+        assert_eq!(widen_f16(f16::cast_from(-2049i64)), -2048.0);
+    }
 
     #[test]
     fn halves_widen_exactly_and_come_back() {

@@ -144,7 +144,14 @@ macro_rules! float_math {
         /// Floor division as Python defines it.
         #[inline]
         pub fn $floor_div(a: $float, b: $float) -> $float {
-            if b == 0.0 { a / b } else { ((a - $modulo(a, b)) / b).round_ties_even() }
+            if b == 0.0 {
+                return a / b;
+            }
+            let remainder = a % b;
+            let other_sign = remainder != 0.0 && (remainder < 0.0) != (b < 0.0);
+            // What is divided is a multiple of the divisor, so the quotient is whole but for rounding.
+            let quotient = ((a - remainder) / b - other_sign as u8 as $float).round_ties_even();
+            if quotient == 0.0 { (0.0 as $float).copysign(a / b) } else { quotient }
         }
         /// Remainder with the sign of the divisor, as Python defines it.
         #[inline]
@@ -197,6 +204,27 @@ mod tests {
         }
         assert_eq!(i64::MIN.floor_div(-1), i64::MIN);
         assert_eq!((floor_div_f64(-7.0, 3.0), mod_f64(-7.0, 3.0)), (-3.0, 2.0));
+        let inf = f64::INFINITY;
+        // As CPython and NumPy have them, down to the signs of zeros.
+        for (a, b, quotient, remainder) in [
+            (-5.0f64, inf, -1.0f64, inf),
+            (5.0, -inf, -1.0, -inf),
+            (5.0, inf, 0.0, 5.0),
+            (-5.0, -inf, 0.0, -5.0),
+            (-0.5, -1.0, 0.0, -0.5),
+            (0.0, -3.0, -0.0, -0.0),
+            (-0.0, 3.0, -0.0, 0.0),
+            (6.0, -3.0, -2.0, -0.0),
+            (-1e-300, 1e300, -1.0, 1e300),
+            (1.0, 0.1, 9.0, 0.09999999999999995),
+        ] {
+            let found = (floor_div_f64(a, b), mod_f64(a, b));
+            assert_eq!((found.0.to_bits(), found.1.to_bits()), (quotient.to_bits(), remainder.to_bits()), "{a} {b}");
+            let single = floor_div_f32(a as f32, b as f32);
+            assert!(single == quotient as f32 || a.abs() < 1e-200 || b == 0.1, "{a} {b}: {single}");
+        }
+        assert!(floor_div_f64(inf, 2.0).is_nan() && floor_div_f64(1.0, f64::NAN).is_nan());
+        assert_eq!(floor_div_f64(-1.0, 0.0), -inf);
         assert_eq!(Integer::pow(3i64, 4), 81);
         assert_eq!(Integer::pow(-1i8, -3), -1);
         assert!(min_f64(f64::NAN, 1.0).is_nan() && min_f64(1.0, f64::NAN).is_nan());

@@ -47,7 +47,8 @@ impl Answer {
 
     /// Why the rival's answer is another one; `None` if it is the same.
     pub(super) fn difference(&self, rival: &Value) -> Option<String> {
-        let theirs: Vec<u64> = rival["shape"].as_array()?.iter().filter_map(Value::as_u64).collect();
+        let Some(theirs) = rival["shape"].as_array() else { return Some("the rival gave no shape".to_string()) };
+        let theirs: Vec<u64> = theirs.iter().filter_map(Value::as_u64).collect();
         if theirs != self.shape {
             return Some(format!("our shape is {}, the rival's {}", shape::display(&self.shape), rival["shape"]));
         }
