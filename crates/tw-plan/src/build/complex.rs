@@ -5,6 +5,7 @@
 
 mod algebra;
 mod exponential;
+mod inverse;
 mod logarithm;
 mod real;
 
@@ -42,6 +43,12 @@ pub(super) fn unary(code: &mut impl CodeSink, op: UnaryOp, a: Slot) -> Result<Sl
         Log2 => |z| logarithm::log(z, Base::Two),
         Log10 => |z| logarithm::log(z, Base::Ten),
         Log1p => logarithm::log1p,
+        Asin => inverse::asin,
+        Acos => inverse::acos,
+        Acosh => inverse::acosh,
+        Atanh => inverse::atanh,
+        Asinh => |z| inverse::asin(z.turned()).turned_back(),
+        Atan => |z| inverse::atanh(z.turned()).turned_back(),
         _ => return Err(refused(op, code.dtype(a))),
     };
     let z = split(code, a)?;
