@@ -9,6 +9,7 @@ use std::sync::Arc;
 use tw_block::npy::NpyWriter;
 use tw_ir::error::{Error, Result};
 use tw_ir::program::{Node, Op, Program, Region, TensorType, ValueId};
+use tw_run::CancelToken;
 
 use crate::io::Input;
 use crate::report::Totals;
@@ -24,6 +25,7 @@ pub(crate) struct Interpreter<'a> {
     extents: HashMap<ValueId, u64>,
     /// Files written so far, under temporary names until the whole program has succeeded.
     written: Vec<NpyWriter>,
+    cancel: CancelToken,
     pub(crate) totals: Totals,
 }
 
@@ -32,6 +34,7 @@ impl<'a> Interpreter<'a> {
         session: &'a Session,
         program: &'a Program,
         inputs: &'a BTreeMap<String, Input>,
+        cancel: CancelToken,
     ) -> Interpreter<'a> {
         Interpreter {
             session,
@@ -40,6 +43,7 @@ impl<'a> Interpreter<'a> {
             computed: HashMap::new(),
             extents: HashMap::new(),
             written: Vec::new(),
+            cancel,
             totals: Totals::default(),
         }
     }
@@ -112,7 +116,7 @@ impl<'a> Interpreter<'a> {
     }
 
     fn run_segment(&mut self, key: SegmentKey, inputs: BTreeMap<String, Input>) -> Result<Vec<Arc<Stored>>> {
-        let outcome = self.session.run_segment(key, inputs, &mut self.totals)?;
+        let outcome = self.session.run_segment(key, inputs, &self.cancel, &mut self.totals)?;
         self.written.extend(outcome.files);
         Ok(outcome.results)
     }
@@ -135,7 +139,9 @@ impl<'a> Interpreter<'a> {
                 uses_of(body, &mut needed);
                 self.computed.retain(|value, _| needed.contains(value) || !mine.contains(value));
                 loop {
-                    self.session.check_cancelled()?;
+                    if self.cancel.is_cancelled() {
+                        return Err(Error::cancelled());
+                    }
                     self.enter(condition, &carried);
                     let holds = self.region(condition)?;
                     if !holds[0].item()?.is_true() {

@@ -102,6 +102,7 @@ impl SessionBuilder {
         let progress = Arc::new(Progress::new());
         let run = RunOptions {
             meter: Meter::new(),
+            // Every run has its own.
             cancel: CancelToken::new(),
             budget: self.budget,
             observer: self.observer,
@@ -112,6 +113,8 @@ impl SessionBuilder {
             runtime: Runtime::new(self.threads),
             plan: self.plan,
             run,
+            cancel: Mutex::new(CancelToken::new()),
+            process: std::process::id(),
             progress,
             cache: Mutex::new(FxHashMap::default()),
             totals: Mutex::new(Totals::default()),
@@ -138,6 +141,10 @@ struct Inner {
     runtime: Runtime,
     plan: PlanOptions,
     run: RunOptions,
+    /// The token of the runs that are under way.
+    cancel: Mutex<CancelToken>,
+    /// The process that started the threads: they do not survive a fork.
+    process: u32,
     progress: Arc<Progress>,
     cache: Mutex<FxHashMap<SegmentKey, Arc<CachedSegment>>>,
     totals: Mutex<Totals>,
@@ -207,7 +214,13 @@ impl Session {
         program: &Program,
         inputs: &BTreeMap<String, Input>,
     ) -> Result<(Vec<Arc<Stored>>, Totals)> {
-        let mut interpreter = Interpreter::new(self, program, inputs);
+        if self.0.process != std::process::id() {
+            return Err(Error::resource(
+                "the threads of this session exist only in the process that made it, not in its fork",
+            )
+            .help("start processes afresh (\"spawn\"), or make the session after the fork"));
+        }
+        let mut interpreter = Interpreter::new(self, program, inputs, lock(&self.0.cancel).clone());
         let results = interpreter.run()?;
         let totals = interpreter.totals;
         lock(&self.0.totals).add(&totals);
@@ -223,6 +236,7 @@ impl Session {
         &self,
         key: SegmentKey,
         inputs: BTreeMap<String, Input>,
+        cancel: &CancelToken,
         totals: &mut Totals,
     ) -> Result<SegmentOutcome> {
         let started = Instant::now();
@@ -242,7 +256,7 @@ impl Session {
         };
         drop(inputs);
         let as_io: Arc<dyn BlockIo> = io.clone();
-        let mut options = self.0.run.clone();
+        let mut options = RunOptions { cancel: cancel.clone(), ..self.0.run.clone() };
         options.budget = options.budget.map(|budget| self.left_of(budget, &cached, &shared)).transpose()?;
         if let Some(profile) = &self.0.profile {
             options.observer = Some(profile.watch(cached.prepared.schedule(), options.observer));
@@ -322,13 +336,10 @@ impl Session {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
-    /// Asks every run of this session to stop soon. There is no way back: later runs are refused too.
+    /// Asks the runs of this session that are under way to stop soon. Later runs are not affected.
     pub fn cancel(&self) {
-        self.0.run.cancel.cancel();
-    }
-
-    pub(crate) fn check_cancelled(&self) -> Result<()> {
-        if self.0.run.cancel.is_cancelled() { Err(Error::cancelled()) } else { Ok(()) }
+        let stopped = std::mem::replace(&mut *lock(&self.0.cancel), CancelToken::new());
+        stopped.cancel();
     }
 
     /// Tasks done and to do in the segment that runs now.
