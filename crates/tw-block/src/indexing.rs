@@ -7,6 +7,7 @@
 
 use std::ops::Range;
 
+use tw_ir::error::Blame;
 use tw_ir::{BoxRegion, Edge, Error, Result, shape};
 
 use crate::block::Block;
@@ -296,7 +297,8 @@ impl Indexing {
         if let Some(last) = at.last_mut() {
             *last += k as u64;
         }
-        Error::data(format!("index {index}, element {at:?} of the indices, is outside axis {axis} of length {length}"))
+        let what = format!("index {index}, element {at:?} of the indices, is outside axis {axis} of length {length}");
+        Error::indices(Blame::Data, what)
     }
 }
 

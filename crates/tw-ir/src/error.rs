@@ -26,6 +26,18 @@ pub enum Blame {
     Internal,
 }
 
+/// What an error is about, as far as a host language makes a difference.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum About {
+    /// Values, shapes and anything else.
+    #[default]
+    Anything,
+    /// Element types that do not go together, or that an operation does not take.
+    Types,
+    /// An index outside its axis, or of the wrong kind.
+    Indices,
+}
+
 /// What went wrong, where, and what to do about it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Error(Box<Inner>);
@@ -33,6 +45,7 @@ pub struct Error(Box<Inner>);
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Inner {
     blame: Blame,
+    about: About,
     message: String,
     span: Span,
     help: Option<String>,
@@ -48,7 +61,14 @@ macro_rules! constructors {
 impl Error {
     /// An error with no place yet; see [`Error::at`].
     pub fn new(blame: Blame, message: impl Into<String>) -> Error {
-        Error(Box::new(Inner { blame, message: message.into(), span: Span::None, help: None, notes: Vec::new() }))
+        Error(Box::new(Inner {
+            blame,
+            about: About::Anything,
+            message: message.into(),
+            span: Span::None,
+            help: None,
+            notes: Vec::new(),
+        }))
     }
 
     constructors! {
@@ -64,6 +84,20 @@ impl Error {
         io => Io;
         /// A fault of Tilewright itself.
         internal => Internal;
+    }
+
+    /// The program or call puts element types together that do not fit.
+    pub fn types(message: impl Into<String>) -> Error {
+        let mut error = Error::source(message);
+        error.0.about = About::Types;
+        error
+    }
+
+    /// The program, call or data names an element that is not there.
+    pub fn indices(blame: Blame, message: impl Into<String>) -> Error {
+        let mut error = Error::new(blame, message);
+        error.0.about = About::Indices;
+        error
     }
 
     /// The run was asked to stop.
@@ -94,6 +128,10 @@ impl Error {
     /// Who has to act.
     pub fn blame(&self) -> Blame {
         self.0.blame
+    }
+    /// What it is about.
+    pub fn about(&self) -> About {
+        self.0.about
     }
     /// What went wrong, in one sentence.
     pub fn message(&self) -> &str {

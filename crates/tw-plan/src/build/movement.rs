@@ -1,5 +1,6 @@
 //! Operators beside index statements: running aggregates, sorting, gathering, joining.
 
+use tw_ir::error::Blame;
 use tw_ir::{BinaryOp, DType, Edge, Error, Extent, OnEmpty, Op, Result, Scalar, ScalarCode, Slot, TensorType, shape};
 
 use super::axes::{check_axes, display_shape};
@@ -98,8 +99,7 @@ fn sorted(x: &TensorType, axis: usize, descending: bool, limit: Option<u64>) -> 
             Ok(Sorted { prepare: Some(prepare), sort, restore: Some(restore) })
         }
         dtype if dtype.is_complex() => {
-            Err(Error::source(format!("a sort of {dtype}; complex numbers have no order"))
-                .help("sort their magnitudes"))
+            Err(Error::types(format!("a sort of {dtype}; complex numbers have no order")).help("sort their magnitudes"))
         }
         _ => Ok(Sorted { prepare: None, sort, restore: None }),
     }
@@ -257,7 +257,10 @@ fn prepare_indices(indices: &[&TensorType], extents: &[Extent], edge: Edge) -> R
         .zip(extents)
         .map(|(index, extent)| {
             if !index.dtype.is_integer() {
-                let error = Error::source(format!("an index tensor of type {}; it must be an integer", index.dtype));
+                let error = Error::indices(
+                    Blame::Source,
+                    format!("an index tensor of type {}; it must be an integer", index.dtype),
+                );
                 return Err(if index.dtype == DType::Bool { error.help("a mask selects with x[mask]") } else { error });
             }
             match extent {

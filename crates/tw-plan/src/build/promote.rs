@@ -67,7 +67,7 @@ pub fn common(dtypes: impl IntoIterator<Item = DType>) -> Result<DType> {
 }
 
 fn apart(a: DType, b: DType) -> Error {
-    Error::source(format!("{a} and {b} have no common type")).help("cast one of them")
+    Error::types(format!("{a} and {b} have no common type")).help("cast one of them")
 }
 
 /// The type a unary operation computes in. Functions of floats take integers and bools as f64.
@@ -100,7 +100,7 @@ fn binary_type(op: BinaryOp, a: Element, b: Element, meeting: DType) -> Result<D
     if op.result(working).is_some() {
         return Ok(working);
     }
-    let error = Error::source(format!("`{op}` does not take {} and {}", a.dtype, b.dtype));
+    let error = Error::types(format!("`{op}` does not take {} and {}", a.dtype, b.dtype));
     Err(match op {
         Sub => error.help("use `!=` for the exclusive or of bools, or cast to a number"),
         And | Or | Xor => error.help("it takes bools or integers; compare the floats first"),
@@ -111,7 +111,7 @@ fn binary_type(op: BinaryOp, a: Element, b: Element, meeting: DType) -> Result<D
 
 /// The error of an operation on a type that does not have it.
 pub(super) fn refused(op: impl std::fmt::Display, dtype: DType) -> Error {
-    Error::source(format!("`{op}` does not take {dtype}"))
+    Error::types(format!("`{op}` does not take {dtype}"))
 }
 
 /// Where promoted operations are appended: plain code, or code that remembers more about its slots.

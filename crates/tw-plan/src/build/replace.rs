@@ -1,5 +1,6 @@
 //! A tensor with a part of it replaced: `x[1:3, 0] = v` as a function.
 
+use tw_ir::error::Blame;
 use tw_ir::{Access, BinaryOp, DType, Edge, Error, Extent, Idx, Op, Result, Scalar, ScalarCode, Slot, TensorType, Var};
 
 use super::axes::{broadcast_shapes, display_shape};
@@ -35,7 +36,10 @@ pub fn replace<'a>(x: &TensorType, items: &[SliceItem], value: impl Into<Operand
     let (mut parts, mut selected) = (Vec::with_capacity(x.rank()), Vec::new());
     let taken = items.iter().filter(|item| !matches!(item, SliceItem::Ellipsis)).count();
     if taken > x.rank() || items.len() > taken + 1 || items.contains(&SliceItem::NewAxis) {
-        return Err(Error::source(format!("{taken} indices for a tensor of shape {}", display_shape(&x.shape))));
+        return Err(Error::indices(
+            Blame::Source,
+            format!("{taken} indices for a tensor of shape {}", display_shape(&x.shape)),
+        ));
     }
     let whole = |extent| Placed { first: 0, step: 1, extent, axis: None };
     let missing = x.rank() - taken;
@@ -62,7 +66,10 @@ pub fn replace<'a>(x: &TensorType, items: &[SliceItem], value: impl Into<Operand
                 let first = if at < 0 { at.saturating_add(n as i64) } else { at };
                 if !(0..n as i64).contains(&first) {
                     let axis = parts.len();
-                    return Err(Error::source(format!("index {at} of axis {axis}, which has {n} elements")));
+                    return Err(Error::indices(
+                        Blame::Source,
+                        format!("index {at} of axis {axis}, which has {n} elements"),
+                    ));
                 }
                 Placed { first, step: 1, extent: Extent::Known(1), axis: None }
             }

@@ -1,5 +1,6 @@
 //! Basic indexing, with NumPy's meaning.
 
+use tw_ir::error::Blame;
 use tw_ir::{Edge, Error, Extent, Idx, Op, Result, TensorType, Var};
 
 use super::axes::display_shape;
@@ -35,10 +36,13 @@ pub fn slice(x: &TensorType, items: &[SliceItem]) -> Result<Op> {
     let taken = items.iter().filter(|item| matches!(item, SliceItem::Slice { .. } | SliceItem::Index(_))).count();
     if taken > x.rank() {
         let shape = display_shape(&x.shape);
-        return Err(Error::source(format!("{taken} indices for a tensor of rank {} and shape {shape}", x.rank())));
+        return Err(Error::indices(
+            Blame::Source,
+            format!("{taken} indices for a tensor of rank {} and shape {shape}", x.rank()),
+        ));
     }
     if items.iter().filter(|item| **item == SliceItem::Ellipsis).count() > 1 {
-        return Err(Error::source("an index with more than one `...`"));
+        return Err(Error::indices(Blame::Source, "an index with more than one `...`"));
     }
     let missing = x.rank() - taken;
     let mut selection = Selection { x, idx: Vec::new(), shape: Vec::new() };
@@ -80,8 +84,11 @@ impl Selection<'_> {
             Extent::Known(n) => {
                 let counted = if at < 0 { at as i128 + n as i128 } else { at as i128 };
                 if !(0..n as i128).contains(&counted) {
-                    return Err(Error::source(format!("index {at} of axis {axis}, which has {n} elements"))
-                        .note(format!("the tensor has shape {}", display_shape(&self.x.shape))));
+                    return Err(Error::indices(
+                        Blame::Source,
+                        format!("index {at} of axis {axis}, which has {n} elements"),
+                    )
+                    .note(format!("the tensor has shape {}", display_shape(&self.x.shape))));
                 }
                 counted as i64
             }
