@@ -28,7 +28,7 @@ mod cost;
 mod dot;
 mod fusion;
 mod html;
-#[cfg(feature = "cli")]
+#[cfg(feature = "json")]
 mod json;
 mod kernels;
 mod machine;
@@ -72,7 +72,7 @@ pub enum Level {
     /// A page for a browser.
     Html,
     /// For other programs.
-    #[cfg(feature = "cli")]
+    #[cfg(feature = "json")]
     Json,
 }
 

@@ -4,6 +4,7 @@
 //! [`Tensor::compute`] or one of its relatives. A computed tensor keeps its blocks as long as a handle is alive, so a host loop costs
 //! the same at every step.
 
+use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
 use std::panic::Location;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -34,6 +35,8 @@ struct TensorNode {
     args: Mutex<Vec<Tensor>>,
     types: Vec<TensorType>,
     span: Span,
+    /// Elements of the results and of all that leads to them, at least as far as it was not computed when the node was made.
+    n_touched: u64,
     /// Results that have been computed.
     computed: Mutex<Vec<Option<Arc<Stored>>>>,
 }
@@ -72,6 +75,7 @@ impl Tensor {
             session: session.clone(),
             op: TensorOp::Bound(input),
             args: Mutex::new(Vec::new()),
+            n_touched: n_elements(&ty),
             types: vec![ty],
             span: span_of(Location::caller()),
             computed: Mutex::new(vec![computed]),
@@ -82,13 +86,18 @@ impl Tensor {
         Tensor { node: Arc::new(node), result: 0 }
     }
 
-    /// Applies an operation to tensors and gives all of its results.
+    /// Applies an operation, as [`tw_plan::build`] makes them, to tensors and gives all of its results.
     #[track_caller]
-    pub(crate) fn apply_all(session: &Session, op: Op, args: &[&Tensor]) -> Result<Vec<Tensor>> {
+    pub fn apply_all(session: &Session, op: Op, args: &[&Tensor]) -> Result<Vec<Tensor>> {
         let span = span_of(Location::caller());
         let operands: Vec<&TensorType> = args.iter().map(|tensor| tensor.ty()).collect();
         let types = program::infer(&PrimaryMap::new(), &op, &operands).map_err(|error| error.at(&span))?;
         let n = types.len();
+        let touched = |tensor: &&Tensor| match tensor.is_computed() {
+            true => n_elements(tensor.ty()),
+            false => tensor.node.n_touched,
+        };
+        let n_touched = types.iter().map(n_elements).chain(args.iter().map(touched)).fold(0, u64::saturating_add);
         let node = Arc::new(TensorNode {
             session: session.clone(),
             op: TensorOp::Node(Box::new(op)),
@@ -96,14 +105,21 @@ impl Tensor {
             computed: Mutex::new(vec![None; n]),
             types,
             span,
+            n_touched,
         });
         Ok((0..n).map(|result| Tensor { node: node.clone(), result }).collect())
     }
 
     /// Applies an operation with one result.
     #[track_caller]
-    pub(crate) fn apply(session: &Session, op: Op, args: &[&Tensor]) -> Result<Tensor> {
+    pub fn apply(session: &Session, op: Op, args: &[&Tensor]) -> Result<Tensor> {
         Tensor::apply_all(session, op, args)?.pop().ok_or_else(|| Error::internal("an operation without a result"))
+    }
+
+    /// A tensor over data.
+    #[track_caller]
+    pub fn from_input(session: &Session, input: Input) -> Tensor {
+        Tensor::bound(session, input)
     }
 
     /// The type: dtype, shape, tiling if it is fixed.
@@ -121,6 +137,15 @@ impl Tensor {
     /// The session it belongs to.
     pub fn session(&self) -> &Session {
         &self.node.session
+    }
+
+    /// True if its blocks are in memory.
+    pub fn is_computed(&self) -> bool {
+        self.stored().is_some()
+    }
+    /// About how many elements computing it touches: a hint of how long that takes.
+    pub fn n_touched(&self) -> u64 {
+        self.node.n_touched
     }
 
     /// Computes the tensor and keeps its blocks; the handle itself is then cheap to read.
@@ -265,10 +290,31 @@ impl Graph {
     }
 }
 
+/// Elements of a type, as far as they are known.
+fn n_elements(ty: &TensorType) -> u64 {
+    ty.shape.iter().filter_map(|extent| extent.known()).fold(1, u64::saturating_mul)
+}
+
 fn key(tensor: &Tensor) -> (*const TensorNode, usize) {
     (Arc::as_ptr(&tensor.node), tensor.result)
 }
 
+thread_local! {
+    static HOST: RefCell<Option<Span>> = const { RefCell::new(None) };
+}
+
+/// Runs code in which new tensors, and errors about them, name a line of another host language instead of the calling Rust line.
+pub fn at_span<T>(span: Span, f: impl FnOnce() -> T) -> T {
+    struct Restore(Option<Span>);
+    impl Drop for Restore {
+        fn drop(&mut self) {
+            HOST.set(self.0.take());
+        }
+    }
+    let _restore = Restore(HOST.replace(Some(span)));
+    f()
+}
+
 fn span_of(place: &'static Location<'static>) -> Span {
-    Span::Host { file: place.file().into(), line: place.line() }
+    HOST.with_borrow(Clone::clone).unwrap_or_else(|| Span::Host { file: place.file().into(), line: place.line() })
 }

@@ -28,7 +28,7 @@ impl Explanation {
             Level::Kernel => self.kernels(),
             Level::Dot => self.dot(),
             Level::Html => self.html(),
-            #[cfg(feature = "cli")]
+            #[cfg(feature = "json")]
             Level::Json => format!("{}\n", self.to_json()),
         }
     }

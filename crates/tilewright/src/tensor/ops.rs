@@ -193,8 +193,9 @@ impl Tensor {
         self.sorted(build::topk(self.ty(), n, axis, largest)?)
     }
 
+    /// Any sort: values, and their positions before.
     #[track_caller]
-    fn sorted(&self, sorted: build::Sorted) -> Result<(Tensor, Tensor)> {
+    pub fn sorted(&self, sorted: build::Sorted) -> Result<(Tensor, Tensor)> {
         let session = self.session();
         let prepared = sorted.prepare.map(|op| Tensor::apply(session, op, &[self])).transpose()?;
         let operand = prepared.as_ref().unwrap_or(self);
@@ -270,8 +271,9 @@ fn pair(mut results: Vec<Tensor>) -> Result<(Tensor, Tensor)> {
     }
 }
 
+/// Several tensors through one node, each prepared for it first.
 #[track_caller]
-fn joined(joined: Joined, tensors: &[&Tensor]) -> Result<Tensor> {
+pub fn joined(joined: Joined, tensors: &[&Tensor]) -> Result<Tensor> {
     let first = tensors.first().ok_or_else(|| Error::source("an operation on no operands"))?;
     let mut operands = Vec::new();
     for (prepare, tensor) in joined.prepare.into_iter().zip(tensors) {
