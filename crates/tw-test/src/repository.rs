@@ -12,6 +12,7 @@ pub const ALLOWED_EDGES: &[(&str, &[&str])] = &[
     ("tw-block", &["tw-ir"]),
     ("tw-run", &["tw-ir", "tw-block"]),
     ("tilewright", &["tw-ir", "tw-plan", "tw-block", "tw-run"]),
+    ("tw-py", &["tw-ir", "tw-plan", "tw-block", "tw-run", "tilewright"]),
 ];
 
 /// The crate that sees all others and is not published.

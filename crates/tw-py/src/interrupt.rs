@@ -1,0 +1,59 @@
+//! The one place where Python's lock is given up: computing, with an ear for Ctrl-C.
+
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::{Duration, Instant};
+
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::prelude::*;
+use tilewright::{Result, Session};
+
+use crate::errors::OrRaise;
+
+/// How long a signal may wait.
+const PATIENCE: Duration = Duration::from_millis(50);
+
+/// Runs shorter than this show no progress.
+const SILENCE: Duration = Duration::from_secs(1);
+
+/// Computes without Python's lock.
+///
+/// What takes long runs on a thread of its own, while this one waits, asks for signals and reports progress. An interrupt cancels the run and
+/// returns at once; tasks that are under way end by themselves.
+pub(crate) fn run<T: Send + 'static>(
+    py: Python<'_>,
+    session: &Session,
+    takes_long: bool,
+    report: Option<&Bound<'_, PyAny>>,
+    work: impl FnOnce() -> Result<T> + Send + 'static,
+) -> PyResult<T> {
+    if !takes_long {
+        return py.detach(work).or_raise();
+    }
+    let (sender, mut receiver) = mpsc::channel();
+    std::thread::spawn(move || {
+        // Nobody listens after an interrupt.
+        let _ = sender.send(work());
+    });
+    let started = Instant::now();
+    loop {
+        let (answer, back) = py.detach(move || (receiver.recv_timeout(PATIENCE), receiver));
+        receiver = back;
+        match answer {
+            Ok(result) => return result.or_raise(),
+            Err(RecvTimeoutError::Disconnected) => return Err(PyRuntimeError::new_err("the engine has failed")),
+            Err(RecvTimeoutError::Timeout) => {}
+        }
+        let heard = py.check_signals().and_then(|()| match report {
+            Some(report) if started.elapsed() >= SILENCE => {
+                let progress = session.progress();
+                let (done, total) = (progress.done(), progress.total());
+                report.call1((done, total)).map(drop)
+            }
+            _ => Ok(()),
+        });
+        if let Err(interrupt) = heard {
+            session.cancel();
+            return Err(interrupt);
+        }
+    }
+}

@@ -1,0 +1,31 @@
+//! The extension module `tilewright._core`: tensors, sessions and operations as the Python package in `python/tilewright` needs them.
+//!
+//! Values cross the border here and nothing else happens: meaning, shapes and types are decided by the crates below, manners (signatures,
+//! defaults, protocols) by the Python files above.
+
+mod convert;
+mod dtypes;
+mod errors;
+mod interrupt;
+mod line;
+mod ops;
+mod session;
+mod tensor;
+
+/// Tensors, sessions and operations.
+#[pyo3::pymodule]
+mod _core {
+    #[pymodule_export]
+    use super::convert::{from_bytes, into_bytes, open_npy};
+    #[pymodule_export]
+    use super::ops::{
+        arange, binary, broadcast_shapes, broadcast_to, cast, compact, concat, coordinate, diagonal, einsum,
+        expand_dims, eye, flip, full, gather, linspace, logical, logical_not, matmul, pad, permute, random, rechunk,
+        reduce, replace, reshape, result_type, roll, scan, scatter, slice, sort, squeeze, stack, tensordot, tril, triu,
+        unary, where_,
+    };
+    #[pymodule_export]
+    use super::session::Session;
+    #[pymodule_export]
+    use super::tensor::{Tensor, compute_list};
+}

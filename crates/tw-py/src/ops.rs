@@ -1,0 +1,467 @@
+//! Operations by name. Each is one line: the builder decides types and shapes, the tensor grows by a node.
+
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyEllipsis, PySlice, PyTuple};
+use tilewright::Axis;
+use tilewright::ir::program::Op;
+use tilewright::ir::{BinaryOp, Edge, Extent, Scalar, Tiling, UnaryOp};
+use tilewright::plan::build::{self, Operand, Reduction, Running, SliceItem};
+
+use crate::dtypes::{dtype, scalar};
+use crate::errors::{OrRaise, exception};
+use crate::line::at_callers_line;
+use crate::session::current;
+use crate::tensor::Tensor;
+
+/// A tensor or a number.
+enum Argument<'py> {
+    Tensor(Bound<'py, Tensor>),
+    Number(Scalar),
+}
+
+impl<'py> Argument<'py> {
+    fn of(value: &Bound<'py, PyAny>) -> PyResult<Argument<'py>> {
+        match value.cast::<Tensor>() {
+            Ok(tensor) => Ok(Argument::Tensor(tensor.clone())),
+            Err(_) => scalar(value).map(Argument::Number),
+        }
+    }
+
+    fn operand(&self) -> Operand<'_> {
+        match self {
+            Argument::Tensor(tensor) => Operand::Tensor(tensor.get().0.ty()),
+            Argument::Number(value) => Operand::Literal(*value),
+        }
+    }
+}
+
+/// Applies an operation to those arguments that are tensors.
+fn apply_to(py: Python<'_>, op: tilewright::Result<Op>, arguments: &[&Argument<'_>]) -> PyResult<Tensor> {
+    let tensors: Vec<&tilewright::Tensor> = arguments
+        .iter()
+        .filter_map(|argument| match argument {
+            Argument::Tensor(tensor) => Some(&tensor.get().0),
+            Argument::Number(_) => None,
+        })
+        .collect();
+    apply(py, op, &tensors)
+}
+
+fn apply(py: Python<'_>, op: tilewright::Result<Op>, tensors: &[&tilewright::Tensor]) -> PyResult<Tensor> {
+    at_callers_line(py, || {
+        let session = tensors.first().map_or_else(current, |tensor| tensor.session().clone());
+        op.and_then(|op| tilewright::Tensor::apply(&session, op, tensors))
+    })
+    .map(Tensor)
+}
+
+fn named<T: std::str::FromStr>(name: &str) -> PyResult<T> {
+    name.parse().map_err(|_| PyValueError::new_err(format!("there is no operation {name}")))
+}
+
+fn known(shape: &[u64]) -> Vec<Extent> {
+    shape.iter().map(|&n| Extent::Known(n)).collect()
+}
+
+/// A function of every element.
+#[pyfunction]
+pub(crate) fn unary(py: Python<'_>, op: &str, x: &Tensor) -> PyResult<Tensor> {
+    let op: UnaryOp = named(op)?;
+    apply(py, build::unary(op, x.0.ty()), &[&x.0])
+}
+
+/// A function of elements of two tensors, or of one and a number.
+#[pyfunction]
+pub(crate) fn binary(py: Python<'_>, op: &str, a: &Bound<'_, PyAny>, b: &Bound<'_, PyAny>) -> PyResult<Tensor> {
+    let op: BinaryOp = named(op)?;
+    let (a, b) = (Argument::of(a)?, Argument::of(b)?);
+    apply_to(py, build::binary(op, a.operand(), b.operand()), &[&a, &b])
+}
+
+/// `and`, `or` or `xor` of truth values.
+#[pyfunction]
+pub(crate) fn logical(py: Python<'_>, op: &str, a: &Bound<'_, PyAny>, b: &Bound<'_, PyAny>) -> PyResult<Tensor> {
+    let op: BinaryOp = named(op)?;
+    let (a, b) = (Argument::of(a)?, Argument::of(b)?);
+    apply_to(py, build::logical(op, a.operand(), b.operand()), &[&a, &b])
+}
+
+/// True where an element is zero or false.
+#[pyfunction]
+pub(crate) fn logical_not(py: Python<'_>, x: &Tensor) -> PyResult<Tensor> {
+    apply(py, build::logical_not(x.0.ty()), &[&x.0])
+}
+
+/// One value where the condition holds, another elsewhere.
+#[pyfunction]
+pub(crate) fn where_(
+    py: Python<'_>,
+    condition: &Bound<'_, PyAny>,
+    yes: &Bound<'_, PyAny>,
+    no: &Bound<'_, PyAny>,
+) -> PyResult<Tensor> {
+    let (condition, yes, no) = (Argument::of(condition)?, Argument::of(yes)?, Argument::of(no)?);
+    let op = build::select(condition.operand(), yes.operand(), no.operand());
+    apply_to(py, op, &[&condition, &yes, &no])
+}
+
+/// Another element type.
+#[pyfunction]
+pub(crate) fn cast(py: Python<'_>, x: &Tensor, dtype_name: &str) -> PyResult<Tensor> {
+    apply(py, build::cast(x.0.ty(), dtype(dtype_name)?), &[&x.0])
+}
+
+/// An aggregate along axes, or of everything.
+#[pyfunction]
+#[pyo3(signature = (kind, x, axes=None, keepdims=false, ddof=0.0))]
+pub(crate) fn reduce(
+    py: Python<'_>,
+    kind: &str,
+    x: &Tensor,
+    axes: Option<Vec<i64>>,
+    keepdims: bool,
+    ddof: f64,
+) -> PyResult<Tensor> {
+    let kind = match kind {
+        "var" => Reduction::Var { ddof },
+        "std" => Reduction::Std { ddof },
+        name => Reduction::named(name).ok_or_else(|| PyValueError::new_err(format!("there is no reduction {name}")))?,
+    };
+    let axes = axes.map(|axes| build::normalize_axes(&axes, x.0.ty().rank())).transpose().or_raise()?;
+    apply(py, build::reduce(x.0.ty(), kind, axes.as_deref(), keepdims), &[&x.0])
+}
+
+/// A running aggregate along an axis.
+#[pyfunction]
+pub(crate) fn scan(py: Python<'_>, kind: &str, x: &Tensor, axis: i64) -> PyResult<Tensor> {
+    let kind = match kind {
+        "sum" => Running::Sum,
+        "prod" => Running::Prod,
+        "min" => Running::Min,
+        "max" => Running::Max,
+        other => return Err(PyValueError::new_err(format!("there is no running {other}"))),
+    };
+    let axis = build::normalize_axis(axis, x.0.ty().rank()).or_raise()?;
+    apply(py, build::scan(x.0.ty(), kind, axis), &[&x.0])
+}
+
+/// Sorted values along an axis, and their positions before; with a limit, only so many from the first on.
+#[pyfunction]
+#[pyo3(signature = (x, axis, descending=false, limit=None))]
+pub(crate) fn sort(
+    py: Python<'_>,
+    x: &Tensor,
+    axis: i64,
+    descending: bool,
+    limit: Option<u64>,
+) -> PyResult<(Tensor, Tensor)> {
+    let axis = build::normalize_axis(axis, x.0.ty().rank()).or_raise()?;
+    let sorted = match limit {
+        None => build::sort(x.0.ty(), axis, descending),
+        Some(n) => build::topk(x.0.ty(), n, axis, descending),
+    };
+    let (values, positions) = at_callers_line(py, || x.0.sorted(sorted?))?;
+    Ok((Tensor(values), Tensor(positions)))
+}
+
+/// Elements that index tensors of one shape name along some axes.
+#[pyfunction]
+pub(crate) fn gather(py: Python<'_>, x: &Tensor, indices: Vec<Bound<'_, Tensor>>, axes: Vec<i64>) -> PyResult<Tensor> {
+    let axes = build::normalize_axes(&axes, x.0.ty().rank()).or_raise()?;
+    let types: Vec<_> = indices.iter().map(|index| index.get().0.ty()).collect();
+    let mut tensors = vec![&x.0];
+    tensors.extend(indices.iter().map(|index| &index.get().0));
+    let gathered = build::gather(x.0.ty(), &types, &axes, Edge::Error);
+    at_callers_line(py, || tilewright::joined(gathered?, &tensors)).map(Tensor)
+}
+
+/// Contributions to the elements of a tensor that index tensors name along its first axes.
+#[pyfunction]
+pub(crate) fn scatter(
+    py: Python<'_>,
+    kind: &str,
+    indices: Vec<Bound<'_, Tensor>>,
+    values: &Tensor,
+    extents: Vec<u64>,
+) -> PyResult<Tensor> {
+    let kind = Reduction::named(kind).ok_or_else(|| PyValueError::new_err(format!("there is no reduction {kind}")))?;
+    let types: Vec<_> = indices.iter().map(|index| index.get().0.ty()).collect();
+    let axes: Vec<usize> = (0..extents.len()).collect();
+    let mut tensors: Vec<_> = indices.iter().map(|index| &index.get().0).collect();
+    tensors.push(&values.0);
+    let scattered = build::scatter(&types, values.0.ty(), &axes, &known(&extents), kind, Edge::Error);
+    at_callers_line(py, || tilewright::joined(scattered?, &tensors)).map(Tensor)
+}
+
+/// The elements under a mask, in row-major order. How many there are is computed now.
+#[pyfunction]
+pub(crate) fn compact(py: Python<'_>, x: &Tensor, mask: &Tensor) -> PyResult<Tensor> {
+    let count = at_callers_line(py, || mask.0.reduce(Reduction::Count, None, false))?;
+    let count: u64 = Tensor(count).item(py)?.extract()?;
+    apply(py, Ok(Op::Compact { extent: Extent::Known(count) }), &[&mask.0, &x.0])
+}
+
+/// Matrix product of tensors of any rank.
+#[pyfunction]
+pub(crate) fn matmul(py: Python<'_>, a: &Tensor, b: &Tensor) -> PyResult<Tensor> {
+    apply(py, build::matmul(a.0.ty(), b.0.ty()), &[&a.0, &b.0])
+}
+
+/// Sums of products over pairs of axes.
+#[pyfunction]
+pub(crate) fn tensordot(py: Python<'_>, a: &Tensor, b: &Tensor, pairs: Vec<(usize, usize)>) -> PyResult<Tensor> {
+    apply(py, build::tensordot(a.0.ty(), b.0.ty(), &pairs), &[&a.0, &b.0])
+}
+
+/// Einstein's notation.
+#[pyfunction]
+pub(crate) fn einsum(py: Python<'_>, spec: &str, tensors: Vec<Bound<'_, Tensor>>) -> PyResult<Tensor> {
+    let types: Vec<_> = tensors.iter().map(|tensor| tensor.get().0.ty()).collect();
+    let tensors: Vec<_> = tensors.iter().map(|tensor| &tensor.get().0).collect();
+    apply(py, build::einsum(spec, &types), &tensors)
+}
+
+/// Axes in another order.
+#[pyfunction]
+pub(crate) fn permute(py: Python<'_>, x: &Tensor, order: Vec<i64>) -> PyResult<Tensor> {
+    let order = build::normalize_axes(&order, x.0.ty().rank()).or_raise()?;
+    apply(py, build::permute(x.0.ty(), &order), &[&x.0])
+}
+
+/// The same elements under another shape.
+#[pyfunction]
+pub(crate) fn reshape(py: Python<'_>, x: &Tensor, shape: Vec<i64>) -> PyResult<Tensor> {
+    apply(py, build::reshape(x.0.ty(), &shape), &[&x.0])
+}
+
+/// Repeated along axes of extent 1 and new ones in front.
+#[pyfunction]
+pub(crate) fn broadcast_to(py: Python<'_>, x: &Tensor, shape: Vec<u64>) -> PyResult<Tensor> {
+    apply(py, build::broadcast_to(x.0.ty(), &known(&shape)), &[&x.0])
+}
+
+/// The shape where shapes meet.
+#[pyfunction]
+pub(crate) fn broadcast_shapes(shapes: Vec<Vec<u64>>) -> PyResult<Vec<u64>> {
+    let shapes: Vec<Vec<Extent>> = shapes.iter().map(|shape| known(shape)).collect();
+    let shape = build::broadcast_shapes(&shapes.iter().map(Vec::as_slice).collect::<Vec<_>>()).or_raise()?;
+    Ok(shape.into_iter().filter_map(Extent::known).collect())
+}
+
+/// A new axis of extent 1.
+#[pyfunction]
+pub(crate) fn expand_dims(py: Python<'_>, x: &Tensor, position: usize) -> PyResult<Tensor> {
+    apply(py, build::expand_dims(x.0.ty(), position), &[&x.0])
+}
+
+/// Without some axes of extent 1.
+#[pyfunction]
+pub(crate) fn squeeze(py: Python<'_>, x: &Tensor, axes: Vec<i64>) -> PyResult<Tensor> {
+    let axes = build::normalize_axes(&axes, x.0.ty().rank()).or_raise()?;
+    apply(py, build::squeeze(x.0.ty(), &axes), &[&x.0])
+}
+
+/// Reversed along some axes.
+#[pyfunction]
+pub(crate) fn flip(py: Python<'_>, x: &Tensor, axes: Vec<i64>) -> PyResult<Tensor> {
+    let axes = build::normalize_axes(&axes, x.0.ty().rank()).or_raise()?;
+    apply(py, build::flip(x.0.ty(), &axes), &[&x.0])
+}
+
+/// Moved along an axis, around its end.
+#[pyfunction]
+pub(crate) fn roll(py: Python<'_>, x: &Tensor, shift: i64, axis: i64) -> PyResult<Tensor> {
+    let axis = build::normalize_axis(axis, x.0.ty().rank()).or_raise()?;
+    apply(py, build::roll(x.0.ty(), shift, axis), &[&x.0])
+}
+
+/// A diagonal of two axes, as the last axis.
+#[pyfunction]
+pub(crate) fn diagonal(py: Python<'_>, x: &Tensor, offset: i64, axis1: i64, axis2: i64) -> PyResult<Tensor> {
+    apply(py, build::diagonal(x.0.ty(), offset, (axis1, axis2)), &[&x.0])
+}
+
+/// More elements around the edges: a value, or by a rule for indices outside.
+#[pyfunction]
+pub(crate) fn pad(
+    py: Python<'_>,
+    x: &Tensor,
+    widths: Vec<(u64, u64)>,
+    mode: &str,
+    value: &Bound<'_, PyAny>,
+) -> PyResult<Tensor> {
+    let edge = match mode {
+        "constant" => Edge::Fill,
+        "edge" => Edge::Clamp,
+        "wrap" => Edge::Wrap,
+        other => return Err(PyValueError::new_err(format!("tilewright cannot pad with mode {other}"))),
+    };
+    apply(py, build::pad(x.0.ty(), &widths, edge, scalar(value)?), &[&x.0])
+}
+
+/// On and below a diagonal; zero above.
+#[pyfunction]
+pub(crate) fn tril(py: Python<'_>, x: &Tensor, k: i64) -> PyResult<Tensor> {
+    apply(py, build::tril(x.0.ty(), k), &[&x.0])
+}
+
+/// On and above a diagonal; zero below.
+#[pyfunction]
+pub(crate) fn triu(py: Python<'_>, x: &Tensor, k: i64) -> PyResult<Tensor> {
+    apply(py, build::triu(x.0.ty(), k), &[&x.0])
+}
+
+/// One after the other along an axis.
+#[pyfunction]
+pub(crate) fn concat(py: Python<'_>, tensors: Vec<Bound<'_, Tensor>>, axis: i64) -> PyResult<Tensor> {
+    let types: Vec<_> = tensors.iter().map(|tensor| tensor.get().0.ty()).collect();
+    let rank = types.first().map_or(0, |ty| ty.rank());
+    let axis = build::normalize_axis(axis, rank).or_raise()?;
+    let tensors: Vec<_> = tensors.iter().map(|tensor| &tensor.get().0).collect();
+    at_callers_line(py, || tilewright::joined(build::concat(&types, axis)?, &tensors)).map(Tensor)
+}
+
+/// Side by side along a new axis.
+#[pyfunction]
+pub(crate) fn stack(py: Python<'_>, tensors: Vec<Bound<'_, Tensor>>, axis: i64) -> PyResult<Tensor> {
+    let types: Vec<_> = tensors.iter().map(|tensor| tensor.get().0.ty()).collect();
+    let rank = types.first().map_or(0, |ty| ty.rank());
+    let axis = build::normalize_axis(axis, rank + 1).or_raise()?;
+    let tensors: Vec<_> = tensors.iter().map(|tensor| &tensor.get().0).collect();
+    at_callers_line(py, || tilewright::joined(build::stack(&types, axis)?, &tensors)).map(Tensor)
+}
+
+fn items(key: &Bound<'_, PyTuple>) -> PyResult<Vec<SliceItem>> {
+    key.iter()
+        .map(|item| {
+            if item.is_none() {
+                return Ok(SliceItem::NewAxis);
+            }
+            if item.is_instance_of::<PyEllipsis>() {
+                return Ok(SliceItem::Ellipsis);
+            }
+            if let Ok(slice) = item.cast::<PySlice>() {
+                let part = |name: &str| -> PyResult<Option<i64>> {
+                    let value = slice.getattr(name)?;
+                    if value.is_none() { Ok(None) } else { value.call_method0("__index__")?.extract().map(Some) }
+                };
+                let step = part("step")?.unwrap_or(1);
+                return Ok(SliceItem::Slice { start: part("start")?, stop: part("stop")?, step });
+            }
+            let index = item.call_method0("__index__").map_err(|_| {
+                PyTypeError::new_err("an index is an integer, a slice, None, ... or an array of integers or bools")
+            })?;
+            Ok(SliceItem::Index(index.extract()?))
+        })
+        .collect()
+}
+
+/// `x[..]` with integers, slices, None and `...`.
+#[pyfunction]
+pub(crate) fn slice(py: Python<'_>, x: &Tensor, key: &Bound<'_, PyTuple>) -> PyResult<Tensor> {
+    apply(py, build::slice(x.0.ty(), &items(key)?), &[&x.0])
+}
+
+/// `x[..] = value` as a function.
+#[pyfunction]
+pub(crate) fn replace(
+    py: Python<'_>,
+    x: &Tensor,
+    key: &Bound<'_, PyTuple>,
+    value: &Bound<'_, PyAny>,
+) -> PyResult<Tensor> {
+    let value = Argument::of(value)?;
+    let op = build::replace(x.0.ty(), &items(key)?, value.operand());
+    match &value {
+        Argument::Tensor(tensor) => apply(py, op, &[&x.0, &tensor.get().0]),
+        Argument::Number(_) => apply(py, op, &[&x.0]),
+    }
+}
+
+/// Blocks of other lengths.
+#[pyfunction]
+pub(crate) fn rechunk(py: Python<'_>, x: &Tensor, chunks: Vec<Vec<u64>>) -> PyResult<Tensor> {
+    // Blocks without elements are none.
+    let axis = |lengths: &Vec<u64>| match lengths.iter().copied().filter(|&n| n > 0).collect::<Vec<u64>>() {
+        lengths if lengths.is_empty() => Ok(Axis::whole(0)),
+        lengths => Axis::from_lengths(&lengths),
+    };
+    let axes = chunks.iter().map(axis).collect::<Result<Vec<_>, _>>().or_raise()?;
+    apply(py, Ok(Op::Retile { tiling: Tiling::Grid(axes) }), &[&x.0])
+}
+
+/// One value everywhere.
+#[pyfunction]
+pub(crate) fn full(py: Python<'_>, shape: Vec<u64>, value: &Bound<'_, PyAny>, dtype_name: &str) -> PyResult<Tensor> {
+    let value = scalar(value)?.cast(dtype(dtype_name)?);
+    apply(py, Ok(build::full(&known(&shape), value)), &[])
+}
+
+/// Evenly spaced values by their distance.
+#[pyfunction]
+pub(crate) fn arange(
+    py: Python<'_>,
+    start: &Bound<'_, PyAny>,
+    stop: &Bound<'_, PyAny>,
+    step: &Bound<'_, PyAny>,
+    dtype_name: &str,
+) -> PyResult<Tensor> {
+    let op = build::arange(scalar(start)?, scalar(stop)?, scalar(step)?, dtype(dtype_name)?);
+    apply(py, op, &[])
+}
+
+/// Evenly spaced values by their number.
+#[pyfunction]
+pub(crate) fn linspace(
+    py: Python<'_>,
+    start: f64,
+    stop: f64,
+    n: u64,
+    endpoint: bool,
+    dtype_name: &str,
+) -> PyResult<Tensor> {
+    apply(py, build::linspace(start, stop, n, endpoint, dtype(dtype_name)?), &[])
+}
+
+/// Ones on a diagonal.
+#[pyfunction]
+pub(crate) fn eye(py: Python<'_>, n: u64, m: u64, k: i64, dtype_name: &str) -> PyResult<Tensor> {
+    apply(py, build::eye(n, m, k, dtype(dtype_name)?), &[])
+}
+
+/// The position along an axis.
+#[pyfunction]
+pub(crate) fn coordinate(py: Python<'_>, shape: Vec<u64>, axis: usize) -> PyResult<Tensor> {
+    apply(py, Ok(build::coordinate(&known(&shape), axis)), &[])
+}
+
+/// Random numbers that depend on the seed and their position alone.
+#[pyfunction]
+pub(crate) fn random(py: Python<'_>, kind: &str, shape: Vec<u64>, seed: u64, a: f64, b: f64) -> PyResult<Tensor> {
+    let op = match kind {
+        "uniform" => build::random_uniform(&shape, seed, a, b),
+        "normal" => build::random_normal(&shape, seed, a, b),
+        "integers" => build::random_integers(&shape, seed, a as i64, b as i64),
+        other => return Err(PyValueError::new_err(format!("there is no distribution {other}"))),
+    };
+    apply(py, op, &[])
+}
+
+/// The type in which types and numbers meet.
+#[pyfunction]
+pub(crate) fn result_type(arguments: Vec<Bound<'_, PyAny>>) -> PyResult<&'static str> {
+    let mut meeting: Option<build::Element> = None;
+    for argument in arguments {
+        let element = match argument.extract::<&str>() {
+            Ok(name) => build::Element::strong(dtype(name)?),
+            Err(_) => build::Element::weak(scalar(&argument)?),
+        };
+        meeting = Some(match meeting {
+            None => element,
+            Some(before) => build::Element::strong(build::meet(before, element).map_err(exception)?),
+        });
+    }
+    let found = meeting.ok_or_else(|| PyValueError::new_err("no types to find the common one of"))?;
+    Ok(crate::dtypes::numpy_name(found.dtype))
+}

@@ -1,0 +1,86 @@
+//! Sessions.
+
+use std::sync::{Mutex, PoisonError};
+
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+/// Threads, options and the cache of plans. Tensors belong to one.
+#[pyclass(frozen, module = "tilewright._core")]
+pub(crate) struct Session(pub(crate) tilewright::Session);
+
+/// The session that new tensors belong to.
+static CURRENT: Mutex<Option<tilewright::Session>> = Mutex::new(None);
+
+/// The session that new tensors belong to; made at first use.
+pub(crate) fn current() -> tilewright::Session {
+    CURRENT.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_with(tilewright::Session::new).clone()
+}
+
+#[pymethods]
+impl Session {
+    /// Starts threads: as many as the machine has if not given. `memory` bounds the bytes of blocks alive at once.
+    #[new]
+    #[pyo3(signature = (threads=None, memory=None))]
+    fn new(threads: Option<usize>, memory: Option<u64>) -> PyResult<Session> {
+        let mut builder = tilewright::Session::builder();
+        if threads == Some(0) {
+            return Err(PyValueError::new_err("a session needs at least one thread"));
+        }
+        if let Some(threads) = threads {
+            builder = builder.threads(threads);
+        }
+        if let Some(memory) = memory {
+            builder = builder.memory(memory);
+        }
+        Ok(Session(builder.build()))
+    }
+
+    /// The current session.
+    #[staticmethod]
+    fn current() -> Session {
+        Session(current())
+    }
+
+    /// Makes this the session of new tensors; gives the one before.
+    fn enter(&self) -> Session {
+        let mut current = CURRENT.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = current.replace(self.0.clone()).unwrap_or_default();
+        Session(before)
+    }
+
+    /// Number of threads.
+    #[getter]
+    fn threads(&self) -> usize {
+        self.0.threads()
+    }
+
+    /// Stops what runs now.
+    fn cancel(&self) {
+        self.0.cancel();
+    }
+
+    /// Tasks done and to do of what runs now.
+    fn progress(&self) -> (u64, u64) {
+        let progress = self.0.progress();
+        (progress.done(), progress.total())
+    }
+
+    /// What all runs of the session have cost so far.
+    fn report<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let totals = self.0.totals();
+        let report = PyDict::new(py);
+        report.set_item("segments", totals.segments)?;
+        report.set_item("cached_segments", totals.cached_segments)?;
+        report.set_item("tasks", totals.tasks)?;
+        report.set_item("planning_seconds", totals.planning.as_secs_f64())?;
+        report.set_item("running_seconds", totals.running.as_secs_f64())?;
+        report.set_item("read_bytes", totals.read_bytes)?;
+        report.set_item("written_bytes", totals.written_bytes)?;
+        report.set_item("peak_bytes", totals.peak_bytes)?;
+        report.set_item("planned_peak_bytes", totals.planned_peak_bytes)?;
+        report.set_item("flops", totals.flops)?;
+        Ok(report)
+    }
+}

@@ -1,0 +1,121 @@
+//! Tensors, and computing them.
+
+use pyo3::prelude::*;
+use pyo3::types::{PyList, PyTuple};
+use tilewright::explain::Level;
+use tilewright::{Result, Stored};
+
+use crate::dtypes::{numpy_name, to_python};
+use crate::errors::OrRaise;
+use crate::interrupt;
+
+/// Programs over more elements than this may take long enough for somebody to press Ctrl-C.
+const MANY_ELEMENTS: u64 = 1 << 18;
+
+/// A lazy tensor.
+#[pyclass(frozen, module = "tilewright._core")]
+pub(crate) struct Tensor(pub(crate) tilewright::Tensor);
+
+#[pymethods]
+impl Tensor {
+    /// Extents of the axes.
+    #[getter]
+    fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        PyTuple::new(py, self.0.shape())
+    }
+
+    /// NumPy's name of the element type.
+    #[getter]
+    fn dtype(&self) -> &'static str {
+        numpy_name(self.0.dtype())
+    }
+
+    /// Lengths of the blocks along each axis, where they are fixed.
+    #[getter]
+    fn chunks<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyTuple>>> {
+        let Some(grid) = self.0.ty().tiling.as_ref().and_then(|tiling| tiling.grid()) else { return Ok(None) };
+        let axis = |axis: &tilewright::Axis| {
+            let lengths: Vec<u64> =
+                (0..axis.n_tiles()).map(|k| axis.range(k)).map(|range| range.end - range.start).collect();
+            PyTuple::new(py, lengths)
+        };
+        let axes = grid.iter().map(axis).collect::<PyResult<Vec<_>>>()?;
+        PyTuple::new(py, axes).map(Some)
+    }
+
+    /// True if the blocks are in memory.
+    #[getter]
+    fn is_computed(&self) -> bool {
+        self.0.is_computed()
+    }
+
+    /// Computes the tensor and keeps its blocks.
+    #[pyo3(signature = (report=None))]
+    fn persist(&self, py: Python<'_>, report: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
+        compute(py, vec![self.0.clone()], report)
+    }
+
+    /// The only element.
+    pub(crate) fn item<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let value = self.computed(py, |stored| stored.item())?;
+        to_python(py, value)
+    }
+
+    /// What computing would cost, as text, html, dot or json.
+    #[pyo3(signature = (level="tree"))]
+    fn explain(&self, level: &str) -> PyResult<String> {
+        let (program, _) = self.0.program().or_raise()?;
+        let explanation = self.0.session().explain(&program).or_raise()?;
+        Ok(match level {
+            "json" => explanation.to_json().to_string(),
+            "line" => explanation.to_text(Level::Line),
+            "html" => explanation.to_text(Level::Html),
+            "dot" => explanation.to_text(Level::Dot),
+            _ => explanation.to_text(Level::Tree),
+        })
+    }
+
+    /// Writes the tensor to an `.npy` file.
+    fn store_npy(&self, py: Python<'_>, path: String) -> PyResult<()> {
+        let tensor = self.0.clone();
+        interrupt::run(py, self.0.session(), takes_long(&[&self.0]), None, move || tensor.store(&path))
+    }
+}
+
+impl Tensor {
+    /// Computes the tensor if that has not happened yet, and gives what `read` makes of it.
+    pub(crate) fn computed<T: Send + 'static>(
+        &self,
+        py: Python<'_>,
+        read: impl FnOnce(&Stored) -> Result<T> + Send + 'static,
+    ) -> PyResult<T> {
+        let tensor = self.0.clone();
+        interrupt::run(py, self.0.session(), takes_long(&[&self.0]), None, move || read(&*tensor.persist()?))
+    }
+}
+
+/// Computes several tensors in one plan.
+#[pyfunction(name = "compute")]
+#[pyo3(signature = (tensors, report=None))]
+pub(crate) fn compute_list(
+    py: Python<'_>,
+    tensors: &Bound<'_, PyList>,
+    report: Option<&Bound<'_, PyAny>>,
+) -> PyResult<()> {
+    let tensors = tensors.iter().map(|tensor| Ok(tensor.cast::<Tensor>()?.get().0.clone())).collect::<PyResult<_>>()?;
+    compute(py, tensors, report)
+}
+
+fn compute(py: Python<'_>, tensors: Vec<tilewright::Tensor>, report: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
+    let Some(first) = tensors.first() else { return Ok(()) };
+    let session = first.session().clone();
+    let long = takes_long(&tensors.iter().collect::<Vec<_>>());
+    interrupt::run(py, &session, long, report, move || {
+        tilewright::compute_all(&tensors.iter().collect::<Vec<_>>()).map(drop)
+    })
+}
+
+/// Guesses whether somebody may want to interrupt the computation: by the elements of what it would read and make.
+fn takes_long(tensors: &[&tilewright::Tensor]) -> bool {
+    tensors.iter().any(|tensor| !tensor.is_computed() && tensor.n_touched() > MANY_ELEMENTS)
+}

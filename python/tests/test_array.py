@@ -1,0 +1,149 @@
+"""The array object: protocols, laziness, errors."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+from conftest import same
+
+import tilewright as tw
+
+
+def test_numpy_calls_come_back():
+    x = np.arange(6.0).reshape(2, 3)
+    array = tw.asarray(x)
+    same(np.sin(array), np.sin(x))
+    same(x + array, x + x)
+    same(np.add(array, 1), x + 1)
+    same(np.mean(array, axis=0), x.mean(axis=0))
+    same(np.concatenate([array, array]), np.concatenate([x, x]))
+    same(np.transpose(array), x.T)
+    assert np.asarray(array).tolist() == x.tolist()
+    with pytest.raises(TypeError):
+        np.linalg.eig(array)
+
+
+def test_nothing_is_computed_before_it_is_asked_for():
+    array = tw.ones((10**9, 10**3)).sum(axis=0) + 1
+    assert array.shape == (1000,)
+    assert "lazy" in repr(array)
+    assert "<svg" in array._repr_html_()
+    assert array.explain().to_dict()
+
+
+def test_results_are_kept():
+    x = tw.arange(10).sum()
+    assert "lazy" in repr(x)
+    assert float(x) == 45.0
+    assert "computed" in repr(x)
+
+
+def test_loops_cost_the_same_at_every_step():
+    x, tasks = tw.zeros(10), []
+    with tw.Session(threads=1) as session:
+        x = tw.zeros(10)
+        for _ in range(30):
+            x = x / 2 + 1
+            before = session.report()["tasks"]
+            assert float(tw.max(x)) <= 2
+            x.persist()
+            tasks.append(session.report()["tasks"] - before)
+    assert tasks[5:] == tasks[4:-1]
+
+
+def test_values_do_not_alias():
+    source = np.zeros(3)
+    array = tw.asarray(source)
+    source[0] = 5
+    assert array.compute().tolist() == [0, 0, 0]
+    result = array.compute()
+    result[1] = 7
+    assert array.compute().tolist() == [0, 0, 0]
+    part = array[:2]
+    array[0] = 9
+    assert part.compute().tolist() == [0, 0]
+    other = array
+    array += 1
+    assert other.compute().tolist() == [9, 0, 0]
+
+
+def test_pickle_and_copy():
+    array = tw.asarray(np.arange(6).reshape(2, 3)).rechunk((1, 3))
+    again = pickle.loads(pickle.dumps(array))
+    same(again, np.arange(6).reshape(2, 3))
+    assert again.chunks == ((1, 1), (3,))
+    same(copy.deepcopy(array), np.arange(6).reshape(2, 3))
+
+
+def test_chunks():
+    array = tw.zeros((10, 4))
+    assert array.rechunk(4).chunks == ((4, 4, 2), (4,))
+    assert array.rechunk({0: 5}).chunks == ((5, 5), (4,))
+    assert array.rechunk((-1, (1, 3))).chunks == ((10,), (1, 3))
+    assert array.rechunk("160B").chunks == ((5, 5), (4,))
+    assert tw.zeros((2**14, 2**14)).chunks == ((2**13, 2**13), (2**14,)) or tw.zeros((2**14, 2**14)).numblocks
+    for wrong in (0, -2, (3,), ((1, 2), 4), "many", {7: 1}):
+        with pytest.raises(ValueError):
+            array.rechunk(wrong)
+
+
+def test_dlpack():
+    same(tw.from_dlpack(np.arange(3)), np.arange(3))
+    assert np.from_dlpack(tw.arange(3)).tolist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("call", "error"),
+    [
+        (lambda: tw.asarray([object()]), TypeError),
+        (lambda: tw.asarray(["text"]), TypeError),
+        (lambda: tw.ones(3) + tw.ones(4), ValueError),
+        (lambda: tw.ones(3)[5], IndexError),
+        (lambda: tw.ones(3)[1.5], IndexError),
+        (lambda: tw.ones(3)[0, 0], IndexError),
+        (lambda: tw.ones(3)[tw.asarray([7])].compute(), IndexError),
+        (lambda: tw.ones((2, 3)).reshape((4,)), ValueError),
+        (lambda: tw.ones((2, 3)) @ tw.ones((2, 3)), ValueError),
+        (lambda: tw.ones(3).sum(axis=2), ValueError),
+        (lambda: tw.max(tw.ones(0)), ValueError),
+        (lambda: ~tw.ones(3), TypeError),
+        (lambda: tw.ones(3) & tw.ones(3), TypeError),
+        (lambda: bool(tw.ones(3)), ValueError),
+        (lambda: float(tw.ones(3)), TypeError),
+        (lambda: tw.full(2, 2**70), OverflowError),
+        (lambda: tw.zeros(-1), ValueError),
+        (lambda: tw.arange(0, 5, 0), ValueError),
+        (lambda: tw.zeros((2**62, 2**62)), ValueError),
+    ],
+)
+def test_errors(call, error):
+    with pytest.raises(error):
+        call()
+
+
+def test_errors_name_the_line():
+    with pytest.raises(ValueError, match=r"test_array\.py:\d+"):
+        tw.ones(3) + tw.ones(4)
+
+
+def test_numpy_inputs_of_every_layout():
+    base = np.arange(24).reshape(4, 6)
+    for x in (base[::-1], base[:, ::-2], base.T, base[1:3, ::3], np.asfortranarray(base), base.astype(">i4")):
+        same(tw.asarray(x), x.astype(x.dtype.newbyteorder("=")))
+    frozen = np.arange(3)
+    frozen.flags.writeable = False
+    same(tw.asarray(frozen), frozen)
+    times = np.array(["2020-01-01", "NaT"], "datetime64[s]")
+    assert tw.asarray(times).compute().astype(str).tolist() == times.astype(str).tolist()
+
+
+def test_sessions():
+    with tw.Session(threads=1, memory="1MiB"):
+        with pytest.raises(MemoryError):
+            tw.ones((1000, 1000)).persist()
+    assert float(tw.ones(3).sum()) == 3.0
+    with pytest.raises(ValueError):
+        tw.Session(threads=0)

@@ -1,0 +1,66 @@
+"""Tilewright: lazy arrays with NumPy's manners over a planner of tensor programs.
+
+The module is a namespace of the Python array API standard.
+
+>>> import tilewright as tw
+>>> x = tw.linspace(0, 1, 5)
+>>> float((x * x).sum())
+1.875
+"""
+
+from math import e, inf, nan, pi
+
+from . import linalg, random
+from ._array import Array
+from ._creation import (
+    arange, asarray, empty, empty_like, eye, from_array, from_dlpack, from_npy, full, full_like, linspace, meshgrid, ones,
+    ones_like, tril, triu, zeros, zeros_like,
+)  # fmt: skip
+from ._dtypes import (
+    astype, bool, can_cast, complex64, complex128, finfo, float16, float32, float64, iinfo, int8, int16, int32, int64,
+    isdtype, result_type, uint8, uint16, uint32, uint64,
+)  # fmt: skip
+from ._elementwise import (
+    abs, absolute, acos, acosh, add, arccos, arccosh, arcsin, arcsinh, arctan, arctan2, arctanh, asin, asinh, atan, atan2,
+    atanh, bitwise_and, bitwise_invert, bitwise_left_shift, bitwise_or, bitwise_right_shift, bitwise_xor, cbrt, ceil, clip,
+    conj, conjugate, copysign, cos, cosh, divide, equal, exp, exp2, expm1, floor, floor_divide, greater, greater_equal,
+    hypot, imag, invert, isfinite, isinf, isnan, left_shift, less, less_equal, log, log1p, log2, log10, logaddexp,
+    logical_and, logical_not, logical_or, logical_xor, maximum, minimum, mod, multiply, negative, nextafter, not_equal,
+    positive, pow, power, real, reciprocal, remainder, right_shift, rint, round, sign, signbit, sin, sinh, sqrt, square,
+    subtract, tan, tanh, true_divide, trunc,
+)  # fmt: skip
+from ._info import __array_namespace_info__
+from ._linear import einsum, matmul, tensordot, vecdot
+from ._manipulation import (
+    broadcast_arrays, broadcast_shapes, broadcast_to, concat, expand_dims, flip, matrix_transpose, moveaxis, permute_dims,
+    repeat, reshape, roll, squeeze, stack, tile, unstack,
+)  # fmt: skip
+from ._reductions import (
+    all, any, argmax, argmin, count_nonzero, cumulative_prod, cumulative_sum, diff, max, mean, min, prod, std, sum, var,
+)  # fmt: skip
+from ._searching import (
+    argsort, isin, nonzero, searchsorted, sort, take, take_along_axis, topk, unique_all, unique_counts, unique_inverse,
+    unique_values, where,
+)  # fmt: skip
+from ._session import Session, compute, persist
+
+newaxis = None
+__version__ = "0.1.0"
+__array_api_version__ = "2025.12"
+__array_api_versions__ = ("2021.12", "2022.12", "2023.12", "2024.12", "2025.12")
+
+
+def _methods() -> None:
+    """Functions that NumPy's users also expect as methods."""
+    names = (
+        "sum", "prod", "max", "min", "mean", "var", "std", "any", "all", "argmax", "argmin", "astype", "clip", "conj",
+        "nonzero", "repeat", "reshape", "round", "sort", "argsort", "squeeze", "take", "cumulative_sum", "cumulative_prod",
+    )  # fmt: skip
+    for name in names:
+        setattr(Array, name, globals()[name])
+
+
+_methods()
+del _methods
+
+__all__ = [name for name in dir() if not name.startswith("_")]

@@ -1,0 +1,360 @@
+"""The lazy array, with NumPy's manners."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+
+from . import _core
+from ._chunks import automatic_chunks, normalize_chunks
+from ._dtypes import check_known, to_name
+
+__all__ = ["Array"]
+
+
+class Array:
+    """A lazy array: shape and type are known, elements are computed when they are asked for.
+
+    Arrays are made by :func:`tilewright.asarray` and its relatives, or by operations on other arrays. A computed array keeps its
+    blocks as long as it lives, so a loop that asks for a number in every step costs the same at every step.
+
+    >>> import tilewright as tw
+    >>> x = tw.arange(6).reshape((2, 3))
+    >>> (x + 1).sum(axis=0).compute()
+    array([5, 7, 9])
+    """
+
+    __slots__ = ("_tensor", "__weakref__")
+    # NumPy asks this before it tries to convert an operand by itself.
+    __array_priority__ = 1000.0
+
+    def __init__(self, tensor: _core.Tensor) -> None:
+        if not isinstance(tensor, _core.Tensor):
+            raise TypeError("arrays are made by tilewright.asarray(..) and its relatives")
+        self._tensor = tensor
+
+    # Attributes
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Lengths of the axes."""
+        return self._tensor.shape
+
+    @property
+    def dtype(self) -> np.dtype:
+        """Element type."""
+        return np.dtype(self._tensor.dtype)
+
+    @property
+    def ndim(self) -> int:
+        """Number of axes."""
+        return len(self._tensor.shape)
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        size = 1
+        for n in self._tensor.shape:
+            size *= n
+        return size
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of an element."""
+        return self.dtype.itemsize
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all elements."""
+        return self.size * self.itemsize
+
+    @property
+    def device(self) -> str:
+        """Where elements live: always ``"cpu"``."""
+        return "cpu"
+
+    @property
+    def chunks(self) -> tuple[tuple[int, ...], ...]:
+        """Lengths of the blocks along each axis. The planner may use others inside."""
+        fixed = self._tensor.chunks
+        return automatic_chunks(self.shape, self.itemsize) if fixed is None else fixed
+
+    @property
+    def numblocks(self) -> tuple[int, ...]:
+        """Number of blocks along each axis."""
+        return tuple(len(lengths) for lengths in self.chunks)
+
+    @property
+    def T(self) -> Array:
+        """Two axes exchanged; of any other number of axes, all of them reversed."""
+        return Array(_core.permute(self._tensor, list(range(self.ndim))[::-1]))
+
+    @property
+    def mT(self) -> Array:
+        """The last two axes exchanged."""
+        if self.ndim < 2:
+            raise ValueError(f"a matrix has two axes at least, this array has {self.ndim}")
+        order = list(range(self.ndim))
+        order[-2:] = order[:-3:-1]
+        return Array(_core.permute(self._tensor, order))
+
+    @property
+    def real(self) -> Array:
+        """Real parts."""
+        return Array(_core.unary("real", self._tensor)) if self.dtype.kind == "c" else self
+
+    @property
+    def imag(self) -> Array:
+        """Imaginary parts."""
+        from . import imag, zeros_like
+
+        return imag(self) if self.dtype.kind == "c" else zeros_like(self)
+
+    # Computing
+
+    def compute(self) -> np.ndarray:
+        """Computes the array and gives it as a NumPy array of its own memory.
+
+        >>> import tilewright as tw
+        >>> tw.ones(3).compute()
+        array([1., 1., 1.])
+        """
+        check_known(self.dtype)
+        out = np.empty(self.shape, dtype=self.dtype)
+        _core.into_bytes(self._tensor, out.reshape(-1).view(np.uint8))
+        return out
+
+    def persist(self) -> Array:
+        """Computes the array now, keeps its blocks, and gives the array itself."""
+        from ._session import progress_report
+
+        self._tensor.persist(progress_report())
+        return self
+
+    def item(self) -> bool | int | float | complex:
+        """The only element, as a Python number."""
+        if self.size != 1:
+            raise ValueError(f"an array of {self.size} elements is not a single number")
+        return self._tensor.item()
+
+    def tolist(self) -> Any:
+        """Nested lists of Python numbers."""
+        return self.compute().tolist()
+
+    def explain(self, level: str = "table") -> Explanation:
+        """What computing the array will cost: tasks, bytes, peak memory. Nothing is computed."""
+        return Explanation(self, level)
+
+    def visualize(self, path: str) -> None:
+        """Writes the plan as a picture: ``.html`` for a browser, ``.dot`` for Graphviz."""
+        level = {"html": "html", "dot": "dot", "gv": "dot"}.get(path.rsplit(".", 1)[-1])
+        if level is None:
+            raise ValueError(f"{path}: a plan can be written as .html or .dot")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(self._tensor.explain(level))
+
+    def rechunk(self, chunks: Any = "auto") -> Array:
+        """The same array in blocks of other lengths: an int, a tuple, a dict from axes, -1, ``"auto"``, or bytes as in ``"64MiB"``."""
+        return Array(_core.rechunk(self._tensor, normalize_chunks(chunks, self.shape, self.dtype)))
+
+    # Conversion
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        if copy is False:
+            raise ValueError("a NumPy array of a lazy array is always a copy")
+        array = self.compute()
+        return array if dtype is None else array.astype(dtype, copy=False)
+
+    def __array_namespace__(self, *, api_version: str | None = None) -> Any:
+        import tilewright
+
+        if api_version is not None and api_version not in tilewright.__array_api_versions__:
+            raise ValueError(f"tilewright follows {tilewright.__array_api_version__} of the array API, not {api_version}")
+        return tilewright
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        from ._numpy import ufunc as call
+
+        return call(ufunc, method, inputs, kwargs)
+
+    def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        from ._numpy import function as call
+
+        return call(func, types, args, kwargs)
+
+    def __dlpack__(
+        self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: bool | None = None
+    ) -> Any:
+        if stream is not None:
+            raise ValueError("the device 'cpu' has no streams")
+        return self.compute().__dlpack__(max_version=max_version, dl_device=dl_device, copy=copy)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return (1, 0)
+
+    def __buffer__(self, flags: int) -> memoryview:
+        return memoryview(self.compute())
+
+    def to_device(self, device: str, /, *, stream: Any = None) -> Array:
+        """The array itself: there is one device, ``"cpu"``."""
+        if device != "cpu":
+            raise ValueError(f"there is no device {device!r}, only 'cpu'")
+        if stream is not None:
+            raise ValueError("the device 'cpu' has no streams")
+        return self
+
+    def __reduce__(self) -> Any:
+        return _unpickle, (self.compute(), self._tensor.chunks)
+
+    def __copy__(self) -> Array:
+        return Array(self._tensor)
+
+    def __deepcopy__(self, memo: Any) -> Array:
+        return Array(self._tensor)
+
+    def _scalar(self, what: str) -> Any:
+        if self.size != 1:
+            raise TypeError(f"only arrays of one element become {what}, this one has shape {self.shape}")
+        return self._tensor.item()
+
+    def __bool__(self) -> bool:
+        if self.size != 1:
+            raise ValueError("the truth of an array of several elements is not defined; use any() or all()")
+        return bool(self._tensor.item())
+
+    def __int__(self) -> int:
+        value = self._scalar("an int")
+        if isinstance(value, complex):
+            raise TypeError("a complex number does not become an int")
+        return int(value)
+
+    def __float__(self) -> float:
+        value = self._scalar("a float")
+        if isinstance(value, complex):
+            raise TypeError("a complex number does not become a float")
+        return float(value)
+
+    def __complex__(self) -> complex:
+        return complex(self._scalar("a complex number"))
+
+    def __index__(self) -> int:
+        if self.dtype.kind not in "iu" or self.ndim != 0:
+            raise TypeError("only an integer of rank 0 is an index")
+        return int(self._tensor.item())
+
+    def __len__(self) -> int:
+        if self.ndim == 0:
+            raise TypeError("an array of rank 0 has no length")
+        return self.shape[0]
+
+    def __iter__(self) -> Any:
+        return (self[i] for i in range(len(self)))
+
+    def __hash__(self) -> int:
+        return id(self)
+
+    def __contains__(self, value: Any) -> bool:
+        return bool((self == value).any())
+
+    # Indexing
+
+    def __getitem__(self, key: Any) -> Array:
+        from ._indexing import getitem
+
+        return getitem(self, key)
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        from ._indexing import setitem
+
+        self._tensor = setitem(self, key, value)._tensor
+
+    # How it looks
+
+    def __repr__(self) -> str:
+        chunk = tuple(max(lengths, default=0) for lengths in self.chunks)
+        state = "computed" if self._tensor.is_computed else "lazy"
+        return f"tilewright.Array(shape={self.shape}, dtype={self.dtype}, chunks={chunk}, {state})"
+
+    def _repr_html_(self) -> str:
+        from ._html import picture
+
+        return picture(self)
+
+
+def _unpickle(array: np.ndarray, chunks: Any) -> Array:
+    from . import asarray
+
+    made = asarray(array)
+    return made if chunks is None else made.rechunk(chunks)
+
+
+class Explanation:
+    """What computing an array will cost. Prints as text, and as a page in a notebook."""
+
+    def __init__(self, array: Array, level: str) -> None:
+        self._tensor = array._tensor
+        self._level = level
+
+    def __repr__(self) -> str:
+        return self._tensor.explain(self._level)
+
+    def _repr_html_(self) -> str:
+        return self._tensor.explain("html")
+
+    def to_dict(self) -> dict[str, Any]:
+        """The same for programs."""
+        return json.loads(self._tensor.explain("json"))
+
+
+def unwrap(value: Any) -> Any:
+    """The tensor of an array, a Python number as it is, anything else made an array first."""
+    if isinstance(value, Array):
+        return value._tensor
+    if type(value) in (bool, int, float, complex):
+        return value
+    from . import asarray
+
+    return asarray(value)._tensor
+
+
+def _binary(op: str, reflected: bool = False) -> Any:
+    def method(self: Array, other: Any) -> Any:
+        if not isinstance(other, (Array, bool, int, float, complex, np.ndarray, np.generic)):
+            return NotImplemented
+        other = unwrap(other)
+        return Array(_core.binary(op, other, self._tensor) if reflected else _core.binary(op, self._tensor, other))
+
+    return method
+
+
+def _matmul(reflected: bool = False) -> Any:
+    def method(self: Array, other: Any) -> Any:
+        if not isinstance(other, (Array, np.ndarray)):
+            return NotImplemented
+        other = unwrap(other)
+        return Array(_core.matmul(other, self._tensor) if reflected else _core.matmul(self._tensor, other))
+
+    return method
+
+
+_OPERATORS = {
+    "add": "add", "sub": "sub", "mul": "mul", "truediv": "div", "floordiv": "floordiv", "mod": "mod", "pow": "pow",
+    "and": "and", "or": "or", "xor": "xor", "lshift": "shl", "rshift": "shr",
+}  # fmt: skip
+
+for _name, _op in _OPERATORS.items():
+    setattr(Array, f"__{_name}__", _binary(_op))
+    setattr(Array, f"__r{_name}__", _binary(_op, reflected=True))
+    # `x += y` rebinds the name: arrays are values, and no view of them changes.
+    setattr(Array, f"__i{_name}__", _binary(_op))
+for _name in ("lt", "le", "gt", "ge", "eq", "ne"):
+    setattr(Array, f"__{_name}__", _binary(_name))
+Array.__matmul__ = _matmul()
+Array.__rmatmul__ = _matmul(reflected=True)
+Array.__imatmul__ = _matmul()
+Array.__neg__ = lambda self: Array(_core.unary("neg", self._tensor))
+Array.__abs__ = lambda self: Array(_core.unary("abs", self._tensor))
+Array.__invert__ = lambda self: Array(_core.unary("not", self._tensor))
+Array.__pos__ = lambda self: Array(self._tensor)

@@ -1,0 +1,86 @@
+"""Lengths of blocks, as users of dask write them."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Any
+
+import numpy as np
+
+#: Bytes of a block where nobody says.
+AUTOMATIC_BYTES = 128 << 20
+
+Chunks = tuple[tuple[int, ...], ...]
+
+_UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
+
+
+def automatic_chunks(shape: tuple[int, ...], itemsize: int, limit: int = AUTOMATIC_BYTES) -> Chunks:
+    """Blocks of at most so many bytes: the longest axis is halved until they are small enough."""
+    lengths = [max(n, 1) for n in shape]
+    while math.prod(lengths) * itemsize > limit and max(lengths) > 1:
+        longest = lengths.index(max(lengths))
+        lengths[longest] = -(-lengths[longest] // 2)
+    return tuple(_even(n, length) for n, length in zip(shape, lengths, strict=True))
+
+
+def normalize_chunks(chunks: Any, shape: tuple[int, ...], dtype: Any) -> Chunks:
+    """Lengths of blocks along every axis from any way to write them.
+
+    >>> normalize_chunks(4, (10,), "f8")
+    ((4, 4, 2),)
+    >>> normalize_chunks({0: 5}, (10, 3), "f8")
+    ((5, 5), (3,))
+    """
+    itemsize = np.dtype(dtype).itemsize
+    if isinstance(chunks, str):
+        limit = AUTOMATIC_BYTES if chunks == "auto" else parse_bytes(chunks)
+        return automatic_chunks(shape, itemsize, limit)
+    if isinstance(chunks, dict):
+        given = [chunks.get(axis, chunks.get(axis - len(shape), -1)) for axis in range(len(shape))]
+        unknown = [axis for axis in chunks if not -len(shape) <= axis < len(shape)]
+        if unknown:
+            raise ValueError(f"chunks for axis {unknown[0]} of an array with {len(shape)} axes")
+    elif isinstance(chunks, (tuple, list)):
+        given = list(chunks)
+        if len(given) != len(shape):
+            raise ValueError(f"{len(given)} entries of chunks for an array with {len(shape)} axes")
+    else:
+        given = [chunks] * len(shape)
+    if "auto" in [each for each in given if isinstance(each, str)]:
+        automatic = automatic_chunks(shape, itemsize)
+        given = [automatic[axis] if each == "auto" else each for axis, each in enumerate(given)]
+    return tuple(_axis(each, n, axis) for axis, (each, n) in enumerate(zip(given, shape, strict=True)))
+
+
+def parse_bytes(text: str) -> int:
+    """A number of bytes such as ``"64MiB"``."""
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-zA-Z]*)\s*", text)
+    if match is None or match[2].upper() not in _UNITS:
+        raise ValueError(f"{text!r} is no number of bytes such as '64MiB'")
+    size = int(float(match[1]) * _UNITS[match[2].upper()])
+    if size < 1:
+        raise ValueError(f"{text!r} is less than a byte")
+    return size
+
+
+def _axis(given: Any, n: int, axis: int) -> tuple[int, ...]:
+    if given is None or given == -1:
+        return _even(n, max(n, 1))
+    if isinstance(given, (tuple, list)):
+        lengths = tuple(int(length) for length in given)
+        if any(length < 0 for length in lengths) or sum(lengths) != n:
+            raise ValueError(f"chunks {lengths} do not add up to the length {n} of axis {axis}")
+        return lengths
+    if isinstance(given, str):
+        raise ValueError(f"chunks of axis {axis}: {given!r}; bytes can only be given for all axes at once")
+    length = int(given)
+    if length < 1:
+        raise ValueError(f"chunks of length {length} along axis {axis}")
+    return _even(n, length)
+
+
+def _even(n: int, length: int) -> tuple[int, ...]:
+    whole, rest = divmod(n, length)
+    return (length,) * whole + ((rest,) if rest or n == 0 else ())

@@ -1,0 +1,160 @@
+"""Element types: NumPy's own objects, and what can be asked about them."""
+
+from __future__ import annotations
+
+import builtins
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from . import _core
+
+if TYPE_CHECKING:
+    from ._array import Array
+
+bool = np.dtype("bool")
+int8 = np.dtype("int8")
+int16 = np.dtype("int16")
+int32 = np.dtype("int32")
+int64 = np.dtype("int64")
+uint8 = np.dtype("uint8")
+uint16 = np.dtype("uint16")
+uint32 = np.dtype("uint32")
+uint64 = np.dtype("uint64")
+float16 = np.dtype("float16")
+float32 = np.dtype("float32")
+float64 = np.dtype("float64")
+complex64 = np.dtype("complex64")
+complex128 = np.dtype("complex128")
+
+KINDS = {
+    "bool": "b",
+    "signed integer": "i",
+    "unsigned integer": "u",
+    "integral": "iu",
+    "real floating": "f",
+    "complex floating": "c",
+    "numeric": "iufc",
+}
+
+
+def to_name(dtype: Any) -> str:
+    """NumPy's name of whatever NumPy takes for an element type."""
+    dtype = np.dtype(dtype)
+    check_known(dtype)
+    return dtype.name
+
+
+def check_known(dtype: np.dtype) -> None:
+    """Refuses types that tilewright has no blocks of."""
+    if dtype.kind not in "biufcMm" or dtype.name in ("float128", "longdouble", "complex256", "clongdouble"):
+        raise TypeError(f"tilewright has no arrays of {dtype}")
+
+
+def default_dtype(value: Any) -> np.dtype:
+    """The type of an array that is made from a Python number."""
+    if isinstance(value, builtins.bool):
+        return bool
+    if isinstance(value, int):
+        return int64 if -(2**63) <= value < 2**63 else uint64
+    return complex128 if isinstance(value, complex) else float64
+
+
+def astype(x: Array, dtype: Any, /, *, copy: builtins.bool = True, device: str | None = None) -> Array:
+    """The array converted to another type.
+
+    >>> import tilewright as tw
+    >>> tw.astype(tw.asarray([1.7, -1.7]), tw.int64).compute()
+    array([ 1, -1])
+    """
+    from ._array import Array
+
+    check_device(device)
+    name = to_name(dtype)
+    if x.dtype.kind == "c" and np.dtype(name).kind not in "cb":
+        raise TypeError(f"{x.dtype} does not convert to {name}: take the real part first")
+    if x.dtype == np.dtype(name):
+        return Array(x._tensor) if copy else x
+    return Array(_core.cast(x._tensor, name))
+
+
+def check_device(device: Any) -> None:
+    """There is one device."""
+    if device is not None and device != "cpu":
+        raise ValueError(f"there is no device {device!r}, only 'cpu'")
+
+
+def can_cast(from_: Any, to: Any, /) -> builtins.bool:
+    """True if promotion takes one type to the other."""
+    from_ = np.dtype(getattr(from_, "dtype", from_))
+    return builtins.bool(np.can_cast(from_, to))
+
+
+def result_type(*arrays_and_dtypes: Any) -> np.dtype:
+    """The type in which arrays, types and Python numbers meet.
+
+    >>> import tilewright as tw
+    >>> tw.result_type(tw.int8, tw.uint8)
+    dtype('int16')
+    """
+    strong, weak = [], []
+    for argument in arrays_and_dtypes:
+        if type(argument) in (builtins.bool, int, float, complex):
+            weak.append(argument)
+        else:
+            strong.append(to_name(getattr(argument, "dtype", argument)))
+    return np.dtype(_core.result_type([*strong, *weak]))
+
+
+@dataclass(frozen=True)
+class finfo_object:
+    """Limits of a floating point type."""
+
+    bits: int
+    eps: float
+    max: float
+    min: float
+    smallest_normal: float
+    dtype: np.dtype
+
+
+@dataclass(frozen=True)
+class iinfo_object:
+    """Limits of an integer type."""
+
+    bits: int
+    max: int
+    min: int
+    dtype: np.dtype
+
+
+def finfo(type: Any, /) -> finfo_object:
+    """Limits of a floating point type, or of that of an array; of complex types, of their parts."""
+    info = np.finfo(np.dtype(getattr(type, "dtype", type)))
+    return finfo_object(
+        bits=info.bits,
+        eps=float(info.eps),
+        max=float(info.max),
+        min=float(info.min),
+        smallest_normal=float(info.smallest_normal),
+        dtype=np.dtype(info.dtype),
+    )
+
+
+def iinfo(type: Any, /) -> iinfo_object:
+    """Limits of an integer type, or of that of an array."""
+    dtype = np.dtype(getattr(type, "dtype", type))
+    info = np.iinfo(dtype)
+    return iinfo_object(bits=info.bits, max=int(info.max), min=int(info.min), dtype=dtype)
+
+
+def isdtype(dtype: Any, kind: Any) -> builtins.bool:
+    """True if a type is of a kind (``"bool"``, ``"integral"``, ..), is a given type, or fits any of a tuple of these."""
+    if isinstance(kind, tuple):
+        return any(isdtype(dtype, each) for each in kind)
+    if isinstance(kind, str):
+        if kind not in KINDS:
+            raise ValueError(f"there is no kind {kind!r} of types; known are {', '.join(KINDS)}")
+        return np.dtype(dtype).kind in KINDS[kind]
+    return np.dtype(dtype) == np.dtype(kind)

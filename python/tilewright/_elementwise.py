@@ -1,0 +1,205 @@
+"""Functions of every element."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from . import _core
+from ._array import Array, unwrap
+from ._dtypes import astype
+
+
+def _unary(op: str, name: str, doc: str) -> Any:
+    def function(x: Array, /) -> Array:
+        return Array(_core.unary(op, unwrap_array(x)))
+
+    return _described(function, name, doc)
+
+
+def _binary(op: str, name: str, doc: str) -> Any:
+    def function(x1: Any, x2: Any, /) -> Array:
+        return Array(_core.binary(op, unwrap(x1), unwrap(x2)))
+
+    return _described(function, name, doc)
+
+
+def _logical(op: str, name: str, doc: str) -> Any:
+    def function(x1: Any, x2: Any, /) -> Array:
+        return Array(_core.logical(op, unwrap(x1), unwrap(x2)))
+
+    return _described(function, name, doc)
+
+
+def _described(function: Any, name: str, doc: str) -> Any:
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = doc
+    return function
+
+
+def unwrap_array(x: Any) -> _core.Tensor:
+    """The tensor of an array, or of what can be made one."""
+    tensor = unwrap(x)
+    if isinstance(tensor, _core.Tensor):
+        return tensor
+    from ._creation import asarray
+
+    return asarray(x)._tensor
+
+
+abs = _unary("abs", "abs", "Magnitudes.")
+acos = _unary("acos", "acos", "Arc cosines.")
+acosh = _unary("acosh", "acosh", "Inverse hyperbolic cosines.")
+asin = _unary("asin", "asin", "Arc sines.")
+asinh = _unary("asinh", "asinh", "Inverse hyperbolic sines.")
+atan = _unary("atan", "atan", "Arc tangents.")
+atanh = _unary("atanh", "atanh", "Inverse hyperbolic tangents.")
+bitwise_invert = _unary("not", "bitwise_invert", "All bits changed; of truth values, the other one.")
+cbrt = _unary("cbrt", "cbrt", "Cube roots.")
+cos = _unary("cos", "cos", "Cosines.")
+cosh = _unary("cosh", "cosh", "Hyperbolic cosines.")
+exp = _unary("exp", "exp", "Exponentials.")
+exp2 = _unary("exp2", "exp2", "Powers of two.")
+expm1 = _unary("expm1", "expm1", "``exp(x) - 1`` without cancellation.")
+isfinite = _unary("isfinite", "isfinite", "True for all but infinities and NaN.")
+isinf = _unary("isinf", "isinf", "True for infinities.")
+isnan = _unary("isnan", "isnan", "True for NaN.")
+log = _unary("log", "log", "Natural logarithms.")
+log10 = _unary("log10", "log10", "Logarithms to base 10.")
+log1p = _unary("log1p", "log1p", "``log(1 + x)`` without cancellation.")
+log2 = _unary("log2", "log2", "Logarithms to base 2.")
+negative = _unary("neg", "negative", "Negated elements.")
+sign = _unary("sign", "sign", "-1, 0 or 1; of complex numbers, the number of magnitude 1 in the same direction.")
+signbit = _unary("signbit", "signbit", "True where the sign bit is set, as it is for -0.0.")
+sin = _unary("sin", "sin", "Sines.")
+sinh = _unary("sinh", "sinh", "Hyperbolic sines.")
+sqrt = _unary("sqrt", "sqrt", "Square roots.")
+tan = _unary("tan", "tan", "Tangents.")
+tanh = _unary("tanh", "tanh", "Hyperbolic tangents.")
+
+add = _binary("add", "add", "Sums.")
+atan2 = _binary("atan2", "atan2", "Angles of the points (x2, x1).")
+bitwise_and = _binary("and", "bitwise_and", "Bits set in both.")
+bitwise_left_shift = _binary("shl", "bitwise_left_shift", "Bits moved up.")
+bitwise_or = _binary("or", "bitwise_or", "Bits set in either.")
+bitwise_right_shift = _binary("shr", "bitwise_right_shift", "Bits moved down, with the sign kept.")
+bitwise_xor = _binary("xor", "bitwise_xor", "Bits set in one of both.")
+copysign = _binary("copysign", "copysign", "Magnitudes of the first with signs of the second.")
+divide = _binary("div", "divide", "Quotients; of integers, as float64.")
+equal = _binary("eq", "equal", "True where elements are equal.")
+floor_divide = _binary("floordiv", "floor_divide", "Quotients rounded down.")
+greater = _binary("gt", "greater", "True where the first is greater.")
+greater_equal = _binary("ge", "greater_equal", "True where the first is not less.")
+hypot = _binary("hypot", "hypot", "Lengths of the vectors (x1, x2).")
+less = _binary("lt", "less", "True where the first is less.")
+less_equal = _binary("le", "less_equal", "True where the first is not greater.")
+maximum = _binary("max", "maximum", "The larger of two; NaN wins.")
+minimum = _binary("min", "minimum", "The smaller of two; NaN wins.")
+multiply = _binary("mul", "multiply", "Products.")
+nextafter = _binary("nextafter", "nextafter", "The next numbers after the first, towards the second.")
+not_equal = _binary("ne", "not_equal", "True where elements differ.")
+pow = _binary("pow", "pow", "Powers.")
+remainder = _binary("mod", "remainder", "Remainders, with the sign of the divisor.")
+subtract = _binary("sub", "subtract", "Differences.")
+
+logical_and = _logical("and", "logical_and", "True where both are true.")
+logical_or = _logical("or", "logical_or", "True where either is true.")
+logical_xor = _logical("xor", "logical_xor", "True where one of both is true.")
+
+
+def logical_not(x: Array, /) -> Array:
+    """True where an element is zero or false."""
+    return Array(_core.logical_not(unwrap_array(x)))
+
+
+def _rounding(op: str, name: str, doc: str) -> Any:
+    def function(x: Array, /) -> Array:
+        tensor = unwrap_array(x)
+        # Whole numbers are rounded already, and keep their type.
+        return Array(tensor if np.dtype(tensor.dtype).kind in "iub" else _core.unary(op, tensor))
+
+    return _described(function, name, doc)
+
+
+ceil = _rounding("ceil", "ceil", "Rounded up.")
+floor = _rounding("floor", "floor", "Rounded down.")
+trunc = _rounding("trunc", "trunc", "Rounded towards zero.")
+
+
+def round(x: Array, /) -> Array:
+    """Rounded to the nearest whole number, ties to even ones."""
+    tensor = unwrap_array(x)
+    kind = np.dtype(tensor.dtype).kind
+    if kind == "c":
+        return Array(_core.binary("complex", round(real(x))._tensor, round(imag(x))._tensor))
+    return Array(tensor if kind in "iub" else _core.unary("round", tensor))
+
+
+def positive(x: Array, /) -> Array:
+    """The elements as they are."""
+    return Array(unwrap_array(x))
+
+
+def real(x: Array, /) -> Array:
+    """Real parts; of real numbers, the numbers."""
+    tensor = unwrap_array(x)
+    return Array(_core.unary("real", tensor) if np.dtype(tensor.dtype).kind == "c" else tensor)
+
+
+def imag(x: Array, /) -> Array:
+    """Imaginary parts; of real numbers, zeros."""
+    tensor = unwrap_array(x)
+    if np.dtype(tensor.dtype).kind == "c":
+        return Array(_core.unary("imag", tensor))
+    return Array(_core.full(list(tensor.shape), 0, tensor.dtype))
+
+
+def conj(x: Array, /) -> Array:
+    """Complex conjugates; of real numbers, the numbers."""
+    tensor = unwrap_array(x)
+    return Array(_core.unary("conj", tensor) if np.dtype(tensor.dtype).kind == "c" else tensor)
+
+
+def square(x: Array, /) -> Array:
+    """Squares."""
+    tensor = unwrap_array(x)
+    return Array(_core.binary("mul", tensor, tensor))
+
+
+def reciprocal(x: Array, /) -> Array:
+    """One divided by the elements."""
+    return Array(_core.binary("div", 1, unwrap_array(x)))
+
+
+def logaddexp(x1: Any, x2: Any, /) -> Array:
+    """``log(exp(x1) + exp(x2))`` without overflow on the way."""
+    larger = maximum(x1, x2)
+    apart = larger + log1p(exp(-abs(subtract(x1, x2))))
+    # The difference of equal infinities is NaN.
+    return Array(_core.where_(equal(x1, x2)._tensor, (larger + float(np.log(2.0)))._tensor, apart._tensor))
+
+
+def clip(x: Array, /, min: Any = None, max: Any = None) -> Array:
+    """The elements, but none below ``min`` and none above ``max``.
+
+    >>> import tilewright as tw
+    >>> tw.clip(tw.arange(5), 1, 3).compute()
+    array([1, 1, 2, 3, 3])
+    """
+    out = Array(unwrap_array(x))
+    dtype = out.dtype
+    bounds = [bound for bound in (min, max) if bound is not None]
+    if min is not None:
+        out = maximum(out, min)
+    if max is not None:
+        out = minimum(out, max)
+    of_arrays = all(isinstance(bound, (Array, np.ndarray, np.generic)) for bound in bounds)
+    return astype(out, dtype) if bounds and of_arrays and out.dtype != dtype else out
+
+
+#: NumPy's other names.
+absolute, arccos, arccosh, arcsin, arcsinh, arctan, arctan2, arctanh = abs, acos, acosh, asin, asinh, atan, atan2, atanh
+conjugate, invert, left_shift, mod, power, rint, right_shift, true_divide = (
+    conj, bitwise_invert, bitwise_left_shift, remainder, pow, round, bitwise_right_shift, divide,
+)  # fmt: skip

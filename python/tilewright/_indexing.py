@@ -1,0 +1,177 @@
+"""``x[key]`` and ``x[key] = value``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from . import _core
+from ._array import Array, unwrap
+from ._manipulation import broadcast_shapes, broadcast_to
+
+
+def _parts(key: Any) -> tuple[Any, ...]:
+    key = key if isinstance(key, tuple) else (key,)
+    return tuple(_part(part) for part in key)
+
+
+def _part(part: Any) -> Any:
+    """An index as an integer, a slice, None, ``...``, or an array of integers or bools."""
+    if part is None or part is Ellipsis or isinstance(part, slice):
+        return part
+    if isinstance(part, (bool, np.bool_)):
+        return _array(np.asarray(part))
+    if isinstance(part, Array):
+        return part.__index__() if part.ndim == 0 and part.dtype.kind in "iu" else _checked(part)
+    if isinstance(part, (list, np.ndarray)):
+        array = np.asarray(part)
+        # An empty list holds no type of its own; as an index it means integers.
+        return _array(array.astype(np.int64) if array.size == 0 and isinstance(part, list) else array)
+    if hasattr(part, "__index__"):
+        return part.__index__()
+    raise IndexError(f"{part!r} is no index: integers, slices, None, ... and arrays of integers or bools are")
+
+
+def _array(array: np.ndarray) -> Array:
+    from ._creation import asarray
+
+    return _checked(asarray(array))
+
+
+def _checked(array: Array) -> Array:
+    if array.dtype.kind not in "iub":
+        raise IndexError(f"an array of {array.dtype} is no index; integers and bools are")
+    return array
+
+
+def getitem(x: Array, key: Any) -> Array:
+    """The part of an array that a key names."""
+    parts = _parts(key)
+    if not any(isinstance(part, Array) for part in parts):
+        return Array(_core.slice(x._tensor, parts))
+    if len(parts) == 1 and parts[0].dtype.kind == "b" and parts[0].shape == x.shape and x.ndim > 0:
+        return Array(_core.compact(_core.reshape(x._tensor, [-1]), _core.reshape(parts[0]._tensor, [-1])))
+    if len(parts) == 1 and parts[0].dtype.kind == "b" and parts[0].ndim == 0:
+        # One truth value for the whole array: a new axis, of length 1 or 0.
+        return Array(_core.slice(_core.slice(x._tensor, (None,)), (slice(None, int(bool(parts[0]))),)))
+    return _advanced(x, parts)
+
+
+def _advanced(x: Array, parts: tuple[Any, ...]) -> Array:
+    """Basic indices first, with whole axes where arrays are; then the arrays."""
+    from ._searching import nonzero
+
+    basic: list[Any] = []
+    arrays: list[tuple[int, Array]] = []
+    # The axis of the result of basic indexing that comes next.
+    axis = 0
+    positions = []
+    used = sum(1 if not isinstance(p, Array) else max(p.ndim, 1) if p.dtype.kind == "b" else 1
+               for p in parts if p is not None and p is not Ellipsis)  # fmt: skip
+    source = 0
+    for place, part in enumerate(parts):
+        if part is Ellipsis:
+            basic.append(part)
+            axis += x.ndim - used
+            source += x.ndim - used
+        elif isinstance(part, Array):
+            if part.dtype.kind == "b":
+                lengths = x.shape[source : source + part.ndim]
+                if part.ndim == 0:
+                    raise IndexError("a single truth value selects nothing of an array; write x[None] or x[:0]")
+                if part.shape != lengths:
+                    raise IndexError(f"a mask of shape {part.shape} for axes of lengths {lengths}")
+                indices: tuple[Array, ...] = nonzero(part)
+            else:
+                indices = (part,)
+            for index in indices:
+                arrays.append((axis, index))
+                basic.append(slice(None))
+                axis += 1
+                source += 1
+            positions.append(place)
+        else:
+            basic.append(part)
+            axis += part is None or isinstance(part, slice)
+            source += part is not None
+    if used > x.ndim:
+        raise IndexError(f"{used} indices for an array with {x.ndim} axes")
+    plain = Array(_core.slice(x._tensor, tuple(basic)))
+    shape = broadcast_shapes(*(index.shape for _, index in arrays))
+    indices = [broadcast_to(index, shape)._tensor for _, index in arrays]
+    axes = [axis for axis, _ in arrays]
+    gathered = Array(_core.gather(plain._tensor, indices, axes))
+    # Arrays with something between them: their axes come first, as in NumPy. An integer beside an array counts as one.
+    apart = [k for k, part in enumerate(parts) if isinstance(part, (Array, int)) and not isinstance(part, bool)]
+    together = apart == list(range(apart[0], apart[0] + len(apart)))
+    first = axes[0]
+    if together or first == 0 or not shape:
+        return gathered
+    order = list(range(first, first + len(shape)))
+    order += [axis for axis in range(gathered.ndim) if axis not in order]
+    return Array(_core.permute(gathered._tensor, order))
+
+
+def setitem(x: Array, key: Any, value: Any) -> Array:
+    """The array with the part that a key names replaced: arrays are values, and ``x[key] = v`` gives the name a new one."""
+    parts = _parts(key)
+    value = unwrap(value)
+    if isinstance(value, _core.Tensor) and x.dtype.kind != "c" and np.dtype(value.dtype).kind == "c":
+        raise TypeError(f"complex numbers do not go into an array of {x.dtype}")
+    if not any(isinstance(part, Array) for part in parts):
+        if None in [part for part in parts if part is None]:
+            raise IndexError("a new axis names nothing that could be replaced")
+        return Array(_core.replace(x._tensor, parts, value))
+    if len(parts) == 1 and parts[0].dtype.kind == "b" and parts[0].shape == x.shape:
+        if isinstance(value, _core.Tensor) and value.shape not in ((), (1,)):
+            return _masked(x, parts[0], Array(value))
+        replaced = _core.where_(parts[0]._tensor, value, x._tensor)
+        return Array(_core.cast(replaced, x._tensor.dtype))
+    return _scattered(x, parts, value)
+
+
+def _masked(x: Array, mask: Array, value: Array) -> Array:
+    """Elements under a mask replaced by those of a vector, in order."""
+    from ._manipulation import reshape
+    from ._reductions import count_nonzero, cumulative_sum
+    from ._searching import take, where
+
+    flat = reshape(mask, (-1,))
+    count = int(count_nonzero(flat))
+    if value.shape != (count,):
+        raise ValueError(f"{value.size} values for {count} places")
+    if count == 0:
+        return x
+    place = where(flat, cumulative_sum(flat) - 1, 0)
+    new = where(flat, take(value, place), reshape(x, (-1,)))
+    return reshape(Array(_core.cast(new._tensor, x._tensor.dtype)), x.shape)
+
+
+def _scattered(x: Array, parts: tuple[Any, ...], value: Any) -> Array:
+    """Elements at integer indices replaced; of several values for one place the last wins."""
+    from ._creation import arange, full, ones
+    from ._manipulation import concat, reshape
+    from ._searching import sort, take, where
+
+    # Which elements are meant is asked of an array that holds the position of each.
+    places = reshape(getitem(reshape(arange(x.size), x.shape), parts), (-1,))
+    shape = getitem(reshape(arange(x.size), x.shape), parts).shape
+    if isinstance(value, _core.Tensor):
+        values = reshape(broadcast_to(Array(value), shape), (-1,))
+    else:
+        values = full(places.shape, value, dtype=x.dtype)
+    if places.size == 0:
+        return x
+    # Positions with the number of the write: the largest number of a position is the last write to it.
+    n = places.size
+    written = sort(places * n + arange(n))
+    who, where_to = written % n, written // n
+    total = x.size
+    ends = concat((where_to[1:] != where_to[:-1], ones(1, dtype="bool")))
+    winner, target = Array(_core.compact(who._tensor, ends._tensor)), Array(_core.compact(where_to._tensor, ends._tensor))
+    one = _core.full([winner.size], 1, "int64")
+    hit = Array(_core.scatter("sum", [target._tensor], one, [total]))
+    chosen = Array(_core.scatter("sum", [target._tensor], winner._tensor, [total]))
+    new = where(hit > 0, take(values, chosen), reshape(x, (-1,)))
+    return reshape(Array(_core.cast(new._tensor, x._tensor.dtype)), x.shape)

@@ -1,0 +1,174 @@
+"""The same elements in other places."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from . import _core
+from ._array import Array
+from ._elementwise import unwrap_array
+
+
+def _tuple(value: Any) -> tuple[int, ...]:
+    return tuple(each.__index__() for each in value) if isinstance(value, (tuple, list)) else (value.__index__(),)
+
+
+def broadcast_to(x: Array, /, shape: tuple[int, ...]) -> Array:
+    """Repeated along axes of length 1 and new axes in front."""
+    return Array(_core.broadcast_to(unwrap_array(x), list(_tuple(shape))))
+
+
+def broadcast_shapes(*shapes: tuple[int, ...]) -> tuple[int, ...]:
+    """The shape in which shapes meet."""
+    return tuple(_core.broadcast_shapes([list(_tuple(shape)) for shape in shapes]))
+
+
+def broadcast_arrays(*arrays: Array) -> tuple[Array, ...]:
+    """Arrays repeated to the shape in which they meet."""
+    arrays = tuple(Array(unwrap_array(x)) for x in arrays)
+    shape = broadcast_shapes(*(x.shape for x in arrays))
+    return tuple(x if x.shape == shape else broadcast_to(x, shape) for x in arrays)
+
+
+def concat(arrays: Any, /, *, axis: int | None = 0) -> Array:
+    """One array after the other along an axis; with ``axis=None``, all elements of all arrays in a row.
+
+    >>> import tilewright as tw
+    >>> tw.concat((tw.zeros(2), tw.ones(1))).compute()
+    array([0., 0., 1.])
+    """
+    tensors = [unwrap_array(x) for x in arrays]
+    if not tensors:
+        raise ValueError("there is nothing to put together")
+    if axis is None:
+        tensors, axis = [_core.reshape(x, [-1]) for x in tensors], 0
+    return Array(_core.concat(tensors, axis))
+
+
+def stack(arrays: Any, /, *, axis: int = 0) -> Array:
+    """Arrays of one shape side by side along a new axis."""
+    tensors = [unwrap_array(x) for x in arrays]
+    if not tensors:
+        raise ValueError("there is nothing to put together")
+    return Array(_core.stack(tensors, axis))
+
+
+def unstack(x: Array, /, *, axis: int = 0) -> tuple[Array, ...]:
+    """The parts of an array along an axis, one array each."""
+    axis = np.lib.array_utils.normalize_axis_index(axis, x.ndim)
+    return tuple(x[(slice(None),) * axis + (i,)] for i in range(x.shape[axis]))
+
+
+def reshape(x: Array, /, shape: tuple[int, ...], *, copy: bool | None = None) -> Array:
+    """The same elements, in the same order, under another shape; one length may be -1."""
+    return Array(_core.reshape(unwrap_array(x), list(_tuple(shape))))
+
+
+def expand_dims(x: Array, /, axis: int = 0) -> Array:
+    """A new axis of length 1."""
+    x = Array(unwrap_array(x))
+    for position in sorted(_normalize(axis, x.ndim + len(_tuple(axis)))):
+        x = Array(_core.expand_dims(x._tensor, position))
+    return x
+
+
+def squeeze(x: Array, /, axis: int | tuple[int, ...]) -> Array:
+    """Without some axes, which must be of length 1."""
+    return Array(_core.squeeze(unwrap_array(x), list(_tuple(axis))))
+
+
+def permute_dims(x: Array, /, axes: tuple[int, ...]) -> Array:
+    """The axes in another order."""
+    return Array(_core.permute(unwrap_array(x), list(_tuple(axes))))
+
+
+def matrix_transpose(x: Array, /) -> Array:
+    """The last two axes exchanged."""
+    return Array(unwrap_array(x)).mT
+
+
+def moveaxis(x: Array, source: Any, destination: Any, /) -> Array:
+    """Some axes at other positions; the others keep their order."""
+    x = Array(unwrap_array(x))
+    source, destination = _normalize(source, x.ndim), _normalize(destination, x.ndim)
+    if len(source) != len(destination):
+        raise ValueError(f"{len(source)} axes are moved to {len(destination)} positions")
+    order = [axis for axis in range(x.ndim) if axis not in source]
+    for to, axis in sorted(zip(destination, source, strict=True)):
+        order.insert(to, axis)
+    return permute_dims(x, tuple(order))
+
+
+def flip(x: Array, /, *, axis: int | tuple[int, ...] | None = None) -> Array:
+    """The elements in opposite order along some axes, or all."""
+    x = Array(unwrap_array(x))
+    return Array(_core.flip(x._tensor, list(range(x.ndim)) if axis is None else list(_tuple(axis))))
+
+
+def roll(x: Array, /, shift: Any, *, axis: int | tuple[int, ...] | None = None) -> Array:
+    """The elements moved along axes; what leaves at one end comes in at the other."""
+    x = Array(unwrap_array(x))
+    if axis is None:
+        if not hasattr(shift, "__index__"):
+            shift = math.fsum(shift)
+        return reshape(Array(_core.roll(_core.reshape(x._tensor, [-1]), int(shift), 0)), x.shape)
+    axes = _normalize(axis, x.ndim, distinct=False)
+    shifts = _tuple(shift) if isinstance(shift, (tuple, list)) else _tuple(shift) * len(axes)
+    axes = axes * len(shifts) if len(axes) == 1 else axes
+    if len(axes) != len(shifts):
+        raise ValueError(f"{len(shifts)} shifts for {len(axes)} axes")
+    tensor = x._tensor
+    for by, along in zip(shifts, axes, strict=True):
+        tensor = _core.roll(tensor, by, along)
+    return Array(tensor)
+
+
+def tile(x: Array, repetitions: tuple[int, ...], /) -> Array:
+    """The array repeated along every axis."""
+    x = Array(unwrap_array(x))
+    repetitions = _tuple(repetitions)
+    rank = max(x.ndim, len(repetitions))
+    shape = (1,) * (rank - x.ndim) + x.shape
+    repetitions = (1,) * (rank - len(repetitions)) + repetitions
+    apart = [n for length in shape for n in (1, length)]
+    repeated = [n for pair in zip(repetitions, shape, strict=True) for n in pair]
+    x = broadcast_to(reshape(x, tuple(apart)), tuple(repeated))
+    return reshape(x, tuple(r * n for r, n in zip(repetitions, shape, strict=True)))
+
+
+def repeat(x: Array, repeats: Any, /, *, axis: int | None = None) -> Array:
+    """Every element along an axis repeated, by one number or by one each."""
+    from ._creation import arange, asarray
+    from ._reductions import cumulative_sum
+    from ._searching import searchsorted, take
+
+    x = Array(unwrap_array(x))
+    if axis is None:
+        x, axis = reshape(x, (-1,)), 0
+    axis = np.lib.array_utils.normalize_axis_index(axis, x.ndim)
+    if isinstance(repeats, (int, np.integer)) or (isinstance(repeats, Array) and repeats.size == 1):
+        n = int(repeats)
+        if n < 0:
+            raise ValueError(f"an element repeated {n} times")
+        shape = x.shape
+        wide = reshape(x, (*shape[: axis + 1], 1, *shape[axis + 1 :]))
+        wide = broadcast_to(wide, (*shape[: axis + 1], n, *shape[axis + 1 :]))
+        return reshape(wide, (*shape[:axis], shape[axis] * n, *shape[axis + 1 :]))
+    repeats = asarray(repeats)
+    if repeats.shape != (x.shape[axis],):
+        raise ValueError(f"{repeats.size} numbers of repeats for {x.shape[axis]} elements")
+    if repeats.size == 0:
+        return x
+    ends = cumulative_sum(repeats)
+    total = int(ends[-1])
+    return take(x, searchsorted(ends, arange(total), side="right"), axis=axis)
+
+
+def _normalize(axis: Any, rank: int, distinct: bool = True) -> tuple[int, ...]:
+    axes = tuple(np.lib.array_utils.normalize_axis_index(each, rank) for each in _tuple(axis))
+    if distinct and len(set(axes)) != len(axes):
+        raise ValueError(f"an axis is named twice in {axis}")
+    return axes

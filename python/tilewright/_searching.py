@@ -1,0 +1,189 @@
+"""Searching, sorting, choosing, and sets."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from . import _core
+from ._array import Array, unwrap
+from ._elementwise import unwrap_array
+from ._manipulation import concat, reshape
+
+
+def where(condition: Array, x1: Any, x2: Any, /) -> Array:
+    """``x1`` where the condition holds, ``x2`` elsewhere."""
+    return Array(_core.where_(unwrap(condition), unwrap(x1), unwrap(x2)))
+
+
+def nonzero(x: Array, /) -> tuple[Array, ...]:
+    """Indices of the elements that are not zero, one array per axis."""
+    from ._creation import arange
+
+    x = Array(unwrap_array(x))
+    if x.ndim == 0:
+        raise ValueError("an array of rank 0 has no indices")
+    mask = x._tensor if x.dtype.kind == "b" else _core.binary("ne", x._tensor, 0)
+    place = Array(_core.compact(arange(x.size)._tensor, _core.reshape(mask, [-1])))
+    indices = []
+    for n in reversed(x.shape):
+        indices.append(place % n if n else place)
+        place = place // n if n else place
+    return tuple(reversed(indices))
+
+
+def sort(x: Array, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Array:
+    """Sorted along an axis; NaN comes last (first if descending).
+
+    >>> import tilewright as tw
+    >>> tw.sort(tw.asarray([3, 1, 2])).compute()
+    array([1, 2, 3])
+    """
+    return Array(_core.sort(unwrap_array(x), axis, descending)[0])
+
+
+def argsort(x: Array, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Array:
+    """Where the sorted elements were; equal ones in their order."""
+    return Array(_core.sort(unwrap_array(x), axis, descending)[1])
+
+
+def topk(x: Array, k: int, /, *, axis: int = -1, largest: bool = True) -> tuple[Array, Array]:
+    """The ``k`` largest (or smallest) along an axis, in order, and where they were."""
+    values, positions = _core.sort(unwrap_array(x), axis, largest, k)
+    return Array(values), Array(positions)
+
+
+def searchsorted(x1: Array, x2: Any, /, *, side: str = "left", sorter: Array | None = None) -> Array:
+    """Where elements of ``x2`` belong in the sorted vector ``x1``: before equal ones, or after them (``side="right"``)."""
+    if side not in ("left", "right"):
+        raise ValueError(f"side is 'left' or 'right', not {side!r}")
+    x1, x2 = Array(unwrap_array(x1)), Array(unwrap_array(x2))
+    if x1.ndim != 1:
+        raise ValueError(f"a sorted vector has one axis, not {x1.ndim}")
+    x1 = x1 if sorter is None else take(x1, sorter)
+    wanted = reshape(x2, (-1,))
+    # Ranks among both, less ranks among themselves: how many of x1 come before. A stable sort puts equals in the order given.
+    together = concat((wanted, x1) if side == "left" else (x1, wanted))
+    ranks = argsort(argsort(together))
+    ranks = ranks[: wanted.size] if side == "left" else ranks[x1.size :]
+    return reshape(ranks - argsort(argsort(wanted)), x2.shape)
+
+
+def take(x: Array, indices: Any, /, *, axis: int | None = None) -> Array:
+    """The elements at some indices along an axis; negative ones count from the end."""
+    x, indices = Array(unwrap_array(x)), Array(unwrap_array(indices))
+    if axis is None:
+        if x.ndim != 1:
+            x = reshape(x, (-1,))
+        axis = 0
+    return Array(_core.gather(x._tensor, [indices._tensor], [axis]))
+
+
+def take_along_axis(x: Array, indices: Array, /, *, axis: int = -1) -> Array:
+    """The elements at indices along an axis, which are arrays of the same rank: what ``argsort`` gives, say."""
+    from ._manipulation import broadcast_shapes, broadcast_to
+
+    x, indices = Array(unwrap_array(x)), Array(unwrap_array(indices))
+    if x.ndim != indices.ndim:
+        raise ValueError(f"an array with {x.ndim} axes and indices with {indices.ndim}")
+    axis = np.lib.array_utils.normalize_axis_index(axis, x.ndim)
+    drop = lambda shape: (*shape[:axis], 1, *shape[axis + 1 :])  # noqa: E731
+    shape = list(broadcast_shapes(drop(x.shape), drop(indices.shape)))
+    data = list(shape)
+    shape[axis], data[axis] = indices.shape[axis], x.shape[axis]
+    x, indices = broadcast_to(x, tuple(data)), broadcast_to(indices, tuple(shape))
+    places = [
+        indices._tensor if k == axis else _core.coordinate(shape, k) for k in range(x.ndim)
+    ]
+    return Array(_core.gather(x._tensor, places, list(range(x.ndim))))
+
+
+class UniqueAll(NamedTuple):
+    values: Array
+    indices: Array
+    inverse_indices: Array
+    counts: Array
+
+
+class UniqueCounts(NamedTuple):
+    values: Array
+    counts: Array
+
+
+class UniqueInverse(NamedTuple):
+    values: Array
+    inverse_indices: Array
+
+
+def _groups(x: Any) -> tuple[Array, Array, Array, tuple[int, ...]]:
+    """Sorted elements, where they were, and which of them are the first of their kind."""
+    from ._creation import ones
+
+    x = Array(unwrap_array(x))
+    flat = reshape(x, (-1,))
+    values, positions = _core.sort(flat._tensor, 0)
+    values, positions = Array(values), Array(positions)
+    if flat.size == 0:
+        first = ones(0, dtype="bool")
+    else:
+        first = concat((ones(1, dtype="bool"), values[1:] != values[:-1]))
+    return values, positions, first, x.shape
+
+
+def _kept(x: Array, mask: Array) -> Array:
+    return Array(_core.compact(x._tensor, mask._tensor))
+
+
+def unique_values(x: Array, /) -> Array:
+    """The distinct elements, sorted. NaNs are all distinct."""
+    values, _, first, _ = _groups(x)
+    return _kept(values, first)
+
+
+def unique_counts(x: Array, /) -> UniqueCounts:
+    """The distinct elements, sorted, and how often each occurs."""
+    values, _, first, _ = _groups(x)
+    return UniqueCounts(_kept(values, first), _counts(first))
+
+
+def unique_inverse(x: Array, /) -> UniqueInverse:
+    """The distinct elements, sorted, and for every element of ``x`` which of them it is."""
+    values, positions, first, shape = _groups(x)
+    return UniqueInverse(_kept(values, first), _inverse(positions, first, shape))
+
+
+def unique_all(x: Array, /) -> UniqueAll:
+    """The distinct elements, sorted; where each occurs first; which of them every element is; how often each occurs."""
+    values, positions, first, shape = _groups(x)
+    inverse = _inverse(positions, first, shape)
+    return UniqueAll(_kept(values, first), _kept(positions, first), inverse, _counts(first))
+
+
+def _counts(first: Array) -> Array:
+    from ._creation import arange, full
+
+    starts = _kept(arange(first.size), first)
+    return concat((starts, full(1, first.size)))[1:] - starts
+
+
+def _inverse(positions: Array, first: Array, shape: tuple[int, ...]) -> Array:
+    from ._reductions import cumulative_sum
+
+    groups = cumulative_sum(first) - 1
+    return reshape(take(groups, argsort(positions)), shape)
+
+
+def isin(x1: Any, x2: Any, /, *, invert: bool = False) -> Array:
+    """True where an element of ``x1`` is among those of ``x2``."""
+    from ._creation import full
+
+    x1, x2 = Array(unwrap_array(x1)), reshape(Array(unwrap_array(x2)), (-1,))
+    if x2.size == 0:
+        return full(x1.shape, invert)
+    known = sort(x2)
+    place = searchsorted(known, x1)
+    last = x2.size - 1
+    found = take(known, reshape(where(place > last, last, place), (-1,)))
+    same = reshape(found, x1.shape) == x1
+    return ~same if invert else same

@@ -1,0 +1,79 @@
+"""Sessions: threads, memory, progress."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from . import _core
+from ._array import Array
+from ._chunks import parse_bytes
+
+
+class Session:
+    """Threads and a memory budget. In a ``with`` block, new arrays belong to it.
+
+    >>> import tilewright as tw
+    >>> with tw.Session(threads=1) as session:
+    ...     total = float(tw.ones(10).sum())
+    >>> total, session.report()["tasks"] > 0
+    (10.0, True)
+    """
+
+    def __init__(self, *, threads: int | None = None, memory: int | str | None = None, engine: str = "threads") -> None:
+        if engine != "threads":
+            raise ValueError(f"there is no engine {engine!r} yet, only 'threads'")
+        self._core = _core.Session(threads, parse_bytes(memory) if isinstance(memory, str) else memory)
+        self._before: list[_core.Session] = []
+
+    @property
+    def threads(self) -> int:
+        """Number of threads."""
+        return self._core.threads
+
+    def cancel(self) -> None:
+        """Stops what runs now; whoever waits for it gets a KeyboardInterrupt."""
+        self._core.cancel()
+
+    def report(self) -> dict[str, Any]:
+        """What all runs of the session have cost so far: tasks, seconds, bytes."""
+        return self._core.report()
+
+    def __enter__(self) -> Session:
+        self._before.append(self._core.enter())
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._before.pop().enter()
+
+
+def compute(*arrays: Any) -> tuple[Any, ...]:
+    """Computes several arrays in one plan that shares what they have in common. What is no array is given back as it is.
+
+    >>> import tilewright as tw
+    >>> x = tw.arange(4)
+    >>> tw.compute(x.sum(), x.max())
+    (array(6), array(3))
+    """
+    persist(*arrays)
+    return tuple(x.compute() if isinstance(x, Array) else x for x in arrays)
+
+
+def persist(*arrays: Any) -> tuple[Any, ...]:
+    """Computes several arrays in one plan and keeps their blocks."""
+    _core.compute([x._tensor for x in arrays if isinstance(x, Array)], progress_report())
+    return arrays
+
+
+def progress_report() -> Any:
+    """What shows progress on a terminal; nothing elsewhere."""
+    return _show if sys.stderr is not None and sys.stderr.isatty() else None
+
+
+def _show(done: int, total: int) -> None:
+    width = 30
+    full = width * done // total if total else 0
+    sys.stderr.write(f"\r[{'#' * full}{'.' * (width - full)}] {done}/{total} tasks ")
+    if done == total:
+        sys.stderr.write("\n")
+    sys.stderr.flush()

@@ -1,0 +1,108 @@
+"""Linear algebra."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from . import _core
+from ._array import Array
+from ._creation import eye
+from ._elementwise import abs, conj, real, sqrt, unwrap_array
+from ._linear import matmul, tensordot, vecdot
+from ._manipulation import broadcast_arrays, broadcast_to, matrix_transpose, moveaxis, stack
+from ._reductions import max, min, sum
+
+__all__ = [
+    "cross", "diagonal", "matmul", "matrix_norm", "matrix_power", "matrix_transpose", "outer", "tensordot", "trace",
+    "vecdot", "vector_norm",
+]  # fmt: skip
+
+
+def cross(x1: Array, x2: Array, /, *, axis: int = -1) -> Array:
+    """Vector products in three dimensions."""
+    x1, x2 = Array(unwrap_array(x1)), Array(unwrap_array(x2))
+    if x1.shape[axis] != 3 or x2.shape[axis] != 3:
+        raise ValueError("vectors of a vector product have three components")
+    x1, x2 = broadcast_arrays(x1, x2)
+    a, b = moveaxis(x1, axis, 0), moveaxis(x2, axis, 0)
+    parts = [a[i] * b[j] - a[j] * b[i] for i, j in ((1, 2), (2, 0), (0, 1))]
+    return moveaxis(stack(parts), 0, axis)
+
+
+def diagonal(x: Array, /, *, offset: int = 0) -> Array:
+    """Diagonals of matrices."""
+    return Array(_core.diagonal(unwrap_array(x), offset, -2, -1))
+
+
+def trace(x: Array, /, *, offset: int = 0, dtype: Any = None) -> Array:
+    """Sums of diagonals of matrices."""
+    return sum(diagonal(x, offset=offset), axis=-1, dtype=dtype)
+
+
+def outer(x1: Array, x2: Array, /) -> Array:
+    """All products of elements of two vectors."""
+    x1, x2 = Array(unwrap_array(x1)), Array(unwrap_array(x2))
+    if x1.ndim != 1 or x2.ndim != 1:
+        raise ValueError("an outer product is one of two vectors")
+    return x1[:, None] * x2[None, :]
+
+
+def matrix_power(x: Array, n: int, /) -> Array:
+    """A square matrix multiplied with itself ``n`` times."""
+    x = Array(unwrap_array(x))
+    if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
+        raise ValueError("only square matrices have powers")
+    if n < 0:
+        raise ValueError("negative powers need an inverse, which tilewright does not compute yet")
+    if n == 0:
+        return broadcast_to(eye(x.shape[-1], dtype=x.dtype), x.shape)
+    power = None
+    while True:
+        if n & 1:
+            power = x if power is None else power @ x
+        n >>= 1
+        if not n:
+            return power
+        x = x @ x
+
+
+def _magnitudes(x: Any) -> Array:
+    x = Array(unwrap_array(x))
+    if x.dtype.kind not in "fc":
+        raise TypeError(f"norms of {x.dtype} are not defined; convert to a floating point type first")
+    return abs(x)
+
+
+def vector_norm(x: Array, /, *, axis: Any = None, keepdims: bool = False, ord: float = 2) -> Array:
+    """Norms of vectors along some axes, or of all elements."""
+    x = Array(unwrap_array(x))
+    size = _magnitudes(x)
+    options = {"axis": axis, "keepdims": keepdims}
+    if ord == np.inf:
+        return max(size, **options)
+    if ord == -np.inf:
+        return min(size, **options)
+    if ord == 0:
+        return sum(size != 0, dtype=size.dtype, **options)
+    if ord == 1:
+        return sum(size, **options)
+    if ord == 2:
+        return sqrt(sum(real(x * conj(x)) if x.dtype.kind == "c" else x * x, **options))
+    return sum(size**ord, **options) ** (1.0 / ord)
+
+
+def matrix_norm(x: Array, /, *, keepdims: bool = False, ord: Any = "fro") -> Array:
+    """Norms of matrices: ``"fro"``, 1, -1, inf or -inf."""
+    size = _magnitudes(x)
+    if size.ndim < 2:
+        raise ValueError(f"a matrix has two axes, not {size.ndim}")
+    if ord == "fro":
+        return vector_norm(x, axis=(-2, -1), keepdims=keepdims)
+    if ord in (1, -1, np.inf, -np.inf):
+        along = -2 if ord in (1, -1) else -1
+        sums = sum(size, axis=along, keepdims=True)
+        result = (max if ord > 0 else min)(sums, axis=(-2, -1), keepdims=True)
+        return result if keepdims else result[..., 0, 0]
+    raise ValueError(f"tilewright has no matrix norm of order {ord!r} yet")
