@@ -10,7 +10,7 @@ The module is a namespace of the Python array API standard.
 
 from math import e, inf, nan, pi
 
-from . import linalg, random
+from . import _methods, linalg, random
 from ._array import Array
 from ._creation import (
     arange, asarray, empty, empty_like, eye, from_array, from_dlpack, from_npy, full, full_like, linspace, meshgrid, ones,
@@ -50,17 +50,6 @@ __array_api_version__ = "2025.12"
 __array_api_versions__ = ("2021.12", "2022.12", "2023.12", "2024.12", "2025.12")
 
 
-def _methods() -> None:
-    """Functions that NumPy's users also expect as methods."""
-    names = (
-        "sum", "prod", "max", "min", "mean", "var", "std", "any", "all", "argmax", "argmin", "astype", "clip", "conj",
-        "nonzero", "repeat", "reshape", "round", "sort", "argsort", "squeeze", "take", "cumulative_sum", "cumulative_prod",
-    )  # fmt: skip
-    for name in names:
-        setattr(Array, name, globals()[name])
-
-
-_methods()
-del _methods
+_methods.attach()
 
 __all__ = [name for name in dir() if not name.startswith("_")]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from typing import Any
 
 import numpy as np
@@ -156,8 +157,20 @@ class Array:
             file.write(self._tensor.explain(level))
 
     def rechunk(self, chunks: Any = "auto") -> Array:
-        """The same array in blocks of other lengths: an int, a tuple, a dict from axes, -1, ``"auto"``, or bytes as in ``"64MiB"``."""
+        """The same array in blocks of other lengths: an int, a tuple, a dict from axes, -1, ``"auto"``, or bytes as in ``"64MiB"``.
+
+        Axes that a dict does not name, or for which a tuple has None, stay as they are.
+        """
+        if isinstance(chunks, dict):
+            named = {axis + self.ndim if axis < 0 else axis: lengths for axis, lengths in chunks.items()}
+            chunks = {**dict(enumerate(self.chunks)), **named}
+        elif isinstance(chunks, (tuple, list)) and len(chunks) == self.ndim:
+            chunks = [own if each is None else each for each, own in zip(chunks, self.chunks, strict=True)]
         return Array(_core.rechunk(self._tensor, normalize_chunks(chunks, self.shape, self.dtype)))
+
+    def to_npy(self, path: Any) -> None:
+        """Computes the array and writes it to an ``.npy`` file, block by block."""
+        self._tensor.store_npy(os.fspath(path))
 
     # Conversion
 
@@ -252,8 +265,8 @@ class Array:
     def __iter__(self) -> Any:
         return (self[i] for i in range(len(self)))
 
-    def __hash__(self) -> int:
-        return id(self)
+    # As in NumPy: what can change and compares element by element is no key.
+    __hash__ = None
 
     def __contains__(self, value: Any) -> bool:
         return bool((self == value).any())
@@ -275,7 +288,12 @@ class Array:
     def __repr__(self) -> str:
         chunk = tuple(max(lengths, default=0) for lengths in self.chunks)
         state = "computed" if self._tensor.is_computed else "lazy"
+        if self.size == 1 and self._tensor.is_computed:
+            state = f"value={self._tensor.item()}"
         return f"tilewright.Array(shape={self.shape}, dtype={self.dtype}, chunks={chunk}, {state})"
+
+    def __format__(self, spec: str) -> str:
+        return format(self.item(), spec) if spec else repr(self)
 
     def _repr_html_(self) -> str:
         from ._html import picture

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,8 @@ from ._dtypes import astype, check_device, default_dtype, float64, int64, to_nam
 
 def _shape(shape: Any) -> list[int]:
     lengths = [shape] if hasattr(shape, "__index__") else list(shape)
+    if not all(hasattr(n, "__index__") for n in lengths):
+        raise TypeError(f"a shape is made of whole numbers, not {shape!r}")
     lengths = [n.__index__() for n in lengths]
     if any(n < 0 for n in lengths):
         raise ValueError(f"a shape with a negative length: {tuple(lengths)}")
@@ -56,6 +59,7 @@ def from_array(x: Any, chunks: Any = "auto") -> Array:
 
 def from_npy(path: Any) -> Array:
     """An array over an ``.npy`` file. Only the header is read now; blocks are read when they are needed."""
+    os.stat(path)  # A file that is not there is Python's own error.
     return Array(_core.open_npy(path))
 
 

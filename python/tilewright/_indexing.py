@@ -119,6 +119,7 @@ def setitem(x: Array, key: Any, value: Any) -> Array:
     value = unwrap(value)
     if isinstance(value, _core.Tensor) and x.dtype.kind != "c" and np.dtype(value.dtype).kind == "c":
         raise TypeError(f"complex numbers do not go into an array of {x.dtype}")
+    _check_value(x.dtype, value)
     if not any(isinstance(part, Array) for part in parts):
         if None in [part for part in parts if part is None]:
             raise IndexError("a new axis names nothing that could be replaced")
@@ -129,6 +130,19 @@ def setitem(x: Array, key: Any, value: Any) -> Array:
         replaced = _core.where_(parts[0]._tensor, value, x._tensor)
         return Array(_core.cast(replaced, x._tensor.dtype))
     return _scattered(x, parts, value)
+
+
+def _check_value(dtype: np.dtype, value: Any) -> None:
+    """Refuses numbers that the array cannot hold, as NumPy does."""
+    if isinstance(value, _core.Tensor):
+        return
+    if isinstance(value, complex) and dtype.kind not in "cb":
+        raise TypeError(f"a complex number does not go into an array of {dtype}")
+    if dtype.kind in "iu":
+        whole = int(value)  # NaN and infinities are refused here.
+        info = np.iinfo(dtype)
+        if not info.min <= whole <= info.max:
+            raise OverflowError(f"{value} does not fit into {dtype}")
 
 
 def _masked(x: Array, mask: Array, value: Array) -> Array:

@@ -215,7 +215,7 @@ impl Session {
         inputs: &BTreeMap<String, Input>,
     ) -> Result<(Vec<Arc<Stored>>, Totals)> {
         if self.0.process != std::process::id() {
-            return Err(Error::resource(
+            return Err(Error::state(
                 "the threads of this session exist only in the process that made it, not in its fork",
             )
             .help("start processes afresh (\"spawn\"), or make the session after the fork"));

@@ -36,6 +36,8 @@ pub enum About {
     Types,
     /// An index outside its axis, or of the wrong kind.
     Indices,
+    /// A state in which nothing can be done, such as that of a fork without its threads.
+    State,
 }
 
 /// What went wrong, where, and what to do about it.
@@ -97,6 +99,13 @@ impl Error {
     pub fn indices(blame: Blame, message: impl Into<String>) -> Error {
         let mut error = Error::new(blame, message);
         error.0.about = About::Indices;
+        error
+    }
+
+    /// Nothing can be done in the state that the host program is in.
+    pub fn state(message: impl Into<String>) -> Error {
+        let mut error = Error::source(message);
+        error.0.about = About::State;
         error
     }
 

@@ -25,6 +25,7 @@ pub(crate) fn exception(error: Error) -> PyErr {
     match (error.blame(), error.about()) {
         (Blame::Source | Blame::Plan | Blame::Data, About::Types) => PyTypeError::new_err(text),
         (Blame::Source | Blame::Plan | Blame::Data, About::Indices) => PyIndexError::new_err(text),
+        (Blame::Source | Blame::Plan | Blame::Data, About::State) => PyRuntimeError::new_err(text),
         (Blame::Source | Blame::Plan | Blame::Data, About::Anything) => PyValueError::new_err(text),
         (Blame::Resource, _) => PyMemoryError::new_err(text),
         (Blame::Io, _) => PyOSError::new_err(text),

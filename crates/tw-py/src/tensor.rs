@@ -1,5 +1,6 @@
 //! Tensors, and computing them.
 
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
 use tilewright::explain::Level;
@@ -62,16 +63,23 @@ impl Tensor {
     }
 
     /// What computing would cost, as text, html, dot or json.
-    #[pyo3(signature = (level="tree"))]
+    #[pyo3(signature = (level="table"))]
     fn explain(&self, level: &str) -> PyResult<String> {
         let (program, _) = self.0.program().or_raise()?;
         let explanation = self.0.session().explain(&program).or_raise()?;
         Ok(match level {
-            "json" => explanation.to_json().to_string(),
             "line" => explanation.to_text(Level::Line),
+            "table" => explanation.to_text(Level::Table),
+            "tree" => explanation.to_text(Level::Tree),
+            "verbose" => explanation.to_text(Level::Verbose),
+            "kernel" => explanation.to_text(Level::Kernel),
             "html" => explanation.to_text(Level::Html),
             "dot" => explanation.to_text(Level::Dot),
-            _ => explanation.to_text(Level::Tree),
+            "json" => explanation.to_text(Level::Json),
+            other => {
+                let known = "line, table, tree, verbose, kernel, html, dot, json";
+                return Err(PyValueError::new_err(format!("there is no level {other}, only {known}")));
+            }
         })
     }
 

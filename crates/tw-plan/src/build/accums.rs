@@ -105,7 +105,7 @@ fn of_complex(kind: Reduction, dtype: DType) -> Result<Accum> {
             let accum = joined(of_parts(both, dtype)?, BinaryOp::Add)?;
             if matches!(kind, Reduction::Std { .. }) { rooted(accum) } else { Ok(accum) }
         }
-        _ => Err(Error::source(format!("`{}` does not take {dtype}", kind.name()))
+        _ => Err(Error::types(format!("`{}` does not take {dtype}", kind.name()))
             .help("complex numbers have no order; reduce their real parts or magnitudes")),
     }
 }
@@ -154,7 +154,7 @@ fn of_times(kind: Reduction, dtype: DType) -> Result<Accum> {
         }
         Reduction::Sum if span => total(dtype, false),
         Reduction::Mean if span => total(dtype, true),
-        _ => Err(Error::source(format!("`{}` does not take {dtype}", kind.name()))),
+        _ => Err(Error::types(format!("`{}` does not take {dtype}", kind.name()))),
     }
 }
 
