@@ -6,11 +6,12 @@
 use tw_ir::shape::MAX_RANK;
 use tw_ir::{Buffer, Error, Result};
 
+use crate::past_cache;
 use crate::width::{Bits, with_width};
 
 mod transpose;
 
-use transpose::transpose;
+use transpose::{transpose, transpose_past_cache};
 
 /// Where a box of elements lies inside a buffer.
 #[derive(Clone, Copy)]
@@ -29,12 +30,33 @@ impl Place<'_> {
     }
 }
 
+/// How the target is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stores {
+    /// As usual.
+    Cached,
+    /// Past the caches where that is possible; whoever asks for it has to call [`crate::past_cache::fence`].
+    PastCache,
+}
+
 /// Copies a box of the given shape. Both places must lie inside their buffers.
 pub(crate) fn copy_box(shape: &[u64], from: &Buffer, src: Place<'_>, to: &mut Buffer, dst: Place<'_>) -> Result<()> {
+    copy_box_by(Stores::Cached, shape, from, src, to, dst)
+}
+
+/// As [`copy_box`], with a choice of stores.
+pub(crate) fn copy_box_by(
+    stores: Stores,
+    shape: &[u64],
+    from: &Buffer,
+    src: Place<'_>,
+    to: &mut Buffer,
+    dst: Place<'_>,
+) -> Result<()> {
     if from.dtype() != to.dtype() {
         return Err(Error::internal(format!("a copy from {} to {}", from.dtype(), to.dtype())));
     }
-    with_width!(from.dtype(), T => copy_typed(shape, T::of(from), src, T::of_mut(to), dst));
+    with_width!(from.dtype(), T => copy_typed_by(stores, shape, T::of(from), src, T::of_mut(to), dst));
     Ok(())
 }
 
@@ -48,6 +70,10 @@ struct Loop {
 
 /// As [`copy_box`], for one type.
 pub(crate) fn copy_typed<T: Copy>(shape: &[u64], from: &[T], src: Place<'_>, to: &mut [T], dst: Place<'_>) {
+    copy_typed_by(Stores::Cached, shape, from, src, to, dst);
+}
+
+fn copy_typed_by<T: Copy>(stores: Stores, shape: &[u64], from: &[T], src: Place<'_>, to: &mut [T], dst: Place<'_>) {
     if shape.contains(&0) {
         return;
     }
@@ -59,7 +85,13 @@ pub(crate) fn copy_typed<T: Copy>(shape: &[u64], from: &[T], src: Place<'_>, to:
     };
     let (inner, start) = (*inner, (src.offset, dst.offset));
     if inner.src == 1 && inner.dst == 1 {
-        return for_points(outer, start, |s, d| to[d..d + inner.n].copy_from_slice(&from[s..s + inner.n]));
+        return for_points(outer, start, |s, d| {
+            let (from, to) = (&from[s..s + inner.n], &mut to[d..d + inner.n]);
+            match stores {
+                Stores::Cached => to.copy_from_slice(from),
+                Stores::PastCache => past_cache::copy(from, to),
+            }
+        });
     }
     if inner.dst == 1
         && let Some(k) = outer.iter().position(|other| other.src == 1)
@@ -68,8 +100,11 @@ pub(crate) fn copy_typed<T: Copy>(shape: &[u64], from: &[T], src: Place<'_>, to:
         outer[k..].rotate_left(1);
         let n_outer = outer.len() - 1;
         return for_points(&outer[..n_outer], start, |s, d| {
-            let (rows, columns) = (inner.n, across.n);
-            transpose((rows, columns), (&from[s..], inner.src), (&mut to[d..], across.dst));
+            let size = (inner.n, across.n);
+            let (from, to) = ((&from[s..], inner.src), (&mut to[d..], across.dst));
+            if stores == Stores::Cached || !transpose_past_cache(size, from, (to.0, to.1)) {
+                transpose(size, from, to);
+            }
         });
     }
     for_points(outer, start, |s, d| {
@@ -154,7 +189,11 @@ mod tests {
         let nothing = element(1 << 20);
         let mut to = vec![nothing; outer.iter().product::<u64>() as usize + 2];
         let places = (Place { offset: 1, strides: &src }, Place { offset: 1, strides: &dst });
+        let mut past_cache = to.clone();
         copy_typed(&outer, &from, places.0, &mut to, places.1);
+        copy_typed_by(Stores::PastCache, &outer, &from, places.0, &mut past_cache, places.1);
+        crate::past_cache::fence();
+        assert!(past_cache == to, "{extents:?} {order:?} {}", size_of::<T>());
         let mut expected = vec![nothing; to.len()];
         for a in 0..outer[0] as usize {
             for b in 0..outer[1] as usize {
@@ -187,6 +226,11 @@ mod tests {
         check([70, 1, 1023], [2, 1, 0], |k| k as f32);
         check([130, 1, 4095], [2, 1, 0], |k| k as u8);
         check([20, 1, 255], [2, 1, 0], |k| k as u128);
+        // Rows of the target are whole cache lines.
+        check([72, 1, 90], [2, 1, 0], |k| k as i64);
+        check([192, 1, 70], [2, 1, 0], |k| k as u8);
+        check([48, 1, 33], [2, 1, 0], |k| k as f32);
+        check([12, 1, 5], [2, 1, 0], |k| k as u128);
     }
 
     #[test]

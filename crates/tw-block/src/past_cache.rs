@@ -14,6 +14,35 @@ pub(crate) fn copy<T: Copy>(from: &[T], to: &mut [T]) {
     to.copy_from_slice(from);
 }
 
+/// A line of the cache, filled before it is written past it.
+#[derive(Clone, Copy)]
+#[repr(align(64))]
+pub(crate) struct Line([u8; LINE]);
+
+impl Line {
+    /// Writes the line past the caches where the processor can.
+    ///
+    /// # Safety
+    /// `to` is good for writing a line, and is aligned to one.
+    #[inline(always)]
+    pub(crate) unsafe fn write(&self, to: *mut u8) {
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: every processor of this architecture has SSE2; the line is aligned, and so is the target by the caller's promise.
+        unsafe {
+            use std::arch::x86_64::{__m128i, _mm_load_si128, _mm_stream_si128};
+            let (from, to) = (self.0.as_ptr().cast::<__m128i>(), to.cast::<__m128i>());
+            for quarter in 0..LINE / size_of::<__m128i>() {
+                _mm_stream_si128(to.add(quarter), _mm_load_si128(from.add(quarter)));
+            }
+        }
+        #[cfg(not(target_arch = "x86_64"))]
+        // SAFETY: the caller's promise.
+        unsafe {
+            to.copy_from_nonoverlapping(self.0.as_ptr(), LINE);
+        }
+    }
+}
+
 /// Makes what was copied visible to whoever learns from this thread that it is there.
 pub(crate) fn fence() {
     #[cfg(target_arch = "x86_64")]
@@ -24,8 +53,7 @@ pub(crate) fn fence() {
 }
 
 /// Bytes of a line of the cache.
-#[cfg(target_arch = "x86_64")]
-const LINE: usize = 64;
+pub(crate) const LINE: usize = 64;
 
 /// Whole lines go past the caches, what is before and after them does not. The slices have one length.
 #[cfg(target_arch = "x86_64")]

@@ -3,8 +3,12 @@
 //! It is cut into tiles that are one cache line wide where they are read and two where they are written, and tiles into squares that fit the
 //! registers of any x86-64 processor: as many elements a side as a register holds. Larger tiles are faster for some strides and much slower
 //! for powers of two, where their rows push each other out of the cache; copying them aside first costs more than it saves. Wider registers
-//! were no faster. Stores around the cache were, where the target is aligned; but blocks are aligned to 16 bytes only, and whoever reads the
-//! target next would pay.
+//! were no faster. Where nobody reads the target soon and its rows begin at the same place of a cache line, tiles are made beside it and
+//! written past the cache, a line at a time: an ordinary store would read that line first.
+
+use std::mem::MaybeUninit;
+
+use crate::past_cache::{LINE, Line};
 
 /// The bytes of a tile's rows, where it is read.
 const READ_BYTES: usize = 64;
@@ -59,6 +63,49 @@ pub(super) fn transpose<T: Copy>(
             }
         }
     }
+}
+
+/// As [`transpose`], past the caches. False, with nothing done, where lines of the target do not begin with whole elements of all its rows.
+///
+/// # Panics
+/// As [`transpose`].
+pub(super) fn transpose_past_cache<T: Copy>(
+    (rows, columns): (usize, usize),
+    (from, from_stride): (&[T], usize),
+    (to, to_stride): (&mut [T], usize),
+) -> bool {
+    let size = size_of::<T>();
+    let before = to.as_ptr().addr().next_multiple_of(LINE) - to.as_ptr().addr();
+    let fits = size > 0 && LINE.is_multiple_of(size) && before.is_multiple_of(size);
+    if !fits || !(to_stride * size).is_multiple_of(LINE) || rows < before / size + LINE / size {
+        return false;
+    }
+    assert!((rows - 1) * from_stride + columns <= from.len() && (columns - 1) * to_stride + rows <= to.len());
+    let (first, side) = (before / size, LINE / size);
+    let last = rows - (rows - first) % side;
+    for row in (first..last).step_by(side) {
+        for column in (0..columns).step_by(side) {
+            let n_columns = side.min(columns - column);
+            let mut lines = MaybeUninit::<[Line; LINE]>::uninit();
+            let lines = lines.as_mut_ptr().cast::<Line>();
+            let source = from[row * from_stride + column..].as_ptr();
+            let target = to[column * to_stride + row..].as_mut_ptr();
+            // SAFETY: the tile lies inside the matrices, which the assertion above says lie inside the slices. There are as many lines as a tile has
+            // columns at most, and each holds the rows of a tile, which fill it. In the target these begin at a line, as the first row does.
+            unsafe {
+                tile((side, n_columns), (source, from_stride), (lines.cast(), side));
+                for k in 0..n_columns {
+                    (*lines.add(k)).write(target.add(k * to_stride).cast());
+                }
+            }
+        }
+    }
+    transpose((first, columns), (from, from_stride), (to, to_stride));
+    if last < rows {
+        let rest = (&from[last * from_stride..], from_stride);
+        transpose((rows - last, columns), rest, (&mut to[last..], to_stride));
+    }
+    true
 }
 
 /// Transposes one tile. Inlined, so that the usual tile has loops of known length.

@@ -4,7 +4,7 @@ use tw_ir::Result;
 
 use super::compile::Fold;
 use super::run::{Scratch, Task};
-use crate::copy::{Place, copy_box};
+use crate::copy::{Place, Stores, copy_box_by};
 
 impl Task<'_> {
     /// Runs the task as one strided copy, if it is that; says whether it did. Accesses must have been planned.
@@ -34,7 +34,8 @@ impl Task<'_> {
             to.push(target);
         }
         let source = Place { offset: plans[0].base(), strides: &from };
-        copy_box(&shape, block.data(), source, buffer, Place { offset: out_plan.base(), strides: &to })?;
+        let stores = if self.past_cache { Stores::PastCache } else { Stores::Cached };
+        copy_box_by(stores, &shape, block.data(), source, buffer, Place { offset: out_plan.base(), strides: &to })?;
         Ok(true)
     }
 }
