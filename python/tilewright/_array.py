@@ -10,7 +10,7 @@ import numpy as np
 
 from . import _core
 from ._chunks import automatic_chunks, normalize_chunks
-from ._dtypes import check_known, to_name
+from ._dtypes import check_known
 
 __all__ = ["Array"]
 
@@ -104,14 +104,16 @@ class Array:
     @property
     def real(self) -> Array:
         """Real parts."""
-        return Array(_core.unary("real", self._tensor)) if self.dtype.kind == "c" else self
+        from ._elementwise import real
+
+        return real(self)
 
     @property
     def imag(self) -> Array:
         """Imaginary parts."""
-        from . import imag, zeros_like
+        from ._elementwise import imag
 
-        return imag(self) if self.dtype.kind == "c" else zeros_like(self)
+        return imag(self)
 
     # Computing
 

@@ -9,7 +9,6 @@ import numpy as np
 
 from . import _core
 from ._array import Array
-from ._chunks import normalize_chunks
 from ._dtypes import astype, check_device, default_dtype, float64, int64, to_name
 
 
@@ -53,8 +52,7 @@ def asarray(
 
 def from_array(x: Any, chunks: Any = "auto") -> Array:
     """An array in blocks of the given lengths; see :meth:`Array.rechunk`."""
-    array = asarray(x)
-    return Array(_core.rechunk(array._tensor, normalize_chunks(chunks, array.shape, array.dtype)))
+    return asarray(x, chunks=chunks)
 
 
 def from_npy(path: Any) -> Array:

@@ -21,12 +21,12 @@ class Generator:
         self._seed = seed
         self._drawn = 0
 
-    def _draw(self, kind: str, size: Any, a: float, b: float) -> Array:
+    def _draw(self, kind: str, size: Any, a: float | int, b: float | int) -> Array:
         # Seeds of arrays are far apart, whatever the seeds of generators are.
         text = f"{self._seed}/{self._drawn}".encode()
         self._drawn += 1
         seed = int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "little")
-        return Array(_core.random(kind, _shape(() if size is None else size), seed, float(a), float(b)))
+        return Array(_core.random(kind, _shape(() if size is None else size), seed, a, b))
 
     def random(self, size: Any = None, dtype: Any = "float64") -> Array:
         """Uniform numbers in [0, 1)."""

@@ -116,12 +116,6 @@ impl Tensor {
         Tensor::apply_all(session, op, args)?.pop().ok_or_else(|| Error::internal("an operation without a result"))
     }
 
-    /// A tensor over data.
-    #[track_caller]
-    pub fn from_input(session: &Session, input: Input) -> Tensor {
-        Tensor::bound(session, input)
-    }
-
     /// The type: dtype, shape, tiling if it is fixed.
     pub fn ty(&self) -> &TensorType {
         &self.node.types[self.result]

@@ -20,9 +20,9 @@ mod _core {
     #[pymodule_export]
     use super::ops::{
         arange, binary, broadcast_shapes, broadcast_to, cast, compact, concat, coordinate, diagonal, einsum,
-        expand_dims, eye, flip, full, gather, linspace, logical, logical_not, matmul, pad, permute, random, rechunk,
-        reduce, replace, reshape, result_type, roll, scan, scatter, slice, sort, squeeze, stack, tensordot, tril, triu,
-        unary, where_,
+        expand_dims, eye, flip, full, gather, linspace, logical, logical_not, matmul, permute, random, rechunk, reduce,
+        replace, reshape, result_type, roll, scan, scatter, slice, sort, squeeze, stack, tensordot, tril, triu, unary,
+        where_,
     };
     #[pymodule_export]
     use super::session::Session;

@@ -60,6 +60,16 @@ fn named<T: std::str::FromStr>(name: &str) -> PyResult<T> {
     name.parse().map_err(|_| PyValueError::new_err(format!("there is no operation {name}")))
 }
 
+/// An axis of a tensor, counted from the front.
+fn axis_of(x: &Tensor, axis: i64) -> PyResult<usize> {
+    build::normalize_axis(axis, x.0.ty().rank()).or_raise()
+}
+
+/// Axes of a tensor, counted from the front.
+fn axes_of(x: &Tensor, axes: &[i64]) -> PyResult<Vec<usize>> {
+    build::normalize_axes(axes, x.0.ty().rank()).or_raise()
+}
+
 fn known(shape: &[u64]) -> Vec<Extent> {
     shape.iter().map(|&n| Extent::Known(n)).collect()
 }
@@ -128,7 +138,7 @@ pub(crate) fn reduce(
         "std" => Reduction::Std { ddof },
         name => Reduction::named(name).ok_or_else(|| PyValueError::new_err(format!("there is no reduction {name}")))?,
     };
-    let axes = axes.map(|axes| build::normalize_axes(&axes, x.0.ty().rank())).transpose().or_raise()?;
+    let axes = axes.map(|axes| axes_of(x, &axes)).transpose()?;
     apply(py, build::reduce(x.0.ty(), kind, axes.as_deref(), keepdims), &[&x.0])
 }
 
@@ -142,7 +152,7 @@ pub(crate) fn scan(py: Python<'_>, kind: &str, x: &Tensor, axis: i64) -> PyResul
         "max" => Running::Max,
         other => return Err(PyValueError::new_err(format!("there is no running {other}"))),
     };
-    let axis = build::normalize_axis(axis, x.0.ty().rank()).or_raise()?;
+    let axis = axis_of(x, axis)?;
     apply(py, build::scan(x.0.ty(), kind, axis), &[&x.0])
 }
 
@@ -156,7 +166,7 @@ pub(crate) fn sort(
     descending: bool,
     limit: Option<u64>,
 ) -> PyResult<(Tensor, Tensor)> {
-    let axis = build::normalize_axis(axis, x.0.ty().rank()).or_raise()?;
+    let axis = axis_of(x, axis)?;
     let sorted = match limit {
         None => build::sort(x.0.ty(), axis, descending),
         Some(n) => build::topk(x.0.ty(), n, axis, descending),
@@ -168,7 +178,7 @@ pub(crate) fn sort(
 /// Elements that index tensors of one shape name along some axes.
 #[pyfunction]
 pub(crate) fn gather(py: Python<'_>, x: &Tensor, indices: Vec<Bound<'_, Tensor>>, axes: Vec<i64>) -> PyResult<Tensor> {
-    let axes = build::normalize_axes(&axes, x.0.ty().rank()).or_raise()?;
+    let axes = axes_of(x, &axes)?;
     let types: Vec<_> = indices.iter().map(|index| index.get().0.ty()).collect();
     let mut tensors = vec![&x.0];
     tensors.extend(indices.iter().map(|index| &index.get().0));
@@ -225,7 +235,7 @@ pub(crate) fn einsum(py: Python<'_>, spec: &str, tensors: Vec<Bound<'_, Tensor>>
 /// Axes in another order.
 #[pyfunction]
 pub(crate) fn permute(py: Python<'_>, x: &Tensor, order: Vec<i64>) -> PyResult<Tensor> {
-    let order = build::normalize_axes(&order, x.0.ty().rank()).or_raise()?;
+    let order = axes_of(x, &order)?;
     apply(py, build::permute(x.0.ty(), &order), &[&x.0])
 }
 
@@ -258,21 +268,21 @@ pub(crate) fn expand_dims(py: Python<'_>, x: &Tensor, position: usize) -> PyResu
 /// Without some axes of extent 1.
 #[pyfunction]
 pub(crate) fn squeeze(py: Python<'_>, x: &Tensor, axes: Vec<i64>) -> PyResult<Tensor> {
-    let axes = build::normalize_axes(&axes, x.0.ty().rank()).or_raise()?;
+    let axes = axes_of(x, &axes)?;
     apply(py, build::squeeze(x.0.ty(), &axes), &[&x.0])
 }
 
 /// Reversed along some axes.
 #[pyfunction]
 pub(crate) fn flip(py: Python<'_>, x: &Tensor, axes: Vec<i64>) -> PyResult<Tensor> {
-    let axes = build::normalize_axes(&axes, x.0.ty().rank()).or_raise()?;
+    let axes = axes_of(x, &axes)?;
     apply(py, build::flip(x.0.ty(), &axes), &[&x.0])
 }
 
 /// Moved along an axis, around its end.
 #[pyfunction]
 pub(crate) fn roll(py: Python<'_>, x: &Tensor, shift: i64, axis: i64) -> PyResult<Tensor> {
-    let axis = build::normalize_axis(axis, x.0.ty().rank()).or_raise()?;
+    let axis = axis_of(x, axis)?;
     apply(py, build::roll(x.0.ty(), shift, axis), &[&x.0])
 }
 
@@ -280,24 +290,6 @@ pub(crate) fn roll(py: Python<'_>, x: &Tensor, shift: i64, axis: i64) -> PyResul
 #[pyfunction]
 pub(crate) fn diagonal(py: Python<'_>, x: &Tensor, offset: i64, axis1: i64, axis2: i64) -> PyResult<Tensor> {
     apply(py, build::diagonal(x.0.ty(), offset, (axis1, axis2)), &[&x.0])
-}
-
-/// More elements around the edges: a value, or by a rule for indices outside.
-#[pyfunction]
-pub(crate) fn pad(
-    py: Python<'_>,
-    x: &Tensor,
-    widths: Vec<(u64, u64)>,
-    mode: &str,
-    value: &Bound<'_, PyAny>,
-) -> PyResult<Tensor> {
-    let edge = match mode {
-        "constant" => Edge::Fill,
-        "edge" => Edge::Clamp,
-        "wrap" => Edge::Wrap,
-        other => return Err(PyValueError::new_err(format!("tilewright cannot pad with mode {other}"))),
-    };
-    apply(py, build::pad(x.0.ty(), &widths, edge, scalar(value)?), &[&x.0])
 }
 
 /// On and below a diagonal; zero above.
@@ -438,11 +430,18 @@ pub(crate) fn coordinate(py: Python<'_>, shape: Vec<u64>, axis: usize) -> PyResu
 
 /// Random numbers that depend on the seed and their position alone.
 #[pyfunction]
-pub(crate) fn random(py: Python<'_>, kind: &str, shape: Vec<u64>, seed: u64, a: f64, b: f64) -> PyResult<Tensor> {
+pub(crate) fn random(
+    py: Python<'_>,
+    kind: &str,
+    shape: Vec<u64>,
+    seed: u64,
+    a: &Bound<'_, PyAny>,
+    b: &Bound<'_, PyAny>,
+) -> PyResult<Tensor> {
     let op = match kind {
-        "uniform" => build::random_uniform(&shape, seed, a, b),
-        "normal" => build::random_normal(&shape, seed, a, b),
-        "integers" => build::random_integers(&shape, seed, a as i64, b as i64),
+        "uniform" => build::random_uniform(&shape, seed, a.extract()?, b.extract()?),
+        "normal" => build::random_normal(&shape, seed, a.extract()?, b.extract()?),
+        "integers" => build::random_integers(&shape, seed, a.extract()?, b.extract()?),
         other => return Err(PyValueError::new_err(format!("there is no distribution {other}"))),
     };
     apply(py, op, &[])

@@ -37,16 +37,10 @@ impl Session {
         Ok(Session(builder.build()))
     }
 
-    /// The current session.
-    #[staticmethod]
-    fn current() -> Session {
-        Session(current())
-    }
-
     /// Makes this the session of new tensors; gives the one before.
     fn enter(&self) -> Session {
-        let mut current = CURRENT.lock().unwrap_or_else(PoisonError::into_inner);
-        let before = current.replace(self.0.clone()).unwrap_or_default();
+        let before = current();
+        *CURRENT.lock().unwrap_or_else(PoisonError::into_inner) = Some(self.0.clone());
         Session(before)
     }
 
@@ -59,12 +53,6 @@ impl Session {
     /// Stops what runs now.
     fn cancel(&self) {
         self.0.cancel();
-    }
-
-    /// Tasks done and to do of what runs now.
-    fn progress(&self) -> (u64, u64) {
-        let progress = self.0.progress();
-        (progress.done(), progress.total())
     }
 
     /// What all runs of the session have cost so far.
