@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
+import pytest
 from hypothesis import HealthCheck, settings
 
 import tilewright as tw
@@ -25,3 +28,51 @@ def same(ours: object, theirs: object, rtol: float = 1e-12) -> None:
         np.testing.assert_allclose(found, expected, rtol=rtol, atol=rtol)
     else:
         np.testing.assert_array_equal(found, expected)
+
+
+def agree(name: str, *args: object, chunk: int | None = None, rtol: float = 1e-12, **kwargs: object) -> None:
+    """Fails unless a function does to our arrays what NumPy's does to its own: results, or the class of the exception.
+
+    Our function is called twice, by itself and through NumPy's.
+    """
+    theirs = getattr(np, name)
+    own_args = [_own(arg, chunk) for arg in args]
+    own_kwargs = {key: _own(value, chunk) for key, value in kwargs.items()}
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            expected = theirs(*args, **kwargs)
+        except Exception as error:
+            # An index error is a value error of indices, and NumPy mixes the two.
+            wanted = (ValueError, IndexError) if isinstance(error, (ValueError, IndexError)) else type(error)
+            for function in (getattr(tw, name), theirs):
+                with pytest.raises(wanted):
+                    _computed(function(*own_args, **own_kwargs))
+            return
+    for function in (getattr(tw, name), theirs):
+        _compare(function(*own_args, **own_kwargs), expected, rtol)
+
+
+def _own(value: object, chunk: int | None) -> object:
+    if isinstance(value, np.ndarray):
+        array = tw.asarray(value)
+        return array if chunk is None or array.ndim == 0 else array.rechunk(chunk)
+    if isinstance(value, (list, tuple)) and any(isinstance(each, (np.ndarray, list)) for each in value):
+        return type(value)(_own(each, chunk) for each in value)
+    return value
+
+
+def _computed(found: object) -> None:
+    for each in found if isinstance(found, (list, tuple)) else [found]:
+        np.asarray(each)
+
+
+def _compare(found: object, expected: object, rtol: float) -> None:
+    if isinstance(expected, (list, tuple)):
+        assert isinstance(found, (list, tuple)) and len(found) == len(expected)
+        for each, other in zip(found, expected, strict=True):
+            _compare(each, other, rtol)
+    elif isinstance(found, tw.Array):
+        same(found, expected, rtol)
+    else:
+        assert type(found) is type(expected) and found == expected

@@ -29,20 +29,38 @@ from ._elementwise import (
     positive, pow, power, real, reciprocal, remainder, right_shift, rint, round, sign, signbit, sin, sinh, sqrt, square,
     subtract, tan, tanh, true_divide, trunc,
 )  # fmt: skip
+from ._gradient import gradient
+from ._grids import (
+    diag_indices, fromfunction, geomspace, indices, logspace, tri, tril_indices, tril_indices_from, triu_indices,
+    triu_indices_from,
+)  # fmt: skip
 from ._info import __array_namespace_info__
+from ._joining import (
+    append, array_split, block, column_stack, delete, dsplit, dstack, hsplit, hstack, insert, split, vsplit, vstack,
+)  # fmt: skip
 from ._linear import einsum, matmul, tensordot, vecdot
 from ._manipulation import (
     broadcast_arrays, broadcast_shapes, broadcast_to, concat, expand_dims, flip, matrix_transpose, moveaxis, permute_dims,
     repeat, reshape, roll, squeeze, stack, tile, unstack,
 )  # fmt: skip
+from ._nan import (
+    nanargmax, nanargmin, nancumprod, nancumsum, nanmax, nanmean, nanmin, nanprod, nanstd, nansum, nanvar,
+)  # fmt: skip
+from ._padding import pad
+from ._rearranging import (
+    atleast_1d, atleast_2d, atleast_3d, copy, diag, diagflat, diagonal, fliplr, flipud, ndim, ravel, resize, rollaxis, rot90,
+    shape, size, swapaxes, trace,
+)  # fmt: skip
 from ._reductions import (
-    all, any, argmax, argmin, count_nonzero, cumulative_prod, cumulative_sum, diff, max, mean, min, prod, std, sum, var,
+    all, any, argmax, argmin, count_nonzero, cumprod, cumsum, cumulative_prod, cumulative_sum, diff, max, mean, min, prod,
+    std, sum, var,
 )  # fmt: skip
 from ._searching import (
     argsort, isin, nonzero, searchsorted, sort, take, take_along_axis, topk, unique_all, unique_counts, unique_inverse,
     unique_values, where,
 )  # fmt: skip
 from ._session import Session, compute, persist
+from ._statistics import average, corrcoef, cov, ediff1d, ptp, trapezoid
 
 newaxis = None
 __version__ = "0.1.0"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 from typing import Any
 
 import numpy as np
@@ -127,13 +128,26 @@ floor = _rounding("floor", "floor", "Rounded down.")
 trunc = _rounding("trunc", "trunc", "Rounded towards zero.")
 
 
-def round(x: Array, /) -> Array:
-    """Rounded to the nearest whole number, ties to even ones."""
+def round(x: Array, /, *, decimals: int = 0) -> Array:
+    """Rounded to the nearest whole number, or to so many decimals, ties to even ones.
+
+    >>> import tilewright as tw
+    >>> tw.round(tw.asarray([1.25, 1.375]), decimals=1).compute()
+    array([1.2, 1.4])
+    """
     tensor = unwrap_array(x)
     kind = np.dtype(tensor.dtype).kind
     if kind == "c":
-        return Array(_core.binary("complex", round(real(x))._tensor, round(imag(x))._tensor))
-    return Array(tensor if kind in "iub" else _core.unary("round", tensor))
+        parts = (round(part(x), decimals=decimals)._tensor for part in (real, imag))
+        return Array(_core.binary("complex", *parts))
+    if kind in "iub" and decimals >= 0:
+        return Array(tensor)
+    scale = 10 ** builtins.abs(decimals)
+    if decimals == 0:
+        return Array(_core.unary("round", tensor))
+    if decimals > 0:
+        return divide(round(multiply(x, float(scale))), float(scale))
+    return astype(multiply(round(divide(x, scale)), scale), tensor.dtype, copy=False)
 
 
 def positive(x: Array, /) -> Array:

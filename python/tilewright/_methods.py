@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from . import _creation, _dtypes, _elementwise, _manipulation, _reductions, _searching
+from . import _dtypes, _elementwise, _manipulation, _rearranging, _reductions, _searching
 from ._array import Array
 
 
@@ -39,21 +39,6 @@ def squeeze(self: Array, axis: Any = None) -> Array:
     return _manipulation.squeeze(self, axes)
 
 
-def ravel(self: Array) -> Array:
-    """All elements in a row."""
-    return _manipulation.reshape(self, (-1,))
-
-
-def cumsum(self: Array, axis: int | None = None, *, dtype: Any = None) -> Array:
-    """Running sums along an axis, or of all elements in a row."""
-    return _reductions.cumulative_sum(ravel(self) if axis is None else self, axis=axis or 0, dtype=dtype)
-
-
-def cumprod(self: Array, axis: int | None = None, *, dtype: Any = None) -> Array:
-    """Running products along an axis, or of all elements in a row."""
-    return _reductions.cumulative_prod(ravel(self) if axis is None else self, axis=axis or 0, dtype=dtype)
-
-
 def astype(self: Array, dtype: Any, *, copy: bool = True) -> Array:
     """The array converted to another type."""
     return _dtypes.astype(self, dtype, copy=copy)
@@ -62,11 +47,6 @@ def astype(self: Array, dtype: Any, *, copy: bool = True) -> Array:
 def clip(self: Array, min: Any = None, max: Any = None) -> Array:
     """The elements, but none below ``min`` and none above ``max``."""
     return _elementwise.clip(self, min, max)
-
-
-def copy(self: Array) -> Array:
-    """The array: arrays are values."""
-    return _creation.asarray(self, copy=True)
 
 
 def argsort(self: Array, axis: int = -1) -> Array:
@@ -84,14 +64,40 @@ def repeat(self: Array, repeats: Any, axis: int | None = None) -> Array:
     return _manipulation.repeat(self, repeats, axis=axis)
 
 
+def round(self: Array, decimals: int = 0) -> Array:
+    """Rounded to so many decimals, ties to even ones."""
+    return _elementwise.round(self, decimals=decimals)
+
+
+def searchsorted(self: Array, v: Any, side: str = "left", sorter: Any = None) -> Array:
+    """Where elements belong in this sorted vector."""
+    return _searching.searchsorted(self, v, side=side, sorter=sorter)
+
+
+def nonzero(self: Array) -> tuple[Array, ...]:
+    """Indices of the elements that are not zero, one array per axis."""
+    return _searching.nonzero(self)
+
+
+def conj(self: Array) -> Array:
+    """Complex conjugates; of real numbers, the numbers."""
+    return _elementwise.conj(self)
+
+
+#: Functions whose arguments are those of NumPy's methods already.
+_SAME = (
+    _rearranging.copy, _rearranging.diagonal, _rearranging.ravel, _rearranging.swapaxes, _rearranging.trace,
+    _reductions.cumprod, _reductions.cumsum,
+)  # fmt: skip
+
+
 def attach() -> None:
     """Gives arrays their methods."""
     for name in ("sum", "prod", "max", "min", "mean", "var", "std", "any", "all", "argmax", "argmin"):
         setattr(Array, name, _reduction(name))
-    for method in (reshape, transpose, squeeze, ravel, cumsum, cumprod, astype, clip, copy, argsort, take, repeat):
+    own = (reshape, transpose, squeeze, astype, clip, argsort, take, repeat, round, searchsorted, nonzero, conj)
+    for method in (*own, *_SAME):
         setattr(Array, method.__name__, method)
-    Array.flatten = ravel
-    Array.conj = Array.conjugate = lambda self: _elementwise.conj(self)
-    Array.round = lambda self: _elementwise.round(self)
-    Array.nonzero = lambda self: _searching.nonzero(self)
+    Array.flatten = _rearranging.ravel
+    Array.conjugate = conj
     Array.dot = lambda self, other: self @ other

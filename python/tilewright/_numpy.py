@@ -1,40 +1,55 @@
-"""Calls of NumPy's functions on our arrays."""
+"""Calls of NumPy's functions on our arrays: which of ours is meant, and under which names its arguments go."""
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable
+from functools import cache
+from types import ModuleType
 from typing import Any
 
 import numpy as np
 
 from ._array import Array
 
-# Functions of NumPy with other names here.
-_RENAMED = {
-    "concatenate": "concat",
-    "transpose": "permute_dims",
-    "amax": "max",
-    "amin": "min",
-    "cumsum": "cumulative_sum",
-    "cumprod": "cumulative_prod",
-}
+#: Functions of NumPy with other names here.
+_RENAMED = {"amax": "max", "amin": "min", "around": "round", "concatenate": "concat"}
 
-# Keyword arguments of NumPy that mean what ours of another name mean.
-_KEYWORDS = {"ddof": "correction"}
+#: Arguments of NumPy with other names here.
+_ARGUMENTS = {"ddof": "correction", "a_min": "min", "a_max": "max"}
+
+#: Arguments that tell NumPy how to compute, never what.
+_HINTS = {"assume_unique", "kind", "optimize", "subok"}
+
+#: Functions of NumPy that are methods here, with NumPy's arguments: the functions of the standard ask for more.
+_METHODS = {"squeeze", "transpose"}
+
+#: What ufuncs reduce to, and what they accumulate to.
+_REDUCTIONS = {
+    "add": "sum", "multiply": "prod", "maximum": "max", "minimum": "min", "logical_and": "all", "logical_or": "any",
+    "fmax": "nanmax", "fmin": "nanmin",
+}  # fmt: skip
+_RUNNING = {"add": "cumulative_sum", "multiply": "cumulative_prod"}
 
 
 def ufunc(function: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """A call of a NumPy ufunc; those without a counterpart are refused, never computed behind the user's back."""
     import tilewright
 
-    if kwargs.pop("out", None) is not None or kwargs.pop("where", True) is not True:
+    name = function.__name__
+    along_axis = {"reduce": _REDUCTIONS, "accumulate": _RUNNING}.get(method, {})
+    if name in along_axis and "out" not in kwargs:
+        # NumPy passes options by name, and a type that nobody asked for as None.
+        options = {key: value for key, value in kwargs.items() if key != "dtype" or value is not None}
+        return getattr(tilewright, along_axis[name])(*inputs, **{"axis": 0, **options})
+    ours = getattr(tilewright, name, None)
+    if ours is None or kwargs:
         return NotImplemented
-    ours = getattr(tilewright, function.__name__, None)
-    if method == "__call__" and ours is not None and not kwargs:
+    if method == "__call__":
         return ours(*inputs)
-    reduction = {"add": "sum", "multiply": "prod", "maximum": "max", "minimum": "min"}.get(function.__name__)
-    if method == "reduce" and reduction is not None:
-        axis = kwargs.pop("axis", 0)
-        return getattr(tilewright, reduction)(inputs[0], axis=axis, **kwargs)
+    if method == "outer" and len(inputs) == 2:
+        first, second = (tilewright.asarray(each) for each in inputs)
+        return ours(tilewright.reshape(first, first.shape + (1,) * second.ndim), second)
     return NotImplemented
 
 
@@ -42,32 +57,60 @@ def function(function: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str,
     """A call of any other NumPy function."""
     import tilewright
 
+    if not all(issubclass(each, (Array, np.ndarray)) for each in types):
+        return NotImplemented
+    if function is np.save:
+        return args[1].to_npy(args[0])
+    if function is np.where and len(args) == 1:
+        return tilewright.nonzero(args[0])
+    if function.__name__ in _METHODS:
+        return getattr(tilewright.asarray(args[0]), function.__name__)(*args[1:], **kwargs)
     module = tilewright
     for name in function.__module__.split(".")[1:]:
         module = getattr(module, name, tilewright)
-    ours = getattr(module, _RENAMED.get(function.__name__, function.__name__), None)
-    if function in (np.save, np.shape):
-        ours = function
-    if ours is None or not all(issubclass(each, (Array, np.ndarray)) for each in types):
+    return _call(module, _RENAMED.get(function.__name__, function.__name__), function, args, kwargs)
+
+
+def _call(module: ModuleType, name: str, theirs: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Calls ours with the arguments of theirs."""
+    ours = getattr(module, name, None)
+    if not inspect.isfunction(ours):
         return NotImplemented
-    kwargs = {_KEYWORDS.get(name, name): value for name, value in kwargs.items() if value is not np._NoValue}
-    if function is np.save:
-        return args[1].to_npy(args[0])
-    if function is np.shape:
-        return args[0].shape
-    if function is np.where and len(args) == 1:
-        return tilewright.nonzero(args[0])
-    if function is np.squeeze and len(args) == 1 and not kwargs:
-        return tilewright.squeeze(args[0], tuple(axis for axis, n in enumerate(args[0].shape) if n == 1))
-    if function is np.transpose and not args[1:] and "axes" not in kwargs:
-        return args[0].T
-    # NumPy passes the axis by position, we take it by name.
-    if len(args) == 2 and function.__name__ in _AXIS_SECOND:
-        args, kwargs = args[:1], {"axis": args[1], **kwargs}
+    signature = _signature(theirs)
+    if signature is not None:
+        args, kwargs = _translated(ours, signature, args, kwargs)
     return ours(*args, **kwargs)
 
 
-_AXIS_SECOND = {
-    "sum", "prod", "mean", "var", "std", "max", "min", "amax", "amin", "any", "all", "argmax", "argmin",
-    "sort", "argsort", "cumsum", "cumprod", "count_nonzero", "concatenate", "stack", "flip",
-}  # fmt: skip
+@cache
+def _signature(function: Callable[..., Any]) -> inspect.Signature | None:
+    """The signature of a function; of some that are written in C, older versions of NumPy do not know it."""
+    try:
+        return inspect.signature(function)
+    except (TypeError, ValueError):
+        return None
+
+
+def _translated(
+    ours: Any, theirs: inspect.Signature, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[list[Any], dict[str, Any]]:
+    """NumPy takes most arguments by position or name; what ours takes by position alone goes so, the rest by name."""
+    known = _signature(ours).parameters
+    n_by_position = sum(each.kind is inspect.Parameter.POSITIONAL_ONLY for each in known.values())
+    by_position: list[Any] = []
+    by_name: dict[str, Any] = {}
+    for name, value in theirs.bind(*args, **kwargs).arguments.items():
+        parameter = theirs.parameters[name]
+        own_name = _ARGUMENTS.get(name, name) if name not in known else name
+        if parameter.kind is inspect.Parameter.VAR_POSITIONAL:
+            by_position.extend(value)
+        elif parameter.kind is inspect.Parameter.VAR_KEYWORD:
+            by_name.update(value)
+        elif len(by_position) < n_by_position or (not by_position and not by_name):
+            by_position.append(value)
+        elif own_name in known:
+            if value is not np._NoValue:
+                by_name[own_name] = value
+        elif name not in _HINTS and value is not parameter.default:
+            raise TypeError(f"tilewright.{ours.__name__} has no argument {name!r}")
+    return by_position, by_name

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import builtins
 from typing import Any
 
 import numpy as np
+from numpy.lib.array_utils import normalize_axis_tuple
 
 from . import _core
 from ._array import Array
-from ._dtypes import astype, to_name
+from ._creation import full
+from ._dtypes import astype, float64, to_name
 from ._elementwise import unwrap_array
+from ._manipulation import broadcast_shapes, concat, reshape
 
 Axis = int | tuple[int, ...] | None
 
@@ -28,56 +32,134 @@ def _converted(x: Any, dtype: Any) -> Any:
     return x if dtype is None else astype(Array(unwrap_array(x)), dtype, copy=False)
 
 
-def sum(x: Array, /, *, axis: Axis = None, dtype: Any = None, keepdims: bool = False) -> Array:
+def _masked(x: Array, where: Any, value: Any) -> Array:
+    """The array with a value wherever the mask is false."""
+    mask = unwrap_array(where)
+    if np.dtype(mask.dtype).kind != "b":
+        raise TypeError(f"a mask is made of bools, not of {mask.dtype}")
+    if broadcast_shapes(mask.shape, x.shape) != x.shape:
+        raise ValueError(f"a mask of shape {mask.shape} for an array of shape {x.shape}")
+    return Array(_core.cast(_core.where_(mask, x._tensor, value), x._tensor.dtype))
+
+
+def _started(op: str, reduced: Array, initial: Any) -> Array:
+    """A reduction combined with the value that it starts from, in the type of the reduction."""
+    first = full((), initial, dtype=reduced.dtype)
+    return Array(_core.cast(_core.binary(op, reduced._tensor, first._tensor), reduced._tensor.dtype))
+
+
+def _additive(
+    kind: str, op: str, identity: int, x: Any, axis: Axis, dtype: Any, keepdims: bool, initial: Any, where: Any
+) -> Array:
+    x = Array(unwrap_array(_converted(x, dtype)))
+    if where is not None:
+        x = _masked(x, where, bool(identity) if x.dtype.kind == "b" else identity)
+    reduced = _reduce(kind, x, axis, keepdims)
+    reduced = reduced if dtype is None else astype(reduced, dtype, copy=False)
+    return reduced if initial is None else _started(op, reduced, initial)
+
+
+def sum(
+    x: Array, /, *, axis: Axis = None, dtype: Any = None, keepdims: bool = False, initial: Any = None, where: Any = None
+) -> Array:
     """Sums along axes, or of everything. Small integers are added as int64 or uint64 unless ``dtype`` says otherwise.
+
+    ``where`` is a mask of the elements that count, ``initial`` a number that the sums start from.
 
     >>> import tilewright as tw
     >>> tw.sum(tw.ones((2, 3)), axis=0).compute()
     array([2., 2., 2.])
     """
-    summed = _reduce("sum", _converted(x, dtype), axis, keepdims)
-    return summed if dtype is None else astype(summed, dtype, copy=False)
+    return _additive("sum", "add", 0, x, axis, dtype, keepdims, initial, where)
 
 
-def prod(x: Array, /, *, axis: Axis = None, dtype: Any = None, keepdims: bool = False) -> Array:
-    """Products along axes, or of everything."""
-    product = _reduce("prod", _converted(x, dtype), axis, keepdims)
-    return product if dtype is None else astype(product, dtype, copy=False)
+def prod(
+    x: Array, /, *, axis: Axis = None, dtype: Any = None, keepdims: bool = False, initial: Any = None, where: Any = None
+) -> Array:
+    """Products along axes, or of everything; ``initial`` and ``where`` as in :func:`sum`."""
+    return _additive("prod", "mul", 1, x, axis, dtype, keepdims, initial, where)
 
 
-def max(x: Array, /, *, axis: Axis = None, keepdims: bool = False) -> Array:
-    """The largest along axes, or of everything; NaN wins."""
-    return _reduce("max", x, axis, keepdims)
+def _extreme(kind: str, x: Any, axis: Axis, keepdims: bool, initial: Any, where: Any) -> Array:
+    x = Array(unwrap_array(x))
+    if initial is None:
+        if where is not None:
+            raise ValueError(f"the {kind} of nothing has no value: with `where`, say what it is by `initial`")
+        return _reduce(kind, x, axis, keepdims)
+    if where is not None:
+        x = _masked(x, where, full((), initial, dtype=x.dtype)._tensor)
+    axes = range(x.ndim) if axis is None else normalize_axis_tuple(axis, x.ndim)
+    if not builtins.all(x.shape[k] for k in axes):
+        shape = [1 if k in axes else n for k, n in enumerate(x.shape) if keepdims or k not in axes]
+        return full(tuple(shape), initial, dtype=x.dtype)
+    return _started(kind, _reduce(kind, x, axis, keepdims), initial)
 
 
-def min(x: Array, /, *, axis: Axis = None, keepdims: bool = False) -> Array:
-    """The smallest along axes, or of everything; NaN wins."""
-    return _reduce("min", x, axis, keepdims)
+def max(x: Array, /, *, axis: Axis = None, keepdims: bool = False, initial: Any = None, where: Any = None) -> Array:
+    """The largest along axes, or of everything; NaN wins. With ``where`` only of those under a mask, and of ``initial``."""
+    return _extreme("max", x, axis, keepdims, initial, where)
 
 
-def mean(x: Array, /, *, axis: Axis = None, keepdims: bool = False) -> Array:
-    """Means along axes, or of everything."""
-    return _reduce("mean", x, axis, keepdims)
+def min(x: Array, /, *, axis: Axis = None, keepdims: bool = False, initial: Any = None, where: Any = None) -> Array:
+    """The smallest along axes, or of everything; NaN wins. With ``where`` only of those under a mask, and of ``initial``."""
+    return _extreme("min", x, axis, keepdims, initial, where)
 
 
-def var(x: Array, /, *, axis: Axis = None, correction: float = 0.0, keepdims: bool = False) -> Array:
-    """Variances along axes, with ``n - correction`` in the denominator."""
-    return _reduce("var", x, axis, keepdims, float(correction))
+def _number_of(x: Array, where: Any, axis: Axis, keepdims: bool) -> Array:
+    mask = _masked(full(x.shape, True), where, False)
+    return count_nonzero(mask, axis=axis, keepdims=keepdims)
 
 
-def std(x: Array, /, *, axis: Axis = None, correction: float = 0.0, keepdims: bool = False) -> Array:
-    """Standard deviations along axes, with ``n - correction`` in the denominator."""
-    return _reduce("std", x, axis, keepdims, float(correction))
+def mean(x: Array, /, *, axis: Axis = None, keepdims: bool = False, dtype: Any = None, where: Any = None) -> Array:
+    """Means along axes, or of everything; with ``where``, of the elements under a mask."""
+    x = Array(unwrap_array(_converted(x, dtype)))
+    if where is None:
+        return _reduce("mean", x, axis, keepdims)
+    exact = x if x.dtype.kind in "fc" else astype(x, float64)
+    total = sum(exact, axis=axis, keepdims=keepdims, where=where)
+    return astype(total / astype(_number_of(x, where, axis, keepdims), total.real.dtype), exact.dtype, copy=False)
 
 
-def any(x: Array, /, *, axis: Axis = None, keepdims: bool = False) -> Array:
-    """True where any element along the axes is not zero."""
-    return _reduce("any", x, axis, keepdims)
+def var(
+    x: Array, /, *, axis: Axis = None, correction: float = 0.0, keepdims: bool = False, dtype: Any = None, where: Any = None
+) -> Array:
+    """Variances along axes, with ``n - correction`` in the denominator; with ``where``, of the elements under a mask."""
+    x = Array(unwrap_array(_converted(x, dtype)))
+    if where is None:
+        return _reduce("var", x, axis, keepdims, float(correction))
+    apart = x - mean(x, axis=axis, keepdims=True, where=where)
+    squares = apart.real * apart.real + apart.imag * apart.imag if x.dtype.kind == "c" else apart * apart
+    free = astype(_number_of(x, where, axis, keepdims), float64) - float(correction)
+    free = Array(_core.binary("max", free._tensor, 0.0))
+    return sum(squares, axis=axis, keepdims=keepdims, where=where) / astype(free, squares.dtype)
 
 
-def all(x: Array, /, *, axis: Axis = None, keepdims: bool = False) -> Array:
-    """True where no element along the axes is zero."""
-    return _reduce("all", x, axis, keepdims)
+def std(
+    x: Array, /, *, axis: Axis = None, correction: float = 0.0, keepdims: bool = False, dtype: Any = None, where: Any = None
+) -> Array:
+    """Standard deviations along axes, with ``n - correction`` in the denominator; with ``where``, of the elements under a mask."""
+    x = Array(unwrap_array(_converted(x, dtype)))
+    if where is None:
+        return _reduce("std", x, axis, keepdims, float(correction))
+    squares = var(x, axis=axis, correction=correction, keepdims=keepdims, where=where)
+    return Array(_core.unary("sqrt", squares._tensor))
+
+
+def _truth(kind: str, x: Any, axis: Axis, keepdims: bool, where: Any) -> Array:
+    x = Array(unwrap_array(x))
+    if where is not None:
+        x = _masked(x if x.dtype.kind == "b" else x != 0, where, kind == "all")
+    return _reduce(kind, x, axis, keepdims)
+
+
+def any(x: Array, /, *, axis: Axis = None, keepdims: bool = False, where: Any = None) -> Array:
+    """True where any element along the axes is not zero; with ``where``, any of those under a mask."""
+    return _truth("any", x, axis, keepdims, where)
+
+
+def all(x: Array, /, *, axis: Axis = None, keepdims: bool = False, where: Any = None) -> Array:
+    """True where no element along the axes is zero; with ``where``, none of those under a mask."""
+    return _truth("all", x, axis, keepdims, where)
 
 
 def count_nonzero(x: Array, /, *, axis: Axis = None, keepdims: bool = False) -> Array:
@@ -96,9 +178,6 @@ def argmin(x: Array, /, *, axis: int | None = None, keepdims: bool = False) -> A
 
 
 def _running(kind: str, x: Any, axis: int | None, dtype: Any, initial: bool) -> Array:
-    from ._creation import full
-    from ._manipulation import concat
-
     x = Array(unwrap_array(x))
     if axis is None:
         if x.ndim != 1:
@@ -125,6 +204,26 @@ def cumulative_sum(
     return _running("sum", x, axis, dtype, include_initial)
 
 
+def cumsum(a: Array, axis: int | None = None, dtype: Any = None) -> Array:
+    """Running sums along an axis, or of all elements in a row.
+
+    >>> import tilewright as tw
+    >>> tw.cumsum(tw.ones((2, 2))).compute()
+    array([1., 2., 3., 4.])
+    """
+    return _running("sum", *_in_a_row(a, axis), dtype, False)
+
+
+def cumprod(a: Array, axis: int | None = None, dtype: Any = None) -> Array:
+    """Running products along an axis, or of all elements in a row."""
+    return _running("prod", *_in_a_row(a, axis), dtype, False)
+
+
+def _in_a_row(x: Any, axis: int | None) -> tuple[Array, int]:
+    x = Array(unwrap_array(x))
+    return (x, axis) if axis is not None else (reshape(x, (-1,)), 0)
+
+
 def cumulative_prod(
     x: Array, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False
 ) -> Array:
@@ -136,8 +235,6 @@ def diff(
     x: Array, /, *, axis: int = -1, n: int = 1, prepend: Array | None = None, append: Array | None = None
 ) -> Array:
     """Differences of neighbours along an axis, ``n`` times over."""
-    from ._manipulation import concat
-
     if n < 0:
         raise ValueError(f"differences of order {n}")
     x = Array(unwrap_array(x))

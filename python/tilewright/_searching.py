@@ -62,12 +62,27 @@ def searchsorted(x1: Array, x2: Any, /, *, side: str = "left", sorter: Array | N
     if x1.ndim != 1:
         raise ValueError(f"a sorted vector has one axis, not {x1.ndim}")
     x1 = x1 if sorter is None else take(x1, sorter)
-    wanted = reshape(x2, (-1,))
-    # Ranks among both, less ranks among themselves: how many of x1 come before. A stable sort puts equals in the order given.
-    together = concat((wanted, x1) if side == "left" else (x1, wanted))
-    ranks = argsort(argsort(together))
-    ranks = ranks[: wanted.size] if side == "left" else ranks[x1.size :]
-    return reshape(ranks - argsort(argsort(wanted)), x2.shape)
+    # How many of x1 come before each: the largest count whose last element does, found bit by bit.
+    count = Array(_core.full(list(x2.shape), 0, "int64"))
+    step = 1 << x1.size.bit_length() >> 1
+    while step:
+        longer = count + step
+        last = take(x1, Array(_core.binary("min", longer._tensor, x1.size)) - 1)
+        fits = Array(_core.logical("and", _before(last, x2, side)._tensor, (longer <= x1.size)._tensor))
+        count = where(fits, longer, count)
+        step >>= 1
+    return count
+
+
+def _before(known: Array, wanted: Array, side: str) -> Array:
+    """True where a known element comes before a wanted one in sorted order, in which NaN is last."""
+    if side == "left":
+        return (known < wanted) | ((wanted != wanted) & (known == known)) if _has_nan(wanted) else known < wanted
+    return (known <= wanted) | (wanted != wanted) if _has_nan(wanted) else known <= wanted
+
+
+def _has_nan(x: Array) -> bool:
+    return x.dtype.kind in "fcmM"
 
 
 def take(x: Array, indices: Any, /, *, axis: int | None = None) -> Array:

@@ -1,0 +1,113 @@
+"""Spacings and indices of grids."""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Callable
+from typing import Any
+
+from . import _core
+from ._array import Array
+from ._creation import _shape, arange, asarray, full, linspace
+from ._dtypes import astype, float64, int64
+from ._elementwise import log10, pow
+from ._manipulation import concat, stack
+from ._searching import nonzero
+
+
+def logspace(
+    start: float, stop: float, num: int = 50, endpoint: bool = True, base: float = 10.0, dtype: Any = None
+) -> Array:
+    """Powers of a base, whose exponents are evenly spaced from ``start`` to ``stop``."""
+    powers = pow(base, linspace(start, stop, num, endpoint=endpoint))
+    return powers if dtype is None else astype(powers, dtype)
+
+
+def geomspace(start: float, stop: float, num: int = 50, endpoint: bool = True, dtype: Any = None) -> Array:
+    """Numbers in a constant ratio from ``start`` to ``stop``.
+
+    >>> import tilewright as tw
+    >>> tw.geomspace(1, 100, 3).compute()
+    array([  1.,  10., 100.])
+    """
+    start, stop = float(start), float(stop)
+    if start == 0 or stop == 0:
+        raise ValueError("a constant ratio does not lead to or from zero")
+    if (start < 0) != (stop < 0):
+        raise ValueError("a constant ratio does not lead from one sign to the other")
+    sign = -1.0 if start < 0 else 1.0
+    bounds = [float(log10(asarray(sign * bound))) for bound in (start, stop)]
+    powers = sign * logspace(*bounds, num, endpoint)
+    # The ends are exact, whatever the logarithms are.
+    if num > 0:
+        powers = concat((full(1, start), powers[1:]))
+    if num > 1 and endpoint:
+        powers = concat((powers[:-1], full(1, stop)))
+    return powers if dtype is None else astype(powers, dtype)
+
+
+def indices(dimensions: Any, dtype: Any = int64, sparse: bool = False) -> Any:
+    """The index along every axis at every place of a grid, one array in front of the other; or lines of them, if ``sparse``."""
+    lengths = _shape(dimensions)
+    if sparse:
+        lines = []
+        for axis, n in enumerate(lengths):
+            line = [1] * len(lengths)
+            line[axis] = n
+            lines.append(arange(n, dtype=dtype).reshape(tuple(line)))
+        return tuple(lines)
+    if not lengths:
+        return full((0,), 0, dtype=dtype)
+    return astype(stack([Array(_core.coordinate(lengths, axis)) for axis in range(len(lengths))]), dtype, copy=False)
+
+
+def fromfunction(function: Callable[..., Any], shape: Any, *, dtype: Any = float64, **kwargs: Any) -> Any:
+    """What a function gives that is called once, with the index along every axis at every place.
+
+    >>> import tilewright as tw
+    >>> tw.fromfunction(lambda i, j: i + j, (2, 2), dtype=int).compute()
+    array([[0, 1],
+           [1, 2]])
+    """
+    lengths = _shape(shape)
+    places = [astype(Array(_core.coordinate(lengths, axis)), dtype, copy=False) for axis in range(len(lengths))]
+    return function(*places, **kwargs)
+
+
+def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = float64) -> Array:
+    """Ones on and below the ``k``-th diagonal, zeros above."""
+    lengths = _shape((N, N if M is None else M))
+    below = Array(_core.coordinate(lengths, 1)) - Array(_core.coordinate(lengths, 0)) <= k
+    return astype(below, dtype, copy=False)
+
+
+def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, ...]:
+    """Indices of the places on and below the ``k``-th diagonal of a matrix."""
+    return nonzero(tri(n, m, k, dtype=builtins.bool))
+
+
+def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, ...]:
+    """Indices of the places on and above the ``k``-th diagonal of a matrix."""
+    return nonzero(~tri(n, m, k - 1, dtype=builtins.bool))
+
+
+def tril_indices_from(arr: Array, k: int = 0) -> tuple[Array, ...]:
+    """Indices of the places on and below the ``k``-th diagonal of a given matrix."""
+    return tril_indices(*_rows_columns(arr, k))
+
+
+def triu_indices_from(arr: Array, k: int = 0) -> tuple[Array, ...]:
+    """Indices of the places on and above the ``k``-th diagonal of a given matrix."""
+    return triu_indices(*_rows_columns(arr, k))
+
+
+def _rows_columns(arr: Any, k: int) -> tuple[int, int, int]:
+    arr = asarray(arr)
+    if arr.ndim != 2:
+        raise ValueError(f"a matrix has two axes, not {arr.ndim}")
+    return arr.shape[0], k, arr.shape[1]
+
+
+def diag_indices(n: int, ndim: int = 2) -> tuple[Array, ...]:
+    """Indices of the places on the diagonal of an array whose axes all have the length ``n``."""
+    return (arange(n),) * ndim

@@ -1,0 +1,138 @@
+"""Reductions that leave NaN out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from . import _reductions as plain
+from ._array import Array
+from ._creation import asarray, full, zeros
+from ._elementwise import equal, isnan, logical_and, logical_not
+from ._reductions import Axis
+from ._searching import take, where
+
+
+def _known(x: Array, mask: Any) -> Any:
+    """A mask of the elements that are not NaN and lie under another mask; None if that is all of them."""
+    if x.dtype.kind not in "fc":
+        return mask
+    known = logical_not(isnan(x))
+    return known if mask is None else logical_and(known, mask)
+
+
+def nansum(
+    a: Array, axis: Axis = None, dtype: Any = None, *, keepdims: bool = False, initial: Any = None, where: Any = None
+) -> Array:
+    """Sums along axes, with NaN as zero.
+
+    >>> import tilewright as tw
+    >>> float(tw.nansum(tw.asarray([1.0, float("nan"), 2.0])))
+    3.0
+    """
+    a = asarray(a)
+    return plain.sum(a, axis=axis, dtype=dtype, keepdims=keepdims, initial=initial, where=_known(a, where))
+
+
+def nanprod(
+    a: Array, axis: Axis = None, dtype: Any = None, *, keepdims: bool = False, initial: Any = None, where: Any = None
+) -> Array:
+    """Products along axes, with NaN as one."""
+    a = asarray(a)
+    return plain.prod(a, axis=axis, dtype=dtype, keepdims=keepdims, initial=initial, where=_known(a, where))
+
+
+def nanmean(a: Array, axis: Axis = None, dtype: Any = None, *, keepdims: bool = False, where: Any = None) -> Array:
+    """Means along axes, of all that is not NaN; NaN where nothing else is."""
+    a = asarray(a)
+    return plain.mean(a, axis=axis, dtype=dtype, keepdims=keepdims, where=_known(a, where))
+
+
+def nanvar(
+    a: Array, axis: Axis = None, dtype: Any = None, *, ddof: float = 0, keepdims: bool = False, where: Any = None
+) -> Array:
+    """Variances along axes, of all that is not NaN; NaN where no more than ``ddof`` elements are left."""
+    a = asarray(a)
+    known = _known(a, where)
+    spread = plain.var(a, axis=axis, dtype=dtype, correction=ddof, keepdims=keepdims, where=known)
+    if known is None:
+        return spread
+    counted = plain.sum(full(a.shape, 1), axis=axis, keepdims=keepdims, where=known)
+    return _where(counted <= ddof, float("nan"), spread)
+
+
+def nanstd(
+    a: Array, axis: Axis = None, dtype: Any = None, *, ddof: float = 0, keepdims: bool = False, where: Any = None
+) -> Array:
+    """Standard deviations along axes, of all that is not NaN."""
+    return nanvar(a, axis, dtype, ddof=ddof, keepdims=keepdims, where=where) ** 0.5
+
+
+def _nanextreme(reduction: Any, worst: float, a: Any, axis: Axis, keepdims: bool, initial: Any, mask: Any) -> Array:
+    a = asarray(a)
+    if a.dtype.kind != "f":
+        return reduction(a, axis=axis, keepdims=keepdims, initial=initial, where=mask)
+    options = {"axis": axis, "keepdims": keepdims}
+    unknown = isnan(a)
+    found = reduction(_where(unknown, worst, a), **options, initial=initial, where=mask)
+    if initial is not None:
+        return found
+    return _where(plain.all(unknown, **options), float("nan"), found)
+
+
+def nanmax(
+    a: Array, axis: Axis = None, *, keepdims: bool = False, initial: Any = None, where: Any = None
+) -> Array:
+    """The largest along axes of all that is not NaN; NaN where nothing else is."""
+    return _nanextreme(plain.max, -float("inf"), a, axis, keepdims, initial, where)
+
+
+def nanmin(
+    a: Array, axis: Axis = None, *, keepdims: bool = False, initial: Any = None, where: Any = None
+) -> Array:
+    """The smallest along axes of all that is not NaN; NaN where nothing else is."""
+    return _nanextreme(plain.min, float("inf"), a, axis, keepdims, initial, where)
+
+
+def _nanposition(reduction: Any, worst: float, a: Any, axis: int | None, keepdims: bool) -> Array:
+    a = asarray(a)
+    if a.dtype.kind != "f":
+        return reduction(a, axis=axis, keepdims=keepdims)
+    options = {"axis": axis, "keepdims": keepdims}
+    unknown = isnan(a)
+    found = reduction(_where(unknown, worst, a), **options)
+    # An infinity of the data may come after a NaN that stands for one: the first that is known is meant.
+    infinite = logical_and(logical_not(unknown), equal(a, worst))
+    only_worst = plain.all(unknown | infinite, **options)
+    found = _where(only_worst, plain.argmax(infinite, **options), found)
+    nothing = plain.all(unknown, **options)
+    # Whether there is an element at all is known when elements are: an index that does not exist is the error.
+    return found + take(zeros(1, dtype="int64"), _where(nothing, 1, 0))
+
+
+def nanargmax(a: Array, axis: int | None = None, *, keepdims: bool = False) -> Array:
+    """Where the largest is that is not NaN. Where nothing else is, computing it is an IndexError."""
+    return _nanposition(plain.argmax, -float("inf"), a, axis, keepdims)
+
+
+def nanargmin(a: Array, axis: int | None = None, *, keepdims: bool = False) -> Array:
+    """Where the smallest is that is not NaN. Where nothing else is, computing it is an IndexError."""
+    return _nanposition(plain.argmin, float("inf"), a, axis, keepdims)
+
+
+def _without(a: Any, value: int) -> Array:
+    a = asarray(a)
+    return _where(isnan(a), value, a) if a.dtype.kind in "fc" else a
+
+
+def nancumsum(a: Array, axis: int | None = None, dtype: Any = None) -> Array:
+    """Running sums along an axis, or of all elements in a row, with NaN as zero."""
+    return plain.cumsum(_without(a, 0), axis, dtype)
+
+
+def nancumprod(a: Array, axis: int | None = None, dtype: Any = None) -> Array:
+    """Running products along an axis, or of all elements in a row, with NaN as one."""
+    return plain.cumprod(_without(a, 1), axis, dtype)
+
+
+# Parameters of that name hide the function.
+_where = where
