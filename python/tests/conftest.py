@@ -54,7 +54,7 @@ def agree(name: str, *args: object, chunk: int | None = None, rtol: float = 1e-1
 
 
 def _own(value: object, chunk: int | None) -> object:
-    if isinstance(value, np.ndarray):
+    if isinstance(value, (np.ndarray, np.generic)):
         array = tw.asarray(value)
         return array if chunk is None or array.ndim == 0 else array.rechunk(chunk)
     if isinstance(value, (list, tuple)) and any(isinstance(each, (np.ndarray, list)) for each in value):

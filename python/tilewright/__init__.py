@@ -34,6 +34,7 @@ from ._grids import (
     diag_indices, fromfunction, geomspace, indices, logspace, tri, tril_indices, tril_indices_from, triu_indices,
     triu_indices_from,
 )  # fmt: skip
+from ._histograms import bincount, digitize, histogram, histogram2d, histogram_bin_edges, histogramdd
 from ._info import __array_namespace_info__
 from ._joining import (
     append, array_split, block, column_stack, delete, dsplit, dstack, hsplit, hstack, insert, split, vsplit, vstack,
@@ -56,10 +57,12 @@ from ._reductions import (
     std, sum, var,
 )  # fmt: skip
 from ._searching import (
-    argsort, isin, nonzero, searchsorted, sort, take, take_along_axis, topk, unique_all, unique_counts, unique_inverse,
-    unique_values, where,
+    argsort, argwhere, flatnonzero, lexsort, nonzero, searchsorted, sort, take, take_along_axis, topk, where,
 )  # fmt: skip
 from ._session import Session, compute, persist
+from ._sets import (
+    intersect1d, isin, setdiff1d, setxor1d, union1d, unique, unique_all, unique_counts, unique_inverse, unique_values,
+)  # fmt: skip
 from ._statistics import average, corrcoef, cov, ediff1d, ptp, trapezoid
 
 newaxis = None

@@ -1,15 +1,15 @@
-"""Searching, sorting, choosing, and sets."""
+"""Searching, sorting and choosing."""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from . import _core
 from ._array import Array, unwrap
 from ._elementwise import unwrap_array
-from ._manipulation import concat, reshape
+from ._manipulation import reshape, stack
 
 
 def where(condition: Array, x1: Any, x2: Any, /) -> Array:
@@ -114,91 +114,36 @@ def take_along_axis(x: Array, indices: Array, /, *, axis: int = -1) -> Array:
     return Array(_core.gather(x._tensor, places, list(range(x.ndim))))
 
 
-class UniqueAll(NamedTuple):
-    values: Array
-    indices: Array
-    inverse_indices: Array
-    counts: Array
+def argwhere(a: Array) -> Array:
+    """Indices of the elements that are not zero, one row each."""
+    a = Array(unwrap_array(a))
+    if a.ndim == 0:
+        hits = int(bool(a != 0))
+        return Array(_core.full([hits, 0], 0, "int64"))
+    return stack(nonzero(a), axis=1)
 
 
-class UniqueCounts(NamedTuple):
-    values: Array
-    counts: Array
+def flatnonzero(a: Array) -> Array:
+    """Indices of the elements that are not zero, among all in a row."""
+    return nonzero(reshape(a, (-1,)))[0]
 
 
-class UniqueInverse(NamedTuple):
-    values: Array
-    inverse_indices: Array
+def lexsort(keys: Any, axis: int = -1) -> Array:
+    """Where elements were that are sorted by several keys: by the last, where that is equal by the one before, and so on.
 
-
-def _groups(x: Any) -> tuple[Array, Array, Array, tuple[int, ...]]:
-    """Sorted elements, where they were, and which of them are the first of their kind."""
-    from ._creation import ones
-
-    x = Array(unwrap_array(x))
-    flat = reshape(x, (-1,))
-    values, positions = _core.sort(flat._tensor, 0)
-    values, positions = Array(values), Array(positions)
-    if flat.size == 0:
-        first = ones(0, dtype="bool")
-    else:
-        first = concat((ones(1, dtype="bool"), values[1:] != values[:-1]))
-    return values, positions, first, x.shape
-
-
-def _kept(x: Array, mask: Array) -> Array:
-    return Array(_core.compact(x._tensor, mask._tensor))
-
-
-def unique_values(x: Array, /) -> Array:
-    """The distinct elements, sorted. NaNs are all distinct."""
-    values, _, first, _ = _groups(x)
-    return _kept(values, first)
-
-
-def unique_counts(x: Array, /) -> UniqueCounts:
-    """The distinct elements, sorted, and how often each occurs."""
-    values, _, first, _ = _groups(x)
-    return UniqueCounts(_kept(values, first), _counts(first))
-
-
-def unique_inverse(x: Array, /) -> UniqueInverse:
-    """The distinct elements, sorted, and for every element of ``x`` which of them it is."""
-    values, positions, first, shape = _groups(x)
-    return UniqueInverse(_kept(values, first), _inverse(positions, first, shape))
-
-
-def unique_all(x: Array, /) -> UniqueAll:
-    """The distinct elements, sorted; where each occurs first; which of them every element is; how often each occurs."""
-    values, positions, first, shape = _groups(x)
-    inverse = _inverse(positions, first, shape)
-    return UniqueAll(_kept(values, first), _kept(positions, first), inverse, _counts(first))
-
-
-def _counts(first: Array) -> Array:
-    from ._creation import arange, full
-
-    starts = _kept(arange(first.size), first)
-    return concat((starts, full(1, first.size)))[1:] - starts
-
-
-def _inverse(positions: Array, first: Array, shape: tuple[int, ...]) -> Array:
-    from ._reductions import cumulative_sum
-
-    groups = cumulative_sum(first) - 1
-    return reshape(take(groups, argsort(positions)), shape)
-
-
-def isin(x1: Any, x2: Any, /, *, invert: bool = False) -> Array:
-    """True where an element of ``x1`` is among those of ``x2``."""
-    from ._creation import full
-
-    x1, x2 = Array(unwrap_array(x1)), reshape(Array(unwrap_array(x2)), (-1,))
-    if x2.size == 0:
-        return full(x1.shape, invert)
-    known = sort(x2)
-    place = searchsorted(known, x1)
-    last = x2.size - 1
-    found = take(known, reshape(where(place > last, last, place), (-1,)))
-    same = reshape(found, x1.shape) == x1
-    return ~same if invert else same
+    >>> import tilewright as tw
+    >>> tw.lexsort((tw.asarray([2, 1, 3]), tw.asarray([1, 1, 0]))).compute()
+    array([2, 1, 0])
+    """
+    keys = [Array(unwrap_array(key)) for key in keys]
+    if not keys:
+        raise TypeError("there are no keys to sort by")
+    if len({key.shape for key in keys}) > 1:
+        raise ValueError("keys are of one shape")
+    if keys[0].ndim == 0:
+        return Array(_core.full([], 0, "int64"))
+    order = argsort(keys[0], axis=axis)
+    for key in keys[1:]:
+        finer = argsort(take_along_axis(key, order, axis=axis), axis=axis)
+        order = take_along_axis(order, finer, axis=axis)
+    return order
