@@ -43,8 +43,9 @@ def agree(name: str, *args: object, chunk: int | None = None, rtol: float = 1e-1
         try:
             expected = theirs(*args, **kwargs)
         except Exception as error:
-            # An index error is a value error of indices, and NumPy mixes the two.
-            wanted = (ValueError, IndexError) if isinstance(error, (ValueError, IndexError)) else type(error)
+            # NumPy says of the same mistake now that an index is wrong, now that a value is.
+            kinds = [(ValueError, IndexError), (TypeError,)]
+            wanted = next((kind for kind in kinds if isinstance(error, kind)), type(error))
             for function in (getattr(tw, name), theirs):
                 with pytest.raises(wanted):
                     _computed(function(*own_args, **own_kwargs))

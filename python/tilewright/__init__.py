@@ -12,6 +12,7 @@ from math import e, inf, nan, pi
 
 from . import _methods, linalg, random
 from ._array import Array
+from ._choosing import choose, compress, extract, ravel_multi_index, select, unravel_index
 from ._creation import (
     arange, asarray, empty, empty_like, eye, from_array, from_dlpack, from_npy, full, full_like, linspace, meshgrid, ones,
     ones_like, tril, triu, zeros, zeros_like,
@@ -40,6 +41,7 @@ from ._joining import (
     append, array_split, block, column_stack, delete, dsplit, dstack, hsplit, hstack, insert, split, vsplit, vstack,
 )  # fmt: skip
 from ._linear import einsum, matmul, tensordot, vecdot
+from ._logic import allclose, array_equal, array_equiv, isclose, iscomplex, isnat, isneginf, isposinf, isreal
 from ._manipulation import (
     broadcast_arrays, broadcast_shapes, broadcast_to, concat, expand_dims, flip, matrix_transpose, moveaxis, permute_dims,
     repeat, reshape, roll, squeeze, stack, tile, unstack,
@@ -47,7 +49,12 @@ from ._manipulation import (
 from ._nan import (
     nanargmax, nanargmin, nancumprod, nancumsum, nanmax, nanmean, nanmin, nanprod, nanstd, nansum, nanvar,
 )  # fmt: skip
+from ._numeric import (
+    angle, deg2rad, degrees, divmod, fabs, fix, float_power, fmax, fmin, fmod, frexp, gcd, heaviside, lcm, ldexp, modf,
+    nan_to_num, rad2deg, radians, sinc,
+)  # fmt: skip
 from ._padding import pad
+from ._products import cross, dot, inner, kron, outer, polyval, vander, vdot
 from ._rearranging import (
     atleast_1d, atleast_2d, atleast_3d, copy, diag, diagflat, diagonal, fliplr, flipud, ndim, ravel, resize, rollaxis, rot90,
     shape, size, swapaxes, trace,
@@ -63,6 +70,7 @@ from ._session import Session, compute, persist
 from ._sets import (
     intersect1d, isin, setdiff1d, setxor1d, union1d, unique, unique_all, unique_counts, unique_inverse, unique_values,
 )  # fmt: skip
+from ._signal import apply_over_axes, coarsen, convolve, correlate, interp, sliding_window_view
 from ._statistics import average, corrcoef, cov, ediff1d, ptp, trapezoid
 
 newaxis = None

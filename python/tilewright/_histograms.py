@@ -120,7 +120,9 @@ def histogram_bin_edges(a: Array, bins: Any = 10, range: Any = None, weights: An
     return _bins(a, bins, range, _edge_dtype(a, range)).edges
 
 
-def histogram(a: Array, bins: Any = 10, range: Any = None, density: bool | None = None, weights: Any = None) -> tuple[Array, Array]:
+def histogram(
+    a: Array, bins: Any = 10, range: Any = None, density: bool | None = None, weights: Any = None
+) -> tuple[Array, Array]:
     """How many elements lie in each bin, or the sum of their weights, and the edges of the bins.
 
     Bins are a number, evenly spaced over ``range`` or from the smallest to the largest element, or a vector of edges that go up.
@@ -151,7 +153,8 @@ def histogramdd(
 ) -> tuple[Array, list[Array]]:
     """How many points lie in each bin of a grid, or the sum of their weights, and the edges along every axis.
 
-    Points are the rows of a matrix, or a list of coordinates. Bins and ranges are those of :func:`histogram`, for all axes or one each.
+    Points are the rows of a matrix, or a list of coordinates. Bins and ranges are those of :func:`histogram`, for all
+    axes or one each.
     """
     columns = _columns(sample)
     rank = len(columns)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from . import _dtypes, _elementwise, _manipulation, _rearranging, _reductions, _searching
+from . import _choosing, _dtypes, _elementwise, _manipulation, _products, _rearranging, _reductions, _searching
 from ._array import Array
 
 
@@ -69,6 +69,11 @@ def round(self: Array, decimals: int = 0) -> Array:
     return _elementwise.round(self, decimals=decimals)
 
 
+def compress(self: Array, condition: Any, axis: int | None = None) -> Array:
+    """The parts along an axis for which a condition holds."""
+    return _choosing.compress(condition, self, axis)
+
+
 def searchsorted(self: Array, v: Any, side: str = "left", sorter: Any = None) -> Array:
     """Where elements belong in this sorted vector."""
     return _searching.searchsorted(self, v, side=side, sorter=sorter)
@@ -86,8 +91,8 @@ def conj(self: Array) -> Array:
 
 #: Functions whose arguments are those of NumPy's methods already.
 _SAME = (
-    _rearranging.copy, _rearranging.diagonal, _rearranging.ravel, _rearranging.swapaxes, _rearranging.trace,
-    _reductions.cumprod, _reductions.cumsum,
+    _choosing.choose, _products.dot, _rearranging.copy, _rearranging.diagonal, _rearranging.ravel, _rearranging.swapaxes,
+    _rearranging.trace, _reductions.cumprod, _reductions.cumsum,
 )  # fmt: skip
 
 
@@ -95,9 +100,8 @@ def attach() -> None:
     """Gives arrays their methods."""
     for name in ("sum", "prod", "max", "min", "mean", "var", "std", "any", "all", "argmax", "argmin"):
         setattr(Array, name, _reduction(name))
-    own = (reshape, transpose, squeeze, astype, clip, argsort, take, repeat, round, searchsorted, nonzero, conj)
+    own = (reshape, transpose, squeeze, astype, clip, compress, argsort, take, repeat, round, searchsorted, nonzero, conj)
     for method in (*own, *_SAME):
         setattr(Array, method.__name__, method)
     Array.flatten = _rearranging.ravel
     Array.conjugate = conj
-    Array.dot = lambda self, other: self @ other

@@ -6,10 +6,10 @@ from typing import Any
 
 from . import _reductions as plain
 from ._array import Array
-from ._creation import asarray, full, zeros
+from ._creation import asarray, full
 from ._elementwise import equal, isnan, logical_and, logical_not
 from ._reductions import Axis
-from ._searching import take, where
+from ._searching import checked, where
 
 
 def _known(x: Array, mask: Any) -> Any:
@@ -105,8 +105,7 @@ def _nanposition(reduction: Any, worst: float, a: Any, axis: int | None, keepdim
     only_worst = plain.all(unknown | infinite, **options)
     found = _where(only_worst, plain.argmax(infinite, **options), found)
     nothing = plain.all(unknown, **options)
-    # Whether there is an element at all is known when elements are: an index that does not exist is the error.
-    return found + take(zeros(1, dtype="int64"), _where(nothing, 1, 0))
+    return checked(found, nothing)
 
 
 def nanargmax(a: Array, axis: int | None = None, *, keepdims: bool = False) -> Array:

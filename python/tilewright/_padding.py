@@ -31,8 +31,8 @@ _OPTIONS = {
 def pad(array: Array, pad_width: Any, mode: str = "constant", **kwargs: Any) -> Array:
     """The array with elements before and after it along every axis.
 
-    Modes are ``"constant"``, ``"edge"``, ``"linear_ramp"``, ``"maximum"``, ``"mean"``, ``"minimum"``, ``"reflect"``, ``"symmetric"``,
-    ``"wrap"`` and ``"empty"`` (zeros), with NumPy's options.
+    Modes are ``"constant"``, ``"edge"``, ``"linear_ramp"``, ``"maximum"``, ``"mean"``, ``"minimum"``, ``"reflect"``,
+    ``"symmetric"``, ``"wrap"`` and ``"empty"`` (zeros), with NumPy's options.
 
     >>> import tilewright as tw
     >>> tw.pad(tw.asarray([1, 2, 3]), 2, mode="reflect").compute()
@@ -138,7 +138,7 @@ def _wrapped(x: Array, axis: int, width: int, at_start: bool) -> list[Array]:
 
 
 def _mirrored(x: Array, axis: int, before: int, after: int, mode: str, kind: str) -> Array:
-    """Mirrored at its ends, over and over. ``"reflect"`` does not repeat the elements at the mirrors, ``"odd"`` mirrors at points."""
+    """Mirrored at its ends, over and over. ``"reflect"`` does not repeat the element at a mirror, ``"odd"`` mirrors at points."""
     if kind not in ("even", "odd"):
         raise ValueError(f"a reflection is 'even' or 'odd', not {kind!r}")
     n, skip = x.shape[axis], int(mode == "reflect")

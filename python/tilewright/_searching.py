@@ -95,6 +95,13 @@ def take(x: Array, indices: Any, /, *, axis: int | None = None) -> Array:
     return Array(_core.gather(x._tensor, [indices._tensor], [axis]))
 
 
+def checked(x: Array, wrong: Array) -> Array:
+    """Integers of which a condition must hold nowhere: computing them is an IndexError otherwise."""
+    # The only error that depends on elements is an index outside, so a vector of one zero is looked up.
+    zero = Array(_core.full([1], 0, x._tensor.dtype))
+    return x + take(zero, where(wrong, 1, 0))
+
+
 def take_along_axis(x: Array, indices: Array, /, *, axis: int = -1) -> Array:
     """The elements at indices along an axis, which are arrays of the same rank: what ``argsort`` gives, say."""
     from ._manipulation import broadcast_shapes, broadcast_to

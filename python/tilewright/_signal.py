@@ -1,0 +1,178 @@
+"""Convolutions, interpolation and moving windows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
+
+from ._array import Array
+from ._creation import asarray, full
+from ._dtypes import astype, float64, result_type
+from ._elementwise import clip, conj, isnan
+from ._manipulation import concat, expand_dims, flip, reshape, stack
+from ._padding import pad
+from ._searching import argsort, searchsorted, take, where
+
+
+def _vectors(a: Any, v: Any) -> tuple[Array, Array]:
+    a, v = (reshape(x, (-1,)) if x.ndim == 0 else x for x in (asarray(a), asarray(v)))
+    if a.ndim != 1 or v.ndim != 1:
+        raise ValueError("vectors are convolved, not arrays of several axes")
+    if a.size == 0 or v.size == 0:
+        raise ValueError("an empty vector is not convolved")
+    return a, v
+
+
+def _convolved(a: Array, v: Array, mode: str, start: int) -> Array:
+    """The convolution, one multiple of the longer vector for every element of the shorter. ``start`` is that of "same"."""
+    a, v = (v, a) if v.size > a.size else (a, v)
+    n, m = a.size, v.size
+    if mode == "full":
+        first, length = 0, n + m - 1
+    elif mode == "same":
+        first, length = start, n
+    elif mode == "valid":
+        first, length = m - 1, n - m + 1
+    else:
+        raise ValueError(f"a convolution is 'full', 'same' or 'valid', not {mode!r}")
+    dtype = result_type(a.dtype, v.dtype)
+    if dtype.kind == "b":
+        a, v = astype(a, "int64"), astype(v, "int64")
+    before, after = max(m - 1 - first, 0), max(first + length - n, 0)
+    wide = pad(a, (before, after)) if before or after else a
+    offset = first + before
+    terms = [wide[offset - k : offset - k + length] * v[k] for k in range(m)]
+    # In pairs, so that rounding errors and the depth of the program grow slowly.
+    while len(terms) > 1:
+        paired = [one + other for one, other in zip(terms[::2], terms[1::2], strict=False)]
+        terms = paired + ([terms[-1]] if len(terms) % 2 else [])
+    return terms[0] != 0 if dtype.kind == "b" else terms[0]
+
+
+def convolve(a: Array, v: Any, mode: str = "full") -> Array:
+    """Sums of products of two vectors, one of them reversed and moved along the other.
+
+    >>> import tilewright as tw
+    >>> tw.convolve(tw.asarray([1, 2, 3]), tw.asarray([1, 1])).compute()
+    array([1, 3, 5, 3])
+    """
+    a, v = _vectors(a, v)
+    return _convolved(a, v, mode, (min(a.size, v.size) - 1) // 2)
+
+
+def correlate(a: Array, v: Any, mode: str = "valid") -> Array:
+    """Sums of products of two vectors, one of them conjugated and moved along the other."""
+    a, v = _vectors(a, v)
+    shorter = min(a.size, v.size)
+    return _convolved(a, conj(flip(v)), mode, shorter // 2 if v.size > a.size else (shorter - 1) // 2)
+
+
+def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: float | None = None) -> Array:
+    """Values at ``x`` on the straight lines between points (``xp``, ``fp``), whose places go up.
+
+    Before and after them, ``left`` and ``right``, or the values at the ends. With a period, places are taken modulo it.
+
+    >>> import tilewright as tw
+    >>> tw.interp(tw.asarray([0.5, 9.0]), tw.asarray([0.0, 1.0]), tw.asarray([0.0, 10.0])).compute()
+    array([ 5., 10.])
+    """
+    x, xp, fp = asarray(x), asarray(xp), asarray(fp)
+    if xp.ndim != 1 or fp.ndim != 1 or xp.size != fp.size:
+        raise ValueError(f"points at places of shape {xp.shape} with values of shape {fp.shape}")
+    if xp.size == 0:
+        raise ValueError("there are no points")
+    x, xp = astype(x, float64, copy=False), astype(xp, float64, copy=False)
+    fp = astype(fp, "complex128" if fp.dtype.kind == "c" else float64, copy=False)
+    if period is not None:
+        if period == 0:
+            raise ValueError("a period is not 0")
+        left = right = None
+        x, xp = x % abs(period), xp % abs(period)
+        order = argsort(xp)
+        xp, fp = take(xp, order), take(fp, order)
+        xp = concat((xp[-1:] - abs(period), xp, xp[:1] + abs(period)))
+        fp = concat((fp[-1:], fp, fp[:1]))
+    left = fp[0] if left is None else asarray(left, dtype=fp.dtype)
+    right = fp[-1] if right is None else asarray(right, dtype=fp.dtype)
+    between = fp[0] if xp.size == 1 else _between(x, xp, fp)
+    found = where(x < xp[0], left, where(x > xp[-1], right, where(x == xp[-1], fp[-1], between)))
+    return where(isnan(x), x, found)
+
+
+def _between(x: Array, xp: Array, fp: Array) -> Array:
+    place = clip(searchsorted(xp, x, side="right") - 1, 0, xp.size - 2)
+    start, end = take(xp, place), take(xp, place + 1)
+    first, last = take(fp, place), take(fp, place + 1)
+    slope = (last - first) / (end - start)
+    value = slope * (x - start) + first
+    # Beside an infinite point one end of the line may tell more than the other.
+    value = where(isnan(value), slope * (x - end) + last, value)
+    return where(isnan(value) & (first == last), first, value)
+
+
+def sliding_window_view(x: Array, window_shape: Any, axis: Any = None) -> Array:
+    """Windows that move over an array, as new axes at the end. ``.mean(axis=-1)`` of them is a rolling mean.
+
+    >>> import tilewright as tw
+    >>> tw.sliding_window_view(tw.arange(5.0), 3).mean(axis=-1).compute()
+    array([1., 2., 3.])
+    """
+    x = asarray(x)
+    lengths = tuple(window_shape) if np.iterable(window_shape) else (window_shape,)
+    if any(length < 0 for length in lengths):
+        raise ValueError(f"a window of shape {lengths}")
+    if axis is None:
+        axes = tuple(range(x.ndim))
+        if len(lengths) != len(axes):
+            raise ValueError(f"a window of {len(lengths)} axes over {len(axes)}: say along which by `axis`")
+    else:
+        axes = normalize_axis_tuple(axis, x.ndim, allow_duplicate=True)
+        if len(lengths) != len(axes):
+            raise ValueError(f"a window of {len(lengths)} axes along {len(axes)}")
+    for length, along in zip(lengths, axes, strict=True):
+        places = x.shape[along] - length + 1
+        if places < 1:
+            raise ValueError(f"a window of length {length} on an axis of length {x.shape[along]}")
+        before = (slice(None),) * along
+        if length == 0:
+            x = full((*x.shape[:along], places, *x.shape[along + 1 :], 0), 0, dtype=x.dtype)
+        else:
+            x = stack([x[(*before, slice(k, k + places))] for k in range(length)], axis=-1)
+    return x
+
+
+def coarsen(reduction: Callable[..., Array], x: Array, axes: dict[int, int], trim_excess: bool = False) -> Array:
+    """A reduction such as ``tw.sum`` over every group of so many neighbours along some axes.
+
+    >>> import tilewright as tw
+    >>> tw.coarsen(tw.sum, tw.arange(6), {0: 2}).compute()
+    array([1, 5, 9])
+    """
+    x = asarray(x)
+    groups = {normalize_axis_index(axis, x.ndim): int(n) for axis, n in axes.items()}
+    for axis, n in groups.items():
+        if n < 1:
+            raise ValueError(f"groups of {n}")
+        rest = x.shape[axis] % n
+        if rest and not trim_excess:
+            raise ValueError(f"axis {axis} of length {x.shape[axis]} does not consist of groups of {n}")
+        x = x[(slice(None),) * axis + (slice(x.shape[axis] - rest),)]
+    shape: list[int] = []
+    within = []
+    for axis, n in enumerate(x.shape):
+        group = groups.get(axis, 1)
+        shape += [n // group, group]
+        within.append(2 * axis + 1)
+    return reduction(reshape(x, tuple(shape)), axis=tuple(within))
+
+
+def apply_over_axes(func: Callable[..., Array], a: Array, axes: Any) -> Array:
+    """A function with an axis applied along one axis after the other; axes that it removes are put back with length 1."""
+    a = asarray(a)
+    for axis in normalize_axis_tuple(axes, a.ndim, allow_duplicate=True):
+        found = func(a, axis=axis)
+        a = found if found.ndim == a.ndim else expand_dims(found, axis=axis)
+    return a
