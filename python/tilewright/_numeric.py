@@ -197,4 +197,4 @@ def nan_to_num(
     limits = np.finfo(x.dtype)
     top = float(limits.max) if posinf is None else posinf
     bottom = float(limits.min) if neginf is None else neginf
-    return where(isnan(x), nan, where(isinf(x), where(x > 0, top, bottom), x))
+    return where(isnan(x), nan, where(x == math.inf, top, where(x == -math.inf, bottom, x)))
