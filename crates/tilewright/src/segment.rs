@@ -32,6 +32,14 @@ pub(crate) struct SegmentKey {
     spans: Vec<Span>,
 }
 
+impl SegmentKey {
+    /// False if no other segment can be equal, because a function was made for this one.
+    pub(crate) fn is_lasting(&self) -> bool {
+        let mut nodes = self.program.body.nodes.iter();
+        nodes.all(|node| !matches!(&node.op, Op::BlockFn(call) if !call.function.0.is_lasting()))
+    }
+}
+
 impl Hash for SegmentKey {
     fn hash<H: Hasher>(&self, state: &mut H) {
         // Nodes carry nearly all of the structure; spans only tell rare twins apart, which equality does.

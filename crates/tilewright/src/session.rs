@@ -323,11 +323,13 @@ impl Session {
         let sinks = sink_types(&key.program, workflow);
         let prepared = Prepared::new(planned.schedule.clone())?;
         let cached = Arc::new(CachedSegment { prepared, flops, outputs, sinks });
-        let mut cache = lock(&self.0.cache);
-        if cache.len() >= CACHE_LIMIT {
-            cache.clear();
+        if key.is_lasting() {
+            let mut cache = lock(&self.0.cache);
+            if cache.len() >= CACHE_LIMIT {
+                cache.clear();
+            }
+            cache.insert(key, cached.clone());
         }
-        cache.insert(key, cached.clone());
         Ok((planned, cached))
     }
 

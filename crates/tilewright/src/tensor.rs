@@ -97,7 +97,11 @@ impl Tensor {
             true => n_elements(tensor.ty()),
             false => tensor.node.n_touched,
         };
-        let n_touched = types.iter().map(n_elements).chain(args.iter().map(touched)).fold(0, u64::saturating_add);
+        let n_touched = match op {
+            // Code of the user may do anything.
+            Op::BlockFn(ref call) if !call.function.0.is_lasting() => u64::MAX,
+            _ => types.iter().map(n_elements).chain(args.iter().map(touched)).fold(0, u64::saturating_add),
+        };
         let node = Arc::new(TensorNode {
             session: session.clone(),
             op: TensorOp::Node(Box::new(op)),

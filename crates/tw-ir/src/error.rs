@@ -1,6 +1,8 @@
 //! Errors, split by who has to act.
 
+use std::any::Any;
 use std::fmt;
+use std::sync::Arc;
 
 use crate::span::Span;
 
@@ -52,7 +54,24 @@ struct Inner {
     span: Span,
     help: Option<String>,
     notes: Vec<String>,
+    cause: Option<Cause>,
 }
+
+/// What a host language threw; equal only to itself.
+#[derive(Clone)]
+struct Cause(Arc<dyn Any + Send + Sync>);
+
+impl fmt::Debug for Cause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Cause")
+    }
+}
+impl PartialEq for Cause {
+    fn eq(&self, other: &Cause) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+impl Eq for Cause {}
 
 macro_rules! constructors {
     ($($(#[$doc:meta])* $name:ident => $blame:ident;)*) => {
@@ -70,6 +89,7 @@ impl Error {
             span: Span::None,
             help: None,
             notes: Vec::new(),
+            cause: None,
         }))
     }
 
@@ -106,6 +126,13 @@ impl Error {
     pub fn state(message: impl Into<String>) -> Error {
         let mut error = Error::source(message);
         error.0.about = About::State;
+        error
+    }
+
+    /// A function of the user failed in its own way. What its language threw travels along unchanged; see [`Error::cause`].
+    pub fn thrown(message: impl Into<String>, cause: impl Any + Send + Sync) -> Error {
+        let mut error = Error::data(message);
+        error.0.cause = Some(Cause(Arc::new(cause)));
         error
     }
 
@@ -157,6 +184,10 @@ impl Error {
     /// Facts that help to understand the error.
     pub fn notes(&self) -> &[String] {
         &self.0.notes
+    }
+    /// What a function of the user threw, if it is of this type.
+    pub fn cause<T: Any>(&self) -> Option<&T> {
+        self.0.cause.as_ref()?.0.downcast_ref()
     }
 }
 

@@ -9,12 +9,17 @@ use crate::array::Array;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 
-/// A function from blocks to blocks. It must be pure: equal operands give equal results.
+/// A function from blocks to blocks. It must be pure: equal operands give equal results. Engines pass times as i64.
 pub trait BlockFunction: Send + Sync {
     /// A name that tells it apart; programs are compared and printed by it.
     fn name(&self) -> &str;
     /// Computes one set of result blocks. Results come in with the right shape and dtype, filled with zeros.
     fn apply(&self, operands: &[Array], results: &mut [Array]) -> Result<()>;
+    /// Whether a plan that calls it may be needed again. A function made for one call would only be kept alive by a cache of plans,
+    /// with all that it holds.
+    fn is_lasting(&self) -> bool {
+        true
+    }
 }
 
 /// A shared [`BlockFunction`], equal only to itself: two functions may have one name.
@@ -76,6 +81,15 @@ pub struct BlockFn {
     pub operands: Vec<Vec<OperandMode>>,
     /// The results.
     pub results: Vec<BlockResult>,
+}
+
+impl BlockFn {
+    /// The call with results of physical types: times become what they are stored as.
+    pub fn erase_times(&mut self) {
+        for result in &mut self.results {
+            result.dtype = result.dtype.storage();
+        }
+    }
 }
 
 /// Functions by name: what parsing a program needs to find the code behind a name.

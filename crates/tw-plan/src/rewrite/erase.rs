@@ -53,6 +53,7 @@ fn erase_node(node: &mut Node) -> Result<()> {
         }
         Op::Index(stmt) => erase_statement(stmt)?,
         Op::Scan { accum, .. } | Op::Scatter { accum, .. } => erase_accum(accum)?,
+        Op::BlockFn(call) => call.erase_times(),
         _ => {}
     }
     Ok(())
@@ -99,7 +100,36 @@ fn erase_code(code: &ScalarCode) -> Result<ScalarCode> {
 mod tests {
     use super::*;
     use crate::build;
+    use tw_ir::program::{BlockFn, BlockFunction, BlockResult, FunctionRef, OperandMode, ResultMode};
     use tw_ir::{BinaryOp, Span, TimeUnit, program};
+
+    struct Copy;
+    impl BlockFunction for Copy {
+        fn name(&self) -> &str {
+            "copy"
+        }
+        fn apply(&self, operands: &[tw_ir::Array], results: &mut [tw_ir::Array]) -> Result<()> {
+            results.clone_from_slice(operands);
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn results_of_block_functions_become_integers() {
+        let mut program = Program::new();
+        let ty = TensorType::known(DType::DateTime(TimeUnit::Day), &[4]);
+        let x = program.push_source(Source::Input { name: "x".into(), ty: ty.clone() }, ty.clone(), &Span::None);
+        let call = BlockFn {
+            function: FunctionRef(Arc::new(Copy)),
+            operands: vec![vec![OperandMode::Whole]],
+            results: vec![BlockResult { dtype: ty.dtype, modes: vec![ResultMode::Whole(4)] }],
+        };
+        let y = program.push1(Op::BlockFn(call), &[x], &Span::None).unwrap();
+        program.output("y", y);
+        let erased = run(&program).unwrap();
+        verify(&erased).unwrap();
+        program::verify(&erased).unwrap();
+    }
 
     #[test]
     fn a_difference_of_dates_becomes_integer_code() {
