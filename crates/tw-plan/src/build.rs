@@ -16,6 +16,7 @@ mod einsum;
 mod elementwise;
 mod layout;
 mod movement;
+mod overlap;
 mod promote;
 mod reduce;
 mod replace;
@@ -30,6 +31,7 @@ pub use einsum::einsum;
 pub use elementwise::{Operand, binary, broadcast_to, cast, logical, logical_not, select, unary};
 pub use layout::{diagonal, expand_dims, flip, pad, permute, roll, squeeze, transpose, tril, triu};
 pub use movement::{Joined, Running, Sorted, concat, gather, reshape, scan, scatter, sort, stack, take, topk};
+pub use overlap::{Overlap, overlap};
 pub use promote::{
     CodeSink, Element, Typed, common, emit_binary, emit_cast, emit_logical, emit_logical_not, emit_select, emit_unary,
     meet,

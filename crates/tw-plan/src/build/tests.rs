@@ -214,3 +214,17 @@ fn ranges_and_positions_have_the_right_elements() {
     assert_eq!(elements(Ok(coordinate(&x.shape, 1)), &[]), [0.0, 1.0, 2.0, 0.0, 1.0, 2.0]);
     assert_eq!(elements(diagonal(&x, 1, (1, 0)), &[&x]), [3.0]);
 }
+
+#[test]
+fn overlapping_tiles() {
+    let x = f64s(&[10, 4]);
+    let cut = |tile, before, after, border| Overlap { tile, before, after, border };
+    let alone = cut(4, 0, 0, false);
+    assert_eq!(shown(overlap(&x, &[cut(4, 1, 2, false), alone]), &[&x]), "f64[16, 4]");
+    assert_eq!(shown(overlap(&x, &[cut(4, 1, 1, true), alone]), &[&x]), "f64[12, 4]");
+    assert_eq!(shown(overlap(&x, &[cut(10, 3, 3, false), alone]), &[&x]), "f64[10, 4]");
+    assert_eq!(shown(overlap(&x, &[cut(4, 1, 3, false), alone]), &[&x]), "3 elements of a neighbour of 2");
+    assert_eq!(shown(overlap(&x, &[alone, cut(2, 3, 2, true)]), &[&x]), "borders of 5 elements for an axis of 4");
+    assert!(overlap(&x, &[alone]).is_err());
+    assert!(overlap(&x, &[cut(4, u64::MAX, 1, false), alone]).is_err());
+}
