@@ -10,6 +10,7 @@ mod block;
 mod bytes;
 mod copy;
 mod elementwise;
+mod foreign;
 mod gather;
 mod gemm;
 mod indexing;
@@ -31,6 +32,7 @@ mod wide;
 mod width;
 
 pub use block::Block;
+pub use foreign::{ElementwiseFunction, MOST_OPERANDS};
 pub use gemm::{Provider, provider};
 pub use kernel::CompiledKernel;
 pub use memory::Meter;

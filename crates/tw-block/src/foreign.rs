@@ -1,0 +1,113 @@
+//! Functions of C that work element by element, by their address.
+
+use std::ffi::c_void;
+
+use tw_ir::error::{Error, Result};
+use tw_ir::{Array, DType, with_buffer};
+
+type In = *const c_void;
+type Out = *mut c_void;
+
+/// More operands than this no function takes.
+pub const MOST_OPERANDS: usize = 4;
+
+/// A C function `void f(const A *a, .., R *result, intptr_t n)` that computes `n` elements, given by its address.
+///
+/// Making one is a promise that cannot be checked: whoever does vouches that at the address there is, as long as this lives, code with exactly
+/// this signature, which any number of threads may call at once and which touches nothing but the `n` elements behind each pointer. A compiler of
+/// the host language, such as numba's, keeps that promise.
+pub struct ElementwiseFunction {
+    address: usize,
+    operands: Vec<DType>,
+    result: DType,
+}
+
+impl ElementwiseFunction {
+    /// Trusts the caller; see the type.
+    pub fn new(address: usize, operands: Vec<DType>, result: DType) -> Result<ElementwiseFunction> {
+        if address == 0 {
+            return Err(Error::source("a function of C has no address"));
+        }
+        if operands.is_empty() || operands.len() > MOST_OPERANDS {
+            let n = operands.len();
+            return Err(Error::source(format!(
+                "a function of C takes {n} operands; from 1 to {MOST_OPERANDS} are possible"
+            )));
+        }
+        // A byte that is neither 0 nor 1 is no truth value of ours, and nothing keeps C from writing one.
+        if let Some(dtype) = operands.iter().chain([&result]).find(|dtype| **dtype == DType::Bool) {
+            return Err(Error::types(format!("a function of C cannot work on {dtype}")));
+        }
+        Ok(ElementwiseFunction { address, operands, result })
+    }
+
+    /// Computes one block.
+    pub fn call(&self, operands: &[Array], result: &mut Array) -> Result<()> {
+        let fits = operands.len() == self.operands.len()
+            && operands.iter().zip(&self.operands).all(|(array, dtype)| array.dtype().storage() == dtype.storage())
+            && operands.iter().all(|array| array.len() == result.len())
+            && result.dtype().storage() == self.result.storage();
+        if !fits {
+            return Err(Error::internal("a function of C is called with other blocks than it takes"));
+        }
+        let n = isize::try_from(result.len()).map_err(|_| Error::internal("a block too long to be counted"))?;
+        let inputs: Vec<In> =
+            operands.iter().map(|array| with_buffer!(array.data(), values => values.as_ptr() as In)).collect();
+        let output: Out = with_buffer!(result.data_mut(), values => values.as_mut_ptr() as Out);
+        let code = self.address as In;
+        // SAFETY: whoever made this vouches for the code at the address and its signature (see the type). All pointers are to `n` elements of
+        // the types it takes: lengths and types were compared above. The inputs are borrowed and not written, the output is borrowed alone.
+        unsafe {
+            match inputs[..] {
+                [a] => std::mem::transmute::<In, extern "C" fn(In, Out, isize)>(code)(a, output, n),
+                [a, b] => std::mem::transmute::<In, extern "C" fn(In, In, Out, isize)>(code)(a, b, output, n),
+                [a, b, c] => std::mem::transmute::<In, extern "C" fn(In, In, In, Out, isize)>(code)(a, b, c, output, n),
+                [a, b, c, d] => {
+                    std::mem::transmute::<In, extern "C" fn(In, In, In, In, Out, isize)>(code)(a, b, c, d, output, n)
+                }
+                _ => return Err(Error::internal("a function of C with too many operands")),
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    extern "C" fn add(a: *const f64, b: *const f64, result: *mut f64, n: isize) {
+        for k in 0..n as usize {
+            // SAFETY: the caller passes `n` elements behind each pointer.
+            unsafe { *result.add(k) = *a.add(k) + *b.add(k) }
+        }
+    }
+
+    fn adding() -> ElementwiseFunction {
+        ElementwiseFunction::new(add as *const () as usize, vec![DType::F64; 2], DType::F64).unwrap()
+    }
+
+    #[test]
+    fn calls_code_by_its_address() {
+        let mut sum = Array::zeros(&[3], DType::F64).unwrap();
+        let operands = [Array::from_f64(&[1.0, 2.0, 3.0]), Array::from_f64(&[10.0, 20.0, 30.0])];
+        adding().call(&operands, &mut sum).unwrap();
+        assert_eq!(sum.to_f64_vec(), [11.0, 22.0, 33.0]);
+    }
+
+    #[test]
+    fn never_calls_it_with_other_lengths_or_types() {
+        let mut sum = Array::zeros(&[2], DType::F64).unwrap();
+        let two = Array::from_f64(&[1.0, 2.0]);
+        assert!(adding().call(&[two.clone(), Array::from_f64(&[1.0])], &mut sum).is_err());
+        assert!(adding().call(&[two.clone(), Array::from_i64(&[1, 2])], &mut sum).is_err());
+        assert!(adding().call(&[two], &mut sum).is_err());
+    }
+
+    #[test]
+    fn refuses_what_it_cannot_call() {
+        assert!(ElementwiseFunction::new(0, vec![DType::F64], DType::F64).is_err());
+        assert!(ElementwiseFunction::new(64, vec![DType::F64; 5], DType::F64).is_err());
+        assert!(ElementwiseFunction::new(64, vec![DType::F64], DType::Bool).is_err());
+    }
+}
