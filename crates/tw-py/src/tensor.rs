@@ -36,8 +36,12 @@ impl Tensor {
     fn chunks<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyTuple>>> {
         let Some(grid) = self.0.ty().tiling.as_ref().and_then(|tiling| tiling.grid()) else { return Ok(None) };
         let axis = |axis: &tilewright::Axis| {
-            let lengths: Vec<u64> =
+            let mut lengths: Vec<u64> =
                 (0..axis.n_tiles()).map(|k| axis.range(k)).map(|range| range.end - range.start).collect();
+            if lengths.is_empty() {
+                // An empty axis has one block without elements, as users of dask know it.
+                lengths.push(0);
+            }
             PyTuple::new(py, lengths)
         };
         let axes = grid.iter().map(axis).collect::<PyResult<Vec<_>>>()?;
