@@ -12,9 +12,10 @@ from math import e, inf, nan, pi
 
 from . import _methods, linalg, random
 from ._array import Array
+from ._blocks import blockwise, map_blocks
 from ._choosing import choose, compress, extract, ravel_multi_index, select, unravel_index
 from ._creation import (
-    arange, asarray, empty, empty_like, eye, from_array, from_dlpack, from_npy, full, full_like, linspace, meshgrid, ones,
+    arange, asarray, empty, empty_like, eye, from_dlpack, from_npy, full, full_like, linspace, meshgrid, ones,
     ones_like, tril, triu, zeros, zeros_like,
 )  # fmt: skip
 from ._dtypes import (
@@ -30,11 +31,13 @@ from ._elementwise import (
     positive, pow, power, real, reciprocal, remainder, right_shift, rint, round, sign, signbit, sin, sinh, sqrt, square,
     subtract, tan, tanh, true_divide, trunc,
 )  # fmt: skip
+from ._foreign import from_array, store
 from ._gradient import gradient
 from ._grids import (
     diag_indices, fromfunction, geomspace, indices, logspace, tri, tril_indices, tril_indices_from, triu_indices,
     triu_indices_from,
 )  # fmt: skip
+from ._gufunc import apply_along_axis, apply_gufunc, frompyfunc, vectorize
 from ._histograms import bincount, digitize, histogram, histogram2d, histogram_bin_edges, histogramdd
 from ._info import __array_namespace_info__
 from ._joining import (
@@ -53,6 +56,7 @@ from ._numeric import (
     angle, deg2rad, degrees, divmod, fabs, fix, float_power, fmax, fmin, fmod, frexp, gcd, heaviside, lcm, ldexp, modf,
     nan_to_num, rad2deg, radians, sinc,
 )  # fmt: skip
+from ._overlap import map_overlap, overlap
 from ._padding import pad
 from ._products import cross, dot, inner, kron, outer, polyval, vander, vdot
 from ._rearranging import (

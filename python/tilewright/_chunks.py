@@ -25,6 +25,18 @@ def automatic_chunks(shape: tuple[int, ...], itemsize: int, limit: int = AUTOMAT
     return tuple(_even(n, length) for n, length in zip(shape, lengths, strict=True))
 
 
+def aligned_chunks(shape: tuple[int, ...], itemsize: int, unit: tuple[int, ...], limit: str = "auto") -> Chunks:
+    """Blocks of about so many bytes, made of whole units such as the chunks of a file; one unit at least.
+
+    >>> aligned_chunks((100, 10), 8, (30, 10), "5KB")
+    ((60, 40), (10,))
+    """
+    most = AUTOMATIC_BYTES if limit == "auto" else parse_bytes(limit)
+    n_units = tuple(-(-n // each) for n, each in zip(shape, unit, strict=True))
+    lengths = automatic_chunks(n_units, itemsize * math.prod(unit), most)
+    return tuple(_even(n, max(cut, default=1) * each) for n, cut, each in zip(shape, lengths, unit, strict=True))
+
+
 def normalize_chunks(chunks: Any, shape: tuple[int, ...], dtype: Any) -> Chunks:
     """Lengths of blocks along every axis from any way to write them.
 

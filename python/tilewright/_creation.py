@@ -50,11 +50,6 @@ def asarray(
     return made if chunks is None else made.rechunk(chunks)
 
 
-def from_array(x: Any, chunks: Any = "auto") -> Array:
-    """An array in blocks of the given lengths; see :meth:`Array.rechunk`."""
-    return asarray(x, chunks=chunks)
-
-
 def from_npy(path: Any) -> Array:
     """An array over an ``.npy`` file. Only the header is read now; blocks are read when they are needed."""
     os.stat(path)  # A file that is not there is Python's own error.

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from . import _choosing, _dtypes, _elementwise, _manipulation, _products, _rearranging, _reductions, _searching
+from . import (
+    _blocks, _choosing, _dtypes, _elementwise, _foreign, _manipulation, _overlap, _products, _rearranging, _reductions,
+    _searching,
+)  # fmt: skip
 from ._array import Array
 
 
@@ -96,12 +99,28 @@ _SAME = (
 )  # fmt: skip
 
 
+def map_blocks(self: Array, func: Any, *args: Any, **options: Any) -> Array:
+    """Calls a function with every block; see :func:`tilewright.map_blocks`."""
+    return _blocks.map_blocks(func, self, *args, **options)
+
+
+def map_overlap(self: Array, func: Any, depth: Any, boundary: Any = "none", trim: bool = True, **options: Any) -> Array:
+    """Calls a function with every block and some elements of its neighbours; see :func:`tilewright.map_overlap`."""
+    return _overlap.map_overlap(func, self, depth=depth, boundary=boundary, trim=trim, **options)
+
+
+def store(self: Array, target: Any, regions: Any = None, lock: Any = True) -> None:
+    """Writes the array into anything with NumPy's slicing; see :func:`tilewright.store`."""
+    _foreign.store(self, target, regions=regions, lock=lock)
+
+
 def attach() -> None:
     """Gives arrays their methods."""
     for name in ("sum", "prod", "max", "min", "mean", "var", "std", "any", "all", "argmax", "argmin"):
         setattr(Array, name, _reduction(name))
     own = (reshape, transpose, squeeze, astype, clip, compress, argsort, take, repeat, round, searchsorted, nonzero, conj)
-    for method in (*own, *_SAME):
+    blocks = (map_blocks, map_overlap, store)
+    for method in (*own, *blocks, *_SAME):
         setattr(Array, method.__name__, method)
     Array.flatten = _rearranging.ravel
     Array.conjugate = conj

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from . import _core
+from . import _core, _processes
 from ._array import Array
 from ._chunks import parse_bytes
 
@@ -25,6 +25,7 @@ class Session:
             raise ValueError(f"there is no engine {engine!r} yet, only 'threads'")
         self._core = _core.Session(threads, parse_bytes(memory) if isinstance(memory, str) else memory)
         self._before: list[_core.Session] = []
+        self._processes = _processes.Processes(self._core.threads)
 
     @property
     def threads(self) -> int:
@@ -41,10 +42,12 @@ class Session:
 
     def __enter__(self) -> Session:
         self._before.append(self._core.enter())
+        _processes.enter(self._processes)
         return self
 
     def __exit__(self, *exception: object) -> None:
         self._before.pop().enter()
+        _processes.leave()
 
 
 def compute(*arrays: Any) -> tuple[Any, ...]:

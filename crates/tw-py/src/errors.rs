@@ -8,8 +8,15 @@ use tilewright::Error;
 use tilewright::ir::Span;
 use tilewright::ir::error::{About, Blame};
 
+use crate::function::Thrown;
+
 /// The exception that Python users expect for an error.
+///
+/// What a function of the user raised comes back as the same object, with a note of where in the arrays that was.
 pub(crate) fn exception(error: Error) -> PyErr {
+    if let Some(thrown) = error.cause::<Thrown>() {
+        return thrown.raised_at(error.span());
+    }
     let mut text = error.message().to_string();
     for note in error.notes() {
         text.push_str("\n  note: ");

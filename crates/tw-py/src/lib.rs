@@ -3,9 +3,11 @@
 //! Values cross the border here and nothing else happens: meaning, shapes and types are decided by the crates below, manners (signatures,
 //! defaults, protocols) by the Python files above.
 
+mod cfunction;
 mod convert;
 mod dtypes;
 mod errors;
+mod function;
 mod interrupt;
 mod line;
 mod ops;
@@ -16,13 +18,17 @@ mod tensor;
 #[pyo3::pymodule]
 mod _core {
     #[pymodule_export]
+    use super::cfunction::compiled_function;
+    #[pymodule_export]
     use super::convert::{from_bytes, into_bytes, open_npy};
+    #[pymodule_export]
+    use super::function::{block_function, settle};
     #[pymodule_export]
     use super::ops::{
         arange, binary, broadcast_shapes, broadcast_to, cast, compact, concat, coordinate, diagonal, einsum,
-        expand_dims, eye, flip, full, gather, linspace, logical, logical_not, matmul, permute, random, rechunk, reduce,
-        replace, reshape, result_type, roll, scan, scatter, slice, sort, squeeze, stack, tensordot, tril, triu, unary,
-        where_,
+        expand_dims, eye, flip, full, gather, linspace, logical, logical_not, matmul, overlap, permute, random,
+        rechunk, reduce, replace, reshape, result_type, roll, scan, scatter, slice, sort, squeeze, stack, tensordot,
+        tril, triu, unary, where_,
     };
     #[pymodule_export]
     use super::session::Session;

@@ -6,7 +6,7 @@ use pyo3::types::{PyEllipsis, PySlice, PyTuple};
 use tilewright::Axis;
 use tilewright::ir::program::Op;
 use tilewright::ir::{BinaryOp, Edge, Extent, Scalar, Tiling, UnaryOp};
-use tilewright::plan::build::{self, Operand, Reduction, Running, SliceItem};
+use tilewright::plan::build::{self, Operand, Overlap, Reduction, Running, SliceItem};
 
 use crate::dtypes::{dtype, scalar};
 use crate::errors::{OrRaise, exception};
@@ -369,6 +369,14 @@ pub(crate) fn replace(
         Argument::Tensor(tensor) => apply(py, op, &[&x.0, &tensor.get().0]),
         Argument::Number(_) => apply(py, op, &[&x.0]),
     }
+}
+
+/// Blocks one after the other, each with elements of its neighbours: per axis the length of a block, how many elements come from before and
+/// after it, and whether the ends have them, too.
+#[pyfunction]
+pub(crate) fn overlap(py: Python<'_>, x: &Tensor, axes: Vec<(u64, u64, u64, bool)>) -> PyResult<Tensor> {
+    let axis = |(tile, before, after, border)| Overlap { tile, before, after, border };
+    apply(py, build::overlap(x.0.ty(), &axes.into_iter().map(axis).collect::<Vec<_>>()), &[&x.0])
 }
 
 /// Blocks of other lengths.

@@ -1,0 +1,65 @@
+//! Compiled functions of Python, such as numba's `cfunc`, as block functions: they run without Python's lock.
+
+use std::sync::Arc;
+
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use tilewright::block::ElementwiseFunction;
+use tilewright::ir::program::{BlockFn, BlockFunction, BlockResult, FunctionRef, OperandMode, ResultMode};
+use tilewright::{Array, Error, Result};
+
+use crate::dtypes::dtype;
+use crate::errors::OrRaise;
+use crate::line::at_callers_line;
+use crate::tensor::Tensor;
+
+/// A compiled function and the object that keeps its code in memory.
+struct CompiledFunction {
+    name: String,
+    code: ElementwiseFunction,
+    _owner: Py<PyAny>,
+}
+
+impl BlockFunction for CompiledFunction {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn apply(&self, operands: &[Array], results: &mut [Array]) -> Result<()> {
+        let [result] = results else { return Err(Error::internal("a compiled function has one result")) };
+        self.code.call(operands, result)
+    }
+
+    fn is_lasting(&self) -> bool {
+        false
+    }
+}
+
+/// Applies the compiled function at an address to every element of tensors of one shape that are cut alike.
+#[pyfunction]
+pub(crate) fn compiled_function(
+    py: Python<'_>,
+    owner: Py<PyAny>,
+    name: String,
+    address: usize,
+    operands: Vec<Bound<'_, Tensor>>,
+    result: &str,
+) -> PyResult<Tensor> {
+    let tensors: Vec<&tilewright::Tensor> = operands.iter().map(|tensor| &tensor.get().0).collect();
+    let Some(rank) = tensors.first().map(|tensor| tensor.ty().rank() as u32) else {
+        return Err(PyValueError::new_err("a compiled function needs an operand"));
+    };
+    let result = dtype(result)?;
+    let code = ElementwiseFunction::new(address, tensors.iter().map(|tensor| tensor.dtype()).collect(), result);
+    let function = CompiledFunction { name, code: code.or_raise()?, _owner: owner };
+    let call = BlockFn {
+        function: FunctionRef(Arc::new(function)),
+        operands: vec![(0..rank).map(OperandMode::Grid).collect(); tensors.len()],
+        results: vec![BlockResult { dtype: result, modes: (0..rank).map(ResultMode::Grid).collect() }],
+    };
+    at_callers_line(py, || {
+        let made = tilewright::map_blocks(call, &tensors)?.pop();
+        made.ok_or_else(|| Error::internal("a compiled function has one result"))
+    })
+    .map(Tensor)
+}

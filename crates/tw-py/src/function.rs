@@ -1,0 +1,248 @@
+//! Python functions as block functions.
+//!
+//! The engine runs without Python's lock. A function takes it for its call and for copying blocks to and from NumPy arrays; NumPy gives it up
+//! inside its own loops, so functions made of those run side by side. What a function raises travels through the engine as it is.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use pyo3::buffer::PyBuffer;
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::PyTuple;
+use tilewright::ir::Span;
+use tilewright::ir::program::{BlockFn, BlockFunction, BlockResult, FunctionRef, OperandMode, ResultMode};
+use tilewright::{Array, DType, Error, Result};
+
+use crate::convert::{copy_in, copy_out};
+use crate::dtypes::{dtype, numpy_name};
+use crate::line::at_callers_line;
+use crate::tensor::Tensor;
+
+/// What a function raised, and in which block.
+pub(crate) struct Thrown {
+    exception: PyErr,
+    name: String,
+    place: String,
+}
+
+impl Thrown {
+    /// The exception itself, with a note about the block and the line that made the call.
+    pub(crate) fn raised_at(&self, line: &Span) -> PyErr {
+        Python::attach(|py| {
+            let exception = self.exception.clone_ref(py);
+            let mut note = format!("in block {} of `{}`", self.place, self.name);
+            if matches!(line, Span::Host { .. }) {
+                note.push_str(&format!(", called at {line}"));
+            }
+            // Without its note the exception is still the right one.
+            let _ = exception.add_note(py, note);
+            exception
+        })
+    }
+}
+
+/// A Python object that is called with a place in the grid and NumPy arrays, and gives NumPy arrays.
+struct PythonFunction {
+    name: String,
+    call: Py<PyAny>,
+    /// Operands that only say how long the blocks of results are. They come first, and the function does not see them.
+    n_carriers: usize,
+    /// Element types of the operands that the function sees.
+    operands: Vec<DType>,
+    /// Element types of the results. Times reach the engine as integers, so it cannot tell.
+    results: Vec<DType>,
+    /// The grid number of each axis of the first result, where it has one.
+    axes: Vec<Option<u32>>,
+}
+
+impl BlockFunction for PythonFunction {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn apply(&self, operands: &[Array], results: &mut [Array]) -> Result<()> {
+        let Some(_under_way) = UnderWay::begin() else { return Err(shutting_down()) };
+        let seen = self.n_carriers..self.n_carriers + self.operands.len();
+        let key: Vec<i64> = operands[seen.end..].iter().map(|number| number.at(0).as_i64()).collect();
+        let attached = Python::try_attach(|py| {
+            self.call(py, &key, &operands[seen], results).map_err(|exception| {
+                let place: Vec<i64> =
+                    self.axes.iter().map(|axis| axis.map_or(0, |number| key[number as usize])).collect();
+                let message = format!("`{}` failed: {exception}", self.name);
+                Error::thrown(message, Thrown { exception, name: self.name.clone(), place: tuple(&place) })
+            })
+        });
+        attached.unwrap_or_else(|| Err(shutting_down()))
+    }
+
+    fn is_lasting(&self) -> bool {
+        false
+    }
+}
+
+impl PythonFunction {
+    fn call(&self, py: Python<'_>, key: &[i64], operands: &[Array], results: &mut [Array]) -> PyResult<()> {
+        let numpy = numpy(py)?;
+        let blocks = operands.iter().zip(&self.operands).map(|(array, &dtype)| to_numpy(numpy, array, dtype));
+        let blocks = PyTuple::new(py, blocks.collect::<PyResult<Vec<_>>>()?)?;
+        let made = self.call.bind(py).call1((PyTuple::new(py, key)?, blocks))?;
+        if self.results.len() == 1 {
+            return self.take(numpy, &made, self.results[0], &mut results[0]);
+        }
+        let made: Vec<Bound<'_, PyAny>> = made.try_iter()?.collect::<PyResult<_>>()?;
+        if made.len() != self.results.len() {
+            let (name, n) = (&self.name, self.results.len());
+            return Err(PyValueError::new_err(format!("`{name}` gave {} results instead of {n}", made.len())));
+        }
+        for ((made, &dtype), result) in made.iter().zip(&self.results).zip(results) {
+            self.take(numpy, made, dtype, result)?;
+        }
+        Ok(())
+    }
+
+    /// Copies what the function gave, if it is what was promised.
+    fn take(
+        &self,
+        numpy: &Bound<'_, PyAny>,
+        made: &Bound<'_, PyAny>,
+        dtype: DType,
+        result: &mut Array,
+    ) -> PyResult<()> {
+        let made = numpy.call_method1("asarray", (made,))?;
+        let (name, wanted) = (&self.name, numpy_name(dtype));
+        let found: String = made.getattr("dtype")?.getattr("name")?.extract()?;
+        if found != wanted {
+            let text =
+                format!("`{name}` gave a block of {found} instead of {wanted}; say dtype={found:?} where it is called");
+            return Err(PyTypeError::new_err(text));
+        }
+        let lengths: Vec<u64> = made.getattr("shape")?.extract()?;
+        if lengths != result.shape() {
+            let text =
+                format!("`{name}` gave a block of shape {} instead of {}", tuple(&lengths), tuple(result.shape()));
+            return Err(PyValueError::new_err(text));
+        }
+        // The order of bytes is the machine's, the order of elements C's.
+        let made = numpy.call_method1("ascontiguousarray", (made, wanted))?;
+        *result = copy_in(made.py(), &bytes_of(&made)?, result.dtype(), &lengths)?;
+        Ok(())
+    }
+}
+
+fn numpy(py: Python<'_>) -> PyResult<&Bound<'_, PyAny>> {
+    static NUMPY: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    NUMPY.get_or_try_init(py, || Ok(py.import("numpy")?.into_any().unbind())).map(|numpy| numpy.bind(py))
+}
+
+/// A NumPy array of its own memory.
+fn to_numpy<'py>(numpy: &Bound<'py, PyAny>, array: &Array, dtype: DType) -> PyResult<Bound<'py, PyAny>> {
+    let made = numpy.call_method1("empty", (PyTuple::new(numpy.py(), array.shape())?, numpy_name(dtype)))?;
+    copy_out(numpy.py(), array, &bytes_of(&made)?)?;
+    Ok(made)
+}
+
+/// Numbers as Python writes a tuple of them.
+fn tuple(numbers: &[impl ToString]) -> String {
+    match numbers {
+        [number] => format!("({},)", number.to_string()),
+        _ => format!("({})", numbers.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")),
+    }
+}
+
+/// The bytes of a contiguous NumPy array.
+fn bytes_of(array: &Bound<'_, PyAny>) -> PyResult<PyBuffer<u8>> {
+    PyBuffer::get(&array.call_method1("reshape", (-1,))?.call_method1("view", ("uint8",))?)
+}
+
+/// An axis of a result: its grid number, if it is cut; the length of its blocks, if it is not that of the operands.
+type ResultAxis = (Option<u32>, Option<u64>);
+
+/// Applies a Python function to blocks.
+///
+/// `operands` are tensors with a grid number, or None, per axis: first `n_carriers` tensors the function does not see, last one tensor per
+/// grid number whose blocks hold their own number. `results` are names of element types, each with its axes.
+#[pyfunction]
+pub(crate) fn block_function(
+    py: Python<'_>,
+    call: Py<PyAny>,
+    name: String,
+    operands: Vec<(Bound<'_, Tensor>, Vec<Option<u32>>)>,
+    n_carriers: usize,
+    results: Vec<(String, Vec<ResultAxis>)>,
+) -> PyResult<Vec<Tensor>> {
+    let tensors: Vec<&tilewright::Tensor> = operands.iter().map(|(tensor, _)| &tensor.get().0).collect();
+    let n_numbers =
+        operands.iter().flat_map(|(_, modes)| modes).flatten().max().map_or(0, |&number| number as usize + 1);
+    let seen = n_carriers..operands.len().saturating_sub(n_numbers);
+    let Some(seen) = tensors.get(seen) else {
+        return Err(PyValueError::new_err("a block function needs a tensor for each of its grid numbers"));
+    };
+    let results = results.into_iter().map(|(name, modes)| {
+        let modes = modes.into_iter().map(|mode| match mode {
+            (Some(number), None) => Ok(ResultMode::Grid(number)),
+            (Some(number), Some(length)) => Ok(ResultMode::PerBlock(number, length)),
+            (None, Some(length)) => Ok(ResultMode::Whole(length)),
+            (None, None) => Err(PyValueError::new_err("an axis of a result without a length")),
+        });
+        Ok(BlockResult { dtype: dtype(&name)?, modes: modes.collect::<PyResult<_>>()? })
+    });
+    let results: Vec<BlockResult> = results.collect::<PyResult<_>>()?;
+    let number_of = |mode: &ResultMode| match *mode {
+        ResultMode::Grid(number) | ResultMode::PerBlock(number, _) => Some(number),
+        ResultMode::Whole(_) => None,
+    };
+    let function = PythonFunction {
+        name,
+        call,
+        n_carriers,
+        operands: seen.iter().map(|tensor| tensor.dtype()).collect(),
+        results: results.iter().map(|result| result.dtype).collect(),
+        axes: results.first().map(|result| result.modes.iter().map(number_of).collect()).unwrap_or_default(),
+    };
+    let mode = |number: &Option<u32>| number.map_or(OperandMode::Whole, OperandMode::Grid);
+    let operands = operands.iter().map(|(_, modes)| modes.iter().map(mode).collect()).collect();
+    let call = BlockFn { function: FunctionRef(Arc::new(function)), operands, results };
+    let made = at_callers_line(py, || tilewright::map_blocks(call, &tensors))?;
+    Ok(made.into_iter().map(Tensor).collect())
+}
+
+/// Calls that are under way on threads that Python does not know.
+static CALLS: AtomicUsize = AtomicUsize::new(0);
+static CLOSED: AtomicBool = AtomicBool::new(false);
+
+/// Counts a call as long as it lives.
+struct UnderWay;
+
+impl UnderWay {
+    /// None once Python shuts down.
+    fn begin() -> Option<UnderWay> {
+        CALLS.fetch_add(1, Ordering::SeqCst);
+        let counted = UnderWay;
+        (!CLOSED.load(Ordering::SeqCst)).then_some(counted)
+    }
+}
+
+impl Drop for UnderWay {
+    fn drop(&mut self) {
+        CALLS.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+fn shutting_down() -> Error {
+    Error::state("Python shuts down, so its functions cannot be called any more")
+}
+
+/// Lets calls that are under way end and begins no others: Python asks for this before it shuts down, since it ends threads that return
+/// to it later. A signal ends the wait.
+#[pyfunction]
+pub(crate) fn settle(py: Python<'_>) -> PyResult<()> {
+    CLOSED.store(true, Ordering::SeqCst);
+    while CALLS.load(Ordering::SeqCst) > 0 {
+        py.detach(|| std::thread::sleep(Duration::from_millis(5)));
+        py.check_signals()?;
+    }
+    Ok(())
+}

@@ -1,0 +1,179 @@
+"""Arrays of other libraries: read block by block when elements are needed, written block by block."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from . import _core
+from ._array import Array
+from ._block_call import Axis, BlockCall
+from ._chunks import aligned_chunks, normalize_chunks
+from ._dtypes import check_known
+from ._session import progress_report
+
+
+def from_array(x: Any, chunks: Any = "auto", *, lock: Any = False, asarray: bool = True, name: str | None = None) -> Array:
+    """An array over anything with ``shape``, ``dtype`` and NumPy's slicing: an HDF5 or netCDF variable, a Zarr array, a ``np.memmap``.
+
+    Blocks are read when they are needed, each by one slice. By default they are made of whole chunks of the file. ``lock=True`` reads one
+    block at a time, a lock of your own keeps others out as well. With ``asarray=False`` slices must be NumPy arrays already. Lists and arrays
+    in memory are copied at once: arrays are values.
+
+    >>> import tilewright as tw
+    >>> tw.from_array([[1, 2], [3, 4]], chunks=1).numblocks
+    (2, 2)
+    """
+    from ._creation import asarray as copied
+
+    if isinstance(x, (Array, list, tuple, int, float, complex)) or type(x) in (np.ndarray, np.generic):
+        return copied(x, chunks=chunks)
+    for needed in ("shape", "dtype", "__getitem__"):
+        if not hasattr(x, needed):
+            raise TypeError(f"{type(x).__name__} has no {needed}: from_array takes what has shape, dtype and NumPy's slicing")
+    shape, dtype = tuple(int(n) for n in x.shape), np.dtype(x.dtype)
+    check_known(dtype)
+    own = _file_chunks(x, len(shape))
+    if own is not None and isinstance(chunks, str):
+        cuts = aligned_chunks(shape, dtype.itemsize, own, chunks)
+    else:
+        cuts = normalize_chunks(chunks, shape, dtype)
+    # Blocks without elements are none.
+    cuts = tuple(tuple(n for n in cut if n) or (0,) for cut in cuts)
+    call = BlockCall(name or type(x).__name__, dict(enumerate(cuts)), [])
+    read = _Reader(x, call, cuts, dtype.newbyteorder("="), _lock(lock), asarray)
+    return call.apply(read, [(dtype, [Axis(axis, cut) for axis, cut in enumerate(cuts)])])[0]
+
+
+def store(sources: Any, targets: Any, regions: Any = None, lock: Any = True) -> None:
+    """Computes arrays and writes them into anything with NumPy's slicing, block by block.
+
+    ``regions`` are slices of the targets. With ``lock=True`` blocks are written one at a time; targets that may be written by several threads at once take
+    ``lock=False``. A run that fails or is interrupted leaves the blocks that were written.
+
+    >>> import numpy as np
+    >>> import tilewright as tw
+    >>> target = np.zeros(5)
+    >>> tw.store(tw.arange(3.0), target, regions=slice(1, 4))
+    >>> target
+    array([0., 0., 1., 2., 0.])
+    """
+    if isinstance(sources, Array):
+        sources, targets, regions = [sources], [targets], [regions]
+    sources, targets = list(sources), list(targets)
+    regions = [regions] * len(sources) if regions is None or isinstance(regions, (slice, tuple)) else list(regions)
+    if not len(sources) == len(targets) == len(regions):
+        raise ValueError(f"{len(sources)} arrays for {len(targets)} targets and {len(regions)} regions")
+    shared = _lock(lock)
+    written = [_written(*each, shared) for each in zip(sources, targets, regions, strict=True)]
+    _core.compute([array._tensor for array in written if array.size], progress_report())
+
+
+def _written(source: Any, target: Any, region: Any, lock: Any) -> Array:
+    """A lazy array with a mark per block; computing it writes the blocks."""
+    if not isinstance(source, Array):
+        raise TypeError(f"an array of tilewright is expected, not {type(source).__name__}")
+    if not hasattr(target, "__setitem__"):
+        raise TypeError(f"{type(target).__name__} cannot be written by slices")
+    fixed = _region(region, tuple(target.shape), source.shape)
+    cuts = dict(enumerate(tuple(n for n in cut if n) or (0,) for cut in source.chunks))
+    call = BlockCall(f"store into {type(target).__name__}", cuts, [(source, range(source.ndim))])
+    axes = [Axis(axis, (1 if sum(cut) else 0,) * len(cut)) for axis, cut in cuts.items()]
+    return call.apply(_Writer(target, call, list(cuts.values()), fixed, lock), [("bool", axes)])[0]
+
+
+class _Reader:
+    """Reads one block of something with NumPy's slicing."""
+
+    def __init__(self, x: Any, call: BlockCall, cuts: Sequence[Any], dtype: np.dtype, lock: Any, asarray: bool) -> None:
+        self.x, self.call, self.dtype, self.lock, self.asarray = x, call, dtype, lock, asarray
+        self.starts = _starts(cuts)
+
+    def __call__(self, key: Any, blocks: Any) -> np.ndarray:
+        place = self.call.place(key, range(len(self.starts)))
+        part = tuple(slice(starts[k], starts[k + 1]) for starts, k in zip(self.starts, place, strict=True))
+        with self.lock:
+            block = self.x[part]
+            if not self.asarray and not isinstance(block, np.ndarray):
+                raise TypeError(f"a slice of {type(self.x).__name__} is no NumPy array but {type(block).__name__}")
+            # Some libraries read only now.
+            return np.asarray(block, dtype=self.dtype)
+
+
+class _Writer:
+    """Writes one block into something with NumPy's slicing."""
+
+    def __init__(self, target: Any, call: BlockCall, cuts: Sequence[Any], region: Sequence[Any], lock: Any) -> None:
+        self.target, self.call, self.region, self.lock = target, call, region, lock
+        self.starts = _starts(cuts)
+
+    def __call__(self, key: Any, blocks: Any) -> np.ndarray:
+        place = iter(zip(self.starts, self.call.place(key, range(len(self.starts))), strict=True))
+        part = []
+        for each in self.region:
+            if isinstance(each, range):
+                starts, k = next(place)
+                own = each[starts[k] : starts[k + 1]]
+                # A range that counts down to the front ends before 0, which a slice would read as the end.
+                part.append(slice(own.start, own.stop if own.stop >= 0 else None, own.step))
+            else:
+                part.append(each)
+        with self.lock:
+            self.target[tuple(part)] = blocks[0]
+        return np.ones((1,) * len(self.starts), dtype=bool)
+
+
+class _NoLock:
+    """Keeps nobody out."""
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *exception: object) -> None:
+        pass
+
+
+def _lock(lock: Any) -> Any:
+    if lock is True:
+        return threading.Lock()
+    return lock or _NoLock()
+
+
+def _starts(cuts: Sequence[Any]) -> list[list[int]]:
+    return [[0, *np.cumsum(cut).tolist()] for cut in cuts]
+
+
+def _file_chunks(x: Any, rank: int) -> tuple[int, ...] | None:
+    """Lengths of the chunks that a file is made of, as h5py, zarr and netCDF4 tell them."""
+    own = x.chunking() if callable(getattr(x, "chunking", None)) else getattr(x, "chunks", None)
+    if isinstance(own, (tuple, list)) and len(own) == rank and all(isinstance(n, int) and n > 0 for n in own):
+        return tuple(own)
+    return None
+
+
+def _region(region: Any, target: tuple[int, ...], source: tuple[int, ...]) -> list[Any]:
+    """What is written of each axis of the target: a range, or one index."""
+    given = list(region) if isinstance(region, tuple) else [] if region is None else [region]
+    if Ellipsis in given:
+        at = given.index(Ellipsis)
+        given[at : at + 1] = [slice(None)] * (len(target) - len(given) + 1)
+    given += [slice(None)] * (len(target) - len(given))
+    if len(given) > len(target):
+        raise ValueError(f"a region of {len(given)} axes for a target with {len(target)}")
+    found: list[Any] = []
+    for each, n in zip(given, target, strict=True):
+        if isinstance(each, slice):
+            found.append(range(*each.indices(n)))
+        elif hasattr(each, "__index__"):
+            if not -n <= each < n:
+                raise IndexError(f"index {each} of an axis of {n} elements")
+            found.append(each.__index__())
+        else:
+            raise TypeError(f"a region is made of slices and whole numbers, not {type(each).__name__}")
+    shape = tuple(len(each) for each in found if isinstance(each, range))
+    if shape != source:
+        raise ValueError(f"an array of shape {source} for a region of shape {shape}")
+    return found

@@ -1,0 +1,187 @@
+"""Functions over blocks that see some elements of their neighbours."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from . import _core
+from ._array import Array
+from ._block_call import Lengths, common_cut, infer_dtypes, name_of, takes
+from ._blocks import map_blocks
+from ._manipulation import concat
+from ._padding import pad
+
+#: Elements before and after a block, per axis.
+Depth = list[tuple[int, int]]
+
+#: The ways of NumPy's pad by the names that users of dask know.
+_BORDERS = {"reflect": "symmetric", "periodic": "wrap", "nearest": "edge"}
+
+
+def overlap(x: Array, depth: Any, boundary: Any = "none") -> Array:
+    """The blocks of an array one after the other, each with ``depth`` elements of its neighbours before and after it.
+
+    ``depth`` is a number, a tuple of one per axis, or a dict by axis; a pair in place of a number is (before, after). ``boundary`` says what is beyond the ends: ``"none"`` (those
+    blocks are shorter), ``"reflect"``, ``"periodic"``, ``"nearest"``, or a number; a tuple or dict gives one per axis. Blocks shorter than the depth are
+    joined with their neighbours first.
+
+    >>> import tilewright as tw
+    >>> tw.overlap(tw.arange(6).rechunk(3), 1, "nearest").compute()
+    array([0, 0, 1, 2, 3, 2, 3, 4, 5, 5])
+    """
+    depths, borders = _depths(depth, x.ndim), _boundaries(boundary, x.ndim)
+    return _overlapped(x, _long_enough(x.chunks, [depths], x.shape), depths, borders)
+
+
+def map_overlap(
+    func: Callable[..., Any],
+    *args: Any,
+    depth: Any,
+    boundary: Any = "none",
+    trim: bool = True,
+    dtype: Any = None,
+    **kwargs: Any,
+) -> Array:
+    """Calls a function with every block and ``depth`` elements of its neighbours, and cuts these off what it gives.
+
+    Arrays must have one shape; with several, lists of ``depth`` and ``boundary`` give one for each. See :func:`overlap` for both. With ``trim=False``
+    nothing is cut off: the function gives blocks without the elements of the neighbours, or of the lengths that ``chunks`` says. Other arguments are those of
+    :func:`map_blocks`.
+
+    >>> import tilewright as tw
+    >>> x = tw.arange(8.0).rechunk(4)
+    >>> tw.map_overlap(lambda b: (b[2:] + b[1:-1] + b[:-2]) / 3, x, depth=1, boundary="nearest", trim=False).compute()
+    array([0.33333333, 1.        , 2.        , 3.        , 4.        ,
+           5.        , 6.        , 6.66666667])
+    """
+    arrays = [argument for argument in args if isinstance(argument, Array)]
+    if not arrays or len({array.shape for array in arrays}) != 1:
+        raise ValueError("map_overlap takes one array, or several of one shape")
+    shape, rank = arrays[0].shape, arrays[0].ndim
+    each = len(arrays)
+    depths = [_depths(one, rank) for one in (depth if isinstance(depth, list) else [depth] * each)]
+    borders = [_boundaries(one, rank) for one in (boundary if isinstance(boundary, list) else [boundary] * each)]
+    if len(depths) != each or len(borders) != each:
+        raise ValueError(f"{len(depths)} depths and {len(borders)} boundaries for {each} arrays")
+    if trim and any(kwargs.get(name) is not None for name in ("chunks", "drop_axis", "new_axis")):
+        raise ValueError("what the function gives can only be cut if it has the shape of its block: use trim=False")
+    if dtype is None and trim:
+        first = {"block_id": (0,) * rank} if takes(func, "block_id") else {}
+        dtype = infer_dtypes(func, args, {**kwargs, **first}, None, "dtype=..")[0]
+    cuts = [common_cut([array.chunks[axis] for array in arrays], "axes") for axis in range(rank)]
+    cuts = _long_enough(tuple(cuts), depths, shape)
+    made = iter([_overlapped(array, cuts, *own) for array, *own in zip(arrays, depths, borders, strict=True)])
+    args = tuple(next(made) if isinstance(argument, Array) else argument for argument in args)
+    name = kwargs.pop("name", None) or name_of(func)
+    if trim:
+        func = _Trimmed(func, cuts, depths[0], borders[0])
+    if kwargs.get("chunks") is None and kwargs.get("drop_axis") is None and kwargs.get("new_axis") is None:
+        kwargs["chunks"] = cuts
+    return map_blocks(func, *args, dtype=dtype, name=name, **kwargs)
+
+
+class _Trimmed:
+    """A function whose results lose the elements of the neighbours, in the same call."""
+
+    def __init__(self, func: Callable[..., Any], cuts: Sequence[Lengths], depths: Depth, borders: list[Any]) -> None:
+        self.func, self.cuts = func, cuts
+        # Blocks at an end without a border have no elements before, or after, their own.
+        self.before = [before for before, _ in depths]
+        self.open = [border == "none" for border in borders]
+        self.wants_id = takes(func, "block_id")
+
+    def __call__(self, *blocks: Any, block_id: Any = None, **kwargs: Any) -> Any:
+        if self.wants_id:
+            kwargs["block_id"] = block_id
+        made = self.func(*blocks, **kwargs)
+        keep = []
+        for cut, before, is_open, k in zip(self.cuts, self.before, self.open, block_id, strict=True):
+            start = 0 if is_open and k == 0 else before
+            keep.append(slice(start, start + cut[k]))
+        return made[tuple(keep)]
+
+
+def _overlapped(x: Array, cuts: Sequence[Lengths], depths: Depth, borders: list[Any]) -> Array:
+    lengths, axes = [], []
+    for axis, (cut, (before, after), border) in enumerate(zip(cuts, depths, borders, strict=True)):
+        is_open = border == "none"
+        if not is_open and (before or after):
+            x = _bordered(x, axis, before, after, border)
+        if len(set(cut[:-1])) > 1 or cut[-1] > cut[0]:
+            x = _pieces(x, axis, cut, before, after, is_open)
+            axes.append((sum(cut), 0, 0, False))
+        else:
+            axes.append((cut[0], before, after, not is_open))
+        first = [0 if is_open and k == 0 else before for k in range(len(cut))]
+        last = [0 if is_open and k == len(cut) - 1 else after for k in range(len(cut))]
+        lengths.append([n + b + a for n, b, a in zip(cut, first, last, strict=True)])
+    return Array(_core.rechunk(_core.overlap(x._tensor, axes), lengths))
+
+
+def _pieces(x: Array, axis: int, cut: Lengths, before: int, after: int, is_open: bool) -> Array:
+    """Blocks of any lengths with their neighbours: one slice each."""
+    if not before and not after:
+        return x
+    parts, start = [], 0
+    for n in cut:
+        low, high = (start - before, start + n + after) if is_open else (start, start + n + before + after)
+        parts.append(x[(slice(None),) * axis + (slice(max(low, 0), min(high, x.shape[axis])),)])
+        start += n
+    return concat(parts, axis=axis)
+
+
+def _bordered(x: Array, axis: int, before: int, after: int, border: Any) -> Array:
+    widths = {axis: (before, after)}
+    if isinstance(border, str):
+        return pad(x, widths, mode=_BORDERS[border])
+    return pad(x, widths, mode="constant", constant_values=border)
+
+
+def _long_enough(cuts: Sequence[Lengths], depths: Sequence[Depth], shape: tuple[int, ...]) -> tuple[Lengths, ...]:
+    """Cuts in which no block is shorter than what its neighbours want of it."""
+    found = []
+    for axis, cut in enumerate(cuts):
+        need = max(max(depth[axis]) for depth in depths)
+        if need > shape[axis]:
+            raise ValueError(f"a depth of {need} for axis {axis}, which has {shape[axis]} elements")
+        joined: list[int] = []
+        for n in cut:
+            if joined and (joined[-1] < need or n < need):
+                joined[-1] += n
+            else:
+                joined.append(n)
+        found.append(tuple(joined) or (0,))
+    return tuple(found)
+
+
+def _depths(depth: Any, rank: int) -> Depth:
+    if isinstance(depth, dict):
+        each = [depth.get(axis, depth.get(axis - rank, 0)) for axis in range(rank)]
+    else:
+        each = list(depth) if isinstance(depth, tuple) else [depth] * rank
+    if len(each) != rank:
+        raise ValueError(f"{len(each)} depths for an array with {rank} axes")
+    pairs = []
+    for one in each:
+        before, after = one if isinstance(one, (tuple, list)) else (one, one)
+        if not (hasattr(before, "__index__") and hasattr(after, "__index__")):
+            raise TypeError(f"a depth is a whole number or a pair of them, not {one!r}")
+        if before < 0 or after < 0:
+            raise ValueError(f"a depth of {one}")
+        pairs.append((int(before), int(after)))
+    return pairs
+
+
+def _boundaries(boundary: Any, rank: int) -> list[Any]:
+    if isinstance(boundary, dict):
+        each = [boundary.get(axis, boundary.get(axis - rank, "none")) for axis in range(rank)]
+    else:
+        each = list(boundary) if isinstance(boundary, tuple) else [boundary] * rank
+    each = ["none" if one is None else one for one in each]
+    for one in each:
+        if isinstance(one, str) and one != "none" and one not in _BORDERS:
+            raise ValueError(f"there is no boundary {one!r}, only 'none', {', '.join(map(repr, _BORDERS))} and numbers")
+    if len(each) != rank:
+        raise ValueError(f"{len(each)} boundaries for an array with {rank} axes")
+    return each
