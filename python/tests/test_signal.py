@@ -41,7 +41,8 @@ def test_interp(data, n, chunk):
     agree("interp", x, xp, fp, chunk=chunk)
     agree("interp", x, xp, fp, left=-7, right=9, chunk=chunk)
     finite = np.nan_to_num(np.asarray(x, dtype=float), posinf=3, neginf=-3)
-    agree("interp", finite, xp, fp, period=5, chunk=chunk)
+    # Places that meet modulo the period have no order.
+    agree("interp", finite, xp, fp, period=25, chunk=chunk)
 
 
 def test_interp_refused():

@@ -125,9 +125,9 @@ def histogram(
 ) -> tuple[Array, Array]:
     """How many elements lie in each bin, or the sum of their weights, and the edges of the bins.
 
-    Bins are a number, evenly spaced over ``range`` or from the smallest to the largest element, or a vector of edges that go up.
-    With ``density``, the counts are scaled so that the integral over all bins is 1. Elements outside the range do not count. Nothing is
-    computed before it is needed, so elements that are not finite give edges that are not, where NumPy refuses them.
+    Bins are a number, evenly spaced over ``range`` or from the smallest to the largest element, or a vector of edges that go
+    up. With ``density``, the counts are scaled so that the integral over all bins is 1. Elements outside the range do not
+    count. Nothing is computed before it is needed: elements that are not finite give edges that are not, where NumPy raises.
 
     >>> import tilewright as tw
     >>> counts, edges = tw.histogram(tw.asarray([1, 2, 2, 4]), bins=[1, 2, 3, 4])

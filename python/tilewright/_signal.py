@@ -97,8 +97,9 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
         fp = concat((fp[-1:], fp, fp[:1]))
     left = fp[0] if left is None else asarray(left, dtype=fp.dtype)
     right = fp[-1] if right is None else asarray(right, dtype=fp.dtype)
-    between = fp[0] if xp.size == 1 else _between(x, xp, fp)
-    found = where(x < xp[0], left, where(x > xp[-1], right, where(x == xp[-1], fp[-1], between)))
+    if xp.size == 1:
+        return where(x < xp[0], left, where(x > xp[0], right, fp[0]))
+    found = where(x < xp[0], left, where(x > xp[-1], right, where(x == xp[-1], fp[-1], _between(x, xp, fp))))
     return where(isnan(x), x, found)
 
 

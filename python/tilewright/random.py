@@ -1,55 +1,93 @@
-"""Random arrays. An element depends on the seed, on how many arrays were drawn before, and on its position alone: not on blocks or threads."""
+"""Random arrays.
+
+An element depends on the seed, on how many arrays were drawn before, and on its position alone: not on blocks or threads.
+"""
 
 from __future__ import annotations
 
-import hashlib
 import secrets
 from typing import Any
 
-from . import _core
+import numpy as np
+from numpy.lib.array_utils import normalize_axis_index
+
 from ._array import Array
-from ._creation import _shape
+from ._creation import _shape, arange, asarray
+from ._distributions import Distributions
 from ._dtypes import astype
+from ._elementwise import log
+from ._manipulation import reshape
+from ._reductions import cumulative_sum
+from ._searching import argsort, searchsorted, take, take_along_axis, topk
 
 __all__ = ["Generator", "default_rng"]
 
 
-class Generator:
+class Generator(Distributions):
     """A source of random arrays; see :func:`default_rng`."""
 
-    def __init__(self, seed: int) -> None:
-        self._seed = seed
-        self._drawn = 0
+    def choice(
+        self, a: Any, size: Any = None, replace: bool = True, p: Any = None, axis: int = 0, shuffle: bool = True
+    ) -> Array:
+        """Elements of an array, or parts along an axis, or whole numbers below ``a``, drawn with or without putting them back.
 
-    def _draw(self, kind: str, size: Any, a: float | int, b: float | int) -> Array:
-        # Seeds of arrays are far apart, whatever the seeds of generators are.
-        text = f"{self._seed}/{self._drawn}".encode()
-        self._drawn += 1
-        seed = int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "little")
-        return Array(_core.random(kind, _shape(() if size is None else size), seed, a, b))
+        >>> import tilewright as tw
+        >>> drawn = tw.random.default_rng(1).choice(5, 5, replace=False)
+        >>> tw.sort(drawn).compute()
+        array([0, 1, 2, 3, 4])
+        """
+        whole = np.ndim(a) == 0
+        n = int(a) if whole else asarray(a).shape[axis]
+        size = () if size is None else size
+        count = int(np.prod(_shape(size), dtype=np.int64))
+        if n < 1 and count:
+            raise ValueError(f"there is nothing to choose from {n} elements")
+        if not replace and count > n:
+            raise ValueError(f"{count} of {n} elements without putting any back")
+        p = None if p is None else _probabilities(p, n)
+        if replace and p is None:
+            places = self.integers(n, size=size) if count else reshape(arange(0), tuple(_shape(size)))
+        elif replace:
+            sums = cumulative_sum(p)
+            places = searchsorted(sums / sums[-1], self.random(size), side="right")
+        else:
+            # The smallest of random numbers; of exponential ones by weights, if there are weights.
+            keys = self.random(n) if p is None else -log(self._uniform(n)) / p
+            places = reshape(topk(keys, count, largest=False)[1], tuple(_shape(size)))
+        return places if whole else take(asarray(a), places, axis=axis)
 
-    def random(self, size: Any = None, dtype: Any = "float64") -> Array:
-        """Uniform numbers in [0, 1)."""
-        return astype(self._draw("uniform", size, 0.0, 1.0), dtype, copy=False)
+    def permutation(self, x: Any, axis: int = 0) -> Array:
+        """The numbers below ``x``, or the parts of an array along an axis, in random order."""
+        if np.ndim(x) == 0:
+            return argsort(self.random(int(x)))
+        x = asarray(x)
+        axis = normalize_axis_index(axis, x.ndim)
+        return take(x, argsort(self.random(x.shape[axis])), axis=axis)
 
-    def uniform(self, low: float = 0.0, high: float = 1.0, size: Any = None) -> Array:
-        """Uniform numbers in [low, high)."""
-        return self._draw("uniform", size, low, high)
+    def permuted(self, x: Any, axis: int | None = None) -> Array:
+        """The elements along an axis in random order, another one in every row; or all elements."""
+        x = asarray(x)
+        if axis is None:
+            return reshape(self.permutation(reshape(x, (-1,))), x.shape)
+        return take_along_axis(x, argsort(self.random(x.shape), axis=axis), axis=axis)
 
-    def standard_normal(self, size: Any = None, dtype: Any = "float64") -> Array:
-        """Normal numbers of mean 0 and variance 1."""
-        return astype(self._draw("normal", size, 0.0, 1.0), dtype, copy=False)
+    def shuffle(self, x: Array, axis: int = 0) -> None:
+        """Brings the parts of an array along an axis into random order, as ``x[..] = ..`` would."""
+        if not isinstance(x, Array):
+            raise TypeError("only arrays of tilewright are shuffled in place; permutation(x) gives a new one of anything")
+        x._tensor = self.permutation(x, axis)._tensor
 
-    def normal(self, loc: float = 0.0, scale: float = 1.0, size: Any = None) -> Array:
-        """Normal numbers."""
-        return self._draw("normal", size, loc, scale)
 
-    def integers(self, low: int, high: int | None = None, size: Any = None, dtype: Any = "int64") -> Array:
-        """Whole numbers from ``low`` up to but not including ``high``; with one bound, from 0."""
-        low, high = (0, low) if high is None else (low, high)
-        if low >= high:
-            raise ValueError(f"no whole numbers from {low} to {high}")
-        return astype(self._draw("integers", size, low, high), dtype, copy=False)
+def _probabilities(p: Any, n: int) -> Array:
+    """One for every element; those that are known are checked."""
+    if not isinstance(p, Array):
+        known = np.asarray(p, dtype=np.float64)
+        if known.ndim == 1 and ((known < 0).any() or abs(known.sum() - 1) > 1e-8):
+            raise ValueError("probabilities are not negative and their sum is 1")
+    p = astype(asarray(p), "float64", copy=False)
+    if p.shape != (n,):
+        raise ValueError(f"probabilities of shape {p.shape} for {n} elements")
+    return p
 
 
 def default_rng(seed: int | None = None) -> Generator:

@@ -1,0 +1,111 @@
+"""Random arrays: distributions against NumPy's, and what does not depend on blocks."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from conftest import same
+
+import tilewright as tw
+
+#: Methods of generators and parameters to try them with.
+DRAWS = {
+    "random": (), "standard_normal": (), "standard_exponential": (), "standard_cauchy": (), "uniform": (2.0, 5.0),
+    "normal": (1.0, 3.0), "exponential": (2.0,), "laplace": (1.0, 2.0), "logistic": (1.0, 0.5), "gumbel": (1.0, 2.0),
+    "rayleigh": (2.0,), "weibull": (1.5,), "pareto": (3.0,), "power": (2.5,), "triangular": (-1.0, 0.5, 2.0),
+    "lognormal": (0.5, 0.75), "geometric": (0.3,), "poisson": (4.5,), "binomial": (12, 0.3), "integers": (3, 9),
+}  # fmt: skip
+N = 40_000
+
+
+def furthest_apart(first, second):
+    """The largest distance of two distribution functions."""
+    both = np.sort(np.concatenate([first, second]))
+    ranks = [np.searchsorted(np.sort(each), both, side="right") / each.size for each in (first, second)]
+    return np.abs(ranks[0] - ranks[1]).max()
+
+
+@pytest.mark.parametrize("name", DRAWS)
+def test_distributions(name):
+    found = getattr(tw.random.default_rng(5), name)(*DRAWS[name], size=N)
+    expected = getattr(np.random.default_rng(5), name)(*DRAWS[name], size=N)
+    assert found.dtype == expected.dtype and found.shape == expected.shape
+    # Of two samples of one distribution, this is exceeded once in 10^6 cases.
+    assert furthest_apart(found.compute(), expected) < 2.7 * np.sqrt(2 / N)
+    other = getattr(tw.random.default_rng(6), name)(*DRAWS[name], size=N)
+    assert (other.compute() != found.compute()).any()
+
+
+@pytest.mark.parametrize("name", DRAWS)
+@pytest.mark.parametrize("size", [None, 0, 3, (2, 3)])
+def test_shapes_and_seeds(name, size):
+    draw = getattr(tw.random.default_rng(3), name)(*DRAWS[name], size=size)
+    expected = getattr(np.random.default_rng(3), name)(*DRAWS[name], size=size)
+    assert draw.shape == np.shape(expected)
+    assert draw.dtype == np.asarray(expected).dtype
+    again = getattr(tw.random.default_rng(3), name)(*DRAWS[name], size=size).rechunk(1) if draw.ndim else draw
+    same(again, draw.compute())
+
+
+def test_large_means():
+    for draw in (lambda rng: rng.poisson(1e6, N), lambda rng: rng.binomial(10**7, 0.2, N)):
+        found = draw(tw.random.default_rng(1)).compute()
+        assert furthest_apart(found, draw(np.random.default_rng(1))) < 2.7 * np.sqrt(2 / N)
+
+
+def test_parameters_of_every_element():
+    rng = tw.random.default_rng(2)
+    scale = tw.asarray([1.0, 100.0])
+    draws = rng.exponential(scale, (N, 2)).mean(axis=0).compute()
+    np.testing.assert_allclose(draws, [1, 100], rtol=0.05)
+    assert rng.normal(scale).shape == (2,)
+    assert rng.uniform(0, scale, (5, 2)).shape == (5, 2)
+    with pytest.raises(ValueError):
+        rng.exponential(scale, 3)
+
+
+def test_integers_with_their_end():
+    drawn = tw.random.default_rng(1).integers(1, 3, 1000, endpoint=True).compute()
+    assert set(drawn.tolist()) == {1, 2, 3}
+
+
+def test_permutations():
+    rng = tw.random.default_rng(4)
+    assert sorted(rng.permutation(50).tolist()) == list(range(50))
+    x = np.arange(60).reshape(20, 3)
+    rows = rng.permutation(tw.asarray(x)).compute()
+    assert sorted(rows[:, 0].tolist()) == x[:, 0].tolist() and (rows - rows[:, :1] == [0, 1, 2]).all()
+    each = rng.permuted(tw.asarray(x), axis=0).compute()
+    assert (np.sort(each, axis=0) == x).all() and (each != x).any()
+    assert sorted(rng.permuted(tw.asarray(x)).compute().reshape(-1).tolist()) == list(range(60))
+    array = tw.arange(50)
+    rng.shuffle(array)
+    assert sorted(array.tolist()) == list(range(50)) != array.tolist()
+    with pytest.raises(TypeError):
+        rng.shuffle([1, 2, 3])
+
+
+def test_choice():
+    rng = tw.random.default_rng(4)
+    drawn = rng.choice(4, N, p=[0.1, 0.0, 0.6, 0.3]).compute()
+    np.testing.assert_allclose(np.bincount(drawn, minlength=4) / N, [0.1, 0.0, 0.6, 0.3], atol=0.015)
+    drawn = np.stack([rng.choice(3, 2, replace=False, p=[0.5, 0.3, 0.2]).compute() for _ in range(300)])
+    assert (drawn[:, 0] != drawn[:, 1]).all()
+    np.testing.assert_allclose(np.bincount(drawn[:, 0]) / 300, [0.5, 0.3, 0.2], atol=0.12)
+    assert set(rng.choice(tw.asarray([5, 7]), 100).tolist()) == {5, 7}
+    assert rng.choice(np.ones((2, 3)), (4,), axis=1).shape == (2, 4)
+    assert rng.choice(6, (2, 2), replace=False).shape == (2, 2)
+    assert rng.choice(5).shape == ()
+
+
+def test_refused():
+    rng = tw.random.default_rng(4)
+    for call in (
+        lambda: rng.exponential(-1.0), lambda: rng.geometric(0.0), lambda: rng.binomial(-1, 0.5), lambda: rng.binomial(3, 1.5),
+        lambda: rng.poisson(-1.0), lambda: rng.poisson(1e12), lambda: rng.pareto(0.0), lambda: rng.choice(3, 4, replace=False), lambda: rng.choice(0, 1),
+        lambda: rng.choice(2, p=[0.5, 0.6]), lambda: rng.choice(2, p=[1.0]), lambda: rng.normal(0, -1), lambda: rng.integers(3, 3),
+    ):  # fmt: skip
+        with pytest.raises(ValueError):
+            call()
+    with pytest.raises(TypeError):
+        rng.poisson(tw.ones(3))
