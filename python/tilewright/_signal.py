@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
+from . import _core
 from ._array import Array
 from ._creation import asarray, full
 from ._dtypes import astype, float64, result_type
 from ._elementwise import clip, conj, isnan
-from ._manipulation import concat, expand_dims, flip, reshape, stack
+from ._manipulation import concat, expand_dims, flip, moveaxis, reshape
 from ._padding import pad
 from ._searching import argsort, searchsorted, take, where
 
@@ -27,29 +28,19 @@ def _vectors(a: Any, v: Any) -> tuple[Array, Array]:
 
 
 def _convolved(a: Array, v: Array, mode: str, start: int) -> Array:
-    """The convolution, one multiple of the longer vector for every element of the shorter. ``start`` is that of "same"."""
+    """Windows of the longer vector times the shorter one reversed. ``start`` is where "same" begins."""
     a, v = (v, a) if v.size > a.size else (a, v)
-    n, m = a.size, v.size
-    if mode == "full":
-        first, length = 0, n + m - 1
-    elif mode == "same":
-        first, length = start, n
-    elif mode == "valid":
-        first, length = m - 1, n - m + 1
-    else:
+    m = v.size
+    # Zeros before and after the longer one, so that windows begin where they shall.
+    margins = {"full": (m - 1, m - 1), "same": (m - 1 - start, start), "valid": (0, 0)}
+    if mode not in margins:
         raise ValueError(f"a convolution is 'full', 'same' or 'valid', not {mode!r}")
     dtype = result_type(a.dtype, v.dtype)
     if dtype.kind == "b":
         a, v = astype(a, "int64"), astype(v, "int64")
-    before, after = max(m - 1 - first, 0), max(first + length - n, 0)
-    wide = pad(a, (before, after)) if before or after else a
-    offset = first + before
-    terms = [wide[offset - k : offset - k + length] * v[k] for k in range(m)]
-    # In pairs, so that rounding errors and the depth of the program grow slowly.
-    while len(terms) > 1:
-        paired = [one + other for one, other in zip(terms[::2], terms[1::2], strict=False)]
-        terms = paired + ([terms[-1]] if len(terms) % 2 else [])
-    return terms[0] != 0 if dtype.kind == "b" else terms[0]
+    wide = pad(a, margins[mode])
+    found = _windows(wide, 0, wide.size - m + 1, m) @ flip(v)
+    return found != 0 if dtype.kind == "b" else found
 
 
 def convolve(a: Array, v: Any, mode: str = "full") -> Array:
@@ -137,12 +128,19 @@ def sliding_window_view(x: Array, window_shape: Any, axis: Any = None) -> Array:
         places = x.shape[along] - length + 1
         if places < 1:
             raise ValueError(f"a window of length {length} on an axis of length {x.shape[along]}")
-        before = (slice(None),) * along
-        if length == 0:
-            x = full((*x.shape[:along], places, *x.shape[along + 1 :], 0), 0, dtype=x.dtype)
-        else:
-            x = stack([x[(*before, slice(k, k + places))] for k in range(length)], axis=-1)
+        x = moveaxis(_windows(x, along, places, length), along + 1, -1)
     return x
+
+
+def _windows(x: Array, axis: int, places: int, length: int) -> Array:
+    """Windows along an axis, as a new axis behind it. Element ``k`` of window ``i`` is read at ``i + k``: nothing is copied first."""
+    shape = (*x.shape[:axis], places, length, *x.shape[axis + 1 :])
+    if length == 0:
+        return full(shape, 0, dtype=x.dtype)
+    # Blocks of one element, each with those after it.
+    axes = [(n, 0, 0, False) for n in x.shape]
+    axes[axis] = (1, 0, length - 1, True)
+    return reshape(Array(_core.overlap(x._tensor, axes)), shape)
 
 
 def coarsen(reduction: Callable[..., Array], x: Array, axes: dict[int, int], trim_excess: bool = False) -> Array:
