@@ -147,6 +147,8 @@ def test_sorting(data):
     array = ours(x, data.draw(chunks))
     same(tw.sort(array), np.sort(x))
     same(tw.argsort(array), np.argsort(x, kind="stable"))
+    same(tw.sort(array, axis=None), np.sort(x, axis=None))
+    same(np.argsort(array, None), np.argsort(x, None, kind="stable"))
     wanted = data.draw(hnp.arrays(x.dtype, 4, elements=elements(x.dtype.name)))
     known = np.sort(x.reshape(-1))
     for side in ("left", "right"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from conftest import same
+from conftest import agree, same
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -49,5 +49,14 @@ def test_triangles(n, m, k):
         found, expected = getattr(tw, name)(tw.asarray(square), k), getattr(np, name)(square, k)
         for each, other in zip(found, expected, strict=True):
             same(each, other)
+    agree("diag_indices_from", square)
+    agree("diag_indices_from", np.ones((n, n + 1)))
     for each, other in zip(tw.diag_indices(n, 3), np.diag_indices(n, 3), strict=True):
         same(each, other)
+
+
+def test_parts_where_indices_meet():
+    agree("ix_", np.array([0, 2]), np.array([True, False, True]), np.array([1]))
+    agree("ix_", np.ones((2, 2), int))
+    x = np.arange(12).reshape(3, 4)
+    same(tw.asarray(x)[tw.ix_([0, 2], [1, 3])], x[np.ix_([0, 2], [1, 3])])

@@ -15,7 +15,8 @@ import tilewright as tw
 UNARY = {
     "fix": FLOATS, "fabs": FLOATS, "sinc": [*FLOATS, "int32"], "deg2rad": FLOATS, "rad2deg": FLOATS, "degrees": FLOATS,
     "radians": FLOATS, "modf": FLOATS, "frexp": FLOATS, "angle": [*FLOATS, "complex64", "complex128", "int64"],
-    "isposinf": REALS, "isneginf": REALS, "iscomplex": ALL, "isreal": ALL, "nan_to_num": ALL,
+    "isposinf": REALS, "isneginf": REALS, "iscomplex": ALL, "isreal": ALL, "iscomplexobj": ALL, "isrealobj": ALL,
+    "nan_to_num": ALL,
 }  # fmt: skip
 
 
@@ -27,7 +28,7 @@ def test_unary(name, data, chunk):
 
 WHOLE = ["int8", "int32", "int64", "uint8"]
 BINARY = {
-    "fmax": REALS, "fmin": REALS, "fmod": REALS, "float_power": NUMBERS, "heaviside": FLOATS, "gcd": WHOLE, "lcm": WHOLE,
+    "logaddexp2": FLOATS, "fmax": REALS, "fmin": REALS, "fmod": REALS, "float_power": NUMBERS, "heaviside": FLOATS, "gcd": WHOLE, "lcm": WHOLE,
     "divmod": REALS,
 }  # fmt: skip
 

@@ -34,8 +34,8 @@ from ._elementwise import (
 from ._foreign import from_array, store
 from ._gradient import gradient
 from ._grids import (
-    diag_indices, fromfunction, geomspace, indices, logspace, tri, tril_indices, tril_indices_from, triu_indices,
-    triu_indices_from,
+    diag_indices, diag_indices_from, fromfunction, geomspace, indices, ix_, logspace, tri, tril_indices, tril_indices_from,
+    triu_indices, triu_indices_from,
 )  # fmt: skip
 from ._gufunc import apply_along_axis, apply_gufunc, frompyfunc, vectorize
 from ._histograms import bincount, digitize, histogram, histogram2d, histogram_bin_edges, histogramdd
@@ -44,7 +44,9 @@ from ._joining import (
     append, array_split, block, column_stack, delete, dsplit, dstack, hsplit, hstack, insert, split, vsplit, vstack,
 )  # fmt: skip
 from ._linear import einsum, matmul, tensordot, vecdot
-from ._logic import allclose, array_equal, array_equiv, isclose, iscomplex, isnat, isneginf, isposinf, isreal
+from ._logic import (
+    allclose, array_equal, array_equiv, isclose, iscomplex, iscomplexobj, isnat, isneginf, isposinf, isreal, isrealobj,
+)  # fmt: skip
 from ._manipulation import (
     broadcast_arrays, broadcast_shapes, broadcast_to, concat, expand_dims, flip, matrix_transpose, moveaxis, permute_dims,
     repeat, reshape, roll, squeeze, stack, tile, unstack,
@@ -53,8 +55,8 @@ from ._nan import (
     nanargmax, nanargmin, nancumprod, nancumsum, nanmax, nanmean, nanmin, nanprod, nanstd, nansum, nanvar,
 )  # fmt: skip
 from ._numeric import (
-    angle, deg2rad, degrees, divmod, fabs, fix, float_power, fmax, fmin, fmod, frexp, gcd, heaviside, lcm, ldexp, modf,
-    nan_to_num, rad2deg, radians, sinc,
+    angle, deg2rad, degrees, divmod, fabs, fix, float_power, fmax, fmin, fmod, frexp, gcd, heaviside, lcm, ldexp,
+    logaddexp2, modf, nan_to_num, rad2deg, radians, sinc,
 )  # fmt: skip
 from ._overlap import map_overlap, overlap
 from ._padding import pad

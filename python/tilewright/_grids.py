@@ -11,7 +11,7 @@ from ._array import Array
 from ._creation import _shape, arange, asarray, full, linspace
 from ._dtypes import astype, float64, int64
 from ._elementwise import log10, pow
-from ._manipulation import concat, stack
+from ._manipulation import concat, reshape, stack
 from ._searching import nonzero
 
 
@@ -106,6 +106,25 @@ def _rows_columns(arr: Any, k: int) -> tuple[int, int, int]:
     if arr.ndim != 2:
         raise ValueError(f"a matrix has two axes, not {arr.ndim}")
     return arr.shape[0], k, arr.shape[1]
+
+
+def diag_indices_from(arr: Array) -> tuple[Array, ...]:
+    """Indices of the places on the diagonal of a given array, whose axes all have one length."""
+    lengths = asarray(arr).shape
+    if len(lengths) < 2 or len(set(lengths)) != 1:
+        raise ValueError(f"a diagonal of shape {lengths}: it takes two axes or more, all of one length")
+    return diag_indices(lengths[0], len(lengths))
+
+
+def ix_(*args: Any) -> tuple[Array, ...]:
+    """Index vectors, each along an axis of its own, so that ``x[ix_(rows, columns)]`` is the part where they meet."""
+    lines = []
+    for axis, each in enumerate(asarray(each) for each in args):
+        if each.ndim != 1:
+            raise ValueError(f"an index along an axis is a vector, not of {each.ndim} axes")
+        each = nonzero(each)[0] if each.dtype.kind == "b" else each
+        lines.append(reshape(each, tuple(-1 if k == axis else 1 for k in range(len(args)))))
+    return tuple(lines)
 
 
 def diag_indices(n: int, ndim: int = 2) -> tuple[Array, ...]:

@@ -85,6 +85,16 @@ def isreal(x: Array) -> Array:
     return imag(x) == 0
 
 
+def iscomplexobj(x: Any) -> bool:
+    """True if the array has a complex type, whatever its elements are."""
+    return asarray(x).dtype.kind == "c"
+
+
+def isrealobj(x: Any) -> bool:
+    """True if the array has a type that is not complex."""
+    return not iscomplexobj(x)
+
+
 def isnat(x: Array, /) -> Array:
     """True for dates and durations that are none: NaT."""
     x = asarray(x)

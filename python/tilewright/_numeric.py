@@ -11,8 +11,8 @@ from ._array import Array
 from ._creation import asarray, full
 from ._dtypes import astype, complex128, float64, result_type
 from ._elementwise import (
-    abs, atan2, copysign, exp2, floor, floor_divide, imag, isinf, isnan, log2, maximum, minimum, multiply, pow, real,
-    remainder, sin, trunc,
+    abs, atan2, copysign, exp2, floor, floor_divide, imag, isinf, isnan, log2, logaddexp, maximum, minimum, multiply, pow,
+    real, remainder, sin, trunc,
 )  # fmt: skip
 from ._searching import where
 
@@ -62,6 +62,12 @@ def rad2deg(x: Array, /) -> Array:
 
 
 radians, degrees = deg2rad, rad2deg
+
+
+def logaddexp2(x1: Any, x2: Any, /) -> Array:
+    """``log2(2**x1 + 2**x2)`` without overflow on the way."""
+    x1, x2 = (_real(_floating(x), "logaddexp2") for x in _pair(x1, x2))
+    return logaddexp(x1 * math.log(2), x2 * math.log(2)) / math.log(2)
 
 
 def float_power(x1: Any, x2: Any, /) -> Array:

@@ -33,19 +33,24 @@ def nonzero(x: Array, /) -> tuple[Array, ...]:
     return tuple(reversed(indices))
 
 
-def sort(x: Array, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Array:
-    """Sorted along an axis; NaN comes last (first if descending).
+def sort(x: Array, /, *, axis: int | None = -1, descending: bool = False, stable: bool = True) -> Array:
+    """Sorted along an axis, or all elements in a row if it is None; NaN comes last (first if descending).
 
     >>> import tilewright as tw
     >>> tw.sort(tw.asarray([3, 1, 2])).compute()
     array([1, 2, 3])
     """
-    return Array(_core.sort(unwrap_array(x), axis, descending)[0])
+    return Array(_core.sort(*_row_or_axis(x, axis), descending)[0])
 
 
-def argsort(x: Array, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Array:
+def argsort(x: Array, /, *, axis: int | None = -1, descending: bool = False, stable: bool = True) -> Array:
     """Where the sorted elements were; equal ones in their order."""
-    return Array(_core.sort(unwrap_array(x), axis, descending)[1])
+    return Array(_core.sort(*_row_or_axis(x, axis), descending)[1])
+
+
+def _row_or_axis(x: Any, axis: int | None) -> tuple[_core.Tensor, int]:
+    tensor = unwrap_array(x)
+    return (tensor, axis) if axis is not None else (_core.reshape(tensor, [-1]), 0)
 
 
 def topk(x: Array, k: int, /, *, axis: int = -1, largest: bool = True) -> tuple[Array, Array]:

@@ -133,7 +133,7 @@ def sliding_window_view(x: Array, window_shape: Any, axis: Any = None) -> Array:
 
 
 def _windows(x: Array, axis: int, places: int, length: int) -> Array:
-    """Windows along an axis, as a new axis behind it. Element ``k`` of window ``i`` is read at ``i + k``: nothing is copied first."""
+    """Windows along an axis, as a new axis behind it. Element ``k`` of window ``i`` is read at ``i + k``, without a copy."""
     shape = (*x.shape[:axis], places, length, *x.shape[axis + 1 :])
     if length == 0:
         return full(shape, 0, dtype=x.dtype)
