@@ -79,6 +79,11 @@ def astype(x: Array, dtype: Any, /, *, copy: builtins.bool = True, device: str |
     return Array(_core.cast(x._tensor, name))
 
 
+def floating(x: Array) -> Array:
+    """The array; whole numbers and truth values converted to float64."""
+    return astype(x, float64) if x.dtype.kind in "iub" else x
+
+
 def check_device(device: Any) -> None:
     """There is one device."""
     if device is not None and device != "cpu":

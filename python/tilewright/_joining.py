@@ -11,13 +11,9 @@ from ._array import Array
 from ._creation import arange, asarray
 from ._dtypes import astype
 from ._elementwise import minimum
-from ._manipulation import broadcast_to, concat, moveaxis, reshape
+from ._manipulation import broadcast_to, concat, moveaxis, part, reshape
 from ._rearranging import atleast_1d, atleast_2d, atleast_3d, ravel
 from ._searching import searchsorted, take, where
-
-
-def _part(x: Array, axis: int, key: Any) -> Array:
-    return x[(slice(None),) * axis + (key,)]
 
 
 def _is_one(obj: Any) -> bool:
@@ -45,7 +41,7 @@ def array_split(ary: Array, indices_or_sections: Any, axis: int = 0) -> list[Arr
         cuts = [0, *np.cumsum(lengths).tolist()]
     else:
         cuts = [0, *(int(cut) for cut in indices_or_sections), None]
-    return [_part(ary, axis, slice(start, stop)) for start, stop in zip(cuts[:-1], cuts[1:], strict=True)]
+    return [part(ary, axis, slice(start, stop)) for start, stop in zip(cuts[:-1], cuts[1:], strict=True)]
 
 
 def split(ary: Array, indices_or_sections: Any, axis: int = 0) -> list[Array]:
@@ -166,7 +162,7 @@ def delete(arr: Array, obj: Any, axis: int | None = None) -> Array:
     n = arr.shape[axis]
     if _is_one(obj):
         at = _index(obj.__index__(), n)
-        return concat((_part(arr, axis, slice(None, at)), _part(arr, axis, slice(at + 1, None))), axis=axis)
+        return concat((part(arr, axis, slice(None, at)), part(arr, axis, slice(at + 1, None))), axis=axis)
     gone = np.unique([_index(place, n) for place in _places(obj, n).tolist()]).astype(np.int64)
     # Element k of the rest has before it all that are gone, up to the first that k others precede.
     rest = arange(n - gone.size)
@@ -218,7 +214,7 @@ def insert(arr: Array, obj: Any, values: Any, axis: int | None = None) -> Array:
     new = astype(broadcast_to(values, shape), arr.dtype, copy=False)
     if len(set(places.tolist())) <= 1:
         at = int(places[0]) if places.size else n
-        return concat((_part(arr, axis, slice(None, at)), new, _part(arr, axis, slice(at, None))), axis=axis)
+        return concat((part(arr, axis, slice(None, at)), new, part(arr, axis, slice(at, None))), axis=axis)
     # Places of the result are those of new elements, of which it has so many before, or else of old ones.
     order = np.argsort(places, kind="stable")
     taken = asarray(places[order] + np.arange(places.size))

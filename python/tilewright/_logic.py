@@ -6,7 +6,7 @@ from typing import Any
 
 from ._array import Array
 from ._creation import asarray, full
-from ._dtypes import astype, float64
+from ._dtypes import floating
 from ._elementwise import abs, imag, isfinite, isinf, isnan, signbit
 from ._manipulation import broadcast_arrays, broadcast_shapes
 from ._reductions import all
@@ -14,11 +14,7 @@ from ._reductions import all
 
 def isclose(a: Any, b: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> Array:
     """True where elements differ by no more than ``atol + rtol * abs(b)``."""
-    a, b = asarray(a), asarray(b)
-    if a.dtype.kind in "iub":
-        a = astype(a, float64)
-    if b.dtype.kind in "iub":
-        b = astype(b, float64)
+    a, b = floating(asarray(a)), floating(asarray(b))
     near = (abs(a - b) <= atol + rtol * abs(b)) & isfinite(b)
     close = near | (a == b)
     return close | (isnan(a) & isnan(b)) if equal_nan else close

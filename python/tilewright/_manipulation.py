@@ -56,10 +56,15 @@ def stack(arrays: Any, /, *, axis: int = 0) -> Array:
     return Array(_core.stack(tensors, axis))
 
 
+def part(x: Array, axis: int, key: Any) -> Array:
+    """The part that an index or slice names along one axis, which is counted from the front."""
+    return x[(slice(None),) * axis + (key,)]
+
+
 def unstack(x: Array, /, *, axis: int = 0) -> tuple[Array, ...]:
     """The parts of an array along an axis, one array each."""
     axis = np.lib.array_utils.normalize_axis_index(axis, x.ndim)
-    return tuple(x[(slice(None),) * axis + (i,)] for i in range(x.shape[axis]))
+    return tuple(part(x, axis, i) for i in range(x.shape[axis]))
 
 
 def reshape(x: Array, /, shape: tuple[int, ...], *, copy: bool | None = None) -> Array:

@@ -8,19 +8,13 @@ from typing import Any
 import numpy as np
 
 from ._array import Array
-from ._creation import asarray, full
-from ._dtypes import astype, complex128, float64, result_type
+from ._creation import asarray
+from ._dtypes import astype, complex128, float64, floating, result_type
 from ._elementwise import (
     abs, atan2, copysign, exp2, floor, floor_divide, imag, isinf, isnan, log2, logaddexp, maximum, minimum, multiply, pow,
     real, remainder, sin, trunc,
 )  # fmt: skip
 from ._searching import where
-
-
-def _floating(x: Any) -> Array:
-    """The array in a floating point type: its own, or float64."""
-    x = asarray(x)
-    return x if x.dtype.kind in "fc" else astype(x, float64)
 
 
 def _pair(x1: Any, x2: Any) -> tuple[Array, Array]:
@@ -42,23 +36,23 @@ def fix(x: Array, /) -> Array:
 
 def fabs(x: Array, /) -> Array:
     """Magnitudes, as floating point numbers."""
-    return abs(_floating(_real(asarray(x), "fabs")))
+    return abs(floating(_real(asarray(x), "fabs")))
 
 
 def sinc(x: Array) -> Array:
     """``sin(pi x) / (pi x)``, which is 1 at 0."""
-    angle = _floating(x) * math.pi
+    angle = floating(asarray(x)) * math.pi
     return where(angle == 0, 1, sin(angle) / where(angle == 0, 1, angle))
 
 
 def deg2rad(x: Array, /) -> Array:
     """Angles in radians of those in degrees."""
-    return _real(_floating(x), "deg2rad") * (math.pi / 180)
+    return _real(floating(asarray(x)), "deg2rad") * (math.pi / 180)
 
 
 def rad2deg(x: Array, /) -> Array:
     """Angles in degrees of those in radians."""
-    return _real(_floating(x), "rad2deg") * (180 / math.pi)
+    return _real(floating(asarray(x)), "rad2deg") * (180 / math.pi)
 
 
 radians, degrees = deg2rad, rad2deg
@@ -66,7 +60,7 @@ radians, degrees = deg2rad, rad2deg
 
 def logaddexp2(x1: Any, x2: Any, /) -> Array:
     """``log2(2**x1 + 2**x2)`` without overflow on the way."""
-    x1, x2 = (_real(_floating(x), "logaddexp2") for x in _pair(x1, x2))
+    x1, x2 = (_real(floating(x), "logaddexp2") for x in _pair(x1, x2))
     return logaddexp(x1 * math.log(2), x2 * math.log(2)) / math.log(2)
 
 
@@ -109,13 +103,13 @@ def divmod(x1: Any, x2: Any, /) -> tuple[Array, Array]:
 
 def heaviside(x1: Any, x2: Any, /) -> Array:
     """0 for negative elements of ``x1``, 1 for positive ones, and ``x2`` for zeros."""
-    x1, x2 = (_real(_floating(x), "heaviside") for x in _pair(x1, x2))
+    x1, x2 = (_real(floating(x), "heaviside") for x in _pair(x1, x2))
     return where(isnan(x1), x1, where(x1 < 0, 0, where(x1 == 0, x2, 1)))
 
 
 def ldexp(x1: Any, x2: Any, /) -> Array:
     """``x1 * 2**x2``, for whole ``x2``."""
-    x1, x2 = _floating(x1), asarray(x2)
+    x1, x2 = floating(asarray(x1)), asarray(x2)
     if x2.dtype.kind not in "iub":
         raise TypeError(f"exponents are whole numbers, not {x2.dtype}")
     # In steps that a factor can take, beyond which everything is zero or infinite.
@@ -130,7 +124,7 @@ def ldexp(x1: Any, x2: Any, /) -> Array:
 
 def frexp(x: Array, /) -> tuple[Array, Array]:
     """Mantissas in [0.5, 1) and exponents of two, whose product is the array."""
-    x = _real(_floating(x), "frexp")
+    x = _real(floating(asarray(x)), "frexp")
     plain = ~(isnan(x) | isinf(x) | (x == 0))
     size = where(plain, abs(astype(x, float64, copy=False)), 1.0)
     # Subnormal numbers are scaled first, to where logarithms are exact enough.
@@ -149,7 +143,7 @@ def frexp(x: Array, /) -> tuple[Array, Array]:
 
 def modf(x: Array, /) -> tuple[Array, Array]:
     """Fractions and whole parts, both with the sign of the element."""
-    x = _real(_floating(x), "modf")
+    x = _real(floating(asarray(x)), "modf")
     whole = trunc(x)
     return copysign(where(isinf(x), 0, x - whole), x), whole
 
@@ -179,8 +173,8 @@ def lcm(x1: Any, x2: Any, /) -> Array:
 
 def angle(z: Array, deg: bool = False) -> Array:
     """Angles of complex numbers in the plane, in radians or degrees."""
-    z = asarray(z)
-    found = atan2(imag(z), real(z)) if z.dtype.kind == "c" else atan2(full((), 0.0, dtype=_floating(z).dtype), _floating(z))
+    z = floating(asarray(z))
+    found = atan2(imag(z), real(z))
     return rad2deg(found) if deg else found
 
 

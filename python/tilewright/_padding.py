@@ -8,9 +8,9 @@ import numpy as np
 
 from ._array import Array
 from ._creation import arange, asarray, full
-from ._dtypes import astype
+from ._dtypes import astype, floating
 from ._elementwise import floor, round
-from ._manipulation import broadcast_to, concat, flip
+from ._manipulation import broadcast_to, concat, flip, part
 from ._reductions import max, mean, min
 
 #: What a mode takes besides the widths, and what it is if nothing is said.
@@ -90,16 +90,12 @@ def _pad_axis(x: Array, axis: int, before: int, after: int, mode: str, options: 
     return concat(parts, axis=axis)
 
 
-def _part(x: Array, axis: int, start: int | None, stop: int | None) -> Array:
-    return x[(slice(None),) * axis + (slice(start, stop),)]
-
-
 def _margin(x: Array, axis: int, width: int, end: int, mode: str, options: dict[str, Any]) -> Array:
     """Elements before (``end`` 0) or after (1) an array, all made from one slice of it or from a number."""
     shape = (*x.shape[:axis], width, *x.shape[axis + 1 :])
     if mode in ("constant", "empty"):
         return full(shape, options.get("constant_values", (0, 0))[end], dtype=x.dtype)
-    edge = _part(x, axis, 0, 1) if end == 0 else _part(x, axis, -1, None)
+    edge = part(x, axis, slice(0, 1)) if end == 0 else part(x, axis, slice(-1, None))
     if mode == "edge":
         return broadcast_to(edge, shape)
     if mode == "linear_ramp":
@@ -108,8 +104,8 @@ def _margin(x: Array, axis: int, width: int, end: int, mode: str, options: dict[
     length = x.shape[axis] if length is None else length[end]
     if length <= 0:
         raise ValueError(f"a {mode} of {length} elements")
-    part = _part(x, axis, 0, length) if end == 0 else _part(x, axis, -np.minimum(length, x.shape[axis]), None)
-    found = {"maximum": max, "minimum": min, "mean": mean}[mode](part, axis=axis, keepdims=True)
+    chosen = part(x, axis, slice(0, length)) if end == 0 else part(x, axis, slice(-np.minimum(length, x.shape[axis]), None))
+    found = {"maximum": max, "minimum": min, "mean": mean}[mode](chosen, axis=axis, keepdims=True)
     if x.dtype.kind in "iu" and mode == "mean":
         found = round(found)
     return broadcast_to(astype(found, x.dtype, copy=False), shape)
@@ -120,7 +116,7 @@ def _ramp(edge: Array, final: float, axis: int, width: int, end: int) -> Array:
     line = [1] * edge.ndim
     line[axis] = width
     steps = arange(width, dtype="float64").reshape(tuple(line))
-    exact = edge if edge.dtype.kind in "fc" else astype(edge, "float64")
+    exact = floating(edge)
     ramp = final + astype(steps, exact.real.dtype, copy=False) * ((exact - final) / width)
     ramp = floor(ramp) if edge.dtype.kind in "iu" else ramp
     ramp = astype(ramp, edge.dtype, copy=False)
@@ -134,7 +130,7 @@ def _wrapped(x: Array, axis: int, width: int, at_start: bool) -> list[Array]:
     parts = [x] * whole
     if not rest:
         return parts
-    return [_part(x, axis, n - rest, None), *parts] if at_start else [*parts, _part(x, axis, 0, rest)]
+    return [part(x, axis, slice(n - rest, None)), *parts] if at_start else [*parts, part(x, axis, slice(0, rest))]
 
 
 def _mirrored(x: Array, axis: int, before: int, after: int, mode: str, kind: str) -> Array:
@@ -147,13 +143,13 @@ def _mirrored(x: Array, axis: int, before: int, after: int, mode: str, kind: str
         return concat((broadcast_to(x, ends[0]), x, broadcast_to(x, ends[1])), axis=axis)
     while before > 0:
         width = int(np.minimum(before, n - skip))
-        piece = flip(_part(x, axis, skip, skip + width), axis=axis)
-        x = concat((piece if kind == "even" else 2 * _part(x, axis, 0, 1) - piece, x), axis=axis)
+        piece = flip(part(x, axis, slice(skip, skip + width)), axis=axis)
+        x = concat((piece if kind == "even" else 2 * part(x, axis, slice(0, 1)) - piece, x), axis=axis)
         before -= width
     while after > 0:
         width = int(np.minimum(after, n - skip))
         length = x.shape[axis]
-        piece = flip(_part(x, axis, length - skip - width, length - skip), axis=axis)
-        x = concat((x, piece if kind == "even" else 2 * _part(x, axis, length - 1, None) - piece), axis=axis)
+        piece = flip(part(x, axis, slice(length - skip - width, length - skip)), axis=axis)
+        x = concat((x, piece if kind == "even" else 2 * part(x, axis, slice(length - 1, None)) - piece), axis=axis)
         after -= width
     return x

@@ -11,9 +11,9 @@ from numpy.lib.array_utils import normalize_axis_tuple
 from . import _core
 from ._array import Array
 from ._creation import full
-from ._dtypes import astype, float64, to_name
+from ._dtypes import astype, float64, floating, to_name
 from ._elementwise import unwrap_array
-from ._manipulation import broadcast_shapes, concat, reshape
+from ._manipulation import broadcast_shapes, concat, part, reshape
 
 Axis = int | tuple[int, ...] | None
 
@@ -115,7 +115,7 @@ def mean(x: Array, /, *, axis: Axis = None, keepdims: bool = False, dtype: Any =
     x = Array(unwrap_array(_converted(x, dtype)))
     if where is None:
         return _reduce("mean", x, axis, keepdims)
-    exact = x if x.dtype.kind in "fc" else astype(x, float64)
+    exact = floating(x)
     total = sum(exact, axis=axis, keepdims=keepdims, where=where)
     return astype(total / astype(_number_of(x, where, axis, keepdims), total.real.dtype), exact.dtype, copy=False)
 
@@ -239,10 +239,9 @@ def diff(
         raise ValueError(f"differences of order {n}")
     x = Array(unwrap_array(x))
     axis = np.lib.array_utils.normalize_axis_index(axis, x.ndim)
-    parts = [part for part in (prepend, x, append) if part is not None]
+    parts = [each for each in (prepend, x, append) if each is not None]
     x = concat(tuple(parts), axis=axis) if len(parts) > 1 else x
     for _ in range(n):
-        before = (slice(None),) * axis
-        later, earlier = x[(*before, slice(1, None))], x[(*before, slice(None, -1))]
+        later, earlier = part(x, axis, slice(1, None)), part(x, axis, slice(None, -1))
         x = later != earlier if x.dtype.kind == "b" else later - earlier
     return x

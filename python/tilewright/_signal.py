@@ -13,7 +13,7 @@ from ._array import Array
 from ._creation import asarray, full
 from ._dtypes import astype, float64, result_type
 from ._elementwise import clip, conj, isnan
-from ._manipulation import concat, expand_dims, flip, moveaxis, reshape
+from ._manipulation import concat, expand_dims, flip, moveaxis, part, reshape
 from ._padding import pad
 from ._searching import argsort, searchsorted, take, where
 
@@ -158,7 +158,7 @@ def coarsen(reduction: Callable[..., Array], x: Array, axes: dict[int, int], tri
         rest = x.shape[axis] % n
         if rest and not trim_excess:
             raise ValueError(f"axis {axis} of length {x.shape[axis]} does not consist of groups of {n}")
-        x = x[(slice(None),) * axis + (slice(x.shape[axis] - rest),)]
+        x = part(x, axis, slice(x.shape[axis] - rest))
     shape: list[int] = []
     within = []
     for axis, n in enumerate(x.shape):
