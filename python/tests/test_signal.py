@@ -28,7 +28,9 @@ def test_convolutions(mode, a, v, chunk):
 
 def test_what_is_not_finite_stays_where_it_is():
     a = np.array([1.0, 2.0, np.inf, 3.0, 4.0, np.nan, 5.0, 6.0])
-    agree("convolve", a, np.array([1.0, 2.0]), "same", chunk=3)
+    for mode in ("full", "same", "valid"):
+        agree("convolve", a, np.array([1.0, 2.0]), mode, chunk=3)
+        agree("convolve", a, np.array([1.0, np.inf, np.nan]), mode, chunk=3)
     agree("convolve", a, np.array([1.0, 2.0]), "other")
     agree("convolve", np.ones((2, 2)), np.ones(2))
 

@@ -41,7 +41,8 @@ from ._gufunc import apply_along_axis, apply_gufunc, frompyfunc, vectorize
 from ._histograms import bincount, digitize, histogram, histogram2d, histogram_bin_edges, histogramdd
 from ._info import __array_namespace_info__
 from ._joining import (
-    append, array_split, block, column_stack, delete, dsplit, dstack, hsplit, hstack, insert, split, vsplit, vstack,
+    append, array_split, block, column_stack, concatenate, delete, dsplit, dstack, hsplit, hstack, insert, split, vsplit,
+    vstack,
 )  # fmt: skip
 from ._linear import einsum, matmul, tensordot, vecdot
 from ._logic import (
@@ -63,7 +64,7 @@ from ._padding import pad
 from ._products import cross, dot, inner, kron, outer, polyval, vander, vdot
 from ._rearranging import (
     atleast_1d, atleast_2d, atleast_3d, copy, diag, diagflat, diagonal, fliplr, flipud, ndim, ravel, resize, rollaxis, rot90,
-    shape, size, swapaxes, trace,
+    shape, size, swapaxes, trace, transpose,
 )  # fmt: skip
 from ._reductions import (
     all, any, argmax, argmin, count_nonzero, cumprod, cumsum, cumulative_prod, cumulative_sum, diff, max, mean, min, prod,

@@ -128,7 +128,7 @@ floor = _rounding("floor", "floor", "Rounded down.")
 trunc = _rounding("trunc", "trunc", "Rounded towards zero.")
 
 
-def round(x: Array, /, *, decimals: int = 0) -> Array:
+def round(x: Array, /, decimals: int = 0) -> Array:
     """Rounded to the nearest whole number, or to so many decimals, ties to even ones.
 
     >>> import tilewright as tw

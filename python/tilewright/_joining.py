@@ -143,6 +143,11 @@ def _block(nested: Any, rank: int, axis: int) -> Array:
     return reshape(leaf, (1,) * (rank - leaf.ndim) + leaf.shape)
 
 
+def concatenate(arrays: Any, axis: int | None = 0) -> Array:
+    """One array after the other along an axis; with ``axis=None``, all elements of all arrays in a row."""
+    return concat(arrays, axis=axis)
+
+
 def append(arr: Array, values: Any, axis: int | None = None) -> Array:
     """Values after the end of an axis; without one, all elements in a row and the values after them."""
     if axis is None:

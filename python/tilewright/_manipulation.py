@@ -80,9 +80,11 @@ def expand_dims(x: Array, /, axis: int = 0) -> Array:
     return x
 
 
-def squeeze(x: Array, /, axis: int | tuple[int, ...]) -> Array:
-    """Without some axes, which must be of length 1."""
-    return Array(_core.squeeze(unwrap_array(x), list(_tuple(axis))))
+def squeeze(x: Array, /, axis: int | tuple[int, ...] | None = None) -> Array:
+    """Without some axes, which must be of length 1, or without all that are."""
+    tensor = unwrap_array(x)
+    axes = [k for k, n in enumerate(tensor.shape) if n == 1] if axis is None else list(_tuple(axis))
+    return Array(_core.squeeze(tensor, axes))
 
 
 def permute_dims(x: Array, /, axes: tuple[int, ...]) -> Array:

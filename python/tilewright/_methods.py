@@ -36,12 +36,6 @@ def transpose(self: Array, *axes: Any) -> Array:
     return _manipulation.permute_dims(self, axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else axes)
 
 
-def squeeze(self: Array, axis: Any = None) -> Array:
-    """Without axes of length 1: those given, or all."""
-    axes = tuple(k for k, n in enumerate(self.shape) if n == 1) if axis is None else axis
-    return _manipulation.squeeze(self, axes)
-
-
 def astype(self: Array, dtype: Any, *, copy: bool = True) -> Array:
     """The array converted to another type."""
     return _dtypes.astype(self, dtype, copy=copy)
@@ -94,7 +88,7 @@ def conj(self: Array) -> Array:
 
 #: Functions whose arguments are those of NumPy's methods already.
 _SAME = (
-    _choosing.choose, _products.dot, _rearranging.copy, _rearranging.diagonal, _rearranging.ravel, _rearranging.swapaxes,
+    _choosing.choose, _manipulation.squeeze, _products.dot, _rearranging.copy, _rearranging.diagonal, _rearranging.ravel, _rearranging.swapaxes,
     _rearranging.trace, _reductions.cumprod, _reductions.cumsum,
 )  # fmt: skip
 
@@ -118,7 +112,7 @@ def attach() -> None:
     """Gives arrays their methods."""
     for name in ("sum", "prod", "max", "min", "mean", "var", "std", "any", "all", "argmax", "argmin"):
         setattr(Array, name, _reduction(name))
-    own = (reshape, transpose, squeeze, astype, clip, compress, argsort, take, repeat, round, searchsorted, nonzero, conj)
+    own = (reshape, transpose, astype, clip, compress, argsort, take, repeat, round, searchsorted, nonzero, conj)
     blocks = (map_blocks, map_overlap, store)
     for method in (*own, *blocks, *_SAME):
         setattr(Array, method.__name__, method)

@@ -13,16 +13,13 @@ import numpy as np
 from ._array import Array
 
 #: Functions of NumPy with other names here.
-_RENAMED = {"amax": "max", "amin": "min", "around": "round", "concatenate": "concat"}
+_RENAMED = {"amax": "max", "amin": "min", "around": "round"}
 
 #: Arguments of NumPy with other names here.
 _ARGUMENTS = {"ddof": "correction", "a_min": "min", "a_max": "max"}
 
 #: Arguments that tell NumPy how to compute, never what.
 _HINTS = {"assume_unique", "kind", "optimize", "subok"}
-
-#: Functions of NumPy that are methods here, with NumPy's arguments: the functions of the standard ask for more.
-_METHODS = {"squeeze", "transpose"}
 
 #: What ufuncs reduce to, and what they accumulate to.
 _REDUCTIONS = {
@@ -63,8 +60,6 @@ def function(function: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str,
         return args[1].to_npy(args[0])
     if function is np.where and len(args) == 1:
         return tilewright.nonzero(args[0])
-    if function.__name__ in _METHODS:
-        return getattr(tilewright.asarray(args[0]), function.__name__)(*args[1:], **kwargs)
     module = tilewright
     for name in function.__module__.split(".")[1:]:
         module = getattr(module, name, tilewright)

@@ -54,6 +54,12 @@ def resize(a: Array, new_shape: Any) -> Array:
     return reshape(tile(row, (-(-wanted // row.size),))[:wanted], lengths)
 
 
+def transpose(a: Array, axes: Any = None) -> Array:
+    """The axes in another order; reversed if none is given."""
+    a = asarray(a)
+    return a.T if axes is None else permute_dims(a, axes)
+
+
 def swapaxes(a: Array, axis1: int, axis2: int) -> Array:
     """Two axes exchanged."""
     a = asarray(a)

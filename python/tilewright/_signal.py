@@ -15,6 +15,7 @@ from ._dtypes import astype, float64, result_type
 from ._elementwise import clip, conj, isnan
 from ._manipulation import concat, expand_dims, flip, moveaxis, part, reshape
 from ._padding import pad
+from ._reductions import sum as total
 from ._searching import argsort, searchsorted, take, where
 
 
@@ -30,17 +31,32 @@ def _vectors(a: Any, v: Any) -> tuple[Array, Array]:
 def _convolved(a: Array, v: Array, mode: str, start: int) -> Array:
     """Windows of the longer vector times the shorter one reversed. ``start`` is where "same" begins."""
     a, v = (v, a) if v.size > a.size else (a, v)
-    m = v.size
-    # Zeros before and after the longer one, so that windows begin where they shall.
+    n, m = a.size, v.size
+    # How many windows reach over the ends of the longer vector.
     margins = {"full": (m - 1, m - 1), "same": (m - 1 - start, start), "valid": (0, 0)}
     if mode not in margins:
         raise ValueError(f"a convolution is 'full', 'same' or 'valid', not {mode!r}")
     dtype = result_type(a.dtype, v.dtype)
     if dtype.kind == "b":
         a, v = astype(a, "int64"), astype(v, "int64")
-    wide = pad(a, margins[mode])
-    found = _windows(wide, 0, wide.size - m + 1, m) @ flip(v)
+    before, after = margins[mode]
+    v = flip(v)
+    parts = [_windows(a, 0, n - m + 1, m) @ v]
+    if before:
+        parts = [_over_an_end(a[: m - 1], v, (before, 0)), *parts]
+    if after:
+        parts = [*parts, _over_an_end(a[n - m + 1 :], v, (0, after))]
+    found = parts[0] if len(parts) == 1 else concat(parts)
     return found != 0 if dtype.kind == "b" else found
+
+
+def _over_an_end(a: Array, v: Array, beyond: tuple[int, int]) -> Array:
+    """Sums of products with windows that begin before a vector, or end after it."""
+    places = sum(beyond)
+    products = _windows(pad(a, beyond), 0, places, v.size) * v
+    # Elements that are not there are left out: a zero in their place would make NaN of what is not finite.
+    there = _windows(pad(full(a.shape, True), beyond, constant_values=False), 0, places, v.size)
+    return total(products, axis=1, dtype=products.dtype, where=there)
 
 
 def convolve(a: Array, v: Any, mode: str = "full") -> Array:
