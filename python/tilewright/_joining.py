@@ -165,22 +165,18 @@ def delete(arr: Array, obj: Any, axis: int | None = None) -> Array:
     arr = ravel(arr) if axis is None else asarray(arr)
     axis = normalize_axis_index(0 if axis is None else axis, arr.ndim)
     n = arr.shape[axis]
-    if _is_one(obj):
-        at = _index(obj.__index__(), n)
-        return concat((part(arr, axis, slice(None, at)), part(arr, axis, slice(at + 1, None))), axis=axis)
-    gone = np.unique([_index(place, n) for place in _places(obj, n).tolist()]).astype(np.int64)
+    gone = np.unique(_places(obj, n))
+    if gone.size == 0:
+        return arr
+    first, last = int(gone[0]), int(gone[-1])
+    if last - first + 1 == gone.size:
+        return concat((part(arr, axis, slice(None, first)), part(arr, axis, slice(last + 1, None))), axis=axis)
     # Element k of the rest has before it all that are gone, up to the first that k others precede.
     rest = arange(n - gone.size)
     return take(arr, rest + searchsorted(asarray(gone - np.arange(gone.size)), rest, side="right"), axis=axis)
 
 
-def _index(at: int, n: int, end: int = 0) -> int:
-    if not -n <= at < n + end:
-        raise IndexError(f"index {at} is outside an axis of length {n}")
-    return at + n if at < 0 else at
-
-
-def _places(obj: Any, n: int) -> np.ndarray:
+def _places(obj: Any, n: int, end: int = 0) -> np.ndarray:
     """Indices of an axis as NumPy has them: how many there are decides about the shape, so they are needed now."""
     if isinstance(obj, slice):
         return np.arange(*obj.indices(n))
@@ -192,8 +188,12 @@ def _places(obj: Any, n: int) -> np.ndarray:
     if places.dtype.kind == "b":
         if places.shape != (n,):
             raise ValueError(f"a mask of shape {places.shape} for an axis of length {n}")
-        places = np.flatnonzero(places)
-    return places.reshape(-1)
+        return np.flatnonzero(places)
+    places = places.reshape(-1).astype(np.int64)
+    outside = places[(places < -n) | (places >= n + end)]
+    if outside.size:
+        raise IndexError(f"index {outside[0]} is outside an axis of length {n}")
+    return np.where(places < 0, places + n, places)
 
 
 def insert(arr: Array, obj: Any, values: Any, axis: int | None = None) -> Array:
@@ -207,8 +207,7 @@ def insert(arr: Array, obj: Any, values: Any, axis: int | None = None) -> Array:
     axis = normalize_axis_index(0 if axis is None else axis, arr.ndim)
     n = arr.shape[axis]
     one = _is_one(obj)
-    places = [obj.__index__()] if one else _places(obj, n).tolist()
-    places = np.asarray([_index(place, n, end=1) for place in places], dtype=np.int64)
+    places = _places(obj, n, end=1)
     values = asarray(values)
     if places.size == 1:
         # As many as there are values go to a single place.
@@ -217,7 +216,7 @@ def insert(arr: Array, obj: Any, values: Any, axis: int | None = None) -> Array:
         places = np.repeat(places, values.shape[axis])
     shape = (*arr.shape[:axis], places.size, *arr.shape[axis + 1 :])
     new = astype(broadcast_to(values, shape), arr.dtype, copy=False)
-    if len(set(places.tolist())) <= 1:
+    if places.size == 0 or (places == places[0]).all():
         at = int(places[0]) if places.size else n
         return concat((part(arr, axis, slice(None, at)), new, part(arr, axis, slice(at, None))), axis=axis)
     # Places of the result are those of new elements, of which it has so many before, or else of old ones.

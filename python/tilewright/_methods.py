@@ -88,8 +88,8 @@ def conj(self: Array) -> Array:
 
 #: Functions whose arguments are those of NumPy's methods already.
 _SAME = (
-    _choosing.choose, _manipulation.squeeze, _products.dot, _rearranging.copy, _rearranging.diagonal, _rearranging.ravel, _rearranging.swapaxes,
-    _rearranging.trace, _reductions.cumprod, _reductions.cumsum,
+    _choosing.choose, _manipulation.squeeze, _products.dot, _rearranging.copy, _rearranging.diagonal, _rearranging.ravel,
+    _rearranging.swapaxes, _rearranging.trace, _reductions.cumprod, _reductions.cumsum,
 )  # fmt: skip
 
 
