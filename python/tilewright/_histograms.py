@@ -12,7 +12,7 @@ from . import _core
 from ._array import Array
 from ._creation import arange, asarray, full
 from ._dtypes import astype, float64, result_type
-from ._elementwise import clip
+from ._elementwise import floor, minimum
 from ._manipulation import concat, flip, reshape
 from ._reductions import diff, max, min, sum
 from ._searching import searchsorted, where
@@ -41,17 +41,17 @@ class _Bins:
         a = astype(a, self.edges.dtype, copy=False)
         inside = (a >= first) & (a <= last)
         # By division, which may miss by one interval: the edges decide.
-        place = clip(astype(where(inside, (a - first) / (last - first) * n, 0), "int64"), 0, n - 1)
-        place = where(a < _edge(place, self.ends, n, a.dtype), place - 1, place)
-        place = where((a >= _edge(place + 1, self.ends, n, a.dtype)) & (place < n - 1), place + 1, place)
-        return where(inside, place, n)
+        place = minimum(floor(astype((a - first) * (n / (last - first)), float64, copy=False)), n - 1)
+        place = where(a < _lower_end(place, self.ends, n, a.dtype), place - 1, place)
+        place = where((a >= _lower_end(place + 1, self.ends, n, a.dtype)) & (place < n - 1), place + 1, place)
+        return astype(where(inside, place, n), "int64")
 
 
-def _edge(k: Array, ends: tuple[Array, Array], n: int, dtype: np.dtype) -> Array:
-    """The lower end of the k-th of ``n`` equal intervals."""
+def _lower_end(k: Array, ends: tuple[Array, Array], n: int, dtype: np.dtype) -> Array:
+    """Where the k-th of ``n`` equal intervals begins."""
     first, last = ends
     step = (last - first) / n
-    return astype(where(k == n, last, astype(k, step.dtype) * step + first), dtype, copy=False)
+    return astype(astype(k, step.dtype, copy=False) * step + first, dtype, copy=False)
 
 
 def _bins(a: Array, bins: Any, range: Any, dtype: np.dtype) -> _Bins:
@@ -67,7 +67,7 @@ def _bins(a: Array, bins: Any, range: Any, dtype: np.dtype) -> _Bins:
     first, last = _ends(a, range)
     first, last = (end if end.dtype.kind == "f" else astype(end, float64) for end in (first, last))
     ends = where(first == last, first - 0.5, first), where(first == last, last + 0.5, last)
-    return _Bins(_edge(arange(n + 1), ends, n, dtype), ends)
+    return _Bins(concat((_lower_end(arange(n), ends, n, dtype), astype(reshape(ends[1], (1,)), dtype, copy=False))), ends)
 
 
 def _known_edges(bins: Any) -> Array:
