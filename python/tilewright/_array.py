@@ -125,9 +125,7 @@ class Array:
         array([1., 1., 1.])
         """
         check_known(self.dtype)
-        out = np.empty(self.shape, dtype=self.dtype)
-        _core.into_bytes(self._tensor, out.reshape(-1).view(np.uint8))
-        return out
+        return _core.to_numpy(self._tensor)
 
     def persist(self) -> Array:
         """Computes the array now, keeps its blocks, and gives the array itself."""

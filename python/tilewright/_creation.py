@@ -44,9 +44,8 @@ def asarray(
         name = to_name(array.dtype)
         if not array.dtype.isnative:
             array = array.astype(array.dtype.newbyteorder("="))
-        # The order of memory is ours: C. Of a read-only array NumPy gives a view, whose bytes are only read here.
-        flat = np.ascontiguousarray(array).reshape(-1)
-        made = Array(_core.from_bytes(flat.view(np.uint8), name, list(array.shape)))
+        # The order of memory is ours: C.
+        made = Array(_core.from_numpy(np.require(array, requirements=("C", "A")), name))
     return made if chunks is None else made.rechunk(chunks)
 
 

@@ -63,12 +63,12 @@ impl Stored {
         if let [block] = self.blocks.as_slice() {
             return block.to_array()?.with_dtype(self.dtype);
         }
-        let mut array = Array::zeros(&shape, self.dtype)?;
+        let mut array = Block::for_output(self.dtype.storage(), BoxRegion::whole(&shape), None)?.into_array()?;
         let origin = vec![0; shape.len()];
         for block in &self.blocks {
             block.copy_overlap_into(&origin, &mut array)?;
         }
-        Ok(array)
+        array.with_dtype(self.dtype)
     }
 
     /// The only element of a tensor of size one.

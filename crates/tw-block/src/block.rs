@@ -106,11 +106,7 @@ impl Block {
 
     /// A contiguous copy of the elements.
     pub fn to_array(&self) -> Result<Array> {
-        let shape = self.bbox.shape();
-        if let Some(buffer) = self.contiguous_all() {
-            return Array::new(shape, buffer.clone());
-        }
-        let mut array = Array::zeros(&shape, self.dtype())?;
+        let mut array = Block::for_output(self.dtype(), self.bbox.clone(), None)?.into_array()?;
         self.copy_overlap_into(&self.bbox.lo, &mut array)?;
         Ok(array)
     }
@@ -192,6 +188,14 @@ impl Block {
         }
         *buffer = array.into_data();
         Ok(())
+    }
+
+    /// The elements of an output block as an array, which [`Block::replace`] is to give back; until then the block has none.
+    pub(crate) fn take(&mut self) -> Result<Array> {
+        let (bbox, buffer) = self.output()?;
+        let shape = bbox.shape();
+        let nothing = Buffer::zeros(buffer.dtype(), 0);
+        Array::new(shape, std::mem::replace(buffer, nothing))
     }
 
     /// The storage of an output block, together with its box.

@@ -99,10 +99,13 @@ fn all_present<'a>(operands: &[Option<&'a Block>]) -> Result<Vec<&'a Block>> {
 fn call(function: &FunctionRef, operands: &[&Block], outputs: &mut [Block]) -> Result<()> {
     let arguments: Vec<Array> = operands.iter().map(|block| block.to_array()).collect::<Result<_>>()?;
     let mut results = Vec::with_capacity(outputs.len());
-    for output in outputs.iter() {
-        results.push(Array::zeros(&output.bbox().shape(), output.dtype())?);
+    for output in outputs.iter_mut() {
+        if !function.0.overwrites_results() {
+            output.fill(output.dtype().zero())?;
+        }
+        results.push(output.take()?);
     }
-    function.0.apply(&arguments, &mut results)?;
+    function.0.apply_owned(arguments, &mut results)?;
     for (output, result) in outputs.iter_mut().zip(results) {
         output.replace(result).map_err(|error| error.note(format!("from the function `{}`", function.0.name())))?;
     }

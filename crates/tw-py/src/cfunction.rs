@@ -30,6 +30,10 @@ impl BlockFunction for CompiledFunction {
         self.code.call(operands, result)
     }
 
+    fn overwrites_results(&self) -> bool {
+        true
+    }
+
     fn is_lasting(&self) -> bool {
         false
     }

@@ -1,66 +1,76 @@
 //! Memory across the border.
 
-use pyo3::buffer::PyBuffer;
-use pyo3::exceptions::PyValueError;
+use numpy::{PyArray1, PyArrayMethods};
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use tilewright::block::{array_from_bytes, bytes_of_array};
-use tilewright::{Array, DType};
+use pyo3::types::PyTuple;
+use tilewright::block::Block;
+use tilewright::ir::{BoxRegion, with_buffer};
+use tilewright::{Array, Buffer, DType};
 
-use crate::dtypes::dtype;
+use crate::dtypes::{dtype, numpy_name};
 use crate::errors::OrRaise;
 use crate::line::at_callers_line;
 use crate::session::current;
 use crate::tensor::Tensor;
 
-/// A tensor with a copy of the bytes of a contiguous array.
+/// A tensor with a copy of the elements of a contiguous NumPy array in the machine's order of bytes.
 #[pyfunction]
-pub(crate) fn from_bytes(bytes: PyBuffer<u8>, dtype_name: &str, shape: Vec<u64>, py: Python<'_>) -> PyResult<Tensor> {
-    let array = copy_in(py, &bytes, dtype(dtype_name)?, &shape)?;
-    at_callers_line(py, || Ok(current().array(array))).map(Tensor)
+pub(crate) fn from_numpy(py: Python<'_>, source: &Bound<'_, PyAny>, dtype_name: &str) -> PyResult<Tensor> {
+    let dtype = dtype(dtype_name)?;
+    let shape: Vec<u64> = source.getattr("shape")?.extract()?;
+    let block = Block::for_output(dtype.storage(), BoxRegion::whole(&shape), None);
+    let mut array = block.and_then(Block::into_array).or_raise()?;
+    copy_from_numpy(source, &mut array)?;
+    at_callers_line(py, || Ok(current().array(array.with_dtype(dtype)?))).map(Tensor)
 }
 
-/// An array with a copy of the bytes of a contiguous one.
-pub(crate) fn copy_in(py: Python<'_>, bytes: &PyBuffer<u8>, dtype: DType, shape: &[u64]) -> PyResult<Array> {
-    let expected = tilewright::ir::shape::n_bytes(shape, dtype.size()).or_raise()?;
-    if bytes.len_bytes() as u64 != expected {
-        return Err(PyValueError::new_err(format!("{} bytes for an array of {expected}", bytes.len_bytes())));
-    }
-    let mut copied = Ok(());
-    let array = if dtype == DType::Bool {
-        // The bytes of truth values come in pieces, which Python copies only as a whole.
-        let mut all = vec![0; bytes.len_bytes()];
-        copied = bytes.copy_to_slice(py, &mut all);
-        let mut rest = &all[..];
-        array_from_bytes(shape, dtype, |piece| {
-            let (now, later) = rest.split_at(piece.len());
-            piece.copy_from_slice(now);
-            rest = later;
-        })
-    } else {
-        array_from_bytes(shape, dtype, |all| copied = bytes.copy_to_slice(py, all))
-    };
-    copied?;
-    array.or_raise()
-}
-
-/// Computes a tensor and writes its elements into the bytes of a contiguous array.
+/// Computes a tensor and gives its elements as a NumPy array of their own.
 #[pyfunction]
-pub(crate) fn into_bytes(py: Python<'_>, tensor: &Tensor, bytes: PyBuffer<u8>) -> PyResult<()> {
+pub(crate) fn to_numpy<'py>(py: Python<'py>, tensor: &Tensor) -> PyResult<Bound<'py, PyAny>> {
     let array = tensor.computed(py, |stored| stored.to_array())?;
-    copy_out(py, &array, &bytes)
+    let dtype = array.dtype();
+    given_to_numpy(py, array, dtype)
 }
 
-/// Writes the elements of an array into the bytes of a contiguous one.
-pub(crate) fn copy_out(py: Python<'_>, array: &Array, bytes: &PyBuffer<u8>) -> PyResult<()> {
-    let mut written = Ok(());
-    if array.dtype() == DType::Bool {
-        let mut all = Vec::with_capacity(array.len());
-        bytes_of_array(array, |piece| all.extend_from_slice(piece));
-        written = bytes.copy_from_slice(py, &all);
-    } else {
-        bytes_of_array(array, |all| written = bytes.copy_from_slice(py, all));
+/// A NumPy array that owns the elements of an array; nothing is copied. `dtype` may be a time that the engine took for integers.
+pub(crate) fn given_to_numpy(py: Python<'_>, array: Array, dtype: DType) -> PyResult<Bound<'_, PyAny>> {
+    if dtype == DType::BF16 {
+        return Err(PyTypeError::new_err("NumPy has no bfloat16"));
     }
-    written
+    let shape = PyTuple::new(py, array.shape())?;
+    let flat = with_buffer!(array.into_data(), values => PyArray1::from_vec(py, values).into_any());
+    let flat = if dtype.is_time() { flat.call_method1("view", (numpy_name(dtype),))? } else { flat };
+    flat.call_method1("reshape", (shape,))
+}
+
+/// Copies a contiguous NumPy array of the right type and shape, without Python's lock.
+pub(crate) fn copy_from_numpy(source: &Bound<'_, PyAny>, target: &mut Array) -> PyResult<()> {
+    let py = source.py();
+    let mut flat = source.call_method1("reshape", (-1,))?;
+    let expected = target.len();
+    if flat.len()? != expected {
+        return Err(PyValueError::new_err(format!("{} elements for {expected}", flat.len()?)));
+    }
+    match source.getattr("dtype")?.getattr("kind")?.extract()? {
+        'M' | 'm' => flat = flat.call_method1("view", ("int64",))?,
+        'b' => flat = flat.call_method1("view", ("uint8",))?,
+        _ => {}
+    }
+    match target.data_mut() {
+        // NumPy takes any byte but 0 for true; to Rust only 1 is.
+        Buffer::Bool(values) => {
+            let flat = flat.cast::<PyArray1<u8>>()?.try_readonly()?;
+            let bytes = flat.as_slice()?;
+            py.detach(|| values.iter_mut().zip(bytes).for_each(|(value, &byte)| *value = byte != 0));
+        }
+        data => with_buffer!(data, values => {
+            let flat = flat.cast::<PyArray1<_>>()?.try_readonly()?;
+            let elements = flat.as_slice()?;
+            py.detach(|| values.copy_from_slice(elements));
+        }),
+    }
+    Ok(())
 }
 
 /// A tensor over an `.npy` file, of which only the header is read now.

@@ -1,13 +1,11 @@
 //! Python functions as block functions.
 //!
-//! The engine runs without Python's lock. A function takes it for its call and for copying blocks to and from NumPy arrays; NumPy gives it up
-//! inside its own loops, so functions made of those run side by side. What a function raises travels through the engine as it is.
+//! The engine runs without Python's lock. A function takes it for its call, but not while blocks are copied; NumPy gives it up inside its own loops, so functions made of those run side by side. What a function raises travels through the engine as it is.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use pyo3::buffer::PyBuffer;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -16,7 +14,7 @@ use tilewright::ir::Span;
 use tilewright::ir::program::{BlockFn, BlockFunction, BlockResult, FunctionRef, OperandMode, ResultMode};
 use tilewright::{Array, DType, Error, Result};
 
-use crate::convert::{copy_in, copy_out};
+use crate::convert::{copy_from_numpy, given_to_numpy};
 use crate::dtypes::{dtype, numpy_name};
 use crate::line::at_callers_line;
 use crate::tensor::Tensor;
@@ -64,11 +62,16 @@ impl BlockFunction for PythonFunction {
     }
 
     fn apply(&self, operands: &[Array], results: &mut [Array]) -> Result<()> {
+        self.apply_owned(operands.to_vec(), results)
+    }
+
+    fn apply_owned(&self, mut operands: Vec<Array>, results: &mut [Array]) -> Result<()> {
         let Some(_under_way) = UnderWay::begin() else { return Err(shutting_down()) };
-        let seen = self.n_carriers..self.n_carriers + self.operands.len();
-        let key: Vec<i64> = operands[seen.end..].iter().map(|number| number.at(0).as_i64()).collect();
+        let numbers = operands.split_off(self.n_carriers + self.operands.len());
+        let key: Vec<i64> = numbers.iter().map(|number| number.at(0).as_i64()).collect();
+        let blocks = operands.split_off(self.n_carriers);
         let attached = Python::try_attach(|py| {
-            self.call(py, &key, &operands[seen], results).map_err(|exception| {
+            self.call(py, &key, blocks, results).map_err(|exception| {
                 let place: Vec<i64> =
                     self.axes.iter().map(|axis| axis.map_or(0, |number| key[number as usize])).collect();
                 let message = format!("`{}` failed: {exception}", self.name);
@@ -78,15 +81,19 @@ impl BlockFunction for PythonFunction {
         attached.unwrap_or_else(|| Err(shutting_down()))
     }
 
+    fn overwrites_results(&self) -> bool {
+        true
+    }
+
     fn is_lasting(&self) -> bool {
         false
     }
 }
 
 impl PythonFunction {
-    fn call(&self, py: Python<'_>, key: &[i64], operands: &[Array], results: &mut [Array]) -> PyResult<()> {
+    fn call(&self, py: Python<'_>, key: &[i64], operands: Vec<Array>, results: &mut [Array]) -> PyResult<()> {
         let numpy = numpy(py)?;
-        let blocks = operands.iter().zip(&self.operands).map(|(array, &dtype)| to_numpy(numpy, array, dtype));
+        let blocks = operands.into_iter().zip(&self.operands).map(|(array, &dtype)| given_to_numpy(py, array, dtype));
         let blocks = PyTuple::new(py, blocks.collect::<PyResult<Vec<_>>>()?)?;
         let made = self.call.bind(py).call1((PyTuple::new(py, key)?, blocks))?;
         if self.results.len() == 1 {
@@ -126,9 +133,8 @@ impl PythonFunction {
             return Err(PyValueError::new_err(text));
         }
         // The order of bytes is the machine's, the order of elements C's.
-        let made = numpy.call_method1("ascontiguousarray", (made, wanted))?;
-        *result = copy_in(made.py(), &bytes_of(&made)?, result.dtype(), &lengths)?;
-        Ok(())
+        let made = numpy.call_method1("require", (made, wanted, ("C", "A")))?;
+        copy_from_numpy(&made, result)
     }
 }
 
@@ -137,24 +143,12 @@ fn numpy(py: Python<'_>) -> PyResult<&Bound<'_, PyAny>> {
     NUMPY.get_or_try_init(py, || Ok(py.import("numpy")?.into_any().unbind())).map(|numpy| numpy.bind(py))
 }
 
-/// A NumPy array of its own memory.
-fn to_numpy<'py>(numpy: &Bound<'py, PyAny>, array: &Array, dtype: DType) -> PyResult<Bound<'py, PyAny>> {
-    let made = numpy.call_method1("empty", (PyTuple::new(numpy.py(), array.shape())?, numpy_name(dtype)))?;
-    copy_out(numpy.py(), array, &bytes_of(&made)?)?;
-    Ok(made)
-}
-
 /// Numbers as Python writes a tuple of them.
 fn tuple(numbers: &[impl ToString]) -> String {
     match numbers {
         [number] => format!("({},)", number.to_string()),
         _ => format!("({})", numbers.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")),
     }
-}
-
-/// The bytes of a contiguous NumPy array.
-fn bytes_of(array: &Bound<'_, PyAny>) -> PyResult<PyBuffer<u8>> {
-    PyBuffer::get(&array.call_method1("reshape", (-1,))?.call_method1("view", ("uint8",))?)
 }
 
 /// An axis of a result: its grid number, if it is cut; the length of its blocks, if it is not that of the operands.

@@ -20,7 +20,7 @@ mod _core {
     #[pymodule_export]
     use super::cfunction::compiled_function;
     #[pymodule_export]
-    use super::convert::{from_bytes, into_bytes, open_npy};
+    use super::convert::{from_numpy, open_npy, to_numpy};
     #[pymodule_export]
     use super::function::{block_function, settle};
     #[pymodule_export]

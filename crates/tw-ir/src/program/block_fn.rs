@@ -13,8 +13,16 @@ use crate::error::{Error, Result};
 pub trait BlockFunction: Send + Sync {
     /// A name that tells it apart; programs are compared and printed by it.
     fn name(&self) -> &str;
-    /// Computes one set of result blocks. Results come in with the right shape and dtype, filled with zeros.
+    /// Computes one set of result blocks. Results come in with the right shape and dtype, filled with zeros unless they are [overwritten](BlockFunction::overwrites_results).
     fn apply(&self, operands: &[Array], results: &mut [Array]) -> Result<()>;
+    /// The same for a caller that needs the operands no longer: a function that hands them on need not copy them.
+    fn apply_owned(&self, operands: Vec<Array>, results: &mut [Array]) -> Result<()> {
+        self.apply(&operands, results)
+    }
+    /// True if every element of the results is written: they may then hold anything before.
+    fn overwrites_results(&self) -> bool {
+        false
+    }
     /// Whether a plan that calls it may be needed again. A function made for one call would only be kept alive by a cache of plans,
     /// with all that it holds.
     fn is_lasting(&self) -> bool {
