@@ -16,7 +16,9 @@ __all__ = ["Array"]
 
 
 class Array:
-    """A lazy array: shape and type are known, elements are computed when they are asked for.
+    """A lazy array: its type is known, elements are computed when they are asked for.
+
+    So is the shape, unless it depends on elements: how many there are under a mask is computed with the rest, or when somebody asks.
 
     Arrays are made by :func:`tilewright.asarray` and its relatives, or by operations on other arrays. A computed array keeps its
     blocks as long as it lives, so a loop that asks for a number in every step costs the same at every step.
@@ -40,7 +42,7 @@ class Array:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Lengths of the axes."""
+        """Lengths of the axes. Those that depend on elements, as in ``x[mask]``, are computed now."""
         return self._tensor.shape
 
     @property
@@ -51,7 +53,7 @@ class Array:
     @property
     def ndim(self) -> int:
         """Number of axes."""
-        return len(self._tensor.shape)
+        return self._tensor.ndim
 
     @property
     def size(self) -> int:
@@ -136,6 +138,8 @@ class Array:
 
     def item(self) -> bool | int | float | complex:
         """The only element, as a Python number."""
+        if self._tensor.is_open:
+            self.persist()
         if self.size != 1:
             raise ValueError(f"an array of {self.size} elements is not a single number")
         return self._tensor.item()
@@ -228,11 +232,15 @@ class Array:
         return Array(self._tensor)
 
     def _scalar(self, what: str) -> Any:
+        if self._tensor.is_open:
+            self.persist()
         if self.size != 1:
             raise TypeError(f"only arrays of one element become {what}, this one has shape {self.shape}")
         return self._tensor.item()
 
     def __bool__(self) -> bool:
+        if self._tensor.is_open:
+            self.persist()
         if self.size != 1:
             raise ValueError("the truth of an array of several elements is not defined; use any() or all()")
         return bool(self._tensor.item())
@@ -286,6 +294,9 @@ class Array:
     # How it looks
 
     def __repr__(self) -> str:
+        if self._tensor.is_open:
+            shape = ", ".join("?" if n is None else str(n) for n in self._tensor.extents)
+            return f"tilewright.Array(shape=({shape}{',' * (self.ndim == 1)}), dtype={self.dtype}, lazy)"
         chunk = tuple(max(lengths, default=0) for lengths in self.chunks)
         state = "computed" if self._tensor.is_computed else "lazy"
         if self.size == 1 and self._tensor.is_computed:

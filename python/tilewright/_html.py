@@ -16,6 +16,9 @@ MOST_LINES = 30
 
 def picture(array: Array) -> str:
     """An HTML table with a drawing of the last two axes, cut into blocks."""
+    if array._tensor.is_open:
+        # How long the axes are depends on elements, and a picture computes nothing.
+        return f"<code>{html.escape(repr(array))}</code>"
     chunk = tuple(max(lengths, default=0) for lengths in array.chunks)
     n_blocks = 1
     for lengths in array.chunks:

@@ -50,12 +50,26 @@ def getitem(x: Array, key: Any) -> Array:
     parts = _parts(key)
     if not any(isinstance(part, Array) for part in parts):
         return Array(_core.slice(x._tensor, parts))
-    if len(parts) == 1 and parts[0].dtype.kind == "b" and parts[0].shape == x.shape and x.ndim > 0:
-        return Array(_core.compact(_core.reshape(x._tensor, [-1]), _core.reshape(parts[0]._tensor, [-1])))
+    if len(parts) == 1 and parts[0].dtype.kind == "b" and x.ndim > 0 and _same_shape(parts[0], x):
+        return Array(_core.compact(x._tensor, parts[0]._tensor))
     if len(parts) == 1 and parts[0].dtype.kind == "b" and parts[0].ndim == 0:
         # One truth value for the whole array: a new axis, of length 1 or 0.
         return Array(_core.slice(_core.slice(x._tensor, (None,)), (slice(None, int(bool(parts[0]))),)))
     return _advanced(x, parts)
+
+
+def _same_shape(a: Array, b: Array) -> bool:
+    """Shapes that depend on data are computed only if nothing else tells whether they are equal."""
+    return a._tensor.fits(b._tensor) or (a.ndim == b.ndim and a.shape == b.shape)
+
+
+def _together(arrays: list[Array]) -> list[_core.Tensor]:
+    """Index arrays broadcast to the shape where they meet."""
+    tensors = [array._tensor for array in arrays]
+    if all(tensor.fits(tensors[0]) for tensor in tensors):
+        return tensors
+    shape = broadcast_shapes(*(array.shape for array in arrays))
+    return [broadcast_to(array, shape)._tensor for array in arrays]
 
 
 def _advanced(x: Array, parts: tuple[Any, ...]) -> Array:
@@ -82,10 +96,10 @@ def _advanced(x: Array, parts: tuple[Any, ...]) -> Array:
                     raise IndexError("a single truth value selects nothing of an array; write x[None] or x[:0]")
                 if part.shape != lengths:
                     raise IndexError(f"a mask of shape {part.shape} for axes of lengths {lengths}")
-                indices: tuple[Array, ...] = nonzero(part)
+                found: tuple[Array, ...] = nonzero(part)
             else:
-                indices = (part,)
-            for index in indices:
+                found = (part,)
+            for index in found:
                 arrays.append((axis, index))
                 basic.append(slice(None))
                 axis += 1
@@ -98,17 +112,17 @@ def _advanced(x: Array, parts: tuple[Any, ...]) -> Array:
     if used > x.ndim:
         raise IndexError(f"{used} indices for an array with {x.ndim} axes")
     plain = Array(_core.slice(x._tensor, tuple(basic)))
-    shape = broadcast_shapes(*(index.shape for _, index in arrays))
-    indices = [broadcast_to(index, shape)._tensor for _, index in arrays]
+    indices = _together([index for _, index in arrays])
     axes = [axis for axis, _ in arrays]
     gathered = Array(_core.gather(plain._tensor, indices, axes))
     # Arrays with something between them: their axes come first, as in NumPy. An integer beside an array counts as one.
     apart = [k for k, part in enumerate(parts) if isinstance(part, (Array, int)) and not isinstance(part, bool)]
     together = apart == list(range(apart[0], apart[0] + len(apart)))
     first = axes[0]
-    if together or first == 0 or not shape:
+    rank = indices[0].ndim
+    if together or first == 0 or rank == 0:
         return gathered
-    order = list(range(first, first + len(shape)))
+    order = list(range(first, first + rank))
     order += [axis for axis in range(gathered.ndim) if axis not in order]
     return Array(_core.permute(gathered._tensor, order))
 
@@ -124,7 +138,7 @@ def setitem(x: Array, key: Any, value: Any) -> Array:
         if None in [part for part in parts if part is None]:
             raise IndexError("a new axis names nothing that could be replaced")
         return Array(_core.replace(x._tensor, parts, value))
-    if len(parts) == 1 and parts[0].dtype.kind == "b" and parts[0].shape == x.shape:
+    if len(parts) == 1 and parts[0].dtype.kind == "b" and _same_shape(parts[0], x):
         if isinstance(value, _core.Tensor) and value.shape not in ((), (1,)):
             return _masked(x, parts[0], Array(value))
         replaced = _core.where_(parts[0]._tensor, value, x._tensor)

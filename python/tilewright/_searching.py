@@ -25,7 +25,9 @@ def nonzero(x: Array, /) -> tuple[Array, ...]:
     if x.ndim == 0:
         raise ValueError("an array of rank 0 has no indices")
     mask = x._tensor if x.dtype.kind == "b" else _core.binary("ne", x._tensor, 0)
-    place = Array(_core.compact(arange(x.size)._tensor, _core.reshape(mask, [-1])))
+    if x.ndim == 1:
+        return (Array(_core.compact(_core.coordinate_of(mask, 0), mask)),)
+    place = Array(_core.compact(reshape(arange(x.size), x.shape)._tensor, mask))
     indices = []
     for n in reversed(x.shape):
         indices.append(place % n if n else place)

@@ -10,9 +10,9 @@ from . import _core
 from ._array import Array
 from ._creation import arange, asarray, full, ones
 from ._elementwise import imag, minimum, real
-from ._manipulation import concat, moveaxis, reshape
+from ._manipulation import concat, flip, moveaxis, reshape
 from ._reductions import any, cumulative_sum
-from ._searching import argsort, lexsort, searchsorted, sort, take
+from ._searching import argsort, lexsort, searchsorted, sort, take, where
 
 
 class UniqueAll(NamedTuple):
@@ -88,8 +88,12 @@ def unique_all(x: Array, /) -> UniqueAll:
 
 
 def _counts(first: Array) -> Array:
-    starts = _kept(arange(first.size), first)
-    return concat((starts, full(1, first.size)))[1:] - starts
+    """How many elements every group has: the distance to the next first element, of which a running minimum from the end knows."""
+    n = first.size
+    place = arange(n)
+    later = concat((where(first, place, n)[1:], full(min(n, 1), n)))
+    following = flip(Array(_core.scan("min", flip(later)._tensor, 0)))
+    return _kept(following - place, first)
 
 
 def _inverse(positions: Array, first: Array, shape: tuple[int, ...]) -> Array:

@@ -7,7 +7,7 @@
 //! let a = session.random_normal(&[300, 200], 1)?;
 //! let b = session.random_normal(&[200, 100], 2)?;
 //! let c = a.matmul(&b)?.add_scalar(1.0)?;
-//! assert_eq!(c.shape(), [300, 100]);
+//! assert_eq!(c.shape()?, [300, 100]);
 //! let mean = c.mean(None)?.item()?;
 //! assert!((mean.as_f64() - 1.0).abs() < 1.0);
 //! # Ok::<(), tilewright::Error>(())
@@ -32,7 +32,7 @@ pub use report::Totals;
 pub use session::{Session, SessionBuilder};
 pub use stored::Stored;
 pub use tensor::ops::{concat, einsum, joined, map_blocks};
-pub use tensor::{Tensor, at_span, compute_all};
+pub use tensor::{Tensor, at_span, compute_all, settle_all};
 pub use tw_block as block;
 pub use tw_block::Provider;
 pub use tw_ir as ir;

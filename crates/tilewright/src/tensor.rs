@@ -2,23 +2,28 @@
 //!
 //! A tensor is a node of a graph that grows as operations are called. Types and shapes are checked at the call; nothing is computed until
 //! [`Tensor::compute`] or one of its relatives. A computed tensor keeps its blocks as long as a handle is alive, so a host loop costs
-//! the same at every step.
+//! the same at every step. Extents that depend on data are computed with the rest, or when somebody asks for a shape.
 
 use std::cell::RefCell;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::panic::Location;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use tw_ir::error::{Error, Result};
-use tw_ir::program::{self, Op, Program, Source, TensorType, ValueId};
-use tw_ir::{Array, DType, PrimaryMap, Scalar, Span};
+use tw_ir::program::{self, Op, Program, TensorType};
+use tw_ir::{Array, DType, Extent, PrimaryMap, Scalar, Span};
 
 use crate::io::Input;
 use crate::session::{Session, lock};
 use crate::stored::Stored;
 
+mod count;
 mod create;
+mod graph;
 pub(crate) mod ops;
+
+use count::{Count, CountsOfResults};
+use graph::Graph;
 
 /// A lazy tensor of a [`Session`].
 #[derive(Clone)]
@@ -33,7 +38,14 @@ struct TensorNode {
     op: TensorOp,
     /// Emptied once every result is computed, so that what led to a kept tensor is not kept with it.
     args: Mutex<Vec<Tensor>>,
+    /// With ids of counts where extents depend on data.
     types: Vec<TensorType>,
+    /// The counts that the operation or the types name.
+    counts: Vec<Arc<Count>>,
+    /// The types once every count is known.
+    settled: OnceLock<Vec<TensorType>>,
+    /// Counts of the results as masks.
+    counts_of_results: CountsOfResults,
     span: Span,
     /// Elements of the results and of all that leads to them, at least as far as it was not computed when the node was made.
     n_touched: u64,
@@ -50,7 +62,33 @@ enum TensorOp {
 
 impl Drop for TensorNode {
     fn drop(&mut self) {
-        release(std::mem::take(self.args.get_mut().unwrap_or_else(PoisonError::into_inner)));
+        release(self.take_references());
+    }
+}
+
+impl TensorNode {
+    /// The tensors that only this node refers to may go with it.
+    fn take_references(&mut self) -> Vec<Tensor> {
+        let mut tensors = std::mem::take(self.args.get_mut().unwrap_or_else(PoisonError::into_inner));
+        tensors.extend(self.counts.drain(..).filter_map(Count::into_tensor));
+        tensors
+    }
+
+    /// The types, with the extents that have been computed meanwhile.
+    fn types(&self) -> &[TensorType] {
+        if self.counts.is_empty() {
+            return &self.types;
+        }
+        if let Some(settled) = self.settled.get() {
+            return settled;
+        }
+        if self.counts.iter().any(|count| count.known().is_none()) {
+            return &self.types;
+        }
+        self.settled.get_or_init(|| {
+            let known = |id| self.counts.iter().find(|count| count.id() == id)?.known();
+            self.types.iter().map(|ty| ty.resolve(&known)).collect()
+        })
     }
 }
 
@@ -58,7 +96,7 @@ impl Drop for TensorNode {
 fn release(mut tensors: Vec<Tensor>) {
     while let Some(tensor) = tensors.pop() {
         if let Some(mut node) = Arc::into_inner(tensor.node) {
-            tensors.append(node.args.get_mut().unwrap_or_else(PoisonError::into_inner));
+            tensors.append(&mut node.take_references());
         }
     }
 }
@@ -77,6 +115,9 @@ impl Tensor {
             args: Mutex::new(Vec::new()),
             n_touched: n_elements(&ty),
             types: vec![ty],
+            counts: Vec::new(),
+            settled: OnceLock::new(),
+            counts_of_results: CountsOfResults::default(),
             span: span_of(Location::caller()),
             computed: Mutex::new(vec![computed]),
         })
@@ -89,6 +130,12 @@ impl Tensor {
     /// Applies an operation, as [`tw_plan::build`] makes them, to tensors and gives all of its results.
     #[track_caller]
     pub fn apply_all(session: &Session, op: Op, args: &[&Tensor]) -> Result<Vec<Tensor>> {
+        Tensor::apply_counted(session, op, args, &[])
+    }
+
+    /// As [`Tensor::apply_all`], for an operation that names counts which its arguments do not.
+    #[track_caller]
+    fn apply_counted(session: &Session, op: Op, args: &[&Tensor], new: &[Arc<Count>]) -> Result<Vec<Tensor>> {
         let span = span_of(Location::caller());
         let operands: Vec<&TensorType> = args.iter().map(|tensor| tensor.ty()).collect();
         let types = program::infer(&PrimaryMap::new(), &op, &operands).map_err(|error| error.at(&span))?;
@@ -102,12 +149,16 @@ impl Tensor {
             Op::BlockFn(ref call) if !call.function.0.is_lasting() => u64::MAX,
             _ => types.iter().map(n_elements).chain(args.iter().map(touched)).fold(0, u64::saturating_add),
         };
+        let counts = count::named_by(new.iter().chain(args.iter().flat_map(|tensor| &tensor.node.counts)), &op, &types);
         let node = Arc::new(TensorNode {
             session: session.clone(),
             op: TensorOp::Node(Box::new(op)),
             args: Mutex::new(args.iter().map(|tensor| (*tensor).clone()).collect()),
             computed: Mutex::new(vec![None; n]),
             types,
+            counts,
+            settled: OnceLock::new(),
+            counts_of_results: CountsOfResults::default(),
             span,
             n_touched,
         });
@@ -117,20 +168,29 @@ impl Tensor {
     /// Applies an operation with one result.
     #[track_caller]
     pub fn apply(session: &Session, op: Op, args: &[&Tensor]) -> Result<Tensor> {
-        Tensor::apply_all(session, op, args)?.pop().ok_or_else(|| Error::internal("an operation without a result"))
+        ops::only(Tensor::apply_all(session, op, args)?)
     }
 
-    /// The type: dtype, shape, tiling if it is fixed.
+    /// The type: dtype, shape, tiling if it is fixed. Extents that depend on data are deferred until somebody computes them.
     pub fn ty(&self) -> &TensorType {
-        &self.node.types[self.result]
+        &self.node.types()[self.result]
     }
     /// Element type.
     pub fn dtype(&self) -> DType {
         self.ty().dtype
     }
-    /// Extents of the axes.
-    pub fn shape(&self) -> Vec<u64> {
-        self.ty().known_shape().unwrap_or_default()
+    /// Extents of the axes. Those that depend on data are computed, and nothing else.
+    pub fn shape(&self) -> Result<Vec<u64>> {
+        self.settle()?;
+        self.ty().require_shape()
+    }
+    /// True if an extent depends on data that nobody has looked at.
+    pub fn is_open(&self) -> bool {
+        !self.node.counts.is_empty() && self.ty().known_shape().is_none()
+    }
+    /// Computes the extents that depend on data, and nothing else.
+    pub fn settle(&self) -> Result<()> {
+        settle_all(&[self])
     }
     /// The session it belongs to.
     pub fn session(&self) -> &Session {
@@ -198,103 +258,48 @@ pub fn compute_all(tensors: &[&Tensor]) -> Result<Vec<Arc<Stored>>> {
     if tensors.iter().any(|tensor| !session.is_same(tensor.session())) {
         return Err(Error::source("tensors of different sessions cannot be computed together"));
     }
-    let graph = Graph::collect(tensors)?;
-    let (results, _) = session.interpret(&graph.program, &graph.inputs)?;
+    let mut graph = Graph::collect(tensors)?;
+    for (k, (_, value)) in graph.counts.iter().enumerate() {
+        graph.program.output(format!("count{k}"), *value);
+    }
+    let (mut results, _) = session.interpret(&graph.program, &graph.inputs)?;
+    // Whoever sees a result knows its shape: counts are kept first.
+    for ((count, _), stored) in graph.counts.iter().zip(results.drain(tensors.len()..)) {
+        count.tensor.keep(stored);
+    }
     for (tensor, stored) in tensors.iter().zip(&results) {
         tensor.keep(stored.clone());
     }
     Ok(results)
 }
 
-/// The part of the graph below some tensors that is not computed yet, as a program.
-struct Graph {
-    program: Program,
-    inputs: BTreeMap<String, Input>,
-    values: HashMap<(*const TensorNode, usize), ValueId>,
-}
-
-/// A tensor on the way down. Arguments are looked at before the result: whoever computes a tensor keeps the result before letting go of the
-/// arguments, so one of the two is there even if another thread computes it at this moment.
-struct Visit {
-    tensor: Tensor,
-    args: Vec<Tensor>,
-    stored: Option<Arc<Stored>>,
-    next: usize,
-}
-
-impl Visit {
-    fn new(tensor: &Tensor) -> Visit {
-        let args = lock(&tensor.node.args).clone();
-        Visit { tensor: tensor.clone(), args, stored: tensor.stored(), next: 0 }
+/// Computes the extents of tensors that depend on data, in one plan, and nothing else.
+pub fn settle_all(tensors: &[&Tensor]) -> Result<()> {
+    let mut numbers: Vec<&Tensor> = Vec::new();
+    for tensor in tensors.iter().filter(|tensor| tensor.is_open()) {
+        let named = |count: &&Arc<Count>| tensor.ty().shape.contains(&Extent::Deferred(count.id()));
+        numbers.extend(tensor.node.counts.iter().filter(named).map(|count| &count.tensor));
     }
+    compute_all(&numbers).map(drop)
 }
 
-impl Graph {
-    fn collect(tensors: &[&Tensor]) -> Result<Graph> {
-        let mut graph = Graph { program: Program::new(), inputs: BTreeMap::new(), values: HashMap::new() };
-        for (k, tensor) in tensors.iter().enumerate() {
-            graph.visit(tensor)?;
-            let value = graph.values[&key(tensor)];
-            graph.program.output(format!("{k}"), value);
+/// Makes something out of tensors. Where that cannot be done without an extent that depends on data, the extent is computed and it is tried again.
+#[track_caller]
+fn with_extents<T>(tensors: &[&Tensor], make: impl Fn() -> Result<T>) -> Result<T> {
+    // Asked before, because another thread may compute the extent meanwhile.
+    let open = tensors.iter().any(|tensor| tensor.is_open());
+    at_span(span_of(Location::caller()), || match make() {
+        Err(_) if open => {
+            settle_all(tensors)?;
+            make()
         }
-        Ok(graph)
-    }
-
-    /// Post-order with an explicit stack: graphs may be very deep.
-    fn visit(&mut self, root: &Tensor) -> Result<()> {
-        let mut stack = vec![Visit::new(root)];
-        while let Some(visit) = stack.last_mut() {
-            if self.values.contains_key(&key(&visit.tensor)) {
-                stack.pop();
-                continue;
-            }
-            if visit.stored.is_none()
-                && let Some(arg) = visit.args.get(visit.next)
-            {
-                let below = Visit::new(arg);
-                visit.next += 1;
-                stack.push(below);
-                continue;
-            }
-            let Some(Visit { tensor, args, stored, .. }) = stack.pop() else { break };
-            let tensor = &tensor;
-            match (stored, &tensor.node.op) {
-                (Some(stored), _) => self.input(tensor, Input::Stored(stored))?,
-                (None, TensorOp::Bound(input)) => self.input(tensor, input.clone())?,
-                (None, TensorOp::Node(op)) => {
-                    let args: Vec<ValueId> = args.iter().map(|arg| self.values[&key(arg)]).collect();
-                    // The types were inferred when the tensor was made.
-                    let results: Vec<ValueId> =
-                        tensor.node.types.iter().map(|ty| self.program.new_value(ty.clone())).collect();
-                    for (k, &value) in results.iter().enumerate() {
-                        self.values.insert((Arc::as_ptr(&tensor.node), k), value);
-                    }
-                    let span = tensor.node.span.clone();
-                    self.program.body.nodes.push(program::Node { op: (**op).clone(), args, results, span });
-                }
-            }
-        }
-        Ok(())
-    }
-
-    fn input(&mut self, tensor: &Tensor, input: Input) -> Result<()> {
-        let name = format!("in{}", self.inputs.len());
-        let ty = tensor.ty().clone();
-        let source = Source::Input { name: name.clone(), ty: ty.clone() };
-        let value = self.program.push_source(source, ty, &tensor.node.span);
-        self.inputs.insert(name, input);
-        self.values.insert(key(tensor), value);
-        Ok(())
-    }
+        made => made,
+    })
 }
 
 /// Elements of a type, as far as they are known.
 fn n_elements(ty: &TensorType) -> u64 {
     ty.shape.iter().filter_map(|extent| extent.known()).fold(1, u64::saturating_mul)
-}
-
-fn key(tensor: &Tensor) -> (*const TensorNode, usize) {
-    (Arc::as_ptr(&tensor.node), tensor.result)
 }
 
 thread_local! {

@@ -341,36 +341,57 @@ impl Op {
     }
 }
 
-/// Replaces extents that have been resolved.
-fn resolve(extents: &[Extent], known: &dyn Fn(ValueId) -> Option<u64>) -> Vec<Extent> {
-    extents.iter().map(|extent| extent.resolve(known)).collect()
+fn mapped(extents: &[Extent], map: &dyn Fn(Extent) -> Extent) -> Vec<Extent> {
+    extents.iter().map(|&extent| map(extent)).collect()
 }
 
 impl TensorType {
+    /// The same type with every extent replaced.
+    pub fn map_extents(&self, map: &dyn Fn(Extent) -> Extent) -> TensorType {
+        TensorType { shape: mapped(&self.shape, map), ..self.clone() }
+    }
+
     /// The same type with the extents that `known` tells.
     pub fn resolve(&self, known: &dyn Fn(ValueId) -> Option<u64>) -> TensorType {
-        TensorType { shape: resolve(&self.shape, known), ..self.clone() }
+        self.map_extents(&|extent| extent.resolve(known))
     }
 }
 
 impl Op {
-    /// The same operation with the extents that `known` tells. Regions of loops and branches are left as they are.
-    pub fn resolve(&self, known: &dyn Fn(ValueId) -> Option<u64>) -> Op {
+    /// The same operation with every extent replaced. Regions of loops and branches are left as they are.
+    pub fn map_extents(&self, map: &dyn Fn(Extent) -> Extent) -> Op {
         let mut op = self.clone();
         match &mut op {
             Op::Index(stmt) => {
                 for var in &mut stmt.vars {
-                    var.extent = var.extent.resolve(known);
+                    var.extent = map(var.extent);
                 }
-                stmt.out.shape = resolve(&stmt.out.shape, known);
+                stmt.out.shape = mapped(&stmt.out.shape, map);
             }
-            Op::Source(Source::Input { ty, .. }) => *ty = ty.resolve(known),
-            Op::Scatter { extents, .. } => *extents = resolve(extents, known),
-            Op::Compact { extent } => *extent = extent.resolve(known),
-            Op::Reshape { shape } => *shape = resolve(shape, known),
+            Op::Source(Source::Input { ty, .. }) => *ty = ty.map_extents(map),
+            Op::Scatter { extents, .. } => *extents = mapped(extents, map),
+            Op::Compact { extent } => *extent = map(*extent),
+            Op::Reshape { shape } => *shape = mapped(shape, map),
             _ => {}
         }
         op
+    }
+
+    /// The extents that the operation names itself.
+    pub fn extents(&self) -> Vec<Extent> {
+        match self {
+            Op::Index(stmt) => stmt.vars.iter().map(|var| var.extent).chain(stmt.out.shape.iter().copied()).collect(),
+            Op::Source(Source::Input { ty, .. }) => ty.shape.clone(),
+            Op::Scatter { extents, .. } => extents.clone(),
+            Op::Compact { extent } => vec![*extent],
+            Op::Reshape { shape } => shape.clone(),
+            _ => Vec::new(),
+        }
+    }
+
+    /// The same operation with the extents that `known` tells. Regions of loops and branches are left as they are.
+    pub fn resolve(&self, known: &dyn Fn(ValueId) -> Option<u64>) -> Op {
+        self.map_extents(&|extent| extent.resolve(known))
     }
 }
 

@@ -8,6 +8,7 @@ use tilewright::block::ElementwiseFunction;
 use tilewright::ir::program::{BlockFn, BlockFunction, BlockResult, FunctionRef, OperandMode, ResultMode};
 use tilewright::{Array, Error, Result};
 
+use crate::apply::compute_extents;
 use crate::dtypes::dtype;
 use crate::errors::OrRaise;
 use crate::line::at_callers_line;
@@ -61,6 +62,7 @@ pub(crate) fn compiled_function(
         operands: vec![(0..rank).map(OperandMode::Grid).collect(); tensors.len()],
         results: vec![BlockResult { dtype: result, modes: (0..rank).map(ResultMode::Grid).collect() }],
     };
+    compute_extents(py, &tensors)?;
     at_callers_line(py, || {
         let made = tilewright::map_blocks(call, &tensors)?.pop();
         made.ok_or_else(|| Error::internal("a compiled function has one result"))

@@ -14,6 +14,7 @@ use tilewright::ir::Span;
 use tilewright::ir::program::{BlockFn, BlockFunction, BlockResult, FunctionRef, OperandMode, ResultMode};
 use tilewright::{Array, DType, Error, Result};
 
+use crate::apply::compute_extents;
 use crate::convert::{copy_from_numpy, given_to_numpy};
 use crate::dtypes::{dtype, numpy_name};
 use crate::line::at_callers_line;
@@ -199,6 +200,7 @@ pub(crate) fn block_function(
     let mode = |number: &Option<u32>| number.map_or(OperandMode::Whole, OperandMode::Grid);
     let operands = operands.iter().map(|(_, modes)| modes.iter().map(mode).collect()).collect();
     let call = BlockFn { function: FunctionRef(Arc::new(function)), operands, results };
+    compute_extents(py, &tensors)?;
     let made = at_callers_line(py, || tilewright::map_blocks(call, &tensors))?;
     Ok(made.into_iter().map(Tensor).collect())
 }

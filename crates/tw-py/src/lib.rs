@@ -3,6 +3,7 @@
 //! Values cross the border here and nothing else happens: meaning, shapes and types are decided by the crates below, manners (signatures,
 //! defaults, protocols) by the Python files above.
 
+mod apply;
 mod cfunction;
 mod convert;
 mod dtypes;
@@ -25,7 +26,7 @@ mod _core {
     use super::function::{block_function, settle};
     #[pymodule_export]
     use super::ops::{
-        arange, binary, broadcast_shapes, broadcast_to, cast, compact, concat, coordinate, diagonal, einsum,
+        arange, binary, broadcast_shapes, broadcast_to, cast, compact, concat, coordinate, coordinate_of, diagonal, einsum,
         expand_dims, eye, flip, full, gather, linspace, logical, logical_not, matmul, overlap, permute, random,
         rechunk, reduce, replace, reshape, result_type, roll, scan, scatter, slice, sort, squeeze, stack, tensordot,
         tril, triu, unary, where_,

@@ -15,12 +15,17 @@ const DEEPEST: usize = 16;
 
 /// Runs code with tensors made on the line that called the package; nodes and errors name it.
 pub(crate) fn at_callers_line<T>(py: Python<'_>, f: impl FnOnce() -> Result<T>) -> PyResult<T> {
-    // Without a frame (an embedded interpreter, say) nodes have no line, which is no reason to fail.
-    let span = callers_line(py).unwrap_or(Span::None);
+    let span = callers_line(py);
     tilewright::at_span(span.clone(), f).map_err(|error| error.at(&span)).or_raise()
 }
 
-fn callers_line(py: Python<'_>) -> PyResult<Span> {
+/// The line that called the package.
+pub(crate) fn callers_line(py: Python<'_>) -> Span {
+    // Without a frame (an embedded interpreter, say) nodes have no line, which is no reason to fail.
+    line_of_frame(py).unwrap_or(Span::None)
+}
+
+fn line_of_frame(py: Python<'_>) -> PyResult<Span> {
     static GETFRAME: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     let getframe = GETFRAME.get_or_try_init(py, || py.import("sys")?.getattr("_getframe").map(Bound::unbind))?;
     let mut frame = getframe.bind(py).call0()?;

@@ -5,56 +5,13 @@ use pyo3::prelude::*;
 use pyo3::types::{PyEllipsis, PySlice, PyTuple};
 use tilewright::Axis;
 use tilewright::ir::program::Op;
-use tilewright::ir::{BinaryOp, Edge, Extent, Scalar, Tiling, UnaryOp};
-use tilewright::plan::build::{self, Operand, Overlap, Reduction, Running, SliceItem};
+use tilewright::ir::{BinaryOp, Edge, Extent, Tiling, UnaryOp};
+use tilewright::plan::build::{self, Overlap, Reduction, Running, SliceItem};
 
+use crate::apply::{Argument, apply, apply_to, compute_extents, inner, make, types};
 use crate::dtypes::{dtype, scalar};
 use crate::errors::{OrRaise, exception};
-use crate::line::at_callers_line;
-use crate::session::current;
 use crate::tensor::Tensor;
-
-/// A tensor or a number.
-enum Argument<'py> {
-    Tensor(Bound<'py, Tensor>),
-    Number(Scalar),
-}
-
-impl<'py> Argument<'py> {
-    fn of(value: &Bound<'py, PyAny>) -> PyResult<Argument<'py>> {
-        match value.cast::<Tensor>() {
-            Ok(tensor) => Ok(Argument::Tensor(tensor.clone())),
-            Err(_) => scalar(value).map(Argument::Number),
-        }
-    }
-
-    fn operand(&self) -> Operand<'_> {
-        match self {
-            Argument::Tensor(tensor) => Operand::Tensor(tensor.get().0.ty()),
-            Argument::Number(value) => Operand::Literal(*value),
-        }
-    }
-}
-
-/// Applies an operation to those arguments that are tensors.
-fn apply_to(py: Python<'_>, op: tilewright::Result<Op>, arguments: &[&Argument<'_>]) -> PyResult<Tensor> {
-    let tensors: Vec<&tilewright::Tensor> = arguments
-        .iter()
-        .filter_map(|argument| match argument {
-            Argument::Tensor(tensor) => Some(&tensor.get().0),
-            Argument::Number(_) => None,
-        })
-        .collect();
-    apply(py, op, &tensors)
-}
-
-fn apply(py: Python<'_>, op: tilewright::Result<Op>, tensors: &[&tilewright::Tensor]) -> PyResult<Tensor> {
-    at_callers_line(py, || {
-        let session = tensors.first().map_or_else(current, |tensor| tensor.session().clone());
-        op.and_then(|op| tilewright::Tensor::apply(&session, op, tensors))
-    })
-    .map(Tensor)
-}
 
 fn named<T: std::str::FromStr>(name: &str) -> PyResult<T> {
     name.parse().map_err(|_| PyValueError::new_err(format!("there is no operation {name}")))
@@ -78,7 +35,7 @@ fn known(shape: &[u64]) -> Vec<Extent> {
 #[pyfunction]
 pub(crate) fn unary(py: Python<'_>, op: &str, x: &Tensor) -> PyResult<Tensor> {
     let op: UnaryOp = named(op)?;
-    apply(py, build::unary(op, x.0.ty()), &[&x.0])
+    apply(py, &[&x.0], || build::unary(op, x.0.ty()))
 }
 
 /// A function of elements of two tensors, or of one and a number.
@@ -86,7 +43,7 @@ pub(crate) fn unary(py: Python<'_>, op: &str, x: &Tensor) -> PyResult<Tensor> {
 pub(crate) fn binary(py: Python<'_>, op: &str, a: &Bound<'_, PyAny>, b: &Bound<'_, PyAny>) -> PyResult<Tensor> {
     let op: BinaryOp = named(op)?;
     let (a, b) = (Argument::of(a)?, Argument::of(b)?);
-    apply_to(py, build::binary(op, a.operand(), b.operand()), &[&a, &b])
+    apply_to(py, &[&a, &b], || build::binary(op, a.operand(), b.operand()))
 }
 
 /// `and`, `or` or `xor` of truth values.
@@ -94,13 +51,13 @@ pub(crate) fn binary(py: Python<'_>, op: &str, a: &Bound<'_, PyAny>, b: &Bound<'
 pub(crate) fn logical(py: Python<'_>, op: &str, a: &Bound<'_, PyAny>, b: &Bound<'_, PyAny>) -> PyResult<Tensor> {
     let op: BinaryOp = named(op)?;
     let (a, b) = (Argument::of(a)?, Argument::of(b)?);
-    apply_to(py, build::logical(op, a.operand(), b.operand()), &[&a, &b])
+    apply_to(py, &[&a, &b], || build::logical(op, a.operand(), b.operand()))
 }
 
 /// True where an element is zero or false.
 #[pyfunction]
 pub(crate) fn logical_not(py: Python<'_>, x: &Tensor) -> PyResult<Tensor> {
-    apply(py, build::logical_not(x.0.ty()), &[&x.0])
+    apply(py, &[&x.0], || build::logical_not(x.0.ty()))
 }
 
 /// One value where the condition holds, another elsewhere.
@@ -112,14 +69,14 @@ pub(crate) fn where_(
     no: &Bound<'_, PyAny>,
 ) -> PyResult<Tensor> {
     let (condition, yes, no) = (Argument::of(condition)?, Argument::of(yes)?, Argument::of(no)?);
-    let op = build::select(condition.operand(), yes.operand(), no.operand());
-    apply_to(py, op, &[&condition, &yes, &no])
+    apply_to(py, &[&condition, &yes, &no], || build::select(condition.operand(), yes.operand(), no.operand()))
 }
 
 /// Another element type.
 #[pyfunction]
 pub(crate) fn cast(py: Python<'_>, x: &Tensor, dtype_name: &str) -> PyResult<Tensor> {
-    apply(py, build::cast(x.0.ty(), dtype(dtype_name)?), &[&x.0])
+    let dtype = dtype(dtype_name)?;
+    apply(py, &[&x.0], || build::cast(x.0.ty(), dtype))
 }
 
 /// An aggregate along axes, or of everything.
@@ -139,7 +96,7 @@ pub(crate) fn reduce(
         name => Reduction::named(name).ok_or_else(|| PyValueError::new_err(format!("there is no reduction {name}")))?,
     };
     let axes = axes.map(|axes| axes_of(x, &axes)).transpose()?;
-    apply(py, build::reduce(x.0.ty(), kind, axes.as_deref(), keepdims), &[&x.0])
+    apply(py, &[&x.0], || build::reduce(x.0.ty(), kind, axes.as_deref(), keepdims))
 }
 
 /// A running aggregate along an axis.
@@ -153,7 +110,7 @@ pub(crate) fn scan(py: Python<'_>, kind: &str, x: &Tensor, axis: i64) -> PyResul
         other => return Err(PyValueError::new_err(format!("there is no running {other}"))),
     };
     let axis = axis_of(x, axis)?;
-    apply(py, build::scan(x.0.ty(), kind, axis), &[&x.0])
+    apply(py, &[&x.0], || build::scan(x.0.ty(), kind, axis))
 }
 
 /// Sorted values along an axis, and their positions before; with a limit, only so many from the first on.
@@ -167,11 +124,14 @@ pub(crate) fn sort(
     limit: Option<u64>,
 ) -> PyResult<(Tensor, Tensor)> {
     let axis = axis_of(x, axis)?;
-    let sorted = match limit {
-        None => build::sort(x.0.ty(), axis, descending),
-        Some(n) => build::topk(x.0.ty(), n, axis, descending),
-    };
-    let (values, positions) = at_callers_line(py, || x.0.sorted(sorted?))?;
+    if limit.is_some() {
+        // More than there are is an error of this call.
+        compute_extents(py, &[&x.0])?;
+    }
+    let (values, positions) = make(py, &[&x.0], || match limit {
+        None => x.0.sorted(build::sort(x.0.ty(), axis, descending)?),
+        Some(n) => x.0.sorted(build::topk(x.0.ty(), n, axis, descending)?),
+    })?;
     Ok((Tensor(values), Tensor(positions)))
 }
 
@@ -179,11 +139,12 @@ pub(crate) fn sort(
 #[pyfunction]
 pub(crate) fn gather(py: Python<'_>, x: &Tensor, indices: Vec<Bound<'_, Tensor>>, axes: Vec<i64>) -> PyResult<Tensor> {
     let axes = axes_of(x, &axes)?;
-    let types: Vec<_> = indices.iter().map(|index| index.get().0.ty()).collect();
+    // Negative indices count from the end.
+    compute_extents(py, &[&x.0])?;
     let mut tensors = vec![&x.0];
-    tensors.extend(indices.iter().map(|index| &index.get().0));
-    let gathered = build::gather(x.0.ty(), &types, &axes, Edge::Error);
-    at_callers_line(py, || tilewright::joined(gathered?, &tensors)).map(Tensor)
+    tensors.extend(inner(&indices));
+    let gathered = || build::gather(x.0.ty(), &types(&tensors[1..]), &axes, Edge::Error);
+    make(py, &tensors, || tilewright::joined(gathered()?, &tensors)).map(Tensor)
 }
 
 /// Contributions to the elements of a tensor that index tensors name along its first axes.
@@ -196,59 +157,59 @@ pub(crate) fn scatter(
     extents: Vec<u64>,
 ) -> PyResult<Tensor> {
     let kind = Reduction::named(kind).ok_or_else(|| PyValueError::new_err(format!("there is no reduction {kind}")))?;
-    let types: Vec<_> = indices.iter().map(|index| index.get().0.ty()).collect();
     let axes: Vec<usize> = (0..extents.len()).collect();
-    let mut tensors: Vec<_> = indices.iter().map(|index| &index.get().0).collect();
+    let indices = inner(&indices);
+    let scattered = || build::scatter(&types(&indices), values.0.ty(), &axes, &known(&extents), kind, Edge::Error);
+    let mut tensors = indices.clone();
     tensors.push(&values.0);
-    let scattered = build::scatter(&types, values.0.ty(), &axes, &known(&extents), kind, Edge::Error);
-    at_callers_line(py, || tilewright::joined(scattered?, &tensors)).map(Tensor)
+    make(py, &tensors, || tilewright::joined(scattered()?, &tensors)).map(Tensor)
 }
 
-/// The elements under a mask, in row-major order. How many there are is computed now.
+/// The elements under a mask, in row-major order. How many there are is computed with them, or when somebody asks for the shape.
 #[pyfunction]
 pub(crate) fn compact(py: Python<'_>, x: &Tensor, mask: &Tensor) -> PyResult<Tensor> {
-    let count = at_callers_line(py, || mask.0.reduce(Reduction::Count, None, false))?;
-    let count: u64 = Tensor(count).item(py)?.extract()?;
-    apply(py, Ok(Op::Compact { extent: Extent::Known(count) }), &[&mask.0, &x.0])
+    make(py, &[&x.0, &mask.0], || x.0.compact_lazily(&mask.0)).map(Tensor)
 }
 
 /// Matrix product of tensors of any rank.
 #[pyfunction]
 pub(crate) fn matmul(py: Python<'_>, a: &Tensor, b: &Tensor) -> PyResult<Tensor> {
-    apply(py, build::matmul(a.0.ty(), b.0.ty()), &[&a.0, &b.0])
+    apply(py, &[&a.0, &b.0], || build::matmul(a.0.ty(), b.0.ty()))
 }
 
 /// Sums of products over pairs of axes.
 #[pyfunction]
 pub(crate) fn tensordot(py: Python<'_>, a: &Tensor, b: &Tensor, pairs: Vec<(usize, usize)>) -> PyResult<Tensor> {
-    apply(py, build::tensordot(a.0.ty(), b.0.ty(), &pairs), &[&a.0, &b.0])
+    apply(py, &[&a.0, &b.0], || build::tensordot(a.0.ty(), b.0.ty(), &pairs))
 }
 
 /// Einstein's notation.
 #[pyfunction]
 pub(crate) fn einsum(py: Python<'_>, spec: &str, tensors: Vec<Bound<'_, Tensor>>) -> PyResult<Tensor> {
-    let types: Vec<_> = tensors.iter().map(|tensor| tensor.get().0.ty()).collect();
-    let tensors: Vec<_> = tensors.iter().map(|tensor| &tensor.get().0).collect();
-    apply(py, build::einsum(spec, &types), &tensors)
+    let tensors = inner(&tensors);
+    apply(py, &tensors, || build::einsum(spec, &types(&tensors)))
 }
 
 /// Axes in another order.
 #[pyfunction]
 pub(crate) fn permute(py: Python<'_>, x: &Tensor, order: Vec<i64>) -> PyResult<Tensor> {
     let order = axes_of(x, &order)?;
-    apply(py, build::permute(x.0.ty(), &order), &[&x.0])
+    apply(py, &[&x.0], || build::permute(x.0.ty(), &order))
 }
 
 /// The same elements under another shape.
 #[pyfunction]
 pub(crate) fn reshape(py: Python<'_>, x: &Tensor, shape: Vec<i64>) -> PyResult<Tensor> {
-    apply(py, build::reshape(x.0.ty(), &shape), &[&x.0])
+    if shape != [-1] {
+        compute_extents(py, &[&x.0])?;
+    }
+    apply(py, &[&x.0], || build::reshape(x.0.ty(), &shape))
 }
 
 /// Repeated along axes of extent 1 and new ones in front.
 #[pyfunction]
 pub(crate) fn broadcast_to(py: Python<'_>, x: &Tensor, shape: Vec<u64>) -> PyResult<Tensor> {
-    apply(py, build::broadcast_to(x.0.ty(), &known(&shape)), &[&x.0])
+    apply(py, &[&x.0], || build::broadcast_to(x.0.ty(), &known(&shape)))
 }
 
 /// The shape where shapes meet.
@@ -262,66 +223,64 @@ pub(crate) fn broadcast_shapes(shapes: Vec<Vec<u64>>) -> PyResult<Vec<u64>> {
 /// A new axis of extent 1.
 #[pyfunction]
 pub(crate) fn expand_dims(py: Python<'_>, x: &Tensor, position: usize) -> PyResult<Tensor> {
-    apply(py, build::expand_dims(x.0.ty(), position), &[&x.0])
+    apply(py, &[&x.0], || build::expand_dims(x.0.ty(), position))
 }
 
 /// Without some axes of extent 1.
 #[pyfunction]
 pub(crate) fn squeeze(py: Python<'_>, x: &Tensor, axes: Vec<i64>) -> PyResult<Tensor> {
     let axes = axes_of(x, &axes)?;
-    apply(py, build::squeeze(x.0.ty(), &axes), &[&x.0])
+    apply(py, &[&x.0], || build::squeeze(x.0.ty(), &axes))
 }
 
 /// Reversed along some axes.
 #[pyfunction]
 pub(crate) fn flip(py: Python<'_>, x: &Tensor, axes: Vec<i64>) -> PyResult<Tensor> {
     let axes = axes_of(x, &axes)?;
-    apply(py, build::flip(x.0.ty(), &axes), &[&x.0])
+    apply(py, &[&x.0], || build::flip(x.0.ty(), &axes))
 }
 
 /// Moved along an axis, around its end.
 #[pyfunction]
 pub(crate) fn roll(py: Python<'_>, x: &Tensor, shift: i64, axis: i64) -> PyResult<Tensor> {
     let axis = axis_of(x, axis)?;
-    apply(py, build::roll(x.0.ty(), shift, axis), &[&x.0])
+    apply(py, &[&x.0], || build::roll(x.0.ty(), shift, axis))
 }
 
 /// A diagonal of two axes, as the last axis.
 #[pyfunction]
 pub(crate) fn diagonal(py: Python<'_>, x: &Tensor, offset: i64, axis1: i64, axis2: i64) -> PyResult<Tensor> {
-    apply(py, build::diagonal(x.0.ty(), offset, (axis1, axis2)), &[&x.0])
+    apply(py, &[&x.0], || build::diagonal(x.0.ty(), offset, (axis1, axis2)))
 }
 
 /// On and below a diagonal; zero above.
 #[pyfunction]
 pub(crate) fn tril(py: Python<'_>, x: &Tensor, k: i64) -> PyResult<Tensor> {
-    apply(py, build::tril(x.0.ty(), k), &[&x.0])
+    apply(py, &[&x.0], || build::tril(x.0.ty(), k))
 }
 
 /// On and above a diagonal; zero below.
 #[pyfunction]
 pub(crate) fn triu(py: Python<'_>, x: &Tensor, k: i64) -> PyResult<Tensor> {
-    apply(py, build::triu(x.0.ty(), k), &[&x.0])
+    apply(py, &[&x.0], || build::triu(x.0.ty(), k))
 }
 
 /// One after the other along an axis.
 #[pyfunction]
 pub(crate) fn concat(py: Python<'_>, tensors: Vec<Bound<'_, Tensor>>, axis: i64) -> PyResult<Tensor> {
-    let types: Vec<_> = tensors.iter().map(|tensor| tensor.get().0.ty()).collect();
-    let rank = types.first().map_or(0, |ty| ty.rank());
+    let tensors = inner(&tensors);
+    let rank = tensors.first().map_or(0, |tensor| tensor.ty().rank());
     let axis = build::normalize_axis(axis, rank).or_raise()?;
-    let tensors: Vec<_> = tensors.iter().map(|tensor| &tensor.get().0).collect();
-    at_callers_line(py, || tilewright::joined(build::concat(&types, axis)?, &tensors)).map(Tensor)
+    make(py, &tensors, || tilewright::joined(build::concat(&types(&tensors), axis)?, &tensors)).map(Tensor)
 }
 
 /// Side by side along a new axis.
 #[pyfunction]
 pub(crate) fn stack(py: Python<'_>, tensors: Vec<Bound<'_, Tensor>>, axis: i64) -> PyResult<Tensor> {
-    let types: Vec<_> = tensors.iter().map(|tensor| tensor.get().0.ty()).collect();
-    let rank = types.first().map_or(0, |ty| ty.rank());
+    let tensors = inner(&tensors);
+    let rank = tensors.first().map_or(0, |tensor| tensor.ty().rank());
     let axis = build::normalize_axis(axis, rank + 1).or_raise()?;
-    let tensors: Vec<_> = tensors.iter().map(|tensor| &tensor.get().0).collect();
-    at_callers_line(py, || tilewright::joined(build::stack(&types, axis)?, &tensors)).map(Tensor)
+    make(py, &tensors, || tilewright::joined(build::stack(&types(&tensors), axis)?, &tensors)).map(Tensor)
 }
 
 fn items(key: &Bound<'_, PyTuple>) -> PyResult<Vec<SliceItem>> {
@@ -352,7 +311,12 @@ fn items(key: &Bound<'_, PyTuple>) -> PyResult<Vec<SliceItem>> {
 /// `x[..]` with integers, slices, None and `...`.
 #[pyfunction]
 pub(crate) fn slice(py: Python<'_>, x: &Tensor, key: &Bound<'_, PyTuple>) -> PyResult<Tensor> {
-    apply(py, build::slice(x.0.ty(), &items(key)?), &[&x.0])
+    let items = items(key)?;
+    if items.iter().any(|item| matches!(item, SliceItem::Index(_))) {
+        // An index outside is an error of this call.
+        compute_extents(py, &[&x.0])?;
+    }
+    apply(py, &[&x.0], || build::slice(x.0.ty(), &items))
 }
 
 /// `x[..] = value` as a function.
@@ -363,11 +327,12 @@ pub(crate) fn replace(
     key: &Bound<'_, PyTuple>,
     value: &Bound<'_, PyAny>,
 ) -> PyResult<Tensor> {
-    let value = Argument::of(value)?;
-    let op = build::replace(x.0.ty(), &items(key)?, value.operand());
+    let (items, value) = (items(key)?, Argument::of(value)?);
+    compute_extents(py, &[&x.0])?;
+    let op = || build::replace(x.0.ty(), &items, value.operand());
     match &value {
-        Argument::Tensor(tensor) => apply(py, op, &[&x.0, &tensor.get().0]),
-        Argument::Number(_) => apply(py, op, &[&x.0]),
+        Argument::Tensor(tensor) => apply(py, &[&x.0, &tensor.get().0], op),
+        Argument::Number(_) => apply(py, &[&x.0], op),
     }
 }
 
@@ -376,7 +341,9 @@ pub(crate) fn replace(
 #[pyfunction]
 pub(crate) fn overlap(py: Python<'_>, x: &Tensor, axes: Vec<(u64, u64, u64, bool)>) -> PyResult<Tensor> {
     let axis = |(tile, before, after, border)| Overlap { tile, before, after, border };
-    apply(py, build::overlap(x.0.ty(), &axes.into_iter().map(axis).collect::<Vec<_>>()), &[&x.0])
+    let axes: Vec<Overlap> = axes.into_iter().map(axis).collect();
+    compute_extents(py, &[&x.0])?;
+    apply(py, &[&x.0], || build::overlap(x.0.ty(), &axes))
 }
 
 /// Blocks of other lengths.
@@ -388,14 +355,15 @@ pub(crate) fn rechunk(py: Python<'_>, x: &Tensor, chunks: Vec<Vec<u64>>) -> PyRe
         lengths => Axis::from_lengths(&lengths),
     };
     let axes = chunks.iter().map(axis).collect::<Result<Vec<_>, _>>().or_raise()?;
-    apply(py, Ok(Op::Retile { tiling: Tiling::Grid(axes) }), &[&x.0])
+    compute_extents(py, &[&x.0])?;
+    apply(py, &[&x.0], || Ok(Op::Retile { tiling: Tiling::Grid(axes.clone()) }))
 }
 
 /// One value everywhere.
 #[pyfunction]
 pub(crate) fn full(py: Python<'_>, shape: Vec<u64>, value: &Bound<'_, PyAny>, dtype_name: &str) -> PyResult<Tensor> {
     let value = scalar(value)?.cast(dtype(dtype_name)?);
-    apply(py, Ok(build::full(&known(&shape), value)), &[])
+    apply(py, &[], || Ok(build::full(&known(&shape), value)))
 }
 
 /// Evenly spaced values by their distance.
@@ -407,8 +375,8 @@ pub(crate) fn arange(
     step: &Bound<'_, PyAny>,
     dtype_name: &str,
 ) -> PyResult<Tensor> {
-    let op = build::arange(scalar(start)?, scalar(stop)?, scalar(step)?, dtype(dtype_name)?);
-    apply(py, op, &[])
+    let (start, stop, step, dtype) = (scalar(start)?, scalar(stop)?, scalar(step)?, dtype(dtype_name)?);
+    apply(py, &[], || build::arange(start, stop, step, dtype))
 }
 
 /// Evenly spaced values by their number.
@@ -421,19 +389,28 @@ pub(crate) fn linspace(
     endpoint: bool,
     dtype_name: &str,
 ) -> PyResult<Tensor> {
-    apply(py, build::linspace(start, stop, n, endpoint, dtype(dtype_name)?), &[])
+    let dtype = dtype(dtype_name)?;
+    apply(py, &[], || build::linspace(start, stop, n, endpoint, dtype))
 }
 
 /// Ones on a diagonal.
 #[pyfunction]
 pub(crate) fn eye(py: Python<'_>, n: u64, m: u64, k: i64, dtype_name: &str) -> PyResult<Tensor> {
-    apply(py, build::eye(n, m, k, dtype(dtype_name)?), &[])
+    let dtype = dtype(dtype_name)?;
+    apply(py, &[], || build::eye(n, m, k, dtype))
 }
 
 /// The position along an axis.
 #[pyfunction]
 pub(crate) fn coordinate(py: Python<'_>, shape: Vec<u64>, axis: usize) -> PyResult<Tensor> {
-    apply(py, Ok(build::coordinate(&known(&shape), axis)), &[])
+    apply(py, &[], || Ok(build::coordinate(&known(&shape), axis)))
+}
+
+/// The position along an axis, in the shape of a tensor.
+#[pyfunction]
+pub(crate) fn coordinate_of(py: Python<'_>, x: &Tensor, axis: i64) -> PyResult<Tensor> {
+    let axis = axis_of(x, axis)?;
+    make(py, &[&x.0], || x.0.coordinate(axis)).map(Tensor)
 }
 
 /// Random numbers that depend on the seed and their position alone.
@@ -452,7 +429,7 @@ pub(crate) fn random(
         "integers" => build::random_integers(&shape, seed, a.extract()?, b.extract()?),
         other => return Err(PyValueError::new_err(format!("there is no distribution {other}"))),
     };
-    apply(py, op, &[])
+    apply(py, &[], || op.clone())
 }
 
 /// The type in which types and numbers meet.

@@ -55,7 +55,7 @@ impl Session {
         self.0.cancel();
     }
 
-    /// What all runs of the session have cost so far.
+    /// What all runs of the session have cost so far, and the bytes of blocks that live now.
     fn report<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let totals = self.0.totals();
         let report = PyDict::new(py);
@@ -69,6 +69,7 @@ impl Session {
         report.set_item("peak_bytes", totals.peak_bytes)?;
         report.set_item("planned_peak_bytes", totals.planned_peak_bytes)?;
         report.set_item("flops", totals.flops)?;
+        report.set_item("held_bytes", self.0.memory().0)?;
         Ok(report)
     }
 }

@@ -6,6 +6,7 @@ use pyo3::types::{PyList, PyTuple};
 use tilewright::explain::Level;
 use tilewright::{Result, Stored};
 
+use crate::apply::compute_extents;
 use crate::dtypes::{numpy_name, to_python};
 use crate::errors::OrRaise;
 use crate::interrupt;
@@ -19,10 +20,34 @@ pub(crate) struct Tensor(pub(crate) tilewright::Tensor);
 
 #[pymethods]
 impl Tensor {
-    /// Extents of the axes.
+    /// Extents of the axes. Those that depend on data are computed, and nothing else.
     #[getter]
     fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        PyTuple::new(py, self.0.shape())
+        compute_extents(py, &[&self.0])?;
+        PyTuple::new(py, self.0.ty().require_shape().or_raise()?)
+    }
+
+    /// Extents of the axes as far as they are known; None for those that depend on data nobody has looked at.
+    #[getter]
+    fn extents<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        PyTuple::new(py, self.0.ty().shape.iter().map(|extent| extent.known()))
+    }
+
+    /// Number of axes.
+    #[getter]
+    fn ndim(&self) -> usize {
+        self.0.ty().rank()
+    }
+
+    /// True if an extent depends on data that nobody has looked at.
+    #[getter]
+    fn is_open(&self) -> bool {
+        self.0.is_open()
+    }
+
+    /// True if both have the same shape for certain, known or not.
+    fn fits(&self, other: &Tensor) -> bool {
+        self.0.ty().shape == other.0.ty().shape
     }
 
     /// NumPy's name of the element type.

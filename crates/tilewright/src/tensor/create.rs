@@ -90,7 +90,7 @@ impl Tensor {
     /// The same tensor in tiles of the given lengths, one per axis.
     #[track_caller]
     pub fn retile(&self, tiles: &[u64]) -> Result<Tensor> {
-        let shape = self.shape();
+        let shape = self.shape()?;
         if tiles.len() != shape.len() {
             return Err(tw_ir::Error::source(format!(
                 "{} tile lengths for a tensor of rank {}",

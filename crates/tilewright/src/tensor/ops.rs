@@ -2,12 +2,13 @@
 
 use tw_ir::accum::Accum;
 use tw_ir::error::{Error, Result};
-use tw_ir::program::{BlockFn, Op};
+use tw_ir::program::{BlockFn, Op, TensorType};
 use tw_ir::scalar::{BinaryOp, UnaryOp};
 use tw_ir::{DType, Edge, Extent, Scalar};
 use tw_plan::build::{self, Joined, Reduction, Running, SliceItem};
 
-use super::Tensor;
+use super::count::Count;
+use super::{Tensor, with_extents};
 
 macro_rules! unary {
     ($($(#[$doc:meta])* $name:ident = $op:ident;)*) => {
@@ -97,22 +98,30 @@ reductions! {
 }
 
 impl Tensor {
+    /// Applies an operation whose builder may look at the types of the tensors.
+    #[track_caller]
+    fn build(tensors: &[&Tensor], op: impl Fn() -> Result<Op>) -> Result<Tensor> {
+        let first = tensors.first().ok_or_else(|| Error::source("an operation on no operands"))?;
+        with_extents(tensors, || Tensor::apply(first.session(), op()?, tensors))
+    }
+
     /// Any operation on one tensor.
     #[track_caller]
     pub fn unary(&self, op: UnaryOp) -> Result<Tensor> {
-        Tensor::apply(self.session(), build::unary(op, self.ty())?, &[self])
+        Tensor::build(&[self], || build::unary(op, self.ty()))
     }
 
     /// Any operation on two tensors, broadcast and promoted.
     #[track_caller]
     pub fn binary(&self, op: BinaryOp, other: &Tensor) -> Result<Tensor> {
-        Tensor::apply(self.session(), build::binary(op, self.ty(), other.ty())?, &[self, other])
+        Tensor::build(&[self, other], || build::binary(op, self.ty(), other.ty()))
     }
 
     /// Any operation with a number on the right; the number takes the tensor's type where it can.
     #[track_caller]
     pub fn binary_scalar(&self, op: BinaryOp, value: impl Into<Scalar>) -> Result<Tensor> {
-        Tensor::apply(self.session(), build::binary(op, self.ty(), value.into())?, &[self])
+        let value = value.into();
+        Tensor::build(&[self], || build::binary(op, self.ty(), value))
     }
 
     /// `x + value`.
@@ -130,49 +139,56 @@ impl Tensor {
     /// `yes` where this is true, `no` elsewhere.
     #[track_caller]
     pub fn select(&self, yes: &Tensor, no: &Tensor) -> Result<Tensor> {
-        Tensor::apply(self.session(), build::select(self.ty(), yes.ty(), no.ty())?, &[self, yes, no])
+        Tensor::build(&[self, yes, no], || build::select(self.ty(), yes.ty(), no.ty()))
     }
 
     /// Conversion.
     #[track_caller]
     pub fn cast(&self, dtype: DType) -> Result<Tensor> {
-        Tensor::apply(self.session(), build::cast(self.ty(), dtype)?, &[self])
+        Tensor::build(&[self], || build::cast(self.ty(), dtype))
     }
 
     /// Any reduction.
     #[track_caller]
     pub fn reduce(&self, kind: Reduction, axes: Option<&[usize]>, keepdims: bool) -> Result<Tensor> {
-        Tensor::apply(self.session(), build::reduce(self.ty(), kind, axes, keepdims)?, &[self])
+        Tensor::build(&[self], || build::reduce(self.ty(), kind, axes, keepdims))
     }
 
     /// Matrix product, with NumPy's rules for any rank.
     #[track_caller]
     pub fn matmul(&self, other: &Tensor) -> Result<Tensor> {
-        Tensor::apply(self.session(), build::matmul(self.ty(), other.ty())?, &[self, other])
+        Tensor::build(&[self, other], || build::matmul(self.ty(), other.ty()))
     }
 
     /// All axes reversed.
     #[track_caller]
     pub fn transpose(&self) -> Result<Tensor> {
-        Tensor::apply(self.session(), build::transpose(self.ty()), &[self])
+        Tensor::build(&[self], || Ok(build::transpose(self.ty())))
     }
 
     /// A part, with NumPy's basic indexing.
     #[track_caller]
     pub fn slice(&self, items: &[SliceItem]) -> Result<Tensor> {
-        Tensor::apply(self.session(), build::slice(self.ty(), items)?, &[self])
+        if items.iter().any(|item| matches!(item, SliceItem::Index(_))) {
+            // An index outside is an error of this call.
+            self.settle()?;
+        }
+        Tensor::build(&[self], || build::slice(self.ty(), items))
     }
 
     /// Another shape with the same elements; one extent may be -1.
     #[track_caller]
     pub fn reshape(&self, shape: &[i64]) -> Result<Tensor> {
-        Tensor::apply(self.session(), build::reshape(self.ty(), shape)?, &[self])
+        if shape != [-1] {
+            self.settle()?;
+        }
+        Tensor::build(&[self], || build::reshape(self.ty(), shape))
     }
 
     /// Running aggregate along an axis.
     #[track_caller]
     pub fn scan(&self, kind: Running, axis: usize) -> Result<Tensor> {
-        Tensor::apply(self.session(), build::scan(self.ty(), kind, axis)?, &[self])
+        Tensor::build(&[self], || build::scan(self.ty(), kind, axis))
     }
 
     /// Running sum along an axis.
@@ -184,16 +200,17 @@ impl Tensor {
     /// Sorted along an axis: values, and their positions before.
     #[track_caller]
     pub fn sort(&self, axis: usize) -> Result<(Tensor, Tensor)> {
-        self.sorted(build::sort(self.ty(), axis, false)?)
+        with_extents(&[self], || self.sorted(build::sort(self.ty(), axis, false)?))
     }
 
     /// The `n` largest elements along an axis (or the smallest), in that order: values, and their positions before.
     #[track_caller]
     pub fn topk(&self, n: u64, axis: usize, largest: bool) -> Result<(Tensor, Tensor)> {
+        self.settle()?;
         self.sorted(build::topk(self.ty(), n, axis, largest)?)
     }
 
-    /// Any sort: values, and their positions before.
+    /// Any sort, built for the type of this tensor: values, and their positions before.
     #[track_caller]
     pub fn sorted(&self, sorted: build::Sorted) -> Result<(Tensor, Tensor)> {
         let session = self.session();
@@ -209,17 +226,33 @@ impl Tensor {
     /// Elements that the index tensor names along an axis.
     #[track_caller]
     pub fn take(&self, index: &Tensor, axis: usize) -> Result<Tensor> {
-        joined(build::take(self.ty(), index.ty(), axis)?, &[self, index])
+        // Negative indices count from the end.
+        self.settle()?;
+        with_extents(&[index], || joined(build::take(self.ty(), index.ty(), axis)?, &[self, index]))
     }
 
-    /// The elements under a mask, in row-major order. How many there are is computed now.
+    /// The elements under a mask, in row-major order. How many there are is computed with them, or when somebody asks for the shape.
     #[track_caller]
     pub fn compact(&self, mask: &Tensor) -> Result<Tensor> {
-        if self.shape() != mask.shape() || mask.dtype() != DType::Bool {
+        with_extents(&[self, mask], || self.compact_lazily(mask))
+    }
+
+    /// As [`Tensor::compact`], but nothing is computed to find out whether the shapes agree.
+    #[track_caller]
+    pub fn compact_lazily(&self, mask: &Tensor) -> Result<Tensor> {
+        if self.ty().shape != mask.ty().shape || mask.dtype() != DType::Bool {
             return Err(Error::source(format!("a mask of type {} for a tensor of type {}", mask.ty(), self.ty())));
         }
-        let count = mask.reduce(Reduction::Count, None, false)?.item()?.as_i64() as u64;
-        Tensor::apply(self.session(), Op::Compact { extent: Extent::Known(count) }, &[mask, self])
+        let count = Count::of(mask)?;
+        let op = Op::Compact { extent: count.extent() };
+        only(Tensor::apply_counted(self.session(), op, &[mask, self], &[count])?)
+    }
+
+    /// Integers of this tensor's shape: the position along an axis.
+    #[track_caller]
+    pub fn coordinate(&self, axis: usize) -> Result<Tensor> {
+        let op = build::coordinate(&self.ty().shape, axis);
+        only(Tensor::apply_counted(self.session(), op, &[], &self.node.counts)?)
     }
 
     /// Contributions of `self` to the elements of a vector of length `n` that the index names.
@@ -245,23 +278,24 @@ impl Tensor {
 /// Tensors one after the other along an axis.
 #[track_caller]
 pub fn concat(tensors: &[&Tensor], axis: usize) -> Result<Tensor> {
-    let types: Vec<_> = tensors.iter().map(|tensor| tensor.ty()).collect();
-    joined(build::concat(&types, axis)?, tensors)
+    with_extents(tensors, || joined(build::concat(&types_of(tensors), axis)?, tensors))
 }
 
 /// One result of an index expression such as `ij,jk->ik`.
 #[track_caller]
 pub fn einsum(spec: &str, tensors: &[&Tensor]) -> Result<Tensor> {
-    let first = tensors.first().ok_or_else(|| Error::source("einsum of no operands"))?;
-    let types: Vec<_> = tensors.iter().map(|tensor| tensor.ty()).collect();
-    Tensor::apply(first.session(), build::einsum(spec, &types)?, tensors)
+    Tensor::build(tensors, || build::einsum(spec, &types_of(tensors)))
 }
 
 /// Applies a block function.
 #[track_caller]
 pub fn map_blocks(call: BlockFn, tensors: &[&Tensor]) -> Result<Vec<Tensor>> {
     let first = tensors.first().ok_or_else(|| Error::source("a block function of no operands"))?;
-    Tensor::apply_all(first.session(), Op::BlockFn(call), tensors)
+    with_extents(tensors, || Tensor::apply_all(first.session(), Op::BlockFn(call.clone()), tensors))
+}
+
+pub(super) fn only(results: Vec<Tensor>) -> Result<Tensor> {
+    results.into_iter().next().ok_or_else(|| Error::internal("an operation without a result"))
 }
 
 fn pair(mut results: Vec<Tensor>) -> Result<(Tensor, Tensor)> {
@@ -283,4 +317,8 @@ pub fn joined(joined: Joined, tensors: &[&Tensor]) -> Result<Tensor> {
         });
     }
     Tensor::apply(first.session(), joined.join, &operands.iter().collect::<Vec<_>>())
+}
+
+fn types_of<'a>(tensors: &[&'a Tensor]) -> Vec<&'a TensorType> {
+    tensors.iter().map(|tensor| tensor.ty()).collect()
 }

@@ -1,0 +1,107 @@
+//! From arguments to a node of the graph: what every operation has in common.
+
+use pyo3::prelude::*;
+use tilewright::Scalar;
+use tilewright::ir::TensorType;
+use tilewright::ir::program::Op;
+use tilewright::plan::build::Operand;
+
+use crate::dtypes::scalar;
+use crate::errors::OrRaise;
+use crate::interrupt;
+use crate::line::callers_line;
+use crate::session::current;
+use crate::tensor::Tensor;
+
+/// A tensor or a number.
+pub(crate) enum Argument<'py> {
+    Tensor(Bound<'py, Tensor>),
+    Number(Scalar),
+}
+
+impl<'py> Argument<'py> {
+    pub(crate) fn of(value: &Bound<'py, PyAny>) -> PyResult<Argument<'py>> {
+        match value.cast::<Tensor>() {
+            Ok(tensor) => Ok(Argument::Tensor(tensor.clone())),
+            Err(_) => scalar(value).map(Argument::Number),
+        }
+    }
+
+    pub(crate) fn operand(&self) -> Operand<'_> {
+        match self {
+            Argument::Tensor(tensor) => Operand::Tensor(tensor.get().0.ty()),
+            Argument::Number(value) => Operand::Literal(*value),
+        }
+    }
+
+    fn tensor(&self) -> Option<&tilewright::Tensor> {
+        match self {
+            Argument::Tensor(tensor) => Some(&tensor.get().0),
+            Argument::Number(_) => None,
+        }
+    }
+}
+
+/// The tensors inside Python's.
+pub(crate) fn inner<'a>(tensors: &'a [Bound<'_, Tensor>]) -> Vec<&'a tilewright::Tensor> {
+    tensors.iter().map(|tensor| &tensor.get().0).collect()
+}
+
+/// Their types.
+pub(crate) fn types<'a>(tensors: &[&'a tilewright::Tensor]) -> Vec<&'a TensorType> {
+    tensors.iter().map(|tensor| tensor.ty()).collect()
+}
+
+/// Applies an operation to those arguments that are tensors.
+pub(crate) fn apply_to(
+    py: Python<'_>,
+    arguments: &[&Argument<'_>],
+    op: impl Fn() -> tilewright::Result<Op>,
+) -> PyResult<Tensor> {
+    let tensors: Vec<&tilewright::Tensor> = arguments.iter().filter_map(|argument| argument.tensor()).collect();
+    apply(py, &tensors, op)
+}
+
+/// Applies an operation to tensors.
+pub(crate) fn apply(
+    py: Python<'_>,
+    tensors: &[&tilewright::Tensor],
+    op: impl Fn() -> tilewright::Result<Op>,
+) -> PyResult<Tensor> {
+    make(py, tensors, || {
+        let session = tensors.first().map_or_else(current, |tensor| tensor.session().clone());
+        tilewright::Tensor::apply(&session, op()?, tensors)
+    })
+    .map(Tensor)
+}
+
+/// Makes something out of tensors; nodes and errors name the line that called the package.
+///
+/// Where that cannot be done without an extent that depends on data, the extent is computed and it is tried again. So `make` must not compute
+/// anything itself: it runs under Python's lock.
+pub(crate) fn make<T>(
+    py: Python<'_>,
+    tensors: &[&tilewright::Tensor],
+    make: impl Fn() -> tilewright::Result<T>,
+) -> PyResult<T> {
+    let span = callers_line(py);
+    let made = || tilewright::at_span(span.clone(), &make).map_err(|error| error.at(&span));
+    // Asked before, because another thread may compute the extent meanwhile.
+    let open = tensors.iter().any(|tensor| tensor.is_open());
+    match made() {
+        Err(_) if open => {
+            compute_extents(py, tensors)?;
+            made().or_raise()
+        }
+        result => result.or_raise(),
+    }
+}
+
+/// Computes the extents of tensors that depend on data.
+pub(crate) fn compute_extents(py: Python<'_>, tensors: &[&tilewright::Tensor]) -> PyResult<()> {
+    let open: Vec<tilewright::Tensor> =
+        tensors.iter().filter(|tensor| tensor.is_open()).map(|tensor| (*tensor).clone()).collect();
+    let Some(first) = open.first() else { return Ok(()) };
+    let session = first.session().clone();
+    interrupt::run(py, &session, true, None, move || tilewright::settle_all(&open.iter().collect::<Vec<_>>()))
+}
