@@ -34,6 +34,7 @@ LAZY = {
     "sum": lambda np, x, y, m: x[m].sum(),
     "scaled mean": lambda np, x, y, m: (x[m] * 2).mean(),
     "two under one mask": lambda np, x, y, m: x[m] + y[m],
+    "a mask written twice": lambda np, x, y, m: x[(x > 1) & (y < 9)] - y[(x > 1) & (y < 9)],
     "broadcast": lambda np, x, y, m: x[m][:, None] * y[m],
     "positions": lambda np, x, y, m: np.nonzero(x > 0)[1].max(),
     "mask twice": lambda np, x, y, m: x[m][y[m] > 3],
@@ -87,7 +88,7 @@ def test_repr_shows_what_is_known(session):
 NEEDS_THE_NUMBER = {
     "reshape": lambda np, x, y: np.reshape(x[x > 1], (-1, 1)),
     "concat": lambda np, x, y: np.concat((x[x > 1], y[y > 2])),
-    "equal masks": lambda np, x, y: x[x > 1] + y[x > 1],
+    "other masks": lambda np, x, y: x[x > 1] + y[x >= 1.5],
     "last": lambda np, x, y: x[x > 1][-1],
     "first": lambda np, x, y: x[x > 1][0],
     "slice": lambda np, x, y: x[x > 1][2:-1],

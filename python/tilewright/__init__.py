@@ -61,7 +61,9 @@ from ._numeric import (
 )  # fmt: skip
 from ._overlap import map_overlap, overlap
 from ._padding import pad
+from ._pending import Pending
 from ._products import cross, dot, inner, kron, outer, polyval, vander, vdot
+from ._program import program
 from ._rearranging import (
     atleast_1d, atleast_2d, atleast_3d, copy, diag, diagflat, diagonal, fliplr, flipud, ndim, ravel, resize, rollaxis, rot90,
     shape, size, swapaxes, trace, transpose,

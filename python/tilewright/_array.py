@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import os
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from . import _core
 from ._chunks import automatic_chunks, normalize_chunks
 from ._dtypes import check_known
+
+if TYPE_CHECKING:
+    from ._explanation import Explanation
 
 __all__ = ["Array"]
 
@@ -119,14 +121,20 @@ class Array:
 
     # Computing
 
-    def compute(self) -> np.ndarray:
+    def compute(self, *, block: bool = True) -> Any:
         """Computes the array and gives it as a NumPy array of its own memory.
+
+        With ``block=False`` it is computed while Python goes on, and what comes back at once is a :class:`tilewright.Pending`.
 
         >>> import tilewright as tw
         >>> tw.ones(3).compute()
         array([1., 1., 1.])
         """
         check_known(self.dtype)
+        if not block:
+            from ._pending import Pending
+
+            return Pending([self._tensor], self.compute)
         return _core.to_numpy(self._tensor)
 
     def persist(self) -> Array:
@@ -149,16 +157,22 @@ class Array:
         return self.compute().tolist()
 
     def explain(self, level: str = "table") -> Explanation:
-        """What computing the array will cost: tasks, bytes, peak memory. Nothing is computed."""
-        return Explanation(self, level)
+        """What computing the array will cost: tasks, bytes, peak memory. Nothing is computed.
 
-    def visualize(self, path: str) -> None:
-        """Writes the plan as a picture: ``.html`` for a browser, ``.dot`` for Graphviz."""
-        level = {"html": "html", "dot": "dot", "gv": "dot"}.get(path.rsplit(".", 1)[-1])
+        The level is ``"line"``, ``"table"``, ``"tree"``, ``"verbose"`` or ``"kernel"``: how much ``print`` shows.
+        """
+        from ._explanation import Explanation
+
+        return Explanation(self._tensor.explain(), level)
+
+    def visualize(self, path: str | os.PathLike[str]) -> None:
+        """Writes the plan as a picture: ``.svg``, ``.html`` for a page with a table, ``.dot`` for Graphviz. Nothing is computed."""
+        name = os.fspath(path)
+        level = {"svg": "svg", "html": "html", "dot": "dot", "gv": "dot"}.get(name.rsplit(".", 1)[-1])
         if level is None:
-            raise ValueError(f"{path}: a plan can be written as .html or .dot")
-        with open(path, "w", encoding="utf-8") as file:
-            file.write(self._tensor.explain(level))
+            raise ValueError(f"{name}: a plan can be written as .svg, .html or .dot")
+        with open(name, "w", encoding="utf-8") as file:
+            file.write(self._tensor.explain().text(level))
 
     def rechunk(self, chunks: Any = "auto") -> Array:
         """The same array in blocks of other lengths: an int, a tuple, a dict from axes, -1, ``"auto"``, or bytes as in ``"64MiB"``.
@@ -317,24 +331,6 @@ def _unpickle(array: np.ndarray, chunks: Any) -> Array:
 
     made = asarray(array)
     return made if chunks is None else made.rechunk(chunks)
-
-
-class Explanation:
-    """What computing an array will cost. Prints as text, and as a page in a notebook."""
-
-    def __init__(self, array: Array, level: str) -> None:
-        self._tensor = array._tensor
-        self._level = level
-
-    def __repr__(self) -> str:
-        return self._tensor.explain(self._level)
-
-    def _repr_html_(self) -> str:
-        return self._tensor.explain("html")
-
-    def to_dict(self) -> dict[str, Any]:
-        """The same for programs."""
-        return json.loads(self._tensor.explain("json"))
 
 
 def unwrap(value: Any) -> Any:

@@ -8,6 +8,7 @@ from typing import Any
 from . import _core, _processes
 from ._array import Array
 from ._chunks import parse_bytes
+from ._pending import Pending
 
 
 class Session:
@@ -33,7 +34,7 @@ class Session:
         return self._core.threads
 
     def cancel(self) -> None:
-        """Stops what runs now; whoever waits for it gets a KeyboardInterrupt."""
+        """Stops what runs now: whoever waits for it gets a KeyboardInterrupt, from :meth:`Pending.result` a CancelledError. Later runs are not affected."""
         self._core.cancel()
 
     def report(self) -> dict[str, Any]:
@@ -50,14 +51,18 @@ class Session:
         _processes.leave()
 
 
-def compute(*arrays: Any) -> tuple[Any, ...]:
+def compute(*arrays: Any, block: bool = True) -> Any:
     """Computes several arrays in one plan that shares what they have in common. What is no array is given back as it is.
+
+    With ``block=False`` they are computed while Python goes on, and what comes back at once is a :class:`tilewright.Pending`.
 
     >>> import tilewright as tw
     >>> x = tw.arange(4)
     >>> tw.compute(x.sum(), x.max())
     (array(6), array(3))
     """
+    if not block:
+        return Pending([x._tensor for x in arrays if isinstance(x, Array)], lambda: compute(*arrays))
     persist(*arrays)
     return tuple(x.compute() if isinstance(x, Array) else x for x in arrays)
 

@@ -27,6 +27,7 @@ use crate::session::Session;
 mod cost;
 mod dot;
 mod fusion;
+mod graph;
 mod html;
 #[cfg(feature = "json")]
 mod json;
@@ -37,6 +38,7 @@ mod profile;
 mod rows;
 mod segment;
 mod source;
+mod svg;
 pub(crate) mod table;
 mod text;
 mod tree;
@@ -69,6 +71,8 @@ pub enum Level {
     Kernel,
     /// A graph of statements for Graphviz.
     Dot,
+    /// The same graph as a drawing.
+    Svg,
     /// A page for a browser.
     Html,
     /// For other programs.

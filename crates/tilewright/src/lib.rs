@@ -14,20 +14,24 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod cancel;
 #[cfg(feature = "cli")]
 pub mod cli;
-#[cfg(feature = "cli")]
+#[cfg(feature = "diagnose")]
 pub mod diagnose;
 pub mod explain;
 mod interpret;
 mod io;
+mod program_text;
 mod report;
 mod segment;
 mod session;
 mod stored;
 mod tensor;
 
+pub use cancel::until_cancelled;
 pub use io::Input;
+pub use program_text::BoundProgram;
 pub use report::Totals;
 pub use session::{Session, SessionBuilder};
 pub use stored::Stored;
@@ -38,3 +42,4 @@ pub use tw_block::Provider;
 pub use tw_ir as ir;
 pub use tw_ir::{Array, Axis, Buffer, DType, Error, Program, Result, Scalar};
 pub use tw_plan as plan;
+pub use tw_run::CancelToken;

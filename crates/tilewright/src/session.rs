@@ -7,13 +7,14 @@ use std::time::Instant;
 use rustc_hash::FxHashMap;
 use tw_block::npy::NpyWriter;
 use tw_block::{Meter, Provider, provider};
-use tw_ir::DType;
 use tw_ir::error::{Error, Result};
 use tw_ir::program::{self, FunctionTable, Op, Program};
 use tw_ir::workflow::{Boxes, Workflow};
+use tw_ir::{DType, Span};
 use tw_plan::{PlanOptions, Planned, plan_segment};
 use tw_run::{BlockIo, CancelToken, Observer, Prepared, Progress, RunOptions, Runtime};
 
+use crate::cancel::token_of_run;
 use crate::explain::{Profile, peak};
 use crate::interpret::Interpreter;
 use crate::io::{Input, SegmentIo};
@@ -220,7 +221,8 @@ impl Session {
             )
             .help("start processes afresh (\"spawn\"), or make the session after the fork"));
         }
-        let mut interpreter = Interpreter::new(self, program, inputs, lock(&self.0.cancel).clone());
+        let cancel = token_of_run(&lock(&self.0.cancel));
+        let mut interpreter = Interpreter::new(self, program, inputs, cancel);
         let results = interpreter.run()?;
         let totals = interpreter.totals;
         lock(&self.0.totals).add(&totals);
@@ -293,11 +295,17 @@ impl Session {
     /// appear when they are loaded, though they are held all the time.
     fn left_of(&self, budget: u64, cached: &CachedSegment, shared: &HashSet<String>) -> Result<u64> {
         let schedule = cached.prepared.schedule();
-        let own = peak::replay(schedule, &|name| shared.contains(name)).bytes;
-        let needed = self.0.run.meter.now().saturating_add(own);
+        let peak = peak::replay(schedule, &|name| shared.contains(name));
+        let held = self.0.run.meter.now();
+        let needed = held.saturating_add(peak.bytes);
         if needed > budget {
-            return Err(Error::resource(format!("blocks need {needed} bytes, but the budget is {budget}"))
-                .help(format!("the smallest budget that works is {needed} bytes")));
+            let worst = peak.during.map(|statement| &schedule.workflow().statements[statement].span);
+            let mut error = Error::resource(format!("blocks need {needed} bytes, but the budget is {budget}"))
+                .help(format!("the smallest budget that works is {needed} bytes; smaller blocks may need less"));
+            if held > 0 {
+                error = error.note(format!("{held} bytes of them are results that are kept"));
+            }
+            return Err(error.at(worst.unwrap_or(&Span::None)));
         }
         Ok(budget - needed + schedule.peak_bytes())
     }

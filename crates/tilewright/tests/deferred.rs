@@ -52,6 +52,10 @@ fn equal_masks_give_equal_extents_and_the_count_is_made_once() -> Result<()> {
     }
     let (a, b) = (x.compact(&mask)?, x.coordinate(0)?.compact(&mask)?);
     assert_eq!(a.ty().shape, b.ty().shape);
+    let again = x.compact(&x.lt(&session.full(&[], tilewright::Scalar::I64(4))?)?)?;
+    assert_eq!(a.ty().shape, again.ty().shape, "the same mask, written twice");
+    let more = x.compact(&x.lt(&session.full(&[], tilewright::Scalar::I64(5))?)?)?;
+    assert_ne!(a.ty().shape, more.ty().shape);
     let other = x.compact(&x.lt(&x)?)?;
     assert_ne!(a.ty().shape, other.ty().shape);
     let (program, _) = a.add(&b)?.program()?;

@@ -38,6 +38,8 @@ pub enum About {
     Types,
     /// An index outside its axis, or of the wrong kind.
     Indices,
+    /// A number that its element type cannot hold.
+    Overflow,
     /// A state in which nothing can be done, such as that of a fork without its threads.
     State,
 }
@@ -119,6 +121,13 @@ impl Error {
     pub fn indices(blame: Blame, message: impl Into<String>) -> Error {
         let mut error = Error::new(blame, message);
         error.0.about = About::Indices;
+        error
+    }
+
+    /// The program or call names a number that its element type cannot hold.
+    pub fn overflow(message: impl Into<String>) -> Error {
+        let mut error = Error::source(message);
+        error.0.about = About::Overflow;
         error
     }
 

@@ -1,10 +1,12 @@
 //! The one place where errors become exceptions.
 
 use pyo3::exceptions::{
-    PyIndexError, PyKeyboardInterrupt, PyMemoryError, PyOSError, PyRuntimeError, PyTypeError, PyValueError,
+    PyIndexError, PyKeyboardInterrupt, PyMemoryError, PyOSError, PyOverflowError, PyRuntimeError, PyTypeError,
+    PyValueError,
 };
 use pyo3::prelude::*;
 use tilewright::Error;
+use tilewright::diagnose::render;
 use tilewright::ir::Span;
 use tilewright::ir::error::{About, Blame};
 
@@ -22,22 +24,49 @@ pub(crate) fn exception(error: Error) -> PyErr {
         text.push_str("\n  note: ");
         text.push_str(note);
     }
-    if let Some(help) = error.help_text() {
+    if let Some(help) = help(&error) {
         text.push_str("\n  help: ");
-        text.push_str(help);
+        text.push_str(&help);
     }
     if matches!(error.span(), Span::Host { .. }) {
         text.push_str(&format!("\n  at {}", error.span()));
     }
+    class(&error)(text)
+}
+
+/// What to do about an error, as one writes it in Python.
+fn help(error: &Error) -> Option<String> {
+    match (error.blame(), error.about(), error.help_text()) {
+        (_, About::Overflow, _) => Some("convert the array first: x.astype(..)".to_string()),
+        (Blame::Resource, _, Some(help)) => {
+            Some(format!("{help}; see tw.Session(memory=..), x.rechunk(..) and x.to_npy(..)"))
+        }
+        (_, _, help) => help.map(str::to_string),
+    }
+}
+
+/// The exception for errors of program text, drawn with the lines they are about. What is wrong with the text itself is a `ValueError`.
+pub(crate) fn exception_in_text(errors: Vec<Error>, source: &str) -> PyErr {
+    let drawn: Vec<String> = errors.iter().map(|error| render(error, source, "<program>")).collect();
+    let text = drawn.join("\n\n");
+    match errors.first() {
+        Some(error) if !matches!(error.blame(), Blame::Source | Blame::Plan) => class(error)(text),
+        _ => PyValueError::new_err(text),
+    }
+}
+
+/// The class of exceptions for an error.
+fn class(error: &Error) -> fn(String) -> PyErr {
     match (error.blame(), error.about()) {
-        (Blame::Source | Blame::Plan | Blame::Data, About::Types) => PyTypeError::new_err(text),
-        (Blame::Source | Blame::Plan | Blame::Data, About::Indices) => PyIndexError::new_err(text),
-        (Blame::Source | Blame::Plan | Blame::Data, About::State) => PyRuntimeError::new_err(text),
-        (Blame::Source | Blame::Plan | Blame::Data, About::Anything) => PyValueError::new_err(text),
-        (Blame::Resource, _) => PyMemoryError::new_err(text),
-        (Blame::Io, _) => PyOSError::new_err(text),
-        (Blame::Cancelled, _) => PyKeyboardInterrupt::new_err(text),
-        (Blame::Internal, _) => PyRuntimeError::new_err(text),
+        (Blame::Source | Blame::Plan | Blame::Data, About::Types) => PyTypeError::new_err,
+        (Blame::Source | Blame::Plan | Blame::Data, About::Indices) => PyIndexError::new_err,
+        (Blame::Source | Blame::Plan | Blame::Data, About::Overflow) => PyOverflowError::new_err,
+        (Blame::Source | Blame::Plan | Blame::Data, About::State) => PyRuntimeError::new_err,
+        (Blame::Source | Blame::Plan | Blame::Data, About::Anything) => PyValueError::new_err,
+        (Blame::Resource, _) => PyMemoryError::new_err,
+        (Blame::Io, _) => PyOSError::new_err,
+        (Blame::Cancelled, _) => PyKeyboardInterrupt::new_err,
+        (Blame::Internal, _) => PyRuntimeError::new_err,
     }
 }
 

@@ -5,19 +5,19 @@ use std::time::{Duration, Instant};
 
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
-use tilewright::{Result, Session};
+use tilewright::{CancelToken, Result, Session, until_cancelled};
 
 use crate::errors::OrRaise;
 
 /// How long a signal may wait.
-const PATIENCE: Duration = Duration::from_millis(50);
+pub(crate) const PATIENCE: Duration = Duration::from_millis(50);
 
 /// Runs shorter than this show no progress.
 const SILENCE: Duration = Duration::from_secs(1);
 
 /// Computes without Python's lock.
 ///
-/// What takes long runs on a thread of its own, while this one waits, asks for signals and reports progress. An interrupt cancels the run and
+/// What takes long runs on a thread of its own, while this one waits, asks for signals and reports progress. An interrupt cancels this run and
 /// returns at once; tasks that are under way end by themselves.
 pub(crate) fn run<T: Send + 'static>(
     py: Python<'_>,
@@ -30,9 +30,11 @@ pub(crate) fn run<T: Send + 'static>(
         return py.detach(work).or_raise();
     }
     let (sender, mut receiver) = mpsc::channel();
+    let token = CancelToken::new();
+    let own = token.clone();
     std::thread::spawn(move || {
         // Nobody listens after an interrupt.
-        let _ = sender.send(work());
+        let _ = sender.send(until_cancelled(&own, work));
     });
     let started = Instant::now();
     loop {
@@ -52,7 +54,7 @@ pub(crate) fn run<T: Send + 'static>(
             _ => Ok(()),
         });
         if let Err(interrupt) = heard {
-            session.cancel();
+            token.cancel();
             return Err(interrupt);
         }
     }

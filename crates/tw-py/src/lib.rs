@@ -4,14 +4,17 @@
 //! defaults, protocols) by the Python files above.
 
 mod apply;
+mod background;
 mod cfunction;
 mod convert;
 mod dtypes;
 mod errors;
+mod explanation;
 mod function;
 mod interrupt;
 mod line;
 mod ops;
+mod program;
 mod session;
 mod tensor;
 
@@ -19,18 +22,24 @@ mod tensor;
 #[pyo3::pymodule]
 mod _core {
     #[pymodule_export]
+    use super::background::{Run, start};
+    #[pymodule_export]
     use super::cfunction::compiled_function;
     #[pymodule_export]
     use super::convert::{from_numpy, open_npy, to_numpy};
     #[pymodule_export]
+    use super::explanation::Explanation;
+    #[pymodule_export]
     use super::function::{block_function, settle};
     #[pymodule_export]
     use super::ops::{
-        arange, binary, broadcast_shapes, broadcast_to, cast, compact, concat, coordinate, coordinate_of, diagonal, einsum,
-        expand_dims, eye, flip, full, gather, linspace, logical, logical_not, matmul, overlap, permute, random,
+        arange, binary, broadcast_shapes, broadcast_to, cast, compact, concat, coordinate, coordinate_of, diagonal,
+        einsum, expand_dims, eye, flip, full, gather, linspace, logical, logical_not, matmul, overlap, permute, random,
         rechunk, reduce, replace, reshape, result_type, roll, scan, scatter, slice, sort, squeeze, stack, tensordot,
         tril, triu, unary, where_,
     };
+    #[pymodule_export]
+    use super::program::program;
     #[pymodule_export]
     use super::session::Session;
     #[pymodule_export]

@@ -1,14 +1,13 @@
 //! Tensors, and computing them.
 
-use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
-use tilewright::explain::Level;
 use tilewright::{Result, Stored};
 
 use crate::apply::compute_extents;
 use crate::dtypes::{numpy_name, to_python};
 use crate::errors::OrRaise;
+use crate::explanation::Explanation;
 use crate::interrupt;
 
 /// Programs over more elements than this may take long enough for somebody to press Ctrl-C.
@@ -91,25 +90,10 @@ impl Tensor {
         to_python(py, value)
     }
 
-    /// What computing would cost, as text, html, dot or json.
-    #[pyo3(signature = (level="table"))]
-    fn explain(&self, level: &str) -> PyResult<String> {
+    /// What computing will cost.
+    fn explain(&self) -> PyResult<Explanation> {
         let (program, _) = self.0.program().or_raise()?;
-        let explanation = self.0.session().explain(&program).or_raise()?;
-        Ok(match level {
-            "line" => explanation.to_text(Level::Line),
-            "table" => explanation.to_text(Level::Table),
-            "tree" => explanation.to_text(Level::Tree),
-            "verbose" => explanation.to_text(Level::Verbose),
-            "kernel" => explanation.to_text(Level::Kernel),
-            "html" => explanation.to_text(Level::Html),
-            "dot" => explanation.to_text(Level::Dot),
-            "json" => explanation.to_text(Level::Json),
-            other => {
-                let known = "line, table, tree, verbose, kernel, html, dot, json";
-                return Err(PyValueError::new_err(format!("there is no level {other}, only {known}")));
-            }
-        })
+        self.0.session().explain(&program).map(Explanation).or_raise()
     }
 
     /// Writes the tensor to an `.npy` file.
@@ -139,8 +123,12 @@ pub(crate) fn compute_list(
     tensors: &Bound<'_, PyList>,
     report: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<()> {
-    let tensors = tensors.iter().map(|tensor| Ok(tensor.cast::<Tensor>()?.get().0.clone())).collect::<PyResult<_>>()?;
-    compute(py, tensors, report)
+    compute(py, tensors_of(tensors)?, report)
+}
+
+/// The tensors of a list.
+pub(crate) fn tensors_of(tensors: &Bound<'_, PyList>) -> PyResult<Vec<tilewright::Tensor>> {
+    tensors.iter().map(|tensor| Ok(tensor.cast::<Tensor>()?.get().0.clone())).collect()
 }
 
 fn compute(py: Python<'_>, tensors: Vec<tilewright::Tensor>, report: Option<&Bound<'_, PyAny>>) -> PyResult<()> {

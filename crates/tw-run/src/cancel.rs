@@ -5,7 +5,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A flag shared by whoever may stop a run and the run itself, which looks at it before every task.
 #[derive(Clone, Debug, Default)]
-pub struct CancelToken(Arc<AtomicBool>);
+pub struct CancelToken {
+    flag: Arc<AtomicBool>,
+    also: Option<Arc<CancelToken>>,
+}
 
 impl CancelToken {
     /// A token nobody has used yet.
@@ -15,11 +18,24 @@ impl CancelToken {
 
     /// Asks every run that holds this token to stop. Tasks already running finish first. There is no way back.
     pub fn cancel(&self) {
-        self.0.store(true, Ordering::Release);
+        self.flag.store(true, Ordering::Release);
     }
 
     /// True once somebody has asked.
     pub fn is_cancelled(&self) -> bool {
-        self.0.load(Ordering::Acquire)
+        self.flag.load(Ordering::Acquire) || self.also.as_ref().is_some_and(|also| also.is_cancelled())
+    }
+
+    /// A token that is cancelled with this one, or with another. Cancelling it leaves the other alone.
+    ///
+    /// ```
+    /// use tw_run::CancelToken;
+    /// let (one, other) = (CancelToken::new(), CancelToken::new());
+    /// let either = one.or(&other);
+    /// other.cancel();
+    /// assert!(either.is_cancelled() && !one.is_cancelled());
+    /// ```
+    pub fn or(&self, other: &CancelToken) -> CancelToken {
+        CancelToken { flag: self.flag.clone(), also: Some(Arc::new(other.clone())) }
     }
 }

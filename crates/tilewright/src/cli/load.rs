@@ -1,21 +1,18 @@
 //! Reading a program and finding its inputs.
 
-use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
-use tw_block::npy::NpyReader;
-use tw_ir::DType;
 use tw_ir::error::{Error, Result};
 use tw_ir::program::{FunctionTable, Op, ValueId};
-use tw_plan::lang::{Catalog, ParamValue, ProgramUnit, parse_program};
+use tw_plan::lang::{ParamValue, ProgramUnit};
 
 use super::Failure;
 use crate::explain::SourceText;
 use crate::io::Input;
+use crate::program_text::BoundProgram;
 
 /// Longer files are no programs.
 const MAX_PROGRAM_BYTES: u64 = 16 << 20;
@@ -78,48 +75,13 @@ impl ProgramArgs {
         let name = self.file.display().to_string();
         let source = SourceText::new(name, read_text(&self.file)?);
         let sets: BTreeMap<String, ParamValue> = self.set.iter().cloned().collect();
-        let files = Files::default();
-        let unit = parse_program(source.text(), &sets, &files, &FunctionTable::default())
+        let mut program = BoundProgram::read(source.text(), &sets, &FunctionTable::default())
             .map_err(|errors| Failure::in_source(errors, &source))?;
-        let inputs = self.bind(&unit, files)?;
-        Ok(Loaded { source, unit, inputs })
-    }
-
-    fn bind(&self, unit: &ProgramUnit, files: Files) -> Result<BTreeMap<String, Input>> {
-        let opened = files.opened.into_inner();
-        let mut inputs = BTreeMap::new();
-        for input in &unit.inputs {
-            if let Some(reader) = input.path.as_ref().and_then(|path| opened.get(path)) {
-                inputs.insert(input.name.clone(), Input::File(reader.clone()));
-            }
-        }
         for (name, path) in &self.input {
-            if !unit.inputs.iter().any(|input| input.name == *name) {
-                let names: Vec<String> = unit.inputs.iter().map(|input| format!("`{}`", input.name)).collect();
-                let has =
-                    if names.is_empty() { "it has no inputs".into() } else { format!("it has {}", names.join(", ")) };
-                return Err(Error::source(format!("the program has no input `{name}`")).help(has));
-            }
-            inputs.insert(name.clone(), Input::open(path)?);
+            program.bind(name, Input::open(path)?)?;
         }
-        Ok(inputs)
-    }
-}
-
-/// Opens the files a program names and keeps them open, so that what was checked is what is read.
-#[derive(Default)]
-struct Files {
-    opened: RefCell<BTreeMap<String, Arc<NpyReader>>>,
-}
-
-impl Catalog for Files {
-    fn header(&self, path: &str) -> Result<(DType, Vec<u64>)> {
-        let mut opened = self.opened.borrow_mut();
-        let reader = match opened.get(path) {
-            Some(reader) => reader,
-            None => opened.entry(path.to_string()).or_insert(Arc::new(NpyReader::open(path)?)),
-        };
-        Ok((reader.header().dtype, reader.header().shape.clone()))
+        let BoundProgram { unit, inputs } = program;
+        Ok(Loaded { source, unit, inputs })
     }
 }
 

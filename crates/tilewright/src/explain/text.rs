@@ -27,6 +27,7 @@ impl Explanation {
             Level::Verbose => self.verbose(),
             Level::Kernel => self.kernels(),
             Level::Dot => self.dot(),
+            Level::Svg => self.svg(),
             Level::Html => self.html(),
             #[cfg(feature = "json")]
             Level::Json => format!("{}\n", self.to_json()),

@@ -13,6 +13,8 @@ use tw_plan::build::{self, Reduction};
 use super::Tensor;
 use crate::session::lock;
 
+mod recent;
+
 /// How often a mask holds: an integer that is computed with the rest, or when somebody asks for a shape.
 pub(super) struct Count {
     id: CountId,
@@ -28,9 +30,16 @@ impl Count {
         if let Some(count) = counts.iter().find_map(|(k, count)| (*k == mask.result).then(|| count.upgrade())?) {
             return Ok(count);
         }
-        let number = build::reduce(mask.ty(), Reduction::Count, None, false)?;
-        let tensor = Tensor::apply(mask.session(), number, &[mask])?;
-        let count = Arc::new(Count { id: CountId::new(), tensor, known: OnceLock::new() });
+        let count = match recent::find(mask) {
+            Some(count) => count,
+            None => {
+                let number = build::reduce(mask.ty(), Reduction::Count, None, false)?;
+                let tensor = Tensor::apply(mask.session(), number, &[mask])?;
+                let count = Arc::new(Count { id: CountId::new(), tensor, known: OnceLock::new() });
+                recent::remember(mask, &count);
+                count
+            }
+        };
         counts.retain(|(k, _)| *k != mask.result);
         // A strong reference would be a circle: the count refers to the mask.
         counts.push((mask.result, Arc::downgrade(&count)));

@@ -11,6 +11,7 @@ use tw_plan::build;
 use super::Tensor;
 use crate::io::Input;
 use crate::session::Session;
+use crate::stored::Stored;
 
 fn extents(shape: &[u64]) -> Vec<tw_ir::Extent> {
     shape.iter().map(|&n| n.into()).collect()
@@ -21,6 +22,12 @@ impl Session {
     #[track_caller]
     pub fn array(&self, array: Array) -> Tensor {
         Tensor::bound(self, Input::Array(Arc::new(array)))
+    }
+
+    /// A tensor that was computed before; its blocks are shared.
+    #[track_caller]
+    pub fn kept(&self, stored: Arc<Stored>) -> Tensor {
+        Tensor::bound(self, Input::Stored(stored))
     }
 
     /// A tensor over an `.npy` file; only the header is read now.

@@ -239,7 +239,7 @@ fn fitted(code: &mut impl CodeSink, value: Typed, dtype: DType) -> Result<Slot> 
         && let Some(literal) = code.constant_at(value.slot)
         && outside(literal, dtype).is_some()
     {
-        return Err(Error::source(format!("the literal {literal} does not fit into {dtype}")).help(format!(
+        return Err(Error::overflow(format!("the literal {literal} does not fit into {dtype}")).help(format!(
             "convert the tensor first, for example with `i64(..)`, or the literal: `{dtype}({literal})`"
         )));
     }
@@ -248,12 +248,16 @@ fn fitted(code: &mut impl CodeSink, value: Typed, dtype: DType) -> Result<Slot> 
 
 /// On which side an integer lies outside an integer type.
 fn outside(literal: Scalar, dtype: DType) -> Option<Ordering> {
-    let Scalar::I64(value) = literal else { return None };
+    let value = match literal {
+        Scalar::I64(value) => i128::from(value),
+        Scalar::U64(value) => i128::from(value),
+        _ => return None,
+    };
     match dtype {
-        DType::U64 => (value < 0).then_some(Ordering::Less),
         _ if !dtype.is_integer() => None,
-        _ if value < dtype.lowest().as_i64() => Some(Ordering::Less),
-        _ if value > dtype.highest().as_i64() => Some(Ordering::Greater),
+        DType::U64 => (value < 0).then_some(Ordering::Less),
+        _ if value < i128::from(dtype.lowest().as_i64()) => Some(Ordering::Less),
+        _ if value > i128::from(dtype.highest().as_i64()) => Some(Ordering::Greater),
         _ => None,
     }
 }

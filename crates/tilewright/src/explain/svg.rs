@@ -1,0 +1,177 @@
+//! A drawing of the plan that needs no other program: boxes in layers, arrows between them.
+
+use std::fmt::Write;
+
+use super::Explanation;
+use super::graph::{SectionGraph, StatementBox};
+use super::html::escape;
+
+/// Sizes in pixels.
+const BOX_WIDTH: usize = 270;
+const BOX_HEIGHT: usize = 44;
+const GAP: usize = 24;
+const LAYER_GAP: usize = 52;
+const TITLE_HEIGHT: usize = 34;
+const MARGIN: usize = 16;
+
+/// As many characters as fit into a box.
+const BOX_CHARS: usize = 38;
+
+/// Named by class, so that a page around the drawing keeps its own.
+const STYLE: &str = ".tw-plan text{font:12px system-ui,sans-serif;fill:#222}.tw-plan .title{font-size:14px;font-weight:600}\
+    .tw-plan .small{fill:#666;font-size:11px}.tw-plan rect{fill:#eef3f8;stroke:#4c78a8}\
+    .tw-plan .later{fill:#fff;stroke-dasharray:4 3}.tw-plan path{fill:none;stroke:#888}";
+
+impl Explanation {
+    pub(crate) fn svg(&self) -> String {
+        let (mut body, mut width, mut height) = (String::new(), 0, MARGIN);
+        for graph in self.graphs() {
+            let layout = Layout::of(&graph);
+            draw(&graph, &layout, height, &mut body);
+            // A title may be longer than the boxes below it are wide.
+            width = width.max(layout.width()).max(graph.title.chars().count() * 8);
+            height += TITLE_HEIGHT + layout.height() + MARGIN;
+        }
+        let width = width + 2 * MARGIN;
+        format!(
+            "<svg class=\"tw-plan\" xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" viewBox=\"0 0 {width} {height}\">\
+             <style>{STYLE}</style><defs><marker id=\"tip\" viewBox=\"0 0 8 8\" refX=\"8\" refY=\"4\" markerWidth=\"7\" \
+             markerHeight=\"7\" orient=\"auto\"><polygon points=\"0 0 8 4 0 8\" fill=\"#888\"/></marker></defs>\
+             <rect width=\"{width}\" height=\"{height}\" style=\"fill:#fff;stroke:none\"/>\n{body}</svg>\n"
+        )
+    }
+}
+
+/// Where boxes stand: what a statement reads stands in layers above it.
+struct Layout {
+    /// Layer and place within it, of every box.
+    places: Vec<(usize, usize)>,
+    /// Boxes of every layer.
+    lengths: Vec<usize>,
+}
+
+impl Layout {
+    fn of(graph: &SectionGraph) -> Layout {
+        let mut layers = vec![0; graph.boxes.len()];
+        // Arrows lead to later boxes and are sorted by where they lead, so one pass is enough.
+        for arrow in &graph.arrows {
+            layers[arrow.to] = layers[arrow.to].max(layers[arrow.from] + 1);
+        }
+        let mut lengths = vec![0; layers.iter().max().map_or(0, |last| last + 1)];
+        let place = |layer: usize| {
+            lengths[layer] += 1;
+            (layer, lengths[layer] - 1)
+        };
+        let places = layers.into_iter().map(place).collect();
+        Layout { places, lengths }
+    }
+
+    fn width(&self) -> usize {
+        let longest = self.lengths.iter().max().copied().unwrap_or(0);
+        longest * (BOX_WIDTH + GAP)
+    }
+
+    fn height(&self) -> usize {
+        self.lengths.len() * (BOX_HEIGHT + LAYER_GAP)
+    }
+
+    /// The upper left corner of a box.
+    fn corner(&self, k: usize, top: usize) -> (usize, usize) {
+        let (layer, place) = self.places[k];
+        // Short layers stand in the middle.
+        let spare = self.width() - self.lengths[layer] * (BOX_WIDTH + GAP);
+        (MARGIN + spare / 2 + place * (BOX_WIDTH + GAP), top + TITLE_HEIGHT + layer * (BOX_HEIGHT + LAYER_GAP))
+    }
+}
+
+fn draw(graph: &SectionGraph, layout: &Layout, top: usize, out: &mut String) {
+    let _ = writeln!(out, "<text class=\"title\" x=\"{MARGIN}\" y=\"{}\">{}</text>", top + 14, escape(&graph.title));
+    // Boxes are drawn over the arrows that pass behind them.
+    for arrow in &graph.arrows {
+        let ((x1, y1), (x2, y2)) = (layout.corner(arrow.from, top), layout.corner(arrow.to, top));
+        let (x1, y1, x2) = (x1 + BOX_WIDTH / 2, y1 + BOX_HEIGHT, x2 + BOX_WIDTH / 2);
+        let middle = (y1 + y2) / 2;
+        let _ = writeln!(
+            out,
+            "<path d=\"M{x1} {y1}C{x1} {middle} {x2} {middle} {x2} {y2}\" marker-end=\"url(#tip)\"/>\
+             <text class=\"small\" x=\"{}\" y=\"{}\">{}</text>",
+            (x1 + x2) / 2 + 6,
+            middle + 4,
+            escape(&cut(&arrow.label))
+        );
+    }
+    for (k, statement) in graph.boxes.iter().enumerate() {
+        draw_box(statement, layout.corner(k, top), out);
+    }
+}
+
+fn draw_box(statement: &StatementBox, (x, y): (usize, usize), out: &mut String) {
+    let class = if statement.is_later { " class=\"later\"" } else { "" };
+    let _ = writeln!(
+        out,
+        "<g><title>{}</title><rect{class} x=\"{x}\" y=\"{y}\" width=\"{BOX_WIDTH}\" height=\"{BOX_HEIGHT}\" rx=\"4\"/>\
+         <text x=\"{2}\" y=\"{3}\">{1}</text><text class=\"small\" x=\"{2}\" y=\"{4}\">{5}</text></g>",
+        escape(&statement.text),
+        escape(&cut(&statement.text)),
+        x + 10,
+        y + 18,
+        y + 35,
+        escape(&statement.tasks)
+    );
+}
+
+fn cut(text: &str) -> String {
+    if text.chars().count() <= BOX_CHARS {
+        return text.to_string();
+    }
+    let kept: String = text.chars().take(BOX_CHARS - 1).collect();
+    kept + "…"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::explain::graph::Arrow;
+
+    fn graph(n: usize, arrows: &[(usize, usize)]) -> SectionGraph {
+        let statement = || StatementBox { text: "y = <x>".into(), tasks: "map, 1 task".into(), is_later: false };
+        let arrow = |&(from, to): &(usize, usize)| Arrow { from, to, label: "x".into() };
+        SectionGraph {
+            title: "plan".into(),
+            boxes: (0..n).map(|_| statement()).collect(),
+            arrows: arrows.iter().map(arrow).collect(),
+        }
+    }
+
+    #[test]
+    fn readers_stand_below_what_they_read_and_no_boxes_overlap() {
+        let arrows = [(0, 2), (1, 2), (0, 3), (2, 4), (3, 4)];
+        let layout = Layout::of(&graph(5, &arrows));
+        assert_eq!(layout.places, [(0, 0), (0, 1), (1, 0), (1, 1), (2, 0)]);
+        let corners: Vec<_> = (0..5).map(|k| layout.corner(k, 0)).collect();
+        for (from, to) in arrows {
+            assert!(corners[from].1 + BOX_HEIGHT < corners[to].1);
+        }
+        for (k, a) in corners.iter().enumerate() {
+            for b in &corners[..k] {
+                assert!(a.0.abs_diff(b.0) > BOX_WIDTH || a.1.abs_diff(b.1) > BOX_HEIGHT);
+            }
+        }
+    }
+
+    #[test]
+    fn text_is_escaped_and_cut() {
+        let mut out = String::new();
+        let drawn = graph(1, &[]);
+        draw(&drawn, &Layout::of(&drawn), 0, &mut out);
+        assert!(out.contains("y = &lt;x&gt;") && !out.contains("<x>"));
+        assert_eq!(cut(&"é".repeat(100)).chars().count(), BOX_CHARS);
+        assert_eq!(cut("short"), "short");
+    }
+
+    #[test]
+    fn nothing_to_draw_is_no_reason_to_fail() {
+        let layout = Layout::of(&graph(0, &[]));
+        assert_eq!((layout.width(), layout.height()), (0, 0));
+    }
+}

@@ -1,0 +1,78 @@
+//! Reading a program of the language together with the files it names.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use tw_block::npy::NpyReader;
+use tw_ir::DType;
+use tw_ir::error::{Error, Result};
+use tw_ir::program::FunctionTable;
+use tw_plan::lang::{Catalog, ParamValue, ProgramUnit, parse_program};
+
+use crate::io::Input;
+
+/// A program that was read from text, and data for the inputs that have any.
+pub struct BoundProgram {
+    /// The program, its parameters and its inputs.
+    pub unit: ProgramUnit,
+    /// Data by the name of the input.
+    pub inputs: BTreeMap<String, Input>,
+}
+
+impl BoundProgram {
+    /// Reads a program and the headers of the files it names.
+    ///
+    /// ```
+    /// use std::collections::BTreeMap;
+    /// use tilewright::{BoundProgram, Session};
+    /// let session = Session::new();
+    /// let sets = BTreeMap::from([("n".to_string(), "5".parse()?)]);
+    /// let program = BoundProgram::read("param n = 3\ny = sum(arange(n))\noutput y\n", &sets, session.functions()).unwrap();
+    /// let results = session.run(&program.unit.program, &program.inputs)?;
+    /// assert_eq!(results["y"].item()?.as_f64(), 10.0);
+    /// # Ok::<(), tilewright::Error>(())
+    /// ```
+    pub fn read(
+        text: &str,
+        sets: &BTreeMap<String, ParamValue>,
+        functions: &FunctionTable,
+    ) -> Result<BoundProgram, Vec<Error>> {
+        let files = Files::default();
+        let unit = parse_program(text, sets, &files, functions)?;
+        let opened = files.opened.into_inner();
+        let file_of = |path: &Option<String>| path.as_ref().and_then(|path| opened.get(path)).cloned();
+        let named =
+            unit.inputs.iter().filter_map(|input| Some((input.name.clone(), Input::File(file_of(&input.path)?))));
+        let inputs = named.collect();
+        Ok(BoundProgram { unit, inputs })
+    }
+
+    /// Binds data to an input that the program declares.
+    pub fn bind(&mut self, name: &str, input: Input) -> Result<()> {
+        if !self.unit.inputs.iter().any(|input| input.name == *name) {
+            let names: Vec<String> = self.unit.inputs.iter().map(|input| format!("`{}`", input.name)).collect();
+            let has = if names.is_empty() { "it has no inputs".into() } else { format!("it has {}", names.join(", ")) };
+            return Err(Error::source(format!("the program has no input `{name}`")).help(has));
+        }
+        self.inputs.insert(name.to_string(), input);
+        Ok(())
+    }
+}
+
+/// Opens the files a program names and keeps them open, so that what was checked is what is read.
+#[derive(Default)]
+struct Files {
+    opened: RefCell<BTreeMap<String, Arc<NpyReader>>>,
+}
+
+impl Catalog for Files {
+    fn header(&self, path: &str) -> Result<(DType, Vec<u64>)> {
+        let mut opened = self.opened.borrow_mut();
+        let reader = match opened.get(path) {
+            Some(reader) => reader,
+            None => opened.entry(path.to_string()).or_insert(Arc::new(NpyReader::open(path)?)),
+        };
+        Ok((reader.header().dtype, reader.header().shape.clone()))
+    }
+}

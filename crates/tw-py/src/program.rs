@@ -1,0 +1,55 @@
+//! Programs of the language.
+
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyFloat, PyInt};
+use tilewright::plan::lang::ParamValue;
+use tilewright::{BoundProgram, Input};
+
+use crate::errors::exception_in_text;
+use crate::interrupt;
+use crate::session::current;
+use crate::tensor::Tensor;
+
+/// Runs a program with tensors as inputs and numbers as parameters; gives its outputs by name.
+#[pyfunction]
+pub(crate) fn program(
+    py: Python<'_>,
+    text: &str,
+    tensors: Vec<(String, Bound<'_, Tensor>)>,
+    numbers: Vec<(String, Bound<'_, PyAny>)>,
+) -> PyResult<Vec<(String, Tensor)>> {
+    let session = tensors.first().map_or_else(current, |(_, tensor)| tensor.get().0.session().clone());
+    let sets = numbers.iter().map(|(name, value)| Ok((name.clone(), parameter(value)?))).collect::<PyResult<_>>()?;
+    let mut program =
+        BoundProgram::read(text, &sets, session.functions()).map_err(|errors| exception_in_text(errors, text))?;
+    let (names, tensors): (Vec<String>, Vec<tilewright::Tensor>) =
+        tensors.into_iter().map(|(name, tensor)| (name, tensor.get().0.clone())).unzip();
+    let (inner, source) = (session.clone(), text.to_string());
+    let outputs = interrupt::run(py, &session, true, None, move || {
+        let stored = tilewright::compute_all(&tensors.iter().collect::<Vec<_>>())?;
+        for (name, stored) in names.iter().zip(stored) {
+            program.bind(name, Input::Stored(stored))?;
+        }
+        let results = match inner.run(&program.unit.program, &program.inputs) {
+            Ok(results) => results,
+            Err(error) => return Ok(Err((error, source))),
+        };
+        let kept = |name: &String| results.get(name).map(|stored| (name.clone(), Tensor(inner.kept(stored.clone()))));
+        Ok(Ok(program.unit.program.outputs.iter().filter_map(kept).collect()))
+    })?;
+    outputs.map_err(|(error, source)| exception_in_text(vec![error], &source))
+}
+
+fn parameter(value: &Bound<'_, PyAny>) -> PyResult<ParamValue> {
+    if value.is_instance_of::<PyBool>() {
+        return Ok(ParamValue::Bool(value.extract()?));
+    }
+    if value.is_instance_of::<PyInt>() {
+        return Ok(ParamValue::Int(value.extract()?));
+    }
+    if value.is_instance_of::<PyFloat>() {
+        return Ok(ParamValue::Float(value.extract()?));
+    }
+    Err(PyValueError::new_err("a parameter is an int, a float or a bool"))
+}
