@@ -10,7 +10,7 @@ The module is a namespace of the Python array API standard.
 
 from math import e, inf, nan, pi
 
-from . import _methods, linalg, random
+from . import _methods, fft, linalg, random
 from ._array import Array
 from ._blocks import blockwise, map_blocks
 from ._choosing import choose, compress, extract, ravel_multi_index, select, unravel_index

@@ -5,17 +5,24 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.linalg import LinAlgError
 
 from . import _core
 from ._array import Array
-from ._creation import eye
+from ._creation import asarray, eye
 from ._elementwise import abs, conj, real, sqrt, unwrap_array
+from ._factorisations import (
+    LUResult, cholesky, cond, det, eig, eigh, eigvals, eigvalsh, inv, lstsq, lu, matrix_rank, pinv, qr, slogdet, solve,
+    solve_triangular, svd, svd_compressed, svdvals, tsqr,
+)  # fmt: skip
 from ._linear import matmul, tensordot, vecdot
 from ._manipulation import broadcast_arrays, broadcast_to, matrix_transpose, moveaxis, stack
 from ._reductions import max, min, sum
 
 __all__ = [
-    "cross", "diagonal", "matmul", "matrix_norm", "matrix_power", "matrix_transpose", "outer", "tensordot", "trace",
+    "LUResult", "LinAlgError", "cholesky", "cond", "cross", "det", "diagonal", "eig", "eigh", "eigvals", "eigvalsh", "inv",
+    "lstsq", "lu", "matmul", "matrix_norm", "matrix_power", "matrix_rank", "matrix_transpose", "multi_dot", "norm", "outer",
+    "pinv", "qr", "slogdet", "solve", "solve_triangular", "svd", "svd_compressed", "svdvals", "tensordot", "trace", "tsqr",
     "vecdot", "vector_norm",
 ]  # fmt: skip
 
@@ -50,12 +57,12 @@ def outer(x1: Array, x2: Array, /) -> Array:
 
 
 def matrix_power(x: Array, n: int, /) -> Array:
-    """A square matrix multiplied with itself ``n`` times."""
+    """A square matrix multiplied with itself ``n`` times; its inverse if ``n`` is negative."""
     x = Array(unwrap_array(x))
     if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
         raise ValueError("only square matrices have powers")
     if n < 0:
-        raise ValueError("negative powers need an inverse, which tilewright does not compute yet")
+        x, n = inv(x), -n
     if n == 0:
         return broadcast_to(eye(x.shape[-1], dtype=x.dtype), x.shape)
     power = None
@@ -94,7 +101,7 @@ def vector_norm(x: Array, /, *, axis: Any = None, keepdims: bool = False, ord: f
 
 
 def matrix_norm(x: Array, /, *, keepdims: bool = False, ord: Any = "fro") -> Array:
-    """Norms of matrices: ``"fro"``, 1, -1, inf or -inf."""
+    """Norms of matrices: ``"fro"``, ``"nuc"``, 1, -1, 2, -2, inf or -inf."""
     size = _magnitudes(x)
     if size.ndim < 2:
         raise ValueError(f"a matrix has two axes, not {size.ndim}")
@@ -105,4 +112,43 @@ def matrix_norm(x: Array, /, *, keepdims: bool = False, ord: Any = "fro") -> Arr
         sums = sum(size, axis=along, keepdims=True)
         result = (max if ord > 0 else min)(sums, axis=(-2, -1), keepdims=True)
         return result if keepdims else result[..., 0, 0]
-    raise ValueError(f"tilewright has no matrix norm of order {ord!r} yet")
+    if ord in ("nuc", 2, -2):
+        values = svdvals(x)
+        result = {"nuc": sum, 2: max, -2: min}[ord](values, axis=-1)
+        return result[..., None, None] if keepdims else result
+    raise ValueError(f"there is no matrix norm of order {ord!r}")
+
+
+def norm(x: Array, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Array:
+    """Norms of vectors or matrices, as NumPy has them.
+
+    >>> import tilewright as tw
+    >>> float(tw.linalg.norm(tw.asarray([3.0, 4.0])))
+    5.0
+    """
+    x = asarray(x)
+    x = x if x.dtype.kind in "fc" else x * 1.0
+    if axis is None and (ord is None or x.ndim == 1):
+        return vector_norm(x, keepdims=keepdims, ord=2 if ord is None else ord)
+    axes = tuple(range(x.ndim)) if axis is None else axis if isinstance(axis, tuple) else (axis,)
+    if len(axes) == 1:
+        return vector_norm(x, axis=axes, keepdims=keepdims, ord=2 if ord is None else ord)
+    if len(axes) != 2:
+        raise ValueError(f"norms of vectors or matrices, not of {len(axes)} axes")
+    axes = tuple(np.lib.array_utils.normalize_axis_index(each, x.ndim) for each in axes)
+    result = matrix_norm(moveaxis(x, axes, (-2, -1)), ord="fro" if ord is None else ord)
+    if not keepdims:
+        return result
+    for each in sorted(axes):
+        result = result[(slice(None),) * each + (None,)]
+    return result
+
+
+def multi_dot(arrays: Any) -> Array:
+    """The product of several matrices; the planner chooses the order."""
+    product = None
+    for each in arrays:
+        product = asarray(each) if product is None else product @ asarray(each)
+    if product is None:
+        raise ValueError("a product of no matrices")
+    return product

@@ -22,6 +22,8 @@ pub mod diagnose;
 pub mod explain;
 mod interpret;
 mod io;
+#[cfg(feature = "linalg")]
+pub mod linalg;
 mod program_text;
 mod report;
 mod segment;

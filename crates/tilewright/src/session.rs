@@ -100,6 +100,10 @@ impl SessionBuilder {
 
     /// Starts the threads.
     pub fn build(self) -> Session {
+        #[cfg_attr(not(feature = "linalg"), allow(unused_mut, reason = "nothing else to make known"))]
+        let mut functions = self.functions;
+        #[cfg(feature = "linalg")]
+        functions.include(tw_functions::library());
         let progress = Arc::new(Progress::new());
         let run = RunOptions {
             meter: Meter::new(),
@@ -120,7 +124,7 @@ impl SessionBuilder {
             cache: Mutex::new(FxHashMap::default()),
             totals: Mutex::new(Totals::default()),
             profile: self.profile,
-            functions: self.functions,
+            functions,
         }))
     }
 }

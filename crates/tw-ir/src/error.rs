@@ -40,6 +40,8 @@ pub enum About {
     Indices,
     /// A number that its element type cannot hold.
     Overflow,
+    /// A matrix without the factors or the solution that were asked for.
+    Matrices,
     /// A state in which nothing can be done, such as that of a fork without its threads.
     State,
 }
@@ -128,6 +130,13 @@ impl Error {
     pub fn overflow(message: impl Into<String>) -> Error {
         let mut error = Error::source(message);
         error.0.about = About::Overflow;
+        error
+    }
+
+    /// A matrix met at run time that has no such factors or solution.
+    pub fn matrix(message: impl Into<String>) -> Error {
+        let mut error = Error::data(message);
+        error.0.about = About::Matrices;
         error
     }
 

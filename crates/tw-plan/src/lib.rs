@@ -7,6 +7,7 @@
 pub mod build;
 mod cost;
 pub mod lang;
+pub mod linalg;
 mod lower;
 mod options;
 mod order;

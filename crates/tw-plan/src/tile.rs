@@ -142,7 +142,7 @@ fn contracts(stmt: &IndexStmt) -> bool {
 }
 
 /// Cuts the candidates, first axes first, until a block has at most about `limit` elements.
-fn cut_leading(axes: &mut [Axis], candidates: &[usize], limit: u64) {
+pub(crate) fn cut_leading(axes: &mut [Axis], candidates: &[usize], limit: u64) {
     for &k in candidates {
         let others = (0..axes.len()).filter(|&other| other != k);
         let rest = others.fold(1u64, |n, other| n.saturating_mul(axes[other].longest().max(1)));

@@ -62,12 +62,21 @@ fn class(error: &Error) -> fn(String) -> PyErr {
         (Blame::Source | Blame::Plan | Blame::Data, About::Indices) => PyIndexError::new_err,
         (Blame::Source | Blame::Plan | Blame::Data, About::Overflow) => PyOverflowError::new_err,
         (Blame::Source | Blame::Plan | Blame::Data, About::State) => PyRuntimeError::new_err,
+        (Blame::Source | Blame::Plan | Blame::Data, About::Matrices) => matrix_exception,
         (Blame::Source | Blame::Plan | Blame::Data, About::Anything) => PyValueError::new_err,
         (Blame::Resource, _) => PyMemoryError::new_err,
         (Blame::Io, _) => PyOSError::new_err,
         (Blame::Cancelled, _) => PyKeyboardInterrupt::new_err,
         (Blame::Internal, _) => PyRuntimeError::new_err,
     }
+}
+
+/// NumPy's own exception for matrices, which is a ValueError.
+fn matrix_exception(text: String) -> PyErr {
+    Python::attach(|py| match py.import("numpy.linalg").and_then(|module| module.getattr("LinAlgError")) {
+        Ok(class) => class.call1((text,)).map_or_else(|error| error, PyErr::from_value),
+        Err(error) => error,
+    })
 }
 
 /// Results with errors as exceptions.

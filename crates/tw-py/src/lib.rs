@@ -12,6 +12,7 @@ mod errors;
 mod explanation;
 mod function;
 mod interrupt;
+mod linalg;
 mod line;
 mod ops;
 mod program;
@@ -31,6 +32,8 @@ mod _core {
     use super::explanation::Explanation;
     #[pymodule_export]
     use super::function::{block_function, settle};
+    #[pymodule_export]
+    use super::linalg::{fourier, routine, svd_compressed};
     #[pymodule_export]
     use super::ops::{
         arange, binary, broadcast_shapes, broadcast_to, cast, compact, concat, coordinate, coordinate_of, diagonal,

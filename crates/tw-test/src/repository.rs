@@ -10,9 +10,10 @@ pub const ALLOWED_EDGES: &[(&str, &[&str])] = &[
     ("tw-ir", &[]),
     ("tw-plan", &["tw-ir"]),
     ("tw-block", &["tw-ir"]),
+    ("tw-functions", &["tw-ir"]),
     ("tw-run", &["tw-ir", "tw-block"]),
-    ("tilewright", &["tw-ir", "tw-plan", "tw-block", "tw-run"]),
-    ("tw-py", &["tw-ir", "tw-plan", "tw-block", "tw-run", "tilewright"]),
+    ("tilewright", &["tw-ir", "tw-plan", "tw-block", "tw-functions", "tw-run"]),
+    ("tw-py", &["tw-ir", "tw-plan", "tw-block", "tw-functions", "tw-run", "tilewright"]),
 ];
 
 /// The crate that sees all others and is not published.

@@ -114,6 +114,13 @@ impl FunctionTable {
         function
     }
 
+    /// Makes all functions of another table known that are not known yet.
+    pub fn include(&mut self, other: &FunctionTable) {
+        for (name, function) in &other.functions {
+            self.functions.entry(name.clone()).or_insert_with(|| function.clone());
+        }
+    }
+
     /// Finds a function.
     pub fn get(&self, name: &str) -> Result<FunctionRef> {
         self.functions.get(name).cloned().ok_or_else(|| {

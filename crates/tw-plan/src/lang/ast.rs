@@ -215,6 +215,11 @@ pub(super) enum StmtKind<'a> {
     },
     Assign(Box<Assign<'a>>),
     BlockCall(Box<BlockCall<'a>>),
+    /// Several results of one call.
+    Unpack {
+        targets: Vec<Name<'a>>,
+        value: Expr<'a>,
+    },
     Output {
         name: Name<'a>,
         path: Option<Name<'a>>,

@@ -24,6 +24,7 @@ mod control;
 mod create;
 mod declare;
 mod functions;
+mod linalg;
 mod list;
 mod rearrange;
 mod replace;
@@ -122,6 +123,7 @@ impl<'a> Lowering<'a, '_> {
             }
             StmtKind::Assign(assign) => self.assign(assign, range),
             StmtKind::BlockCall(call) => self.block_call(call, range),
+            StmtKind::Unpack { targets, value } => self.unpack(targets, value, range),
             StmtKind::Output { name, path } => self.output(*name, *path, range),
             StmtKind::While { condition, body } => self.while_loop(condition, body, range),
             StmtKind::If { condition, then, otherwise } => self.branch(condition, then, otherwise, range),

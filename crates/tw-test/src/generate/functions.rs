@@ -87,6 +87,7 @@ static TABLE: LazyLock<FunctionTable> = LazyLock::new(|| {
     table.register(Total);
     table.register(Rows);
     table.register(AddFirst);
+    table.include(tw_functions::library());
     table
 });
 

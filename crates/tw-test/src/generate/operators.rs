@@ -211,7 +211,16 @@ impl Generator<'_> {
         let cut: Vec<OperandMode> = grid.iter().map(|&g| OperandMode::Grid(g)).collect();
         let whole: Vec<ResultMode> = grid.iter().map(|&g| ResultMode::Grid(g)).collect();
         let result = |modes: Vec<ResultMode>| BlockResult { dtype, modes };
-        match self.rng.range(0, 3) {
+        match self.rng.range(0, 4) {
+            4 if dtype == DType::F64 && !shape.contains(&0) => {
+                // The last axis whole, the others cut.
+                let (last, mut modes, mut results) = (shape.len() - 1, cut, whole);
+                modes[last] = OperandMode::Whole;
+                results[last] = ResultMode::Whole(shape[last] / 2 + 1);
+                let results = vec![BlockResult { dtype: DType::C128, modes: results }];
+                let fact = Fact { exact: false, integral: false, ..sum };
+                self.call("fft_from_real_0", vec![modes], results, &[value], &[fact])
+            }
             0 => self.call("reverse", vec![cut], vec![result(whole)], &[value], &[fact]),
             1 => {
                 let totals = grid.iter().map(|&g| ResultMode::PerBlock(g, 1)).collect();

@@ -36,7 +36,7 @@ pub(in crate::lang) struct Call<'e, 'a> {
 
 impl<'e, 'a> Call<'e, 'a> {
     /// Matches arguments with parameters.
-    fn new(function: &'static Function, args: &'e [Arg<'a>], range: Range) -> Lowered<Call<'e, 'a>> {
+    pub(super) fn new(function: &'static Function, args: &'e [Arg<'a>], range: Range) -> Lowered<Call<'e, 'a>> {
         let mut call = Call { function, range, named: Vec::new(), rest: Vec::new() };
         let by_position: Vec<&'static str> = match function.rest {
             None => function.required.iter().chain(function.optional).copied().collect(),

@@ -25,6 +25,7 @@ pub(super) fn assigned<'a>(statements: &[Stmt<'a>]) -> Vec<&'a str> {
                 StmtKind::Input { name, .. } | StmtKind::Declare { name, .. } => add(name.text),
                 StmtKind::Param { name, .. } => add(name.text),
                 StmtKind::BlockCall(call) => call.targets.iter().for_each(|target| add(target.text)),
+                StmtKind::Unpack { targets, .. } => targets.iter().for_each(|target| add(target.text)),
                 StmtKind::Output { .. } => {}
                 StmtKind::While { body, .. } => collect(body, names, seen),
                 StmtKind::If { then, otherwise, .. } => {

@@ -4,6 +4,7 @@ use tw_ir::Scalar;
 
 use super::call::{Call, Function};
 use super::create::CREATE;
+use super::linalg::LINALG;
 use super::rearrange::{REARRANGE, SELECT};
 use super::{Lowering, Value};
 use crate::build::{self, Reduction, Running};
@@ -11,7 +12,7 @@ use crate::lang::ast::ExprKind;
 use crate::lang::diagnose::{Lowered, Place, error};
 
 /// Every function that is not elementwise, by group.
-pub(super) const FUNCTIONS: [&[Function]; 4] = [CREATE, REDUCE, REARRANGE, SELECT];
+pub(super) const FUNCTIONS: [&[Function]; 5] = [CREATE, REDUCE, REARRANGE, SELECT, LINALG];
 
 const fn reduction(name: &'static str) -> Function {
     Function { name, required: &["x"], rest: None, optional: &["axis", "keepdims"], lower: reduce }

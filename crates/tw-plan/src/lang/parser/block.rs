@@ -1,4 +1,4 @@
-//! Calls of block functions.
+//! Calls with several results.
 
 use tw_ir::Result;
 
@@ -7,7 +7,7 @@ use crate::lang::ast::{BlockCall, Name, StmtKind};
 use crate::lang::token::{Keyword, Symbol};
 
 impl<'a> Parser<'a> {
-    /// `Q, R = block qr(A[i, :]) -> f64[i, 4], f64[4*i, 4]`, after the first target.
+    /// `Q, R = block qr(A[i, :]) -> f64[i, 4], f64[4*i, 4]` or `Q, R = linalg.qr(A)`, after the first target.
     pub(super) fn block_call(&mut self, first: Name<'a>) -> Result<StmtKind<'a>> {
         let mut targets = vec![first];
         while self.accept(Symbol::Comma)? {
@@ -15,9 +15,7 @@ impl<'a> Parser<'a> {
         }
         self.expect(Symbol::Assign)?;
         if !self.accept_keyword(Keyword::Block)? {
-            return Err(self
-                .unexpected("`block` and a function")
-                .help("only block functions have several results: `q, r = block f(x[i, :]) -> ..`"));
+            return Ok(StmtKind::Unpack { targets, value: self.expression()? });
         }
         let function = self.name("the name of a block function")?;
         let open = self.expect(Symbol::OpenParen)?;

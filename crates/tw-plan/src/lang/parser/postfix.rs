@@ -44,7 +44,7 @@ impl<'a> Parser<'a> {
         let below = base.height.max(height);
         let range = Range { start, end: self.last_end };
         let kind = match base {
-            Expr { kind: ExprKind::Name(text @ "random"), range, .. } => {
+            Expr { kind: ExprKind::Name(text @ ("random" | "linalg")), range, .. } => {
                 ExprKind::FamilyCall { family: Name { text, range }, function: name, args }
             }
             base => {

@@ -1,0 +1,32 @@
+//! Block functions that ship with Tilewright.
+//!
+//! A block function sees whole blocks and knows nothing of the rest: the blocked algorithms of [`tw-plan`](https://docs.rs/tw-plan) are
+//! programs that call these by name. Factorisations are `faer`'s, Fourier transforms `rustfft`'s. Neither uses threads: a call is
+//! one task.
+//!
+//! They live in a crate of their own because they take long to compile and nothing else in the engine needs them.
+
+#![forbid(unsafe_code)]
+
+use std::sync::LazyLock;
+
+use tw_ir::program::FunctionTable;
+
+mod fourier;
+mod matrix;
+
+static LIBRARY: LazyLock<FunctionTable> = LazyLock::new(|| {
+    let mut table = FunctionTable::default();
+    matrix::register(&mut table);
+    fourier::register(&mut table);
+    table
+});
+
+/// All functions, one instance of each: programs made at different times call the same ones.
+///
+/// ```
+/// assert!(tw_functions::library().get("linalg_cholesky").is_ok());
+/// ```
+pub fn library() -> &'static FunctionTable {
+    &LIBRARY
+}

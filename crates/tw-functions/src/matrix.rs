@@ -1,0 +1,231 @@
+//! Functions of matrices, or of stacks of them: the last two axes of a block are rows and columns, those before count matrices.
+//!
+//! Singles are computed in doubles: a block is copied into the column order of `faer` anyway, and half as many instances compile.
+
+use std::borrow::Cow;
+
+use faer::traits::ComplexField;
+use faer::{Mat, MatRef};
+use tw_ir::dtype::{C64, C128};
+use tw_ir::error::{Error, Result};
+use tw_ir::program::{BlockFunction, FunctionTable};
+use tw_ir::{Array, Buffer};
+
+mod factor;
+mod solve;
+mod spectral;
+
+/// The numbers matrices are computed in.
+trait Number: ComplexField<Real = f64> + Copy {
+    /// The elements of a buffer as such numbers.
+    fn read(buffer: &Buffer) -> Result<Cow<'_, [Self]>>;
+    /// Overwrites an element of a buffer, which may be of a narrower type.
+    fn write(self, buffer: &mut Buffer, position: usize);
+    fn is_finite(self) -> bool;
+    fn magnitude(self) -> f64;
+    fn divided(self, by: f64) -> Self;
+}
+
+impl Number for f64 {
+    fn read(buffer: &Buffer) -> Result<Cow<'_, [f64]>> {
+        match buffer {
+            Buffer::F64(values) => Ok(Cow::Borrowed(values)),
+            Buffer::F32(values) => Ok(values.iter().map(|&x| x as f64).collect()),
+            other => Err(not_numbers(other)),
+        }
+    }
+    fn write(self, buffer: &mut Buffer, position: usize) {
+        match buffer {
+            Buffer::F64(values) => values[position] = self,
+            Buffer::F32(values) => values[position] = self as f32,
+            _ => C128::new(self, 0.0).write(buffer, position),
+        }
+    }
+    fn is_finite(self) -> bool {
+        f64::is_finite(self)
+    }
+    fn magnitude(self) -> f64 {
+        self.abs()
+    }
+    fn divided(self, by: f64) -> f64 {
+        self / by
+    }
+}
+
+impl Number for C128 {
+    fn read(buffer: &Buffer) -> Result<Cow<'_, [C128]>> {
+        match buffer {
+            Buffer::C128(values) => Ok(Cow::Borrowed(values)),
+            Buffer::C64(values) => Ok(values.iter().map(|x| C128::new(x.re as f64, x.im as f64)).collect()),
+            other => Err(not_numbers(other)),
+        }
+    }
+    fn write(self, buffer: &mut Buffer, position: usize) {
+        match buffer {
+            Buffer::C128(values) => values[position] = self,
+            Buffer::C64(values) => values[position] = C64::new(self.re as f32, self.im as f32),
+            Buffer::F64(values) => values[position] = self.re,
+            Buffer::F32(values) => values[position] = self.re as f32,
+            _ => unreachable!("results of matrix functions are floating point or complex"),
+        }
+    }
+    fn is_finite(self) -> bool {
+        self.re.is_finite() && self.im.is_finite()
+    }
+    fn magnitude(self) -> f64 {
+        self.re.hypot(self.im)
+    }
+    fn divided(self, by: f64) -> C128 {
+        self / by
+    }
+}
+
+fn not_numbers(buffer: &Buffer) -> Error {
+    Error::types(format!("a matrix of {}", buffer.dtype())).help("convert it to a floating point or complex type")
+}
+
+/// The part of the results that belongs to one matrix of a stack.
+struct Slots<'a> {
+    results: &'a mut [Array],
+    /// Which matrix, of how many.
+    matrix: usize,
+    n_matrices: usize,
+}
+
+impl Slots<'_> {
+    fn start(&self, result: usize) -> usize {
+        self.results[result].len() / self.n_matrices * self.matrix
+    }
+
+    fn matrix<T: Number>(&mut self, result: usize, value: MatRef<'_, T>) {
+        let (start, columns) = (self.start(result), value.ncols());
+        let data = self.results[result].data_mut();
+        // Columns of the source lie one after the other, rows of the target: squares of both stay in cache.
+        const SIDE: usize = 32;
+        for first in (0..value.nrows()).step_by(SIDE) {
+            for left in (0..columns).step_by(SIDE) {
+                for j in left..(left + SIDE).min(columns) {
+                    for i in first..(first + SIDE).min(value.nrows()) {
+                        value[(i, j)].write(data, start + i * columns + j);
+                    }
+                }
+            }
+        }
+    }
+
+    fn vector<T: Number>(&mut self, result: usize, values: impl IntoIterator<Item = T>) {
+        let start = self.start(result);
+        let data = self.results[result].data_mut();
+        values.into_iter().enumerate().for_each(|(k, value)| value.write(data, start + k));
+    }
+
+    fn indices(&mut self, result: usize, values: impl IntoIterator<Item = usize>) {
+        let start = self.start(result);
+        if let Buffer::I64(data) = self.results[result].data_mut() {
+            values.into_iter().enumerate().for_each(|(k, value)| data[start + k] = value as i64);
+        }
+    }
+}
+
+/// A function of one set of matrices.
+type Matrices<T> = fn(&[MatRef<'_, T>], &mut Slots<'_>) -> Result<()>;
+
+struct MatrixFunction {
+    name: &'static str,
+    real: Matrices<f64>,
+    complex: Matrices<C128>,
+}
+
+impl BlockFunction for MatrixFunction {
+    fn name(&self) -> &str {
+        self.name
+    }
+    fn apply(&self, operands: &[Array], results: &mut [Array]) -> Result<()> {
+        match operands.iter().any(|operand| operand.dtype().is_complex()) {
+            false => for_each_matrix(operands, results, self.real),
+            true => for_each_matrix(operands, results, self.complex),
+        }
+    }
+}
+
+fn for_each_matrix<T: Number>(operands: &[Array], results: &mut [Array], function: Matrices<T>) -> Result<()> {
+    let data = operands.iter().map(|operand| T::read(operand.data())).collect::<Result<Vec<_>>>()?;
+    let sizes = operands.iter().map(|operand| match operand.shape() {
+        [.., rows, columns] => Ok((*rows as usize, *columns as usize)),
+        _ => Err(Error::source("a matrix function needs two axes")),
+    });
+    let sizes = sizes.collect::<Result<Vec<_>>>()?;
+    let count = |k: usize| data[k].len().checked_div(sizes[k].0 * sizes[k].1).unwrap_or(0);
+    let n_matrices = count(0);
+    if (1..operands.len()).any(|k| count(k) != n_matrices) {
+        return Err(Error::source("stacks of different numbers of matrices"));
+    }
+    for matrix in 0..n_matrices {
+        let views: Vec<MatRef<'_, T>> = data
+            .iter()
+            .zip(&sizes)
+            .map(|(values, &(rows, columns))| {
+                let start = matrix * rows * columns;
+                MatRef::from_row_major_slice(&values[start..start + rows * columns], rows, columns)
+            })
+            .collect();
+        function(&views, &mut Slots { results: &mut *results, matrix, n_matrices })?;
+    }
+    Ok(())
+}
+
+/// A copy in column order, which all of `faer` wants.
+fn owned<T: Number>(matrix: MatRef<'_, T>) -> Mat<T> {
+    matrix.to_owned()
+}
+
+fn check_finite<T: Number>(matrix: MatRef<'_, T>, what: &str) -> Result<()> {
+    let finite = (0..matrix.nrows()).all(|i| (0..matrix.ncols()).all(|j| matrix[(i, j)].is_finite()));
+    match finite {
+        true => Ok(()),
+        false => Err(Error::matrix(format!("{what} of a matrix with infinities or NaNs"))),
+    }
+}
+
+/// Makes the matrix functions known.
+pub(crate) fn register(table: &mut FunctionTable) {
+    macro_rules! functions {
+        ($($name:literal = $function:path;)*) => {
+            $(table.register(MatrixFunction {
+                name: $name,
+                real: $function,
+                complex: $function,
+            });)*
+        };
+    }
+    functions! {
+        "linalg_lu" = factor::lu;
+        "linalg_cholesky" = factor::cholesky;
+        "linalg_qr" = factor::qr;
+        "linalg_qr_complete" = factor::qr_complete;
+        "linalg_r" = factor::r;
+        "linalg_reflectors" = factor::reflectors;
+        "linalg_product" = solve::product;
+        "linalg_solve" = solve::solve;
+        "linalg_inv" = solve::inv;
+        "linalg_det" = solve::det;
+        "linalg_slogdet" = solve::slogdet;
+        "linalg_solve_lower" = solve::lower;
+        "linalg_solve_unit_lower" = solve::unit_lower;
+        "linalg_solve_upper" = solve::upper;
+        "linalg_solve_adjoint_lower_right" = solve::adjoint_lower_right;
+        "linalg_solve_upper_right" = solve::upper_right;
+        "linalg_svd" = spectral::svd;
+        "linalg_svd_full" = spectral::svd_full;
+        "linalg_svdvals" = spectral::svdvals;
+        "linalg_eigh" = spectral::eigh;
+        "linalg_eigvalsh" = spectral::eigvalsh;
+    }
+    table.register(MatrixFunction { name: "linalg_eig", real: spectral::eig_real, complex: spectral::eig_complex });
+    table.register(MatrixFunction {
+        name: "linalg_eigvals",
+        real: spectral::eigvals_real,
+        complex: spectral::eigvals_complex,
+    });
+    table.register(factor::Parity);
+}

@@ -1,0 +1,118 @@
+//! Factorisations.
+
+use std::cmp::Ordering;
+
+use faer::dyn_stack::{MemBuffer, MemStack};
+use faer::linalg::qr::no_pivoting::factor::{qr_in_place, qr_in_place_scratch};
+use faer::linalg::solvers::{Llt, PartialPivLu, Qr};
+use faer::linalg::triangular_solve::solve_upper_triangular_in_place;
+use faer::traits::math_utils::{one, zero};
+use faer::{Mat, MatRef, Par, Side};
+use tw_ir::error::{Error, Result};
+use tw_ir::program::BlockFunction;
+use tw_ir::{Array, Buffer};
+
+use super::{Number, Slots, owned};
+
+/// `a[p] = L U` with the largest pivots of their columns: L with ones on its diagonal, U, and p.
+pub(super) fn lu<T: Number>(matrices: &[MatRef<'_, T>], out: &mut Slots<'_>) -> Result<()> {
+    let lu = PartialPivLu::new(matrices[0]);
+    out.matrix(0, lu.L());
+    out.matrix(1, lu.U());
+    out.indices(2, lu.P().arrays().0.iter().copied());
+    Ok(())
+}
+
+/// `a = L L^H`, of the lower half of a.
+pub(super) fn cholesky<T: Number>(matrices: &[MatRef<'_, T>], out: &mut Slots<'_>) -> Result<()> {
+    let factor = Llt::new(matrices[0], Side::Lower)
+        .map_err(|_| Error::matrix("the matrix is not positive definite, so it has no Cholesky factor"))?;
+    out.matrix(0, factor.L());
+    Ok(())
+}
+
+/// `a = Q R` with as many columns of Q as a has rows or columns, whichever are fewer.
+pub(super) fn qr<T: Number>(matrices: &[MatRef<'_, T>], out: &mut Slots<'_>) -> Result<()> {
+    let qr = Qr::new(matrices[0]);
+    out.matrix(0, qr.compute_thin_Q().as_ref());
+    out.matrix(1, qr.thin_R());
+    Ok(())
+}
+
+/// `a = Q R` with a square Q.
+pub(super) fn qr_complete<T: Number>(matrices: &[MatRef<'_, T>], out: &mut Slots<'_>) -> Result<()> {
+    let qr = Qr::new(matrices[0]);
+    out.matrix(0, qr.compute_Q().as_ref());
+    // R has rows of zeros below the square part; results come filled with zeros.
+    let (rows, columns) = (matrices[0].nrows(), matrices[0].ncols());
+    let mut r = Mat::<T>::zeros(rows, columns);
+    r.get_mut(..rows.min(columns), ..).copy_from(qr.thin_R());
+    out.matrix(1, r.as_ref());
+    Ok(())
+}
+
+/// R of `a = Q R`.
+pub(super) fn r<T: Number>(matrices: &[MatRef<'_, T>], out: &mut Slots<'_>) -> Result<()> {
+    out.matrix(0, Qr::new(matrices[0]).thin_R());
+    Ok(())
+}
+
+/// `a = (I - V T V^H) R`: the reflections of a panel in one, for the columns beside it.
+pub(super) fn reflectors<T: Number>(matrices: &[MatRef<'_, T>], out: &mut Slots<'_>) -> Result<()> {
+    let mut panel = owned(matrices[0]);
+    let (rows, columns) = panel.shape();
+    let n = rows.min(columns);
+    let mut coefficients = Mat::<T>::zeros(n, n);
+    let scratch = qr_in_place_scratch::<T>(rows, columns, n, Par::Seq, Default::default());
+    let stack = &mut MemBuffer::new(scratch);
+    qr_in_place(panel.as_mut(), coefficients.as_mut(), Par::Seq, MemStack::new(stack), Default::default());
+    let (zero, one): (T, T) = (zero(), one());
+    let basis = Mat::from_fn(rows, n, |i, j| match i.cmp(&j) {
+        Ordering::Less => zero,
+        Ordering::Equal => one,
+        Ordering::Greater => panel[(i, j)],
+    });
+    // `faer` keeps the inverse of T.
+    let mut t = Mat::<T>::identity(n, n);
+    solve_upper_triangular_in_place(coefficients.as_ref(), t.as_mut(), Par::Seq);
+    let r = Mat::from_fn(n, columns, |i, j| if i <= j { panel[(i, j)] } else { zero });
+    out.matrix(0, basis.as_ref());
+    out.matrix(1, t.as_ref());
+    out.matrix(2, r.as_ref());
+    Ok(())
+}
+
+/// The sign of a permutation: 1 or -1.
+pub(super) struct Parity;
+
+impl BlockFunction for Parity {
+    fn name(&self) -> &str {
+        "linalg_parity"
+    }
+    fn apply(&self, operands: &[Array], results: &mut [Array]) -> Result<()> {
+        let Buffer::I64(places) = operands[0].data() else {
+            return Err(Error::types(format!("a permutation of {}", operands[0].dtype())));
+        };
+        if let Some(wrong) = places.iter().find(|&&place| place < 0 || place >= places.len() as i64) {
+            return Err(Error::matrix(format!("{wrong} is no place of a permutation")));
+        }
+        let sign = if is_odd(places.len(), |k| places[k] as usize) { -1.0 } else { 1.0 };
+        f64::write(sign, results[0].data_mut(), 0);
+        Ok(())
+    }
+}
+
+/// True if a permutation is an odd number of exchanges.
+pub(super) fn is_odd(n: usize, place: impl Fn(usize) -> usize) -> bool {
+    let mut seen = vec![false; n];
+    let mut odd = false;
+    for start in 0..n {
+        let (mut at, mut length) = (start, 0usize);
+        while !std::mem::replace(&mut seen[at], true) {
+            (at, length) = (place(at), length + 1);
+        }
+        // A cycle of even length is odd.
+        odd ^= length > 0 && length % 2 == 0;
+    }
+    odd
+}

@@ -1,0 +1,124 @@
+//! Products, and systems of equations.
+
+use faer::linalg::matmul::matmul;
+use faer::linalg::solvers::{PartialPivLu, SolveCore};
+use faer::linalg::triangular_solve::{
+    solve_lower_triangular_in_place, solve_unit_lower_triangular_in_place, solve_upper_triangular_in_place,
+};
+use faer::traits::math_utils::{conj, one, zero};
+use faer::{Accum, Conj, Mat, MatRef, Par};
+use tw_ir::error::{Error, Result};
+
+use super::factor::is_odd;
+use super::{Number, Slots, owned};
+
+/// `a b`.
+pub(super) fn product<T: Number>(matrices: &[MatRef<'_, T>], out: &mut Slots<'_>) -> Result<()> {
+    let (a, b) = (matrices[0], matrices[1]);
+    let mut product = Mat::<T>::zeros(a.nrows(), b.ncols());
+    matmul(product.as_mut(), Accum::Replace, a, b, one(), Par::Seq);
+    out.matrix(0, product.as_ref());
+    Ok(())
+}
+
+fn check_regular<T: Number>(triangle: MatRef<'_, T>) -> Result<()> {
+    match (0..triangle.nrows()).find(|&k| triangle[(k, k)].magnitude() == 0.0) {
+        None => Ok(()),
+        Some(k) => Err(Error::matrix("the matrix is singular").note(format!("pivot {k} of its block is zero"))),
+    }
+}
+
+fn factored<T: Number>(matrix: MatRef<'_, T>) -> Result<PartialPivLu<T>> {
+    let lu = PartialPivLu::new(matrix);
+    check_regular(lu.U())?;
+    Ok(lu)
+}
+
+/// x of `a x = b`.
+pub(super) fn solve<T: Number>(matrices: &[MatRef<'_, T>], out: &mut Slots<'_>) -> Result<()> {
+    let mut x = owned(matrices[1]);
+    factored(matrices[0])?.solve_in_place_with_conj(Conj::No, x.as_mut());
+    out.matrix(0, x.as_ref());
+    Ok(())
+}
+
+/// The inverse.
+pub(super) fn inv<T: Number>(matrices: &[MatRef<'_, T>], out: &mut Slots<'_>) -> Result<()> {
+    let n = matrices[0].nrows();
+    let mut x = Mat::<T>::identity(n, n);
+    factored(matrices[0])?.solve_in_place_with_conj(Conj::No, x.as_mut());
+    out.matrix(0, x.as_ref());
+    Ok(())
+}
+
+/// The determinant as its direction (a number of magnitude 1, or 0) and the logarithm of its magnitude.
+pub(super) fn slogdet<T: Number>(matrices: &[MatRef<'_, T>], out: &mut Slots<'_>) -> Result<()> {
+    let lu = PartialPivLu::new(matrices[0]);
+    let (places, n) = (lu.P().arrays().0, matrices[0].nrows());
+    let mut sign: T = if is_odd(n, |k| places[k]) { -one::<T>() } else { one() };
+    let mut logarithm = 0.0;
+    for k in 0..n {
+        let pivot = lu.U()[(k, k)];
+        let size = pivot.magnitude();
+        logarithm += size.ln();
+        sign = if size == 0.0 { zero() } else { sign * pivot.divided(size) };
+    }
+    out.vector(0, [sign]);
+    out.vector(1, [logarithm]);
+    Ok(())
+}
+
+/// The determinant.
+pub(super) fn det<T: Number>(matrices: &[MatRef<'_, T>], out: &mut Slots<'_>) -> Result<()> {
+    let lu = PartialPivLu::new(matrices[0]);
+    let (places, n) = (lu.P().arrays().0, matrices[0].nrows());
+    let sign: T = if is_odd(n, |k| places[k]) { -one::<T>() } else { one() };
+    out.vector(0, [(0..n).fold(sign, |product, k| product * lu.U()[(k, k)])]);
+    Ok(())
+}
+
+/// x of `l x = b`, of the lower half of l.
+pub(super) fn lower<T: Number>(matrices: &[MatRef<'_, T>], out: &mut Slots<'_>) -> Result<()> {
+    check_regular(matrices[0])?;
+    let mut x = owned(matrices[1]);
+    solve_lower_triangular_in_place(owned(matrices[0]).as_ref(), x.as_mut(), Par::Seq);
+    out.matrix(0, x.as_ref());
+    Ok(())
+}
+
+/// x of `l x = b`, of the lower half of l with ones on its diagonal.
+pub(super) fn unit_lower<T: Number>(matrices: &[MatRef<'_, T>], out: &mut Slots<'_>) -> Result<()> {
+    let mut x = owned(matrices[1]);
+    solve_unit_lower_triangular_in_place(owned(matrices[0]).as_ref(), x.as_mut(), Par::Seq);
+    out.matrix(0, x.as_ref());
+    Ok(())
+}
+
+/// x of `u x = b`, of the upper half of u.
+pub(super) fn upper<T: Number>(matrices: &[MatRef<'_, T>], out: &mut Slots<'_>) -> Result<()> {
+    check_regular(matrices[0])?;
+    let mut x = owned(matrices[1]);
+    solve_upper_triangular_in_place(owned(matrices[0]).as_ref(), x.as_mut(), Par::Seq);
+    out.matrix(0, x.as_ref());
+    Ok(())
+}
+
+/// x of `x l^H = b`, of the lower half of l.
+pub(super) fn adjoint_lower_right<T: Number>(matrices: &[MatRef<'_, T>], out: &mut Slots<'_>) -> Result<()> {
+    check_regular(matrices[0])?;
+    let b = matrices[1];
+    let mut x = Mat::from_fn(b.ncols(), b.nrows(), |i, j| conj(&b[(j, i)]));
+    solve_lower_triangular_in_place(owned(matrices[0]).as_ref(), x.as_mut(), Par::Seq);
+    let x = Mat::from_fn(b.nrows(), b.ncols(), |i, j| conj(&x[(j, i)]));
+    out.matrix(0, x.as_ref());
+    Ok(())
+}
+
+/// x of `x u = b`, of the upper half of u.
+pub(super) fn upper_right<T: Number>(matrices: &[MatRef<'_, T>], out: &mut Slots<'_>) -> Result<()> {
+    check_regular(matrices[0])?;
+    let mut x = owned(matrices[1].transpose());
+    solve_lower_triangular_in_place(owned(matrices[0]).transpose(), x.as_mut(), Par::Seq);
+    out.matrix(0, x.transpose());
+    Ok(())
+}

@@ -1,0 +1,45 @@
+//! Linear algebra and Fourier transforms by name.
+
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use tilewright::linalg::{self, Compression, Routine, Transform};
+
+use crate::line::at_callers_line;
+use crate::tensor::Tensor;
+
+/// Applies a routine to tensors.
+#[pyfunction(name = "linalg")]
+pub(crate) fn routine(py: Python<'_>, name: &str, tensors: Vec<PyRef<'_, Tensor>>) -> PyResult<Vec<Tensor>> {
+    let routine = Routine::named(name).ok_or_else(|| PyValueError::new_err(format!("there is no routine {name}")))?;
+    let tensors: Vec<&tilewright::Tensor> = tensors.iter().map(|tensor| &tensor.0).collect();
+    let results = at_callers_line(py, || linalg::apply(routine, &tensors))?;
+    Ok(results.into_iter().map(Tensor).collect())
+}
+
+/// The largest singular values with their vectors, approximately.
+#[pyfunction]
+pub(crate) fn svd_compressed(
+    py: Python<'_>,
+    x: &Tensor,
+    rank: u64,
+    oversampling: u64,
+    iterations: u32,
+    seed: u64,
+) -> PyResult<Vec<Tensor>> {
+    let how = Compression { rank, oversampling, iterations, seed };
+    let results = at_callers_line(py, || linalg::svd_compressed(&x.0, how))?;
+    Ok(results.into_iter().map(Tensor).collect())
+}
+
+/// A Fourier transform along an axis, of fibres of `n` elements.
+#[pyfunction]
+pub(crate) fn fourier(py: Python<'_>, kind: &str, x: &Tensor, axis: usize, n: u64) -> PyResult<Tensor> {
+    let kind = match kind {
+        "forward" => Transform::Forward,
+        "inverse" => Transform::Inverse,
+        "from_real" => Transform::FromReal,
+        "to_real" => Transform::ToReal,
+        other => return Err(PyValueError::new_err(format!("there is no transform {other}"))),
+    };
+    at_callers_line(py, || linalg::fourier(&x.0, kind, axis, n)).map(Tensor)
+}
