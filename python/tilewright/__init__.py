@@ -64,6 +64,9 @@ from ._padding import pad
 from ._pending import Pending
 from ._products import cross, dot, inner, kron, outer, polyval, vander, vdot
 from ._program import program
+from ._quantiles import (
+    argpartition, median, nanmedian, nanpercentile, nanquantile, partition, percentile, quantile,
+)  # fmt: skip
 from ._rearranging import (
     atleast_1d, atleast_2d, atleast_3d, copy, diag, diagflat, diagonal, fliplr, flipud, ndim, ravel, resize, rollaxis, rot90,
     shape, size, swapaxes, trace, transpose,

@@ -166,6 +166,8 @@ def eye(
     """Ones on the ``k``-th diagonal, zeros elsewhere."""
     check_device(device)
     n_cols = n_rows if n_cols is None else n_cols
+    # Diagonals beyond the corners are all alike, and some of their numbers are too large to pass on.
+    k = max(-n_rows, min(k, n_cols))
     return Array(_core.eye(*_shape((n_rows, n_cols)), k, to_name(float64 if dtype is None else dtype)))
 
 

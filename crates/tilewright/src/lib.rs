@@ -14,6 +14,8 @@
 //! ```
 #![forbid(unsafe_code)]
 
+#[cfg(feature = "linalg")]
+pub mod algorithms;
 mod cancel;
 #[cfg(feature = "cli")]
 pub mod cli;
@@ -22,8 +24,6 @@ pub mod diagnose;
 pub mod explain;
 mod interpret;
 mod io;
-#[cfg(feature = "linalg")]
-pub mod linalg;
 mod program_text;
 mod report;
 mod segment;

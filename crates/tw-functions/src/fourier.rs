@@ -66,10 +66,10 @@ impl BlockFunction for Transform {
         match (self.kind, operand.data(), result.data_mut()) {
             (Kind::Forward | Kind::Inverse, Buffer::C128(from), Buffer::C128(to)) => lines.complex(from, to, self.kind),
             (Kind::Forward | Kind::Inverse, Buffer::C64(from), Buffer::C64(to)) => lines.complex(from, to, self.kind),
-            (Kind::FromReal, Buffer::F64(from), Buffer::C128(to)) => lines.from_real(from, to),
-            (Kind::FromReal, Buffer::F32(from), Buffer::C64(to)) => lines.from_real(from, to),
-            (Kind::ToReal, Buffer::C128(from), Buffer::F64(to)) => lines.to_real(from, to),
-            (Kind::ToReal, Buffer::C64(from), Buffer::F32(to)) => lines.to_real(from, to),
+            (Kind::FromReal, Buffer::F64(from), Buffer::C128(to)) => lines.real_in(from, to),
+            (Kind::FromReal, Buffer::F32(from), Buffer::C64(to)) => lines.real_in(from, to),
+            (Kind::ToReal, Buffer::C128(from), Buffer::F64(to)) => lines.real_out(from, to),
+            (Kind::ToReal, Buffer::C64(from), Buffer::F32(to)) => lines.real_out(from, to),
             _ => Err(wrong),
         }
     }
@@ -162,7 +162,7 @@ impl Lines {
         })
     }
 
-    fn from_real<T: Planned>(&self, from: &[T], to: &mut [Complex<T>]) -> Result<()> {
+    fn real_in<T: Planned>(&self, from: &[T], to: &mut [Complex<T>]) -> Result<()> {
         let plan = T::planners(|planners| planners.real.plan_fft_forward(self.n_in));
         let mut scratch = plan.make_scratch_vec();
         self.each(from, to, |line, outcome| {
@@ -170,13 +170,13 @@ impl Lines {
         })
     }
 
-    fn to_real<T: Planned>(&self, from: &[Complex<T>], to: &mut [T]) -> Result<()> {
+    fn real_out<T: Planned>(&self, from: &[Complex<T>], to: &mut [T]) -> Result<()> {
         let plan = T::planners(|planners| planners.real.plan_fft_inverse(self.n_out));
         let mut scratch = plan.make_scratch_vec();
         self.each(from, to, |line, outcome| {
             // Amplitudes of real numbers are real where they are their own mirror image; anything else there is ignored, as NumPy does.
             line[0].im = T::zero();
-            if self.n_out % 2 == 0 {
+            if self.n_out.is_multiple_of(2) {
                 line[self.n_out / 2].im = T::zero();
             }
             plan.process_with_scratch(line, outcome, &mut scratch).map_err(|error| Error::internal(error.to_string()))

@@ -14,11 +14,13 @@ use tw_ir::program::FunctionTable;
 
 mod fourier;
 mod matrix;
+mod select;
 
 static LIBRARY: LazyLock<FunctionTable> = LazyLock::new(|| {
     let mut table = FunctionTable::default();
     matrix::register(&mut table);
     fourier::register(&mut table);
+    select::register(&mut table);
     table
 });
 

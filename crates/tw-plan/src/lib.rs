@@ -4,10 +4,10 @@
 //! relations, evaluates those over block coordinates, orders the tasks and freezes the result. No data and no files are touched here.
 #![forbid(unsafe_code)]
 
+pub mod algorithms;
 pub mod build;
 mod cost;
 pub mod lang;
-pub mod linalg;
 mod lower;
 mod options;
 mod order;

@@ -3,6 +3,7 @@
 //! Values cross the border here and nothing else happens: meaning, shapes and types are decided by the crates below, manners (signatures,
 //! defaults, protocols) by the Python files above.
 
+mod algorithms;
 mod apply;
 mod background;
 mod cfunction;
@@ -12,7 +13,6 @@ mod errors;
 mod explanation;
 mod function;
 mod interrupt;
-mod linalg;
 mod line;
 mod ops;
 mod program;
@@ -23,6 +23,8 @@ mod tensor;
 #[pyo3::pymodule]
 mod _core {
     #[pymodule_export]
+    use super::algorithms::{fourier, routine, select, svd_compressed};
+    #[pymodule_export]
     use super::background::{Run, start};
     #[pymodule_export]
     use super::cfunction::compiled_function;
@@ -32,8 +34,6 @@ mod _core {
     use super::explanation::Explanation;
     #[pymodule_export]
     use super::function::{block_function, settle};
-    #[pymodule_export]
-    use super::linalg::{fourier, routine, svd_compressed};
     #[pymodule_export]
     use super::ops::{
         arange, binary, broadcast_shapes, broadcast_to, cast, compact, concat, coordinate, coordinate_of, diagonal,

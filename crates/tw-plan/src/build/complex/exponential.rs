@@ -103,7 +103,10 @@ pub(super) fn tanh(z: Pair<'_>) -> Pair<'_> {
     let size = z.re.abs();
     let decay = (size * -2.0).of(UnaryOp::Exp) * 4.0;
     let lost = z.re.is_infinite() & !z.im.is_finite();
-    let limit = Pair { re: z.re.number(1.0).signed(z.re), im: lost.pick(z.re.number(0.0).signed(z.im), wave * decay) };
+    let one = z.re.number(1.0).signed(z.re);
+    // An imaginary part without a value leaves neither part one, unless the real part is infinite.
+    let re = z.re.is_infinite().pick(one, one + wave * 0.0);
+    let limit = Pair { re, im: lost.pick(z.re.number(0.0).signed(z.im), wave * decay) };
     let found = size.exceeds(20.0).choose(limit, near);
     Pair { re: z.re.is_zero().pick(z.re, found.re), im: z.im.is_zero().pick(z.im, found.im) }
 }

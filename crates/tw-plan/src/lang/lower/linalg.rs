@@ -4,11 +4,11 @@ use tw_ir::{Op, Result, Span, TensorType, ValueId};
 
 use super::call::{Call, Function};
 use super::{Lowering, Value};
+use crate::algorithms::{Algorithms, Graph, Routine};
 use crate::lang::ast::{Expr, ExprKind, Name};
 use crate::lang::diagnose::{Lowered, Place, counted, error};
 use crate::lang::emit::Emitter;
 use crate::lang::token::Range;
-use crate::linalg::{Algebra, Graph, Routine};
 
 const fn one(name: &'static str) -> Function {
     Function { name, required: &["a"], rest: None, optional: &[], lower: single }
@@ -76,7 +76,7 @@ fn results<'a>(lowering: &mut Lowering<'a, '_>, call: &Call<'_, 'a>) -> Lowered<
     let functions = lowering.functions;
     let mut text = Text { emitter: &mut lowering.emitter, span: call.range.span() };
     let args: Vec<&ValueId> = args.iter().collect();
-    Ok(routine.apply(&mut Algebra::new(&mut text, functions), &args).at(call.range)?)
+    routine.apply(&mut Algorithms::new(&mut text, functions), &args).at(call.range)
 }
 
 fn single<'a>(lowering: &mut Lowering<'a, '_>, call: &Call<'_, 'a>) -> Lowered<Value> {

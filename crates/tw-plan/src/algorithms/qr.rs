@@ -3,7 +3,7 @@
 use tw_ir::error::Result;
 use tw_ir::scalar::BinaryOp;
 
-use super::{Algebra, Graph, Shaped, exactly, first};
+use super::{Algorithms, Graph, Shaped, exactly, first};
 
 /// The reflections of one panel, `I - V T V^H`.
 struct Panel<V> {
@@ -14,7 +14,13 @@ struct Panel<V> {
     n: u64,
 }
 
-impl<G: Graph> Algebra<'_, G> {
+/// A matrix of which only R is left, and what made it so.
+struct Reflected<V> {
+    panels: Vec<Panel<V>>,
+    r: V,
+}
+
+impl<G: Graph> Algorithms<'_, G> {
     /// `a = Q R` with as many columns of Q as a has rows or columns, whichever are fewer.
     pub fn qr(&mut self, a: &G::Value) -> Result<[G::Value; 2]> {
         let a = self.numbers(a)?;
@@ -29,7 +35,7 @@ impl<G: Graph> Algebra<'_, G> {
             let shapes = [(dtype, Shaped::Matrix(rows, n)), (dtype, Shaped::Matrix(n, columns))];
             return exactly(self.whole("linalg_qr", &[&a], &shapes)?);
         }
-        let (panels, r) = self.reflected(&a)?;
+        let Reflected { panels, r } = self.reflected(&a)?;
         Ok([self.reflections(&panels, n)?, r])
     }
 
@@ -55,7 +61,7 @@ impl<G: Graph> Algebra<'_, G> {
             let shapes = [(dtype, Shaped::Matrix(rows, rows)), (dtype, Shaped::Matrix(rows, columns))];
             return exactly(self.whole("linalg_qr_complete", &[&a], &shapes)?);
         }
-        let (panels, r) = self.reflected(&a)?;
+        let Reflected { panels, r } = self.reflected(&a)?;
         let zeros = self.full(&[rows - columns, columns], dtype.zero())?;
         Ok([self.reflections(&panels, rows)?, self.concat(&[r, zeros], 0)?])
     }
@@ -71,11 +77,11 @@ impl<G: Graph> Algebra<'_, G> {
         if self.ty(&a).rank() > 2 || n == 0 || self.panels(&a, 1)?.n_tiles() <= 1 {
             return first(self.whole("linalg_r", &[&a], &[(dtype, Shaped::Matrix(n, columns))])?);
         }
-        Ok(self.reflected(&a)?.1)
+        Ok(self.reflected(&a)?.r)
     }
 
     /// Reflects panel by panel: one task finds the reflections of a panel, products apply them to the columns beside it.
-    fn reflected(&mut self, a: &G::Value) -> Result<(Vec<Panel<G::Value>>, G::Value)> {
+    fn reflected(&mut self, a: &G::Value) -> Result<Reflected<G::Value>> {
         let dtype = self.ty(a).dtype;
         let cut = self.panels(a, 1)?;
         let (mut panels, mut triangle) = (Vec::new(), Vec::new());
@@ -105,7 +111,7 @@ impl<G: Graph> Algebra<'_, G> {
             triangle.push(self.concat(&parts, 1)?);
             panels.push(Panel { basis, factor, rows, n });
         }
-        Ok((panels, self.concat(&triangle, 0)?))
+        Ok(Reflected { panels, r: self.concat(&triangle, 0)? })
     }
 
     /// The first columns of the product of the reflections. Panels are applied from the last on, each to the corner that is not the identity.

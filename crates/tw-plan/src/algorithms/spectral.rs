@@ -3,9 +3,9 @@
 use tw_ir::dtype::DType;
 use tw_ir::error::{Error, Result};
 
-use super::{Algebra, Graph, Shaped, exactly, first, real_type};
+use super::{Algorithms, Graph, Shaped, exactly, first, real_type};
 
-impl<G: Graph> Algebra<'_, G> {
+impl<G: Graph> Algorithms<'_, G> {
     /// `a = U diag(s) V^H` with as many columns of U and V as there are singular values: U, s and V^H. A tall matrix is reduced to a
     /// triangle first; that, like any other matrix, is decomposed in one task.
     pub fn svd(&mut self, a: &G::Value) -> Result<[G::Value; 3]> {

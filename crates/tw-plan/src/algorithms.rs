@@ -23,6 +23,7 @@ mod least_squares;
 mod lu;
 mod qr;
 mod routine;
+mod select;
 mod solve;
 mod spectral;
 mod tall;
@@ -55,7 +56,7 @@ const MAX_PANELS: u64 = 128;
 const STACK_ELEMENTS: u64 = 1 << 17;
 
 /// Linear algebra on a graph.
-pub struct Algebra<'a, G: Graph> {
+pub struct Algorithms<'a, G: Graph> {
     graph: &'a mut G,
     functions: &'a FunctionTable,
 }
@@ -78,10 +79,10 @@ impl Shaped {
     }
 }
 
-impl<'a, G: Graph> Algebra<'a, G> {
+impl<'a, G: Graph> Algorithms<'a, G> {
     /// Algorithms that add to `graph` and call the block functions of the library in `functions`.
-    pub fn new(graph: &'a mut G, functions: &'a FunctionTable) -> Algebra<'a, G> {
-        Algebra { graph, functions }
+    pub fn new(graph: &'a mut G, functions: &'a FunctionTable) -> Algorithms<'a, G> {
+        Algorithms { graph, functions }
     }
 
     fn ty<'v>(&'v self, value: &'v G::Value) -> &'v TensorType {
@@ -193,9 +194,13 @@ impl<'a, G: Graph> Algebra<'a, G> {
         let rank = self.ty(x).rank();
         let mut order: Vec<usize> = (0..rank).collect();
         order.swap(rank - 2, rank - 1);
-        let op = build::permute(self.ty(x), &order)?;
-        let transposed = self.one(op, &[x])?;
+        let transposed = self.permuted(x, &order)?;
         self.conj(&transposed)
+    }
+
+    fn permuted(&mut self, x: &G::Value, order: &[usize]) -> Result<G::Value> {
+        let op = build::permute(self.ty(x), order)?;
+        self.one(op, &[x])
     }
 
     /// Part of a matrix or vector.
@@ -210,6 +215,11 @@ impl<'a, G: Graph> Algebra<'a, G> {
             .collect();
         let op = build::slice(self.ty(x), &items)?;
         self.one(op, &[x])
+    }
+
+    /// Part of a vector.
+    fn stretch(&mut self, x: &G::Value, range: std::ops::Range<u64>) -> Result<G::Value> {
+        self.part(x, std::slice::from_ref(&range))
     }
 
     fn concat(&mut self, parts: &[G::Value], axis: usize) -> Result<G::Value> {
@@ -319,7 +329,9 @@ impl<'a, G: Graph> Algebra<'a, G> {
             let merged = grid[axis].n_tiles().div_ceil(MAX_PANELS).max(1);
             let boundaries = grid[axis].boundaries();
             let last = boundaries.len().saturating_sub(1);
-            let kept = (0..boundaries.len()).filter(|&k| k as u64 % merged == 0 || k == last).map(|k| boundaries[k]);
+            let kept = (0..boundaries.len())
+                .filter(|&k| (k as u64).is_multiple_of(merged) || k == last)
+                .map(|k| boundaries[k]);
             return Ok(Axis::from_boundaries(kept.collect()));
         }
         if n <= ONE_TASK {

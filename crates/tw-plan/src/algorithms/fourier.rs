@@ -5,7 +5,7 @@ use tw_ir::error::{Error, Result};
 use tw_ir::program::{BlockResult, OperandMode, ResultMode};
 use tw_ir::{Axis, Edge, Scalar};
 
-use super::{Algebra, Graph, first};
+use super::{Algorithms, Graph, first};
 use crate::build;
 use crate::tile::cut_leading;
 
@@ -28,7 +28,7 @@ const BLOCK_ELEMENTS: u64 = 1 << 18;
 /// The library knows transforms of the last axes only.
 const N_AXES: usize = 8;
 
-impl<G: Graph> Algebra<'_, G> {
+impl<G: Graph> Algorithms<'_, G> {
     /// Transforms along an axis. The fibre is cut or filled with zeros to `n` elements first (for [`Transform::ToReal`], to what `n` results
     /// need).
     pub fn fourier(&mut self, x: &G::Value, kind: Transform, axis: usize, n: u64) -> Result<G::Value> {
@@ -40,7 +40,7 @@ impl<G: Graph> Algebra<'_, G> {
             return Err(Error::source("a Fourier transform of no elements"));
         }
         if rank - 1 - axis >= N_AXES {
-            return self.brought_last(x, axis, |algebra, x| algebra.fourier(x, kind, rank - 1, n));
+            return self.brought_last(x, axis, |algorithms, x| algorithms.fourier(x, kind, rank - 1, n));
         }
         let (from, to) = types(kind, self.ty(x).dtype)?;
         let x = self.cast(x, from)?;
@@ -72,7 +72,7 @@ impl<G: Graph> Algebra<'_, G> {
     }
 
     /// Does something to an axis as if it were the last.
-    fn brought_last(
+    pub(super) fn brought_last(
         &mut self,
         x: &G::Value,
         axis: usize,
@@ -82,11 +82,9 @@ impl<G: Graph> Algebra<'_, G> {
         let there: Vec<usize> = (0..rank).filter(|&k| k != axis).chain([axis]).collect();
         let mut back = vec![0; rank];
         there.iter().enumerate().for_each(|(to, &from)| back[from] = to);
-        let op = build::permute(self.ty(x), &there)?;
-        let moved = self.one(op, &[x])?;
+        let moved = self.permuted(x, &there)?;
         let done = act(self, &moved)?;
-        let op = build::permute(self.ty(&done), &back)?;
-        self.one(op, &[&done])
+        self.permuted(&done, &back)
     }
 
     /// The first `n` elements along an axis, with zeros after the last.

@@ -4,7 +4,7 @@ use tw_ir::dtype::DType;
 use tw_ir::error::Result;
 use tw_ir::scalar::BinaryOp;
 
-use super::{Algebra, Graph, Shaped, exactly};
+use super::{Algorithms, Graph, Shaped, exactly};
 
 /// One panel of the factorisation of what the panels before have left.
 pub(super) struct Step<V> {
@@ -20,7 +20,7 @@ pub(super) struct Step<V> {
     pub(super) order: V,
 }
 
-impl<G: Graph> Algebra<'_, G> {
+impl<G: Graph> Algorithms<'_, G> {
     /// Factors panel by panel: the panel with all its rows in one task, so that pivots are the largest of their whole columns; then rows are
     /// exchanged, a triangle solved, and the rest updated by a matrix product.
     pub(super) fn lu_steps(&mut self, a: &G::Value) -> Result<Vec<Step<G::Value>>> {
@@ -87,7 +87,7 @@ impl<G: Graph> Algebra<'_, G> {
             match &later {
                 Some(later) if pivots < left => {
                     parts.push(self.take(&below, later)?);
-                    let (first, others) = (self.part(&order, &[0..pivots])?, self.part(&order, &[pivots..left])?);
+                    let (first, others) = (self.stretch(&order, 0..pivots)?, self.stretch(&order, pivots..left)?);
                     let others = self.take(&others, later)?;
                     order = self.concat(&[first, others], 0)?;
                 }

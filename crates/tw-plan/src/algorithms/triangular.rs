@@ -3,7 +3,7 @@
 use tw_ir::error::{Error, Result};
 use tw_ir::scalar::BinaryOp;
 
-use super::{Algebra, Graph};
+use super::{Algorithms, Graph};
 use crate::build;
 
 /// Which half of a matrix is read.
@@ -13,7 +13,7 @@ enum Half {
     Upper,
 }
 
-impl<G: Graph> Algebra<'_, G> {
+impl<G: Graph> Algorithms<'_, G> {
     /// x of `a x = b`, of the lower half of a.
     pub fn solve_lower(&mut self, a: &G::Value, b: &G::Value) -> Result<G::Value> {
         self.solve_half(a, b, Half::Lower)

@@ -5,10 +5,10 @@ use tw_ir::error::{Error, Result};
 use tw_ir::program::{BlockResult, OperandMode, ResultMode};
 use tw_ir::scalar::{BinaryOp, UnaryOp};
 
-use super::{Algebra, Graph, Shaped, exactly, first, real_type};
+use super::{Algorithms, Graph, Shaped, exactly, first, real_type};
 use crate::build::{self, Reduction};
 
-impl<G: Graph> Algebra<'_, G> {
+impl<G: Graph> Algorithms<'_, G> {
     /// x of `a x = b`, with a vector or a matrix (or stacks of either, by the rules of the array API standard: only a b with one axis is a
     /// vector) on the right.
     pub fn solve(&mut self, a: &G::Value, b: &G::Value) -> Result<G::Value> {

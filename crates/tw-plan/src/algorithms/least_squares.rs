@@ -5,10 +5,10 @@ use tw_ir::dtype::DType;
 use tw_ir::error::{Error, Result};
 use tw_ir::scalar::{BinaryOp, UnaryOp};
 
-use super::{Algebra, Graph, real_type};
+use super::{Algorithms, Graph, real_type};
 use crate::build::{self, Reduction};
 
-impl<G: Graph> Algebra<'_, G> {
+impl<G: Graph> Algorithms<'_, G> {
     /// Which singular values count: those above the tolerance times the largest. The tolerance is one number per matrix; by default it is the
     /// rounding error of the type times the longer side.
     fn counting(&mut self, s: &G::Value, longer: u64, tolerance: Option<&G::Value>) -> Result<G::Value> {

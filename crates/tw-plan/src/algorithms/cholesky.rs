@@ -3,9 +3,9 @@
 use tw_ir::error::Result;
 use tw_ir::scalar::BinaryOp;
 
-use super::{Algebra, Graph, Shaped, first};
+use super::{Algorithms, Graph, Shaped, first};
 
-impl<G: Graph> Algebra<'_, G> {
+impl<G: Graph> Algorithms<'_, G> {
     /// The lower triangle L of `a = L L^H`, of the lower half of a.
     pub fn cholesky(&mut self, a: &G::Value) -> Result<G::Value> {
         let a = self.numbers(a)?;

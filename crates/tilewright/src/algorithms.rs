@@ -1,9 +1,9 @@
 //! Linear algebra and Fourier transforms on lazy tensors.
 //!
-//! The algorithms are those of [`tw_plan::linalg`], with the block functions of `tw-functions`.
+//! The algorithms are those of [`tw_plan::algorithms`], with the block functions of `tw-functions`.
 //!
 //! ```
-//! use tilewright::linalg::{self, Routine};
+//! use tilewright::algorithms::{self, Routine};
 //! # let session = tilewright::Session::new();
 //! let a = session.random_normal(&[300, 20], 1)?;
 //! let [q, r] = linalg::apply(Routine::Qr, &[&a])?.try_into().unwrap();
@@ -14,8 +14,8 @@
 
 use tw_ir::error::{Error, Result};
 use tw_ir::program::{Op, TensorType};
-use tw_plan::linalg::{Algebra, Graph};
-pub use tw_plan::linalg::{Compression, Routine, Transform};
+use tw_plan::algorithms::{Algorithms, Graph};
+pub use tw_plan::algorithms::{Compression, Routine, Transform};
 
 use crate::session::Session;
 use crate::tensor::Tensor;
@@ -37,22 +37,28 @@ impl Graph for Tensors<'_> {
 }
 
 /// Lets an algorithm add to the graph of a tensor.
-fn with_algebra<R>(tensor: &Tensor, run: impl FnOnce(&mut Algebra<'_, Tensors<'_>>) -> Result<R>) -> Result<R> {
-    run(&mut Algebra::new(&mut Tensors(tensor.session()), tw_functions::library()))
+fn with_algorithms<R>(tensor: &Tensor, run: impl FnOnce(&mut Algorithms<'_, Tensors<'_>>) -> Result<R>) -> Result<R> {
+    run(&mut Algorithms::new(&mut Tensors(tensor.session()), tw_functions::library()))
 }
 
 /// Applies a routine. Those by singular values take the tolerance, one number per matrix, as a further argument.
 pub fn apply(routine: Routine, args: &[&Tensor]) -> Result<Vec<Tensor>> {
     let first = args.first().ok_or_else(|| Error::source(format!("`{}` of nothing", routine.name())))?;
-    with_algebra(first, |algebra| routine.apply(algebra, args))
+    with_algorithms(first, |algorithms| routine.apply(algorithms, args))
 }
 
 /// The largest singular values with their vectors, approximately: U, s and V^H.
 pub fn svd_compressed(a: &Tensor, how: Compression) -> Result<[Tensor; 3]> {
-    with_algebra(a, |algebra| algebra.svd_compressed(a, how))
+    with_algorithms(a, |algorithms| algorithms.svd_compressed(a, how))
 }
 
 /// A Fourier transform along an axis, of fibres cut or filled with zeros to `n` elements. Not scaled.
 pub fn fourier(x: &Tensor, kind: Transform, axis: usize, n: u64) -> Result<Tensor> {
-    with_algebra(x, |algebra| algebra.fourier(x, kind, axis, n))
+    with_algorithms(x, |algorithms| algorithms.fourier(x, kind, axis, n))
+}
+
+/// The elements at some ranks along an axis, counted from the smallest; NaNs are the largest. Ranks are i64 and shaped like the tensor but along the
+/// axis.
+pub fn select(x: &Tensor, ranks: &Tensor, axis: usize) -> Result<Tensor> {
+    with_algorithms(x, |algorithms| algorithms.select(x, ranks, axis))
 }

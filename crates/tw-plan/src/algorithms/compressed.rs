@@ -2,7 +2,7 @@
 
 use tw_ir::error::{Error, Result};
 
-use super::{Algebra, Graph};
+use super::{Algorithms, Graph};
 use crate::build;
 
 /// How hard a compressed decomposition tries.
@@ -18,7 +18,7 @@ pub struct Compression {
     pub seed: u64,
 }
 
-impl<G: Graph> Algebra<'_, G> {
+impl<G: Graph> Algorithms<'_, G> {
     /// The largest singular values with their vectors, approximately: U, s and V^H. The matrix is only multiplied, so it may be as large as
     /// products allow.
     pub fn svd_compressed(&mut self, a: &G::Value, how: Compression) -> Result<[G::Value; 3]> {
@@ -47,6 +47,6 @@ impl<G: Graph> Algebra<'_, G> {
         let small = self.adjoint_matmul(&q, &a)?;
         let [u, s, vh] = self.svd(&small)?;
         let u = self.part(&u, &[0..width, 0..how.rank])?;
-        Ok([self.matmul(&q, &u)?, self.part(&s, &[0..how.rank])?, self.part(&vh, &[0..how.rank, 0..columns])?])
+        Ok([self.matmul(&q, &u)?, self.stretch(&s, 0..how.rank)?, self.part(&vh, &[0..how.rank, 0..columns])?])
     }
 }

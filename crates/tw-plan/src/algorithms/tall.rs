@@ -4,7 +4,7 @@ use tw_ir::error::Result;
 use tw_ir::program::{BlockResult, OperandMode, ResultMode};
 use tw_ir::{Axis, Tiling};
 
-use super::{Algebra, Graph, Shaped, exactly, first};
+use super::{Algorithms, Graph, Shaped, exactly, first};
 
 /// A matrix is tall if it has at least so many rows per column.
 const TALL: u64 = 4;
@@ -29,7 +29,7 @@ pub(super) struct Tall<V> {
 
 const BY_ROWS: [OperandMode; 2] = [OperandMode::Grid(0), OperandMode::Whole];
 
-impl<G: Graph> Algebra<'_, G> {
+impl<G: Graph> Algorithms<'_, G> {
     /// How a tall matrix is cut into blocks of rows, each with more rows than columns; nothing if the matrix is not tall or not worth cutting.
     pub(super) fn tall_cut(&self, a: &G::Value) -> Result<Option<Axis>> {
         let ty = self.ty(a);
@@ -107,7 +107,7 @@ impl<G: Graph> Algebra<'_, G> {
         first(self.whole("linalg_r", &[&rest], &[(dtype, Shaped::Matrix(n, n))])?)
     }
 
-    /// `a = Q R` with Q computed as `a R^-1`: half the work and memory of [`Algebra::qr`], but columns of Q are orthogonal only as far as a is
+    /// `a = Q R` with Q computed as `a R^-1`: half the work and memory of [`Algorithms::qr`], but columns of Q are orthogonal only as far as a is
     /// well conditioned.
     pub fn qr_indirect(&mut self, a: &G::Value) -> Result<[G::Value; 2]> {
         let a = self.numbers(a)?;

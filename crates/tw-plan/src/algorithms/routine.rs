@@ -2,11 +2,11 @@
 
 use tw_ir::error::{Error, Result};
 
-use super::{Algebra, Graph};
+use super::{Algorithms, Graph};
 
 macro_rules! routines {
     ($($(#[$doc:meta])* $variant:ident $name:literal $n_args:literal -> $n_results:literal;)*) => {
-        /// A routine of linear algebra. Each is documented at the method of [`Algebra`] of its name.
+        /// A routine of linear algebra. Each is documented at the method of [`Algorithms`] of its name.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum Routine {
             $($(#[$doc])* $variant,)*
@@ -94,7 +94,7 @@ impl Routine {
     }
 
     /// Adds the routine to a graph. Those by singular values take the tolerance, one number per matrix, as a further argument.
-    pub fn apply<G: Graph>(self, algebra: &mut Algebra<'_, G>, args: &[&G::Value]) -> Result<Vec<G::Value>> {
+    pub fn apply<G: Graph>(self, algorithms: &mut Algorithms<'_, G>, args: &[&G::Value]) -> Result<Vec<G::Value>> {
         let takes_tolerance = matches!(self, Routine::Lstsq | Routine::MatrixRank | Routine::Pinv);
         let n = self.n_args();
         if args.len() != n && !(takes_tolerance && args.len() == n + 1) {
@@ -103,28 +103,28 @@ impl Routine {
         let tolerance = args.get(n).copied();
         let a = args[0];
         Ok(match self {
-            Routine::Cholesky => vec![algebra.cholesky(a)?],
-            Routine::Det => vec![algebra.det(a)?],
-            Routine::Eig => algebra.eig(a)?.into(),
-            Routine::Eigvals => vec![algebra.eigvals(a)?],
-            Routine::Eigh => algebra.eigh(a)?.into(),
-            Routine::Eigvalsh => vec![algebra.eigvalsh(a)?],
-            Routine::Inv => vec![algebra.inv(a)?],
-            Routine::Lstsq => algebra.lstsq(a, args[1], tolerance)?.into(),
-            Routine::Lu => algebra.lu(a)?.into(),
-            Routine::MatrixRank => vec![algebra.matrix_rank(a, tolerance)?],
-            Routine::Pinv => vec![algebra.pinv(a, tolerance)?],
-            Routine::Qr => algebra.qr(a)?.into(),
-            Routine::QrComplete => algebra.qr_complete(a)?.into(),
-            Routine::QrIndirect => algebra.qr_indirect(a)?.into(),
-            Routine::R => vec![algebra.r(a)?],
-            Routine::Slogdet => algebra.slogdet(a)?.into(),
-            Routine::Solve => vec![algebra.solve(a, args[1])?],
-            Routine::SolveLower => vec![algebra.solve_lower(a, args[1])?],
-            Routine::SolveUpper => vec![algebra.solve_upper(a, args[1])?],
-            Routine::Svd => algebra.svd(a)?.into(),
-            Routine::SvdFull => algebra.svd_full(a)?.into(),
-            Routine::Svdvals => vec![algebra.svdvals(a)?],
+            Routine::Cholesky => vec![algorithms.cholesky(a)?],
+            Routine::Det => vec![algorithms.det(a)?],
+            Routine::Eig => algorithms.eig(a)?.into(),
+            Routine::Eigvals => vec![algorithms.eigvals(a)?],
+            Routine::Eigh => algorithms.eigh(a)?.into(),
+            Routine::Eigvalsh => vec![algorithms.eigvalsh(a)?],
+            Routine::Inv => vec![algorithms.inv(a)?],
+            Routine::Lstsq => algorithms.lstsq(a, args[1], tolerance)?.into(),
+            Routine::Lu => algorithms.lu(a)?.into(),
+            Routine::MatrixRank => vec![algorithms.matrix_rank(a, tolerance)?],
+            Routine::Pinv => vec![algorithms.pinv(a, tolerance)?],
+            Routine::Qr => algorithms.qr(a)?.into(),
+            Routine::QrComplete => algorithms.qr_complete(a)?.into(),
+            Routine::QrIndirect => algorithms.qr_indirect(a)?.into(),
+            Routine::R => vec![algorithms.r(a)?],
+            Routine::Slogdet => algorithms.slogdet(a)?.into(),
+            Routine::Solve => vec![algorithms.solve(a, args[1])?],
+            Routine::SolveLower => vec![algorithms.solve_lower(a, args[1])?],
+            Routine::SolveUpper => vec![algorithms.solve_upper(a, args[1])?],
+            Routine::Svd => algorithms.svd(a)?.into(),
+            Routine::SvdFull => algorithms.svd_full(a)?.into(),
+            Routine::Svdvals => vec![algorithms.svdvals(a)?],
         })
     }
 }

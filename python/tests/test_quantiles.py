@@ -1,0 +1,97 @@
+"""Order statistics against NumPy's."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from conftest import same
+from hypothesis import given
+from hypothesis import strategies as st
+
+import tilewright as tw
+from tilewright._quantiles import METHODS
+
+
+@st.composite
+def arrays(draw, nans: bool = True) -> np.ndarray:
+    dtype = draw(st.sampled_from(["float32", "float64", "int64", "uint8", "bool"]))
+    shape = draw(st.lists(st.integers(1, 6), min_size=1, max_size=3))
+    x = np.random.default_rng(draw(st.integers(0, 10**6))).integers(0, 6, shape)
+    x = (x * 1.25).astype(dtype) if dtype != "bool" else x > 3
+    if nans and x.dtype.kind == "f" and draw(st.booleans()):
+        x[x == 2.5] = np.nan
+    return x
+
+
+levels = st.floats(0, 1) | st.sampled_from([0.0, 0.5, 1.0]) | st.lists(st.sampled_from([0, 0.1, 0.25, 0.5, 0.9, 1]), max_size=4)
+chunks = st.integers(1, 4)
+
+
+def axis_of(draw, x: np.ndarray):
+    several = st.sets(st.integers(0, x.ndim - 1), min_size=1).map(lambda axes: tuple(sorted(axes)))
+    return draw(st.none() | st.integers(-x.ndim, x.ndim - 1) | several)
+
+
+@pytest.mark.parametrize("name", ["quantile", "nanquantile"])
+@given(data=st.data())
+@pytest.mark.filterwarnings("ignore:All-NaN:RuntimeWarning")
+def test_quantiles(name, data):
+    x, q = data.draw(arrays()), data.draw(levels)
+    if x.dtype.kind == "b":
+        x = x.astype("uint8")
+    options = {"axis": axis_of(data.draw, x), "method": data.draw(st.sampled_from(METHODS)), "keepdims": data.draw(st.booleans())}
+    expected = np.asarray(getattr(np, name)(x, q, **options))
+    ours = getattr(tw, name)(tw.asarray(x).rechunk(data.draw(chunks)), q, **options)
+    # Methods that only pick elements keep integers in NumPy; here quantiles are floating point numbers.
+    same(ours, expected.astype(x.dtype if x.dtype.kind == "f" else "float64"), rtol=1e-5 if x.dtype == "float32" else 1e-12)
+
+
+@given(arrays(), st.data())
+@pytest.mark.filterwarnings("ignore:All-NaN:RuntimeWarning")
+def test_medians_and_percentiles(x, data):
+    x = x.astype("float64")
+    axis, keepdims = axis_of(data.draw, x), data.draw(st.booleans())
+    array = tw.asarray(x).rechunk(data.draw(chunks))
+    for name in ("median", "nanmedian"):
+        same(getattr(tw, name)(array, axis, keepdims=keepdims), np.asarray(getattr(np, name)(x, axis, keepdims=keepdims)), rtol=1e-12)
+    for name in ("percentile", "nanpercentile"):
+        same(getattr(tw, name)(array, [10, 75], axis), np.asarray(getattr(np, name)(x, [10, 75], axis)), rtol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "int32", "int8", "uint16"])
+def test_long_vectors_are_counted(dtype):
+    x = (np.random.default_rng(1).standard_normal(2_200_000) * 1000).astype(dtype)
+    q = [0, 0.001, 0.25, 0.5, 0.9, 1]
+    kind = dtype if dtype.startswith("float") else "float64"
+    for array in (tw.asarray(x), tw.asarray(x).rechunk(300_000)):
+        same(tw.quantile(array, q), np.quantile(x, q).astype(kind), rtol=1e-6)
+    if kind == dtype:
+        x[::3] = np.nan
+        same(tw.nanquantile(tw.asarray(x), q), np.nanquantile(x, q).astype(dtype), rtol=1e-6)
+        assert np.isnan(float(tw.median(tw.asarray(x))))
+
+
+@given(arrays(nans=False), st.data())
+def test_partitions(x, data):
+    axis = data.draw(st.none() | st.integers(-x.ndim, x.ndim - 1))
+    n = x.size if axis is None else x.shape[axis]
+    kth = data.draw(st.integers(-n, n - 1))
+    flat, along = (x.reshape(-1), 0) if axis is None else (x, axis)
+    place = kth % n
+    ours = np.asarray(tw.partition(tw.asarray(x).rechunk(2), kth, axis))
+    assert np.array_equal(np.take(ours, place, along), np.take(np.sort(flat, along), place, along))
+    where = np.asarray(tw.argpartition(tw.asarray(x).rechunk(2), kth, axis))
+    assert np.array_equal(np.take_along_axis(flat, where, along), ours)
+
+
+def test_what_cannot_be():
+    with pytest.raises(ValueError, match="between 0 and 1"):
+        tw.quantile(tw.ones(3), 1.5)
+    with pytest.raises(ValueError, match="method"):
+        tw.quantile(tw.ones(3), 0.5, method="other")
+    with pytest.raises(ValueError, match="no elements"):
+        tw.median(tw.ones((0, 3)), axis=0)
+    with pytest.raises(TypeError, match="complex"):
+        tw.median(tw.ones(3, dtype="complex128"))
+    with pytest.raises(ValueError, match="out of bounds"):
+        tw.partition(tw.ones(3), 3)

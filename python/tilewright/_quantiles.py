@@ -1,0 +1,194 @@
+"""Order statistics: exact, without sorting. A long vector is never held or moved: a few passes over its blocks count digits."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from . import _core
+from ._array import Array
+from ._creation import asarray
+from ._dtypes import astype
+from ._elementwise import ceil, clip, floor, isnan
+from ._manipulation import broadcast_to, concat, moveaxis, reshape
+from ._reductions import sum
+from ._searching import where
+
+# How NumPy's continuous methods place a quantile: (alpha, beta) of ``n q + alpha + q (1 - alpha - beta) - 1``.
+_CONTINUOUS = {
+    "interpolated_inverted_cdf": (0.0, 1.0),
+    "hazen": (0.5, 0.5),
+    "weibull": (0.0, 0.0),
+    "linear": (1.0, 1.0),
+    "median_unbiased": (1 / 3, 1 / 3),
+    "normal_unbiased": (3 / 8, 3 / 8),
+}
+METHODS = (
+    "inverted_cdf", "averaged_inverted_cdf", "closest_observation", *_CONTINUOUS, "lower", "higher", "midpoint", "nearest",
+)  # fmt: skip
+
+
+def _place(n: Array, q: Array, method: str) -> tuple[Array, Array, Array]:
+    """The ranks around each quantile of ``n`` elements, and how far it lies between them."""
+    if method in _CONTINUOUS:
+        alpha, beta = _CONTINUOUS[method]
+        at = n * q + (alpha + q * (1 - alpha - beta)) - 1
+    elif method in ("inverted_cdf", "averaged_inverted_cdf"):
+        at = n * q - 1
+    elif method == "closest_observation":
+        at = n * q - 1.5
+    else:
+        at = (n - 1) * q
+    below = floor(at)
+    between = at - below
+    if method in ("lower", "higher", "midpoint", "nearest"):
+        upper = ceil(at)
+        # Half way, NumPy's nearest is the even rank.
+        if method == "nearest":
+            up = (between > 0.5) | ((between == 0.5) & (below % 2 == 1))
+            lower = upper = where(up, below + 1, below)
+        else:
+            lower, upper = (upper if method == "higher" else below), (below if method == "lower" else upper)
+        between = where(lower == upper, 0.0, 0.5)
+    else:
+        lower, upper = below, below + 1
+        if method == "inverted_cdf":
+            between = where(between > 0, 1.0, 0.0)
+        elif method == "averaged_inverted_cdf":
+            between = where(between > 0, 1.0, 0.5)
+        elif method == "closest_observation":
+            between = where((between == 0) & (below % 2 == 1), 0.0, 1.0)
+        # Outside, there is only one neighbour.
+        between = where(at < 0, 0.0, where(at >= n - 1, 0.0, between))
+        lower = where(at >= n - 1, n - 1, lower)
+    last = n - 1
+    lower, upper = (where(each < 0, 0, where(each > last, last, each)) for each in (lower, upper))
+    return lower, upper, between
+
+
+def _quantile(x: Any, q: Any, axis: Any, method: str, keepdims: bool, skip_nan: bool) -> Array:
+    if method not in METHODS:
+        raise ValueError(f"there is no method {method!r}, only {', '.join(METHODS)}")
+    x, levels = asarray(x), np.asarray(q, dtype="float64")
+    if x.dtype.kind == "c":
+        raise TypeError(f"quantiles of {x.dtype}; complex numbers have no order")
+    if levels.size and not (np.nanmin(levels) >= 0 and np.nanmax(levels) <= 1):
+        raise ValueError("quantiles are between 0 and 1")
+    x = astype(x, x.dtype if x.dtype in ("float32", "float64") else "float64", copy=False)
+    axes = tuple(range(x.ndim)) if axis is None else axis if isinstance(axis, tuple) else (axis,)
+    axes = tuple(np.lib.array_utils.normalize_axis_index(each, x.ndim) for each in axes)
+    kept = [k for k in range(x.ndim) if k not in axes]
+    rest = tuple(x.shape[k] for k in kept)
+    fibres = x
+    if x.ndim != 1 or axes != (0,):
+        fibres = x if kept and len(axes) == 1 else reshape(moveaxis(x, axes, tuple(range(x.ndim - len(axes), x.ndim))), (*rest, -1))
+    along = axes[0] if kept and len(axes) == 1 else fibres.ndim - 1
+    length = fibres.shape[along]
+    if length == 0:
+        raise ValueError("quantiles of no elements")
+    shape = tuple(levels.size if k == along else 1 for k in range(fibres.ndim))
+    wanted = reshape(asarray(levels.reshape(-1)), shape)
+    n = asarray(float(length))
+    if skip_nan:
+        n = sum(astype(~isnan(fibres), "float64"), axis=along, keepdims=True)
+    lower, upper, between = _place(n, wanted, method)
+    full = tuple(levels.size if k == along else m for k, m in enumerate(fibres.shape))
+    # The largest element tells whether there is a NaN: those come last.
+    ranks = [broadcast_to(each, full) for each in (lower, upper)]
+    if not skip_nan:
+        last = tuple(1 if k == along else m for k, m in enumerate(fibres.shape))
+        ranks.append(broadcast_to(asarray(float(length - 1)), last))
+    ranks = astype(concat(tuple(clip(each, 0, length - 1) for each in ranks), axis=along), "int64")
+    found = Array(_core.select(fibres._tensor, ranks._tensor, along))
+    before = (slice(None),) * along
+    low, high = found[(*before, slice(0, levels.size))], found[(*before, slice(levels.size, 2 * levels.size))]
+    between = astype(broadcast_to(between, full), found.dtype)
+    # From the nearer end, as NumPy does, so that equal neighbours give themselves.
+    result = where(between < 0.5, low + (high - low) * between, high - (high - low) * (1 - between))
+    result = where(between == 0, low, where(between == 1, high, result))
+    result = where(isnan(high) & ~isnan(low), high, result) if skip_nan else result
+    if skip_nan:
+        result = where(n == 0, np.nan, result)
+    else:
+        result = where(isnan(found[(*before, slice(2 * levels.size, None))]), np.nan, result)
+    result = astype(result, found.dtype, copy=False)
+    result = reshape(moveaxis(result, along, 0), (*levels.shape, *rest))
+    if keepdims:
+        result = reshape(result, (*levels.shape, *(1 if k in axes else m for k, m in enumerate(x.shape))))
+    return result
+
+
+def quantile(
+    x: Array, q: Any, axis: int | tuple[int, ...] | None = None, *, method: str = "linear", keepdims: bool = False
+) -> Array:
+    """The values below which a share ``q`` of the elements lies, exactly.
+
+    >>> import tilewright as tw
+    >>> float(tw.quantile(tw.arange(101), 0.25))
+    25.0
+    """
+    return _quantile(x, q, axis, method, keepdims, False)
+
+
+def nanquantile(
+    x: Array, q: Any, axis: int | tuple[int, ...] | None = None, *, method: str = "linear", keepdims: bool = False
+) -> Array:
+    """Like :func:`quantile`, of the elements that are not NaN."""
+    return _quantile(x, q, axis, method, keepdims, True)
+
+
+def percentile(
+    x: Array, q: Any, axis: int | tuple[int, ...] | None = None, *, method: str = "linear", keepdims: bool = False
+) -> Array:
+    """Like :func:`quantile`, with shares in hundredths."""
+    return quantile(x, np.true_divide(q, 100), axis, method=method, keepdims=keepdims)
+
+
+def nanpercentile(
+    x: Array, q: Any, axis: int | tuple[int, ...] | None = None, *, method: str = "linear", keepdims: bool = False
+) -> Array:
+    """Like :func:`percentile`, of the elements that are not NaN."""
+    return nanquantile(x, np.true_divide(q, 100), axis, method=method, keepdims=keepdims)
+
+
+def median(x: Array, axis: int | tuple[int, ...] | None = None, *, keepdims: bool = False) -> Array:
+    """The elements in the middle.
+
+    >>> import tilewright as tw
+    >>> float(tw.median(tw.asarray([3.0, 1.0, 2.0])))
+    2.0
+    """
+    return quantile(x, 0.5, axis, keepdims=keepdims)
+
+
+def nanmedian(x: Array, axis: int | tuple[int, ...] | None = None, *, keepdims: bool = False) -> Array:
+    """Like :func:`median`, of the elements that are not NaN."""
+    return nanquantile(x, 0.5, axis, keepdims=keepdims)
+
+
+def partition(x: Array, kth: int | tuple[int, ...], axis: int | None = -1) -> Array:
+    """The elements in an order in which the ``kth`` is where it would be if all were sorted. Here all are."""
+    from ._searching import sort
+
+    x, axis = _checked_kth(x, kth, axis)
+    return sort(x, axis=axis)
+
+
+def argpartition(x: Array, kth: int | tuple[int, ...], axis: int | None = -1) -> Array:
+    """Where the elements of :func:`partition` were."""
+    from ._searching import argsort
+
+    x, axis = _checked_kth(x, kth, axis)
+    return argsort(x, axis=axis)
+
+
+def _checked_kth(x: Any, kth: Any, axis: int | None) -> tuple[Array, int]:
+    x = asarray(x)
+    if axis is None:
+        x, axis = reshape(x, (-1,)), 0
+    n = x.shape[np.lib.array_utils.normalize_axis_index(axis, x.ndim)]
+    for each in kth if isinstance(kth, (tuple, list)) else (kth,):
+        if not -n <= each < n:
+            raise ValueError(f"kth(={each}) out of bounds ({n})")
+    return x, axis
