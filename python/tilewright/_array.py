@@ -9,7 +9,6 @@ import numpy as np
 
 from . import _core
 from ._chunks import automatic_chunks, normalize_chunks
-from ._dtypes import check_known
 
 if TYPE_CHECKING:
     from ._explanation import Explanation
@@ -130,7 +129,6 @@ class Array:
         >>> tw.ones(3).compute()
         array([1., 1., 1.])
         """
-        check_known(self.dtype)
         if not block:
             from ._pending import Pending
 

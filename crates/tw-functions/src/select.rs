@@ -323,33 +323,3 @@ impl BlockFunction for Value {
         })
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn keys_keep_the_order() {
-        let ordered = [f64::NEG_INFINITY, -1.5, -f64::MIN_POSITIVE, 0.0, 1e-300, 2.0, f64::INFINITY, f64::NAN];
-        for pair in ordered.windows(2) {
-            assert!(pair[0].key() < pair[1].key(), "{pair:?}");
-        }
-        assert_eq!((-0.0f64).key(), 0.0f64.key());
-        for value in ordered {
-            assert_eq!(f64::from_key(value.key()).to_bits(), (value + 0.0).to_bits());
-        }
-        for value in [i8::MIN, -1, 0, 1, i8::MAX] {
-            assert_eq!(i8::from_key(value.key()), value);
-        }
-        assert!((-1i64).key() < 0i64.key() && (-1.0f32).key() < 1.0f32.key());
-    }
-
-    #[test]
-    fn digits_cover_every_bit_once() {
-        for bits in [8, 16, 32, 64] {
-            let widths: u32 = (0..n_passes(bits)).map(|pass| Digit::of(bits, pass).width).sum();
-            assert_eq!(widths, bits);
-            assert_eq!(Digit::of(bits, n_passes(bits) - 1).shift, 0);
-        }
-    }
-}

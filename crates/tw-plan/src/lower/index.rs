@@ -145,16 +145,21 @@ impl Lowering<'_> {
             let relation = &self.plan.relations[input];
             for (idx, axis) in access.idx.iter().zip(&relation.grid) {
                 let exact = idx.as_var() == Some(var) && axis.extent() == extent;
-                let similar = match idx.as_affine(stmt.vars.len()) {
-                    Some((coefficients, _)) if coefficients[var.0 as usize] != 0 => {
-                        Some(axis.longest() / coefficients[var.0 as usize].unsigned_abs())
+                let candidate = match idx.as_affine(stmt.vars.len()) {
+                    _ if exact => axis.clone(),
+                    Some((coefficients, shift)) => {
+                        let factor = coefficients[var.0 as usize];
+                        let alone = coefficients.iter().filter(|&&c| c != 0).count() == 1;
+                        match axis.longest().checked_div(factor.unsigned_abs()) {
+                            // A part that is only moved keeps the lengths of its tiles, so that it fits its other operands.
+                            Some(tile) if tile > 0 && alone && (stmt.accum.is_some() || factor.unsigned_abs() > 1) => {
+                                seen_through(axis, factor, shift, extent)
+                            }
+                            Some(tile) if tile > 0 => Axis::uniform(extent, tile),
+                            _ => continue,
+                        }
                     }
-                    _ => None,
-                };
-                let candidate = match (exact, similar) {
-                    (true, _) => axis.clone(),
-                    (false, Some(tile)) if tile > 0 => Axis::uniform(extent, tile),
-                    _ => continue,
+                    None => continue,
                 };
                 let weight = relation.n_bytes();
                 if best.as_ref().is_none_or(|(e, w, _)| (exact, weight) > (*e, *w)) {
@@ -176,6 +181,22 @@ impl Lowering<'_> {
         let affordable = operand_bytes.max(n_points.saturating_mul(state_size));
         self.n_chains(n_points / n_outputs.max(1), n_outputs, affordable, output_bytes)
     }
+}
+
+/// The cut of a variable `v` with which `factor * v + shift` stays inside one tile.
+fn seen_through(axis: &Axis, factor: i64, shift: i64, extent: u64) -> Axis {
+    // The first v at or beyond a boundary; going down, the first below it.
+    let first = |boundary: u64| -> i64 {
+        let distance = boundary as i128 - shift as i128;
+        let (step, down) = (factor.unsigned_abs() as i128, factor < 0);
+        let at = if down { (-distance).div_euclid(step) + 1 } else { -(-distance).div_euclid(step) };
+        at.clamp(0, extent as i128) as i64
+    };
+    let mut cuts: Vec<u64> = axis.boundaries().into_iter().map(|boundary| first(boundary) as u64).collect();
+    cuts.extend([0, extent]);
+    cuts.sort_unstable();
+    cuts.dedup();
+    Axis::from_boundaries(cuts)
 }
 
 /// Cuts a variable where a periodic access starts over, so that no tile needs both ends of an axis.
@@ -211,6 +232,21 @@ mod tests {
 
     use crate::lang::{NoFiles, parse_program};
     use crate::options::PlanOptions;
+
+    #[test]
+    fn strides_and_flips_stay_inside_tiles() {
+        let axis = Axis::from_lengths(&[65, 65, 30]).unwrap();
+        for (factor, shift, extent) in [(2i64, 0i64, 80u64), (3, 1, 53), (-1, 159, 160), (-2, 158, 80), (1, 7, 153)] {
+            let cut = super::seen_through(&axis, factor, shift, extent);
+            assert_eq!(cut.extent(), extent);
+            for tile in 0..cut.n_tiles() {
+                let range = cut.range(tile);
+                let tile_of = |v: u64| axis.tile_of((factor * v as i64 + shift) as u64);
+                assert_eq!(tile_of(range.start), tile_of(range.end - 1), "{factor} {shift} {range:?}");
+            }
+            assert!(cut.n_tiles() <= axis.n_tiles());
+        }
+    }
 
     fn grid_of_output(text: &str) -> Vec<Axis> {
         let unit = parse_program(text, &BTreeMap::new(), &NoFiles, &FunctionTable::default()).unwrap();

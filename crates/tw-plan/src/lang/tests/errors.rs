@@ -66,7 +66,7 @@ fn syntax() {
         ),
         (
             "x, z = 3",
-            "`block` and a function was expected, but `3` was found | 3 | only block functions have several results: `q, r = block f(x[i, :]) -> ..`",
+            "only functions with several results can be assigned to several names | 3 | for example `q, r = linalg.qr(x)`, or `q, r = block f(x[i, :]) -> ..`",
         ),
         ("x = - not 3", "a value was expected, but the keyword `not` was found | not"),
         ("while 1 < 2 { x = 3", "this bracket is never closed: `}` is missing | { x = 3"),
