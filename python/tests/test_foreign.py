@@ -194,3 +194,30 @@ def test_netcdf(tmp_path):
         variable = file.createVariable("x", "f8", ("a", "b"), chunksizes=(5, 5))
         tw.store(tw.asarray(x, chunks=4), variable)
         same(tw.from_array(variable, lock=True, chunks="400B"), x)
+
+
+def test_read_only_arrays_are_not_copied():
+    x = np.arange(1 << 18, dtype="float64")
+    x.flags.writeable = False
+    array = tw.asarray(x)
+    x.flags.writeable = True
+    x[0] = 7.0
+    # Whoever changes a read-only array all the same sees that it was not copied.
+    assert float(array[0]) == 7.0
+    same(array.sum(), x.sum(), rtol=1e-12)
+    writable = tw.asarray(x)
+    x[0] = 9.0
+    assert float(writable[0]) == 7.0
+
+
+def test_copy_false_reads_in_place():
+    x = np.asfortranarray(np.arange(12.0).reshape(3, 4))[:, ::-1]
+    array = tw.asarray(x, copy=False)
+    x[0, 0] = 100.0
+    same(array * 1, x)
+    same(tw.from_dlpack(np.arange(3), copy=False), np.arange(3))
+    for wrong in ([1, 2], 3.0):
+        with pytest.raises(ValueError):
+            tw.asarray(wrong, copy=False)
+    with pytest.raises(ValueError):
+        tw.asarray(np.arange(3), dtype="float32", copy=False)

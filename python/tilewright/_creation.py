@@ -22,12 +22,17 @@ def _shape(shape: Any) -> list[int]:
     return lengths
 
 
+# Bytes from which on it is worth reading a read-only array when it is needed, instead of copying it at once.
+_LARGE = 1 << 20
+
+
 def asarray(
     obj: Any, /, *, dtype: Any = None, device: str | None = None, copy: bool | None = None, chunks: Any = None
 ) -> Array:
     """An array of a NumPy array, nested lists, numbers, or anything NumPy makes an array of.
 
-    Elements are copied, so that later changes of ``obj`` do not show. ``chunks`` cuts the array into blocks.
+    Elements are copied, so that later changes of ``obj`` do not show, unless ``copy=False`` or a large NumPy array is read-only: those are read when
+    elements are needed, so whoever changes them all the same must expect either. ``chunks`` cuts the array into blocks.
 
     >>> import tilewright as tw
     >>> tw.asarray([[1, 2], [3, 4]]).shape
@@ -38,10 +43,14 @@ def asarray(
         made = obj if dtype is None else astype(obj, dtype, copy=bool(copy))
         made = Array(made._tensor) if copy and made is obj else made
     else:
-        if copy is False:
-            raise ValueError("tilewright copies the elements of other arrays; copy=False cannot be kept")
-        array = np.asarray(obj, dtype=dtype)
+        # NumPy refuses here what it cannot give without a copy.
+        array = np.asarray(obj, dtype=dtype, copy=False if copy is False else None)
         name = to_name(array.dtype)
+        kept = array is obj and not array.flags.writeable and array.nbytes >= _LARGE
+        if copy is False or (copy is None and kept):
+            from ._foreign import over
+
+            return over(array, "auto" if chunks is None else chunks)
         if not array.dtype.isnative:
             array = array.astype(array.dtype.newbyteorder("="))
         # The order of memory is ours: C.
@@ -60,9 +69,7 @@ def from_dlpack(x: Any, /, *, device: str | None = None, copy: bool | None = Non
     check_device(device)
     if isinstance(x, Array):
         return Array(x._tensor)
-    if copy is False:
-        raise ValueError("tilewright copies the elements of other arrays; copy=False cannot be kept")
-    return asarray(np.from_dlpack(x))
+    return asarray(np.from_dlpack(x), copy=copy)
 
 
 def full(shape: Any, fill_value: Any, *, dtype: Any = None, device: str | None = None) -> Array:

@@ -34,6 +34,11 @@ def from_array(x: Any, chunks: Any = "auto", *, lock: Any = False, asarray: bool
     for needed in ("shape", "dtype", "__getitem__"):
         if not hasattr(x, needed):
             raise TypeError(f"{type(x).__name__} has no {needed}: from_array takes what has shape, dtype and NumPy's slicing")
+    return over(x, chunks, lock, asarray, name)
+
+
+def over(x: Any, chunks: Any = "auto", lock: Any = False, asarray: bool = True, name: str | None = None) -> Array:
+    """An array over something that is sliced when elements are needed; nothing of it is copied before."""
     shape, dtype = tuple(int(n) for n in x.shape), np.dtype(x.dtype)
     check_known(dtype)
     own = _file_chunks(x, len(shape))
