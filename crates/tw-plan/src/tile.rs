@@ -77,6 +77,9 @@ impl Tiler {
         let free: Vec<usize> = (0..axes.len()).filter(|&k| given[k].is_none() && self.tile.is_none()).collect();
         let wanted = (self.bytes_per_block(shape, element_size) / element_size).max(1);
         match self.style {
+            // Next to axes that are cut already, a free one is cut only if it must be: it is often that of a small operand, and each of its tiles would
+            // read all of the large one.
+            Style::Square if free.len() < axes.len() => shrink(&mut axes, &free, wanted.saturating_mul(SLACK)),
             Style::Square => shrink(&mut axes, &free, wanted),
             Style::Stream => cut_leading(&mut axes, &free, wanted),
         }
@@ -91,14 +94,15 @@ impl Tiler {
     }
 
     /// The cut a statement uses of an operand: the operand's own, unless that is a thin slice of a large tensor and the statement would read all of
-    /// another operand for it. Assembling thicker blocks is then cheaper.
-    pub(crate) fn thicken(&self, stmt: &IndexStmt, axis: Axis, operand_bytes: u64) -> Axis {
+    /// another operand for it. Assembling thicker blocks is then cheaper. `beside` is how many elements the same side of the product has along
+    /// other axes.
+    pub(crate) fn thicken(&self, stmt: &IndexStmt, axis: Axis, operand_bytes: u64, beside: u64) -> Axis {
         const THIN: u64 = 256;
         const THICK: u64 = 1024;
         let free = self.tile.is_none() && self.block_bytes.is_none();
         match axis {
             Axis::Uniform { extent, tile }
-                if free && tile < THIN && operand_bytes > SQUARE_BYTES && contracts(stmt) =>
+                if free && tile.saturating_mul(beside) < THIN && operand_bytes > SQUARE_BYTES && contracts(stmt) =>
             {
                 Axis::uniform(extent, tile.max(1) * (THICK / tile.max(1)))
             }

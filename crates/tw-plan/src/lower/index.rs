@@ -1,7 +1,7 @@
 //! Index statements: a join on block variables, an aggregate, a transform.
 
 use tw_ir::error::Result;
-use tw_ir::index::{Edge, Var};
+use tw_ir::index::{Edge, Idx, Var};
 use tw_ir::kernel::{KernelRead, StatementKernel};
 use tw_ir::plan::{RelId, RelOp};
 use tw_ir::program::{IndexStmt, Node};
@@ -140,7 +140,7 @@ impl Lowering<'_> {
     /// The cut of a variable, taken from the largest operand it indexes: exactly if it runs along an axis, in length otherwise. With the bytes of
     /// that operand.
     fn axis_from_reads(&self, stmt: &IndexStmt, inputs: &[RelId], var: Var, extent: u64) -> Option<(u64, Axis)> {
-        let mut best: Option<(bool, u64, Axis)> = None;
+        let mut best: Option<(bool, u64, Axis, u64)> = None;
         for (access, &input) in stmt.reads.iter().zip(inputs) {
             let relation = &self.plan.relations[input];
             for (idx, axis) in access.idx.iter().zip(&relation.grid) {
@@ -162,12 +162,24 @@ impl Lowering<'_> {
                     None => continue,
                 };
                 let weight = relation.n_bytes();
-                if best.as_ref().is_none_or(|(e, w, _)| (exact, weight) > (*e, *w)) {
-                    best = Some((exact, weight, candidate));
+                if best.as_ref().is_none_or(|(e, w, ..)| (exact, weight) > (*e, *w)) {
+                    let beside = self.length_beside(stmt, &access.idx, &relation.grid, var);
+                    best = Some((exact, weight, candidate, beside));
                 }
             }
         }
-        best.map(|(_, bytes, axis)| (bytes, self.tiler.thicken(stmt, axis, bytes)))
+        best.map(|(_, bytes, axis, beside)| (bytes, self.tiler.thicken(stmt, axis, bytes, beside)))
+    }
+
+    /// Elements of a tile of an operand along its other axes of the same kind, kept or summed: together with the variable's own they make one side of
+    /// a matrix product.
+    fn length_beside(&self, stmt: &IndexStmt, idx: &[Idx], grid: &[Axis], var: Var) -> u64 {
+        let kept = |var: Var| stmt.out.idx.iter().any(|out| out.uses(var));
+        let others = idx
+            .iter()
+            .zip(grid)
+            .filter(|(idx, _)| idx.as_var().is_some_and(|other| other != var && kept(other) == kept(var)));
+        others.fold(1, |n, (_, axis)| n.saturating_mul(axis.longest().max(1)))
     }
 
     fn chains_of(&self, kernel: &StatementKernel, inputs: &[RelId], out_grid: &[Axis]) -> u32 {
