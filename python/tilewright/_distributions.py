@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+import os
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,11 @@ from ._dtypes import astype
 from ._elementwise import ceil, exp, expm1, log, log1p, maximum, sqrt, tan
 from ._manipulation import broadcast_shapes
 from ._searching import searchsorted, where
+
+
+def random_seed() -> int:
+    """A seed that nobody can guess."""
+    return int.from_bytes(os.urandom(8), "little")
 
 
 class Distributions:

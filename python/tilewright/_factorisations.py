@@ -6,7 +6,6 @@ of a square matrix are one task. Singles are computed in doubles.
 
 from __future__ import annotations
 
-import secrets
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,6 +13,7 @@ import numpy as np
 from . import _core
 from ._array import Array
 from ._creation import asarray, eye
+from ._distributions import random_seed
 from ._elementwise import conj, unwrap_array
 from ._manipulation import matrix_transpose
 from ._reductions import max, min
@@ -125,7 +125,7 @@ def svd_compressed(
     x: Array, k: int, /, *, n_power_iter: int = 2, n_oversamples: int = 10, seed: int | None = None
 ) -> SVDResult:
     """The ``k`` largest singular values and their vectors, by random projections: for matrices too large for :func:`svd`."""
-    seed = secrets.randbits(63) if seed is None else seed
+    seed = random_seed() if seed is None else seed
     results = _core.svd_compressed(unwrap_array(x), k, n_oversamples, n_power_iter, seed)
     return SVDResult(*(Array(each) for each in results))
 

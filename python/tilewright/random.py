@@ -5,7 +5,6 @@ An element depends on the seed, on how many arrays were drawn before, and on its
 
 from __future__ import annotations
 
-import secrets
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,7 @@ from numpy.lib.array_utils import normalize_axis_index
 
 from ._array import Array
 from ._creation import _shape, arange, asarray
-from ._distributions import Distributions
+from ._distributions import Distributions, random_seed
 from ._dtypes import astype
 from ._elementwise import log
 from ._manipulation import reshape
@@ -98,4 +97,4 @@ def default_rng(seed: int | None = None) -> Generator:
     >>> rng.standard_normal((3, 2)).shape
     (3, 2)
     """
-    return Generator(secrets.randbits(64) if seed is None else int(seed))
+    return Generator(random_seed() if seed is None else int(seed))
