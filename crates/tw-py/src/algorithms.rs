@@ -4,7 +4,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use tilewright::algorithms::{self, Compression, Routine, Transform};
 
-use crate::line::at_callers_line;
+use crate::apply::make;
 use crate::tensor::Tensor;
 
 /// Applies a routine to tensors.
@@ -12,7 +12,7 @@ use crate::tensor::Tensor;
 pub(crate) fn routine(py: Python<'_>, name: &str, tensors: Vec<PyRef<'_, Tensor>>) -> PyResult<Vec<Tensor>> {
     let routine = Routine::named(name).ok_or_else(|| PyValueError::new_err(format!("there is no routine {name}")))?;
     let tensors: Vec<&tilewright::Tensor> = tensors.iter().map(|tensor| &tensor.0).collect();
-    let results = at_callers_line(py, || algorithms::apply(routine, &tensors))?;
+    let results = make(py, &tensors, || algorithms::apply(routine, &tensors))?;
     Ok(results.into_iter().map(Tensor).collect())
 }
 
@@ -27,7 +27,7 @@ pub(crate) fn svd_compressed(
     seed: u64,
 ) -> PyResult<Vec<Tensor>> {
     let how = Compression { rank, oversampling, iterations, seed };
-    let results = at_callers_line(py, || algorithms::svd_compressed(&x.0, how))?;
+    let results = make(py, &[&x.0], || algorithms::svd_compressed(&x.0, how))?;
     Ok(results.into_iter().map(Tensor).collect())
 }
 
@@ -41,11 +41,11 @@ pub(crate) fn fourier(py: Python<'_>, kind: &str, x: &Tensor, axis: usize, n: u6
         "to_real" => Transform::ToReal,
         other => return Err(PyValueError::new_err(format!("there is no transform {other}"))),
     };
-    at_callers_line(py, || algorithms::fourier(&x.0, kind, axis, n)).map(Tensor)
+    make(py, &[&x.0], || algorithms::fourier(&x.0, kind, axis, n)).map(Tensor)
 }
 
 /// The elements at some ranks along an axis.
 #[pyfunction]
 pub(crate) fn select(py: Python<'_>, x: &Tensor, ranks: &Tensor, axis: usize) -> PyResult<Tensor> {
-    at_callers_line(py, || algorithms::select(&x.0, &ranks.0, axis)).map(Tensor)
+    make(py, &[&x.0, &ranks.0], || algorithms::select(&x.0, &ranks.0, axis)).map(Tensor)
 }

@@ -131,7 +131,11 @@ impl Graph {
 
     fn input(&mut self, tensor: &Tensor, input: Input) {
         let name = format!("in{}", self.inputs.len());
-        let ty = tensor.ty().clone();
+        let mut ty = tensor.ty().clone();
+        if let Input::Stored(stored) = &input {
+            // Plans that are shown have the blocks that are there, as those that run.
+            ty.tiling = ty.tiling.or_else(|| stored.ty().tiling);
+        }
         let source = Source::Input { name: name.clone(), ty: ty.clone() };
         let value = self.program.push_source(source, ty, &tensor.node.span);
         self.inputs.insert(name, input);
