@@ -14,12 +14,73 @@ use tw_ir::{Array, Buffer};
 
 use super::{Number, Slots, owned};
 
+/// `a[places] = l u`.
+pub(super) struct Lu<T> {
+    pub(super) l: Mat<T>,
+    pub(super) u: Mat<T>,
+    pub(super) places: Vec<usize>,
+}
+
+impl<T: Number> Lu<T> {
+    /// Factors with the largest pivots of their columns.
+    pub(super) fn of(matrix: MatRef<'_, T>) -> Lu<T> {
+        let lu = PartialPivLu::new(matrix);
+        let pivots = matrix.nrows().min(matrix.ncols());
+        if (0..pivots).any(|k| lu.U()[(k, k)].magnitude() == 0.0) {
+            return Lu::by_columns(matrix);
+        }
+        Lu { l: lu.L().to_owned(), u: lu.U().to_owned(), places: lu.P().arrays().0.to_vec() }
+    }
+
+    /// Column by column. `faer` divides by pivots of zero; a column that has nothing else is left as it is, so singular matrices have factors, too.
+    fn by_columns(matrix: MatRef<'_, T>) -> Lu<T> {
+        let mut a = owned(matrix);
+        let (rows, columns) = a.shape();
+        let n = rows.min(columns);
+        let mut places: Vec<usize> = (0..rows).collect();
+        for k in 0..n {
+            let largest =
+                (k..rows).fold(k, |best, i| if a[(i, k)].magnitude() > a[(best, k)].magnitude() { i } else { best });
+            let pivot = a[(largest, k)];
+            if pivot.magnitude() == 0.0 {
+                continue;
+            }
+            places.swap(k, largest);
+            for j in 0..columns {
+                (a[(k, j)], a[(largest, j)]) = (a[(largest, j)], a[(k, j)]);
+            }
+            for i in k + 1..rows {
+                a[(i, k)] /= pivot;
+            }
+            for j in k + 1..columns {
+                let factor = a[(k, j)];
+                for i in k + 1..rows {
+                    a[(i, j)] = a[(i, j)] - a[(i, k)] * factor;
+                }
+            }
+        }
+        let (zero, one): (T, T) = (zero(), one());
+        let l = Mat::from_fn(rows, n, |i, j| match i.cmp(&j) {
+            Ordering::Less => zero,
+            Ordering::Equal => one,
+            Ordering::Greater => a[(i, j)],
+        });
+        let u = Mat::from_fn(n, columns, |i, j| if i <= j { a[(i, j)] } else { zero });
+        Lu { l, u, places }
+    }
+
+    /// 1 or -1: the determinant of the order of the rows.
+    pub(super) fn sign(&self) -> T {
+        if is_odd(self.places.len(), |k| self.places[k]) { -one::<T>() } else { one() }
+    }
+}
+
 /// `a[p] = L U` with the largest pivots of their columns: L with ones on its diagonal, U, and p.
 pub(super) fn lu<T: Number>(matrices: &[MatRef<'_, T>], out: &mut Slots<'_>) -> Result<()> {
-    let lu = PartialPivLu::new(matrices[0]);
-    out.matrix(0, lu.L());
-    out.matrix(1, lu.U());
-    out.indices(2, lu.P().arrays().0.iter().copied());
+    let lu = Lu::of(matrices[0]);
+    out.matrix(0, lu.l.as_ref());
+    out.matrix(1, lu.u.as_ref());
+    out.indices(2, lu.places);
     Ok(())
 }
 
@@ -103,7 +164,7 @@ impl BlockFunction for Parity {
 }
 
 /// True if a permutation is an odd number of exchanges.
-pub(super) fn is_odd(n: usize, place: impl Fn(usize) -> usize) -> bool {
+fn is_odd(n: usize, place: impl Fn(usize) -> usize) -> bool {
     let mut seen = vec![false; n];
     let mut odd = false;
     for start in 0..n {

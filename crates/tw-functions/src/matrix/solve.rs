@@ -9,7 +9,7 @@ use faer::traits::math_utils::{conj, one, zero};
 use faer::{Accum, Conj, Mat, MatRef, Par};
 use tw_ir::error::{Error, Result};
 
-use super::factor::is_odd;
+use super::factor::Lu;
 use super::{Number, Slots, owned};
 
 /// `a b`.
@@ -53,12 +53,11 @@ pub(super) fn inv<T: Number>(matrices: &[MatRef<'_, T>], out: &mut Slots<'_>) ->
 
 /// The determinant as its direction (a number of magnitude 1, or 0) and the logarithm of its magnitude.
 pub(super) fn slogdet<T: Number>(matrices: &[MatRef<'_, T>], out: &mut Slots<'_>) -> Result<()> {
-    let lu = PartialPivLu::new(matrices[0]);
-    let (places, n) = (lu.P().arrays().0, matrices[0].nrows());
-    let mut sign: T = if is_odd(n, |k| places[k]) { -one::<T>() } else { one() };
+    let lu = Lu::of(matrices[0]);
+    let (mut sign, n) = (lu.sign(), matrices[0].nrows());
     let mut logarithm = 0.0;
     for k in 0..n {
-        let pivot = lu.U()[(k, k)];
+        let pivot = lu.u[(k, k)];
         let size = pivot.magnitude();
         logarithm += size.ln();
         sign = if size == 0.0 { zero() } else { sign * pivot.divided(size) };
@@ -70,10 +69,8 @@ pub(super) fn slogdet<T: Number>(matrices: &[MatRef<'_, T>], out: &mut Slots<'_>
 
 /// The determinant.
 pub(super) fn det<T: Number>(matrices: &[MatRef<'_, T>], out: &mut Slots<'_>) -> Result<()> {
-    let lu = PartialPivLu::new(matrices[0]);
-    let (places, n) = (lu.P().arrays().0, matrices[0].nrows());
-    let sign: T = if is_odd(n, |k| places[k]) { -one::<T>() } else { one() };
-    out.vector(0, [(0..n).fold(sign, |product, k| product * lu.U()[(k, k)])]);
+    let lu = Lu::of(matrices[0]);
+    out.vector(0, [(0..matrices[0].nrows()).fold(lu.sign(), |product, k| product * lu.u[(k, k)])]);
     Ok(())
 }
 
