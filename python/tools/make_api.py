@@ -43,6 +43,7 @@ HEADINGS = {
     "_blocks": "Functions of blocks",
     "_overlap": "Functions of blocks and their neighbours",
     "_gufunc": "Functions of vectors and numbers",
+    "_program": "Programs as text",
 }
 
 INTRODUCTION = f"""\
