@@ -42,16 +42,35 @@ def test_results_are_kept():
 
 
 def test_loops_cost_the_same_at_every_step():
-    x, tasks = tw.zeros(10), []
     with tw.Session(threads=1) as session:
-        x = tw.zeros(10)
+        x, tasks = tw.zeros(10), []
         for _ in range(30):
             x = x / 2 + 1
             before = session.report()["tasks"]
             assert float(tw.max(x)) <= 2
-            x.persist()
             tasks.append(session.report()["tasks"] - before)
     assert tasks[5:] == tasks[4:-1]
+
+
+def test_large_arrays_are_kept_when_computed_again():
+    n = 3_000_000  # More than is kept at once.
+    with tw.Session(threads=1) as session:
+        x, tasks, held = tw.zeros(n), [], []
+        for _ in range(12):
+            x = x / 2 + 1
+            before = session.report()["tasks"]
+            assert float(tw.max(x)) <= 2
+            tasks.append(session.report()["tasks"] - before)
+            held.append(session.report()["held_bytes"])
+    assert tasks[5:] == tasks[4:-1]
+    assert max(held) <= 3 * 8 * n
+    # What is computed once is not kept: nobody asked for it.
+    with tw.Session(threads=1) as session:
+        x = tw.zeros(n) + 1
+        assert float(tw.sum(x)) == n
+        assert session.report()["held_bytes"] < 8 * n
+        assert float(tw.max(x)) == 1
+        assert session.report()["held_bytes"] >= 8 * n
 
 
 def test_values_do_not_alias():

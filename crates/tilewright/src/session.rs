@@ -381,6 +381,11 @@ impl Session {
         self.0.runtime.threads()
     }
 
+    /// Bytes that blocks may take, if that is limited.
+    pub fn budget(&self) -> Option<u64> {
+        self.0.run.budget
+    }
+
     /// Block functions known to program text.
     pub fn functions(&self) -> &FunctionTable {
         &self.0.functions

@@ -7,6 +7,7 @@
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::panic::Location;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use tw_ir::error::{Error, Result};
@@ -20,6 +21,7 @@ use crate::stored::Stored;
 mod count;
 mod create;
 mod graph;
+mod kept;
 pub(crate) mod ops;
 
 use count::{Count, CountsOfResults};
@@ -51,6 +53,8 @@ struct TensorNode {
     n_touched: u64,
     /// Results that have been computed.
     computed: Mutex<Vec<Option<Arc<Stored>>>>,
+    /// True if a run has computed it, for itself or on the way to something else.
+    was_computed: AtomicBool,
 }
 
 enum TensorOp {
@@ -120,6 +124,7 @@ impl Tensor {
             counts_of_results: CountsOfResults::default(),
             span: span_of(Location::caller()),
             computed: Mutex::new(vec![computed]),
+            was_computed: AtomicBool::new(false),
         })
     }
 
@@ -155,6 +160,7 @@ impl Tensor {
             op: TensorOp::Node(Box::new(op)),
             args: Mutex::new(args.iter().map(|tensor| (*tensor).clone()).collect()),
             computed: Mutex::new(vec![None; n]),
+            was_computed: AtomicBool::new(false),
             types,
             counts,
             settled: OnceLock::new(),
@@ -263,9 +269,14 @@ pub fn compute_all(tensors: &[&Tensor]) -> Result<Vec<Arc<Stored>>> {
         graph.program.output(format!("count{k}"), *value);
     }
     let (mut results, _) = session.interpret(&graph.program, &graph.inputs)?;
+    graph.run.done();
+    let mut others = results.split_off(tensors.len());
     // Whoever sees a result knows its shape: counts are kept first.
-    for ((count, _), stored) in graph.counts.iter().zip(results.drain(tensors.len()..)) {
+    for ((count, _), stored) in graph.counts.iter().zip(others.drain(graph.kept.len()..)) {
         count.tensor.keep(stored);
+    }
+    for (tensor, stored) in graph.kept.iter().zip(others) {
+        tensor.keep(stored);
     }
     for (tensor, stored) in tensors.iter().zip(&results) {
         tensor.keep(stored.clone());

@@ -8,6 +8,7 @@ use tw_ir::error::{Error, Result};
 use tw_ir::program::{self, Op, Program, Source, TensorType, ValueId};
 
 use super::count::Count;
+use super::kept::Run;
 use super::{Tensor, TensorNode, TensorOp};
 use crate::io::Input;
 use crate::session::lock;
@@ -17,6 +18,9 @@ use crate::stored::Stored;
 pub(super) struct Graph {
     pub(super) program: Program,
     pub(super) inputs: BTreeMap<String, Input>,
+    /// What is kept beside the tensors that were asked for: the outputs after theirs.
+    pub(super) kept: Vec<Tensor>,
+    pub(super) run: Run,
     /// Counts that the program resolves, with their values in it.
     pub(super) counts: Vec<(Arc<Count>, ValueId)>,
     values: HashMap<(*const TensorNode, usize), ValueId>,
@@ -53,6 +57,8 @@ impl Graph {
         let mut graph = Graph {
             program: Program::new(),
             inputs: BTreeMap::new(),
+            kept: Vec::new(),
+            run: Run::default(),
             counts: Vec::new(),
             values: HashMap::new(),
             extents: HashMap::new(),
@@ -61,6 +67,11 @@ impl Graph {
             graph.visit(tensor)?;
             let value = graph.value(tensor)?;
             graph.program.output(format!("{k}"), value);
+        }
+        graph.kept = graph.run.kept(tensors, tensors.first().and_then(|tensor| tensor.session().budget()));
+        for (k, tensor) in graph.kept.iter().enumerate() {
+            let value = graph.value(tensor)?;
+            graph.program.output(format!("kept{k}"), value);
         }
         Ok(graph)
     }
@@ -92,6 +103,7 @@ impl Graph {
         for count in &node.counts {
             self.resolve(count, tensor)?;
         }
+        self.run.add(tensor, args);
         let args = args.iter().map(|arg| self.value(arg)).collect::<Result<Vec<_>>>()?;
         // The types were inferred when the tensor was made.
         let (op, types) = if node.counts.is_empty() {
@@ -148,6 +160,6 @@ impl Graph {
     }
 }
 
-fn key(tensor: &Tensor) -> (*const TensorNode, usize) {
+pub(super) fn key(tensor: &Tensor) -> (*const TensorNode, usize) {
     (Arc::as_ptr(&tensor.node), tensor.result)
 }

@@ -1,0 +1,87 @@
+//! Which tensors on the way to a result are kept with it.
+//!
+//! Only what is asked for is computed, but a loop asks for a number and goes on with the tensor that led to it. Were that not kept, every step would
+//! begin at the first. So what the host holds in its hands is kept if it is small. What is larger would cost memory that nobody asked for: it is
+//! kept only when it is computed a second time, and only up to a size. Of a budget all of it together takes a small part.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use super::graph::key;
+use super::{Tensor, TensorNode};
+
+/// Bytes up to which a tensor that the host holds is kept at once.
+const SMALL: u64 = 16 << 20;
+
+/// Bytes up to which a tensor is kept when it is computed again.
+const LARGE: u64 = 256 << 20;
+
+/// The part of a budget that may be taken.
+const SHARE: u64 = 8;
+
+/// The tensors that are computed in one run and what reads them.
+#[derive(Default)]
+pub(super) struct Run {
+    /// One tensor of every node.
+    nodes: Vec<Tensor>,
+    /// Every tensor that is read, in order, and whether a node reads it that was never computed before.
+    reads: Vec<(Tensor, bool)>,
+    positions: HashMap<(*const TensorNode, usize), usize>,
+    /// How often nodes are held by the arguments of others, and by this list.
+    held_here: HashMap<*const TensorNode, usize>,
+}
+
+impl Run {
+    /// A node that will be computed, with its arguments.
+    pub(super) fn add(&mut self, tensor: &Tensor, args: &[Tensor]) {
+        let is_new = !tensor.node.was_computed.load(Ordering::Relaxed);
+        for arg in args {
+            self.count(arg);
+            match self.positions.get(&key(arg)) {
+                Some(&position) => self.reads[position].1 |= is_new,
+                None => {
+                    self.positions.insert(key(arg), self.reads.len());
+                    self.reads.push((arg.clone(), is_new));
+                    self.count(arg);
+                }
+            }
+        }
+        self.nodes.push(tensor.clone());
+        self.count(tensor);
+    }
+
+    fn count(&mut self, tensor: &Tensor) {
+        *self.held_here.entry(Arc::as_ptr(&tensor.node)).or_default() += 1;
+    }
+
+    /// What is worth keeping beside the results themselves.
+    pub(super) fn kept(&self, results: &[&Tensor], budget: Option<u64>) -> Vec<Tensor> {
+        let mut room = budget.map_or(u64::MAX, |bytes| bytes / SHARE);
+        let results: HashSet<_> = results.iter().map(|tensor| key(tensor)).collect();
+        let computed: HashSet<*const TensorNode> = self.nodes.iter().map(|tensor| Arc::as_ptr(&tensor.node)).collect();
+        let mut worth = |(tensor, by_new): &&(Tensor, bool)| {
+            let node = Arc::as_ptr(&tensor.node);
+            if !computed.contains(&node) || results.contains(&key(tensor)) {
+                return false;
+            }
+            let Some(bytes) = n_bytes(tensor) else { return false };
+            let elsewhere = Arc::strong_count(&tensor.node) > self.held_here.get(&node).copied().unwrap_or(0);
+            let again = tensor.node.was_computed.load(Ordering::Relaxed) && *by_new;
+            let keep = bytes <= room && ((elsewhere && bytes <= SMALL) || (again && bytes <= LARGE));
+            room -= if keep { bytes } else { 0 };
+            keep
+        };
+        self.reads.iter().filter(|read| worth(read)).map(|(tensor, _)| tensor.clone()).collect()
+    }
+
+    /// Remembers that everything has been computed once.
+    pub(super) fn done(&self) {
+        self.nodes.iter().for_each(|tensor| tensor.node.was_computed.store(true, Ordering::Relaxed));
+    }
+}
+
+fn n_bytes(tensor: &Tensor) -> Option<u64> {
+    let ty = tensor.ty();
+    Some(ty.known_shape()?.iter().fold(ty.dtype.size(), |bytes, &n| bytes.saturating_mul(n)))
+}
