@@ -133,11 +133,17 @@ class Array:
             from ._pending import Pending
 
             return Pending([self._tensor], self.compute)
+        if not self._tensor.is_computed:
+            from ._progress import progress_report
+
+            report = progress_report()
+            if report is not None:
+                self._tensor.persist(report)
         return _core.to_numpy(self._tensor)
 
     def persist(self) -> Array:
         """Computes the array now, keeps its blocks, and gives the array itself."""
-        from ._session import progress_report
+        from ._progress import progress_report
 
         self._tensor.persist(progress_report())
         return self

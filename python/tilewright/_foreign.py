@@ -13,7 +13,7 @@ from ._array import Array
 from ._block_call import Axis, BlockCall
 from ._chunks import aligned_chunks, normalize_chunks
 from ._dtypes import check_known
-from ._session import progress_report
+from ._progress import progress_report
 
 
 def from_array(x: Any, chunks: Any = "auto", *, lock: Any = False, asarray: bool = True, name: str | None = None) -> Array:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
 from . import _core, _processes
 from ._array import Array
 from ._chunks import parse_bytes
 from ._pending import Pending
+from ._progress import progress_report
 
 
 class Session:
@@ -71,17 +71,3 @@ def persist(*arrays: Any) -> tuple[Any, ...]:
     """Computes several arrays in one plan and keeps their blocks."""
     _core.compute([x._tensor for x in arrays if isinstance(x, Array)], progress_report())
     return arrays
-
-
-def progress_report() -> Any:
-    """What shows progress on a terminal; nothing elsewhere."""
-    return _show if sys.stderr is not None and sys.stderr.isatty() else None
-
-
-def _show(done: int, total: int) -> None:
-    width = 30
-    full = width * done // total if total else 0
-    sys.stderr.write(f"\r[{'#' * full}{'.' * (width - full)}] {done}/{total} tasks ")
-    if done == total:
-        sys.stderr.write("\n")
-    sys.stderr.flush()

@@ -1,0 +1,48 @@
+"""How far a run has come: a line on a terminal, a bar in a notebook. The engine reports only what takes longer than a second."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+Report = Callable[[int, int], None]
+
+
+def progress_report() -> Report | None:
+    """What shows progress here; nothing where nobody looks on."""
+    if _in_notebook():
+        return _NotebookBar()
+    return _show_line if sys.stderr is not None and sys.stderr.isatty() else None
+
+
+def _in_notebook() -> bool:
+    """True in a kernel of Jupyter. IPython on a terminal has none."""
+    module = sys.modules.get("IPython")
+    shell = module.get_ipython() if module is not None and hasattr(module, "get_ipython") else None
+    return getattr(shell, "kernel", None) is not None
+
+
+def _show_line(done: int, total: int) -> None:
+    width = 30
+    full = width * done // total if total else 0
+    sys.stderr.write(f"\r[{'#' * full}{'.' * (width - full)}] {done}/{total} tasks ")
+    if done == total:
+        sys.stderr.write("\n")
+    sys.stderr.flush()
+
+
+class _NotebookBar:
+    """A bar that is drawn once and then updated in its place."""
+
+    def __init__(self) -> None:
+        self._shown: Any = None
+
+    def __call__(self, done: int, total: int) -> None:
+        from IPython.display import HTML, display
+
+        bar = HTML(f'<progress value="{done}" max="{total}"></progress> {done} of {total} tasks')
+        if self._shown is None:
+            self._shown = display(bar, display_id=True)
+        else:
+            self._shown.update(bar)
