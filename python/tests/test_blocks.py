@@ -321,3 +321,12 @@ def test_numba():
 
     x = np.arange(1000.0)
     same(tw.map_blocks(cube, tw.asarray(x, chunks=100)), x**3)
+
+
+def test_results_do_not_hold_their_operands():
+    n = 100_000
+    with tw.Session(threads=1) as session:
+        x = tw.zeros(n).rechunk(n // 2)
+        for _ in range(6):
+            x = tw.map_blocks(lambda block: block + 1, x, dtype="float64").persist()
+        assert session.report()["held_bytes"] <= 3 * 8 * n

@@ -206,8 +206,11 @@ def test_read_only_arrays_are_not_copied():
     assert float(array[0]) == 7.0
     same(array.sum(), x.sum(), rtol=1e-12)
     writable = tw.asarray(x)
+    # What is only a view of memory that can be written is copied, too.
+    view = tw.asarray(np.broadcast_to(x, (2, x.size)))
     x[0] = 9.0
     assert float(writable[0]) == 7.0
+    assert float(view[1, 0]) == 7.0
 
 
 def test_copy_false_reads_in_place():

@@ -193,6 +193,13 @@ def test_ranks_and_least_squares(case, m, n, rank):
 def test_stacks_broadcast():
     a, b = matrix(1, 4, 1, 3, 3), matrix(2, 5, 3, 2)
     same(tw.linalg.solve(tw.asarray(a), tw.asarray(b)), np.linalg.solve(a, b), rtol=1e-10)
+    # Right-hand sides that are wider than the matrices, in stacks that are cut.
+    wide = matrix(4, 1000, 4, 40)
+    many = matrix(5, 1000, 4, 4) + 4 * np.eye(4)
+    same(tw.linalg.solve(tw.asarray(many), tw.asarray(wide)), np.linalg.solve(many, wide), rtol=1e-9)
+    assert tw.linalg.solve(tw.asarray(many), tw.zeros((4, 0))).shape == (1000, 4, 0)
+    with pytest.raises(ValueError, match="one matrix"):
+        tw.linalg.lu(tw.asarray(many))
     x = matrix(3, 70, 6, 4)
     q, r = tw.linalg.qr(tw.asarray(x))
     close(np.asarray(q @ r), x)
@@ -277,6 +284,10 @@ def test_what_cannot_be():
         tw.linalg.inv(tw.eye(3, dtype="float16"))
     with pytest.raises(ValueError, match="two axes"):
         tw.linalg.det(tw.ones(3))
+    # Pivots may leave the range of numbers on the way.
+    huge = np.diag([1e200, 1e200, 1e-200, 1e-200])
+    for chunk in (4, 2):
+        assert np.isclose(float(tw.linalg.det(tw.asarray(huge).rechunk(chunk))), 1)
     # The determinant of a singular matrix is a number, not an error; and it has factors.
     for dtype in TYPES:
         for x in (np.zeros((5, 5), dtype), np.ones((5, 5), dtype)):

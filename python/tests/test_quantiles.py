@@ -84,7 +84,23 @@ def test_partitions(x, data):
     assert np.array_equal(np.take_along_axis(flat, where, along), ours)
 
 
+def test_infinities_in_the_middle():
+    inf = np.inf
+    for values in ([1, 2, inf, inf], [inf, inf], [1, inf], [-inf, inf], [-1.7e308, 1.7e308]):
+        with np.errstate(invalid="ignore"):
+            same(tw.median(tw.asarray(values)), np.asarray(np.median(values)))
+    same(tw.quantile(tw.asarray([-inf, -inf, -inf, 3.0, 4.0, 5.0]), 0.6), np.asarray(3.0))
+
+
+def test_many_levels_of_a_long_vector():
+    x = np.random.default_rng(3).standard_normal(2_200_000)
+    q = np.linspace(0, 1, 60)
+    same(tw.quantile(tw.asarray(x), q), np.quantile(x, q), rtol=1e-12)
+
+
 def test_what_cannot_be():
+    with pytest.raises(TypeError, match="times"):
+        tw.median(tw.asarray(np.array(["2020-01-01"], dtype="datetime64[D]")))
     with pytest.raises(ValueError, match="between 0 and 1"):
         tw.quantile(tw.ones(3), 1.5)
     with pytest.raises(ValueError, match="method"):

@@ -81,6 +81,8 @@ class BlockCall:
         if wanted:
             for k, tensor in zip(wanted, self._tensors(call, [results[k] for k in wanted]), strict=True):
                 made[k] = Array(tensor)
+        # The function holds this object as long as its results live; the engine holds operands only as long as it needs them.
+        self.operands = []
         return made
 
     def _tensors(self, call: Callable[..., Any], results: Sequence[tuple[Any, Sequence[Axis]]]) -> list[_core.Tensor]:

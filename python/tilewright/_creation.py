@@ -26,6 +26,16 @@ def _shape(shape: Any) -> list[int]:
 _LARGE = 1 << 20
 
 
+def _is_never_written(array: np.ndarray) -> bool:
+    """True if neither the array nor what it is a view of can be written."""
+    memory: Any = array
+    while isinstance(memory, np.ndarray):
+        if memory.flags.writeable:
+            return False
+        memory = memory.base
+    return memory is None
+
+
 def asarray(
     obj: Any, /, *, dtype: Any = None, device: str | None = None, copy: bool | None = None, chunks: Any = None
 ) -> Array:
@@ -46,11 +56,12 @@ def asarray(
         # NumPy refuses here what it cannot give without a copy.
         array = np.asarray(obj, dtype=dtype, copy=False if copy is False else None)
         name = to_name(array.dtype)
-        kept = array is obj and not array.flags.writeable and array.nbytes >= _LARGE
+        kept = array is obj and array.nbytes >= _LARGE and _is_never_written(array)
         if copy is False or (copy is None and kept):
             from ._foreign import over
 
-            return over(array, "auto" if chunks is None else chunks)
+            # Blocks that stay in cache between the steps that read them.
+            return over(array, "8MiB" if chunks is None else chunks)
         if not array.dtype.isnative:
             array = array.astype(array.dtype.newbyteorder("="))
         # The order of memory is ours: C.
@@ -69,7 +80,8 @@ def from_dlpack(x: Any, /, *, device: str | None = None, copy: bool | None = Non
     check_device(device)
     if isinstance(x, Array):
         return Array(x._tensor)
-    return asarray(np.from_dlpack(x), copy=copy)
+    # Whether others may write the memory cannot be seen from here.
+    return asarray(np.from_dlpack(x), copy=True if copy is None else copy)
 
 
 def full(shape: Any, fill_value: Any, *, dtype: Any = None, device: str | None = None) -> Array:

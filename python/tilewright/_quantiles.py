@@ -31,7 +31,9 @@ METHODS = (
 
 def _place(n: Array, q: Array, method: str) -> tuple[Array, Array, Array]:
     """The ranks around each quantile of ``n`` elements, and how far it lies between them."""
-    if method in _CONTINUOUS:
+    if method == "linear":
+        at = (n - 1) * q
+    elif method in _CONTINUOUS:
         alpha, beta = _CONTINUOUS[method]
         at = n * q + (alpha + q * (1 - alpha - beta)) - 1
     elif method in ("inverted_cdf", "averaged_inverted_cdf"):
@@ -67,12 +69,12 @@ def _place(n: Array, q: Array, method: str) -> tuple[Array, Array, Array]:
     return lower, upper, between
 
 
-def _quantile(x: Any, q: Any, axis: Any, method: str, keepdims: bool, skip_nan: bool) -> Array:
+def _quantile(x: Any, q: Any, axis: Any, method: str, keepdims: bool, skip_nan: bool, is_median: bool = False) -> Array:
     if method not in METHODS:
         raise ValueError(f"there is no method {method!r}, only {', '.join(METHODS)}")
     x, levels = asarray(x), np.asarray(q, dtype="float64")
-    if x.dtype.kind == "c":
-        raise TypeError(f"quantiles of {x.dtype}; complex numbers have no order")
+    if x.dtype.kind in "cMm":
+        raise TypeError(f"quantiles of {x.dtype} are not there; complex numbers have no order, times no share of one")
     if levels.size and not (np.nanmin(levels) >= 0 and np.nanmax(levels) <= 1):
         raise ValueError("quantiles are between 0 and 1")
     x = astype(x, x.dtype if x.dtype in ("float32", "float64") else "float64", copy=False)
@@ -106,6 +108,8 @@ def _quantile(x: Any, q: Any, axis: Any, method: str, keepdims: bool, skip_nan: 
     between = astype(broadcast_to(between, full), found.dtype)
     # From the nearer end, as NumPy does, so that equal neighbours give themselves.
     result = where(between < 0.5, low + (high - low) * between, high - (high - low) * (1 - between))
+    if is_median:
+        result = (low + high) / 2
     result = where(between == 0, low, where(between == 1, high, result))
     result = where(isnan(high) & ~isnan(low), high, result) if skip_nan else result
     if skip_nan:
@@ -159,12 +163,12 @@ def median(x: Array, axis: int | tuple[int, ...] | None = None, *, keepdims: boo
     >>> float(tw.median(tw.asarray([3.0, 1.0, 2.0])))
     2.0
     """
-    return quantile(x, 0.5, axis, keepdims=keepdims)
+    return _quantile(x, 0.5, axis, "linear", keepdims, False, is_median=True)
 
 
 def nanmedian(x: Array, axis: int | tuple[int, ...] | None = None, *, keepdims: bool = False) -> Array:
     """Like :func:`median`, of the elements that are not NaN."""
-    return nanquantile(x, 0.5, axis, keepdims=keepdims)
+    return _quantile(x, 0.5, axis, "linear", keepdims, True, is_median=True)
 
 
 def partition(x: Array, kth: int | tuple[int, ...], axis: int | None = -1) -> Array:

@@ -186,4 +186,4 @@ def _shifted_axes(x: Any, axes: int | Sequence[int] | None) -> tuple[Array, tupl
     x = asarray(x)
     if axes is None:
         return x, tuple(range(x.ndim))
-    return x, (axes,) if isinstance(axes, int) else tuple(axes)
+    return x, (axes.__index__(),) if hasattr(axes, "__index__") else tuple(axes)

@@ -6,7 +6,7 @@
 //! use tilewright::algorithms::{self, Routine};
 //! # let session = tilewright::Session::new();
 //! let a = session.random_normal(&[300, 20], 1)?;
-//! let [q, r] = linalg::apply(Routine::Qr, &[&a])?.try_into().unwrap();
+//! let [q, r] = algorithms::apply(Routine::Qr, &[&a])?.try_into().unwrap();
 //! let error = q.matmul(&r)?.sub(&a)?.abs()?.max(None)?;
 //! assert!(error.item()?.as_f64() < 1e-12);
 //! # Ok::<(), tilewright::Error>(())

@@ -1,6 +1,7 @@
 //! Fourier transforms along one axis of a block, which must be whole.
 
 use std::cell::RefCell;
+use std::collections::BTreeSet;
 
 use realfft::RealFftPlanner;
 use rustfft::num_complex::Complex;
@@ -79,7 +80,11 @@ impl BlockFunction for Transform {
 struct Planners<T: FftNum> {
     complex: FftPlanner<T>,
     real: RealFftPlanner<T>,
+    lengths: BTreeSet<usize>,
 }
+
+/// More lengths than this are forgotten, and their tables with them.
+const MOST_LENGTHS: usize = 64;
 
 thread_local! {
     static DOUBLES: RefCell<Planners<f64>> = RefCell::new(Planners::new());
@@ -88,12 +93,23 @@ thread_local! {
 
 impl<T: FftNum> Planners<T> {
     fn new() -> Planners<T> {
-        Planners { complex: FftPlanner::new(), real: RealFftPlanner::new() }
+        Planners { complex: FftPlanner::new(), real: RealFftPlanner::new(), lengths: BTreeSet::new() }
     }
 }
 
 trait Planned: FftNum {
     fn planners<R>(use_them: impl FnOnce(&mut Planners<Self>) -> R) -> R;
+
+    /// Plans for fibres of a length.
+    fn planned<R>(length: usize, plan: impl FnOnce(&mut Planners<Self>) -> R) -> R {
+        Self::planners(|planners| {
+            if planners.lengths.insert(length) && planners.lengths.len() > MOST_LENGTHS {
+                *planners = Planners::new();
+                planners.lengths.insert(length);
+            }
+            plan(planners)
+        })
+    }
 }
 impl Planned for f64 {
     fn planners<R>(use_them: impl FnOnce(&mut Planners<f64>) -> R) -> R {
@@ -151,7 +167,7 @@ impl Lines {
     }
 
     fn complex<T: Planned>(&self, from: &[Complex<T>], to: &mut [Complex<T>], kind: Kind) -> Result<()> {
-        let plan = T::planners(|planners| match kind {
+        let plan = T::planned(self.n_in, |planners| match kind {
             Kind::Inverse => planners.complex.plan_fft_inverse(self.n_in),
             _ => planners.complex.plan_fft_forward(self.n_in),
         });
@@ -163,7 +179,7 @@ impl Lines {
     }
 
     fn real_in<T: Planned>(&self, from: &[T], to: &mut [Complex<T>]) -> Result<()> {
-        let plan = T::planners(|planners| planners.real.plan_fft_forward(self.n_in));
+        let plan = T::planned(self.n_in, |planners| planners.real.plan_fft_forward(self.n_in));
         let mut scratch = plan.make_scratch_vec();
         self.each(from, to, |line, outcome| {
             plan.process_with_scratch(line, outcome, &mut scratch).map_err(|error| Error::internal(error.to_string()))
@@ -171,7 +187,7 @@ impl Lines {
     }
 
     fn real_out<T: Planned>(&self, from: &[Complex<T>], to: &mut [T]) -> Result<()> {
-        let plan = T::planners(|planners| planners.real.plan_fft_inverse(self.n_out));
+        let plan = T::planned(self.n_out, |planners| planners.real.plan_fft_inverse(self.n_out));
         let mut scratch = plan.make_scratch_vec();
         self.each(from, to, |line, outcome| {
             // Amplitudes of real numbers are real where they are their own mirror image; anything else there is ignored, as NumPy does.

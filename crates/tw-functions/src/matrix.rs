@@ -9,7 +9,7 @@ use faer::{Mat, MatRef};
 use tw_ir::dtype::{C64, C128};
 use tw_ir::error::{Error, Result};
 use tw_ir::program::{BlockFunction, FunctionTable};
-use tw_ir::{Array, Buffer};
+use tw_ir::{Array, Buffer, DType};
 
 mod factor;
 mod solve;
@@ -93,12 +93,21 @@ struct Slots<'a> {
 }
 
 impl Slots<'_> {
-    fn start(&self, result: usize) -> usize {
-        self.results[result].len() / self.n_matrices * self.matrix
+    /// Where the elements of a result begin that belong to the matrix: there must be as many as are written, of a type that holds them. Programs
+    /// may call functions with results of any shape.
+    fn start(&self, result: usize, n: usize, is_fit: fn(DType) -> bool) -> Result<usize> {
+        let wrong = |what: &str| Err(Error::source(format!("result {result} of a matrix function {what}")));
+        match self.results.get(result) {
+            None => wrong("is missing"),
+            Some(array) if !is_fit(array.dtype()) => wrong(&format!("of type {}", array.dtype())),
+            Some(array) if array.len() != n * self.n_matrices => wrong(&format!("has {} elements", array.len())),
+            Some(_) => Ok(n * self.matrix),
+        }
     }
 
-    fn matrix<T: Number>(&mut self, result: usize, value: MatRef<'_, T>) {
-        let (start, columns) = (self.start(result), value.ncols());
+    fn matrix<T: Number>(&mut self, result: usize, value: MatRef<'_, T>) -> Result<()> {
+        let columns = value.ncols();
+        let start = self.start(result, value.nrows() * columns, holds_numbers)?;
         let data = self.results[result].data_mut();
         // Columns of the source lie one after the other, rows of the target: squares of both stay in cache.
         const SIDE: usize = 32;
@@ -111,20 +120,27 @@ impl Slots<'_> {
                 }
             }
         }
+        Ok(())
     }
 
-    fn vector<T: Number>(&mut self, result: usize, values: impl IntoIterator<Item = T>) {
-        let start = self.start(result);
+    fn vector<T: Number>(&mut self, result: usize, values: Vec<T>) -> Result<()> {
+        let start = self.start(result, values.len(), holds_numbers)?;
         let data = self.results[result].data_mut();
         values.into_iter().enumerate().for_each(|(k, value)| value.write(data, start + k));
+        Ok(())
     }
 
-    fn indices(&mut self, result: usize, values: impl IntoIterator<Item = usize>) {
-        let start = self.start(result);
+    fn indices(&mut self, result: usize, values: &[usize]) -> Result<()> {
+        let start = self.start(result, values.len(), |dtype| dtype == DType::I64)?;
         if let Buffer::I64(data) = self.results[result].data_mut() {
-            values.into_iter().enumerate().for_each(|(k, value)| data[start + k] = value as i64);
+            values.iter().enumerate().for_each(|(k, &value)| data[start + k] = value as i64);
         }
+        Ok(())
     }
+}
+
+fn holds_numbers(dtype: DType) -> bool {
+    matches!(dtype, DType::F32 | DType::F64 | DType::C64 | DType::C128)
 }
 
 /// A function of one set of matrices.
@@ -208,7 +224,6 @@ pub(crate) fn register(table: &mut FunctionTable) {
         "linalg_product" = solve::product;
         "linalg_solve" = solve::solve;
         "linalg_inv" = solve::inv;
-        "linalg_det" = solve::det;
         "linalg_slogdet" = solve::slogdet;
         "linalg_solve_lower" = solve::lower;
         "linalg_solve_unit_lower" = solve::unit_lower;

@@ -109,7 +109,7 @@ struct Digit {
 
 impl Digit {
     fn of(bits: u32, pass: u32) -> Digit {
-        let above = bits - DIGIT_BITS * pass;
+        let above = bits.saturating_sub(DIGIT_BITS * pass);
         Digit { shift: above.saturating_sub(DIGIT_BITS), width: above.min(DIGIT_BITS) }
     }
 }
@@ -265,7 +265,7 @@ fn count<T: Ordered>(values: &[T], pass: u32, state: &[u64], counts: &mut [i64])
             for value in values {
                 let key = value.key() >> digit.shift;
                 let beginning = key >> digit.width;
-                if let Some(at) = prefixes.iter().position(|&prefix| prefix == beginning) {
+                if let Ok(at) = prefixes.binary_search(&beginning) {
                     tables[at << DIGIT_BITS | (key & mask) as usize] += 1;
                 }
             }

@@ -292,9 +292,15 @@ impl<'a, G: Graph> Algorithms<'a, G> {
                     .collect();
             }
         }
+        // The same for every operand, whatever its shape, so that all are cut alike.
+        let mut longest = 1;
+        for arg in args {
+            let (rows, columns) = self.size(arg)?;
+            longest = longest.max(rows).max(columns);
+        }
         let mut operands = Vec::with_capacity(args.len());
         for &arg in args {
-            operands.push(if stack.is_empty() { arg.clone() } else { self.cut_stack(arg)? });
+            operands.push(if stack.is_empty() { arg.clone() } else { self.cut_stack(arg, longest)? });
         }
         let grid = (0..stack.len() as u32).map(OperandMode::Grid);
         let modes: Vec<OperandMode> = grid.chain([OperandMode::Whole; 2]).collect();
@@ -309,12 +315,11 @@ impl<'a, G: Graph> Algorithms<'a, G> {
         self.call(name, &args, results)
     }
 
-    /// Cuts a stack of matrices into stacks that are a task each, as many matrices in all operands of a call.
-    fn cut_stack(&mut self, x: &G::Value) -> Result<G::Value> {
+    /// Cuts a stack of matrices, of sides up to `longest`, into stacks that are a task each.
+    fn cut_stack(&mut self, x: &G::Value, longest: u64) -> Result<G::Value> {
         let shape = self.shape(x)?;
         let (leading, core) = shape.split_at(shape.len() - 2);
-        // The same for every operand of a call, whatever its other extents.
-        let per_matrix = core.iter().copied().max().unwrap_or(1).max(1).saturating_pow(2);
+        let per_matrix = longest.saturating_pow(2);
         let mut axes: Vec<Axis> = leading.iter().map(|&n| Axis::whole(n)).collect();
         let candidates: Vec<usize> = (0..axes.len()).collect();
         cut_leading(&mut axes, &candidates, (STACK_ELEMENTS / per_matrix).max(1));

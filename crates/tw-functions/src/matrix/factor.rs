@@ -78,9 +78,9 @@ impl<T: Number> Lu<T> {
 /// `a[p] = L U` with the largest pivots of their columns: L with ones on its diagonal, U, and p.
 pub(super) fn lu<T: Number>(matrices: &[MatRef<'_, T>], out: &mut Slots<'_>) -> Result<()> {
     let lu = Lu::of(matrices[0]);
-    out.matrix(0, lu.l.as_ref());
-    out.matrix(1, lu.u.as_ref());
-    out.indices(2, lu.places);
+    out.matrix(0, lu.l.as_ref())?;
+    out.matrix(1, lu.u.as_ref())?;
+    out.indices(2, &lu.places)?;
     Ok(())
 }
 
@@ -88,33 +88,33 @@ pub(super) fn lu<T: Number>(matrices: &[MatRef<'_, T>], out: &mut Slots<'_>) -> 
 pub(super) fn cholesky<T: Number>(matrices: &[MatRef<'_, T>], out: &mut Slots<'_>) -> Result<()> {
     let factor = Llt::new(matrices[0], Side::Lower)
         .map_err(|_| Error::matrix("the matrix is not positive definite, so it has no Cholesky factor"))?;
-    out.matrix(0, factor.L());
+    out.matrix(0, factor.L())?;
     Ok(())
 }
 
 /// `a = Q R` with as many columns of Q as a has rows or columns, whichever are fewer.
 pub(super) fn qr<T: Number>(matrices: &[MatRef<'_, T>], out: &mut Slots<'_>) -> Result<()> {
     let qr = Qr::new(matrices[0]);
-    out.matrix(0, qr.compute_thin_Q().as_ref());
-    out.matrix(1, qr.thin_R());
+    out.matrix(0, qr.compute_thin_Q().as_ref())?;
+    out.matrix(1, qr.thin_R())?;
     Ok(())
 }
 
 /// `a = Q R` with a square Q.
 pub(super) fn qr_complete<T: Number>(matrices: &[MatRef<'_, T>], out: &mut Slots<'_>) -> Result<()> {
     let qr = Qr::new(matrices[0]);
-    out.matrix(0, qr.compute_Q().as_ref());
+    out.matrix(0, qr.compute_Q().as_ref())?;
     // R has rows of zeros below the square part; results come filled with zeros.
     let (rows, columns) = (matrices[0].nrows(), matrices[0].ncols());
     let mut r = Mat::<T>::zeros(rows, columns);
     r.get_mut(..rows.min(columns), ..).copy_from(qr.thin_R());
-    out.matrix(1, r.as_ref());
+    out.matrix(1, r.as_ref())?;
     Ok(())
 }
 
 /// R of `a = Q R`.
 pub(super) fn r<T: Number>(matrices: &[MatRef<'_, T>], out: &mut Slots<'_>) -> Result<()> {
-    out.matrix(0, Qr::new(matrices[0]).thin_R());
+    out.matrix(0, Qr::new(matrices[0]).thin_R())?;
     Ok(())
 }
 
@@ -137,9 +137,9 @@ pub(super) fn reflectors<T: Number>(matrices: &[MatRef<'_, T>], out: &mut Slots<
     let mut t = Mat::<T>::identity(n, n);
     solve_upper_triangular_in_place(coefficients.as_ref(), t.as_mut(), Par::Seq);
     let r = Mat::from_fn(n, columns, |i, j| if i <= j { panel[(i, j)] } else { zero });
-    out.matrix(0, basis.as_ref());
-    out.matrix(1, t.as_ref());
-    out.matrix(2, r.as_ref());
+    out.matrix(0, basis.as_ref())?;
+    out.matrix(1, t.as_ref())?;
+    out.matrix(2, r.as_ref())?;
     Ok(())
 }
 
@@ -158,8 +158,7 @@ impl BlockFunction for Parity {
             return Err(Error::matrix(format!("{wrong} is no place of a permutation")));
         }
         let sign = if is_odd(places.len(), |k| places[k] as usize) { -1.0 } else { 1.0 };
-        f64::write(sign, results[0].data_mut(), 0);
-        Ok(())
+        Slots { results, matrix: 0, n_matrices: 1 }.vector(0, vec![sign])
     }
 }
 

@@ -17,7 +17,7 @@ pub(super) fn product<T: Number>(matrices: &[MatRef<'_, T>], out: &mut Slots<'_>
     let (a, b) = (matrices[0], matrices[1]);
     let mut product = Mat::<T>::zeros(a.nrows(), b.ncols());
     matmul(product.as_mut(), Accum::Replace, a, b, one(), Par::Seq);
-    out.matrix(0, product.as_ref());
+    out.matrix(0, product.as_ref())?;
     Ok(())
 }
 
@@ -38,7 +38,7 @@ fn factored<T: Number>(matrix: MatRef<'_, T>) -> Result<PartialPivLu<T>> {
 pub(super) fn solve<T: Number>(matrices: &[MatRef<'_, T>], out: &mut Slots<'_>) -> Result<()> {
     let mut x = owned(matrices[1]);
     factored(matrices[0])?.solve_in_place_with_conj(Conj::No, x.as_mut());
-    out.matrix(0, x.as_ref());
+    out.matrix(0, x.as_ref())?;
     Ok(())
 }
 
@@ -47,7 +47,7 @@ pub(super) fn inv<T: Number>(matrices: &[MatRef<'_, T>], out: &mut Slots<'_>) ->
     let n = matrices[0].nrows();
     let mut x = Mat::<T>::identity(n, n);
     factored(matrices[0])?.solve_in_place_with_conj(Conj::No, x.as_mut());
-    out.matrix(0, x.as_ref());
+    out.matrix(0, x.as_ref())?;
     Ok(())
 }
 
@@ -62,15 +62,8 @@ pub(super) fn slogdet<T: Number>(matrices: &[MatRef<'_, T>], out: &mut Slots<'_>
         logarithm += size.ln();
         sign = if size == 0.0 { zero() } else { sign * pivot.divided(size) };
     }
-    out.vector(0, [sign]);
-    out.vector(1, [logarithm]);
-    Ok(())
-}
-
-/// The determinant.
-pub(super) fn det<T: Number>(matrices: &[MatRef<'_, T>], out: &mut Slots<'_>) -> Result<()> {
-    let lu = Lu::of(matrices[0]);
-    out.vector(0, [(0..matrices[0].nrows()).fold(lu.sign(), |product, k| product * lu.u[(k, k)])]);
+    out.vector(0, vec![sign])?;
+    out.vector(1, vec![logarithm])?;
     Ok(())
 }
 
@@ -79,7 +72,7 @@ pub(super) fn lower<T: Number>(matrices: &[MatRef<'_, T>], out: &mut Slots<'_>) 
     check_regular(matrices[0])?;
     let mut x = owned(matrices[1]);
     solve_lower_triangular_in_place(owned(matrices[0]).as_ref(), x.as_mut(), Par::Seq);
-    out.matrix(0, x.as_ref());
+    out.matrix(0, x.as_ref())?;
     Ok(())
 }
 
@@ -87,7 +80,7 @@ pub(super) fn lower<T: Number>(matrices: &[MatRef<'_, T>], out: &mut Slots<'_>) 
 pub(super) fn unit_lower<T: Number>(matrices: &[MatRef<'_, T>], out: &mut Slots<'_>) -> Result<()> {
     let mut x = owned(matrices[1]);
     solve_unit_lower_triangular_in_place(owned(matrices[0]).as_ref(), x.as_mut(), Par::Seq);
-    out.matrix(0, x.as_ref());
+    out.matrix(0, x.as_ref())?;
     Ok(())
 }
 
@@ -96,7 +89,7 @@ pub(super) fn upper<T: Number>(matrices: &[MatRef<'_, T>], out: &mut Slots<'_>) 
     check_regular(matrices[0])?;
     let mut x = owned(matrices[1]);
     solve_upper_triangular_in_place(owned(matrices[0]).as_ref(), x.as_mut(), Par::Seq);
-    out.matrix(0, x.as_ref());
+    out.matrix(0, x.as_ref())?;
     Ok(())
 }
 
@@ -107,7 +100,7 @@ pub(super) fn adjoint_lower_right<T: Number>(matrices: &[MatRef<'_, T>], out: &m
     let mut x = Mat::from_fn(b.ncols(), b.nrows(), |i, j| conj(&b[(j, i)]));
     solve_lower_triangular_in_place(owned(matrices[0]).as_ref(), x.as_mut(), Par::Seq);
     let x = Mat::from_fn(b.nrows(), b.ncols(), |i, j| conj(&x[(j, i)]));
-    out.matrix(0, x.as_ref());
+    out.matrix(0, x.as_ref())?;
     Ok(())
 }
 
@@ -116,6 +109,6 @@ pub(super) fn upper_right<T: Number>(matrices: &[MatRef<'_, T>], out: &mut Slots
     check_regular(matrices[0])?;
     let mut x = owned(matrices[1].transpose());
     solve_lower_triangular_in_place(owned(matrices[0]).transpose(), x.as_mut(), Par::Seq);
-    out.matrix(0, x.transpose());
+    out.matrix(0, x.transpose())?;
     Ok(())
 }

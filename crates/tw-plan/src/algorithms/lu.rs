@@ -67,6 +67,10 @@ impl<G: Graph> Algorithms<'_, G> {
     pub fn lu(&mut self, a: &G::Value) -> Result<[G::Value; 3]> {
         let a = self.numbers(a)?;
         let (rows, columns) = self.size(&a)?;
+        if self.ty(&a).rank() != 2 {
+            return Err(tw_ir::Error::source(format!("LU factors of one matrix, not of {} axes", self.ty(&a).rank()))
+                .help("stacks of matrices have solve, inv and det"));
+        }
         let dtype = self.ty(&a).dtype;
         let n = rows.min(columns);
         if n == 0 {

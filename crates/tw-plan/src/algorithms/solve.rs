@@ -26,13 +26,13 @@ impl<G: Graph> Algorithms<'_, G> {
         if rows != n {
             return Err(Error::source(format!("{n} equations with {rows} right-hand sides")));
         }
-        if n == 0 || columns == 0 {
-            return Ok(b);
-        }
         if self.ty(&a).rank() > 2 || self.ty(&b).rank() > 2 {
             let (a, b) = self.stacked_alike(&a, &b)?;
             let dtype = self.ty(&a).dtype;
             return first(self.whole("linalg_solve", &[&a, &b], &[(dtype, Shaped::Matrix(n, columns))])?);
+        }
+        if n == 0 || columns == 0 {
+            return Ok(b);
         }
         if self.panels(&a, 1)?.n_tiles() <= 1 {
             let dtype = self.ty(&a).dtype;
@@ -128,23 +128,11 @@ impl<G: Graph> Algorithms<'_, G> {
         Ok([self.reduce(&directions, Reduction::Prod)?, logarithm])
     }
 
-    /// The determinant.
+    /// The determinant. By logarithms, as products of pivots may leave the range of numbers on the way.
     pub fn det(&mut self, a: &G::Value) -> Result<G::Value> {
-        let a = self.numbers(a)?;
-        let n = self.square(&a)?;
-        let dtype = self.ty(&a).dtype;
-        let mut stack = self.shape(&a)?;
-        stack.truncate(stack.len() - 2);
-        if n == 0 {
-            return self.full(&stack, dtype.one());
-        }
-        if !stack.is_empty() || self.panels(&a, 1)?.n_tiles() <= 1 {
-            return first(self.whole("linalg_det", &[&a], &[(dtype, Shaped::Number)])?);
-        }
-        let (pivots, mut factors) = self.pivots_and_parities(&a)?;
-        factors.push(pivots);
-        let factors = self.concat(&factors, 0)?;
-        self.reduce(&factors, Reduction::Prod)
+        let [sign, logarithm] = self.slogdet(a)?;
+        let size = self.unary(UnaryOp::Exp, &logarithm)?;
+        self.binary(BinaryOp::Mul, &sign, &size)
     }
 
     /// The diagonal of U, and for every panel the sign of its exchanges.

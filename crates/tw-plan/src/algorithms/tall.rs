@@ -132,9 +132,7 @@ fn by_size(rows: u64, columns: u64) -> Axis {
 fn together(n_triangles: u64, columns: u64) -> Axis {
     let n_blocks = if n_triangles <= FAN_IN { 1 } else { n_triangles.div_ceil(FAN_IN) };
     let per_block = n_triangles.div_ceil(n_blocks);
-    let cut = Axis::uniform(n_triangles * columns, per_block * columns);
-    // A lone triangle at the end would have nothing to be factored with, which is correct but idle.
-    merged(&cut, columns)
+    Axis::uniform(n_triangles * columns, per_block * columns)
 }
 
 /// So many tiles, all of about the same length and none shorter than the quotient.
