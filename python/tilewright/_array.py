@@ -9,6 +9,7 @@ import numpy as np
 
 from . import _core
 from ._chunks import automatic_chunks, normalize_chunks
+from ._progress import progress_report
 
 if TYPE_CHECKING:
     from ._explanation import Explanation
@@ -134,8 +135,6 @@ class Array:
 
             return Pending([self._tensor], self.compute)
         if not self._tensor.is_computed:
-            from ._progress import progress_report
-
             report = progress_report()
             if report is not None:
                 self._tensor.persist(report)
@@ -143,8 +142,6 @@ class Array:
 
     def persist(self) -> Array:
         """Computes the array now, keeps its blocks, and gives the array itself."""
-        from ._progress import progress_report
-
         self._tensor.persist(progress_report())
         return self
 

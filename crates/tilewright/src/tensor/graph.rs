@@ -1,8 +1,9 @@
 //! From tensors to a program: the part of the graph below them that is not computed yet.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use rustc_hash::FxHashMap;
 use tw_ir::Extent;
 use tw_ir::error::{Error, Result};
 use tw_ir::program::{self, Op, Program, Source, TensorType, ValueId};
@@ -23,9 +24,9 @@ pub(super) struct Graph {
     pub(super) run: Run,
     /// Counts that the program resolves, with their values in it.
     pub(super) counts: Vec<(Arc<Count>, ValueId)>,
-    values: HashMap<(*const TensorNode, usize), ValueId>,
+    values: FxHashMap<(*const TensorNode, usize), ValueId>,
     /// What the ids of counts stand for here.
-    extents: HashMap<ValueId, Extent>,
+    extents: FxHashMap<ValueId, Extent>,
 }
 
 /// A tensor on the way down. Arguments are looked at before the result: whoever computes a tensor keeps the result before letting go of the
@@ -60,8 +61,8 @@ impl Graph {
             kept: Vec::new(),
             run: Run::default(),
             counts: Vec::new(),
-            values: HashMap::new(),
-            extents: HashMap::new(),
+            values: FxHashMap::default(),
+            extents: FxHashMap::default(),
         };
         for (k, tensor) in tensors.iter().enumerate() {
             graph.visit(tensor)?;

@@ -4,9 +4,10 @@
 //! begin at the first. So what the host holds in its hands is kept if it is small. What is larger would cost memory that nobody asked for: it is
 //! kept only when it is computed a second time, and only up to a size. Of a budget all of it together takes a small part.
 
-use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::graph::key;
 use super::{Tensor, TensorNode};
@@ -27,9 +28,9 @@ pub(super) struct Run {
     nodes: Vec<Tensor>,
     /// Every tensor that is read, in order, and whether a node reads it that was never computed before.
     reads: Vec<(Tensor, bool)>,
-    positions: HashMap<(*const TensorNode, usize), usize>,
+    positions: FxHashMap<(*const TensorNode, usize), usize>,
     /// How often nodes are held by the arguments of others, and by this list.
-    held_here: HashMap<*const TensorNode, usize>,
+    held_here: FxHashMap<*const TensorNode, usize>,
 }
 
 impl Run {
@@ -58,8 +59,9 @@ impl Run {
     /// What is worth keeping beside the results themselves.
     pub(super) fn kept(&self, results: &[&Tensor], budget: Option<u64>) -> Vec<Tensor> {
         let mut room = budget.map_or(u64::MAX, |bytes| bytes / SHARE);
-        let results: HashSet<_> = results.iter().map(|tensor| key(tensor)).collect();
-        let computed: HashSet<*const TensorNode> = self.nodes.iter().map(|tensor| Arc::as_ptr(&tensor.node)).collect();
+        let results: FxHashSet<_> = results.iter().map(|tensor| key(tensor)).collect();
+        let computed: FxHashSet<*const TensorNode> =
+            self.nodes.iter().map(|tensor| Arc::as_ptr(&tensor.node)).collect();
         let mut worth = |(tensor, by_new): &&(Tensor, bool)| {
             let node = Arc::as_ptr(&tensor.node);
             if !computed.contains(&node) || results.contains(&key(tensor)) {
