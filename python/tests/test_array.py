@@ -73,6 +73,13 @@ def test_large_arrays_are_kept_when_computed_again():
         assert session.report()["held_bytes"] >= 8 * n
 
 
+def test_lists_are_arrays_to_operators():
+    x = tw.asarray([0, 1, 2, 3])
+    same(x == [0, 1, 9, 3], np.array([True, True, False, True]))
+    same([10, 20, 30, 40] - x, np.array([10, 19, 28, 37]))
+    same(x[x != (0, 1, 9, 3)], np.array([2]))
+
+
 def test_values_do_not_alias():
     source = np.zeros(3)
     array = tw.asarray(source)

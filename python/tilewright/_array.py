@@ -347,7 +347,7 @@ def unwrap(value: Any) -> Any:
 
 def _binary(op: str, reflected: bool = False) -> Any:
     def method(self: Array, other: Any) -> Any:
-        if not isinstance(other, (Array, bool, int, float, complex, np.ndarray, np.generic)):
+        if not isinstance(other, (Array, bool, int, float, complex, np.ndarray, np.generic, list, tuple)):
             return NotImplemented
         other = unwrap(other)
         return Array(_core.binary(op, other, self._tensor) if reflected else _core.binary(op, self._tensor, other))
