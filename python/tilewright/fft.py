@@ -91,20 +91,21 @@ def _along(x: Any, s: Axes, axes: Axes) -> tuple[Array, list[tuple[int, int]]]:
     return x, list(zip(lengths, axes, strict=True))
 
 
+def _each(transform: Any, x: Array, along: list[tuple[int, int]], norm: str) -> Array:
+    """One transform after the other, from the last axis on."""
+    for n, axis in reversed(along):
+        x = transform(x, n=n, axis=axis, norm=norm)
+    return x
+
+
 def fftn(x: Array, /, *, s: Axes = None, axes: Axes = None, norm: str = "backward") -> Array:
     """Amplitudes along several axes, by default all."""
-    x, along = _along(x, s, axes)
-    for n, axis in reversed(along):
-        x = fft(x, n=n, axis=axis, norm=norm)
-    return x
+    return _each(fft, *_along(x, s, axes), norm)
 
 
 def ifftn(x: Array, /, *, s: Axes = None, axes: Axes = None, norm: str = "backward") -> Array:
     """The inverse of :func:`fftn`."""
-    x, along = _along(x, s, axes)
-    for n, axis in reversed(along):
-        x = ifft(x, n=n, axis=axis, norm=norm)
-    return x
+    return _each(ifft, *_along(x, s, axes), norm)
 
 
 def rfftn(x: Array, /, *, s: Axes = None, axes: Axes = None, norm: str = "backward") -> Array:
@@ -113,10 +114,7 @@ def rfftn(x: Array, /, *, s: Axes = None, axes: Axes = None, norm: str = "backwa
     if not along:
         raise ValueError("a transform along no axis")
     n, axis = along[-1]
-    x = rfft(x, n=n, axis=axis, norm=norm)
-    for n, axis in reversed(along[:-1]):
-        x = fft(x, n=n, axis=axis, norm=norm)
-    return x
+    return _each(fft, rfft(x, n=n, axis=axis, norm=norm), along[:-1], norm)
 
 
 def irfftn(x: Array, /, *, s: Axes = None, axes: Axes = None, norm: str = "backward") -> Array:
@@ -124,8 +122,7 @@ def irfftn(x: Array, /, *, s: Axes = None, axes: Axes = None, norm: str = "backw
     x, along = _along(x, s, axes)
     if not along:
         raise ValueError("a transform along no axis")
-    for n, axis in along[:-1]:
-        x = ifft(x, n=n, axis=axis, norm=norm)
+    x = _each(ifft, x, along[:-1], norm)
     return irfft(x, n=None if s is None else along[-1][0], axis=along[-1][1], norm=norm)
 
 

@@ -11,8 +11,7 @@ use tw_ir::error::{Error, Result};
 use tw_ir::program::{BlockFunction, FunctionTable};
 use tw_ir::{Array, Buffer};
 
-/// Functions are registered for this many axes, counted from the last; callers bring other axes there.
-const N_AXES: usize = 8;
+use crate::N_AXES;
 
 /// What a transform does. None is scaled.
 #[derive(Clone, Copy)]

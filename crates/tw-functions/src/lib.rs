@@ -16,6 +16,9 @@ mod fourier;
 mod matrix;
 mod select;
 
+/// Functions along an axis are registered for this many axes, counted from the last; callers bring other axes there.
+const N_AXES: usize = 8;
+
 static LIBRARY: LazyLock<FunctionTable> = LazyLock::new(|| {
     let mut table = FunctionTable::default();
     matrix::register(&mut table);

@@ -7,11 +7,10 @@ use tw_ir::error::{Blame, Error, Result};
 use tw_ir::program::{BlockFunction, FunctionTable};
 use tw_ir::{Array, Buffer};
 
+use crate::N_AXES;
+
 /// Bits of a digit: its counts stay in the first-level cache.
 const DIGIT_BITS: u32 = 11;
-
-/// Functions are registered for this many axes, counted from the last; callers bring other axes there.
-const N_AXES: usize = 8;
 
 /// Elements as unsigned integers of the same order. All NaNs are equal and last, zeros of either sign are equal.
 trait Ordered: Copy {

@@ -61,6 +61,22 @@ pub struct Algorithms<'a, G: Graph> {
     functions: &'a FunctionTable,
 }
 
+/// Functions of the library that work along an axis are known for the last axes only.
+const N_AXES: usize = 8;
+
+/// Columns of a matrix that are factored in one task, with all rows that are left.
+struct Panel<V> {
+    /// The columns, in the whole matrix.
+    range: std::ops::Range<u64>,
+    /// Rows and columns that are left, with those of the panel.
+    rows: u64,
+    columns: u64,
+    width: u64,
+    /// Pivots or reflections it has.
+    n: u64,
+    value: V,
+}
+
 /// A result of a function that sees whole matrices.
 #[derive(Clone, Copy)]
 enum Shaped {
@@ -346,6 +362,18 @@ impl<'a, G: Graph> Algorithms<'a, G> {
         Ok(Axis::uniform(n, width.max(n.div_ceil(MAX_PANELS))))
     }
 
+    /// The next panel of what is left of a matrix, if there are rows left.
+    fn panel(&mut self, rest: &G::Value, cut: &Axis, number: u64) -> Result<Option<Panel<G::Value>>> {
+        let (rows, columns) = self.size(rest)?;
+        if rows == 0 {
+            return Ok(None);
+        }
+        let range = cut.range(number);
+        let width = range.end - range.start;
+        let value = self.part(rest, &[0..rows, 0..width])?;
+        Ok(Some(Panel { range, rows, columns, width, n: rows.min(width), value }))
+    }
+
     /// Columns of a right-hand side, cut into tasks.
     fn cut_columns(&mut self, x: &G::Value) -> Result<G::Value> {
         let (rows, columns) = self.size(x)?;
@@ -379,6 +407,14 @@ impl<'a, G: Graph> Algorithms<'a, G> {
             [(triangle, &[OperandMode::Whole; 2]), (&b, &[OperandMode::Grid(0), OperandMode::Whole])];
         first(self.call(name, &args, vec![result])?)
     }
+}
+
+/// How a function sees blocks that hold whole fibres along an axis: operands, and a result with `n_out` elements in each fibre.
+fn fibre_modes(rank: usize, axis: usize, n_out: u64) -> (Vec<OperandMode>, Vec<ResultMode>) {
+    let number = |k: usize| (k - (k > axis) as usize) as u32;
+    let operand = |k| if k == axis { OperandMode::Whole } else { OperandMode::Grid(number(k)) };
+    let result = |k| if k == axis { ResultMode::Whole(n_out) } else { ResultMode::Grid(number(k)) };
+    ((0..rank).map(operand).collect(), (0..rank).map(result).collect())
 }
 
 fn first<V>(values: Vec<V>) -> Result<V> {

@@ -6,7 +6,7 @@ use faer::linalg::triangular_solve::{
     solve_lower_triangular_in_place, solve_unit_lower_triangular_in_place, solve_upper_triangular_in_place,
 };
 use faer::traits::math_utils::{conj, one, zero};
-use faer::{Accum, Conj, Mat, MatRef, Par};
+use faer::{Accum, Conj, Mat, MatMut, MatRef, Par};
 use tw_ir::error::{Error, Result};
 
 use super::factor::Lu;
@@ -67,30 +67,32 @@ pub(super) fn slogdet<T: Number>(matrices: &[MatRef<'_, T>], out: &mut Slots<'_>
     Ok(())
 }
 
+/// Solves in place for a copy of the right-hand side.
+fn solved<T: Number>(
+    matrices: &[MatRef<'_, T>],
+    out: &mut Slots<'_>,
+    solve: impl Fn(MatRef<'_, T>, MatMut<'_, T>),
+) -> Result<()> {
+    let mut x = owned(matrices[1]);
+    solve(owned(matrices[0]).as_ref(), x.as_mut());
+    out.matrix(0, x.as_ref())
+}
+
 /// x of `l x = b`, of the lower half of l.
 pub(super) fn lower<T: Number>(matrices: &[MatRef<'_, T>], out: &mut Slots<'_>) -> Result<()> {
     check_regular(matrices[0])?;
-    let mut x = owned(matrices[1]);
-    solve_lower_triangular_in_place(owned(matrices[0]).as_ref(), x.as_mut(), Par::Seq);
-    out.matrix(0, x.as_ref())?;
-    Ok(())
+    solved(matrices, out, |l, x| solve_lower_triangular_in_place(l, x, Par::Seq))
 }
 
 /// x of `l x = b`, of the lower half of l with ones on its diagonal.
 pub(super) fn unit_lower<T: Number>(matrices: &[MatRef<'_, T>], out: &mut Slots<'_>) -> Result<()> {
-    let mut x = owned(matrices[1]);
-    solve_unit_lower_triangular_in_place(owned(matrices[0]).as_ref(), x.as_mut(), Par::Seq);
-    out.matrix(0, x.as_ref())?;
-    Ok(())
+    solved(matrices, out, |l, x| solve_unit_lower_triangular_in_place(l, x, Par::Seq))
 }
 
 /// x of `u x = b`, of the upper half of u.
 pub(super) fn upper<T: Number>(matrices: &[MatRef<'_, T>], out: &mut Slots<'_>) -> Result<()> {
     check_regular(matrices[0])?;
-    let mut x = owned(matrices[1]);
-    solve_upper_triangular_in_place(owned(matrices[0]).as_ref(), x.as_mut(), Par::Seq);
-    out.matrix(0, x.as_ref())?;
-    Ok(())
+    solved(matrices, out, |u, x| solve_upper_triangular_in_place(u, x, Par::Seq))
 }
 
 /// x of `x l^H = b`, of the lower half of l.

@@ -2,10 +2,10 @@
 
 use tw_ir::dtype::DType;
 use tw_ir::error::{Error, Result};
-use tw_ir::program::{BlockResult, OperandMode, ResultMode};
+use tw_ir::program::BlockResult;
 use tw_ir::{Axis, Edge, Scalar};
 
-use super::{Algorithms, Graph, first};
+use super::{Algorithms, Graph, N_AXES, fibre_modes, first};
 use crate::build;
 use crate::tile::cut_leading;
 
@@ -24,9 +24,6 @@ pub enum Transform {
 
 /// Elements of a block whose fibres are transformed in one task.
 const BLOCK_ELEMENTS: u64 = 1 << 18;
-
-/// The library knows transforms of the last axes only.
-const N_AXES: usize = 8;
 
 impl<G: Graph> Algorithms<'_, G> {
     /// Transforms along an axis. The fibre is cut or filled with zeros to `n` elements first (for [`Transform::ToReal`], to what `n` results
@@ -55,12 +52,7 @@ impl<G: Graph> Algorithms<'_, G> {
         let others: Vec<usize> = (0..rank).filter(|&k| k != axis).collect();
         cut_leading(&mut axes, &others, BLOCK_ELEMENTS);
         let blocks = self.retiled(&x, axes)?;
-        let numbered = |k: usize| (k - (k > axis) as usize) as u32;
-        let modes: Vec<OperandMode> =
-            (0..rank).map(|k| if k == axis { OperandMode::Whole } else { OperandMode::Grid(numbered(k)) }).collect();
-        let results = (0..rank)
-            .map(|k| if k == axis { ResultMode::Whole(n_out) } else { ResultMode::Grid(numbered(k)) })
-            .collect();
+        let (modes, results) = fibre_modes(rank, axis, n_out);
         let word = match kind {
             Transform::Forward => "forward",
             Transform::Inverse => "inverse",

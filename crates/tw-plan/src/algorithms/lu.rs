@@ -4,7 +4,7 @@ use tw_ir::dtype::DType;
 use tw_ir::error::Result;
 use tw_ir::scalar::BinaryOp;
 
-use super::{Algorithms, Graph, Shaped, exactly};
+use super::{Algorithms, Graph, Panel, Shaped, exactly};
 
 /// One panel of the factorisation of what the panels before have left.
 pub(super) struct Step<V> {
@@ -28,15 +28,9 @@ impl<G: Graph> Algorithms<'_, G> {
         let cut = self.panels(a, 1)?;
         let mut steps = Vec::new();
         let mut rest = a.clone();
-        for panel in 0..cut.n_tiles() {
-            let (rows, columns) = self.size(&rest)?;
-            if rows == 0 {
-                break;
-            }
-            let range = cut.range(panel);
-            let width = range.end - range.start;
-            let pivots = rows.min(width);
-            let tall = self.part(&rest, &[0..rows, 0..width])?;
+        for number in 0..cut.n_tiles() {
+            let Some(panel) = self.panel(&rest, &cut, number)? else { break };
+            let Panel { rows, columns, width, n: pivots, value: tall, .. } = panel;
             let shapes = [
                 (dtype, Shaped::Matrix(rows, pivots)),
                 (dtype, Shaped::Matrix(pivots, width)),

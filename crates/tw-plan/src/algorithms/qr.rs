@@ -3,10 +3,10 @@
 use tw_ir::error::Result;
 use tw_ir::scalar::BinaryOp;
 
-use super::{Algorithms, Graph, Shaped, exactly, first};
+use super::{Algorithms, Graph, Panel, Shaped, exactly, first};
 
 /// The reflections of one panel, `I - V T V^H`.
-struct Panel<V> {
+struct Reflections<V> {
     basis: V,
     factor: V,
     /// Rows it reflects, and how many reflections there are.
@@ -16,7 +16,7 @@ struct Panel<V> {
 
 /// A matrix of which only R is left, and what made it so.
 struct Reflected<V> {
-    panels: Vec<Panel<V>>,
+    panels: Vec<Reflections<V>>,
     r: V,
 }
 
@@ -86,15 +86,9 @@ impl<G: Graph> Algorithms<'_, G> {
         let cut = self.panels(a, 1)?;
         let (mut panels, mut triangle) = (Vec::new(), Vec::new());
         let mut rest = a.clone();
-        for panel in 0..cut.n_tiles() {
-            let (rows, columns) = self.size(&rest)?;
-            if rows == 0 {
-                break;
-            }
-            let range = cut.range(panel);
-            let width = range.end - range.start;
-            let n = rows.min(width);
-            let tall = self.part(&rest, &[0..rows, 0..width])?;
+        for number in 0..cut.n_tiles() {
+            let Some(panel) = self.panel(&rest, &cut, number)? else { break };
+            let Panel { range, rows, columns, width, n, value: tall } = panel;
             let shapes = [Shaped::Matrix(rows, n), Shaped::Matrix(n, n), Shaped::Matrix(n, width)];
             let [basis, factor, r] =
                 exactly(self.whole("linalg_reflectors", &[&tall], &shapes.map(|shape| (dtype, shape)))?)?;
@@ -109,13 +103,13 @@ impl<G: Graph> Algorithms<'_, G> {
                 rest = self.part(&reflected, &[n..rows, 0..columns - width])?;
             }
             triangle.push(self.concat(&parts, 1)?);
-            panels.push(Panel { basis, factor, rows, n });
+            panels.push(Reflections { basis, factor, rows, n });
         }
         Ok(Reflected { panels, r: self.concat(&triangle, 0)? })
     }
 
     /// The first columns of the product of the reflections. Panels are applied from the last on, each to the corner that is not the identity.
-    fn reflections(&mut self, panels: &[Panel<G::Value>], columns: u64) -> Result<G::Value> {
+    fn reflections(&mut self, panels: &[Reflections<G::Value>], columns: u64) -> Result<G::Value> {
         let mut corner: Option<G::Value> = None;
         for panel in panels.iter().rev() {
             let dtype = self.ty(&panel.basis).dtype;

@@ -5,7 +5,7 @@ use tw_ir::error::{Error, Result};
 use tw_ir::program::{BlockResult, OperandMode, ResultMode};
 use tw_ir::{Axis, Tiling};
 
-use super::{Algorithms, Graph, first};
+use super::{Algorithms, Graph, N_AXES, fibre_modes, first};
 use crate::build::{self, Reduction};
 use crate::tile::cut_leading;
 
@@ -17,9 +17,6 @@ const BLOCK_ELEMENTS: u64 = 1 << 18;
 
 /// Bits of a digit that one pass over a long vector finds, as the library counts them.
 const DIGIT_BITS: u32 = 11;
-
-/// The library knows the last axes only.
-const N_AXES: usize = 8;
 
 impl<G: Graph> Algorithms<'_, G> {
     /// The elements at some ranks along an axis, counted from the smallest; NaNs are the largest. Ranks are i64 and shaped like the tensor but
@@ -59,12 +56,7 @@ impl<G: Graph> Algorithms<'_, G> {
         let x = self.retiled(x, axes.clone())?;
         axes[axis] = Axis::whole(wanted[axis]);
         let ranks = self.retiled(ranks, axes)?;
-        let numbered = |k: usize| (k - (k > axis) as usize) as u32;
-        let modes: Vec<OperandMode> =
-            (0..rank).map(|k| if k == axis { OperandMode::Whole } else { OperandMode::Grid(numbered(k)) }).collect();
-        let results = (0..rank)
-            .map(|k| if k == axis { ResultMode::Whole(wanted[axis]) } else { ResultMode::Grid(numbered(k)) })
-            .collect();
+        let (modes, results) = fibre_modes(rank, axis, wanted[axis]);
         let name = format!("select_{}", rank - 1 - axis);
         let args: [(&G::Value, &[OperandMode]); 2] = [(&x, &modes), (&ranks, &modes)];
         first(self.call(&name, &args, vec![BlockResult { dtype, modes: results }])?)
