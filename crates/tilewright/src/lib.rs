@@ -42,6 +42,6 @@ pub use tensor::{Tensor, at_span, compute_all, settle_all};
 pub use tw_block as block;
 pub use tw_block::Provider;
 pub use tw_ir as ir;
-pub use tw_ir::{Array, Axis, Buffer, DType, Error, Program, Result, Scalar};
+pub use tw_ir::{Array, ArrayView, Axis, Buffer, DType, Error, Program, Result, Scalar};
 pub use tw_plan as plan;
 pub use tw_run::CancelToken;

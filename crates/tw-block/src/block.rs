@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use tw_ir::dtype::Element;
-use tw_ir::{Array, BoxRegion, Buffer, DType, Error, Result, Scalar, shape, with_buffer};
+use tw_ir::{Array, ArrayView, BoxRegion, Buffer, DType, Error, Result, Scalar, shape, with_buffer};
 
 use crate::copy::{Place, copy_box};
 use crate::memory::{Meter, Storage};
@@ -109,6 +109,17 @@ impl Block {
         let mut array = Block::for_output(self.dtype(), self.bbox.clone(), None)?.into_array()?;
         self.copy_overlap_into(&self.bbox.lo, &mut array)?;
         Ok(array)
+    }
+
+    /// The elements where they lie, if they lie together.
+    pub(crate) fn lend(&self) -> Option<ArrayView<'_>> {
+        let shape = self.bbox.shape();
+        // Along an axis of one element any stride will do.
+        let dense = shape::row_major_strides(&shape).into_iter().zip(self.strides()).zip(&shape);
+        let together =
+            self.bbox.is_empty() || dense.into_iter().all(|((dense, own), &n)| n == 1 || dense == own as u64);
+        let data = self.data().slice(self.offset(), self.n_elements() as usize).filter(|_| together)?;
+        ArrayView::new(shape, data).ok()
     }
 
     /// The elements as an array; copies only a view.

@@ -3,7 +3,7 @@
 use std::ffi::c_void;
 
 use tw_ir::error::{Error, Result};
-use tw_ir::{Array, DType, with_buffer};
+use tw_ir::{Array, ArrayView, DType, with_buffer, with_slice};
 
 type In = *const c_void;
 type Out = *mut c_void;
@@ -42,7 +42,7 @@ impl ElementwiseFunction {
     }
 
     /// Computes one block.
-    pub fn call(&self, operands: &[Array], result: &mut Array) -> Result<()> {
+    pub fn call(&self, operands: &[ArrayView<'_>], result: &mut Array) -> Result<()> {
         let fits = operands.len() == self.operands.len()
             && operands.iter().zip(&self.operands).all(|(array, dtype)| array.dtype().storage() == dtype.storage())
             && operands.iter().all(|array| array.len() == result.len())
@@ -52,7 +52,7 @@ impl ElementwiseFunction {
         }
         let n = isize::try_from(result.len()).map_err(|_| Error::internal("a block too long to be counted"))?;
         let inputs: Vec<In> =
-            operands.iter().map(|array| with_buffer!(array.data(), values => values.as_ptr() as In)).collect();
+            operands.iter().map(|array| with_slice!(array.data(), values => values.as_ptr() as In)).collect();
         let output: Out = with_buffer!(result.data_mut(), values => values.as_mut_ptr() as Out);
         let code = self.address as In;
         // SAFETY: whoever made this vouches for the code at the address and its signature (see the type). All pointers are to `n` elements of
@@ -91,7 +91,7 @@ mod tests {
     fn calls_code_by_its_address() {
         let mut sum = Array::zeros(&[3], DType::F64).unwrap();
         let operands = [Array::from_f64(&[1.0, 2.0, 3.0]), Array::from_f64(&[10.0, 20.0, 30.0])];
-        adding().call(&operands, &mut sum).unwrap();
+        adding().call(&operands.each_ref().map(Array::view), &mut sum).unwrap();
         assert_eq!(sum.to_f64_vec(), [11.0, 22.0, 33.0]);
     }
 
@@ -99,9 +99,10 @@ mod tests {
     fn never_calls_it_with_other_lengths_or_types() {
         let mut sum = Array::zeros(&[2], DType::F64).unwrap();
         let two = Array::from_f64(&[1.0, 2.0]);
-        assert!(adding().call(&[two.clone(), Array::from_f64(&[1.0])], &mut sum).is_err());
-        assert!(adding().call(&[two.clone(), Array::from_i64(&[1, 2])], &mut sum).is_err());
-        assert!(adding().call(&[two], &mut sum).is_err());
+        let (one, integers) = (Array::from_f64(&[1.0]), Array::from_i64(&[1, 2]));
+        assert!(adding().call(&[two.view(), one.view()], &mut sum).is_err());
+        assert!(adding().call(&[two.view(), integers.view()], &mut sum).is_err());
+        assert!(adding().call(&[two.view()], &mut sum).is_err());
     }
 
     #[test]

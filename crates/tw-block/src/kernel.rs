@@ -2,7 +2,7 @@
 
 use tw_ir::kernel::{Kernel, Sorting};
 use tw_ir::program::FunctionRef;
-use tw_ir::{Array, Error, Result, Scalar};
+use tw_ir::{Array, ArrayView, Error, Result, Scalar};
 
 use crate::block::Block;
 use crate::elementwise::{Combine, Finish, ScanCarry};
@@ -97,7 +97,15 @@ fn all_present<'a>(operands: &[Option<&'a Block>]) -> Result<Vec<&'a Block>> {
 }
 
 fn call(function: &FunctionRef, operands: &[&Block], outputs: &mut [Block]) -> Result<()> {
-    let arguments: Vec<Array> = operands.iter().map(|block| block.to_array()).collect::<Result<_>>()?;
+    // What does not lie together is copied first.
+    let copies: Vec<Option<Array>> = operands
+        .iter()
+        .map(|block| block.lend().is_none().then(|| block.to_array()).transpose())
+        .collect::<Result<_>>()?;
+    let lent =
+        operands.iter().zip(&copies).map(|(block, copy)| copy.as_ref().map(Array::view).or_else(|| block.lend()));
+    let arguments: Option<Vec<ArrayView<'_>>> = lent.collect();
+    let arguments = arguments.ok_or_else(|| Error::internal("a block can neither be lent nor copied"))?;
     let mut results = Vec::with_capacity(outputs.len());
     for output in outputs.iter_mut() {
         if !function.0.overwrites_results() {
@@ -105,7 +113,7 @@ fn call(function: &FunctionRef, operands: &[&Block], outputs: &mut [Block]) -> R
         }
         results.push(output.take()?);
     }
-    function.0.apply_owned(arguments, &mut results)?;
+    function.0.apply(&arguments, &mut results)?;
     for (output, result) in outputs.iter_mut().zip(results) {
         output.replace(result).map_err(|error| error.note(format!("from the function `{}`", function.0.name())))?;
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tw_block::{Block, CompiledKernel};
 use tw_ir::kernel::Kernel;
 use tw_ir::program::{BlockFunction, FunctionRef};
-use tw_ir::{Accum, Array, BinaryOp, Blame, BoxRegion, DType, Edge, OnEmpty, Result, Scalar, shape};
+use tw_ir::{Accum, Array, ArrayView, BinaryOp, Blame, BoxRegion, DType, Edge, OnEmpty, Result, Scalar, shape};
 
 mod support;
 use support::{Dice, assert_agree, fold, output, part, parts_along, points, run};
@@ -395,7 +395,7 @@ impl BlockFunction for Transpose {
     fn name(&self) -> &str {
         "transpose"
     }
-    fn apply(&self, operands: &[Array], results: &mut [Array]) -> Result<()> {
+    fn apply(&self, operands: &[ArrayView<'_>], results: &mut [Array]) -> Result<()> {
         for at in points(&BoxRegion::whole(operands[0].shape())) {
             results[0].set(&[at[1], at[0]], operands[0].get(&at));
         }

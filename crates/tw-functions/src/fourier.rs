@@ -9,7 +9,7 @@ use rustfft::num_traits::Zero;
 use rustfft::{FftNum, FftPlanner};
 use tw_ir::error::{Error, Result};
 use tw_ir::program::{BlockFunction, FunctionTable};
-use tw_ir::{Array, Buffer};
+use tw_ir::{Array, ArrayView, Buffer, Slice};
 
 use crate::N_AXES;
 
@@ -53,7 +53,7 @@ impl BlockFunction for Transform {
         &self.name
     }
 
-    fn apply(&self, operands: &[Array], results: &mut [Array]) -> Result<()> {
+    fn apply(&self, operands: &[ArrayView<'_>], results: &mut [Array]) -> Result<()> {
         let (operand, result) = (&operands[0], &mut results[0]);
         let axis = operand.shape().len().checked_sub(self.from_end + 1);
         let axis = axis.ok_or_else(|| Error::source("a transform along an axis that is not there"))?;
@@ -64,12 +64,12 @@ impl BlockFunction for Transform {
         };
         let wrong = Error::types(format!("a Fourier transform of {}", operand.dtype()));
         match (self.kind, operand.data(), result.data_mut()) {
-            (Kind::Forward | Kind::Inverse, Buffer::C128(from), Buffer::C128(to)) => lines.complex(from, to, self.kind),
-            (Kind::Forward | Kind::Inverse, Buffer::C64(from), Buffer::C64(to)) => lines.complex(from, to, self.kind),
-            (Kind::FromReal, Buffer::F64(from), Buffer::C128(to)) => lines.real_in(from, to),
-            (Kind::FromReal, Buffer::F32(from), Buffer::C64(to)) => lines.real_in(from, to),
-            (Kind::ToReal, Buffer::C128(from), Buffer::F64(to)) => lines.real_out(from, to),
-            (Kind::ToReal, Buffer::C64(from), Buffer::F32(to)) => lines.real_out(from, to),
+            (Kind::Forward | Kind::Inverse, Slice::C128(from), Buffer::C128(to)) => lines.complex(from, to, self.kind),
+            (Kind::Forward | Kind::Inverse, Slice::C64(from), Buffer::C64(to)) => lines.complex(from, to, self.kind),
+            (Kind::FromReal, Slice::F64(from), Buffer::C128(to)) => lines.real_in(from, to),
+            (Kind::FromReal, Slice::F32(from), Buffer::C64(to)) => lines.real_in(from, to),
+            (Kind::ToReal, Slice::C128(from), Buffer::F64(to)) => lines.real_out(from, to),
+            (Kind::ToReal, Slice::C64(from), Buffer::F32(to)) => lines.real_out(from, to),
             _ => Err(wrong),
         }
     }

@@ -9,7 +9,7 @@ use faer::{Mat, MatRef};
 use tw_ir::dtype::{C64, C128};
 use tw_ir::error::{Error, Result};
 use tw_ir::program::{BlockFunction, FunctionTable};
-use tw_ir::{Array, Buffer, DType};
+use tw_ir::{Array, ArrayView, Buffer, DType, Slice};
 
 mod factor;
 mod solve;
@@ -17,8 +17,8 @@ mod spectral;
 
 /// The numbers matrices are computed in.
 trait Number: ComplexField<Real = f64> + Copy {
-    /// The elements of a buffer as such numbers.
-    fn read(buffer: &Buffer) -> Result<Cow<'_, [Self]>>;
+    /// Elements as such numbers.
+    fn read(slice: Slice<'_>) -> Result<Cow<'_, [Self]>>;
     /// Overwrites an element of a buffer, which may be of a narrower type.
     fn write(self, buffer: &mut Buffer, position: usize);
     fn is_finite(self) -> bool;
@@ -27,10 +27,10 @@ trait Number: ComplexField<Real = f64> + Copy {
 }
 
 impl Number for f64 {
-    fn read(buffer: &Buffer) -> Result<Cow<'_, [f64]>> {
-        match buffer {
-            Buffer::F64(values) => Ok(Cow::Borrowed(values)),
-            Buffer::F32(values) => Ok(values.iter().map(|&x| x as f64).collect()),
+    fn read(slice: Slice<'_>) -> Result<Cow<'_, [f64]>> {
+        match slice {
+            Slice::F64(values) => Ok(Cow::Borrowed(values)),
+            Slice::F32(values) => Ok(values.iter().map(|&x| x as f64).collect()),
             other => Err(not_numbers(other)),
         }
     }
@@ -53,10 +53,10 @@ impl Number for f64 {
 }
 
 impl Number for C128 {
-    fn read(buffer: &Buffer) -> Result<Cow<'_, [C128]>> {
-        match buffer {
-            Buffer::C128(values) => Ok(Cow::Borrowed(values)),
-            Buffer::C64(values) => Ok(values.iter().map(|x| C128::new(x.re as f64, x.im as f64)).collect()),
+    fn read(slice: Slice<'_>) -> Result<Cow<'_, [C128]>> {
+        match slice {
+            Slice::C128(values) => Ok(Cow::Borrowed(values)),
+            Slice::C64(values) => Ok(values.iter().map(|x| C128::new(x.re as f64, x.im as f64)).collect()),
             other => Err(not_numbers(other)),
         }
     }
@@ -80,8 +80,8 @@ impl Number for C128 {
     }
 }
 
-fn not_numbers(buffer: &Buffer) -> Error {
-    Error::types(format!("a matrix of {}", buffer.dtype())).help("convert it to a floating point or complex type")
+fn not_numbers(slice: Slice<'_>) -> Error {
+    Error::types(format!("a matrix of {}", slice.dtype())).help("convert it to a floating point or complex type")
 }
 
 /// The part of the results that belongs to one matrix of a stack.
@@ -156,7 +156,7 @@ impl BlockFunction for MatrixFunction {
     fn name(&self) -> &str {
         self.name
     }
-    fn apply(&self, operands: &[Array], results: &mut [Array]) -> Result<()> {
+    fn apply(&self, operands: &[ArrayView<'_>], results: &mut [Array]) -> Result<()> {
         match operands.iter().any(|operand| operand.dtype().is_complex()) {
             false => for_each_matrix(operands, results, self.real),
             true => for_each_matrix(operands, results, self.complex),
@@ -164,7 +164,7 @@ impl BlockFunction for MatrixFunction {
     }
 }
 
-fn for_each_matrix<T: Number>(operands: &[Array], results: &mut [Array], function: Matrices<T>) -> Result<()> {
+fn for_each_matrix<T: Number>(operands: &[ArrayView<'_>], results: &mut [Array], function: Matrices<T>) -> Result<()> {
     let data = operands.iter().map(|operand| T::read(operand.data())).collect::<Result<Vec<_>>>()?;
     let sizes = operands.iter().map(|operand| match operand.shape() {
         [.., rows, columns] => Ok((*rows as usize, *columns as usize)),

@@ -4,7 +4,7 @@ use tw_ir::{Array, Buffer, DType};
 
 fn call(name: &str, operands: &[Array], shape: &[u64], dtype: DType) -> tw_ir::Result<Array> {
     let mut results = [Array::zeros(shape, dtype)?];
-    tw_functions::library().get(name)?.0.apply(operands, &mut results)?;
+    tw_functions::library().get(name)?.0.apply(&operands.iter().map(Array::view).collect::<Vec<_>>(), &mut results)?;
     let [result] = results;
     Ok(result)
 }
@@ -37,19 +37,68 @@ fn elements_of_a_fibre_by_rank() {
     assert!(call("select_0", &beyond, &[1], DType::F64).is_err());
 }
 
-#[test]
-fn digits_narrow_to_every_element() {
-    let values = numbers(61);
-    let n = values.len() as u64;
-    let data = Array::from_f64(&values);
-    let state: Vec<u64> = (0..n).flat_map(|rank| [0, rank]).collect();
-    let mut state = Array::new(vec![n, 2], Buffer::U64(state)).unwrap();
-    for pass in 0..6 {
-        let counts =
-            call(&format!("rank_count_{pass}"), &[data.clone(), state.clone()], &[1, n, 2048], DType::I64).unwrap();
-        let counts = counts.reshaped(&[n, 2048]).unwrap();
-        state = call(&format!("rank_narrow_64_{pass}"), &[counts, state], &[n, 2], DType::U64).unwrap();
+/// The elements at all ranks of a vector that is cut into blocks, by counting. Candidates have room for a part of a block.
+fn counted(blocks: &[&[f64]], room: u64) -> tw_ir::Result<Array> {
+    let n: u64 = blocks.iter().map(|block| block.len() as u64).sum();
+    let blocks: Vec<Array> = blocks.iter().map(|block| Array::from_f64(block)).collect();
+    let mut bounds: Vec<u64> = Vec::new();
+    for block in &blocks {
+        bounds.extend(keys(&call("rank_bounds", std::slice::from_ref(block), &[1, 2], DType::U64)?));
     }
-    let found = call("rank_value", &[state], &[n], DType::F64).unwrap();
-    assert!(same(&found, &sorted(values)));
+    let bounds = Array::new(vec![blocks.len() as u64, 2], Buffer::U64(bounds))?;
+    let ranks = Array::from_i64(&(0..n as i64).collect::<Vec<_>>());
+    let mut state = call("rank_start", &[bounds, ranks], &[n, 3], DType::U64)?;
+    let mut candidates: Vec<Option<Array>> = vec![None; blocks.len()];
+    for _ in 0..6 {
+        let mut total = vec![0; n as usize * 2048];
+        for (block, candidates) in blocks.iter().zip(&mut candidates) {
+            let before = candidates.take();
+            let operands = [Some(block), before.as_ref(), Some(&state)];
+            let views: Vec<_> = operands.into_iter().flatten().map(Array::view).collect();
+            let mut results = [Array::zeros(&[1, n, 2048], DType::I64)?, Array::zeros(&[1 + room], DType::U64)?];
+            tw_functions::library().get("rank_count")?.0.apply(&views, &mut results)?;
+            let [counts, left] = results;
+            total.iter_mut().zip(counts.iter()).for_each(|(total, count)| *total += count.as_i64());
+            *candidates = Some(left);
+        }
+        let total = Array::new(vec![n, 2048], Buffer::I64(total))?;
+        state = call("rank_narrow", &[total, state], &[n, 3], DType::U64)?;
+    }
+    call("rank_value", &[state], &[n], DType::F64)
+}
+
+fn keys(array: &Array) -> Vec<u64> {
+    match array.data() {
+        Buffer::U64(keys) => keys.clone(),
+        other => panic!("keys of type {}", other.dtype()),
+    }
+}
+
+#[test]
+fn ranges_narrow_to_every_element() {
+    let values = numbers(61);
+    for room in [0, 3, 61] {
+        let found = counted(&[&values[..20], &[], &values[20..]], room).unwrap();
+        assert!(same(&found, &sorted(values.clone())), "with room for {room}");
+    }
+}
+
+#[test]
+fn few_ranks_among_many_elements_are_sifted() {
+    let values = numbers(5000);
+    let data = Array::from_f64(&values);
+    let bounds = call("rank_bounds", std::slice::from_ref(&data), &[1, 2], DType::U64).unwrap();
+    let state = call("rank_start", &[bounds, Array::from_i64(&[7, 2500, 4999])], &[3, 3], DType::U64).unwrap();
+    let mut counts = [Array::zeros(&[1, 3, 2048], DType::I64).unwrap()];
+    let count = tw_functions::library().get("rank_count").unwrap();
+    count.0.apply(&[data.view(), state.view()], &mut counts).unwrap();
+    let total: i64 = (0..2048).map(|k| counts[0].at(k).as_i64()).sum();
+    assert_eq!(total, 5000, "the first pass counts every element");
+    let [counts] = counts;
+    let state = call("rank_narrow", &[counts, state], &[3, 3], DType::U64).unwrap();
+    let mut results =
+        [Array::zeros(&[1, 3, 2048], DType::I64).unwrap(), Array::zeros(&[1 + 4000], DType::U64).unwrap()];
+    count.0.apply(&[data.view(), state.view()], &mut results).unwrap();
+    let n_left = keys(&results[1])[0];
+    assert!(n_left < 4000, "{n_left} of 5000 elements may still be wanted");
 }

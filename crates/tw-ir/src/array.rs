@@ -4,6 +4,10 @@ use crate::dtype::{C64, C128, DType, Element, Scalar, bf16, f16};
 use crate::error::{Error, Result};
 use crate::shape;
 
+mod view;
+
+pub use view::{ArrayView, Slice};
+
 /// Typed storage. Times lie in it as i64.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Buffer {

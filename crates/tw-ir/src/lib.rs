@@ -35,7 +35,7 @@ pub mod workflow;
 pub use cranelift_entity::{EntityRef, PrimaryMap};
 
 pub use accum::{Accum, OnEmpty};
-pub use array::{Array, Buffer};
+pub use array::{Array, ArrayView, Buffer, Slice};
 pub use dtype::{DType, Scalar, TimeUnit};
 pub use error::{Blame, Error, Result};
 pub use index::{Access, Edge, Idx, Term, Var};

@@ -6,7 +6,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use tilewright::block::ElementwiseFunction;
 use tilewright::ir::program::{BlockFn, BlockFunction, BlockResult, FunctionRef, OperandMode, ResultMode};
-use tilewright::{Array, Error, Result};
+use tilewright::{Array, ArrayView, Error, Result};
 
 use crate::apply::compute_extents;
 use crate::dtypes::dtype;
@@ -26,7 +26,7 @@ impl BlockFunction for CompiledFunction {
         &self.name
     }
 
-    fn apply(&self, operands: &[Array], results: &mut [Array]) -> Result<()> {
+    fn apply(&self, operands: &[ArrayView<'_>], results: &mut [Array]) -> Result<()> {
         let [result] = results else { return Err(Error::internal("a compiled function has one result")) };
         self.code.call(operands, result)
     }

@@ -12,7 +12,7 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::PyTuple;
 use tilewright::ir::Span;
 use tilewright::ir::program::{BlockFn, BlockFunction, BlockResult, FunctionRef, OperandMode, ResultMode};
-use tilewright::{Array, DType, Error, Result};
+use tilewright::{Array, ArrayView, DType, Error, Result};
 
 use crate::apply::compute_extents;
 use crate::convert::{copy_from_numpy, given_to_numpy};
@@ -62,15 +62,12 @@ impl BlockFunction for PythonFunction {
         &self.name
     }
 
-    fn apply(&self, operands: &[Array], results: &mut [Array]) -> Result<()> {
-        self.apply_owned(operands.to_vec(), results)
-    }
-
-    fn apply_owned(&self, mut operands: Vec<Array>, results: &mut [Array]) -> Result<()> {
+    fn apply(&self, operands: &[ArrayView<'_>], results: &mut [Array]) -> Result<()> {
         let Some(_under_way) = UnderWay::begin() else { return Err(shutting_down()) };
-        let numbers = operands.split_off(self.n_carriers + self.operands.len());
+        let (blocks, numbers) = operands[self.n_carriers..].split_at(self.operands.len());
         let key: Vec<i64> = numbers.iter().map(|number| number.at(0).as_i64()).collect();
-        let blocks = operands.split_off(self.n_carriers);
+        // The function may keep what it gets, or write into it.
+        let blocks: Vec<Array> = blocks.iter().map(ArrayView::to_array).collect();
         let attached = Python::try_attach(|py| {
             self.call(py, &key, blocks, results).map_err(|exception| {
                 let place: Vec<i64> =

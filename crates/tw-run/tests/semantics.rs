@@ -13,7 +13,7 @@ use tw_block::{Block, Meter, provider};
 use tw_ir::program::{BlockFunction, FunctionRef};
 use tw_ir::schedule::Schedule;
 use tw_ir::workflow::TaskKind;
-use tw_ir::{Array, Blame, BoxRegion, DType, Error, Result, Span};
+use tw_ir::{Array, ArrayView, Blame, BoxRegion, DType, Error, Result, Span};
 use tw_run::{BlockIo, CancelToken, Event, Outcome, Prepared, Progress, RunOptions, Runtime, Timeline};
 
 fn run(threads: usize, prepared: &Prepared, options: &RunOptions) -> Result<Outcome> {
@@ -80,7 +80,7 @@ fn a_panic_becomes_an_error_that_names_the_statement() {
         fn name(&self) -> &str {
             "panics"
         }
-        fn apply(&self, operands: &[Array], _: &mut [Array]) -> Result<()> {
+        fn apply(&self, operands: &[ArrayView<'_>], _: &mut [Array]) -> Result<()> {
             std::panic::resume_unwind(Box::new(format!("{} operands", operands.len())));
         }
     }
@@ -232,7 +232,7 @@ impl BlockFunction for Meeting {
     fn name(&self) -> &str {
         "meeting"
     }
-    fn apply(&self, _: &[Array], _: &mut [Array]) -> Result<()> {
+    fn apply(&self, _: &[ArrayView<'_>], _: &mut [Array]) -> Result<()> {
         self.arrive();
         if self.wait(Duration::from_secs(20)) { Ok(()) } else { Err(Error::data("nobody came")) }
     }
@@ -273,7 +273,7 @@ fn a_budget_keeps_loads_from_running_ahead() {
         fn name(&self) -> &str {
             "slow"
         }
-        fn apply(&self, _: &[Array], _: &mut [Array]) -> Result<()> {
+        fn apply(&self, _: &[ArrayView<'_>], _: &mut [Array]) -> Result<()> {
             if self.0.wait(self.1) == self.2 { Ok(()) } else { Err(Error::data("loads ran ahead, or did not")) }
         }
     }
@@ -306,7 +306,7 @@ fn a_task_may_run_another_schedule_on_the_same_pool() {
         fn name(&self) -> &str {
             "nested"
         }
-        fn apply(&self, _: &[Array], _: &mut [Array]) -> Result<()> {
+        fn apply(&self, _: &[ArrayView<'_>], _: &mut [Array]) -> Result<()> {
             let io: Arc<dyn BlockIo> = Arc::new(TestIo::default());
             self.0.run(&self.1, &io, &RunOptions::default())?;
             self.2.fetch_add(1, Ordering::Relaxed);

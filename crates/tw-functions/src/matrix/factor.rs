@@ -10,7 +10,7 @@ use faer::traits::math_utils::{one, zero};
 use faer::{Mat, MatRef, Par, Side};
 use tw_ir::error::{Error, Result};
 use tw_ir::program::BlockFunction;
-use tw_ir::{Array, Buffer};
+use tw_ir::{Array, ArrayView, Slice};
 
 use super::{Number, Slots, owned};
 
@@ -150,8 +150,8 @@ impl BlockFunction for Parity {
     fn name(&self) -> &str {
         "linalg_parity"
     }
-    fn apply(&self, operands: &[Array], results: &mut [Array]) -> Result<()> {
-        let Buffer::I64(places) = operands[0].data() else {
+    fn apply(&self, operands: &[ArrayView<'_>], results: &mut [Array]) -> Result<()> {
+        let Slice::I64(places) = operands[0].data() else {
             return Err(Error::types(format!("a permutation of {}", operands[0].dtype())));
         };
         if let Some(wrong) = places.iter().find(|&&place| place < 0 || place >= places.len() as i64) {

@@ -1,7 +1,7 @@
 //! Functions of blocks.
 
 use super::points::for_each_point;
-use crate::array::Array;
+use crate::array::{Array, ArrayView};
 use crate::error::{Error, Result};
 use crate::program::{BlockFn, OperandMode, ResultMode, TensorType};
 use crate::shape;
@@ -33,7 +33,8 @@ pub(super) fn run(call: &BlockFn, types: &[&TensorType], operands: &[&Array]) ->
             .zip(&call.results)
             .map(|(region, result)| Array::zeros(&region.shape(), result.dtype))
             .collect::<Result<_>>()?;
-        call.function.0.apply(&blocks, &mut made)?;
+        let views: Vec<ArrayView<'_>> = blocks.iter().map(Array::view).collect();
+        call.function.0.apply(&views, &mut made)?;
         for ((block, region), result) in made.iter().zip(&boxes).zip(&mut results) {
             if block.shape() != region.shape() || block.dtype() != result.dtype() {
                 return Err(Error::source(format!("`{name}` changed the shape or dtype of a result block")));

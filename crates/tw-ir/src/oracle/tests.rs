@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::{evaluate, evaluate_all, evaluate_with_limit};
 use crate::accum::{Accum, OnEmpty};
-use crate::array::{Array, Buffer};
+use crate::array::{Array, ArrayView, Buffer};
 use crate::dtype::{DType, Scalar};
 use crate::error::{Blame, Result};
 use crate::index::{Access, Edge, Idx, Var};
@@ -309,12 +309,12 @@ impl BlockFunction for ReverseAndSum {
     fn name(&self) -> &str {
         "reverse_and_sum"
     }
-    fn apply(&self, operands: &[Array], results: &mut [Array]) -> Result<()> {
+    fn apply(&self, operands: &[ArrayView<'_>], results: &mut [Array]) -> Result<()> {
         let n = operands[0].data().len();
         for k in 0..n {
             results[0].data_mut().set(k, operands[0].data().get(n - 1 - k));
         }
-        results[1].data_mut().set(0, Scalar::F64(operands[0].to_f64_vec().iter().sum()));
+        results[1].data_mut().set(0, Scalar::F64(operands[0].to_array().to_f64_vec().iter().sum()));
         Ok(())
     }
 }

@@ -5,7 +5,7 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-use crate::array::Array;
+use crate::array::{Array, ArrayView};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 
@@ -14,11 +14,8 @@ pub trait BlockFunction: Send + Sync {
     /// A name that tells it apart; programs are compared and printed by it.
     fn name(&self) -> &str;
     /// Computes one set of result blocks. Results come in with the right shape and dtype, filled with zeros unless they are [overwritten](BlockFunction::overwrites_results).
-    fn apply(&self, operands: &[Array], results: &mut [Array]) -> Result<()>;
-    /// The same for a caller that needs the operands no longer: a function that hands them on need not copy them.
-    fn apply_owned(&self, operands: Vec<Array>, results: &mut [Array]) -> Result<()> {
-        self.apply(&operands, results)
-    }
+    /// Operands are lent for the call, from wherever the engine keeps them.
+    fn apply(&self, operands: &[ArrayView<'_>], results: &mut [Array]) -> Result<()>;
     /// True if every element of the results is written: they may then hold anything before.
     fn overwrites_results(&self) -> bool {
         false

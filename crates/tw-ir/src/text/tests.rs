@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::*;
-use crate::array::{Array, Buffer};
+use crate::array::{Array, ArrayView, Buffer};
 use crate::dtype::{DType, Scalar};
 use crate::error::{Blame, Result};
 use crate::program::{BlockFunction, FunctionTable, Op, Program, Source, TensorType};
@@ -22,7 +22,7 @@ impl BlockFunction for Halve {
     fn name(&self) -> &str {
         "halve \"it\""
     }
-    fn apply(&self, _operands: &[Array], _results: &mut [Array]) -> Result<()> {
+    fn apply(&self, _operands: &[ArrayView<'_>], _results: &mut [Array]) -> Result<()> {
         Ok(())
     }
 }

@@ -15,8 +15,11 @@ const SHORT: u64 = 1 << 21;
 /// Elements of a block that is counted, or whose fibres are selected from, where the user has not cut the tensor.
 const BLOCK_ELEMENTS: u64 = 1 << 18;
 
-/// Bits of a digit that one pass over a long vector finds, as the library counts them.
-const DIGIT_BITS: u32 = 11;
+/// Bits that one pass over a long vector takes off the range of keys of each rank, as the library counts them.
+const BUCKET_BITS: u32 = 11;
+
+/// The part of a block that may be handed on instead of it once few elements may still be wanted.
+const CANDIDATES: u64 = 16;
 
 impl<G: Graph> Algorithms<'_, G> {
     /// The elements at some ranks along an axis, counted from the smallest; NaNs are the largest. Ranks are i64 and shaped like the tensor but
@@ -62,40 +65,47 @@ impl<G: Graph> Algorithms<'_, G> {
         first(self.call(&name, &args, vec![BlockResult { dtype, modes: results }])?)
     }
 
-    /// Narrows every rank digit by digit, with a pass over the vector for each.
+    /// Narrows the range of keys of every rank, with a pass over the vector for each step; later passes look only at what is left in the ranges.
     fn select_by_counting(&mut self, x: &G::Value, ranks: &G::Value) -> Result<G::Value> {
+        const BLOCK: &[OperandMode] = &[OperandMode::Grid(0)];
+        const TABLE: &[OperandMode] = &[OperandMode::Whole; 2];
         let (n, n_ranks) = (self.shape(x)?[0], self.shape(ranks)?[0]);
         let dtype = self.ty(x).dtype;
         let cut = match self.ty(x).tiling.as_ref().and_then(Tiling::grid) {
             Some(grid) => grid[0].clone(),
             None => Axis::uniform(n, BLOCK_ELEMENTS.max(n >> 12)),
         };
+        let lengths = (0..cut.n_tiles()).map(|tile| cut.range(tile)).map(|tile| tile.end - tile.start);
+        let room = 1 + lengths.max().unwrap_or(0) / CANDIDATES;
         let x = self.retiled(x, vec![cut])?;
-        // Per rank: what its key begins with, and how many of the keys that begin so come before it.
-        let op = build::expand_dims(self.ty(ranks), 1)?;
-        let before = self.one(op, &[ranks])?;
-        let before = self.cast(&before, DType::U64)?;
-        let beginning = self.full(&[n_ranks, 1], DType::U64.zero())?;
-        let mut state = self.concat(&[beginning, before], 1)?;
-        let n_counts = 1 << DIGIT_BITS;
-        let bits = 8 * dtype.size();
-        for pass in 0..bits.div_ceil(DIGIT_BITS as u64) {
-            let counted = BlockResult {
-                dtype: DType::I64,
-                modes: vec![ResultMode::PerBlock(0, 1), ResultMode::Whole(n_ranks), ResultMode::Whole(n_counts)],
-            };
-            let args: [(&G::Value, &[OperandMode]); 2] =
-                [(&x, &[OperandMode::Grid(0)]), (&state, &[OperandMode::Whole; 2])];
-            let counts = first(self.call(&format!("rank_count_{pass}"), &args, vec![counted])?)?;
+        let per_block = ResultMode::PerBlock(0, 1);
+        let keys = |modes: Vec<ResultMode>| BlockResult { dtype: DType::U64, modes };
+        let known = || keys(vec![ResultMode::Whole(n_ranks), ResultMode::Whole(3)]);
+        let bounds =
+            first(self.call("rank_bounds", &[(&x, BLOCK)], vec![keys(vec![per_block, ResultMode::Whole(2)])])?)?;
+        let mut state =
+            first(self.call("rank_start", &[(&bounds, TABLE), (ranks, &[OperandMode::Whole])], vec![known()])?)?;
+        let mut candidates: Option<G::Value> = None;
+        let n_passes = (8 * dtype.size()).div_ceil(BUCKET_BITS as u64);
+        for pass in 0..n_passes {
+            let parts = ResultMode::Whole(1 << BUCKET_BITS);
+            let mut results =
+                vec![BlockResult { dtype: DType::I64, modes: vec![per_block, ResultMode::Whole(n_ranks), parts] }];
+            // The first pass finds all in the range, and nothing follows the last.
+            if pass > 0 && pass + 1 < n_passes {
+                results.push(keys(vec![ResultMode::PerBlock(0, room)]));
+            }
+            let mut args: Vec<(&G::Value, &[OperandMode])> = vec![(&x, BLOCK)];
+            args.extend(candidates.as_ref().map(|candidates| (candidates, BLOCK)));
+            args.push((&state, TABLE));
+            let mut made = self.call("rank_count", &args, results)?.into_iter();
+            let counts = made.next().ok_or_else(|| Error::internal("a count without counts"))?;
+            candidates = made.next();
             let op = build::reduce(self.ty(&counts), Reduction::Sum, Some(&[0]), false)?;
             let counts = self.one(op, &[&counts])?;
-            let narrowed =
-                BlockResult { dtype: DType::U64, modes: vec![ResultMode::Whole(n_ranks), ResultMode::Whole(2)] };
-            let args: [(&G::Value, &[OperandMode]); 2] =
-                [(&counts, &[OperandMode::Whole; 2]), (&state, &[OperandMode::Whole; 2])];
-            state = first(self.call(&format!("rank_narrow_{bits}_{pass}"), &args, vec![narrowed])?)?;
+            state = first(self.call("rank_narrow", &[(&counts, TABLE), (&state, TABLE)], vec![known()])?)?;
         }
         let values = BlockResult { dtype, modes: vec![ResultMode::Whole(n_ranks)] };
-        first(self.call("rank_value", &[(&state, &[OperandMode::Whole; 2])], vec![values])?)
+        first(self.call("rank_value", &[(&state, TABLE)], vec![values])?)
     }
 }

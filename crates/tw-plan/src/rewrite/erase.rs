@@ -108,8 +108,8 @@ mod tests {
         fn name(&self) -> &str {
             "copy"
         }
-        fn apply(&self, operands: &[tw_ir::Array], results: &mut [tw_ir::Array]) -> Result<()> {
-            results.clone_from_slice(operands);
+        fn apply(&self, operands: &[tw_ir::ArrayView<'_>], results: &mut [tw_ir::Array]) -> Result<()> {
+            results[0] = operands[0].to_array();
             Ok(())
         }
     }

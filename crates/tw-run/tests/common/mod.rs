@@ -15,7 +15,8 @@ use tw_ir::workflow::{
     Workflow, verify,
 };
 use tw_ir::{
-    Accum, Array, Axis, BinaryOp, BoxRegion, DType, Edge, Error, Idx, Result, Scalar, ScalarCode, Span, Var, random,
+    Accum, Array, ArrayView, Axis, BinaryOp, BoxRegion, DType, Edge, Error, Idx, Result, Scalar, ScalarCode, Span, Var,
+    random,
 };
 use tw_run::{BlockIo, Prepared};
 
@@ -62,7 +63,7 @@ impl BlockFunction for Flaky {
     fn name(&self) -> &str {
         "flaky"
     }
-    fn apply(&self, operands: &[Array], results: &mut [Array]) -> Result<()> {
+    fn apply(&self, operands: &[ArrayView<'_>], results: &mut [Array]) -> Result<()> {
         if self.calls.fetch_add(1, Ordering::Relaxed) == self.fail_at {
             if self.panics {
                 panic!("injected panic");

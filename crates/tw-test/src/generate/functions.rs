@@ -3,7 +3,7 @@
 use std::sync::LazyLock;
 
 use tw_ir::program::{BlockFunction, FunctionRef, FunctionTable};
-use tw_ir::{Array, BinaryOp, DType, Result, Scalar, scalar};
+use tw_ir::{Array, ArrayView, BinaryOp, DType, Result, Scalar, scalar};
 
 /// Each block with its elements in reverse.
 struct Reverse;
@@ -29,7 +29,7 @@ impl BlockFunction for Reverse {
     fn name(&self) -> &str {
         "reverse"
     }
-    fn apply(&self, operands: &[Array], results: &mut [Array]) -> Result<()> {
+    fn apply(&self, operands: &[ArrayView<'_>], results: &mut [Array]) -> Result<()> {
         let n = operands[0].data().len();
         (0..n).for_each(|k| results[0].data_mut().set(k, operands[0].data().get(n - 1 - k)));
         Ok(())
@@ -40,7 +40,7 @@ impl BlockFunction for Total {
     fn name(&self) -> &str {
         "total"
     }
-    fn apply(&self, operands: &[Array], results: &mut [Array]) -> Result<()> {
+    fn apply(&self, operands: &[ArrayView<'_>], results: &mut [Array]) -> Result<()> {
         let data = operands[0].data();
         let total = sum((0..data.len()).map(|k| data.get(k)), data.dtype().zero());
         results[0].data_mut().set(0, total);
@@ -52,7 +52,7 @@ impl BlockFunction for Rows {
     fn name(&self) -> &str {
         "rows"
     }
-    fn apply(&self, operands: &[Array], results: &mut [Array]) -> Result<()> {
+    fn apply(&self, operands: &[ArrayView<'_>], results: &mut [Array]) -> Result<()> {
         let [rows, columns] = [operands[0].shape()[0] as usize, operands[0].shape()[1] as usize];
         let data = operands[0].data();
         for row in 0..rows {
@@ -70,7 +70,7 @@ impl BlockFunction for AddFirst {
     fn name(&self) -> &str {
         "add_first"
     }
-    fn apply(&self, operands: &[Array], results: &mut [Array]) -> Result<()> {
+    fn apply(&self, operands: &[ArrayView<'_>], results: &mut [Array]) -> Result<()> {
         let (first, second) = (operands[0].data(), operands[1].data());
         for k in 0..first.len() {
             let added = if second.is_empty() { first.dtype().zero() } else { second.get(0) };

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use tw_ir::program::{BlockFunction, FunctionTable};
-use tw_ir::{Array, Op, Scalar};
+use tw_ir::{Array, ArrayView, Op, Scalar};
 
 use super::{parse, run, shown};
 
@@ -64,7 +64,7 @@ impl BlockFunction for Double {
     fn name(&self) -> &str {
         "double"
     }
-    fn apply(&self, operands: &[Array], results: &mut [Array]) -> tw_ir::Result<()> {
+    fn apply(&self, operands: &[ArrayView<'_>], results: &mut [Array]) -> tw_ir::Result<()> {
         let mut total = 0.0;
         for k in 0..operands[0].data().len() {
             let value = operands[0].data().get(k).as_f64();
