@@ -234,3 +234,91 @@ def test_random_numbers():
     assert (again.integers(low, low + 3, size=1000).rechunk(7).compute() == drawn).all()
     normal = rng.normal(5.0, 2.0, size=20_000)
     assert abs(float(normal.mean()) - 5.0) < 0.1 and abs(float(normal.std()) - 2.0) < 0.1
+
+
+@pytest.mark.parametrize("x", [np.array(5.0), np.arange(3.0), np.arange(6.0).reshape(2, 3)])
+@pytest.mark.parametrize("mask", [True, False, np.array(True), np.array(False)])
+@pytest.mark.parametrize("value", [1, np.array([7.0]), np.array(7.0), np.array([1.0, 2.0, 3.0]), np.array([[1.0, 2.0, 3.0]])])
+def test_assignment_under_one_truth_value(x, mask, value):
+    expected, array = x.copy(), tw.asarray(x)
+    try:
+        expected[mask] = value
+    except (ValueError, TypeError):
+        with pytest.raises((ValueError, TypeError)):
+            array[tw.asarray(mask)] = value
+        return
+    array[tw.asarray(mask)] = value
+    same(array, expected)
+
+
+ROW = np.arange(4.0)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        (np.s_[:, None], 5),
+        (np.s_[:, None], np.arange(3.0).reshape(3, 1, 1)),
+        (np.s_[None, ..., 0], np.array([[1.0, 2.0, 3.0]])),
+        (np.s_[0, None, 1:3], np.array([[8.0, 9.0]])),
+        (np.s_[..., None], ROW[:, None]),
+        (np.s_[None, None, 1, 2], np.ones((1, 1))),
+        (np.s_[None], np.ones((1, 1, 4)) * 3),
+        (np.s_[[0, 2], None], np.arange(8.0).reshape(2, 1, 4)),
+        (np.s_[:, None], np.ones((3, 2, 4))),
+    ],
+)
+def test_assignment_through_new_axes(key, value):
+    expected, array = np.arange(12.0).reshape(3, 4), tw.arange(12.0).reshape(3, 4)
+    try:
+        expected[key] = value
+    except ValueError:
+        with pytest.raises(ValueError):
+            array[key] = value
+        return
+    array[key] = value
+    same(array, expected)
+
+
+@pytest.mark.parametrize(
+    "key", [0, -1, (0, 1), np.s_[:2], np.s_[1:, ::-1], np.s_[..., 0], [2, 0], (slice(None), [1]), np.s_[:0], (np.array([True, False, True]),)]
+)
+def test_blocks_by_number(key):
+    x = np.arange(35).reshape(5, 7)
+    found = tw.asarray(x, chunks=((2, 2, 1), (4, 3))).blocks[key]
+    lengths = [np.array([2, 2, 1]), np.array([4, 3])]
+    numbers = [np.arange(3), np.arange(2)]
+    full = key if isinstance(key, tuple) else (key,)
+    full = (*[slice(None)] * (2 - len(full) + 1), *full[1:]) if full[0] is Ellipsis else full
+    for axis, each in enumerate(full):
+        numbers[axis] = np.atleast_1d(numbers[axis][each])
+    starts = [np.concatenate([[0], np.cumsum(own)]) for own in lengths]
+    rows, columns = (
+        [place for k in own for place in range(start[k], start[k + 1])] for own, start in zip(numbers, starts, strict=True)
+    )
+    same(found, x[np.ix_(rows, columns)])
+    expected = tuple(tuple(own[k]) or (0,) for own, k in zip(lengths, numbers, strict=True))
+    assert found.chunks == expected
+
+
+def test_blocks_as_dask_has_them():
+    x = tw.zeros((5, 7), chunks=(2, 4))
+    assert x.blocks.shape == x.numblocks == (3, 2) and x.blocks.size == x.npartitions == 6 and x.chunksize == (2, 4)
+    assert [block.shape for block in x.blocks.ravel()] == [(2, 4), (2, 3), (2, 4), (2, 3), (1, 4), (1, 3)]
+    assert x.partitions[0].shape == (2, 7)
+    for wrong in (3, (0, 2), None, (0, 0, 0), 1.5, [1.5]):
+        with pytest.raises((IndexError, TypeError)):
+            x.blocks[wrong]
+    with pytest.raises(ValueError):
+        x.blocks[[0], [0]]
+
+
+def test_arrays_are_made_in_blocks():
+    x = tw.ones((4, 4))
+    for made in (
+        tw.zeros((4, 4), chunks=3), tw.ones((4, 4), chunks=3), tw.empty((4, 4), chunks=3), tw.full((4, 4), 2, chunks=3), tw.eye(4, chunks=3),
+        tw.identity(4, chunks=3), tw.zeros_like(x, chunks=3), tw.ones_like(x, chunks=3), tw.empty_like(x, chunks=3), tw.full_like(x, 2, chunks=3),
+        tw.array(x, chunks=3), tw.asarray(x, chunks=3),
+    ):  # fmt: skip
+        assert made.chunks == ((3, 1), (3, 1))
+    assert tw.arange(4, chunks=3).chunks == tw.linspace(0, 1, 4, chunks=3).chunks == ((3, 1),)

@@ -309,3 +309,21 @@ def test_empty_matrices():
     assert r.shape == (3, 0)
     assert tw.linalg.svdvals(tw.zeros((0, 3))).compute().shape == (0,)
     assert int(tw.linalg.matrix_rank(tw.zeros((0, 3)))) == 0
+
+
+@pytest.mark.parametrize("name", ["inv", "det", "slogdet", "eig", "eigvals", "eigh", "eigvalsh", "cholesky"])
+def test_square_matrices_are_asked_for(name):
+    for shape in ((2, 3), (4, 2, 3), (3,)):
+        for xp in (np, tw):
+            with pytest.raises(np.linalg.LinAlgError):
+                getattr(xp.linalg, name)(xp.ones(shape))
+    for xp in (np, tw):
+        with pytest.raises(np.linalg.LinAlgError):
+            xp.linalg.solve(xp.ones((2, 3)), xp.ones(2))
+
+
+@pytest.mark.parametrize("p", [None, 1, -1, 2, np.inf, "fro"])
+def test_condition_of_singular_matrices(p):
+    stack = np.stack([np.eye(2), np.diag([1.0, 0.0]), np.array([[1.0, 2.0], [3.0, 5.0]]), np.zeros((2, 2))])
+    same(tw.linalg.cond(tw.asarray(stack), p), np.linalg.cond(stack, p))
+    assert float(tw.linalg.cond(tw.asarray([[1.0, 2.0], [2.0, 4.0]]), p)) > 1e15

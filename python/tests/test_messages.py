@@ -6,6 +6,7 @@ import inspect
 
 import numpy as np
 import pytest
+from conftest import same
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -64,3 +65,76 @@ def test_comparisons_take_any_integer(dtype, number, name):
 def test_overflow_says_what_to_do():
     with pytest.raises(OverflowError, match=r"astype"):
         tw.asarray(np.ones(3, dtype="uint8")) + 300
+
+
+OF_PAIRS = ["fmax", "fmin", "fmod", "gcd", "lcm", "floor_divide", "minimum"]
+
+
+@pytest.mark.parametrize("number", [300, -1])
+def test_integers_that_do_not_fit_are_refused_wherever_numpy_does(number):
+    x = np.array([1, 2], dtype="uint8")
+    calls = [lambda xp, a, name=name: getattr(xp, name)(a, number) for name in OF_PAIRS]
+    calls += [lambda xp, a, name=name: getattr(xp, name)(a, initial=number) for name in ("max", "min")]
+    calls += [
+        lambda xp, a: xp.full(2, number, dtype="uint8"),
+        lambda xp, a: xp.full_like(a, number),
+        lambda xp, a: xp.insert(a, 1, number),
+        lambda xp, a: xp.insert(a, 1, [number]),
+    ]
+    for call in calls:
+        for xp, array in ((np, x), (tw, tw.asarray(x))):
+            with pytest.raises(OverflowError):
+                call(xp, array)
+
+
+@pytest.mark.parametrize("number", [300, -1])
+def test_integers_that_do_not_fit_are_converted_wherever_numpy_does(number):
+    x = np.array([1, 2], dtype="uint8")
+    for call in (
+        lambda xp, a: xp.pad(a, 1, constant_values=number),
+        lambda xp, a: xp.select([a > 1], [a], number),
+        lambda xp, a: xp.insert(a, 1, np.int64(number)),
+        lambda xp, a: xp.full(2, np.int64(number), dtype="uint8"),
+    ):
+        same(call(tw, tw.asarray(x)), call(np, x))
+    np.testing.assert_allclose(tw.heaviside(tw.asarray(x) - 1, number).compute(), np.heaviside(x - 1, number))
+    np.testing.assert_allclose(tw.logaddexp2(tw.asarray(x), number).compute(), np.logaddexp2(x, number), rtol=1e-3)
+
+
+@pytest.mark.parametrize("axis", ["a", 1.0, (0, "a")])
+@pytest.mark.parametrize("name", ["sum", "mean", "max", "argmax", "std", "any", "flip", "squeeze", "expand_dims", "median", "nanmax", "cumsum", "sort", "diff"])
+def test_axes_are_whole_numbers(name, axis):
+    for xp in (np, tw):
+        with pytest.raises(TypeError):
+            getattr(xp, name)(xp.ones((1, 2)), axis=axis)
+
+
+@pytest.mark.parametrize("chunks", [2.5, True, (1.5,), ((1.0, 1.0),), {0: 1.5}])
+def test_lengths_of_blocks_are_whole_numbers(chunks):
+    with pytest.raises(TypeError, match="whole numbers"):
+        tw.ones(2).rechunk(chunks)
+
+
+def test_options_of_sessions():
+    for wrong in ({"memory": 0}, {"memory": -1}, {"memory": "0B"}, {"threads": 0}, {"threads": -1}):
+        with pytest.raises(ValueError):
+            tw.Session(**wrong)
+    for wrong in ({"memory": 1.5}, {"memory": True}, {"threads": 1.0}, {"threads": "2"}):
+        with pytest.raises(TypeError):
+            tw.Session(**wrong)
+
+
+def test_results_do_not_go_into_numpy_arrays():
+    x = np.ones(2)
+    with pytest.raises(TypeError, match="lazy"):
+        x += tw.ones(2)
+
+
+def test_masks_of_masked_arrays_are_not_lost():
+    masked = np.ma.masked_array([1, 2, 3], [False, True, False])
+    for call in (tw.asarray, tw.array, tw.sum, lambda x: tw.arange(3) + x, lambda x: tw.from_array(x, chunks=2).compute()):
+        with pytest.raises(TypeError, match="mask"):
+            call(masked)
+    with pytest.raises(TypeError, match="mask"):
+        tw.map_blocks(lambda block: np.ma.masked_less(block, 2), tw.arange(4), dtype="int64").compute()
+    same(tw.asarray(np.ma.masked_array([1, 2])), np.array([1, 2]))

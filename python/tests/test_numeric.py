@@ -105,3 +105,23 @@ def test_refused():
 def test_round(x, decimals, chunk):
     array = tw.asarray(x) if chunk is None or x.ndim == 0 else tw.asarray(x).rechunk(chunk)
     same(tw.round(array, decimals=decimals), np.round(x, decimals))
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int16", "int32", "int64"])
+def test_common_divisors_of_the_smallest_integer(dtype):
+    least = np.iinfo(dtype).min
+    x, y = np.full(5, least, dtype), np.array([least, 0, 64, 3, -1], dtype)
+    for name in ("gcd", "lcm"):
+        agree(name, x, y)
+        agree(name, y, x)
+
+
+@pytest.mark.parametrize("unit", ["M8[D]", "m8[s]"])
+def test_extremes_beside_nat(unit):
+    x, y = (np.array(each).view(unit) for each in ([5, -(2**63), 7, -(2**63)], [-(2**63), -(2**63), 3, 4]))
+    for name in ("fmax", "fmin", "maximum", "minimum"):
+        agree(name, x, y)
+    for name in ("nanmax", "nanmin"):
+        agree(name, x)
+        agree(name, x[1:2])
+        agree(name, np.stack((x, y)), axis=0, chunk=1)

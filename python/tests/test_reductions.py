@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from conftest import agree, same
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from strategies import ALL, NUMBERS, REALS, arrays, chunks
@@ -58,6 +58,8 @@ def test_nan_left_out(name, data, axis, keepdims, chunk):
 @pytest.mark.parametrize("name", ["nanargmax", "nanargmin"])
 @given(x=arrays(["float64", "int8"], min_side=1), axis=st.sampled_from([None, 0, -1]), chunk=chunks)
 def test_positions_beside_nan(name, x, axis, chunk):
+    # NumPy documents that its positions among infinities and NaN alone are not to be trusted.
+    assume(not np.isinf(x).any())
     agree(name, x, axis=axis_of(x, axis), chunk=chunk)
 
 

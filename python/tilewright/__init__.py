@@ -15,8 +15,8 @@ from ._array import Array
 from ._blocks import blockwise, map_blocks
 from ._choosing import choose, compress, extract, ravel_multi_index, select, unravel_index
 from ._creation import (
-    arange, asarray, empty, empty_like, eye, from_dlpack, from_npy, full, full_like, linspace, meshgrid, ones,
-    ones_like, tril, triu, zeros, zeros_like,
+    arange, array, asanyarray, asarray, ascontiguousarray, empty, empty_like, eye, from_dlpack, from_npy, full, full_like,
+    identity, linspace, meshgrid, ones, ones_like, tril, triu, zeros, zeros_like,
 )  # fmt: skip
 from ._dtypes import (
     astype, bool, can_cast, complex64, complex128, finfo, float16, float32, float64, iinfo, int8, int16, int32, int64,
@@ -72,8 +72,8 @@ from ._rearranging import (
     shape, size, swapaxes, trace, transpose,
 )  # fmt: skip
 from ._reductions import (
-    all, any, argmax, argmin, count_nonzero, cumprod, cumsum, cumulative_prod, cumulative_sum, diff, max, mean, min, prod,
-    std, sum, var,
+    all, amax, amin, any, argmax, argmin, count_nonzero, cumprod, cumsum, cumulative_prod, cumulative_sum, diff, max, mean,
+    min, prod, std, sum, var,
 )  # fmt: skip
 from ._searching import (
     argsort, argwhere, flatnonzero, lexsort, nonzero, searchsorted, sort, take, take_along_axis, topk, where,

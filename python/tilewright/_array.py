@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,7 @@ from ._chunks import automatic_chunks, normalize_chunks
 from ._progress import progress_report
 
 if TYPE_CHECKING:
+    from ._block_view import BlockView
     from ._explanation import Explanation
 
 __all__ = ["Array"]
@@ -90,6 +92,28 @@ class Array:
     def numblocks(self) -> tuple[int, ...]:
         """Number of blocks along each axis."""
         return tuple(len(lengths) for lengths in self.chunks)
+
+    @property
+    def chunksize(self) -> tuple[int, ...]:
+        """Length of the longest block along each axis."""
+        return tuple(max(lengths) for lengths in self.chunks)
+
+    @property
+    def npartitions(self) -> int:
+        """Number of blocks."""
+        return math.prod(self.numblocks)
+
+    @property
+    def blocks(self) -> BlockView:
+        """The blocks as an array of them: ``x.blocks[0, 1]``, ``x.blocks[:2]``; see :class:`BlockView`."""
+        from ._block_view import BlockView
+
+        return BlockView(self)
+
+    @property
+    def partitions(self) -> BlockView:
+        """The same as :attr:`blocks`."""
+        return self.blocks
 
     @property
     def T(self) -> Array:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from operator import index
 from typing import Any
 
 import numpy as np
@@ -81,16 +82,22 @@ def _axis(given: Any, n: int, axis: int) -> tuple[int, ...]:
     if given is None or given == -1:
         return _even(n, max(n, 1))
     if isinstance(given, (tuple, list)):
-        lengths = tuple(int(length) for length in given)
+        lengths = tuple(_length(length) for length in given)
         if any(length < 0 for length in lengths) or sum(lengths) != n:
             raise ValueError(f"chunks {lengths} do not add up to the length {n} of axis {axis}")
         return lengths
     if isinstance(given, str):
         raise ValueError(f"chunks of axis {axis}: {given!r}; bytes can only be given for all axes at once")
-    length = int(given)
+    length = _length(given)
     if length < 1:
         raise ValueError(f"chunks of length {length} along axis {axis}")
     return _even(n, length)
+
+
+def _length(given: Any) -> int:
+    if isinstance(given, (bool, np.bool_)) or not hasattr(given, "__index__"):
+        raise TypeError(f"chunks are whole numbers, tuples of them, -1, None or 'auto', not {given!r}")
+    return index(given)
 
 
 def _even(n: int, length: int) -> tuple[int, ...]:

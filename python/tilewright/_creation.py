@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+from operator import index
 from typing import Any
 
 import numpy as np
 
 from . import _core
 from ._array import Array
-from ._dtypes import astype, check_device, default_dtype, float64, int64, to_name
+from ._dtypes import astype, check_device, check_fits, default_dtype, float64, int64, refuse_mask, to_name
 
 
 def _shape(shape: Any) -> list[int]:
@@ -37,7 +38,7 @@ def _is_never_written(array: np.ndarray) -> bool:
 
 
 def asarray(
-    obj: Any, /, *, dtype: Any = None, device: str | None = None, copy: bool | None = None, chunks: Any = None
+    obj: Any, /, dtype: Any = None, *, device: str | None = None, copy: bool | None = None, chunks: Any = None
 ) -> Array:
     """An array of a NumPy array, nested lists, numbers, or anything NumPy makes an array of.
 
@@ -53,6 +54,7 @@ def asarray(
         made = obj if dtype is None else astype(obj, dtype, copy=bool(copy))
         made = Array(made._tensor) if copy and made is obj else made
     else:
+        refuse_mask(obj)
         # NumPy refuses here what it cannot give without a copy.
         array = np.asarray(obj, dtype=dtype, copy=False if copy is False else None)
         name = to_name(array.dtype)
@@ -66,7 +68,31 @@ def asarray(
             array = array.astype(array.dtype.newbyteorder("="))
         # The order of memory is ours: C.
         made = Array(_core.from_numpy(np.require(array, requirements=("C", "A")), name))
-    return made if chunks is None else made.rechunk(chunks)
+    return cut(made, chunks)
+
+
+def array(
+    object: Any, dtype: Any = None, *, copy: bool | None = True, ndmin: int = 0, device: str | None = None, chunks: Any = None
+) -> Array:
+    """An array as :func:`asarray` makes it, with ``ndmin`` axes at least.
+
+    >>> import tilewright as tw
+    >>> tw.array([1, 2], ndmin=2).shape
+    (1, 2)
+    """
+    made = asarray(object, dtype, device=device, copy=copy)
+    missing = ndmin - made.ndim
+    return cut(made if missing <= 0 else made[(None,) * missing], chunks)
+
+
+def asanyarray(a: Any, dtype: Any = None, *, device: str | None = None, copy: bool | None = None) -> Array:
+    """The same as :func:`asarray`: there is one kind of arrays."""
+    return asarray(a, dtype, device=device, copy=copy)
+
+
+def ascontiguousarray(a: Any, dtype: Any = None) -> Array:
+    """The array, with one axis at least. The order of memory is always C's."""
+    return array(a, dtype, copy=None, ndmin=1)
 
 
 def from_npy(path: Any) -> Array:
@@ -84,57 +110,76 @@ def from_dlpack(x: Any, /, *, device: str | None = None, copy: bool | None = Non
     return asarray(np.from_dlpack(x), copy=True if copy is None else copy)
 
 
-def full(shape: Any, fill_value: Any, *, dtype: Any = None, device: str | None = None) -> Array:
-    """One value everywhere.
+def cut(made: Array, chunks: Any) -> Array:
+    """The array in blocks of the given lengths, if any are given."""
+    return made if chunks is None else made.rechunk(chunks)
+
+
+def full(shape: Any, fill_value: Any, dtype: Any = None, *, device: str | None = None, chunks: Any = None) -> Array:
+    """One value everywhere, or an array repeated. ``chunks`` cuts it into blocks, here and in the functions below.
 
     >>> import tilewright as tw
     >>> tw.full(3, 7).compute()
     array([7, 7, 7])
     """
     check_device(device)
-    if isinstance(fill_value, (Array, np.generic, np.ndarray)):
-        fill_value = fill_value.item()
+    if isinstance(fill_value, np.generic) and fill_value.dtype.kind in "biufc":
+        # Numbers that have a type convert as arrays of that type do.
+        dtype = fill_value.dtype if dtype is None else dtype
+        with np.errstate(all="ignore"):
+            fill_value = fill_value.astype(to_name(dtype)).item()
+    if type(fill_value) not in (bool, int, float, complex):
+        from ._manipulation import broadcast_to
+
+        value = asarray(fill_value)
+        value = value if dtype is None else astype(value, dtype, copy=False)
+        return cut(broadcast_to(value, tuple(_shape(shape))), chunks)
     name = to_name(default_dtype(fill_value) if dtype is None else dtype)
-    return Array(_core.full(_shape(shape), fill_value, name))
+    check_fits(fill_value, np.dtype(name))
+    return cut(Array(_core.full(_shape(shape), fill_value, name)), chunks)
 
 
-def zeros(shape: Any, *, dtype: Any = None, device: str | None = None) -> Array:
+def zeros(shape: Any, dtype: Any = None, *, device: str | None = None, chunks: Any = None) -> Array:
     """Zeros."""
-    return full(shape, 0, dtype=float64 if dtype is None else dtype, device=device)
+    return full(shape, 0, float64 if dtype is None else dtype, device=device, chunks=chunks)
 
 
-def ones(shape: Any, *, dtype: Any = None, device: str | None = None) -> Array:
+def ones(shape: Any, dtype: Any = None, *, device: str | None = None, chunks: Any = None) -> Array:
     """Ones."""
-    return full(shape, 1, dtype=float64 if dtype is None else dtype, device=device)
+    return full(shape, 1, float64 if dtype is None else dtype, device=device, chunks=chunks)
 
 
-def empty(shape: Any, *, dtype: Any = None, device: str | None = None) -> Array:
+def empty(shape: Any, dtype: Any = None, *, device: str | None = None, chunks: Any = None) -> Array:
     """Elements of no particular value: zeros."""
-    return zeros(shape, dtype=dtype, device=device)
+    return zeros(shape, dtype, device=device, chunks=chunks)
 
 
-def full_like(x: Array, /, fill_value: Any, *, dtype: Any = None, device: str | None = None) -> Array:
-    """One value everywhere, in the shape and type of another array."""
-    return full(x.shape, fill_value, dtype=x.dtype if dtype is None else dtype, device=device)
+def full_like(
+    x: Array, /, fill_value: Any, dtype: Any = None, *, device: str | None = None, shape: Any = None, chunks: Any = None
+) -> Array:
+    """One value everywhere, in the shape and type of another array unless others are given."""
+    x = asarray(x)
+    shape = x.shape if shape is None else shape
+    return full(shape, fill_value, x.dtype if dtype is None else dtype, device=device, chunks=chunks)
 
 
-def zeros_like(x: Array, /, *, dtype: Any = None, device: str | None = None) -> Array:
+def zeros_like(x: Array, /, dtype: Any = None, *, device: str | None = None, shape: Any = None, chunks: Any = None) -> Array:
     """Zeros in the shape and type of another array."""
-    return full_like(x, 0, dtype=dtype, device=device)
+    return full_like(x, 0, dtype, device=device, shape=shape, chunks=chunks)
 
 
-def ones_like(x: Array, /, *, dtype: Any = None, device: str | None = None) -> Array:
+def ones_like(x: Array, /, dtype: Any = None, *, device: str | None = None, shape: Any = None, chunks: Any = None) -> Array:
     """Ones in the shape and type of another array."""
-    return full_like(x, 1, dtype=dtype, device=device)
+    return full_like(x, 1, dtype, device=device, shape=shape, chunks=chunks)
 
 
-def empty_like(x: Array, /, *, dtype: Any = None, device: str | None = None) -> Array:
+def empty_like(x: Array, /, dtype: Any = None, *, device: str | None = None, shape: Any = None, chunks: Any = None) -> Array:
     """Elements of no particular value in the shape and type of another array."""
-    return zeros_like(x, dtype=dtype, device=device)
+    return zeros_like(x, dtype, device=device, shape=shape, chunks=chunks)
 
 
 def arange(
-    start: Any, /, stop: Any = None, step: Any = 1, *, dtype: Any = None, device: str | None = None
+    start: Any, /, stop: Any = None, step: Any = 1, dtype: Any = None, *, device: str | None = None, chunks: Any = None
 ) -> Array:
     """``start, start + step, ..`` up to but not including ``stop``.
 
@@ -145,11 +190,17 @@ def arange(
     check_device(device)
     if stop is None:
         start, stop = 0, start
-    whole = all(isinstance(bound, int) for bound in (start, stop, step))
+    bounds = [_number(bound) for bound in (start, stop, step)]
+    whole = all(isinstance(bound, int) for bound in bounds)
     name = to_name((int64 if whole else float64) if dtype is None else dtype)
     if np.dtype(name).kind == "f" and whole:
-        start, stop, step = float(start), float(stop), float(step)
-    return Array(_core.arange(start, stop, step, name))
+        bounds = [float(bound) for bound in bounds]
+    return cut(Array(_core.arange(*bounds, name)), chunks)
+
+
+def _number(value: Any) -> Any:
+    """A Python number of what may be one of NumPy, or an array of one element."""
+    return value.item() if isinstance(value, (Array, np.ndarray, np.number)) and value.dtype.kind in "biufc" else value
 
 
 def linspace(
@@ -157,13 +208,32 @@ def linspace(
     stop: Any,
     /,
     num: int = 50,
-    *,
-    dtype: Any = None,
-    device: str | None = None,
     endpoint: bool = True,
-) -> Array:
-    """Evenly spaced values from ``start`` to ``stop``, which is one of them unless ``endpoint`` is false."""
+    retstep: bool = False,
+    dtype: Any = None,
+    *,
+    device: str | None = None,
+    chunks: Any = None,
+) -> Any:
+    """Evenly spaced values from ``start`` to ``stop``, which is one of them unless ``endpoint`` is false.
+
+    With ``retstep``, also their distance.
+    """
     check_device(device)
+    num = index(num)
+    if num < 0:
+        raise ValueError(f"{num} values")
+    if dtype is None and any(isinstance(bound, (Array, np.ndarray, np.generic)) for bound in (start, stop)):
+        dtype = np.result_type(*(getattr(bound, "dtype", bound) for bound in (start, stop)), float(num))
+    start, stop = _number(start), _number(stop)
+    made = cut(_evenly_spaced(start, stop, num, endpoint, dtype), chunks)
+    if not retstep:
+        return made
+    gaps = num - bool(endpoint)
+    return made, np.float64(stop - start) / gaps if gaps > 0 else np.float64("nan")
+
+
+def _evenly_spaced(start: Any, stop: Any, num: int, endpoint: bool, dtype: Any) -> Array:
     if isinstance(start, complex) or isinstance(stop, complex):
         from ._elementwise import add, multiply
 
@@ -171,8 +241,6 @@ def linspace(
         real = linspace(start.real, stop.real, num, endpoint=endpoint)
         made = add(real, multiply(linspace(start.imag, stop.imag, num, endpoint=endpoint), 1j))
         return made if dtype is None else astype(made, dtype)
-    if num < 0:
-        raise ValueError(f"{num} values")
     name = to_name(float64 if dtype is None else dtype)
     if np.dtype(name).kind in "fiu" and name != "float16":
         return Array(_core.linspace(float(start), float(stop), num, endpoint, name))
@@ -180,32 +248,38 @@ def linspace(
 
 
 def eye(
-    n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: Any = None, device: str | None = None
+    N: int, M: int | None = None, k: int = 0, dtype: Any = None, *, device: str | None = None, chunks: Any = None
 ) -> Array:
-    """Ones on the ``k``-th diagonal, zeros elsewhere."""
+    """A matrix of ``N`` rows and ``M`` columns with ones on the ``k``-th diagonal, zeros elsewhere."""
     check_device(device)
-    n_cols = n_rows if n_cols is None else n_cols
+    n_rows, n_cols = _shape((N, N if M is None else M))
     # Diagonals beyond the corners are all alike, and some of their numbers are too large to pass on.
-    k = max(-n_rows, min(k, n_cols))
-    return Array(_core.eye(*_shape((n_rows, n_cols)), k, to_name(float64 if dtype is None else dtype)))
+    k = max(-n_rows, min(index(k), n_cols))
+    return cut(Array(_core.eye(n_rows, n_cols, k, to_name(float64 if dtype is None else dtype))), chunks)
 
 
-def tril(x: Array, /, *, k: int = 0) -> Array:
+def identity(n: int, dtype: Any = None, *, chunks: Any = None) -> Array:
+    """The square matrix with ones on its diagonal, zeros elsewhere."""
+    return eye(n, dtype=dtype, chunks=chunks)
+
+
+def tril(x: Array, /, k: int = 0) -> Array:
     """The elements on and below the ``k``-th diagonal of matrices; zeros above."""
-    return Array(_core.tril(x._tensor, k))
+    return Array(_core.tril(asarray(x)._tensor, k))
 
 
-def triu(x: Array, /, *, k: int = 0) -> Array:
+def triu(x: Array, /, k: int = 0) -> Array:
     """The elements on and above the ``k``-th diagonal of matrices; zeros below."""
-    return Array(_core.triu(x._tensor, k))
+    return Array(_core.triu(asarray(x)._tensor, k))
 
 
-def meshgrid(*arrays: Array, indexing: str = "xy") -> tuple[Array, ...]:
-    """Coordinate arrays of a grid, one per vector."""
+def meshgrid(*arrays: Array, indexing: str = "xy", sparse: bool = False, copy: bool = True) -> tuple[Array, ...]:
+    """Coordinate arrays of a grid, one per vector; ``sparse`` ones are as long as their vector, and 1 along other axes."""
     from ._manipulation import broadcast_to, reshape
 
     if indexing not in ("xy", "ij"):
         raise ValueError(f"indexing is 'xy' or 'ij', not {indexing!r}")
+    arrays = tuple(asarray(x) for x in arrays)
     if any(x.ndim > 1 for x in arrays):
         raise ValueError("a grid is made of vectors")
     n = len(arrays)
@@ -219,5 +293,6 @@ def meshgrid(*arrays: Array, indexing: str = "xy") -> tuple[Array, ...]:
     for x, axis in zip(arrays, axes, strict=True):
         line = [1] * n
         line[axis] = x.size
-        grids.append(broadcast_to(reshape(x, tuple(line)), tuple(shape)))
+        placed = reshape(x, tuple(line))
+        grids.append(placed if sparse else broadcast_to(placed, tuple(shape)))
     return tuple(grids)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -46,6 +47,12 @@ def to_name(dtype: Any) -> str:
     return dtype.name
 
 
+def _type_of(x: Any) -> Any:
+    """The type of an array, or the type itself. Classes of NumPy's numbers have an attribute of that name, too, which is none."""
+    found = getattr(x, "dtype", None)
+    return found if isinstance(found, np.dtype) else x
+
+
 def check_known(dtype: np.dtype) -> None:
     """Refuses types that tilewright has no blocks of."""
     if dtype.kind not in "biufcMm" or dtype.name in ("float128", "longdouble", "complex256", "clongdouble"):
@@ -59,6 +66,33 @@ def default_dtype(value: Any) -> np.dtype:
     if isinstance(value, int):
         return int64 if -(2**63) <= value < 2**63 else uint64
     return complex128 if isinstance(value, complex) else float64
+
+
+def refuse_mask(obj: Any) -> None:
+    """Refuses NumPy's masked arrays if elements are masked: there is no place to keep the mask."""
+    # Who has not imported them has none.
+    masked = sys.modules.get("numpy.ma")
+    if masked is not None and isinstance(obj, masked.MaskedArray) and masked.is_masked(obj):
+        raise TypeError("the mask of a masked array would be lost: fill it (x.filled(..)), or pass x.data and x.mask on their own")
+
+
+def check_fits(value: Any, dtype: np.dtype) -> None:
+    """Refuses a Python integer that an integer type cannot hold, as NumPy does."""
+    if type(value) is int and dtype.kind in "iu":
+        limits = np.iinfo(dtype)
+        if not limits.min <= value <= limits.max:
+            raise OverflowError(f"Python integer {value} out of bounds for {dtype}")
+
+
+def converted(value: Any, dtype: np.dtype) -> Array:
+    """A Python number, or anything that an array is made of, as an array of a type; numbers must fit."""
+    from ._array import Array
+    from ._creation import asarray
+
+    if type(value) in (builtins.bool, int, float, complex):
+        check_fits(value, dtype)
+        return Array(_core.full([], value, to_name(dtype)))
+    return astype(asarray(value), dtype, copy=False)
 
 
 def astype(x: Array, dtype: Any, /, *, copy: builtins.bool = True, device: str | None = None) -> Array:
@@ -90,10 +124,10 @@ def check_device(device: Any) -> None:
         raise ValueError(f"there is no device {device!r}, only 'cpu'")
 
 
-def can_cast(from_: Any, to: Any, /) -> builtins.bool:
-    """True if promotion takes one type to the other."""
-    from_ = np.dtype(getattr(from_, "dtype", from_))
-    return builtins.bool(np.can_cast(from_, to))
+def can_cast(from_: Any, to: Any, /, casting: str = "safe") -> builtins.bool:
+    """True if promotion takes one type to the other, or a conversion that NumPy calls by the name ``casting``."""
+    from_ = np.dtype(_type_of(from_))
+    return builtins.bool(np.can_cast(from_, to, casting))
 
 
 def result_type(*arrays_and_dtypes: Any) -> np.dtype:
@@ -108,7 +142,7 @@ def result_type(*arrays_and_dtypes: Any) -> np.dtype:
         if type(argument) in (builtins.bool, int, float, complex):
             weak.append(argument)
         else:
-            strong.append(to_name(getattr(argument, "dtype", argument)))
+            strong.append(to_name(_type_of(argument)))
     return np.dtype(_core.result_type([*strong, *weak]))
 
 
@@ -136,7 +170,7 @@ class iinfo_object:
 
 def finfo(type: Any, /) -> finfo_object:
     """Limits of a floating point type, or of that of an array; of complex types, of their parts."""
-    info = np.finfo(np.dtype(getattr(type, "dtype", type)))
+    info = np.finfo(np.dtype(_type_of(type)))
     return finfo_object(
         bits=info.bits,
         eps=float(info.eps),
@@ -149,7 +183,7 @@ def finfo(type: Any, /) -> finfo_object:
 
 def iinfo(type: Any, /) -> iinfo_object:
     """Limits of an integer type, or of that of an array."""
-    dtype = np.dtype(getattr(type, "dtype", type))
+    dtype = np.dtype(_type_of(type))
     info = np.iinfo(dtype)
     return iinfo_object(bits=info.bits, max=int(info.max), min=int(info.min), dtype=dtype)
 

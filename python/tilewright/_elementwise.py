@@ -194,13 +194,16 @@ def logaddexp(x1: Any, x2: Any, /) -> Array:
     return Array(_core.where_(equal(x1, x2)._tensor, (larger + float(np.log(2.0)))._tensor, apart._tensor))
 
 
-def clip(x: Array, /, min: Any = None, max: Any = None) -> Array:
-    """The elements, but none below ``min`` and none above ``max``.
+def clip(x: Array, /, min: Any = None, max: Any = None, *, a_min: Any = None, a_max: Any = None) -> Array:
+    """The elements, but none below ``min`` and none above ``max``, which NumPy also calls ``a_min`` and ``a_max``.
 
     >>> import tilewright as tw
     >>> tw.clip(tw.arange(5), 1, 3).compute()
     array([1, 1, 2, 3, 3])
     """
+    if (min is not None and a_min is not None) or (max is not None and a_max is not None):
+        raise ValueError("min and a_min, like max and a_max, are two names of one argument: give one of them")
+    min, max = a_min if min is None else min, a_max if max is None else max
     out = Array(unwrap_array(x))
     dtype = out.dtype
     bounds = [bound for bound in (min, max) if bound is not None]

@@ -9,14 +9,16 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.linalg import LinAlgError
 
 from . import _core
 from ._array import Array
 from ._creation import asarray, eye
 from ._distributions import random_seed
-from ._elementwise import conj, unwrap_array
+from ._elementwise import conj, isnan, unwrap_array
 from ._manipulation import matrix_transpose
-from ._reductions import max, min
+from ._reductions import any, count_nonzero, max, min
+from ._searching import where
 
 
 class QRResult(NamedTuple):
@@ -73,7 +75,23 @@ class LstsqResult(NamedTuple):
 
 
 def _apply(name: str, *arrays: Any) -> list[Array]:
-    return [Array(each) for each in _core.linalg(name, [unwrap_array(array) for array in arrays])]
+    tensors = [unwrap_array(array) for array in arrays]
+    if name in _OF_SQUARE:
+        _check_square(tensors[0])
+    return [Array(each) for each in _core.linalg(name, tensors)]
+
+
+#: Routines of square matrices.
+_OF_SQUARE = {"cholesky", "solve", "inv", "det", "slogdet", "eigh", "eigvalsh", "eig", "eigvals"}
+
+
+def _check_square(tensor: _core.Tensor) -> None:
+    if tensor.ndim < 2:
+        raise LinAlgError(f"a matrix has two axes at least, this array has {tensor.ndim}")
+    # Lengths that depend on elements are checked where they are known.
+    rows, columns = tensor.extents[-2:]
+    if rows is not None and columns is not None and rows != columns:
+        raise LinAlgError(f"the last two axes must be a square matrix, not one of {rows} by {columns}")
 
 
 def cholesky(x: Array, /, *, upper: bool = False) -> Array:
@@ -89,7 +107,7 @@ def cholesky(x: Array, /, *, upper: bool = False) -> Array:
     return conj(matrix_transpose(lower)) if upper else lower
 
 
-def qr(x: Array, /, *, mode: str = "reduced") -> QRResult | Array:
+def qr(x: Array, /, mode: str = "reduced") -> QRResult | Array:
     """Orthogonal columns Q and an upper triangle R with ``x = Q @ R``: ``"reduced"``, ``"complete"`` (Q is square) or ``"r"``.
 
     >>> import tilewright as tw
@@ -111,8 +129,13 @@ def tsqr(x: Array, /, *, method: str = "direct") -> QRResult:
     return QRResult(*_apply("qr" if method == "direct" else "qr_indirect", x))
 
 
-def svd(x: Array, /, *, full_matrices: bool = True) -> SVDResult:
-    """Singular vectors and values with ``x = (U * S) @ Vh``; ``full_matrices=False`` for as many vectors as values."""
+def svd(x: Array, /, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False) -> SVDResult | Array:
+    """Singular vectors and values with ``x = (U * S) @ Vh``; ``full_matrices=False`` for as many vectors as values.
+
+    With ``compute_uv=False`` the singular values alone. That a matrix is ``hermitian`` changes nothing.
+    """
+    if not compute_uv:
+        return svdvals(x)
     return SVDResult(*_apply("svd_full" if full_matrices else "svd", x))
 
 
@@ -147,14 +170,14 @@ def lu(x: Array, /, *, permute_l: bool = False, p_indices: bool = False) -> Any:
     return LUResult(eye(x.shape[0], dtype=lower.dtype)[back], lower, upper)
 
 
-def solve(x1: Array, x2: Array, /) -> Array:
-    """x with ``x1 @ x = x2``.
+def solve(a: Array, b: Array) -> Array:
+    """x with ``a @ x = b``.
 
     >>> import tilewright as tw
     >>> tw.linalg.solve(tw.asarray([[2.0, 0.0], [0.0, 4.0]]), tw.asarray([2.0, 2.0])).compute()
     array([1. , 0.5])
     """
-    return _apply("solve", x1, x2)[0]
+    return _apply("solve", a, b)[0]
 
 
 def solve_triangular(a: Array, b: Array, /, *, lower: bool = False) -> Array:
@@ -177,14 +200,21 @@ def slogdet(x: Array, /) -> SlogdetResult:
     return SlogdetResult(*_apply("slogdet", x))
 
 
-def eigh(x: Array, /) -> EighResult:
-    """Eigenvalues, smallest first, and eigenvectors of symmetric (or self-adjoint) matrices, of which the lower half is read."""
-    return EighResult(*_apply("eigh", x))
+def eigh(x: Array, /, UPLO: str = "L") -> EighResult:
+    """Eigenvalues, smallest first, and eigenvectors of symmetric (or self-adjoint) matrices, of which the lower half is read (``"L"``) or the upper (``"U"``)."""
+    return EighResult(*_apply("eigh", _lower_half(x, UPLO)))
 
 
-def eigvalsh(x: Array, /) -> Array:
-    """Eigenvalues of symmetric (or self-adjoint) matrices, smallest first."""
-    return _apply("eigvalsh", x)[0]
+def eigvalsh(x: Array, /, UPLO: str = "L") -> Array:
+    """Eigenvalues of symmetric (or self-adjoint) matrices, smallest first, of which one half is read as in :func:`eigh`."""
+    return _apply("eigvalsh", _lower_half(x, UPLO))[0]
+
+
+def _lower_half(x: Any, half: str) -> Any:
+    """A matrix whose lower half is the one that is meant: the adjoint of the upper half is a lower one."""
+    if half.upper() not in ("L", "U"):
+        raise ValueError(f"UPLO is 'L' or 'U', not {half!r}")
+    return x if half.upper() == "L" else conj(matrix_transpose(asarray(x)))
 
 
 def eig(x: Array, /) -> EigResult:
@@ -197,13 +227,22 @@ def eigvals(x: Array, /) -> Array:
     return _apply("eigvals", x)[0]
 
 
-def pinv(x: Array, /, *, rtol: float | Array | None = None) -> Array:
-    """Pseudoinverses; singular values up to ``rtol`` times the largest count as zero."""
-    return _apply("pinv", x, *_tolerance(rtol))[0]
+def pinv(x: Array, /, rcond: float | Array | None = None, hermitian: bool = False, *, rtol: float | Array | None = None) -> Array:
+    """Pseudoinverses; singular values up to ``rtol`` times the largest count as zero. ``rcond`` is NumPy's older name of it."""
+    if rcond is not None and rtol is not None:
+        raise ValueError("rcond and rtol are two names of one argument: give one of them")
+    return _apply("pinv", x, *_tolerance(rtol if rcond is None else rcond))[0]
 
 
-def matrix_rank(x: Array, /, *, rtol: float | Array | None = None) -> Array:
-    """How many singular values are larger than ``rtol`` times the largest."""
+def matrix_rank(
+    x: Array, /, tol: float | Array | None = None, hermitian: bool = False, *, rtol: float | Array | None = None
+) -> Array:
+    """How many singular values are larger than ``tol``, or than ``rtol`` times the largest."""
+    if tol is not None and rtol is not None:
+        raise ValueError("give tol or rtol, not both")
+    x = asarray(x)
+    if tol is not None and x.ndim > 1:
+        return count_nonzero(svdvals(x) > asarray(tol)[..., None], axis=-1)
     return _apply("matrix_rank", x, *_tolerance(rtol))[0]
 
 
@@ -216,15 +255,22 @@ def lstsq(a: Array, b: Array, rcond: float | None = None) -> LstsqResult:
 
 
 def cond(x: Array, p: Any = None) -> Array:
-    """How much errors may grow when a system of equations is solved."""
+    """How much errors may grow when a system of equations is solved: without bound, if the matrix is singular."""
     from .linalg import norm
 
     x = asarray(x)
+    if x.ndim >= 2 and 0 in x.shape[-2:]:
+        raise LinAlgError("cond is not defined on empty arrays")
     if p in (None, 2, -2):
         values = svdvals(x)
         largest, smallest = max(values, axis=-1), min(values, axis=-1)
-        return smallest / largest if p == -2 else largest / smallest
-    return norm(x, p, axis=(-2, -1)) * norm(inv(x), p, axis=(-2, -1))
+        growth = smallest / largest if p == -2 else largest / smallest
+    else:
+        is_singular = (slogdet(x).sign == 0)[..., None, None]
+        growth = norm(x, p, axis=(-2, -1)) * norm(inv(where(is_singular, eye(x.shape[-1], dtype=x.dtype), x)), p, axis=(-2, -1))
+        growth = where(is_singular[..., 0, 0], np.inf, growth)
+    # Zero divided by zero, unless the matrix has a NaN.
+    return where(isnan(growth) & ~any(isnan(x), axis=(-2, -1)), np.inf, growth)
 
 
 def _tolerance(value: Any) -> tuple[Array, ...]:

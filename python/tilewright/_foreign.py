@@ -12,7 +12,7 @@ from . import _core
 from ._array import Array
 from ._block_call import Axis, BlockCall
 from ._chunks import aligned_chunks, normalize_chunks
-from ._dtypes import check_known
+from ._dtypes import check_known, refuse_mask
 from ._progress import progress_report
 
 
@@ -104,6 +104,7 @@ class _Reader:
             block = self.x[part]
             if not self.asarray and not isinstance(block, np.ndarray):
                 raise TypeError(f"a slice of {type(self.x).__name__} is no NumPy array but {type(block).__name__}")
+            refuse_mask(block)
             # Some libraries read only now.
             return np.asarray(block, dtype=self.dtype)
 

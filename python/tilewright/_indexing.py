@@ -135,15 +135,41 @@ def setitem(x: Array, key: Any, value: Any) -> Array:
         raise TypeError(f"complex numbers do not go into an array of {x.dtype}")
     _check_value(x.dtype, value)
     if not any(isinstance(part, Array) for part in parts):
-        if None in [part for part in parts if part is None]:
-            raise IndexError("a new axis names nothing that could be replaced")
+        if any(part is None for part in parts):
+            parts, value = _without_new_axes(x, parts, value)
         return Array(_core.replace(x._tensor, parts, value))
+    if len(parts) == 1 and parts[0].dtype.kind == "b" and parts[0].ndim == 0:
+        return _all_or_nothing(x, parts[0], value)
     if len(parts) == 1 and parts[0].dtype.kind == "b" and _same_shape(parts[0], x):
         if isinstance(value, _core.Tensor) and value.shape not in ((), (1,)):
             return _masked(x, parts[0], Array(value))
         replaced = _core.where_(parts[0]._tensor, value, x._tensor)
         return Array(_core.cast(replaced, x._tensor.dtype))
     return _scattered(x, parts, value)
+
+
+def _without_new_axes(x: Array, parts: tuple[Any, ...], value: Any) -> tuple[tuple[Any, ...], Any]:
+    """A key without its new axes, and a value without the axes of length 1 that it has for them."""
+    kept = tuple(part for part in parts if part is not None)
+    if not isinstance(value, _core.Tensor):
+        return kept, value
+    new, axis = [], 0
+    for part in parts:
+        if part is None:
+            new.append(axis)
+        axis += x.ndim - sum(each is not Ellipsis for each in kept) if part is Ellipsis else not isinstance(part, int)
+    wide = broadcast_to(Array(value), getitem(x, parts).shape)
+    return kept, _core.squeeze(wide._tensor, new)
+
+
+def _all_or_nothing(x: Array, mask: Array, value: Any) -> Array:
+    """The whole array replaced if one truth value says so. The value may have one more axis, which that index adds."""
+    if isinstance(value, _core.Tensor):
+        shape = value.shape
+        if len(shape) == x.ndim + 1 and shape[0] == 1:
+            value = _core.squeeze(value, [0])
+        value = broadcast_to(Array(value), x.shape)._tensor
+    return Array(_core.cast(_core.where_(mask._tensor, value, x._tensor), x._tensor.dtype))
 
 
 def _check_value(dtype: np.dtype, value: Any) -> None:

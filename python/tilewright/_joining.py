@@ -79,15 +79,15 @@ def _several(widened: Any) -> list[Array]:
     return list(widened) if isinstance(widened, tuple) else [widened]
 
 
-def hstack(tup: Any) -> Array:
+def hstack(tup: Any, *, dtype: Any = None) -> Array:
     """Arrays side by side: along the second axis; vectors along their only one."""
     arrays = _several(atleast_1d(*tup))
-    return concat(arrays, axis=0 if arrays and arrays[0].ndim == 1 else 1)
+    return concat(arrays, axis=0 if arrays and arrays[0].ndim == 1 else 1, dtype=dtype)
 
 
-def vstack(tup: Any) -> Array:
+def vstack(tup: Any, *, dtype: Any = None) -> Array:
     """Arrays one below the other: along the first axis; vectors are rows."""
-    return concat(_several(atleast_2d(*tup)), axis=0)
+    return concat(_several(atleast_2d(*tup)), axis=0, dtype=dtype)
 
 
 def dstack(tup: Any) -> Array:
@@ -143,9 +143,9 @@ def _block(nested: Any, rank: int, axis: int) -> Array:
     return reshape(leaf, (1,) * (rank - leaf.ndim) + leaf.shape)
 
 
-def concatenate(arrays: Any, axis: int | None = 0) -> Array:
+def concatenate(arrays: Any, axis: int | None = 0, *, dtype: Any = None) -> Array:
     """One array after the other along an axis; with ``axis=None``, all elements of all arrays in a row."""
-    return concat(arrays, axis=axis)
+    return concat(arrays, axis=axis, dtype=dtype)
 
 
 def append(arr: Array, values: Any, axis: int | None = None) -> Array:
@@ -208,7 +208,8 @@ def insert(arr: Array, obj: Any, values: Any, axis: int | None = None) -> Array:
     n = arr.shape[axis]
     one = _is_one(obj)
     places = _places(obj, n, end=1)
-    values = asarray(values)
+    # Numbers take the type of the array, and must fit into it.
+    values = asarray(values, None if hasattr(values, "dtype") else arr.dtype)
     if places.size == 1:
         # As many as there are values go to a single place.
         values = reshape(values, (1,) * (arr.ndim - values.ndim) + values.shape)

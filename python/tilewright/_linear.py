@@ -16,20 +16,20 @@ def matmul(x1: Array, x2: Array, /) -> Array:
     return Array(_core.matmul(unwrap_array(x1), unwrap_array(x2)))
 
 
-def tensordot(x1: Array, x2: Array, /, *, axes: Any = 2) -> Array:
+def tensordot(a: Array, b: Array, axes: Any = 2) -> Array:
     """Sums of products over pairs of axes: the last of one with the first of the other, or those given."""
-    x1, x2 = Array(unwrap_array(x1)), Array(unwrap_array(x2))
+    a, b = Array(unwrap_array(a)), Array(unwrap_array(b))
     if isinstance(axes, (int, np.integer)):
-        if axes < 0 or axes > min(x1.ndim, x2.ndim):
-            raise ValueError(f"{axes} axes of arrays with {x1.ndim} and {x2.ndim}")
-        pairs = [(x1.ndim - axes + k, k) for k in range(axes)]
+        if axes < 0 or axes > min(a.ndim, b.ndim):
+            raise ValueError(f"{axes} axes of arrays with {a.ndim} and {b.ndim}")
+        pairs = [(a.ndim - axes + k, k) for k in range(axes)]
     else:
         first, second = ([each] if isinstance(each, int) else list(each) for each in axes)
         if len(first) != len(second):
             raise ValueError(f"{len(first)} axes of one array and {len(second)} of the other")
         normalize = np.lib.array_utils.normalize_axis_index
-        pairs = [(normalize(a, x1.ndim), normalize(b, x2.ndim)) for a, b in zip(first, second, strict=True)]
-    return Array(_core.tensordot(x1._tensor, x2._tensor, pairs))
+        pairs = [(normalize(i, a.ndim), normalize(j, b.ndim)) for i, j in zip(first, second, strict=True)]
+    return Array(_core.tensordot(a._tensor, b._tensor, pairs))
 
 
 def vecdot(x1: Array, x2: Array, /, *, axis: int = -1) -> Array:
@@ -48,8 +48,8 @@ def vecdot(x1: Array, x2: Array, /, *, axis: int = -1) -> Array:
     return sum(product, axis=-1, dtype=product.dtype)
 
 
-def einsum(spec: str, *arrays: Array) -> Array:
-    """Sums of products in Einstein's notation.
+def einsum(spec: str, /, *arrays: Array, optimize: Any = True) -> Array:
+    """Sums of products in Einstein's notation. The planner chooses the order of products, so NumPy's ``optimize`` changes nothing.
 
     >>> import tilewright as tw
     >>> a, b = tw.ones((2, 3)), tw.ones((3, 4))

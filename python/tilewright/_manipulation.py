@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import math
+from operator import index
 from typing import Any
 
 import numpy as np
 
 from . import _core
 from ._array import Array
+from ._dtypes import astype
 from ._elementwise import unwrap_array
 
 
 def _tuple(value: Any) -> tuple[int, ...]:
-    return tuple(each.__index__() for each in value) if isinstance(value, (tuple, list)) else (value.__index__(),)
+    return tuple(index(each) for each in value) if isinstance(value, (tuple, list)) else (index(value),)
 
 
 def broadcast_to(x: Array, /, shape: tuple[int, ...]) -> Array:
@@ -33,26 +35,30 @@ def broadcast_arrays(*arrays: Array) -> tuple[Array, ...]:
     return tuple(x if x.shape == shape else broadcast_to(x, shape) for x in arrays)
 
 
-def concat(arrays: Any, /, *, axis: int | None = 0) -> Array:
+def concat(arrays: Any, /, axis: int | None = 0, *, dtype: Any = None) -> Array:
     """One array after the other along an axis; with ``axis=None``, all elements of all arrays in a row.
 
     >>> import tilewright as tw
     >>> tw.concat((tw.zeros(2), tw.ones(1))).compute()
     array([0., 0., 1.])
     """
-    tensors = [unwrap_array(x) for x in arrays]
-    if not tensors:
-        raise ValueError("there is nothing to put together")
+    tensors = _operands(arrays, dtype)
     if axis is None:
         tensors, axis = [_core.reshape(x, [-1]) for x in tensors], 0
     return Array(_core.concat(tensors, axis))
 
 
-def stack(arrays: Any, /, *, axis: int = 0) -> Array:
-    """Arrays of one shape side by side along a new axis."""
+def _operands(arrays: Any, dtype: Any) -> list[_core.Tensor]:
+    """The tensors of arrays that are put together, in one type if it is given."""
     tensors = [unwrap_array(x) for x in arrays]
     if not tensors:
         raise ValueError("there is nothing to put together")
+    return tensors if dtype is None else [astype(Array(x), dtype, copy=False)._tensor for x in tensors]
+
+
+def stack(arrays: Any, /, axis: int = 0, *, dtype: Any = None) -> Array:
+    """Arrays of one shape side by side along a new axis."""
+    tensors = _operands(arrays, dtype)
     return Array(_core.stack(tensors, axis))
 
 
@@ -61,7 +67,7 @@ def part(x: Array, axis: int, key: Any) -> Array:
     return x[(slice(None),) * axis + (key,)]
 
 
-def unstack(x: Array, /, *, axis: int = 0) -> tuple[Array, ...]:
+def unstack(x: Array, /, axis: int = 0) -> tuple[Array, ...]:
     """The parts of an array along an axis, one array each."""
     axis = np.lib.array_utils.normalize_axis_index(axis, x.ndim)
     return tuple(part(x, axis, i) for i in range(x.shape[axis]))
@@ -97,7 +103,7 @@ def matrix_transpose(x: Array, /) -> Array:
     return Array(unwrap_array(x)).mT
 
 
-def moveaxis(x: Array, source: Any, destination: Any, /) -> Array:
+def moveaxis(x: Array, /, source: Any, destination: Any) -> Array:
     """Some axes at other positions; the others keep their order."""
     x = Array(unwrap_array(x))
     source, destination = _normalize(source, x.ndim), _normalize(destination, x.ndim)
@@ -109,13 +115,13 @@ def moveaxis(x: Array, source: Any, destination: Any, /) -> Array:
     return permute_dims(x, tuple(order))
 
 
-def flip(x: Array, /, *, axis: int | tuple[int, ...] | None = None) -> Array:
+def flip(x: Array, /, axis: int | tuple[int, ...] | None = None) -> Array:
     """The elements in opposite order along some axes, or all."""
     x = Array(unwrap_array(x))
     return Array(_core.flip(x._tensor, list(range(x.ndim)) if axis is None else list(_tuple(axis))))
 
 
-def roll(x: Array, /, shift: Any, *, axis: int | tuple[int, ...] | None = None) -> Array:
+def roll(x: Array, /, shift: Any, axis: int | tuple[int, ...] | None = None) -> Array:
     """The elements moved along axes; what leaves at one end comes in at the other."""
     x = Array(unwrap_array(x))
     if axis is None:
@@ -133,10 +139,10 @@ def roll(x: Array, /, shift: Any, *, axis: int | tuple[int, ...] | None = None) 
     return Array(tensor)
 
 
-def tile(x: Array, repetitions: tuple[int, ...], /) -> Array:
+def tile(x: Array, /, reps: int | tuple[int, ...]) -> Array:
     """The array repeated along every axis."""
     x = Array(unwrap_array(x))
-    repetitions = _tuple(repetitions)
+    repetitions = _tuple(reps)
     rank = max(x.ndim, len(repetitions))
     shape = (1,) * (rank - x.ndim) + x.shape
     repetitions = (1,) * (rank - len(repetitions)) + repetitions
@@ -146,7 +152,7 @@ def tile(x: Array, repetitions: tuple[int, ...], /) -> Array:
     return reshape(x, tuple(r * n for r, n in zip(repetitions, shape, strict=True)))
 
 
-def repeat(x: Array, repeats: Any, /, *, axis: int | None = None) -> Array:
+def repeat(x: Array, /, repeats: Any, axis: int | None = None) -> Array:
     """Every element along an axis repeated, by one number or by one each."""
     from ._creation import arange, asarray
     from ._reductions import cumulative_sum

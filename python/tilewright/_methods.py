@@ -1,4 +1,4 @@
-"""Methods of arrays, with the arguments that NumPy's users write: axes by position, ``ddof``."""
+"""Methods of arrays, with the arguments that NumPy's users write."""
 
 from __future__ import annotations
 
@@ -9,19 +9,6 @@ from . import (
     _searching,
 )  # fmt: skip
 from ._array import Array
-
-
-def _reduction(name: str) -> Any:
-    function = getattr(_reductions, name)
-
-    def method(self: Array, axis: Any = None, *, keepdims: bool = False, **options: Any) -> Array:
-        if "ddof" in options:
-            options["correction"] = options.pop("ddof")
-        return function(self, axis=axis, keepdims=keepdims, **options)
-
-    method.__name__ = name
-    method.__doc__ = function.__doc__
-    return method
 
 
 def reshape(self: Array, *shape: Any) -> Array:
@@ -41,24 +28,9 @@ def astype(self: Array, dtype: Any, *, copy: bool = True) -> Array:
     return _dtypes.astype(self, dtype, copy=copy)
 
 
-def clip(self: Array, min: Any = None, max: Any = None) -> Array:
-    """The elements, but none below ``min`` and none above ``max``."""
-    return _elementwise.clip(self, min, max)
-
-
-def argsort(self: Array, axis: int = -1) -> Array:
-    """Where the sorted elements were."""
-    return _searching.argsort(self, axis=axis)
-
-
-def take(self: Array, indices: Any, axis: int | None = None) -> Array:
-    """The elements at some indices along an axis."""
-    return _searching.take(self, indices, axis=axis)
-
-
-def repeat(self: Array, repeats: Any, axis: int | None = None) -> Array:
-    """Every element along an axis repeated."""
-    return _manipulation.repeat(self, repeats, axis=axis)
+def sort(self: Array, axis: int = -1, kind: str | None = None) -> None:
+    """Brings the elements along an axis into order, as ``x[..] = ..`` would."""
+    self._tensor = _searching.sort(self, axis)._tensor
 
 
 def round(self: Array, decimals: int = 0) -> Array:
@@ -88,8 +60,10 @@ def conj(self: Array) -> Array:
 
 #: Functions whose arguments are those of NumPy's methods already.
 _SAME = (
-    _choosing.choose, _manipulation.squeeze, _products.dot, _rearranging.copy, _rearranging.diagonal, _rearranging.ravel,
-    _rearranging.swapaxes, _rearranging.trace, _reductions.cumprod, _reductions.cumsum,
+    _choosing.choose, _elementwise.clip, _manipulation.repeat, _manipulation.squeeze, _products.dot, _rearranging.copy,
+    _rearranging.diagonal, _rearranging.ravel, _rearranging.swapaxes, _rearranging.trace, _reductions.all, _reductions.any,
+    _reductions.argmax, _reductions.argmin, _reductions.cumprod, _reductions.cumsum, _reductions.max, _reductions.mean,
+    _reductions.min, _reductions.prod, _reductions.std, _reductions.sum, _reductions.var, _searching.argsort, _searching.take,
 )  # fmt: skip
 
 
@@ -110,9 +84,7 @@ def store(self: Array, target: Any, regions: Any = None, lock: Any = True) -> No
 
 def attach() -> None:
     """Gives arrays their methods."""
-    for name in ("sum", "prod", "max", "min", "mean", "var", "std", "any", "all", "argmax", "argmin"):
-        setattr(Array, name, _reduction(name))
-    own = (reshape, transpose, astype, clip, compress, argsort, take, repeat, round, searchsorted, nonzero, conj)
+    own = (reshape, transpose, astype, compress, sort, round, searchsorted, nonzero, conj)
     blocks = (map_blocks, map_overlap, store)
     for method in (*own, *blocks, *_SAME):
         setattr(Array, method.__name__, method)

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from . import _reductions as plain
 from ._array import Array
+from ._blocks import map_blocks
 from ._creation import asarray, full
 from ._elementwise import equal, isnan, logical_and, logical_not
 from ._reductions import Axis
-from ._searching import checked, where
+from ._searching import where
 
 
 def _known(x: Array, mask: Any) -> Any:
@@ -48,10 +51,11 @@ def nanmean(a: Array, axis: Axis = None, dtype: Any = None, *, keepdims: bool = 
 
 
 def nanvar(
-    a: Array, axis: Axis = None, dtype: Any = None, *, ddof: float = 0, keepdims: bool = False, where: Any = None
-) -> Array:
+    a: Array, axis: Axis = None, dtype: Any = None, *, ddof: float | None = None, correction: float = 0.0,
+    keepdims: bool = False, where: Any = None,
+) -> Array:  # fmt: skip
     """Variances along axes, of all that is not NaN; NaN where no more than ``ddof`` elements are left."""
-    a = asarray(a)
+    a, ddof = asarray(a), plain.one_correction(correction, ddof)
     known = _known(a, where)
     spread = plain.var(a, axis=axis, dtype=dtype, correction=ddof, keepdims=keepdims, where=known)
     if known is None:
@@ -61,36 +65,43 @@ def nanvar(
 
 
 def nanstd(
-    a: Array, axis: Axis = None, dtype: Any = None, *, ddof: float = 0, keepdims: bool = False, where: Any = None
-) -> Array:
+    a: Array, axis: Axis = None, dtype: Any = None, *, ddof: float | None = None, correction: float = 0.0,
+    keepdims: bool = False, where: Any = None,
+) -> Array:  # fmt: skip
     """Standard deviations along axes, of all that is not NaN."""
-    return nanvar(a, axis, dtype, ddof=ddof, keepdims=keepdims, where=where) ** 0.5
+    return nanvar(a, axis, dtype, ddof=ddof, correction=correction, keepdims=keepdims, where=where) ** 0.5
 
 
-def _nanextreme(reduction: Any, worst: float, a: Any, axis: Axis, keepdims: bool, initial: Any, mask: Any) -> Array:
+def _nanextreme(reduction: Any, sign: int, a: Any, axis: Axis, keepdims: bool, initial: Any, mask: Any) -> Array:
+    """``sign`` is that of the infinity that any other element wins over."""
     a = asarray(a)
-    if a.dtype.kind != "f":
+    if a.dtype.kind not in "fmM":
         return reduction(a, axis=axis, keepdims=keepdims, initial=initial, where=mask)
     options = {"axis": axis, "keepdims": keepdims}
-    unknown = isnan(a)
+    if a.dtype.kind == "f":
+        worst, nothing = sign * float("inf"), float("nan")
+    else:
+        ends = np.array([sign * (2**63 - 1), -(2**63)], dtype=np.int64).view(a.dtype)
+        worst, nothing = asarray(ends[0]), asarray(ends[1])
+    unknown = a != a
     found = reduction(_where(unknown, worst, a), **options, initial=initial, where=mask)
     if initial is not None:
         return found
-    return _where(plain.all(unknown, **options), float("nan"), found)
+    return _where(plain.all(unknown, **options), nothing, found)
 
 
 def nanmax(
     a: Array, axis: Axis = None, *, keepdims: bool = False, initial: Any = None, where: Any = None
 ) -> Array:
     """The largest along axes of all that is not NaN; NaN where nothing else is."""
-    return _nanextreme(plain.max, -float("inf"), a, axis, keepdims, initial, where)
+    return _nanextreme(plain.max, -1, a, axis, keepdims, initial, where)
 
 
 def nanmin(
     a: Array, axis: Axis = None, *, keepdims: bool = False, initial: Any = None, where: Any = None
 ) -> Array:
     """The smallest along axes of all that is not NaN; NaN where nothing else is."""
-    return _nanextreme(plain.min, float("inf"), a, axis, keepdims, initial, where)
+    return _nanextreme(plain.min, 1, a, axis, keepdims, initial, where)
 
 
 def _nanposition(reduction: Any, worst: float, a: Any, axis: int | None, keepdims: bool) -> Array:
@@ -104,17 +115,22 @@ def _nanposition(reduction: Any, worst: float, a: Any, axis: int | None, keepdim
     infinite = logical_and(logical_not(unknown), equal(a, worst))
     only_worst = plain.all(unknown | infinite, **options)
     found = _where(only_worst, plain.argmax(infinite, **options), found)
-    nothing = plain.all(unknown, **options)
-    return checked(found, nothing)
+    return map_blocks(_refuse_nothing, found, plain.all(unknown, **options), dtype=found.dtype, name=reduction.__name__)
+
+
+def _refuse_nothing(found: np.ndarray, nothing: np.ndarray) -> np.ndarray:
+    if nothing.any():
+        raise ValueError("All-NaN slice encountered")
+    return found
 
 
 def nanargmax(a: Array, axis: int | None = None, *, keepdims: bool = False) -> Array:
-    """Where the largest is that is not NaN. Where nothing else is, computing it is an IndexError."""
+    """Where the largest is that is not NaN. Where nothing else is, computing it is a ValueError."""
     return _nanposition(plain.argmax, -float("inf"), a, axis, keepdims)
 
 
 def nanargmin(a: Array, axis: int | None = None, *, keepdims: bool = False) -> Array:
-    """Where the smallest is that is not NaN. Where nothing else is, computing it is an IndexError."""
+    """Where the smallest is that is not NaN. Where nothing else is, computing it is a ValueError."""
     return _nanposition(plain.argmin, float("inf"), a, axis, keepdims)
 
 

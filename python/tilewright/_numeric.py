@@ -9,7 +9,7 @@ import numpy as np
 
 from ._array import Array
 from ._creation import asarray
-from ._dtypes import astype, complex128, float64, floating, result_type
+from ._dtypes import astype, complex128, converted, float64, floating, result_type
 from ._elementwise import (
     abs, atan2, copysign, exp2, floor, floor_divide, imag, isinf, isnan, log2, logaddexp, maximum, minimum, multiply, pow,
     real, remainder, sin, trunc,
@@ -20,7 +20,13 @@ from ._searching import where
 def _pair(x1: Any, x2: Any) -> tuple[Array, Array]:
     """Two arguments in the type in which they meet; Python numbers take the type of the other."""
     dtype = result_type(*(x if type(x) in (bool, int, float, complex) else asarray(x) for x in (x1, x2)))
-    return astype(asarray(x1), dtype, copy=False), astype(asarray(x2), dtype, copy=False)
+    return converted(x1, dtype), converted(x2, dtype)
+
+
+def _floating_pair(x1: Any, x2: Any, name: str) -> tuple[Array, Array]:
+    """The same in a floating point type, into which every Python integer fits."""
+    x1, x2 = _pair(*(float(x) if type(x) is int else x for x in (x1, x2)))
+    return _real(floating(x1), name), _real(floating(x2), name)
 
 
 def _real(x: Array, name: str) -> Array:
@@ -60,7 +66,7 @@ radians, degrees = deg2rad, rad2deg
 
 def logaddexp2(x1: Any, x2: Any, /) -> Array:
     """``log2(2**x1 + 2**x2)`` without overflow on the way."""
-    x1, x2 = (_real(floating(x), "logaddexp2") for x in _pair(x1, x2))
+    x1, x2 = _floating_pair(x1, x2, "logaddexp2")
     return logaddexp(x1 * math.log(2), x2 * math.log(2)) / math.log(2)
 
 
@@ -72,19 +78,19 @@ def float_power(x1: Any, x2: Any, /) -> Array:
 
 
 def fmax(x1: Any, x2: Any, /) -> Array:
-    """The larger of two; a number wins over NaN."""
-    x1, x2 = _pair(x1, x2)
-    if x1.dtype.kind != "f":
-        return maximum(x1, x2)
-    return where(isnan(x1), x2, where(isnan(x2), x1, maximum(x1, x2)))
+    """The larger of two; a number wins over NaN, a time over NaT."""
+    return _known_extreme(maximum, *_pair(x1, x2))
 
 
 def fmin(x1: Any, x2: Any, /) -> Array:
-    """The smaller of two; a number wins over NaN."""
-    x1, x2 = _pair(x1, x2)
-    if x1.dtype.kind != "f":
-        return minimum(x1, x2)
-    return where(isnan(x1), x2, where(isnan(x2), x1, minimum(x1, x2)))
+    """The smaller of two; a number wins over NaN, a time over NaT."""
+    return _known_extreme(minimum, *_pair(x1, x2))
+
+
+def _known_extreme(extreme: Any, x1: Array, x2: Array) -> Array:
+    if x1.dtype.kind not in "fmM":
+        return extreme(x1, x2)
+    return where(x1 != x1, x2, where(x2 != x2, x1, extreme(x1, x2)))
 
 
 def fmod(x1: Any, x2: Any, /) -> Array:
@@ -103,7 +109,7 @@ def divmod(x1: Any, x2: Any, /) -> tuple[Array, Array]:
 
 def heaviside(x1: Any, x2: Any, /) -> Array:
     """0 for negative elements of ``x1``, 1 for positive ones, and ``x2`` for zeros."""
-    x1, x2 = (_real(floating(x), "heaviside") for x in _pair(x1, x2))
+    x1, x2 = _floating_pair(x1, x2, "heaviside")
     return where(isnan(x1), x1, where(x1 < 0, 0, where(x1 == 0, x2, 1)))
 
 
@@ -152,23 +158,32 @@ def modf(x: Array, /) -> tuple[Array, Array]:
 _EUCLID = {1: 12, 2: 24, 4: 47, 8: 93}
 
 
-def gcd(x1: Any, x2: Any, /) -> Array:
-    """Greatest common divisors of whole numbers."""
+def _magnitudes(x1: Any, x2: Any) -> tuple[Array, Array, np.dtype]:
+    """Magnitudes of whole numbers in the unsigned type of their width, which holds that of the smallest number, too."""
     x1, x2 = _pair(x1, x2)
     if x1.dtype.kind not in "iu":
         raise TypeError(f"common divisors are those of whole numbers, not of {x1.dtype}")
-    larger, smaller = abs(x1), abs(x2)
-    for _ in range(_EUCLID[x1.dtype.itemsize]):
+    wide = f"uint{8 * x1.dtype.itemsize}"
+    return astype(abs(x1), wide, copy=False), astype(abs(x2), wide, copy=False), x1.dtype
+
+
+def _divisor(larger: Array, smaller: Array) -> Array:
+    for _ in range(_EUCLID[larger.dtype.itemsize]):
         # A remainder of a division by zero is zero here.
         larger, smaller = where(smaller == 0, larger, smaller), remainder(larger, smaller)
     return larger
 
 
+def gcd(x1: Any, x2: Any, /) -> Array:
+    """Greatest common divisors of whole numbers."""
+    x1, x2, dtype = _magnitudes(x1, x2)
+    return astype(_divisor(x1, x2), dtype, copy=False)
+
+
 def lcm(x1: Any, x2: Any, /) -> Array:
     """Least common multiples of whole numbers."""
-    divisor = gcd(x1, x2)
-    x1, x2 = (abs(x) for x in _pair(x1, x2))
-    return multiply(floor_divide(x1, maximum(divisor, 1)), x2)
+    x1, x2, dtype = _magnitudes(x1, x2)
+    return astype(multiply(floor_divide(x1, maximum(_divisor(x1, x2), 1)), x2), dtype, copy=False)
 
 
 def angle(z: Array, deg: bool = False) -> Array:

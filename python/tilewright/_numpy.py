@@ -40,6 +40,8 @@ def ufunc(function: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict
         options = {key: value for key, value in kwargs.items() if key != "dtype" or value is not None}
         return getattr(tilewright, along_axis[name])(*inputs, **{"axis": 0, **options})
     ours = getattr(tilewright, name, None)
+    if ours is not None and "out" in kwargs:
+        raise TypeError(f"results of {name} are lazy and do not go into a NumPy array: write `a = a + b` for `a += b`, or store(.., a)")
     if ours is None or kwargs:
         return NotImplemented
     if method == "__call__":
@@ -58,8 +60,6 @@ def function(function: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str,
         return NotImplemented
     if function is np.save:
         return args[1].to_npy(args[0])
-    if function is np.where and len(args) == 1:
-        return tilewright.nonzero(args[0])
     module = tilewright
     for name in function.__module__.split(".")[1:]:
         module = getattr(module, name, tilewright)
@@ -101,7 +101,7 @@ def _translated(
             by_position.extend(value)
         elif parameter.kind is inspect.Parameter.VAR_KEYWORD:
             by_name.update(value)
-        elif len(by_position) < n_by_position or (not by_position and not by_name):
+        elif len(by_position) < n_by_position or (not by_name and (not by_position or parameter.kind is parameter.POSITIONAL_ONLY)):
             by_position.append(value)
         elif own_name in known:
             if value is not np._NoValue:

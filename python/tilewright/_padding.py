@@ -94,7 +94,8 @@ def _margin(x: Array, axis: int, width: int, end: int, mode: str, options: dict[
     """Elements before (``end`` 0) or after (1) an array, all made from one slice of it or from a number."""
     shape = (*x.shape[:axis], width, *x.shape[axis + 1 :])
     if mode in ("constant", "empty"):
-        return full(shape, options.get("constant_values", (0, 0))[end], dtype=x.dtype)
+        # As in NumPy, integers that do not fit wrap.
+        return full(shape, np.asarray(options.get("constant_values", (0, 0))[end])[()], dtype=x.dtype)
     edge = part(x, axis, slice(0, 1)) if end == 0 else part(x, axis, slice(-1, None))
     if mode == "edge":
         return broadcast_to(edge, shape)

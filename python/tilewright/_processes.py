@@ -6,6 +6,7 @@ import functools
 import pickle
 import signal
 import threading
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -22,6 +23,8 @@ class Processes:
         self._n = n
         self._lock = threading.Lock()
         self._pool: Any = None
+        #: Pools that were closed, while anybody still has them.
+        self._closed: Any = weakref.WeakSet()
 
     def run(self, function: bytes, args: Any, kwargs: Any) -> Any:
         """Calls a pickled function in a worker and waits for what it gives."""
@@ -29,20 +32,44 @@ class Processes:
 
         arguments = _pack((args, kwargs))
         try:
-            pool = self._started()
-            return _unpack(pool.submit(_work, function, arguments).result(), unlink=True)
+            return _unpack(self._result(function, arguments), unlink=True)
         except BrokenProcessPool as error:
-            with self._lock:
-                self._pool = None
             error.add_note("a worker process has died; scripts need the guard `if __name__ == \"__main__\":`")
             raise
         finally:
             _unlink(arguments)
 
+    def _result(self, function: bytes, arguments: Any) -> Any:
+        from concurrent.futures import CancelledError
+        from concurrent.futures.process import BrokenProcessPool
+
+        while True:
+            pool = self._started()
+            try:
+                call = pool.submit(_work, function, arguments)
+            except RuntimeError:  # It takes no calls any more.
+                if self._has_ended(pool):
+                    continue
+                raise
+            try:
+                return call.result()
+            except (CancelledError, BrokenProcessPool):
+                if not self._has_ended(pool):
+                    raise
+
+    def _has_ended(self, pool: Any) -> bool:
+        """True if a session has closed these workers, so that others may take their calls. Workers that died are let go, and their calls with them."""
+        with self._lock:
+            if self._pool is pool:
+                self._pool = None
+            return pool in self._closed
+
     def close(self) -> None:
         """Ends the workers. A later call starts new ones."""
         with self._lock:
             pool, self._pool = self._pool, None
+            if pool is not None:
+                self._closed.add(pool)
         if pool is not None:
             pool.shutdown(wait=True, cancel_futures=True)
 
@@ -65,9 +92,15 @@ def enter(processes: Processes) -> None:
     _current.append(processes)
 
 
-def leave() -> None:
-    """Ends the processes that were entered last."""
-    _current.pop().close()
+def leave(processes: Processes) -> None:
+    """Ends these processes, whichever were entered after them."""
+    for place in reversed(range(len(_current))):
+        if _current[place] is processes:
+            del _current[place]
+            break
+    # A session may be entered twice.
+    if processes not in _current:
+        processes.close()
 
 
 def current() -> Processes:

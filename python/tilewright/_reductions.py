@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+from operator import index
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ Axis = int | tuple[int, ...] | None
 def _axes(axis: Any) -> list[int] | None:
     if axis is None:
         return None
-    return [each.__index__() for each in axis] if isinstance(axis, (tuple, list)) else [axis.__index__()]
+    return [index(each) for each in axis] if isinstance(axis, (tuple, list)) else [index(axis)]
 
 
 def _reduce(kind: str, x: Any, axis: Axis, keepdims: bool, ddof: float = 0.0) -> Array:
@@ -60,7 +61,7 @@ def _additive(
 
 
 def sum(
-    x: Array, /, *, axis: Axis = None, dtype: Any = None, keepdims: bool = False, initial: Any = None, where: Any = None
+    x: Array, /, axis: Axis = None, dtype: Any = None, *, keepdims: bool = False, initial: Any = None, where: Any = None
 ) -> Array:
     """Sums along axes, or of everything. Small integers are added as int64 or uint64 unless ``dtype`` says otherwise.
 
@@ -74,7 +75,7 @@ def sum(
 
 
 def prod(
-    x: Array, /, *, axis: Axis = None, dtype: Any = None, keepdims: bool = False, initial: Any = None, where: Any = None
+    x: Array, /, axis: Axis = None, dtype: Any = None, *, keepdims: bool = False, initial: Any = None, where: Any = None
 ) -> Array:
     """Products along axes, or of everything; ``initial`` and ``where`` as in :func:`sum`."""
     return _additive("prod", "mul", 1, x, axis, dtype, keepdims, initial, where)
@@ -95,14 +96,17 @@ def _extreme(kind: str, x: Any, axis: Axis, keepdims: bool, initial: Any, where:
     return _started(kind, _reduce(kind, x, axis, keepdims), initial)
 
 
-def max(x: Array, /, *, axis: Axis = None, keepdims: bool = False, initial: Any = None, where: Any = None) -> Array:
+def max(x: Array, /, axis: Axis = None, *, keepdims: bool = False, initial: Any = None, where: Any = None) -> Array:
     """The largest along axes, or of everything; NaN wins. With ``where`` only of those under a mask, and of ``initial``."""
     return _extreme("max", x, axis, keepdims, initial, where)
 
 
-def min(x: Array, /, *, axis: Axis = None, keepdims: bool = False, initial: Any = None, where: Any = None) -> Array:
+def min(x: Array, /, axis: Axis = None, *, keepdims: bool = False, initial: Any = None, where: Any = None) -> Array:
     """The smallest along axes, or of everything; NaN wins. With ``where`` only of those under a mask, and of ``initial``."""
     return _extreme("min", x, axis, keepdims, initial, where)
+
+
+amax, amin = max, min
 
 
 def _number_of(x: Array, where: Any, axis: Axis, keepdims: bool) -> Array:
@@ -110,7 +114,7 @@ def _number_of(x: Array, where: Any, axis: Axis, keepdims: bool) -> Array:
     return count_nonzero(mask, axis=axis, keepdims=keepdims)
 
 
-def mean(x: Array, /, *, axis: Axis = None, keepdims: bool = False, dtype: Any = None, where: Any = None) -> Array:
+def mean(x: Array, /, axis: Axis = None, dtype: Any = None, *, keepdims: bool = False, where: Any = None) -> Array:
     """Means along axes, or of everything; with ``where``, of the elements under a mask."""
     x = Array(unwrap_array(_converted(x, dtype)))
     if where is None:
@@ -120,27 +124,44 @@ def mean(x: Array, /, *, axis: Axis = None, keepdims: bool = False, dtype: Any =
     return astype(total / astype(_number_of(x, where, axis, keepdims), total.real.dtype), exact.dtype, copy=False)
 
 
+def one_correction(correction: float, ddof: float | None) -> float:
+    """What the standard calls a correction, and NumPy also ``ddof``."""
+    if ddof is not None and correction:
+        raise ValueError("ddof and correction are two names of one argument: give one of them")
+    return float(correction if ddof is None else ddof)
+
+
 def var(
-    x: Array, /, *, axis: Axis = None, correction: float = 0.0, keepdims: bool = False, dtype: Any = None, where: Any = None
-) -> Array:
-    """Variances along axes, with ``n - correction`` in the denominator; with ``where``, of the elements under a mask."""
+    x: Array, /, axis: Axis = None, dtype: Any = None, *, correction: float = 0.0, ddof: float | None = None,
+    keepdims: bool = False, where: Any = None,
+) -> Array:  # fmt: skip
+    """Variances along axes, with ``n - correction`` in the denominator; with ``where``, of the elements under a mask.
+
+    ``ddof`` is NumPy's name of the correction.
+    """
     x = Array(unwrap_array(_converted(x, dtype)))
+    correction = one_correction(correction, ddof)
     if where is None:
-        return _reduce("var", x, axis, keepdims, float(correction))
+        return _reduce("var", x, axis, keepdims, correction)
     apart = x - mean(x, axis=axis, keepdims=True, where=where)
     squares = apart.real * apart.real + apart.imag * apart.imag if x.dtype.kind == "c" else apart * apart
-    free = astype(_number_of(x, where, axis, keepdims), float64) - float(correction)
+    free = astype(_number_of(x, where, axis, keepdims), float64) - correction
     free = Array(_core.binary("max", free._tensor, 0.0))
     return sum(squares, axis=axis, keepdims=keepdims, where=where) / astype(free, squares.dtype)
 
 
 def std(
-    x: Array, /, *, axis: Axis = None, correction: float = 0.0, keepdims: bool = False, dtype: Any = None, where: Any = None
-) -> Array:
-    """Standard deviations along axes, with ``n - correction`` in the denominator; with ``where``, of the elements under a mask."""
+    x: Array, /, axis: Axis = None, dtype: Any = None, *, correction: float = 0.0, ddof: float | None = None,
+    keepdims: bool = False, where: Any = None,
+) -> Array:  # fmt: skip
+    """Standard deviations along axes, with ``n - correction`` in the denominator; with ``where``, of the elements under a mask.
+
+    ``ddof`` is NumPy's name of the correction.
+    """
     x = Array(unwrap_array(_converted(x, dtype)))
+    correction = one_correction(correction, ddof)
     if where is None:
-        return _reduce("std", x, axis, keepdims, float(correction))
+        return _reduce("std", x, axis, keepdims, correction)
     squares = var(x, axis=axis, correction=correction, keepdims=keepdims, where=where)
     return Array(_core.unary("sqrt", squares._tensor))
 
@@ -152,27 +173,27 @@ def _truth(kind: str, x: Any, axis: Axis, keepdims: bool, where: Any) -> Array:
     return _reduce(kind, x, axis, keepdims)
 
 
-def any(x: Array, /, *, axis: Axis = None, keepdims: bool = False, where: Any = None) -> Array:
+def any(x: Array, /, axis: Axis = None, *, keepdims: bool = False, where: Any = None) -> Array:
     """True where any element along the axes is not zero; with ``where``, any of those under a mask."""
     return _truth("any", x, axis, keepdims, where)
 
 
-def all(x: Array, /, *, axis: Axis = None, keepdims: bool = False, where: Any = None) -> Array:
+def all(x: Array, /, axis: Axis = None, *, keepdims: bool = False, where: Any = None) -> Array:
     """True where no element along the axes is zero; with ``where``, none of those under a mask."""
     return _truth("all", x, axis, keepdims, where)
 
 
-def count_nonzero(x: Array, /, *, axis: Axis = None, keepdims: bool = False) -> Array:
+def count_nonzero(x: Array, /, axis: Axis = None, *, keepdims: bool = False) -> Array:
     """How many elements along the axes are not zero."""
     return _reduce("count", x, axis, keepdims)
 
 
-def argmax(x: Array, /, *, axis: int | None = None, keepdims: bool = False) -> Array:
+def argmax(x: Array, /, axis: int | None = None, *, keepdims: bool = False) -> Array:
     """Where the largest is: the first one along the axis, or of all elements in order."""
     return _reduce("argmax", x, axis, keepdims)
 
 
-def argmin(x: Array, /, *, axis: int | None = None, keepdims: bool = False) -> Array:
+def argmin(x: Array, /, axis: int | None = None, *, keepdims: bool = False) -> Array:
     """Where the smallest is: the first one along the axis, or of all elements in order."""
     return _reduce("argmin", x, axis, keepdims)
 
@@ -232,7 +253,7 @@ def cumulative_prod(
 
 
 def diff(
-    x: Array, /, *, axis: int = -1, n: int = 1, prepend: Array | None = None, append: Array | None = None
+    x: Array, /, n: int = 1, axis: int = -1, prepend: Array | None = None, append: Array | None = None
 ) -> Array:
     """Differences of neighbours along an axis, ``n`` times over."""
     if n < 0:

@@ -12,8 +12,12 @@ from ._elementwise import unwrap_array
 from ._manipulation import reshape, stack
 
 
-def where(condition: Array, x1: Any, x2: Any, /) -> Array:
-    """``x1`` where the condition holds, ``x2`` elsewhere."""
+def where(condition: Array, x1: Any = None, x2: Any = None, /) -> Any:
+    """``x1`` where the condition holds, ``x2`` elsewhere; of a condition alone, where it holds, as :func:`nonzero` says it."""
+    if x1 is None and x2 is None:
+        return nonzero(condition)
+    if x1 is None or x2 is None:
+        raise ValueError("where takes a condition alone, or both of x1 and x2")
     return Array(_core.where_(unwrap(condition), unwrap(x1), unwrap(x2)))
 
 
@@ -35,8 +39,12 @@ def nonzero(x: Array, /) -> tuple[Array, ...]:
     return tuple(reversed(indices))
 
 
-def sort(x: Array, /, *, axis: int | None = -1, descending: bool = False, stable: bool = True) -> Array:
+def sort(
+    x: Array, /, axis: int | None = -1, kind: str | None = None, *, descending: bool = False, stable: bool = True
+) -> Array:
     """Sorted along an axis, or all elements in a row if it is None; NaN comes last (first if descending).
+
+    Every sort is stable, so NumPy's ``kind`` changes nothing.
 
     >>> import tilewright as tw
     >>> tw.sort(tw.asarray([3, 1, 2])).compute()
@@ -45,7 +53,9 @@ def sort(x: Array, /, *, axis: int | None = -1, descending: bool = False, stable
     return Array(_core.sort(*_row_or_axis(x, axis), descending)[0])
 
 
-def argsort(x: Array, /, *, axis: int | None = -1, descending: bool = False, stable: bool = True) -> Array:
+def argsort(
+    x: Array, /, axis: int | None = -1, kind: str | None = None, *, descending: bool = False, stable: bool = True
+) -> Array:
     """Where the sorted elements were; equal ones in their order."""
     return Array(_core.sort(*_row_or_axis(x, axis), descending)[1])
 
@@ -55,27 +65,27 @@ def _row_or_axis(x: Any, axis: int | None) -> tuple[_core.Tensor, int]:
     return (tensor, axis) if axis is not None else (_core.reshape(tensor, [-1]), 0)
 
 
-def topk(x: Array, k: int, /, *, axis: int = -1, largest: bool = True) -> tuple[Array, Array]:
+def topk(x: Array, /, k: int, axis: int = -1, largest: bool = True) -> tuple[Array, Array]:
     """The ``k`` largest (or smallest) along an axis, in order, and where they were."""
     values, positions = _core.sort(unwrap_array(x), axis, largest, k)
     return Array(values), Array(positions)
 
 
-def searchsorted(x1: Array, x2: Any, /, *, side: str = "left", sorter: Array | None = None) -> Array:
-    """Where elements of ``x2`` belong in the sorted vector ``x1``: before equal ones, or after them (``side="right"``)."""
+def searchsorted(a: Array, v: Any, side: str = "left", sorter: Array | None = None) -> Array:
+    """Where elements of ``v`` belong in the sorted vector ``a``: before equal ones, or after them (``side="right"``)."""
     if side not in ("left", "right"):
         raise ValueError(f"side is 'left' or 'right', not {side!r}")
-    x1, x2 = Array(unwrap_array(x1)), Array(unwrap_array(x2))
-    if x1.ndim != 1:
-        raise ValueError(f"a sorted vector has one axis, not {x1.ndim}")
-    x1 = x1 if sorter is None else take(x1, sorter)
-    # How many of x1 come before each: the largest count whose last element does, found bit by bit.
-    count = Array(_core.full(list(x2.shape), 0, "int64"))
-    step = 1 << x1.size.bit_length() >> 1
+    a, v = Array(unwrap_array(a)), Array(unwrap_array(v))
+    if a.ndim != 1:
+        raise ValueError(f"a sorted vector has one axis, not {a.ndim}")
+    a = a if sorter is None else take(a, sorter)
+    # How many of a come before each: the largest count whose last element does, found bit by bit.
+    count = Array(_core.full(list(v.shape), 0, "int64"))
+    step = 1 << a.size.bit_length() >> 1
     while step:
         longer = count + step
-        last = take(x1, Array(_core.binary("min", longer._tensor, x1.size)) - 1)
-        fits = Array(_core.logical("and", _before(last, x2, side)._tensor, (longer <= x1.size)._tensor))
+        last = take(a, Array(_core.binary("min", longer._tensor, a.size)) - 1)
+        fits = Array(_core.logical("and", _before(last, v, side)._tensor, (longer <= a.size)._tensor))
         count = where(fits, longer, count)
         step >>= 1
     return count
@@ -92,13 +102,21 @@ def _has_nan(x: Array) -> bool:
     return x.dtype.kind in "fcmM"
 
 
-def take(x: Array, indices: Any, /, *, axis: int | None = None) -> Array:
-    """The elements at some indices along an axis; negative ones count from the end."""
+def take(x: Array, /, indices: Any, axis: int | None = None, *, mode: str = "raise") -> Array:
+    """The elements at some indices along an axis; negative ones count from the end.
+
+    Those outside are an IndexError (``mode="raise"``), counted around (``"wrap"``) or moved to the nearer end (``"clip"``).
+    """
     x, indices = Array(unwrap_array(x)), Array(unwrap_array(indices))
     if axis is None:
         if x.ndim != 1:
             x = reshape(x, (-1,))
         axis = 0
+    if mode not in ("raise", "wrap", "clip"):
+        raise ValueError(f"what to do with indices outside is 'raise', 'wrap' or 'clip', not {mode!r}")
+    if mode != "raise":
+        n = x.shape[np.lib.array_utils.normalize_axis_index(axis, x.ndim)]
+        indices = indices % n if mode == "wrap" else Array(_core.binary("min", _core.binary("max", indices._tensor, 0), n - 1))
     return Array(_core.gather(x._tensor, [indices._tensor], [axis]))
 
 
@@ -109,11 +127,13 @@ def checked(x: Array, wrong: Array) -> Array:
     return x + take(zero, where(wrong, 1, 0))
 
 
-def take_along_axis(x: Array, indices: Array, /, *, axis: int = -1) -> Array:
+def take_along_axis(x: Array, /, indices: Array, axis: int | None = -1) -> Array:
     """The elements at indices along an axis, which are arrays of the same rank: what ``argsort`` gives, say."""
     from ._manipulation import broadcast_shapes, broadcast_to
 
     x, indices = Array(unwrap_array(x)), Array(unwrap_array(indices))
+    if axis is None:
+        x, axis = reshape(x, (-1,)), 0
     if x.ndim != indices.ndim:
         raise ValueError(f"an array with {x.ndim} axes and indices with {indices.ndim}")
     axis = np.lib.array_utils.normalize_axis_index(axis, x.ndim)

@@ -24,7 +24,7 @@ class Session:
     def __init__(self, *, threads: int | None = None, memory: int | str | None = None, engine: str = "threads") -> None:
         if engine != "threads":
             raise ValueError(f"there is no engine {engine!r} yet, only 'threads'")
-        self._core = _core.Session(threads, parse_bytes(memory) if isinstance(memory, str) else memory)
+        self._core = _core.Session(_positive("threads", threads), _positive("memory", memory))
         self._before: list[_core.Session] = []
         self._processes = _processes.Processes(self._core.threads)
 
@@ -48,7 +48,20 @@ class Session:
 
     def __exit__(self, *exception: object) -> None:
         self._before.pop().enter()
-        _processes.leave()
+        _processes.leave(self._processes)
+
+
+def _positive(name: str, value: Any) -> int | None:
+    """An option of a session: a whole number above zero, or none; memory also as in ``"1GiB"``."""
+    if value is None:
+        return None
+    if name == "memory" and isinstance(value, str):
+        return parse_bytes(value)
+    if isinstance(value, bool) or not hasattr(value, "__index__"):
+        raise TypeError(f"{name} is a whole number{' of bytes or text such as 1GiB' if name == 'memory' else ''}, not {value!r}")
+    if value.__index__() < 1:
+        raise ValueError(f"{name}={value}: there must be one {'byte' if name == 'memory' else 'thread'} at least")
+    return value.__index__()
 
 
 def compute(*arrays: Any, block: bool = True) -> Any:

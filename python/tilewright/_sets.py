@@ -101,14 +101,16 @@ def _inverse(positions: Array, first: Array, shape: tuple[int, ...]) -> Array:
     return reshape(take(groups, argsort(positions)), shape)
 
 
-def isin(x1: Any, x2: Any, /, *, invert: bool = False) -> Array:
-    """True where an element of ``x1`` is among those of ``x2``."""
-    x1, x2 = asarray(x1), reshape(x2, (-1,))
-    if x2.size == 0:
-        return full(x1.shape, invert)
-    known = sort(x2)
-    place = searchsorted(known, x1)
-    same = take(known, minimum(place, x2.size - 1)) == x1
+def isin(
+    element: Any, test_elements: Any, assume_unique: bool = False, invert: bool = False, *, kind: str | None = None
+) -> Array:
+    """True where an element is among the test elements. NumPy's ``assume_unique`` and ``kind`` change nothing."""
+    element, known = asarray(element), reshape(test_elements, (-1,))
+    if known.size == 0:
+        return full(element.shape, invert)
+    known = sort(known)
+    place = searchsorted(known, element)
+    same = take(known, minimum(place, known.size - 1)) == element
     return ~same if invert else same
 
 

@@ -46,7 +46,7 @@ def _transform(kind: str, x: Any, n: int | None, axis: int, norm: str | None, in
     return result if scale == 1.0 else result * scale
 
 
-def fft(x: Array, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Array:
+def fft(x: Array, /, n: int | None = None, axis: int = -1, norm: str | None = "backward") -> Array:
     """Amplitudes along an axis, cut or filled with zeros to ``n`` elements first.
 
     >>> import tilewright as tw
@@ -56,27 +56,27 @@ def fft(x: Array, /, *, n: int | None = None, axis: int = -1, norm: str = "backw
     return _transform("forward", x, n, axis, norm, False)
 
 
-def ifft(x: Array, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Array:
+def ifft(x: Array, /, n: int | None = None, axis: int = -1, norm: str | None = "backward") -> Array:
     """The inverse of :func:`fft`."""
     return _transform("inverse", x, n, axis, norm, True)
 
 
-def rfft(x: Array, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Array:
+def rfft(x: Array, /, n: int | None = None, axis: int = -1, norm: str | None = "backward") -> Array:
     """The first half of the amplitudes of real numbers: the other half is its mirror image."""
     return _transform("from_real", x, n, axis, norm, False)
 
 
-def irfft(x: Array, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Array:
+def irfft(x: Array, /, n: int | None = None, axis: int = -1, norm: str | None = "backward") -> Array:
     """The inverse of :func:`rfft`; say ``n`` if it is odd."""
     return _transform("to_real", x, n, axis, norm, True)
 
 
-def hfft(x: Array, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Array:
+def hfft(x: Array, /, n: int | None = None, axis: int = -1, norm: str | None = "backward") -> Array:
     """Real amplitudes of numbers of which the other half is the mirror image."""
     return _transform("to_real", conj(asarray(x)), n, axis, norm, False)
 
 
-def ihfft(x: Array, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Array:
+def ihfft(x: Array, /, n: int | None = None, axis: int = -1, norm: str | None = "backward") -> Array:
     """The inverse of :func:`hfft`."""
     return conj(_transform("from_real", x, n, axis, norm, True))
 
@@ -91,24 +91,24 @@ def _along(x: Any, s: Axes, axes: Axes) -> tuple[Array, list[tuple[int, int]]]:
     return x, list(zip(lengths, axes, strict=True))
 
 
-def _each(transform: Any, x: Array, along: list[tuple[int, int]], norm: str) -> Array:
+def _each(transform: Any, x: Array, along: list[tuple[int, int]], norm: str | None) -> Array:
     """One transform after the other, from the last axis on."""
     for n, axis in reversed(along):
         x = transform(x, n=n, axis=axis, norm=norm)
     return x
 
 
-def fftn(x: Array, /, *, s: Axes = None, axes: Axes = None, norm: str = "backward") -> Array:
+def fftn(x: Array, /, s: Axes = None, axes: Axes = None, norm: str | None = "backward") -> Array:
     """Amplitudes along several axes, by default all."""
     return _each(fft, *_along(x, s, axes), norm)
 
 
-def ifftn(x: Array, /, *, s: Axes = None, axes: Axes = None, norm: str = "backward") -> Array:
+def ifftn(x: Array, /, s: Axes = None, axes: Axes = None, norm: str | None = "backward") -> Array:
     """The inverse of :func:`fftn`."""
     return _each(ifft, *_along(x, s, axes), norm)
 
 
-def rfftn(x: Array, /, *, s: Axes = None, axes: Axes = None, norm: str = "backward") -> Array:
+def rfftn(x: Array, /, s: Axes = None, axes: Axes = None, norm: str | None = "backward") -> Array:
     """Amplitudes of real numbers along several axes; of the last, the first half."""
     x, along = _along(x, s, axes)
     if not along:
@@ -117,7 +117,7 @@ def rfftn(x: Array, /, *, s: Axes = None, axes: Axes = None, norm: str = "backwa
     return _each(fft, rfft(x, n=n, axis=axis, norm=norm), along[:-1], norm)
 
 
-def irfftn(x: Array, /, *, s: Axes = None, axes: Axes = None, norm: str = "backward") -> Array:
+def irfftn(x: Array, /, s: Axes = None, axes: Axes = None, norm: str | None = "backward") -> Array:
     """The inverse of :func:`rfftn`; say ``s`` if its last element is odd."""
     x, along = _along(x, s, axes)
     if not along:
@@ -126,34 +126,34 @@ def irfftn(x: Array, /, *, s: Axes = None, axes: Axes = None, norm: str = "backw
     return irfft(x, n=None if s is None else along[-1][0], axis=along[-1][1], norm=norm)
 
 
-def fft2(x: Array, /, *, s: Axes = None, axes: Axes = (-2, -1), norm: str = "backward") -> Array:
+def fft2(x: Array, /, s: Axes = None, axes: Axes = (-2, -1), norm: str | None = "backward") -> Array:
     """Amplitudes along two axes."""
     return fftn(x, s=s, axes=axes, norm=norm)
 
 
-def ifft2(x: Array, /, *, s: Axes = None, axes: Axes = (-2, -1), norm: str = "backward") -> Array:
+def ifft2(x: Array, /, s: Axes = None, axes: Axes = (-2, -1), norm: str | None = "backward") -> Array:
     """The inverse of :func:`fft2`."""
     return ifftn(x, s=s, axes=axes, norm=norm)
 
 
-def rfft2(x: Array, /, *, s: Axes = None, axes: Axes = (-2, -1), norm: str = "backward") -> Array:
+def rfft2(x: Array, /, s: Axes = None, axes: Axes = (-2, -1), norm: str | None = "backward") -> Array:
     """Amplitudes of real numbers along two axes."""
     return rfftn(x, s=s, axes=axes, norm=norm)
 
 
-def irfft2(x: Array, /, *, s: Axes = None, axes: Axes = (-2, -1), norm: str = "backward") -> Array:
+def irfft2(x: Array, /, s: Axes = None, axes: Axes = (-2, -1), norm: str | None = "backward") -> Array:
     """The inverse of :func:`rfft2`."""
     return irfftn(x, s=s, axes=axes, norm=norm)
 
 
-def fftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None) -> Array:
+def fftfreq(n: int, /, d: float = 1.0, *, dtype: Any = None, device: Any = None) -> Array:
     """Frequencies of the amplitudes of ``n`` samples at distance ``d``: from zero up, then the negative ones."""
     dtype = _frequency_type(n, dtype)
     positive = arange((n + 1) // 2, dtype=dtype, device=device)
     return concat((positive, arange(-(n // 2), 0, dtype=dtype, device=device))) / (n * d)
 
 
-def rfftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None) -> Array:
+def rfftfreq(n: int, /, d: float = 1.0, *, dtype: Any = None, device: Any = None) -> Array:
     """Frequencies of the amplitudes that :func:`rfft` gives."""
     return arange(n // 2 + 1, dtype=_frequency_type(n, dtype), device=device) / (n * d)
 
@@ -167,13 +167,13 @@ def _frequency_type(n: int, dtype: Any) -> np.dtype:
     return dtype
 
 
-def fftshift(x: Array, /, *, axes: int | Sequence[int] | None = None) -> Array:
+def fftshift(x: Array, /, axes: int | Sequence[int] | None = None) -> Array:
     """Amplitudes with frequency zero in the middle."""
     x, axes = _shifted_axes(x, axes)
     return roll(x, tuple(x.shape[axis] // 2 for axis in axes), axis=axes)
 
 
-def ifftshift(x: Array, /, *, axes: int | Sequence[int] | None = None) -> Array:
+def ifftshift(x: Array, /, axes: int | Sequence[int] | None = None) -> Array:
     """The inverse of :func:`fftshift`."""
     x, axes = _shifted_axes(x, axes)
     return roll(x, tuple(-(x.shape[axis] // 2) for axis in axes), axis=axes)

@@ -60,7 +60,7 @@ def matrix_power(x: Array, n: int, /) -> Array:
     """A square matrix multiplied with itself ``n`` times; its inverse if ``n`` is negative."""
     x = Array(unwrap_array(x))
     if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
-        raise ValueError("only square matrices have powers")
+        raise LinAlgError("only square matrices have powers")
     if n < 0:
         x, n = inv(x), -n
     if n == 0:
