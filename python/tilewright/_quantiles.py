@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
+import warnings
 from typing import Any
 
 import numpy as np
 
 from . import _core
 from ._array import Array
-from ._creation import asarray
+from ._creation import asarray, full
 from ._dtypes import astype
 from ._elementwise import ceil, clip, floor, isnan
 from ._manipulation import broadcast_to, concat, moveaxis, reshape
@@ -24,6 +26,8 @@ _CONTINUOUS = {
     "median_unbiased": (1 / 3, 1 / 3),
     "normal_unbiased": (3 / 8, 3 / 8),
 }
+#: Methods that give elements of the array, never numbers between them.
+_TAKEN = ("inverted_cdf", "closest_observation", "lower", "higher", "nearest")
 METHODS = (
     "inverted_cdf", "averaged_inverted_cdf", "closest_observation", *_CONTINUOUS, "lower", "higher", "midpoint", "nearest",
 )  # fmt: skip
@@ -69,58 +73,95 @@ def _place(n: Array, q: Array, method: str) -> tuple[Array, Array, Array]:
     return lower, upper, between
 
 
-def _quantile(x: Any, q: Any, axis: Any, method: str, keepdims: bool, skip_nan: bool, is_median: bool = False) -> Array:
+def _check(x: Array, levels: np.ndarray, method: str, is_taken: bool, is_median: bool) -> None:
     if method not in METHODS:
         raise ValueError(f"there is no method {method!r}, only {', '.join(METHODS)}")
-    x, levels = asarray(x), np.asarray(q, dtype="float64")
     if x.dtype.kind in "cMm":
         raise TypeError(f"quantiles of {x.dtype} are not there; complex numbers have no order, times no share of one")
+    if x.dtype.kind == "b" and not is_taken and not is_median:
+        raise TypeError(f"there is nothing between truth values: the method {method!r} is for numbers")
     if levels.size and not (np.nanmin(levels) >= 0 and np.nanmax(levels) <= 1):
         raise ValueError("quantiles are between 0 and 1")
-    x = astype(x, x.dtype if x.dtype in ("float32", "float64") else "float64", copy=False)
+
+
+def _nothing(shape: tuple[int, ...], dtype: np.dtype, skip_nan: bool, is_median: bool) -> Array:
+    """Quantiles of no elements, as NumPy has them."""
+    if not skip_nan and not is_median:
+        raise IndexError("quantiles of no elements")
+    warnings.warn("Mean of empty slice", RuntimeWarning, stacklevel=4)
+    return full(shape, np.nan, dtype if dtype.kind == "f" else "float64")
+
+
+def _quantile(x: Any, q: Any, axis: Any, method: str, keepdims: bool, skip_nan: bool, is_median: bool = False) -> Array:
+    x, levels = asarray(x), np.asarray(q, dtype="float64")
+    # Some methods give elements of the array, the others numbers between them.
+    is_taken = method in _TAKEN and not is_median
+    _check(x, levels, method, is_taken, is_median)
+    dtype = _result_type(x.dtype, q, is_taken, is_median)
+    x = astype(x, _select_type(x.dtype, is_taken), copy=False)
+    has_nan = x.dtype.kind == "f"
     axes = tuple(range(x.ndim)) if axis is None else axis if isinstance(axis, tuple) else (axis,)
     axes = tuple(np.lib.array_utils.normalize_axis_index(each, x.ndim) for each in axes)
     kept = [k for k in range(x.ndim) if k not in axes]
     rest = tuple(x.shape[k] for k in kept)
+    shape = (*levels.shape, *(rest if not keepdims else (1 if k in axes else n for k, n in enumerate(x.shape))))
     fibres = x
     if x.ndim != 1 or axes != (0,):
-        fibres = x if kept and len(axes) == 1 else reshape(moveaxis(x, axes, tuple(range(x.ndim - len(axes), x.ndim))), (*rest, -1))
+        fibres = x if kept and len(axes) == 1 else reshape(moveaxis(x, axes, tuple(range(x.ndim - len(axes), x.ndim))), (*rest, math.prod(x.shape[k] for k in axes)))
     along = axes[0] if kept and len(axes) == 1 else fibres.ndim - 1
     length = fibres.shape[along]
-    if length == 0:
-        raise ValueError("quantiles of no elements")
-    shape = tuple(levels.size if k == along else 1 for k in range(fibres.ndim))
-    wanted = reshape(asarray(levels.reshape(-1)), shape)
+    if length == 0 and 0 not in rest:
+        return _nothing(shape, dtype, skip_nan, is_median)
+    if 0 in shape:
+        return full(shape, 0, dtype)
+    line = tuple(levels.size if k == along else 1 for k in range(fibres.ndim))
+    wanted = reshape(asarray(levels.reshape(-1)), line)
     n = asarray(float(length))
-    if skip_nan:
+    if skip_nan and has_nan:
         n = sum(astype(~isnan(fibres), "float64"), axis=along, keepdims=True)
     lower, upper, between = _place(n, wanted, method)
-    full = tuple(levels.size if k == along else m for k, m in enumerate(fibres.shape))
+    wide = tuple(levels.size if k == along else m for k, m in enumerate(fibres.shape))
     # The largest element tells whether there is a NaN: those come last.
-    ranks = [broadcast_to(each, full) for each in (lower, upper)]
-    if not skip_nan:
+    ranks = [broadcast_to(each, wide) for each in (lower, upper)]
+    if has_nan and not skip_nan:
         last = tuple(1 if k == along else m for k, m in enumerate(fibres.shape))
         ranks.append(broadcast_to(asarray(float(length - 1)), last))
     ranks = astype(concat(tuple(clip(each, 0, length - 1) for each in ranks), axis=along), "int64")
     found = Array(_core.select(fibres._tensor, ranks._tensor, along))
     before = (slice(None),) * along
     low, high = found[(*before, slice(0, levels.size))], found[(*before, slice(levels.size, 2 * levels.size))]
-    between = astype(broadcast_to(between, full), found.dtype)
-    # From the nearer end, as NumPy does, so that equal neighbours give themselves.
-    result = where(between < 0.5, low + (high - low) * between, high - (high - low) * (1 - between))
-    if is_median:
-        result = (low + high) / 2
-    result = where(between == 0, low, where(between == 1, high, result))
-    result = where(isnan(high) & ~isnan(low), high, result) if skip_nan else result
-    if skip_nan:
-        result = where(n == 0, np.nan, result)
+    between = broadcast_to(between, wide)
+    if is_taken:
+        result = where(between == 0, low, high)
     else:
+        result = _between(low, high, astype(between, dtype, copy=False) if dtype.itemsize > 2 else between, is_median)
+    if has_nan and skip_nan:
+        result = where(n == 0, np.nan, where(isnan(high) & ~isnan(low), high, result))
+    elif has_nan:
         result = where(isnan(found[(*before, slice(2 * levels.size, None))]), np.nan, result)
-    result = astype(result, found.dtype, copy=False)
-    result = reshape(moveaxis(result, along, 0), (*levels.shape, *rest))
-    if keepdims:
-        result = reshape(result, (*levels.shape, *(1 if k in axes else m for k, m in enumerate(x.shape))))
-    return result
+    return reshape(moveaxis(astype(result, dtype, copy=False), along, 0), shape)
+
+
+def _between(low: Array, high: Array, share: Array, is_median: bool) -> Array:
+    """Numbers between neighbours, at a share of their distance; from the nearer end, so that equal neighbours give themselves."""
+    result = (low + high) / 2 if is_median else where(share < 0.5, low + (high - low) * share, high - (high - low) * (1 - share))
+    return where(share == 0, low, where(share == 1, high, result))
+
+
+def _result_type(dtype: np.dtype, q: Any, is_taken: bool, is_median: bool) -> np.dtype:
+    """Elements keep their type. Numbers between them are doubles, unless both the elements and a single share are less exact."""
+    if is_taken:
+        return dtype
+    return dtype if dtype.kind == "f" and (is_median or isinstance(q, (int, float))) else np.dtype("float64")
+
+
+def _select_type(dtype: np.dtype, is_taken: bool) -> np.dtype:
+    """The type in which elements are looked for."""
+    if dtype == "float16":
+        return np.dtype("float32")
+    if is_taken:
+        return np.dtype("uint8") if dtype.kind == "b" else dtype
+    return dtype if dtype.kind == "f" else np.dtype("float64")
 
 
 def quantile(
@@ -171,15 +212,15 @@ def nanmedian(x: Array, axis: int | tuple[int, ...] | None = None, *, keepdims: 
     return _quantile(x, 0.5, axis, "linear", keepdims, True, is_median=True)
 
 
-def partition(x: Array, kth: int | tuple[int, ...], axis: int | None = -1) -> Array:
-    """The elements in an order in which the ``kth`` is where it would be if all were sorted. Here all are."""
+def partition(x: Array, kth: int | tuple[int, ...], axis: int | None = -1, kind: str = "introselect") -> Array:
+    """The elements in an order in which the ``kth`` is where it would be if all were sorted. Here all are, whatever the ``kind``."""
     from ._searching import sort
 
     x, axis = _checked_kth(x, kth, axis)
     return sort(x, axis=axis)
 
 
-def argpartition(x: Array, kth: int | tuple[int, ...], axis: int | None = -1) -> Array:
+def argpartition(x: Array, kth: int | tuple[int, ...], axis: int | None = -1, kind: str = "introselect") -> Array:
     """Where the elements of :func:`partition` were."""
     from ._searching import argsort
 
