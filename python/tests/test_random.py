@@ -109,3 +109,49 @@ def test_refused():
             call()
     with pytest.raises(TypeError):
         rng.poisson(tw.ones(3))
+
+
+def test_seeds():
+    for wrong, error in ((-1, ValueError), (1.7, TypeError), ("a", TypeError), ([1, -2], ValueError), ([1.5], TypeError)):
+        for xp in (np, tw):
+            with pytest.raises(error):
+                xp.random.default_rng(wrong)
+    draw = lambda seed: tw.random.default_rng(seed).random(3).compute().tolist()  # noqa: E731
+    assert draw([1, 2]) == draw((1, 2)) == draw(np.array([1, 2])) != draw([2, 1])
+    assert draw(5) == draw([5]) == draw(np.int64(5))
+    assert draw(np.random.SeedSequence(3)) == draw(np.random.SeedSequence(3))
+    rng = tw.random.default_rng(1)
+    assert tw.random.default_rng(rng) is rng
+
+
+WIDEST = [(0, 2**63), (0, 2**64), (2**63, 2**64), (5, 2**64 - 1), (0, 2**63 + 2**61), (-(2**63), 2**63), (-(2**63), 2**63 - 1), (-(2**62), 2**63)]
+
+
+@pytest.mark.parametrize(("low", "high"), WIDEST)
+def test_widest_ranges_of_integers(low, high):
+    dtype = "int64" if low < 0 or high <= 2**63 else "uint64"
+    drawn = tw.random.default_rng(4).integers(low, high, 40_000, dtype=dtype)
+    assert drawn.dtype == dtype
+    places = [int(each) - low for each in drawn.compute()]
+    assert 0 <= min(places) and max(places) < high - low
+    eighths = np.bincount([place * 8 // (high - low) for place in places], minlength=8)
+    assert abs(eighths - 5000).max() < 400
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "uint32", "int64", "uint64"])
+def test_ends_of_integer_types(dtype):
+    limits = np.iinfo(dtype)
+    same(tw.random.default_rng(1).integers(limits.max, limits.max, 3, dtype, endpoint=True), np.full(3, limits.max, dtype))
+    same(tw.random.default_rng(1).integers(limits.min, limits.min + 1, 3, dtype), np.full(3, limits.min, dtype))
+    for low, high in ((limits.min, limits.max + 2), (limits.min - 1, limits.max), (3, 3), (4, 3)):
+        for xp in (np, tw):
+            with pytest.raises(ValueError):
+                xp.random.default_rng(1).integers(low, high, 3, dtype)
+
+
+def test_blocks_do_not_change_what_is_drawn():
+    for name, args in (("normal", (0.0, 1.0)), ("random", ()), ("integers", (5,)), ("exponential", ()), ("choice", (9,)), ("poisson", (3.0,))):
+        whole = getattr(tw.random.default_rng(1), name)(*args, size=10)
+        cut = getattr(tw.random.default_rng(1), name)(*args, size=10, chunks=4)
+        assert cut.chunks == ((4, 4, 2),)
+        assert cut.compute().tolist() == whole.compute().tolist()

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
+import inspect
 import math
 import os
+from operator import index
 from typing import Any
 
 import numpy as np
 
 from . import _core
 from ._array import Array
-from ._creation import _shape, asarray
+from ._creation import _shape, asarray, cut
 from ._dtypes import astype
 from ._elementwise import ceil, exp, expm1, log, log1p, maximum, sqrt, tan
 from ._manipulation import broadcast_shapes
@@ -23,10 +26,30 @@ def random_seed() -> int:
     return int.from_bytes(os.urandom(8), "little")
 
 
-class Distributions:
-    """What a generator draws. Parameters are numbers or arrays, as in NumPy."""
+def in_chunks(drawing: type) -> type:
+    """Gives the methods of a class that take a ``size`` an argument ``chunks``, which cuts what they draw into blocks."""
+    for name, method in list(vars(drawing).items()):
+        if not name.startswith("_") and inspect.isfunction(method) and "size" in inspect.signature(method).parameters:
+            setattr(drawing, name, _in_chunks(method))
+    return drawing
 
-    def __init__(self, seed: int) -> None:
+
+def _in_chunks(method: Any) -> Any:
+    @functools.wraps(method)
+    def drawn(self: Any, *args: Any, chunks: Any = None, **kwargs: Any) -> Array:
+        return cut(method(self, *args, **kwargs), chunks)
+
+    signature = inspect.signature(method)
+    chunks = inspect.Parameter("chunks", inspect.Parameter.KEYWORD_ONLY, default=None, annotation="Any")
+    drawn.__signature__ = signature.replace(parameters=[*signature.parameters.values(), chunks])
+    return drawn
+
+
+@in_chunks
+class Distributions:
+    """What a generator draws. Parameters are numbers or arrays, as in NumPy; ``chunks`` cuts what is drawn into blocks."""
+
+    def __init__(self, seed: int | str) -> None:
         self._seed = seed
         self._drawn = 0
 
@@ -63,10 +86,36 @@ class Distributions:
     ) -> Array:
         """Whole numbers from ``low`` up to but not including ``high``, unless ``endpoint``; with one bound, from 0."""
         low, high = (0, low) if high is None else (low, high)
-        high += bool(endpoint)
-        if low >= high:
-            raise ValueError(f"no whole numbers from {low} to {high}")
-        return astype(self._draw("integers", size, low, high), dtype, copy=False)
+        low, end = _whole("low", low), _whole("high", high) + bool(endpoint)
+        dtype = np.dtype(dtype)
+        if dtype.kind not in "iub":
+            raise TypeError(f"whole numbers are drawn as integers, not as {dtype}")
+        limits = (0, 1) if dtype.kind == "b" else (np.iinfo(dtype).min, np.iinfo(dtype).max)
+        if low < limits[0]:
+            raise ValueError(f"low is out of bounds for {dtype}")
+        if end - 1 > limits[1]:
+            raise ValueError(f"high is out of bounds for {dtype}")
+        if low >= end:
+            raise ValueError("low > high" if endpoint else "low >= high")
+        if -(2**63) <= low and end < 2**63 and end - low < 2**63:
+            return astype(self._draw("integers", size, low, end), dtype, copy=False)
+        # Beyond int64, counted from ``low`` in unsigned numbers, which wrap where the sum does.
+        places = self._places(size, end - low) + low % 2**64
+        return astype(places, dtype, copy=False)
+
+    def _places(self, size: Any, n: int) -> Array:
+        """Whole numbers below ``n``, which is at most 2**64, as uint64."""
+        if n < 2**63:
+            return astype(self._draw("integers", size, 0, n), "uint64")
+        high, middle, low = (astype(self._draw("integers", size, 0, 2**32), "uint64") for _ in range(3))
+        if n == 2**64:
+            return high * 2**32 + low
+        # The product of 96 random bits with n, above its lowest 96 bits: by hand, in digits of 32 bits.
+        digit = 2**32 - 1
+        above, below = n >> 32, n & digit
+        carry = ((low * below) >> 32) + ((middle * below) & digit) + ((low * above) & digit)
+        carry = (carry >> 32) + ((middle * below) >> 32) + ((low * above) >> 32) + ((high * below) & digit) + ((middle * above) & digit)
+        return (carry >> 32) + ((high * below) >> 32) + ((middle * above) >> 32) + high * above
 
     def _uniform(self, size: Any, *parameters: Any) -> Array:
         """Uniform numbers in (0, 1), in the given shape or in that of the parameters."""
@@ -171,6 +220,16 @@ class Distributions:
         """Whole numbers from ``first`` on, of which each has its weight."""
         sums = np.cumsum(np.exp(log_weights - log_weights.max()))
         return searchsorted(asarray(sums / sums[-1]), self.random(size), side="right") + first
+
+
+def _whole(name: str, bound: Any) -> int:
+    """A bound of whole numbers; those of NumPy's floating point types must be whole."""
+    if np.ndim(bound) > 0:
+        raise TypeError(f"{name} is a number here, not an array")
+    number = bound.item() if hasattr(bound, "item") else bound
+    if isinstance(number, float) and number.is_integer():
+        return int(number)
+    return index(number)
 
 
 def shape_of(size: Any, parameters: Any) -> Any:

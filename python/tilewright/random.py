@@ -12,7 +12,7 @@ from numpy.lib.array_utils import normalize_axis_index
 
 from ._array import Array
 from ._creation import _shape, arange, asarray
-from ._distributions import Distributions, random_seed
+from ._distributions import Distributions, in_chunks, random_seed
 from ._dtypes import astype
 from ._elementwise import log
 from ._manipulation import reshape
@@ -22,6 +22,7 @@ from ._searching import argsort, searchsorted, take, take_along_axis, topk
 __all__ = ["Generator", "default_rng"]
 
 
+@in_chunks
 class Generator(Distributions):
     """A source of random arrays; see :func:`default_rng`."""
 
@@ -89,12 +90,27 @@ def _probabilities(p: Any, n: int) -> Array:
     return p
 
 
-def default_rng(seed: int | None = None) -> Generator:
-    """A generator; without a seed, another one at every call.
+def default_rng(seed: Any = None) -> Generator:
+    """A generator; without a seed, another one at every call. A seed is a whole number or several of them, none negative.
 
     >>> import tilewright as tw
     >>> rng = tw.random.default_rng(7)
     >>> rng.standard_normal((3, 2)).shape
     (3, 2)
     """
-    return Generator(random_seed() if seed is None else int(seed))
+    if isinstance(seed, Generator):
+        return seed
+    return Generator(random_seed() if seed is None else _seed(seed))
+
+
+def _seed(seed: Any) -> int | str:
+    """What every array that a generator draws has in common."""
+    if isinstance(seed, np.random.SeedSequence):
+        return _seed(seed.generate_state(4))
+    words = np.asarray(seed, dtype=object).reshape(-1).tolist()
+    if not all(hasattr(word, "__index__") for word in words):
+        raise TypeError(f"a seed is a whole number or several of them, not {seed!r}")
+    words = [word.__index__() for word in words]
+    if any(word < 0 for word in words):
+        raise ValueError(f"expected non-negative integers for a seed, not {seed!r}")
+    return words[0] if len(words) == 1 else ",".join(map(str, words))
