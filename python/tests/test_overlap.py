@@ -92,8 +92,10 @@ def test_wrong_overlaps():
         tw.overlap(x, 1.5)
     with pytest.raises(ValueError, match="trim"):
         tw.map_overlap(lambda block: block.sum(0), x, depth=1, drop_axis=0)
-    with pytest.raises(ValueError, match="one shape"):
-        tw.map_overlap(np.add, x, tw.ones(4), depth=1)
+    with pytest.raises(ValueError):
+        tw.map_overlap(np.add, x, tw.ones(3), depth=1)
+    with pytest.raises(ValueError, match="2 arrays"):
+        tw.map_overlap(np.add, x, x, depth=[1])
 
 
 @given(data=st.data())
@@ -160,3 +162,71 @@ def test_wrong_functions_of_numbers():
         tw.frompyfunc(divmod, 2, 2, otypes=["f8"])
     with pytest.raises(IndexError):
         tw.apply_along_axis(np.sum, 2, tw.ones((2, 2)))
+
+
+def test_types_of_results_hold_for_all_calls():
+    mixed = lambda v: 1 if v < 2 else 2.5  # noqa: E731
+    x = tw.arange(6).rechunk(2)
+    for call in (
+        lambda: tw.vectorize(mixed)(x),
+        lambda: tw.frompyfunc(mixed, 1, 1)(x),
+        lambda: tw.apply_gufunc(mixed, "()->()", x, vectorize=True),
+        lambda: tw.vectorize(lambda v: v.sum() if v[0] < 2 else 0.5, signature="(i)->()")(x.reshape((3, 2))),
+        lambda: tw.vectorize(lambda v: (v, 1 if v < 2 else 1j))(x)[1],
+    ):
+        with pytest.raises(TypeError, match="first call gave int64"):
+            call().compute()
+    same(tw.vectorize(mixed, otypes=[float])(x), np.vectorize(mixed, otypes=[float])(np.arange(6)))
+    # Python numbers have no width: these fit.
+    same(tw.vectorize(lambda v: v * np.float32(2) if v < 2 else 0)(x.astype("float32")), np.array([0, 2, 0, 0, 0, 0], "float32"))
+    same(tw.vectorize(lambda v: v / 2 if v < 2 else 7)(x), np.array([0, 0.5, 7, 7, 7, 7]))
+
+
+def test_types_of_results_by_example():
+    x = tw.arange(6).rechunk(2)
+    half = lambda block: block / 2  # noqa: E731
+    same(tw.map_blocks(half, x, meta=np.zeros(0)), np.arange(6) / 2)
+    same(tw.blockwise(half, "i", x, "i", meta=np.zeros(0), align_arrays=False), np.arange(6) / 2)
+    same(tw.map_overlap(half, x, depth=1, meta=np.zeros(0)), np.arange(6) / 2)
+    same(tw.apply_gufunc(lambda rows: rows.mean(-1), "(i)->()", x.reshape((3, 2)).rechunk(1), meta=np.zeros(0), allow_rechunk=True), np.arange(6).reshape(3, 2).mean(-1))
+    with pytest.raises(ValueError, match="align_arrays"):
+        tw.blockwise(np.add, "i", x, "i", x.rechunk(3), "i", align_arrays=False)
+
+
+@given(data=st.data(), depths=st.tuples(st.integers(0, 2), st.integers(0, 2)), boundary=st.sampled_from(["none", "reflect", "periodic", 3]))
+def test_depths_of_several_arrays(data, depths, boundary):
+    x = data.draw(arrays(["int64"], min_dims=1, max_dims=2, min_side=3))
+    array = ours(x, data.draw(chunks))
+    seen = []
+
+    def middle(a, b):
+        seen.append([n - m for n, m in zip(a.shape, b.shape, strict=True)])
+        cut = tuple(slice((n - m) // 2, (n + m) // 2) for n, m in zip(b.shape, a.shape, strict=True))
+        return a + (b[cut] if all(n >= m for n, m in zip(b.shape, a.shape, strict=True)) else 0)
+
+    found = tw.map_overlap(middle, array, array, depth=[depths[0], depths[1]], boundary=[boundary, boundary], dtype="int64")
+    assert found.shape == x.shape
+    if boundary != "none" and depths[1] >= depths[0]:
+        same(found, x + x)
+        assert all(difference == [2 * (depths[0] - depths[1])] * x.ndim for difference in seen)
+
+
+def test_arrays_that_are_broadcast_overlap():
+    x, y = np.arange(12.0).reshape(3, 4), np.arange(4.0)
+    add = lambda a, b: a + b  # noqa: E731
+    for second in (y, y[None], np.array([[2.0]]), np.arange(3.0)[:, None]):
+        found = tw.map_overlap(add, tw.asarray(x, chunks=2), tw.asarray(second), depth=1, boundary="reflect")
+        same(found, x + second)
+
+
+def test_functions_of_neighbours_are_told_where_they_are():
+    x = tw.arange(6).rechunk(3)
+    told = []
+
+    def keep(block, block_info=None, block_id=None):
+        told.append((block_id, block_info[0]["array-location"], block_info[0]["shape"], block_info[None]["array-location"]))
+        return block
+
+    same(tw.map_overlap(keep, x, depth=1, boundary="reflect", dtype="int64"), np.arange(6))
+    assert sorted(told) == [((0,), [(0, 5)], (10,), [(0, 3)]), ((1,), [(5, 10)], (10,), [(3, 6)])]
+    same(tw.map_overlap(keep, x, depth=1, boundary="reflect"), np.arange(6))

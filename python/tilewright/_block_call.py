@@ -51,12 +51,15 @@ class BlockCall:
     """A function over a grid of blocks.
 
     ``grid`` maps labels to lengths of blocks. An operand is an array and a label, or None, per axis: axes with a label are cut like it unless their
-    length is 1, others are seen whole by every call.
+    length is 1, others are seen whole by every call. Operands that are not ``aligned`` keep their own lengths, of as many blocks.
     """
 
-    def __init__(self, name: str, grid: dict[Any, Lengths], operands: Sequence[tuple[Array, Sequence[Any]]]) -> None:
+    def __init__(
+        self, name: str, grid: dict[Any, Lengths], operands: Sequence[tuple[Array, Sequence[Any]]], aligned: bool = True
+    ) -> None:
         self.name = name
         self.grid = grid
+        self.aligned = aligned
         # One block needs no number: there is nothing to choose.
         self.numbers = {label: k for k, label in enumerate(label for label, cut in grid.items() if len(cut) > 1)}
         self.operands = [(array, [self._number(label, n) for label, n in zip(labels, array.shape, strict=True)]) for array, labels in operands]
@@ -101,7 +104,7 @@ class BlockCall:
         cuts = {number: self.grid[label] for label, number in self.numbers.items()}
         chunks = [own if number is None else cuts[number] for own, number in zip(array.chunks, numbers, strict=True)]
         fixed = array._tensor.chunks
-        if all(number is None for number in numbers) or fixed == tuple(chunks):
+        if not self.aligned or all(number is None for number in numbers) or fixed == tuple(chunks):
             return array._tensor
         return _core.rechunk(array._tensor, chunks)
 

@@ -44,13 +44,16 @@ def apply_gufunc(
     output_dtypes: Any = None,
     output_sizes: dict[str, int] | None = None,
     vectorize: bool = False,
+    allow_rechunk: bool = True,
+    meta: Any = None,
     executor: str = "threads",
     **kwargs: Any,
 ) -> Any:
     """Applies a function to the last axes of arrays, as its signature says, and to every block of the other axes.
 
     The axes in the signature are seen whole; the axes before them are broadcast and cut alike. ``axes`` or ``axis`` name other axes
-    than the last, ``output_sizes`` gives lengths that no argument has, ``vectorize=True`` is for functions that know nothing of other axes.
+    than the last, ``output_sizes`` gives lengths that no argument has, ``vectorize=True`` is for functions that know nothing of other axes. Types of results are
+    ``output_dtypes``, those of the arrays ``meta``, or found by a call on tiny arrays. ``allow_rechunk`` is there for dask's users: axes of the signature may always be cut.
 
     >>> import tilewright as tw
     >>> x = tw.ones((4, 3)).rechunk((2, 3))
@@ -58,6 +61,8 @@ def apply_gufunc(
     array([3., 3., 3., 3.])
     """
     inputs, outputs = _parse(signature)
+    if output_dtypes is None and meta is not None:
+        output_dtypes = [each.dtype for each in (meta if isinstance(meta, (tuple, list)) else (meta,))]
     if len(inputs) != len(args):
         raise ValueError(f"{len(args)} arrays for the signature {signature!r}")
     arrays = [Array(unwrap(x)) if isinstance(x, Array) else _as_array(x) for x in args]
@@ -76,7 +81,9 @@ def apply_gufunc(
     if len(dtypes) != len(outputs):
         raise ValueError(f"{len(dtypes)} types for {len(outputs)} results")
     if vectorize:
-        called = np.vectorize(func, signature=signature, otypes=dtypes)
+        # Types that nobody has asked for hold for one call; others may give what does not fit.
+        checked = func if output_dtypes is not None else _Typed(func, dtypes, n_results is not None)
+        called = np.vectorize(checked, signature=signature, otypes=dtypes)
     made = _apply(called, name_of(func), arrays, inputs, outputs, sizes, dtypes, executor, kwargs)
     for k, own in enumerate(out_axes):
         if keepdims:
@@ -84,6 +91,37 @@ def apply_gufunc(
         if own:
             made[k] = moveaxis(made[k], tuple(range(-len(own), 0)), own)
     return made[0] if n_results is None else tuple(made)
+
+
+class _Typed:
+    """A function whose results must fit into the types that a first call has given."""
+
+    def __init__(self, func: Callable[..., Any], dtypes: Sequence[Any], several: bool) -> None:
+        self.func, self.several = func, several
+        self.dtypes = [np.dtype(dtype) for dtype in dtypes]
+        self.__name__ = name_of(func)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        made = self.func(*args, **kwargs)
+        for each, dtype in zip(made if self.several else (made,), self.dtypes, strict=True):
+            if not _fits(each, dtype):
+                found = np.asarray(each).dtype
+                raise TypeError(f"`{self.__name__}` gives {found} where its first call gave {dtype}: say which types it gives by otypes or output_dtypes")
+        return made
+
+
+#: Kinds of types that a Python number goes into. It has no width, as in operators.
+_KINDS = {bool: "biufc", int: "iufc", float: "fc", complex: "c"}
+
+
+def _fits(made: Any, dtype: np.dtype) -> bool:
+    """True if a result converts to a type without loss."""
+    kinds = _KINDS.get(type(made))
+    if kinds is None:
+        return np.can_cast(np.asarray(made).dtype, dtype)
+    if type(made) is int and dtype.kind in "iu":
+        return np.iinfo(dtype).min <= made <= np.iinfo(dtype).max
+    return dtype.kind in kinds
 
 
 def _as_array(x: Any) -> Array:
@@ -188,26 +226,29 @@ class vectorize:
     array([0, 1, 2, 2, 2])
     """
 
-    def __init__(self, pyfunc: Callable[..., Any], otypes: Any = None, signature: str | None = None, executor: str = "threads") -> None:
+    def __init__(
+        self, pyfunc: Callable[..., Any], otypes: Any = None, doc: str | None = None, *, signature: str | None = None,
+        executor: str = "threads",
+    ) -> None:  # fmt: skip
         self.pyfunc, self.signature, self.executor = pyfunc, signature, executor
+        self.__doc__ = getattr(pyfunc, "__doc__", None) if doc is None else doc
         self.otypes = None if otypes is None else [np.dtype(dtype) for dtype in otypes]
         self.__name__ = name_of(pyfunc)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Applies the function to arrays that are broadcast."""
         arrays = [x if isinstance(x, Array) else _as_array(x) for x in args]
-        if self.signature is not None:
-            signature, dtypes = self.signature, self.otypes
-        else:
-            dtypes = self.otypes or self._tried(arrays, kwargs)
-            signature = f"{','.join(['()'] * len(arrays))}->{','.join(['()'] * len(dtypes))}"
+        signature, dtypes = self.signature, self.otypes
+        if signature is None:
+            n_results = len(self.otypes or self._tried(arrays, kwargs))
+            signature = f"{','.join(['()'] * len(arrays))}->{','.join(['()'] * n_results)}"
         return apply_gufunc(
             self.pyfunc, signature, *arrays, output_dtypes=dtypes, vectorize=True, executor=self.executor, **kwargs
         )
 
-    def _tried(self, arrays: Sequence[Array], kwargs: dict[str, Any]) -> list[np.dtype]:
+    def _tried(self, arrays: Sequence[Array], kwargs: dict[str, Any]) -> tuple[Any, ...]:
         made = self.pyfunc(*[example(x).reshape(())[()] for x in arrays], **kwargs)
-        return [np.asarray(each).dtype for each in (made if isinstance(made, tuple) else (made,))]
+        return made if isinstance(made, tuple) else (made,)
 
 
 def frompyfunc(func: Callable[..., Any], nin: int, nout: int, *, otypes: Any = None) -> Callable[..., Any]:

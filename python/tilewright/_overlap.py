@@ -7,9 +7,9 @@ from typing import Any
 
 from . import _core
 from ._array import Array
-from ._block_call import Lengths, common_cut, infer_dtypes, name_of, takes
-from ._blocks import map_blocks
-from ._manipulation import concat
+from ._block_call import Lengths, common_cut, name_of, takes
+from ._blocks import map_arrays
+from ._manipulation import broadcast_shapes, concat
 from ._padding import pad
 
 #: Elements before and after a block, per axis.
@@ -41,13 +41,23 @@ def map_overlap(
     boundary: Any = "none",
     trim: bool = True,
     dtype: Any = None,
+    meta: Any = None,
+    chunks: Any = None,
+    drop_axis: Any = None,
+    new_axis: Any = None,
+    name: str | None = None,
+    token: str | None = None,
+    align_arrays: bool = True,
+    allow_rechunk: bool = True,
+    executor: str = "threads",
     **kwargs: Any,
 ) -> Array:
     """Calls a function with every block and ``depth`` elements of its neighbours, and cuts these off what it gives.
 
-    Arrays must have one shape; with several, lists of ``depth`` and ``boundary`` give one for each. See :func:`overlap` for both. With ``trim=False``
-    nothing is cut off: the function gives blocks without the elements of the neighbours, or of the lengths that ``chunks`` says. Other arguments are those of
-    :func:`map_blocks`.
+    Arrays are broadcast as in :func:`map_blocks`, and cut alike; an axis of length 1 that meets a longer one has no neighbours. With several, lists of
+    ``depth`` and ``boundary`` give one for each; what is cut off is the depth of the first with most axes. See :func:`overlap` for both. With ``trim=False``
+    nothing is cut off: the function gives blocks without the elements of the neighbours, or of the lengths that ``chunks`` says. ``align_arrays`` and
+    ``allow_rechunk`` are there for dask's users and change nothing. Other arguments are those of :func:`map_blocks`.
 
     >>> import tilewright as tw
     >>> x = tw.arange(8.0).rechunk(4)
@@ -56,29 +66,53 @@ def map_overlap(
            5.        , 6.        , 6.66666667])
     """
     arrays = [argument for argument in args if isinstance(argument, Array)]
-    if not arrays or len({array.shape for array in arrays}) != 1:
-        raise ValueError("map_overlap takes one array, or several of one shape")
-    shape, rank = arrays[0].shape, arrays[0].ndim
-    each = len(arrays)
-    depths = [_depths(one, rank) for one in (depth if isinstance(depth, list) else [depth] * each)]
-    borders = [_boundaries(one, rank) for one in (boundary if isinstance(boundary, list) else [boundary] * each)]
-    if len(depths) != each or len(borders) != each:
-        raise ValueError(f"{len(depths)} depths and {len(borders)} boundaries for {each} arrays")
-    if trim and any(kwargs.get(name) is not None for name in ("chunks", "drop_axis", "new_axis")):
+    if not arrays:
+        raise ValueError("map_overlap takes one array at least")
+    shape = broadcast_shapes(*(array.shape for array in arrays))
+    rank, each = len(shape), len(arrays)
+    given = [one if isinstance(one, list) else [one] * each for one in (depth, boundary)]
+    if any(len(one) != each for one in given):
+        raise ValueError(f"{len(given[0])} depths and {len(given[1])} boundaries for {each} arrays")
+    borders = [_boundaries(one, array.ndim) for one, array in zip(given[1], arrays, strict=True)]
+    depths = [_of_long_axes(_depths(one, array.ndim), array, shape) for one, array in zip(given[0], arrays, strict=True)]
+    changes = chunks is not None or drop_axis is not None or new_axis is not None
+    if trim and changes:
         raise ValueError("what the function gives can only be cut if it has the shape of its block: use trim=False")
-    if dtype is None and trim:
-        first = {"block_id": (0,) * rank} if takes(func, "block_id") else {}
-        dtype = infer_dtypes(func, args, {**kwargs, **first}, None, "dtype=..")[0]
-    cuts = [common_cut([array.chunks[axis] for array in arrays], "axes") for axis in range(rank)]
-    cuts = _long_enough(tuple(cuts), depths, shape)
-    made = iter([_overlapped(array, cuts, *own) for array, *own in zip(arrays, depths, borders, strict=True)])
+    cuts = _long_enough(_common(arrays, rank), [_at_the_end(own, rank) for own in depths], shape)
+    overlapped = [_overlapped(array, _own_cuts(array, cuts), *own) for array, *own in zip(arrays, depths, borders, strict=True)]
+    made = iter(overlapped)
     args = tuple(next(made) if isinstance(argument, Array) else argument for argument in args)
-    name = kwargs.pop("name", None) or name_of(func)
+    name = name or token or name_of(func)
     if trim:
-        func = _Trimmed(func, cuts, depths[0], borders[0])
-    if kwargs.get("chunks") is None and kwargs.get("drop_axis") is None and kwargs.get("new_axis") is None:
-        kwargs["chunks"] = cuts
-    return map_blocks(func, *args, dtype=dtype, name=name, **kwargs)
+        first = max(range(each), key=lambda k: arrays[k].ndim)
+        trimmed = _TrimmedWithInfo if takes(func, "block_info") else _Trimmed
+        func = trimmed(func, cuts, depths[first], borders[first])
+    chunks = chunks if changes else cuts
+    dtype = getattr(meta, "dtype", None) if dtype is None else dtype
+    return map_arrays(func, args, dtype, chunks, drop_axis, new_axis, name, executor, kwargs, aligned=False)
+
+
+def _common(arrays: Sequence[Array], rank: int) -> list[Lengths]:
+    """How arrays are cut alike along every axis of the shape in which they meet."""
+    cuts: list[list[Lengths]] = [[] for _ in range(rank)]
+    for array in arrays:
+        for axis, cut in enumerate(array.chunks, rank - array.ndim):
+            cuts[axis].append(cut)
+    return [common_cut(found, "axes") for found in cuts]
+
+
+def _own_cuts(array: Array, cuts: Sequence[Lengths]) -> list[Lengths]:
+    return [cut if n == sum(cut) else (n,) for n, cut in zip(array.shape, cuts[len(cuts) - array.ndim :], strict=True)]
+
+
+def _of_long_axes(depths: Depth, array: Array, shape: tuple[int, ...]) -> Depth:
+    """Depths of an array; an axis that is repeated has none."""
+    lengths = shape[len(shape) - array.ndim :]
+    return [depth if own == n else (0, 0) for depth, own, n in zip(depths, array.shape, lengths, strict=True)]
+
+
+def _at_the_end(depths: Depth, rank: int) -> Depth:
+    return [(0, 0)] * (rank - len(depths)) + depths
 
 
 class _Trimmed:
@@ -91,15 +125,26 @@ class _Trimmed:
         self.open = [border == "none" for border in borders]
         self.wants_id = takes(func, "block_id")
 
-    def __call__(self, *blocks: Any, block_id: Any = None, **kwargs: Any) -> Any:
+    def tried(self, *blocks: Any, block_id: Any = None, **kwargs: Any) -> Any:
+        """What the function gives, with the elements of the neighbours."""
         if self.wants_id:
             kwargs["block_id"] = block_id
-        made = self.func(*blocks, **kwargs)
+        return self.func(*blocks, **kwargs)
+
+    def __call__(self, *blocks: Any, block_id: Any = None, **kwargs: Any) -> Any:
+        made = self.tried(*blocks, block_id=block_id, **kwargs)
         keep = []
         for cut, before, is_open, k in zip(self.cuts, self.before, self.open, block_id, strict=True):
             start = 0 if is_open and k == 0 else before
             keep.append(slice(start, start + cut[k]))
         return made[tuple(keep)]
+
+
+class _TrimmedWithInfo(_Trimmed):
+    """The same of a function that wants to know about its blocks: those of the arrays that overlap."""
+
+    def __call__(self, *blocks: Any, block_id: Any = None, block_info: Any = None, **kwargs: Any) -> Any:
+        return super().__call__(*blocks, block_id=block_id, block_info=block_info, **kwargs)
 
 
 def _overlapped(x: Array, cuts: Sequence[Lengths], depths: Depth, borders: list[Any]) -> Array:
