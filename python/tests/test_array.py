@@ -322,3 +322,12 @@ def test_arrays_are_made_in_blocks():
     ):  # fmt: skip
         assert made.chunks == ((3, 1), (3, 1))
     assert tw.arange(4, chunks=3).chunks == tw.linspace(0, 1, 4, chunks=3).chunks == ((3, 1),)
+
+
+def test_conversions_by_rule():
+    x = tw.ones(2)
+    same(x.astype("float32", casting="same_kind"), np.ones(2, "float32"))
+    for rule in ("safe", "same_kind"):
+        with pytest.raises(TypeError, match=rule):
+            x.astype("int64", casting=rule)
+    assert x[x > 0].compute_chunk_sizes().shape == (2,)

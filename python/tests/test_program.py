@@ -65,3 +65,13 @@ def test_what_is_wrong_with_a_program_shows_its_line(text, inputs, shows):
 def test_errors_of_the_data_keep_their_class():
     with pytest.raises(IndexError, match="<program>:3"):
         tw.program("input i: i64[2]\nx = zeros(3)\ny = x[i]\noutput y\n", i=np.array([0, 9]))
+
+
+def test_numbers_of_numpy_set_parameters():
+    text = "param n = 3\ninput A: f64[n]\nt = sum(A)\noutput t"
+    assert float(tw.program(text, A=tw.ones(2), n=np.int64(2))["t"]) == 2.0
+    with pytest.raises(TypeError, match="text"):
+        tw.program(3)
+    with pytest.raises(TypeError) as caught:
+        tw.program(text, A=object(), n=2)
+    assert "'A'" in caught.value.__notes__[0]

@@ -155,3 +155,14 @@ def test_blocks_do_not_change_what_is_drawn():
         cut = getattr(tw.random.default_rng(1), name)(*args, size=10, chunks=4)
         assert cut.chunks == ((4, 4, 2),)
         assert cut.compute().tolist() == whole.compute().tolist()
+
+
+def test_functions_of_the_module_share_a_generator():
+    tw.random.seed(3)
+    first = [tw.random.random(2).compute().tolist(), tw.random.rand(2, 2).compute().tolist(), tw.random.randn(2, chunks=1).compute().tolist()]
+    tw.random.seed(3)
+    assert [tw.random.random(2).compute().tolist(), tw.random.rand(2, 2).compute().tolist(), tw.random.randn(2).compute().tolist()] == first
+    assert tw.random.normal(5.0, 2.0, size=(3, 4), chunks=2).chunks == ((2, 1), (2, 2))
+    assert tw.random.randint(5, size=3, dtype="int8").dtype == "int8"
+    missing = [name for name in dir(tw.random.Generator) if not name.startswith("_") and name not in tw.random.__all__]
+    assert missing == ["integers"]

@@ -23,8 +23,8 @@ from ._dtypes import (
     isdtype, result_type, uint8, uint16, uint32, uint64,
 )  # fmt: skip
 from ._elementwise import (
-    abs, absolute, acos, acosh, add, arccos, arccosh, arcsin, arcsinh, arctan, arctan2, arctanh, asin, asinh, atan, atan2,
-    atanh, bitwise_and, bitwise_invert, bitwise_left_shift, bitwise_or, bitwise_right_shift, bitwise_xor, cbrt, ceil, clip,
+    abs, absolute, acos, acosh, add, arccos, arccosh, arcsin, arcsinh, arctan, arctan2, arctanh, around, asin, asinh, atan,
+    atan2, atanh, bitwise_and, bitwise_invert, bitwise_left_shift, bitwise_not, bitwise_or, bitwise_right_shift, bitwise_xor, cbrt, ceil, clip,
     conj, conjugate, copysign, cos, cosh, divide, equal, exp, exp2, expm1, floor, floor_divide, greater, greater_equal,
     hypot, imag, invert, isfinite, isinf, isnan, left_shift, less, less_equal, log, log1p, log2, log10, logaddexp,
     logical_and, logical_not, logical_or, logical_xor, maximum, minimum, mod, multiply, negative, nextafter, not_equal,

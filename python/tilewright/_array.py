@@ -301,12 +301,12 @@ class Array:
 
     def __index__(self) -> int:
         if self.dtype.kind not in "iu" or self.ndim != 0:
-            raise TypeError("only an integer of rank 0 is an index")
+            raise TypeError(f"only an integer without axes is an index, not an array of {self.dtype} with {self.ndim}")
         return int(self._tensor.item())
 
     def __len__(self) -> int:
         if self.ndim == 0:
-            raise TypeError("an array of rank 0 has no length")
+            raise TypeError("len() of an array without axes")
         return self.shape[0]
 
     def __iter__(self) -> Any:

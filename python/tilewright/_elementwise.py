@@ -216,6 +216,7 @@ def clip(x: Array, /, min: Any = None, max: Any = None, *, a_min: Any = None, a_
 
 
 #: NumPy's other names.
+around, bitwise_not = round, bitwise_invert
 absolute, arccos, arccosh, arcsin, arcsinh, arctan, arctan2, arctanh = abs, acos, acosh, asin, asinh, atan, atan2, atanh
 conjugate, invert, left_shift, mod, power, rint, right_shift, true_divide = (
     conj, bitwise_invert, bitwise_left_shift, remainder, pow, round, bitwise_right_shift, divide,

@@ -48,7 +48,7 @@ def over(x: Any, chunks: Any = "auto", lock: Any = False, asarray: bool = True, 
         cuts = normalize_chunks(chunks, shape, dtype)
     # Blocks without elements are none.
     cuts = tuple(tuple(n for n in cut if n) or (0,) for cut in cuts)
-    call = BlockCall(name or type(x).__name__, dict(enumerate(cuts)), [])
+    call = BlockCall(name if isinstance(name, str) else type(x).__name__, dict(enumerate(cuts)), [])
     read = _Reader(x, call, cuts, dtype.newbyteorder("="), _lock(lock), asarray)
     return call.apply(read, [(dtype, [Axis(axis, cut) for axis, cut in enumerate(cuts)])])[0]
 

@@ -57,7 +57,7 @@ def hsplit(ary: Array, indices_or_sections: Any) -> list[Array]:
     """Parts along the second axis; of vectors, along the only one."""
     rank = asarray(ary).ndim
     if rank < 1:
-        raise ValueError("an array of rank 0 has nothing to split")
+        raise ValueError("an array without axes has nothing to split")
     return split(ary, indices_or_sections, min(rank - 1, 1))
 
 

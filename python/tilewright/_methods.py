@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from . import (
     _blocks, _choosing, _dtypes, _elementwise, _foreign, _manipulation, _overlap, _products, _rearranging, _reductions,
     _searching,
@@ -23,8 +25,10 @@ def transpose(self: Array, *axes: Any) -> Array:
     return _manipulation.permute_dims(self, axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else axes)
 
 
-def astype(self: Array, dtype: Any, *, copy: bool = True) -> Array:
-    """The array converted to another type."""
+def astype(self: Array, dtype: Any, *, casting: str = "unsafe", copy: bool = True) -> Array:
+    """The array converted to another type, if NumPy's rule ``casting`` allows it."""
+    if not np.can_cast(self.dtype, dtype, casting):
+        raise TypeError(f"{self.dtype} does not convert to {np.dtype(dtype)} by the rule {casting!r}")
     return _dtypes.astype(self, dtype, copy=copy)
 
 
@@ -77,6 +81,12 @@ def map_overlap(self: Array, func: Any, depth: Any, boundary: Any = "none", trim
     return _overlap.map_overlap(func, self, depth=depth, boundary=boundary, trim=trim, **options)
 
 
+def compute_chunk_sizes(self: Array) -> Array:
+    """The array itself, with lengths that depend on elements computed now."""
+    self._tensor.shape  # noqa: B018
+    return self
+
+
 def store(self: Array, target: Any, regions: Any = None, lock: Any = True) -> None:
     """Writes the array into anything with NumPy's slicing; see :func:`tilewright.store`."""
     _foreign.store(self, target, regions=regions, lock=lock)
@@ -85,7 +95,7 @@ def store(self: Array, target: Any, regions: Any = None, lock: Any = True) -> No
 def attach() -> None:
     """Gives arrays their methods."""
     own = (reshape, transpose, astype, compress, sort, round, searchsorted, nonzero, conj)
-    blocks = (map_blocks, map_overlap, store)
+    blocks = (map_blocks, map_overlap, compute_chunk_sizes, store)
     for method in (*own, *blocks, *_SAME):
         setattr(Array, method.__name__, method)
     Array.flatten = _rearranging.ravel

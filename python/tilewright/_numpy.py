@@ -13,7 +13,7 @@ import numpy as np
 from ._array import Array
 
 #: Functions of NumPy with other names here.
-_RENAMED = {"amax": "max", "amin": "min", "around": "round"}
+_RENAMED = {"row_stack": "vstack"}
 
 #: Arguments of NumPy with other names here.
 _ARGUMENTS = {"ddof": "correction", "a_min": "min", "a_max": "max"}

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from . import _core
 from ._array import Array
 from ._creation import asarray
@@ -12,7 +14,7 @@ from ._creation import asarray
 def program(text: str, /, **inputs: Any) -> dict[str, Array]:
     """Runs a program of the language with arrays as its inputs, and gives its outputs by name.
 
-    Python numbers set parameters, everything else is the data of an input. Outputs are computed arrays. What is wrong with the text is a
+    Numbers set parameters, everything else is the data of an input. Outputs are computed arrays. What is wrong with the text is a
     ``ValueError`` that shows the line.
 
     >>> import tilewright as tw
@@ -25,6 +27,21 @@ def program(text: str, /, **inputs: Any) -> dict[str, Array]:
     >>> float(results["t"])
     2.0
     """
-    numbers = [(name, value) for name, value in inputs.items() if type(value) in (bool, int, float)]
-    arrays = [(name, asarray(value)._tensor) for name, value in inputs.items() if type(value) not in (bool, int, float)]
+    if not isinstance(text, str):
+        raise TypeError(f"a program is text, not {type(text).__name__}")
+    numbers, arrays = [], []
+    for name, value in inputs.items():
+        value = value.item() if isinstance(value, (np.bool_, np.integer, np.floating)) else value
+        if type(value) in (bool, int, float):
+            numbers.append((name, value))
+        else:
+            arrays.append((name, _data(name, value)._tensor))
     return {name: Array(tensor) for name, tensor in _core.program(text, arrays, numbers)}
+
+
+def _data(name: str, value: Any) -> Array:
+    try:
+        return asarray(value)
+    except (TypeError, ValueError) as error:
+        error.add_note(f"as the data of the input {name!r}")
+        raise

@@ -27,7 +27,7 @@ def nonzero(x: Array, /) -> tuple[Array, ...]:
 
     x = Array(unwrap_array(x))
     if x.ndim == 0:
-        raise ValueError("an array of rank 0 has no indices")
+        raise ValueError("an array without axes has no indices: use atleast_1d(x) first")
     mask = x._tensor if x.dtype.kind == "b" else _core.binary("ne", x._tensor, 0)
     if x.ndim == 1:
         return (Array(_core.compact(_core.coordinate_of(mask, 0), mask)),)

@@ -19,7 +19,12 @@ from ._manipulation import reshape
 from ._reductions import cumulative_sum
 from ._searching import argsort, searchsorted, take, take_along_axis, topk
 
-__all__ = ["Generator", "default_rng"]
+__all__ = [
+    "Generator", "binomial", "choice", "default_rng", "exponential", "geometric", "gumbel", "laplace", "logistic",
+    "lognormal", "normal", "pareto", "permutation", "permuted", "poisson", "power", "rand", "randint", "randn",
+    "random", "rayleigh", "seed", "shuffle", "standard_cauchy", "standard_exponential", "standard_normal", "triangular",
+    "uniform", "weibull",
+]  # fmt: skip
 
 
 @in_chunks
@@ -114,3 +119,62 @@ def _seed(seed: Any) -> int | str:
     if any(word < 0 for word in words):
         raise ValueError(f"expected non-negative integers for a seed, not {seed!r}")
     return words[0] if len(words) == 1 else ",".join(map(str, words))
+
+
+#: What the functions of the module draw from.
+_shared = Generator(random_seed())
+
+
+def seed(seed: Any = None) -> None:
+    """Makes the functions of this module, which share one generator, draw from the beginning; see :func:`default_rng`.
+
+    >>> import tilewright as tw
+    >>> tw.random.seed(1)
+    >>> first = float(tw.random.random())
+    >>> tw.random.seed(1)
+    >>> first == float(tw.random.random())
+    True
+    """
+    fresh = default_rng(seed)
+    _shared._seed, _shared._drawn = fresh._seed, fresh._drawn
+
+
+def rand(*lengths: int, chunks: Any = None) -> Array:
+    """Uniform numbers in [0, 1) in a shape of the given lengths."""
+    return _shared.random(lengths, chunks=chunks)
+
+
+def randn(*lengths: int, chunks: Any = None) -> Array:
+    """Normal numbers of mean 0 and variance 1 in a shape of the given lengths."""
+    return _shared.standard_normal(lengths, chunks=chunks)
+
+
+def randint(low: int, high: int | None = None, size: Any = None, dtype: Any = "int64", *, chunks: Any = None) -> Array:
+    """Whole numbers from ``low`` up to but not including ``high``; with one bound, from 0."""
+    return _shared.integers(low, high, size, dtype, chunks=chunks)
+
+
+# The other functions are methods of the shared generator, as in NumPy and dask.
+binomial = _shared.binomial
+choice = _shared.choice
+exponential = _shared.exponential
+geometric = _shared.geometric
+gumbel = _shared.gumbel
+laplace = _shared.laplace
+logistic = _shared.logistic
+lognormal = _shared.lognormal
+normal = _shared.normal
+pareto = _shared.pareto
+permutation = _shared.permutation
+permuted = _shared.permuted
+poisson = _shared.poisson
+power = _shared.power
+random = _shared.random
+rayleigh = _shared.rayleigh
+shuffle = _shared.shuffle
+standard_cauchy = _shared.standard_cauchy
+standard_exponential = _shared.standard_exponential
+standard_normal = _shared.standard_normal
+triangular = _shared.triangular
+uniform = _shared.uniform
+weibull = _shared.weibull
