@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 from . import _core, _processes
@@ -25,7 +26,6 @@ class Session:
         if engine != "threads":
             raise ValueError(f"there is no engine {engine!r} yet, only 'threads'")
         self._core = _core.Session(_positive("threads", threads), _positive("memory", memory))
-        self._before: list[_core.Session] = []
         self._processes = _processes.Processes(self._core.threads)
 
     @property
@@ -42,13 +42,32 @@ class Session:
         return self._core.report()
 
     def __enter__(self) -> Session:
-        self._before.append(self._core.enter())
-        _processes.enter(self._processes)
+        with _lock:
+            before = self._core.enter()
+            _entered.append((self, before))
+            _processes.enter(self._processes)
         return self
 
     def __exit__(self, *exception: object) -> None:
-        self._before.pop().enter()
+        with _lock:
+            _leave(self)
         _processes.leave(self._processes)
+
+
+#: Sessions whose ``with`` block has not ended, each with the one that new arrays belonged to before.
+_entered: list[tuple[Session, _core.Session]] = []
+_lock = threading.Lock()
+
+
+def _leave(session: Session) -> None:
+    """Ends the last ``with`` block of a session. Blocks of several Python threads may end in any order: only the innermost says where new arrays go."""
+    place = max(k for k, (entered, _) in enumerate(_entered) if entered is session)
+    _, before = _entered.pop(place)
+    if place == len(_entered):
+        before.enter()
+    else:
+        after, _ = _entered[place]
+        _entered[place] = (after, before)
 
 
 def _positive(name: str, value: Any) -> int | None:
