@@ -14,6 +14,8 @@ from ._dtypes import astype, check_device, check_fits, default_dtype, float64, i
 
 
 def _shape(shape: Any) -> list[int]:
+    """Lengths of axes: a whole number, or any sequence of them."""
+    shape = shape.tolist() if isinstance(shape, (Array, np.ndarray)) else shape
     lengths = [shape] if hasattr(shape, "__index__") else list(shape)
     if not all(hasattr(n, "__index__") for n in lengths):
         raise TypeError(f"a shape is made of whole numbers, not {shape!r}")
@@ -125,9 +127,9 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, *, device: str | None =
     check_device(device)
     if isinstance(fill_value, np.generic) and fill_value.dtype.kind in "biufc":
         # Numbers that have a type convert as arrays of that type do.
-        dtype = fill_value.dtype if dtype is None else dtype
+        dtype = np.dtype(fill_value.dtype if dtype is None else dtype)
         with np.errstate(all="ignore"):
-            fill_value = fill_value.astype(to_name(dtype)).item()
+            fill_value = (fill_value.astype(to_name(dtype)) if dtype.kind in "biufc" else fill_value).item()
     if type(fill_value) not in (bool, int, float, complex):
         from ._manipulation import broadcast_to
 
@@ -265,12 +267,18 @@ def identity(n: int, dtype: Any = None, *, chunks: Any = None) -> Array:
 
 def tril(x: Array, /, k: int = 0) -> Array:
     """The elements on and below the ``k``-th diagonal of matrices; zeros above."""
-    return Array(_core.tril(asarray(x)._tensor, k))
+    return Array(_core.tril(_matrices(x), k))
 
 
 def triu(x: Array, /, k: int = 0) -> Array:
     """The elements on and above the ``k``-th diagonal of matrices; zeros below."""
-    return Array(_core.triu(asarray(x)._tensor, k))
+    return Array(_core.triu(_matrices(x), k))
+
+
+def _matrices(x: Any) -> _core.Tensor:
+    """The array; a vector as the rows of a square matrix, as in NumPy."""
+    tensor = asarray(x)._tensor
+    return _core.broadcast_to(tensor, [tensor.shape[0]] * 2) if tensor.ndim == 1 else tensor
 
 
 def meshgrid(*arrays: Array, indexing: str = "xy", sparse: bool = False, copy: bool = True) -> tuple[Array, ...]:

@@ -9,7 +9,7 @@ import numpy as np
 
 from . import _core
 from ._array import Array, unwrap
-from ._dtypes import astype
+from ._dtypes import astype, floating
 
 
 def _unary(op: str, name: str, doc: str) -> Any:
@@ -182,12 +182,24 @@ def square(x: Array, /) -> Array:
 
 
 def reciprocal(x: Array, /) -> Array:
-    """One divided by the elements."""
-    return Array(_core.binary("div", 1, unwrap_array(x)))
+    """One divided by the elements; of integers, without the fraction."""
+    tensor = unwrap_array(x)
+    if np.dtype(tensor.dtype).kind not in "iu":
+        return Array(_core.binary("div", 1, tensor))
+    whole = Array(tensor)
+    # One is divided by numbers of magnitude 1 alone. What zero gives is not defined.
+    return astype(Array(_core.where_((abs(whole) == 1)._tensor, tensor, 0)), whole.dtype, copy=False)
+
+
+def rint(x: Array, /) -> Array:
+    """Rounded to the nearest whole number, ties to even ones, as floating point numbers."""
+    return round(floating(Array(unwrap_array(x))))
 
 
 def logaddexp(x1: Any, x2: Any, /) -> Array:
     """``log(exp(x1) + exp(x2))`` without overflow on the way."""
+    # Differences of whole numbers may wrap, and Python integers fit into every floating point type.
+    x1, x2 = (float(x) if type(x) in (bool, int) else x if type(x) is float else floating(Array(unwrap_array(x))) for x in (x1, x2))
     larger = maximum(x1, x2)
     apart = larger + log1p(exp(-abs(subtract(x1, x2))))
     # The difference of equal infinities is NaN.
@@ -218,6 +230,6 @@ def clip(x: Array, /, min: Any = None, max: Any = None, *, a_min: Any = None, a_
 #: NumPy's other names.
 around, bitwise_not = round, bitwise_invert
 absolute, arccos, arccosh, arcsin, arcsinh, arctan, arctan2, arctanh = abs, acos, acosh, asin, asinh, atan, atan2, atanh
-conjugate, invert, left_shift, mod, power, rint, right_shift, true_divide = (
-    conj, bitwise_invert, bitwise_left_shift, remainder, pow, round, bitwise_right_shift, divide,
+conjugate, invert, left_shift, mod, power, right_shift, true_divide = (
+    conj, bitwise_invert, bitwise_left_shift, remainder, pow, bitwise_right_shift, divide,
 )  # fmt: skip

@@ -15,6 +15,7 @@ from . import _core
 from ._array import Array
 from ._creation import asarray, eye
 from ._distributions import random_seed
+from ._dtypes import astype
 from ._elementwise import conj, isnan, unwrap_array
 from ._manipulation import matrix_transpose
 from ._reductions import any, count_nonzero, max, min
@@ -241,7 +242,9 @@ def matrix_rank(
     if tol is not None and rtol is not None:
         raise ValueError("give tol or rtol, not both")
     x = asarray(x)
-    if tol is not None and x.ndim > 1:
+    if x.ndim < 2:
+        return astype(any(x != 0), "int64")
+    if tol is not None:
         return count_nonzero(svdvals(x) > asarray(tol)[..., None], axis=-1)
     return _apply("matrix_rank", x, *_tolerance(rtol))[0]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import index
 from typing import Any
 
 import numpy as np
@@ -40,7 +41,7 @@ def array_split(ary: Array, indices_or_sections: Any, axis: int = 0) -> list[Arr
         lengths = [short + 1] * longer + [short] * (sections - longer)
         cuts = [0, *np.cumsum(lengths).tolist()]
     else:
-        cuts = [0, *(int(cut) for cut in indices_or_sections), None]
+        cuts = [0, *(index(cut) for cut in indices_or_sections), None]
     return [part(ary, axis, slice(start, stop)) for start, stop in zip(cuts[:-1], cuts[1:], strict=True)]
 
 

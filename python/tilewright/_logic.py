@@ -73,12 +73,14 @@ def isneginf(x: Array) -> Array:
 
 def iscomplex(x: Array) -> Array:
     """True where the imaginary part is not zero."""
-    return imag(x) != 0
+    x = asarray(x)
+    return imag(x) != 0 if x.dtype.kind == "c" else full(x.shape, False)
 
 
 def isreal(x: Array) -> Array:
     """True where the imaginary part is zero."""
-    return imag(x) == 0
+    x = asarray(x)
+    return imag(x) == 0 if x.dtype.kind == "c" else full(x.shape, True)
 
 
 def iscomplexobj(x: Any) -> bool:

@@ -15,6 +15,8 @@ from ._elementwise import unwrap_array
 
 
 def _tuple(value: Any) -> tuple[int, ...]:
+    """Whole numbers: one, or any sequence of them."""
+    value = value.tolist() if isinstance(value, (Array, np.ndarray)) else value
     return tuple(index(each) for each in value) if isinstance(value, (tuple, list)) else (index(value),)
 
 
@@ -162,7 +164,7 @@ def repeat(x: Array, /, repeats: Any, axis: int | None = None) -> Array:
     if axis is None:
         x, axis = reshape(x, (-1,)), 0
     axis = np.lib.array_utils.normalize_axis_index(axis, x.ndim)
-    if isinstance(repeats, (int, np.integer)) or (isinstance(repeats, Array) and repeats.size == 1):
+    if isinstance(repeats, (int, np.integer)):
         n = int(repeats)
         if n < 0:
             raise ValueError(f"an element repeated {n} times")
@@ -170,7 +172,12 @@ def repeat(x: Array, /, repeats: Any, axis: int | None = None) -> Array:
         wide = reshape(x, (*shape[: axis + 1], 1, *shape[axis + 1 :]))
         wide = broadcast_to(wide, (*shape[: axis + 1], n, *shape[axis + 1 :]))
         return reshape(wide, (*shape[:axis], shape[axis] * n, *shape[axis + 1 :]))
-    repeats = asarray(repeats)
+    # As in NumPy, numbers and lists lose their fractions; arrays must be whole.
+    repeats = asarray(repeats if hasattr(repeats, "dtype") else np.asarray(repeats).astype(np.int64))
+    if repeats.dtype.kind not in "iub" and repeats.size:
+        raise TypeError(f"numbers of repeats are whole, not of {repeats.dtype}")
+    if repeats.ndim == 0 or repeats.shape == (1,):
+        return repeat(x, int(repeats), axis)
     if repeats.shape != (x.shape[axis],):
         raise ValueError(f"{repeats.size} numbers of repeats for {x.shape[axis]} elements")
     if repeats.size == 0:

@@ -71,7 +71,9 @@ def _of_axis(name: str, value: Any, axis: int, rank: int) -> Any:
     """The part of an option that is about an axis: a pair, before and after."""
     if name == "reflect_type" or value is None:
         return value
-    return tuple(np.broadcast_to(np.asarray(value), (rank, 2))[axis].tolist())
+    pair = np.broadcast_to(np.asarray(value), (rank, 2))[axis]
+    # Constants keep their type, which says how they convert.
+    return tuple(pair if name == "constant_values" else pair.tolist())
 
 
 def _pad_axis(x: Array, axis: int, before: int, after: int, mode: str, options: dict[str, Any]) -> Array:
@@ -95,7 +97,7 @@ def _margin(x: Array, axis: int, width: int, end: int, mode: str, options: dict[
     shape = (*x.shape[:axis], width, *x.shape[axis + 1 :])
     if mode in ("constant", "empty"):
         # As in NumPy, integers that do not fit wrap.
-        return full(shape, np.asarray(options.get("constant_values", (0, 0))[end])[()], dtype=x.dtype)
+        return full(shape, options.get("constant_values", (0, 0))[end], dtype=x.dtype)
     edge = part(x, axis, slice(0, 1)) if end == 0 else part(x, axis, slice(-1, None))
     if mode == "edge":
         return broadcast_to(edge, shape)

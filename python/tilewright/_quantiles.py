@@ -233,7 +233,9 @@ def _checked_kth(x: Any, kth: Any, axis: int | None) -> tuple[Array, int]:
     if axis is None:
         x, axis = reshape(x, (-1,)), 0
     n = x.shape[np.lib.array_utils.normalize_axis_index(axis, x.ndim)]
-    for each in kth if isinstance(kth, (tuple, list)) else (kth,):
+    for each in np.ravel(kth).tolist():
+        if not hasattr(each, "__index__"):
+            raise TypeError(f"kth is a whole number or several of them, not {kth!r}")
         if not -n <= each < n:
             raise ValueError(f"kth(={each}) out of bounds ({n})")
     return x, axis

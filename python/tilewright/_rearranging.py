@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from numpy.lib.array_utils import normalize_axis_index
 
 from . import _core
 from ._array import Array
-from ._creation import asarray, zeros
+from ._creation import _shape, asarray, zeros
 from ._manipulation import concat, expand_dims, flip, permute_dims, reshape, tile
 from ._reductions import sum
 from ._searching import where
@@ -42,12 +43,8 @@ def ravel(a: Array) -> Array:
 
 def resize(a: Array, new_shape: Any) -> Array:
     """Elements of the array in a row, over and over, under a shape that may need more or fewer of them."""
-    lengths = (new_shape,) if hasattr(new_shape, "__index__") else tuple(new_shape)
-    wanted = 1
-    for n in lengths:
-        if n < 0:
-            raise ValueError(f"a shape with a negative length: {lengths}")
-        wanted *= n
+    lengths = tuple(_shape(new_shape))
+    wanted = math.prod(lengths)
     row = ravel(a)
     if wanted == 0 or row.size == 0:
         return zeros(lengths, dtype=row.dtype)

@@ -25,8 +25,15 @@ def _axes(axis: Any) -> list[int] | None:
     return [index(each) for each in axis] if isinstance(axis, (tuple, list)) else [index(axis)]
 
 
+#: Reductions that NumPy lets take the first or last axis of an array that has none.
+_OF_NUMBERS = {"sum", "prod", "max", "min", "any", "all"}
+
+
 def _reduce(kind: str, x: Any, axis: Axis, keepdims: bool, ddof: float = 0.0) -> Array:
-    return Array(_core.reduce(kind, unwrap_array(x), _axes(axis), keepdims, ddof))
+    tensor, axes = unwrap_array(x), _axes(axis)
+    if kind in _OF_NUMBERS and tensor.ndim == 0 and axes in ([0], [-1]):
+        axes = []
+    return Array(_core.reduce(kind, tensor, axes, keepdims, ddof))
 
 
 def _converted(x: Any, dtype: Any) -> Any:
@@ -190,12 +197,12 @@ def count_nonzero(x: Array, /, axis: Axis = None, *, keepdims: bool = False) -> 
 
 def argmax(x: Array, /, axis: int | None = None, *, keepdims: bool = False) -> Array:
     """Where the largest is: the first one along the axis, or of all elements in order."""
-    return _reduce("argmax", x, axis, keepdims)
+    return _reduce("argmax", x, None if axis is None else index(axis), keepdims)
 
 
 def argmin(x: Array, /, axis: int | None = None, *, keepdims: bool = False) -> Array:
     """Where the smallest is: the first one along the axis, or of all elements in order."""
-    return _reduce("argmin", x, axis, keepdims)
+    return _reduce("argmin", x, None if axis is None else index(axis), keepdims)
 
 
 def _running(kind: str, x: Any, axis: int | None, dtype: Any, initial: bool) -> Array:

@@ -28,7 +28,9 @@ def nonzero(x: Array, /) -> tuple[Array, ...]:
     x = Array(unwrap_array(x))
     if x.ndim == 0:
         raise ValueError("an array without axes has no indices: use atleast_1d(x) first")
-    mask = x._tensor if x.dtype.kind == "b" else _core.binary("ne", x._tensor, 0)
+    # A time is zero if its number is.
+    number = _core.cast(x._tensor, "int64") if x.dtype.kind in "mM" else x._tensor
+    mask = number if x.dtype.kind == "b" else _core.binary("ne", number, 0)
     if x.ndim == 1:
         return (Array(_core.compact(_core.coordinate_of(mask, 0), mask)),)
     place = Array(_core.compact(reshape(arange(x.size), x.shape)._tensor, mask))
@@ -44,20 +46,34 @@ def sort(
 ) -> Array:
     """Sorted along an axis, or all elements in a row if it is None; NaN comes last (first if descending).
 
-    Every sort is stable, so NumPy's ``kind`` changes nothing.
+    Complex numbers are sorted by their real parts, then by their imaginary ones. Every sort is stable, so NumPy's ``kind`` changes nothing.
 
     >>> import tilewright as tw
     >>> tw.sort(tw.asarray([3, 1, 2])).compute()
     array([1, 2, 3])
     """
-    return Array(_core.sort(*_row_or_axis(x, axis), descending)[0])
+    tensor, axis = _row_or_axis(x, axis)
+    if np.dtype(tensor.dtype).kind == "c" and not descending:
+        return take_along_axis(Array(tensor), _complex_order(Array(tensor), axis), axis=axis)
+    return Array(_core.sort(tensor, axis, descending)[0])
 
 
 def argsort(
     x: Array, /, axis: int | None = -1, kind: str | None = None, *, descending: bool = False, stable: bool = True
 ) -> Array:
     """Where the sorted elements were; equal ones in their order."""
-    return Array(_core.sort(*_row_or_axis(x, axis), descending)[1])
+    tensor, axis = _row_or_axis(x, axis)
+    if np.dtype(tensor.dtype).kind == "c" and not descending:
+        return _complex_order(Array(tensor), axis)
+    return Array(_core.sort(tensor, axis, descending)[1])
+
+
+def _complex_order(x: Array, axis: int) -> Array:
+    """Where complex numbers were that are sorted as NumPy does: by real parts, then by imaginary ones; those with a NaN last."""
+    from ._elementwise import imag, isnan, real
+
+    marks = [Array(_core.cast(isnan(part)._tensor, "uint8")) for part in (imag(x), real(x))]
+    return lexsort((imag(x), real(x), *marks), axis=axis)
 
 
 def _row_or_axis(x: Any, axis: int | None) -> tuple[_core.Tensor, int]:
@@ -112,6 +128,8 @@ def take(x: Array, /, indices: Any, axis: int | None = None, *, mode: str = "rai
         if x.ndim != 1:
             x = reshape(x, (-1,))
         axis = 0
+    if indices.dtype.kind == "b":
+        indices = Array(_core.cast(indices._tensor, "int64"))
     if mode not in ("raise", "wrap", "clip"):
         raise ValueError(f"what to do with indices outside is 'raise', 'wrap' or 'clip', not {mode!r}")
     if mode != "raise":

@@ -10,6 +10,7 @@ from numpy.linalg import LinAlgError
 from . import _core
 from ._array import Array
 from ._creation import asarray, eye
+from ._dtypes import floating
 from ._elementwise import abs, conj, real, sqrt, unwrap_array
 from ._factorisations import (
     LUResult, cholesky, cond, det, eig, eigh, eigvals, eigvalsh, inv, lstsq, lu, matrix_rank, pinv, qr, slogdet, solve,
@@ -32,10 +33,9 @@ def cross(x1: Array, x2: Array, /, *, axis: int = -1) -> Array:
     x1, x2 = Array(unwrap_array(x1)), Array(unwrap_array(x2))
     if x1.shape[axis] != 3 or x2.shape[axis] != 3:
         raise ValueError("vectors of a vector product have three components")
-    x1, x2 = broadcast_arrays(x1, x2)
-    a, b = moveaxis(x1, axis, 0), moveaxis(x2, axis, 0)
-    parts = [a[i] * b[j] - a[j] * b[i] for i, j in ((1, 2), (2, 0), (0, 1))]
-    return moveaxis(stack(parts), 0, axis)
+    a, b = broadcast_arrays(moveaxis(x1, axis, -1), moveaxis(x2, axis, -1))
+    parts = [a[..., i] * b[..., j] - a[..., j] * b[..., i] for i, j in ((1, 2), (2, 0), (0, 1))]
+    return moveaxis(stack(parts, axis=-1), -1, axis)
 
 
 def diagonal(x: Array, /, *, offset: int = 0) -> Array:
@@ -75,17 +75,17 @@ def matrix_power(x: Array, n: int, /) -> Array:
         x = x @ x
 
 
-def _magnitudes(x: Any) -> Array:
-    x = Array(unwrap_array(x))
+def _numbers(x: Any) -> Array:
+    x = floating(Array(unwrap_array(x)))
     if x.dtype.kind not in "fc":
         raise TypeError(f"norms of {x.dtype} are not defined; convert to a floating point type first")
-    return abs(x)
+    return x
 
 
 def vector_norm(x: Array, /, *, axis: Any = None, keepdims: bool = False, ord: float = 2) -> Array:
     """Norms of vectors along some axes, or of all elements."""
-    x = Array(unwrap_array(x))
-    size = _magnitudes(x)
+    x = _numbers(x)
+    size = abs(x)
     options = {"axis": axis, "keepdims": keepdims}
     if ord == np.inf:
         return max(size, **options)
@@ -102,7 +102,8 @@ def vector_norm(x: Array, /, *, axis: Any = None, keepdims: bool = False, ord: f
 
 def matrix_norm(x: Array, /, *, keepdims: bool = False, ord: Any = "fro") -> Array:
     """Norms of matrices: ``"fro"``, ``"nuc"``, 1, -1, 2, -2, inf or -inf."""
-    size = _magnitudes(x)
+    x = _numbers(x)
+    size = abs(x)
     if size.ndim < 2:
         raise ValueError(f"a matrix has two axes, not {size.ndim}")
     if ord == "fro":
@@ -127,7 +128,6 @@ def norm(x: Array, ord: Any = None, axis: Any = None, keepdims: bool = False) ->
     5.0
     """
     x = asarray(x)
-    x = x if x.dtype.kind in "fc" else x * 1.0
     if axis is None and (ord is None or x.ndim == 1):
         return vector_norm(x, keepdims=keepdims, ord=2 if ord is None else ord)
     axes = tuple(range(x.ndim)) if axis is None else axis if isinstance(axis, tuple) else (axis,)

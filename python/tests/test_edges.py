@@ -1,0 +1,102 @@
+"""Arguments at the edges of what functions take: what NumPy makes of them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from conftest import agree, same
+from hypothesis import given
+from strategies import arrays, chunks
+
+import tilewright as tw
+
+UNSIGNED = np.array([1, 250, 7], dtype="uint8")
+TIMES = np.array(["1970-01-01", "NaT", "2021-05-01"], "M8[D]")
+
+
+@pytest.mark.parametrize(
+    ("name", "args"),
+    [
+        ("logaddexp", (np.array([1, 5, 9], "uint64"), np.array([4, 2, 9], "uint64"))),
+        ("logaddexp", (np.array([1, 5], "int64"), -700)),
+        ("reciprocal", (np.array([1, -1, 2, -5, 127], "int8"),)),
+        ("reciprocal", (np.array([1, 2], "uint32"),)),
+        ("reciprocal", (np.array([4.0, -2.0]),)),
+        ("rint", (np.array([1, 2], "int64"),)),
+        ("rint", (np.array([0.5, 1.5, 2.5], "float32"),)),
+        ("nonzero", (TIMES,)),
+        ("argwhere", (TIMES,)),
+        ("iscomplex", (TIMES,)),
+        ("iscomplex", (np.array([1, 1j]),)),
+        ("tril", (np.arange(1, 4),)),
+        ("triu", (np.arange(1, 4),)),
+        ("take", (np.arange(4.0), np.array([True, False]))),
+        ("partition", (np.arange(5.0)[::-1].copy(), np.array([0, 1, 2, 3, 4]))),
+        ("repeat", (np.arange(3), np.array(2))),
+        ("repeat", (np.arange(3), [2])),
+        ("repeat", (np.arange(3), 1.5)),
+        ("resize", (np.arange(3), np.array([2, 2]))),
+        ("pad", (TIMES, 1)),
+    ],
+)
+def test_functions(name, args):
+    agree(name, *args, rtol=1e-6)
+
+
+def test_shapes_may_be_arrays():
+    shape = np.array([2, 3])
+    for make in (lambda s: tw.zeros(s), lambda s: tw.arange(6).reshape(s), lambda s: tw.broadcast_to(tw.ones(3), s), lambda s: tw.tile(tw.ones((1, 1)), s)):
+        assert make(shape).shape == make(tw.asarray(shape)).shape == (2, 3)
+
+
+def test_times_around_an_array():
+    day = np.datetime64("2020-02-02")
+    same(tw.pad(tw.asarray(TIMES), 1, constant_values=day), np.pad(TIMES, 1, constant_values=day))
+
+
+@pytest.mark.parametrize("name", ["sum", "prod", "max", "min", "any", "all"])
+def test_numbers_have_a_first_axis_for_reductions(name):
+    for axis in (0, -1):
+        agree(name, np.array(2.5), axis=axis)
+    agree(name, np.array(2.5), axis=1)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda xp: xp.argmax(xp.ones((2, 2)), axis=(0, 1)),
+        lambda xp: xp.split(xp.arange(4), [1.5]),
+        lambda xp: xp.repeat(xp.arange(2), xp.asarray([1.0, 2.0])),
+        lambda xp: xp.partition(xp.arange(4), 1.5),
+        lambda xp: xp.zeros((1.5,)),
+    ],
+)
+def test_fractions_are_refused(call):
+    for xp in (np, tw):
+        with pytest.raises(TypeError):
+            call(xp)
+
+
+@given(x=arrays(["complex64", "complex128"], min_dims=1), chunk=chunks)
+def test_complex_numbers_are_sorted(x, chunk):
+    flat = x.reshape(-1)
+    flat[::3] = np.where(flat.imag[::3] > 0, np.nan, flat[::3])
+    flat[::4] = flat[::4].real + 1j * np.where(flat.imag[::4] > 0, np.nan, 1.0)
+    agree("sort", x, chunk=chunk)
+    agree("sort", x, axis=0, chunk=chunk)
+    agree("sort", x, axis=None, chunk=chunk)
+    agree("argsort", x, kind="stable", chunk=chunk)
+
+
+def test_norms_of_integers():
+    x = np.arange(-3, 3).reshape(2, 3)
+    for call in (lambda xp, a: xp.linalg.vector_norm(a), lambda xp, a: xp.linalg.matrix_norm(a), lambda xp, a: xp.linalg.norm(a, 1, axis=0)):
+        same(call(tw, tw.asarray(x)), call(np, x))
+    for vector in (np.zeros(3), np.array([0, 2]), np.array(3.0)):
+        assert int(tw.linalg.matrix_rank(tw.asarray(vector))) == np.linalg.matrix_rank(vector)
+
+
+def test_cross_products_along_a_first_axis():
+    a, b = np.arange(12.0).reshape(3, 4), np.array([1.0, 2.0, 4.0])
+    same(tw.linalg.cross(tw.asarray(a), tw.asarray(b), axis=0), np.linalg.cross(a, b, axis=0))
+    same(tw.linalg.cross(tw.asarray(a), tw.asarray(a + 1), axis=0), np.linalg.cross(a, a + 1, axis=0))
