@@ -177,6 +177,10 @@ def loop_growth() -> float:
     return statistics.median(times[1000:]) / statistics.median(times[10:110])
 
 
+# Seconds between two measurements.
+SETTLE = 0.1
+
+
 def measure(name: str, scale: float, repeats: int, with_dask: bool) -> dict[str, Any]:
     runs = CASES[name](scale).runs
     if not with_dask:
@@ -189,6 +193,8 @@ def measure(name: str, scale: float, repeats: int, with_dask: bool) -> dict[str,
     times: dict[str, list[float]] = {who: [] for who in runs}
     for _ in range(repeats):
         for who, run in runs.items():
+            # The threads of a BLAS go on spinning for a while after a call; whoever comes next must not pay for them.
+            time.sleep(SETTLE)
             start = time.perf_counter()
             run()
             times[who].append(time.perf_counter() - start)

@@ -16,9 +16,6 @@ const BUCKET_BITS: u32 = 11;
 /// Parts that a range is cut into.
 const N_BUCKETS: usize = 1 << BUCKET_BITS;
 
-/// Up to this many ranges are compared one by one, without a branch.
-const FEW_RANGES: usize = 8;
-
 /// Stands for the number of candidates of a block that has too many.
 const TOO_MANY: u64 = u64::MAX;
 
@@ -191,18 +188,13 @@ impl<'a> Pass<'a> {
         match (&self.ranges[..], self.left.is_some()) {
             ([], _) => {}
             (&[range], false) => self.count_in(range, keys),
-            (ranges, _) if ranges.len() <= FEW_RANGES => {
-                let mut firsts = [u64::MAX; FEW_RANGES];
-                firsts.iter_mut().zip(ranges).for_each(|(first, range)| *first = range.first);
-                // Those past the last begin at the largest key, which counts them in; they are taken off again.
-                let n = ranges.len() - 1;
-                self.sift(keys, |key| {
-                    firsts.iter().map(|&first| (first <= key) as usize).sum::<usize>().wrapping_sub(1).min(n)
-                })
-            }
+            ([_], _) => self.sift::<1>(keys),
+            ([_, _], _) => self.sift::<2>(keys),
+            ([_, _, _] | [_, _, _, _], _) => self.sift::<4>(keys),
             _ => {
-                let firsts: Vec<u64> = self.ranges.iter().map(|range| range.first).collect();
-                self.sift(keys, |key| firsts.partition_point(|&first| first <= key).wrapping_sub(1))
+                for key in keys {
+                    self.take(key);
+                }
             }
         }
     }
@@ -224,19 +216,32 @@ impl<'a> Pass<'a> {
         }
     }
 
-    /// Counts keys in ranges that few of them are in. `range_of` gives the last range that begins at or before a key; any, or none, if there is none.
-    fn sift(&mut self, keys: impl Iterator<Item = u64>, range_of: impl Fn(u64) -> usize) {
+    /// Looks for the few keys that are in one of at most `N` ranges.
+    fn sift<const N: usize>(&mut self, keys: impl Iterator<Item = u64>) {
+        // Where there are fewer ranges, the last is compared again.
+        let ranges: [Range; N] = std::array::from_fn(|k| self.ranges[k.min(self.ranges.len() - 1)]);
+        let bounds = ranges.map(|range| (range.first, range.last - range.first));
         for key in keys {
-            let at = range_of(key);
-            let Some(&range) = self.ranges.get(at) else { continue };
-            let distance = key.wrapping_sub(range.first);
-            if distance <= range.last - range.first {
-                self.tables[at * N_BUCKETS + (distance >> range.shift()) as usize % N_BUCKETS] += 1;
-                self.n_left += 1;
-                if let Some(place) = self.left.as_mut().and_then(|left| left.get_mut(self.n_left)) {
-                    *place = key;
-                }
+            // No branch for each range: only whether there is any can be foretold.
+            if bounds.iter().fold(false, |any, (first, length)| any | (key.wrapping_sub(*first) <= *length)) {
+                self.take(key);
             }
+        }
+    }
+
+    /// Counts a key and hands it on, if it is in a range.
+    #[inline(never)]
+    fn take(&mut self, key: u64) {
+        let Some(at) = self.ranges.partition_point(|range| range.first <= key).checked_sub(1) else { return };
+        let range = self.ranges[at];
+        if key > range.last {
+            return;
+        }
+        let bucket = ((key - range.first) >> range.shift()) as usize % N_BUCKETS;
+        self.tables[at * N_BUCKETS + bucket] += 1;
+        self.n_left += 1;
+        if let Some(place) = self.left.as_mut().and_then(|left| left.get_mut(self.n_left)) {
+            *place = key;
         }
     }
 
