@@ -96,6 +96,22 @@ def test_norms_of_integers():
         assert int(tw.linalg.matrix_rank(tw.asarray(vector))) == np.linalg.matrix_rank(vector)
 
 
+def test_numbers_before_and_after_differences():
+    x = np.arange(6.0).reshape(2, 3) ** 2
+    for options in ({"prepend": 0}, {"append": 7.0, "axis": 0}, {"prepend": np.array(1.0), "append": [[2.0]] * 2}):
+        agree("diff", x, **options)
+
+
+def test_operators_of_python():
+    x = np.arange(12.0).reshape(3, 4)
+    array = tw.asarray(x)
+    for found, expected in zip((*divmod(array, 5), *divmod(5, array + 1)), (*divmod(x, 5), *divmod(5, x + 1)), strict=True):
+        same(found, expected)
+    same(array @ [1, 2, 3, 4], x @ [1, 2, 3, 4])
+    same([1, 2, 3] @ array, [1, 2, 3] @ x)
+    assert array.item(3) == array.item(0, 3) == array.item((0, 3)) == 3.0 and array.item(-1) == 11.0
+
+
 def test_cross_products_along_a_first_axis():
     a, b = np.arange(12.0).reshape(3, 4), np.array([1.0, 2.0, 4.0])
     same(tw.linalg.cross(tw.asarray(a), tw.asarray(b), axis=0), np.linalg.cross(a, b, axis=0))

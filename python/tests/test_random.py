@@ -111,6 +111,17 @@ def test_refused():
         rng.poisson(tw.ones(3))
 
 
+def test_integers_between_arrays():
+    rng = tw.random.default_rng(2)
+    low, high = np.array([0, -5, 100]), np.array([2, 5, 101])
+    drawn = rng.integers(low, high, size=(2000, 3), dtype="int16").compute()
+    assert drawn.dtype == "int16" and (drawn >= low).all() and (drawn < high).all()
+    assert [len(np.unique(column)) for column in drawn.T] == [2, 10, 1]
+    assert rng.integers(0, high).shape == (3,) and set(rng.integers(low, low, size=(50, 3), endpoint=True).compute().ravel().tolist()) == {0, -5, 100}
+    with pytest.raises(ValueError):
+        rng.integers(high, low)
+
+
 def test_seeds():
     for wrong, error in ((-1, ValueError), (1.7, TypeError), ("a", TypeError), ([1, -2], ValueError), ([1.5], TypeError)):
         for xp in (np, tw):

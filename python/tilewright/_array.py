@@ -169,8 +169,11 @@ class Array:
         self._tensor.persist(progress_report())
         return self
 
-    def item(self) -> bool | int | float | complex:
-        """The only element, as a Python number."""
+    def item(self, *args: Any) -> bool | int | float | complex:
+        """The only element, as a Python number; or the one at an index, or at a place in a row."""
+        if args:
+            key = args[0] if len(args) == 1 else args
+            return (self[tuple(key)] if isinstance(key, (tuple, list)) else self.reshape(-1)[key]).item()
         if self._tensor.is_open:
             self.persist()
         if self.size != 1:
@@ -381,12 +384,20 @@ def _binary(op: str, reflected: bool = False) -> Any:
 
 def _matmul(reflected: bool = False) -> Any:
     def method(self: Array, other: Any) -> Any:
-        if not isinstance(other, (Array, np.ndarray)):
+        if not isinstance(other, (Array, np.ndarray, list, tuple)):
             return NotImplemented
         other = unwrap(other)
         return Array(_core.matmul(other, self._tensor) if reflected else _core.matmul(self._tensor, other))
 
     return method
+
+
+def _divmod(self: Array, other: Any) -> Any:
+    return self // other, self % other
+
+
+def _rdivmod(self: Array, other: Any) -> Any:
+    return other // self, other % self
 
 
 _OPERATORS = {
@@ -404,6 +415,7 @@ for _name in ("lt", "le", "gt", "ge", "eq", "ne"):
 Array.__matmul__ = _matmul()
 Array.__rmatmul__ = _matmul(reflected=True)
 Array.__imatmul__ = _matmul()
+Array.__divmod__, Array.__rdivmod__ = _divmod, _rdivmod
 Array.__neg__ = lambda self: Array(_core.unary("neg", self._tensor))
 Array.__abs__ = lambda self: Array(_core.unary("abs", self._tensor))
 Array.__invert__ = lambda self: Array(_core.unary("not", self._tensor))

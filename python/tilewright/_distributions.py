@@ -82,10 +82,12 @@ class Distributions:
         return asarray(loc) + self.standard_normal(shape_of(size, (loc, scale))) * asarray(scale)
 
     def integers(
-        self, low: int, high: int | None = None, size: Any = None, dtype: Any = "int64", endpoint: bool = False
+        self, low: Any, high: Any = None, size: Any = None, dtype: Any = "int64", endpoint: bool = False
     ) -> Array:
         """Whole numbers from ``low`` up to but not including ``high``, unless ``endpoint``; with one bound, from 0."""
         low, high = (0, low) if high is None else (low, high)
+        if np.ndim(low) or np.ndim(high):
+            return self._integers_between(low, high, size, np.dtype(dtype), bool(endpoint))
         low, end = _whole("low", low), _whole("high", high) + bool(endpoint)
         dtype = np.dtype(dtype)
         if dtype.kind not in "iub":
@@ -102,6 +104,15 @@ class Distributions:
         # Beyond int64, counted from ``low`` in unsigned numbers, which wrap where the sum does.
         places = self._places(size, end - low) + low % 2**64
         return astype(places, dtype, copy=False)
+
+    def _integers_between(self, low: Any, high: Any, size: Any, dtype: np.dtype, endpoint: bool) -> Array:
+        """Whole numbers between bounds that are arrays."""
+        if not isinstance(low, Array) and not isinstance(high, Array) and not np.all(np.asarray(low) < np.asarray(high) + endpoint):
+            raise ValueError("low > high" if endpoint else "low >= high")
+        first, end = (astype(asarray(bound), "int64", copy=False) for bound in (low, high))
+        # The rest of a division by far smaller numbers is as likely as any other.
+        drawn = self._draw("integers", shape_of(size, (low, high)), 0, 2**62)
+        return astype(first + drawn % (end + endpoint - first), dtype, copy=False)
 
     def _places(self, size: Any, n: int) -> Array:
         """Whole numbers below ``n``, which is at most 2**64, as uint64."""

@@ -14,7 +14,7 @@ from ._array import Array
 from ._creation import full
 from ._dtypes import astype, float64, floating, to_name
 from ._elementwise import unwrap_array
-from ._manipulation import broadcast_shapes, concat, part, reshape
+from ._manipulation import broadcast_shapes, broadcast_to, concat, part, reshape
 
 Axis = int | tuple[int, ...] | None
 
@@ -259,6 +259,12 @@ def cumulative_prod(
     return _running("prod", x, axis, dtype, include_initial)
 
 
+def _edge(value: Any, x: Array, axis: int) -> Array:
+    """What is put before or after an array: a number stands along the whole edge."""
+    edge = Array(unwrap_array(value))
+    return edge if edge.ndim else broadcast_to(edge, (*x.shape[:axis], 1, *x.shape[axis + 1 :]))
+
+
 def diff(
     x: Array, /, n: int = 1, axis: int = -1, prepend: Array | None = None, append: Array | None = None
 ) -> Array:
@@ -267,7 +273,7 @@ def diff(
         raise ValueError(f"differences of order {n}")
     x = Array(unwrap_array(x))
     axis = np.lib.array_utils.normalize_axis_index(axis, x.ndim)
-    parts = [each for each in (prepend, x, append) if each is not None]
+    parts = [_edge(each, x, axis) if each is not x else x for each in (prepend, x, append) if each is not None]
     x = concat(tuple(parts), axis=axis) if len(parts) > 1 else x
     for _ in range(n):
         later, earlier = part(x, axis, slice(1, None)), part(x, axis, slice(None, -1))
