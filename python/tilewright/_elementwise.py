@@ -218,6 +218,10 @@ def clip(x: Array, /, min: Any = None, max: Any = None, *, a_min: Any = None, a_
     min, max = a_min if min is None else min, a_max if max is None else max
     out = Array(unwrap_array(x))
     dtype = out.dtype
+    if dtype.kind in "iu":
+        # An integer beyond the type bounds nothing from that side, though no element could hold it.
+        min = None if type(min) is int and min <= np.iinfo(dtype).min else min
+        max = None if type(max) is int and max >= np.iinfo(dtype).max else max
     bounds = [bound for bound in (min, max) if bound is not None]
     if min is not None:
         out = maximum(out, min)

@@ -14,6 +14,7 @@ mod contract;
 mod create;
 mod einsum;
 mod elementwise;
+mod half;
 mod layout;
 mod movement;
 mod overlap;
@@ -33,8 +34,8 @@ pub use layout::{diagonal, expand_dims, flip, pad, permute, roll, squeeze, trans
 pub use movement::{Joined, Running, Sorted, concat, gather, reshape, scan, scatter, sort, stack, take, topk};
 pub use overlap::{Overlap, overlap};
 pub use promote::{
-    CodeSink, Element, Typed, common, emit_binary, emit_cast, emit_logical, emit_logical_not, emit_select, emit_unary,
-    meet,
+    CodeSink, Element, Literal, Typed, common, emit_binary, emit_cast, emit_logical, emit_logical_not, emit_select,
+    emit_unary, meet,
 };
 pub use reduce::{Reduction, reduce};
 pub use replace::replace;

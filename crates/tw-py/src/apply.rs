@@ -1,12 +1,11 @@
 //! From arguments to a node of the graph: what every operation has in common.
 
 use pyo3::prelude::*;
-use tilewright::Scalar;
 use tilewright::ir::TensorType;
 use tilewright::ir::program::Op;
-use tilewright::plan::build::Operand;
+use tilewright::plan::build::{Literal, Operand};
 
-use crate::dtypes::scalar;
+use crate::dtypes::literal;
 use crate::errors::OrRaise;
 use crate::interrupt;
 use crate::line::callers_line;
@@ -16,14 +15,14 @@ use crate::tensor::Tensor;
 /// A tensor or a number.
 pub(crate) enum Argument<'py> {
     Tensor(Bound<'py, Tensor>),
-    Number(Scalar),
+    Number(Literal),
 }
 
 impl<'py> Argument<'py> {
     pub(crate) fn of(value: &Bound<'py, PyAny>) -> PyResult<Argument<'py>> {
         match value.cast::<Tensor>() {
             Ok(tensor) => Ok(Argument::Tensor(tensor.clone())),
-            Err(_) => scalar(value).map(Argument::Number),
+            Err(_) => literal(value).map(Argument::Number),
         }
     }
 

@@ -4,6 +4,7 @@ use pyo3::exceptions::{PyOverflowError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyComplex, PyFloat, PyInt};
 use tilewright::ir::dtype::C128;
+use tilewright::plan::build::Literal;
 use tilewright::{DType, Scalar};
 
 /// The type of a name, NumPy's or ours.
@@ -34,6 +35,18 @@ pub(crate) fn numpy_name(dtype: DType) -> &'static str {
 }
 
 /// A number of Python.
+pub(crate) fn literal(value: &Bound<'_, PyAny>) -> PyResult<Literal> {
+    match value.cast::<PyInt>() {
+        Ok(whole) if whole.extract::<i64>().is_err() && whole.extract::<u64>().is_err() => {
+            // An integer may be too large even for a double.
+            let beyond = if whole.lt(0)? { f64::NEG_INFINITY } else { f64::INFINITY };
+            Ok(Literal::Huge(whole.extract::<f64>().unwrap_or(beyond)))
+        }
+        _ => scalar(value).map(Literal::Number),
+    }
+}
+
+/// A number of Python that an element type holds.
 pub(crate) fn scalar(value: &Bound<'_, PyAny>) -> PyResult<Scalar> {
     // A bool is an int to Python, so it is asked first.
     if value.is_instance_of::<PyBool>() {

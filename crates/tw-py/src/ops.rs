@@ -9,7 +9,7 @@ use tilewright::ir::{BinaryOp, Edge, Extent, Tiling, UnaryOp};
 use tilewright::plan::build::{self, Overlap, Reduction, Running, SliceItem};
 
 use crate::apply::{Argument, apply, apply_to, compute_extents, inner, make, types};
-use crate::dtypes::{dtype, scalar};
+use crate::dtypes::{dtype, literal, scalar};
 use crate::errors::{OrRaise, exception};
 use crate::tensor::Tensor;
 
@@ -362,8 +362,8 @@ pub(crate) fn rechunk(py: Python<'_>, x: &Tensor, chunks: Vec<Vec<u64>>) -> PyRe
 /// One value everywhere.
 #[pyfunction]
 pub(crate) fn full(py: Python<'_>, shape: Vec<u64>, value: &Bound<'_, PyAny>, dtype_name: &str) -> PyResult<Tensor> {
-    let value = scalar(value)?.cast(dtype(dtype_name)?);
-    apply(py, &[], || Ok(build::full(&known(&shape), value)))
+    let (value, dtype) = (literal(value)?, dtype(dtype_name)?);
+    apply(py, &[], || Ok(build::full(&known(&shape), value.cast(dtype)?)))
 }
 
 /// Evenly spaced values by their distance.
@@ -439,7 +439,7 @@ pub(crate) fn result_type(arguments: Vec<Bound<'_, PyAny>>) -> PyResult<&'static
     for argument in arguments {
         let element = match argument.extract::<&str>() {
             Ok(name) => build::Element::strong(dtype(name)?),
-            Err(_) => build::Element::weak(scalar(&argument)?),
+            Err(_) => literal(&argument)?.element(),
         };
         meeting = Some(match meeting {
             None => element,

@@ -75,6 +75,9 @@ pub(super) fn binary(code: &mut impl CodeSink, op: BinaryOp, a: Slot, b: Slot) -
     }
     // Small whole powers are products, exact where products are.
     let exponent = code.constant_at(b).filter(|_| op == Pow).map(Scalar::as_c128);
+    if exponent.is_some_and(|n| n.im == 0.0 && n.re == 0.5) {
+        return unary(code, UnaryOp::Sqrt, a);
+    }
     if let Some(n) = exponent.filter(|n| n.im == 0.0 && n.re.fract() == 0.0 && (1.0..=64.0).contains(&n.re.abs())) {
         let base = if n.re > 0.0 {
             a

@@ -3,7 +3,7 @@
 use tw_ir::{Access, BinaryOp, DType, Error, Extent, Op, Result, Scalar, ScalarCode, Slot, TensorType, UnaryOp};
 
 use super::axes::{broadcast_shapes, display_shape};
-use super::promote::{Typed, emit_binary, emit_cast, emit_logical, emit_logical_not, emit_select, emit_unary};
+use super::promote::{Literal, Typed, emit_binary, emit_cast, emit_logical, emit_logical_not, emit_select, emit_unary};
 use super::statement::{Statement, broadcast_access};
 
 /// An operand of arithmetic.
@@ -12,7 +12,7 @@ pub enum Operand<'a> {
     /// A tensor: an argument of the node.
     Tensor(&'a TensorType),
     /// A literal of the program: part of the code, weakly typed.
-    Literal(Scalar),
+    Literal(Literal),
 }
 
 impl<'a> From<&'a TensorType> for Operand<'a> {
@@ -23,7 +23,7 @@ impl<'a> From<&'a TensorType> for Operand<'a> {
 
 impl From<Scalar> for Operand<'_> {
     fn from(value: Scalar) -> Self {
-        Operand::Literal(value)
+        Operand::Literal(value.into())
     }
 }
 
@@ -107,10 +107,10 @@ fn combined(operands: &[Operand<'_>], body: impl FnOnce(&mut ScalarCode, &[Typed
     let mut slots = Vec::with_capacity(operands.len());
     for operand in operands {
         slots.push(match operand {
-            Operand::Literal(value) => Typed { slot: statement.code.constant(*value), weak: true },
+            Operand::Literal(value) => value.push(&mut statement.code),
             Operand::Tensor(_) => {
                 next_read += 1;
-                Typed { slot: statement.read(next_read - 1), weak: false }
+                Typed::element(statement.read(next_read - 1))
             }
         });
     }

@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 use tw_ir::{BinaryOp, DType, Error, Result, Scalar, ScalarCode, ScalarOp, Slot, UnaryOp};
 
-use super::{complex, time};
+use super::{complex, half, time};
 
 /// What promotion knows about an operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,7 +49,9 @@ pub fn meet(a: Element, b: Element) -> Result<DType> {
 fn meet_literal(strong: DType, literal: DType) -> Result<DType> {
     let known = match (strong, literal) {
         (_, DType::Bool) => Some(strong),
-        (_, DType::I64) if strong != DType::Bool => Some(strong),
+        // However large it is: whether it fits is asked when it is converted.
+        (DType::Bool, DType::I64 | DType::U64) => Some(DType::I64),
+        (_, DType::I64 | DType::U64) => Some(strong),
         (_, DType::F64) if strong.is_float() || strong.is_complex() => Some(strong),
         (DType::F64, DType::C128) => Some(DType::C128),
         (_, DType::C128) if strong.is_float() => Some(DType::C64),
@@ -89,11 +91,17 @@ fn unary_type(op: UnaryOp, dtype: DType) -> Result<DType> {
     })
 }
 
+/// True for operations that take integers as floats.
+fn is_of_floats(op: BinaryOp) -> bool {
+    use BinaryOp::*;
+    matches!(op, Div | Atan2 | Hypot | Copysign | Nextafter | Complex)
+}
+
 /// The type a binary operation on plain numbers computes in: where the operands meet, but f64 for true division of integers.
 fn binary_type(op: BinaryOp, a: Element, b: Element, meeting: DType) -> Result<DType> {
     use BinaryOp::*;
     let working = match op {
-        Div | Atan2 | Hypot | Copysign | Nextafter | Complex if !meeting.has_float_arithmetic() => DType::F64,
+        _ if is_of_floats(op) && !meeting.has_float_arithmetic() => DType::F64,
         FloorDiv | Mod | Pow | Shl | Shr if meeting == DType::Bool => DType::I64,
         _ => meeting,
     };
@@ -163,17 +171,92 @@ impl CodeSink for ScalarCode {
     }
 }
 
+/// A number of the program.
+#[derive(Clone, Copy, Debug)]
+pub enum Literal {
+    /// One that an element type holds.
+    Number(Scalar),
+    /// An integer that no integer type holds, as the nearest double; infinite if it is larger than those.
+    Huge(f64),
+}
+
+impl From<Scalar> for Literal {
+    fn from(value: Scalar) -> Literal {
+        Literal::Number(value)
+    }
+}
+
+impl Literal {
+    /// As promotion sees it.
+    pub fn element(self) -> Element {
+        match self {
+            Literal::Number(value) => Element::weak(value),
+            Literal::Huge(_) => Element { dtype: DType::I64, weak: true },
+        }
+    }
+
+    /// Adds it to code.
+    pub(super) fn push(self, code: &mut ScalarCode) -> Typed {
+        match self {
+            Literal::Number(value) => Typed::literal(code.constant(value)),
+            Literal::Huge(nearest) => Typed { slot: code.constant(Scalar::F64(nearest)), kind: Kind::Huge },
+        }
+    }
+
+    /// Adds it to code as an element of a type. An integer must fit.
+    pub(super) fn push_as(self, code: &mut ScalarCode, dtype: DType) -> Result<Slot> {
+        let value = self.push(code);
+        if dtype.is_time() || code.dtype(value.slot).is_time() {
+            let value = counted(code, value)?;
+            return emit_cast(code, dtype, value.slot);
+        }
+        fitted(code, value, dtype)
+    }
+
+    /// As an element of a type. An integer must fit.
+    pub fn cast(self, dtype: DType) -> Result<Scalar> {
+        let mut code = ScalarCode::new(Vec::new());
+        let slot = self.push_as(&mut code, dtype)?;
+        code.set_results(vec![slot]);
+        Ok(code.eval(&[])[0])
+    }
+}
+
+/// What a slot stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Element,
+    Literal,
+    /// [`Literal::Huge`].
+    Huge,
+}
+
 /// A slot, and whether it stands for a literal.
 #[derive(Clone, Copy, Debug)]
 pub struct Typed {
     /// Where the value is.
     pub slot: Slot,
-    /// True for literals.
-    pub weak: bool,
+    kind: Kind,
 }
 
-pub(super) fn element(code: &impl CodeSink, value: Typed) -> Element {
-    Element { dtype: code.dtype(value.slot), weak: value.weak }
+impl Typed {
+    /// An element of a tensor, or what was computed from some.
+    pub fn element(slot: Slot) -> Typed {
+        Typed { slot, kind: Kind::Element }
+    }
+
+    /// A literal of the program.
+    pub fn literal(slot: Slot) -> Typed {
+        Typed { slot, kind: Kind::Literal }
+    }
+}
+
+fn element(code: &impl CodeSink, value: Typed) -> Element {
+    match value.kind {
+        Kind::Element => Element::strong(code.dtype(value.slot)),
+        Kind::Literal => Element { dtype: code.dtype(value.slot), weak: true },
+        Kind::Huge => Element { dtype: DType::I64, weak: true },
+    }
 }
 
 /// Appends a unary operation.
@@ -210,6 +293,7 @@ fn narrowed(code: &mut impl CodeSink, result: Slot, half: DType) -> Result<Slot>
 pub fn emit_binary(code: &mut impl CodeSink, op: BinaryOp, a: Typed, b: Typed) -> Result<Slot> {
     let (x, y) = (element(code, a), element(code, b));
     if x.dtype.is_time() || y.dtype.is_time() {
+        let (a, b) = (counted(code, a)?, counted(code, b)?);
         return time::binary(code, op, a, b);
     }
     let meeting = meet(x, y)?;
@@ -218,9 +302,15 @@ pub fn emit_binary(code: &mut impl CodeSink, op: BinaryOp, a: Typed, b: Typed) -
     {
         return code.constant(Scalar::Bool(known));
     }
+    // Where integers are taken as floats, so are literals, and need not fit between.
+    let meeting =
+        if is_of_floats(op) && (meeting == DType::Bool || meeting.is_integer()) { DType::F64 } else { meeting };
     let (left, right) = (fitted(code, a, meeting)?, fitted(code, b, meeting)?);
     if meeting.is_complex() {
         return complex::binary(code, op, left, right);
+    }
+    if meeting.is_half() && op == BinaryOp::Nextafter {
+        return half::nextafter(code, left, right);
     }
     let (wide, left, right) = if meeting.is_half() {
         (DType::F32, code.convert(DType::F32, left)?, code.convert(DType::F32, right)?)
@@ -235,38 +325,55 @@ pub fn emit_binary(code: &mut impl CodeSink, op: BinaryOp, a: Typed, b: Typed) -
 
 /// An operand as the type the operands meet in. An integer literal must fit, as in NumPy.
 fn fitted(code: &mut impl CodeSink, value: Typed, dtype: DType) -> Result<Slot> {
-    if value.weak
-        && let Some(literal) = code.constant_at(value.slot)
-        && outside(literal, dtype).is_some()
-    {
-        return Err(Error::overflow(format!("the literal {literal} does not fit into {dtype}")).help(format!(
-            "convert the tensor first, for example with `i64(..)`, or the literal: `{dtype}({literal})`"
-        )));
+    let unfit = match code.constant_at(value.slot) {
+        // Beyond all doubles there is only an error left.
+        Some(Scalar::F64(huge)) if value.kind == Kind::Huge => dtype.is_integer() || huge.is_infinite(),
+        _ => outside(code, value, dtype).is_some(),
+    };
+    if !unfit {
+        // A literal stays one, for those who look at constants.
+        return match code.constant_at(value.slot).filter(|_| value.kind != Kind::Element) {
+            Some(literal) => code.constant(literal.cast(dtype)),
+            None => code.convert(dtype, value.slot),
+        };
     }
-    code.convert(dtype, value.slot)
+    let (what, help) = match code.constant_at(value.slot).filter(|_| value.kind == Kind::Literal) {
+        Some(literal) => (format!("the literal {literal}"), format!(", or the literal: `{dtype}({literal})`")),
+        None => ("an integer beyond 64 bits".to_string(), String::new()),
+    };
+    Err(Error::overflow(format!("{what} does not fit into {dtype}"))
+        .help(format!("convert the tensor first, for example with `i64(..)`{help}")))
 }
 
-/// On which side an integer lies outside an integer type.
-fn outside(literal: Scalar, dtype: DType) -> Option<Ordering> {
-    let value = match literal {
-        Scalar::I64(value) => i128::from(value),
-        Scalar::U64(value) => i128::from(value),
+/// An operand beside a time, which counts in 64 bits.
+fn counted(code: &mut impl CodeSink, value: Typed) -> Result<Typed> {
+    match value.kind {
+        Kind::Huge => fitted(code, value, DType::I64).map(Typed::literal),
+        _ => Ok(value),
+    }
+}
+
+/// On which side an integer literal lies outside an integer type.
+fn outside(code: &impl CodeSink, value: Typed, dtype: DType) -> Option<Ordering> {
+    let literal = match (value.kind, code.constant_at(value.slot)?) {
+        (Kind::Huge, Scalar::F64(huge)) if dtype.is_integer() => return huge.partial_cmp(&0.0),
+        (Kind::Literal, Scalar::I64(literal)) => i128::from(literal),
+        (Kind::Literal, Scalar::U64(literal)) => i128::from(literal),
         _ => return None,
     };
     match dtype {
         _ if !dtype.is_integer() => None,
-        DType::U64 => (value < 0).then_some(Ordering::Less),
-        _ if value < i128::from(dtype.lowest().as_i64()) => Some(Ordering::Less),
-        _ if value > i128::from(dtype.highest().as_i64()) => Some(Ordering::Greater),
+        DType::U64 => (literal < 0).then_some(Ordering::Less),
+        _ if literal < i128::from(dtype.lowest().as_i64()) => Some(Ordering::Less),
+        _ if literal > i128::from(dtype.highest().as_i64()) => Some(Ordering::Greater),
         _ => None,
     }
 }
 
 /// The answer to a comparison with an integer literal that no element can reach.
 fn beyond_range(code: &impl CodeSink, op: BinaryOp, a: Typed, b: Typed, dtype: DType) -> Option<bool> {
-    let side = |value: Typed| code.constant_at(value.slot).filter(|_| value.weak).and_then(|v| outside(v, dtype));
     // How the first operand compares with the second.
-    let order = side(a).or_else(|| side(b).map(Ordering::reverse))?;
+    let order = outside(code, a, dtype).or_else(|| outside(code, b, dtype).map(Ordering::reverse))?;
     Some(match op {
         BinaryOp::Lt | BinaryOp::Le => order == Ordering::Less,
         BinaryOp::Gt | BinaryOp::Ge => order == Ordering::Greater,

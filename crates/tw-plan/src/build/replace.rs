@@ -96,7 +96,7 @@ pub fn replace<'a>(x: &TensorType, items: &[SliceItem], value: impl Into<Operand
 pub(crate) fn placed(x: &TensorType, value: Operand<'_>, parts: &[Placed]) -> Result<Op> {
     // An empty value has no element to read anywhere.
     let nothing = parts.iter().any(|part| part.extent == Extent::Known(0));
-    let value = if nothing { Operand::Literal(x.dtype.zero()) } else { value };
+    let value = if nothing { Operand::from(x.dtype.zero()) } else { value };
     let here: Vec<Idx> = (0..x.rank() as u32).map(|axis| Idx::var(Var(axis))).collect();
     let mut reads = vec![(access(0, here), x.dtype)];
     if let Operand::Tensor(ty) = value {
@@ -119,11 +119,14 @@ pub(crate) fn placed(x: &TensorType, value: Operand<'_>, parts: &[Placed]) -> Re
             inside = Some(part.holds(&mut statement.code, position, inside)?);
         }
     }
+    let old = statement.read(0);
     let new = match value {
-        Operand::Tensor(_) => statement.read(1),
-        Operand::Literal(value) => statement.code.constant(value),
+        Operand::Tensor(_) => {
+            let read = statement.read(1);
+            emit_cast(&mut statement.code, x.dtype, read)?
+        }
+        Operand::Literal(value) => value.push_as(&mut statement.code, x.dtype)?,
     };
-    let (old, new) = (statement.read(0), emit_cast(&mut statement.code, x.dtype, new)?);
     let body = match inside {
         Some(inside) => statement.code.select(inside, new, old)?,
         None => new,

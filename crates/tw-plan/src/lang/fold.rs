@@ -17,7 +17,7 @@ pub(super) fn binary(op: BinaryOp, a: Scalar, b: Scalar) -> Result<Scalar> {
     if dtype.is_complex() || op == Complex {
         return by_code(|code| {
             let (a, b) = (code.constant(a), code.constant(b));
-            emit_binary(code, op, Typed { slot: a, weak: true }, Typed { slot: b, weak: true })
+            emit_binary(code, op, Typed::literal(a), Typed::literal(b))
         });
     }
     match op {

@@ -81,7 +81,7 @@ fn unary(op: UnaryOp, part_limit: f64, limit: f64, exact: fn(Number, Number, &mu
 fn binary(op: BinaryOp, part_limit: f64, limit: f64, exact: fn(Number, Number, &mut Field) -> Exact) -> Function {
     let code = |dtype| {
         let mut code = ScalarCode::new(vec![dtype, dtype]);
-        let [a, b] = [0, 1].map(|k| Typed { slot: code.param(k), weak: false });
+        let [a, b] = [0, 1].map(|k| Typed::element(code.param(k)));
         let result = emit_binary(&mut code, op, a, b).unwrap();
         code.set_results(vec![result]);
         code

@@ -116,8 +116,8 @@ impl<'a> Context<'_, 'a, '_> {
         let mut compiled = Compiled { vars, by, reads: accesses, args, code, slots: Vec::new(), range };
         for ((node, node_range), param) in body.nodes.iter().zip(params) {
             let typed = match (node, param) {
-                (_, Some(param)) => Typed { slot: compiled.code.push(ScalarOp::Param(param))?, weak: false },
-                (Node::Variable(v), None) => Typed { slot: compiled.variable(*v)?, weak: false },
+                (_, Some(param)) => Typed::element(compiled.code.push(ScalarOp::Param(param))?),
+                (Node::Variable(v), None) => Typed::element(compiled.variable(*v)?),
                 (node, None) => compiled.operation(node).at(*node_range)?,
             };
             compiled.slots.push(typed);
@@ -241,7 +241,7 @@ impl Compiled {
     /// Where a cell's value is.
     pub(super) fn slot(&mut self, cell: Cell) -> Result<Typed> {
         match cell {
-            Cell::Literal(value) => Ok(Typed { slot: self.code.push(ScalarOp::Const(value))?, weak: true }),
+            Cell::Literal(value) => Ok(Typed::literal(self.code.push(ScalarOp::Const(value))?)),
             Cell::Node(node) => Ok(self.slots[node as usize]),
         }
     }
@@ -342,6 +342,6 @@ impl Compiled {
                 return Err(Error::internal("a read without a parameter"));
             }
         };
-        Ok(Typed { slot, weak: false })
+        Ok(Typed::element(slot))
     }
 }

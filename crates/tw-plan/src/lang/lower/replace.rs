@@ -96,7 +96,7 @@ impl<'a> Lowering<'a, '_> {
         };
         let value = self.new_elements(assign, old, &ty, range)?;
         let (operand, args) = match value {
-            Value::Literal(literal) => (Operand::Literal(literal), vec![before]),
+            Value::Literal(literal) => (Operand::from(literal), vec![before]),
             Value::Tensor(tensor) => (Operand::Tensor(self.ty(tensor)), vec![before, tensor]),
         };
         let op = build::replace(&ty, &selected, operand).at(range)?;

@@ -117,7 +117,7 @@ impl<'a> Lowering<'a, '_> {
         let operands: Vec<Operand<'_>> = values
             .iter()
             .map(|value| match value {
-                Value::Literal(literal) => Operand::Literal(*literal),
+                Value::Literal(literal) => Operand::from(*literal),
                 Value::Tensor(tensor) => Operand::Tensor(self.ty(*tensor)),
             })
             .collect();
