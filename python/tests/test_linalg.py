@@ -309,6 +309,63 @@ def test_empty_matrices():
     assert r.shape == (3, 0)
     assert tw.linalg.svdvals(tw.zeros((0, 3))).compute().shape == (0,)
     assert int(tw.linalg.matrix_rank(tw.zeros((0, 3)))) == 0
+    # All singular vectors of nothing are any vectors; its least squares are zeros.
+    for shape in [(3, 0), (0, 3), (0, 0), (2, 3, 0), (2, 0, 3), (0, 3, 2), (0, 2, 3)]:
+        x = np.zeros(shape)
+        for full in (True, False):
+            for found, expected in zip(tw.linalg.svd(tw.asarray(x), full_matrices=full), np.linalg.svd(x, full_matrices=full), strict=True):
+                same(found, expected)
+        same(tw.linalg.pinv(tw.asarray(x)), np.linalg.pinv(x))
+    for shape, right in [((3, 0), (3,)), ((3, 0), (3, 2)), ((0, 3), (0,)), ((0, 3), (0, 2)), ((0, 0), (0,)), ((3, 2), (3, 0))]:
+        found, expected = tw.linalg.lstsq(tw.zeros(shape), tw.ones(right)), np.linalg.lstsq(np.zeros(shape), np.ones(right))
+        same(found.x, expected[0])
+        same(found.s, expected[3])
+        assert int(found.rank) == expected[2]
+
+
+@pytest.mark.parametrize("dtype", ["float64", "complex128"])
+@pytest.mark.parametrize("chunk", [3, 1])
+@pytest.mark.parametrize("scale", [1e-310, 5e-324, 1e-200, 1e300])
+def test_pivots_at_the_ends_of_the_range(dtype, chunk, scale):
+    """A pivot whose reciprocal, or the square of whose size, is no number."""
+    unit = 1 if dtype == "float64" else 1 + 1j
+    x = np.array([[unit * scale, 0, 0], [0.5 * unit * scale if scale > 1e-320 else 0, 2, 1], [0, 1, 3]], dtype=dtype)
+    array = tw.asarray(x).rechunk(chunk)
+    p, lower, upper = (np.asarray(each) for each in tw.linalg.lu(array))
+    assert np.all(np.isfinite(lower)) and np.all(np.isfinite(upper))
+    np.testing.assert_allclose(p @ lower @ upper, x, rtol=1e-12)
+    # Beside a huge element there are no digits left for others.
+    expected = np.array([1, 2, -1] if scale < 1 else [1, 0, 0], dtype=dtype)
+    np.testing.assert_allclose(np.asarray(tw.linalg.solve(array, tw.asarray(x @ expected))), expected, rtol=1e-12)
+    for is_lower, half in ((True, np.tril(x)), (False, np.triu(x))):
+        found = tw.linalg.solve_triangular(array, tw.asarray(half @ expected), lower=is_lower)
+        np.testing.assert_allclose(np.asarray(found), expected, rtol=1e-12)
+    sign, logarithm = tw.linalg.slogdet(array)
+    np.testing.assert_allclose(complex(sign), unit / abs(unit), rtol=1e-12)
+    # The size of the smallest numbers has no digits.
+    np.testing.assert_allclose(float(logarithm), np.log(abs(unit)) + np.log(scale) + np.log(5), rtol=1e-12 if scale > 1e-320 else 1e-3)
+
+
+def test_imaginary_parts_of_diagonals_are_not_looked_at():
+    x = matrix(15, 5, 5, dtype="complex128")
+    x = x @ adjoint(x) + np.eye(5)
+    disturbed = x + 1j * np.diag(np.arange(5.0))
+    for chunk in (5, 2):
+        close(np.asarray(tw.linalg.cholesky(tw.asarray(disturbed).rechunk(chunk))), np.linalg.cholesky(disturbed), 100.0)
+        close(np.asarray(tw.linalg.eigvalsh(tw.asarray(disturbed).rechunk(chunk))), np.linalg.eigvalsh(disturbed))
+        close(np.asarray(tw.linalg.eigh(tw.asarray(disturbed).rechunk(chunk)).eigenvalues), np.linalg.eigvalsh(disturbed))
+
+
+@pytest.mark.parametrize("chunk", [(2, 4, 4), (2, 2, 2), (1, 2, 4), ((1, 2, 3), (1, 3), 4)])
+def test_stacks_of_several_blocks(chunk):
+    x = matrix(16, 6, 4, 4) + 4 * np.eye(4)
+    array = tw.asarray(x).rechunk(chunk)
+    for name in ("det", "inv", "slogdet", "pinv", "svdvals", "matrix_rank"):
+        found, expected = getattr(tw.linalg, name)(array), getattr(np.linalg, name)(x)
+        for ours, theirs in zip(found, expected, strict=True) if isinstance(found, tuple) else [(found, expected)]:
+            same(ours, theirs, rtol=1e-10)
+    for right in (x[:, :, :2], x[0, :, :2]):
+        same(tw.linalg.solve(array, tw.asarray(right).rechunk(2)), np.linalg.solve(x, right), rtol=1e-10)
 
 
 @pytest.mark.parametrize("name", ["inv", "det", "slogdet", "eig", "eigvals", "eigh", "eigvalsh", "cholesky"])

@@ -5,6 +5,7 @@
 use std::borrow::Cow;
 
 use faer::traits::ComplexField;
+use faer::traits::math_utils::{from_real, real};
 use faer::{Mat, MatRef};
 use tw_ir::dtype::{C64, C128};
 use tw_ir::error::{Error, Result};
@@ -24,6 +25,8 @@ trait Number: ComplexField<Real = f64> + Copy {
     fn is_finite(self) -> bool;
     fn magnitude(self) -> f64;
     fn divided(self, by: f64) -> Self;
+    /// The quotient, in range wherever it can be.
+    fn over(self, by: Self) -> Self;
 }
 
 impl Number for f64 {
@@ -48,6 +51,9 @@ impl Number for f64 {
         self.abs()
     }
     fn divided(self, by: f64) -> f64 {
+        self / by
+    }
+    fn over(self, by: f64) -> f64 {
         self / by
     }
 }
@@ -77,6 +83,26 @@ impl Number for C128 {
     }
     fn divided(self, by: f64) -> C128 {
         self / by
+    }
+    /// Smith's rule, with the divisor scaled away from the ends of the range, where the square of its size is no number.
+    fn over(self, by: C128) -> C128 {
+        let (small, large, far) = (2f64.powi(-500), 2f64.powi(500), 2f64.powi(600));
+        let scale = match by.re.abs().max(by.im.abs()) {
+            size if size < small => far,
+            size if size > large => far.recip(),
+            _ => 1.0,
+        };
+        let by = by * scale;
+        let quotient = if by.re.abs() >= by.im.abs() {
+            let ratio = by.im / by.re;
+            let total = by.re + by.im * ratio;
+            C128::new((self.re + self.im * ratio) / total, (self.im - self.re * ratio) / total)
+        } else {
+            let ratio = by.re / by.im;
+            let total = by.re * ratio + by.im;
+            C128::new((self.re * ratio + self.im) / total, (self.im * ratio - self.re) / total)
+        };
+        quotient * scale
     }
 }
 
@@ -195,9 +221,21 @@ fn owned<T: Number>(matrix: MatRef<'_, T>) -> Mat<T> {
     matrix.to_owned()
 }
 
+/// A copy of a self-adjoint matrix. What its diagonal has of imaginary parts is not looked at, as in LAPACK.
+fn owned_self_adjoint<T: Number>(matrix: MatRef<'_, T>) -> Mat<T> {
+    let mut copy = owned(matrix);
+    for k in 0..copy.nrows().min(copy.ncols()) {
+        copy[(k, k)] = from_real(&real(&copy[(k, k)]));
+    }
+    copy
+}
+
+fn is_finite<T: Number>(matrix: MatRef<'_, T>) -> bool {
+    (0..matrix.nrows()).all(|i| (0..matrix.ncols()).all(|j| matrix[(i, j)].is_finite()))
+}
+
 fn check_finite<T: Number>(matrix: MatRef<'_, T>, what: &str) -> Result<()> {
-    let finite = (0..matrix.nrows()).all(|i| (0..matrix.ncols()).all(|j| matrix[(i, j)].is_finite()));
-    match finite {
+    match is_finite(matrix) {
         true => Ok(()),
         false => Err(Error::matrix(format!("{what} of a matrix with infinities or NaNs"))),
     }

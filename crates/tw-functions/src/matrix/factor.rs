@@ -7,12 +7,12 @@ use faer::linalg::qr::no_pivoting::factor::{qr_in_place, qr_in_place_scratch};
 use faer::linalg::solvers::{Llt, PartialPivLu, Qr};
 use faer::linalg::triangular_solve::solve_upper_triangular_in_place;
 use faer::traits::math_utils::{one, zero};
-use faer::{Mat, MatRef, Par, Side};
+use faer::{Mat, MatMut, MatRef, Par, Side};
 use tw_ir::error::{Error, Result};
 use tw_ir::program::BlockFunction;
 use tw_ir::{Array, ArrayView, Slice};
 
-use super::{Number, Slots, owned};
+use super::{Number, Slots, is_finite, owned, owned_self_adjoint};
 
 /// `a[places] = l u`.
 pub(super) struct Lu<T> {
@@ -25,14 +25,16 @@ impl<T: Number> Lu<T> {
     /// Factors with the largest pivots of their columns.
     pub(super) fn of(matrix: MatRef<'_, T>) -> Lu<T> {
         let lu = PartialPivLu::new(matrix);
+        let is_zero = |k: usize| lu.U()[(k, k)].magnitude() == 0.0;
         let pivots = matrix.nrows().min(matrix.ncols());
-        if (0..pivots).any(|k| lu.U()[(k, k)].magnitude() == 0.0) {
+        if (0..pivots).any(is_zero) || !have_reciprocals(lu.U()) && is_finite(matrix) {
             return Lu::by_columns(matrix);
         }
         Lu { l: lu.L().to_owned(), u: lu.U().to_owned(), places: lu.P().arrays().0.to_vec() }
     }
 
-    /// Column by column. `faer` divides by pivots of zero; a column that has nothing else is left as it is, so singular matrices have factors, too.
+    /// Column by column. `faer` multiplies by reciprocals of pivots, which tiny ones do not have, and zeros even less; a column that has nothing
+    /// else is left as it is, so singular matrices have factors, too.
     fn by_columns(matrix: MatRef<'_, T>) -> Lu<T> {
         let mut a = owned(matrix);
         let (rows, columns) = a.shape();
@@ -50,7 +52,7 @@ impl<T: Number> Lu<T> {
                 (a[(k, j)], a[(largest, j)]) = (a[(largest, j)], a[(k, j)]);
             }
             for i in k + 1..rows {
-                a[(i, k)] /= pivot;
+                a[(i, k)] = a[(i, k)].over(pivot);
             }
             for j in k + 1..columns {
                 let factor = a[(k, j)];
@@ -69,9 +71,49 @@ impl<T: Number> Lu<T> {
         Lu { l, u, places }
     }
 
+    /// x of `a x = b`.
+    pub(super) fn solve(&self, b: MatRef<'_, T>) -> Mat<T> {
+        let mut x = Mat::from_fn(b.nrows(), b.ncols(), |i, j| b[(self.places[i], j)]);
+        solve_lower(self.l.as_ref(), x.as_mut());
+        solve_upper(self.u.as_ref(), x.as_mut());
+        x
+    }
+
     /// 1 or -1: the determinant of the order of the rows.
     pub(super) fn sign(&self) -> T {
         if is_odd(self.places.len(), |k| self.places[k]) { -one::<T>() } else { one() }
+    }
+}
+
+/// True if the reciprocals of a diagonal are far from the ends of the range, as `faer` needs them.
+pub(super) fn have_reciprocals<T: Number>(triangle: MatRef<'_, T>) -> bool {
+    let range = 2f64.powi(-1000)..2f64.powi(1000);
+    (0..triangle.nrows().min(triangle.ncols())).all(|k| range.contains(&triangle[(k, k)].magnitude()))
+}
+
+/// Replaces b by x of `l x = b`, by division.
+pub(super) fn solve_lower<T: Number>(l: MatRef<'_, T>, mut b: MatMut<'_, T>) {
+    for column in 0..b.ncols() {
+        for k in 0..l.nrows() {
+            let x = b[(k, column)].over(l[(k, k)]);
+            b[(k, column)] = x;
+            for i in k + 1..l.nrows() {
+                b[(i, column)] = b[(i, column)] - l[(i, k)] * x;
+            }
+        }
+    }
+}
+
+/// Replaces b by x of `u x = b`, by division.
+pub(super) fn solve_upper<T: Number>(u: MatRef<'_, T>, mut b: MatMut<'_, T>) {
+    for column in 0..b.ncols() {
+        for k in (0..u.nrows()).rev() {
+            let x = b[(k, column)].over(u[(k, k)]);
+            b[(k, column)] = x;
+            for i in 0..k {
+                b[(i, column)] = b[(i, column)] - u[(i, k)] * x;
+            }
+        }
     }
 }
 
@@ -86,7 +128,7 @@ pub(super) fn lu<T: Number>(matrices: &[MatRef<'_, T>], out: &mut Slots<'_>) -> 
 
 /// `a = L L^H`, of the lower half of a.
 pub(super) fn cholesky<T: Number>(matrices: &[MatRef<'_, T>], out: &mut Slots<'_>) -> Result<()> {
-    let factor = Llt::new(matrices[0], Side::Lower)
+    let factor = Llt::new(owned_self_adjoint(matrices[0]).as_ref(), Side::Lower)
         .map_err(|_| Error::matrix("the matrix is not positive definite, so it has no Cholesky factor"))?;
     out.matrix(0, factor.L())?;
     Ok(())

@@ -9,8 +9,8 @@ use faer::traits::math_utils::{conj, one, zero};
 use faer::{Accum, Conj, Mat, MatMut, MatRef, Par};
 use tw_ir::error::{Error, Result};
 
-use super::factor::Lu;
-use super::{Number, Slots, owned};
+use super::factor::{Lu, have_reciprocals, solve_lower, solve_upper};
+use super::{Number, Slots, is_finite, owned};
 
 /// `a b`.
 pub(super) fn product<T: Number>(matrices: &[MatRef<'_, T>], out: &mut Slots<'_>) -> Result<()> {
@@ -28,27 +28,30 @@ fn check_regular<T: Number>(triangle: MatRef<'_, T>) -> Result<()> {
     }
 }
 
-fn factored<T: Number>(matrix: MatRef<'_, T>) -> Result<PartialPivLu<T>> {
-    let lu = PartialPivLu::new(matrix);
-    check_regular(lu.U())?;
-    Ok(lu)
+/// x of `a x = b`.
+fn solution<T: Number>(a: MatRef<'_, T>, mut b: Mat<T>) -> Result<Mat<T>> {
+    let lu = PartialPivLu::new(a);
+    if have_reciprocals(lu.U()) || !is_finite(a) {
+        check_regular(lu.U())?;
+        lu.solve_in_place_with_conj(Conj::No, b.as_mut());
+        return Ok(b);
+    }
+    let lu = Lu::of(a);
+    check_regular(lu.u.as_ref())?;
+    Ok(lu.solve(b.as_ref()))
 }
 
 /// x of `a x = b`.
 pub(super) fn solve<T: Number>(matrices: &[MatRef<'_, T>], out: &mut Slots<'_>) -> Result<()> {
-    let mut x = owned(matrices[1]);
-    factored(matrices[0])?.solve_in_place_with_conj(Conj::No, x.as_mut());
-    out.matrix(0, x.as_ref())?;
-    Ok(())
+    let x = solution(matrices[0], owned(matrices[1]))?;
+    out.matrix(0, x.as_ref())
 }
 
 /// The inverse.
 pub(super) fn inv<T: Number>(matrices: &[MatRef<'_, T>], out: &mut Slots<'_>) -> Result<()> {
     let n = matrices[0].nrows();
-    let mut x = Mat::<T>::identity(n, n);
-    factored(matrices[0])?.solve_in_place_with_conj(Conj::No, x.as_mut());
-    out.matrix(0, x.as_ref())?;
-    Ok(())
+    let x = solution(matrices[0], Mat::identity(n, n))?;
+    out.matrix(0, x.as_ref())
 }
 
 /// The determinant as its direction (a number of magnitude 1, or 0) and the logarithm of its magnitude.
@@ -57,7 +60,12 @@ pub(super) fn slogdet<T: Number>(matrices: &[MatRef<'_, T>], out: &mut Slots<'_>
     let (mut sign, n) = (lu.sign(), matrices[0].nrows());
     let mut logarithm = 0.0;
     for k in 0..n {
-        let pivot = lu.u[(k, k)];
+        let mut pivot = lu.u[(k, k)];
+        if pivot.magnitude() < 2f64.powi(-900) {
+            // Where numbers have fewer digits a direction is lost.
+            pivot = pivot.divided(2f64.powi(-600));
+            logarithm -= 600.0 * std::f64::consts::LN_2;
+        }
         let size = pivot.magnitude();
         logarithm += size.ln();
         sign = if size == 0.0 { zero() } else { sign * pivot.divided(size) };
@@ -67,40 +75,46 @@ pub(super) fn slogdet<T: Number>(matrices: &[MatRef<'_, T>], out: &mut Slots<'_>
     Ok(())
 }
 
-/// Solves in place for a copy of the right-hand side.
-fn solved<T: Number>(
-    matrices: &[MatRef<'_, T>],
-    out: &mut Slots<'_>,
-    solve: impl Fn(MatRef<'_, T>, MatMut<'_, T>),
-) -> Result<()> {
-    let mut x = owned(matrices[1]);
-    solve(owned(matrices[0]).as_ref(), x.as_mut());
-    out.matrix(0, x.as_ref())
+/// Replaces b by x of `l x = b`, of the lower half of l.
+fn solve_lower_regular<T: Number>(l: MatRef<'_, T>, b: MatMut<'_, T>) -> Result<()> {
+    check_regular(l)?;
+    match have_reciprocals(l) {
+        true => solve_lower_triangular_in_place(l, b, Par::Seq),
+        false => solve_lower(l, b),
+    }
+    Ok(())
 }
 
 /// x of `l x = b`, of the lower half of l.
 pub(super) fn lower<T: Number>(matrices: &[MatRef<'_, T>], out: &mut Slots<'_>) -> Result<()> {
-    check_regular(matrices[0])?;
-    solved(matrices, out, |l, x| solve_lower_triangular_in_place(l, x, Par::Seq))
+    let mut x = owned(matrices[1]);
+    solve_lower_regular(owned(matrices[0]).as_ref(), x.as_mut())?;
+    out.matrix(0, x.as_ref())
 }
 
 /// x of `l x = b`, of the lower half of l with ones on its diagonal.
 pub(super) fn unit_lower<T: Number>(matrices: &[MatRef<'_, T>], out: &mut Slots<'_>) -> Result<()> {
-    solved(matrices, out, |l, x| solve_unit_lower_triangular_in_place(l, x, Par::Seq))
+    let mut x = owned(matrices[1]);
+    solve_unit_lower_triangular_in_place(owned(matrices[0]).as_ref(), x.as_mut(), Par::Seq);
+    out.matrix(0, x.as_ref())
 }
 
 /// x of `u x = b`, of the upper half of u.
 pub(super) fn upper<T: Number>(matrices: &[MatRef<'_, T>], out: &mut Slots<'_>) -> Result<()> {
-    check_regular(matrices[0])?;
-    solved(matrices, out, |u, x| solve_upper_triangular_in_place(u, x, Par::Seq))
+    let (u, mut x) = (owned(matrices[0]), owned(matrices[1]));
+    check_regular(u.as_ref())?;
+    match have_reciprocals(u.as_ref()) {
+        true => solve_upper_triangular_in_place(u.as_ref(), x.as_mut(), Par::Seq),
+        false => solve_upper(u.as_ref(), x.as_mut()),
+    }
+    out.matrix(0, x.as_ref())
 }
 
 /// x of `x l^H = b`, of the lower half of l.
 pub(super) fn adjoint_lower_right<T: Number>(matrices: &[MatRef<'_, T>], out: &mut Slots<'_>) -> Result<()> {
-    check_regular(matrices[0])?;
     let b = matrices[1];
     let mut x = Mat::from_fn(b.ncols(), b.nrows(), |i, j| conj(&b[(j, i)]));
-    solve_lower_triangular_in_place(owned(matrices[0]).as_ref(), x.as_mut(), Par::Seq);
+    solve_lower_regular(owned(matrices[0]).as_ref(), x.as_mut())?;
     let x = Mat::from_fn(b.nrows(), b.ncols(), |i, j| conj(&x[(j, i)]));
     out.matrix(0, x.as_ref())?;
     Ok(())
@@ -108,9 +122,8 @@ pub(super) fn adjoint_lower_right<T: Number>(matrices: &[MatRef<'_, T>], out: &m
 
 /// x of `x u = b`, of the upper half of u.
 pub(super) fn upper_right<T: Number>(matrices: &[MatRef<'_, T>], out: &mut Slots<'_>) -> Result<()> {
-    check_regular(matrices[0])?;
     let mut x = owned(matrices[1].transpose());
-    solve_lower_triangular_in_place(owned(matrices[0]).transpose(), x.as_mut(), Par::Seq);
+    solve_lower_regular(owned(matrices[0]).transpose(), x.as_mut())?;
     out.matrix(0, x.transpose())?;
     Ok(())
 }

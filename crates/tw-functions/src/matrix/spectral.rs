@@ -5,7 +5,7 @@ use faer::{MatRef, Side};
 use tw_ir::dtype::C128;
 use tw_ir::error::{Error, Result};
 
-use super::{Number, Slots, check_finite, owned};
+use super::{Number, Slots, check_finite, owned, owned_self_adjoint};
 
 fn gave_up(what: &str) -> Error {
     Error::matrix(format!("{what} did not converge"))
@@ -47,8 +47,8 @@ pub(super) fn svdvals<T: Number>(matrices: &[MatRef<'_, T>], out: &mut Slots<'_>
 /// Eigenvalues, smallest first, and eigenvectors as columns, of the lower half of a self-adjoint matrix.
 pub(super) fn eigh<T: Number>(matrices: &[MatRef<'_, T>], out: &mut Slots<'_>) -> Result<()> {
     check_finite(matrices[0], "the eigenvalues")?;
-    let eigen =
-        SelfAdjointEigen::new(owned(matrices[0]).as_ref(), Side::Lower).map_err(|_| gave_up("the eigenvalues"))?;
+    let eigen = SelfAdjointEigen::new(owned_self_adjoint(matrices[0]).as_ref(), Side::Lower)
+        .map_err(|_| gave_up("the eigenvalues"))?;
     out.vector(0, real_parts(eigen.S().column_vector().iter().copied()))?;
     out.matrix(1, eigen.U())?;
     Ok(())
@@ -57,7 +57,9 @@ pub(super) fn eigh<T: Number>(matrices: &[MatRef<'_, T>], out: &mut Slots<'_>) -
 /// Eigenvalues, smallest first, of the lower half of a self-adjoint matrix.
 pub(super) fn eigvalsh<T: Number>(matrices: &[MatRef<'_, T>], out: &mut Slots<'_>) -> Result<()> {
     check_finite(matrices[0], "the eigenvalues")?;
-    let values = owned(matrices[0]).self_adjoint_eigenvalues(Side::Lower).map_err(|_| gave_up("the eigenvalues"))?;
+    let values = owned_self_adjoint(matrices[0])
+        .self_adjoint_eigenvalues(Side::Lower)
+        .map_err(|_| gave_up("the eigenvalues"))?;
     out.vector(0, values)?;
     Ok(())
 }

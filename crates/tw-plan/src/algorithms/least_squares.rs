@@ -73,9 +73,6 @@ impl<G: Graph> Algorithms<'_, G> {
         if self.shape(&b)?[0] != rows {
             return Err(Error::source(format!("{rows} equations with {} right-hand sides", self.shape(&b)?[0])));
         }
-        if rows.min(columns) == 0 {
-            return Err(Error::source(format!("least squares of a matrix of {rows} by {columns}")));
-        }
         let [u, s, vh] = self.svd(&a)?;
         let counting = self.counting(&s, rows.max(columns), tolerance)?;
         let mut inverse = self.inverted(&s, &counting)?;

@@ -1,9 +1,11 @@
 //! Singular values and eigenvalues.
 
+use tw_ir::Extent;
 use tw_ir::dtype::DType;
-use tw_ir::error::{Error, Result};
+use tw_ir::error::Result;
 
 use super::{Algorithms, Graph, Shaped, exactly, first, real_type};
+use crate::build;
 
 impl<G: Graph> Algorithms<'_, G> {
     /// `a = U diag(s) V^H` with as many columns of U and V as there are singular values: U, s and V^H. A tall matrix is reduced to a
@@ -49,16 +51,29 @@ impl<G: Graph> Algorithms<'_, G> {
         if rows == columns {
             return self.svd(&a);
         }
-        if rows.min(columns) == 0 {
-            return Err(Error::source(format!("all singular vectors of a matrix of {rows} by {columns}")));
-        }
         let dtype = self.ty(&a).dtype;
+        if rows.min(columns) == 0 {
+            // Any vectors are singular vectors then.
+            let mut shape = self.shape(&a)?;
+            shape.truncate(shape.len() - 2);
+            let (u, vh) = (self.eyes(&shape, rows, dtype)?, self.eyes(&shape, columns, dtype)?);
+            shape.push(0);
+            return Ok([u, self.full(&shape, real_type(dtype).zero())?, vh]);
+        }
         let shapes = [
             (dtype, Shaped::Matrix(rows, rows)),
             (real_type(dtype), Shaped::Vector(rows.min(columns))),
             (dtype, Shaped::Matrix(columns, columns)),
         ];
         exactly(self.whole("linalg_svd_full", &[&a], &shapes)?)
+    }
+
+    /// A stack of identity matrices.
+    fn eyes(&mut self, stack: &[u64], n: u64, dtype: DType) -> Result<G::Value> {
+        let eye = self.eye(n, n, dtype)?;
+        let shape: Vec<Extent> = stack.iter().copied().chain([n, n]).map(Extent::Known).collect();
+        let op = build::broadcast_to(self.ty(&eye), &shape)?;
+        self.one(op, &[&eye])
     }
 
     /// The singular values, largest first.
