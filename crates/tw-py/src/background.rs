@@ -9,7 +9,7 @@ use tilewright::ir::error::Blame;
 use tilewright::{CancelToken, Error, Result, until_cancelled};
 
 use crate::errors::OrRaise;
-use crate::interrupt::PATIENCE;
+use crate::interrupt::{PATIENCE, start_thread};
 use crate::line::callers_line;
 use crate::tensor::tensors_of;
 
@@ -50,13 +50,13 @@ pub(crate) fn start(py: Python<'_>, tensors: &Bound<'_, PyList>) -> PyResult<Run
     let span = callers_line(py);
     let run = Run { token: CancelToken::new(), ending: Arc::default() };
     let (token, announce) = (run.token.clone(), Announce(run.ending.clone()));
-    std::thread::spawn(move || {
+    start_thread(move || {
         let compute = || tilewright::compute_all(&tensors.iter().collect::<Vec<_>>()).map(drop);
         let outcome = until_cancelled(&token, compute).map_err(|error| error.at(&span));
         // Whoever is told that the run has ended finds nothing of it left.
         drop(tensors);
         *announce.0.outcome() = Some(outcome);
-    });
+    })?;
     Ok(run)
 }
 

@@ -36,8 +36,12 @@ impl Thrown {
             if matches!(line, Span::Host { .. }) {
                 note.push_str(&format!(", called at {line}"));
             }
-            // Without its note the exception is still the right one.
-            let _ = exception.add_note(py, note);
+            // The same exception is raised whenever somebody asks for the result.
+            let notes = exception.value(py).getattr("__notes__");
+            if !notes.and_then(|notes| notes.contains(&note)).unwrap_or(false) {
+                // Without its note the exception is still the right one.
+                let _ = exception.add_note(py, note);
+            }
             exception
         })
     }

@@ -15,6 +15,12 @@ pub(crate) const PATIENCE: Duration = Duration::from_millis(50);
 /// Runs shorter than this show no progress.
 const SILENCE: Duration = Duration::from_secs(1);
 
+/// Starts a thread. That the system refuses one is an error like any other.
+pub(crate) fn start_thread(work: impl FnOnce() + Send + 'static) -> PyResult<()> {
+    let started = std::thread::Builder::new().name("tilewright".to_string()).spawn(work);
+    started.map(drop).map_err(|error| PyRuntimeError::new_err(format!("the system refuses to start a thread: {error}")))
+}
+
 /// Computes without Python's lock.
 ///
 /// What takes long runs on a thread of its own, while this one waits, asks for signals and reports progress. An interrupt cancels this run and
@@ -32,10 +38,10 @@ pub(crate) fn run<T: Send + 'static>(
     let (sender, mut receiver) = mpsc::channel();
     let token = CancelToken::new();
     let own = token.clone();
-    std::thread::spawn(move || {
+    start_thread(move || {
         // Nobody listens after an interrupt.
         let _ = sender.send(until_cancelled(&own, work));
-    });
+    })?;
     let started = Instant::now();
     loop {
         let (answer, back) = py.detach(move || (receiver.recv_timeout(PATIENCE), receiver));

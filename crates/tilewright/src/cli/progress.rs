@@ -26,7 +26,7 @@ impl Bar {
         let progress = session.progress().clone();
         let (stop, stopped) = channel();
         let begin = (progress.done(), progress.total());
-        let thread = std::thread::spawn(move || {
+        let thread = std::thread::Builder::new().spawn(move || {
             if stopped.recv_timeout(PATIENCE) != Err(RecvTimeoutError::Timeout) {
                 return;
             }
@@ -43,7 +43,8 @@ impl Bar {
             }
             bar.finish_and_clear();
         });
-        Bar { running: Some((stop, thread)) }
+        // Without a thread there is no bar, and that is all.
+        Bar { running: thread.ok().map(|thread| (stop, thread)) }
     }
 }
 
