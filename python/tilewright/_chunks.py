@@ -12,6 +12,9 @@ import numpy as np
 #: Bytes of a block where nobody says.
 AUTOMATIC_BYTES = 128 << 20
 
+#: More blocks along an axis than any plan takes.
+_TOO_MANY = 1 << 24
+
 Chunks = tuple[tuple[int, ...], ...]
 
 _UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
@@ -20,6 +23,8 @@ _UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 2**10, "M
 def automatic_chunks(shape: tuple[int, ...], itemsize: int, limit: int = AUTOMATIC_BYTES) -> Chunks:
     """Blocks of at most so many bytes: the longest axis is halved until they are small enough."""
     lengths = [max(n, 1) for n in shape]
+    # Of the largest arrays the blocks grow, lest their number does.
+    limit = max(limit, math.prod(lengths) * itemsize >> 20)
     while math.prod(lengths) * itemsize > limit and max(lengths) > 1:
         longest = lengths.index(max(lengths))
         lengths[longest] = -(-lengths[longest] // 2)
@@ -102,4 +107,6 @@ def _length(given: Any) -> int:
 
 def _even(n: int, length: int) -> tuple[int, ...]:
     whole, rest = divmod(n, length)
+    if whole >= _TOO_MANY:
+        raise MemoryError(f"{whole} blocks of length {length} along an axis are more than fit into memory; choose longer chunks")
     return (length,) * whole + ((rest,) if rest or n == 0 else ())

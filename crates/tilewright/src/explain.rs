@@ -225,7 +225,7 @@ impl Explanation {
     }
 
     /// An error that names the smallest budget that works, if a section certainly needs more memory than this. Sections whose extents
-    /// depend on data are judged when they run.
+    /// depend on data are judged when they run; where there are some, the error names the least that is needed.
     pub fn check_budget(&self, budget: u64) -> Result<()> {
         let certain = self.plans().filter(|(section, _)| !section.selects_all);
         let Some((_, plan)) = certain.max_by_key(|(_, plan)| plan.peak_bytes()) else { return Ok(()) };
@@ -235,9 +235,12 @@ impl Explanation {
         }
         let message = format!("the program needs {}, but the budget is {}", units::bytes(needed), units::bytes(budget));
         let statement = plan.peak.during.map(|statement| &plan.planned.plan.statements[statement].span);
-        let error = Error::resource(message)
-            .note(self.why_peak(plan))
-            .help(format!("the smallest budget that works is {needed} bytes; smaller tiles may need less"));
+        let is_all_known = self.sections.iter().all(|section| section.plan().is_some() && !section.selects_all);
+        let help = match is_all_known {
+            true => format!("the smallest budget that works is {needed} bytes; smaller tiles may need less"),
+            false => format!("at least {needed} bytes are needed, and what depends on data may need more"),
+        };
+        let error = Error::resource(message).note(self.why_peak(plan)).help(help);
         Err(error.at(statement.unwrap_or(&Span::None)))
     }
 

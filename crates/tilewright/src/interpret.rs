@@ -14,7 +14,7 @@ use tw_run::CancelToken;
 use crate::io::Input;
 use crate::report::Totals;
 use crate::segment::{SegmentBuilder, SegmentKey, Surroundings, Taken};
-use crate::session::Session;
+use crate::session::{Place, Session};
 use crate::stored::Stored;
 
 pub(crate) struct Interpreter<'a> {
@@ -65,7 +65,7 @@ impl<'a> Interpreter<'a> {
             match &node.op {
                 Op::Resolve | Op::While { .. } | Op::If { .. } => {
                     let needed = needed_from(region, k);
-                    self.flush(&mut pending, &needed, &mine)?;
+                    self.flush(&mut pending, Place::Before, &needed, &mine)?;
                     self.control(region, k, node, &mine).map_err(|error| error.at(&node.span))?;
                 }
                 _ => pending.push(node),
@@ -73,14 +73,21 @@ impl<'a> Interpreter<'a> {
             mine.extend(&node.results);
         }
         let needed = region.results.iter().copied().collect();
-        self.flush(&mut pending, &needed, &mine)?;
+        let place = if std::ptr::eq(region, &self.program.body) { Place::Last } else { Place::Before };
+        self.flush(&mut pending, place, &needed, &mine)?;
         let results = region.results.iter().map(|&value| self.value(value)).collect::<Result<_>>()?;
         self.computed.retain(|value, _| !mine.contains(value));
         Ok(results)
     }
 
     /// Runs what is pending, keeps what is needed, drops what is not.
-    fn flush(&mut self, pending: &mut Vec<&Node>, needed: &HashSet<ValueId>, mine: &HashSet<ValueId>) -> Result<()> {
+    fn flush(
+        &mut self,
+        pending: &mut Vec<&Node>,
+        place: Place,
+        needed: &HashSet<ValueId>,
+        mine: &HashSet<ValueId>,
+    ) -> Result<()> {
         if !pending.is_empty() {
             let mut builder = SegmentBuilder::new(self.program, self);
             let mut outputs = Vec::new();
@@ -95,7 +102,7 @@ impl<'a> Interpreter<'a> {
             let inputs = self.bind_inputs(segment.taken)?;
             // Parameters that only this segment reads are dropped with it, not at the end of the region.
             self.computed.retain(|value, _| needed.contains(value) || !mine.contains(value));
-            let results = self.run_segment(segment.key, inputs)?;
+            let results = self.run_segment(segment.key, place, inputs)?;
             self.computed.extend(outputs.into_iter().zip(results));
         } else {
             self.computed.retain(|value, _| needed.contains(value) || !mine.contains(value));
@@ -115,8 +122,13 @@ impl<'a> Interpreter<'a> {
         taken.into_iter().map(bind).collect()
     }
 
-    fn run_segment(&mut self, key: SegmentKey, inputs: BTreeMap<String, Input>) -> Result<Vec<Arc<Stored>>> {
-        let outcome = self.session.run_segment(key, inputs, &self.cancel, &mut self.totals)?;
+    fn run_segment(
+        &mut self,
+        key: SegmentKey,
+        place: Place,
+        inputs: BTreeMap<String, Input>,
+    ) -> Result<Vec<Arc<Stored>>> {
+        let outcome = self.session.run_segment(key, place, inputs, &self.cancel, &mut self.totals)?;
         self.written.extend(outcome.files);
         Ok(outcome.results)
     }

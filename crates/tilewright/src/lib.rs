@@ -16,6 +16,7 @@
 
 #[cfg(feature = "linalg")]
 pub mod algorithms;
+mod available;
 mod cancel;
 #[cfg(feature = "cli")]
 pub mod cli;

@@ -1,19 +1,20 @@
 //! A session: threads, options and the cache of planned segments.
 
 use std::collections::{BTreeMap, HashSet};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Instant;
 
 use rustc_hash::FxHashMap;
 use tw_block::npy::NpyWriter;
 use tw_block::{Meter, Provider, provider};
 use tw_ir::error::{Error, Result};
-use tw_ir::program::{self, FunctionTable, Op, Program};
+use tw_ir::program::{self, FunctionTable, Op, Program, TensorType};
 use tw_ir::workflow::{Boxes, Workflow};
 use tw_ir::{DType, Span};
-use tw_plan::{PlanOptions, Planned, plan_segment};
+use tw_plan::{PlanOptions, Planned, plan_segment, plan_segment_until};
 use tw_run::{BlockIo, CancelToken, Observer, Prepared, Progress, RunOptions, Runtime};
 
+use crate::available::available_bytes;
 use crate::cancel::token_of_run;
 use crate::explain::{Profile, peak};
 use crate::interpret::Interpreter;
@@ -24,6 +25,9 @@ use crate::stored::Stored;
 
 /// Planned segments kept. A program has few; a host loop that never repeats itself would otherwise grow without limit.
 const CACHE_LIMIT: usize = 4096;
+
+/// Less memory than this is there: the system is not asked.
+const SURELY_AVAILABLE: u64 = 256 << 20;
 
 /// What to build a [`Session`] with.
 #[derive(Clone)]
@@ -125,6 +129,7 @@ impl SessionBuilder {
             totals: Mutex::new(Totals::default()),
             profile: self.profile,
             functions,
+            beside: Mutex::default(),
         }))
     }
 }
@@ -155,7 +160,12 @@ struct Inner {
     totals: Mutex<Totals>,
     profile: Option<Arc<Profile>>,
     functions: FunctionTable,
+    /// What is kept though nobody has asked for it.
+    beside: Mutex<Vec<Weak<Stored>>>,
 }
+
+/// The part of a budget that may be taken by what nobody has asked for.
+const SHARE_BESIDE: u64 = 8;
 
 struct CachedSegment {
     prepared: Prepared,
@@ -163,6 +173,15 @@ struct CachedSegment {
     outputs: Vec<(DType, Vec<tw_ir::Axis>)>,
     /// Element types of the files it writes.
     sinks: Vec<DType>,
+}
+
+/// Where in its program a segment is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// Others follow, whose sizes may depend on what it computes.
+    Before,
+    /// No other follows.
+    Last,
 }
 
 /// What one segment gave.
@@ -241,6 +260,7 @@ impl Session {
     pub(crate) fn run_segment(
         &self,
         key: SegmentKey,
+        place: Place,
         inputs: BTreeMap<String, Input>,
         cancel: &CancelToken,
         totals: &mut Totals,
@@ -250,20 +270,27 @@ impl Session {
         let hit = found.is_some();
         let cached = match found {
             Some(cached) => cached,
-            None => self.plan_and_cache(key)?.1,
+            None => {
+                self.check_results(&key.program)?;
+                self.plan_and_cache(key, cancel)?.1
+            }
         };
         let planned = Instant::now();
         let workflow = cached.prepared.schedule().workflow();
         let io = Arc::new(SegmentIo::open(workflow, &cached.sinks, &inputs)?);
-        let shared: HashSet<String> = if self.0.run.budget.is_some() {
+        let is_large = cached.prepared.schedule().peak_bytes() > SURELY_AVAILABLE;
+        let shared: HashSet<String> = if self.0.run.budget.is_some() || is_large {
             inputs.iter().filter(|(_, input)| input.is_shared()).map(|(name, _)| name.clone()).collect()
         } else {
             HashSet::new()
         };
         drop(inputs);
+        if is_large {
+            self.check_peak(&cached, &shared)?;
+        }
         let as_io: Arc<dyn BlockIo> = io.clone();
         let mut options = RunOptions { cancel: cancel.clone(), ..self.0.run.clone() };
-        options.budget = options.budget.map(|budget| self.left_of(budget, &cached, &shared)).transpose()?;
+        options.budget = options.budget.map(|budget| self.left_of(budget, &cached, &shared, place)).transpose()?;
         if let Some(profile) = &self.0.profile {
             options.observer = Some(profile.watch(cached.prepared.schedule(), options.observer));
         }
@@ -295,17 +322,63 @@ impl Session {
         Ok(SegmentOutcome { results, files })
     }
 
+    /// Refuses results that the machine cannot hold, before anything is planned: planning them would take long, too.
+    fn check_results(&self, program: &Program) -> Result<()> {
+        let sizes = program.body.results.iter().map(|&value| (value, bytes_of(program.ty(value))));
+        let needed = sizes.clone().fold(0, |sum: u64, (_, bytes)| sum.saturating_add(bytes));
+        let largest = sizes.max_by_key(|(_, bytes)| *bytes).map(|(value, _)| value);
+        let maker = program.body.nodes.iter().find(|node| node.results.iter().any(|&value| Some(value) == largest));
+        self.check_available("the results need", needed).map_err(|error| match maker {
+            Some(node) => error.at(&node.span),
+            None => error,
+        })
+    }
+
+    /// Refuses a plan that the machine cannot hold. What is held already is not asked for again.
+    fn check_peak(&self, cached: &CachedSegment, shared: &HashSet<String>) -> Result<()> {
+        let schedule = cached.prepared.schedule();
+        let peak = peak::replay(schedule, &|name| shared.contains(name));
+        let worst = peak.during.map(|statement| &schedule.workflow().statements[statement].span);
+        self.check_available("blocks need", peak.bytes).map_err(|error| error.at(worst.unwrap_or(&Span::None)))
+    }
+
+    fn check_available(&self, what: &str, needed: u64) -> Result<()> {
+        if needed <= SURELY_AVAILABLE || available_bytes().is_none_or(|available| needed <= available) {
+            return Ok(());
+        }
+        // Storage kept for later is not in use.
+        self.0.run.meter.release_kept();
+        match available_bytes() {
+            Some(available) if needed > available => Err(Error::resource(format!(
+                "{what} {needed} bytes, but only {available} bytes of memory are available"
+            ))
+            .help("compute less at once, or write large results to a file block by block")),
+            _ => Ok(()),
+        }
+    }
+
     /// What a budget leaves to a segment, as the runtime counts: it compares with the peak of serial replay, in which blocks of earlier segments
     /// appear when they are loaded, though they are held all the time.
-    fn left_of(&self, budget: u64, cached: &CachedSegment, shared: &HashSet<String>) -> Result<u64> {
+    fn left_of(&self, budget: u64, cached: &CachedSegment, shared: &HashSet<String>, place: Place) -> Result<u64> {
         let schedule = cached.prepared.schedule();
         let peak = peak::replay(schedule, &|name| shared.contains(name));
         let held = self.0.run.meter.now();
         let needed = held.saturating_add(peak.bytes);
         if needed > budget {
             let worst = peak.during.map(|statement| &schedule.workflow().statements[statement].span);
-            let mut error = Error::resource(format!("blocks need {needed} bytes, but the budget is {budget}"))
-                .help(format!("the smallest budget that works is {needed} bytes; smaller blocks may need less"));
+            // With a larger budget earlier runs would have kept more, up to its share.
+            let enough = needed.saturating_add(needed / (SHARE_BESIDE - 1)).saturating_add(1);
+            let help = match place {
+                Place::Last if held == 0 => {
+                    format!("the smallest budget that works is {needed} bytes; smaller blocks may need less")
+                }
+                Place::Last => format!("a budget of {enough} bytes works; smaller blocks may need less"),
+                Place::Before => {
+                    format!("{needed} bytes suffice up to here; what follows depends on data and may need more")
+                }
+            };
+            let mut error =
+                Error::resource(format!("blocks need {needed} bytes, but the budget is {budget}")).help(help);
             if held > 0 {
                 error = error.note(format!("{held} bytes of them are results that are kept"));
             }
@@ -316,11 +389,12 @@ impl Session {
 
     /// Plans a segment and keeps it ready for a run.
     pub(crate) fn plan_ahead(&self, key: SegmentKey) -> Result<Planned> {
-        Ok(self.plan_and_cache(key)?.0)
+        let cancel = token_of_run(&lock(&self.0.cancel));
+        Ok(self.plan_and_cache(key, &cancel)?.0)
     }
 
-    fn plan_and_cache(&self, key: SegmentKey) -> Result<(Planned, Arc<CachedSegment>)> {
-        let planned = plan_segment(&key.program, &self.0.plan)?;
+    fn plan_and_cache(&self, key: SegmentKey, cancel: &CancelToken) -> Result<(Planned, Arc<CachedSegment>)> {
+        let planned = plan_segment_until(&|| cancel.is_cancelled(), &key.program, &self.0.plan)?;
         let workflow = planned.schedule.workflow();
         let mut outputs = Vec::new();
         // The program as it was knows which integers are times.
@@ -386,10 +460,31 @@ impl Session {
         self.0.run.budget
     }
 
+    /// Bytes that may be kept though nobody has asked for them.
+    pub(crate) fn room_beside(&self) -> u64 {
+        let Some(budget) = self.budget() else { return u64::MAX };
+        let mut beside = lock(&self.0.beside);
+        beside.retain(|stored| stored.strong_count() > 0);
+        let taken = beside.iter().filter_map(Weak::upgrade).map(|stored| bytes_of(&stored.ty()));
+        (budget / SHARE_BESIDE).saturating_sub(taken.fold(0, u64::saturating_add))
+    }
+
+    /// Remembers that something is kept though nobody has asked for it.
+    pub(crate) fn keeps_beside(&self, stored: &Arc<Stored>) {
+        if self.budget().is_some() {
+            lock(&self.0.beside).push(Arc::downgrade(stored));
+        }
+    }
+
     /// Block functions known to program text.
     pub fn functions(&self) -> &FunctionTable {
         &self.0.functions
     }
+}
+
+/// Bytes of a tensor, as far as its extents are known.
+fn bytes_of(ty: &TensorType) -> u64 {
+    ty.shape.iter().filter_map(|extent| extent.known()).fold(ty.dtype.size(), u64::saturating_mul)
 }
 
 /// The element types of the files a segment writes: those of the program, in which times are still times.

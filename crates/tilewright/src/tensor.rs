@@ -10,7 +10,7 @@ use std::panic::Location;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use tw_ir::error::{Error, Result};
+use tw_ir::error::{Blame, Error, Result};
 use tw_ir::program::{self, Op, Program, TensorType};
 use tw_ir::{Array, DType, Extent, PrimaryMap, Scalar, Span};
 
@@ -264,7 +264,18 @@ pub fn compute_all(tensors: &[&Tensor]) -> Result<Vec<Arc<Stored>>> {
     if tensors.iter().any(|tensor| !session.is_same(tensor.session())) {
         return Err(Error::source("tensors of different sessions cannot be computed together"));
     }
-    let mut graph = Graph::collect(tensors)?;
+    let graph = Graph::collect(tensors)?;
+    let keeps_more = !graph.kept.is_empty();
+    match compute_graph(&session, tensors, graph) {
+        // Nobody has asked for what is kept beside the results.
+        Err(error) if keeps_more && error.blame() == Blame::Resource => {
+            compute_graph(&session, tensors, Graph::collect_only(tensors)?)
+        }
+        computed => computed,
+    }
+}
+
+fn compute_graph(session: &Session, tensors: &[&Tensor], mut graph: Graph) -> Result<Vec<Arc<Stored>>> {
     for (k, (_, value)) in graph.counts.iter().enumerate() {
         graph.program.output(format!("count{k}"), *value);
     }
@@ -276,6 +287,7 @@ pub fn compute_all(tensors: &[&Tensor]) -> Result<Vec<Arc<Stored>>> {
         count.tensor.keep(stored);
     }
     for (tensor, stored) in graph.kept.iter().zip(others) {
+        session.keeps_beside(&stored);
         tensor.keep(stored);
     }
     for (tensor, stored) in tensors.iter().zip(&results) {

@@ -149,7 +149,7 @@ pub enum Kernel {
     /// the block hold the first elements of the order.
     SortRun(Sorting),
     /// Merges sorted runs. Operands: values of every run along the axis, then (unless only values are wanted) positions of every run. Outputs:
-    /// the part of the merged values and positions that belongs to the output block.
+    /// for each of one or several output blocks the part of the merged values and positions that belongs to it.
     SortMerge(Sorting),
     /// A block function: operands in, results out.
     Call(FunctionRef),

@@ -63,12 +63,13 @@ impl Schedule {
         // Writers in order of position; `order` may interleave chains, but inside a chain it must follow positions.
         let mut last_writer: Vec<u32> = vec![u32::MAX; workflow.n_blocks()];
         let mut edges: Vec<(TaskId, TaskId)> = Vec::with_capacity(self.order.len() * 3);
+        // The last task that was made to wait for each.
+        let mut last_follower: Vec<u32> = vec![u32::MAX; workflow.n_tasks()];
         for &task in &self.order {
-            let add = |from: u32, edges: &mut Vec<(TaskId, TaskId)>| {
-                let from = TaskId::from_u32(from);
-                // A task may read a block twice; parallel edges would only cost time.
-                if !edges.iter().rev().take_while(|(_, to)| *to == task).any(|(f, _)| *f == from) {
-                    edges.push((from, task));
+            let mut add = |from: u32, edges: &mut Vec<(TaskId, TaskId)>| {
+                // A task may read several blocks of another, or one twice; parallel edges would only cost time.
+                if std::mem::replace(&mut last_follower[from as usize], task.as_u32()) != task.as_u32() {
+                    edges.push((TaskId::from_u32(from), task));
                 }
             };
             for operand in workflow.operands(task) {

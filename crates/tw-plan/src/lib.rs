@@ -18,4 +18,4 @@ mod tile;
 
 pub use cost::{flops, op_weight, task_flops};
 pub use options::PlanOptions;
-pub use pipeline::{Planned, plan_segment};
+pub use pipeline::{Planned, plan_segment, plan_segment_until};

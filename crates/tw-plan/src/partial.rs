@@ -25,14 +25,17 @@ const MAX_TASKS: u64 = 1 << 24;
 /// Tasks that read many blocks each (a sort of very many blocks) are refused in the same way.
 const MAX_OPERANDS: u64 = 1 << 26;
 
-/// Evaluates a plan over its block keys.
-pub(crate) fn evaluate(plan: &Plan) -> Result<Workflow> {
+/// How many tasks are made before somebody asks again whether to stop.
+const TASKS_BETWEEN_QUESTIONS: usize = 1 << 10;
+
+/// Evaluates a plan over its block keys, until `stop` says that nobody wants it any more.
+pub(crate) fn evaluate(plan: &Plan, stop: &dyn Fn() -> bool) -> Result<Workflow> {
     let mut workflow = Workflow::default();
     workflow.statements = plan.statements.clone();
     workflow.sources = plan.sources.clone();
     workflow.sinks = plan.sinks.clone();
     let mut partial =
-        Partial { plan, workflow, sets: HashMap::new(), assembled: HashMap::new(), regions: HashMap::new() };
+        Partial { plan, stop, workflow, sets: HashMap::new(), assembled: HashMap::new(), regions: HashMap::new() };
     for step in &plan.steps {
         partial.step(step).map_err(|error| error.at(&plan.statements[step.statement].span))?;
     }
@@ -45,6 +48,7 @@ pub(crate) fn evaluate(plan: &Plan) -> Result<Workflow> {
 
 struct Partial<'a> {
     plan: &'a Plan,
+    stop: &'a dyn Fn() -> bool,
     workflow: Workflow,
     sets: HashMap<RelId, BlockSetId>,
     /// Regions of a relation that span several of its blocks, as blocks of their own.
@@ -115,6 +119,9 @@ impl Partial<'_> {
     ) -> Result<()> {
         check_count(self.workflow.n_tasks() as u64, MAX_TASKS, "tasks")?;
         check_count((self.workflow.n_operands() + operands.len()) as u64, MAX_OPERANDS, "operands of tasks")?;
+        if self.workflow.n_tasks().is_multiple_of(TASKS_BETWEEN_QUESTIONS) && (self.stop)() {
+            return Err(Error::cancelled());
+        }
         self.workflow.add_task(kind, kernel, point, position, operands, outputs);
         Ok(())
     }

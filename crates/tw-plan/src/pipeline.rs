@@ -34,7 +34,12 @@ impl Planned {
 
 /// Plans a straight-line program whose extents are all known.
 pub fn plan_segment(program: &Program, options: &PlanOptions) -> Result<Planned> {
-    let mut timer = Timer::default();
+    plan_segment_until(&|| false, program, options)
+}
+
+/// As [`plan_segment`], but gives up as cancelled soon after `stop` says so: plans of millions of tasks take seconds.
+pub fn plan_segment_until(stop: &dyn Fn() -> bool, program: &Program, options: &PlanOptions) -> Result<Planned> {
+    let mut timer = Timer { stop, timings: Vec::new() };
     let erased = timer.pass("erase times", || rewrite::erase::run(program))?;
     debug_verify("erase times", || rewrite::erase::verify(&erased))?;
     let mut program = timer.pass("expand", || rewrite::expand(&erased))?;
@@ -46,20 +51,23 @@ pub fn plan_segment(program: &Program, options: &PlanOptions) -> Result<Planned>
     }
     let plan = timer.pass("lower", || lower::lower(&program, options))?;
     debug_verify("lower", || plan::verify(&plan))?;
-    let workflow = timer.pass("partial evaluation", || partial::evaluate(&plan))?;
+    let workflow = timer.pass("partial evaluation", || partial::evaluate(&plan, stop))?;
     debug_verify("partial evaluation", || workflow::verify(&workflow))?;
     let order = timer.pass("order", || Ok(order::depth_first(&workflow)))?;
     let schedule = timer.pass("freeze", || Schedule::freeze(workflow, order, &options.provider))?;
     Ok(Planned { program, plan, schedule: Arc::new(schedule), timings: timer.timings })
 }
 
-#[derive(Default)]
-struct Timer {
+struct Timer<'a> {
+    stop: &'a dyn Fn() -> bool,
     timings: Vec<(&'static str, Duration)>,
 }
 
-impl Timer {
+impl Timer<'_> {
     fn pass<T>(&mut self, name: &'static str, run: impl FnOnce() -> Result<T>) -> Result<T> {
+        if (self.stop)() {
+            return Err(Error::cancelled());
+        }
         let start = Instant::now();
         let result = run();
         self.timings.push((name, start.elapsed()));

@@ -91,9 +91,10 @@ impl Tensor {
     }
 
     /// What computing will cost.
-    fn explain(&self) -> PyResult<Explanation> {
-        let (program, _) = self.0.program().or_raise()?;
-        self.0.session().explain(&program).map(Explanation).or_raise()
+    fn explain(&self, py: Python<'_>) -> PyResult<Explanation> {
+        let tensor = self.0.clone();
+        let explain = move || tensor.session().explain(&tensor.program()?.0);
+        interrupt::run(py, self.0.session(), takes_long(&[&self.0]), None, explain).map(Explanation)
     }
 
     /// Writes the tensor to an `.npy` file.

@@ -54,7 +54,19 @@ impl Visit {
 }
 
 impl Graph {
+    /// The program of some tensors, and what is worth keeping of it.
     pub(super) fn collect(tensors: &[&Tensor]) -> Result<Graph> {
+        let mut graph = Graph::collect_only(tensors)?;
+        graph.kept = graph.run.kept(tensors);
+        for (k, tensor) in graph.kept.iter().enumerate() {
+            let value = graph.value(tensor)?;
+            graph.program.output(format!("kept{k}"), value);
+        }
+        Ok(graph)
+    }
+
+    /// As [`Graph::collect`], but nothing else is kept.
+    pub(super) fn collect_only(tensors: &[&Tensor]) -> Result<Graph> {
         let mut graph = Graph {
             program: Program::new(),
             inputs: BTreeMap::new(),
@@ -68,11 +80,6 @@ impl Graph {
             graph.visit(tensor)?;
             let value = graph.value(tensor)?;
             graph.program.output(format!("{k}"), value);
-        }
-        graph.kept = graph.run.kept(tensors, tensors.first().and_then(|tensor| tensor.session().budget()));
-        for (k, tensor) in graph.kept.iter().enumerate() {
-            let value = graph.value(tensor)?;
-            graph.program.output(format!("kept{k}"), value);
         }
         Ok(graph)
     }

@@ -18,9 +18,6 @@ const SMALL: u64 = 16 << 20;
 /// Bytes up to which a tensor is kept when it is computed again.
 const LARGE: u64 = 256 << 20;
 
-/// The part of a budget that may be taken.
-const SHARE: u64 = 8;
-
 /// The tensors that are computed in one run and what reads them.
 #[derive(Default)]
 pub(super) struct Run {
@@ -57,8 +54,8 @@ impl Run {
     }
 
     /// What is worth keeping beside the results themselves.
-    pub(super) fn kept(&self, results: &[&Tensor], budget: Option<u64>) -> Vec<Tensor> {
-        let mut room = budget.map_or(u64::MAX, |bytes| bytes / SHARE);
+    pub(super) fn kept(&self, results: &[&Tensor]) -> Vec<Tensor> {
+        let mut room = results.first().map_or(0, |tensor| tensor.session().room_beside());
         let results: FxHashSet<_> = results.iter().map(|tensor| key(tensor)).collect();
         let computed: FxHashSet<*const TensorNode> =
             self.nodes.iter().map(|tensor| Arc::as_ptr(&tensor.node)).collect();

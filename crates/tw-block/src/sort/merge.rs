@@ -114,7 +114,7 @@ fn search(lo: usize, hi: usize, near: usize, comes_before: impl Fn(usize) -> boo
     lo
 }
 
-/// Merges sorted runs; keeps the ranks that belong to the output block.
+/// Merges sorted runs; keeps the ranks that belong to the output blocks.
 pub(crate) fn sort_merge(sorting: Sorting, operands: &[&Block], outputs: &mut [Block]) -> Result<()> {
     let with_positions = sorting.results != SortResults::Values;
     let (values, positions) = operands.split_at(if with_positions { operands.len() / 2 } else { operands.len() });
@@ -126,14 +126,20 @@ pub(crate) fn sort_merge(sorting: Sorting, operands: &[&Block], outputs: &mut [B
         return Err(misfit());
     }
     let order = Order::of(sorting);
-    let targets = Targets::of(sorting.results, dtype, outputs)?;
     let runs = (values, positions);
-    with_sortable!(dtype, T => match sorting.results {
-        SortResults::Values => {
-            with_vectors::<<T as Sortable>::Key, _>(|vectors| merge_rows::<T, _>(order, runs, targets, vectors))
-        }
-        _ => with_vectors::<Pair<<T as Sortable>::Key>, _>(|vectors| merge_rows::<T, _>(order, runs, targets, vectors)),
-    })
+    let n_results = if sorting.results == SortResults::Both { 2 } else { 1 };
+    for outputs in outputs.chunks_mut(n_results) {
+        let targets = Targets::of(sorting.results, dtype, outputs)?;
+        with_sortable!(dtype, T => match sorting.results {
+            SortResults::Values => {
+                with_vectors::<<T as Sortable>::Key, _>(|vectors| merge_rows::<T, _>(order, runs, targets, vectors))
+            }
+            _ => {
+                with_vectors::<Pair<<T as Sortable>::Key>, _>(|vectors| merge_rows::<T, _>(order, runs, targets, vectors))
+            }
+        })?;
+    }
+    Ok(())
 }
 
 fn merge_rows<T: Sortable, I: Item<Key = T::Key>>(

@@ -1,5 +1,7 @@
 //! Sorting over block coordinates: runs, then an exact merge.
 
+use std::ops::Range;
+
 use tw_ir::Axis;
 use tw_ir::error::Result;
 use tw_ir::kernel::{Kernel, SortResults, Sorting};
@@ -9,8 +11,14 @@ use tw_ir::{BoxRegion, DType};
 
 use super::{MAX_OPERANDS, Odometer, Partial, check_count, position_of};
 
+/// A fibre is merged by no more tasks than this: enough for the threads of any machine.
+const MAX_MERGES: u64 = 128;
+/// All merges of a fibre together name no more runs than this, or one of them does it all: every merge reads all runs.
+const MAX_RUNS_OF_MERGES: u64 = 1 << 22;
+
 impl Partial<'_> {
-    /// Sorted runs per block; every output block then merges its own ranks out of all runs of its fibre.
+    /// Sorted runs per block; output blocks then merge their own ranks out of all runs of their fibre. Neighbours are merged by one task where a
+    /// task for each would make the plan grow with the square of their number.
     ///
     /// Where only the first elements are wanted, no run keeps more than those: what is merged is then short however long the input.
     pub(super) fn sort(&mut self, step: &Step, sorting: Sorting) -> Result<()> {
@@ -24,7 +32,12 @@ impl Partial<'_> {
         if n_tiles <= 1 {
             return self.block_by_block(step, Kernel::SortRun(sorting));
         }
-        check_count(output.n_blocks().saturating_mul(n_tiles), MAX_OPERANDS, "operands of tasks")?;
+        let n_outputs = output.grid[k].n_tiles();
+        let n_together = n_outputs.div_ceil((MAX_RUNS_OF_MERGES / n_tiles).clamp(1, MAX_MERGES));
+        let mut merges: Vec<Range<u64>> = output.grid.iter().map(|axis| 0..axis.n_tiles()).collect();
+        merges[k] = 0..n_outputs.div_ceil(n_together);
+        let n_merges = merges.iter().fold(1u64, |n, range| n.saturating_mul(range.end));
+        check_count(n_merges.saturating_mul(n_tiles), MAX_OPERANDS, "operands of tasks")?;
         let kept = output.shape[k];
         let boxes: Vec<BoxRegion> = Odometer::over(&input.grid).map(|at| run_box(&input.grid, &at, k, kept)).collect();
         let mut runs: Vec<BlockSetId> = Vec::new();
@@ -43,17 +56,22 @@ impl Partial<'_> {
             let operand = self.whole(step.inputs[0], position);
             self.task(TaskKind::Apply, run, 0, 0, &[operand], &outputs)?;
         }
-        for (position, out) in Odometer::over(&output.grid).enumerate() {
+        for mut coords in Odometer::new(merges) {
+            let first = coords[k] * n_together;
             let mut operands = Vec::with_capacity(runs.len() * n_tiles as usize);
             for &set in &runs {
                 for tile in 0..n_tiles {
-                    let mut coords = out.clone();
                     coords[k] = tile;
                     let block = self.workflow.block(set, position_of(&coords, &input.grid));
                     operands.push(Operand { block, region: 0 });
                 }
             }
-            let outputs: Vec<BlockId> = step.outputs.iter().map(|&r| self.block_at(r, position as u64)).collect();
+            let mut outputs: Vec<BlockId> = Vec::with_capacity(step.outputs.len() * n_together as usize);
+            for tile in first..(first + n_together).min(n_outputs) {
+                coords[k] = tile;
+                let position = position_of(&coords, &output.grid);
+                outputs.extend(step.outputs.iter().map(|&relation| self.block_at(relation, position)));
+            }
             self.task(TaskKind::Apply, merge, 0, 0, &operands, &outputs)?;
         }
         Ok(())
