@@ -88,7 +88,7 @@ def test_what_cannot_be():
         tw.fft.fft(tw.ones(3), n=0)
     with pytest.raises(ValueError, match="norm"):
         tw.fft.fft(tw.ones(3), norm="other")
-    with pytest.raises(TypeError, match="Fourier transform of c128"):
+    with pytest.raises(TypeError, match="Fourier transform of complex128"):
         tw.fft.rfft(tw.ones(3, dtype="complex128"))
     with pytest.raises(IndexError):
         tw.fft.fft(tw.ones(3), axis=1)

@@ -63,7 +63,7 @@ def test_comparisons_take_any_integer(dtype, number, name):
 
 
 def test_overflow_says_what_to_do():
-    with pytest.raises(OverflowError, match=r"astype"):
+    with pytest.raises(OverflowError, match=r"(?s)into uint8.*astype"):
         tw.asarray(np.ones(3, dtype="uint8")) + 300
 
 
@@ -138,3 +138,8 @@ def test_masks_of_masked_arrays_are_not_lost():
     with pytest.raises(TypeError, match="mask"):
         tw.map_blocks(lambda block: np.ma.masked_less(block, 2), tw.arange(4), dtype="int64").compute()
     same(tw.asarray(np.ma.masked_array([1, 2])), np.array([1, 2]))
+
+
+def test_types_have_the_names_of_numpy():
+    with pytest.raises(TypeError, match=r"^`and` does not take float64 and int32"):
+        tw.asarray([1.0]) & tw.asarray(np.ones(1, dtype="int32"))

@@ -5,11 +5,12 @@ use pyo3::exceptions::{
     PyValueError,
 };
 use pyo3::prelude::*;
-use tilewright::Error;
 use tilewright::diagnose::render;
 use tilewright::ir::Span;
 use tilewright::ir::error::{About, Blame};
+use tilewright::{DType, Error};
 
+use crate::dtypes::numpy_name;
 use crate::function::Thrown;
 
 /// The exception that Python users expect for an error.
@@ -28,10 +29,30 @@ pub(crate) fn exception(error: Error) -> PyErr {
         text.push_str("\n  help: ");
         text.push_str(&help);
     }
+    if matches!(error.about(), About::Types | About::Overflow) {
+        text = in_numpys_words(&text);
+    }
     if matches!(error.span(), Span::Host { .. }) {
         text.push_str(&format!("\n  at {}", error.span()));
     }
     class(&error)(text)
+}
+
+/// A message with element types under NumPy's names. What stands between backticks is code, and stays.
+fn in_numpys_words(text: &str) -> String {
+    let mut translated = String::with_capacity(text.len());
+    for (k, part) in text.split('`').enumerate() {
+        if k > 0 {
+            translated.push('`');
+        }
+        for word in part.split_inclusive(|c: char| !c.is_ascii_alphanumeric()) {
+            let bare = word.trim_end_matches(|c: char| !c.is_ascii_alphanumeric());
+            let known = bare.parse().ok().filter(|dtype: &DType| k % 2 == 0 && dtype.name() == bare);
+            translated.push_str(known.map_or(bare, |dtype| numpy_name(dtype)));
+            translated.push_str(&word[bare.len()..]);
+        }
+    }
+    translated
 }
 
 /// What to do about an error, as one writes it in Python.
