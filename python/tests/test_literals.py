@@ -41,6 +41,9 @@ def same_outcome(ours, theirs):
 
 @given(st.sampled_from(NUMBERS), integers, st.sampled_from(["add", "multiply", "divide", "equal", "less"]), st.booleans())
 def test_integers_of_any_size(dtype, number, name, first):
+    if name in ("equal", "less") and dtype == "bool":
+        # NumPy refuses some of these; to us the answer is known, as beside any other integer.
+        name = "add"
     if name == "less" and dtype == "complex128":
         name = "not_equal"
     x = np.array([0, 1, 100], dtype=dtype)
