@@ -109,6 +109,25 @@ def test_axes_are_whole_numbers(name, axis):
             getattr(xp, name)(xp.ones((1, 2)), axis=axis)
 
 
+def test_axes_that_are_not_there():
+    for name in ("sum", "mean", "argmax", "any", "sort", "argsort", "cumsum", "flip", "squeeze", "diff", "nanmax", "median", "count_nonzero", "cumulative_sum"):
+        for axis in (2, -3):
+            for xp in (np, tw):
+                with pytest.raises(np.exceptions.AxisError, match="out of bounds"):
+                    getattr(xp, name)(xp.ones((1, 2)), axis=axis)
+    for call in (
+        lambda xp, x: xp.concatenate((x, x), axis=2), lambda xp, x: xp.stack((x, x), axis=3), lambda xp, x: xp.take(x, [0], axis=2),
+        lambda xp, x: xp.transpose(x, (0, 2)), lambda xp, x: xp.expand_dims(x, 4), lambda xp, x: xp.moveaxis(x, 2, 0),
+    ):  # fmt: skip
+        for xp in (np, tw):
+            with pytest.raises(np.exceptions.AxisError):
+                call(xp, xp.ones((1, 2)))
+    for order in ((0,), (0, 0), (0, 1, 2)):
+        for xp in (np, tw):
+            with pytest.raises(ValueError):
+                xp.transpose(xp.ones((1, 2)), order)
+
+
 @pytest.mark.parametrize("chunks", [2.5, True, (1.5,), ((1.0, 1.0),), {0: 1.5}])
 def test_lengths_of_blocks_are_whole_numbers(chunks):
     with pytest.raises(TypeError, match="whole numbers"):

@@ -7,6 +7,7 @@ from operator import index
 from typing import Any
 
 import numpy as np
+from numpy.lib.array_utils import normalize_axis_index
 
 from . import _core
 from ._array import Array
@@ -47,7 +48,7 @@ def concat(arrays: Any, /, axis: int | None = 0, *, dtype: Any = None) -> Array:
     tensors = _operands(arrays, dtype)
     if axis is None:
         tensors, axis = [_core.reshape(x, [-1]) for x in tensors], 0
-    return Array(_core.concat(tensors, axis))
+    return Array(_core.concat(tensors, normalize_axis_index(axis, tensors[0].ndim)))
 
 
 def _operands(arrays: Any, dtype: Any) -> list[_core.Tensor]:
@@ -61,7 +62,7 @@ def _operands(arrays: Any, dtype: Any) -> list[_core.Tensor]:
 def stack(arrays: Any, /, axis: int = 0, *, dtype: Any = None) -> Array:
     """Arrays of one shape side by side along a new axis."""
     tensors = _operands(arrays, dtype)
-    return Array(_core.stack(tensors, axis))
+    return Array(_core.stack(tensors, normalize_axis_index(axis, tensors[0].ndim + 1)))
 
 
 def part(x: Array, axis: int, key: Any) -> Array:
@@ -71,7 +72,7 @@ def part(x: Array, axis: int, key: Any) -> Array:
 
 def unstack(x: Array, /, axis: int = 0) -> tuple[Array, ...]:
     """The parts of an array along an axis, one array each."""
-    axis = np.lib.array_utils.normalize_axis_index(axis, x.ndim)
+    axis = normalize_axis_index(axis, x.ndim)
     return tuple(part(x, axis, i) for i in range(x.shape[axis]))
 
 
@@ -91,13 +92,17 @@ def expand_dims(x: Array, /, axis: int = 0) -> Array:
 def squeeze(x: Array, /, axis: int | tuple[int, ...] | None = None) -> Array:
     """Without some axes, which must be of length 1, or without all that are."""
     tensor = unwrap_array(x)
-    axes = [k for k, n in enumerate(tensor.shape) if n == 1] if axis is None else list(_tuple(axis))
+    axes = [k for k, n in enumerate(tensor.shape) if n == 1] if axis is None else list(_normalize(axis, tensor.ndim))
     return Array(_core.squeeze(tensor, axes))
 
 
 def permute_dims(x: Array, /, axes: tuple[int, ...]) -> Array:
     """The axes in another order."""
-    return Array(_core.permute(unwrap_array(x), list(_tuple(axes))))
+    tensor = unwrap_array(x)
+    axes = _tuple(axes)
+    if len(axes) != tensor.ndim:
+        raise ValueError(f"an order of {len(axes)} axes for an array with {tensor.ndim}")
+    return Array(_core.permute(tensor, list(_normalize(axes, tensor.ndim))))
 
 
 def matrix_transpose(x: Array, /) -> Array:
@@ -120,7 +125,7 @@ def moveaxis(x: Array, /, source: Any, destination: Any) -> Array:
 def flip(x: Array, /, axis: int | tuple[int, ...] | None = None) -> Array:
     """The elements in opposite order along some axes, or all."""
     x = Array(unwrap_array(x))
-    return Array(_core.flip(x._tensor, list(range(x.ndim)) if axis is None else list(_tuple(axis))))
+    return Array(_core.flip(x._tensor, list(range(x.ndim)) if axis is None else list(_normalize(axis, x.ndim))))
 
 
 def roll(x: Array, /, shift: Any, axis: int | tuple[int, ...] | None = None) -> Array:
@@ -163,7 +168,7 @@ def repeat(x: Array, /, repeats: Any, axis: int | None = None) -> Array:
     x = Array(unwrap_array(x))
     if axis is None:
         x, axis = reshape(x, (-1,)), 0
-    axis = np.lib.array_utils.normalize_axis_index(axis, x.ndim)
+    axis = normalize_axis_index(axis, x.ndim)
     if isinstance(repeats, (int, np.integer)):
         n = int(repeats)
         if n < 0:
@@ -188,7 +193,7 @@ def repeat(x: Array, /, repeats: Any, axis: int | None = None) -> Array:
 
 
 def _normalize(axis: Any, rank: int, distinct: bool = True) -> tuple[int, ...]:
-    axes = tuple(np.lib.array_utils.normalize_axis_index(each, rank) for each in _tuple(axis))
+    axes = tuple(normalize_axis_index(each, rank) for each in _tuple(axis))
     if distinct and len(set(axes)) != len(axes):
         raise ValueError(f"an axis is named twice in {axis}")
     return axes

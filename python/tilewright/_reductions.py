@@ -7,7 +7,7 @@ from operator import index
 from typing import Any
 
 import numpy as np
-from numpy.lib.array_utils import normalize_axis_tuple
+from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
 from . import _core
 from ._array import Array
@@ -19,10 +19,10 @@ from ._manipulation import broadcast_shapes, broadcast_to, concat, part, reshape
 Axis = int | tuple[int, ...] | None
 
 
-def _axes(axis: Any) -> list[int] | None:
+def _axes(axis: Any, rank: int) -> list[int] | None:
     if axis is None:
         return None
-    return [index(each) for each in axis] if isinstance(axis, (tuple, list)) else [index(axis)]
+    return [normalize_axis_index(each, rank) for each in (axis if isinstance(axis, (tuple, list)) else (axis,))]
 
 
 #: Reductions that NumPy lets take the first or last axis of an array that has none.
@@ -30,10 +30,10 @@ _OF_NUMBERS = {"sum", "prod", "max", "min", "any", "all"}
 
 
 def _reduce(kind: str, x: Any, axis: Axis, keepdims: bool, ddof: float = 0.0) -> Array:
-    tensor, axes = unwrap_array(x), _axes(axis)
-    if kind in _OF_NUMBERS and tensor.ndim == 0 and axes in ([0], [-1]):
-        axes = []
-    return Array(_core.reduce(kind, tensor, axes, keepdims, ddof))
+    tensor = unwrap_array(x)
+    if kind in _OF_NUMBERS and tensor.ndim == 0 and axis in (0, -1):
+        axis = None
+    return Array(_core.reduce(kind, tensor, _axes(axis, tensor.ndim), keepdims, ddof))
 
 
 def _converted(x: Any, dtype: Any) -> Any:
@@ -211,6 +211,7 @@ def _running(kind: str, x: Any, axis: int | None, dtype: Any, initial: bool) -> 
         if x.ndim != 1:
             raise ValueError(f"an array with {x.ndim} axes needs to be told along which")
         axis = 0
+    axis = normalize_axis_index(axis, x.ndim)
     tensor = _core.scan(kind, _converted(x, dtype)._tensor, axis)
     running = Array(tensor if dtype is None else _core.cast(tensor, to_name(dtype)))
     if not initial:
@@ -272,7 +273,7 @@ def diff(
     if n < 0:
         raise ValueError(f"differences of order {n}")
     x = Array(unwrap_array(x))
-    axis = np.lib.array_utils.normalize_axis_index(axis, x.ndim)
+    axis = normalize_axis_index(axis, x.ndim)
     parts = [_edge(each, x, axis) if each is not x else x for each in (prepend, x, append) if each is not None]
     x = concat(tuple(parts), axis=axis) if len(parts) > 1 else x
     for _ in range(n):

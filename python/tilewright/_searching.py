@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.lib.array_utils import normalize_axis_index
 
 from . import _core
 from ._array import Array, unwrap
@@ -78,12 +79,15 @@ def _complex_order(x: Array, axis: int) -> Array:
 
 def _row_or_axis(x: Any, axis: int | None) -> tuple[_core.Tensor, int]:
     tensor = unwrap_array(x)
-    return (tensor, axis) if axis is not None else (_core.reshape(tensor, [-1]), 0)
+    if axis is None:
+        return _core.reshape(tensor, [-1]), 0
+    return tensor, normalize_axis_index(axis, tensor.ndim)
 
 
 def topk(x: Array, /, k: int, axis: int = -1, largest: bool = True) -> tuple[Array, Array]:
     """The ``k`` largest (or smallest) along an axis, in order, and where they were."""
-    values, positions = _core.sort(unwrap_array(x), axis, largest, k)
+    tensor, axis = _row_or_axis(x, axis)
+    values, positions = _core.sort(tensor, axis, largest, k)
     return Array(values), Array(positions)
 
 
@@ -128,12 +132,13 @@ def take(x: Array, /, indices: Any, axis: int | None = None, *, mode: str = "rai
         if x.ndim != 1:
             x = reshape(x, (-1,))
         axis = 0
+    axis = normalize_axis_index(axis, x.ndim)
     if indices.dtype.kind == "b":
         indices = Array(_core.cast(indices._tensor, "int64"))
     if mode not in ("raise", "wrap", "clip"):
         raise ValueError(f"what to do with indices outside is 'raise', 'wrap' or 'clip', not {mode!r}")
     if mode != "raise":
-        n = x.shape[np.lib.array_utils.normalize_axis_index(axis, x.ndim)]
+        n = x.shape[axis]
         indices = indices % n if mode == "wrap" else Array(_core.binary("min", _core.binary("max", indices._tensor, 0), n - 1))
     return Array(_core.gather(x._tensor, [indices._tensor], [axis]))
 
@@ -154,7 +159,7 @@ def take_along_axis(x: Array, /, indices: Array, axis: int | None = -1) -> Array
         x, axis = reshape(x, (-1,)), 0
     if x.ndim != indices.ndim:
         raise ValueError(f"an array with {x.ndim} axes and indices with {indices.ndim}")
-    axis = np.lib.array_utils.normalize_axis_index(axis, x.ndim)
+    axis = normalize_axis_index(axis, x.ndim)
     drop = lambda shape: (*shape[:axis], 1, *shape[axis + 1 :])  # noqa: E731
     shape = list(broadcast_shapes(drop(x.shape), drop(indices.shape)))
     data = list(shape)
