@@ -42,7 +42,7 @@ impl Range {
 
     fn bucket(self, number: usize) -> Range {
         let first = self.first + ((number as u64) << self.shift());
-        Range { first, last: self.last.min(first + ((1 << self.shift()) - 1)) }
+        Range { first, last: self.last.min(first.saturating_add((1 << self.shift()) - 1)) }
     }
 }
 
