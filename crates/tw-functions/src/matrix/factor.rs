@@ -98,7 +98,7 @@ pub(super) fn solve_lower<T: Number>(l: MatRef<'_, T>, mut b: MatMut<'_, T>) {
             let x = b[(k, column)].over(l[(k, k)]);
             b[(k, column)] = x;
             for i in k + 1..l.nrows() {
-                b[(i, column)] = b[(i, column)] - l[(i, k)] * x;
+                b[(i, column)] -= l[(i, k)] * x;
             }
         }
     }
@@ -111,7 +111,7 @@ pub(super) fn solve_upper<T: Number>(u: MatRef<'_, T>, mut b: MatMut<'_, T>) {
             let x = b[(k, column)].over(u[(k, k)]);
             b[(k, column)] = x;
             for i in 0..k {
-                b[(i, column)] = b[(i, column)] - u[(i, k)] * x;
+                b[(i, column)] -= u[(i, k)] * x;
             }
         }
     }
