@@ -38,6 +38,23 @@ def test_too_many_blocks_are_refused():
         assert repr(array) and array._repr_html_() and len(array.chunks[0]) < 2**21
 
 
+def test_what_has_run_is_not_run_again_where_the_rest_is_refused():
+    calls = []
+
+    def counted(block):
+        if block.size:
+            calls.append(block.shape)
+        return block
+
+    with tw.Session(memory=200_000, threads=1):
+        x = tw.map_blocks(counted, tw.arange(1000, dtype="float64"), dtype="float64")
+        calls.clear()
+        y = x[x > 3]
+        with pytest.raises(MemoryError):
+            (y[:, None] * y[None, :]).compute()
+    assert len(calls) == 1
+
+
 BUDGETED = {
     "masks": lambda: (lambda y: tw.sort(tw.concat([y, y, y])).sum())((lambda x: x[x > 10])(tw.arange(10**4, dtype="float64"))),
     "masks of masks": lambda: (lambda y: tw.sort(y[y % 2 == 0]))((lambda x: x[x > 10])(tw.arange(10**4, dtype="float64"))),

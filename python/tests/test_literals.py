@@ -132,3 +132,12 @@ def test_complex_powers(dtype, power):
     assert found.dtype == dtype and error(found) <= 2 * error(z**power) + np.finfo(dtype).eps
     if power == 2:
         np.testing.assert_array_equal(found, (tw.asarray(z) * tw.asarray(z)).compute())
+
+
+@pytest.mark.parametrize("number", [2**63, 2**70, -(2**70)])
+def test_times_count_in_64_bits(number):
+    x = tw.asarray(np.array([1, 2], dtype="m8[s]"))
+    mask = tw.asarray(np.array([True, False]))
+    for make in (lambda: x * number, lambda: tw.where(mask, x, number), lambda: tw.full(2, number, dtype="m8[s]")):
+        with pytest.raises(OverflowError):
+            make().compute()

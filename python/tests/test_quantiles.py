@@ -63,6 +63,9 @@ def test_long_vectors_are_counted(dtype):
     q = [0, 0.001, 0.25, 0.5, 0.9, 1]
     for array in (tw.asarray(x), tw.asarray(x).rechunk(300_000)):
         same(tw.quantile(array, q), np.quantile(x, q), rtol=1e-6)
+    # So many are sorted for.
+    many = np.linspace(0, 1, 101)
+    same(tw.quantile(array, many), np.quantile(x, many), rtol=1e-6)
     if dtype.startswith("float"):
         x[::3] = np.nan
         same(tw.nanquantile(tw.asarray(x), q), np.nanquantile(x, q), rtol=1e-6)

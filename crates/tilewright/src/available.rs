@@ -1,6 +1,6 @@
 //! How much memory the system has left for this process.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// Bytes that this process may still take, where the system tells: what is free or can be freed, and free swap space, within the limit of its
 /// control group.
@@ -19,20 +19,28 @@ fn of_machine(lines: &str) -> Option<u64> {
     Some(field("MemAvailable")?.saturating_add(field("SwapFree").unwrap_or(0)))
 }
 
-/// What the limit of the control group leaves; nothing if it has none.
+/// What the limits of the control group of this process leave; nothing if it has none.
 fn of_group() -> Option<u64> {
     let groups = std::fs::read_to_string("/proc/self/cgroup").ok()?;
     let own = groups.lines().find_map(|line| line.strip_prefix("0::/"))?;
-    // Inside a container the group is the root of what is seen.
-    let root = Path::new("/sys/fs/cgroup");
-    let folder: PathBuf =
-        [root.join(own), root.to_path_buf()].into_iter().find(|path| path.join("memory.max").exists())?;
+    of_group_in(Path::new("/sys/fs/cgroup"), own)
+}
+
+/// What the limits of a group and of all that it is part of leave, the smallest. Inside a container the group may not be seen, only what contains
+/// it.
+fn of_group_in(root: &Path, own: &str) -> Option<u64> {
+    root.join(own).ancestors().take_while(|folder| folder.starts_with(root)).filter_map(of_folder).min()
+}
+
+fn of_folder(folder: &Path) -> Option<u64> {
     let read = |name: &str| std::fs::read_to_string(folder.join(name)).ok();
     let limit: u64 = read("memory.max")?.trim().parse().ok()?;
     let used: u64 = read("memory.current")?.trim().parse().ok()?;
     // Files that were read are given up when memory is short.
-    let cached = read("memory.stat")?.lines().find_map(|line| line.strip_prefix("inactive_file ")?.parse().ok());
-    Some(limit.saturating_sub(used.saturating_sub(cached.unwrap_or(0))))
+    let stat = read("memory.stat").unwrap_or_default();
+    let field = |name: &str| stat.lines().find_map(|line| line.strip_prefix(name)?.trim().parse::<u64>().ok());
+    let cached = field("inactive_file ").unwrap_or(0).saturating_add(field("active_file ").unwrap_or(0));
+    Some(limit.saturating_sub(used.saturating_sub(cached)))
 }
 
 #[cfg(test)]
@@ -45,6 +53,26 @@ mod tests {
         assert_eq!(of_machine(lines), Some(52 * 1024));
         assert_eq!(of_machine("MemTotal: 100 kB\n"), None);
         assert_eq!(of_machine("MemAvailable: many kB\n"), None);
+    }
+
+    #[test]
+    fn the_smallest_limit_counts() {
+        let root = std::env::temp_dir().join(format!("tw-groups-{}", std::process::id()));
+        let own = root.join("job/step");
+        std::fs::create_dir_all(&own).unwrap();
+        let write = |folder: &Path, max: &str, current: &str| {
+            std::fs::write(folder.join("memory.max"), max).unwrap();
+            std::fs::write(folder.join("memory.current"), current).unwrap();
+        };
+        write(&own, "max\n", "10\n");
+        assert_eq!(of_group_in(&root, "job/step"), None);
+        write(&root.join("job"), "100\n", "30\n");
+        assert_eq!(of_group_in(&root, "job/step"), Some(70));
+        std::fs::write(root.join("job/memory.stat"), "anon 5\nactive_file 4\ninactive_file 6\n").unwrap();
+        assert_eq!(of_group_in(&root, "job/step"), Some(80));
+        write(&own, "50\n", "10\n");
+        assert_eq!(of_group_in(&root, "job/step"), Some(40));
+        std::fs::remove_dir_all(&root).unwrap();
     }
 
     #[test]

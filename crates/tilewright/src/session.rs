@@ -8,7 +8,7 @@ use rustc_hash::FxHashMap;
 use tw_block::npy::NpyWriter;
 use tw_block::{Meter, Provider, provider};
 use tw_ir::error::{Error, Result};
-use tw_ir::program::{self, FunctionTable, Op, Program, TensorType};
+use tw_ir::program::{self, FunctionTable, Op, Program, TensorType, ValueId};
 use tw_ir::workflow::{Boxes, Workflow};
 use tw_ir::{DType, Span};
 use tw_plan::{PlanOptions, Planned, plan_segment, plan_segment_until};
@@ -228,16 +228,18 @@ impl Session {
         inputs: &BTreeMap<String, Input>,
     ) -> Result<(BTreeMap<String, Arc<Stored>>, Totals)> {
         program::verify(program)?;
-        let (results, totals) = self.interpret(program, inputs)?;
+        let mut totals = Totals::default();
+        let results = self.interpret(program, inputs, &mut totals)?;
         Ok((program.outputs.iter().cloned().zip(results).collect(), totals))
     }
 
-    /// Runs a program that is known to be well formed; results in the order of its outputs.
+    /// Runs a program that is known to be well formed; results in the order of its outputs. What was done is added to `totals`, also before an error.
     pub(crate) fn interpret(
         &self,
         program: &Program,
         inputs: &BTreeMap<String, Input>,
-    ) -> Result<(Vec<Arc<Stored>>, Totals)> {
+        totals: &mut Totals,
+    ) -> Result<Vec<Arc<Stored>>> {
         if self.0.process != std::process::id() {
             return Err(Error::state(
                 "the threads of this session exist only in the process that made it, not in its fork",
@@ -246,10 +248,12 @@ impl Session {
         }
         let cancel = token_of_run(&lock(&self.0.cancel));
         let mut interpreter = Interpreter::new(self, program, inputs, cancel);
-        let results = interpreter.run()?;
-        let totals = interpreter.totals;
-        lock(&self.0.totals).add(&totals);
-        Ok((results, totals))
+        let results = interpreter.run();
+        totals.add(&interpreter.totals);
+        if results.is_ok() {
+            lock(&self.0.totals).add(&interpreter.totals);
+        }
+        results
     }
 
     /// Plans a straight-line program without running it.
@@ -324,7 +328,11 @@ impl Session {
 
     /// Refuses results that the machine cannot hold, before anything is planned: planning them would take long, too.
     fn check_results(&self, program: &Program) -> Result<()> {
-        let sizes = program.body.results.iter().map(|&value| (value, bytes_of(program.ty(value))));
+        // What is only handed on is there already.
+        let sources = program.body.nodes.iter().filter(|node| matches!(node.op, Op::Source(_)));
+        let there: HashSet<ValueId> = sources.flat_map(|node| node.results.iter().copied()).collect();
+        let made = program.body.results.iter().filter(|value| !there.contains(value));
+        let sizes = made.map(|&value| (value, bytes_of(program.ty(value))));
         let needed = sizes.clone().fold(0, |sum: u64, (_, bytes)| sum.saturating_add(bytes));
         let largest = sizes.max_by_key(|(_, bytes)| *bytes).map(|(value, _)| value);
         let maker = program.body.nodes.iter().find(|node| node.results.iter().any(|&value| Some(value) == largest));

@@ -15,6 +15,7 @@ use tw_ir::program::{self, Op, Program, TensorType};
 use tw_ir::{Array, DType, Extent, PrimaryMap, Scalar, Span};
 
 use crate::io::Input;
+use crate::report::Totals;
 use crate::session::{Session, lock};
 use crate::stored::Stored;
 
@@ -266,20 +267,26 @@ pub fn compute_all(tensors: &[&Tensor]) -> Result<Vec<Arc<Stored>>> {
     }
     let graph = Graph::collect(tensors)?;
     let keeps_more = !graph.kept.is_empty();
-    match compute_graph(&session, tensors, graph) {
-        // Nobody has asked for what is kept beside the results.
-        Err(error) if keeps_more && error.blame() == Blame::Resource => {
-            compute_graph(&session, tensors, Graph::collect_only(tensors)?)
+    let mut totals = Totals::default();
+    match compute_graph(&session, tensors, graph, &mut totals) {
+        // Nobody has asked for what is kept beside the results. What has run is not run again for that.
+        Err(error) if keeps_more && error.blame() == Blame::Resource && totals.segments == 0 => {
+            compute_graph(&session, tensors, Graph::collect_only(tensors)?, &mut totals)
         }
         computed => computed,
     }
 }
 
-fn compute_graph(session: &Session, tensors: &[&Tensor], mut graph: Graph) -> Result<Vec<Arc<Stored>>> {
+fn compute_graph(
+    session: &Session,
+    tensors: &[&Tensor],
+    mut graph: Graph,
+    totals: &mut Totals,
+) -> Result<Vec<Arc<Stored>>> {
     for (k, (_, value)) in graph.counts.iter().enumerate() {
         graph.program.output(format!("count{k}"), *value);
     }
-    let (mut results, _) = session.interpret(&graph.program, &graph.inputs)?;
+    let mut results = session.interpret(&graph.program, &graph.inputs, totals)?;
     graph.run.done();
     let mut others = results.split_off(tensors.len());
     // Whoever sees a result knows its shape: counts are kept first.

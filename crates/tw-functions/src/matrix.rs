@@ -25,7 +25,7 @@ trait Number: ComplexField<Real = f64> + Copy {
     fn is_finite(self) -> bool;
     fn magnitude(self) -> f64;
     fn divided(self, by: f64) -> Self;
-    /// The quotient, in range wherever it can be.
+    /// The quotient, whatever the size of the divisor; a dividend at the end of the range may leave it.
     fn over(self, by: Self) -> Self;
 }
 

@@ -37,7 +37,7 @@ pub fn plan_segment(program: &Program, options: &PlanOptions) -> Result<Planned>
     plan_segment_until(&|| false, program, options)
 }
 
-/// As [`plan_segment`], but gives up as cancelled soon after `stop` says so: plans of millions of tasks take seconds.
+/// As [`plan_segment`], but gives up as cancelled when `stop` says so, between passes and while tasks are made: plans of millions of tasks take seconds.
 pub fn plan_segment_until(stop: &dyn Fn() -> bool, program: &Program, options: &PlanOptions) -> Result<Planned> {
     let mut timer = Timer { stop, timings: Vec::new() };
     let erased = timer.pass("erase times", || rewrite::erase::run(program))?;

@@ -87,8 +87,12 @@ impl<T: Number> Lu<T> {
 
 /// True if the reciprocals of a diagonal are far from the ends of the range, as `faer` needs them.
 pub(super) fn have_reciprocals<T: Number>(triangle: MatRef<'_, T>) -> bool {
-    let range = 2f64.powi(-1000)..2f64.powi(1000);
-    (0..triangle.nrows().min(triangle.ncols())).all(|k| range.contains(&triangle[(k, k)].magnitude()))
+    (0..triangle.nrows().min(triangle.ncols())).all(|k| has_reciprocal(triangle[(k, k)]))
+}
+
+/// True if the reciprocal of a number is far from the ends of the range.
+pub(super) fn has_reciprocal<T: Number>(number: T) -> bool {
+    (2f64.powi(-1000)..2f64.powi(1000)).contains(&number.magnitude())
 }
 
 /// Replaces b by x of `l x = b`, by division.

@@ -9,7 +9,7 @@ use faer::traits::math_utils::{conj, one, zero};
 use faer::{Accum, Conj, Mat, MatMut, MatRef, Par};
 use tw_ir::error::{Error, Result};
 
-use super::factor::{Lu, have_reciprocals, solve_lower, solve_upper};
+use super::factor::{Lu, has_reciprocal, have_reciprocals, solve_lower, solve_upper};
 use super::{Number, Slots, is_finite, owned};
 
 /// `a b`.
@@ -31,7 +31,9 @@ fn check_regular<T: Number>(triangle: MatRef<'_, T>) -> Result<()> {
 /// x of `a x = b`.
 fn solution<T: Number>(a: MatRef<'_, T>, mut b: Mat<T>) -> Result<Mat<T>> {
     let lu = PartialPivLu::new(a);
-    if have_reciprocals(lu.U()) || !is_finite(a) {
+    // After a pivot without a reciprocal nothing is right; a zero before the first of those is one.
+    let good = (0..a.nrows()).take_while(|&k| has_reciprocal(lu.U()[(k, k)])).count();
+    if good == a.nrows() || lu.U()[(good, good)].magnitude() == 0.0 || !is_finite(a) {
         check_regular(lu.U())?;
         lu.solve_in_place_with_conj(Conj::No, b.as_mut());
         return Ok(b);

@@ -151,6 +151,7 @@ impl BlockFunction for Count {
         let Buffer::I64(counts) = counts[0].data_mut() else {
             return Err(Error::types("counts that are not integers"));
         };
+        check_counts(counts, known.len())?;
         let mut pass = Pass::new(&known, left.first_mut().map(keys_of).transpose()?);
         match candidates.and_then(|keys| keys.split_first()) {
             Some((&n, keys)) if n != TOO_MANY => pass.look_at(keys.iter().copied().take(n as usize)),
@@ -161,6 +162,14 @@ impl BlockFunction for Count {
         }
         pass.finish(&known, counts);
         Ok(())
+    }
+}
+
+/// Callers say how many counts there are, and must agree with what is counted here.
+fn check_counts(counts: &[i64], n_ranks: usize) -> Result<()> {
+    match counts.len() == n_ranks * N_BUCKETS {
+        true => Ok(()),
+        false => Err(Error::source(format!("{} counts for {n_ranks} ranks of {N_BUCKETS} each", counts.len()))),
     }
 }
 
@@ -266,6 +275,7 @@ impl BlockFunction for Narrow {
     }
     fn apply(&self, operands: &[ArrayView<'_>], results: &mut [Array]) -> Result<()> {
         let (counts, state) = (ranks_of(&operands[0])?, keys_in(&operands[1])?);
+        check_counts(counts, state.len() / Known::FIELDS)?;
         let after = keys_of(&mut results[0])?.chunks_exact_mut(Known::FIELDS);
         for ((known, counts), after) in Known::read(state).zip(counts.chunks_exact(N_BUCKETS)).zip(after) {
             known.narrowed(counts)?.write(after);

@@ -2,7 +2,7 @@
 
 use tw_ir::dtype::DType;
 use tw_ir::error::{Error, Result};
-use tw_ir::program::{BlockResult, OperandMode, ResultMode};
+use tw_ir::program::{BlockResult, Op, OperandMode, ResultMode};
 use tw_ir::{Axis, Tiling};
 
 use super::{Algorithms, Graph, N_AXES, fibre_modes, first};
@@ -14,6 +14,9 @@ const SHORT: u64 = 1 << 21;
 
 /// Elements of a block that is counted, or whose fibres are selected from, where the user has not cut the tensor.
 const BLOCK_ELEMENTS: u64 = 1 << 18;
+
+/// Above this many ranks a sort is quicker than counting for each.
+const FEW_RANKS: u64 = 32;
 
 /// Bits that one pass over a long vector takes off the range of keys of each rank, as the library counts them.
 const BUCKET_BITS: u32 = 11;
@@ -45,7 +48,10 @@ impl<G: Graph> Algorithms<'_, G> {
             return Err(Error::source("order statistics of no elements"));
         }
         if shape.len() == 1 && shape[0] > SHORT {
-            return self.select_by_counting(x, ranks);
+            return match wanted[0] <= FEW_RANKS {
+                true => self.select_by_counting(x, ranks),
+                false => self.select_by_sorting(x, ranks),
+            };
         }
         let rank = shape.len();
         if rank - 1 - axis >= N_AXES {
@@ -63,6 +69,11 @@ impl<G: Graph> Algorithms<'_, G> {
         let name = format!("select_{}", rank - 1 - axis);
         let args: [(&G::Value, &[OperandMode]); 2] = [(&x, &modes), (&ranks, &modes)];
         first(self.call(&name, &args, vec![BlockResult { dtype, modes: results }])?)
+    }
+
+    fn select_by_sorting(&mut self, x: &G::Value, ranks: &G::Value) -> Result<G::Value> {
+        let sorted = first(self.graph.push(Op::Sort { axis: 0, descending: false, limit: None }, &[x])?)?;
+        self.take(&sorted, ranks)
     }
 
     /// Narrows the range of keys of every rank, with a pass over the vector for each step; later passes look only at what is left in the ranges.

@@ -347,9 +347,9 @@ fn fitted(code: &mut impl CodeSink, value: Typed, dtype: DType) -> Result<Slot> 
 
 /// An operand beside a time, which counts in 64 bits.
 fn counted(code: &mut impl CodeSink, value: Typed) -> Result<Typed> {
-    match value.kind {
-        Kind::Huge => fitted(code, value, DType::I64).map(Typed::literal),
-        _ => Ok(value),
+    match outside(code, value, DType::I64) {
+        Some(_) => fitted(code, value, DType::I64).map(Typed::literal),
+        None => Ok(value),
     }
 }
 
@@ -403,6 +403,7 @@ pub fn emit_select(code: &mut impl CodeSink, condition: Slot, yes: Typed, no: Ty
     let dtype = meet(element(code, yes), element(code, no))?;
     let condition = code.convert(DType::Bool, condition)?;
     let (yes, no) = if dtype.is_time() {
+        let (yes, no) = (counted(code, yes)?, counted(code, no)?);
         (emit_cast(code, dtype, yes.slot)?, emit_cast(code, dtype, no.slot)?)
     } else {
         (fitted(code, yes, dtype)?, fitted(code, no, dtype)?)
