@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import pickle
+import threading
+import time
+
 import numpy as np
 import pytest
 from conftest import same
@@ -177,3 +181,86 @@ def test_functions_of_the_module_share_a_generator():
     assert tw.random.randint(5, size=3, dtype="int8").dtype == "int8"
     missing = [name for name in dir(tw.random.Generator) if not name.startswith("_") and name not in tw.random.__all__]
     assert missing == ["integers"]
+
+
+BOUNDS = {"lists": lambda low, high: ([low], [high]), "lazy": lambda low, high: (_lazy(low), _lazy(high - 1)), "mixed": lambda low, high: (low, np.array([high], dtype=object))}
+
+
+def _lazy(bound):
+    return tw.asarray(np.array([bound], "uint64" if bound > 0 else "int64"))
+
+
+@pytest.mark.parametrize("bounds", BOUNDS)
+@pytest.mark.parametrize(("low", "high"), [*WIDEST, (-3, 2**62), (-(2**40), 2**41), (0, 8)])
+def test_widest_ranges_between_arrays(low, high, bounds):
+    dtype = "int64" if low < 0 or high <= 2**63 else "uint64"
+    first, last = BOUNDS[bounds](low, high)
+    drawn = tw.random.default_rng(4).integers(first, last, 40_000, dtype=dtype, endpoint=bounds == "lazy")
+    assert drawn.dtype == dtype
+    places = [int(each) - low for each in drawn.compute()]
+    assert 0 <= min(places) and max(places) < high - low
+    eighths = np.bincount([place * 8 // (high - low) for place in places], minlength=8)
+    assert abs(eighths - 5000).max() < 400
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int8", "uint8", "int16", "uint32", "int64", "uint64"])
+def test_bounds_that_are_arrays_are_checked_as_numbers_are(dtype):
+    least, most = (0, 1) if dtype == "bool" else (np.iinfo(dtype).min, np.iinfo(dtype).max)
+    for low, high, endpoint in ((least, most, True), (least, most + 1, False), (most, most, True), (most, most + 1, False), (least, least + 1, False)):
+        for xp in (np, tw):
+            drawn = np.asarray(xp.random.default_rng(1).integers([low], [high], 50, dtype, endpoint))
+            assert drawn.dtype == dtype and (drawn >= low).all() and (drawn <= high - (not endpoint)).all()
+    for low, high, endpoint in ((least, most + 1, True), (least, most + 2, False), (least - 1, most, True), (1, 1, False), (1, 0, True), (1, least, False)):
+        for bounds in ((low, high), ([low], [high]), (low, [high]), ([low, least], high)):
+            for xp in (np, tw):
+                with pytest.raises(ValueError):
+                    xp.random.default_rng(1).integers(*bounds, dtype=dtype, endpoint=endpoint)
+
+
+def test_types_of_bounds():
+    rng = tw.random.default_rng(1)
+    for call in (
+        lambda: rng.integers([0], [3], dtype="float64"), lambda: rng.integers([0.5], [3.7]), lambda: rng.integers(0, np.array([2.5])),
+        lambda: rng.integers(0, tw.asarray([2.0])), lambda: rng.integers(["a"], [3]), lambda: rng.integers(0, tw.asarray([2]), dtype="complex64"),
+    ):  # fmt: skip
+        with pytest.raises(TypeError):
+            call()
+    assert set(rng.integers([0.0], np.array([2.0]), 50).compute().tolist()) == {0, 1}
+    assert set(rng.integers(np.int8([-128]), np.uint8([0]), 3000, "int16").compute().tolist()) == set(range(-128, 0))
+    assert set(rng.integers(-2, tw.asarray([0], dtype="uint64"), 50).compute().tolist()) == {-2, -1}
+    assert set(rng.integers(tw.asarray([-128], dtype="int8"), tw.asarray(-126, dtype="int8"), 50).compute().tolist()) == {-128, -127}
+
+
+@pytest.mark.parametrize(("low", "high", "dtype"), [(3, 3, "int64"), (4, 3, "int64"), (0, 300, "uint8"), (-1, 3, "uint64"), (3, -5, "uint8")])
+def test_lazy_bounds_are_checked_when_they_are_computed(low, high, dtype):
+    for bounds in ((tw.asarray([0, low]), [1, high] if dtype == "int64" else tw.asarray([1, high])), (tw.asarray([low]), tw.asarray(high))):
+        drawn = tw.random.default_rng(1).integers(*bounds, dtype=dtype)
+        with pytest.raises(IndexError):
+            drawn.compute()
+
+
+class SlowCount(int):
+    """A count that other threads see before it has grown."""
+
+    def __add__(self, more):
+        time.sleep(0.01)
+        return SlowCount(int(self) + more)
+
+
+def test_threads_that_share_a_generator_draw_different_numbers():
+    rng, drawn = tw.random.default_rng(1), []
+    rng._drawn = SlowCount(0)
+    threads = [threading.Thread(target=lambda: drawn.append(float(rng.random()))) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    expected = tw.random.default_rng(1)
+    assert sorted(drawn) == sorted(float(expected.random()) for _ in range(8))
+
+
+def test_generators_can_be_pickled():
+    rng = tw.random.default_rng(1)
+    rng.random(3)
+    again = pickle.loads(pickle.dumps(rng))
+    assert again.random(3).compute().tolist() == rng.random(3).compute().tolist()

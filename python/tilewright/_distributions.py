@@ -7,7 +7,7 @@ import hashlib
 import inspect
 import math
 import os
-from operator import index
+import threading
 from typing import Any
 
 import numpy as np
@@ -17,8 +17,9 @@ from ._array import Array
 from ._creation import _shape, asarray, cut
 from ._dtypes import astype
 from ._elementwise import ceil, exp, expm1, log, log1p, maximum, sqrt, tan
+from ._integer_bounds import first_and_last, integer_type
 from ._manipulation import broadcast_shapes
-from ._searching import searchsorted, where
+from ._searching import checked, searchsorted, where
 
 
 def random_seed() -> int:
@@ -45,6 +46,10 @@ def _in_chunks(method: Any) -> Any:
     return drawn
 
 
+#: Held while a generator counts what it draws. All share it: a lock of its own would keep a generator from being pickled.
+drawing = threading.Lock()
+
+
 @in_chunks
 class Distributions:
     """What a generator draws. Parameters are numbers or arrays, as in NumPy; ``chunks`` cuts what is drawn into blocks."""
@@ -53,11 +58,15 @@ class Distributions:
         self._seed = seed
         self._drawn = 0
 
+    def _next(self) -> str:
+        """What the next array depends on; threads that share a generator draw different ones."""
+        with drawing:
+            self._drawn += 1
+            return f"{self._seed}/{self._drawn - 1}"
+
     def _draw(self, kind: str, size: Any, a: float | int, b: float | int) -> Array:
         # Seeds of arrays are far apart, whatever the seeds of generators are.
-        text = f"{self._seed}/{self._drawn}".encode()
-        self._drawn += 1
-        seed = int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "little")
+        seed = int.from_bytes(hashlib.blake2b(self._next().encode(), digest_size=8).digest(), "little")
         return Array(_core.random(kind, _shape(() if size is None else size), seed, a, b))
 
     def random(self, size: Any = None, dtype: Any = "float64") -> Array:
@@ -84,46 +93,32 @@ class Distributions:
     def integers(
         self, low: Any, high: Any = None, size: Any = None, dtype: Any = "int64", endpoint: bool = False
     ) -> Array:
-        """Whole numbers from ``low`` up to but not including ``high``, unless ``endpoint``; with one bound, from 0."""
+        """Whole numbers from ``low`` up to but not including ``high``, unless ``endpoint``; with one bound, from 0.
+
+        Bounds may be arrays. Those of lazy ones are checked when numbers are computed: no number between them is an IndexError then.
+        """
         low, high = (0, low) if high is None else (low, high)
-        if np.ndim(low) or np.ndim(high):
-            return self._integers_between(low, high, size, np.dtype(dtype), bool(endpoint))
-        low, end = _whole("low", low), _whole("high", high) + bool(endpoint)
-        dtype = np.dtype(dtype)
-        if dtype.kind not in "iub":
-            raise TypeError(f"whole numbers are drawn as integers, not as {dtype}")
-        limits = (0, 1) if dtype.kind == "b" else (np.iinfo(dtype).min, np.iinfo(dtype).max)
-        if low < limits[0]:
-            raise ValueError(f"low is out of bounds for {dtype}")
-        if end - 1 > limits[1]:
-            raise ValueError(f"high is out of bounds for {dtype}")
-        if low >= end:
-            raise ValueError("low > high" if endpoint else "low >= high")
-        if -(2**63) <= low and end < 2**63 and end - low < 2**63:
-            return astype(self._draw("integers", size, low, end), dtype, copy=False)
-        # Beyond int64, counted from ``low`` in unsigned numbers, which wrap where the sum does.
-        places = self._places(size, end - low) + low % 2**64
-        return astype(places, dtype, copy=False)
+        dtype = integer_type(dtype)
+        if np.ndim(low) == 0 == np.ndim(high):
+            low, high = (bound.item() if isinstance(bound, Array) else bound for bound in (low, high))
+        first, last, wrong = first_and_last(low, high, dtype, bool(endpoint))
+        if first.ndim == 0 == last.ndim and wrong is None:
+            start, end = (int(each.astype(dtype)) for each in (first, last))
+            if end < 2**63 - 1 and end - start < 2**63 - 1:
+                return astype(self._draw("integers", size, start, end + 1), dtype, copy=False)
+        # Counted from the first one in unsigned numbers, which wrap where differences and sums do.
+        shape, first, last = shape_of(size, (first, last)), asarray(first), asarray(last)
+        places = self._places(shape, last - first)
+        drawn = first + (places if wrong is None else checked(places, wrong))
+        return astype(drawn, dtype, copy=False)
 
-    def _integers_between(self, low: Any, high: Any, size: Any, dtype: np.dtype, endpoint: bool) -> Array:
-        """Whole numbers between bounds that are arrays."""
-        if not isinstance(low, Array) and not isinstance(high, Array) and not np.all(np.asarray(low) < np.asarray(high) + endpoint):
-            raise ValueError("low > high" if endpoint else "low >= high")
-        first, end = (astype(asarray(bound), "int64", copy=False) for bound in (low, high))
-        # The rest of a division by far smaller numbers is as likely as any other.
-        drawn = self._draw("integers", shape_of(size, (low, high)), 0, 2**62)
-        return astype(first + drawn % (end + endpoint - first), dtype, copy=False)
-
-    def _places(self, size: Any, n: int) -> Array:
-        """Whole numbers below ``n``, which is at most 2**64, as uint64."""
-        if n < 2**63:
-            return astype(self._draw("integers", size, 0, n), "uint64")
+    def _places(self, size: Any, last: Array) -> Array:
+        """Whole numbers up to ``last``, which is uint64 as they are."""
         high, middle, low = (astype(self._draw("integers", size, 0, 2**32), "uint64") for _ in range(3))
-        if n == 2**64:
-            return high * 2**32 + low
-        # The product of 96 random bits with n, above its lowest 96 bits: by hand, in digits of 32 bits.
+        # The product of 96 random bits with last + 1, above its lowest 96 bits: by hand, in digits of 32 bits.
         digit = 2**32 - 1
-        above, below = n >> 32, n & digit
+        below = (last & digit) + 1
+        above, below = (last >> 32) + (below >> 32), below & digit
         carry = ((low * below) >> 32) + ((middle * below) & digit) + ((low * above) & digit)
         carry = (carry >> 32) + ((middle * below) >> 32) + ((low * above) >> 32) + ((high * below) & digit) + ((middle * above) & digit)
         return (carry >> 32) + ((high * below) >> 32) + ((middle * above) >> 32) + high * above
@@ -231,16 +226,6 @@ class Distributions:
         """Whole numbers from ``first`` on, of which each has its weight."""
         sums = np.cumsum(np.exp(log_weights - log_weights.max()))
         return searchsorted(asarray(sums / sums[-1]), self.random(size), side="right") + first
-
-
-def _whole(name: str, bound: Any) -> int:
-    """A bound of whole numbers; those of NumPy's floating point types must be whole."""
-    if np.ndim(bound) > 0:
-        raise TypeError(f"{name} is a number here, not an array")
-    number = bound.item() if hasattr(bound, "item") else bound
-    if isinstance(number, float) and number.is_integer():
-        return int(number)
-    return index(number)
 
 
 def shape_of(size: Any, parameters: Any) -> Any:

@@ -12,7 +12,7 @@ from numpy.lib.array_utils import normalize_axis_index
 
 from ._array import Array
 from ._creation import _shape, arange, asarray
-from ._distributions import Distributions, in_chunks, random_seed
+from ._distributions import Distributions, drawing, in_chunks, random_seed
 from ._dtypes import astype
 from ._elementwise import log
 from ._manipulation import reshape
@@ -136,7 +136,8 @@ def seed(seed: Any = None) -> None:
     True
     """
     fresh = default_rng(seed)
-    _shared._seed, _shared._drawn = fresh._seed, fresh._drawn
+    with drawing:
+        _shared._seed, _shared._drawn = fresh._seed, fresh._drawn
 
 
 def rand(*lengths: int, chunks: Any = None) -> Array:
