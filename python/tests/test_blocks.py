@@ -330,3 +330,25 @@ def test_results_do_not_hold_their_operands():
         for _ in range(6):
             x = tw.map_blocks(lambda block: block + 1, x, dtype="float64").persist()
         assert session.report()["held_bytes"] <= 3 * 8 * n
+
+
+def test_attributes_of_functions_are_their_own():
+    class Halves:
+        tried = None
+        untrimmed = "mine"
+
+        def __call__(self, block):
+            return block / 2
+
+    same(tw.map_blocks(Halves(), tw.arange(4)), np.arange(4) / 2)
+    same(tw.map_overlap(Halves(), tw.arange(4), depth=1), np.arange(4) / 2)
+
+
+def test_blocks_in_a_row_are_cut_once(monkeypatch):
+    x = tw.arange(60).reshape((10, 6)).rechunk((1, 2))
+    asked, chunks = [], tw.Array.chunks
+    monkeypatch.setattr(tw.Array, "chunks", property(lambda self: asked.append(self) or chunks.fget(self)))
+    blocks = x.blocks.ravel()
+    assert sum(each is x for each in asked) == 1
+    assert [block.chunks for block in blocks] == [((1,), (2,))] * 30
+    np.testing.assert_array_equal(np.concatenate([block.compute().ravel() for block in blocks]), np.arange(60))

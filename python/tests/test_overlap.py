@@ -230,3 +230,33 @@ def test_functions_of_neighbours_are_told_where_they_are():
     same(tw.map_overlap(keep, x, depth=1, boundary="reflect", dtype="int64"), np.arange(6))
     assert sorted(told) == [((0,), [(0, 5)], (10,), [(0, 3)]), ((1,), [(5, 10)], (10,), [(3, 6)])]
     same(tw.map_overlap(keep, x, depth=1, boundary="reflect"), np.arange(6))
+
+
+@pytest.mark.parametrize("boundary", [*BORDERS])
+@pytest.mark.parametrize(("first", "second"), [((1, 4), (6, 4)), ((1, 4), (6, 1)), ((1, 1), (6,)), ((6, 1, 1), (4, 1)), ((1, 6), (1, 6))])
+def test_repeated_axes_in_any_order_of_arrays(first, second, boundary):
+    rng = np.random.default_rng(1)
+    x, y = rng.integers(0, 9, first), rng.integers(0, 9, second)
+    a, b = tw.asarray(x).rechunk(3), tw.asarray(y).rechunk(3)
+    for pair in ((a, b), (b, a)):
+        same(tw.map_overlap(np.add, *pair, depth=1, boundary=boundary), x + y)
+
+
+def test_what_is_cut_off_must_be_there():
+    x = tw.arange(12).rechunk(4)
+    shorter = lambda block: block[1:-1]  # noqa: E731
+    with pytest.raises(ValueError, match=r"`shorter` gave a block of shape \(4,\) .* \(6,\): use trim=False"):
+        tw.map_overlap(shorter, x, depth=1, boundary="reflect", name="shorter").compute()
+    with pytest.raises(ValueError, match=r"\(\)"):
+        tw.map_overlap(np.sum, x, depth=1, boundary="reflect").compute()
+    with pytest.raises(ValueError, match="trim=False"):
+        tw.map_overlap(lambda a, b: a[1:-1] + b, x, x, depth=[1, 0], boundary="reflect", dtype="int64").compute()
+
+
+def test_the_function_that_is_tried_has_its_name():
+    def fails(block):
+        raise ValueError("no")
+
+    with pytest.raises(ValueError, match="no") as caught:
+        tw.map_overlap(fails, tw.ones(4), depth=1)
+    assert "`fails`" in caught.value.__notes__[0]

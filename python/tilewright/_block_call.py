@@ -165,12 +165,12 @@ def example(array: Any) -> Any:
     return np.ones((1,) * array.ndim, dtype=array.dtype) if isinstance(array, Array) else array
 
 
-def infer_dtypes(function: Any, args: Sequence[Any], kwargs: dict[str, Any], n_results: int | None, say: str) -> list[np.dtype]:
-    """The element types of the results, found by calling the function on tiny arrays."""
+def infer_dtypes(function: Any, args: Sequence[Any], kwargs: dict[str, Any], n_results: int | None, say: str, name: str | None = None) -> list[np.dtype]:
+    """The element types of the results, found by calling the function, of some name, on tiny arrays."""
     try:
         with np.errstate(all="ignore"):
             made = function(*[example(argument) for argument in args], **kwargs)
     except Exception as error:
-        error.add_note(f"while `{name_of(function)}` was tried on arrays of one element to find the type of its results; say {say} to avoid that")
+        error.add_note(f"while `{name or name_of(function)}` was tried on arrays of one element to find the type of its results; say {say} to avoid that")
         raise
     return [np.asarray(each).dtype for each in ([made] if n_results is None else made)]

@@ -42,7 +42,13 @@ class BlockView:
 
     def ravel(self) -> list[Array]:
         """All blocks, one after the other."""
-        return [self[place] for place in np.ndindex(self.shape)]
+        cuts = self._array.chunks
+        ends = [_ends(cut) for cut in cuts]
+        blocks = []
+        for place in np.ndindex(*(len(cut) for cut in cuts)):
+            block = self._array[tuple(slice(own[k], own[k + 1]) for own, k in zip(ends, place, strict=True))]
+            blocks.append(block.rechunk(tuple((cut[k],) for cut, k in zip(cuts, place, strict=True))))
+        return blocks
 
     def __getitem__(self, key: Any) -> Array:
         keys = _whole_key(key if isinstance(key, tuple) else (key,), self.ndim)
@@ -88,11 +94,16 @@ def _numbers(key: Any, n: int, axis: int) -> list[int]:
     return [int(number) % n for number in numbers.tolist()]
 
 
+def _ends(cut: tuple[int, ...]) -> list[int]:
+    """Where blocks begin, and the last ends."""
+    return [0, *np.cumsum(cut).tolist()]
+
+
 def _taken(array: Array, axis: int, cut: tuple[int, ...], numbers: list[int]) -> Array:
     """Blocks along an axis, one after the other; neighbours that follow each other are one slice."""
     from ._manipulation import concat, part
 
-    ends = [0, *np.cumsum(cut).tolist()]
+    ends = _ends(cut)
     if not numbers:
         return part(array, axis, slice(0, 0))
     runs: list[list[int]] = []

@@ -45,9 +45,12 @@ def map_blocks(
 
 def map_arrays(
     func: Callable[..., Any], args: Sequence[Any], dtype: Any, chunks: Any, drop_axis: Any, new_axis: Any, name: str | None,
-    executor: str, kwargs: dict[str, Any], aligned: bool = True,
+    executor: str, kwargs: dict[str, Any], aligned: bool = True, tried: Callable[..., Any] | None = None,
 ) -> Array:  # fmt: skip
-    """What :func:`map_blocks` gives. Arrays that are not ``aligned`` are cut into as many blocks already, which keep their lengths."""
+    """What :func:`map_blocks` gives. Arrays that are not ``aligned`` are cut into as many blocks already, which keep their lengths.
+
+    ``tried`` is called in place of the function to find the element type.
+    """
     arrays = [argument for argument in args if isinstance(argument, Array)]
     if not callable(func):
         raise TypeError(f"a function is expected, not {type(func).__name__}")
@@ -68,7 +71,7 @@ def map_arrays(
     indices = [labels[rank - array.ndim :] for array in arrays]
     operands = iter(indices)
     paired = [(argument, next(operands) if isinstance(argument, Array) else None) for argument in args]
-    return _call(func, out, paired, new, chunks, dtype, name, executor, kwargs, aligned)
+    return _call(func, out, paired, new, chunks, dtype, name, executor, kwargs, aligned, tried)
 
 
 def _type(dtype: Any, meta: Any) -> Any:
@@ -149,6 +152,7 @@ def _call(
     executor: str,
     kwargs: dict[str, Any],
     aligned: bool = True,
+    tried: Callable[..., Any] | None = None,
 ) -> Array:
     """The result of a function of one result whose axes have labels. Arrays that are not ``aligned`` keep their own blocks, as many of them."""
     cuts: dict[Any, list[Lengths]] = {}
@@ -165,7 +169,7 @@ def _call(
     function = _Function(func, call, pairs, out, axes, kwargs)
     if dtype is None:
         first = function.keywords(call.place([0] * len(call.numbers), out))
-        dtype = infer_dtypes(getattr(func, "tried", func), [value for value, _ in pairs], first, None, "dtype=..")[0]
+        dtype = infer_dtypes(tried or func, [value for value, _ in pairs], first, None, "dtype=..", call.name)[0]
     function.dtype = np.dtype(dtype)
     function.func = _processes.choose(executor, func)
     return call.apply(function, [(dtype, axes)])[0]

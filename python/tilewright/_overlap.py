@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from . import _core
 from ._array import Array
 from ._block_call import Lengths, common_cut, name_of, takes
@@ -55,7 +57,7 @@ def map_overlap(
     """Calls a function with every block and ``depth`` elements of its neighbours, and cuts these off what it gives.
 
     Arrays are broadcast as in :func:`map_blocks`, and cut alike; an axis of length 1 that meets a longer one has no neighbours. With several, lists of
-    ``depth`` and ``boundary`` give one for each; what is cut off is the depth of the first with most axes. See :func:`overlap` for both. With ``trim=False``
+    ``depth`` and ``boundary`` give one for each; what is cut off along an axis is the depth of the first array that is as long as the result there, of those with most axes. See :func:`overlap` for both. With ``trim=False``
     nothing is cut off: the function gives blocks without the elements of the neighbours, or of the lengths that ``chunks`` says. ``align_arrays`` and
     ``allow_rechunk`` are there for dask's users and change nothing. Other arguments are those of :func:`map_blocks`.
 
@@ -83,13 +85,14 @@ def map_overlap(
     made = iter(overlapped)
     args = tuple(next(made) if isinstance(argument, Array) else argument for argument in args)
     name = name or token or name_of(func)
+    tried = None
     if trim:
-        first = max(range(each), key=lambda k: arrays[k].ndim)
         trimmed = _TrimmedWithInfo if takes(func, "block_info") else _Trimmed
-        func = trimmed(func, cuts, depths[first], borders[first])
+        func = trimmed(func, name, cuts, *_cut_off(arrays, depths, borders, shape))
+        tried = func.untrimmed
     chunks = chunks if changes else cuts
     dtype = getattr(meta, "dtype", None) if dtype is None else dtype
-    return map_arrays(func, args, dtype, chunks, drop_axis, new_axis, name, executor, kwargs, aligned=False)
+    return map_arrays(func, args, dtype, chunks, drop_axis, new_axis, name, executor, kwargs, aligned=False, tried=tried)
 
 
 def _common(arrays: Sequence[Array], rank: int) -> list[Lengths]:
@@ -115,28 +118,42 @@ def _at_the_end(depths: Depth, rank: int) -> Depth:
     return [(0, 0)] * (rank - len(depths)) + depths
 
 
+def _cut_off(
+    arrays: Sequence[Array], depths: Sequence[Depth], borders: Sequence[list[Any]], shape: tuple[int, ...]
+) -> tuple[Depth, list[Any]]:
+    """What is cut off the results of a function, and the borders there: along each axis, those of an array that is not repeated."""
+    most_axes_first = sorted(range(len(arrays)), key=lambda k: -arrays[k].ndim)
+    found = []
+    for axis in range(-len(shape), 0):
+        k = next(k for k in most_axes_first if arrays[k].ndim >= -axis and arrays[k].shape[axis] == shape[axis])
+        found.append((depths[k][axis], borders[k][axis]))
+    return [depth for depth, _ in found], [border for _, border in found]
+
+
 class _Trimmed:
     """A function whose results lose the elements of the neighbours, in the same call."""
 
-    def __init__(self, func: Callable[..., Any], cuts: Sequence[Lengths], depths: Depth, borders: list[Any]) -> None:
-        self.func, self.cuts = func, cuts
+    def __init__(self, func: Callable[..., Any], name: str, cuts: Sequence[Lengths], depths: Depth, borders: list[Any]) -> None:
+        self.func, self.name, self.cuts, self.depths = func, name, cuts, depths
         # Blocks at an end without a border have no elements before, or after, their own.
-        self.before = [before for before, _ in depths]
         self.open = [border == "none" for border in borders]
         self.wants_id = takes(func, "block_id")
 
-    def tried(self, *blocks: Any, block_id: Any = None, **kwargs: Any) -> Any:
+    def untrimmed(self, *blocks: Any, block_id: Any = None, **kwargs: Any) -> Any:
         """What the function gives, with the elements of the neighbours."""
         if self.wants_id:
             kwargs["block_id"] = block_id
         return self.func(*blocks, **kwargs)
 
     def __call__(self, *blocks: Any, block_id: Any = None, **kwargs: Any) -> Any:
-        made = self.tried(*blocks, block_id=block_id, **kwargs)
-        keep = []
-        for cut, before, is_open, k in zip(self.cuts, self.before, self.open, block_id, strict=True):
+        made = np.asanyarray(self.untrimmed(*blocks, block_id=block_id, **kwargs))
+        keep, shape = [], []
+        for cut, (before, after), is_open, k in zip(self.cuts, self.depths, self.open, block_id, strict=True):
             start = 0 if is_open and k == 0 else before
             keep.append(slice(start, start + cut[k]))
+            shape.append(start + cut[k] + (0 if is_open and k == len(cut) - 1 else after))
+        if made.shape != tuple(shape):
+            raise ValueError(f"`{self.name}` gave a block of shape {made.shape} where blocks with their neighbours have {tuple(shape)}: use trim=False")
         return made[tuple(keep)]
 
 
