@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import sys
 import threading
 import time
 
@@ -82,3 +83,34 @@ def test_calls_end_with_workers_that_die():
     # Others take the next calls.
     assert processes.run(pickle.dumps(abs), (-2,), {}) == 2
     processes.close()
+
+
+def test_sessions_of_many_threads_come_and_go():
+    failed = []
+
+    def come_and_go():
+        processes = Processes(1)
+        try:
+            for _ in range(2000):
+                _processes.enter(processes)
+                _processes.current()
+                _processes.leave(processes)
+        except BaseException as error:
+            failed.append(error)
+
+    before = list(_processes._current)
+    _processes._current.clear()
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        threads = [threading.Thread(target=come_and_go) for _ in range(6)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        sys.setswitchinterval(interval)
+        left = list(_processes._current)
+        _processes._current[:] = before
+    assert failed == []
+    assert left == []

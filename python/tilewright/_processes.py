@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 import pickle
 import signal
 import threading
@@ -85,31 +86,35 @@ class Processes:
 
 
 _current: list[Processes] = []
+#: Held while the list is read or changed, never while processes end, which may take long.
+_lock = threading.Lock()
 
 
 def enter(processes: Processes) -> None:
     """Makes these the processes of new arrays."""
-    _current.append(processes)
+    with _lock:
+        _current.append(processes)
 
 
 def leave(processes: Processes) -> None:
     """Ends these processes, whichever were entered after them."""
-    for place in reversed(range(len(_current))):
-        if _current[place] is processes:
-            del _current[place]
-            break
-    # A session may be entered twice.
-    if processes not in _current:
+    with _lock:
+        for place in reversed(range(len(_current))):
+            if _current[place] is processes:
+                del _current[place]
+                break
+        # A session may be entered twice.
+        is_entered = processes in _current
+    if not is_entered:
         processes.close()
 
 
 def current() -> Processes:
     """The processes of the session that new arrays belong to."""
-    if not _current:
-        import os
-
-        _current.append(Processes(os.cpu_count() or 1))
-    return _current[-1]
+    with _lock:
+        if not _current:
+            _current.append(Processes(os.cpu_count() or 1))
+        return _current[-1]
 
 
 def choose(executor: str, function: Callable[..., Any]) -> Callable[..., Any]:
