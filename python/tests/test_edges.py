@@ -112,6 +112,47 @@ def test_operators_of_python():
     assert array.item(3) == array.item(0, 3) == array.item((0, 3)) == 3.0 and array.item(-1) == 11.0
 
 
+@pytest.mark.parametrize("shape", [(), (1,), (6,), (2, 3), (1, 1)])
+def test_single_elements(shape):
+    x = np.arange(np.prod(shape, dtype=int)).reshape(shape)
+    keys = [(), ((),), (1,), ((1,),), (1, 2), ((1, 2),), (0, 0), (0, 0, 0), (-1,), (7,), (0, 5), ([1],), (1.5,), (None,), (True,), (slice(1),), (0, slice(1)), (...,), (np.int8(0),)]
+    for key in keys:
+        try:
+            expected = x.item(*key)
+        except (IndexError, TypeError, ValueError) as error:
+            with pytest.raises(type(error)):
+                tw.asarray(x).item(*key)
+        else:
+            assert tw.asarray(x).item(*key) == expected
+
+
+def test_sorting_in_place_wants_an_axis():
+    for axis, error in ((None, TypeError), (1.5, TypeError), (2, np.exceptions.AxisError)):
+        for x in (np.array([[3, 1, 2]]), tw.asarray([[3, 1, 2]])):
+            with pytest.raises(error):
+                x.sort(axis=axis)
+            assert x.shape == (1, 3)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "uint16", "bool"])
+def test_small_indices_of_long_axes(dtype):
+    x = np.arange(70_000)
+    places = np.array([0, 1, 100] if dtype == "bool" else [0, 1, 100, np.iinfo(dtype).min, np.iinfo(dtype).max]).astype(dtype)
+    for mode in ("wrap", "clip"):
+        for n in (300, 70_000):
+            agree("take", x[:n], places, mode=mode)
+
+
+@pytest.mark.parametrize("bounds", [(0, 1j), (1 + 1j, 2), (0, 3), (0.5, 2), (np.float32(0), np.float32(1)), (np.complex64(1j), 0), (np.int8(3), 5), (3, np.float16(5))])
+def test_distances_of_evenly_spaced_values(bounds):
+    for num, endpoint in ((3, True), (3, False), (1, True), (1, False), (0, True)):
+        values, step = np.linspace(*bounds, num, endpoint=endpoint, retstep=True)
+        found, distance = tw.linspace(*bounds, num, endpoint=endpoint, retstep=True)
+        same(found, values, rtol=1e-3 if values.dtype == "float16" else 1e-12)
+        np.testing.assert_allclose(distance, step, rtol=1e-6)
+        assert np.asarray(distance).dtype == np.asarray(step).dtype
+
+
 def test_cross_products_along_a_first_axis():
     a, b = np.arange(12.0).reshape(3, 4), np.array([1.0, 2.0, 4.0])
     same(tw.linalg.cross(tw.asarray(a), tw.asarray(b), axis=0), np.linalg.cross(a, b, axis=0))

@@ -143,3 +143,13 @@ def test_quantiles_of_nothing():
     agree("percentile", np.zeros((0, 3)), 50, axis=0)
     agree("nanquantile", np.zeros((0, 3)), 0.5, axis=0)
     agree("quantile", np.zeros((0, 3)), 0.5, axis=1)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "uint8", "int32"])
+@pytest.mark.parametrize("name", ["quantile", "nanquantile", "percentile", "nanpercentile"])
+@pytest.mark.parametrize("method", ["linear", "hazen", "lower"])
+def test_types_of_elements_and_shares(dtype, name, method):
+    x = np.arange(7).astype(dtype)
+    shares = [0.25, 1, [0.25], [0, 1], *(np.array(share, kind) for kind in ("float16", "float32", "float64") for share in (0.25, [0.25, 0.5]))]
+    for q in [*shares, np.float16(0.25), np.float32(0.25), np.int8(1), np.array([0, 1])]:
+        same(getattr(tw, name)(tw.asarray(x), q, method=method), getattr(np, name)(x, q, method=method), rtol=1e-2)

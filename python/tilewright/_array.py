@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+from operator import index
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -171,9 +172,14 @@ class Array:
 
     def item(self, *args: Any) -> bool | int | float | complex:
         """The only element, as a Python number; or the one at an index, or at a place in a row."""
+        args = args[0] if len(args) == 1 and isinstance(args[0], tuple) else args
         if args:
-            key = args[0] if len(args) == 1 else args
-            return (self[tuple(key)] if isinstance(key, (tuple, list)) else self.reshape(-1)[key]).item()
+            if len(args) not in (1, self.ndim):
+                raise ValueError(f"incorrect number of indices for array: {len(args)} for {self.ndim} axes")
+            if any(isinstance(each, bool) for each in args):
+                raise TypeError("an integer is required")
+            places = tuple(index(each) for each in args)
+            return (self.reshape(-1) if len(places) == 1 else self)[places].item()
         if self._tensor.is_open:
             self.persist()
         if self.size != 1:

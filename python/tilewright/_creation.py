@@ -225,14 +225,15 @@ def linspace(
     num = index(num)
     if num < 0:
         raise ValueError(f"{num} values")
+    exact = np.result_type(*(getattr(bound, "dtype", bound) for bound in (start, stop)), float(num))
     if dtype is None and any(isinstance(bound, (Array, np.ndarray, np.generic)) for bound in (start, stop)):
-        dtype = np.result_type(*(getattr(bound, "dtype", bound) for bound in (start, stop)), float(num))
+        dtype = exact
     start, stop = _number(start), _number(stop)
     made = cut(_evenly_spaced(start, stop, num, endpoint, dtype), chunks)
     if not retstep:
         return made
     gaps = num - bool(endpoint)
-    return made, np.float64(stop - start) / gaps if gaps > 0 else np.float64("nan")
+    return made, exact.type(stop - start) / gaps if gaps > 0 else np.float64("nan")
 
 
 def _evenly_spaced(start: Any, stop: Any, num: int, endpoint: bool, dtype: Any) -> Array:

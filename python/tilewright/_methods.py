@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import index
 from typing import Any
 
 import numpy as np
@@ -34,7 +35,8 @@ def astype(self: Array, dtype: Any, *, casting: str = "unsafe", copy: bool = Tru
 
 def sort(self: Array, axis: int = -1, kind: str | None = None) -> None:
     """Brings the elements along an axis into order, as ``x[..] = ..`` would."""
-    self._tensor = _searching.sort(self, axis)._tensor
+    # All elements in a row, which None asks of the function, would have another shape.
+    self._tensor = _searching.sort(self, index(axis))._tensor
 
 
 def round(self: Array, decimals: int = 0) -> Array:

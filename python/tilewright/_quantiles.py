@@ -93,11 +93,13 @@ def _nothing(shape: tuple[int, ...], dtype: np.dtype, skip_nan: bool, is_median:
 
 
 def _quantile(x: Any, q: Any, axis: Any, method: str, keepdims: bool, skip_nan: bool, is_median: bool = False) -> Array:
-    x, levels = asarray(x), np.asarray(q, dtype="float64")
-    # Some methods give elements of the array, the others numbers between them.
-    is_taken = method in _TAKEN and not is_median
+    x, shares, levels = asarray(x), np.asarray(q), np.asarray(q, dtype="float64")
+    # Some methods give elements of the array, the others numbers between them; so does the usual one at its ends.
+    is_taken = not is_median and (method in _TAKEN or (method == "linear" and shares.dtype.kind in "iub"))
     _check(x, levels, method, is_taken, is_median)
-    dtype = _result_type(x.dtype, q, is_taken, is_median)
+    # A number of Python has no type of its own.
+    share = x.dtype if type(q) in (int, float) and x.dtype.kind == "f" else shares.dtype
+    dtype = _result_type(x.dtype, share, is_taken, is_median)
     x = astype(x, _select_type(x.dtype, is_taken), copy=False)
     has_nan = x.dtype.kind == "f"
     axes = tuple(range(x.ndim)) if axis is None else axis if isinstance(axis, tuple) else (axis,)
@@ -148,11 +150,11 @@ def _between(low: Array, high: Array, share: Array, is_median: bool) -> Array:
     return where(share == 0, low, where(share == 1, high, result))
 
 
-def _result_type(dtype: np.dtype, q: Any, is_taken: bool, is_median: bool) -> np.dtype:
-    """Elements keep their type. Numbers between them are doubles, unless both the elements and a single share are less exact."""
-    if is_taken:
+def _result_type(dtype: np.dtype, share: np.dtype, is_taken: bool, is_median: bool) -> np.dtype:
+    """Elements keep their type. Numbers between them are as exact as the elements and the shares; whole shares count as doubles."""
+    if is_taken or (is_median and dtype.kind == "f"):
         return dtype
-    return dtype if dtype.kind == "f" and (is_median or isinstance(q, (int, float))) else np.dtype("float64")
+    return np.result_type(dtype, share if share.kind == "f" and not is_median else np.float64)
 
 
 def _select_type(dtype: np.dtype, is_taken: bool) -> np.dtype:
@@ -183,18 +185,23 @@ def nanquantile(
     return _quantile(x, q, axis, method, keepdims, True)
 
 
+def _hundredths(q: Any) -> Any:
+    """Shares of hundredths; a number of Python stays one."""
+    return q / 100 if type(q) in (int, float) else np.true_divide(q, 100)
+
+
 def percentile(
     x: Array, q: Any, axis: int | tuple[int, ...] | None = None, *, method: str = "linear", keepdims: bool = False
 ) -> Array:
     """Like :func:`quantile`, with shares in hundredths."""
-    return quantile(x, np.true_divide(q, 100), axis, method=method, keepdims=keepdims)
+    return quantile(x, _hundredths(q), axis, method=method, keepdims=keepdims)
 
 
 def nanpercentile(
     x: Array, q: Any, axis: int | tuple[int, ...] | None = None, *, method: str = "linear", keepdims: bool = False
 ) -> Array:
     """Like :func:`percentile`, of the elements that are not NaN."""
-    return nanquantile(x, np.true_divide(q, 100), axis, method=method, keepdims=keepdims)
+    return nanquantile(x, _hundredths(q), axis, method=method, keepdims=keepdims)
 
 
 def median(x: Array, axis: int | tuple[int, ...] | None = None, *, keepdims: bool = False) -> Array:

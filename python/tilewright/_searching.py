@@ -133,7 +133,8 @@ def take(x: Array, /, indices: Any, axis: int | None = None, *, mode: str = "rai
             x = reshape(x, (-1,))
         axis = 0
     axis = normalize_axis_index(axis, x.ndim)
-    if indices.dtype.kind == "b":
+    # Small integers may not hold the length of the axis.
+    if indices.dtype.kind == "b" or (indices.dtype.kind in "iu" and indices.dtype.itemsize < 8):
         indices = Array(_core.cast(indices._tensor, "int64"))
     if mode not in ("raise", "wrap", "clip"):
         raise ValueError(f"what to do with indices outside is 'raise', 'wrap' or 'clip', not {mode!r}")
