@@ -9,8 +9,14 @@ use tw_ir::{Array, ArrayView, Slice};
 use crate::N_AXES;
 
 /// Elements as unsigned integers of the same order. All NaNs are equal and last, zeros of either sign are equal.
-trait Ordered: Copy {
+trait Ordered: Copy + PartialOrd {
     const KEY_BITS: u32;
+    /// The largest key.
+    const LAST_KEY: u64 = u64::MAX >> (u64::BITS - Self::KEY_BITS);
+    /// True for what is behind everything and compares with nothing: NaN.
+    fn is_last(self) -> bool {
+        false
+    }
     fn key(self) -> u64;
     fn from_key(key: u64) -> Self;
 }
@@ -43,10 +49,13 @@ macro_rules! floats {
     ($($float:ty, $bits:ty;)*) => {
         $(impl Ordered for $float {
             const KEY_BITS: u32 = <$bits>::BITS;
+            fn is_last(self) -> bool {
+                self.is_nan()
+            }
             #[inline]
             fn key(self) -> u64 {
                 if self.is_nan() {
-                    return <$bits>::MAX as u64;
+                    return Self::LAST_KEY;
                 }
                 // Adding zero makes a negative zero positive.
                 let bits = (self + 0.0).to_bits();

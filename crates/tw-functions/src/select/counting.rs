@@ -95,21 +95,25 @@ impl BlockFunction for Bounds {
 }
 
 fn bounds<T: Ordered>(values: &[T]) -> [u64; 2] {
+    let Some(&any) = values.iter().find(|value| !value.is_last()) else {
+        return if values.is_empty() { [u64::MAX, 0] } else { [T::LAST_KEY; 2] };
+    };
     // Several at once: one minimum would wait for the one before.
-    const LANES: usize = 4;
-    let (mut smallest, mut largest) = ([u64::MAX; LANES], [0; LANES]);
+    const LANES: usize = 8;
+    let (mut smallest, mut largest, mut has_last) = ([any; LANES], [any; LANES], [false; LANES]);
     let (whole, rest) = values.as_chunks::<LANES>();
-    for chunk in whole {
+    for chunk in whole.iter().copied().chain(rest.iter().map(|&value| [value; LANES])) {
         for lane in 0..LANES {
-            let key = chunk[lane].key();
-            smallest[lane] = smallest[lane].min(key);
-            largest[lane] = largest[lane].max(key);
+            // What comes last compares with nothing.
+            let value = chunk[lane];
+            smallest[lane] = if value < smallest[lane] { value } else { smallest[lane] };
+            largest[lane] = if value > largest[lane] { value } else { largest[lane] };
+            has_last[lane] |= value.is_last();
         }
     }
-    let rest = rest.iter().map(|value| value.key());
-    let first = rest.clone().chain(smallest).min();
-    let last = rest.chain(largest).max();
-    [first.unwrap_or(u64::MAX), last.unwrap_or(0)]
+    let first = smallest.iter().map(|value| value.key()).min().unwrap_or(u64::MAX);
+    let last = largest.iter().map(|value| value.key()).max().unwrap_or(0);
+    [first, if has_last.contains(&true) { T::LAST_KEY } else { last }]
 }
 
 /// What is known of ranks at first, from the bounds of all blocks.
@@ -225,16 +229,32 @@ impl<'a> Pass<'a> {
         }
     }
 
-    /// Looks for the few keys that are in one of at most `N` ranges.
+    /// Counts keys in at most `N` ranges, and hands them on, without a branch: how many are in any range cannot be foretold.
     fn sift<const N: usize>(&mut self, keys: impl Iterator<Item = u64>) {
-        // Where there are fewer ranges, the last is compared again.
-        let ranges: [Range; N] = std::array::from_fn(|k| self.ranges[k.min(self.ranges.len() - 1)]);
-        let bounds = ranges.map(|range| (range.first, range.last - range.first));
+        // Where there are fewer ranges, the last is there again; keys in it count for its last copy.
+        let place = |k: usize| k.min(self.ranges.len() - 1);
+        let ranges: [Range; N] = std::array::from_fn(|k| self.ranges[place(k)]);
+        let (firsts, shifts) = (ranges.map(|range| range.first), ranges.map(Range::shift));
+        let lengths = ranges.map(|range| range.last - range.first);
+        // After the tables there is one count for keys in no range.
+        let mut tables = vec![0i64; N * N_BUCKETS + 1];
+        let (mut nowhere, mut n_left) = ([0; 2], 0);
+        let left = self.left.as_deref_mut().and_then(|left| left.get_mut(1..)).filter(|left| !left.is_empty());
+        let left = left.unwrap_or(&mut nowhere);
+        let last = left.len() - 1;
         for key in keys {
-            // No branch for each range: only whether there is any can be foretold.
-            if bounds.iter().fold(false, |any, (first, length)| any | (key.wrapping_sub(*first) <= *length)) {
-                self.take(key);
-            }
+            let at = firsts.iter().skip(1).map(|&first| (first <= key) as usize).sum::<usize>();
+            let distance = key.wrapping_sub(firsts[at]);
+            let is_in = distance <= lengths[at];
+            let bucket = at * N_BUCKETS + (distance >> shifts[at]) as usize % N_BUCKETS;
+            tables[if is_in { bucket } else { N * N_BUCKETS }] += 1;
+            left[last.min(n_left)] = key;
+            n_left += is_in as usize;
+        }
+        self.n_left += n_left;
+        for k in 0..N {
+            let own = &mut self.tables[place(k) * N_BUCKETS..][..N_BUCKETS];
+            own.iter_mut().zip(&tables[k * N_BUCKETS..]).for_each(|(sum, count)| *sum += count);
         }
     }
 
