@@ -162,3 +162,30 @@ def test_masks_of_masked_arrays_are_not_lost():
 def test_types_have_the_names_of_numpy():
     with pytest.raises(TypeError, match=r"^`and` does not take float64 and int32"):
         tw.asarray([1.0]) & tw.asarray(np.ones(1, dtype="int32"))
+
+
+def test_arguments_that_are_no_whole_numbers_or_floats():
+    for call in (
+        lambda: tw.round(tw.asarray([1.26]), 1.5),
+        lambda: tw.zeros(3.0),
+        lambda: tw.random.default_rng(1).standard_normal(3, dtype="int32"),
+        lambda: tw.random.default_rng(1).random(3, dtype="int32"),
+    ):
+        with pytest.raises(TypeError):
+            call()
+    for level in (101, -1, float("nan")):
+        with pytest.raises(ValueError, match="between 0 and 100"):
+            tw.percentile(tw.asarray([1.0, 2.0]), level)
+
+
+def test_masks_of_numpy_have_known_shapes():
+    x = np.arange(60.0).reshape(5, 4, 3)
+    mask = np.array([True, False, True, True, False])
+    pairs = np.arange(20).reshape(5, 4) % 3 == 0
+    for key in (mask, (mask, slice(None), 1), (slice(None), [True, False, False, True]), pairs, (pairs, [2])):
+        found = tw.asarray(x)[key]
+        # No count of what is selected has to be computed first.
+        assert "nan" not in str(found.chunks) and found.shape == x[key].shape
+        np.testing.assert_array_equal(found.compute(), x[key])
+    with pytest.raises(IndexError, match="mask"):
+        tw.asarray(x)[np.ones(4, bool)]

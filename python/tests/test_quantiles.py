@@ -23,7 +23,7 @@ def arrays(draw, nans: bool = True) -> np.ndarray:
     return x
 
 
-levels = st.floats(0, 1) | st.sampled_from([0.0, 0.5, 1.0]) | st.lists(st.sampled_from([0, 0.1, 0.25, 0.5, 0.9, 1]), max_size=4)
+levels = st.floats(0, 1) | st.sampled_from([0.0, 0.5, 1.0]) | st.lists(st.sampled_from([0.0, 0.1, 0.25, 0.5, 0.9, 1.0]), max_size=4)
 chunks = st.integers(1, 4)
 
 

@@ -16,7 +16,7 @@ from ._dtypes import astype, check_device, check_fits, default_dtype, float64, i
 def _shape(shape: Any) -> list[int]:
     """Lengths of axes: a whole number, or any sequence of them."""
     shape = shape.tolist() if isinstance(shape, (Array, np.ndarray)) else shape
-    lengths = [shape] if hasattr(shape, "__index__") else list(shape)
+    lengths = list(shape) if hasattr(shape, "__iter__") else [shape]
     if not all(hasattr(n, "__index__") for n in lengths):
         raise TypeError(f"a shape is made of whole numbers, not {shape!r}")
     lengths = [n.__index__() for n in lengths]

@@ -22,6 +22,12 @@ from ._manipulation import broadcast_shapes
 from ._searching import checked, searchsorted, where
 
 
+def _of_floats(dtype: Any, name: str) -> np.dtype:
+    if np.dtype(dtype) not in (np.float32, np.float64):
+        raise TypeError(f"{name} draws float32 or float64, not {np.dtype(dtype)}; convert what it draws")
+    return np.dtype(dtype)
+
+
 def random_seed() -> int:
     """A seed that nobody can guess."""
     return int.from_bytes(os.urandom(8), "little")
@@ -71,7 +77,7 @@ class Distributions:
 
     def random(self, size: Any = None, dtype: Any = "float64") -> Array:
         """Uniform numbers in [0, 1)."""
-        return astype(self._draw("uniform", size, 0.0, 1.0), dtype, copy=False)
+        return astype(self._draw("uniform", size, 0.0, 1.0), _of_floats(dtype, "random"), copy=False)
 
     def uniform(self, low: Any = 0.0, high: Any = 1.0, size: Any = None) -> Array:
         """Uniform numbers in [low, high)."""
@@ -81,7 +87,7 @@ class Distributions:
 
     def standard_normal(self, size: Any = None, dtype: Any = "float64") -> Array:
         """Normal numbers of mean 0 and variance 1."""
-        return astype(self._draw("normal", size, 0.0, 1.0), dtype, copy=False)
+        return astype(self._draw("normal", size, 0.0, 1.0), _of_floats(dtype, "standard_normal"), copy=False)
 
     def normal(self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> Array:
         """Normal numbers."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import operator
 from typing import Any
 
 import numpy as np
@@ -136,6 +137,7 @@ def round(x: Array, /, decimals: int = 0) -> Array:
     array([1.2, 1.4])
     """
     tensor = unwrap_array(x)
+    decimals = operator.index(decimals)
     kind = np.dtype(tensor.dtype).kind
     if kind == "c":
         parts = (round(part(x), decimals=decimals)._tensor for part in (real, imag))

@@ -55,7 +55,10 @@ def getitem(x: Array, key: Any) -> Array:
     if len(parts) == 1 and parts[0].dtype.kind == "b" and parts[0].ndim == 0:
         # One truth value for the whole array: a new axis, of length 1 or 0.
         return Array(_core.slice(_core.slice(x._tensor, (None,)), (slice(None, int(bool(parts[0]))),)))
-    return _advanced(x, parts)
+    # What a mask of NumPy selects is known before anything runs.
+    raw = key if isinstance(key, tuple) else (key,)
+    known = {place: np.asarray(part) for place, part in enumerate(raw) if isinstance(part, (list, np.ndarray))}
+    return _advanced(x, parts, known)
 
 
 def _same_shape(a: Array, b: Array) -> bool:
@@ -72,7 +75,7 @@ def _together(arrays: list[Array]) -> list[_core.Tensor]:
     return [broadcast_to(array, shape)._tensor for array in arrays]
 
 
-def _advanced(x: Array, parts: tuple[Any, ...]) -> Array:
+def _advanced(x: Array, parts: tuple[Any, ...], known: dict[int, np.ndarray]) -> Array:
     """Basic indices first, with whole axes where arrays are; then the arrays."""
     from ._searching import nonzero
 
@@ -96,7 +99,8 @@ def _advanced(x: Array, parts: tuple[Any, ...]) -> Array:
                     raise IndexError("a single truth value selects nothing of an array; write x[None] or x[:0]")
                 if part.shape != lengths:
                     raise IndexError(f"a mask of shape {part.shape} for axes of lengths {lengths}")
-                found: tuple[Array, ...] = nonzero(part)
+                places = known.get(place)
+                found = nonzero(part) if places is None else tuple(_array(index) for index in np.nonzero(places))
             else:
                 found = (part,)
             for index in found:

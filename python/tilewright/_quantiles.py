@@ -80,8 +80,8 @@ def _check(x: Array, levels: np.ndarray, method: str, is_taken: bool, is_median:
         raise TypeError(f"quantiles of {x.dtype} are not there; complex numbers have no order, times no share of one")
     if x.dtype.kind == "b" and not is_taken and not is_median:
         raise TypeError(f"there is nothing between truth values: the method {method!r} is for numbers")
-    if levels.size and not (np.nanmin(levels) >= 0 and np.nanmax(levels) <= 1):
-        raise ValueError("quantiles are between 0 and 1")
+    if levels.size and not ((levels >= 0) & (levels <= 1)).all():
+        raise ValueError("levels of quantiles are between 0 and 1, those of percentiles between 0 and 100")
 
 
 def _nothing(shape: tuple[int, ...], dtype: np.dtype, skip_nan: bool, is_median: bool) -> Array:
