@@ -256,6 +256,29 @@ impl Workflow {
         id
     }
 
+    /// The same statements, kernels and blocks, and no tasks.
+    pub fn without_tasks(&self) -> Workflow {
+        Workflow {
+            kinds: Vec::new(),
+            task_kernels: Vec::new(),
+            points: Vec::new(),
+            positions: Vec::new(),
+            operand_ends: Vec::new(),
+            operands: Vec::new(),
+            output_ends: Vec::new(),
+            task_outputs: Vec::new(),
+            statements: self.statements.clone(),
+            sources: self.sources.clone(),
+            sinks: self.sinks.clone(),
+            kernels: self.kernels.clone(),
+            sets: self.sets.clone(),
+            outputs: self.outputs.clone(),
+            regions: self.regions.clone(),
+            n_blocks: self.n_blocks,
+            block_sets: self.block_sets.clone(),
+        }
+    }
+
     /// Number of tasks.
     pub fn n_tasks(&self) -> usize {
         self.kinds.len()
@@ -335,6 +358,16 @@ impl Workflow {
             }
         };
         elements * set.dtype.size()
+    }
+    /// Bytes of what an operand needs of its block.
+    pub fn operand_bytes(&self, operand: &Operand) -> u64 {
+        match operand.region {
+            0 => self.block_bytes(operand.block),
+            region => {
+                let size = self.sets[self.set_of(operand.block)].dtype.size();
+                self.regions[region as usize - 1].n_elements() * size
+            }
+        }
     }
     /// Bytes the task arrays take, for the report of planning overhead.
     pub fn heap_bytes(&self) -> usize {

@@ -6,6 +6,7 @@
 
 pub mod algorithms;
 pub mod build;
+pub mod cluster;
 mod cost;
 pub mod lang;
 mod lower;

@@ -1,0 +1,26 @@
+//! Planning for several workers: where tasks run, what is sent, and what that costs.
+//!
+//! A [`Scheduler`] places the tasks of a workflow, each contribution to a reduction by itself. [`expand`] turns contributions into chains and trees for
+//! that placement. [`Simulation`] says what the result would do on a [`Machine`], and [`Volume`] how little could be sent at best.
+
+mod bounds;
+mod layout;
+mod machine;
+mod placed;
+mod reductions;
+mod schedulers;
+mod simulate;
+mod sites;
+#[cfg(test)]
+mod tests;
+mod traffic;
+
+pub use bounds::{Volume, all_reduce, least_words_with_memory, reduce_scatter};
+pub use layout::{Layout, Layouts, node_grid};
+pub use machine::{Link, MOST_WORKERS, Machine};
+pub use placed::{Placed, contributions, place};
+pub use reductions::{Assignment, Expanded, expand};
+pub use schedulers::{Lshs, Pattern, RoundRobin, Scheduler};
+pub use simulate::{Interval, Simulation, Worker};
+pub use sites::Sites;
+pub use traffic::{Traffic, Transfer};

@@ -1,0 +1,182 @@
+//! How little has to be sent.
+//!
+//! A rank that does its share of a contraction touches a box of the iteration space, or something no better: by the inequality of Loomis and Whitney
+//! and its generalisations, the box whose projections onto the arrays have the smallest sum. What a rank touches and does not own, it
+//! receives (or sends, for the output). Arrays exist once and are spread evenly.
+
+use tw_ir::error::{Error, Result};
+
+/// A contraction as far as bounds go: how long its variables are, and which of them each array has. The output is an array like the operands.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Volume {
+    extents: Vec<f64>,
+    arrays: Vec<Vec<usize>>,
+}
+
+impl Volume {
+    /// A contraction of variables with these extents; every array lists its variables, and every variable is in some array.
+    ///
+    /// ```
+    /// use tw_plan::cluster::Volume;
+    /// let product = Volume::new(&[40_000, 40_000, 40_000], &[&[0, 2], &[2, 1], &[0, 1]]).unwrap();
+    /// assert!((product.least_words(10) / 5.54e8 - 1.0).abs() < 1e-3);
+    /// ```
+    pub fn new(extents: &[u64], arrays: &[&[usize]]) -> Result<Volume> {
+        if let Some(wrong) = arrays.iter().flat_map(|array| array.iter()).find(|&&var| var >= extents.len()) {
+            return Err(Error::internal(format!("variable {wrong} of {}", extents.len())));
+        }
+        if let Some(unused) = (0..extents.len()).find(|var| arrays.iter().all(|array| !array.contains(var))) {
+            return Err(Error::internal(format!("variable {unused} is in no array")));
+        }
+        Ok(Volume {
+            extents: extents.iter().map(|&n| n as f64).collect(),
+            arrays: arrays.iter().map(|array| array.to_vec()).collect(),
+        })
+    }
+
+    /// Points of the iteration space.
+    pub fn n_points(&self) -> f64 {
+        self.extents.iter().product()
+    }
+
+    /// Elements of all arrays.
+    pub fn n_elements(&self) -> f64 {
+        self.touched(&self.extents)
+    }
+
+    /// Elements of all arrays that a box of these lengths touches.
+    pub fn touched(&self, lengths: &[f64]) -> f64 {
+        self.arrays.iter().map(|array| array.iter().map(|&var| lengths[var]).product::<f64>()).sum()
+    }
+
+    /// Words that the busiest of `n_ranks` has to send or receive if all do equally much of the work, whatever memory they have.
+    pub fn least_words(&self, n_ranks: u64) -> f64 {
+        if self.extents.contains(&0.0) || n_ranks <= 1 {
+            return 0.0;
+        }
+        let ranks = n_ranks as f64;
+        (self.touched(&self.best_box(ranks)) - self.n_elements() / ranks).max(0.0)
+    }
+
+    /// Lengths of the box with the `n_ranks`-th part of all points that touches the fewest elements.
+    ///
+    /// In the logarithms of the lengths the sum to be made small is convex, their sum is fixed and each has a largest value; so changing two of them
+    /// at a time, as long as that helps, ends at the best.
+    pub fn best_box(&self, n_ranks: f64) -> Vec<f64> {
+        let most: Vec<f64> = self.extents.iter().map(|extent| extent.ln()).collect();
+        // To begin with, everyone gives up the same share.
+        let total: f64 = most.iter().sum();
+        let share = if total > 0.0 { 1.0 - (n_ranks.ln() / total).min(1.0) } else { 0.0 };
+        let mut logs: Vec<f64> = most.iter().map(|log| log * share).collect();
+        for _ in 0..ROUNDS {
+            let before = logs.clone();
+            for a in 0..logs.len() {
+                for b in a + 1..logs.len() {
+                    self.exchange(&mut logs, &most, a, b);
+                }
+            }
+            let moved = logs.iter().zip(&before).map(|(now, before)| (now - before).abs()).fold(0.0, f64::max);
+            if moved < 1e-13 {
+                break;
+            }
+        }
+        logs.into_iter().map(f64::exp).collect()
+    }
+
+    /// Lengthens one side of the box and shortens another as far as that makes the sum smaller.
+    fn exchange(&self, logs: &mut [f64], most: &[f64], a: usize, b: usize) {
+        let size = |array: &Vec<usize>| array.iter().map(|&var| logs[var]).sum::<f64>().exp();
+        // Arrays with both sides or neither do not change. What has `a` alone grows with the step, what has `b` alone shrinks.
+        let only = |x: usize, y: usize| {
+            let arrays = self.arrays.iter().filter(|array| array.contains(&x) && !array.contains(&y));
+            arrays.map(size).sum::<f64>()
+        };
+        let (grows, shrinks) = (only(a, b), only(b, a));
+        let (lowest, highest) = ((-logs[a]).max(logs[b] - most[b]), (most[a] - logs[a]).min(logs[b]));
+        // The sum is smallest where both are equal.
+        let step = match (grows > 0.0, shrinks > 0.0) {
+            (true, true) => (shrinks / grows).ln() / 2.0,
+            (false, true) => f64::INFINITY,
+            (true, false) => f64::NEG_INFINITY,
+            (false, false) => 0.0,
+        };
+        let step = step.clamp(lowest.min(0.0), highest.max(0.0));
+        logs[a] += step;
+        logs[b] -= step;
+    }
+}
+
+/// More rounds than the slowest exchange of sides takes.
+const ROUNDS: usize = 10_000;
+
+/// Words of a matrix product of `m` by `n` with `k` terms where ranks can hold so many words each.
+pub fn least_words_with_memory(dims: [u64; 3], n_ranks: u64, memory: u64) -> f64 {
+    let points: f64 = dims.iter().map(|&n| n as f64).product::<f64>() / n_ranks as f64;
+    let memory = memory as f64;
+    // What a rank can do between two exchanges of its whole memory bounds how often it must exchange it.
+    (2.0 * points / memory.sqrt() - memory).max(0.0)
+}
+
+/// Words per rank of an all-reduce of `n` words.
+pub fn all_reduce(n: f64, n_ranks: u64) -> f64 {
+    2.0 * reduce_scatter(n, n_ranks)
+}
+
+/// Words per rank of a reduce-scatter, or of an all-gather, of `n` words.
+pub fn reduce_scatter(n: f64, n_ranks: u64) -> f64 {
+    n * (n_ranks.saturating_sub(1)) as f64 / n_ranks.max(1) as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn product(m: u64, n: u64, k: u64) -> Volume {
+        Volume::new(&[m, n, k], &[&[0, 2], &[2, 1], &[0, 1]]).unwrap()
+    }
+
+    /// The bound for products as it is known in closed form.
+    fn closed_form(dims: [u64; 3], ranks: f64) -> f64 {
+        let mut sorted = dims.map(|n| n as f64);
+        sorted.sort_by(f64::total_cmp);
+        let [k, n, m] = sorted;
+        let touched = if ranks <= m / n {
+            (m * n + m * k) / ranks + n * k
+        } else if ranks <= m * n / (k * k) {
+            2.0 * (m * n * k * k / ranks).sqrt() + m * n / ranks
+        } else {
+            3.0 * (m * n * k / ranks).powf(2.0 / 3.0)
+        };
+        touched - (m * n + m * k + n * k) / ranks
+    }
+
+    #[test]
+    fn the_best_box_is_the_known_one_for_products() {
+        for dims in [[40_000; 3], [10_000, 10_000, 640_000], [80_000, 80_000, 10_000], [7, 1000, 31], [1, 50, 4000]] {
+            for ranks in [2, 3, 8, 10, 64, 1000] {
+                let [m, n, k] = dims;
+                let (found, known) = (product(m, n, k).least_words(ranks), closed_form(dims, ranks as f64));
+                assert!((found - known).abs() <= 1e-6 * known.max(1.0), "{dims:?} on {ranks}: {found} {known}");
+            }
+        }
+    }
+
+    #[test]
+    fn anchors() {
+        let close = |found: f64, known: f64| assert!((found / known - 1.0).abs() < 5e-3, "{found} {known}");
+        close(product(40_000, 40_000, 40_000).least_words(10), 5.54e8);
+        close(product(10_000, 10_000, 640_000).least_words(10), 9.0e7);
+        close(product(80_000, 80_000, 10_000).least_words(10), 3.46e8);
+    }
+
+    #[test]
+    fn one_rank_and_empty_arrays_send_nothing() {
+        assert_eq!(product(100, 100, 100).least_words(1), 0.0);
+        assert_eq!(product(0, 100, 100).least_words(8), 0.0);
+        // A sum over everything: each rank sends its partial sum.
+        let sum = Volume::new(&[1000], &[&[0], &[]]).unwrap();
+        assert!(sum.least_words(10) <= 1.0);
+        assert!(Volume::new(&[3], &[&[1]]).is_err());
+        assert!(Volume::new(&[3, 4], &[&[0]]).is_err());
+    }
+}

@@ -1,0 +1,130 @@
+//! The layout that every tensor has where nobody asks for another: blocks dealt over a grid of nodes, and over the workers of each node.
+
+use tw_ir::workflow::{BlockId, BlockSet, BlockSetId, Boxes, Workflow};
+use tw_ir::{Axis, EntityRef};
+
+use super::machine::Machine;
+
+/// Where the blocks of one set lie: block (i, j, ..) on node (i % g1, j % g2, ..) of a grid of nodes, in turn on its workers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Layout {
+    /// Tiles along every axis.
+    tiles: Vec<u64>,
+    /// Nodes along every axis.
+    nodes: Vec<u64>,
+    workers: u64,
+    n_workers: u64,
+}
+
+impl Layout {
+    /// The layout of a set of blocks on a machine.
+    pub fn of(set: &BlockSet, machine: &Machine) -> Layout {
+        let (workers, n_workers) = (machine.workers as u64, machine.n_workers() as u64);
+        let tiles = match &set.boxes {
+            Boxes::Grid(axes) => axes.iter().map(Axis::n_tiles).collect(),
+            Boxes::List(list) => vec![list.len() as u64],
+        };
+        let nodes = node_grid(machine.nodes as u64, &tiles);
+        Layout { tiles, nodes, workers, n_workers }
+    }
+
+    /// The worker of the block at a row-major position of the set.
+    pub fn worker(&self, position: u64) -> u32 {
+        let (mut node, mut local, mut rest) = (0, 0, position);
+        let mut place = 1;
+        let mut local_place = 1;
+        for (&tiles, &nodes) in self.tiles.iter().zip(&self.nodes).rev() {
+            let tiles = tiles.max(1);
+            let coordinate = rest % tiles;
+            rest /= tiles;
+            node += coordinate % nodes * place;
+            place *= nodes;
+            local += coordinate / nodes * local_place;
+            local_place *= tiles.div_ceil(nodes);
+        }
+        ((node * self.workers + local % self.workers) % self.n_workers) as u32
+    }
+
+    /// Nodes along every axis.
+    pub fn nodes(&self) -> &[u64] {
+        &self.nodes
+    }
+}
+
+/// Layouts of all sets of a workflow.
+pub struct Layouts<'a> {
+    workflow: &'a Workflow,
+    layouts: Vec<Layout>,
+}
+
+impl<'a> Layouts<'a> {
+    /// The layouts on a machine.
+    pub fn new(workflow: &'a Workflow, machine: &Machine) -> Layouts<'a> {
+        Layouts { workflow, layouts: workflow.sets.values().map(|set| Layout::of(set, machine)).collect() }
+    }
+
+    /// The worker of a block.
+    pub fn worker(&self, block: BlockId) -> u32 {
+        let set = self.workflow.set_of(block);
+        self.layouts[set.index()].worker(self.position(set, block))
+    }
+
+    fn position(&self, set: BlockSetId, block: BlockId) -> u64 {
+        (block.as_u32() - self.workflow.sets[set].first) as u64
+    }
+}
+
+/// Nodes as a grid over axes with so many tiles: the factors of their number go, largest first, to the axis with the most tiles for each node. So
+/// all nodes have blocks if there are enough, and blocks of a node are as square as tiles allow.
+pub fn node_grid(nodes: u64, tiles: &[u64]) -> Vec<u64> {
+    let mut grid = vec![1; tiles.len()];
+    for factor in prime_factors(nodes).into_iter().rev() {
+        let room = |axis: usize| tiles[axis] as f64 / grid[axis] as f64;
+        if let Some(axis) = (0..tiles.len()).max_by(|&a, &b| room(a).total_cmp(&room(b)).then(b.cmp(&a))) {
+            grid[axis] *= factor;
+        }
+    }
+    grid
+}
+
+/// The prime factors of a number, smallest first.
+fn prime_factors(mut n: u64) -> Vec<u64> {
+    let mut factors = Vec::new();
+    let mut factor = 2;
+    while factor * factor <= n {
+        while n.is_multiple_of(factor) {
+            factors.push(factor);
+            n /= factor;
+        }
+        factor += 1;
+    }
+    if n > 1 {
+        factors.push(n);
+    }
+    factors
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nodes_follow_tiles() {
+        assert_eq!(node_grid(16, &[8, 8]), [4, 4]);
+        assert_eq!(node_grid(10, &[100]), [10]);
+        assert_eq!(node_grid(6, &[100, 1]), [6, 1]);
+        assert_eq!(node_grid(7, &[]), [0u64; 0]);
+        assert_eq!(prime_factors(360), [2, 2, 2, 3, 3, 5]);
+        assert_eq!(prime_factors(1), [0u64; 0]);
+    }
+
+    #[test]
+    fn blocks_are_dealt_over_nodes_then_workers() {
+        let layout = Layout { tiles: vec![4, 4], nodes: vec![2, 2], workers: 2, n_workers: 8 };
+        let nodes: Vec<u32> = (0..16).map(|position| layout.worker(position) / 2).collect();
+        assert_eq!(nodes, [0, 1, 0, 1, 2, 3, 2, 3, 0, 1, 0, 1, 2, 3, 2, 3]);
+        let mut counts = [0; 8];
+        (0..16).for_each(|position| counts[layout.worker(position) as usize] += 1);
+        assert_eq!(counts, [2; 8]);
+    }
+}

@@ -1,0 +1,258 @@
+//! Reductions once it is known where contributions are made.
+//!
+//! A scheduler says where every contribution to a block runs and where the block is wanted. Contributions of one worker become one chain there. Chains
+//! of a node are combined inside it first, then nodes are combined in a binomial tree that ends at the block's home: a block crosses between
+//! nodes once for every node but one.
+
+use std::collections::BTreeMap;
+
+use tw_ir::error::{Error, Result};
+use tw_ir::kernel::Kernel;
+use tw_ir::workflow::{BlockId, BlockSetId, Boxes, KernelEntry, KernelId, Operand, TaskId, TaskKind, Workflow};
+use tw_ir::{Accum, BoxRegion, EntityRef};
+
+use super::machine::Machine;
+use super::sites::Sites;
+
+/// What a scheduler decides about a workflow whose reductions are not expanded yet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Assignment {
+    /// The worker of every task, contributions included.
+    pub tasks: Vec<u32>,
+    /// The worker that every block is wanted on when it is finished. Only blocks with contributions from several tasks need one.
+    pub homes: Vec<u32>,
+}
+
+impl Assignment {
+    /// Everything on the first worker.
+    pub fn together(workflow: &Workflow) -> Assignment {
+        Assignment { tasks: vec![0; workflow.n_tasks()], homes: vec![0; workflow.n_blocks()] }
+    }
+
+    /// Checks that all workers exist.
+    pub fn verify(&self, workflow: &Workflow, machine: &Machine) -> Result<()> {
+        if self.tasks.len() != workflow.n_tasks() || self.homes.len() != workflow.n_blocks() {
+            return Err(Error::internal("an assignment of another workflow"));
+        }
+        match self.tasks.iter().chain(&self.homes).find(|worker| **worker as usize >= machine.n_workers()) {
+            Some(worker) => Err(Error::internal(format!("worker {worker} of {}", machine.n_workers()))),
+            None => Ok(()),
+        }
+    }
+}
+
+/// A workflow with its reductions as chains and trees, and where each of its tasks runs.
+#[derive(Clone, Debug)]
+pub struct Expanded {
+    /// The tasks.
+    pub workflow: Workflow,
+    /// Where they run.
+    pub sites: Sites,
+}
+
+/// Expands the reductions of a workflow. Its tasks must be listed in an order in which they can run.
+pub fn expand(workflow: &Workflow, assignment: &Assignment, machine: &Machine) -> Result<Expanded> {
+    assignment.verify(workflow, machine)?;
+    let mut expansion = Expansion::new(workflow, assignment, machine);
+    expansion.add_parts()?;
+    for task in workflow.tasks() {
+        expansion.task(task)?;
+    }
+    let sites = Sites::from_workers(expansion.sites);
+    sites.verify(&expansion.out, machine)?;
+    Ok(Expanded { workflow: expansion.out, sites })
+}
+
+/// A block that several tasks contribute to, with what else the same tasks contribute to.
+struct Reduction {
+    outputs: Vec<BlockId>,
+    accum: Accum,
+    statement: KernelId,
+    home: u32,
+    /// Per worker that contributes: its chain. The home has one too, though it may contribute nothing.
+    chains: BTreeMap<u32, Chain>,
+    /// Contributions that are not placed yet.
+    left: usize,
+}
+
+#[derive(Default)]
+struct Chain {
+    /// The blocks of the chain: those of the reduction at its home, parts elsewhere.
+    blocks: Vec<BlockId>,
+    length: u32,
+}
+
+struct Expansion<'a> {
+    workflow: &'a Workflow,
+    assignment: &'a Assignment,
+    machine: &'a Machine,
+    reductions: Vec<Reduction>,
+    /// The reduction that a block belongs to.
+    reduction_of: Vec<Option<u32>>,
+    combine: BTreeMap<KernelId, KernelId>,
+    out: Workflow,
+    sites: Vec<u32>,
+}
+
+impl<'a> Expansion<'a> {
+    fn new(workflow: &'a Workflow, assignment: &'a Assignment, machine: &'a Machine) -> Expansion<'a> {
+        let mut reductions: Vec<Reduction> = Vec::new();
+        let mut reduction_of: Vec<Option<u32>> = vec![None; workflow.n_blocks()];
+        for task in workflow.tasks().filter(|&task| workflow.kind(task) == TaskKind::Fold) {
+            let (kernel, outputs) = (workflow.kernel(task), workflow.outputs(task));
+            let Some(accum) = accumulator(&workflow.kernels[kernel].kernel) else { continue };
+            let first = outputs[0].index();
+            let number = *reduction_of[first].get_or_insert_with(|| {
+                reductions.push(Reduction {
+                    outputs: outputs.to_vec(),
+                    accum: accum.clone(),
+                    statement: kernel,
+                    home: assignment.homes[first],
+                    chains: BTreeMap::new(),
+                    left: 0,
+                });
+                reductions.len() as u32 - 1
+            });
+            outputs.iter().for_each(|block| reduction_of[block.index()] = Some(number));
+            let reduction = &mut reductions[number as usize];
+            reduction.chains.entry(assignment.tasks[task.index()]).or_default();
+            reduction.left += 1;
+        }
+        let out = workflow.without_tasks();
+        let combine = BTreeMap::new();
+        let sites = Vec::with_capacity(workflow.n_tasks());
+        Expansion { workflow, assignment, machine, reductions, reduction_of, combine, out, sites }
+    }
+
+    /// Makes the blocks of all chains that are not at home, one set for each set they are parts of.
+    fn add_parts(&mut self) -> Result<()> {
+        let mut boxes: BTreeMap<BlockSetId, Vec<BoxRegion>> = BTreeMap::new();
+        for reduction in &mut self.reductions {
+            reduction.chains.entry(reduction.home).or_default();
+            for _ in 1..reduction.chains.len() {
+                for &block in &reduction.outputs {
+                    boxes.entry(self.workflow.set_of(block)).or_default().push(self.workflow.block_box(block));
+                }
+            }
+        }
+        let mut sets: BTreeMap<BlockSetId, (BlockSetId, u64)> = BTreeMap::new();
+        for (whole, boxes) in boxes {
+            let set = self.workflow.sets[whole].clone();
+            let added = self.out.add_set(
+                format!("{} (parts)", set.name),
+                set.dtype,
+                set.shape,
+                Boxes::List(boxes),
+                set.statement,
+            );
+            let added = added.ok_or_else(|| Error::plan("more parts of sums than can be numbered"))?;
+            sets.insert(whole, (added, 0));
+        }
+        for reduction in &mut self.reductions {
+            for (&worker, chain) in &mut reduction.chains {
+                if worker == reduction.home {
+                    chain.blocks = reduction.outputs.clone();
+                    continue;
+                }
+                for &block in &reduction.outputs {
+                    if let Some((set, next)) = sets.get_mut(&self.workflow.set_of(block)) {
+                        chain.blocks.push(self.out.block(*set, *next));
+                        *next += 1;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn task(&mut self, task: TaskId) -> Result<()> {
+        let workflow = self.workflow;
+        let site = self.assignment.tasks[task.index()];
+        let reduction = workflow.outputs(task).first().and_then(|block| self.reduction_of[block.index()]);
+        let Some(number) = reduction.filter(|_| workflow.kind(task) == TaskKind::Fold) else {
+            // What is only copied together is put together where the first piece is.
+            let first = workflow.outputs(task).first();
+            let site = match workflow.kind(task) {
+                TaskKind::Fold => first.map_or(site, |block| self.assignment.homes[block.index()]),
+                _ => site,
+            };
+            self.push(task, workflow.position(task), workflow.outputs(task).to_vec(), site);
+            return Ok(());
+        };
+        let reduction = &mut self.reductions[number as usize];
+        let chain = reduction.chains.entry(site).or_default();
+        let (position, outputs) = (chain.length, chain.blocks.clone());
+        chain.length += 1;
+        reduction.left -= 1;
+        let finished = reduction.left == 0;
+        self.push(task, position, outputs, site);
+        if finished { self.combine(number as usize) } else { Ok(()) }
+    }
+
+    fn push(&mut self, task: TaskId, position: u32, outputs: Vec<BlockId>, site: u32) {
+        let workflow = self.workflow;
+        let (kind, kernel, point) = (workflow.kind(task), workflow.kernel(task), workflow.point(task));
+        self.out.add_task(kind, kernel, point, position, workflow.operands(task), &outputs);
+        self.sites.push(site);
+    }
+
+    /// Combines the chains of a reduction.
+    fn combine(&mut self, number: usize) -> Result<()> {
+        let home = self.reductions[number].home;
+        // Workers with something to combine, by node; the home leads its node whether it has anything or not.
+        let mut nodes: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
+        for (&worker, chain) in &self.reductions[number].chains {
+            let workers = nodes.entry(self.machine.node_of(worker)).or_default();
+            match worker == home {
+                true => workers.insert(0, worker),
+                false if chain.length > 0 => workers.push(worker),
+                false => {}
+            }
+        }
+        for workers in nodes.values() {
+            self.tree(number, workers)?;
+        }
+        let home_node = self.machine.node_of(home);
+        let others = nodes.iter().filter(|(node, _)| **node != home_node).filter_map(|(_, workers)| workers.first());
+        let leaders: Vec<u32> = std::iter::once(home).chain(others.copied()).collect();
+        self.tree(number, &leaders)
+    }
+
+    /// Combines the chains of some workers into that of the first, neighbours first.
+    fn tree(&mut self, number: usize, workers: &[u32]) -> Result<()> {
+        let mut stride = 1;
+        while stride < workers.len() {
+            for k in (0..workers.len() - stride).step_by(2 * stride) {
+                self.add(number, workers[k], workers[k + stride]);
+            }
+            stride *= 2;
+        }
+        Ok(())
+    }
+
+    /// Adds the chain of one worker to that of another.
+    fn add(&mut self, number: usize, to: u32, from: u32) {
+        let reduction = &mut self.reductions[number];
+        let operands: Vec<Operand> = match reduction.chains.get(&from) {
+            Some(chain) => chain.blocks.iter().map(|&block| Operand { block, region: 0 }).collect(),
+            None => return,
+        };
+        let kernel = *self.combine.entry(reduction.statement).or_insert_with(|| {
+            let statement = self.workflow.kernels[reduction.statement].statement;
+            self.out.kernels.push(KernelEntry { kernel: Kernel::Combine(reduction.accum.clone()), statement })
+        });
+        let chain = reduction.chains.entry(to).or_default();
+        self.out.add_task(TaskKind::Fold, kernel, 0, chain.length, &operands, &chain.blocks);
+        self.sites.push(to);
+        chain.length += 1;
+    }
+}
+
+/// How contributions of a kernel meet, if partial results can be combined.
+fn accumulator(kernel: &Kernel) -> Option<&Accum> {
+    match kernel {
+        Kernel::Statement(statement) => statement.accum.as_ref(),
+        Kernel::Scatter { accum, .. } => Some(accum),
+        _ => None,
+    }
+}

@@ -1,0 +1,65 @@
+//! Who decides where tasks run.
+
+use tw_ir::EntityRef;
+use tw_ir::error::Result;
+use tw_ir::kernel::Kernel;
+use tw_ir::workflow::{TaskKind, Workflow};
+
+use super::layout::Layouts;
+use super::machine::Machine;
+use super::reductions::Assignment;
+
+mod lshs;
+mod pattern;
+
+pub use lshs::Lshs;
+pub use pattern::Pattern;
+
+/// Decides where the tasks of a workflow run. Reductions are not expanded yet: each contribution is a task of its own and may run anywhere.
+pub trait Scheduler {
+    /// A word for reports.
+    fn name(&self) -> &'static str;
+    /// Places every task. Tasks are listed in an order in which they can run. Equal workflows and machines give equal assignments, everywhere.
+    fn place(&self, workflow: &Workflow, machine: &Machine) -> Result<Assignment>;
+}
+
+/// Blocks in turn on all workers, tasks where what they make is: what everything else is compared with.
+pub struct RoundRobin;
+
+impl Scheduler for RoundRobin {
+    fn name(&self) -> &'static str {
+        "roundrobin"
+    }
+
+    fn place(&self, workflow: &Workflow, machine: &Machine) -> Result<Assignment> {
+        let n = machine.n_workers();
+        let mut assignment = Assignment::together(workflow);
+        for (k, home) in assignment.homes.iter_mut().enumerate() {
+            *home = (k % n) as u32;
+        }
+        for task in workflow.tasks() {
+            let block = workflow.outputs(task).first().copied();
+            // What makes nothing stores what it reads.
+            let block =
+                block.or_else(|| workflow.operands(task).iter().map(|operand| operand.block).find(|b| b.is_some()));
+            assignment.tasks[task.index()] = block.map_or(0, |block| assignment.homes[block.index()]);
+        }
+        Ok(assignment)
+    }
+}
+
+/// Places loads where the layout wants their blocks; they are the only tasks whose place no operand suggests.
+fn place_loads(workflow: &Workflow, layouts: &Layouts<'_>, assignment: &mut Assignment) {
+    for task in workflow.tasks().filter(|&task| workflow.kind(task) == TaskKind::Load) {
+        if let Some(&block) = workflow.outputs(task).first() {
+            let worker = layouts.worker(block);
+            assignment.tasks[task.index()] = worker;
+            assignment.homes[block.index()] = worker;
+        }
+    }
+}
+
+/// True for tasks that only put pieces of blocks together.
+fn is_copy(workflow: &Workflow, task: tw_ir::workflow::TaskId) -> bool {
+    matches!(workflow.kernels[workflow.kernel(task)].kernel, Kernel::Place { .. })
+}

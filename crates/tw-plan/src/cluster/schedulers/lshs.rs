@@ -1,0 +1,270 @@
+//! NumS's load simulated hierarchical scheduling.
+//!
+//! The state of the cluster is simulated while tasks are placed one by one: what every worker holds, has received and has sent. Of the workers that hold
+//! an operand, a task goes to the one for which the largest memory, the largest receipt and the largest dispatch of any worker add up to least. Results
+//! of the program go to their place in the layout.
+
+use std::collections::HashSet;
+
+use tw_ir::EntityRef;
+use tw_ir::error::Result;
+use tw_ir::workflow::{BlockId, Operand, TaskId, TaskKind, Workflow};
+
+use super::{Scheduler, place_loads};
+use crate::cluster::layout::Layouts;
+use crate::cluster::machine::Machine;
+use crate::cluster::reductions::Assignment;
+
+/// Load simulated hierarchical scheduling. Ties go to the worker with the lowest number.
+pub struct Lshs;
+
+impl Scheduler for Lshs {
+    fn name(&self) -> &'static str {
+        "lshs"
+    }
+
+    fn place(&self, workflow: &Workflow, machine: &Machine) -> Result<Assignment> {
+        let layouts = Layouts::new(workflow, machine);
+        let mut assignment = Assignment::together(workflow);
+        place_loads(workflow, &layouts, &mut assignment);
+        let mut state = State::new(workflow, machine);
+        for output in &workflow.outputs {
+            let set = &workflow.sets[output.set];
+            for k in 0..set.n_blocks() {
+                let block = workflow.block(output.set, k);
+                state.wanted[block.index()] = layouts.worker(block);
+            }
+        }
+        let mut left = contributions(workflow);
+        for task in workflow.tasks() {
+            if workflow.kind(task) == TaskKind::Load {
+                state.make(task, assignment.tasks[task.index()]);
+                continue;
+            }
+            let last = workflow.outputs(task).first().map(|block| {
+                let left = &mut left[block.index()];
+                *left -= 1;
+                *left == 0
+            });
+            let site = state.choose(task, &layouts, last.unwrap_or(true));
+            state.run(task, site);
+            assignment.tasks[task.index()] = site;
+            if last == Some(true) {
+                for &block in workflow.outputs(task) {
+                    assignment.homes[block.index()] = state.finish(block);
+                }
+            }
+        }
+        Ok(assignment)
+    }
+}
+
+/// How many tasks contribute to each block.
+fn contributions(workflow: &Workflow) -> Vec<u32> {
+    let mut n = vec![0; workflow.n_blocks()];
+    for task in workflow.tasks() {
+        workflow.outputs(task).iter().for_each(|block| n[block.index()] += 1);
+    }
+    n
+}
+
+/// Nowhere in particular.
+const ANYWHERE: u32 = u32::MAX;
+
+/// Loads of one kind on all workers, with the largest. They only grow.
+struct Loads {
+    each: Vec<f64>,
+    largest: f64,
+}
+
+impl Loads {
+    fn new(n: usize) -> Loads {
+        Loads { each: vec![0.0; n], largest: 0.0 }
+    }
+
+    fn add(&mut self, worker: u32, load: f64) {
+        let each = &mut self.each[worker as usize];
+        *each += load;
+        self.largest = self.largest.max(*each);
+    }
+
+    /// The largest if a worker had more.
+    fn largest_with(&self, worker: u32, more: f64) -> f64 {
+        self.largest.max(self.each[worker as usize] + more)
+    }
+}
+
+struct State<'a> {
+    workflow: &'a Workflow,
+    machine: &'a Machine,
+    memory: Loads,
+    received: Loads,
+    sent: Loads,
+    /// Workers that hold a block, or a chain of contributions to it; whoever made it first.
+    holders: Vec<Vec<u32>>,
+    /// Parts of blocks that were sent: block, region, worker.
+    parts: HashSet<(u32, u32, u32)>,
+    bytes: Vec<u64>,
+    /// Where results of the program belong.
+    wanted: Vec<u32>,
+    /// What a byte inside a node costs beside one between nodes.
+    inside: f64,
+}
+
+impl<'a> State<'a> {
+    fn new(workflow: &'a Workflow, machine: &'a Machine) -> State<'a> {
+        let n = machine.n_workers();
+        let block_bytes = |k: usize| workflow.block_bytes(BlockId::new(k));
+        State {
+            workflow,
+            machine,
+            memory: Loads::new(n),
+            received: Loads::new(n),
+            sent: Loads::new(n),
+            holders: vec![Vec::new(); workflow.n_blocks()],
+            parts: HashSet::new(),
+            bytes: (0..workflow.n_blocks()).map(block_bytes).collect(),
+            wanted: vec![ANYWHERE; workflow.n_blocks()],
+            inside: (machine.across.bandwidth / machine.inside.bandwidth).min(1.0),
+        }
+    }
+
+    /// The best worker for a task. The only task of a result runs where the result belongs.
+    fn choose(&self, task: TaskId, layouts: &Layouts<'_>, last: bool) -> u32 {
+        let out = self.workflow.outputs(task).first();
+        if let Some(&block) = out
+            && self.workflow.kind(task) != TaskKind::Fold
+            && last
+            && self.wanted[block.index()] != ANYWHERE
+        {
+            return self.wanted[block.index()];
+        }
+        let mut options: Vec<u32> =
+            self.operands(task).flat_map(|operand| self.holders[operand.block.index()].iter().copied()).collect();
+        options.sort_unstable();
+        options.dedup();
+        let cheapest = options.iter().map(|&worker| (self.objective(task, worker), worker));
+        let cheapest = cheapest.min_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+        match (cheapest, out) {
+            (Some((_, worker)), _) => worker,
+            (None, Some(&block)) => layouts.worker(block),
+            (None, None) => 0,
+        }
+    }
+
+    fn operands(&self, task: TaskId) -> impl Iterator<Item = &'a Operand> {
+        self.workflow.operands(task).iter().filter(|operand| operand.block.is_some())
+    }
+
+    /// Largest memory, receipt and dispatch of any worker if a task ran on this one.
+    fn objective(&self, task: TaskId, worker: u32) -> f64 {
+        let (mut memory, mut received) = (0.0, 0.0);
+        // A task has few operands; those that come from one worker add up.
+        let mut sent: Vec<(u32, f64)> = Vec::new();
+        for operand in self.operands(task).filter(|operand| !self.is_there(operand, worker)) {
+            let (from, load) = self.message(operand, worker);
+            memory += self.workflow.operand_bytes(operand) as f64;
+            received += load;
+            match sent.iter_mut().find(|(known, _)| *known == from) {
+                Some((_, total)) => *total += load,
+                None => sent.push((from, load)),
+            }
+        }
+        memory += self.made_bytes(task, worker) as f64;
+        let dispatch = sent
+            .iter()
+            .fold(self.sent.largest, |largest, &(from, load)| largest.max(self.sent.largest_with(from, load)));
+        self.memory.largest_with(worker, memory) + self.received.largest_with(worker, received) + dispatch
+    }
+
+    /// Bytes of outputs that a worker does not hold a part of yet.
+    fn made_bytes(&self, task: TaskId, worker: u32) -> u64 {
+        let outputs = self.workflow.outputs(task).iter();
+        outputs
+            .filter(|block| !self.holders[block.index()].contains(&worker))
+            .map(|block| self.bytes[block.index()])
+            .sum()
+    }
+
+    fn is_there(&self, operand: &Operand, worker: u32) -> bool {
+        self.holders[operand.block.index()].contains(&worker)
+            || self.parts.contains(&(operand.block.as_u32(), operand.region, worker))
+    }
+
+    /// Who sends an operand, someone on the same node if possible, and the load of that.
+    fn message(&self, operand: &Operand, to: u32) -> (u32, f64) {
+        let holders = &self.holders[operand.block.index()];
+        let node = self.machine.node_of(to);
+        let near = holders.iter().copied().find(|&worker| self.machine.node_of(worker) == node);
+        let from = near.or(holders.first().copied()).unwrap_or(to);
+        let factor = if near.is_some() { self.inside } else { 1.0 };
+        (from, factor * self.workflow.operand_bytes(operand) as f64)
+    }
+
+    /// Simulates a task on a worker.
+    fn run(&mut self, task: TaskId, worker: u32) {
+        let workflow = self.workflow;
+        for operand in workflow.operands(task).iter().filter(|operand| operand.block.is_some()) {
+            if self.is_there(operand, worker) {
+                continue;
+            }
+            let (from, load) = self.message(operand, worker);
+            self.sent.add(from, load);
+            self.received.add(worker, load);
+            self.memory.add(worker, workflow.operand_bytes(operand) as f64);
+            match operand.region {
+                0 => self.holders[operand.block.index()].push(worker),
+                region => {
+                    self.parts.insert((operand.block.as_u32(), region, worker));
+                }
+            }
+        }
+        self.make(task, worker);
+    }
+
+    fn make(&mut self, task: TaskId, worker: u32) {
+        for &block in self.workflow.outputs(task) {
+            let holders = &mut self.holders[block.index()];
+            if !holders.contains(&worker) {
+                holders.push(worker);
+                self.memory.add(worker, self.bytes[block.index()] as f64);
+            }
+        }
+    }
+
+    /// Ends a block to which everything has been contributed: its chains are combined where it belongs, or else where that costs least.
+    fn finish(&mut self, block: BlockId) -> u32 {
+        let chains = std::mem::take(&mut self.holders[block.index()]);
+        let bytes = self.bytes[block.index()] as f64;
+        let home = match (self.wanted[block.index()], &chains[..]) {
+            (ANYWHERE, &[only]) => only,
+            (ANYWHERE, several) => {
+                let load =
+                    |worker: u32| self.received.largest_with(worker, bytes) + self.memory.largest_with(worker, bytes);
+                let best = several.iter().copied().min_by(|&a, &b| load(a).total_cmp(&load(b)).then(a.cmp(&b)));
+                best.unwrap_or(0)
+            }
+            (home, _) => home,
+        };
+        // Every chain but that at home is sent once, inside its node if the node has another.
+        let home_node = self.machine.node_of(home);
+        let mut leaders: Vec<(u32, u32)> = vec![(home_node, home)];
+        for &worker in chains.iter().filter(|&&worker| worker != home) {
+            let node = self.machine.node_of(worker);
+            let (to, load) = match leaders.iter().find(|(known, _)| *known == node) {
+                Some(&(_, leader)) => (leader, self.inside * bytes),
+                None => {
+                    leaders.push((node, worker));
+                    (home, bytes)
+                }
+            };
+            self.sent.add(worker, load);
+            self.received.add(to, load);
+        }
+        if !chains.contains(&home) {
+            self.memory.add(home, bytes);
+        }
+        self.holders[block.index()] = vec![home];
+        home
+    }
+}
