@@ -4,6 +4,7 @@
 //! relations, evaluates those over block coordinates, orders the tasks and freezes the result. No data and no files are touched here.
 #![forbid(unsafe_code)]
 
+pub mod algebra;
 pub mod algorithms;
 pub mod build;
 pub mod cluster;

@@ -1,0 +1,23 @@
+//! The implementation algebra of tensor relations: triples of key, array and site under broadcast, shuffle and local operators.
+//!
+//! A [`Term`] says how a relation is computed and where its tuples are while that happens. [`Term::types`] tells frontiers, bounds and how tuples are
+//! spread, so that costs are exact; [`rules`] rewrite a term into others that hold the same keys and arrays; [`search`] looks for the cheapest.
+//! Terms are small: sets of keys are enumerated where a key function is involved.
+//!
+//! What a program runs is chosen by the schedulers in [`crate::cluster`]; this is the same choice in the vocabulary of the algebra, for those who
+//! write relations themselves.
+
+mod cost;
+mod evaluate;
+mod kernel;
+pub mod rules;
+mod search;
+mod term;
+#[cfg(test)]
+mod tests;
+
+pub use cost::{cost, wire};
+pub use evaluate::{Sites, Tuples, evaluate};
+pub use kernel::{Kernel, KeyMap, Predicate};
+pub use search::{Found, Stop, search};
+pub use term::{Spread, Term, Type};

@@ -1,0 +1,246 @@
+//! Functions of keys and of arrays, with names.
+
+use std::fmt;
+use std::sync::Arc;
+
+type BoundOf = dyn Fn(&[&[u64]]) -> Vec<u64> + Send + Sync;
+type ValueOf = dyn Fn(&[i64]) -> i64 + Send + Sync;
+type KeysOf = dyn Fn(&[u64]) -> Vec<Vec<u64>> + Send + Sync;
+type Holds = dyn Fn(&[u64]) -> bool + Send + Sync;
+
+/// A function of one or two arrays. Its name tells it apart.
+///
+/// Besides the shape of what it makes it has a meaning on single numbers, which stand for arrays where terms are [evaluated](super::evaluate).
+#[derive(Clone)]
+pub struct Kernel {
+    name: Arc<str>,
+    bound: Arc<BoundOf>,
+    value: Arc<ValueOf>,
+    /// Names of functions of two arrays that it may be applied before instead of after.
+    distributes_over: Arc<[String]>,
+}
+
+impl Kernel {
+    /// A function with a name, the bound of its result from those of its arguments, and its meaning on numbers.
+    pub fn new(
+        name: &str,
+        bound: impl Fn(&[&[u64]]) -> Vec<u64> + Send + Sync + 'static,
+        value: impl Fn(&[i64]) -> i64 + Send + Sync + 'static,
+    ) -> Kernel {
+        Kernel { name: name.into(), bound: Arc::new(bound), value: Arc::new(value), distributes_over: Arc::new([]) }
+    }
+
+    /// A function of arrays of one bound to an array of that bound.
+    pub fn same_bound(name: &str, value: impl Fn(&[i64]) -> i64 + Send + Sync + 'static) -> Kernel {
+        Kernel::new(name, |bounds| bounds.first().map_or_else(Vec::new, |bound| bound.to_vec()), value)
+    }
+
+    /// The array itself.
+    pub fn identity() -> Kernel {
+        Kernel::same_bound("id", |values| values[0])
+    }
+
+    /// The product of two matrices.
+    pub fn mat_mul() -> Kernel {
+        let bound = |bounds: &[&[u64]]| match bounds {
+            [[m, _], [_, n]] => vec![*m, *n],
+            _ => Vec::new(),
+        };
+        Kernel::new("matMul", bound, |values| values[0].wrapping_mul(values[1]))
+    }
+
+    /// The sum of two arrays.
+    pub fn add() -> Kernel {
+        Kernel::same_bound("add", |values| values[0].wrapping_add(values[1]))
+    }
+
+    /// The product of two arrays element by element.
+    pub fn mul() -> Kernel {
+        Kernel::same_bound("mul", |values| values[0].wrapping_mul(values[1]))
+    }
+
+    /// The same function, known to distribute over another: `f(g(a, b)) = g(f(a), f(b))`.
+    pub fn distributing_over(mut self, other: &Kernel) -> Kernel {
+        let names = self.distributes_over.iter().cloned().chain([other.name.to_string()]);
+        self.distributes_over = names.collect();
+        self
+    }
+
+    /// Whether it distributes over another function.
+    pub fn distributes_over(&self, other: &Kernel) -> bool {
+        self.is_identity() || self.distributes_over.iter().any(|name| **name == *other.name)
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// True for the function that gives the array itself.
+    pub fn is_identity(&self) -> bool {
+        &*self.name == "id"
+    }
+
+    /// The bound of its result.
+    pub fn bound(&self, arguments: &[&[u64]]) -> Vec<u64> {
+        (self.bound)(arguments)
+    }
+
+    /// Its meaning on numbers.
+    pub fn value(&self, arguments: &[i64]) -> i64 {
+        (self.value)(arguments)
+    }
+
+    /// This function after another.
+    pub fn after(&self, first: &Kernel) -> Kernel {
+        if self.is_identity() {
+            return first.clone();
+        }
+        if first.is_identity() {
+            return self.clone();
+        }
+        let (outer, inner) = (self.clone(), first.clone());
+        let (outer_value, inner_value) = (self.clone(), first.clone());
+        Kernel::new(
+            &format!("{}.{}", self.name, first.name),
+            move |bounds| outer.bound(&[&inner.bound(bounds)]),
+            move |values| outer_value.value(&[inner_value.value(values)]),
+        )
+    }
+}
+
+/// A function from a key to one or more keys.
+#[derive(Clone)]
+pub struct KeyMap {
+    name: Arc<str>,
+    arity: usize,
+    keys: Arc<KeysOf>,
+}
+
+impl KeyMap {
+    /// A function with a name that gives so many keys for each.
+    pub fn new(name: &str, arity: usize, keys: impl Fn(&[u64]) -> Vec<Vec<u64>> + Send + Sync + 'static) -> KeyMap {
+        KeyMap { name: name.into(), arity, keys: Arc::new(keys) }
+    }
+
+    /// The key itself.
+    pub fn identity() -> KeyMap {
+        KeyMap::new("id", 1, |key| vec![key.to_vec()])
+    }
+
+    /// A new component at a position, with every value below a number: the array is there so many times.
+    pub fn insert(position: usize, copies: u64) -> KeyMap {
+        KeyMap::new(&format!("insert({position},{copies})"), copies as usize, move |key| {
+            let with = |value: u64| {
+                let mut key = key.to_vec();
+                key.insert(position.min(key.len()), value);
+                key
+            };
+            (0..copies).map(with).collect()
+        })
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// How many keys it gives for each.
+    pub fn arity(&self) -> usize {
+        self.arity
+    }
+
+    /// True for the function that gives the key itself.
+    pub fn is_identity(&self) -> bool {
+        &*self.name == "id"
+    }
+
+    /// The keys for a key.
+    pub fn keys(&self, key: &[u64]) -> Vec<Vec<u64>> {
+        (self.keys)(key)
+    }
+
+    /// This function after another.
+    pub fn after(&self, first: &KeyMap) -> KeyMap {
+        if self.is_identity() {
+            return first.clone();
+        }
+        if first.is_identity() {
+            return self.clone();
+        }
+        let (outer, inner) = (self.clone(), first.clone());
+        KeyMap::new(&format!("{}.{}", self.name, first.name), self.arity * first.arity, move |key| {
+            inner.keys(key).iter().flat_map(|key| outer.keys(key)).collect()
+        })
+    }
+}
+
+/// A condition on keys that looks at some of their components.
+#[derive(Clone)]
+pub struct Predicate {
+    name: Arc<str>,
+    reads: Vec<usize>,
+    holds: Arc<Holds>,
+}
+
+impl Predicate {
+    /// A condition with a name on the components of a key it reads, in this order.
+    pub fn new(name: &str, reads: &[usize], holds: impl Fn(&[u64]) -> bool + Send + Sync + 'static) -> Predicate {
+        Predicate { name: name.into(), reads: reads.to_vec(), holds: Arc::new(holds) }
+    }
+
+    /// The components it reads.
+    pub fn reads(&self) -> &[usize] {
+        &self.reads
+    }
+
+    /// Whether it holds for a key.
+    pub fn holds(&self, key: &[u64]) -> bool {
+        let read: Vec<u64> = self.reads.iter().map(|&k| key[k]).collect();
+        (self.holds)(&read)
+    }
+
+    /// Both conditions.
+    pub fn and(&self, other: &Predicate) -> Predicate {
+        let n = self.reads.len();
+        let (a, b) = (Arc::clone(&self.holds), Arc::clone(&other.holds));
+        Predicate {
+            name: format!("{} & {}", self.name, other.name).into(),
+            reads: self.reads.iter().chain(&other.reads).copied().collect(),
+            holds: Arc::new(move |read| a(&read[..n]) && b(&read[n..])),
+        }
+    }
+
+    /// The same condition on other components: what it reads at `k` is at `moved(k)`. `None` if one of them is nowhere.
+    pub fn moved(&self, moved: impl Fn(usize) -> Option<usize>) -> Option<Predicate> {
+        let reads = self.reads.iter().map(|&k| moved(k)).collect::<Option<Vec<usize>>>()?;
+        Some(Predicate { reads, ..self.clone() })
+    }
+}
+
+macro_rules! named {
+    ($($type:ident)*) => {
+        $(impl fmt::Debug for $type {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                fmt::Display::fmt(self, f)
+            }
+        })*
+    };
+}
+named! { Kernel KeyMap Predicate }
+
+impl fmt::Display for Kernel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.name)
+    }
+}
+impl fmt::Display for KeyMap {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.name)
+    }
+}
+impl fmt::Display for Predicate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}{:?}", self.name, self.reads)
+    }
+}

@@ -1,0 +1,64 @@
+//! The cheapest term among those that rules lead to.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use tw_ir::error::Result;
+
+use super::cost::wire;
+use super::rules::rewrites;
+use super::term::Term;
+
+/// Why a search ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stop {
+    /// There was nothing left to try.
+    Exhausted,
+    /// As many terms were tried as allowed.
+    Limit,
+}
+
+/// What a search found.
+#[derive(Clone, Debug)]
+pub struct Found {
+    /// The cheapest terms, cheapest first, each with what it sends and the rules that led to it.
+    pub best: Vec<(u64, Term, Vec<&'static str>)>,
+    /// How many terms were looked at.
+    pub tried: usize,
+    /// How often each rule made a term that had not been seen.
+    pub fired: BTreeMap<&'static str, usize>,
+    /// Why it ended.
+    pub stop: Stop,
+}
+
+/// Looks for the terms that send least between so many sites, cheapest first, until `limit` terms were tried. Terms are told apart by their text,
+/// and of equal cost the one with the smaller text comes first: the result depends on nothing else.
+pub fn search(term: &Term, sites: u64, limit: usize, keep: usize) -> Result<Found> {
+    let mut seen: BTreeSet<String> = BTreeSet::from([term.to_string()]);
+    let mut open: BTreeMap<(u64, usize, String), (Term, Vec<&'static str>)> = BTreeMap::new();
+    let mut done: BTreeMap<(u64, usize, String), (Term, Vec<&'static str>)> = BTreeMap::new();
+    let mut fired = BTreeMap::new();
+    let key =
+        |term: &Term, text: String| -> Result<(u64, usize, String)> { Ok((wire(term, sites)?, text.len(), text)) };
+    term.types()?;
+    open.insert(key(term, term.to_string())?, (term.clone(), Vec::new()));
+    let stop = loop {
+        let Some((place, (term, path))) = open.pop_first() else { break Stop::Exhausted };
+        for (rule, made) in rewrites(&term) {
+            let text = made.to_string();
+            if seen.insert(text.clone()) {
+                *fired.entry(rule).or_default() += 1;
+                let path = path.iter().copied().chain([rule]).collect();
+                open.insert(key(&made, text)?, (made, path));
+            }
+        }
+        done.insert(place, (term, path));
+        if done.len() >= limit {
+            break if open.is_empty() { Stop::Exhausted } else { Stop::Limit };
+        }
+    };
+    let tried = done.len();
+    // What is open has been costed as well.
+    done.append(&mut open);
+    let best = done.into_iter().take(keep).map(|((cost, ..), (term, path))| (cost, term, path)).collect();
+    Ok(Found { best, tried, fired, stop })
+}

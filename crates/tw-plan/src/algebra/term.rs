@@ -1,0 +1,365 @@
+//! Terms, and what can be known of them without data.
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use tw_ir::error::{Error, Result};
+
+use super::kernel::{Kernel, KeyMap, Predicate};
+
+/// How the tuples of a relation are spread over sites.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Spread {
+    /// Every tuple is on every site.
+    All,
+    /// Every tuple is on one site, and tuples that agree in these components of their key are on the same.
+    Part(BTreeSet<usize>),
+    /// Nothing is known but that every tuple is on one site.
+    Somewhere,
+    /// Every key may be on several sites, with a part of its array on each.
+    Partial,
+}
+
+impl Spread {
+    /// Spread by the values of these components.
+    pub fn part(components: &[usize]) -> Spread {
+        Spread::Part(components.iter().copied().collect())
+    }
+
+    /// True if tuples that agree in these components are on one site: so they are if fewer components decide.
+    pub fn is_part_of(&self, components: &[usize]) -> bool {
+        matches!(self, Spread::Part(by) if by.iter().all(|k| components.contains(k)))
+    }
+}
+
+/// What is known of a relation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Type {
+    /// The smallest vector above all keys.
+    pub frontier: Vec<u64>,
+    /// The shape of every array.
+    pub bound: Vec<u64>,
+    /// How tuples are spread.
+    pub spread: Spread,
+    /// The keys, where some below the frontier are missing.
+    pub keys: Option<BTreeSet<Vec<u64>>>,
+}
+
+impl Type {
+    /// A relation with all keys below a frontier.
+    pub fn new(frontier: &[u64], bound: &[u64], spread: Spread) -> Type {
+        Type { frontier: frontier.to_vec(), bound: bound.to_vec(), spread, keys: None }
+    }
+
+    /// How many keys there are, exactly.
+    pub fn n_keys(&self) -> u64 {
+        self.keys.as_ref().map_or_else(|| self.frontier.iter().product(), |keys| keys.len() as u64)
+    }
+
+    /// Numbers in the arrays of all keys, each counted once.
+    pub fn n_floats(&self) -> u64 {
+        self.n_keys() * self.bound.iter().product::<u64>()
+    }
+
+    /// The keys, enumerated.
+    pub fn keys(&self) -> BTreeSet<Vec<u64>> {
+        if let Some(keys) = &self.keys {
+            return keys.clone();
+        }
+        let mut keys: BTreeSet<Vec<u64>> = BTreeSet::from([Vec::new()]);
+        for &n in &self.frontier {
+            keys = keys.iter().flat_map(|key| (0..n).map(|k| [&key[..], &[k]].concat())).collect();
+        }
+        keys
+    }
+
+    /// A relation with these keys.
+    fn of_keys(keys: BTreeSet<Vec<u64>>, arity: usize, bound: Vec<u64>, spread: Spread) -> Type {
+        let above = |k: usize| keys.iter().map(|key| key[k] + 1).max().unwrap_or(0);
+        let frontier: Vec<u64> = (0..arity).map(above).collect();
+        let full = keys.len() as u64 == frontier.iter().product::<u64>();
+        Type { frontier, bound, spread, keys: (!full).then_some(keys) }
+    }
+}
+
+/// How a relation is computed.
+#[derive(Clone, Debug)]
+pub enum Term {
+    /// A relation that is there.
+    Input {
+        /// Its name.
+        name: String,
+        /// What is known of it.
+        ty: Type,
+    },
+    /// Every tuple to every site.
+    Broadcast(Box<Term>),
+    /// Tuples to sites by these components of their keys.
+    Shuffle(Vec<usize>, Box<Term>),
+    /// Pairs of tuples on one site whose keys agree: the key is the left one and the rest of the right one.
+    Join {
+        /// Components that agree, left and right.
+        on: Vec<(usize, usize)>,
+        /// From both arrays to one.
+        kernel: Kernel,
+        /// Left.
+        left: Box<Term>,
+        /// Right.
+        right: Box<Term>,
+    },
+    /// Arrays of tuples on one site with equal components, combined.
+    Aggregate {
+        /// The components that stay.
+        group: Vec<usize>,
+        /// Applied to every array first.
+        before: Kernel,
+        /// From two arrays to one; associative and commutative.
+        kernel: Kernel,
+        /// Applied to every result.
+        after: Kernel,
+        /// Of what.
+        input: Box<Term>,
+    },
+    /// Tuples whose keys fulfil a condition.
+    Filter(Predicate, Box<Term>),
+    /// Keys and arrays mapped.
+    Map {
+        /// The new keys.
+        keys: KeyMap,
+        /// The new array, the same for every new key.
+        kernel: Kernel,
+        /// Of what.
+        input: Box<Term>,
+    },
+}
+
+impl Term {
+    /// A relation that is there.
+    pub fn input(name: &str, ty: Type) -> Term {
+        Term::Input { name: name.to_string(), ty }
+    }
+    /// Every tuple to every site.
+    pub fn broadcast(self) -> Term {
+        Term::Broadcast(Box::new(self))
+    }
+    /// Tuples to sites by components of their keys.
+    pub fn shuffle(self, by: &[usize]) -> Term {
+        Term::Shuffle(by.to_vec(), Box::new(self))
+    }
+    /// Pairs of tuples.
+    pub fn join(self, right: Term, on: &[(usize, usize)], kernel: Kernel) -> Term {
+        Term::Join { on: on.to_vec(), kernel, left: Box::new(self), right: Box::new(right) }
+    }
+    /// Arrays combined, by components of keys.
+    pub fn aggregate(self, group: &[usize], kernel: Kernel) -> Term {
+        let (before, after) = (Kernel::identity(), Kernel::identity());
+        Term::Aggregate { group: group.to_vec(), before, kernel, after, input: Box::new(self) }
+    }
+    /// Tuples whose keys fulfil a condition.
+    pub fn filter(self, predicate: Predicate) -> Term {
+        Term::Filter(predicate, Box::new(self))
+    }
+    /// Keys and arrays mapped.
+    pub fn map(self, keys: KeyMap, kernel: Kernel) -> Term {
+        Term::Map { keys, kernel, input: Box::new(self) }
+    }
+
+    /// The terms it is made from.
+    pub fn parts(&self) -> Vec<&Term> {
+        match self {
+            Term::Input { .. } => Vec::new(),
+            Term::Join { left, right, .. } => vec![left, right],
+            Term::Broadcast(input) | Term::Shuffle(_, input) | Term::Filter(_, input) => vec![input],
+            Term::Aggregate { input, .. } | Term::Map { input, .. } => vec![input],
+        }
+    }
+
+    /// The same term made from other parts.
+    pub fn with_part(&self, number: usize, part: Term) -> Term {
+        let mut term = self.clone();
+        let slot = match &mut term {
+            Term::Input { .. } => return term,
+            Term::Join { left, .. } if number == 0 => left,
+            Term::Join { right, .. } => right,
+            Term::Broadcast(input) | Term::Shuffle(_, input) | Term::Filter(_, input) => input,
+            Term::Aggregate { input, .. } | Term::Map { input, .. } => input,
+        };
+        **slot = part;
+        term
+    }
+
+    /// What is known of the relation. Keys must be unique, and components must exist; a local operator must find together what it needs.
+    pub fn types(&self) -> Result<Type> {
+        match self {
+            Term::Input { ty, .. } => Ok(ty.clone()),
+            Term::Broadcast(input) => match input.types()? {
+                Type { spread: Spread::Partial, .. } => Err(partial("a broadcast")),
+                ty => Ok(Type { spread: Spread::All, ..ty }),
+            },
+            Term::Shuffle(by, input) => {
+                let ty = input.types()?;
+                self.check_components(by, ty.frontier.len())?;
+                // A shuffle of parts brings the parts together; only an aggregate may follow.
+                let spread = if ty.spread == Spread::Partial { Spread::Partial } else { Spread::part(by) };
+                Ok(Type { spread, ..ty })
+            }
+            Term::Filter(predicate, input) => {
+                let ty = input.types()?;
+                self.check_components(predicate.reads(), ty.frontier.len())?;
+                let keys = ty.keys().into_iter().filter(|key| predicate.holds(key)).collect();
+                Ok(Type::of_keys(keys, ty.frontier.len(), ty.bound, ty.spread))
+            }
+            Term::Map { keys, kernel, input } => self.type_of_map(keys, kernel, input.types()?),
+            Term::Aggregate { group, before, kernel, after, input } => {
+                let ty = input.types()?;
+                self.check_components(group, ty.frontier.len())?;
+                let bound = before.bound(&[&ty.bound]);
+                let bound = after.bound(&[&kernel.bound(&[&bound, &bound])]);
+                Ok(self.type_of_aggregate(group, bound, ty, input))
+            }
+            Term::Join { on, kernel, left, right } => self.type_of_join(on, kernel, left.types()?, right.types()?),
+        }
+    }
+
+    fn check_components(&self, components: &[usize], arity: usize) -> Result<()> {
+        let twice = |k: usize| components[..k].contains(&components[k]);
+        if let Some(wrong) = components.iter().find(|&&k| k >= arity) {
+            return Err(Error::source(format!("`{self}` names component {wrong} of keys with {arity}")));
+        }
+        if matches!(self, Term::Filter(..)) {
+            return Ok(());
+        }
+        match (0..components.len()).find(|&k| twice(k)) {
+            Some(k) => Err(Error::source(format!("`{self}` names component {} twice", components[k]))),
+            None => Ok(()),
+        }
+    }
+
+    fn type_of_map(&self, map: &KeyMap, kernel: &Kernel, ty: Type) -> Result<Type> {
+        if ty.spread == Spread::Partial && !kernel.is_identity() {
+            return Err(partial("a map"));
+        }
+        let bound = kernel.bound(&[&ty.bound]);
+        if map.is_identity() {
+            return Ok(Type { bound, ..ty });
+        }
+        let mut keys: BTreeSet<Vec<u64>> = BTreeSet::new();
+        for key in ty.keys() {
+            for new in map.keys(&key) {
+                if keys.contains(&new) {
+                    return Err(Error::source(format!(
+                        "`{map}` gives the key {new:?} twice, the second time for {key:?}"
+                    )));
+                }
+                keys.insert(new);
+            }
+        }
+        let arity = keys.first().map_or(ty.frontier.len(), Vec::len);
+        if let Some(key) = keys.iter().find(|key| key.len() != arity) {
+            return Err(Error::source(format!("`{map}` gives keys of different lengths: {key:?}")));
+        }
+        let spread = match ty.spread {
+            Spread::All => Spread::All,
+            Spread::Partial => Spread::Partial,
+            Spread::Part(_) | Spread::Somewhere => Spread::Somewhere,
+        };
+        let made = Type::of_keys(keys, arity, bound, spread);
+        if made.keys.is_some() && ty.keys.is_none() {
+            let missing = Type::new(&made.frontier, &[], Spread::All).keys();
+            let hole = missing.difference(&made.keys()).next().cloned().unwrap_or_default();
+            return Err(Error::source(format!("`{map}` leaves a hole: no tuple has the key {hole:?}")));
+        }
+        Ok(made)
+    }
+
+    fn type_of_aggregate(&self, group: &[usize], bound: Vec<u64>, ty: Type, input: &Term) -> Type {
+        // Parts that were shuffled by what stays are together.
+        let gathered = matches!(input, Term::Shuffle(by, _) if by.iter().all(|k| group.contains(k)));
+        let spread = match &ty.spread {
+            Spread::All => Spread::All,
+            Spread::Part(by) if by.iter().all(|k| group.contains(k)) => {
+                Spread::Part(by.iter().filter_map(|k| group.iter().position(|g| g == k)).collect())
+            }
+            Spread::Partial if gathered => match input {
+                Term::Shuffle(by, _) => {
+                    Spread::Part(by.iter().filter_map(|k| group.iter().position(|g| g == k)).collect())
+                }
+                _ => Spread::Partial,
+            },
+            _ => Spread::Partial,
+        };
+        let project = |key: &Vec<u64>| group.iter().map(|&k| key[k]).collect::<Vec<u64>>();
+        match &ty.keys {
+            None => Type::new(&group.iter().map(|&k| ty.frontier[k]).collect::<Vec<_>>(), &bound, spread),
+            Some(keys) => Type::of_keys(keys.iter().map(project).collect(), group.len(), bound, spread),
+        }
+    }
+
+    fn type_of_join(&self, on: &[(usize, usize)], kernel: &Kernel, left: Type, right: Type) -> Result<Type> {
+        let (on_left, on_right): (Vec<usize>, Vec<usize>) = on.iter().copied().unzip();
+        self.check_components(&on_left, left.frontier.len())?;
+        self.check_components(&on_right, right.frontier.len())?;
+        let bound = kernel.bound(&[&left.bound, &right.bound]);
+        let rest: Vec<usize> = (0..right.frontier.len()).filter(|k| !on_right.contains(k)).collect();
+        // Where a component of the right key is in the joined one.
+        let place = |k: usize| match on_right.iter().position(|&r| r == k) {
+            Some(i) => on_left[i],
+            None => left.frontier.len() + rest.iter().position(|&r| r == k).unwrap_or(0),
+        };
+        let spread = match (&left.spread, &right.spread) {
+            (Spread::Partial, _) | (_, Spread::Partial) => return Err(partial("a join")),
+            (Spread::All, Spread::All) => Spread::All,
+            (Spread::All, Spread::Part(by)) => Spread::Part(by.iter().map(|&k| place(k)).collect()),
+            (Spread::Part(by), Spread::All) => Spread::Part(by.clone()),
+            (Spread::All, Spread::Somewhere) | (Spread::Somewhere, Spread::All) => Spread::Somewhere,
+            // Both by the same components of the join: tuples that meet are on one site.
+            (Spread::Part(l), Spread::Part(r))
+                if l.iter().all(|k| on_left.contains(k)) && r.iter().map(|&k| place(k)).eq(l.iter().copied()) =>
+            {
+                Spread::Part(l.clone())
+            }
+            _ => {
+                return Err(Error::source(format!("`{self}` joins tuples that are on different sites"))
+                    .help("broadcast one side, or shuffle both by the components they are joined on"));
+            }
+        };
+        if left.keys.is_none() && right.keys.is_none() {
+            let mut frontier = left.frontier.clone();
+            on.iter().for_each(|&(l, r)| frontier[l] = frontier[l].min(right.frontier[r]));
+            frontier.extend(rest.iter().map(|&k| right.frontier[k]));
+            return Ok(Type::new(&frontier, &bound, spread));
+        }
+        let arity = left.frontier.len() + rest.len();
+        let right_keys = right.keys();
+        let keys = left.keys().into_iter().flat_map(|l| {
+            let meets = right_keys.iter().filter(|r| on.iter().all(|&(a, b)| l[a] == r[b]));
+            meets.map(|r| l.iter().copied().chain(rest.iter().map(|&k| r[k])).collect()).collect::<Vec<Vec<u64>>>()
+        });
+        Ok(Type::of_keys(keys.collect(), arity, bound, spread))
+    }
+}
+
+fn partial(what: &str) -> Error {
+    Error::source(format!("{what} of arrays that are only parts of sums")).help("shuffle and aggregate them first")
+}
+
+impl fmt::Display for Term {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Term::Input { name, .. } => f.write_str(name),
+            Term::Broadcast(input) => write!(f, "BCAST({input})"),
+            Term::Shuffle(by, input) => write!(f, "SHUF{by:?}({input})"),
+            Term::Join { on, kernel, left, right } => write!(f, "join{on:?}[{kernel}]({left}, {right})"),
+            Term::Aggregate { group, before, kernel, after, input } => {
+                let around = |word: &str, k: &Kernel| match k.is_identity() {
+                    true => String::new(),
+                    false => format!("{word} {k}, "),
+                };
+                let (after, before) = (around("after", after), around("before", before));
+                write!(f, "agg{group:?}[{after}{before}{kernel}]({input})")
+            }
+            Term::Filter(predicate, input) => write!(f, "filter[{predicate}]({input})"),
+            Term::Map { keys, kernel, input } => write!(f, "map[{keys}, {kernel}]({input})"),
+        }
+    }
+}
