@@ -6,6 +6,7 @@
 mod bounds;
 mod layout;
 mod machine;
+mod mesh;
 mod placed;
 mod reductions;
 mod schedulers;
@@ -18,6 +19,7 @@ mod traffic;
 pub use bounds::{Volume, all_reduce, least_words_with_memory, reduce_scatter};
 pub use layout::{Layout, Layouts, node_grid};
 pub use machine::{Link, MOST_WORKERS, Machine};
+pub use mesh::{Mesh, Ownership, part, part_of};
 pub use placed::{Placed, contributions, place};
 pub use reductions::{Assignment, Expanded, expand};
 pub use schedulers::{Lshs, Pattern, RoundRobin, Scheduler};

@@ -88,7 +88,7 @@ pub fn node_grid(nodes: u64, tiles: &[u64]) -> Vec<u64> {
 }
 
 /// The prime factors of a number, smallest first.
-fn prime_factors(mut n: u64) -> Vec<u64> {
+pub(super) fn prime_factors(mut n: u64) -> Vec<u64> {
     let mut factors = Vec::new();
     let mut factor = 2;
     while factor * factor <= n {

@@ -1,0 +1,256 @@
+//! Grids of workers over the variables of a statement, and who owns what under them.
+
+use std::ops::Range;
+
+use tw_ir::BoxRegion;
+
+/// A grid of workers: every variable of a statement is cut into so many equal parts, and every combination of parts is one worker's. Workers are
+/// numbered row-major.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Mesh {
+    factors: Vec<u64>,
+}
+
+impl Mesh {
+    /// A grid of these sides.
+    pub fn new(factors: Vec<u64>) -> Mesh {
+        Mesh { factors }
+    }
+
+    /// Sides of the grid: parts that each variable is cut into.
+    pub fn factors(&self) -> &[u64] {
+        &self.factors
+    }
+
+    /// Workers of the grid.
+    pub fn n_workers(&self) -> u64 {
+        self.factors.iter().product()
+    }
+
+    /// Every grid of so many workers over variables with these extents that leaves no part empty, in lexical order.
+    pub fn all(n_workers: u64, extents: &[u64]) -> Vec<Mesh> {
+        let mut found = Vec::new();
+        extend(n_workers, extents, &mut Vec::new(), &mut found);
+        found
+    }
+
+    /// The part of each variable that is a worker's.
+    pub fn coordinates(&self, worker: u64) -> Vec<u64> {
+        let mut rest = worker;
+        let mut coordinates = vec![0; self.factors.len()];
+        for (coordinate, factor) in coordinates.iter_mut().zip(&self.factors).rev() {
+            *coordinate = rest % factor;
+            rest /= factor;
+        }
+        coordinates
+    }
+
+    /// The worker of a part of each variable.
+    pub fn worker(&self, coordinates: &[u64]) -> u64 {
+        coordinates.iter().zip(&self.factors).fold(0, |worker, (coordinate, factor)| worker * factor + coordinate)
+    }
+
+    /// The worker of a point.
+    pub fn worker_at(&self, point: &[u64], extents: &[u64]) -> u64 {
+        let parts = point.iter().zip(extents).zip(&self.factors);
+        self.worker(&parts.map(|((&x, &n), &factor)| part_of(x, n, factor)).collect::<Vec<_>>())
+    }
+
+    /// How much more the busiest worker does than its share.
+    pub fn imbalance(&self, extents: &[u64]) -> f64 {
+        let longest = |(&n, &factor): (&u64, &u64)| n.div_ceil(factor) as f64 * factor as f64 / n.max(1) as f64;
+        extents.iter().zip(&self.factors).map(longest).product()
+    }
+}
+
+fn extend(n_workers: u64, extents: &[u64], chosen: &mut Vec<u64>, found: &mut Vec<Mesh>) {
+    match extents {
+        [] => {
+            if n_workers == 1 {
+                found.push(Mesh::new(chosen.clone()));
+            }
+        }
+        [extent, rest @ ..] => {
+            for factor in (1..=n_workers.min(*extent)).filter(|factor| n_workers.is_multiple_of(*factor)) {
+                chosen.push(factor);
+                extend(n_workers / factor, rest, chosen, found);
+                chosen.pop();
+            }
+        }
+    }
+}
+
+/// Part `k` of `n` equal parts of an extent.
+pub fn part(extent: u64, k: u64, n: u64) -> Range<u64> {
+    let at = |k: u64| (extent as u128 * k as u128 / n as u128) as u64;
+    at(k)..at(k + 1)
+}
+
+/// The part that an element is in.
+pub fn part_of(element: u64, extent: u64, n: u64) -> u64 {
+    // Part k begins at the floor of k * extent / n, so the last k whose beginning is not beyond the element.
+    let k = ((element as u128 + 1) * n as u128).div_ceil(extent.max(1) as u128).saturating_sub(1);
+    (k as u64).min(n.saturating_sub(1))
+}
+
+/// Who owns which part of an array: the workers that touch the same part of it, because the grid cuts variables that it does not have, share the part
+/// evenly.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ownership {
+    shape: Vec<u64>,
+    mesh: Mesh,
+    /// The variable along each axis, if the axis follows one.
+    vars: Vec<Option<usize>>,
+    /// Pieces that each axis of a part is cut into, one for each worker that shares it.
+    pieces: Vec<u64>,
+}
+
+impl Ownership {
+    /// The owners of an array whose axes follow variables of a statement.
+    pub fn new(shape: &[u64], mesh: &Mesh, vars: Vec<Option<usize>>) -> Ownership {
+        let has = |var: usize| vars.contains(&Some(var));
+        let sharers: u64 = (0..mesh.factors.len()).filter(|&var| !has(var)).map(|var| mesh.factors[var]).product();
+        let mut pieces = vec![1u64; shape.len()];
+        for factor in super::layout::prime_factors(sharers).into_iter().rev() {
+            let length = |axis: usize| {
+                let parts = vars[axis].map_or(1, |var| mesh.factors[var]);
+                shape[axis] as f64 / parts as f64 / pieces[axis] as f64
+            };
+            if let Some(axis) = (0..shape.len()).max_by(|&a, &b| length(a).total_cmp(&length(b)).then(b.cmp(&a))) {
+                pieces[axis] *= factor;
+            }
+        }
+        Ownership { shape: shape.to_vec(), mesh: mesh.clone(), vars, pieces }
+    }
+
+    /// The part of the array that a worker touches.
+    pub fn touched(&self, worker: u64) -> BoxRegion {
+        let coordinates = self.mesh.coordinates(worker);
+        BoxRegion::from_ranges(self.shape.iter().zip(&self.vars).map(|(&n, var)| match var {
+            Some(var) => part(n, coordinates[*var], self.mesh.factors[*var]),
+            None => 0..n,
+        }))
+    }
+
+    /// The part of the array that a worker owns.
+    pub fn owned(&self, worker: u64) -> BoxRegion {
+        let touched = self.touched(worker);
+        let mut number = self.sharer(worker);
+        if self.shape.is_empty() && number > 0 {
+            return BoxRegion { lo: Vec::new(), hi: Vec::new() };
+        }
+        let mut owned = touched.clone();
+        for axis in (0..self.shape.len()).rev() {
+            let pieces = self.pieces[axis];
+            let within = part(touched.hi[axis] - touched.lo[axis], number % pieces, pieces);
+            number /= pieces;
+            (owned.lo[axis], owned.hi[axis]) = (touched.lo[axis] + within.start, touched.lo[axis] + within.end);
+        }
+        owned
+    }
+
+    /// Whether a worker owns anything of an array without axes: only the first of those that share it does.
+    pub fn owns_scalar(&self, worker: u64) -> bool {
+        self.sharer(worker) == 0
+    }
+
+    /// The worker that owns an element.
+    pub fn owner(&self, element: &[u64]) -> u64 {
+        let mut coordinates = vec![0; self.mesh.factors.len()];
+        let mut number = 0;
+        for (axis, &x) in element.iter().enumerate() {
+            let n = self.shape[axis];
+            let whole = match self.vars[axis] {
+                Some(var) => {
+                    coordinates[var] = part_of(x, n, self.mesh.factors[var]);
+                    part(n, coordinates[var], self.mesh.factors[var])
+                }
+                None => 0..n,
+            };
+            number = number * self.pieces[axis] + part_of(x - whole.start, whole.end - whole.start, self.pieces[axis]);
+        }
+        for (var, factor) in self.mesh.factors.iter().enumerate().rev() {
+            if !self.vars.contains(&Some(var)) {
+                coordinates[var] = number % factor;
+                number /= factor;
+            }
+        }
+        self.mesh.worker(&coordinates)
+    }
+
+    /// Where the array must be cut so that every block has one owner.
+    pub fn cuts(&self, axis: usize) -> Vec<u64> {
+        let n = self.shape[axis];
+        let parts = self.vars[axis].map_or(1, |var| self.mesh.factors[var]);
+        let mut cuts = Vec::new();
+        for k in 0..parts {
+            let whole = part(n, k, parts);
+            let within = |piece: u64| part(whole.end - whole.start, piece, self.pieces[axis]).start;
+            cuts.extend((0..self.pieces[axis]).map(|piece| whole.start + within(piece)));
+        }
+        cuts.push(n);
+        cuts.dedup();
+        cuts
+    }
+
+    /// The number of a worker among those that touch the same part.
+    fn sharer(&self, worker: u64) -> u64 {
+        let coordinates = self.mesh.coordinates(worker);
+        let others = (0..coordinates.len()).filter(|var| !self.vars.contains(&Some(*var)));
+        others.fold(0, |number, var| number * self.mesh.factors[var] + coordinates[var])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_cover_and_know_their_elements() {
+        for (extent, n) in [(10, 3), (7, 7), (100, 8), (5, 1), (3, 5)] {
+            let mut next = 0;
+            for k in 0..n {
+                let range = part(extent, k, n);
+                assert_eq!(range.start, next);
+                range.clone().for_each(|x| assert_eq!(part_of(x, extent, n), k, "{x} of {extent} in {n}"));
+                next = range.end;
+            }
+            assert_eq!(next, extent);
+        }
+    }
+
+    #[test]
+    fn meshes_are_all_factorisations() {
+        let all = Mesh::all(12, &[100, 100, 100]);
+        assert_eq!(all.len(), 18);
+        assert!(all.iter().all(|mesh| mesh.n_workers() == 12));
+        assert_eq!(Mesh::all(7, &[3, 100]), [Mesh::new(vec![1, 7])]);
+        assert!(Mesh::all(7, &[3, 3]).is_empty());
+        let mesh = Mesh::new(vec![2, 3, 2]);
+        (0..12).for_each(|worker| assert_eq!(mesh.worker(&mesh.coordinates(worker)), worker));
+    }
+
+    #[test]
+    fn every_element_has_one_owner_who_touches_it() {
+        for factors in [vec![2, 3, 2], vec![1, 1, 12], vec![4, 3, 1]] {
+            let mesh = Mesh::new(factors);
+            for vars in [vec![Some(0), Some(2)], vec![Some(2), Some(1)], vec![None, Some(0)], vec![None, None]] {
+                let ownership = Ownership::new(&[24, 36], &mesh, vars);
+                let mut n_owned = 0;
+                for worker in 0..12 {
+                    let owned = ownership.owned(worker);
+                    assert!(ownership.touched(worker).contains(&owned));
+                    n_owned += owned.n_elements();
+                    for x in owned.lo[0]..owned.hi[0] {
+                        for y in owned.lo[1]..owned.hi[1] {
+                            assert_eq!(ownership.owner(&[x, y]), worker);
+                        }
+                    }
+                    let cut = |axis: usize, at: u64| ownership.cuts(axis).contains(&at);
+                    assert!((0..2).all(|axis| cut(axis, owned.lo[axis]) && cut(axis, owned.hi[axis])));
+                }
+                assert_eq!(n_owned, 24 * 36);
+            }
+        }
+    }
+}
