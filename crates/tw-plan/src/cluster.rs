@@ -4,6 +4,7 @@
 //! that placement. [`Simulation`] says what the result would do on a [`Machine`], and [`Volume`] how little could be sent at best.
 
 mod bounds;
+mod grids;
 mod layout;
 mod machine;
 mod mesh;
@@ -17,12 +18,13 @@ mod tests;
 mod traffic;
 
 pub use bounds::{Volume, all_reduce, least_words_with_memory, reduce_scatter};
+pub use grids::{DEFAULT_LIMIT, Grids, SearchReport};
 pub use layout::{Layout, Layouts, node_grid};
 pub use machine::{Link, MOST_WORKERS, Machine};
 pub use mesh::{Mesh, Ownership, part, part_of};
-pub use placed::{Placed, contributions, place};
+pub use placed::{Placed, contributions, place, place_jointly};
 pub use reductions::{Assignment, Expanded, expand};
-pub use schedulers::{Lshs, Pattern, RoundRobin, Scheduler};
+pub use schedulers::{Algebraic, Lshs, Pattern, RoundRobin, Scheduler};
 pub use simulate::{Interval, Simulation, Worker};
 pub use sites::Sites;
 pub use traffic::{Traffic, Transfer};

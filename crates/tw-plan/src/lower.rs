@@ -2,7 +2,7 @@
 //!
 //! Input programs have no control flow and no deferred extents: the segment loop has removed both.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use tw_ir::error::{Error, Result};
 use tw_ir::plan::{Plan, RelId, RelOp, Relation, Step};
@@ -18,7 +18,16 @@ mod operators;
 
 /// Lowers a straight-line program. Every extent must be known.
 pub(crate) fn lower(program: &Program, options: &PlanOptions) -> Result<Plan> {
+    lower_cut(program, options, BTreeMap::new())
+}
+
+/// As [`lower`], with cuts of some values that nobody else has cut.
+pub(crate) fn lower_cut(program: &Program, options: &PlanOptions, cuts: BTreeMap<ValueId, Vec<Axis>>) -> Result<Plan> {
     let mut lowering = Lowering::new(program, options);
+    if !cuts.is_empty() {
+        lowering.tiler = lowering.tiler.with_chosen_cuts();
+        lowering.requested.extend(cuts);
+    }
     for node in &program.body.nodes {
         lowering.node(node).map_err(|error| error.at(&node.span))?;
     }

@@ -30,6 +30,11 @@ const TASKS_BETWEEN_QUESTIONS: usize = 1 << 10;
 
 /// Evaluates a plan over its block keys, until `stop` says that nobody wants it any more.
 pub(crate) fn evaluate(plan: &Plan, stop: &dyn Fn() -> bool) -> Result<Workflow> {
+    Ok(evaluate_sets(plan, stop)?.0)
+}
+
+/// As [`evaluate`], and tells which blocks are those of each relation.
+pub(crate) fn evaluate_sets(plan: &Plan, stop: &dyn Fn() -> bool) -> Result<(Workflow, HashMap<RelId, BlockSetId>)> {
     let mut workflow = Workflow::default();
     workflow.statements = plan.statements.clone();
     workflow.sources = plan.sources.clone();
@@ -43,7 +48,7 @@ pub(crate) fn evaluate(plan: &Plan, stop: &dyn Fn() -> bool) -> Result<Workflow>
         let set = partial.sets[relation];
         partial.workflow.outputs.push(OutputDecl { name: name.clone(), set });
     }
-    Ok(partial.workflow)
+    Ok((partial.workflow, partial.sets))
 }
 
 struct Partial<'a> {

@@ -40,15 +40,7 @@ pub fn plan_segment(program: &Program, options: &PlanOptions) -> Result<Planned>
 /// As [`plan_segment`], but gives up as cancelled when `stop` says so, between passes and while tasks are made: plans of millions of tasks take seconds.
 pub fn plan_segment_until(stop: &dyn Fn() -> bool, program: &Program, options: &PlanOptions) -> Result<Planned> {
     let mut timer = Timer { stop, timings: Vec::new() };
-    let erased = timer.pass("erase times", || rewrite::erase::run(program))?;
-    debug_verify("erase times", || rewrite::erase::verify(&erased))?;
-    let mut program = timer.pass("expand", || rewrite::expand(&erased))?;
-    if options.rewrites {
-        for pass in rewrite::PASSES {
-            program = timer.pass(pass.name, || (pass.run)(&program))?;
-            debug_verify(pass.name, || program::verify(&program))?;
-        }
-    }
+    let program = timer.rewritten(program, options)?;
     let plan = timer.pass("lower", || lower::lower(&program, options))?;
     debug_verify("lower", || plan::verify(&plan))?;
     let workflow = timer.pass("partial evaluation", || partial::evaluate(&plan, stop))?;
@@ -58,12 +50,30 @@ pub fn plan_segment_until(stop: &dyn Fn() -> bool, program: &Program, options: &
     Ok(Planned { program, plan, schedule: Arc::new(schedule), timings: timer.timings })
 }
 
+/// The program that is lowered: times as integers, what has no kernel expanded, and rewritten if that is asked for.
+pub(crate) fn rewritten(program: &Program, options: &PlanOptions) -> Result<Program> {
+    Timer { stop: &|| false, timings: Vec::new() }.rewritten(program, options)
+}
+
 struct Timer<'a> {
     stop: &'a dyn Fn() -> bool,
     timings: Vec<(&'static str, Duration)>,
 }
 
 impl Timer<'_> {
+    fn rewritten(&mut self, program: &Program, options: &PlanOptions) -> Result<Program> {
+        let erased = self.pass("erase times", || rewrite::erase::run(program))?;
+        debug_verify("erase times", || rewrite::erase::verify(&erased))?;
+        let mut program = self.pass("expand", || rewrite::expand(&erased))?;
+        if options.rewrites {
+            for pass in rewrite::PASSES {
+                program = self.pass(pass.name, || (pass.run)(&program))?;
+                debug_verify(pass.name, || program::verify(&program))?;
+            }
+        }
+        Ok(program)
+    }
+
     fn pass<T>(&mut self, name: &'static str, run: impl FnOnce() -> Result<T>) -> Result<T> {
         if (self.stop)() {
             return Err(Error::cancelled());

@@ -45,6 +45,8 @@ pub(crate) struct Tiler {
     tile: Option<u64>,
     /// Block size the user wants.
     block_bytes: Option<u64>,
+    /// True if cuts of operands were chosen for what reads them.
+    chosen: bool,
 }
 
 impl Tiler {
@@ -58,7 +60,12 @@ impl Tiler {
             _ => false,
         });
         let style = if streams { Style::Stream } else { Style::Square };
-        Tiler { style, tile: options.tile, block_bytes: options.block_bytes }
+        Tiler { style, tile: options.tile, block_bytes: options.block_bytes, chosen: false }
+    }
+
+    /// The same for operands whose cuts were chosen for what reads them.
+    pub(crate) fn with_chosen_cuts(self) -> Tiler {
+        Tiler { chosen: true, ..self }
     }
 
     /// Cuts the axes that are still `None` so that a block has about the wanted size.
@@ -99,7 +106,7 @@ impl Tiler {
     pub(crate) fn thicken(&self, stmt: &IndexStmt, axis: Axis, operand_bytes: u64, beside: u64) -> Axis {
         const THIN: u64 = 256;
         const THICK: u64 = 1024;
-        let free = self.tile.is_none() && self.block_bytes.is_none();
+        let free = self.tile.is_none() && self.block_bytes.is_none() && !self.chosen;
         match axis {
             Axis::Uniform { extent, tile }
                 if free && tile.saturating_mul(beside) < THIN && operand_bytes > SQUARE_BYTES && contracts(stmt) =>
@@ -178,7 +185,7 @@ mod tests {
     use super::*;
 
     fn tiler(style: Style) -> Tiler {
-        Tiler { style, tile: None, block_bytes: None }
+        Tiler { style, tile: None, block_bytes: None, chosen: false }
     }
 
     #[test]

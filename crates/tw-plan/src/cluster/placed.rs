@@ -1,16 +1,22 @@
 //! A plan placed on a machine.
 
-use tw_ir::error::Result;
-use tw_ir::plan::{Plan, RelOp};
-use tw_ir::workflow::{TaskId, Workflow};
+use std::collections::HashMap;
 
+use tw_ir::EntityRef;
+use tw_ir::error::Result;
+use tw_ir::plan::{Plan, RelId, RelOp};
+use tw_ir::program::{Program, ValueId};
+use tw_ir::workflow::{BlockSetId, TaskId, Workflow};
+
+use super::grids::Grids;
 use super::machine::Machine;
 use super::reductions::{Expanded, expand};
-use super::schedulers::Scheduler;
+use super::schedulers::{Algebraic, Scheduler};
 use super::simulate::Simulation;
 use super::sites::Sites;
 use super::traffic::Traffic;
-use crate::{order, partial};
+use crate::options::PlanOptions;
+use crate::{lower, order, partial, pipeline};
 
 /// A plan placed on a machine by a scheduler, and what it would do there.
 #[derive(Clone, Debug)]
@@ -31,23 +37,60 @@ pub struct Placed {
 
 /// The tasks of a plan, with every contribution to a reduction by itself: what schedulers place.
 pub fn contributions(plan: &Plan) -> Result<Workflow> {
+    Ok(loose(plan)?.0)
+}
+
+fn loose(plan: &Plan) -> Result<(Workflow, HashMap<RelId, BlockSetId>)> {
     let mut plan = plan.clone();
     for step in &mut plan.steps {
         if let RelOp::Join { chains, .. } | RelOp::Scatter { chains, .. } = &mut step.op {
             *chains = 1;
         }
     }
-    partial::evaluate(&plan)
+    partial::evaluate_sets(&plan, &|| false)
 }
 
 /// Places a plan.
 pub fn place(plan: &Plan, machine: &Machine, scheduler: &dyn Scheduler) -> Result<Placed> {
     machine.verify()?;
-    let loose = contributions(plan)?;
-    let assignment = scheduler.place(&loose, machine)?;
-    let Expanded { workflow, sites } = expand(&loose, &assignment, machine)?;
+    place_tasks(&contributions(plan)?, machine, scheduler)
+}
+
+fn place_tasks(loose: &Workflow, machine: &Machine, scheduler: &dyn Scheduler) -> Result<Placed> {
+    let assignment = scheduler.place(loose, machine)?;
+    let Expanded { workflow, sites } = expand(loose, &assignment, machine)?;
     let order = order::depth_first(&workflow);
     let traffic = Traffic::of(&workflow, &order, &sites, machine)?;
     let simulation = Simulation::run(&workflow, &order, &sites, machine)?;
     Ok(Placed { scheduler: scheduler.name(), workflow, sites, order, traffic, simulation })
+}
+
+/// Chooses grids of workers for the statements of a straight-line program, cuts values so that they fit, and places the tasks. At most `limit`
+/// choices are compared. Values that are cut already stay so.
+pub fn place_jointly(
+    program: &Program,
+    options: &PlanOptions,
+    machine: &Machine,
+    limit: usize,
+) -> Result<(Placed, Grids)> {
+    machine.verify()?;
+    let program = pipeline::rewritten(program, options)?;
+    let grids = Grids::search(&program, machine.n_workers() as u64, limit)?;
+    let plan = lower::lower_cut(&program, options, grids.tilings(&program))?;
+    let (loose, sets) = loose(&plan)?;
+    let mut values: Vec<Option<ValueId>> = vec![None; loose.sets.len()];
+    for step in &plan.steps {
+        // Statements are numbered as nodes are. States of an accumulator are cut as its results and belong to the same workers.
+        let node = &program.body.nodes[step.statement.index()];
+        for (k, output) in step.outputs.iter().enumerate() {
+            let shape = &plan.relations[*output].shape;
+            let value = node.results.get(k).or(node.results.first()).copied();
+            let value = value.filter(|&value| program.ty(value).known_shape().as_ref() == Some(shape));
+            if let Some(set) = sets.get(output) {
+                values[set.index()] = value;
+            }
+        }
+    }
+    let placed = place_tasks(&loose, machine, &Algebraic { grids: &grids, values: &values })?;
+    Ok((placed, grids))
 }

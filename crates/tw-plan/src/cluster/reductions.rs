@@ -212,8 +212,10 @@ impl<'a> Expansion<'a> {
         for workers in nodes.values() {
             self.tree(number, workers)?;
         }
+        // From the home on in turn, so that nodes which combine for others are different ones for different homes.
         let home_node = self.machine.node_of(home);
-        let others = nodes.iter().filter(|(node, _)| **node != home_node).filter_map(|(_, workers)| workers.first());
+        let (before, after) = (nodes.range(..home_node), nodes.range(home_node + 1..));
+        let others = after.chain(before).filter_map(|(_, workers)| workers.first());
         let leaders: Vec<u32> = std::iter::once(home).chain(others.copied()).collect();
         self.tree(number, &leaders)
     }

@@ -9,9 +9,11 @@ use super::layout::Layouts;
 use super::machine::Machine;
 use super::reductions::Assignment;
 
+mod algebraic;
 mod lshs;
 mod pattern;
 
+pub use algebraic::Algebraic;
 pub use lshs::Lshs;
 pub use pattern::Pattern;
 

@@ -130,3 +130,81 @@ fn one_worker_sends_nothing_and_all_others_work() {
         }
     }
 }
+
+fn jointly(text: &str, workers: u32) -> (Placed, Grids) {
+    let unit = parse_program(text, &Default::default(), &NoFiles, &Default::default()).unwrap();
+    let machine = Machine::of(workers, 1).unwrap();
+    let (placed, grids) = place_jointly(&unit.program, &PlanOptions::default(), &machine, DEFAULT_LIMIT).unwrap();
+    workflow::verify(&placed.workflow).unwrap();
+    (placed, grids)
+}
+
+/// Words per rank of the best grid of `p` workers for a product of `m` by `n` with `k` terms.
+fn best_grid([m, n, k]: [u64; 3], p: u64) -> f64 {
+    let words = |a: u64, b: u64, c: u64| {
+        let [m, n, k, a, b, c] = [m, n, k, a, b, c].map(|x| x as f64);
+        m * k / (a * c) + k * n / (c * b) + m * n / (a * b) - (m * k + k * n + m * n) / p as f64
+    };
+    let divisors = |n: u64| (1..=n).filter(move |d| n.is_multiple_of(*d));
+    divisors(p)
+        .flat_map(|a| divisors(p / a).map(move |b| (a, b, p / a / b)))
+        .map(|(a, b, c)| words(a, b, c))
+        .fold(f64::INFINITY, f64::min)
+}
+
+fn product_text([m, n, k]: [u64; 3]) -> String {
+    format!("input a: f64[{m}, {k}]\ninput b: f64[{k}, {n}]\nc = a @ b\noutput c\n")
+}
+
+#[test]
+fn anchors_are_reached() {
+    for (dims, p, expected) in [
+        ([40_000, 40_000, 40_000], 10, 8.0e8),
+        ([10_000, 10_000, 640_000], 10, 9.0e7),
+        ([80_000, 80_000, 10_000], 10, 4.0e8),
+    ] {
+        let (placed, grids) = jointly(&product_text(dims), p);
+        let words = placed.simulation.wire_bytes_max() as f64 / 8.0;
+        assert!(words <= expected * 1.000001, "{dims:?}: {words:e}, not {expected:e}");
+        assert_eq!(placed.simulation.wire_bytes_max(), grids.received_max(), "the search knows what is sent");
+        let (_, share) = placed.simulation.flops_max();
+        assert!(share <= 1.05, "{share}");
+    }
+}
+
+#[test]
+fn products_are_as_good_as_the_best_grid() {
+    let shapes = [
+        [1000, 1000, 1000],
+        [4000, 1000, 250],
+        [1000, 1000, 100_000],
+        [3000, 2000, 500],
+        [50_000, 640, 640],
+        [720, 720, 720],
+        [640, 6000, 9000],
+    ];
+    for dims in shapes {
+        for p in [2, 3, 4, 6, 7, 8, 12, 16, 27, 36, 61, 64] {
+            let (placed, _) = jointly(&product_text(dims), p);
+            let words = placed.simulation.wire_bytes_max() as f64 / 8.0;
+            let best = best_grid(dims, p as u64);
+            let (_, share) = placed.simulation.flops_max();
+            assert!(words <= 1.02 * best + 64.0, "{dims:?} on {p}: {words}, the best grid has {best}");
+            assert!(share <= 1.06, "{dims:?} on {p}: {share}");
+        }
+    }
+}
+
+#[test]
+fn stencils_on_a_grid_send_their_halos() {
+    let n = 1200;
+    let text = format!(
+        "input x: f64[{n}, {n}]\ny[i, j] = x[clamp(i - 1), j] + x[clamp(i + 1), j] + x[i, clamp(j - 1)] + x[i, clamp(j + 1)]\noutput y\n"
+    );
+    let (placed, grids) = jointly(&text, 16);
+    // A worker in the middle of a grid of four by four has four neighbours.
+    let halo = 4 * (n / 4) * 8;
+    assert!(placed.simulation.wire_bytes_max() <= halo, "{} > {halo}", placed.simulation.wire_bytes_max());
+    assert!(grids.received_max() <= halo);
+    assert!(placed.simulation.flops_max().1 < 1.01);
+}
