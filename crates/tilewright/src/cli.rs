@@ -14,6 +14,7 @@ use crate::explain::SourceText;
 
 mod bench;
 mod check;
+mod cluster;
 mod demo;
 mod digest;
 mod engine;

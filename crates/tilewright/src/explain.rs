@@ -24,6 +24,7 @@ use tw_ir::span::Span;
 use crate::report::Totals;
 use crate::session::Session;
 
+mod cluster;
 mod cost;
 mod dot;
 mod fusion;
@@ -46,6 +47,7 @@ pub(crate) mod units;
 mod walk;
 mod why;
 
+pub use cluster::OnMachine;
 pub use cost::Cost;
 pub use fusion::{Fate, Kept};
 pub use machine::Machine;

@@ -11,6 +11,7 @@ use tw_ir::error::{Error, Result};
 use tw_ir::program::{self, FunctionTable, Op, Program, TensorType, ValueId};
 use tw_ir::workflow::{Boxes, Workflow};
 use tw_ir::{DType, Span};
+use tw_plan::cluster::Cluster;
 use tw_plan::{PlanOptions, Planned, plan_segment, plan_segment_until};
 use tw_run::{BlockIo, CancelToken, Observer, Prepared, Progress, RunOptions, Runtime};
 
@@ -69,6 +70,12 @@ impl SessionBuilder {
     /// Rewrites on or off; off only to compare.
     pub fn rewrites(mut self, on: bool) -> SessionBuilder {
         self.plan.rewrites = on;
+        self
+    }
+
+    /// Plans as if for these workers; the threads of this machine then run that plan. Results are the same up to the order of sums.
+    pub fn cluster(mut self, cluster: Cluster) -> SessionBuilder {
+        self.plan.cluster = Some(cluster);
         self
     }
 

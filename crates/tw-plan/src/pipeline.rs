@@ -41,6 +41,13 @@ pub fn plan_segment(program: &Program, options: &PlanOptions) -> Result<Planned>
 pub fn plan_segment_until(stop: &dyn Fn() -> bool, program: &Program, options: &PlanOptions) -> Result<Planned> {
     let mut timer = Timer { stop, timings: Vec::new() };
     let program = timer.rewritten(program, options)?;
+    if let Some(cluster) = options.cluster {
+        let (plan, placed) = timer.pass("place", || cluster.place(&program, options))?;
+        debug_verify("place", || workflow::verify(&placed.workflow))?;
+        let freeze = || Schedule::freeze(placed.workflow, placed.order, &options.provider);
+        let schedule = timer.pass("freeze", freeze)?;
+        return Ok(Planned { program, plan, schedule: Arc::new(schedule), timings: timer.timings });
+    }
     let plan = timer.pass("lower", || lower::lower(&program, options))?;
     debug_verify("lower", || plan::verify(&plan))?;
     let workflow = timer.pass("partial evaluation", || partial::evaluate(&plan, stop))?;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use tilewright::{Array, Input, Session};
 use tw_ir::error::{Blame, Error};
 use tw_ir::{DType, Program, oracle};
+use tw_plan::cluster::Cluster;
 
 /// How the engine runs a program in a comparison.
 #[derive(Clone, Debug)]
@@ -18,6 +19,8 @@ pub struct Configuration {
     pub tile: Option<u64>,
     /// Seed of random scheduling.
     pub chaos: Option<u64>,
+    /// Workers that are planned for.
+    pub cluster: Option<Cluster>,
 }
 
 impl Configuration {
@@ -26,6 +29,9 @@ impl Configuration {
         let mut builder = Session::builder().threads(self.threads).rewrites(self.rewrites);
         if let Some(tile) = self.tile {
             builder = builder.tile(tile);
+        }
+        if let Some(cluster) = self.cluster {
+            builder = builder.cluster(cluster);
         }
         if let Some(seed) = self.chaos {
             builder = builder.chaos(seed);

@@ -4,6 +4,7 @@
 
 use tw_ir::text::print_program;
 use tw_ir::{DType, Program};
+use tw_plan::cluster::{Cluster, SchedulerName};
 use tw_test::differential::{Configuration, Results, SINGLE, Verdict, compare, run, same_bits};
 use tw_test::generate::{Options, function_table, random_program};
 use tw_test::shrink::shrink;
@@ -38,6 +39,7 @@ fn configuration(seed: u64) -> Configuration {
         rewrites: !seed.is_multiple_of(3),
         tile: seed.is_multiple_of(2).then_some(1 + seed % 4),
         chaos: seed.is_multiple_of(5).then_some(seed),
+        cluster: None,
     }
 }
 
@@ -50,6 +52,21 @@ fn check(seed: u64, options: &Options, configuration: &Configuration) {
         let small = shrink(&program, &inputs, |candidate| matches!(verdict(candidate), Verdict::Differs(_)));
         let (text, verdict) = (print_program(&small), verdict(&small));
         panic!("seed {seed} with {configuration:?}: {what}\nsmaller: {verdict:?}\n{text}");
+    }
+}
+
+/// Every scheduler, on one to twelve workers.
+fn cluster(seed: u64) -> Cluster {
+    let schedulers = [SchedulerName::Algebraic, SchedulerName::Lshs, SchedulerName::Pattern, SchedulerName::RoundRobin];
+    let scheduler = schedulers[seed as usize % schedulers.len()];
+    Cluster { nodes: 1 + (seed / 4 % 4) as u32, workers: 1 + (seed / 16 % 3) as u32, scheduler }
+}
+
+#[test]
+fn plans_for_clusters_mean_what_the_oracle_says() {
+    let n = seeds().end - seeds().start;
+    for seed in seeds().start..seeds().start + n / 2 {
+        check(seed, &options(seed), &Configuration { cluster: Some(cluster(seed)), ..configuration(seed) });
     }
 }
 

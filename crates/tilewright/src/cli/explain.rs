@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use super::Failure;
+use super::cluster::ClusterArgs;
 use super::engine::EngineArgs;
-use super::later::LaterArgs;
 use super::load::ProgramArgs;
 use super::out::Out;
 use super::progress::Bar;
@@ -24,12 +24,12 @@ pub(crate) struct Args {
     #[command(flatten)]
     engine: EngineArgs,
     #[command(flatten)]
-    later: LaterArgs,
+    cluster: ClusterArgs,
 }
 
 /// Runs the command.
 pub(crate) fn run(args: &Args, out: &mut Out) -> Result<(), Failure> {
-    args.later.refuse()?;
+    let machine = args.cluster.machine()?;
     let profile = Arc::new(Profile::new());
     let session = args.engine.builder()?.profile(profile.clone()).build();
     let mut loaded = args.program.load()?;
@@ -43,6 +43,19 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<(), Failure> {
         let (_, totals) = outcome.map_err(|error| loaded.failure(error))?;
         explanation = explanation.with_measured(profile.measured(), totals);
     }
-    out.text(explanation.to_text(args.level));
+    let Some(machine) = machine else {
+        out.text(explanation.to_text(args.level));
+        return Ok(());
+    };
+    let placed = explanation.on(&session, &machine, args.cluster.scheduler()).map_err(|error| loaded.failure(error))?;
+    match args.level {
+        #[cfg(feature = "json")]
+        Level::Json => {
+            let mut value = explanation.to_json();
+            placed.add_to_json(&mut value);
+            out.text(format!("{value}\n"));
+        }
+        level => out.text(format!("{}\n{}", explanation.to_text(level), placed.to_text())),
+    }
     Ok(())
 }

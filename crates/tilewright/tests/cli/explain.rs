@@ -144,3 +144,38 @@ fn extents_without_a_bound_are_left_for_later() {
     let explained = Dir::with_program(text).ok(&["explain", "p.tw"]);
     assert!(explained.contains("condition of the loop at line 3"), "{explained}");
 }
+
+const PRODUCT: &str = "input a: f64[4000, 4000]\ninput b: f64[4000, 4000]\nc = a @ b\noutput c\n";
+
+#[test]
+fn a_machine_gets_a_table_of_schedulers() {
+    let dir = Dir::with_program(PRODUCT);
+    let text = dir.ok(&["explain", "p.tw", "--nodes", "2", "--workers", "5"]);
+    assert!(text.contains("on 2 nodes of 5 workers: "), "{text}");
+    for name in ["algebraic", "pattern", "lshs", "roundrobin"] {
+        assert!(text.contains(name), "{text}");
+    }
+    assert!(text.contains("grids: "), "{text}");
+    // The best grid of ten is five by two.
+    let json = dir.ok(&["explain", "p.tw", "--nodes", "10", "--scheduler", "algebraic", "--level", "json"]);
+    let value: Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(value["chosen"], "algebraic");
+    assert_eq!(value["wire_bytes_max_rank"], 8_000_000 * 8);
+    assert!(value["lower_bound_bytes"].as_u64().unwrap() < 8_000_000 * 8);
+    for (name, figures) in value["schedulers"].as_object().unwrap() {
+        assert!(figures["flops_max_rank"].as_u64().unwrap() > 0, "{name}");
+    }
+}
+
+#[test]
+fn machines_that_cannot_be_are_refused() {
+    let dir = Dir::with_program(PRODUCT);
+    dir.write("m.txt", "nodes = 4\nmemory = -1\n");
+    let message = dir.refused(&["explain", "p.tw", "--machine", "m.txt"]);
+    assert!(message.contains("memory") && message.contains("line 2"), "{message}");
+    dir.write("small.txt", "nodes = 4\nmemory = 1MiB\n");
+    let message = dir.refused(&["explain", "p.tw", "--machine", "small.txt"]);
+    assert!(message.contains("below 1048576 bytes; the best needs"), "{message}");
+    assert!(dir.refused(&["explain", "p.tw", "--nodes", "0"]).contains("0 nodes"));
+    assert!(dir.refused(&["explain", "p.tw", "--scheduler", "lshs"]).contains("--nodes"));
+}

@@ -13,8 +13,6 @@ fn later_options_say_so() {
         &["run", "p.tw", "--scheduler", "lshs"],
         &["run", "p.tw", "--reproducible"],
         &["run", "p.tw", "--nodes", "4"],
-        &["explain", "p.tw", "--nodes", "4", "--workers", "8"],
-        &["explain", "p.tw", "--scheduler", "pattern"],
         &["calibrate"],
     ] {
         let message = dir.refused(options);

@@ -10,7 +10,8 @@ use tw_ir::error::{Error, Result};
 #[derive(Clone, Debug, PartialEq)]
 pub struct Volume {
     extents: Vec<f64>,
-    arrays: Vec<Vec<usize>>,
+    /// The weight of an element of each array, and its variables.
+    arrays: Vec<(f64, Vec<usize>)>,
 }
 
 impl Volume {
@@ -30,8 +31,14 @@ impl Volume {
         }
         Ok(Volume {
             extents: extents.iter().map(|&n| n as f64).collect(),
-            arrays: arrays.iter().map(|array| array.to_vec()).collect(),
+            arrays: arrays.iter().map(|array| (1.0, array.to_vec())).collect(),
         })
+    }
+
+    /// The same with a weight for the elements of each array: their bytes, say. All counts are then of that.
+    pub fn weighted(mut self, weights: &[u64]) -> Volume {
+        self.arrays.iter_mut().zip(weights).for_each(|((weight, _), &new)| *weight = new as f64);
+        self
     }
 
     /// Points of the iteration space.
@@ -46,7 +53,9 @@ impl Volume {
 
     /// Elements of all arrays that a box of these lengths touches.
     pub fn touched(&self, lengths: &[f64]) -> f64 {
-        self.arrays.iter().map(|array| array.iter().map(|&var| lengths[var]).product::<f64>()).sum()
+        let touched =
+            |(weight, array): &(f64, Vec<usize>)| array.iter().fold(*weight, |elements, &var| elements * lengths[var]);
+        self.arrays.iter().map(touched).sum()
     }
 
     /// Words that the busiest of `n_ranks` has to send or receive if all do equally much of the work, whatever memory they have.
@@ -85,10 +94,10 @@ impl Volume {
 
     /// Lengthens one side of the box and shortens another as far as that makes the sum smaller.
     fn exchange(&self, logs: &mut [f64], most: &[f64], a: usize, b: usize) {
-        let size = |array: &Vec<usize>| array.iter().map(|&var| logs[var]).sum::<f64>().exp();
+        let size = |(weight, array): &(f64, Vec<usize>)| weight * array.iter().map(|&var| logs[var]).sum::<f64>().exp();
         // Arrays with both sides or neither do not change. What has `a` alone grows with the step, what has `b` alone shrinks.
         let only = |x: usize, y: usize| {
-            let arrays = self.arrays.iter().filter(|array| array.contains(&x) && !array.contains(&y));
+            let arrays = self.arrays.iter().filter(|(_, array)| array.contains(&x) && !array.contains(&y));
             arrays.map(size).sum::<f64>()
         };
         let (grows, shrinks) = (only(a, b), only(b, a));

@@ -11,6 +11,7 @@ use tw_ir::index::{Idx, Var};
 use tw_ir::program::{Node, Op, Program, ValueId};
 use tw_ir::{Axis, BoxRegion};
 
+use super::bounds::Volume;
 use super::mesh::{Mesh, Ownership, part};
 
 /// Grids that are kept for each statement, best first, before statements are compared with each other.
@@ -162,6 +163,36 @@ impl Cuts {
         let inner = cuts.into_iter().flatten().copied().filter(|&cut| cut > 0 && cut < n);
         Axis::from_boundaries(std::iter::once(0).chain(inner).chain([n]).collect())
     }
+}
+
+/// The least that the busiest of some workers receives for every statement of a program whose arrays all run along its variables, in bytes, by the
+/// number of the node; and the values that the statement reads or makes.
+pub(super) fn bounds(program: &Program, n_workers: u64) -> Vec<(usize, f64, Vec<ValueId>)> {
+    let statements = program.body.nodes.iter().enumerate();
+    let statements = statements.filter_map(|(number, node)| Statement::of(program, number, node));
+    let bound = |statement: Statement<'_>| {
+        let mut arrays: Vec<(ValueId, Vec<usize>, u64)> = Vec::new();
+        for read in &statement.reads {
+            let vars = read.idx.iter().zip(&read.shape).map(|(idx, &n)| {
+                let var = idx.as_var()?.0 as usize;
+                (statement.extents[var] == n).then_some(var)
+            });
+            let vars = vars.collect::<Option<Vec<usize>>>()?;
+            // One array read in two ways is owned once, and what it saves is not known.
+            if arrays.iter().any(|(value, ..)| *value == read.value) {
+                return None;
+            }
+            arrays.push((read.value, vars, read.bytes));
+        }
+        let out = statement.out_vars.iter().copied().collect::<Option<Vec<usize>>>()?;
+        arrays.push((*statement.results.first()?, out, statement.state_bytes));
+        let vars: Vec<&[usize]> = arrays.iter().map(|(_, vars, _)| &vars[..]).collect();
+        let weights: Vec<u64> = arrays.iter().map(|(.., bytes)| *bytes).collect();
+        let volume = Volume::new(&statement.extents, &vars).ok()?.weighted(&weights);
+        let values = arrays.iter().map(|(value, ..)| *value).collect();
+        Some((statement.node, volume.least_words(n_workers), values))
+    };
+    statements.filter_map(bound).collect()
 }
 
 /// A statement as the search sees it.

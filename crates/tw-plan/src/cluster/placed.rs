@@ -8,10 +8,10 @@ use tw_ir::plan::{Plan, RelId, RelOp};
 use tw_ir::program::{Program, ValueId};
 use tw_ir::workflow::{BlockSetId, TaskId, Workflow};
 
-use super::grids::Grids;
+use super::grids::{DEFAULT_LIMIT, Grids};
 use super::machine::Machine;
 use super::reductions::{Expanded, expand};
-use super::schedulers::{Algebraic, Scheduler};
+use super::schedulers::{Algebraic, Lshs, Pattern, RoundRobin, Scheduler, SchedulerName};
 use super::simulate::Simulation;
 use super::sites::Sites;
 use super::traffic::Traffic;
@@ -74,9 +74,19 @@ pub fn place_jointly(
     limit: usize,
 ) -> Result<(Placed, Grids)> {
     machine.verify()?;
-    let program = pipeline::rewritten(program, options)?;
-    let grids = Grids::search(&program, machine.n_workers() as u64, limit)?;
-    let plan = lower::lower_cut(&program, options, grids.tilings(&program))?;
+    let (_, placed, grids) = place_by_grids(&pipeline::rewritten(program, options)?, options, machine, limit)?;
+    Ok((placed, grids))
+}
+
+/// As [`place_jointly`], for a program that is rewritten already; tells the plan, too.
+fn place_by_grids(
+    program: &Program,
+    options: &PlanOptions,
+    machine: &Machine,
+    limit: usize,
+) -> Result<(Plan, Placed, Grids)> {
+    let grids = Grids::search(program, machine.n_workers() as u64, limit)?;
+    let plan = lower::lower_cut(program, options, grids.tilings(program))?;
     let (loose, sets) = loose(&plan)?;
     let mut values: Vec<Option<ValueId>> = vec![None; loose.sets.len()];
     for step in &plan.steps {
@@ -92,5 +102,35 @@ pub fn place_jointly(
         }
     }
     let placed = place_tasks(&loose, machine, &Algebraic { grids: &grids, values: &values })?;
-    Ok((placed, grids))
+    Ok((plan, placed, grids))
+}
+
+/// Workers that a session plans for, and who places tasks on them. The runtime of one machine runs such a plan as any other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Cluster {
+    /// Nodes.
+    pub nodes: u32,
+    /// Workers of each.
+    pub workers: u32,
+    /// Who places tasks.
+    pub scheduler: SchedulerName,
+}
+
+impl Cluster {
+    /// Plans a rewritten program.
+    pub(crate) fn place(self, program: &Program, options: &PlanOptions) -> Result<(Plan, Placed)> {
+        let machine = Machine::of(self.nodes, self.workers)?;
+        let scheduler: &dyn Scheduler = match self.scheduler {
+            SchedulerName::Pattern => &Pattern,
+            SchedulerName::Lshs => &Lshs,
+            SchedulerName::RoundRobin => &RoundRobin,
+            SchedulerName::Algebraic => {
+                let (plan, placed, _) = place_by_grids(program, options, &machine, DEFAULT_LIMIT)?;
+                return Ok((plan, placed));
+            }
+        };
+        let plan = lower::lower(program, options)?;
+        let placed = place(&plan, &machine, scheduler)?;
+        Ok((plan, placed))
+    }
 }

@@ -25,6 +25,19 @@ pub trait Scheduler {
     fn place(&self, workflow: &Workflow, machine: &Machine) -> Result<Assignment>;
 }
 
+/// Who places tasks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum SchedulerName {
+    /// [`RoundRobin`].
+    RoundRobin,
+    /// [`Pattern`].
+    Pattern,
+    /// [`Lshs`].
+    Lshs,
+    /// [`Algebraic`], with grids and cuts chosen together.
+    Algebraic,
+}
+
 /// Blocks in turn on all workers, tasks where what they make is: what everything else is compared with.
 pub struct RoundRobin;
 

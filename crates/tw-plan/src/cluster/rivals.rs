@@ -1,0 +1,67 @@
+//! All schedulers beside each other, in one simulator.
+
+use tw_ir::error::{Error, Result};
+use tw_ir::program::{Program, ValueId};
+use tw_ir::span::Span;
+
+use super::grids::{Grids, SearchReport, bounds};
+use super::machine::Machine;
+use super::placed::{Placed, place, place_jointly};
+use super::schedulers::{Lshs, Pattern, RoundRobin, Scheduler};
+use crate::options::PlanOptions;
+use crate::pipeline::{plan_segment, rewritten};
+
+/// What each scheduler makes of a program, the one that ends first in front.
+#[derive(Clone, Debug)]
+pub struct Rivals {
+    /// The plans.
+    pub placed: Vec<Placed>,
+    /// The grids of the plan that was placed by them.
+    pub grids: Grids,
+    /// The least that the busiest worker can receive for each statement that has a bound, in bytes, and where the statement was written.
+    pub statements: Vec<(Span, f64)>,
+    /// The least for the whole program: the sum over statements that have no array in common, the largest first. It assumes, as the bounds of statements do, that all workers do
+    /// equally much of each.
+    pub bound_bytes: f64,
+}
+
+impl Rivals {
+    /// Plans a straight-line program with every scheduler. With a limit of memory, plans that do not keep it are left out.
+    pub fn of(program: &Program, options: &PlanOptions, machine: &Machine, limit: usize) -> Result<Rivals> {
+        machine.verify()?;
+        let plan = plan_segment(program, options)?.plan;
+        let (jointly, grids) = place_jointly(program, options, machine, limit)?;
+        let mut placed = vec![jointly];
+        for scheduler in [&Pattern as &dyn Scheduler, &Lshs, &RoundRobin] {
+            placed.push(place(&plan, machine, scheduler)?);
+        }
+        if let Some(memory) = machine.memory {
+            let least = placed.iter().map(|placed| placed.simulation.peak_bytes_max()).min().unwrap_or(0);
+            placed.retain(|placed| placed.simulation.peak_bytes_max() <= memory);
+            if placed.is_empty() {
+                let text = format!("no plan keeps every worker below {memory} bytes; the best needs {least}");
+                return Err(Error::resource(text).help("give the machine more workers, or workers more memory"));
+            }
+        }
+        placed.sort_by(|a, b| a.simulation.makespan.total_cmp(&b.simulation.makespan));
+        let program = rewritten(program, options)?;
+        let mut found = bounds(&program, machine.n_workers() as u64);
+        let statements = found.iter().map(|(node, bytes, _)| (program.body.nodes[*node].span.clone(), *bytes));
+        let statements = statements.collect();
+        found.sort_by(|a, b| b.1.total_cmp(&a.1));
+        let mut taken: Vec<ValueId> = Vec::new();
+        let mut bound_bytes = 0.0;
+        for (_, bytes, values) in found {
+            if values.iter().all(|value| !taken.contains(value)) {
+                bound_bytes += bytes;
+                taken.extend(values);
+            }
+        }
+        Ok(Rivals { placed, grids, statements, bound_bytes })
+    }
+
+    /// What the search for grids did.
+    pub fn report(&self) -> &SearchReport {
+        &self.grids.report
+    }
+}
