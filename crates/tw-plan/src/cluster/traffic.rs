@@ -77,11 +77,11 @@ impl Traffic {
         });
         let mut traffic = Traffic { transfers: Vec::with_capacity(needs.len()), ends: vec![0; workflow.n_blocks()] };
         let mut rest = &needs[..];
-        for block in 0..workflow.n_blocks() {
+        for (block, &home) in homes.iter().enumerate() {
             let n = rest.iter().take_while(|need| need.block as usize == block).count();
             let (here, later) = rest.split_at(n);
             rest = later;
-            if let (Some(home), false) = (homes[block], here.is_empty()) {
+            if let (Some(home), false) = (home, here.is_empty()) {
                 traffic.send(workflow, machine, home, here);
             }
             traffic.ends[block] = traffic.transfers.len() as u32;

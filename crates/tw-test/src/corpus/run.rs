@@ -25,7 +25,7 @@ pub fn configurations() -> Vec<Configuration> {
     for rewrites in [true, false] {
         for tile in [None, Some(1), Some(2), Some(3), Some(1000)] {
             for (threads, chaos) in schedules {
-                all.push(Configuration { rewrites, tile, threads, chaos });
+                all.push(Configuration { rewrites, tile, threads, chaos, cluster: None });
             }
         }
     }
