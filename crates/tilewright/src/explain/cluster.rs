@@ -70,10 +70,10 @@ impl OnMachine {
             let report = rivals.report();
             let stop = if report.stopped { "the limit was reached" } else { "nothing better was in reach" };
             text.push_str(&format!(
-                "  - grids: {} for {}, {} of plans compared, {} found; {stop}\n",
+                "  - grids: {} for {}, {} compared, {} found; {stop}\n",
                 counted(report.candidates as u64, "candidate"),
                 counted(report.statements as u64, "statement"),
-                count(report.compared as u64),
+                counted(report.compared as u64, "choice"),
                 counted(report.improved as u64, "improvement"),
             ));
         }
