@@ -20,6 +20,11 @@ const CANDIDATES: usize = 24;
 /// The busiest worker may do this much more than its share.
 const BALANCED: f64 = 1.05;
 
+/// Tiles of a part of a variable: this long, and this many at most; only one each for more workers than that.
+const GOOD_TILE: u64 = 1024;
+const MOST_TILES: u64 = 8;
+const MANY_WORKERS: u64 = 512;
+
 /// How far a search may go, in numbers of plans that are compared: the same everywhere, whatever the machine it runs on.
 pub const DEFAULT_LIMIT: usize = 20_000;
 
@@ -80,9 +85,11 @@ impl Grids {
         self.n_workers
     }
 
-    /// Cuts of values with which every block has one owner, and every task one worker.
-    pub fn tilings(&self, program: &Program) -> BTreeMap<ValueId, Vec<Axis>> {
-        let mut cuts = Cuts::default();
+    /// Cuts of values with which every block has one owner, and every task one worker. Parts are cut further, into tiles of about the length that is
+    /// wanted: work then begins before all of a part has arrived.
+    pub fn tilings(&self, program: &Program, tile: Option<u64>) -> BTreeMap<ValueId, Vec<Axis>> {
+        let most = if self.n_workers <= MANY_WORKERS { MOST_TILES } else { 1 };
+        let mut cuts = Cuts::new(tile.map_or((GOOD_TILE, most), |tile| (tile, u64::MAX)));
         for (&value, owner) in &self.owners {
             (0..program.ty(value).rank()).for_each(|axis| cuts.add((value, axis), owner.cuts(axis)));
         }
@@ -118,8 +125,10 @@ impl Grids {
 }
 
 /// Cuts of axes, some of which are cut alike.
-#[derive(Default)]
 struct Cuts {
+    /// How long a tile may be, and how many there may be between two cuts.
+    tile: u64,
+    most: u64,
     /// The class of an axis, and the class that a class was joined to.
     class: BTreeMap<(ValueId, usize), usize>,
     joined: Vec<usize>,
@@ -127,6 +136,10 @@ struct Cuts {
 }
 
 impl Cuts {
+    fn new((tile, most): (u64, u64)) -> Cuts {
+        Cuts { tile, most, class: BTreeMap::new(), joined: Vec::new(), cuts: Vec::new() }
+    }
+
     fn class(&mut self, axis: (ValueId, usize)) -> usize {
         let next = self.joined.len();
         let class = *self.class.entry(axis).or_insert(next);
@@ -161,7 +174,14 @@ impl Cuts {
     fn axis(&self, axis: (ValueId, usize), n: u64) -> Axis {
         let cuts = self.class.get(&axis).map(|&class| &self.cuts[self.root(class)]);
         let inner = cuts.into_iter().flatten().copied().filter(|&cut| cut > 0 && cut < n);
-        Axis::from_boundaries(std::iter::once(0).chain(inner).chain([n]).collect())
+        let cuts: Vec<u64> = std::iter::once(0).chain(inner).chain([n]).collect();
+        let mut boundaries = vec![0];
+        for pair in cuts.windows(2) {
+            let length = pair[1] - pair[0];
+            let tiles = length.div_ceil(self.tile.max(1)).clamp(1, self.most);
+            boundaries.extend((1..=tiles).map(|k| pair[0] + part(length, k - 1, tiles).end));
+        }
+        Axis::from_boundaries(boundaries)
     }
 }
 

@@ -86,7 +86,7 @@ fn place_by_grids(
     limit: usize,
 ) -> Result<(Plan, Placed, Grids)> {
     let grids = Grids::search(program, machine.n_workers() as u64, limit)?;
-    let plan = lower::lower_cut(program, options, grids.tilings(program))?;
+    let plan = lower::lower_cut(program, options, grids.tilings(program, options.tile))?;
     let (loose, sets) = loose(&plan)?;
     let mut values: Vec<Option<ValueId>> = vec![None; loose.sets.len()];
     for step in &plan.steps {

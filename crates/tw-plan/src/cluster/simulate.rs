@@ -1,8 +1,9 @@
 //! What a placed workflow would do on a machine: who sends what to whom, what everyone holds, and how long it takes.
 //!
-//! Tasks are looked at once, in the global order. Bytes and memory are exact for that order. Time is a model: a worker computes one task at a time and
-//! takes part in one message each way at a time; a message starts when its block is there and both ends are free. Nothing is random, so equal
-//! plans have equal figures everywhere.
+//! Tasks are looked at once, in the global order. Bytes and memory are exact for that order. Time is a model: a worker computes its tasks one at a time
+//! and in order; a message takes its time after its block is there, and arrives no sooner than its sender could have sent, and its receiver received,
+//! everything before it. Messages are thus taken to be sent as early as can be, however late they come in the order. Nothing is random, so equal plans have
+//! equal figures everywhere.
 
 use std::collections::BTreeMap;
 
@@ -120,7 +121,7 @@ struct Clock<'a> {
     sites: &'a Sites,
     machine: &'a Machine,
     traffic: &'a Traffic,
-    /// When each worker is free to compute, to send and to receive.
+    /// When each worker is free to compute, and how long it sends and receives so far.
     computes: Vec<f64>,
     sends: Vec<f64>,
     receives: Vec<f64>,
@@ -196,8 +197,9 @@ impl<'a> Clock<'a> {
         };
         let seconds = self.machine.link(transfer.from, transfer.to).seconds(transfer.bytes);
         let (from, to) = (transfer.from as usize, transfer.to as usize);
-        let end = there.max(self.sends[from]).max(self.receives[to]) + seconds;
-        (self.sends[from], self.receives[to]) = (end, end);
+        self.sends[from] += seconds;
+        self.receives[to] += seconds;
+        let end = (there + seconds).max(self.sends[from]).max(self.receives[to]);
         self.arrived[number] = (end, at_best + seconds);
         self.arrived[number]
     }
