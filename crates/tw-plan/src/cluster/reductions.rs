@@ -202,17 +202,20 @@ impl<'a> Expansion<'a> {
         // Workers with something to combine, by node; the home leads its node whether it has anything or not.
         let mut nodes: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
         for (&worker, chain) in &self.reductions[number].chains {
-            let workers = nodes.entry(self.machine.node_of(worker)).or_default();
-            match worker == home {
-                true => workers.insert(0, worker),
-                false if chain.length > 0 => workers.push(worker),
-                false => {}
+            if worker == home || chain.length > 0 {
+                nodes.entry(self.machine.node_of(worker)).or_default().push(worker);
             }
+        }
+        // In every node from the home's number on in turn, so that those who combine for others are different ones for different homes.
+        let local = |worker: u32| worker % self.machine.workers;
+        for workers in nodes.values_mut() {
+            let first = workers.iter().position(|&worker| local(worker) >= local(home)).unwrap_or(0);
+            workers.rotate_left(first);
         }
         for workers in nodes.values() {
             self.tree(number, workers)?;
         }
-        // From the home on in turn, so that nodes which combine for others are different ones for different homes.
+        // Nodes likewise.
         let home_node = self.machine.node_of(home);
         let (before, after) = (nodes.range(..home_node), nodes.range(home_node + 1..));
         let others = after.chain(before).filter_map(|(_, workers)| workers.first());

@@ -196,6 +196,18 @@ fn products_are_as_good_as_the_best_grid() {
 }
 
 #[test]
+fn sums_of_many_workers_are_spread_over_them() {
+    let unit = parse_program(&product_text([4000; 3]), &Default::default(), &NoFiles, &Default::default()).unwrap();
+    for (nodes, workers) in [(1000, 1), (100, 10)] {
+        let machine = Machine::of(nodes, workers).unwrap();
+        let (placed, _) = place_jointly(&unit.program, &PlanOptions::default(), &machine, DEFAULT_LIMIT).unwrap();
+        let words = placed.simulation.wire_bytes_max() as f64 / 8.0;
+        let best = best_grid([4000; 3], 1000);
+        assert!(words <= 1.02 * best, "{nodes} nodes of {workers}: {words}, the best grid has {best}");
+    }
+}
+
+#[test]
 fn stencils_on_a_grid_send_their_halos() {
     let n = 1200;
     let text = format!(
