@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ._array import Array
+from ._chunks import ends_of
 
 
 class BlockView:
@@ -43,7 +44,7 @@ class BlockView:
     def ravel(self) -> list[Array]:
         """All blocks, one after the other."""
         cuts = self._array.chunks
-        ends = [_ends(cut) for cut in cuts]
+        ends = [ends_of(cut) for cut in cuts]
         blocks = []
         for place in np.ndindex(*(len(cut) for cut in cuts)):
             block = self._array[tuple(slice(own[k], own[k + 1]) for own, k in zip(ends, place, strict=True))]
@@ -94,16 +95,11 @@ def _numbers(key: Any, n: int, axis: int) -> list[int]:
     return [int(number) % n for number in numbers.tolist()]
 
 
-def _ends(cut: tuple[int, ...]) -> list[int]:
-    """Where blocks begin, and the last ends."""
-    return [0, *np.cumsum(cut).tolist()]
-
-
 def _taken(array: Array, axis: int, cut: tuple[int, ...], numbers: list[int]) -> Array:
     """Blocks along an axis, one after the other; neighbours that follow each other are one slice."""
     from ._manipulation import concat, part
 
-    ends = _ends(cut)
+    ends = ends_of(cut)
     if not numbers:
         return part(array, axis, slice(0, 0))
     runs: list[list[int]] = []

@@ -10,6 +10,7 @@ import numpy as np
 from . import _compiled, _processes
 from ._array import Array
 from ._block_call import Axis, BlockCall, Lengths, common_cut, infer_dtypes, name_of, takes
+from ._chunks import ends_of
 from ._dtypes import refuse_mask
 
 
@@ -255,7 +256,7 @@ class _Description:
 
     def __init__(self, cuts: list[Lengths], labels: Sequence[Any]) -> None:
         self.labels = [label if len(cut) > 1 else None for cut, label in zip(cuts, labels, strict=True)]
-        self.ends = [[0, *np.cumsum(cut).tolist()] for cut in cuts]
+        self.ends = [ends_of(cut) for cut in cuts]
         self.shape = tuple(ends[-1] for ends in self.ends)
         self.numbers = tuple(len(cut) for cut in cuts)
 

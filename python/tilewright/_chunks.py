@@ -99,6 +99,11 @@ def _axis(given: Any, n: int, axis: int) -> tuple[int, ...]:
     return _even(n, length)
 
 
+def ends_of(cut: Any) -> list[int]:
+    """Where the blocks of a cut begin, and the last ends."""
+    return [0, *np.cumsum(cut).tolist()]
+
+
 def _length(given: Any) -> int:
     if isinstance(given, (bool, np.bool_)) or not hasattr(given, "__index__"):
         raise TypeError(f"chunks are whole numbers, tuples of them, -1, None or 'auto', not {given!r}")

@@ -54,6 +54,7 @@ pub use machine::Machine;
 pub use peak::{Holder, Peak};
 pub use profile::{Measured, Profile};
 pub use segment::SegmentPlan;
+pub(crate) use segment::n_bytes;
 pub use source::{Place, SourceText};
 
 /// How much to tell, and in which form.

@@ -8,7 +8,7 @@ use rustc_hash::FxHashMap;
 use tw_block::npy::NpyWriter;
 use tw_block::{Meter, Provider, provider};
 use tw_ir::error::{Error, Result};
-use tw_ir::program::{self, FunctionTable, Op, Program, TensorType, ValueId};
+use tw_ir::program::{self, FunctionTable, Op, Program, ValueId};
 use tw_ir::workflow::{Boxes, Workflow};
 use tw_ir::{DType, Span};
 use tw_plan::cluster::Cluster;
@@ -17,7 +17,7 @@ use tw_run::{BlockIo, CancelToken, Observer, Prepared, Progress, RunOptions, Run
 
 use crate::available::available_bytes;
 use crate::cancel::token_of_run;
-use crate::explain::{Profile, peak};
+use crate::explain::{Profile, n_bytes, peak};
 use crate::interpret::Interpreter;
 use crate::io::{Input, SegmentIo};
 use crate::report::Totals;
@@ -339,7 +339,7 @@ impl Session {
         let sources = program.body.nodes.iter().filter(|node| matches!(node.op, Op::Source(_)));
         let there: HashSet<ValueId> = sources.flat_map(|node| node.results.iter().copied()).collect();
         let made = program.body.results.iter().filter(|value| !there.contains(value));
-        let sizes = made.map(|&value| (value, bytes_of(program.ty(value))));
+        let sizes = made.map(|&value| (value, n_bytes(program.ty(value))));
         let needed = sizes.clone().fold(0, |sum: u64, (_, bytes)| sum.saturating_add(bytes));
         let largest = sizes.max_by_key(|(_, bytes)| *bytes).map(|(value, _)| value);
         let maker = program.body.nodes.iter().find(|node| node.results.iter().any(|&value| Some(value) == largest));
@@ -480,7 +480,7 @@ impl Session {
         let Some(budget) = self.budget() else { return u64::MAX };
         let mut beside = lock(&self.0.beside);
         beside.retain(|stored| stored.strong_count() > 0);
-        let taken = beside.iter().filter_map(Weak::upgrade).map(|stored| bytes_of(&stored.ty()));
+        let taken = beside.iter().filter_map(Weak::upgrade).map(|stored| n_bytes(&stored.ty()));
         (budget / SHARE_BESIDE).saturating_sub(taken.fold(0, u64::saturating_add))
     }
 
@@ -495,11 +495,6 @@ impl Session {
     pub fn functions(&self) -> &FunctionTable {
         &self.0.functions
     }
-}
-
-/// Bytes of a tensor, as far as its extents are known.
-fn bytes_of(ty: &TensorType) -> u64 {
-    ty.shape.iter().filter_map(|extent| extent.known()).fold(ty.dtype.size(), u64::saturating_mul)
 }
 
 /// The element types of the files a segment writes: those of the program, in which times are still times.

@@ -98,13 +98,11 @@ fn all_present<'a>(operands: &[Option<&'a Block>]) -> Result<Vec<&'a Block>> {
 
 fn call(function: &FunctionRef, operands: &[&Block], outputs: &mut [Block]) -> Result<()> {
     // What does not lie together is copied first.
-    let copies: Vec<Option<Array>> = operands
-        .iter()
-        .map(|block| block.lend().is_none().then(|| block.to_array()).transpose())
-        .collect::<Result<_>>()?;
-    let lent =
-        operands.iter().zip(&copies).map(|(block, copy)| copy.as_ref().map(Array::view).or_else(|| block.lend()));
-    let arguments: Option<Vec<ArrayView<'_>>> = lent.collect();
+    let lent: Vec<Option<ArrayView<'_>>> = operands.iter().map(|block| block.lend()).collect();
+    let copied = |(block, lent): (&&Block, &Option<_>)| lent.is_none().then(|| block.to_array()).transpose();
+    let copies: Vec<Option<Array>> = operands.iter().zip(&lent).map(copied).collect::<Result<_>>()?;
+    let arguments = lent.into_iter().zip(&copies).map(|(lent, copy)| lent.or_else(|| copy.as_ref().map(Array::view)));
+    let arguments: Option<Vec<ArrayView<'_>>> = arguments.collect();
     let arguments = arguments.ok_or_else(|| Error::internal("a block can neither be lent nor copied"))?;
     let mut results = Vec::with_capacity(outputs.len());
     for output in outputs.iter_mut() {

@@ -85,20 +85,20 @@ impl Signed for u64 {
 }
 floats! { f32, u32; f64, u64; }
 
-/// Runs code for the element type of a slice, if it has an order.
+/// Runs code for the element type of a [`Slice`] or a [`Buffer`](tw_ir::Buffer), if it has an order.
 macro_rules! with_ordered {
-    ($slice:expr, $values:ident => $body:expr) => {
-        match $slice {
-            Slice::I8($values) => $body,
-            Slice::I16($values) => $body,
-            Slice::I32($values) => $body,
-            Slice::I64($values) => $body,
-            Slice::U8($values) => $body,
-            Slice::U16($values) => $body,
-            Slice::U32($values) => $body,
-            Slice::U64($values) => $body,
-            Slice::F32($values) => $body,
-            Slice::F64($values) => $body,
+    ($kind:ident, $elements:expr, $values:ident => $body:expr) => {
+        match $elements {
+            $kind::I8($values) => $body,
+            $kind::I16($values) => $body,
+            $kind::I32($values) => $body,
+            $kind::I64($values) => $body,
+            $kind::U8($values) => $body,
+            $kind::U16($values) => $body,
+            $kind::U32($values) => $body,
+            $kind::U64($values) => $body,
+            $kind::F32($values) => $body,
+            $kind::F64($values) => $body,
             other => Err(Error::types(format!("an order of {}", other.dtype()))),
         }
     };
@@ -148,7 +148,7 @@ impl BlockFunction for Select {
         let (n, n_ranks) = (x.shape()[axis] as usize, ranks.shape()[axis] as usize);
         let ranks = ranks_of(ranks)?;
         let result = results[0].data_mut();
-        with_ordered!(x.data(), values => select_fibres(values, ranks, [n, n_ranks, inner], |at, value| result.set(at, tw_ir::dtype::Element::to_scalar(value))))
+        with_ordered!(Slice, x.data(), values => select_fibres(values, ranks, [n, n_ranks, inner], |at, value| result.set(at, tw_ir::dtype::Element::to_scalar(value))))
     }
 }
 

@@ -321,6 +321,10 @@ impl Workflow {
         let start = if t == 0 { 0 } else { self.operand_ends[t - 1] };
         &self.operands[start as usize..self.operand_ends[t] as usize]
     }
+    /// What a task reads of blocks that exist.
+    pub fn present_operands(&self, task: TaskId) -> impl Iterator<Item = &Operand> {
+        self.operands(task).iter().filter(|operand| operand.block.is_some())
+    }
     /// What a task makes or contributes to.
     pub fn outputs(&self, task: TaskId) -> &[BlockId] {
         let t = task.0 as usize;

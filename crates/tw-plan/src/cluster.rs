@@ -18,7 +18,7 @@ mod sites;
 mod tests;
 mod traffic;
 
-pub use bounds::{Volume, all_reduce, least_words_with_memory, reduce_scatter};
+pub use bounds::Volume;
 pub use grids::{DEFAULT_LIMIT, Grids, SearchReport};
 pub use layout::{Layout, Layouts, node_grid};
 pub use machine::{Link, MOST_WORKERS, Machine};

@@ -161,9 +161,9 @@ mod json {
                 .map_or_else(Vec::new, |(_, rivals)| rivals.placed.iter().map(|p| p.scheduler).collect());
             let bound: f64 = self.sections.iter().map(|(_, rivals)| rivals.bound_bytes).sum();
             let figures = |name: &str| {
-                let placed = |rivals: &'_ Rivals| rivals.placed.iter().find(|p| p.scheduler == name).cloned();
-                let placed: Vec<Placed> = self.sections.iter().filter_map(|(_, rivals)| placed(rivals)).collect();
-                let sum = |of: fn(&Placed) -> u64| placed.iter().map(of).sum::<u64>();
+                let all = self.sections.iter().flat_map(|(_, rivals)| &rivals.placed);
+                let placed: Vec<&Placed> = all.filter(|placed| placed.scheduler == name).collect();
+                let sum = |of: fn(&Placed) -> u64| placed.iter().map(|placed| of(placed)).sum::<u64>();
                 json!({
                     "tasks": sum(|p| p.order.len() as u64),
                     "planning_s": self.planning.as_secs_f64(),

@@ -88,7 +88,7 @@ impl BlockFunction for Bounds {
         "rank_bounds"
     }
     fn apply(&self, operands: &[ArrayView<'_>], results: &mut [Array]) -> Result<()> {
-        let bounds = with_ordered!(operands[0].data(), values => Ok(bounds(values)))?;
+        let bounds = with_ordered!(Slice, operands[0].data(), values => Ok(bounds(values)))?;
         keys_of(&mut results[0])?.copy_from_slice(&bounds);
         Ok(())
     }
@@ -159,7 +159,7 @@ impl BlockFunction for Count {
         let mut pass = Pass::new(&known, left.first_mut().map(keys_of).transpose()?);
         match candidates.and_then(|keys| keys.split_first()) {
             Some((&n, keys)) if n != TOO_MANY => pass.look_at(keys.iter().copied().take(n as usize)),
-            _ => with_ordered!(block.data(), values => {
+            _ => with_ordered!(Slice, block.data(), values => {
                 pass.look_at(values.iter().map(|value| value.key()));
                 Ok(())
             })?,
@@ -329,20 +329,10 @@ impl BlockFunction for Value {
     }
     fn apply(&self, operands: &[ArrayView<'_>], results: &mut [Array]) -> Result<()> {
         let known = Known::read(keys_in(&operands[0])?);
-        match results[0].data_mut() {
-            Buffer::I8(values) => write_values(values, known),
-            Buffer::I16(values) => write_values(values, known),
-            Buffer::I32(values) => write_values(values, known),
-            Buffer::I64(values) => write_values(values, known),
-            Buffer::U8(values) => write_values(values, known),
-            Buffer::U16(values) => write_values(values, known),
-            Buffer::U32(values) => write_values(values, known),
-            Buffer::U64(values) => write_values(values, known),
-            Buffer::F32(values) => write_values(values, known),
-            Buffer::F64(values) => write_values(values, known),
-            other => return Err(Error::types(format!("an order of {}", other.dtype()))),
-        }
-        Ok(())
+        with_ordered!(Buffer, results[0].data_mut(), values => {
+            write_values(values, known);
+            Ok(())
+        })
     }
 }
 

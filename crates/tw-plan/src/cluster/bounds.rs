@@ -118,24 +118,6 @@ impl Volume {
 /// More rounds than the slowest exchange of sides takes.
 const ROUNDS: usize = 10_000;
 
-/// Words of a matrix product of `m` by `n` with `k` terms where ranks can hold so many words each.
-pub fn least_words_with_memory(dims: [u64; 3], n_ranks: u64, memory: u64) -> f64 {
-    let points: f64 = dims.iter().map(|&n| n as f64).product::<f64>() / n_ranks as f64;
-    let memory = memory as f64;
-    // What a rank can do between two exchanges of its whole memory bounds how often it must exchange it.
-    (2.0 * points / memory.sqrt() - memory).max(0.0)
-}
-
-/// Words per rank of an all-reduce of `n` words.
-pub fn all_reduce(n: f64, n_ranks: u64) -> f64 {
-    2.0 * reduce_scatter(n, n_ranks)
-}
-
-/// Words per rank of a reduce-scatter, or of an all-gather, of `n` words.
-pub fn reduce_scatter(n: f64, n_ranks: u64) -> f64 {
-    n * (n_ranks.saturating_sub(1)) as f64 / n_ranks.max(1) as f64
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

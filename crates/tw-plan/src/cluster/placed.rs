@@ -61,7 +61,7 @@ fn place_tasks(loose: &Workflow, machine: &Machine, scheduler: &dyn Scheduler) -
     let Expanded { workflow, sites } = expand(loose, &assignment, machine)?;
     let order = order::depth_first(&workflow);
     let traffic = Traffic::of(&workflow, &order, &sites, machine)?;
-    let simulation = Simulation::run(&workflow, &order, &sites, machine)?;
+    let simulation = Simulation::run(&workflow, &order, &sites, machine, &traffic)?;
     Ok(Placed { scheduler: scheduler.name(), workflow, sites, order, traffic, simulation })
 }
 
@@ -79,7 +79,7 @@ pub fn place_jointly(
 }
 
 /// As [`place_jointly`], for a program that is rewritten already; tells the plan, too.
-fn place_by_grids(
+pub(super) fn place_by_grids(
     program: &Program,
     options: &PlanOptions,
     machine: &Machine,

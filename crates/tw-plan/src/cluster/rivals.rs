@@ -6,10 +6,11 @@ use tw_ir::span::Span;
 
 use super::grids::{Grids, SearchReport, bounds};
 use super::machine::Machine;
-use super::placed::{Placed, place, place_jointly};
+use super::placed::{Placed, place, place_by_grids};
 use super::schedulers::{Lshs, Pattern, RoundRobin, Scheduler};
+use crate::lower::lower;
 use crate::options::PlanOptions;
-use crate::pipeline::{plan_segment, rewritten};
+use crate::pipeline::rewritten;
 
 /// What each scheduler makes of a program, the one that ends first in front.
 #[derive(Clone, Debug)]
@@ -29,8 +30,9 @@ impl Rivals {
     /// Plans a straight-line program with every scheduler. With a limit of memory, plans that do not keep it are left out.
     pub fn of(program: &Program, options: &PlanOptions, machine: &Machine, limit: usize) -> Result<Rivals> {
         machine.verify()?;
-        let plan = plan_segment(program, options)?.plan;
-        let (jointly, grids) = place_jointly(program, options, machine, limit)?;
+        let program = rewritten(program, options)?;
+        let plan = lower(&program, options)?;
+        let (_, jointly, grids) = place_by_grids(&program, options, machine, limit)?;
         let mut placed = vec![jointly];
         for scheduler in [&Pattern as &dyn Scheduler, &Lshs, &RoundRobin] {
             placed.push(place(&plan, machine, scheduler)?);
@@ -44,7 +46,6 @@ impl Rivals {
             }
         }
         placed.sort_by(|a, b| a.simulation.makespan.total_cmp(&b.simulation.makespan));
-        let program = rewritten(program, options)?;
         let mut found = bounds(&program, machine.n_workers() as u64);
         let statements = found.iter().map(|(node, bytes, _)| (program.body.nodes[*node].span.clone(), *bytes));
         let statements = statements.collect();

@@ -3,7 +3,7 @@
 use tw_ir::EntityRef;
 use tw_ir::error::Result;
 use tw_ir::kernel::Kernel;
-use tw_ir::workflow::{TaskKind, Workflow};
+use tw_ir::workflow::{TaskId, TaskKind, Workflow};
 
 use super::layout::Layouts;
 use super::machine::Machine;
@@ -55,8 +55,7 @@ impl Scheduler for RoundRobin {
         for task in workflow.tasks() {
             let block = workflow.outputs(task).first().copied();
             // What makes nothing stores what it reads.
-            let block =
-                block.or_else(|| workflow.operands(task).iter().map(|operand| operand.block).find(|b| b.is_some()));
+            let block = block.or_else(|| workflow.present_operands(task).map(|operand| operand.block).next());
             assignment.tasks[task.index()] = block.map_or(0, |block| assignment.homes[block.index()]);
         }
         Ok(assignment)
@@ -74,7 +73,13 @@ fn place_loads(workflow: &Workflow, layouts: &Layouts<'_>, assignment: &mut Assi
     }
 }
 
+/// Where the largest of what a task reads is: at that place it has the least to receive.
+fn home_of_largest(workflow: &Workflow, task: TaskId, assignment: &Assignment) -> Option<u32> {
+    let largest = workflow.present_operands(task).max_by_key(|operand| workflow.operand_bytes(operand));
+    largest.map(|operand| assignment.homes[operand.block.index()])
+}
+
 /// True for tasks that only put pieces of blocks together.
-fn is_copy(workflow: &Workflow, task: tw_ir::workflow::TaskId) -> bool {
+fn is_copy(workflow: &Workflow, task: TaskId) -> bool {
     matches!(workflow.kernels[workflow.kernel(task)].kernel, Kernel::Place { .. })
 }

@@ -62,10 +62,15 @@ pub struct Simulation {
 }
 
 impl Simulation {
-    /// Simulates tasks in this order.
-    pub fn run(workflow: &Workflow, order: &[TaskId], sites: &Sites, machine: &Machine) -> Result<Simulation> {
+    /// Simulates tasks in this order, with the messages they send.
+    pub fn run(
+        workflow: &Workflow,
+        order: &[TaskId],
+        sites: &Sites,
+        machine: &Machine,
+        traffic: &Traffic,
+    ) -> Result<Simulation> {
         sites.verify(workflow, machine)?;
-        let traffic = Traffic::of(workflow, order, sites, machine)?;
         let mut simulation = Simulation {
             workers: vec![Worker::default(); machine.n_workers()],
             links: BTreeMap::new(),
@@ -75,9 +80,9 @@ impl Simulation {
             critical_path: 0.0,
             intervals: vec![Interval::default(); workflow.n_tasks()],
         };
-        simulation.count(machine, &traffic);
-        Clock::new(workflow, sites, machine, &traffic).run(order, &mut simulation);
-        Memory::new(workflow, order, sites, &traffic).run(order, &mut simulation);
+        simulation.count(machine, traffic);
+        Clock::new(workflow, sites, machine, traffic).run(order, &mut simulation);
+        Memory::new(workflow, order, sites, traffic).run(order, &mut simulation);
         Ok(simulation)
     }
 
@@ -151,7 +156,7 @@ impl<'a> Clock<'a> {
         for &task in order {
             let site = self.sites.of(task);
             let (mut start, mut earliest) = (self.computes[site as usize], 0.0f64);
-            for operand in self.workflow.operands(task).iter().filter(|operand| operand.block.is_some()) {
+            for operand in self.workflow.present_operands(task) {
                 let (there, at_best) = self.available(operand.block, operand.region, site);
                 (start, earliest) = (start.max(there), earliest.max(at_best));
             }
@@ -224,7 +229,7 @@ impl<'a> Memory<'a> {
             for &block in workflow.outputs(task) {
                 home_until[block.index()] = position;
             }
-            for operand in workflow.operands(task).iter().filter(|operand| operand.block.is_some()) {
+            for operand in workflow.present_operands(task) {
                 match traffic.bringing(operand.block, operand.region, sites.of(task)) {
                     None => home_until[operand.block.index()] = position,
                     Some(number) => copy_until[number] = position,

@@ -13,11 +13,6 @@ pub struct Sites {
 }
 
 impl Sites {
-    /// All tasks on the first worker.
-    pub fn together(workflow: &Workflow) -> Sites {
-        Sites { tasks: vec![0; workflow.n_tasks()] }
-    }
-
     /// The worker of every task, in order of their numbers.
     pub fn from_workers(tasks: Vec<u32>) -> Sites {
         Sites { tasks }
@@ -26,11 +21,6 @@ impl Sites {
     /// The worker of a task.
     pub fn of(&self, task: TaskId) -> u32 {
         self.tasks[task.index()]
-    }
-
-    /// Moves a task.
-    pub fn set(&mut self, task: TaskId, worker: u32) {
-        self.tasks[task.index()] = worker;
     }
 
     /// The worker that holds each block when it is finished; `None` for blocks that nothing makes.

@@ -54,7 +54,7 @@ impl Traffic {
         let mut needs: Vec<Need> = Vec::new();
         for (position, &task) in order.iter().enumerate() {
             let to = sites.of(task);
-            for operand in workflow.operands(task).iter().filter(|operand| operand.block.is_some()) {
+            for operand in workflow.present_operands(task) {
                 let block = operand.block;
                 match homes[block.index()] {
                     None => return Err(Error::internal(format!("{task} reads {block}, which nothing makes"))),
@@ -142,10 +142,5 @@ impl Traffic {
     pub fn bringing(&self, block: BlockId, region: u32, to: u32) -> Option<usize> {
         let fits = |transfer: &Transfer| transfer.to == to && (transfer.region == 0 || transfer.region == region);
         self.of_block(block).find(|(_, transfer)| fits(transfer)).map(|(number, _)| number)
-    }
-
-    /// Bytes of all messages.
-    pub fn total_bytes(&self) -> u64 {
-        self.transfers.iter().map(|transfer| transfer.bytes).sum()
     }
 }

@@ -6,7 +6,7 @@ use tw_ir::kernel::Kernel;
 use tw_ir::program::ValueId;
 use tw_ir::workflow::{BlockId, TaskId, TaskKind, Workflow};
 
-use super::{Scheduler, is_copy, place_loads};
+use super::{Scheduler, home_of_largest, is_copy, place_loads};
 use crate::cluster::grids::Grids;
 use crate::cluster::layout::Layouts;
 use crate::cluster::machine::Machine;
@@ -73,7 +73,7 @@ impl Algebraic<'_> {
         let mut readers = vec![None; workflow.n_blocks()];
         for task in workflow.tasks() {
             let site = self.on_grid(workflow, task);
-            for operand in workflow.operands(task).iter().filter(|operand| operand.block.is_some()) {
+            for operand in workflow.present_operands(task) {
                 let reader: &mut Option<u32> = &mut readers[operand.block.index()];
                 *reader = reader.or(site);
             }
@@ -99,9 +99,7 @@ impl Algebraic<'_> {
         // What is put together from pieces is put together by whoever reads it.
         let reader = first.and_then(|block| readers[block.index()]).filter(|_| is_copy(workflow, task));
         let owned = reader.or_else(|| first.and_then(|block| self.home(workflow, block)));
-        let operands = workflow.operands(task).iter().filter(|operand| operand.block.is_some());
-        let largest = operands.max_by_key(|operand| workflow.operand_bytes(operand));
-        let there = largest.map(|operand| assignment.homes[operand.block.index()]);
+        let there = home_of_largest(workflow, task, assignment);
         owned.or(there).or(first.map(|block| layouts.worker(block))).unwrap_or(0)
     }
 }

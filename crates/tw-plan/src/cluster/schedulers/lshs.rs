@@ -153,7 +153,7 @@ impl<'a> State<'a> {
     }
 
     fn operands(&self, task: TaskId) -> impl Iterator<Item = &'a Operand> {
-        self.workflow.operands(task).iter().filter(|operand| operand.block.is_some())
+        self.workflow.present_operands(task)
     }
 
     /// Largest memory, receipt and dispatch of any worker if a task ran on this one.
@@ -204,7 +204,7 @@ impl<'a> State<'a> {
     /// Simulates a task on a worker.
     fn run(&mut self, task: TaskId, worker: u32) {
         let workflow = self.workflow;
-        for operand in workflow.operands(task).iter().filter(|operand| operand.block.is_some()) {
+        for operand in workflow.present_operands(task) {
             if self.is_there(operand, worker) {
                 continue;
             }

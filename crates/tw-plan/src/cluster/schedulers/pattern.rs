@@ -4,7 +4,7 @@ use tw_ir::EntityRef;
 use tw_ir::error::Result;
 use tw_ir::workflow::{TaskKind, Workflow};
 
-use super::{Scheduler, is_copy, place_loads};
+use super::{Scheduler, home_of_largest, is_copy, place_loads};
 use crate::cluster::layout::Layouts;
 use crate::cluster::machine::Machine;
 use crate::cluster::reductions::Assignment;
@@ -30,25 +30,18 @@ impl Scheduler for Pattern {
         let mut work = vec![0u64; machine.n_workers()];
         for task in workflow.tasks().filter(|&task| workflow.kind(task) != TaskKind::Load) {
             let Some(&out) = workflow.outputs(task).first() else {
-                let block = workflow.operands(task).iter().map(|operand| operand.block).find(|block| block.is_some());
+                let block = workflow.present_operands(task).map(|operand| operand.block).next();
                 assignment.tasks[task.index()] = block.map_or(0, |block| assignment.homes[block.index()]);
                 continue;
             };
             let site = match workflow.kind(task) {
                 TaskKind::Fold => layouts.worker(out),
                 _ => {
-                    let operands = workflow.operands(task).iter().filter(|operand| operand.block.is_some());
+                    let operands = workflow.present_operands(task);
                     let homes = operands.map(|operand| assignment.homes[operand.block.index()]);
-                    // Pieces are put together at the largest: what is sent then is the rest.
-                    let largest = || {
-                        let operands = workflow.operands(task).iter().filter(|operand| operand.block.is_some());
-                        let largest = operands.max_by_key(|operand| workflow.operand_bytes(operand));
-                        largest.map(|operand| assignment.homes[operand.block.index()])
-                    };
-                    let chosen = if is_copy(workflow, task) {
-                        largest()
-                    } else {
-                        homes.min_by_key(|&home| (work[home as usize], home))
+                    let chosen = match is_copy(workflow, task) {
+                        true => home_of_largest(workflow, task, &assignment),
+                        false => homes.min_by_key(|&home| (work[home as usize], home)),
                     };
                     chosen.unwrap_or_else(|| layouts.worker(out))
                 }
