@@ -14,7 +14,7 @@ import tilewright as tw
 OF_MEMORY = {"out", "order", "overwrite_input", "subok", "like", "device"}
 #: Other names of NumPy's arguments, and arguments that are not there.
 RENAMED = {("clip", "a_min"): "min", ("clip", "a_max"): "max", ("where", "x"): "x1", ("where", "y"): "x2"}
-ABSENT = {"casting", "ndmax", "weights"} | {("linspace", "axis"), ("logspace", "axis"), ("geomspace", "axis")}
+ABSENT = {("einsum_path", "einsum_call"), "casting", "ndmax", "weights"} | {("linspace", "axis"), ("logspace", "axis"), ("geomspace", "axis")}
 ABSENT |= {(name, "mean") for name in ("var", "std", "nanvar", "nanstd")}
 
 

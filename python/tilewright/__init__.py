@@ -44,7 +44,7 @@ from ._joining import (
     append, array_split, block, column_stack, concatenate, delete, dsplit, dstack, hsplit, hstack, insert, split, vsplit,
     vstack,
 )  # fmt: skip
-from ._linear import einsum, matmul, tensordot, vecdot
+from ._linear import einsum, einsum_path, matmul, tensordot, vecdot
 from ._logic import (
     allclose, array_equal, array_equiv, isclose, iscomplex, iscomplexobj, isnat, isneginf, isposinf, isreal, isrealobj,
 )  # fmt: skip

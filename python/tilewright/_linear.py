@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 import numpy as np
@@ -48,12 +49,59 @@ def vecdot(x1: Array, x2: Array, /, *, axis: int = -1) -> Array:
     return sum(product, axis=-1, dtype=product.dtype)
 
 
-def einsum(spec: str, /, *arrays: Array, optimize: Any = True) -> Array:
+def _subscripts(operands: tuple[Any, ...]) -> tuple[str, list[Array]]:
+    """A specification and its arrays from either of NumPy's forms: ``"ij,jk", a, b`` or ``a, [0, 1], b, [1, 2], [0, 2]``."""
+    if operands and isinstance(operands[0], str):
+        return operands[0], [Array(unwrap_array(x)) for x in operands[1:]]
+    arrays, lists = list(operands[::2]), list(operands[1::2])
+    output = arrays.pop() if len(operands) % 2 else None
+    if not arrays:
+        raise ValueError("einsum needs a string of subscripts, or arrays that are each followed by a list of indices")
+
+    def term(indices: Any) -> str:
+        try:
+            # Beyond the letters, where every character is a subscript.
+            return "".join("..." if index is Ellipsis else chr(0x4E00 + operator.index(index)) for index in indices)
+        except TypeError:
+            raise TypeError(f"indices of einsum are a list of integers, not {indices!r}") from None
+
+    spec = ",".join(term(indices) for indices in lists)
+    spec = spec if output is None else f"{spec}->{term(output)}"
+    return spec, [Array(unwrap_array(x)) for x in arrays]
+
+
+def einsum(*operands: Any, optimize: Any = True) -> Array:
     """Sums of products in Einstein's notation. The planner chooses the order of products, so NumPy's ``optimize`` changes nothing.
 
     >>> import tilewright as tw
     >>> a, b = tw.ones((2, 3)), tw.ones((3, 4))
     >>> tw.einsum("ij,jk->ik", a, b).shape
     (2, 4)
+    >>> tw.einsum(a, [0, 1], b, [1, 2], [0, 2]).shape
+    (2, 4)
     """
+    spec, arrays = _subscripts(operands)
     return Array(_core.einsum(spec, [unwrap_array(x) for x in arrays]))
+
+
+def einsum_path(*operands: Any, optimize: Any = True) -> tuple[list[Any], str]:
+    """The order in which the planner multiplies the operands of :func:`einsum`, as NumPy writes it, and a line about it.
+
+    Exact for up to 16 operands.
+
+    >>> import tilewright as tw
+    >>> a, b, c = tw.ones((2, 90)), tw.ones((90, 90)), tw.ones((90, 3))
+    >>> path, text = tw.einsum_path("ij,jk,kl->il", a, b, c)
+    >>> path
+    ['einsum_path', (0, 1), (0, 1)]
+    """
+    spec, arrays = _subscripts(operands)
+    pairs, operations = _core.einsum_path(spec, [unwrap_array(x) for x in arrays])
+    # The planner numbers results onwards; NumPy takes operands out of its list and appends the result.
+    places, path = list(range(len(arrays))), ["einsum_path"]
+    for made, pair in enumerate(pairs, len(arrays)):
+        path.append(tuple(sorted(places.index(term) for term in pair)))
+        places = [term for term in places if term not in pair] + [made]
+    if not pairs:
+        path.append((0,))
+    return path, f"{len(pairs)} products of two operands, {operations:.3e} operations"

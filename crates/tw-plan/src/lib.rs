@@ -8,6 +8,7 @@ pub mod algebra;
 pub mod algorithms;
 pub mod build;
 pub mod cluster;
+pub mod contraction_order;
 mod cost;
 pub mod lang;
 mod lower;

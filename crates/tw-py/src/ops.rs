@@ -190,6 +190,18 @@ pub(crate) fn einsum(py: Python<'_>, spec: &str, tensors: Vec<Bound<'_, Tensor>>
     apply(py, &tensors, || build::einsum(spec, &types(&tensors)))
 }
 
+/// The pairs in which the planner multiplies the operands of Einstein's notation, and their operations.
+#[pyfunction]
+pub(crate) fn einsum_path(
+    py: Python<'_>,
+    spec: &str,
+    tensors: Vec<Bound<'_, Tensor>>,
+) -> PyResult<(Vec<(usize, usize)>, f64)> {
+    let tensors = inner(&tensors);
+    let order = make(py, &tensors, || build::einsum_path(spec, &types(&tensors)))?;
+    Ok((order.pairs, order.operations))
+}
+
 /// Axes in another order.
 #[pyfunction]
 pub(crate) fn permute(py: Python<'_>, x: &Tensor, order: Vec<i64>) -> PyResult<Tensor> {

@@ -6,6 +6,7 @@ use tw_ir::{Error, Extent, Op, Result, TensorType};
 
 use super::axes::display_shape;
 use super::contract::{Labelled, product_sum};
+use crate::contraction_order::{Network, Order};
 
 /// One subscript: a letter, or an axis under `...` counted from its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -20,8 +21,37 @@ struct Subscripts {
     output: Vec<Label>,
 }
 
+/// What a specification says about operands: their axes as numbers of indices, those of the output first.
+struct Numbered {
+    /// Indices of every operand by axis; none where an axis of extent 1 is repeated.
+    operands: Vec<Vec<Option<usize>>>,
+    extents: Vec<Extent>,
+    /// Indices of the output.
+    n_out: usize,
+}
+
 /// One index statement for a specification in NumPy's notation: repeated letters, an implicit or explicit output, and `...`.
 pub fn einsum(spec: &str, types: &[&TensorType]) -> Result<Op> {
+    let Numbered { operands, extents, n_out } = number(spec, types)?;
+    let operands: Vec<Labelled<'_>> = types.iter().zip(operands).map(|(ty, labels)| Labelled { ty, labels }).collect();
+    product_sum(&operands, &extents, n_out)
+}
+
+/// The order in which the planner multiplies the operands of a specification, if it multiplies them in pairs.
+pub fn einsum_path(spec: &str, types: &[&TensorType]) -> Result<Order> {
+    let Numbered { operands, extents, n_out } = number(spec, types)?;
+    let known = |extent: &Extent| extent.known().map(|n| n as f64);
+    let extents: Vec<f64> = extents.iter().map(known).collect::<Option<_>>().ok_or_else(|| {
+        Error::source("the order depends on extents that are known only when data is read")
+            .note(format!("in einsum \"{spec}\""))
+    })?;
+    let indices = |axes: &Vec<Option<usize>>| axes.iter().flatten().map(|&index| index as u32).collect();
+    let operands: Vec<Vec<u32>> = operands.iter().map(indices).collect();
+    let kept: Vec<u32> = (0..n_out as u32).collect();
+    Ok(Network::new(&operands, &kept, &extents).orders(1).swap_remove(0))
+}
+
+fn number(spec: &str, types: &[&TensorType]) -> Result<Numbered> {
     let subscripts = parse(spec, types).map_err(|error| error.note(format!("in einsum \"{spec}\"")))?;
     let mut extents: BTreeMap<Label, Extent> = BTreeMap::new();
     for (ty, labels) in types.iter().zip(&subscripts.operands) {
@@ -38,20 +68,20 @@ pub fn einsum(spec: &str, types: &[&TensorType]) -> Result<Op> {
     }
     let mut order = subscripts.output.clone();
     order.extend(extents.keys().filter(|label| !subscripts.output.contains(label)));
-    let operands: Vec<Labelled<'_>> = types
-        .iter()
-        .zip(&subscripts.operands)
-        .map(|(ty, labels)| {
-            let numbered = labels.iter().zip(&ty.shape).map(|(label, &extent)| {
-                // An axis of extent 1 where the others are longer is repeated.
-                let repeats = extent == Extent::Known(1) && extents[label] != extent;
-                if repeats { None } else { order.iter().position(|l| l == label) }
-            });
-            Labelled { ty, labels: numbered.collect() }
-        })
-        .collect();
-    let ordered: Vec<Extent> = order.iter().map(|label| extents[label]).collect();
-    product_sum(&operands, &ordered, subscripts.output.len())
+    let places: BTreeMap<Label, usize> = order.iter().enumerate().map(|(place, label)| (*label, place)).collect();
+    let operands = types.iter().zip(&subscripts.operands).map(|(ty, labels)| {
+        let numbered = labels.iter().zip(&ty.shape).map(|(label, &extent)| {
+            // An axis of extent 1 where the others are longer is repeated.
+            let repeats = extent == Extent::Known(1) && extents[label] != extent;
+            if repeats { None } else { places.get(label).copied() }
+        });
+        numbered.collect()
+    });
+    Ok(Numbered {
+        operands: operands.collect(),
+        extents: order.iter().map(|label| extents[label]).collect(),
+        n_out: subscripts.output.len(),
+    })
 }
 
 fn parse(spec: &str, types: &[&TensorType]) -> Result<Subscripts> {
@@ -95,7 +125,7 @@ fn implicit_output(operands: &[Vec<Label>], broadcast: usize) -> Vec<Label> {
 }
 
 fn parse_operand(term: &str, ty: &TensorType) -> Result<Vec<Label>> {
-    let letters = term.chars().filter(|c| c.is_ascii_alphabetic()).count();
+    let letters = term.chars().filter(|c| is_subscript(*c)).count();
     let missing = ty.rank().checked_sub(letters);
     let labels = parse_term(term, missing)?;
     if labels.len() != ty.rank() {
@@ -125,12 +155,17 @@ fn parse_term(term: &str, under_ellipsis: Option<usize>) -> Result<Vec<Label>> {
         }
         match first {
             ' ' => {}
-            letter if letter.is_ascii_alphabetic() => labels.push(Label::Letter(letter)),
+            letter if is_subscript(letter) => labels.push(Label::Letter(letter)),
             other => return Err(Error::source(format!("`{other}` is not a subscript; they are single letters"))),
         }
         rest = &rest[first.len_utf8()..];
     }
     Ok(labels)
+}
+
+/// Letters, and every other character beyond ASCII: programs that make specifications run out of letters.
+fn is_subscript(character: char) -> bool {
+    character.is_ascii_alphabetic() || (!character.is_ascii() && !character.is_whitespace())
 }
 
 fn display_label(label: Label) -> String {

@@ -1,8 +1,7 @@
 //! Contraction order: a product of many operands is summed pair by pair, in the order that takes the fewest operations.
 //!
 //! Preconditions: no guard, plain accesses that stay inside their operands, a product tree that uses each read once, and an accumulator that distributes over the product
-//! ((+, x), (min, +) and (max, +) of floats, (or, and)). Sums of floats are reassociated, as
-//! everywhere. Exact by dynamic programming over subsets for few operands, greedy beyond.
+//! ((+, x), (min, +) and (max, +) of floats, (or, and)). Sums of floats are reassociated, as everywhere. The order is found by [`crate::contraction_order`].
 
 use tw_ir::accum::{Accum, OnEmpty};
 use tw_ir::error::Result;
@@ -13,9 +12,7 @@ use tw_ir::shape::Extent;
 use tw_ir::{DType, Scalar};
 
 use super::rebuild::Rebuild;
-
-/// Operands up to which the order is exact: 3^12 splits are looked at.
-const EXACT_LIMIT: usize = 12;
+use crate::contraction_order::{Network, Order};
 
 pub(super) fn run(program: &Program) -> Result<Program> {
     let mut rebuild = Rebuild::new(program);
@@ -47,26 +44,17 @@ fn stays_inside(program: &Program, node: &Node, stmt: &IndexStmt) -> bool {
     })
 }
 
-/// Sets of variables as bits.
-type Vars = u64;
-
 struct Contraction<'a> {
     stmt: &'a IndexStmt,
     product: BinaryOp,
     aggregate: BinaryOp,
     dtype: DType,
     identity: Scalar,
-    /// Variables of every read.
-    operands: Vec<Vars>,
+    /// Variables of every read, by axis.
+    operands: Vec<Vec<u32>>,
     /// Variables of the output.
-    kept: Vars,
+    kept: Vec<u32>,
     extents: Vec<f64>,
-}
-
-/// The order as a tree over the reads.
-enum Tree {
-    Leaf(usize),
-    Pair(Box<Tree>, Box<Tree>),
 }
 
 fn distributes(aggregate: BinaryOp, product: BinaryOp, dtype: DType) -> bool {
@@ -85,176 +73,89 @@ impl<'a> Contraction<'a> {
         let accum = stmt.accum.as_ref()?;
         let found = tw_ir::contraction::Contraction::of_statement(stmt)?;
         let (aggregate, dtype, product) = (found.aggregate, found.dtype, found.product?);
-        if stmt.reads.len() < 3 || stmt.vars.len() > 64 || !stmt.out_is_plain() {
-            return None;
-        }
-        if !distributes(aggregate, product, dtype) {
+        if stmt.reads.len() < 3 || !stmt.out_is_plain() || !distributes(aggregate, product, dtype) {
             return None;
         }
         let extents: Vec<f64> =
             stmt.vars.iter().map(|v| v.extent.known().filter(|&n| n > 0).map(|n| n as f64)).collect::<Option<_>>()?;
-        let set_of = |vars: &Vec<Var>| -> Vars { vars.iter().fold(0, |set, v| set | 1 << v.0) };
-        let operands: Vec<Vars> = found.reads.iter().map(set_of).collect();
-        let kept = set_of(&found.out);
-        let used = operands.iter().fold(0, |set, vars| set | vars);
-        let all = if stmt.vars.len() == 64 { Vars::MAX } else { (1 << stmt.vars.len()) - 1 };
-        if used != all {
+        let numbers = |vars: &Vec<Var>| -> Vec<u32> { vars.iter().map(|v| v.0).collect() };
+        let operands: Vec<Vec<u32>> = found.reads.iter().map(numbers).collect();
+        let mut unused = vec![true; extents.len()];
+        operands.iter().flatten().for_each(|&v| unused[v as usize] = false);
+        if unused.contains(&true) {
             return None;
         }
+        let kept = numbers(&found.out);
         let identity = accum.identity[0];
         Some(Contraction { stmt, product, aggregate, dtype, identity, operands, kept, extents })
     }
 
-    fn size(&self, vars: Vars) -> f64 {
-        (0..self.extents.len()).filter(|v| vars >> v & 1 == 1).map(|v| self.extents[v]).product()
-    }
-
-    /// What is left of the reads in a subset once everything private to them is summed.
-    fn left(&self, inside: &dyn Fn(usize) -> bool) -> Vars {
-        let (mut mine, mut others) = (0, self.kept);
-        for (k, vars) in self.operands.iter().enumerate() {
-            if inside(k) { mine |= vars } else { others |= vars }
-        }
-        mine & others
-    }
-
-    fn order(&self) -> (Tree, f64) {
-        if self.operands.len() <= EXACT_LIMIT { self.exact() } else { self.greedy() }
-    }
-
-    fn exact(&self) -> (Tree, f64) {
-        let n = self.operands.len();
-        let full = (1usize << n) - 1;
-        let left: Vec<Vars> = (0..=full).map(|set| self.left(&|k| set >> k & 1 == 1)).collect();
-        let mut cost = vec![f64::INFINITY; full + 1];
-        let mut split = vec![0usize; full + 1];
-        for set in 1..=full {
-            if set.count_ones() == 1 {
-                cost[set] = 0.0;
-                continue;
-            }
-            let lowest = set & set.wrapping_neg();
-            // Every split once: the half that holds the lowest operand.
-            let mut part = (set - 1) & set;
-            while part > 0 {
-                if part & lowest != 0 {
-                    let other = set ^ part;
-                    let total = cost[part] + cost[other] + self.size(left[part] | left[other]);
-                    if total < cost[set] {
-                        (cost[set], split[set]) = (total, part);
-                    }
-                }
-                part = (part - 1) & set;
-            }
-        }
-        (tree_of(full, &split), cost[full])
-    }
-
-    /// Repeatedly joins the pair whose result grows least over what it replaces.
-    fn greedy(&self) -> (Tree, f64) {
-        let mut terms: Vec<(Tree, Vec<usize>, Vars)> =
-            (0..self.operands.len()).map(|k| (Tree::Leaf(k), vec![k], self.left(&|j| j == k))).collect();
-        let mut total = 0.0;
-        while terms.len() > 1 {
-            let mut uses = vec![0u32; self.extents.len()];
-            for (_, _, vars) in &terms {
-                (0..uses.len()).filter(|v| vars >> v & 1 == 1).for_each(|v| uses[v] += 1);
-            }
-            let after = |a: Vars, b: Vars| -> Vars {
-                let both = a & b;
-                let gone = (0..uses.len())
-                    .filter(|&v| (a | b) >> v & 1 == 1 && self.kept >> v & 1 == 0)
-                    .filter(|&v| uses[v] == 1 + (both >> v & 1) as u32)
-                    .fold(0, |set, v| set | 1 << v);
-                (a | b) & !gone
-            };
-            let mut best = (f64::INFINITY, 0, 1);
-            for i in 0..terms.len() {
-                for j in i + 1..terms.len() {
-                    let (a, b) = (terms[i].2, terms[j].2);
-                    let growth = self.size(after(a, b)) - self.size(a) - self.size(b);
-                    if growth < best.0 {
-                        best = (growth, i, j);
-                    }
-                }
-            }
-            let (_, i, j) = best;
-            let right = terms.remove(j);
-            let left = terms.remove(i);
-            total += self.size(left.2 | right.2);
-            let vars = after(left.2, right.2);
-            let members = [left.1, right.1].concat();
-            terms.push((Tree::Pair(Box::new(left.0), Box::new(right.0)), members, vars));
-        }
-        match terms.pop() {
-            Some((tree, _, _)) => (tree, total),
-            None => (Tree::Leaf(0), total),
-        }
-    }
-
     fn rewrite(&self, rebuild: &mut Rebuild<'_>, node: &Node) -> Result<()> {
-        let (tree, cost) = self.order();
-        let all = self.operands.iter().fold(0, |set, vars| set | vars);
-        if cost >= self.size(all) * (self.operands.len() - 1) as f64 {
+        let order = Network::new(&self.operands, &self.kept, &self.extents).orders(1).swap_remove(0);
+        // All at once, every point takes as many operations as there are operands.
+        let at_once = self.extents.iter().product::<f64>() * self.operands.len() as f64;
+        if order.operations >= at_once {
             rebuild.copy(node)?;
             return Ok(());
         }
+        self.emit(rebuild, node, &order)
+    }
+
+    /// Emits the pairs. What nobody else needs is summed as early as can be.
+    fn emit(&self, rebuild: &mut Rebuild<'_>, node: &Node, order: &Order) -> Result<()> {
         let args = rebuild.mapped_args(node)?;
-        let Tree::Pair(left, right) = &tree else {
-            rebuild.copy(node)?;
-            return Ok(());
-        };
-        let left = self.emit(rebuild, node, &args, left)?;
-        let right = self.emit(rebuild, node, &args, right)?;
-        let (op, operands) = self.pair(&[left, right], &self.stmt.out.idx);
+        let mut uses = vec![0usize; self.extents.len()];
+        self.kept.iter().for_each(|&v| uses[v as usize] += 1);
+        let reads = self.operands.iter().zip(&self.stmt.reads);
+        let mut terms: Vec<Operand> =
+            reads.map(|(vars, read)| Operand { value: args[read.operand as usize], vars: vars.clone() }).collect();
+        for term in &terms {
+            term.distinct().iter().for_each(|&v| uses[v as usize] += 1);
+        }
+        for term in &mut terms {
+            let is_needed = |v: &u32| uses[*v as usize] > 1 || self.extents[*v as usize] == 1.0;
+            let needed: Vec<u32> = term.distinct().into_iter().filter(is_needed).collect();
+            if needed.len() < term.distinct().len() {
+                *term = self.reduce(rebuild, node, &[term], needed)?;
+            }
+        }
+        let (last, pairs) = order.pairs.split_last().expect("three operands or more make pairs");
+        for &(a, b) in pairs {
+            let pair = [&terms[a], &terms[b]];
+            let both = [terms[a].distinct(), terms[b].distinct()].concat();
+            both.iter().for_each(|&v| uses[v as usize] -= 1);
+            // Orders do not look at axes of extent 1, which would pile up: the last operand with a kept one has it, nobody else.
+            let is_needed = |v: &u32| match (uses[*v as usize], self.extents[*v as usize] == 1.0) {
+                (others, true) => others == 1 && self.kept.contains(v),
+                (others, false) => others > 0,
+            };
+            let mut needed: Vec<u32> = both.into_iter().filter(is_needed).collect();
+            needed.sort_unstable();
+            needed.dedup();
+            needed.iter().for_each(|&v| uses[v as usize] += 1);
+            let made = self.reduce(rebuild, node, &pair, needed)?;
+            terms.push(made);
+        }
+        let (op, operands) = self.pair(&[&terms[last.0], &terms[last.1]], &self.kept);
         rebuild.replace(node, op, &operands)?;
         Ok(())
     }
 
-    /// Emits a subtree and returns its value with its index map.
-    fn emit(&self, rebuild: &mut Rebuild<'_>, node: &Node, args: &[ValueId], tree: &Tree) -> Result<Operand> {
-        match tree {
-            Tree::Leaf(k) => {
-                let read = &self.stmt.reads[*k];
-                let leaf = Operand { value: args[read.operand as usize], idx: read.idx.clone(), members: vec![*k] };
-                let left = self.left(&|j| j == *k);
-                if left == self.operands[*k] {
-                    return Ok(leaf);
-                }
-                self.reduce(rebuild, node, vec![leaf], left)
-            }
-            Tree::Pair(left, right) => {
-                let left = self.emit(rebuild, node, args, left)?;
-                let right = self.emit(rebuild, node, args, right)?;
-                let members = [left.members.clone(), right.members.clone()].concat();
-                let vars = self.left(&|k| members.contains(&k));
-                self.reduce(rebuild, node, vec![left, right], vars)
-            }
-        }
-    }
-
-    fn reduce(&self, rebuild: &mut Rebuild<'_>, node: &Node, operands: Vec<Operand>, left: Vars) -> Result<Operand> {
-        let idx: Vec<Idx> =
-            (0..self.extents.len() as u32).filter(|v| left >> v & 1 == 1).map(|v| Idx::var(Var(v))).collect();
-        let members = operands.iter().flat_map(|o| o.members.clone()).collect();
-        let (op, values) = self.pair(&operands, &idx);
+    fn reduce(&self, rebuild: &mut Rebuild<'_>, node: &Node, operands: &[&Operand], vars: Vec<u32>) -> Result<Operand> {
+        let (op, values) = self.pair(operands, &vars);
         let value = rebuild.push(op, &values, &node.span)?;
-        Ok(Operand { value, idx, members })
+        Ok(Operand { value, vars })
     }
 
     /// The statement that multiplies one or two operands and sums what the output does not keep.
-    fn pair(&self, operands: &[Operand], out: &[Idx]) -> (Op, Vec<ValueId>) {
-        let used: Vec<u32> = (0..self.extents.len() as u32)
-            .filter(|&v| operands.iter().flat_map(|o| &o.idx).chain(out).any(|idx| idx.uses(Var(v))))
-            .collect();
-        let is_out = |v: u32| out.iter().any(|idx| idx.uses(Var(v)));
-        let ordered: Vec<u32> =
-            used.iter().copied().filter(|&v| is_out(v)).chain(used.iter().copied().filter(|&v| !is_out(v))).collect();
-        let mut renamed = vec![Idx::constant(0); self.extents.len()];
-        for (new, &old) in ordered.iter().enumerate() {
-            renamed[old as usize] = Idx::var(Var(new as u32));
-        }
-        let rename = |idx: &[Idx]| -> Vec<Idx> { idx.iter().map(|idx| idx.substitute(&renamed)).collect() };
+    fn pair(&self, operands: &[&Operand], out: &[u32]) -> (Op, Vec<ValueId>) {
+        let mut ordered: Vec<u32> = operands.iter().flat_map(|operand| operand.vars.iter().copied()).collect();
+        ordered.sort_unstable();
+        ordered.dedup();
+        // Variables of the output first.
+        ordered.sort_by_key(|v| !out.contains(v));
+        let number = |v: &u32| ordered.iter().position(|other| other == v).unwrap_or_default() as u32;
+        let rename = |vars: &[u32]| -> Vec<Idx> { vars.iter().map(|v| Idx::var(Var(number(v)))).collect() };
 
         let mut values: Vec<ValueId> = Vec::new();
         let mut reads = Vec::new();
@@ -263,7 +164,7 @@ impl<'a> Contraction<'a> {
                 values.push(operand.value);
                 values.len() - 1
             });
-            reads.push(Access { operand: position as u32, idx: rename(&operand.idx), edge: Edge::Error });
+            reads.push(Access { operand: position as u32, idx: rename(&operand.vars), edge: Edge::Error });
         }
         let params = std::iter::repeat_n(self.dtype, reads.len())
             .chain(std::iter::repeat_n(DType::I64, ordered.len()))
@@ -278,12 +179,9 @@ impl<'a> Contraction<'a> {
             }
         };
         code.set_results(vec![body]);
-        let reduces = ordered.iter().any(|&v| !is_out(v));
+        let reduces = ordered.iter().any(|v| !out.contains(v));
         let accum = reduces.then(|| Accum::simple(self.aggregate, self.dtype, self.identity, OnEmpty::Identity));
-        let shape: Vec<Extent> = out
-            .iter()
-            .map(|idx| idx.as_var().map_or(Extent::Known(1), |v| self.stmt.vars[v.0 as usize].extent))
-            .collect();
+        let shape: Vec<Extent> = out.iter().map(|&v| self.stmt.vars[v as usize].extent).collect();
         let stmt = IndexStmt {
             vars: ordered.iter().map(|&v| self.stmt.vars[v as usize].clone()).collect(),
             reads,
@@ -301,16 +199,17 @@ impl<'a> Contraction<'a> {
     }
 }
 
-/// An operand of a pair: a value, the variables it is read at, and the reads that went into it.
+/// An operand of a pair: a value, and the variables it is read at.
 struct Operand {
     value: ValueId,
-    idx: Vec<Idx>,
-    members: Vec<usize>,
+    vars: Vec<u32>,
 }
 
-fn tree_of(set: usize, split: &[usize]) -> Tree {
-    if set.count_ones() == 1 {
-        return Tree::Leaf(set.trailing_zeros() as usize);
+impl Operand {
+    fn distinct(&self) -> Vec<u32> {
+        let mut vars = self.vars.clone();
+        vars.sort_unstable();
+        vars.dedup();
+        vars
     }
-    Tree::Pair(Box::new(tree_of(split[set], split)), Box::new(tree_of(set ^ split[set], split)))
 }

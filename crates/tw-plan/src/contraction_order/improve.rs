@@ -1,0 +1,170 @@
+//! Better trees from good ones: every subtree of few leaves is replaced by the best one over the same leaves, until nothing changes.
+
+use super::{Network, Order, exact, union};
+
+/// Leaves of a subtree that is looked at.
+const LEAVES: usize = 8;
+
+/// Subtrees that are looked at before a tree is taken as it is.
+const LIMIT: usize = 3_000;
+
+/// An order as a tree: nodes are the operands, then the pairs.
+pub(super) struct Tree<'a> {
+    network: &'a Network,
+    nodes: Vec<Node>,
+    root: usize,
+    /// Subtrees that were looked at.
+    looked: usize,
+    /// Pairs written so far.
+    writes: usize,
+}
+
+struct Node {
+    children: Option<(usize, usize)>,
+    /// Indices that somebody outside of the subtree needs.
+    indices: Vec<u32>,
+    /// Operations of this pair alone.
+    operations: f64,
+    /// When the node was written.
+    written: usize,
+    /// The subtree below it that could not be improved: nodes, and when they were written.
+    settled: Vec<(usize, usize)>,
+}
+
+impl<'a> Tree<'a> {
+    pub(super) fn new(network: &'a Network, pairs: Vec<(usize, usize)>) -> Tree<'a> {
+        let leaf = |indices: &Vec<u32>| Node {
+            children: None,
+            indices: indices.clone(),
+            operations: 0.0,
+            written: 0,
+            settled: Vec::new(),
+        };
+        let nodes = network.operands.iter().map(leaf).collect();
+        let mut tree = Tree { network, nodes, root: 0, looked: 0, writes: 0 };
+        let mut uses: Vec<usize> = network.kept.iter().map(|&kept| kept as usize).collect();
+        network.operands.iter().flatten().for_each(|&index| uses[index as usize] += 1);
+        for (a, b) in pairs {
+            let (left, right) = (&tree.nodes[a].indices, &tree.nodes[b].indices);
+            let all = union(left, right);
+            left.iter().chain(right).for_each(|&index| uses[index as usize] -= 1);
+            let indices: Vec<u32> = all.iter().copied().filter(|&index| uses[index as usize] > 0).collect();
+            indices.iter().for_each(|&index| uses[index as usize] += 1);
+            let operations = network.pair_operations(&all, indices.len());
+            tree.nodes.push(Node { children: Some((a, b)), indices, operations, written: 0, settled: Vec::new() });
+        }
+        tree.root = tree.nodes.len() - 1;
+        tree
+    }
+
+    pub(super) fn improve(&mut self) {
+        let mut changed = true;
+        while changed && self.looked < LIMIT {
+            changed = false;
+            for node in self.bottom_up() {
+                changed |= self.improve_at(node);
+            }
+        }
+    }
+
+    /// Pairs, children before parents.
+    fn bottom_up(&self) -> Vec<usize> {
+        let (mut stack, mut found) = (vec![self.root], Vec::new());
+        while let Some(node) = stack.pop() {
+            if let Some((a, b)) = self.nodes[node].children {
+                found.push(node);
+                stack.extend([a, b]);
+            }
+        }
+        found.reverse();
+        found
+    }
+
+    fn improve_at(&mut self, top: usize) -> bool {
+        let (leaves, inner) = self.around(top);
+        let written = |&node: &usize| (node, self.nodes[node].written);
+        let subtree: Vec<(usize, usize)> = leaves.iter().chain(&inner).map(written).collect();
+        if leaves.len() < 3 || self.nodes[top].settled == subtree {
+            return false;
+        }
+        self.looked += 1;
+        let before: f64 = inner.iter().map(|&node| self.nodes[node].operations).sum();
+        let operands: Vec<Vec<u32>> = leaves.iter().map(|&leaf| self.nodes[leaf].indices.clone()).collect();
+        let local = Network::new(&operands, &self.nodes[top].indices, &self.network.extents);
+        let Some(best) = exact::orders(&local, 1).pop().filter(|best| best.operations < before * (1.0 - 1e-12)) else {
+            self.nodes[top].settled = subtree;
+            return false;
+        };
+        // The last pair takes the place of the top, so that whoever refers to it need not know.
+        let mut places: Vec<usize> = inner;
+        places.retain(|&node| node != top);
+        places.push(top);
+        let place = |local: usize| if local < leaves.len() { leaves[local] } else { places[local - leaves.len()] };
+        let mut uses = self.uses_around(&leaves, top);
+        self.writes += 1;
+        for (k, (a, b)) in best.pairs.into_iter().enumerate() {
+            let (a, b) = (place(a), place(b));
+            let all = union(&self.nodes[a].indices, &self.nodes[b].indices);
+            for &index in self.nodes[a].indices.iter().chain(&self.nodes[b].indices) {
+                uses.add(index, -1);
+            }
+            let indices: Vec<u32> = all.iter().copied().filter(|&index| uses.get(index) > 0).collect();
+            indices.iter().for_each(|&index| uses.add(index, 1));
+            let operations = self.network.pair_operations(&all, indices.len());
+            let children = Some((a, b));
+            let written = self.writes;
+            self.nodes[places[k]] = Node { children, indices, operations, written, settled: Vec::new() };
+        }
+        true
+    }
+
+    /// The leaves of a subtree, the largest taken apart first, and the pairs inside of it.
+    fn around(&self, top: usize) -> (Vec<usize>, Vec<usize>) {
+        let (mut leaves, mut inner) = (vec![top], Vec::new());
+        while leaves.len() < LEAVES {
+            let size = |&(_, &leaf): &(usize, &usize)| self.network.size(&self.nodes[leaf].indices);
+            let open = leaves.iter().enumerate().filter(|(_, leaf)| self.nodes[**leaf].children.is_some());
+            let Some((place, &node)) = open.max_by(|a, b| size(a).total_cmp(&size(b))) else { break };
+            let Some((a, b)) = self.nodes[node].children else { break };
+            leaves[place] = a;
+            leaves.push(b);
+            inner.push(node);
+        }
+        (leaves, inner)
+    }
+
+    /// How often the leaves and whoever is above need each index.
+    fn uses_around(&self, leaves: &[usize], top: usize) -> Uses {
+        let mut uses = Uses::default();
+        leaves.iter().flat_map(|&leaf| &self.nodes[leaf].indices).for_each(|&index| uses.add(index, 1));
+        self.nodes[top].indices.iter().for_each(|&index| uses.add(index, 1));
+        uses
+    }
+
+    pub(super) fn order(&self) -> Order {
+        let leaves = self.network.operands.len();
+        let mut number: Vec<usize> = (0..self.nodes.len()).collect();
+        let mut order = Order { pairs: Vec::with_capacity(leaves - 1), operations: 0.0 };
+        for node in self.bottom_up() {
+            let Some((a, b)) = self.nodes[node].children else { continue };
+            number[node] = leaves + order.pairs.len();
+            order.pairs.push((number[a], number[b]));
+            order.operations += self.nodes[node].operations;
+        }
+        order
+    }
+}
+
+/// How many need an index, for the few of a subtree.
+#[derive(Default)]
+struct Uses(std::collections::BTreeMap<u32, i32>);
+
+impl Uses {
+    fn add(&mut self, index: u32, by: i32) {
+        *self.0.entry(index).or_insert(0) += by;
+    }
+
+    fn get(&self, index: u32) -> i32 {
+        self.0.get(&index).copied().unwrap_or(0)
+    }
+}
