@@ -20,6 +20,15 @@ pub struct BoundProgram {
     pub inputs: BTreeMap<String, Input>,
 }
 
+/// The block functions that every program text knows: factorisations and Fourier transforms, where they are compiled in.
+pub(crate) fn standard_functions() -> FunctionTable {
+    #[cfg_attr(not(feature = "linalg"), allow(unused_mut, reason = "nothing to make known"))]
+    let mut functions = FunctionTable::default();
+    #[cfg(feature = "linalg")]
+    functions.include(tw_functions::library());
+    functions
+}
+
 impl BoundProgram {
     /// Reads a program and the headers of the files it names.
     ///

@@ -20,6 +20,7 @@ use crate::cancel::token_of_run;
 use crate::explain::{Profile, n_bytes, peak};
 use crate::interpret::Interpreter;
 use crate::io::{Input, SegmentIo};
+use crate::program_text::standard_functions;
 use crate::report::Totals;
 use crate::segment::SegmentKey;
 use crate::stored::Stored;
@@ -111,10 +112,8 @@ impl SessionBuilder {
 
     /// Starts the threads.
     pub fn build(self) -> Session {
-        #[cfg_attr(not(feature = "linalg"), allow(unused_mut, reason = "nothing else to make known"))]
         let mut functions = self.functions;
-        #[cfg(feature = "linalg")]
-        functions.include(tw_functions::library());
+        functions.include(&standard_functions());
         let progress = Arc::new(Progress::new());
         let run = RunOptions {
             meter: Meter::new(),

@@ -4,6 +4,7 @@
 //! that placement. [`Simulation`] says what the result would do on a [`Machine`], and [`Volume`] how little could be sent at best.
 
 mod bounds;
+mod eager;
 mod grids;
 mod layout;
 mod machine;

@@ -8,22 +8,50 @@ use tw_ir::workflow::{BlockId, TaskId, TaskKind, Workflow};
 
 const NONE: u32 = u32::MAX;
 
+/// Who makes what a task needs.
+pub(crate) struct Makers {
+    /// The task before a fold in its chain.
+    previous: Vec<u32>,
+    /// The last task that writes a block.
+    last_writer: Vec<u32>,
+}
+
+impl Makers {
+    pub(crate) fn of(workflow: &Workflow) -> Makers {
+        let mut last_writer = vec![NONE; workflow.n_blocks()];
+        let mut previous = vec![NONE; workflow.n_tasks()];
+        // Tasks of one chain are created in order of position.
+        for task in workflow.tasks() {
+            for &block in workflow.outputs(task) {
+                if workflow.kind(task) == TaskKind::Fold && workflow.position(task) > 0 {
+                    previous[task.index()] = last_writer[block.index()];
+                }
+                last_writer[block.index()] = task.as_u32();
+            }
+        }
+        Makers { previous, last_writer }
+    }
+
+    /// The task that must have run before this one in its chain.
+    pub(crate) fn previous(&self, task: TaskId) -> Option<TaskId> {
+        some(self.previous[task.index()])
+    }
+
+    /// The task that finishes a block.
+    pub(crate) fn of_block(&self, block: BlockId) -> Option<TaskId> {
+        some(self.last_writer[block.index()])
+    }
+}
+
+fn some(task: u32) -> Option<TaskId> {
+    (task != NONE).then(|| TaskId::from_u32(task))
+}
+
 /// All tasks that results and stores need, each after what it depends on.
 pub(crate) fn depth_first(workflow: &Workflow) -> Vec<TaskId> {
     let n_tasks = workflow.n_tasks();
-    // The task before a fold in its chain, and the last writer of every block. Tasks of one chain are created in order of position.
-    let mut last_writer = vec![NONE; workflow.n_blocks()];
-    let mut previous = vec![NONE; n_tasks];
-    for task in workflow.tasks() {
-        for &block in workflow.outputs(task) {
-            if workflow.kind(task) == TaskKind::Fold && workflow.position(task) > 0 {
-                previous[task.index()] = last_writer[block.index()];
-            }
-            last_writer[block.index()] = task.as_u32();
-        }
-    }
-    let mut visit =
-        Visit { workflow, previous, last_writer, seen: vec![false; n_tasks], order: Vec::with_capacity(n_tasks) };
+    let makers = Makers::of(workflow);
+    let mut visit = Visit { workflow, makers, seen: vec![false; n_tasks], order: Vec::with_capacity(n_tasks) };
     for output in &workflow.outputs {
         let set = &workflow.sets[output.set];
         for position in 0..set.n_blocks() {
@@ -40,17 +68,15 @@ pub(crate) fn depth_first(workflow: &Workflow) -> Vec<TaskId> {
 
 struct Visit<'a> {
     workflow: &'a Workflow,
-    previous: Vec<u32>,
-    last_writer: Vec<u32>,
+    makers: Makers,
     seen: Vec<bool>,
     order: Vec<TaskId>,
 }
 
 impl Visit<'_> {
     fn block(&mut self, block: BlockId) {
-        let writer = self.last_writer[block.index()];
-        if writer != NONE {
-            self.task(TaskId::from_u32(writer));
+        if let Some(writer) = self.makers.of_block(block) {
+            self.task(writer);
         }
     }
 
@@ -62,20 +88,22 @@ impl Visit<'_> {
         }
         while let Some((task, next)) = stack.last_mut() {
             let dependency = match *next {
-                0 => self.previous[task.index()],
+                0 => self.makers.previous(*task),
                 k => match self.workflow.operands(*task).get(k as usize - 1) {
                     None => {
                         self.order.push(*task);
                         stack.pop();
                         continue;
                     }
-                    Some(operand) if operand.block.is_some() => self.last_writer[operand.block.index()],
-                    Some(_) => NONE,
+                    Some(operand) if operand.block.is_some() => self.makers.of_block(operand.block),
+                    Some(_) => None,
                 },
             };
             *next += 1;
-            if dependency != NONE && !std::mem::replace(&mut self.seen[dependency as usize], true) {
-                stack.push((TaskId::from_u32(dependency), 0));
+            if let Some(dependency) = dependency
+                && !std::mem::replace(&mut self.seen[dependency.index()], true)
+            {
+                stack.push((dependency, 0));
             }
         }
     }

@@ -6,13 +6,13 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use tw_ir::error::{Error, Result};
-use tw_ir::program::{FunctionTable, Op, ValueId};
+use tw_ir::program::{Op, ValueId};
 use tw_plan::lang::{ParamValue, ProgramUnit};
 
 use super::Failure;
 use crate::explain::SourceText;
 use crate::io::Input;
-use crate::program_text::BoundProgram;
+use crate::program_text::{BoundProgram, standard_functions};
 
 /// Longer files are no programs.
 const MAX_PROGRAM_BYTES: u64 = 16 << 20;
@@ -75,7 +75,7 @@ impl ProgramArgs {
         let name = self.file.display().to_string();
         let source = SourceText::new(name, read_text(&self.file)?);
         let sets: BTreeMap<String, ParamValue> = self.set.iter().cloned().collect();
-        let mut program = BoundProgram::read(source.text(), &sets, &FunctionTable::default())
+        let mut program = BoundProgram::read(source.text(), &sets, &standard_functions())
             .map_err(|errors| Failure::in_source(errors, &source))?;
         for (name, path) in &self.input {
             program.bind(name, Input::open(path)?)?;

@@ -31,6 +31,13 @@ fn results_are_shown_and_files_written() {
 }
 
 #[test]
+fn factorisations_are_known() {
+    let dir = Dir::with_program("x = linalg.solve([[2.0, 1.0], [1.0, 3.0]], [3.0, 4.0])\noutput x\n");
+    assert!(dir.ok(&["run", "p.tw"]).contains("x: f64[2]"));
+    dir.ok(&["explain", "p.tw", "--nodes", "4"]);
+}
+
+#[test]
 fn quiet_is_quiet() {
     let dir = dir();
     assert_eq!(dir.ok(&["run", "p.tw", "--quiet"]), "");

@@ -8,6 +8,7 @@ use tw_ir::plan::{Plan, RelId, RelOp};
 use tw_ir::program::{Program, ValueId};
 use tw_ir::workflow::{BlockSetId, TaskId, Workflow};
 
+use super::eager;
 use super::grids::{DEFAULT_LIMIT, Grids};
 use super::machine::Machine;
 use super::reductions::{Expanded, expand};
@@ -59,9 +60,16 @@ pub fn place(plan: &Plan, machine: &Machine, scheduler: &dyn Scheduler) -> Resul
 fn place_tasks(loose: &Workflow, machine: &Machine, scheduler: &dyn Scheduler) -> Result<Placed> {
     let assignment = scheduler.place(loose, machine)?;
     let Expanded { workflow, sites } = expand(loose, &assignment, machine)?;
-    let order = order::depth_first(&workflow);
-    let traffic = Traffic::of(&workflow, &order, &sites, machine)?;
-    let simulation = Simulation::run(&workflow, &order, &sites, machine, &traffic)?;
+    let depth_first = order::depth_first(&workflow);
+    let mut order = eager::as_they_can_begin(&workflow, &depth_first, &sites, machine);
+    let mut traffic = Traffic::of(&workflow, &order, &sites, machine)?;
+    let mut simulation = Simulation::run(&workflow, &order, &sites, machine, &traffic)?;
+    if machine.memory.is_some_and(|memory| simulation.peak_bytes_max() > memory) {
+        // Depth first takes longer and less memory.
+        order = depth_first;
+        traffic = Traffic::of(&workflow, &order, &sites, machine)?;
+        simulation = Simulation::run(&workflow, &order, &sites, machine, &traffic)?;
+    }
     Ok(Placed { scheduler: scheduler.name(), workflow, sites, order, traffic, simulation })
 }
 

@@ -131,6 +131,34 @@ fn one_worker_sends_nothing_and_all_others_work() {
     }
 }
 
+#[test]
+fn workers_do_not_wait_for_one_result_after_the_other() {
+    // Depth first, all work on one row of blocks of `c` at a time.
+    let text = "input a: f64[960, 960]\nb = a @ a\nc = b @ a\nd = exp(c) @ b\noutput d\n";
+    let (placed, _) = jointly(text, 16);
+    let machine = Machine::of(16, 1).unwrap();
+    let busy = placed.simulation.workers.iter().map(|worker| worker.busy).fold(0.0, f64::max);
+    let depth_first = crate::order::depth_first(&placed.workflow);
+    let traffic = Traffic::of(&placed.workflow, &depth_first, &placed.sites, &machine).unwrap();
+    let slow = Simulation::run(&placed.workflow, &depth_first, &placed.sites, &machine, &traffic).unwrap();
+    assert_eq!(slow.wire_bytes(), placed.simulation.wire_bytes());
+    assert!(placed.simulation.makespan < slow.makespan, "{} {}", placed.simulation.makespan, slow.makespan);
+    assert!(placed.simulation.makespan >= busy);
+    // Every task once, each after what it reads.
+    let mut sorted = placed.order.clone();
+    sorted.sort();
+    let mut expected = depth_first;
+    expected.sort();
+    assert_eq!(sorted, expected);
+    let makers = crate::order::Makers::of(&placed.workflow);
+    let mut ran = std::collections::HashSet::new();
+    for &task in &placed.order {
+        let operands = placed.workflow.present_operands(task).filter_map(|operand| makers.of_block(operand.block));
+        assert!(operands.chain(makers.previous(task)).all(|before| ran.contains(&before)), "{task}");
+        ran.insert(task);
+    }
+}
+
 fn jointly(text: &str, workers: u32) -> (Placed, Grids) {
     let unit = parse_program(text, &Default::default(), &NoFiles, &Default::default()).unwrap();
     let machine = Machine::of(workers, 1).unwrap();
@@ -162,6 +190,9 @@ fn anchors_are_reached() {
         ([40_000, 40_000, 40_000], 10, 8.0e8),
         ([10_000, 10_000, 640_000], 10, 9.0e7),
         ([80_000, 80_000, 10_000], 10, 4.0e8),
+        // The products of nearest-neighbour search.
+        ([1_500_000, 6000, 6000], 8, 3.15e7),
+        ([6000, 100_000, 100_000], 8, 3.0e8),
     ] {
         let (placed, grids) = jointly(&product_text(dims), p);
         let words = placed.simulation.wire_bytes_max() as f64 / 8.0;
@@ -191,6 +222,45 @@ fn products_are_as_good_as_the_best_grid() {
             let (_, share) = placed.simulation.flops_max();
             assert!(words <= 1.02 * best + 64.0, "{dims:?} on {p}: {words}, the best grid has {best}");
             assert!(share <= 1.06, "{dims:?} on {p}: {share}");
+        }
+    }
+}
+
+/// Words per rank of what others do with a product of `m` by `n` with `k` terms, where they can use all of `p` ranks.
+fn rivals_of([m, n, k]: [u64; 3], p: u64) -> Vec<(&'static str, f64)> {
+    let [m, n, k, ranks] = [m, n, k, p].map(|x| x as f64);
+    let owned = (m * k + k * n + m * n) / ranks;
+    let mut rivals = vec![("BMM", (m * k).min(k * n) * (1.0 - 1.0 / ranks)), ("CMM", m * n * (1.0 - 1.0 / ranks))];
+    for layers in (1..=p).filter(|layers| p.is_multiple_of(*layers)) {
+        let side = (p / layers).isqrt();
+        if side * side * layers == p {
+            let (side, layers_) = (side as f64, layers as f64);
+            let words = m * k / (side * layers_) + k * n / (side * layers_) + m * n / (side * side) - owned;
+            rivals.push((if layers == 1 { "SUMMA" } else { "2.5D" }, words));
+        }
+    }
+    for across in (1..=p).filter(|across| p.is_multiple_of(*across)) {
+        // Rows and columns are replicated, results stay where they are.
+        let (x, y) = (across as f64, (p / across) as f64);
+        rivals.push(("RMM", m * k / x + k * n / y + m * n / ranks - owned));
+    }
+    rivals
+}
+
+#[test]
+fn searched_grids_are_as_good_as_the_best_for_all_shapes_and_numbers_of_workers() {
+    let sizes = [3200, 9000, 40_000, 640_000];
+    // Every other one of 64 shapes, with sides that few numbers divide.
+    for number in (0..64).step_by(2) {
+        let dims = [number / 16, number / 4 % 4, number % 4].map(|k| sizes[k] + number as u64);
+        let unit = parse_program(&product_text(dims), &Default::default(), &NoFiles, &Default::default()).unwrap();
+        for p in 2..=64 {
+            let words = Grids::search(&unit.program, p, DEFAULT_LIMIT).unwrap().received_max() as f64 / 8.0;
+            let best = best_grid(dims, p);
+            assert!(words <= 1.02 * best + 64.0, "{dims:?} on {p}: {words}, the best grid has {best}");
+            for (name, rival) in rivals_of(dims, p) {
+                assert!(words <= 1.02 * rival + 64.0, "{dims:?} on {p}: {words}, {name} has {rival}");
+            }
         }
     }
 }
