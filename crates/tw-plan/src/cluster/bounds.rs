@@ -36,8 +36,8 @@ impl Volume {
     }
 
     /// The same with a weight for the elements of each array: their bytes, say. All counts are then of that.
-    pub fn weighted(mut self, weights: &[u64]) -> Volume {
-        self.arrays.iter_mut().zip(weights).for_each(|((weight, _), &new)| *weight = new as f64);
+    pub fn weighted(mut self, weights: &[f64]) -> Volume {
+        self.arrays.iter_mut().zip(weights).for_each(|((weight, _), &new)| *weight = new);
         self
     }
 
@@ -65,6 +65,14 @@ impl Volume {
         }
         let ranks = n_ranks as f64;
         (self.touched(&self.best_box(ranks)) - self.n_elements() / ranks).max(0.0)
+    }
+
+    /// What a box of these lengths touches of each array, less the share that one of `n_ranks` owns.
+    fn beyond_owned(&self, lengths: &[f64], n_ranks: f64) -> Vec<f64> {
+        let elements = |array: &[usize], lengths: &[f64]| array.iter().map(|&var| lengths[var]).product::<f64>();
+        let beyond =
+            |(_, array): &(f64, Vec<usize>)| elements(array, lengths) - elements(array, &self.extents) / n_ranks;
+        self.arrays.iter().map(beyond).collect()
     }
 
     /// Lengths of the box with the `n_ranks`-th part of all points that touches the fewest elements.
@@ -114,6 +122,87 @@ impl Volume {
         logs[b] -= step;
     }
 }
+
+/// A statement of a program: the volume of its contraction, and for each of its arrays the number of the array in the program and the bytes of an element.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Touching {
+    /// Its iteration space and arrays.
+    pub volume: Volume,
+    /// One for each array of the volume. An array that a statement reads in two ways is there twice.
+    pub arrays: Vec<(usize, f64)>,
+}
+
+/// Bytes that the busiest of `n_ranks` has to send or receive for several statements if all do equally much of each.
+///
+/// A worker handles at least what the one statement touches of an array that touches most of it. The largest of some numbers is at least any weighted mean of them, so with
+/// weights for every array that add up to one over its statements, the least for each statement by itself can be added up. The weights are moved towards
+/// the statements that touch more than their share, as long as the sum grows.
+///
+/// ```
+/// use tw_plan::cluster::{Touching, Volume, least_together};
+/// // h = x @ w and g = x.T @ h: the first wants all of w, the second makes all of g.
+/// let product = Volume::new(&[60_000, 1000, 3000], &[&[0, 2], &[2, 1], &[0, 1]]).unwrap();
+/// let gradient = Volume::new(&[3000, 1000, 60_000], &[&[2, 0], &[2, 1], &[0, 1]]).unwrap();
+/// let alone = product.least_words(16);
+/// let arrays = |numbers: [usize; 3]| numbers.map(|number| (number, 1.0)).to_vec();
+/// let both = [
+///     Touching { volume: product, arrays: arrays([0, 1, 2]) },
+///     Touching { volume: gradient, arrays: arrays([0, 2, 3]) },
+/// ];
+/// assert!(least_together(&both, 16) > 1.9 * alone);
+/// ```
+pub fn least_together(statements: &[Touching], n_ranks: u64) -> f64 {
+    if n_ranks <= 1 {
+        return 0.0;
+    }
+    let ranks = n_ranks as f64;
+    let n_arrays = statements.iter().flat_map(|s| &s.arrays).map(|(array, _)| array + 1).max().unwrap_or(0);
+    let mut shares: Vec<Vec<f64>> = statements.iter().map(|s| vec![1.0; s.arrays.len()]).collect();
+    normalise(statements, &mut shares, n_arrays);
+    let rounds = (MOST_BOXES / statements.len().max(1)).clamp(1, MOST_ROUNDS);
+    let mut best = 0.0f64;
+    for round in 1..=rounds {
+        let mut total = 0.0;
+        // What each statement touches of an array beyond what is owned, in bytes: the direction in which its share should grow.
+        let mut beyond: Vec<Vec<f64>> = Vec::with_capacity(statements.len());
+        for (statement, shares) in statements.iter().zip(&shares) {
+            let bytes = statement.arrays.iter().map(|(_, bytes)| bytes);
+            let weights: Vec<f64> = bytes.clone().zip(shares).map(|(bytes, share)| bytes * share).collect();
+            let volume = statement.volume.clone().weighted(&weights);
+            let touched = volume.beyond_owned(&volume.best_box(ranks), ranks);
+            total += touched.iter().zip(&weights).map(|(touched, weight)| touched * weight).sum::<f64>().max(0.0);
+            beyond.push(touched.iter().zip(bytes).map(|(touched, bytes)| touched * bytes).collect());
+        }
+        best = best.max(total);
+        let mut most = vec![f64::MIN_POSITIVE; n_arrays];
+        for (statement, beyond) in statements.iter().zip(&beyond) {
+            (statement.arrays.iter().zip(beyond)).for_each(|((array, _), &by)| most[*array] = most[*array].max(by));
+        }
+        let step = 2.0 / (round as f64).sqrt();
+        for ((statement, beyond), shares) in statements.iter().zip(&beyond).zip(&mut shares) {
+            for (((array, _), by), share) in statement.arrays.iter().zip(beyond).zip(shares) {
+                *share *= (step * (by / most[*array]).max(-1.0)).exp();
+            }
+        }
+        normalise(statements, &mut shares, n_arrays);
+    }
+    best
+}
+
+/// Makes the shares of every array add up to one.
+fn normalise(statements: &[Touching], shares: &mut [Vec<f64>], n_arrays: usize) {
+    let mut sums = vec![0.0; n_arrays];
+    for (statement, shares) in statements.iter().zip(shares.iter()) {
+        statement.arrays.iter().zip(shares).for_each(|((array, _), share)| sums[*array] += share);
+    }
+    for (statement, shares) in statements.iter().zip(shares) {
+        statement.arrays.iter().zip(shares).for_each(|((array, _), share)| *share /= sums[*array]);
+    }
+}
+
+/// Boxes that are looked for to find a bound for a program, and how often for one statement at most.
+const MOST_BOXES: usize = 4000;
+const MOST_ROUNDS: usize = 60;
 
 /// More rounds than the slowest exchange of sides takes.
 const ROUNDS: usize = 10_000;

@@ -4,17 +4,36 @@ use std::ops::Range;
 
 use tw_ir::BoxRegion;
 
-/// A grid of workers: every variable of a statement is cut into so many equal parts, and every combination of parts is one worker's. Workers are
-/// numbered row-major.
+/// A grid of workers: every variable of a statement is cut into so many equal parts, and every combination of parts is one worker's.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Mesh {
     factors: Vec<u64>,
+    /// Variables from the one whose part changes last from worker to worker to the one whose part changes first.
+    numbering: Vec<usize>,
 }
 
 impl Mesh {
-    /// A grid of these sides.
+    /// A grid of these sides, its workers numbered row-major.
     pub fn new(factors: Vec<u64>) -> Mesh {
-        Mesh { factors }
+        Mesh { numbering: (0..factors.len()).collect(), factors }
+    }
+
+    /// The same grid with its workers numbered in every way, row-major first.
+    pub fn numberings(&self) -> Vec<Mesh> {
+        let (cut, whole): (Vec<usize>, Vec<usize>) = (0..self.factors.len()).partition(|&var| self.factors[var] > 1);
+        let mut orders = vec![Vec::new()];
+        for _ in 0..cut.len() {
+            let longer = |order: &Vec<usize>| -> Vec<Vec<usize>> {
+                let more = cut.iter().filter(|var| !order.contains(var));
+                more.map(|&var| order.iter().copied().chain([var]).collect()).collect()
+            };
+            orders = orders.iter().flat_map(longer).collect();
+        }
+        let numbered = |order: Vec<usize>| Mesh {
+            factors: self.factors.clone(),
+            numbering: order.into_iter().chain(whole.iter().copied()).collect(),
+        };
+        orders.into_iter().map(numbered).collect()
     }
 
     /// Sides of the grid: parts that each variable is cut into.
@@ -38,16 +57,16 @@ impl Mesh {
     pub fn coordinates(&self, worker: u64) -> Vec<u64> {
         let mut rest = worker;
         let mut coordinates = vec![0; self.factors.len()];
-        for (coordinate, factor) in coordinates.iter_mut().zip(&self.factors).rev() {
-            *coordinate = rest % factor;
-            rest /= factor;
+        for &var in self.numbering.iter().rev() {
+            coordinates[var] = rest % self.factors[var];
+            rest /= self.factors[var];
         }
         coordinates
     }
 
     /// The worker of a part of each variable.
     pub fn worker(&self, coordinates: &[u64]) -> u64 {
-        coordinates.iter().zip(&self.factors).fold(0, |worker, (coordinate, factor)| worker * factor + coordinate)
+        self.numbering.iter().fold(0, |worker, &var| worker * self.factors[var] + coordinates[var])
     }
 
     /// The worker of a point.
@@ -226,14 +245,17 @@ mod tests {
         assert!(all.iter().all(|mesh| mesh.n_workers() == 12));
         assert_eq!(Mesh::all(7, &[3, 100]), [Mesh::new(vec![1, 7])]);
         assert!(Mesh::all(7, &[3, 3]).is_empty());
-        let mesh = Mesh::new(vec![2, 3, 2]);
-        (0..12).for_each(|worker| assert_eq!(mesh.worker(&mesh.coordinates(worker)), worker));
+        let numbered = Mesh::new(vec![2, 3, 1, 2]).numberings();
+        assert_eq!(numbered.len(), 6);
+        assert_eq!(numbered[0].coordinates(7), Mesh::new(vec![2, 3, 1, 2]).coordinates(7));
+        for mesh in numbered {
+            (0..12).for_each(|worker| assert_eq!(mesh.worker(&mesh.coordinates(worker)), worker));
+        }
     }
 
     #[test]
     fn every_element_has_one_owner_who_touches_it() {
-        for factors in [vec![2, 3, 2], vec![1, 1, 12], vec![4, 3, 1]] {
-            let mesh = Mesh::new(factors);
+        for mesh in [vec![2, 3, 2], vec![1, 1, 12], vec![4, 3, 1]].map(Mesh::new).iter().flat_map(Mesh::numberings) {
             for vars in [vec![Some(0), Some(2)], vec![Some(2), Some(1)], vec![None, Some(0)], vec![None, None]] {
                 let ownership = Ownership::new(&[24, 36], &mesh, vars);
                 let mut n_owned = 0;

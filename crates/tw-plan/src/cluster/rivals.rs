@@ -1,10 +1,11 @@
 //! All schedulers beside each other, in one simulator.
 
 use tw_ir::error::{Error, Result};
-use tw_ir::program::{Program, ValueId};
+use tw_ir::program::Program;
 use tw_ir::span::Span;
 
-use super::grids::{Grids, SearchReport, bounds};
+use super::bounds::{Touching, least_together};
+use super::grids::{Grids, SearchReport, touching};
 use super::machine::Machine;
 use super::placed::{Placed, place, place_by_grids};
 use super::schedulers::{Lshs, Pattern, RoundRobin, Scheduler};
@@ -21,8 +22,7 @@ pub struct Rivals {
     pub grids: Grids,
     /// The least that the busiest worker can receive for each statement that has a bound, in bytes, and where the statement was written.
     pub statements: Vec<(Span, f64)>,
-    /// The least for the whole program: the sum over statements that have no array in common, the largest first. It assumes, as the bounds of statements do, that all workers do
-    /// equally much of each.
+    /// The least for the whole program. It assumes, as the bounds of statements do, that all workers do equally much of each.
     pub bound_bytes: f64,
 }
 
@@ -46,18 +46,14 @@ impl Rivals {
             }
         }
         placed.sort_by(|a, b| a.simulation.makespan.total_cmp(&b.simulation.makespan));
-        let mut found = bounds(&program, machine.n_workers() as u64);
-        let statements = found.iter().map(|(node, bytes, _)| (program.body.nodes[*node].span.clone(), *bytes));
-        let statements = statements.collect();
-        found.sort_by(|a, b| b.1.total_cmp(&a.1));
-        let mut taken: Vec<ValueId> = Vec::new();
-        let mut bound_bytes = 0.0;
-        for (_, bytes, values) in found {
-            if values.iter().all(|value| !taken.contains(value)) {
-                bound_bytes += bytes;
-                taken.extend(values);
-            }
-        }
+        let workers = machine.n_workers() as u64;
+        let found = touching(&program);
+        let alone = |(node, statement): &(usize, Touching)| {
+            (program.body.nodes[*node].span.clone(), least_together(std::slice::from_ref(statement), workers))
+        };
+        let statements = found.iter().map(alone).collect();
+        let all: Vec<Touching> = found.into_iter().map(|(_, statement)| statement).collect();
+        let bound_bytes = least_together(&all, workers);
         Ok(Rivals { placed, grids, statements, bound_bytes })
     }
 

@@ -1,0 +1,69 @@
+//! Where values are cut, so that every block has one owner and every task one worker.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use tw_ir::Axis;
+use tw_ir::program::ValueId;
+
+use crate::cluster::mesh::part;
+
+/// Cuts of axes, some of which are cut alike.
+pub(super) struct Cuts {
+    /// How long a tile may be, and how many there may be between two cuts.
+    tile: u64,
+    most: u64,
+    /// The class of an axis, and the class that a class was joined to.
+    class: BTreeMap<(ValueId, usize), usize>,
+    joined: Vec<usize>,
+    cuts: Vec<BTreeSet<u64>>,
+}
+
+impl Cuts {
+    pub(super) fn new((tile, most): (u64, u64)) -> Cuts {
+        Cuts { tile, most, class: BTreeMap::new(), joined: Vec::new(), cuts: Vec::new() }
+    }
+
+    fn class(&mut self, axis: (ValueId, usize)) -> usize {
+        let next = self.joined.len();
+        let class = *self.class.entry(axis).or_insert(next);
+        if class == next {
+            self.joined.push(next);
+            self.cuts.push(BTreeSet::new());
+        }
+        self.root(class)
+    }
+
+    fn root(&self, mut class: usize) -> usize {
+        while self.joined[class] != class {
+            class = self.joined[class];
+        }
+        class
+    }
+
+    pub(super) fn add(&mut self, axis: (ValueId, usize), cuts: impl IntoIterator<Item = u64>) {
+        let class = self.class(axis);
+        self.cuts[class].extend(cuts);
+    }
+
+    pub(super) fn join(&mut self, a: (ValueId, usize), b: (ValueId, usize)) {
+        let (a, b) = (self.class(a), self.class(b));
+        if a != b {
+            let cuts = std::mem::take(&mut self.cuts[b]);
+            self.cuts[a].extend(cuts);
+            self.joined[b] = a;
+        }
+    }
+
+    pub(super) fn axis(&self, axis: (ValueId, usize), n: u64) -> Axis {
+        let cuts = self.class.get(&axis).map(|&class| &self.cuts[self.root(class)]);
+        let inner = cuts.into_iter().flatten().copied().filter(|&cut| cut > 0 && cut < n);
+        let cuts: Vec<u64> = std::iter::once(0).chain(inner).chain([n]).collect();
+        let mut boundaries = vec![0];
+        for pair in cuts.windows(2) {
+            let length = pair[1] - pair[0];
+            let tiles = length.div_ceil(self.tile.max(1)).clamp(1, self.most);
+            boundaries.extend((1..=tiles).map(|k| pair[0] + part(length, k - 1, tiles).end));
+        }
+        Axis::from_boundaries(boundaries)
+    }
+}
