@@ -40,14 +40,15 @@ pub fn plan_segment(program: &Program, options: &PlanOptions) -> Result<Planned>
 /// As [`plan_segment`], but gives up as cancelled when `stop` says so, between passes and while tasks are made: plans of millions of tasks take seconds.
 pub fn plan_segment_until(stop: &dyn Fn() -> bool, program: &Program, options: &PlanOptions) -> Result<Planned> {
     let mut timer = Timer { stop, timings: Vec::new() };
-    let program = timer.rewritten(program, options)?;
     if let Some(cluster) = options.cluster {
-        let (plan, placed) = timer.pass("place", || cluster.place(&program, options))?;
+        let unordered = timer.unordered(program, options)?;
+        let (program, plan, placed) = timer.pass("place", || cluster.place(&unordered, options))?;
         debug_verify("place", || workflow::verify(&placed.workflow))?;
         let freeze = || Schedule::freeze(placed.workflow, placed.order, &options.provider);
         let schedule = timer.pass("freeze", freeze)?;
         return Ok(Planned { program, plan, schedule: Arc::new(schedule), timings: timer.timings });
     }
+    let program = timer.rewritten(program, options)?;
     let plan = timer.pass("lower", || lower::lower(&program, options))?;
     debug_verify("lower", || plan::verify(&plan))?;
     let workflow = timer.pass("partial evaluation", || partial::evaluate(&plan, stop))?;
@@ -57,9 +58,27 @@ pub fn plan_segment_until(stop: &dyn Fn() -> bool, program: &Program, options: &
     Ok(Planned { program, plan, schedule: Arc::new(schedule), timings: timer.timings })
 }
 
-/// The program that is lowered: times as integers, what has no kernel expanded, and rewritten if that is asked for.
-pub(crate) fn rewritten(program: &Program, options: &PlanOptions) -> Result<Program> {
-    Timer { stop: &|| false, timings: Vec::new() }.rewritten(program, options)
+/// A program with times as integers, what has no kernel expanded, and rewritten if that is asked for, up to the orders of its products.
+pub(crate) struct Unordered {
+    program: Program,
+    rewrites: bool,
+}
+
+impl Unordered {
+    /// Prepares a program.
+    pub(crate) fn new(program: &Program, options: &PlanOptions) -> Result<Unordered> {
+        Timer { stop: &|| false, timings: Vec::new() }.unordered(program, options)
+    }
+
+    /// How many orders there are to choose from for every product.
+    pub(crate) fn n_orders(&self) -> Vec<usize> {
+        if self.rewrites { rewrite::contraction::n_orders(&self.program) } else { Vec::new() }
+    }
+
+    /// The program that is lowered, with these orders; products that are not mentioned have their best.
+    pub(crate) fn ordered(&self, choice: &[usize]) -> Result<Program> {
+        Timer { stop: &|| false, timings: Vec::new() }.ordered(self, choice)
+    }
 }
 
 struct Timer<'a> {
@@ -69,14 +88,34 @@ struct Timer<'a> {
 
 impl Timer<'_> {
     fn rewritten(&mut self, program: &Program, options: &PlanOptions) -> Result<Program> {
+        let unordered = self.unordered(program, options)?;
+        self.ordered(&unordered, &[])
+    }
+
+    fn unordered(&mut self, program: &Program, options: &PlanOptions) -> Result<Unordered> {
         let erased = self.pass("erase times", || rewrite::erase::run(program))?;
         debug_verify("erase times", || rewrite::erase::verify(&erased))?;
         let mut program = self.pass("expand", || rewrite::expand(&erased))?;
         if options.rewrites {
-            for pass in rewrite::PASSES {
-                program = self.pass(pass.name, || (pass.run)(&program))?;
-                debug_verify(pass.name, || program::verify(&program))?;
-            }
+            program = self.passes(program, rewrite::BEFORE_ORDERS)?;
+        }
+        Ok(Unordered { program, rewrites: options.rewrites })
+    }
+
+    fn ordered(&mut self, unordered: &Unordered, choice: &[usize]) -> Result<Program> {
+        if !unordered.rewrites {
+            return Ok(unordered.program.clone());
+        }
+        let name = "contraction order";
+        let program = self.pass(name, || rewrite::contraction::run(&unordered.program, choice))?;
+        debug_verify(name, || program::verify(&program))?;
+        self.passes(program, rewrite::AFTER_ORDERS)
+    }
+
+    fn passes(&mut self, mut program: Program, passes: &[rewrite::Pass]) -> Result<Program> {
+        for pass in passes {
+            program = self.pass(pass.name, || (pass.run)(&program))?;
+            debug_verify(pass.name, || program::verify(&program))?;
         }
         Ok(program)
     }

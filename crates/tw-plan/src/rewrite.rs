@@ -5,7 +5,7 @@
 use tw_ir::Program;
 use tw_ir::error::Result;
 
-mod contraction;
+pub(crate) mod contraction;
 mod counts;
 mod cse;
 mod dead;
@@ -22,12 +22,13 @@ pub(crate) struct Pass {
     pub(crate) run: fn(&Program) -> Result<Program>,
 }
 
-/// The passes in the order they run. Fusion comes before contraction order, so that the factors of a product are already in one statement.
-pub(crate) const PASSES: &[Pass] = &[
+/// The passes before contraction orders are chosen, in the order they run. Fusion is one of them, so that the factors of a product are already in one statement.
+pub(crate) const BEFORE_ORDERS: &[Pass] = &[
     Pass { name: "common subexpressions", run: cse::run },
     Pass { name: "counts known beforehand", run: counts::run },
     Pass { name: "fuse elementwise chains", run: fuse::run },
-    Pass { name: "contraction order", run: contraction::run },
-    Pass { name: "common subexpressions again", run: cse::run },
-    Pass { name: "dead values", run: dead::run },
 ];
+
+/// The passes after that.
+pub(crate) const AFTER_ORDERS: &[Pass] =
+    &[Pass { name: "common subexpressions again", run: cse::run }, Pass { name: "dead values", run: dead::run }];

@@ -17,7 +17,8 @@ use super::simulate::Simulation;
 use super::sites::Sites;
 use super::traffic::Traffic;
 use crate::options::PlanOptions;
-use crate::{lower, order, partial, pipeline};
+use crate::pipeline::Unordered;
+use crate::{lower, order, partial};
 
 /// A plan placed on a machine by a scheduler, and what it would do there.
 #[derive(Clone, Debug)]
@@ -82,19 +83,28 @@ pub fn place_jointly(
     limit: usize,
 ) -> Result<(Placed, Grids)> {
     machine.verify()?;
-    let (_, placed, grids) = place_by_grids(&pipeline::rewritten(program, options)?, options, machine, limit)?;
-    Ok((placed, grids))
+    let by_grids = place_by_grids(&Unordered::new(program, options)?, options, machine, limit)?;
+    Ok((by_grids.placed, by_grids.grids))
 }
 
-/// As [`place_jointly`], for a program that is rewritten already; tells the plan, too.
+/// What [`place_jointly`] decides.
+pub(super) struct ByGrids {
+    /// The program with the orders of products that were chosen.
+    pub(super) program: Program,
+    pub(super) plan: Plan,
+    pub(super) placed: Placed,
+    pub(super) grids: Grids,
+}
+
+/// As [`place_jointly`], for a program whose products have no order yet.
 pub(super) fn place_by_grids(
-    program: &Program,
+    unordered: &Unordered,
     options: &PlanOptions,
     machine: &Machine,
     limit: usize,
-) -> Result<(Plan, Placed, Grids)> {
-    let grids = Grids::search(program, machine.n_workers() as u64, limit)?;
-    let plan = lower::lower_cut(program, options, grids.tilings(program, options.tile))?;
+) -> Result<ByGrids> {
+    let (program, grids) = choose_orders(unordered, machine.n_workers() as u64, limit)?;
+    let plan = lower::lower_cut(&program, options, grids.tilings(&program, options.tile))?;
     let (loose, sets) = loose(&plan)?;
     let mut values: Vec<Option<ValueId>> = vec![None; loose.sets.len()];
     for step in &plan.steps {
@@ -110,8 +120,37 @@ pub(super) fn place_by_grids(
         }
     }
     let placed = place_tasks(&loose, machine, &Algebraic { grids: &grids, values: &values })?;
-    Ok((plan, placed, grids))
+    Ok(ByGrids { program, plan, placed, grids })
 }
+
+/// Chooses orders of products together with grids: what is summed first should not be what workers would have to send. One order is exchanged at a time.
+fn choose_orders(unordered: &Unordered, n_workers: u64, limit: usize) -> Result<(Program, Grids)> {
+    let n_orders = unordered.n_orders();
+    let mut choice = vec![0; n_orders.len()];
+    let mut program = unordered.ordered(&choice)?;
+    let mut grids = Grids::search(&program, n_workers, limit)?;
+    let mut report = grids.report.clone();
+    let others = n_orders.iter().enumerate().flat_map(|(product, &n)| (1..n).map(move |order| (product, order)));
+    for (product, order) in others.take(MOST_ORDERS) {
+        let before = std::mem::replace(&mut choice[product], order);
+        let other = unordered.ordered(&choice)?;
+        let other_grids = Grids::search(&other, n_workers, limit / 4)?;
+        report.compared += other_grids.report.compared;
+        report.candidates += other_grids.report.candidates;
+        if other_grids.received_max() < grids.received_max() {
+            (program, grids) = (other, other_grids);
+            report.improved += 1;
+        } else {
+            choice[product] = before;
+        }
+    }
+    report.statements = grids.report.statements;
+    grids.report = report;
+    Ok((program, grids))
+}
+
+/// Other orders of products that are tried for a program.
+const MOST_ORDERS: usize = 16;
 
 /// Workers that a session plans for, and who places tasks on them. The runtime of one machine runs such a plan as any other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -125,20 +164,21 @@ pub struct Cluster {
 }
 
 impl Cluster {
-    /// Plans a rewritten program.
-    pub(crate) fn place(self, program: &Program, options: &PlanOptions) -> Result<(Plan, Placed)> {
+    /// Plans a program whose products have no order yet; tells the program with those that were chosen.
+    pub(crate) fn place(self, unordered: &Unordered, options: &PlanOptions) -> Result<(Program, Plan, Placed)> {
         let machine = Machine::of(self.nodes, self.workers)?;
         let scheduler: &dyn Scheduler = match self.scheduler {
             SchedulerName::Pattern => &Pattern,
             SchedulerName::Lshs => &Lshs,
             SchedulerName::RoundRobin => &RoundRobin,
             SchedulerName::Algebraic => {
-                let (plan, placed, _) = place_by_grids(program, options, &machine, DEFAULT_LIMIT)?;
-                return Ok((plan, placed));
+                let by_grids = place_by_grids(unordered, options, &machine, DEFAULT_LIMIT)?;
+                return Ok((by_grids.program, by_grids.plan, by_grids.placed));
             }
         };
-        let plan = lower::lower(program, options)?;
+        let program = unordered.ordered(&[])?;
+        let plan = lower::lower(&program, options)?;
         let placed = place(&plan, &machine, scheduler)?;
-        Ok((plan, placed))
+        Ok((program, plan, placed))
     }
 }

@@ -7,11 +7,11 @@ use tw_ir::span::Span;
 use super::bounds::{Touching, least_together};
 use super::grids::{Grids, SearchReport, touching};
 use super::machine::Machine;
-use super::placed::{Placed, place, place_by_grids};
+use super::placed::{ByGrids, Placed, place, place_by_grids};
 use super::schedulers::{Lshs, Pattern, RoundRobin, Scheduler};
 use crate::lower::lower;
 use crate::options::PlanOptions;
-use crate::pipeline::rewritten;
+use crate::pipeline::Unordered;
 
 /// What each scheduler makes of a program, the one that ends first in front.
 #[derive(Clone, Debug)]
@@ -30,9 +30,9 @@ impl Rivals {
     /// Plans a straight-line program with every scheduler. With a limit of memory, plans that do not keep it are left out.
     pub fn of(program: &Program, options: &PlanOptions, machine: &Machine, limit: usize) -> Result<Rivals> {
         machine.verify()?;
-        let program = rewritten(program, options)?;
-        let plan = lower(&program, options)?;
-        let (_, jointly, grids) = place_by_grids(&program, options, machine, limit)?;
+        let unordered = Unordered::new(program, options)?;
+        let plan = lower(&unordered.ordered(&[])?, options)?;
+        let ByGrids { program, placed: jointly, grids, .. } = place_by_grids(&unordered, options, machine, limit)?;
         let mut placed = vec![jointly];
         for scheduler in [&Pattern as &dyn Scheduler, &Lshs, &RoundRobin] {
             placed.push(place(&plan, machine, scheduler)?);

@@ -14,22 +14,33 @@ use tw_ir::{DType, Scalar};
 use super::rebuild::Rebuild;
 use crate::contraction_order::{Network, Order};
 
-pub(super) fn run(program: &Program) -> Result<Program> {
+/// Orders that are kept for each product, and how many more operations than the best they may take.
+const ORDERS: usize = 4;
+const NEARLY: f64 = 1.1;
+
+/// Multiplies every product in the order that is chosen for it: the best, unless `choice` has another number for it.
+pub(crate) fn run(program: &Program, choice: &[usize]) -> Result<Program> {
     let mut rebuild = Rebuild::new(program);
+    let mut choice = choice.iter();
     for node in &program.body.nodes {
-        match &node.op {
-            Op::Index(stmt) => match Contraction::recognise(stmt).filter(|_| stays_inside(program, node, stmt)) {
-                Some(contraction) => contraction.rewrite(&mut rebuild, node)?,
-                None => {
-                    rebuild.copy(node)?;
-                }
-            },
-            _ => {
+        let contraction = Contraction::of(program, node);
+        match contraction.and_then(|found| Some((found.orders()?, found))) {
+            Some((orders, contraction)) => {
+                let chosen = choice.next().copied().unwrap_or(0).min(orders.len() - 1);
+                contraction.emit(&mut rebuild, node, &orders[chosen])?;
+            }
+            None => {
                 rebuild.copy(node)?;
             }
         }
     }
     rebuild.finish()
+}
+
+/// How many orders there are to choose from for every product that is multiplied in pairs.
+pub(crate) fn n_orders(program: &Program) -> Vec<usize> {
+    let contractions = program.body.nodes.iter().filter_map(|node| Contraction::of(program, node));
+    contractions.filter_map(|contraction| Some(contraction.orders()?.len())).collect()
 }
 
 /// True if no read leaves its operand, so that edge rules do not matter.
@@ -69,6 +80,11 @@ fn distributes(aggregate: BinaryOp, product: BinaryOp, dtype: DType) -> bool {
 }
 
 impl<'a> Contraction<'a> {
+    fn of(program: &Program, node: &'a Node) -> Option<Contraction<'a>> {
+        let Op::Index(stmt) = &node.op else { return None };
+        Contraction::recognise(stmt).filter(|_| stays_inside(program, node, stmt))
+    }
+
     fn recognise(stmt: &'a IndexStmt) -> Option<Contraction<'a>> {
         let accum = stmt.accum.as_ref()?;
         let found = tw_ir::contraction::Contraction::of_statement(stmt)?;
@@ -90,15 +106,14 @@ impl<'a> Contraction<'a> {
         Some(Contraction { stmt, product, aggregate, dtype, identity, operands, kept, extents })
     }
 
-    fn rewrite(&self, rebuild: &mut Rebuild<'_>, node: &Node) -> Result<()> {
-        let order = Network::new(&self.operands, &self.kept, &self.extents).orders(1).swap_remove(0);
+    /// The best few orders, if they take fewer operations than all at once.
+    fn orders(&self) -> Option<Vec<Order>> {
+        let mut orders = Network::new(&self.operands, &self.kept, &self.extents).orders(ORDERS);
+        let best = orders.first()?.operations;
+        orders.retain(|order| order.operations <= NEARLY * best);
         // All at once, every point takes as many operations as there are operands.
         let at_once = self.extents.iter().product::<f64>() * self.operands.len() as f64;
-        if order.operations >= at_once {
-            rebuild.copy(node)?;
-            return Ok(());
-        }
-        self.emit(rebuild, node, &order)
+        (best < at_once).then_some(orders)
     }
 
     /// Emits the pairs. What nobody else needs is summed as early as can be.

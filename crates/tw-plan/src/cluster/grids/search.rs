@@ -1,13 +1,14 @@
 //! The search: a first choice for every statement, then exchanges as long as they help.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
 
 use tw_ir::error::Result;
 use tw_ir::program::{Program, ValueId};
 
-use super::statement::{Candidate, Statement};
-use super::{Grids, SearchReport};
-use crate::cluster::mesh::{Mesh, Ownership};
+use super::statement::{Candidate, Owned, Statement};
+use super::{Grids, MANY_WORKERS, SearchReport};
+use crate::cluster::mesh::Mesh;
 
 /// Grids that are kept for each statement, best first, before statements are compared with each other; and how many with all their numberings.
 const CANDIDATES: usize = 24;
@@ -33,22 +34,22 @@ pub(super) struct Search<'a> {
     makers: BTreeMap<ValueId, usize>,
     /// The statement whose reading says where a source is.
     anchors: BTreeMap<ValueId, usize>,
-    owners: BTreeMap<ValueId, Ownership>,
-    /// Per statement and worker.
+    owners: BTreeMap<ValueId, Rc<Owned>>,
+    /// Bytes by statement and worker, and by worker alone.
     received: Vec<Vec<u64>>,
+    total: Vec<u64>,
+    /// How to get back to what was there before the steps under way.
+    undo: Vec<Undo>,
     report: SearchReport,
     limit: usize,
 }
 
-type OwnersBefore = Vec<(ValueId, Option<Ownership>)>;
-type ReceivedBefore = Vec<(usize, Vec<u64>)>;
-
-/// What a step may change, to be put back.
-struct Choice {
-    chosen: Vec<usize>,
-    anchors: BTreeMap<ValueId, usize>,
-    owners: BTreeMap<ValueId, Ownership>,
-    received: Vec<Vec<u64>>,
+/// What a step changed, to be put back.
+enum Undo {
+    Chosen(usize, usize),
+    Anchor(ValueId, usize),
+    Owner(ValueId, Option<Rc<Owned>>),
+    Received(usize, Vec<u64>),
 }
 
 impl<'a> Search<'a> {
@@ -69,13 +70,17 @@ impl<'a> Search<'a> {
             }
             report.candidates += meshes.len();
             // One worker stands for all: the others differ by the rounding of parts alone.
-            let alone = |mesh: &Mesh| score(&statement.received(mesh, &BTreeMap::new(), 1));
-            let mut ranked: Vec<((u64, u64), Mesh)> = meshes.into_iter().map(|mesh| (alone(&mesh), mesh)).collect();
+            statement.candidates = meshes.into_iter().map(|mesh| Candidate::new(mesh, 0)).collect();
+            let alone = |candidate: usize| statement.received(candidate, &BTreeMap::new(), 1)[0];
+            let alone: Vec<u64> = (0..statement.candidates.len()).map(alone).collect();
+            let mut ranked: Vec<(u64, Mesh)> =
+                alone.into_iter().zip(statement.candidates.drain(..).map(|candidate| candidate.mesh)).collect();
             ranked.sort();
             ranked.truncate(CANDIDATES);
-            for ((alone, _), mesh) in ranked {
-                let numbered = mesh.numberings().into_iter().take(NUMBERED - statement.candidates.len());
-                statement.candidates.extend(numbered.map(|mesh| Candidate { mesh, alone }));
+            let most = if n_workers <= MANY_WORKERS { NUMBERED } else { CANDIDATES };
+            for (alone, mesh) in ranked {
+                let numbered = mesh.numberings().into_iter().take(most - statement.candidates.len());
+                statement.candidates.extend(numbered.map(|mesh| Candidate::new(mesh, alone)));
             }
             statements.push(statement);
         }
@@ -94,26 +99,28 @@ impl<'a> Search<'a> {
             .enumerate()
             .flat_map(|(k, statement)| statement.results.iter().map(move |&value| (value, k)));
         let makers = results.collect();
-        let received = vec![Vec::new(); statements.len()];
+        let total = vec![0; n_workers as usize];
+        let received = vec![total.clone(); statements.len()];
+        let undo = Vec::new();
         let (anchors, owners) = (BTreeMap::new(), BTreeMap::new());
         let limit = limit.min(LOOKS / n_workers.max(1) as usize);
-        Ok(Search { n_workers, statements, readers, makers, anchors, owners, received, report, limit })
+        Ok(Search { n_workers, statements, readers, makers, anchors, owners, received, total, undo, report, limit })
     }
 
     /// Every statement in turn gets the grid that is best for what is known by then.
     pub(super) fn start(&mut self) {
         for k in 0..self.statements.len() {
             let statement = &self.statements[k];
-            let scores = statement.candidates.iter().map(|candidate| {
-                let received = statement.received(&candidate.mesh, &self.owners, self.n_workers);
+            let scores = (0..statement.candidates.len()).map(|candidate| {
+                let received = statement.received(candidate, &self.owners, self.n_workers);
                 (score(&received), received)
             });
             let best = scores.enumerate().min_by(|(_, a), (_, b)| a.0.cmp(&b.0));
             if let Some((chosen, (_, received))) = best {
                 self.statements[k].chosen = chosen;
-                self.received[k] = received;
+                self.set_received(k, received);
             }
-            for (value, owner) in self.owned_by(k, self.statements[k].mesh()) {
+            for (value, owner) in self.owned_by(k) {
                 if self.owners.insert(value, owner).is_none() && !self.statements[k].results.contains(&value) {
                     self.anchors.insert(value, k);
                 }
@@ -121,20 +128,21 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// What a statement says the owners of, under a grid: what it makes, and sources that are where it reads them.
-    fn owned_by(&self, k: usize, mesh: &Mesh) -> Vec<(ValueId, Ownership)> {
+    /// What a statement says the owners of: what it makes, and sources that are where it reads them.
+    fn owned_by(&self, k: usize) -> Vec<(ValueId, Rc<Owned>)> {
         let statement = &self.statements[k];
-        let mut owned: Vec<(ValueId, Ownership)> = Vec::new();
-        for read in &statement.reads {
+        let mut owned: Vec<(ValueId, Rc<Owned>)> = Vec::new();
+        for (number, read) in statement.reads.iter().enumerate() {
             let anchored = match self.anchors.get(&read.value) {
                 Some(&anchor) => anchor == k,
                 None => !self.owners.contains_key(&read.value),
             };
             if anchored && owned.iter().all(|(value, _)| *value != read.value) {
-                owned.push((read.value, statement.ownership_of(read, mesh)));
+                owned.push((read.value, statement.operand_owner(statement.chosen, number, self.n_workers).clone()));
             }
         }
-        owned.extend(statement.results.iter().map(|&value| (value, statement.ownership_of_output(mesh))));
+        let output = statement.output_owner(statement.chosen, self.n_workers);
+        owned.extend(statement.results.iter().map(|&value| (value, output.clone())));
         owned
     }
 
@@ -144,7 +152,11 @@ impl<'a> Search<'a> {
         self.exchange(all, None);
         let mut changed = true;
         while changed && !self.report.stopped {
-            changed = (0..self.statements.len()).any(|k| self.escape(k));
+            changed = false;
+            for k in 0..self.statements.len() {
+                self.undo.clear();
+                changed |= self.escape(k);
+            }
         }
     }
 
@@ -187,7 +199,7 @@ impl<'a> Search<'a> {
     fn escape(&mut self, k: usize) -> bool {
         let mut better = false;
         for candidate in 0..self.statements[k].candidates.len() {
-            let before = score(&self.total());
+            let before = score(&self.total);
             let statement = &self.statements[k];
             // A grid that alone receives that much cannot be part of anything better.
             if candidate == statement.chosen || statement.candidates[candidate].alone >= before.0 {
@@ -196,16 +208,13 @@ impl<'a> Search<'a> {
             if self.is_over() {
                 break;
             }
-            let choice = self.remember();
-            let mesh = self.statements[k].candidates[candidate].mesh.clone();
-            self.statements[k].chosen = candidate;
-            let owned = self.owned_by(k, &mesh);
-            self.set_owners(owned, Some(k));
+            let mark = self.undo.len();
+            self.choose(k, candidate);
             self.exchange(self.next_to(k), Some(k));
-            if score(&self.total()) < before {
+            if score(&self.total) < before {
                 better = true;
             } else {
-                self.restore(choice);
+                self.go_back(mark);
             }
         }
         better
@@ -229,96 +238,95 @@ impl<'a> Search<'a> {
         next
     }
 
-    fn remember(&self) -> Choice {
-        Choice {
-            chosen: self.statements.iter().map(|statement| statement.chosen).collect(),
-            anchors: self.anchors.clone(),
-            owners: self.owners.clone(),
-            received: self.received.clone(),
-        }
-    }
-
-    fn restore(&mut self, choice: Choice) {
-        self.statements.iter_mut().zip(choice.chosen).for_each(|(statement, chosen)| statement.chosen = chosen);
-        (self.anchors, self.owners, self.received) = (choice.anchors, choice.owners, choice.received);
-    }
-
     fn try_mesh(&mut self, k: usize, candidate: usize) -> bool {
-        let mesh = self.statements[k].candidates[candidate].mesh.clone();
-        let owned = self.owned_by(k, &mesh);
-        let before = std::mem::replace(&mut self.statements[k].chosen, candidate);
-        let better = self.try_owners(owned, Some(k));
-        if !better {
-            self.statements[k].chosen = before;
-        }
-        better
+        self.keep_if_better(|search| search.choose(k, candidate))
     }
 
     fn try_anchor(&mut self, value: ValueId, reader: usize) -> bool {
         let statement = &self.statements[reader];
-        let Some(read) = statement.reads.iter().find(|read| read.value == value) else { return false };
-        let owner = statement.ownership_of(read, statement.mesh());
-        let better = self.try_owners(vec![(value, owner)], None);
-        if better {
-            self.anchors.insert(value, reader);
+        let Some(read) = statement.reads.iter().position(|read| read.value == value) else { return false };
+        let owner = statement.operand_owner(statement.chosen, read, self.n_workers).clone();
+        self.keep_if_better(|search| {
+            if let Some(before) = search.anchors.insert(value, reader) {
+                search.undo.push(Undo::Anchor(value, before));
+            }
+            search.set_owners(vec![(value, owner)], None);
+        })
+    }
+
+    fn keep_if_better(&mut self, step: impl FnOnce(&mut Self)) -> bool {
+        let (mark, before) = (self.undo.len(), score(&self.total));
+        step(self);
+        let better = score(&self.total) < before;
+        match better {
+            true => self.report.improved += 1,
+            false => self.go_back(mark),
         }
         better
     }
 
-    /// Takes other owners of some values if that makes the whole better.
-    fn try_owners(&mut self, owned: Vec<(ValueId, Ownership)>, also: Option<usize>) -> bool {
-        let before = score(&self.total());
-        let (owners, received) = self.set_owners(owned, also);
-        if score(&self.total()) < before {
-            self.report.improved += 1;
-            return true;
-        }
-        for (value, owner) in owners.into_iter().rev() {
-            match owner {
-                Some(owner) => self.owners.insert(value, owner),
-                None => self.owners.remove(&value),
-            };
-        }
-        received.into_iter().for_each(|(k, received)| self.received[k] = received);
-        false
+    /// Gives a statement another grid.
+    fn choose(&mut self, k: usize, candidate: usize) {
+        self.undo.push(Undo::Chosen(k, self.statements[k].chosen));
+        self.statements[k].chosen = candidate;
+        let owned = self.owned_by(k);
+        self.set_owners(owned, Some(k));
     }
 
-    /// Gives values other owners; tells who owned them, and what the statements that this concerns received.
-    fn set_owners(&mut self, owned: Vec<(ValueId, Ownership)>, also: Option<usize>) -> (OwnersBefore, ReceivedBefore) {
+    /// Gives values other owners.
+    fn set_owners(&mut self, owned: Vec<(ValueId, Rc<Owned>)>, also: Option<usize>) {
         self.report.compared += 1;
         let mut affected: Vec<usize> = also.into_iter().collect();
-        let mut owners: OwnersBefore = Vec::new();
         for (value, owner) in owned {
             affected.extend(self.readers.get(&value).into_iter().flatten());
-            owners.push((value, self.owners.insert(value, owner)));
+            let before = self.owners.insert(value, owner);
+            self.undo.push(Undo::Owner(value, before));
         }
         affected.sort_unstable();
         affected.dedup();
-        let mut received: ReceivedBefore = Vec::new();
         for k in affected {
             let statement = &self.statements[k];
-            let now = statement.received(statement.mesh(), &self.owners, self.n_workers);
-            received.push((k, std::mem::replace(&mut self.received[k], now)));
+            let now = statement.received(statement.chosen, &self.owners, self.n_workers);
+            let before = self.set_received(k, now);
+            self.undo.push(Undo::Received(k, before));
         }
-        (owners, received)
     }
 
-    fn total(&self) -> Vec<u64> {
-        let mut total = vec![0; self.n_workers as usize];
-        for received in &self.received {
-            total.iter_mut().zip(received).for_each(|(sum, received)| *sum += received);
+    fn set_received(&mut self, k: usize, received: Vec<u64>) -> Vec<u64> {
+        for ((sum, old), new) in self.total.iter_mut().zip(&self.received[k]).zip(&received) {
+            *sum = *sum - old + new;
         }
-        total
+        std::mem::replace(&mut self.received[k], received)
+    }
+
+    fn go_back(&mut self, mark: usize) {
+        while self.undo.len() > mark {
+            match self.undo.pop() {
+                Some(Undo::Chosen(k, chosen)) => self.statements[k].chosen = chosen,
+                Some(Undo::Anchor(value, reader)) => {
+                    self.anchors.insert(value, reader);
+                }
+                Some(Undo::Owner(value, Some(owner))) => {
+                    self.owners.insert(value, owner);
+                }
+                Some(Undo::Owner(value, None)) => {
+                    self.owners.remove(&value);
+                }
+                Some(Undo::Received(k, received)) => {
+                    self.set_received(k, received);
+                }
+                None => return,
+            }
+        }
     }
 
     pub(super) fn finish(self) -> Grids {
-        let received = self.total();
         let meshes = self.statements.iter().map(|s| (s.node, (s.mesh().clone(), s.extents.clone())));
         Grids {
             n_workers: self.n_workers,
             meshes: meshes.collect(),
-            owners: self.owners,
-            received,
+            owners: self.owners.iter().map(|(&value, owned)| (value, owned.ownership.clone())).collect(),
+            received: self.total,
             report: self.report,
         }
     }

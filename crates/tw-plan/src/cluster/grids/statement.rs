@@ -1,6 +1,8 @@
 //! One statement under a grid: what each worker reads, owns and receives.
 
+use std::cell::OnceCell;
 use std::collections::BTreeMap;
+use std::rc::Rc;
 
 use tw_ir::index::{Idx, Var};
 use tw_ir::program::{Node, Op, Program, ValueId};
@@ -23,10 +25,81 @@ pub(super) struct Statement<'a> {
     pub(super) chosen: usize,
 }
 
-/// A grid that a statement may have, and what a worker receives if everything the statement reads is where it wants it.
+/// A grid that a statement may have.
 pub(super) struct Candidate {
     pub(super) mesh: Mesh,
+    /// What a worker receives if everything the statement reads is where it wants it.
     pub(super) alone: u64,
+    /// What every worker reads of each operand, who would own the operands where they are read, and who owns the output; known once somebody asks.
+    needs: OnceCell<Vec<Regions>>,
+    operands: OnceCell<Vec<Rc<Owned>>>,
+    output: OnceCell<Rc<Owned>>,
+}
+
+impl Candidate {
+    pub(super) fn new(mesh: Mesh, alone: u64) -> Candidate {
+        Candidate { mesh, alone, needs: OnceCell::new(), operands: OnceCell::new(), output: OnceCell::new() }
+    }
+}
+
+/// Who owns a value, and the part of every worker.
+#[derive(Debug)]
+pub(super) struct Owned {
+    pub(super) ownership: Ownership,
+    regions: Regions,
+    /// For a value without axes: who has it.
+    has_scalar: Vec<bool>,
+}
+
+impl Owned {
+    fn new(ownership: Ownership, rank: usize, n_workers: u64) -> Owned {
+        let regions = Regions::new(rank, (0..n_workers).map(|worker| ownership.owned(worker)));
+        let has_scalar = match rank {
+            0 => (0..n_workers).map(|worker| ownership.owns_scalar(worker)).collect(),
+            _ => Vec::new(),
+        };
+        Owned { ownership, regions, has_scalar }
+    }
+
+    fn elements(&self, worker: usize) -> u64 {
+        match self.has_scalar.get(worker) {
+            Some(has) => *has as u64,
+            None => self.regions.elements(worker),
+        }
+    }
+}
+
+/// A box for every worker.
+#[derive(Debug)]
+struct Regions {
+    rank: usize,
+    ranges: Vec<(u64, u64)>,
+}
+
+impl Regions {
+    fn new(rank: usize, boxes: impl Iterator<Item = BoxRegion>) -> Regions {
+        let mut ranges = Vec::new();
+        boxes.for_each(|region| ranges.extend(region.lo.iter().copied().zip(region.hi.iter().copied()).take(rank)));
+        Regions { rank, ranges }
+    }
+
+    fn of(&self, worker: usize) -> &[(u64, u64)] {
+        &self.ranges[worker * self.rank..][..self.rank]
+    }
+
+    fn elements(&self, worker: usize) -> u64 {
+        self.of(worker).iter().map(|(lo, hi)| hi.saturating_sub(*lo)).product()
+    }
+}
+
+/// Elements that are in all of some boxes.
+fn common<const N: usize>(boxes: [&[(u64, u64)]; N]) -> u64 {
+    let length = |axis: usize| {
+        let lo = boxes.iter().map(|ranges| ranges[axis].0).max().unwrap_or(0);
+        let hi = boxes.iter().map(|ranges| ranges[axis].1).min().unwrap_or(0);
+        hi.saturating_sub(lo)
+    };
+    (0..boxes[0].len()).map(length).product()
 }
 
 pub(super) struct Read<'a> {
@@ -71,8 +144,32 @@ impl<'a> Statement<'a> {
         &self.candidates[self.chosen].mesh
     }
 
-    /// Who owns a value that belongs where this statement reads it.
-    pub(super) fn ownership_of(&self, read: &Read<'_>, mesh: &Mesh) -> Ownership {
+    /// Who owns what the statement reads, if it belongs where the statement reads it under one of its grids.
+    pub(super) fn operand_owner(&self, candidate: usize, read: usize, n_workers: u64) -> &Rc<Owned> {
+        let found = &self.candidates[candidate];
+        let owned =
+            |read: &Read<'_>| Rc::new(Owned::new(self.ownership_of(read, &found.mesh), read.shape.len(), n_workers));
+        &found.operands.get_or_init(|| self.reads.iter().map(owned).collect())[read]
+    }
+
+    /// Who owns what the statement makes under one of its grids.
+    pub(super) fn output_owner(&self, candidate: usize, n_workers: u64) -> &Rc<Owned> {
+        let found = &self.candidates[candidate];
+        found.output.get_or_init(|| {
+            let ownership = Ownership::new(&self.out_shape, &found.mesh, self.out_vars.clone());
+            Rc::new(Owned::new(ownership, self.out_shape.len(), n_workers))
+        })
+    }
+
+    fn needs(&self, candidate: usize, n_workers: u64) -> &[Regions] {
+        let found = &self.candidates[candidate];
+        let regions = |read: &Read<'_>| {
+            Regions::new(read.shape.len(), (0..n_workers).map(|worker| self.box_of(read, &found.mesh, worker)))
+        };
+        found.needs.get_or_init(|| self.reads.iter().map(regions).collect())
+    }
+
+    fn ownership_of(&self, read: &Read<'_>, mesh: &Mesh) -> Ownership {
         let mut vars: Vec<Option<usize>> = Vec::new();
         for (idx, &n) in read.idx.iter().zip(&read.shape) {
             let var = idx.as_shifted_var().map(|(Var(var), _)| var as usize);
@@ -80,10 +177,6 @@ impl<'a> Statement<'a> {
             vars.push(var.filter(fits));
         }
         Ownership::new(&read.shape, mesh, vars)
-    }
-
-    pub(super) fn ownership_of_output(&self, mesh: &Mesh) -> Ownership {
-        Ownership::new(&self.out_shape, mesh, self.out_vars.clone())
     }
 
     /// The box of an operand that a worker reads.
@@ -100,45 +193,36 @@ impl<'a> Statement<'a> {
         }))
     }
 
-    /// Bytes that every worker receives. What nobody owns yet will belong where it is read.
-    pub(super) fn received(&self, mesh: &Mesh, owners: &BTreeMap<ValueId, Ownership>, n_workers: u64) -> Vec<u64> {
-        let own: Vec<Ownership> = (self.reads.iter())
-            .map(|read| owners.get(&read.value).cloned().unwrap_or_else(|| self.ownership_of(read, mesh)))
-            .collect();
-        let output = self.ownership_of_output(mesh);
-        let parts: u64 = (0..self.extents.len())
-            .filter(|&var| !self.out_vars.contains(&Some(var)))
-            .map(|var| mesh.factors()[var])
-            .product();
-        (0..n_workers)
-            .map(|worker| {
-                let mut bytes = 0;
-                for (k, (read, owner)) in self.reads.iter().zip(&own).enumerate() {
-                    let need = self.box_of(read, mesh, worker);
-                    let mut missing = elements(&need) - elements(&need.intersect(&owner.owned(worker)));
-                    if owner.owned(worker).rank() == 0 {
-                        missing = !owner.owns_scalar(worker) as u64;
-                    }
-                    // What is read twice is received once.
-                    for before in self.reads[..k].iter().filter(|before| before.value == read.value) {
-                        let both = need.intersect(&self.box_of(before, mesh, worker));
-                        missing =
-                            missing.saturating_sub(elements(&both) - elements(&both.intersect(&owner.owned(worker))));
-                    }
-                    bytes += missing * read.bytes;
+    /// Bytes that every worker receives under one of the grids. What nobody owns yet will belong where it is read.
+    pub(super) fn received(&self, candidate: usize, owners: &BTreeMap<ValueId, Rc<Owned>>, n_workers: u64) -> Vec<u64> {
+        let factors = self.candidates[candidate].mesh.factors();
+        let summed = (0..self.extents.len()).filter(|&var| !self.out_vars.contains(&Some(var)));
+        let parts: u64 = summed.map(|var| factors[var]).product();
+        let output = self.output_owner(candidate, n_workers);
+        let mut received: Vec<u64> =
+            (0..n_workers as usize).map(|worker| (parts - 1) * output.elements(worker) * self.state_bytes).collect();
+        let needs = self.needs(candidate, n_workers);
+        for (k, read) in self.reads.iter().enumerate() {
+            let owner = owners.get(&read.value).unwrap_or_else(|| self.operand_owner(candidate, k, n_workers));
+            for (worker, bytes) in received.iter_mut().enumerate() {
+                if read.shape.is_empty() {
+                    *bytes += (!owner.has_scalar[worker]) as u64 * read.bytes;
+                    continue;
                 }
-                let owned = match self.out_shape.is_empty() {
-                    true => output.owns_scalar(worker) as u64,
-                    false => elements(&output.owned(worker)),
-                };
-                bytes + (parts - 1) * owned * self.state_bytes
-            })
-            .collect()
+                let (need, own) = (needs[k].of(worker), owner.regions.of(worker));
+                let mut missing = needs[k].elements(worker) - common([need, own]);
+                // What is read twice is received once.
+                for (before, other) in self.reads[..k].iter().zip(needs).filter(|(other, _)| other.value == read.value)
+                {
+                    debug_assert_eq!(before.shape, read.shape);
+                    let other = other.of(worker);
+                    missing = missing.saturating_sub(common([need, other]) - common([need, other, own]));
+                }
+                *bytes += missing * read.bytes;
+            }
+        }
+        received
     }
-}
-
-fn elements(region: &BoxRegion) -> u64 {
-    if region.is_empty() { 0 } else { region.n_elements() }
 }
 
 /// Every statement of a program whose arrays all run along its variables, for bounds, with the number of its node. Arrays are numbered as values are.
