@@ -11,7 +11,9 @@ use tw_ir::error::Result;
 use tw_ir::index::{Idx, Var};
 use tw_ir::program::{Op, Program, ValueId};
 
+use super::machine::Machine;
 use super::mesh::{Mesh, Ownership, part};
+use super::notation::Notation;
 
 mod cuts;
 mod search;
@@ -19,6 +21,7 @@ mod statement;
 
 use cuts::Cuts;
 use search::Search;
+use statement::Statement;
 pub(super) use statement::touching;
 
 /// Tiles of a part of a variable: this long, and this many at most; only one each for more workers than that.
@@ -66,9 +69,29 @@ impl Grids {
         Ok(search.finish())
     }
 
+    /// The grids that follow from a distribution written by the user: a value that it names is made where it is owned, everything else where what it reads is.
+    pub fn written(program: &Program, notation: &Notation, machine: &Machine) -> Result<Grids> {
+        let (mut meshes, mut owners) = (BTreeMap::new(), BTreeMap::new());
+        let written = notation.owners(program, machine)?;
+        for (number, node) in program.body.nodes.iter().enumerate() {
+            let Some(statement) = Statement::of(program, number, node) else { continue };
+            let made = written.iter().find(|(value, _)| node.results.contains(value));
+            let mesh = made.and_then(|(_, written)| written.mesh(&statement.out_vars, statement.extents.len()));
+            // A grid of one worker cuts nothing, but keeps the operands of a statement cut alike.
+            let mesh = mesh.unwrap_or_else(|| Mesh::new(vec![1; statement.extents.len()]));
+            meshes.insert(number, (mesh, statement.extents));
+        }
+        for (value, written) in written {
+            owners.insert(value, written.ownership());
+        }
+        let report = SearchReport { statements: meshes.len(), candidates: 0, compared: 0, improved: 0, stopped: false };
+        Ok(Grids { n_workers: machine.n_workers() as u64, meshes, owners, received: Vec::new(), report })
+    }
+
     /// The grid of a node's statement, and the extents of its variables.
     pub fn mesh(&self, node: usize) -> Option<(&Mesh, &[u64])> {
-        self.meshes.get(&node).map(|(mesh, extents)| (mesh, &extents[..]))
+        let found = self.meshes.get(&node).map(|(mesh, extents)| (mesh, &extents[..]));
+        found.filter(|(mesh, _)| mesh.n_workers() == self.n_workers)
     }
 
     /// Who owns a value.

@@ -18,6 +18,12 @@ impl Mesh {
         Mesh { numbering: (0..factors.len()).collect(), factors }
     }
 
+    /// A grid of these sides, its workers numbered by the given variables first, the last of which changes first.
+    pub fn numbered(factors: Vec<u64>, by: &[usize]) -> Mesh {
+        let rest = (0..factors.len()).filter(|var| !by.contains(var));
+        Mesh { numbering: by.iter().copied().chain(rest).collect(), factors }
+    }
+
     /// The same grid with its workers numbered in every way, row-major first.
     pub fn numberings(&self) -> Vec<Mesh> {
         let (cut, whole): (Vec<usize>, Vec<usize>) = (0..self.factors.len()).partition(|&var| self.factors[var] > 1);
@@ -122,12 +128,19 @@ pub struct Ownership {
     vars: Vec<Option<usize>>,
     /// Pieces that each axis of a part is cut into, one for each worker that shares it.
     pieces: Vec<u64>,
+    /// Where only workers at some place along a variable own anything.
+    faces: Vec<Option<u64>>,
 }
 
 impl Ownership {
     /// The owners of an array whose axes follow variables of a statement.
     pub fn new(shape: &[u64], mesh: &Mesh, vars: Vec<Option<usize>>) -> Ownership {
-        let has = |var: usize| vars.contains(&Some(var));
+        Ownership::on_faces(shape, mesh, vars, vec![None; mesh.factors.len()])
+    }
+
+    /// The same, where only workers at one place along some of the variables that the array does not have own anything.
+    pub fn on_faces(shape: &[u64], mesh: &Mesh, vars: Vec<Option<usize>>, faces: Vec<Option<u64>>) -> Ownership {
+        let has = |var: usize| vars.contains(&Some(var)) || faces[var].is_some();
         let sharers: u64 = (0..mesh.factors.len()).filter(|&var| !has(var)).map(|var| mesh.factors[var]).product();
         let mut pieces = vec![1u64; shape.len()];
         for factor in super::layout::prime_factors(sharers).into_iter().rev() {
@@ -139,7 +152,7 @@ impl Ownership {
                 pieces[axis] *= factor;
             }
         }
-        Ownership { shape: shape.to_vec(), mesh: mesh.clone(), vars, pieces }
+        Ownership { shape: shape.to_vec(), mesh: mesh.clone(), vars, pieces, faces }
     }
 
     /// The part of the array that a worker touches.
@@ -154,6 +167,9 @@ impl Ownership {
     /// The part of the array that a worker owns.
     pub fn owned(&self, worker: u64) -> BoxRegion {
         let touched = self.touched(worker);
+        if !self.is_on_faces(worker) {
+            return BoxRegion { hi: touched.lo.clone(), lo: touched.lo };
+        }
         let mut number = self.sharer(worker);
         if self.shape.is_empty() && number > 0 {
             return BoxRegion { lo: Vec::new(), hi: Vec::new() };
@@ -170,7 +186,12 @@ impl Ownership {
 
     /// Whether a worker owns anything of an array without axes: only the first of those that share it does.
     pub fn owns_scalar(&self, worker: u64) -> bool {
-        self.sharer(worker) == 0
+        self.is_on_faces(worker) && self.sharer(worker) == 0
+    }
+
+    fn is_on_faces(&self, worker: u64) -> bool {
+        let coordinates = self.mesh.coordinates(worker);
+        self.faces.iter().zip(coordinates).all(|(face, place)| face.is_none_or(|face| face == place))
     }
 
     /// The worker that owns an element.
@@ -189,7 +210,9 @@ impl Ownership {
             number = number * self.pieces[axis] + part_of(x - whole.start, whole.end - whole.start, self.pieces[axis]);
         }
         for (var, factor) in self.mesh.factors.iter().enumerate().rev() {
-            if !self.vars.contains(&Some(var)) {
+            if let Some(face) = self.faces[var] {
+                coordinates[var] = face;
+            } else if !self.vars.contains(&Some(var)) {
                 coordinates[var] = number % factor;
                 number /= factor;
             }
@@ -215,7 +238,7 @@ impl Ownership {
     /// The number of a worker among those that touch the same part.
     fn sharer(&self, worker: u64) -> u64 {
         let coordinates = self.mesh.coordinates(worker);
-        let others = (0..coordinates.len()).filter(|var| !self.vars.contains(&Some(*var)));
+        let others = (0..coordinates.len()).filter(|&var| !self.vars.contains(&Some(var)) && self.faces[var].is_none());
         others.fold(0, |number, var| number * self.mesh.factors[var] + coordinates[var])
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use tw_ir::EntityRef;
-use tw_ir::error::Result;
+use tw_ir::error::{Error, Result};
 use tw_ir::plan::{Plan, RelId, RelOp};
 use tw_ir::program::{Program, ValueId};
 use tw_ir::workflow::{BlockSetId, TaskId, Workflow};
@@ -11,6 +11,7 @@ use tw_ir::workflow::{BlockSetId, TaskId, Workflow};
 use super::eager;
 use super::grids::{DEFAULT_LIMIT, Grids};
 use super::machine::Machine;
+use super::notation::Notation;
 use super::reductions::{Expanded, expand};
 use super::schedulers::{Algebraic, Lshs, Pattern, RoundRobin, Scheduler, SchedulerName};
 use super::simulate::Simulation;
@@ -104,6 +105,28 @@ pub(super) fn place_by_grids(
     limit: usize,
 ) -> Result<ByGrids> {
     let (program, grids) = choose_orders(unordered, machine.n_workers() as u64, limit)?;
+    place_on_grids("algebraic", program, grids, options, machine)
+}
+
+/// Places a program as the user's distribution says.
+pub(super) fn place_as_written(
+    unordered: &Unordered,
+    options: &PlanOptions,
+    machine: &Machine,
+    notation: &Notation,
+) -> Result<Placed> {
+    let program = unordered.ordered(&[])?;
+    let grids = Grids::written(&program, notation, machine)?;
+    Ok(place_on_grids("tdn", program, grids, options, machine)?.placed)
+}
+
+fn place_on_grids(
+    name: &'static str,
+    program: Program,
+    grids: Grids,
+    options: &PlanOptions,
+    machine: &Machine,
+) -> Result<ByGrids> {
     let plan = lower::lower_cut(&program, options, grids.tilings(&program, options.tile))?;
     let (loose, sets) = loose(&plan)?;
     let mut values: Vec<Option<ValueId>> = vec![None; loose.sets.len()];
@@ -119,7 +142,7 @@ pub(super) fn place_by_grids(
             }
         }
     }
-    let placed = place_tasks(&loose, machine, &Algebraic { grids: &grids, values: &values })?;
+    let placed = place_tasks(&loose, machine, &Algebraic { name, grids: &grids, values: &values })?;
     Ok(ByGrids { program, plan, placed, grids })
 }
 
@@ -167,18 +190,28 @@ impl Cluster {
     /// Plans a program whose products have no order yet; tells the program with those that were chosen.
     pub(crate) fn place(self, unordered: &Unordered, options: &PlanOptions) -> Result<(Program, Plan, Placed)> {
         let machine = Machine::of(self.nodes, self.workers)?;
-        let scheduler: &dyn Scheduler = match self.scheduler {
-            SchedulerName::Pattern => &Pattern,
-            SchedulerName::Lshs => &Lshs,
-            SchedulerName::RoundRobin => &RoundRobin,
-            SchedulerName::Algebraic => {
-                let by_grids = place_by_grids(unordered, options, &machine, DEFAULT_LIMIT)?;
-                return Ok((by_grids.program, by_grids.plan, by_grids.placed));
-            }
+        let by_grids = || -> Result<(Program, Plan, Placed)> {
+            let found = place_by_grids(unordered, options, &machine, DEFAULT_LIMIT)?;
+            Ok((found.program, found.plan, found.placed))
         };
+        let others: &[&dyn Scheduler] = match self.scheduler {
+            SchedulerName::Pattern => &[&Pattern],
+            SchedulerName::Lshs => &[&Lshs],
+            SchedulerName::RoundRobin => &[&RoundRobin],
+            SchedulerName::Algebraic => return by_grids(),
+            SchedulerName::Auto => &[&Pattern, &Lshs, &RoundRobin],
+        };
+        let mut found: Vec<(Program, Plan, Placed)> = Vec::new();
+        if self.scheduler == SchedulerName::Auto {
+            found.push(by_grids()?);
+        }
         let program = unordered.ordered(&[])?;
         let plan = lower::lower(&program, options)?;
-        let placed = place(&plan, &machine, scheduler)?;
-        Ok((program, plan, placed))
+        for scheduler in others {
+            found.push((program.clone(), plan.clone(), place(&plan, &machine, *scheduler)?));
+        }
+        let ends = |(_, _, placed): &(Program, Plan, Placed)| placed.simulation.makespan;
+        let first = found.into_iter().min_by(|a, b| ends(a).total_cmp(&ends(b)));
+        first.ok_or_else(|| Error::internal("no scheduler was asked"))
     }
 }

@@ -7,7 +7,8 @@ use tw_ir::span::Span;
 use super::bounds::{Touching, least_together};
 use super::grids::{Grids, SearchReport, touching};
 use super::machine::Machine;
-use super::placed::{ByGrids, Placed, place, place_by_grids};
+use super::notation::Notation;
+use super::placed::{ByGrids, Placed, place, place_as_written, place_by_grids};
 use super::schedulers::{Lshs, Pattern, RoundRobin, Scheduler};
 use crate::lower::lower;
 use crate::options::PlanOptions;
@@ -29,6 +30,17 @@ pub struct Rivals {
 impl Rivals {
     /// Plans a straight-line program with every scheduler. With a limit of memory, plans that do not keep it are left out.
     pub fn of(program: &Program, options: &PlanOptions, machine: &Machine, limit: usize) -> Result<Rivals> {
+        Rivals::beside(None, program, options, machine, limit)
+    }
+
+    /// The same, with a distribution that the user wrote beside the others, as the scheduler `tdn`.
+    pub fn beside(
+        notation: Option<&Notation>,
+        program: &Program,
+        options: &PlanOptions,
+        machine: &Machine,
+        limit: usize,
+    ) -> Result<Rivals> {
         machine.verify()?;
         let unordered = Unordered::new(program, options)?;
         let plan = lower(&unordered.ordered(&[])?, options)?;
@@ -36,6 +48,9 @@ impl Rivals {
         let mut placed = vec![jointly];
         for scheduler in [&Pattern as &dyn Scheduler, &Lshs, &RoundRobin] {
             placed.push(place(&plan, machine, scheduler)?);
+        }
+        if let Some(notation) = notation {
+            placed.push(place_as_written(&unordered, options, machine, notation)?);
         }
         if let Some(memory) = machine.memory {
             let least = placed.iter().map(|placed| placed.simulation.peak_bytes_max()).min().unwrap_or(0);

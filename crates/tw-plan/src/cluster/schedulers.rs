@@ -36,6 +36,8 @@ pub enum SchedulerName {
     Lshs,
     /// [`Algebraic`], with grids and cuts chosen together.
     Algebraic,
+    /// Whoever's plan ends first in the simulator.
+    Auto,
 }
 
 /// Blocks in turn on all workers, tasks where what they make is: what everything else is compared with.

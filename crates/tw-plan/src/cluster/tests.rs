@@ -159,6 +159,49 @@ fn workers_do_not_wait_for_one_result_after_the_other() {
     }
 }
 
+fn written(text: &str, notation: &str, workers: u32) -> tw_ir::error::Result<Placed> {
+    let unit = parse_program(text, &Default::default(), &NoFiles, &Default::default()).unwrap();
+    let notation = Notation::parse(notation)?;
+    let machine = Machine::of(workers, 1)?;
+    let rivals = Rivals::beside(Some(&notation), &unit.program, &PlanOptions::default(), &machine, 100)?;
+    Ok(rivals.placed.into_iter().find(|placed| placed.scheduler == "tdn").expect("it was asked for"))
+}
+
+#[test]
+fn distributions_are_kept() {
+    let text = product_text([1600, 1600, 1600]);
+    let words = |placed: &Placed| placed.simulation.wire_bytes_max() as f64 / 8.0;
+    let n = 1600.0 * 1600.0;
+    // Blocks everywhere: every worker receives its row of `a` and its column of `b`.
+    let squares = "machine M(4, 4)\na(x, y) -> M(x, y)\nb(x, y) -> M(x, y)\nc(x, y) -> M(x, y)\n";
+    let placed = written(&text, squares, 16).unwrap();
+    assert_eq!(words(&placed), 2.0 * (n / 4.0 - n / 16.0));
+    assert!(placed.simulation.flops_max().1 < 1.01);
+    // Rows of `a` and `c`, `b` shared by all: everyone receives the rest of `b`.
+    let rows = "machine M(16)\na(x, y) -> M(x)\nb(x, y) -> M(*)\nc(x, y) -> M(x)\n";
+    assert_eq!(words(&written(&text, rows, 16).unwrap()), n - n / 16.0);
+    // On one face: nobody else owns anything, and only the owners of `c` work.
+    let face = "machine M(4, 4)\na(x, y) -> M(x, 0)\nb(x, y) -> M(x, 0)\nc(x, y) -> M(x, 0)\n";
+    let placed = written(&text, face, 16).unwrap();
+    let working = placed.simulation.workers.iter().filter(|worker| worker.tasks > 0).count();
+    assert_eq!(working, 4);
+    // What is not named follows what it reads.
+    let one = written(&text, "machine M(2, 2)\nc(x, y) -> M(x, y)\n", 4).unwrap();
+    assert!(one.simulation.flops_max().1 < 1.01);
+}
+
+#[test]
+fn distributions_that_fit_nothing_are_refused() {
+    let text = product_text([64, 64, 64]);
+    for (notation, message) in [
+        ("machine M(3)\n", "`M(3)` has 3 workers, the machine that is planned for 4"),
+        ("machine M(4)\nq(x) -> M(x)\n", "the distribution names `q`, which the plan does not have"),
+        ("machine M(4)\na(x) -> M(x)\n", "`a` has 2 axes, not 1"),
+    ] {
+        assert_eq!(written(&text, notation, 4).unwrap_err().message(), message);
+    }
+}
+
 fn jointly(text: &str, workers: u32) -> (Placed, Grids) {
     let unit = parse_program(text, &Default::default(), &NoFiles, &Default::default()).unwrap();
     let machine = Machine::of(workers, 1).unwrap();

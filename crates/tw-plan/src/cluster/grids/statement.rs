@@ -18,7 +18,7 @@ pub(super) struct Statement<'a> {
     pub(super) reads: Vec<Read<'a>>,
     pub(super) results: &'a [ValueId],
     out_shape: Vec<u64>,
-    out_vars: Vec<Option<usize>>,
+    pub(super) out_vars: Vec<Option<usize>>,
     /// Bytes of what is summed for one element of the output.
     state_bytes: u64,
     pub(super) candidates: Vec<Candidate>,

@@ -14,6 +14,8 @@ use crate::cluster::reductions::Assignment;
 
 /// Places tasks by grids that were searched for their program. Statements without a grid run where most of what they read is.
 pub struct Algebraic<'a> {
+    /// A word for reports: who made the grids.
+    pub name: &'static str,
     /// The grids.
     pub grids: &'a Grids,
     /// The value of every set of blocks, where it is one of the program; other sets are made on the way.
@@ -22,7 +24,7 @@ pub struct Algebraic<'a> {
 
 impl Scheduler for Algebraic<'_> {
     fn name(&self) -> &'static str {
-        "algebraic"
+        self.name
     }
 
     fn place(&self, workflow: &Workflow, machine: &Machine) -> Result<Assignment> {
