@@ -7,7 +7,7 @@
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::panic::Location;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use tw_ir::error::{Blame, Error, Result};
@@ -56,6 +56,8 @@ struct TensorNode {
     computed: Mutex<Vec<Option<Arc<Stored>>>>,
     /// True if a run has computed it, for itself or on the way to something else.
     was_computed: AtomicBool,
+    /// True if it stands for a part of what it reads, of which the rest shall not be computed.
+    is_selection: AtomicBool,
 }
 
 enum TensorOp {
@@ -126,6 +128,7 @@ impl Tensor {
             span: span_of(Location::caller()),
             computed: Mutex::new(vec![computed]),
             was_computed: AtomicBool::new(false),
+            is_selection: AtomicBool::new(false),
         })
     }
 
@@ -162,6 +165,7 @@ impl Tensor {
             args: Mutex::new(args.iter().map(|tensor| (*tensor).clone()).collect()),
             computed: Mutex::new(vec![None; n]),
             was_computed: AtomicBool::new(false),
+            is_selection: AtomicBool::new(false),
             types,
             counts,
             settled: OnceLock::new(),
@@ -236,6 +240,12 @@ impl Tensor {
     pub fn program(&self) -> Result<(Program, BTreeMap<String, Input>)> {
         let graph = Graph::collect(&[self])?;
         Ok((graph.program, graph.inputs))
+    }
+
+    /// The same tensor, which stands for a part of what it reads: the rest is not computed, not even to be kept for later.
+    pub(crate) fn selecting(self) -> Tensor {
+        self.node.is_selection.store(true, Ordering::Relaxed);
+        self
     }
 
     fn stored(&self) -> Option<Arc<Stored>> {
@@ -348,6 +358,6 @@ pub fn at_span<T>(span: Span, f: impl FnOnce() -> T) -> T {
     f()
 }
 
-fn span_of(place: &'static Location<'static>) -> Span {
+pub(crate) fn span_of(place: &'static Location<'static>) -> Span {
     HOST.with_borrow(Clone::clone).unwrap_or_else(|| Span::Host { file: place.file().into(), line: place.line() })
 }

@@ -22,11 +22,12 @@ pub struct Contraction {
     pub product: Option<BinaryOp>,
     /// As `product`, but operands may be converted to the type of terms first.
     pub product_of_converted: Option<BinaryOp>,
-    /// The variables of each read, by axis.
+    /// The variables of each read, by axis; axes that stand still in every task are left out.
     pub reads: Vec<Vec<Var>>,
-    /// The variables of the output, by axis.
+    /// The variables of the output, in the same way.
     pub out: Vec<Var>,
-    n_vars: usize,
+    /// Variables without a role, because they have one value in every task.
+    fixed: Vec<bool>,
 }
 
 /// What the variables of a contraction of two operands do.
@@ -54,7 +55,18 @@ impl Contraction {
     pub fn of_kernel(kernel: &StatementKernel) -> Option<Contraction> {
         let reads = kernel.reads.iter().map(|read| read.idx.as_slice());
         let accum = kernel.accum.as_ref().filter(|_| !kernel.has_guard)?;
-        Contraction::of(kernel.vars.len(), accum, &kernel.code, reads, &kernel.out_idx)
+        let n_vars = kernel.vars.len();
+        if !kernel.reads.iter().flat_map(|read| &read.idx).chain(&kernel.out_idx).any(Idx::has_table) {
+            return Contraction::of(n_vars, accum, &kernel.code, reads, &kernel.out_idx);
+        }
+        // Variables with one value in every task need no role, so that it does not matter where a table sends them.
+        let is_fixed = |var: usize| kernel.vars[var].longest() <= 1;
+        let moves = |idx: &&Idx| (0..n_vars).any(|var| !is_fixed(var) && idx.uses(Var(var as u32)));
+        let moving = |idx: &[Idx]| idx.iter().filter(moves).cloned().collect::<Vec<Idx>>();
+        let (reads, out): (Vec<Vec<Idx>>, _) = (reads.map(moving).collect(), moving(&kernel.out_idx));
+        let mut found = Contraction::of(n_vars, accum, &kernel.code, reads.iter().map(Vec::as_slice), &out)?;
+        found.fixed = (0..n_vars).map(is_fixed).collect();
+        Some(found)
     }
 
     fn of<'a>(
@@ -76,12 +88,14 @@ impl Contraction {
             return None;
         }
         let (product, product_of_converted) = (product_of(&code, None), product_of(&code, Some(dtype)));
-        Some(Contraction { aggregate, dtype, product, product_of_converted, reads, out, n_vars })
+        let fixed = vec![false; n_vars];
+        Some(Contraction { aggregate, dtype, product, product_of_converted, reads, out, fixed })
     }
 
     /// True if every operand lacks a variable: each of its elements is used many times, so that it should be stored and not computed again.
     pub fn reuses_operands(&self) -> bool {
-        self.reads.iter().all(|vars| vars.len() < self.n_vars)
+        let n_vars = self.fixed.iter().filter(|fixed| !**fixed).count();
+        self.reads.iter().all(|vars| vars.len() < n_vars)
     }
 
     /// The roles of the variables, if there are two operands, no access names a variable twice, and every variable has a role. There is at least
@@ -93,7 +107,7 @@ impl Contraction {
             return None;
         }
         let mut roles = Roles::default();
-        for var in 0..self.n_vars {
+        for var in (0..self.fixed.len()).filter(|&var| !self.fixed[var]) {
             let name = Var(var as u32);
             let list = match (left.contains(&name), right.contains(&name), self.out.contains(&name)) {
                 (true, false, true) => &mut roles.rows,

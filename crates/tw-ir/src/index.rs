@@ -1,9 +1,10 @@
 //! Index expressions and accesses.
 //!
-//! An index expression is affine in the variables of its statement, with integer division and remainder as further terms. The form is
+//! An index expression is affine in the variables of its statement, with integer division, remainder and tables as further terms. The form is
 //! closed under substitution, so a slice of a transpose of a reshape is still one access. The same form is legal on both sides of a statement.
 
 use std::fmt;
+use std::sync::Arc;
 
 /// A variable of an index statement, by position in its list of variables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -18,6 +19,50 @@ pub enum Term {
     Div(Box<Idx>, i64),
     /// Remainder of floor division by a positive constant, never negative.
     Mod(Box<Idx>, i64),
+    /// The entry of a table at an index; outside the table, its nearest entry. For positions that are known while planning and follow no rule, such
+    /// as the keys of a relation with holes. Variables that occur in a table are cut into single values.
+    Table(Box<Idx>, Arc<[i64]>),
+}
+
+impl Term {
+    /// The expression below a division, remainder or table.
+    pub fn inner(&self) -> Option<&Idx> {
+        match self {
+            Term::Var(_) => None,
+            Term::Div(inner, _) | Term::Mod(inner, _) | Term::Table(inner, _) => Some(inner),
+        }
+    }
+
+    /// The value at a point.
+    pub fn eval(&self, point: &[i64]) -> i64 {
+        match self {
+            Term::Var(v) => point[v.0 as usize],
+            Term::Div(inner, n) => inner.eval(point).div_euclid(*n),
+            Term::Mod(inner, n) => inner.eval(point).rem_euclid(*n),
+            Term::Table(inner, table) => entry(table, inner.eval(point)),
+        }
+    }
+
+    /// True if the variable occurs anywhere.
+    pub fn uses(&self, var: Var) -> bool {
+        match self {
+            Term::Var(v) => *v == var,
+            _ => self.inner().is_some_and(|inner| inner.uses(var)),
+        }
+    }
+}
+
+/// The entry of a table at an index, or the nearest one.
+pub fn entry(table: &[i64], index: i64) -> i64 {
+    let last = table.len().saturating_sub(1) as i64;
+    table.get(index.clamp(0, last) as usize).copied().unwrap_or(0)
+}
+
+/// The entries of a table at an inclusive range of indices.
+fn entries(table: &[i64], (lo, hi): Interval) -> &[i64] {
+    let last = table.len().saturating_sub(1) as i64;
+    let (from, to) = (lo.clamp(0, last) as usize, hi.clamp(0, last) as usize);
+    table.get(from..to + 1).unwrap_or(&[])
 }
 
 /// `sum(coefficient * term) + offset`. Terms are sorted and distinct, coefficients are not zero.
@@ -89,6 +134,28 @@ impl Idx {
         Idx { terms: vec![(Term::Mod(Box::new(Idx { terms, offset: self.offset }), n), 1)], offset: 0 }
     }
 
+    /// The entry of a table at the value of the expression.
+    pub fn table(&self, table: Arc<[i64]>) -> Idx {
+        if self.terms.is_empty() {
+            return Idx::constant(entry(&table, self.offset));
+        }
+        Idx { terms: vec![(Term::Table(Box::new(self.clone()), table), 1)], offset: 0 }
+    }
+
+    /// True if there is a table anywhere.
+    pub fn has_table(&self) -> bool {
+        let looks_up = |term: &Term| matches!(term, Term::Table(..)) || term.inner().is_some_and(Idx::has_table);
+        self.terms.iter().any(|(term, _)| looks_up(term))
+    }
+
+    /// True if the variable occurs in a table.
+    pub fn looks_up(&self, var: Var) -> bool {
+        self.terms.iter().any(|(term, _)| match term {
+            Term::Table(inner, _) => inner.uses(var),
+            _ => term.inner().is_some_and(|inner| inner.looks_up(var)),
+        })
+    }
+
     /// Builds the normal form: sorted, merged, without zeros.
     pub fn from_terms(mut terms: Vec<(Term, i64)>, offset: i64) -> Idx {
         terms.sort_by(|a, b| a.0.cmp(&b.0));
@@ -133,10 +200,7 @@ impl Idx {
 
     /// True if the variable occurs anywhere.
     pub fn uses(&self, var: Var) -> bool {
-        self.terms.iter().any(|(term, _)| match term {
-            Term::Var(v) => *v == var,
-            Term::Div(inner, _) | Term::Mod(inner, _) => inner.uses(var),
-        })
+        self.terms.iter().any(|(term, _)| term.uses(var))
     }
 
     /// The largest variable used, for bounds checks.
@@ -145,7 +209,7 @@ impl Idx {
             .iter()
             .filter_map(|(term, _)| match term {
                 Term::Var(v) => Some(*v),
-                Term::Div(inner, _) | Term::Mod(inner, _) => inner.max_var(),
+                _ => term.inner().and_then(Idx::max_var),
             })
             .max()
     }
@@ -154,12 +218,7 @@ impl Idx {
     pub fn eval(&self, point: &[i64]) -> i64 {
         let mut sum = self.offset;
         for (term, c) in &self.terms {
-            let value = match term {
-                Term::Var(v) => point[v.0 as usize],
-                Term::Div(inner, n) => inner.eval(point).div_euclid(*n),
-                Term::Mod(inner, n) => inner.eval(point).rem_euclid(*n),
-            };
-            sum = sum.wrapping_add(value.wrapping_mul(*c));
+            sum = sum.wrapping_add(term.eval(point).wrapping_mul(*c));
         }
         sum
     }
@@ -172,6 +231,7 @@ impl Idx {
                 Term::Var(v) => by[v.0 as usize].clone(),
                 Term::Div(inner, n) => inner.substitute(by).div(*n),
                 Term::Mod(inner, n) => inner.substitute(by).modulo(*n),
+                Term::Table(inner, table) => inner.substitute(by).table(table.clone()),
             };
             sum = sum.plus(&replaced.times(*c));
         }
@@ -192,6 +252,10 @@ impl Idx {
                 Term::Mod(inner, n) => {
                     let (a, b) = inner.interval(vars);
                     if a.div_euclid(*n) == b.div_euclid(*n) { (a.rem_euclid(*n), b.rem_euclid(*n)) } else { (0, n - 1) }
+                }
+                Term::Table(inner, table) => {
+                    let reached = entries(table, inner.interval(vars));
+                    (reached.iter().copied().min().unwrap_or(0), reached.iter().copied().max().unwrap_or(0))
                 }
             };
             let (x, y) = (a as i128 * *c as i128, b as i128 * *c as i128);
@@ -228,6 +292,7 @@ impl Idx {
                         rest.modulo(*n)
                     }
                 }
+                Term::Table(inner, table) => simpler_table(inner.simplify(vars), table, vars),
             };
             sum = sum.plus(&simpler.times(*c));
         }
@@ -244,6 +309,15 @@ impl Idx {
     /// Text with the given variable names.
     pub fn display<'a>(&'a self, names: &'a [String]) -> impl fmt::Display + 'a {
         DisplayIdx { idx: self, names }
+    }
+}
+
+/// A table that has one entry where it is read is a constant. Other straight lines stay tables: how their variables are cut depends on it.
+fn simpler_table(inner: Idx, table: &Arc<[i64]>, vars: &[Interval]) -> Idx {
+    let reached = entries(table, inner.interval(vars));
+    match reached.first() {
+        Some(first) if reached.iter().any(|entry| entry != first) => inner.table(table.clone()),
+        first => Idx::constant(first.copied().unwrap_or(0)),
     }
 }
 
@@ -277,6 +351,13 @@ impl fmt::Display for DisplayIdx<'_> {
                     // The factor applies to the quotient, not to what is divided.
                     let (open, close) = if *c == 1 || (*c == -1 && !first) { ("", "") } else { ("(", ")") };
                     write!(f, "{open}({}) {sign} {n}{close}", inner(idx))?
+                }
+                Term::Table(idx, table) => {
+                    f.write_str("table[")?;
+                    for (k, entry) in table.iter().enumerate() {
+                        write!(f, "{}{entry}", if k == 0 { "" } else { ", " })?;
+                    }
+                    write!(f, "]({})", inner(idx))?
                 }
             }
             first = false;
@@ -374,6 +455,18 @@ mod tests {
         let ranges = [(0, 4), (0, 6)];
         assert_eq!(linear.div(7).simplify(&ranges), v(0));
         assert_eq!(linear.modulo(7).simplify(&ranges), v(1));
+    }
+
+    #[test]
+    fn tables_are_looked_up() {
+        let table: Arc<[i64]> = [4, 7, 10, 2].into();
+        let idx = v(0).table(table.clone());
+        assert_eq!((0..4).map(|p| idx.eval(&[p])).collect::<Vec<_>>(), [4, 7, 10, 2]);
+        assert_eq!(idx.interval(&[(1, 3)]), (2, 10));
+        assert_eq!(idx.simplify(&[(2, 2)]), Idx::constant(10));
+        assert_eq!(idx.simplify(&[(0, 2)]), idx);
+        assert_eq!(idx.substitute(&[Idx::constant(3)]), Idx::constant(2));
+        assert!(idx.looks_up(Var(0)) && idx.uses(Var(0)) && !idx.looks_up(Var(1)));
     }
 
     #[test]

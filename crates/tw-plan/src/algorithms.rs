@@ -319,7 +319,7 @@ impl<'a, G: Graph> Algorithms<'a, G> {
             operands.push(if stack.is_empty() { arg.clone() } else { self.cut_stack(arg, longest)? });
         }
         let grid = (0..stack.len() as u32).map(OperandMode::Grid);
-        let modes: Vec<OperandMode> = grid.chain([OperandMode::Whole; 2]).collect();
+        let modes: Vec<OperandMode> = grid.chain([OperandMode::Whole, OperandMode::Whole]).collect();
         let results = results
             .iter()
             .map(|&(dtype, shaped)| {
@@ -393,7 +393,7 @@ impl<'a, G: Graph> Algorithms<'a, G> {
         let b = self.cut_columns(b)?;
         let result = BlockResult { dtype, modes: vec![ResultMode::Whole(rows), ResultMode::Grid(0)] };
         let args: [(&G::Value, &[OperandMode]); 2] =
-            [(triangle, &[OperandMode::Whole; 2]), (&b, &[OperandMode::Whole, OperandMode::Grid(0)])];
+            [(triangle, &[OperandMode::Whole, OperandMode::Whole]), (&b, &[OperandMode::Whole, OperandMode::Grid(0)])];
         first(self.call(name, &args, vec![result])?)
     }
 
@@ -404,7 +404,7 @@ impl<'a, G: Graph> Algorithms<'a, G> {
         let b = self.cut_rows(b)?;
         let result = BlockResult { dtype, modes: vec![ResultMode::Grid(0), ResultMode::Whole(columns)] };
         let args: [(&G::Value, &[OperandMode]); 2] =
-            [(triangle, &[OperandMode::Whole; 2]), (&b, &[OperandMode::Grid(0), OperandMode::Whole])];
+            [(triangle, &[OperandMode::Whole, OperandMode::Whole]), (&b, &[OperandMode::Grid(0), OperandMode::Whole])];
         first(self.call(name, &args, vec![result])?)
     }
 }

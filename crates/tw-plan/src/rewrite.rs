@@ -12,6 +12,7 @@ mod dead;
 pub(crate) mod erase;
 mod expand;
 mod fuse;
+mod nested;
 mod rebuild;
 
 pub(crate) use expand::expand;
@@ -27,6 +28,7 @@ pub(crate) const BEFORE_ORDERS: &[Pass] = &[
     Pass { name: "common subexpressions", run: cse::run },
     Pass { name: "counts known beforehand", run: counts::run },
     Pass { name: "fuse elementwise chains", run: fuse::run },
+    Pass { name: "aggregates of aggregates", run: nested::run },
 ];
 
 /// The passes after that.

@@ -112,6 +112,8 @@ impl Coverage {
             "quotient"
         } else if idx.terms().iter().any(|(term, _)| matches!(term, Term::Mod(..))) {
             "remainder"
+        } else if idx.has_table() {
+            "table"
         } else {
             "affine"
         };

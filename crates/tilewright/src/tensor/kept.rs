@@ -2,7 +2,8 @@
 //!
 //! Only what is asked for is computed, but a loop asks for a number and goes on with the tensor that led to it. Were that not kept, every step would
 //! begin at the first. So what the host holds in its hands is kept if it is small. What is larger would cost memory that nobody asked for: it is
-//! kept only when it is computed a second time, and only up to a size. Of a budget all of it together takes a small part.
+//! kept only when it is computed a second time, and only up to a size. Of a budget all of it together takes a small part. What leads to a part that was
+//! selected is not kept, since the rest of it would have to be computed for that.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -11,6 +12,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::graph::key;
 use super::{Tensor, TensorNode};
+use crate::session::lock;
 
 /// Bytes up to which a tensor that the host holds is kept at once.
 const SMALL: u64 = 16 << 20;
@@ -59,9 +61,10 @@ impl Run {
         let results: FxHashSet<_> = results.iter().map(|tensor| key(tensor)).collect();
         let computed: FxHashSet<*const TensorNode> =
             self.nodes.iter().map(|tensor| Arc::as_ptr(&tensor.node)).collect();
+        let in_part = self.computed_in_part();
         let mut worth = |(tensor, by_new): &&(Tensor, bool)| {
             let node = Arc::as_ptr(&tensor.node);
-            if !computed.contains(&node) || results.contains(&key(tensor)) {
+            if !computed.contains(&node) || results.contains(&key(tensor)) || in_part.contains(&node) {
                 return false;
             }
             let Some(bytes) = n_bytes(tensor) else { return false };
@@ -72,6 +75,20 @@ impl Run {
             keep
         };
         self.reads.iter().filter(|read| worth(read)).map(|(tensor, _)| tensor.clone()).collect()
+    }
+
+    /// Nodes that lead to a selection: keeping them would mean to compute what was not selected.
+    fn computed_in_part(&self) -> FxHashSet<*const TensorNode> {
+        let args = |tensor: &Tensor| lock(&tensor.node.args).clone();
+        let selections = self.nodes.iter().filter(|tensor| tensor.node.is_selection.load(Ordering::Relaxed));
+        let mut open: Vec<Tensor> = selections.flat_map(args).collect();
+        let mut found = FxHashSet::default();
+        while let Some(tensor) = open.pop() {
+            if found.insert(Arc::as_ptr(&tensor.node)) {
+                open.extend(args(&tensor));
+            }
+        }
+        found
     }
 
     /// Remembers that everything has been computed once.

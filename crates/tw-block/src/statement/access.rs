@@ -18,8 +18,10 @@ pub(super) struct AxisIndex {
     pub(super) idx: Idx,
     /// The length of the axis of the whole tensor.
     pub(super) extent: i64,
-    /// Variables and coefficients, unless there is a division or remainder.
-    affine: Option<Vec<(usize, i64)>>,
+    /// Variables and their coefficients.
+    affine: Vec<(usize, i64)>,
+    /// Divisions, remainders and tables with their coefficients.
+    others: Vec<(Term, i64)>,
 }
 
 impl Access {
@@ -28,15 +30,14 @@ impl Access {
             .iter()
             .zip(shape)
             .map(|(idx, &extent)| {
-                let affine = idx
-                    .terms()
-                    .iter()
-                    .map(|(term, coefficient)| match term {
-                        Term::Var(v) => Some((v.0 as usize, *coefficient)),
-                        _ => None,
-                    })
-                    .collect();
-                AxisIndex { idx: idx.clone(), extent: extent as i64, affine }
+                let (mut affine, mut others) = (Vec::new(), Vec::new());
+                for (term, coefficient) in idx.terms() {
+                    match term {
+                        Term::Var(v) => affine.push((v.0 as usize, *coefficient)),
+                        other => others.push((other.clone(), *coefficient)),
+                    }
+                }
+                AxisIndex { idx: idx.clone(), extent: extent as i64, affine, others }
             })
             .collect();
         Access { axes, edge }
@@ -50,9 +51,9 @@ impl Access {
             None => 0,
             Some(last) => {
                 let only_last = last + 1 == self.axes.len() && !self.axes[..last].iter().any(uses);
-                let slow = self.axes[last].affine.as_ref().is_none_or(|terms| {
-                    terms.iter().any(|&(v, coefficient)| v == var && coefficient.unsigned_abs() != 1)
-                });
+                let index = &self.axes[last];
+                let strides = |&(v, coefficient): &(usize, i64)| v == var && coefficient.unsigned_abs() != 1;
+                let slow = !index.others.is_empty() || index.affine.iter().any(strides);
                 if only_last && !slow { 1 } else { JUMP }
             }
         }
@@ -62,8 +63,8 @@ impl Access {
 impl Access {
     /// The variable along which the access moves from neighbour to neighbour.
     pub(super) fn neighbours(&self) -> Option<usize> {
-        let last = self.axes.last()?.affine.as_ref()?;
-        last.iter().find(|(_, coefficient)| coefficient.unsigned_abs() == 1).map(|&(var, _)| var)
+        let last = self.axes.last().filter(|index| index.others.is_empty())?;
+        last.affine.iter().find(|(_, coefficient)| coefficient.unsigned_abs() == 1).map(|&(var, _)| var)
     }
 }
 
@@ -173,7 +174,13 @@ impl Plan {
         for (axis, index) in access.axes.iter().enumerate() {
             let (mut first, mut lowest, mut highest) = (index.idx.offset(), index.idx.offset(), index.idx.offset());
             let stride = stride(axis) as i64;
-            for &(var, coefficient) in index.affine.as_ref()? {
+            for (term, coefficient) in &index.others {
+                let at = frame.fixed(term)?.checked_mul(*coefficient)?;
+                first = first.checked_add(at)?;
+                lowest = lowest.checked_add(at)?;
+                highest = highest.checked_add(at)?;
+            }
+            for &(var, coefficient) in &index.affine {
                 let span = coefficient.checked_mul(frame.extents[var] - 1)?;
                 let start = coefficient.checked_mul(frame.starts[var])?;
                 first = first.checked_add(start)?;

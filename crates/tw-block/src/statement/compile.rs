@@ -203,6 +203,7 @@ fn divides_by_positive(idx: &Idx) -> bool {
     idx.terms().iter().all(|(term, _)| match term {
         Term::Var(_) => true,
         Term::Div(inner, n) | Term::Mod(inner, n) => *n > 0 && divides_by_positive(inner),
+        Term::Table(inner, _) => divides_by_positive(inner),
     })
 }
 

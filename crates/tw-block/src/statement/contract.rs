@@ -7,7 +7,7 @@
 use tw_ir::contraction::Roles;
 use tw_ir::dtype::{C64, C128};
 use tw_ir::kernel::StatementKernel;
-use tw_ir::{Buffer, DType, Error, Result, Scalar, Var};
+use tw_ir::{Buffer, DType, Error, Idx, Result, Scalar};
 
 use super::access::{Access, Plan};
 use super::frame::Frame;
@@ -52,11 +52,13 @@ impl Contraction {
     pub(super) fn of(kernel: &StatementKernel, provider: &Provider) -> Option<Contraction> {
         let found = tw_ir::contraction::Contraction::of_kernel(kernel)?;
         let roles = found.roles()?;
-        let is_inside = |vars: &[Var], shape: &[u64]| {
-            vars.iter().zip(shape).all(|(var, &extent)| kernel.vars[var.0 as usize].extent() <= extent)
+        // Whatever is no plain variable is looked at by every task, when it plans its accesses.
+        let is_inside = |idx: &[Idx], shape: &[u64]| {
+            let plain = idx.iter().zip(shape).filter_map(|(idx, extent)| idx.as_var().map(|var| (var, extent)));
+            plain.into_iter().all(|(var, &extent)| kernel.vars[var.0 as usize].extent() <= extent)
         };
-        let all_inside = is_inside(&found.out, &kernel.out_shape)
-            && found.reads.iter().zip(&kernel.reads).all(|(vars, read)| is_inside(vars, &read.shape));
+        let all_inside = is_inside(&kernel.out_idx, &kernel.out_shape)
+            && kernel.reads.iter().all(|read| is_inside(&read.idx, &read.shape));
         let accum = kernel.accum.as_ref().filter(|_| all_inside)?;
         let kind = match found.product_of_converted.and_then(|product| Known::of(found.aggregate, product, found.dtype))
         {

@@ -1,6 +1,6 @@
 //! The loops of one task.
 
-use tw_ir::Axis;
+use tw_ir::{Axis, Term, Var};
 
 /// One loop, over one variable or over several that move as one.
 #[derive(Clone, Copy, Debug)]
@@ -57,6 +57,12 @@ impl Frame {
         }
         self.point.clone_from(&self.starts);
         !empty
+    }
+
+    /// The value of a term whose variables have one value each in this box.
+    pub(super) fn fixed(&self, term: &Term) -> Option<i64> {
+        let moves = |var: usize| self.extents[var] != 1 && term.uses(Var(var as u32));
+        (!(0..self.extents.len()).any(moves)).then(|| term.eval(&self.starts))
     }
 
     /// Sets the range of one variable.

@@ -34,6 +34,11 @@ pub(super) fn segment(idx: &Idx, point: &[i64], var: usize) -> Segment {
                 }
             }
             Term::Mod(inner, n) => wrapped(segment(inner, point, var), *n),
+            Term::Table(inner, table) => {
+                let inner = segment(inner, point, var);
+                let len = if inner.slope == 0 { inner.len } else { 1 };
+                Segment { value: tw_ir::index::entry(table, inner.value), slope: 0, len }
+            }
         };
         sum.value = sum.value.wrapping_add(part.value.wrapping_mul(*coefficient));
         sum.slope = sum.slope.wrapping_add(part.slope.wrapping_mul(*coefficient));

@@ -51,10 +51,11 @@ fn grid_of(call: &BlockFn, types: &[&TensorType]) -> Result<Vec<Axis>> {
     let mut grid: Vec<Option<Axis>> = Vec::new();
     for (ty, modes) in types.iter().zip(&call.operands) {
         for (axis, mode) in modes.iter().enumerate() {
-            if let OperandMode::Grid(g) = *mode {
-                let g = g as usize;
+            if *mode == OperandMode::Whole {
+                continue;
+            }
+            if let Some((g, cut)) = mode.grid(tile_axis(ty, axis)?) {
                 grid.resize(grid.len().max(g + 1), None);
-                let cut = tile_axis(ty, axis)?.clone();
                 grid[g].get_or_insert(cut);
             }
         }
@@ -82,9 +83,9 @@ fn axes_of(modes: &[ResultMode], grid: &[Axis]) -> Vec<Axis> {
 
 fn operand_box(ty: &TensorType, modes: &[OperandMode], key: &[i64]) -> Result<BoxRegion> {
     let shape = ty.require_shape()?;
-    let ranges = modes.iter().enumerate().map(|(axis, mode)| match *mode {
-        OperandMode::Whole => Ok(0..shape[axis]),
-        OperandMode::Grid(g) => Ok(tile_axis(ty, axis)?.range(key[g as usize] as u64)),
+    let ranges = modes.iter().enumerate().map(|(axis, mode)| match mode.tile(|g| key[g] as u64) {
+        None => Ok(0..shape[axis]),
+        Some(tile) => Ok(tile_axis(ty, axis)?.range(tile)),
     });
     Ok(BoxRegion::from_ranges(ranges.collect::<Result<Vec<_>>>()?))
 }

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use crate::array::{Array, ArrayView};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
+use crate::tiling::Axis;
 
 /// A function from blocks to blocks. It must be pure: equal operands give equal results. Engines pass times as i64.
 pub trait BlockFunction: Send + Sync {
@@ -49,12 +50,34 @@ impl Hash for FunctionRef {
 }
 
 /// What one axis of an operand is to a block function.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum OperandMode {
     /// Cut: each call sees one tile. Axes with the same number move together and must have equally many tiles.
     Grid(u32),
+    /// Cut: each call sees the tile that a table names. Stands for as many tiles of length one as the table is long.
+    Pick(u32, Arc<[u64]>),
     /// Each call sees the whole axis.
     Whole,
+}
+
+impl OperandMode {
+    /// The number and the cut it stands for, of an axis that is cut in a way.
+    pub fn grid(&self, cut: &Axis) -> Option<(usize, Axis)> {
+        match self {
+            OperandMode::Grid(g) => Some((*g as usize, cut.clone())),
+            OperandMode::Pick(g, table) => Some((*g as usize, Axis::uniform(table.len() as u64, 1))),
+            OperandMode::Whole => None,
+        }
+    }
+
+    /// The tile of the axis that the call with a key sees, unless it sees the whole axis.
+    pub fn tile(&self, key: impl Fn(usize) -> u64) -> Option<u64> {
+        match self {
+            OperandMode::Grid(g) => Some(key(*g as usize)),
+            OperandMode::Pick(g, table) => table.get(key(*g as usize) as usize).copied(),
+            OperandMode::Whole => None,
+        }
+    }
 }
 
 /// What one axis of a result is.

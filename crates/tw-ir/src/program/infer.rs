@@ -272,7 +272,9 @@ fn infer_block_fn(call: &BlockFn, types: &[&TensorType]) -> Result<Vec<TensorTyp
         }
         ty.require_shape()?;
         for (axis, mode) in modes.iter().enumerate() {
-            let OperandMode::Grid(g) = mode else { continue };
+            if *mode == OperandMode::Whole {
+                continue;
+            }
             let cut = match &ty.tiling {
                 Some(Tiling::Grid(axes)) => &axes[axis],
                 _ => {
@@ -280,7 +282,12 @@ fn infer_block_fn(call: &BlockFn, types: &[&TensorType]) -> Result<Vec<TensorTyp
                         .help("retile it first"));
                 }
             };
-            let g = *g as usize;
+            if let OperandMode::Pick(_, table) = mode
+                && let Some(tile) = table.iter().find(|&&tile| tile >= cut.n_tiles())
+            {
+                return Err(Error::source(format!("`{name}` reads tile {tile} of an axis with {}", cut.n_tiles())));
+            }
+            let Some((g, cut)) = mode.grid(cut) else { continue };
             if g >= n_modes {
                 return Err(Error::source(format!("`{name}` skips a grid number")));
             }
@@ -294,7 +301,7 @@ fn infer_block_fn(call: &BlockFn, types: &[&TensorType]) -> Result<Vec<TensorTyp
                     )));
                 }
                 Some(_) => {}
-                None => grid[g] = Some(cut.clone()),
+                None => grid[g] = Some(cut),
             }
         }
     }

@@ -59,7 +59,7 @@ fn determine_vars(stmt: &IndexStmt, idx: &Idx, determined: &mut [bool]) -> bool 
         match term {
             Term::Var(v) if determined[v.0 as usize] => {}
             Term::Var(v) => open.push((c.saturating_abs(), *v)),
-            Term::Div(inner, _) | Term::Mod(inner, _) => {
+            Term::Div(inner, _) | Term::Mod(inner, _) | Term::Table(inner, _) => {
                 let all_known = (0..determined.len() as u32).all(|v| determined[v as usize] || !inner.uses(Var(v)));
                 if !all_known {
                     return false;

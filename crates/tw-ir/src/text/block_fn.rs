@@ -11,6 +11,7 @@ pub(super) fn print_call(call: &BlockFn) -> String {
     let operands = commas(call.operands.iter().map(|modes| {
         let modes = modes.iter().map(|mode| match mode {
             OperandMode::Grid(g) => format!("grid {g}"),
+            OperandMode::Pick(g, table) => format!("pick {g} [{}]", commas(table.iter())),
             OperandMode::Whole => "whole".to_string(),
         });
         format!("[{}]", commas(modes))
@@ -48,10 +49,13 @@ pub(super) fn parse_function(cursor: &mut Cursor<'_>, functions: &FunctionTable)
 fn parse_operand_mode(cursor: &mut Cursor<'_>) -> Result<OperandMode> {
     if cursor.eat("grid") {
         Ok(OperandMode::Grid(cursor.fitting()?))
+    } else if cursor.eat("pick") {
+        let number = cursor.fitting()?;
+        Ok(OperandMode::Pick(number, cursor.list("[", "]", |cursor| cursor.length())?.into()))
     } else if cursor.eat("whole") {
         Ok(OperandMode::Whole)
     } else {
-        Err(cursor.error("expected `grid` or `whole`"))
+        Err(cursor.error("expected `grid`, `pick` or `whole`"))
     }
 }
 

@@ -96,6 +96,18 @@ fn parse_term(cursor: &mut Cursor<'_>, labels: &[String]) -> Result<Term> {
     }
     let start = cursor.place();
     let word = cursor.word("a variable")?;
+    if word == "table" && cursor.sees("[") {
+        let table = cursor.list("[", "]", |cursor| {
+            let sign = if cursor.eat("-") { -1 } else { 1 };
+            let start = cursor.place();
+            let entry = cursor.integer()?.saturating_mul(sign);
+            i64::try_from(entry).map_err(|_| cursor.error_since(start, "an entry is too large"))
+        })?;
+        cursor.expect("(")?;
+        let inner = Box::new(cursor.nested(|cursor| parse_idx(cursor, labels))?);
+        cursor.expect(")")?;
+        return Ok(Term::Table(inner, table.into()));
+    }
     match labels.iter().position(|label| label == word) {
         Some(k) => Ok(Term::Var(Var(k as u32))),
         None => Err(cursor.error_since(start, format_args!("there is no variable `{word}`"))),

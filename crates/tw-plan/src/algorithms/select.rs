@@ -79,7 +79,7 @@ impl<G: Graph> Algorithms<'_, G> {
     /// Narrows the range of keys of every rank, with a pass over the vector for each step; later passes look only at what is left in the ranges.
     fn select_by_counting(&mut self, x: &G::Value, ranks: &G::Value) -> Result<G::Value> {
         const BLOCK: &[OperandMode] = &[OperandMode::Grid(0)];
-        const TABLE: &[OperandMode] = &[OperandMode::Whole; 2];
+        const TABLE: &[OperandMode] = &[OperandMode::Whole, OperandMode::Whole];
         let (n, n_ranks) = (self.shape(x)?[0], self.shape(ranks)?[0]);
         let dtype = self.ty(x).dtype;
         let cut = match self.ty(x).tiling.as_ref().and_then(Tiling::grid) {

@@ -117,7 +117,8 @@ impl<G: Graph> Algorithms<'_, G> {
         let r = self.tall_r(&a, &cut)?;
         let blocks = self.retiled(&a, vec![cut, Axis::whole(n)])?;
         let result = BlockResult { dtype, modes: vec![ResultMode::Grid(0), ResultMode::Whole(n)] };
-        let args: [(&G::Value, &[OperandMode]); 2] = [(&r, &[OperandMode::Whole; 2]), (&blocks, &BY_ROWS)];
+        let args: [(&G::Value, &[OperandMode]); 2] =
+            [(&r, &[OperandMode::Whole, OperandMode::Whole]), (&blocks, &BY_ROWS)];
         Ok([first(self.call("linalg_solve_upper_right", &args, vec![result])?)?, r])
     }
 }

@@ -26,13 +26,19 @@ impl Lowering<'_> {
             (0..extents.len()).map(|v| self.axis_from_reads(stmt, &inputs, Var(v as u32), extents[v])).collect();
         let widest = stmt.result_types().iter().map(|dtype| dtype.size()).max().unwrap_or(1);
         let out_bytes = out_shape.iter().fold(widest, |bytes, &n| bytes.saturating_mul(n));
+        // Where a table says what is written, every entry is a block of its own, and the other axes follow their variables as usual.
+        let looks_up = stmt.out.idx.iter().any(Idx::has_table);
         let given: Vec<Option<Axis>> = stmt
             .out
             .idx
             .iter()
-            .map(|idx| {
-                let (bytes, axis) = from_reads[idx.as_var().filter(|_| plain_out)?.0 as usize].as_ref()?;
-                (bytes.saturating_mul(SMALL_OPERAND) >= out_bytes).then(|| axis.clone())
+            .zip(&out_shape)
+            .map(|(idx, &n)| {
+                if idx.has_table() {
+                    return Some(Axis::uniform(n, 1));
+                }
+                let (bytes, axis) = from_reads[idx.as_var().filter(|_| plain_out || looks_up)?.0 as usize].as_ref()?;
+                (bytes.saturating_mul(SMALL_OPERAND) >= out_bytes && axis.extent() == n).then(|| axis.clone())
             })
             .collect();
         let mut candidates: Vec<Option<Axis>> =
@@ -140,6 +146,11 @@ impl Lowering<'_> {
     /// The cut of a variable, taken from the largest operand it indexes: exactly if it runs along an axis, in length otherwise. With the bytes of
     /// that operand.
     fn axis_from_reads(&self, stmt: &IndexStmt, inputs: &[RelId], var: Var, extent: u64) -> Option<(u64, Axis)> {
+        // Between two entries of a table may lie what nobody asked for, and what is not read is not computed.
+        let mut accesses = stmt.reads.iter().flat_map(|access| &access.idx).chain(&stmt.out.idx);
+        if accesses.any(|idx| idx.looks_up(var)) {
+            return Some((u64::MAX, Axis::uniform(extent, 1)));
+        }
         let mut best: Option<(bool, u64, Axis, u64)> = None;
         for (access, &input) in stmt.reads.iter().zip(inputs) {
             let relation = &self.plan.relations[input];

@@ -4,7 +4,7 @@ use tw_ir::error::{Error, Result};
 use tw_ir::index::Edge;
 use tw_ir::kernel::Kernel;
 use tw_ir::plan::{RelId, Step};
-use tw_ir::program::{BlockFn, OperandMode, ResultMode};
+use tw_ir::program::{BlockFn, ResultMode};
 use tw_ir::workflow::{BlockId, BlockSetId, Boxes, Operand, TaskKind};
 use tw_ir::{Accum, Axis, BoxRegion, Scalar};
 
@@ -183,16 +183,18 @@ impl Partial<'_> {
         let mut n_tiles: Vec<u64> = Vec::new();
         for (modes, grid) in call.operands.iter().zip(&grids) {
             for (mode, axis) in modes.iter().zip(grid) {
-                if let OperandMode::Grid(g) = mode {
-                    n_tiles.resize(n_tiles.len().max(*g as usize + 1), 0);
-                    n_tiles[*g as usize] = axis.n_tiles();
+                if let Some((g, cut)) = mode.grid(axis) {
+                    n_tiles.resize(n_tiles.len().max(g + 1), 0);
+                    n_tiles[g] = cut.n_tiles();
                 }
             }
         }
         let region = |operand: usize, key: &[u64]| -> BoxRegion {
-            BoxRegion::from_ranges(call.operands[operand].iter().zip(&grids[operand]).map(|(mode, axis)| match mode {
-                OperandMode::Grid(g) => axis.range(key[*g as usize]),
-                OperandMode::Whole => 0..axis.extent(),
+            BoxRegion::from_ranges(call.operands[operand].iter().zip(&grids[operand]).map(|(mode, axis)| {
+                match mode.tile(|g| key[g]) {
+                    Some(tile) => axis.range(tile),
+                    None => 0..axis.extent(),
+                }
             }))
         };
         let keys = || Odometer::new(n_tiles.iter().map(|&n| 0..n).collect());

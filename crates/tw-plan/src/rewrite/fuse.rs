@@ -5,12 +5,13 @@
 //! - the access stays inside the producer's result, so no edge rule applies to it;
 //! - nothing is computed twice that costs anything: the producer is a mere view (it only moves elements), or this is its only reader and the
 //!   consumer visits each element about once;
-//! - a contraction stays recognisable: it takes only views that permute axes.
+//! - a contraction stays recognisable: it takes only views that permute axes, or look them up in tables;
+//! - what looks positions up in a table is not asked for their value: scalar code has no tables.
 
 use std::collections::HashMap;
 
 use tw_ir::contraction::Contraction;
-use tw_ir::error::Result;
+use tw_ir::error::{Error, Result};
 use tw_ir::index::{Access, Idx, Term};
 use tw_ir::program::{IndexStmt, Op, Program, ValueId};
 use tw_ir::scalar::{BinaryOp, ScalarCode, ScalarOp, Slot};
@@ -33,7 +34,14 @@ pub(super) fn run(program: &Program) -> Result<Program> {
     let mut producers: HashMap<ValueId, Producer> = HashMap::new();
     for node in &program.body.nodes {
         let Op::Index(stmt) = &node.op else {
-            rebuild.copy(node)?;
+            let results = rebuild.copy(node)?;
+            if let (Op::Retile { .. }, [arg], [result]) = (&node.op, node.args.as_slice(), results.as_slice())
+                && let Some(producer) = producers.get(&rebuild.mapped(*arg)?)
+                && producer.n_readers == 1
+            {
+                let n_readers = readers.get(&node.results[0]).copied().unwrap_or(0);
+                producers.insert(*result, Producer { n_readers, is_cut: true, ..producer.clone() });
+            }
             continue;
         };
         let mut fused = Fused { stmt: stmt.clone(), args: rebuild.mapped_args(node)? };
@@ -43,21 +51,30 @@ pub(super) fn run(program: &Program) -> Result<Program> {
         if fused.stmt.is_elementwise() {
             for (body, (&old, &new)) in node.results.iter().zip(&results).enumerate() {
                 let n_readers = readers.get(&old).copied().unwrap_or(0);
-                producers.insert(new, Producer { stmt: fused.stmt.clone(), args: fused.args.clone(), body, n_readers });
+                let (stmt, args) = (fused.stmt.clone(), fused.args.clone());
+                producers.insert(new, Producer { stmt, args, body, n_readers, is_cut: false });
             }
         }
     }
     rebuild.finish()
 }
 
+#[derive(Clone)]
 struct Producer {
     stmt: IndexStmt,
     args: Vec<ValueId>,
     body: usize,
     n_readers: u32,
+    /// True if it was cut by a retile, which is lost where it is inlined: only for readers that cut their variables themselves.
+    is_cut: bool,
 }
 
 impl Producer {
+    /// True if the code uses the value of a variable.
+    fn uses_position(&self, var: usize) -> bool {
+        self.stmt.code.uses_param((self.stmt.reads.len() + var) as u32)
+    }
+
     /// Additions that an element takes the time of.
     fn work(&self) -> u32 {
         self.stmt.code.ops().iter().map(op_weight).sum()
@@ -101,7 +118,9 @@ impl Fused {
         });
         let small = self.stmt.reads.len() + producer.stmt.reads.len() <= MAX_READS
             && self.stmt.code.ops().len() + producer.stmt.code.ops().len() <= MAX_OPS;
-        if !inside || !small {
+        let looks_up = access.idx.iter().any(Idx::has_table);
+        let asks_table = looks_up && (0..producer.stmt.vars.len()).any(|var| producer.uses_position(var));
+        if !inside || !small || asks_table || (producer.is_cut && !looks_up) {
             return false;
         }
         if self.is_contraction() {
@@ -155,8 +174,11 @@ impl Fused {
         let first_var = reads.len() as u32;
         let mut producer_args: Vec<Slot> =
             (0..producer.stmt.reads.len()).map(|j| code.param((n_kept + j) as u32)).collect();
-        for idx in &by {
-            producer_args.push(idx_code(&mut code, idx, first_var)?);
+        for (var, idx) in by.iter().enumerate() {
+            producer_args.push(match producer.uses_position(var) {
+                true => idx_code(&mut code, idx, first_var)?,
+                false => code.constant(Scalar::I64(0)),
+            });
         }
         let inlined = code.inline(&producer.stmt.code, &producer_args)?[producer.body];
         let mut args: Vec<Slot> = Vec::new();
@@ -226,7 +248,8 @@ impl Fused {
     }
 }
 
-/// True if reading through the producer's access is again one distinct variable per axis.
+/// True if reading through the producer's access is again one distinct variable per axis. Axes that are looked up in a table do not matter: their
+/// variables have one value in every task.
 fn permutes(read: &Access, producer: &IndexStmt, access: &Access) -> bool {
     let mut by = vec![Idx::constant(0); producer.vars.len()];
     for (out, idx) in producer.out.idx.iter().zip(&access.idx) {
@@ -234,7 +257,8 @@ fn permutes(read: &Access, producer: &IndexStmt, access: &Access) -> bool {
             by[var.0 as usize] = idx.clone();
         }
     }
-    let vars: Vec<_> = read.idx.iter().map(|idx| idx.substitute(&by).as_var()).collect();
+    let read = read.idx.iter().map(|idx| idx.substitute(&by)).filter(|idx| !idx.has_table());
+    let vars: Vec<_> = read.map(|idx| idx.as_var()).collect();
     (0..vars.len()).all(|k| vars[k].is_some() && !vars[..k].contains(&vars[k]))
 }
 
@@ -250,6 +274,7 @@ fn idx_code(code: &mut ScalarCode, idx: &Idx, first_var: u32) -> Result<Slot> {
                 let op = if matches!(term, Term::Div(..)) { BinaryOp::FloorDiv } else { BinaryOp::Mod };
                 code.binary(op, inner, n)?
             }
+            Term::Table(..) => return Err(Error::internal("a table in scalar code")),
         };
         let value = match coefficient {
             1 => value,

@@ -48,7 +48,7 @@ impl Vars {
         }
         let (Some(n), Some(k)) = (extent.known(), self.any(rng)) else { return Idx::constant(0) };
         let (n, v) = (n as i64, self.idx(k));
-        match rng.range(0, 8) {
+        match rng.range(0, 9) {
             0 => Idx::constant(rng.range(0, (n - 1).max(0))),
             1 => v.times(-1).plus_constant(n - 1),
             2 => v.times(2).plus_constant(rng.range(0, 1)),
@@ -63,6 +63,10 @@ impl Vars {
                 let w = self.idx(self.any(rng).unwrap_or(k));
                 let sum = v.times(rng.range(1, 3)).plus(&w);
                 sum.modulo(rng.range(2, 4)).plus(&sum.div(rng.range(2, 4))).times(rng.pick(&[1, -1, 2]))
+            }
+            8 => {
+                let inner = v.plus_constant(rng.range(-1, 1));
+                inner.table((0..rng.range(1, 5)).map(|_| rng.range(-1, n.max(1))).collect())
             }
             _ => v.times(rng.range(-2, 3)).plus_constant(rng.range(-3, 3)),
         }
@@ -111,6 +115,16 @@ pub(super) fn idx_code(body: &mut Body<'_>, idx: &Idx, vars: &[Slot]) -> Slot {
             Term::Div(inner, n) | Term::Mod(inner, n) => {
                 let (inner, n) = (idx_code(body, inner, vars), body.number(*n, DType::I64));
                 body.binary(if matches!(term, Term::Div(..)) { BinaryOp::FloorDiv } else { BinaryOp::Mod }, inner, n)
+            }
+            Term::Table(inner, table) => {
+                let index = idx_code(body, inner, vars);
+                let mut found = body.number(table.last().copied().unwrap_or(0), DType::I64);
+                for (k, &entry) in table.iter().enumerate().rev().skip(1) {
+                    let (k, entry) = (body.number(k as i64, DType::I64), body.number(entry, DType::I64));
+                    let reached = body.binary(BinaryOp::Gt, index, k);
+                    found = body.select(reached, found, entry);
+                }
+                found
             }
         };
         let factor = body.number(*factor, DType::I64);

@@ -16,9 +16,10 @@ use crate::lang::token::Range;
 /// Adds the variables an index expression uses.
 pub(super) fn variables(idx: &Idx, into: &mut BTreeSet<u32>) {
     for (term, _) in idx.terms() {
-        match term {
-            Term::Var(v) => into.extend([v.0]),
-            Term::Div(inner, _) | Term::Mod(inner, _) => variables(inner, into),
+        match (term, term.inner()) {
+            (Term::Var(v), _) => into.extend([v.0]),
+            (_, Some(inner)) => variables(inner, into),
+            _ => {}
         }
     }
 }

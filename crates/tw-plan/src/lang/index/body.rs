@@ -87,6 +87,7 @@ impl Body {
                     let inner = self.affine(inner, range);
                     self.push(Node::Binary(op, inner, Cell::Literal(Scalar::I64(*n))), range)
                 }
+                Term::Table(..) => unreachable!("no program text makes a table"),
             };
             let scaled = self.push(Node::Binary(BinaryOp::Mul, value, Cell::Literal(Scalar::I64(*factor))), range);
             sum = self.push(Node::Binary(BinaryOp::Add, sum, scaled), range);
