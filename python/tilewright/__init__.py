@@ -75,6 +75,7 @@ from ._reductions import (
     all, amax, amin, any, argmax, argmin, count_nonzero, cumprod, cumsum, cumulative_prod, cumulative_sum, diff, max, mean,
     min, prod, std, sum, var,
 )  # fmt: skip
+from ._relation import Relation
 from ._searching import (
     argsort, argwhere, flatnonzero, lexsort, nonzero, searchsorted, sort, take, take_along_axis, topk, where,
 )  # fmt: skip

@@ -24,7 +24,7 @@ use crate::tensor::Tensor;
 pub(crate) struct Thrown {
     exception: PyErr,
     name: String,
-    place: String,
+    place: Option<String>,
 }
 
 impl Thrown {
@@ -32,7 +32,10 @@ impl Thrown {
     pub(crate) fn raised_at(&self, line: &Span) -> PyErr {
         Python::attach(|py| {
             let exception = self.exception.clone_ref(py);
-            let mut note = format!("in block {} of `{}`", self.place, self.name);
+            let mut note = match &self.place {
+                None => format!("in `{}`", self.name),
+                Some(place) => format!("in block {place} of `{}`", self.name),
+            };
             if matches!(line, Span::Host { .. }) {
                 note.push_str(&format!(", called at {line}"));
             }
@@ -57,8 +60,8 @@ struct PythonFunction {
     operands: Vec<DType>,
     /// Element types of the results. Times reach the engine as integers, so it cannot tell.
     results: Vec<DType>,
-    /// The grid number of each axis of the first result, where it has one.
-    axes: Vec<Option<u32>>,
+    /// The grid number of each axis of the first result, where it has one; nothing if blocks have no place.
+    axes: Option<Vec<Option<u32>>>,
 }
 
 impl BlockFunction for PythonFunction {
@@ -74,10 +77,10 @@ impl BlockFunction for PythonFunction {
         let blocks: Vec<Array> = blocks.iter().map(ArrayView::to_array).collect();
         let attached = Python::try_attach(|py| {
             self.call(py, &key, blocks, results).map_err(|exception| {
-                let place: Vec<i64> =
-                    self.axes.iter().map(|axis| axis.map_or(0, |number| key[number as usize])).collect();
+                let number = |axis: &Option<u32>| axis.map_or(0, |number| key[number as usize]);
+                let place = self.axes.as_ref().map(|axes| tuple(&axes.iter().map(number).collect::<Vec<i64>>()));
                 let message = format!("`{}` failed: {exception}", self.name);
-                Error::thrown(message, Thrown { exception, name: self.name.clone(), place: tuple(&place) })
+                Error::thrown(message, Thrown { exception, name: self.name.clone(), place })
             })
         });
         attached.unwrap_or_else(|| Err(shutting_down()))
@@ -196,7 +199,7 @@ pub(crate) fn block_function(
         n_carriers,
         operands: seen.iter().map(|tensor| tensor.dtype()).collect(),
         results: results.iter().map(|result| result.dtype).collect(),
-        axes: results.first().map(|result| result.modes.iter().map(number_of).collect()).unwrap_or_default(),
+        axes: Some(results.first().map(|result| result.modes.iter().map(number_of).collect()).unwrap_or_default()),
     };
     let mode = |number: &Option<u32>| number.map_or(OperandMode::Whole, OperandMode::Grid);
     let operands = operands.iter().map(|(_, modes)| modes.iter().map(mode).collect()).collect();
@@ -204,6 +207,16 @@ pub(crate) fn block_function(
     compute_extents(py, &tensors)?;
     let made = at_callers_line(py, || tilewright::map_blocks(call, &tensors))?;
     Ok(made.into_iter().map(Tensor).collect())
+}
+
+/// A Python function of blocks, which come one by one and have no place: a kernel of relations.
+pub(crate) fn kernel_function(
+    call: Py<PyAny>,
+    name: String,
+    operands: Vec<DType>,
+    gives: DType,
+) -> Arc<dyn BlockFunction> {
+    Arc::new(PythonFunction { name, call, n_carriers: 0, operands, results: vec![gives], axes: None })
 }
 
 /// Calls that are under way on threads that Python does not know.

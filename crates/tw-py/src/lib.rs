@@ -16,6 +16,7 @@ mod interrupt;
 mod line;
 mod ops;
 mod program;
+mod relation;
 mod session;
 mod tensor;
 
@@ -43,6 +44,8 @@ mod _core {
     };
     #[pymodule_export]
     use super::program::program;
+    #[pymodule_export]
+    use super::relation::{Relation, relation_of};
     #[pymodule_export]
     use super::session::Session;
     #[pymodule_export]

@@ -178,7 +178,7 @@ pub(super) fn einsum_over_keys(spec: &str, operands: &[(&Tensor, &[usize])], n: 
     let free: Vec<char> = ('A'..='Z').chain('a'..='z').filter(|&letter| !spec.contains(letter)).collect();
     let letters = free.get(..n).ok_or_else(|| Error::source("more components and subscripts than letters"))?;
     let with_keys = |(term, (x, labels)): (&&str, &(&Tensor, &[usize]))| {
-        let n_letters = term.chars().filter(char::is_ascii_alphabetic).count();
+        let n_letters = term.chars().filter(|c: &char| c.is_alphabetic()).count();
         let rank = x.ty().rank() - labels.len();
         if n_letters > rank || (n_letters < rank && !term.contains("...")) {
             return Err(Error::source(format!("`{}` names {n_letters} axes of blocks with {rank}", term.trim()))
@@ -194,7 +194,7 @@ pub(super) fn einsum_over_keys(spec: &str, operands: &[(&Tensor, &[usize])], n: 
 
 /// NumPy's output of subscripts without an arrow.
 fn letters_that_occur_once(spec: &str) -> String {
-    let mut letters: Vec<char> = spec.chars().filter(char::is_ascii_alphabetic).collect();
+    let mut letters: Vec<char> = spec.chars().filter(|c: &char| c.is_alphabetic()).collect();
     letters.sort_unstable();
     let once = letters.iter().filter(|letter| letters.iter().filter(|other| other == letter).count() == 1);
     let dots = if spec.contains("...") { "..." } else { "" };

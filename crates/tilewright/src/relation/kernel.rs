@@ -86,6 +86,14 @@ impl Kernel {
         Kernel(Kind::WithScalar(op, value.into()))
     }
 
+    /// The same operation, of every element with a number in place of a second block.
+    pub fn with_number(self, value: impl Into<Scalar>) -> Result<Kernel> {
+        match self.0 {
+            Kind::Binary(op) => Ok(Kernel::with_scalar(op, value)),
+            _ => Err(self.unfit("transform with a number", "operations on two elements")),
+        }
+    }
+
     /// Another element type.
     pub fn cast(dtype: DType) -> Kernel {
         Kernel(Kind::Cast(dtype))

@@ -11,7 +11,8 @@ use super::view::{block_per_key, index_for, looked_up, moved, position, retiled,
 use super::{Relation, located, n_tiles};
 
 impl Relation {
-    /// The same blocks under other keys. No two may get the same key, and a relation without holes must stay one.
+    /// The same blocks under other keys. No two may get the same key, and a relation without holes must stay one. The function is called once for
+    /// every key, in their order.
     #[track_caller]
     pub fn rekey(&self, new_key: impl Fn(&[u64]) -> Key) -> Result<Relation> {
         located(|| {
@@ -41,7 +42,7 @@ impl Relation {
         })
     }
 
-    /// The blocks of some keys. The others are not computed.
+    /// The blocks of some keys. The others are not computed. The function is called once for every key, in their order.
     #[track_caller]
     pub fn filter(&self, keeps: impl Fn(&[u64]) -> bool) -> Result<Relation> {
         located(|| {

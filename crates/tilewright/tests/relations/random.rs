@@ -59,7 +59,8 @@ fn step(dice: &mut Dice, session: &Session, relation: &Relation, blocks: &Blocks
         }
         3 if rank > 0 => {
             let axis = dice.roll(rank);
-            let tile = [1, 2, 3].into_iter().find(|tile| relation.bound()[axis] % tile == 0 && dice.roll(2) == 0)?;
+            let tile =
+                [1, 2, 3].into_iter().find(|tile| relation.bound()[axis].is_multiple_of(*tile) && dice.roll(2) == 0)?;
             (relation.tile(axis, tile).unwrap(), blocks.tile(axis, tile))
         }
         4 if rank > 0 && arity > 0 && relation.count() > 0 => {

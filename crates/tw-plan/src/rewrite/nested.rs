@@ -116,7 +116,7 @@ mod tests {
     /// How many statements compute the output.
     fn n_statements(text: &str) -> usize {
         let unit = parse_program(text, &BTreeMap::new(), &NoFiles, &FunctionTable::default()).unwrap();
-        let program = crate::pipeline::rewritten(&unit.program, &Default::default()).unwrap();
+        let program = crate::plan_segment(&unit.program, &Default::default()).unwrap().program;
         tw_ir::program::verify(&program).unwrap();
         program.body.nodes.iter().filter(|node| matches!(node.op, Op::Index(_))).count()
     }
