@@ -13,6 +13,7 @@ use crate::diagnose;
 use crate::explain::SourceText;
 
 mod bench;
+mod calibrate;
 mod check;
 mod cluster;
 mod demo;
@@ -52,8 +53,8 @@ enum Command {
     Info(info::Args),
     /// Measure speed beside NumPy, numexpr, dask and JAX in the same run.
     Bench(bench::Args),
-    /// Measure this machine for the planner.
-    Calibrate,
+    /// Measure this machine for the planner: a file for `tw explain --machine`.
+    Calibrate(calibrate::Args),
 }
 
 /// Why a command did not succeed.
@@ -119,7 +120,7 @@ fn run_command(command: Command) -> Result<(), Failure> {
         Command::Check(args) => check::run(&args, &mut out)?,
         Command::Info(args) => info::run(&args, &mut out)?,
         Command::Bench(args) => bench::run(&args, &mut out)?,
-        Command::Calibrate => return Err(later::refusal("`tw calibrate`", "the planner for clusters").into()),
+        Command::Calibrate(args) => calibrate::run(&args, &mut out)?,
     }
     Ok(out.finish()?)
 }

@@ -13,7 +13,6 @@ fn later_options_say_so() {
         &["run", "p.tw", "--scheduler", "lshs"],
         &["run", "p.tw", "--reproducible"],
         &["run", "p.tw", "--nodes", "4"],
-        &["calibrate"],
     ] {
         let message = dir.refused(options);
         assert!(message.contains("is not there yet; it comes with"), "{options:?}: {message}");

@@ -1,0 +1,152 @@
+//! `tw calibrate`: what this machine is like, as a file for `--machine`.
+
+use std::path::PathBuf;
+use std::sync::mpsc;
+use std::time::Instant;
+
+use tw_ir::error::{Error, Result};
+use tw_plan::cluster::{Link, Machine};
+
+use super::Failure;
+use super::out::Out;
+use crate::available::available_bytes;
+use crate::session::Session;
+
+/// Arguments of `tw calibrate`.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Write the file here instead of showing it.
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+    /// Say what the machine is like between nodes, which one node cannot measure: bytes per second.
+    #[arg(long, value_name = "B/S", value_parser = clap::value_parser!(f64))]
+    across_bandwidth: Option<f64>,
+    /// Seconds before the first byte arrives at another node.
+    #[arg(long, value_name = "S", value_parser = clap::value_parser!(f64))]
+    across_latency: Option<f64>,
+}
+
+/// How often everything is measured; the median counts.
+const REPEATS: usize = 7;
+
+/// Runs the command.
+pub(crate) fn run(args: &Args, out: &mut Out) -> Result<(), Failure> {
+    let default = Machine::default();
+    let workers = std::thread::available_parallelism().map_or(1, |n| n.get()) as u32;
+    let across = Link {
+        latency: args.across_latency.unwrap_or(default.across.latency),
+        bandwidth: args.across_bandwidth.unwrap_or(default.across.bandwidth),
+    };
+    let machine = Machine {
+        nodes: 1,
+        workers,
+        inside: Link { latency: latency()?, bandwidth: bandwidth()? },
+        across,
+        task: task_seconds()?,
+        flops: flops()?,
+        memory: available_bytes().map(|bytes| bytes / workers as u64),
+    };
+    machine.verify()?;
+    let mut text =
+        String::from("# Measured by `tw calibrate`: one worker for every core, the memory that is free now.\n");
+    if args.across_latency.is_none() || args.across_bandwidth.is_none() {
+        text.push_str(
+            "# What is between nodes was not measured; say it with --across-latency and --across-bandwidth.\n",
+        );
+    }
+    text.push_str(&machine.to_string());
+    match &args.out {
+        None => out.line(format_args!("{}", text.trim_end())),
+        Some(path) => {
+            std::fs::write(path, &text)
+                .map_err(|error| Error::io(format!("{} cannot be written: {error}", path.display())))?;
+            out.line(format_args!(
+                "{}: {} workers, {:.3e} operations a second each",
+                path.display(),
+                workers,
+                machine.flops
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// The median of what is measured, in seconds, after once for nothing.
+fn median(mut measure: impl FnMut() -> Result<f64>) -> Result<f64> {
+    measure()?;
+    let mut seconds = (0..REPEATS).map(|_| measure()).collect::<Result<Vec<f64>>>()?;
+    seconds.sort_by(f64::total_cmp);
+    Ok(seconds[REPEATS / 2])
+}
+
+/// Operations per second of one worker in a matrix product that takes long enough to be measured.
+fn flops() -> Result<f64> {
+    let mut n = 128;
+    loop {
+        let session = Session::builder().threads(1).tile(n).build();
+        let (a, b) = (session.random_normal(&[n, n], 1)?, session.random_normal(&[n, n], 2)?);
+        a.persist()?;
+        b.persist()?;
+        let product = || {
+            let started = Instant::now();
+            a.matmul(&b)?.persist()?;
+            Ok(started.elapsed().as_secs_f64())
+        };
+        if n >= LARGEST || product()? > LONG_ENOUGH {
+            return Ok(2.0 * (n as f64).powi(3) / median(product)?);
+        }
+        n *= 2;
+    }
+}
+
+/// Rows of the largest product, and seconds that are long enough.
+const LARGEST: u64 = 2048;
+const LONG_ENOUGH: f64 = 0.02;
+
+/// Seconds that a task costs before it computes anything: those of many that compute next to nothing.
+fn task_seconds() -> Result<f64> {
+    let (n, tile) = (1 << 16, 4);
+    let session = Session::builder().threads(1).tile(tile).build();
+    let x = session.arange(0.0, n as f64, 1.0)?;
+    x.persist()?;
+    let seconds = median(|| {
+        let started = Instant::now();
+        x.add_scalar(1.0)?.persist()?;
+        Ok(started.elapsed().as_secs_f64())
+    })?;
+    Ok(seconds / (n as f64 / tile as f64))
+}
+
+/// Bytes per second of a copy from one buffer to another, too large for the caches.
+fn bandwidth() -> Result<f64> {
+    let from = vec![1u64; 1 << 23];
+    let mut to = vec![0u64; from.len()];
+    let seconds = median(|| {
+        let started = Instant::now();
+        to.copy_from_slice(std::hint::black_box(&from));
+        std::hint::black_box(&mut to);
+        Ok(started.elapsed().as_secs_f64())
+    })?;
+    Ok((from.len() * 8) as f64 / seconds)
+}
+
+/// Seconds that a word takes from one thread to another: half of what it takes there and back.
+fn latency() -> Result<f64> {
+    const ROUNDS: u32 = 2000;
+    let ((there, at_echo), (back, here)) = (mpsc::channel::<u32>(), mpsc::channel::<u32>());
+    let echo = std::thread::spawn(move || at_echo.iter().try_for_each(|word| back.send(word)));
+    let seconds = median(|| {
+        let started = Instant::now();
+        for round in 0..ROUNDS {
+            let answered = there.send(round).is_ok() && here.recv().is_ok();
+            if !answered {
+                return Err(Error::internal("the other thread has ended"));
+            }
+        }
+        Ok(started.elapsed().as_secs_f64())
+    });
+    drop(there);
+    // It ends when nobody can send any more.
+    let _ = echo.join();
+    Ok(seconds? / ROUNDS as f64 / 2.0)
+}
