@@ -17,6 +17,7 @@ mod calibrate;
 mod check;
 mod cluster;
 mod demo;
+mod diff;
 mod digest;
 mod engine;
 mod explain;

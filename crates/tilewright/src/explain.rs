@@ -26,6 +26,7 @@ use crate::session::Session;
 
 mod cluster;
 mod cost;
+mod diff;
 mod dot;
 mod fusion;
 mod graph;
@@ -47,8 +48,9 @@ pub(crate) mod units;
 mod walk;
 mod why;
 
-pub use cluster::OnMachine;
+pub use cluster::{OnMachine, read_machine};
 pub use cost::Cost;
+pub use diff::Difference;
 pub use fusion::{Fate, Kept};
 pub use machine::Machine;
 pub use peak::{Holder, Peak};
@@ -146,6 +148,7 @@ pub struct Explanation {
     threads: usize,
     machine: Machine,
     measured: Option<(Measured, Totals)>,
+    on: Option<OnMachine>,
 }
 
 /// An explanation in a few numbers. Loop bodies count once.
@@ -183,6 +186,7 @@ impl Session {
             threads: self.threads(),
             machine: Machine::default(),
             measured: None,
+            on: None,
         })
     }
 }

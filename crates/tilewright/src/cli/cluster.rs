@@ -5,9 +5,13 @@ use std::path::PathBuf;
 use tw_plan::cluster::Machine;
 
 use super::Failure;
+use crate::explain::read_machine;
+
+/// Advice where a machine is missing.
+pub(super) const SAY_WHICH_MACHINE: &str = "say which machine: `--nodes K --workers R`, or `--machine FILE`";
 
 /// Options that say for which machine to plan.
-#[derive(clap::Args)]
+#[derive(Clone, clap::Args)]
 pub(crate) struct ClusterArgs {
     /// Plan for this many nodes.
     #[arg(long, value_name = "K")]
@@ -23,8 +27,9 @@ pub(crate) struct ClusterArgs {
     scheduler: Scheduler,
 }
 
+/// Who places tasks.
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum Scheduler {
+pub(super) enum Scheduler {
     Auto,
     Pattern,
     Lshs,
@@ -38,30 +43,39 @@ impl ClusterArgs {
         if self.nodes.is_none() && self.workers.is_none() && self.machine.is_none() {
             if self.scheduler != Scheduler::Auto {
                 let error = tw_ir::Error::plan("`--scheduler` places tasks on a machine of several workers")
-                    .help("say which machine: `--nodes K --workers R`, or `--machine FILE`");
+                    .help(SAY_WHICH_MACHINE);
                 return Err(error.into());
             }
             return Ok(None);
         }
-        let mut machine = match &self.machine {
-            None => Machine::default(),
+        let file = match &self.machine {
+            None => None,
             Some(path) => {
+                let name = path.display().to_string();
                 let text = std::fs::read_to_string(path).map_err(|error| {
-                    tw_ir::Error::source(format!("the machine file `{}` cannot be read: {error}", path.display()))
+                    tw_ir::Error::source(format!("the machine file `{name}` cannot be read: {error}"))
                 })?;
-                Machine::parse(&text).map_err(|error| {
-                    let line = match error.span() {
-                        tw_ir::Span::Text { start, .. } => text[..*start as usize].lines().count() + 1,
-                        _ => 1,
-                    };
-                    error.note(format!("in line {line} of the machine file `{}`", path.display()))
-                })?
+                Some((name, text))
             }
         };
-        machine.nodes = self.nodes.unwrap_or(machine.nodes);
-        machine.workers = self.workers.unwrap_or(machine.workers);
-        machine.verify()?;
-        Ok(Some(machine))
+        let file = file.as_ref().map(|(name, text)| (name.as_str(), text.as_str()));
+        Ok(Some(read_machine(file, self.nodes, self.workers)?))
+    }
+
+    /// The same with other values for what is given.
+    pub(super) fn with(
+        &self,
+        nodes: Option<u32>,
+        workers: Option<u32>,
+        machine: Option<&PathBuf>,
+        scheduler: Option<Scheduler>,
+    ) -> ClusterArgs {
+        ClusterArgs {
+            nodes: nodes.or(self.nodes),
+            workers: workers.or(self.workers),
+            machine: machine.or(self.machine.as_ref()).cloned(),
+            scheduler: scheduler.unwrap_or(self.scheduler),
+        }
     }
 
     /// The scheduler that was asked for.

@@ -7,7 +7,7 @@ use crate::explain::units::parse_bytes;
 use crate::session::{Session, SessionBuilder};
 
 /// Options about the engine.
-#[derive(clap::Args)]
+#[derive(Clone, clap::Args)]
 pub(crate) struct EngineArgs {
     /// What runs the tasks.
     #[arg(long, value_enum, default_value_t = Engine::Threads)]
@@ -35,6 +35,11 @@ enum Engine {
 }
 
 impl EngineArgs {
+    /// The same with tiles of another length, if one is given.
+    pub(super) fn with_tile(&self, tile: Option<u64>) -> EngineArgs {
+        EngineArgs { tile: tile.or(self.tile), ..self.clone() }
+    }
+
     /// A session as asked for, not started yet.
     pub(crate) fn builder(&self) -> Result<SessionBuilder> {
         let mut builder = Session::builder();
@@ -57,7 +62,7 @@ impl EngineArgs {
 }
 
 /// A positive number, with `_` between digits as in programs.
-fn parse_tile(text: &str) -> Result<u64, String> {
+pub(super) fn parse_tile(text: &str) -> Result<u64, String> {
     match text.replace('_', "").parse() {
         Ok(0) | Err(_) => Err("a tile is a number of elements, at least 1".to_string()),
         Ok(tile) => Ok(tile),

@@ -2,13 +2,17 @@
 
 use std::sync::Arc;
 
+use tw_ir::error::Error;
+
 use super::Failure;
-use super::cluster::ClusterArgs;
+use super::cluster::{ClusterArgs, SAY_WHICH_MACHINE};
+use super::diff::{self, DiffArgs};
 use super::engine::EngineArgs;
-use super::load::ProgramArgs;
+use super::load::{Loaded, ProgramArgs};
 use super::out::Out;
 use super::progress::Bar;
-use crate::explain::{Level, Profile};
+use crate::explain::{Explanation, Level, Profile};
+use crate::session::Session;
 
 /// Arguments of `tw explain`.
 #[derive(clap::Args)]
@@ -21,21 +25,28 @@ pub(crate) struct Args {
     /// Run the program too, and show the measured time of every line.
     #[arg(long)]
     analyze: bool,
+    /// Show in text who owns which block, who sends what to whom, and what everyone does when; pages and JSON have that anyway.
+    #[arg(long)]
+    pictures: bool,
     #[command(flatten)]
     engine: EngineArgs,
     #[command(flatten)]
     cluster: ClusterArgs,
+    #[command(flatten)]
+    diff: DiffArgs,
 }
 
 /// Runs the command.
 pub(crate) fn run(args: &Args, out: &mut Out) -> Result<(), Failure> {
-    let machine = args.cluster.machine()?;
+    if args.diff.is_given() {
+        return compare(args, out);
+    }
+    if args.pictures && args.cluster.machine()?.is_none() {
+        let error = Error::plan("`--pictures` shows what several workers do");
+        return Err(error.help(SAY_WHICH_MACHINE).into());
+    }
     let profile = Arc::new(Profile::new());
-    let session = args.engine.builder()?.profile(profile.clone()).build();
-    let mut loaded = args.program.load()?;
-    loaded.release_stored();
-    let explanation = session.explain(&loaded.unit.program).map_err(|error| loaded.failure(error))?;
-    let mut explanation = explanation.with_source(loaded.source.clone());
+    let (session, loaded, mut explanation) = planned(&args.program, &args.engine, &args.cluster, Some(&profile))?;
     if args.analyze {
         let bar = Bar::watch(&session, false);
         let outcome = session.run_with_report(&loaded.unit.program, &loaded.inputs);
@@ -43,19 +54,51 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<(), Failure> {
         let (_, totals) = outcome.map_err(|error| loaded.failure(error))?;
         explanation = explanation.with_measured(profile.measured(), totals);
     }
-    let Some(machine) = machine else {
-        out.text(explanation.to_text(args.level));
-        return Ok(());
-    };
-    let placed = explanation.on(&session, &machine, args.cluster.scheduler()).map_err(|error| loaded.failure(error))?;
-    match args.level {
-        #[cfg(feature = "json")]
-        Level::Json => {
-            let mut value = explanation.to_json();
-            placed.add_to_json(&mut value);
-            out.text(format!("{value}\n"));
-        }
-        level => out.text(format!("{}\n{}", explanation.to_text(level), placed.to_text())),
+    if args.pictures {
+        explanation = explanation.with_pictures();
     }
+    out.text(explanation.to_text(args.level));
+    Ok(())
+}
+
+/// Plans a program, for a machine if one is asked for.
+fn planned(
+    program: &ProgramArgs,
+    engine: &EngineArgs,
+    cluster: &ClusterArgs,
+    profile: Option<&Arc<Profile>>,
+) -> Result<(Session, Loaded, Explanation), Failure> {
+    let machine = cluster.machine()?;
+    let mut builder = engine.builder()?;
+    if let Some(profile) = profile {
+        builder = builder.profile(profile.clone());
+    }
+    let session = builder.build();
+    let mut loaded = program.load()?;
+    loaded.release_stored();
+    let explanation = session.explain(&loaded.unit.program).map_err(|error| loaded.failure(error))?;
+    let mut explanation = explanation.with_source(loaded.source.clone());
+    if let Some(machine) = machine {
+        let placed = explanation.placed_on(&session, &machine, cluster.scheduler());
+        explanation = placed.map_err(|error| loaded.failure(error))?;
+    }
+    Ok((session, loaded, explanation))
+}
+
+/// Plans twice, and tells what changes.
+fn compare(args: &Args, out: &mut Out) -> Result<(), Failure> {
+    for (is_given, name) in [(args.analyze, "--analyze"), (args.pictures, "--pictures")] {
+        if is_given {
+            let error = Error::plan(format!("`{name}` is about one plan, and `--diff` compares two"));
+            return Err(error.help(format!("leave `{name}` out")).into());
+        }
+    }
+    args.diff.check_level(args.level)?;
+    let (program, engine) = (args.diff.program(&args.program), args.diff.engine(&args.engine));
+    let cluster = args.diff.cluster(&args.cluster);
+    let (_, _, first) = planned(&args.program, &args.engine, &args.cluster, None)?;
+    let (_, _, second) = planned(&program, &engine, &cluster, None)?;
+    let difference = first.diff(&second).named("", &args.diff.words());
+    out.text(diff::to_text(&difference, args.level));
     Ok(())
 }

@@ -70,6 +70,11 @@ impl Loaded {
 }
 
 impl ProgramArgs {
+    /// Another file with the same values, except for those given.
+    pub(super) fn with(&self, file: PathBuf, set: &[(String, ParamValue)]) -> ProgramArgs {
+        ProgramArgs { file, set: [&self.set, set].concat(), input: self.input.clone() }
+    }
+
     /// Reads the program and the headers of its files.
     pub(crate) fn load(&self) -> Result<Loaded, Failure> {
         let name = self.file.display().to_string();
@@ -104,7 +109,7 @@ pub(crate) fn read_text(path: &Path) -> Result<String> {
     })
 }
 
-fn parse_set(text: &str) -> Result<(String, ParamValue), String> {
+pub(super) fn parse_set(text: &str) -> Result<(String, ParamValue), String> {
     let (name, value) = text.split_once('=').ok_or("write NAME=VALUE, for example n=4000")?;
     let value = value.trim().parse().map_err(|error: Error| error.message().to_string())?;
     Ok((name.trim().to_string(), value))

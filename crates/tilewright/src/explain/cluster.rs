@@ -1,14 +1,29 @@
-//! The same program on a machine of several workers.
+//! The same program on a machine of several workers: what every scheduler would do there, and why one is in front.
 
 use std::time::{Duration, Instant};
 
 use tw_ir::error::{Error, Result};
+use tw_ir::span::Span;
+use tw_ir::workflow::{BlockSet, BlockSetId, StmtId, Workflow};
 use tw_plan::cluster::{DEFAULT_LIMIT, Machine, Placed, Rivals};
 
-use super::Explanation;
-use super::table::{Align, Table};
-use super::units::{bytes, count, counted, seconds};
+use super::source::Place;
+use super::{Explanation, units};
 use crate::session::Session;
+
+mod draw;
+mod html;
+#[cfg(feature = "json")]
+mod json;
+mod lost;
+mod matrix;
+mod owners;
+mod statements;
+mod text;
+mod timeline;
+
+/// Those who place tasks.
+const SCHEDULERS: [&str; 4] = ["algebraic", "pattern", "lshs", "roundrobin"];
 
 /// What each scheduler would do with a program on a machine. Nothing has run, and nothing runs there yet.
 #[derive(Clone, Debug)]
@@ -22,12 +37,18 @@ pub struct OnMachine {
     /// How long planning took.
     pub planning: Duration,
     chosen: Option<String>,
+    with_pictures: bool,
 }
 
 impl Explanation {
-    /// Plans the program for a machine, with one scheduler in front if it is named, else the one whose plan ends first.
-    pub fn on(&self, session: &Session, machine: &Machine, scheduler: Option<&str>) -> Result<OnMachine> {
+    /// Plans the program for a machine, with one scheduler in front if it is named, else the one whose plan ends first. What is told afterwards is
+    /// told of that machine, too.
+    pub fn placed_on(mut self, session: &Session, machine: &Machine, scheduler: Option<&str>) -> Result<Explanation> {
         let started = Instant::now();
+        if let Some(unknown) = scheduler.filter(|name| !SCHEDULERS.contains(name)) {
+            let error = Error::plan(format!("there is no scheduler `{unknown}`"));
+            return Err(error.help(format!("there are {}", SCHEDULERS.join(", "))));
+        }
         let mut sections = Vec::new();
         let mut later = 0;
         for (number, section) in (1..).zip(&self.sections) {
@@ -37,154 +58,131 @@ impl Explanation {
             };
             let mut rivals = Rivals::of(&plan.before, session.plan_options(), machine, DEFAULT_LIMIT)?;
             if let Some(name) = scheduler {
-                let found = rivals.placed.iter().position(|placed| placed.scheduler == name);
-                let found = found.ok_or_else(|| {
-                    let text = format!("`{name}` has no plan for {}", self.title(section, number));
-                    Error::plan(text).help("leave the scheduler out, and the best plan is chosen")
-                })?;
-                rivals.placed[..=found].rotate_right(1);
+                let title = self.title(section, number);
+                put_in_front(&mut rivals, name, &title)?;
             }
             sections.push((self.title(section, number), rivals));
         }
         let (machine, chosen) = (machine.clone(), scheduler.map(str::to_string));
-        Ok(OnMachine { machine, sections, later, planning: started.elapsed(), chosen })
+        let planning = started.elapsed();
+        self.on = Some(OnMachine { machine, sections, later, planning, chosen, with_pictures: false });
+        Ok(self)
     }
+
+    /// Shows in texts, too, who owns which block, who sends what to whom, and what everyone does when.
+    pub fn with_pictures(mut self) -> Explanation {
+        if let Some(on) = &mut self.on {
+            on.with_pictures = true;
+        }
+        self
+    }
+
+    /// What was planned for a machine of several workers.
+    pub fn on_machine(&self) -> Option<&OnMachine> {
+        self.on.as_ref()
+    }
+
+    /// Where a statement of a placed plan was written, and its text.
+    fn placed_statement(&self, workflow: &Workflow, statement: StmtId) -> (Place, String) {
+        let statement = &workflow.statements[statement];
+        let place = self.place(&statement.span);
+        let text = match (&place, &self.source) {
+            (Place::Line(line), Some(source)) => source.line(*line).to_string(),
+            _ => statement.label.clone(),
+        };
+        (place, text)
+    }
+
+    /// What the blocks of a set are, in words.
+    fn placed_value(&self, workflow: &Workflow, set: BlockSetId) -> String {
+        let (name, is_part) = value_name(&workflow.sets[set].name);
+        // Copies and parts serve the statement that reads them; the value itself is what another made.
+        let made = workflow.sets.values().find(|other| other.name == name).unwrap_or(&workflow.sets[set]);
+        let value = match name.starts_with('%') {
+            true => format!("what {} makes", self.place(&workflow.statements[made.statement].span).brief()),
+            false => format!("`{name}`"),
+        };
+        if is_part { format!("parts of {value}") } else { value }
+    }
+}
+
+/// The machine that a file describes, or the default one, with other numbers of nodes and workers if they are given. Errors name the line of
+/// the file, unless it has no name.
+pub fn read_machine(file: Option<(&str, &str)>, nodes: Option<u32>, workers: Option<u32>) -> Result<Machine> {
+    let mut machine = match file {
+        None => Machine::default(),
+        Some((name, text)) => Machine::parse(text).map_err(|error| {
+            let line = match error.span() {
+                Span::Text { start, .. } => text[..*start as usize].lines().count() + 1,
+                _ => 1,
+            };
+            match name {
+                "" => error,
+                _ => error.note(format!("in line {line} of the machine file `{name}`")),
+            }
+        })?,
+    };
+    machine.nodes = nodes.unwrap_or(machine.nodes);
+    machine.workers = workers.unwrap_or(machine.workers);
+    machine.verify()?;
+    Ok(machine)
+}
+
+/// The value that a set of blocks belongs to, and whether it is parts of a sum.
+fn value_name(set: &str) -> (&str, bool) {
+    let (name, is_part) = match set.split_once(" (") {
+        Some((name, rest)) => (name, rest.starts_with("parts")),
+        None => (set, false),
+    };
+    (name.split(".state").next().unwrap_or(name), is_part)
+}
+
+/// True for the blocks of a value of the program; else they are only on the way to one.
+pub(super) fn is_value(set: &BlockSet) -> bool {
+    value_name(&set.name).0 == set.name
+}
+
+fn put_in_front(rivals: &mut Rivals, name: &str, title: &str) -> Result<()> {
+    if let Some(found) = rivals.placed.iter().position(|placed| placed.scheduler == name) {
+        rivals.placed[..=found].rotate_right(1);
+        return Ok(());
+    }
+    let error = Error::plan(format!("`{name}` has no plan for {title}"));
+    Err(error.help("leave the scheduler out, and the best plan is chosen"))
 }
 
 impl OnMachine {
-    /// One line, then a table of schedulers for every piece.
-    pub fn to_text(&self) -> String {
-        let machine = &self.machine;
-        let mut text = format!(
-            "on {} of {}: {}",
-            counted(machine.nodes.into(), "node"),
-            counted(machine.workers.into(), "worker"),
-            self.line()
-        );
-        for (title, rivals) in &self.sections {
-            if self.sections.len() > 1 {
-                text.push_str(&format!("\n{title}\n"));
-            }
-            text.push('\n');
-            text.push_str(&table(rivals));
-            let report = rivals.report();
-            let stop = if report.stopped { "the limit was reached" } else { "nothing better was in reach" };
-            text.push_str(&format!(
-                "  - grids: {} for {}, {} compared, {} found; {stop}\n",
-                counted(report.candidates as u64, "candidate"),
-                counted(report.statements as u64, "statement"),
-                counted(report.compared as u64, "choice"),
-                counted(report.improved as u64, "improvement"),
-            ));
-        }
-        if self.later > 0 {
-            text.push_str(&format!(
-                "  - {} on data and cannot be placed yet\n",
-                counted(self.later as u64, "piece depends")
-            ));
-        }
-        text
+    /// The plans in front, of every piece.
+    pub fn chosen(&self) -> impl Iterator<Item = &Placed> {
+        self.sections.iter().filter_map(|(_, rivals)| rivals.placed.first())
     }
 
-    fn line(&self) -> String {
-        let chosen: Vec<&Placed> = self.sections.iter().filter_map(|(_, rivals)| rivals.placed.first()).collect();
-        let sum = |of: fn(&Placed) -> u64| chosen.iter().map(|placed| of(placed)).sum::<u64>();
-        let (wire, busiest) = (sum(|p| p.simulation.wire_bytes()), sum(|p| p.simulation.wire_bytes_max()));
-        let bound: f64 = self.sections.iter().map(|(_, rivals)| rivals.bound_bytes).sum();
-        let peak = chosen.iter().map(|placed| placed.simulation.peak_bytes_max()).max().unwrap_or(0);
-        let time: f64 = chosen.iter().map(|placed| placed.simulation.makespan).sum();
-        let by = match (&self.chosen, chosen.first()) {
-            (Some(name), _) => name.clone(),
-            (None, Some(placed)) => placed.scheduler.to_string(),
-            (None, None) => return "nothing can be planned without data\n".to_string(),
-        };
-        let against = match bound >= 1.0 {
-            true => format!(" ({:.2} of the least possible)", busiest as f64 / bound),
-            false => String::new(),
-        };
-        format!(
-            "{} sent, {} to the busiest worker{against}, peak {}, about {}, placed by {by}\n",
-            bytes(wire),
-            bytes(busiest),
-            bytes(peak),
-            seconds(time)
-        )
+    /// The machine in a few words.
+    pub(super) fn machine_words(&self) -> String {
+        let Machine { nodes, workers, .. } = self.machine;
+        format!("{} of {}", units::counted(nodes.into(), "node"), units::counted(workers.into(), "worker"))
+    }
+
+    /// Who placed the plans in front.
+    pub(super) fn placed_by(&self) -> Option<&str> {
+        self.chosen.as_deref().or_else(|| self.chosen().next().map(|placed| placed.scheduler))
+    }
+
+    /// The least that the busiest worker can receive, over all pieces.
+    fn bound_bytes(&self) -> f64 {
+        self.sections.iter().map(|(_, rivals)| rivals.bound_bytes).sum()
     }
 }
 
-fn table(rivals: &Rivals) -> String {
-    let right = |name| (name, Align::Right);
-    let mut table = Table::new(&[
-        ("scheduler", Align::Left),
-        right("tasks"),
-        right("sent"),
-        right("busiest"),
-        right("x least"),
-        right("work"),
-        right("peak"),
-        right("time"),
-        right("path"),
-    ]);
-    for placed in &rivals.placed {
-        let simulation = &placed.simulation;
-        let against = match rivals.bound_bytes >= 1.0 {
-            true => format!("{:.2}", simulation.wire_bytes_max() as f64 / rivals.bound_bytes),
-            false => "-".to_string(),
-        };
-        table.row(vec![
-            placed.scheduler.to_string(),
-            count(placed.order.len() as u64),
-            bytes(simulation.wire_bytes()),
-            bytes(simulation.wire_bytes_max()),
-            against,
-            format!("{:.2}", simulation.flops_max().1),
-            bytes(simulation.peak_bytes_max()),
-            seconds(simulation.makespan),
-            seconds(simulation.critical_path),
-        ]);
-    }
-    table.to_text(2)
+/// The worker with the largest figure; the first of several.
+fn busiest<T: PartialOrd + Copy>(figures: impl Iterator<Item = T>) -> Option<(u32, T)> {
+    (0u32..).zip(figures).fold(None, |best, next| match best {
+        Some((_, most)) if next.1 <= most => best,
+        _ => Some(next),
+    })
 }
 
-#[cfg(feature = "json")]
-mod json {
-    use serde_json::{Value, json};
-
-    use super::*;
-
-    impl OnMachine {
-        /// Figures of the chosen plan and of every other, over all pieces; those of the explanation itself stay beside them.
-        pub fn add_to_json(&self, value: &mut Value) {
-            let names: Vec<&str> = self
-                .sections
-                .first()
-                .map_or_else(Vec::new, |(_, rivals)| rivals.placed.iter().map(|p| p.scheduler).collect());
-            let bound: f64 = self.sections.iter().map(|(_, rivals)| rivals.bound_bytes).sum();
-            let figures = |name: &str| {
-                let all = self.sections.iter().flat_map(|(_, rivals)| &rivals.placed);
-                let placed: Vec<&Placed> = all.filter(|placed| placed.scheduler == name).collect();
-                let sum = |of: fn(&Placed) -> u64| placed.iter().map(|placed| of(placed)).sum::<u64>();
-                json!({
-                    "tasks": sum(|p| p.order.len() as u64),
-                    "planning_s": self.planning.as_secs_f64(),
-                    "input_passes": value["input_passes"],
-                    "wire_bytes_total": sum(|p| p.simulation.wire_bytes()),
-                    "wire_bytes_max_rank": sum(|p| p.simulation.wire_bytes_max()),
-                    "flops_max_rank": sum(|p| p.simulation.flops_max().0),
-                    "peak_bytes_max_rank": placed.iter().map(|p| p.simulation.peak_bytes_max()).max().unwrap_or(0),
-                    "lower_bound_bytes": bound.ceil() as u64,
-                    "makespan_s": placed.iter().map(|p| p.simulation.makespan).sum::<f64>(),
-                })
-            };
-            let all: serde_json::Map<String, Value> =
-                names.iter().map(|&name| (name.to_string(), figures(name))).collect();
-            if let Some(&chosen) = names.first() {
-                for (key, figure) in all[chosen].as_object().into_iter().flatten() {
-                    value[key.as_str()] = figure.clone();
-                }
-                value["chosen"] = json!(chosen);
-                value["schedulers"] = Value::Object(all);
-            }
-        }
-    }
+/// What a figure is of another: `2.90`, or nothing where there is nothing to compare with.
+fn against(figure: f64, least: f64) -> String {
+    if least >= 1.0 { format!("{:.2}", figure / least) } else { "-".to_string() }
 }

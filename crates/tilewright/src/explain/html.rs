@@ -5,7 +5,7 @@ use std::fmt::Write;
 use super::Explanation;
 use super::units;
 
-const STYLE: &str = "body{font:15px/1.5 system-ui,sans-serif;max-width:72rem;margin:2rem auto;padding:0 1rem;color:#222}\
+pub(super) const STYLE: &str = "body{font:15px/1.5 system-ui,sans-serif;max-width:72rem;margin:2rem auto;padding:0 1rem;color:#222}\
     table{border-collapse:collapse;margin:.5rem 0}td,th{padding:.15rem .8rem .15rem 0;text-align:left;vertical-align:baseline}\
     td.n,th.n{text-align:right;font-variant-numeric:tabular-nums}code{font-size:.92em}\
     tr.gone{color:#888}h2{font-size:1.1rem;margin-top:2rem}.inside{margin-left:2rem}";
@@ -34,6 +34,9 @@ impl Explanation {
                 out.push_str("</ul>");
             }
             out.push_str("</section>\n");
+        }
+        if let Some(on) = &self.on {
+            out.push_str(&self.machine_html(on));
         }
         out.push_str("</html>\n");
         out

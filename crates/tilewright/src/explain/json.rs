@@ -28,6 +28,9 @@ impl Explanation {
         all["depends_on_data"] = json!(summary.has_loops || summary.has_later || summary.selects_all);
         let sections = (1..).zip(&self.sections).map(|(number, section)| self.section_json(section, number));
         all["sections"] = sections.collect();
+        if let Some(on) = &self.on {
+            self.add_machine_to_json(on, &mut all);
+        }
         all
     }
 

@@ -77,6 +77,14 @@ impl Place {
             Place::Planner => "-".to_string(),
         }
     }
+
+    /// In a sentence that names several: files without their directories.
+    pub fn brief(&self) -> String {
+        match self {
+            Place::Host(..) => self.short(),
+            _ => self.to_string(),
+        }
+    }
 }
 
 impl std::fmt::Display for Place {

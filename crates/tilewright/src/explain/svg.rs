@@ -12,7 +12,7 @@ const BOX_HEIGHT: usize = 44;
 const GAP: usize = 24;
 const LAYER_GAP: usize = 52;
 const TITLE_HEIGHT: usize = 34;
-const MARGIN: usize = 16;
+pub(super) const MARGIN: usize = 16;
 
 /// As many characters as fit into a box.
 const BOX_CHARS: usize = 38;
@@ -22,7 +22,40 @@ const STYLE: &str = ".tw-plan text{font:12px system-ui,sans-serif;fill:#222}.tw-
     .tw-plan .small{fill:#666;font-size:11px}.tw-plan rect{fill:#eef3f8;stroke:#4c78a8}\
     .tw-plan .later{fill:#fff;stroke-dasharray:4 3}.tw-plan path{fill:none;stroke:#888}";
 
+/// A piece of a drawing, from its upper left corner on.
+pub(crate) struct Drawing {
+    pub(super) width: usize,
+    pub(super) height: usize,
+    /// Elements of SVG.
+    pub(super) body: String,
+}
+
+impl Drawing {
+    /// Drawings below each other.
+    fn stacked(drawings: impl IntoIterator<Item = Drawing>) -> Drawing {
+        let mut all = Drawing { width: 0, height: MARGIN, body: String::new() };
+        for drawing in drawings {
+            let _ = writeln!(all.body, "<g transform=\"translate(0 {})\">\n{}</g>", all.height, drawing.body);
+            all.width = all.width.max(drawing.width);
+            all.height += drawing.height + MARGIN;
+        }
+        all
+    }
+
+    /// A drawing of its own.
+    pub(super) fn to_svg(&self) -> String {
+        let Drawing { width, height, body } = self;
+        format!(
+            "<svg class=\"tw-plan\" xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" viewBox=\"0 0 {width} {height}\">\
+             <style>{STYLE}</style><defs><marker id=\"tip\" viewBox=\"0 0 8 8\" refX=\"8\" refY=\"4\" markerWidth=\"7\" \
+             markerHeight=\"7\" orient=\"auto\"><polygon points=\"0 0 8 4 0 8\" fill=\"#888\"/></marker></defs>\
+             <rect width=\"{width}\" height=\"{height}\" style=\"fill:#fff;stroke:none\"/>\n{body}</svg>\n"
+        )
+    }
+}
+
 impl Explanation {
+    /// The graph of statements, and what is drawn of a machine below it.
     pub(crate) fn svg(&self) -> String {
         let (mut body, mut width, mut height) = (String::new(), 0, MARGIN);
         for graph in self.graphs() {
@@ -32,13 +65,11 @@ impl Explanation {
             width = width.max(layout.width()).max(graph.title.chars().count() * 8);
             height += TITLE_HEIGHT + layout.height() + MARGIN;
         }
-        let width = width + 2 * MARGIN;
-        format!(
-            "<svg class=\"tw-plan\" xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" viewBox=\"0 0 {width} {height}\">\
-             <style>{STYLE}</style><defs><marker id=\"tip\" viewBox=\"0 0 8 8\" refX=\"8\" refY=\"4\" markerWidth=\"7\" \
-             markerHeight=\"7\" orient=\"auto\"><polygon points=\"0 0 8 4 0 8\" fill=\"#888\"/></marker></defs>\
-             <rect width=\"{width}\" height=\"{height}\" style=\"fill:#fff;stroke:none\"/>\n{body}</svg>\n"
-        )
+        let graph = Drawing { width: width + 2 * MARGIN, height, body };
+        match &self.on {
+            None => graph.to_svg(),
+            Some(on) => Drawing::stacked(std::iter::once(graph).chain(self.pictures(on))).to_svg(),
+        }
     }
 }
 

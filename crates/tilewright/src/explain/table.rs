@@ -1,5 +1,7 @@
 //! Columns that line up.
 
+use super::html::escape;
+
 /// Where the cells of a column stand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Align {
@@ -50,6 +52,22 @@ impl Table {
         text
     }
 
+    /// The same on a page.
+    pub(crate) fn to_html(&self) -> String {
+        let mut text = String::from("<table>");
+        for (k, row) in std::iter::once(&self.header).chain(&self.rows).enumerate() {
+            let tag = if k == 0 { "th" } else { "td" };
+            text.push_str("<tr>");
+            for (cell, align) in row.iter().zip(&self.align) {
+                let class = if *align == Align::Right { " class=n" } else { "" };
+                text.push_str(&format!("<{tag}{class}>{}</{tag}>", escape(cell)));
+            }
+            text.push_str("</tr>\n");
+        }
+        text.push_str("</table>\n");
+        text
+    }
+
     /// The same as a table of markdown.
     #[cfg(feature = "cli")]
     pub(crate) fn to_markdown(&self) -> String {
@@ -74,6 +92,14 @@ mod tests {
         table.row(vec!["a".into(), "1,000".into()]);
         table.row(vec!["élan vital".into(), "7".into()]);
         assert_eq!(table.to_text(2), "  name            n\n  a           1,000\n  élan vital      7\n");
+    }
+
+    #[test]
+    fn pages_keep_the_alignment_and_escape() {
+        let mut table = Table::new(&[("name", Align::Left), ("n", Align::Right)]);
+        table.row(vec!["<a>".into(), "7".into()]);
+        let page = "<table><tr><th>name</th><th class=n>n</th></tr>\n<tr><td>&lt;a&gt;</td><td class=n>7</td></tr>\n</table>\n";
+        assert_eq!(table.to_html(), page);
     }
 
     #[cfg(feature = "cli")]

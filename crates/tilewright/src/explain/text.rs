@@ -20,17 +20,25 @@ const MAX_LINE: usize = 60;
 impl Explanation {
     /// The explanation in one of its forms; text ends with a new line.
     pub fn to_text(&self, level: Level) -> String {
-        match level {
-            Level::Line => format!("{}\n", self.line()),
+        let text = match level {
+            Level::Line => {
+                let on = self.on.iter().map(|on| format!("{}\n", on.line()));
+                return std::iter::once(format!("{}\n", self.line())).chain(on).collect();
+            }
             Level::Table => self.tables(),
             Level::Tree => self.tree(),
             Level::Verbose => self.verbose(),
             Level::Kernel => self.kernels(),
-            Level::Dot => self.dot(),
-            Level::Svg => self.svg(),
-            Level::Html => self.html(),
+            // Other programs read these: nothing follows them.
+            Level::Dot => return self.dot(),
+            Level::Svg => return self.svg(),
+            Level::Html => return self.html(),
             #[cfg(feature = "json")]
-            Level::Json => format!("{}\n", self.to_json()),
+            Level::Json => return format!("{}\n", self.to_json()),
+        };
+        match &self.on {
+            None => text,
+            Some(on) => format!("{text}\n{}", self.machine_text(on)),
         }
     }
 

@@ -3,9 +3,11 @@
 #![allow(clippy::unwrap_used)]
 
 mod demo;
+mod diff;
 mod errors;
 mod explain;
 mod info;
 mod later;
+mod pictures;
 mod run;
 mod tool;

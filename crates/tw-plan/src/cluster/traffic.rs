@@ -10,6 +10,8 @@ use tw_ir::workflow::{BlockId, Operand, TaskId, Workflow};
 use super::machine::Machine;
 use super::sites::Sites;
 
+mod flows;
+
 /// One message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Transfer {

@@ -1,0 +1,33 @@
+//! Plans for several workers on a page.
+
+use std::fmt::Write;
+
+use super::super::html::escape;
+use super::text::{scheduler_table, search_words};
+use super::{Explanation, OnMachine};
+
+impl Explanation {
+    /// Tables, reasons and pictures, as a part of a page.
+    pub(crate) fn machine_html(&self, on: &OnMachine) -> String {
+        let mut out = format!("<section><h2>on {}</h2><p>{}</p>\n", escape(&on.machine_words()), escape(&on.line()));
+        for (title, rivals) in &on.sections {
+            if on.sections.len() > 1 {
+                let _ = writeln!(out, "<h2>{}</h2>", escape(title));
+            }
+            out.push_str(&scheduler_table(rivals).to_html());
+            out.push_str("<ul>");
+            for sentence in self.why_lost(rivals, &on.machine).into_iter().chain([search_words(rivals)]) {
+                let _ = writeln!(out, "<li>{}</li>", escape(&sentence));
+            }
+            out.push_str("</ul>\n");
+            if let Some(table) = self.statement_table(rivals) {
+                out.push_str(&table.to_html());
+            }
+        }
+        for drawing in self.pictures(on) {
+            out.push_str(&drawing.to_svg());
+        }
+        out.push_str("</section>\n");
+        out
+    }
+}

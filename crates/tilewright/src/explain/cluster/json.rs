@@ -1,0 +1,156 @@
+//! Plans for several workers for other programs.
+
+use serde_json::{Map, Value, json};
+use tw_plan::cluster::{Machine, Placed, Rivals};
+
+use super::draw::{LANES, MATRIX, RESOLUTION};
+use super::matrix::Matrix;
+use super::timeline::Timeline;
+use super::{Explanation, OnMachine};
+
+/// Blocks of one value whose owners are listed; of larger values the others are left out, which is said.
+const MOST_BLOCKS: usize = 1 << 14;
+
+impl Explanation {
+    /// Figures of the plan in front and of every other, over all pieces; those of the explanation itself stay beside them.
+    pub(crate) fn add_machine_to_json(&self, on: &OnMachine, value: &mut Value) {
+        let names: Vec<&str> = on
+            .sections
+            .first()
+            .map_or_else(Vec::new, |(_, rivals)| rivals.placed.iter().map(|placed| placed.scheduler).collect());
+        let passes = value["input_passes"].clone();
+        let all: Map<String, Value> = names.iter().map(|&name| (name.to_string(), on.figures(name, &passes))).collect();
+        if let Some(&chosen) = names.first() {
+            for (key, figure) in all[chosen].as_object().into_iter().flatten() {
+                value[key.as_str()] = figure.clone();
+            }
+            value["chosen"] = json!(chosen);
+            value["schedulers"] = Value::Object(all);
+        }
+        let pieces = on.sections.iter().map(|(title, rivals)| self.piece_json(title, rivals, &on.machine));
+        value["machine"] = json!({
+            "nodes": on.machine.nodes,
+            "workers": on.machine.workers,
+            "memory": on.machine.memory,
+            "text": on.machine.to_string(),
+            "pieces": pieces.collect::<Vec<Value>>(),
+        });
+    }
+
+    fn piece_json(&self, title: &str, rivals: &Rivals, machine: &Machine) -> Value {
+        let Some(placed) = rivals.placed.first() else { return Value::Null };
+        let lost = rivals.placed[1..].iter().zip(self.why_lost(rivals, machine));
+        let lost = lost.map(|(rival, why)| self.lost_json(rival, &why));
+        json!({
+            "title": title,
+            "scheduler": placed.scheduler,
+            "lower_bound_bytes": rivals.bound_bytes.ceil() as u64,
+            "lost": lost.collect::<Vec<Value>>(),
+            "statements": self.statements_json(rivals, placed),
+            "owners": self.owners_json(placed),
+            "matrix": matrix_json(&Matrix::of(&placed.simulation, machine, MATRIX)),
+            "timeline": timeline_json(&Timeline::of(placed, LANES, RESOLUTION)),
+        })
+    }
+
+    fn lost_json(&self, rival: &Placed, why: &str) -> Value {
+        let most = rival.flows(None).first().map(|flow| {
+            let (place, text) = self.placed_statement(&rival.workflow, flow.statement);
+            json!({
+                "value": self.placed_value(&rival.workflow, flow.set),
+                "place": place.to_string(),
+                "text": text,
+                "bytes": flow.bytes,
+            })
+        });
+        json!({
+            "scheduler": rival.scheduler,
+            "why": why,
+            "makespan_s": rival.simulation.makespan,
+            "critical_path_s": rival.simulation.critical_path,
+            "wire_bytes_max_rank": rival.simulation.wire_bytes_max(),
+            "peak_bytes_max_rank": rival.simulation.peak_bytes_max(),
+            "work_share_max_rank": rival.simulation.flops_max().1,
+            "most_sent": most,
+        })
+    }
+
+    fn statements_json(&self, rivals: &Rivals, placed: &Placed) -> Vec<Value> {
+        let flows = self.statement_flows(rivals, placed).into_iter().map(|(statement, flow)| {
+            json!({
+                "statement": statement.as_u32(),
+                "place": flow.place.to_string(),
+                "text": flow.text,
+                "grid": flow.grid,
+                "workers": flow.workers,
+                "tasks": flow.tasks,
+                "wire_bytes_total": flow.received,
+                "wire_bytes_max_rank": flow.busiest,
+                "lower_bound_bytes": flow.bound.map(|bound| bound.ceil() as u64),
+            })
+        });
+        flows.collect()
+    }
+
+    fn owners_json(&self, placed: &Placed) -> Vec<Value> {
+        let maps = self.owner_maps(placed).into_iter().map(|map| {
+            let shown = &map.cells[..map.cells.len().min(MOST_BLOCKS)];
+            let mut value = json!({
+                "value": map.name,
+                "shape": map.shape,
+                "grid": map.axes.iter().map(|axis| axis.n_tiles()).collect::<Vec<u64>>(),
+                "owners": shown.iter().map(|cell| cell.owner).collect::<Vec<_>>(),
+                "left_out": map.cells.len() - shown.len(),
+            });
+            if map.is_made_elsewhere() {
+                value["makers"] = json!(shown.iter().map(|cell| &cell.makers).collect::<Vec<_>>());
+            }
+            value
+        });
+        maps.collect()
+    }
+}
+
+fn matrix_json(matrix: &Matrix) -> Value {
+    json!({
+        "labels": matrix.labels,
+        "nodes": matrix.nodes,
+        "workers_per_row": matrix.workers_per_row,
+        "bytes": matrix.cells,
+    })
+}
+
+fn timeline_json(timeline: &Timeline) -> Value {
+    let lanes = timeline.lanes.iter().map(|lane| {
+        let runs = lane.runs.iter().map(|run| {
+            json!({
+                "statement": run.statement.as_u32(),
+                "start_s": run.start,
+                "end_s": run.end,
+                "busy_s": run.busy,
+                "tasks": run.tasks,
+            })
+        });
+        json!({ "worker": lane.worker, "waiting": timeline.waiting(lane), "runs": runs.collect::<Vec<Value>>() })
+    });
+    json!({ "makespan_s": timeline.makespan, "lanes": lanes.collect::<Vec<Value>>() })
+}
+
+impl OnMachine {
+    fn figures(&self, scheduler: &str, passes: &Value) -> Value {
+        let all = self.sections.iter().flat_map(|(_, rivals)| &rivals.placed);
+        let placed: Vec<&Placed> = all.filter(|placed| placed.scheduler == scheduler).collect();
+        let sum = |of: fn(&Placed) -> u64| placed.iter().map(|placed| of(placed)).sum::<u64>();
+        json!({
+            "tasks": sum(|p| p.order.len() as u64),
+            "planning_s": self.planning.as_secs_f64(),
+            "input_passes": passes,
+            "wire_bytes_total": sum(|p| p.simulation.wire_bytes()),
+            "wire_bytes_max_rank": sum(|p| p.simulation.wire_bytes_max()),
+            "flops_max_rank": sum(|p| p.simulation.flops_max().0),
+            "peak_bytes_max_rank": placed.iter().map(|p| p.simulation.peak_bytes_max()).max().unwrap_or(0),
+            "lower_bound_bytes": self.bound_bytes().ceil() as u64,
+            "makespan_s": placed.iter().map(|p| p.simulation.makespan).sum::<f64>(),
+        })
+    }
+}

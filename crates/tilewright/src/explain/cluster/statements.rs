@@ -1,0 +1,91 @@
+//! What every statement sends, and the least that it has to.
+
+use tw_ir::EntityRef;
+use tw_ir::workflow::StmtId;
+use tw_plan::cluster::{Placed, Rivals};
+
+use super::super::source::Place;
+use super::super::table::{Align, Table};
+use super::super::text::shorten;
+use super::super::units::{bytes, count};
+use super::{Explanation, against};
+
+/// One statement of a placed plan.
+#[derive(Clone, Debug)]
+pub(crate) struct StatementFlow {
+    pub(crate) place: Place,
+    pub(crate) text: String,
+    /// The grid of workers over its variables, if it was placed by one.
+    pub(crate) grid: Option<Vec<u64>>,
+    /// Workers that run tasks of it.
+    pub(crate) workers: u64,
+    pub(crate) tasks: u64,
+    /// Bytes that all workers receive for it, and the one that receives most.
+    pub(crate) received: u64,
+    pub(crate) busiest: u64,
+    /// The least that the busiest worker can receive, if that is known.
+    pub(crate) bound: Option<f64>,
+}
+
+impl StatementFlow {
+    /// `5 x 2 grid`, or how many workers take part.
+    pub(crate) fn workers_text(&self) -> String {
+        match &self.grid {
+            Some(grid) => grid.iter().map(u64::to_string).collect::<Vec<_>>().join(" x "),
+            None => count(self.workers),
+        }
+    }
+}
+
+impl Explanation {
+    /// Every statement with tasks, by its number.
+    pub(crate) fn statement_flows(&self, rivals: &Rivals, placed: &Placed) -> Vec<(StmtId, StatementFlow)> {
+        let received = placed.received_by_statement();
+        let work = placed.workers_by_statement();
+        let by_grid = placed.scheduler == "algebraic";
+        let flow = |number: usize| {
+            let statement = StmtId::new(number);
+            let (place, text) = self.placed_statement(&placed.workflow, statement);
+            let grid = rivals.grids.mesh(number).filter(|_| by_grid).map(|(mesh, _)| mesh.factors().to_vec());
+            let span = &placed.workflow.statements[statement].span;
+            let bound =
+                rivals.statements.iter().filter(|(of, _)| *of == *span).map(|(_, bound)| *bound).reduce(f64::max);
+            let (received, busiest) = (received[number].bytes, received[number].busiest_bytes);
+            let (workers, tasks) = work[number];
+            (statement, StatementFlow { place, text, grid, workers, tasks, received, busiest, bound })
+        };
+        let flows = (0..received.len()).map(flow);
+        flows.filter(|(_, flow)| flow.tasks > 0).collect()
+    }
+
+    /// Statements that send something or have to, for the plan in front.
+    pub(super) fn statement_table(&self, rivals: &Rivals) -> Option<Table> {
+        let flows = self.statement_flows(rivals, rivals.placed.first()?);
+        let mut table = Table::new(&[
+            ("line", Align::Right),
+            ("statement", Align::Left),
+            ("workers", Align::Left),
+            ("tasks", Align::Right),
+            ("sent", Align::Right),
+            ("busiest", Align::Right),
+            ("least", Align::Right),
+            ("x least", Align::Right),
+        ]);
+        let mut is_empty = true;
+        let sends = |flow: &StatementFlow| flow.received > 0 || flow.bound.is_some_and(|bound| bound >= 1.0);
+        for (_, flow) in flows.iter().filter(|(_, flow)| sends(flow)) {
+            is_empty = false;
+            table.row(vec![
+                flow.place.short(),
+                shorten(&flow.text),
+                flow.workers_text(),
+                count(flow.tasks),
+                bytes(flow.received),
+                bytes(flow.busiest),
+                flow.bound.map_or_else(|| "-".to_string(), |bound| bytes(bound as u64)),
+                against(flow.busiest as f64, flow.bound.unwrap_or(0.0)),
+            ]);
+        }
+        (!is_empty).then_some(table)
+    }
+}

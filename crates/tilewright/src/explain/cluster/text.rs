@@ -1,0 +1,204 @@
+//! Plans for several workers in the terminal.
+
+use std::fmt::Write;
+
+use tw_plan::cluster::{Machine, Placed, Rivals};
+
+use super::super::table::{Align, Table};
+use super::super::units::{bytes, count, counted, seconds};
+use super::matrix::Matrix;
+use super::owners::{Cell, Merged, OwnerMap};
+use super::timeline::Timeline;
+use super::{Explanation, OnMachine, against};
+
+/// What fits on a terminal: rows and columns of a map, workers of a matrix, workers and columns of a timeline.
+const MAP: (usize, usize) = (24, 16);
+const MATRIX: usize = 10;
+const TIMELINE: (usize, usize) = (16, 72);
+
+/// Words for the columns of the table of schedulers, in text and on pages.
+pub(super) const SCHEDULER_COLUMNS: [(&str, Align); 9] = [
+    ("scheduler", Align::Left),
+    ("tasks", Align::Right),
+    ("sent", Align::Right),
+    ("busiest", Align::Right),
+    ("x least", Align::Right),
+    ("work", Align::Right),
+    ("peak", Align::Right),
+    ("time", Align::Right),
+    ("path", Align::Right),
+];
+
+impl Explanation {
+    /// One line, then for every piece a table of schedulers, why they are in this order, and what each statement sends.
+    pub(crate) fn machine_text(&self, on: &OnMachine) -> String {
+        let mut text = format!("{}\n", on.line());
+        for (title, rivals) in &on.sections {
+            if on.sections.len() > 1 {
+                let _ = writeln!(text, "\n{title}");
+            }
+            let _ = write!(text, "\n{}", scheduler_table(rivals).to_text(2));
+            for sentence in self.why_lost(rivals, &on.machine) {
+                let _ = writeln!(text, "  - {sentence}");
+            }
+            let _ = writeln!(text, "  - {}", search_words(rivals));
+            if let Some(table) = self.statement_table(rivals) {
+                let _ = write!(text, "\n{}", table.to_text(2));
+            }
+            if let (true, Some(placed)) = (on.with_pictures, rivals.placed.first()) {
+                text.push_str(&self.picture_text(placed, &on.machine));
+            }
+        }
+        if on.later > 0 {
+            let _ =
+                writeln!(text, "  - {} on data and cannot be placed yet", counted(on.later as u64, "piece depends"));
+        }
+        text
+    }
+
+    fn picture_text(&self, placed: &Placed, machine: &Machine) -> String {
+        let mut text = String::from("\nwho owns which block\n");
+        for map in self.owner_maps(placed) {
+            text.push_str(&owners_text(&map));
+        }
+        let matrix = Matrix::of(&placed.simulation, machine, MATRIX);
+        text.push_str(&matrix_text(&matrix));
+        text.push_str(&self.timeline_text(placed));
+        text
+    }
+
+    fn timeline_text(&self, placed: &Placed) -> String {
+        let (most, columns) = TIMELINE;
+        let timeline = Timeline::of(placed, most, columns);
+        let mut text = format!("\nwho does what when, in {}\n", seconds(timeline.makespan));
+        let mut table = Table::new(&[("worker", Align::Right), ("", Align::Left), ("waits", Align::Right)]);
+        for lane in &timeline.lanes {
+            let waits = 100.0 * timeline.waiting(lane);
+            table.row(vec![lane.worker.to_string(), timeline.characters(lane, columns), format!("{waits:.0}%")]);
+        }
+        text.push_str(&table.to_text(2));
+        for (number, &statement) in timeline.statements.iter().enumerate() {
+            let (place, words) = self.placed_statement(&placed.workflow, statement);
+            let _ = writeln!(
+                text,
+                "  {} = {}: {}",
+                Timeline::letter(number),
+                place.brief(),
+                super::super::text::shorten(&words)
+            );
+        }
+        if let Some(note) = timeline.note() {
+            let _ = writeln!(text, "  {note}");
+        }
+        text
+    }
+}
+
+impl OnMachine {
+    /// The plans in front in one line.
+    pub(crate) fn line(&self) -> String {
+        let words = self.machine_words();
+        let Some(by) = self.placed_by() else { return format!("on {words}: nothing can be planned without data") };
+        let sum = |of: fn(&Placed) -> u64| self.chosen().map(of).sum::<u64>();
+        let (wire, busiest) = (sum(|p| p.simulation.wire_bytes()), sum(|p| p.simulation.wire_bytes_max()));
+        let bound = self.bound_bytes();
+        let peak = self.chosen().map(|placed| placed.simulation.peak_bytes_max()).max().unwrap_or(0);
+        let time: f64 = self.chosen().map(|placed| placed.simulation.makespan).sum();
+        let least = match bound >= 1.0 {
+            true => format!(" ({} of the least possible)", against(busiest as f64, bound)),
+            false => String::new(),
+        };
+        format!(
+            "on {words}: {} sent, {} to the busiest worker{least}, peak {}, about {}, placed by {by}",
+            bytes(wire),
+            bytes(busiest),
+            bytes(peak),
+            seconds(time)
+        )
+    }
+}
+
+/// What the search for grids did.
+pub(super) fn search_words(rivals: &Rivals) -> String {
+    let report = rivals.report();
+    let stop = if report.stopped { "the limit was reached" } else { "nothing better was in reach" };
+    format!(
+        "grids: {} for {}, {} compared, {} found; {stop}",
+        counted(report.candidates as u64, "candidate"),
+        counted(report.statements as u64, "statement"),
+        counted(report.compared as u64, "choice"),
+        counted(report.improved as u64, "improvement"),
+    )
+}
+
+/// Every scheduler with its figures.
+pub(super) fn scheduler_table(rivals: &Rivals) -> Table {
+    let mut table = Table::new(&SCHEDULER_COLUMNS);
+    for placed in &rivals.placed {
+        let simulation = &placed.simulation;
+        table.row(vec![
+            placed.scheduler.to_string(),
+            count(placed.order.len() as u64),
+            bytes(simulation.wire_bytes()),
+            bytes(simulation.wire_bytes_max()),
+            against(simulation.wire_bytes_max() as f64, rivals.bound_bytes),
+            format!("{:.2}", simulation.flops_max().1),
+            bytes(simulation.peak_bytes_max()),
+            seconds(simulation.makespan),
+            seconds(simulation.critical_path),
+        ]);
+    }
+    table
+}
+
+fn owners_text(map: &OwnerMap) -> String {
+    let (rows, columns) = MAP;
+    let shown = map.merged(rows, columns);
+    let mut text = format!("  {}\n", map.title());
+    text.push_str(&cells_text(&shown, Cell::owner_text));
+    if map.is_made_elsewhere() {
+        text.push_str("    made by\n");
+        text.push_str(&cells_text(&shown, Cell::makers_text));
+    }
+    if let Some(note) = shown.note() {
+        let _ = writeln!(text, "    {note}");
+    }
+    text
+}
+
+fn cells_text(shown: &Merged, cell: fn(&Cell) -> String) -> String {
+    let labels = std::iter::once("").chain(shown.columns.iter().map(String::as_str));
+    let header: Vec<(&str, Align)> = labels.map(|label| (label, Align::Right)).collect();
+    let mut table = Table::new(&header);
+    for (label, cells) in shown.rows.iter().zip(&shown.cells) {
+        table.row(std::iter::once(label.clone()).chain(cells.iter().map(cell)).collect());
+    }
+    table.to_text(4)
+}
+
+/// Senders downwards, receivers to the right; a bar where another node begins.
+fn matrix_text(matrix: &Matrix) -> String {
+    let mut text = format!("\n{}\n", matrix.title());
+    if matrix.is_empty() {
+        text.push_str("  nothing is sent\n");
+        return text;
+    }
+    let n = matrix.labels.len();
+    let with_bars = |cells: Vec<String>| -> Vec<String> {
+        let bar = |k: usize| matrix.begins_node(k).then(|| "|".to_string());
+        cells.into_iter().enumerate().flat_map(|(k, cell)| bar(k).into_iter().chain([cell])).collect()
+    };
+    let line = |first: &str, cells: Vec<String>, last: String| -> Vec<String> {
+        std::iter::once(first.to_string()).chain(with_bars(cells)).chain([last]).collect()
+    };
+    let size = |n: u64| if n == 0 { ".".to_string() } else { bytes(n) };
+    let header = line("from \\ to", matrix.labels.clone(), "sends".to_string());
+    let mut table = Table::new(&header.iter().map(|label| (label.as_str(), Align::Right)).collect::<Vec<_>>());
+    for (label, row) in matrix.labels.iter().zip(&matrix.cells) {
+        table.row(line(label, row.iter().map(|&n| size(n)).collect(), size(row.iter().sum())));
+    }
+    let received = (0..n).map(|column| size(matrix.received(column))).collect();
+    table.row(line("receives", received, size(matrix.total())));
+    text.push_str(&table.to_text(2));
+    text
+}
