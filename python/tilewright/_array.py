@@ -14,6 +14,8 @@ from ._chunks import automatic_chunks, normalize_chunks
 from ._progress import progress_report
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from ._block_view import BlockView
     from ._explanation import Explanation
 
@@ -190,23 +192,40 @@ class Array:
         """Nested lists of Python numbers."""
         return self.compute().tolist()
 
-    def explain(self, level: str = "table") -> Explanation:
+    def explain(
+        self,
+        level: str = "table",
+        *,
+        nodes: int | None = None,
+        workers: int | None = None,
+        machine: str | os.PathLike[str] | Mapping[str, Any] | None = None,
+        scheduler: str | None = None,
+        pictures: bool = False,
+    ) -> Explanation:
         """What computing the array will cost: tasks, bytes, peak memory. Nothing is computed.
 
         The level is ``"line"``, ``"table"``, ``"tree"``, ``"verbose"`` or ``"kernel"``: how much ``print`` shows.
+
+        With ``nodes``, ``workers`` of each, or a ``machine`` the plan for several workers is told, too: a machine is the path of a file, or a dict as in
+        ``{"nodes": 4, "across.bandwidth": "10GB/s"}``. A ``scheduler`` is ``"algebraic"``, ``"pattern"``, ``"lshs"`` or ``"roundrobin"``; without one the plan that
+        ends first is in front. ``pictures`` shows in text what a notebook draws: who owns which block, who sends what to whom, who does what when.
         """
-        from ._explanation import Explanation
+        from ._explanation import Explanation, target
 
-        return Explanation(self._tensor.explain(), level)
+        return Explanation(self._tensor.explain(target(nodes, workers, machine, scheduler, pictures)), level)
 
-    def visualize(self, path: str | os.PathLike[str]) -> None:
-        """Writes the plan as a picture: ``.svg``, ``.html`` for a page with a table, ``.dot`` for Graphviz. Nothing is computed."""
+    def visualize(self, path: str | os.PathLike[str], **workers: Any) -> None:
+        """Writes the plan as a picture: ``.svg``, ``.html`` for a page with a table, ``.dot`` for Graphviz. Nothing is computed.
+
+        Further arguments describe several workers, as in :meth:`explain`.
+        """
         name = os.fspath(path)
         level = {"svg": "svg", "html": "html", "dot": "dot", "gv": "dot"}.get(name.rsplit(".", 1)[-1])
         if level is None:
             raise ValueError(f"{name}: a plan can be written as .svg, .html or .dot")
+        explanation = self.explain(level, **workers)
         with open(name, "w", encoding="utf-8") as file:
-            file.write(self._tensor.explain().text(level))
+            file.write(str(explanation))
 
     def rechunk(self, chunks: Any = "auto") -> Array:
         """The same array in blocks of other lengths: an int, a tuple, a dict from axes, -1, ``"auto"``, or bytes as in ``"64MiB"``.

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import html
 import json
+import os
+from collections.abc import Mapping
+from operator import index
 from typing import Any
 
 from . import _core
@@ -37,9 +40,82 @@ class Explanation:
         return f"{self.to_svg()}<pre>{html.escape(self._explanation.text('table'))}</pre>"
 
     def to_svg(self) -> str:
-        """The statements of the plan as a drawing."""
+        """The statements of the plan as a drawing; below it, what several workers do if some were asked for."""
         return self._explanation.text("svg")
 
     def to_dict(self) -> dict[str, Any]:
         """The same for programs: tasks, bytes, peak memory, and every section with its lines."""
-        return json.loads(self._explanation.text("json"))
+        return json.loads(self.to_json())
+
+    def to_json(self) -> str:
+        """The same as JSON."""
+        return self._explanation.text("json")
+
+    def diff(self, other: Explanation) -> Difference:
+        """What changes from this plan to another.
+
+        >>> import tilewright as tw
+        >>> x = tw.ones((1000, 1000))
+        >>> change = x.rechunk(500).sum().explain().diff(x.rechunk(250).sum().explain())
+        >>> change.to_dict()["is_same"]
+        False
+        """
+        if not isinstance(other, Explanation):
+            raise TypeError(f"an explanation is compared with another, not with {type(other).__name__}")
+        return Difference(self._explanation.diff(other._explanation))
+
+
+class Difference:
+    """How two plans differ: figures of both, and the lines that changed. Prints as text, shows as tables in a notebook, and is a dict for programs."""
+
+    __slots__ = ("_difference",)
+
+    def __init__(self, difference: _core.Difference) -> None:
+        self._difference = difference
+
+    def __str__(self) -> str:
+        return self._difference.text()
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return self._difference.html()
+
+    def to_dict(self) -> dict[str, Any]:
+        """The same for programs."""
+        return json.loads(self.to_json())
+
+    def to_json(self) -> str:
+        """The same as JSON."""
+        return self._difference.json()
+
+
+def target(
+    nodes: int | None,
+    workers: int | None,
+    machine: str | os.PathLike[str] | Mapping[str, Any] | None,
+    scheduler: str | None,
+    pictures: bool,
+) -> dict[str, Any] | None:
+    """Several workers as the planner wants them described; None if there are none."""
+    if nodes is None and workers is None and machine is None:
+        if scheduler is not None or pictures:
+            raise ValueError("scheduler and pictures are about several workers: give nodes, workers or a machine")
+        return None
+    return {
+        "nodes": None if nodes is None else index(nodes),
+        "workers": None if workers is None else index(workers),
+        "machine": _machine_file(machine),
+        "scheduler": scheduler,
+        "pictures": pictures,
+    }
+
+
+def _machine_file(machine: str | os.PathLike[str] | Mapping[str, Any] | None) -> tuple[str, str] | None:
+    if machine is None:
+        return None
+    if isinstance(machine, Mapping):
+        return "", "".join(f"{name} = {value}\n" for name, value in machine.items())
+    name = os.fspath(machine)
+    with open(name, encoding="utf-8") as file:
+        return name, file.read()

@@ -7,7 +7,7 @@ use tilewright::{Result, Stored};
 use crate::apply::compute_extents;
 use crate::dtypes::{numpy_name, to_python};
 use crate::errors::OrRaise;
-use crate::explanation::Explanation;
+use crate::explanation::{Explanation, Target};
 use crate::interrupt;
 
 /// Programs over more elements than this may take long enough for somebody to press Ctrl-C.
@@ -90,10 +90,17 @@ impl Tensor {
         to_python(py, value)
     }
 
-    /// What computing will cost.
-    fn explain(&self, py: Python<'_>) -> PyResult<Explanation> {
+    /// What computing will cost; on several workers, too, if some are described.
+    #[pyo3(signature = (target=None))]
+    fn explain(&self, py: Python<'_>, target: Option<Target>) -> PyResult<Explanation> {
         let tensor = self.0.clone();
-        let explain = move || tensor.session().explain(&tensor.program()?.0);
+        let explain = move || {
+            let explanation = tensor.session().explain(&tensor.program()?.0)?;
+            match target {
+                None => Ok(explanation),
+                Some(target) => target.plan(tensor.session(), explanation),
+            }
+        };
         interrupt::run(py, self.0.session(), takes_long(&[&self.0]), None, explain).map(Explanation)
     }
 
