@@ -17,7 +17,6 @@ mod calibrate;
 mod check;
 mod cluster;
 mod demo;
-mod diff;
 mod digest;
 mod engine;
 mod explain;

@@ -6,13 +6,16 @@ use tw_ir::error::Error;
 
 use super::Failure;
 use super::cluster::{ClusterArgs, SAY_WHICH_MACHINE};
-use super::diff::{self, DiffArgs};
 use super::engine::EngineArgs;
 use super::load::{Loaded, ProgramArgs};
 use super::out::Out;
 use super::progress::Bar;
 use crate::explain::{Explanation, Level, Profile};
 use crate::session::Session;
+
+mod diff;
+
+use diff::DiffArgs;
 
 /// Arguments of `tw explain`.
 #[derive(clap::Args)]

@@ -5,10 +5,10 @@ use std::path::PathBuf;
 use tw_ir::error::Error;
 use tw_plan::lang::ParamValue;
 
-use super::Failure;
-use super::cluster::{ClusterArgs, Scheduler};
-use super::engine::{EngineArgs, parse_tile};
-use super::load::{ProgramArgs, parse_set};
+use super::super::Failure;
+use super::super::cluster::{ClusterArgs, Scheduler};
+use super::super::engine::{EngineArgs, parse_tile};
+use super::super::load::{ProgramArgs, parse_set};
 use crate::explain::{Difference, Level};
 
 /// Options that say with which plan to compare. What they do not say is as in the first plan.
