@@ -7,6 +7,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use tilewright::ir::scalar::BinaryOp;
 use tilewright::{Array, ArrayView, Buffer, DType, Error, Kernel, Key, Relation, Result, Session, Tensor};
 
+#[path = "relations/engines.rs"]
+mod engines;
 #[path = "relations/random.rs"]
 mod random;
 #[path = "relations/reference.rs"]

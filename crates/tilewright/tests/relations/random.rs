@@ -134,20 +134,26 @@ fn step(dice: &mut Dice, session: &Session, relation: &Relation, blocks: &Blocks
     Some(made).filter(|(_, blocks)| is_small(blocks))
 }
 
+/// A few random operators, applied to relations and to maps of blocks.
+pub(crate) fn sequence(session: &Session, seed: u64) -> (Relation, Blocks) {
+    let mut dice = Dice(seed * 7919 + 1);
+    let shapes: [(&[u64], &[u64]); 4] =
+        [(&[6, 8], &[2, 4]), (&[12], &[3]), (&[4, 3, 4], &[2, 3, 2]), (&[4, 4], &[2, 2])];
+    let (shape, tiles) = shapes[dice.roll(4)];
+    let (mut relation, mut blocks) = pair(session, shape, tiles, seed);
+    for _ in 0..6 {
+        if let Some(made) = step(&mut dice, session, &relation, &blocks) {
+            (relation, blocks) = made;
+        }
+    }
+    (relation, blocks)
+}
+
 #[test]
 fn random_sequences_agree_with_maps_of_blocks() {
     let session = session();
     for seed in 0..200 {
-        let mut dice = Dice(seed * 7919 + 1);
-        let shapes: [(&[u64], &[u64]); 4] =
-            [(&[6, 8], &[2, 4]), (&[12], &[3]), (&[4, 3, 4], &[2, 3, 2]), (&[4, 4], &[2, 2])];
-        let (shape, tiles) = shapes[dice.roll(4)];
-        let (mut relation, mut blocks) = pair(&session, shape, tiles, seed);
-        for _ in 0..6 {
-            if let Some(made) = step(&mut dice, &session, &relation, &blocks) {
-                (relation, blocks) = made;
-            }
-        }
+        let (relation, blocks) = sequence(&session, seed);
         check(&relation, &blocks);
     }
 }

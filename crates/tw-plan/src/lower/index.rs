@@ -51,7 +51,8 @@ impl Lowering<'_> {
         };
         if plain_out {
             for (idx, axis) in stmt.out.idx.iter().zip(&out_grid) {
-                if let Some(v) = idx.as_var() {
+                // A result may be cut otherwise, but what a table says is read one by one.
+                if let Some(v) = idx.as_var().filter(|&v| !is_looked_up(stmt, v)) {
                     candidates[v.0 as usize] = Some(axis.clone());
                 }
             }
@@ -147,8 +148,7 @@ impl Lowering<'_> {
     /// that operand.
     fn axis_from_reads(&self, stmt: &IndexStmt, inputs: &[RelId], var: Var, extent: u64) -> Option<(u64, Axis)> {
         // Between two entries of a table may lie what nobody asked for, and what is not read is not computed.
-        let mut accesses = stmt.reads.iter().flat_map(|access| &access.idx).chain(&stmt.out.idx);
-        if accesses.any(|idx| idx.looks_up(var)) {
+        if is_looked_up(stmt, var) {
             return Some((u64::MAX, Axis::uniform(extent, 1)));
         }
         let mut best: Option<(bool, u64, Axis, u64)> = None;
@@ -204,6 +204,12 @@ impl Lowering<'_> {
         let affordable = operand_bytes.max(n_points.saturating_mul(state_size));
         self.n_chains(n_points / n_outputs.max(1), n_outputs, affordable, output_bytes)
     }
+}
+
+/// True if a variable is looked up in a table anywhere.
+fn is_looked_up(stmt: &IndexStmt, var: Var) -> bool {
+    let mut accesses = stmt.reads.iter().flat_map(|access| &access.idx).chain(&stmt.out.idx);
+    accesses.any(|idx| idx.looks_up(var))
 }
 
 /// The cut of a variable `v` with which `factor * v + shift` stays inside one tile.
