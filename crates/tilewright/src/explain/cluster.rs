@@ -59,7 +59,7 @@ impl Explanation {
             let mut rivals = Rivals::of(&plan.before, session.plan_options(), machine, DEFAULT_LIMIT)?;
             if let Some(name) = scheduler {
                 let title = self.title(section, number);
-                put_in_front(&mut rivals, name, &title)?;
+                put_in_front(&mut rivals, name, &title, machine)?;
             }
             sections.push((self.title(section, number), rivals));
         }
@@ -142,12 +142,20 @@ pub(super) fn is_value(set: &BlockSet) -> bool {
     value_name(&set.name).0 == set.name
 }
 
-fn put_in_front(rivals: &mut Rivals, name: &str, title: &str) -> Result<()> {
+fn put_in_front(rivals: &mut Rivals, name: &str, title: &str, machine: &Machine) -> Result<()> {
     if let Some(found) = rivals.placed.iter().position(|placed| placed.scheduler == name) {
         rivals.placed[..=found].rotate_right(1);
         return Ok(());
     }
     let error = Error::plan(format!("`{name}` has no plan for {title}"));
+    let refused = rivals.refused.iter().find(|placed| placed.scheduler == name);
+    let error = match (refused, machine.memory) {
+        (Some(placed), Some(memory)) => {
+            let (needed, limit) = (units::bytes(placed.simulation.peak_bytes_max()), units::bytes(memory));
+            error.note(format!("it needs {needed} on a worker, and the limit is {limit}"))
+        }
+        _ => error,
+    };
     Err(error.help("leave the scheduler out, and the best plan is chosen"))
 }
 

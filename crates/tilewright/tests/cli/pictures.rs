@@ -119,6 +119,21 @@ fn whoever_lost_has_a_reason_in_figures() {
 }
 
 #[test]
+fn plans_that_are_too_large_are_named_with_their_need() {
+    let dir = Dir::with_program(PRODUCT);
+    let all = dir.ok(&["explain", "p.tw", "--nodes", "10", "--level", "json"]);
+    let value: Value = serde_json::from_str(&all).unwrap();
+    let peaks = value["schedulers"].as_object().unwrap();
+    let peak = |name: &str| peaks[name]["peak_bytes_max_rank"].as_u64().unwrap();
+    assert!(peak("algebraic") < peak("roundrobin"));
+    dir.write("m.txt", format!("nodes = 10\nmemory = {}\n", peak("algebraic")));
+    let text = dir.ok(&["explain", "p.tw", "--machine", "m.txt"]);
+    assert!(text.contains("  - roundrobin needs ") && text.contains(", where the limit is "), "{text}");
+    let message = dir.refused(&["explain", "p.tw", "--machine", "m.txt", "--scheduler", "roundrobin"]);
+    assert!(message.contains("has no plan") && message.contains("on a worker, and the limit is"), "{message}");
+}
+
+#[test]
 fn json_has_maps_matrix_and_timeline_that_agree_with_the_figures() {
     let value = small_json();
     let piece = &value["machine"]["pieces"][0];

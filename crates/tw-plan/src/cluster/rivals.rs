@@ -1,8 +1,9 @@
 //! All schedulers beside each other, in one simulator.
 
+use tw_ir::EntityRef;
 use tw_ir::error::{Error, Result};
 use tw_ir::program::Program;
-use tw_ir::span::Span;
+use tw_ir::workflow::StmtId;
 
 use super::bounds::{Touching, least_together};
 use super::grids::{Grids, SearchReport, touching};
@@ -19,16 +20,19 @@ use crate::pipeline::Unordered;
 pub struct Rivals {
     /// The plans.
     pub placed: Vec<Placed>,
+    /// Plans that need more memory than a worker has.
+    pub refused: Vec<Placed>,
     /// The grids of the plan that was placed by them.
     pub grids: Grids,
-    /// The least that the busiest worker can receive for each statement that has a bound, in bytes, and where the statement was written.
-    pub statements: Vec<(Span, f64)>,
+    /// The least that the busiest worker can receive for each statement that has a bound, in bytes. Statements are those of the
+    /// plan by grids; others may order products otherwise.
+    pub statements: Vec<(StmtId, f64)>,
     /// The least for the whole program. It assumes, as the bounds of statements do, that all workers do equally much of each.
     pub bound_bytes: f64,
 }
 
 impl Rivals {
-    /// Plans a straight-line program with every scheduler. With a limit of memory, plans that do not keep it are left out.
+    /// Plans a straight-line program with every scheduler. With a limit of memory, plans that do not keep it are put aside.
     pub fn of(program: &Program, options: &PlanOptions, machine: &Machine, limit: usize) -> Result<Rivals> {
         Rivals::beside(None, program, options, machine, limit)
     }
@@ -52,9 +56,10 @@ impl Rivals {
         if let Some(notation) = notation {
             placed.push(place_as_written(&unordered, options, machine, notation)?);
         }
+        let mut refused = Vec::new();
         if let Some(memory) = machine.memory {
             let least = placed.iter().map(|placed| placed.simulation.peak_bytes_max()).min().unwrap_or(0);
-            placed.retain(|placed| placed.simulation.peak_bytes_max() <= memory);
+            (placed, refused) = placed.into_iter().partition(|placed| placed.simulation.peak_bytes_max() <= memory);
             if placed.is_empty() {
                 let text = format!("no plan keeps every worker below {memory} bytes; the best needs {least}");
                 return Err(Error::resource(text).help("give the machine more workers, or workers more memory"));
@@ -64,12 +69,17 @@ impl Rivals {
         let workers = machine.n_workers() as u64;
         let found = touching(&program);
         let alone = |(node, statement): &(usize, Touching)| {
-            (program.body.nodes[*node].span.clone(), least_together(std::slice::from_ref(statement), workers))
+            (StmtId::new(*node), least_together(std::slice::from_ref(statement), workers))
         };
         let statements = found.iter().map(alone).collect();
         let all: Vec<Touching> = found.into_iter().map(|(_, statement)| statement).collect();
         let bound_bytes = least_together(&all, workers);
-        Ok(Rivals { placed, grids, statements, bound_bytes })
+        Ok(Rivals { placed, refused, grids, statements, bound_bytes })
+    }
+
+    /// The plan by grids, whether it is refused or not.
+    pub fn by_grids(&self) -> Option<&Placed> {
+        self.placed.iter().chain(&self.refused).find(|placed| placed.scheduler == "algebraic")
     }
 
     /// What the search for grids did.

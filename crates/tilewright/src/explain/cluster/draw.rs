@@ -23,7 +23,7 @@ const MOST_MAPS: usize = 24;
 
 /// Sizes in pixels.
 const PICTURE: usize = 480;
-const LABELS: usize = 96;
+const LABELS: usize = 120;
 const TITLE: usize = 26;
 const LINE: usize = 16;
 const LANE: usize = 14;

@@ -39,7 +39,7 @@ impl Explanation {
 
     fn piece_json(&self, title: &str, rivals: &Rivals, machine: &Machine) -> Value {
         let Some(placed) = rivals.placed.first() else { return Value::Null };
-        let lost = rivals.placed[1..].iter().zip(self.why_lost(rivals, machine));
+        let lost = rivals.placed[1..].iter().chain(&rivals.refused).zip(self.why_lost(rivals, machine));
         let lost = lost.map(|(rival, why)| self.lost_json(rival, &why));
         json!({
             "title": title,

@@ -32,7 +32,8 @@ impl Explanation {
     /// One sentence for every scheduler whose plan is not in front.
     pub(crate) fn why_lost(&self, rivals: &Rivals, machine: &Machine) -> Vec<String> {
         let Some((chosen, others)) = rivals.placed.split_first() else { return Vec::new() };
-        others.iter().map(|rival| self.why_later_than(chosen, rival, machine)).collect()
+        let late = others.iter().map(|rival| self.why_later_than(chosen, rival, machine));
+        late.chain(rivals.refused.iter().map(|rival| why_refused(rival, machine))).collect()
     }
 
     fn why_later_than(&self, chosen: &Placed, rival: &Placed, machine: &Machine) -> String {
@@ -120,6 +121,13 @@ impl Explanation {
             _ => format!("{} ({}; most for {place})", bytes(total), named.join(", ")),
         }
     }
+}
+
+fn why_refused(rival: &Placed, machine: &Machine) -> String {
+    let peaks = rival.simulation.workers.iter().map(|worker| worker.peak_bytes);
+    let (worker, peak) = busiest(peaks).unwrap_or_default();
+    let limit = bytes(machine.memory.unwrap_or(u64::MAX));
+    format!("{} needs {} on worker {worker}, where the limit is {limit}", rival.scheduler, bytes(peak))
 }
 
 fn works_more(sooner: &Placed, later: &Placed, machine: &Machine) -> Reason {

@@ -1,14 +1,16 @@
 //! What every statement sends, and the least that it has to.
 
+use std::collections::BTreeSet;
+
 use tw_ir::EntityRef;
-use tw_ir::workflow::StmtId;
+use tw_ir::workflow::{StmtId, Workflow};
 use tw_plan::cluster::{Placed, Rivals};
 
 use super::super::source::Place;
 use super::super::table::{Align, Table};
 use super::super::text::shorten;
 use super::super::units::{bytes, count};
-use super::{Explanation, against};
+use super::{Explanation, against, is_value};
 
 /// One statement of a placed plan.
 #[derive(Clone, Debug)]
@@ -37,19 +39,25 @@ impl StatementFlow {
     }
 }
 
+/// The values of a program with their shapes; cut twice, a value has two sets of blocks.
+fn values(workflow: &Workflow) -> BTreeSet<(&str, &[u64])> {
+    workflow.sets.values().filter(|set| is_value(set)).map(|set| (&set.name[..], &set.shape[..])).collect()
+}
+
 impl Explanation {
     /// Every statement with tasks, by its number.
     pub(crate) fn statement_flows(&self, rivals: &Rivals, placed: &Placed) -> Vec<(StmtId, StatementFlow)> {
         let received = placed.received_by_statement();
         let work = placed.workers_by_statement();
         let by_grid = placed.scheduler == "algebraic";
+        // A product of several may be in another order, with other statements.
+        let has_bounds = rivals.by_grids().is_some_and(|other| values(&other.workflow) == values(&placed.workflow));
         let flow = |number: usize| {
             let statement = StmtId::new(number);
             let (place, text) = self.placed_statement(&placed.workflow, statement);
             let grid = rivals.grids.mesh(number).filter(|_| by_grid).map(|(mesh, _)| mesh.factors().to_vec());
-            let span = &placed.workflow.statements[statement].span;
             let bound =
-                rivals.statements.iter().filter(|(of, _)| *of == *span).map(|(_, bound)| *bound).reduce(f64::max);
+                rivals.statements.iter().find(|(of, _)| has_bounds && *of == statement).map(|(_, bound)| *bound);
             let (received, busiest) = (received[number].bytes, received[number].busiest_bytes);
             let (workers, tasks) = work[number];
             (statement, StatementFlow { place, text, grid, workers, tasks, received, busiest, bound })

@@ -134,7 +134,7 @@ pub(super) fn search_words(rivals: &Rivals) -> String {
 /// Every scheduler with its figures.
 pub(super) fn scheduler_table(rivals: &Rivals) -> Table {
     let mut table = Table::new(&SCHEDULER_COLUMNS);
-    for placed in &rivals.placed {
+    for placed in rivals.placed.iter().chain(&rivals.refused) {
         let simulation = &placed.simulation;
         table.row(vec![
             placed.scheduler.to_string(),
