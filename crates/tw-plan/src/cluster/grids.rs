@@ -62,8 +62,8 @@ pub struct Grids {
 
 impl Grids {
     /// Searches grids for a straight-line program, comparing at most `limit` choices.
-    pub fn search(program: &Program, n_workers: u64, limit: usize) -> Result<Grids> {
-        let mut search = Search::new(program, n_workers, limit)?;
+    pub fn search(program: &Program, machine: &Machine, limit: usize) -> Result<Grids> {
+        let mut search = Search::new(program, machine, limit)?;
         search.start();
         search.improve();
         Ok(search.finish())

@@ -104,9 +104,27 @@ pub(super) fn place_by_grids(
     machine: &Machine,
     limit: usize,
 ) -> Result<ByGrids> {
-    let (program, grids) = choose_orders(unordered, machine.n_workers() as u64, limit)?;
-    place_on_grids("algebraic", program, grids, options, machine)
+    let (program, grids) = choose_orders(unordered, machine, limit)?;
+    let mut found = place_on_grids("algebraic", &program, &grids, options, machine)?;
+    // With smaller tiles less of what a worker touches is there at a time.
+    let smaller = SMALLER_TILES.into_iter().filter(|&tile| options.tile.is_none_or(|wanted| tile < wanted));
+    for tile in smaller {
+        let peak = found.1.simulation.peak_bytes_max();
+        if machine.memory.is_none_or(|memory| peak <= memory) {
+            break;
+        }
+        let options = PlanOptions { tile: Some(tile), ..options.clone() };
+        let next = place_on_grids("algebraic", &program, &grids, &options, machine)?;
+        if next.1.simulation.peak_bytes_max() < peak {
+            found = next;
+        }
+    }
+    let (plan, placed) = found;
+    Ok(ByGrids { program, plan, placed, grids })
 }
+
+/// Tile lengths that are tried, one after the other, where a limit of memory is not kept.
+const SMALLER_TILES: [u64; 3] = [512, 256, 128];
 
 /// Places a program as the user's distribution says.
 pub(super) fn place_as_written(
@@ -117,17 +135,17 @@ pub(super) fn place_as_written(
 ) -> Result<Placed> {
     let program = unordered.ordered(&[])?;
     let grids = Grids::written(&program, notation, machine)?;
-    Ok(place_on_grids("tdn", program, grids, options, machine)?.placed)
+    Ok(place_on_grids("tdn", &program, &grids, options, machine)?.1)
 }
 
 fn place_on_grids(
     name: &'static str,
-    program: Program,
-    grids: Grids,
+    program: &Program,
+    grids: &Grids,
     options: &PlanOptions,
     machine: &Machine,
-) -> Result<ByGrids> {
-    let plan = lower::lower_cut(&program, options, grids.tilings(&program, options.tile))?;
+) -> Result<(Plan, Placed)> {
+    let plan = lower::lower_cut(program, options, grids.tilings(program, options.tile))?;
     let (loose, sets) = loose(&plan)?;
     let mut values: Vec<Option<ValueId>> = vec![None; loose.sets.len()];
     for step in &plan.steps {
@@ -142,22 +160,22 @@ fn place_on_grids(
             }
         }
     }
-    let placed = place_tasks(&loose, machine, &Algebraic { name, grids: &grids, values: &values })?;
-    Ok(ByGrids { program, plan, placed, grids })
+    let placed = place_tasks(&loose, machine, &Algebraic { name, grids, values: &values })?;
+    Ok((plan, placed))
 }
 
 /// Chooses orders of products together with grids: what is summed first should not be what workers would have to send. One order is exchanged at a time.
-fn choose_orders(unordered: &Unordered, n_workers: u64, limit: usize) -> Result<(Program, Grids)> {
+fn choose_orders(unordered: &Unordered, machine: &Machine, limit: usize) -> Result<(Program, Grids)> {
     let n_orders = unordered.n_orders();
     let mut choice = vec![0; n_orders.len()];
     let mut program = unordered.ordered(&choice)?;
-    let mut grids = Grids::search(&program, n_workers, limit)?;
+    let mut grids = Grids::search(&program, machine, limit)?;
     let mut report = grids.report.clone();
     let others = n_orders.iter().enumerate().flat_map(|(product, &n)| (1..n).map(move |order| (product, order)));
     for (product, order) in others.take(MOST_ORDERS) {
         let before = std::mem::replace(&mut choice[product], order);
         let other = unordered.ordered(&choice)?;
-        let other_grids = Grids::search(&other, n_workers, limit / 4)?;
+        let other_grids = Grids::search(&other, machine, limit / 4)?;
         report.compared += other_grids.report.compared;
         report.candidates += other_grids.report.candidates;
         if other_grids.received_max() < grids.received_max() {

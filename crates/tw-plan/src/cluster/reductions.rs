@@ -206,11 +206,12 @@ impl<'a> Expansion<'a> {
                 nodes.entry(self.machine.node_of(worker)).or_default().push(worker);
             }
         }
-        // In every node from the home's number on in turn, so that those who combine for others are different ones for different homes.
-        let local = |worker: u32| worker % self.machine.workers;
+        // In every node from the home's place among those of its own node on, in turn: those who combine for others are different ones for different homes.
+        let at_home = nodes.get(&self.machine.node_of(home));
+        let place = at_home.and_then(|workers| workers.iter().position(|&worker| worker == home)).unwrap_or(0);
         for workers in nodes.values_mut() {
-            let first = workers.iter().position(|&worker| local(worker) >= local(home)).unwrap_or(0);
-            workers.rotate_left(first);
+            let n = workers.len();
+            workers.rotate_left(place % n);
         }
         for workers in nodes.values() {
             self.tree(number, workers)?;

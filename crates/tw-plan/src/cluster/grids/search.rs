@@ -8,6 +8,7 @@ use tw_ir::program::{Program, ValueId};
 
 use super::statement::{Candidate, Owned, Statement};
 use super::{Grids, MANY_WORKERS, SearchReport};
+use crate::cluster::machine::Machine;
 use crate::cluster::mesh::Mesh;
 
 /// Grids that are kept for each statement, best first, before statements are compared with each other; and how many with all their numberings.
@@ -27,6 +28,7 @@ fn score(received: &[u64]) -> (u64, u64) {
 
 pub(super) struct Search<'a> {
     n_workers: u64,
+    per_node: u64,
     statements: Vec<Statement<'a>>,
     /// Statements that read each value.
     readers: BTreeMap<ValueId, Vec<usize>>,
@@ -53,7 +55,8 @@ enum Undo {
 }
 
 impl<'a> Search<'a> {
-    pub(super) fn new(program: &'a Program, n_workers: u64, limit: usize) -> Result<Search<'a>> {
+    pub(super) fn new(program: &'a Program, machine: &Machine, limit: usize) -> Result<Search<'a>> {
+        let (n_workers, per_node) = (machine.n_workers() as u64, machine.workers as u64);
         let mut statements: Vec<Statement<'a>> = Vec::new();
         let mut report = SearchReport { statements: 0, candidates: 0, compared: 0, improved: 0, stopped: false };
         for (number, node) in program.body.nodes.iter().enumerate() {
@@ -71,7 +74,7 @@ impl<'a> Search<'a> {
             report.candidates += meshes.len();
             // One worker stands for all: the others differ by the rounding of parts alone.
             statement.candidates = meshes.into_iter().map(|mesh| Candidate::new(mesh, 0)).collect();
-            let alone = |candidate: usize| statement.received(candidate, &BTreeMap::new(), 1)[0];
+            let alone = |candidate: usize| statement.received(candidate, &BTreeMap::new(), 1, 1)[0];
             let alone: Vec<u64> = (0..statement.candidates.len()).map(alone).collect();
             let mut ranked: Vec<(u64, Mesh)> =
                 alone.into_iter().zip(statement.candidates.drain(..).map(|candidate| candidate.mesh)).collect();
@@ -104,7 +107,20 @@ impl<'a> Search<'a> {
         let undo = Vec::new();
         let (anchors, owners) = (BTreeMap::new(), BTreeMap::new());
         let limit = limit.min(LOOKS / n_workers.max(1) as usize);
-        Ok(Search { n_workers, statements, readers, makers, anchors, owners, received, total, undo, report, limit })
+        Ok(Search {
+            n_workers,
+            per_node,
+            statements,
+            readers,
+            makers,
+            anchors,
+            owners,
+            received,
+            total,
+            undo,
+            report,
+            limit,
+        })
     }
 
     /// Every statement in turn gets the grid that is best for what is known by then.
@@ -112,7 +128,7 @@ impl<'a> Search<'a> {
         for k in 0..self.statements.len() {
             let statement = &self.statements[k];
             let scores = (0..statement.candidates.len()).map(|candidate| {
-                let received = statement.received(candidate, &self.owners, self.n_workers);
+                let received = statement.received(candidate, &self.owners, self.n_workers, self.per_node);
                 (score(&received), received)
             });
             let best = scores.enumerate().min_by(|(_, a), (_, b)| a.0.cmp(&b.0));
@@ -286,7 +302,7 @@ impl<'a> Search<'a> {
         affected.dedup();
         for k in affected {
             let statement = &self.statements[k];
-            let now = statement.received(statement.chosen, &self.owners, self.n_workers);
+            let now = statement.received(statement.chosen, &self.owners, self.n_workers, self.per_node);
             let before = self.set_received(k, now);
             self.undo.push(Undo::Received(k, before));
         }

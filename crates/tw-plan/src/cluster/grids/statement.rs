@@ -34,11 +34,14 @@ pub(super) struct Candidate {
     needs: OnceCell<Vec<Regions>>,
     operands: OnceCell<Vec<Rc<Owned>>>,
     output: OnceCell<Rc<Owned>>,
+    /// How often each worker receives what it owns of the output, as parts of sums.
+    sums: OnceCell<Vec<f64>>,
 }
 
 impl Candidate {
     pub(super) fn new(mesh: Mesh, alone: u64) -> Candidate {
-        Candidate { mesh, alone, needs: OnceCell::new(), operands: OnceCell::new(), output: OnceCell::new() }
+        let (needs, operands) = (OnceCell::new(), OnceCell::new());
+        Candidate { mesh, alone, needs, operands, output: OnceCell::new(), sums: OnceCell::new() }
     }
 }
 
@@ -193,14 +196,56 @@ impl<'a> Statement<'a> {
         }))
     }
 
+    /// How often each worker receives what it owns of the output. Of a sum over g workers it would receive g - 1 parts, were it not that parts are combined
+    /// inside nodes first: then whoever has more of the others on its node receives more.
+    fn sums(&self, candidate: usize, n_workers: u64, per_node: u64) -> &[f64] {
+        let found = &self.candidates[candidate];
+        found.sums.get_or_init(|| {
+            let factors = found.mesh.factors();
+            let summed = |var: usize| !self.out_vars.contains(&Some(var));
+            let parts: u64 = (0..factors.len()).filter(|&var| summed(var)).map(|var| factors[var]).product();
+            if parts == 1 || per_node == 1 {
+                return vec![(parts - 1) as f64; n_workers as usize];
+            }
+            // Those with equal coordinates along the output add up.
+            let group = |worker: u64| {
+                let coordinates = found.mesh.coordinates(worker);
+                let kept = coordinates.iter().zip(factors).enumerate().filter(|(var, _)| !summed(*var));
+                kept.fold(0, |number, (_, (coordinate, factor))| number * factor + coordinate)
+            };
+            let mut together: BTreeMap<(u64, u64), u64> = BTreeMap::new();
+            let mut nodes: BTreeMap<u64, u64> = BTreeMap::new();
+            for worker in 0..found.mesh.n_workers() {
+                let here = together.entry((group(worker), worker / per_node)).or_insert(0);
+                if *here == 0 {
+                    *nodes.entry(group(worker)).or_insert(0) += 1;
+                }
+                *here += 1;
+            }
+            let times = |worker: u64| {
+                let here = together[&(group(worker), worker / per_node)] as f64;
+                let nodes = nodes[&group(worker)] as f64;
+                parts as f64 * ((here - 1.0) + (nodes - 1.0) / nodes) / here
+            };
+            (0..n_workers).map(times).collect()
+        })
+    }
+
     /// Bytes that every worker receives under one of the grids. What nobody owns yet will belong where it is read.
-    pub(super) fn received(&self, candidate: usize, owners: &BTreeMap<ValueId, Rc<Owned>>, n_workers: u64) -> Vec<u64> {
-        let factors = self.candidates[candidate].mesh.factors();
-        let summed = (0..self.extents.len()).filter(|&var| !self.out_vars.contains(&Some(var)));
-        let parts: u64 = summed.map(|var| factors[var]).product();
+    pub(super) fn received(
+        &self,
+        candidate: usize,
+        owners: &BTreeMap<ValueId, Rc<Owned>>,
+        n_workers: u64,
+        per_node: u64,
+    ) -> Vec<u64> {
         let output = self.output_owner(candidate, n_workers);
-        let mut received: Vec<u64> =
-            (0..n_workers as usize).map(|worker| (parts - 1) * output.elements(worker) * self.state_bytes).collect();
+        let sums = self.sums(candidate, n_workers, per_node);
+        let parts = sums
+            .iter()
+            .enumerate()
+            .map(|(worker, &times)| (times * (output.elements(worker) * self.state_bytes) as f64).round() as u64);
+        let mut received: Vec<u64> = parts.collect();
         let needs = self.needs(candidate, n_workers);
         for (k, read) in self.reads.iter().enumerate() {
             let owner = owners.get(&read.value).unwrap_or_else(|| self.operand_owner(candidate, k, n_workers));
