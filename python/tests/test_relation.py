@@ -117,7 +117,33 @@ def test_blocks_by_key() -> None:
     for key in [(2, 0), (-1, 0), 3]:
         with pytest.raises(IndexError, match="no block for key"):
             relation[key]
-    assert "tasks" in str(relation.transform("exp").explain())
+
+
+def test_plans_are_explained() -> None:
+    a, b = pair((40, 40), (10, 10))[0], pair((40, 20), (10, 10), 1)[0]
+    product = a.join(b, 1, 0, "matmul").aggregate((0, 2), "add")
+    assert "tasks" in str(product.explain())
+    assert "algebraic" in str(product.explain(nodes=2, workers=2))
+    some = a.filter(lambda i, k: i >= k).join(b, 1, 0, "matmul").aggregate((0, 2), "add")
+    assert "algebraic" in str(some.explain(nodes=2, workers=2))
+
+
+def test_other_types() -> None:
+    for x in [
+        np.arange(8).astype("timedelta64[s]"),
+        np.arange(8).astype("datetime64[D]"),
+        np.arange(8).astype("complex64"),
+        np.arange(8).astype("float16"),
+        np.arange(8) % 3 == 0,
+    ]:
+        relation, blocks = tw.Relation.of(tw.asarray(x), 2), blocks_of(x, (2,))
+        check(relation.filter(lambda i: i % 2 == 1), {key: block for key, block in blocks.items() if key[0] % 2})
+        check(relation.transform(lambda block: block[::-1]), {key: block[::-1] for key, block in blocks.items()})
+        check(relation.filter(lambda i: i != 1).rekey(lambda i: i // 2 + i % 2), {(k,): blocks[at,] for k, at in enumerate([0, 2, 3])})
+        if x.dtype.kind != "M":
+            some = relation.filter(lambda i: i != 2).aggregate((), "add").compute()
+            np.testing.assert_array_equal(some[()], blocks[0,] + blocks[1,] + blocks[3,])
+            assert some[()].dtype == x.dtype
 
 
 def test_what_breaks_keys_is_named() -> None:

@@ -250,9 +250,9 @@ class Relation:
         self.array.persist()
         return self
 
-    def explain(self, level: str = "table") -> Explanation:
-        """What computing the blocks will cost: see :meth:`Array.explain`. Nothing is computed."""
-        return self.array.explain(level)
+    def explain(self, level: str = "table", **workers: Any) -> Explanation:
+        """What computing the blocks will cost. Nothing is computed. Levels, and arguments that describe several workers, are those of :meth:`Array.explain`."""
+        return self.array.explain(level, **workers)
 
     def _components(self, components: int | Sequence[int]) -> list[int]:
         return _numbers(components, self.arity, "component", "components of the key")

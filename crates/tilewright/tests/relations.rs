@@ -104,6 +104,21 @@ fn a_product_is_planned_as_one_contraction() {
 }
 
 #[test]
+fn components_may_agree_crosswise() {
+    let session = session();
+    let (a, x) = pair(&session, &[6, 6], &[2, 2], 12);
+    let (b, y) = pair(&session, &[6, 6], &[2, 2], 13);
+    let minus: fn(f64, f64) -> f64 = |x, y| x - y;
+    let times: fn(f64, f64) -> f64 = |x, y| x * y;
+    let function = elementwise("minus", minus);
+    for (kernel, f) in [(Kernel::from("sub"), minus), (function, minus), ("ab,ab->ab".into(), times)] {
+        let blocks = |x: &Block, y: &Block| x.zip(y, f);
+        check(&a.join(&b, &[0, 1], &[1, 0], kernel.clone()).unwrap(), &x.join(&y, &[0, 1], &[1, 0], blocks));
+        check(&a.join(&b, &[1], &[0], kernel).unwrap(), &x.join(&y, &[1], &[0], blocks));
+    }
+}
+
+#[test]
 fn what_is_filtered_away_is_not_computed() {
     let session = session();
     let calls = Arc::new(AtomicU64::new(0));

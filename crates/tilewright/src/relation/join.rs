@@ -158,7 +158,8 @@ fn broadcast(x: &Tensor, labels: &[usize], n: usize, rank: usize) -> Result<Tens
     let mut to = vec![1; n + rank - bound.len()];
     labels.iter().zip(lead).for_each(|(&label, &extent)| to[label] = extent);
     to.extend(bound);
-    if to == known {
+    // An operand whose axes are in another order may have the right extents all the same.
+    if to == known && labels.is_sorted() {
         return Ok(x.clone());
     }
     let idx = labels.iter().copied().chain(n + rank - bound.len()..to.len()).map(var).collect();

@@ -152,7 +152,7 @@ pub(crate) fn sequence(session: &Session, seed: u64) -> (Relation, Blocks) {
 #[test]
 fn random_sequences_agree_with_maps_of_blocks() {
     let session = session();
-    for seed in 0..200 {
+    for seed in 0..1000 {
         let (relation, blocks) = sequence(&session, seed);
         check(&relation, &blocks);
     }
