@@ -48,7 +48,7 @@ pub(crate) mod units;
 mod walk;
 mod why;
 
-pub use cluster::{OnMachine, read_machine};
+pub use cluster::{OnMachine, read_distribution, read_machine};
 pub use cost::Cost;
 pub use diff::Difference;
 pub use fusion::{Fate, Kept};

@@ -90,7 +90,7 @@ impl Target {
         let file = self.machine.as_ref().map(|(name, text)| (name.as_str(), text.as_str()));
         let machine = read_machine(file, number(self.nodes, "nodes")?, number(self.workers, "workers")?)?;
         let scheduler = self.scheduler.as_deref().filter(|&name| name != "auto");
-        let explanation = explanation.placed_on(session, &machine, scheduler)?;
+        let explanation = explanation.placed_on(session, &machine, scheduler, None)?;
         Ok(if self.pictures { explanation.with_pictures() } else { explanation })
     }
 }

@@ -1,11 +1,11 @@
 //! The machine that `tw explain` plans for.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use tw_plan::cluster::Machine;
+use tw_plan::cluster::{Machine, Notation};
 
 use super::Failure;
-use crate::explain::read_machine;
+use crate::explain::{read_distribution, read_machine};
 
 /// Advice where a machine is missing.
 pub(super) const SAY_WHICH_MACHINE: &str = "say which machine: `--nodes K --workers R`, or `--machine FILE`";
@@ -25,6 +25,9 @@ pub(crate) struct ClusterArgs {
     /// Show this scheduler's plan first; `auto` shows the one that ends first.
     #[arg(long, value_enum, default_value_t = Scheduler::Auto)]
     scheduler: Scheduler,
+    /// Read from this file where tensors are to be: the plan of the scheduler `tdn`.
+    #[arg(long, value_name = "FILE")]
+    distribution: Option<PathBuf>,
 }
 
 /// Who places tasks.
@@ -35,31 +38,31 @@ pub(super) enum Scheduler {
     Lshs,
     Algebraic,
     Roundrobin,
+    Tdn,
 }
 
 impl ClusterArgs {
     /// The machine, if one is asked for.
     pub(crate) fn machine(&self) -> Result<Option<Machine>, Failure> {
         if self.nodes.is_none() && self.workers.is_none() && self.machine.is_none() {
-            if self.scheduler != Scheduler::Auto {
-                let error = tw_ir::Error::plan("`--scheduler` places tasks on a machine of several workers")
-                    .help(SAY_WHICH_MACHINE);
-                return Err(error.into());
+            let given =
+                [(self.scheduler != Scheduler::Auto, "--scheduler"), (self.distribution.is_some(), "--distribution")];
+            if let Some((_, option)) = given.into_iter().find(|(is_given, _)| *is_given) {
+                let text = format!("`{option}` places tasks on a machine of several workers");
+                return Err(tw_ir::Error::plan(text).help(SAY_WHICH_MACHINE).into());
             }
             return Ok(None);
         }
-        let file = match &self.machine {
-            None => None,
-            Some(path) => {
-                let name = path.display().to_string();
-                let text = std::fs::read_to_string(path).map_err(|error| {
-                    tw_ir::Error::source(format!("the machine file `{name}` cannot be read: {error}"))
-                })?;
-                Some((name, text))
-            }
-        };
+        let file = self.machine.as_deref().map(|path| read("machine", path)).transpose()?;
         let file = file.as_ref().map(|(name, text)| (name.as_str(), text.as_str()));
         Ok(Some(read_machine(file, self.nodes, self.workers)?))
+    }
+
+    /// The distribution, if one is given.
+    pub(super) fn distribution(&self) -> Result<Option<Notation>, Failure> {
+        let Some(path) = &self.distribution else { return Ok(None) };
+        let (name, text) = read("distribution", path)?;
+        Ok(Some(read_distribution(&name, &text)?))
     }
 
     /// The same with other values for what is given.
@@ -75,6 +78,7 @@ impl ClusterArgs {
             workers: workers.or(self.workers),
             machine: machine.or(self.machine.as_ref()).cloned(),
             scheduler: scheduler.unwrap_or(self.scheduler),
+            distribution: self.distribution.clone(),
         }
     }
 
@@ -86,6 +90,15 @@ impl ClusterArgs {
             Scheduler::Lshs => Some("lshs"),
             Scheduler::Algebraic => Some("algebraic"),
             Scheduler::Roundrobin => Some("roundrobin"),
+            Scheduler::Tdn => Some("tdn"),
         }
     }
+}
+
+/// The name and the text of a file.
+fn read(what: &str, path: &Path) -> Result<(String, String), tw_ir::Error> {
+    let name = path.display().to_string();
+    let text = std::fs::read_to_string(path)
+        .map_err(|error| tw_ir::Error::source(format!("the {what} file `{name}` cannot be read: {error}")))?;
+    Ok((name, text))
 }

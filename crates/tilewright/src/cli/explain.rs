@@ -71,7 +71,7 @@ fn planned(
     cluster: &ClusterArgs,
     profile: Option<&Arc<Profile>>,
 ) -> Result<(Session, Loaded, Explanation), Failure> {
-    let machine = cluster.machine()?;
+    let (machine, distribution) = (cluster.machine()?, cluster.distribution()?);
     let mut builder = engine.builder()?;
     if let Some(profile) = profile {
         builder = builder.profile(profile.clone());
@@ -82,7 +82,7 @@ fn planned(
     let explanation = session.explain(&loaded.unit.program).map_err(|error| loaded.failure(error))?;
     let mut explanation = explanation.with_source(loaded.source.clone());
     if let Some(machine) = machine {
-        let placed = explanation.placed_on(&session, &machine, cluster.scheduler());
+        let placed = explanation.placed_on(&session, &machine, cluster.scheduler(), distribution.as_ref());
         explanation = placed.map_err(|error| loaded.failure(error))?;
     }
     Ok((session, loaded, explanation))

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use tw_ir::error::{Error, Result};
 use tw_ir::span::Span;
 use tw_ir::workflow::{BlockSet, BlockSetId, StmtId, Workflow};
-use tw_plan::cluster::{DEFAULT_LIMIT, Machine, Placed, Rivals};
+use tw_plan::cluster::{DEFAULT_LIMIT, Machine, Notation, Placed, Rivals};
 
 use super::source::Place;
 use super::{Explanation, units};
@@ -23,7 +23,7 @@ mod text;
 mod timeline;
 
 /// Those who place tasks.
-const SCHEDULERS: [&str; 4] = ["algebraic", "pattern", "lshs", "roundrobin"];
+const SCHEDULERS: [&str; 5] = ["algebraic", "pattern", "lshs", "roundrobin", "tdn"];
 
 /// What each scheduler would do with a program on a machine. Nothing has run, and nothing runs there yet.
 #[derive(Clone, Debug)]
@@ -42,12 +42,22 @@ pub struct OnMachine {
 
 impl Explanation {
     /// Plans the program for a machine, with one scheduler in front if it is named, else the one whose plan ends first. What is told afterwards is
-    /// told of that machine, too.
-    pub fn placed_on(mut self, session: &Session, machine: &Machine, scheduler: Option<&str>) -> Result<Explanation> {
+    /// told of that machine, too. A distribution is one more plan, that of the scheduler `tdn`.
+    pub fn placed_on(
+        mut self,
+        session: &Session,
+        machine: &Machine,
+        scheduler: Option<&str>,
+        distribution: Option<&Notation>,
+    ) -> Result<Explanation> {
         let started = Instant::now();
         if let Some(unknown) = scheduler.filter(|name| !SCHEDULERS.contains(name)) {
             let error = Error::plan(format!("there is no scheduler `{unknown}`"));
             return Err(error.help(format!("there are {}", SCHEDULERS.join(", "))));
+        }
+        if scheduler == Some("tdn") && distribution.is_none() {
+            let error = Error::plan("`tdn` places tasks by a distribution, and none is given");
+            return Err(error.help("write one to a file and name it: `--distribution FILE`, in Python `distribution=`"));
         }
         let mut sections = Vec::new();
         let mut later = 0;
@@ -56,7 +66,8 @@ impl Explanation {
                 later += 1;
                 continue;
             };
-            let mut rivals = Rivals::of(&plan.before, session.plan_options(), machine, DEFAULT_LIMIT)?;
+            let mut rivals =
+                Rivals::beside(distribution, &plan.before, session.plan_options(), machine, DEFAULT_LIMIT)?;
             if let Some(name) = scheduler {
                 let title = self.title(section, number);
                 put_in_front(&mut rivals, name, &title, machine)?;
@@ -111,21 +122,28 @@ impl Explanation {
 pub fn read_machine(file: Option<(&str, &str)>, nodes: Option<u32>, workers: Option<u32>) -> Result<Machine> {
     let mut machine = match file {
         None => Machine::default(),
-        Some((name, text)) => Machine::parse(text).map_err(|error| {
-            let line = match error.span() {
-                Span::Text { start, .. } => text[..*start as usize].lines().count() + 1,
-                _ => 1,
-            };
-            match name {
-                "" => error,
-                _ => error.note(format!("in line {line} of the machine file `{name}`")),
-            }
-        })?,
+        Some((name, text)) => Machine::parse(text).map_err(|error| in_line(error, "machine", name, text))?,
     };
     machine.nodes = nodes.unwrap_or(machine.nodes);
     machine.workers = workers.unwrap_or(machine.workers);
     machine.verify()?;
     Ok(machine)
+}
+
+/// The distribution that a text describes. Errors name the line of the file, unless it has no name.
+pub fn read_distribution(name: &str, text: &str) -> Result<Notation> {
+    Notation::parse(text).map_err(|error| in_line(error, "distribution", name, text))
+}
+
+fn in_line(error: Error, what: &str, name: &str, text: &str) -> Error {
+    let line = match error.span() {
+        Span::Text { start, .. } => text[..*start as usize].lines().count() + 1,
+        _ => 1,
+    };
+    match name {
+        "" => error,
+        _ => error.note(format!("in line {line} of the {what} file `{name}`")),
+    }
 }
 
 /// The value that a set of blocks belongs to, and whether it is parts of a sum.

@@ -179,3 +179,19 @@ fn machines_that_cannot_be_are_refused() {
     assert!(dir.refused(&["explain", "p.tw", "--nodes", "0"]).contains("0 nodes"));
     assert!(dir.refused(&["explain", "p.tw", "--scheduler", "lshs"]).contains("--nodes"));
 }
+
+#[test]
+fn distributions_are_one_more_plan() {
+    let dir = Dir::with_program("input a: f64[400, 400]\ninput b: f64[400, 400]\nc = a @ b\noutput c\n");
+    dir.write("d.txt", "machine M(2, 2)\na(x, y) -> M(x, y)\nb(x, y) -> M(x, y)\nc(x, y) -> M(x, y)\n");
+    let text = dir.ok(&["explain", "p.tw", "--nodes", "4", "--distribution", "d.txt"]);
+    assert!(text.lines().any(|line| line.trim_start().starts_with("tdn ")), "{text}");
+    let front = dir.ok(&["explain", "p.tw", "--nodes", "4", "--distribution", "d.txt", "--scheduler", "tdn"]);
+    assert!(front.contains("placed by tdn"), "{front}");
+    let missing = dir.refused(&["explain", "p.tw", "--nodes", "4", "--scheduler", "tdn"]);
+    assert!(missing.contains("--distribution FILE"), "{missing}");
+    dir.refused(&["explain", "p.tw", "--distribution", "d.txt"]);
+    dir.write("e.txt", "machine M(2, 2)\n\na(x) -> N(x)\n");
+    let wrong = dir.refused(&["explain", "p.tw", "--nodes", "4", "--distribution", "e.txt"]);
+    assert!(wrong.contains("in line 3 of the distribution file `e.txt`"), "{wrong}");
+}

@@ -9,5 +9,6 @@ mod explain;
 mod info;
 mod later;
 mod pictures;
+mod planner;
 mod run;
 mod tool;

@@ -21,7 +21,6 @@ mod statement;
 
 use cuts::Cuts;
 use search::Search;
-use statement::Statement;
 pub(super) use statement::touching;
 
 /// Tiles of a part of a variable: this long, and this many at most; only one each for more workers than that.
@@ -63,29 +62,19 @@ pub struct Grids {
 impl Grids {
     /// Searches grids for a straight-line program, comparing at most `limit` choices.
     pub fn search(program: &Program, machine: &Machine, limit: usize) -> Result<Grids> {
-        let mut search = Search::new(program, machine, limit)?;
+        let mut search = Search::beside(program, machine, limit, &[])?;
         search.start();
         search.improve();
         Ok(search.finish())
     }
 
-    /// The grids that follow from a distribution written by the user: a value that it names is made where it is owned, everything else where what it reads is.
-    pub fn written(program: &Program, notation: &Notation, machine: &Machine) -> Result<Grids> {
-        let (mut meshes, mut owners) = (BTreeMap::new(), BTreeMap::new());
+    /// The grids that follow from a distribution written by the user: a value that it names is made where it is owned; everything else is searched for.
+    pub fn written(program: &Program, notation: &Notation, machine: &Machine, limit: usize) -> Result<Grids> {
         let written = notation.owners(program, machine)?;
-        for (number, node) in program.body.nodes.iter().enumerate() {
-            let Some(statement) = Statement::of(program, number, node) else { continue };
-            let made = written.iter().find(|(value, _)| node.results.contains(value));
-            let mesh = made.and_then(|(_, written)| written.mesh(&statement.out_vars, statement.extents.len()));
-            // A grid of one worker cuts nothing, but keeps the operands of a statement cut alike.
-            let mesh = mesh.unwrap_or_else(|| Mesh::new(vec![1; statement.extents.len()]));
-            meshes.insert(number, (mesh, statement.extents));
-        }
-        for (value, written) in written {
-            owners.insert(value, written.ownership());
-        }
-        let report = SearchReport { statements: meshes.len(), candidates: 0, compared: 0, improved: 0, stopped: false };
-        Ok(Grids { n_workers: machine.n_workers() as u64, meshes, owners, received: Vec::new(), report })
+        let mut search = Search::beside(program, machine, limit, &written)?;
+        search.start();
+        search.improve();
+        Ok(search.finish())
     }
 
     /// The grid of a node's statement, and the extents of its variables.

@@ -104,7 +104,7 @@ pub(super) fn place_by_grids(
     machine: &Machine,
     limit: usize,
 ) -> Result<ByGrids> {
-    let (program, grids) = choose_orders(unordered, machine, limit)?;
+    let (program, grids) = choose_orders(unordered, limit, |program, limit| Grids::search(program, machine, limit))?;
     let mut found = place_on_grids("algebraic", &program, &grids, options, machine)?;
     // With smaller tiles less of what a worker touches is there at a time.
     let smaller = SMALLER_TILES.into_iter().filter(|&tile| options.tile.is_none_or(|wanted| tile < wanted));
@@ -131,10 +131,11 @@ pub(super) fn place_as_written(
     unordered: &Unordered,
     options: &PlanOptions,
     machine: &Machine,
+    limit: usize,
     notation: &Notation,
 ) -> Result<Placed> {
-    let program = unordered.ordered(&[])?;
-    let grids = Grids::written(&program, notation, machine)?;
+    let search = |program: &Program, limit| Grids::written(program, notation, machine, limit);
+    let (program, grids) = choose_orders(unordered, limit, search)?;
     Ok(place_on_grids("tdn", &program, &grids, options, machine)?.1)
 }
 
@@ -165,17 +166,21 @@ fn place_on_grids(
 }
 
 /// Chooses orders of products together with grids: what is summed first should not be what workers would have to send. One order is exchanged at a time.
-fn choose_orders(unordered: &Unordered, machine: &Machine, limit: usize) -> Result<(Program, Grids)> {
+fn choose_orders(
+    unordered: &Unordered,
+    limit: usize,
+    search: impl Fn(&Program, usize) -> Result<Grids>,
+) -> Result<(Program, Grids)> {
     let n_orders = unordered.n_orders();
     let mut choice = vec![0; n_orders.len()];
     let mut program = unordered.ordered(&choice)?;
-    let mut grids = Grids::search(&program, machine, limit)?;
+    let mut grids = search(&program, limit)?;
     let mut report = grids.report.clone();
     let others = n_orders.iter().enumerate().flat_map(|(product, &n)| (1..n).map(move |order| (product, order)));
     for (product, order) in others.take(MOST_ORDERS) {
         let before = std::mem::replace(&mut choice[product], order);
         let other = unordered.ordered(&choice)?;
-        let other_grids = Grids::search(&other, machine, limit / 4)?;
+        let other_grids = search(&other, limit / 4)?;
         report.compared += other_grids.report.compared;
         report.candidates += other_grids.report.candidates;
         if other_grids.received_max() < grids.received_max() {

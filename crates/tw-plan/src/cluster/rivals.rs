@@ -54,7 +54,7 @@ impl Rivals {
             placed.push(place(&plan, machine, scheduler)?);
         }
         if let Some(notation) = notation {
-            placed.push(place_as_written(&unordered, options, machine, notation)?);
+            placed.push(place_as_written(&unordered, options, machine, limit, notation)?);
         }
         let mut refused = Vec::new();
         if let Some(memory) = machine.memory {

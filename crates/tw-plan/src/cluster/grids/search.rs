@@ -10,6 +10,7 @@ use super::statement::{Candidate, Owned, Statement};
 use super::{Grids, MANY_WORKERS, SearchReport};
 use crate::cluster::machine::Machine;
 use crate::cluster::mesh::Mesh;
+use crate::cluster::notation::Written;
 
 /// Grids that are kept for each statement, best first, before statements are compared with each other; and how many with all their numberings.
 const CANDIDATES: usize = 24;
@@ -37,6 +38,9 @@ pub(super) struct Search<'a> {
     /// The statement whose reading says where a source is.
     anchors: BTreeMap<ValueId, usize>,
     owners: BTreeMap<ValueId, Rc<Owned>>,
+    /// Values whose owners stay as they are, and the statements that run there.
+    fixed: BTreeMap<ValueId, Rc<Owned>>,
+    owner_computes: BTreeMap<usize, (Mesh, Vec<u64>)>,
     /// Bytes by statement and worker, and by worker alone.
     received: Vec<Vec<u64>>,
     total: Vec<u64>,
@@ -55,12 +59,32 @@ enum Undo {
 }
 
 impl<'a> Search<'a> {
-    pub(super) fn new(program: &'a Program, machine: &Machine, limit: usize) -> Result<Search<'a>> {
+    /// A search that leaves values which have owners already where they are.
+    pub(super) fn beside(
+        program: &'a Program,
+        machine: &Machine,
+        limit: usize,
+        written: &[(ValueId, Written)],
+    ) -> Result<Search<'a>> {
         let (n_workers, per_node) = (machine.n_workers() as u64, machine.workers as u64);
         let mut statements: Vec<Statement<'a>> = Vec::new();
+        let mut owner_computes = BTreeMap::new();
         let mut report = SearchReport { statements: 0, candidates: 0, compared: 0, improved: 0, stopped: false };
         for (number, node) in program.body.nodes.iter().enumerate() {
             let Some(mut statement) = Statement::of(program, number, node) else { continue };
+            if let Some((_, written)) = written.iter().find(|(value, _)| node.results.contains(value)) {
+                match written.mesh(&statement.out_vars, statement.extents.len()) {
+                    Some(mesh) => {
+                        statement.candidates.push(Candidate::new(mesh, 0));
+                        statements.push(statement);
+                    }
+                    // It runs where its results are. A grid of one worker keeps its operands cut alike.
+                    None => {
+                        owner_computes.insert(number, (Mesh::new(vec![1; statement.extents.len()]), statement.extents));
+                    }
+                }
+                continue;
+            }
             let mut meshes = Mesh::all(n_workers, &statement.extents);
             if meshes.iter().any(|mesh| mesh.imbalance(&statement.extents) <= BALANCED) {
                 meshes.retain(|mesh| mesh.imbalance(&statement.extents) <= BALANCED);
@@ -105,7 +129,12 @@ impl<'a> Search<'a> {
         let total = vec![0; n_workers as usize];
         let received = vec![total.clone(); statements.len()];
         let undo = Vec::new();
-        let (anchors, owners) = (BTreeMap::new(), BTreeMap::new());
+        let owned = |(value, written): &(ValueId, Written)| {
+            let rank = program.ty(*value).rank();
+            (*value, Rc::new(Owned::new(written.ownership(), rank, n_workers)))
+        };
+        let fixed: BTreeMap<ValueId, Rc<Owned>> = written.iter().map(owned).collect();
+        let (anchors, owners) = (BTreeMap::new(), fixed.clone());
         let limit = limit.min(LOOKS / n_workers.max(1) as usize);
         Ok(Search {
             n_workers,
@@ -115,6 +144,8 @@ impl<'a> Search<'a> {
             makers,
             anchors,
             owners,
+            fixed,
+            owner_computes,
             received,
             total,
             undo,
@@ -159,6 +190,7 @@ impl<'a> Search<'a> {
         }
         let output = statement.output_owner(statement.chosen, self.n_workers);
         owned.extend(statement.results.iter().map(|&value| (value, output.clone())));
+        owned.retain(|(value, _)| !self.fixed.contains_key(value));
         owned
     }
 
@@ -340,7 +372,7 @@ impl<'a> Search<'a> {
         let meshes = self.statements.iter().map(|s| (s.node, (s.mesh().clone(), s.extents.clone())));
         Grids {
             n_workers: self.n_workers,
-            meshes: meshes.collect(),
+            meshes: meshes.chain(self.owner_computes).collect(),
             owners: self.owners.iter().map(|(&value, owned)| (value, owned.ownership.clone())).collect(),
             received: self.total,
             report: self.report,

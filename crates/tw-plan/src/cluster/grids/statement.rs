@@ -55,7 +55,7 @@ pub(super) struct Owned {
 }
 
 impl Owned {
-    fn new(ownership: Ownership, rank: usize, n_workers: u64) -> Owned {
+    pub(super) fn new(ownership: Ownership, rank: usize, n_workers: u64) -> Owned {
         let regions = Regions::new(rank, (0..n_workers).map(|worker| ownership.owned(worker)));
         let has_scalar = match rank {
             0 => (0..n_workers).map(|worker| ownership.owns_scalar(worker)).collect(),
