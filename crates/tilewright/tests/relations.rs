@@ -250,6 +250,14 @@ fn what_breaks_integrity_is_named() {
     let holes = a.filter(|key| key != [1, 1]).unwrap();
     assert_message(holes.to_array(None), "to_array of a relation with a hole at key (1, 1)");
     assert_message(holes.concat(0, 0), "concat along component 0 finds a hole at key (1, 1)");
+    assert_message(
+        holes.rekey(|key| vec![key[0], u64::MAX - key[1]]),
+        "rekey maps (0, 0) to (0, 18446744073709551615)",
+    );
+    let far = holes.rekey(|key| vec![key[0] << 40, key[1]]).unwrap();
+    assert_eq!((far.frontier(), far.count()), (vec![(1 << 40) + 1, 3], 5));
+    assert_message(far.concat(0, 0), "finds a hole at key (1, 0)");
+    assert_message(far.to_array(None), "hole at key (1, 0)");
     // Holes may move, and be filled by what is there.
     check_rekeyed(&holes);
 }

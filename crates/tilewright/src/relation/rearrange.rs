@@ -25,6 +25,11 @@ impl Relation {
                 let text = format!("rekey maps {other} to {}, but {} to {first}", display(key), display(&old[0]));
                 return Err(Error::source(text).help("all keys of a relation have the same number of components"));
             }
+            let is_far = |(key, _): &&(Key, u64)| key.iter().any(|&at| at >= i64::MAX as u64);
+            if let Some((key, at)) = moved.iter().find(is_far) {
+                let (old, new) = (display(&old[*at as usize]), display(key));
+                return Err(Error::source(format!("rekey maps {old} to {new}, which is too far from 0")));
+            }
             moved.sort();
             if let Some(pair) = moved.windows(2).find(|pair| pair[0].0 == pair[1].0) {
                 let [a, b] = [0, 1].map(|k| display(&old[pair[k].1 as usize]));
@@ -104,8 +109,6 @@ impl Relation {
             check_components("concat", &[component], &self.keys)?;
             self.check_axis("concat", axis)?;
             let (parts, tile) = (self.frontier()[component], self.bound[axis]);
-            let mut bound = self.bound.clone();
-            bound[axis] = tile.checked_mul(parts).ok_or_else(|| Error::source("concat of more than can be counted"))?;
             let without = |key: &[u64]| [&key[..component], &key[component + 1..]].concat();
             let (keys, lead) = match &self.keys {
                 Keys::Dense(frontier) => {
@@ -116,21 +119,22 @@ impl Relation {
                     (keys, lead)
                 }
                 Keys::Listed { keys: old, .. } => {
-                    let mut rows: BTreeMap<Key, Vec<Option<u64>>> = BTreeMap::new();
+                    let mut rows: BTreeMap<Key, BTreeMap<u64, u64>> = BTreeMap::new();
                     for (at, key) in old.iter().enumerate() {
-                        let row = rows.entry(without(key)).or_insert_with(|| vec![None; parts as usize]);
-                        row[key[component] as usize] = Some(at as u64);
+                        rows.entry(without(key)).or_default().insert(key[component], at as u64);
                     }
                     for (key, row) in &rows {
-                        if let Some(part) = row.iter().position(Option::is_none) {
-                            let hole = [&key[..component], &[part as u64], &key[component..]].concat();
+                        let gap = row.keys().zip(0..).find(|(part, wanted)| *part != wanted).map(|(_, wanted)| wanted);
+                        let gap = gap.or_else(|| (row.len() as u64 != parts).then_some(row.len() as u64));
+                        if let Some(part) = gap {
+                            let hole = [&key[..component], &[part], &key[component..]].concat();
                             return Err(Error::source(format!(
                                 "concat along component {component} finds a hole at key {}",
                                 display(&hole)
                             )));
                         }
                     }
-                    let places: Vec<u64> = rows.values().flatten().map(|at| at.unwrap_or(0)).collect();
+                    let places: Vec<u64> = rows.values().flat_map(BTreeMap::values).copied().collect();
                     let keys = Keys::of(self.arity() - 1, rows.into_keys().collect());
                     // Within the axes of the keys and the number of the part.
                     let axes = keys.axes();
@@ -140,6 +144,8 @@ impl Relation {
                     (keys, vec![index_for(&places, &[axes, vec![parts]].concat()).substitute(&by)])
                 }
             };
+            let mut bound = self.bound.clone();
+            bound[axis] = tile.checked_mul(parts).ok_or_else(|| Error::source("concat of more than can be counted"))?;
             let n_lead = keys.axes().len();
             let mut idx = lead;
             idx.extend((0..bound.len()).map(|k| match k == axis {
