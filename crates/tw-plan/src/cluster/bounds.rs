@@ -67,6 +67,45 @@ impl Volume {
         (self.touched(&self.best_box(ranks)) - self.n_elements() / ranks).max(0.0)
     }
 
+    /// Words that the busiest of `n_ranks` has to send or receive if none can hold more than `memory` words: never less than [`Volume::least_words`].
+    ///
+    /// Between two moments at which a worker has received another `x` words it can touch no more than those and what it held, so it cannot compute more points than the largest box
+    /// that touches `memory + x` words has. For products `x = 2 memory` gives the known 2mnk / (P sqrt(memory)).
+    ///
+    /// ```
+    /// use tw_plan::cluster::Volume;
+    /// let product = Volume::new(&[40_000, 40_000, 40_000], &[&[0, 2], &[2, 1], &[0, 1]]).unwrap();
+    /// assert_eq!(product.least_words_within(1000, 1e12), product.least_words(1000));
+    /// let known = 2.0 * 6.4e13 / 1000.0 / 5e6_f64.sqrt();
+    /// let words = product.least_words_within(1000, 5e6);
+    /// assert!(words > 1.1 * product.least_words(1000) && words <= known);
+    /// ```
+    ///
+    /// Where workers cannot even hold what they own, it comes from files, as often as they like; then nothing is known beyond that.
+    pub fn least_words_within(&self, n_ranks: u64, memory: f64) -> f64 {
+        let least = self.least_words(n_ranks);
+        let share = self.n_points() / n_ranks as f64;
+        if n_ranks <= 1 || share < 1.0 || memory < self.n_elements() / n_ranks as f64 {
+            return least;
+        }
+        let received = |more: f64| more * (share / self.most_points(memory + more)).floor();
+        MORE.iter().map(|more| received(more * memory)).fold(least, f64::max)
+    }
+
+    /// Points of the largest box that touches so many words.
+    fn most_points(&self, words: f64) -> f64 {
+        // Boxes with a smaller share of all points touch less: the share is found by halving intervals of its logarithm.
+        let (mut low, mut high) = (0.0, self.n_points().ln());
+        for _ in 0..60 {
+            let middle = (low + high) / 2.0;
+            match self.touched(&self.best_box(middle.exp())) <= words {
+                true => high = middle,
+                false => low = middle,
+            }
+        }
+        (self.n_points() / high.exp()).max(1.0)
+    }
+
     /// What a box of these lengths touches of each array, less the share that one of `n_ranks` owns.
     fn beyond_owned(&self, lengths: &[f64], n_ranks: f64) -> Vec<f64> {
         let elements = |array: &[usize], lengths: &[f64]| array.iter().map(|&var| lengths[var]).product::<f64>();
@@ -130,6 +169,22 @@ pub struct Touching {
     pub volume: Volume,
     /// One for each array of the volume. An array that a statement reads in two ways is there twice.
     pub arrays: Vec<(usize, f64)>,
+}
+
+/// As [`least_together`], where no worker can hold more than so many bytes: the statement that needs most for itself may then need more than all together.
+pub fn least_together_within(statements: &[Touching], n_ranks: u64, memory: Option<u64>) -> f64 {
+    let within = |memory: u64| {
+        let alone = |statement: &Touching| {
+            let bytes: Vec<f64> = statement.arrays.iter().map(|(_, bytes)| *bytes).collect();
+            // An array that is read in two ways need not be there twice.
+            let twice = (1..statement.arrays.len())
+                .any(|k| statement.arrays[..k].iter().any(|(array, _)| *array == statement.arrays[k].0));
+            let volume = statement.volume.clone().weighted(&bytes);
+            if twice { 0.0 } else { volume.least_words_within(n_ranks, memory as f64) }
+        };
+        statements.iter().map(alone).fold(0.0, f64::max)
+    };
+    least_together(statements, n_ranks).max(memory.map_or(0.0, within))
 }
 
 /// Bytes that the busiest of `n_ranks` has to send or receive for several statements if all do equally much of each.
@@ -199,6 +254,9 @@ fn normalise(statements: &[Touching], shares: &mut [Vec<f64>], n_arrays: usize) 
         statement.arrays.iter().zip(shares).for_each(|((array, _), share)| *share /= sums[*array]);
     }
 }
+
+/// How much is received between the moments that a bound with memory looks at, over the memory.
+const MORE: [f64; 5] = [0.5, 1.0, 2.0, 3.0, 5.0];
 
 /// Boxes that are looked for to find a bound for a program, and how often for one statement at most.
 const MOST_BOXES: usize = 4000;

@@ -1,6 +1,7 @@
 //! A plan placed on a machine.
 
 use std::collections::HashMap;
+use std::time::{Duration, Instant};
 
 use tw_ir::EntityRef;
 use tw_ir::error::{Error, Result};
@@ -36,6 +37,8 @@ pub struct Placed {
     pub traffic: Traffic,
     /// What it does.
     pub simulation: Simulation,
+    /// How long placing and simulating took, for plans by grids with their search.
+    pub took: Duration,
 }
 
 /// The tasks of a plan, with every contribution to a reduction by itself: what schedulers place.
@@ -60,6 +63,7 @@ pub fn place(plan: &Plan, machine: &Machine, scheduler: &dyn Scheduler) -> Resul
 }
 
 fn place_tasks(loose: &Workflow, machine: &Machine, scheduler: &dyn Scheduler) -> Result<Placed> {
+    let started = Instant::now();
     let assignment = scheduler.place(loose, machine)?;
     let Expanded { workflow, sites } = expand(loose, &assignment, machine)?;
     let depth_first = order::depth_first(&workflow);
@@ -72,7 +76,8 @@ fn place_tasks(loose: &Workflow, machine: &Machine, scheduler: &dyn Scheduler) -
         traffic = Traffic::of(&workflow, &order, &sites, machine)?;
         simulation = Simulation::run(&workflow, &order, &sites, machine, &traffic)?;
     }
-    Ok(Placed { scheduler: scheduler.name(), workflow, sites, order, traffic, simulation })
+    let (scheduler, took) = (scheduler.name(), started.elapsed());
+    Ok(Placed { scheduler, workflow, sites, order, traffic, simulation, took })
 }
 
 /// Chooses grids of workers for the statements of a straight-line program, cuts values so that they fit, and places the tasks. At most `limit`
@@ -104,6 +109,7 @@ pub(super) fn place_by_grids(
     machine: &Machine,
     limit: usize,
 ) -> Result<ByGrids> {
+    let started = Instant::now();
     let (program, grids) = choose_orders(unordered, limit, |program, limit| Grids::search(program, machine, limit))?;
     let mut found = place_on_grids("algebraic", &program, &grids, options, machine)?;
     // With smaller tiles less of what a worker touches is there at a time.
@@ -119,7 +125,8 @@ pub(super) fn place_by_grids(
             found = next;
         }
     }
-    let (plan, placed) = found;
+    let (plan, mut placed) = found;
+    placed.took = started.elapsed();
     Ok(ByGrids { program, plan, placed, grids })
 }
 

@@ -5,7 +5,7 @@ use tw_ir::error::{Error, Result};
 use tw_ir::program::Program;
 use tw_ir::workflow::StmtId;
 
-use super::bounds::{Touching, least_together};
+use super::bounds::{Touching, least_together_within};
 use super::grids::{Grids, SearchReport, touching};
 use super::machine::Machine;
 use super::notation::Notation;
@@ -69,11 +69,11 @@ impl Rivals {
         let workers = machine.n_workers() as u64;
         let found = touching(&program);
         let alone = |(node, statement): &(usize, Touching)| {
-            (StmtId::new(*node), least_together(std::slice::from_ref(statement), workers))
+            (StmtId::new(*node), least_together_within(std::slice::from_ref(statement), workers, machine.memory))
         };
         let statements = found.iter().map(alone).collect();
         let all: Vec<Touching> = found.into_iter().map(|(_, statement)| statement).collect();
-        let bound_bytes = least_together(&all, workers);
+        let bound_bytes = least_together_within(&all, workers, machine.memory);
         Ok(Rivals { placed, refused, grids, statements, bound_bytes })
     }
 

@@ -143,7 +143,7 @@ impl OnMachine {
         let sum = |of: fn(&Placed) -> u64| placed.iter().map(|placed| of(placed)).sum::<u64>();
         json!({
             "tasks": sum(|p| p.order.len() as u64),
-            "planning_s": self.planning.as_secs_f64(),
+            "planning_s": placed.iter().map(|placed| placed.took.as_secs_f64()).sum::<f64>(),
             "input_passes": passes,
             "wire_bytes_total": sum(|p| p.simulation.wire_bytes()),
             "wire_bytes_max_rank": sum(|p| p.simulation.wire_bytes_max()),
