@@ -29,7 +29,7 @@ const MOST_TILES: u64 = 8;
 const MANY_WORKERS: u64 = 512;
 
 /// How far a search may go, in numbers of plans that are compared: the same everywhere, whatever the machine it runs on.
-pub const DEFAULT_LIMIT: usize = 20_000;
+pub const DEFAULT_LIMIT: usize = 100_000;
 
 /// What the search did.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -17,7 +17,7 @@ const CANDIDATES: usize = 24;
 const NUMBERED: usize = 96;
 
 /// Workers times comparisons that a search may take. Every comparison looks at all workers.
-const LOOKS: usize = 4_000_000;
+const LOOKS: usize = 8_000_000;
 
 /// The busiest worker may do this much more than its share.
 const BALANCED: f64 = 1.05;
