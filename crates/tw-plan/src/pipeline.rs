@@ -1,5 +1,6 @@
 //! The planner's pipeline, readable on one screen.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -9,6 +10,7 @@ use tw_ir::program::{self, Program};
 use tw_ir::schedule::Schedule;
 use tw_ir::workflow;
 
+use crate::contraction_order::Order;
 use crate::options::PlanOptions;
 use crate::{lower, order, partial, rewrite};
 
@@ -61,7 +63,8 @@ pub fn plan_segment_until(stop: &dyn Fn() -> bool, program: &Program, options: &
 /// A program with times as integers, what has no kernel expanded, and rewritten if that is asked for, up to the orders of its products.
 pub(crate) struct Unordered {
     program: Program,
-    rewrites: bool,
+    /// Orders of products by the number of the node; none if nothing is rewritten.
+    orders: Option<BTreeMap<usize, Vec<Order>>>,
 }
 
 impl Unordered {
@@ -72,7 +75,7 @@ impl Unordered {
 
     /// How many orders there are to choose from for every product.
     pub(crate) fn n_orders(&self) -> Vec<usize> {
-        if self.rewrites { rewrite::contraction::n_orders(&self.program) } else { Vec::new() }
+        self.orders.iter().flat_map(BTreeMap::values).map(Vec::len).collect()
     }
 
     /// The program that is lowered, with these orders; products that are not mentioned have their best.
@@ -96,18 +99,18 @@ impl Timer<'_> {
         let erased = self.pass("erase times", || rewrite::erase::run(program))?;
         debug_verify("erase times", || rewrite::erase::verify(&erased))?;
         let mut program = self.pass("expand", || rewrite::expand(&erased))?;
+        let mut orders = None;
         if options.rewrites {
             program = self.passes(program, rewrite::BEFORE_ORDERS)?;
+            orders = Some(self.pass("contraction order", || Ok(rewrite::contraction::orders(&program)))?);
         }
-        Ok(Unordered { program, rewrites: options.rewrites })
+        Ok(Unordered { program, orders })
     }
 
     fn ordered(&mut self, unordered: &Unordered, choice: &[usize]) -> Result<Program> {
-        if !unordered.rewrites {
-            return Ok(unordered.program.clone());
-        }
-        let name = "contraction order";
-        let program = self.pass(name, || rewrite::contraction::run(&unordered.program, choice))?;
+        let Some(orders) = &unordered.orders else { return Ok(unordered.program.clone()) };
+        let name = "products in pairs";
+        let program = self.pass(name, || rewrite::contraction::run(&unordered.program, orders, choice))?;
         debug_verify(name, || program::verify(&program))?;
         self.passes(program, rewrite::AFTER_ORDERS)
     }

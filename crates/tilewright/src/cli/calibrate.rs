@@ -10,6 +10,7 @@ use tw_plan::cluster::{Link, Machine};
 use super::Failure;
 use super::out::Out;
 use crate::available::available_bytes;
+use crate::explain::read_machine;
 use crate::session::Session;
 
 /// Arguments of `tw calibrate`.
@@ -18,12 +19,12 @@ pub(crate) struct Args {
     /// Write the file here instead of showing it.
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
-    /// Say what the machine is like between nodes, which one node cannot measure: bytes per second.
-    #[arg(long, value_name = "B/S", value_parser = clap::value_parser!(f64))]
-    across_bandwidth: Option<f64>,
-    /// Seconds before the first byte arrives at another node.
-    #[arg(long, value_name = "S", value_parser = clap::value_parser!(f64))]
-    across_latency: Option<f64>,
+    /// Say how many bytes go from node to node in a second, which one node cannot measure: `1.25GB/s`.
+    #[arg(long, value_name = "RATE")]
+    across_bandwidth: Option<String>,
+    /// Say how long it takes until the first byte arrives at another node: `5us`.
+    #[arg(long, value_name = "TIME")]
+    across_latency: Option<String>,
 }
 
 /// How often everything is measured; the median counts.
@@ -31,12 +32,12 @@ const REPEATS: usize = 7;
 
 /// Runs the command.
 pub(crate) fn run(args: &Args, out: &mut Out) -> Result<(), Failure> {
-    let default = Machine::default();
     let workers = std::thread::available_parallelism().map_or(1, |n| n.get()) as u32;
-    let across = Link {
-        latency: args.across_latency.unwrap_or(default.across.latency),
-        bandwidth: args.across_bandwidth.unwrap_or(default.across.bandwidth),
-    };
+    // What is said is read as it would be in the file, before anything is measured.
+    let said = [("latency", &args.across_latency), ("bandwidth", &args.across_bandwidth)];
+    let said: String =
+        said.iter().filter_map(|(name, value)| Some(format!("across.{name} = {}\n", value.as_ref()?))).collect();
+    let across = read_machine(Some(("", &said)), None, None)?.across;
     let machine = Machine {
         nodes: 1,
         workers,
@@ -44,17 +45,19 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<(), Failure> {
         across,
         task: task_seconds()?,
         flops: flops()?,
-        memory: available_bytes().map(|bytes| bytes / workers as u64),
+        memory: None,
     };
     machine.verify()?;
-    let mut text =
-        String::from("# Measured by `tw calibrate`: one worker for every core, the memory that is free now.\n");
+    let mut text = String::from("# Measured by `tw calibrate`: one worker for every core.\n");
     if args.across_latency.is_none() || args.across_bandwidth.is_none() {
         text.push_str(
             "# What is between nodes was not measured; say it with --across-latency and --across-bandwidth.\n",
         );
     }
     text.push_str(&machine.to_string());
+    if let Some(bytes) = available_bytes() {
+        text.push_str(&format!("# memory = {}B   # what is free now, for each\n", bytes / workers as u64));
+    }
     match &args.out {
         None => out.line(format_args!("{}", text.trim_end())),
         Some(path) => {

@@ -135,15 +135,19 @@ pub fn read_distribution(name: &str, text: &str) -> Result<Notation> {
     Notation::parse(text).map_err(|error| in_line(error, "distribution", name, text))
 }
 
+/// An error about a text that is no program: it names the line, and has no place in the program.
 fn in_line(error: Error, what: &str, name: &str, text: &str) -> Error {
     let line = match error.span() {
-        Span::Text { start, .. } => text[..*start as usize].lines().count() + 1,
+        Span::Text { start, .. } => text[..*start as usize].matches('\n').count() + 1,
         _ => 1,
     };
-    match name {
-        "" => error,
-        _ => error.note(format!("in line {line} of the {what} file `{name}`")),
-    }
+    let place = match name {
+        "" => format!("in line {line} of the {what}"),
+        _ => format!("in line {line} of the {what} file `{name}`"),
+    };
+    let moved = error.notes().iter().fold(Error::new(error.blame(), error.message()), |moved, note| moved.note(note));
+    let moved = error.help_text().into_iter().fold(moved, |moved, help| moved.help(help));
+    moved.note(place)
 }
 
 /// The value that a set of blocks belongs to, and whether it is parts of a sum.

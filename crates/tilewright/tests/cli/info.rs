@@ -25,11 +25,12 @@ fn a_measured_machine_can_be_planned_for() {
     let dir = Dir::with_program("input a: f64[100, 100]\nb = a @ a\noutput b\n");
     let shown = dir.ok(&["calibrate"]);
     assert!(shown.contains("flops = ") && shown.contains("was not measured"), "{shown}");
-    let options = ["--across-latency", "2e-6", "--across-bandwidth", "1e10"];
+    let options = ["--across-latency", "2us", "--across-bandwidth", "10 GB/s"];
     dir.ok(&[&["calibrate", "--out", "m.txt"], &options[..]].concat());
     let text = std::fs::read_to_string(dir.path().join("m.txt")).unwrap();
     assert!(text.contains("across.bandwidth = 1e10") && !text.contains("was not measured"), "{text}");
     dir.ok(&["explain", "p.tw", "--machine", "m.txt", "--nodes", "2"]);
     dir.refused(&["calibrate", "--out", "no/such/m.txt"]);
-    dir.refused(&["calibrate", "--across-bandwidth", "-1"]);
+    let wrong = dir.refused(&["calibrate", "--across-bandwidth", "fast"]);
+    assert!(wrong.contains("`across.bandwidth = fast` is not a number"), "{wrong}");
 }

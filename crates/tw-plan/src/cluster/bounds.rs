@@ -60,7 +60,8 @@ impl Volume {
 
     /// Words that the busiest of `n_ranks` has to send or receive if all do equally much of the work, whatever memory they have.
     pub fn least_words(&self, n_ranks: u64) -> f64 {
-        if self.extents.contains(&0.0) || n_ranks <= 1 {
+        // With fewer points than ranks some have none, and nothing is known of the others.
+        if n_ranks <= 1 || self.n_points() < n_ranks as f64 {
             return 0.0;
         }
         let ranks = n_ranks as f64;
@@ -69,8 +70,8 @@ impl Volume {
 
     /// Words that the busiest of `n_ranks` has to send or receive if none can hold more than `memory` words: never less than [`Volume::least_words`].
     ///
-    /// Between two moments at which a worker has received another `x` words it can touch no more than those and what it held, so it cannot compute more points than the largest box
-    /// that touches `memory + x` words has. For products `x = 2 memory` gives the known 2mnk / (P sqrt(memory)).
+    /// If the work of a rank is divided where it has received another `x` words, each piece touches no more than those and what was held, so it has no more points than the largest box that
+    /// touches `memory + x` words (an X-partition, as in Kwasniewski et al., 2019). For products `x = 2 memory` gives the known 2mnk / (P sqrt(memory)).
     ///
     /// ```
     /// use tw_plan::cluster::Volume;
@@ -221,6 +222,10 @@ pub fn least_together(statements: &[Touching], n_ranks: u64) -> f64 {
         // What each statement touches of an array beyond what is owned, in bytes: the direction in which its share should grow.
         let mut beyond: Vec<Vec<f64>> = Vec::with_capacity(statements.len());
         for (statement, shares) in statements.iter().zip(&shares) {
+            if statement.volume.n_points() < ranks {
+                beyond.push(vec![0.0; statement.arrays.len()]);
+                continue;
+            }
             let bytes = statement.arrays.iter().map(|(_, bytes)| bytes);
             let weights: Vec<f64> = bytes.clone().zip(shares).map(|(bytes, share)| bytes * share).collect();
             let volume = statement.volume.clone().weighted(&weights);
@@ -305,6 +310,8 @@ mod tests {
         close(product(40_000, 40_000, 40_000).least_words(10), 5.54e8);
         close(product(10_000, 10_000, 640_000).least_words(10), 9.0e7);
         close(product(80_000, 80_000, 10_000).least_words(10), 3.46e8);
+        close(product(1_500_000, 6000, 6000).least_words(8), 3.15e7);
+        close(product(6000, 100_000, 100_000).least_words(8), 2.74e8);
     }
 
     #[test]

@@ -24,8 +24,8 @@ impl Mesh {
         Mesh { numbering: by.iter().copied().chain(rest).collect(), factors }
     }
 
-    /// The same grid with its workers numbered in every way, row-major first.
-    pub fn numberings(&self) -> Vec<Mesh> {
+    /// The same grid with its workers numbered in every way, row-major first, but in no more than `most` ways.
+    pub fn numberings(&self, most: usize) -> Vec<Mesh> {
         let (cut, whole): (Vec<usize>, Vec<usize>) = (0..self.factors.len()).partition(|&var| self.factors[var] > 1);
         let mut orders = vec![Vec::new()];
         for _ in 0..cut.len() {
@@ -33,13 +33,14 @@ impl Mesh {
                 let more = cut.iter().filter(|var| !order.contains(var));
                 more.map(|&var| order.iter().copied().chain([var]).collect()).collect()
             };
-            orders = orders.iter().flat_map(longer).collect();
+            // In lexical order, the first of all have the first beginnings.
+            orders = orders.iter().flat_map(longer).take(most).collect();
         }
         let numbered = |order: Vec<usize>| Mesh {
             factors: self.factors.clone(),
             numbering: order.into_iter().chain(whole.iter().copied()).collect(),
         };
-        orders.into_iter().map(numbered).collect()
+        orders.into_iter().take(most).map(numbered).collect()
     }
 
     /// Sides of the grid: parts that each variable is cut into.
@@ -55,7 +56,8 @@ impl Mesh {
     /// Every grid of so many workers over variables with these extents that leaves no part empty, in lexical order.
     pub fn all(n_workers: u64, extents: &[u64]) -> Vec<Mesh> {
         let mut found = Vec::new();
-        extend(n_workers, extents, &mut Vec::new(), &mut found);
+        let most = if extents.len() > MANY_VARIABLES { MOST_CUT } else { extents.len() };
+        extend(n_workers, extents, most, &mut Vec::new(), &mut found);
         found
     }
 
@@ -88,7 +90,11 @@ impl Mesh {
     }
 }
 
-fn extend(n_workers: u64, extents: &[u64], chosen: &mut Vec<u64>, found: &mut Vec<Mesh>) {
+/// Variables beyond which only some of them are cut, and how many: there would be too many grids.
+const MANY_VARIABLES: usize = 6;
+const MOST_CUT: usize = 3;
+
+fn extend(n_workers: u64, extents: &[u64], cuts: usize, chosen: &mut Vec<u64>, found: &mut Vec<Mesh>) {
     match extents {
         [] => {
             if n_workers == 1 {
@@ -96,9 +102,10 @@ fn extend(n_workers: u64, extents: &[u64], chosen: &mut Vec<u64>, found: &mut Ve
             }
         }
         [extent, rest @ ..] => {
-            for factor in (1..=n_workers.min(*extent)).filter(|factor| n_workers.is_multiple_of(*factor)) {
+            let most = if cuts == 0 { 1 } else { n_workers.min(*extent) };
+            for factor in (1..=most).filter(|factor| n_workers.is_multiple_of(*factor)) {
                 chosen.push(factor);
-                extend(n_workers / factor, rest, chosen, found);
+                extend(n_workers / factor, rest, cuts - (factor > 1) as usize, chosen, found);
                 chosen.pop();
             }
         }
@@ -268,8 +275,10 @@ mod tests {
         assert!(all.iter().all(|mesh| mesh.n_workers() == 12));
         assert_eq!(Mesh::all(7, &[3, 100]), [Mesh::new(vec![1, 7])]);
         assert!(Mesh::all(7, &[3, 3]).is_empty());
-        let numbered = Mesh::new(vec![2, 3, 1, 2]).numberings();
+        let numbered = Mesh::new(vec![2, 3, 1, 2]).numberings(100);
         assert_eq!(numbered.len(), 6);
+        assert_eq!(Mesh::new(vec![2; 40]).numberings(5).len(), 5);
+        assert!(Mesh::all(4096, &[4096; 12]).len() < 50_000);
         assert_eq!(numbered[0].coordinates(7), Mesh::new(vec![2, 3, 1, 2]).coordinates(7));
         for mesh in numbered {
             (0..12).for_each(|worker| assert_eq!(mesh.worker(&mesh.coordinates(worker)), worker));
@@ -278,7 +287,9 @@ mod tests {
 
     #[test]
     fn every_element_has_one_owner_who_touches_it() {
-        for mesh in [vec![2, 3, 2], vec![1, 1, 12], vec![4, 3, 1]].map(Mesh::new).iter().flat_map(Mesh::numberings) {
+        for mesh in
+            [vec![2, 3, 2], vec![1, 1, 12], vec![4, 3, 1]].map(Mesh::new).iter().flat_map(|mesh| mesh.numberings(6))
+        {
             for vars in [vec![Some(0), Some(2)], vec![Some(2), Some(1)], vec![None, Some(0)], vec![None, None]] {
                 let ownership = Ownership::new(&[24, 36], &mesh, vars);
                 let mut n_owned = 0;

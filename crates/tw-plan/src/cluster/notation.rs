@@ -39,7 +39,8 @@ struct Distribution {
     tensor: String,
     rank: usize,
     along: Vec<Along>,
-    span: Span,
+    /// Where it is written, from 1.
+    line: usize,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,7 +58,7 @@ impl Notation {
     pub fn parse(text: &str) -> Result<Notation> {
         let mut notation: Option<Notation> = None;
         let mut start = 0;
-        for line in text.split_inclusive('\n') {
+        for (number, line) in (1..).zip(text.split_inclusive('\n')) {
             let content = line.split('#').next().unwrap_or("").trim();
             let at = start + line.find(content).unwrap_or(0);
             let span = Span::text(at, at + content.len());
@@ -65,7 +66,8 @@ impl Notation {
             if content.is_empty() {
                 continue;
             }
-            match (&mut notation, content.strip_prefix("machine ")) {
+            let machine = content.strip_prefix("machine").filter(|rest| rest.starts_with(char::is_whitespace));
+            match (&mut notation, machine) {
                 (None, Some(machine)) => notation = Some(Notation::of_machine(machine).map_err(|e| e.at(&span))?),
                 (None, None) => {
                     return Err(Error::source("the first line says what the machine is")
@@ -74,7 +76,7 @@ impl Notation {
                 }
                 (Some(_), Some(_)) => return Err(Error::source("there is one machine").at(&span)),
                 (Some(notation), None) => {
-                    let line = notation.distribution(content, &span).map_err(|error| error.at(&span))?;
+                    let line = notation.distribution(content, number).map_err(|error| error.at(&span))?;
                     notation.tensors.push(line);
                 }
             }
@@ -101,7 +103,7 @@ impl Notation {
         Ok(Notation { machine: name.to_string(), sides, tensors: Vec::new() })
     }
 
-    fn distribution(&self, text: &str, span: &Span) -> Result<Distribution> {
+    fn distribution(&self, text: &str, line: usize) -> Result<Distribution> {
         let (tensor, machine) = text
             .split_once("->")
             .ok_or_else(|| Error::source(format!("`{text}` is not `tensor(axes) -> {}(axes)`", self.machine)))?;
@@ -137,7 +139,7 @@ impl Notation {
         };
         let places = places.iter().map(Some).chain(std::iter::repeat(None));
         let along = self.sides.iter().zip(places).map(along).collect::<Result<_>>()?;
-        Ok(Distribution { tensor: tensor.to_string(), rank: axes.len(), along, span: span.clone() })
+        Ok(Distribution { tensor: tensor.to_string(), rank: axes.len(), along, line })
     }
 
     /// The owners of all tensors that have a line, and the grid of the statement that makes one where every worker has a part.
@@ -161,7 +163,7 @@ impl Notation {
                 let Some(shape) = program.ty(value).known_shape() else { continue };
                 if shape.len() != line.rank {
                     let text = format!("`{}` has {} axes, not {}", line.tensor, shape.len(), line.rank);
-                    return Err(Error::plan(text).note(format!("in the distribution, {}", line.span)));
+                    return Err(Error::plan(text).note(format!("in line {} of the distribution", line.line)));
                 }
                 found = true;
                 owners.push((value, Written { along: line.along.clone(), sides: self.sides.clone(), shape }));
@@ -252,8 +254,11 @@ mod tests {
         ] {
             let error = Notation::parse(text).unwrap_err();
             assert!(error.message().contains(message), "{text}: {}", error.message());
-            assert!(matches!(error.span(), Span::Text { .. }), "{text}");
+            let last = text.lines().last().unwrap_or_default();
+            let start = text.len() - last.len();
+            assert_eq!(error.span(), &Span::text(start, text.len()), "{text}");
         }
+        Notation::parse("machine\tM(4)\n").unwrap();
         assert!(Notation::parse("# nothing\n").unwrap_err().message().contains("begins with its machine"));
     }
 }

@@ -185,11 +185,16 @@ fn choose_orders(
     let mut report = grids.report.clone();
     let others = n_orders.iter().enumerate().flat_map(|(product, &n)| (1..n).map(move |order| (product, order)));
     for (product, order) in others.take(MOST_ORDERS) {
+        if report.compared >= limit {
+            report.stopped = true;
+            break;
+        }
         let before = std::mem::replace(&mut choice[product], order);
         let other = unordered.ordered(&choice)?;
-        let other_grids = search(&other, limit / 4)?;
+        let other_grids = search(&other, (limit - report.compared).min(limit / 4))?;
         report.compared += other_grids.report.compared;
         report.candidates += other_grids.report.candidates;
+        report.stopped |= other_grids.report.stopped;
         if other_grids.received_max() < grids.received_max() {
             (program, grids) = (other, other_grids);
             report.improved += 1;

@@ -230,7 +230,7 @@ fn jointly(text: &str, workers: u32) -> (Placed, Grids) {
     (placed, grids)
 }
 
-/// Words per rank of the best grid of `p` workers for a product of `m` by `n` with `k` terms.
+/// Words per rank of the best grid of `p` workers for a product of `m` by `n` with `k` terms. Broadcasts (BMM), cross products (CMM), replication (RMM), SUMMA and 2.5D products are such grids.
 fn best_grid([m, n, k]: [u64; 3], p: u64) -> f64 {
     let words = |a: u64, b: u64, c: u64| {
         let [m, n, k, a, b, c] = [m, n, k, a, b, c].map(|x| x as f64);
@@ -289,27 +289,6 @@ fn products_are_as_good_as_the_best_grid() {
     }
 }
 
-/// Words per rank of what others do with a product of `m` by `n` with `k` terms, where they can use all of `p` ranks.
-fn rivals_of([m, n, k]: [u64; 3], p: u64) -> Vec<(&'static str, f64)> {
-    let [m, n, k, ranks] = [m, n, k, p].map(|x| x as f64);
-    let owned = (m * k + k * n + m * n) / ranks;
-    let mut rivals = vec![("BMM", (m * k).min(k * n) * (1.0 - 1.0 / ranks)), ("CMM", m * n * (1.0 - 1.0 / ranks))];
-    for layers in (1..=p).filter(|layers| p.is_multiple_of(*layers)) {
-        let side = (p / layers).isqrt();
-        if side * side * layers == p {
-            let (side, layers_) = (side as f64, layers as f64);
-            let words = m * k / (side * layers_) + k * n / (side * layers_) + m * n / (side * side) - owned;
-            rivals.push((if layers == 1 { "SUMMA" } else { "2.5D" }, words));
-        }
-    }
-    for across in (1..=p).filter(|across| p.is_multiple_of(*across)) {
-        // Rows and columns are replicated, results stay where they are.
-        let (x, y) = (across as f64, (p / across) as f64);
-        rivals.push(("RMM", m * k / x + k * n / y + m * n / ranks - owned));
-    }
-    rivals
-}
-
 #[test]
 fn searched_grids_are_as_good_as_the_best_for_all_shapes_and_numbers_of_workers() {
     let sizes = [3200, 9000, 40_000, 640_000];
@@ -322,8 +301,34 @@ fn searched_grids_are_as_good_as_the_best_for_all_shapes_and_numbers_of_workers(
             let words = Grids::search(&unit.program, &machine, DEFAULT_LIMIT).unwrap().received_max() as f64 / 8.0;
             let best = best_grid(dims, p);
             assert!(words <= 1.02 * best + 64.0, "{dims:?} on {p}: {words}, the best grid has {best}");
-            for (name, rival) in rivals_of(dims, p) {
-                assert!(words <= 1.02 * rival + 64.0, "{dims:?} on {p}: {words}, {name} has {rival}");
+        }
+    }
+}
+
+#[test]
+fn no_plan_of_even_work_beats_the_bound() {
+    let programs = [
+        product_text([400, 300, 200]),
+        "input a: f64[]\ninput b: f64[]\nc = a + b\noutput c\n".to_string(),
+        "input a: f64[5]\nc = a + 1\noutput c\n".to_string(),
+        "input a: f64[12, 12]\nc = a @ a\noutput c\n".to_string(),
+        "input a: f64[200, 200]\ninput b: f64[200, 200]\nc[i, j] = sum[k](a[i, k] * b[k, j]) where k // 13 == i // 13\noutput c\n".to_string(),
+        "input x: f64[160, 160]\ny = x @ x\nz = y @ x\nw = x.T @ z\noutput w\n".to_string(),
+        "input x: f64[1600, 40]\ng = x.T @ x\nh = g @ g\ns = sum(h * g)\noutput s\n".to_string(),
+        "input t: f64[32, 32, 32]\ninput b: f64[32, 8]\ninput c: f64[32, 8]\nm = einsum(\"ijk,jr,kr->ir\", t, b, c)\noutput m\n".to_string(),
+    ];
+    for text in &programs {
+        let unit = parse_program(text, &Default::default(), &NoFiles, &Default::default()).unwrap();
+        for (nodes, workers) in [(2, 1), (4, 4), (17, 1), (3, 2)] {
+            let machine = Machine::of(nodes, workers).unwrap();
+            let rivals = Rivals::of(&unit.program, &PlanOptions::default(), &machine, 2000).unwrap();
+            for placed in rivals.placed.iter().filter(|placed| placed.simulation.flops_max().1 <= 1.01) {
+                let (busiest, bound) = (placed.simulation.wire_bytes_max() as f64, rivals.bound_bytes);
+                let by = placed.scheduler;
+                assert!(
+                    busiest >= bound * (1.0 - 1e-9) - 8.0,
+                    "{by} on {nodes} x {workers}: {busiest} < {bound}\n{text}"
+                );
             }
         }
     }

@@ -3,6 +3,8 @@
 //! Preconditions: no guard, plain accesses that stay inside their operands, a product tree that uses each read once, and an accumulator that distributes over the product
 //! ((+, x), (min, +) and (max, +) of floats, (or, and)). Sums of floats are reassociated, as everywhere. The order is found by [`crate::contraction_order`].
 
+use std::collections::BTreeMap;
+
 use tw_ir::accum::{Accum, OnEmpty};
 use tw_ir::error::Result;
 use tw_ir::index::{Access, Edge, Idx, Var};
@@ -18,13 +20,19 @@ use crate::contraction_order::{Network, Order};
 const ORDERS: usize = 4;
 const NEARLY: f64 = 1.1;
 
+/// The best few orders of every product of a program that is multiplied in pairs, by the number of its node.
+pub(crate) fn orders(program: &Program) -> BTreeMap<usize, Vec<Order>> {
+    let nodes = program.body.nodes.iter().enumerate();
+    nodes.filter_map(|(number, node)| Some((number, Contraction::of(program, node)?.orders()?))).collect()
+}
+
 /// Multiplies every product in the order that is chosen for it: the best, unless `choice` has another number for it.
-pub(crate) fn run(program: &Program, choice: &[usize]) -> Result<Program> {
+pub(crate) fn run(program: &Program, orders: &BTreeMap<usize, Vec<Order>>, choice: &[usize]) -> Result<Program> {
     let mut rebuild = Rebuild::new(program);
     let mut choice = choice.iter();
-    for node in &program.body.nodes {
-        let contraction = Contraction::of(program, node);
-        match contraction.and_then(|found| Some((found.orders()?, found))) {
+    for (number, node) in program.body.nodes.iter().enumerate() {
+        let found = orders.get(&number).and_then(|orders| Some((orders, Contraction::of(program, node)?)));
+        match found {
             Some((orders, contraction)) => {
                 let chosen = choice.next().copied().unwrap_or(0).min(orders.len() - 1);
                 contraction.emit(&mut rebuild, node, &orders[chosen])?;
@@ -35,12 +43,6 @@ pub(crate) fn run(program: &Program, choice: &[usize]) -> Result<Program> {
         }
     }
     rebuild.finish()
-}
-
-/// How many orders there are to choose from for every product that is multiplied in pairs.
-pub(crate) fn n_orders(program: &Program) -> Vec<usize> {
-    let contractions = program.body.nodes.iter().filter_map(|node| Contraction::of(program, node));
-    contractions.filter_map(|contraction| Some(contraction.orders()?.len())).collect()
 }
 
 /// True if no read leaves its operand, so that edge rules do not matter.

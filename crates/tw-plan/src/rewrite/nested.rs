@@ -5,13 +5,14 @@
 //! Preconditions:
 //! - both statements fold by the same single operation, in the same type and without guards, and the inner one writes all of its output plainly;
 //! - the outer one folds what it reads as it is, reads inside, and nobody else reads the inner one;
-//! - every variable that only the outer one folds moves two operands of the inner one. Of any other variable it is cheaper to make the terms first.
+//! - every variable that only the outer one folds moves two operands of the inner one. Of any other variable it is cheaper to make the terms first;
+//! - together they visit no more points than one after the other: an outer one that reads terms again and again would make them as often.
 
 use std::collections::HashMap;
 
 use tw_ir::error::Result;
 use tw_ir::index::{Access, Idx, Var};
-use tw_ir::program::{IndexStmt, Op, Program, ValueId};
+use tw_ir::program::{IndexStmt, IndexVar, Op, Program, ValueId};
 use tw_ir::scalar::{ScalarCode, ScalarOp, Slot};
 use tw_ir::{DType, Scalar};
 
@@ -92,6 +93,13 @@ fn merge(outer: &IndexStmt, inner: &IndexStmt) -> Result<Option<IndexStmt>> {
     if !(0..outer.vars.len() as u32).map(Var).all(|var| is_kept(var) || is_shared(var)) {
         return Ok(None);
     }
+    let (Some(together), Some(first), Some(then)) = (n_points(&vars), n_points(&inner.vars), n_points(&outer.vars))
+    else {
+        return Ok(None);
+    };
+    if together > first + then {
+        return Ok(None);
+    }
     let mut params: Vec<DType> = inner.code.params()[..reads.len()].to_vec();
     params.extend(std::iter::repeat_n(DType::I64, vars.len()));
     let mut code = ScalarCode::new(params);
@@ -102,6 +110,10 @@ fn merge(outer: &IndexStmt, inner: &IndexStmt) -> Result<Option<IndexStmt>> {
     code.set_results(results);
     let code = code.without_dead_ops();
     Ok(Some(IndexStmt { vars, reads, code, accum: outer.accum.clone(), out: outer.out.clone(), has_guard: false }))
+}
+
+fn n_points(vars: &[IndexVar]) -> Option<f64> {
+    vars.iter().map(|var| var.extent.known().map(|n| n as f64)).product()
 }
 
 #[cfg(test)]
@@ -131,6 +143,17 @@ mod tests {
         assert_eq!(n_statements(&format!("{BLOCKS}{joined}c = sum(j, axis=1)\noutput c\noutput j\n")), 2);
         // Another operation.
         assert_eq!(n_statements(&format!("{BLOCKS}{joined}c = max(j, axis=1)\noutput c\n")), 2);
+    }
+
+    #[test]
+    fn terms_that_are_read_again_and_again_are_made_once() {
+        let product = "input a: f64[100, 80]\ninput b: f64[80, 100]\np = a @ b\n";
+        let windows = "c[i, j] = sum[w in 0..5](p[i + w, j + w]) for i in 0..90, j in 0..90\noutput c\n";
+        assert_eq!(n_statements(&format!("{product}{windows}")), 2);
+        let repeated = "c[q] = sum[j](p[j, j]) for q in 0..1000\noutput c\n";
+        assert_eq!(n_statements(&format!("{product}{repeated}")), 2);
+        // A trace needs only the diagonal.
+        assert_eq!(n_statements(&format!("{product}c = sum[j](p[j, j])\noutput c\n")), 1);
     }
 
     #[test]

@@ -7,7 +7,7 @@ use tw_ir::error::Result;
 use tw_ir::program::{Program, ValueId};
 
 use super::statement::{Candidate, Owned, Statement};
-use super::{Grids, MANY_WORKERS, SearchReport};
+use super::{Grids, SearchReport};
 use crate::cluster::machine::Machine;
 use crate::cluster::mesh::Mesh;
 use crate::cluster::notation::Written;
@@ -15,6 +15,7 @@ use crate::cluster::notation::Written;
 /// Grids that are kept for each statement, best first, before statements are compared with each other; and how many with all their numberings.
 const CANDIDATES: usize = 24;
 const NUMBERED: usize = 96;
+const FEWEST: usize = 2;
 
 /// Workers times comparisons that a search may take. Every comparison looks at all workers.
 const LOOKS: usize = 8_000_000;
@@ -69,6 +70,9 @@ impl<'a> Search<'a> {
         let (n_workers, per_node) = (machine.n_workers() as u64, machine.workers as u64);
         let mut statements: Vec<Statement<'a>> = Vec::new();
         let mut owner_computes = BTreeMap::new();
+        // Every candidate is looked at on every worker once, and what it touches there is kept.
+        let looks_of_one = n_workers as usize * program.body.nodes.len().max(1);
+        let most = (LOOKS / looks_of_one).clamp(FEWEST, NUMBERED);
         let mut report = SearchReport { statements: 0, candidates: 0, compared: 0, improved: 0, stopped: false };
         for (number, node) in program.body.nodes.iter().enumerate() {
             let Some(mut statement) = Statement::of(program, number, node) else { continue };
@@ -104,10 +108,12 @@ impl<'a> Search<'a> {
                 alone.into_iter().zip(statement.candidates.drain(..).map(|candidate| candidate.mesh)).collect();
             ranked.sort();
             ranked.truncate(CANDIDATES);
-            let most = if n_workers <= MANY_WORKERS { NUMBERED } else { CANDIDATES };
             for (alone, mesh) in ranked {
-                let numbered = mesh.numberings().into_iter().take(most - statement.candidates.len());
-                statement.candidates.extend(numbered.map(|mesh| Candidate::new(mesh, alone)));
+                let numbered = mesh.numberings(most - statement.candidates.len());
+                statement.candidates.extend(numbered.into_iter().map(|mesh| Candidate::new(mesh, alone)));
+                if statement.candidates.len() >= most {
+                    break;
+                }
             }
             statements.push(statement);
         }

@@ -256,13 +256,15 @@ impl<'a> Statement<'a> {
                 }
                 let (need, own) = (needs[k].of(worker), owner.regions.of(worker));
                 let mut missing = needs[k].elements(worker) - common([need, own]);
-                // What is read twice is received once.
+                // What is read twice is received once. Of several reads before, the one that has most in common counts.
+                let mut had = 0;
                 for (before, other) in self.reads[..k].iter().zip(needs).filter(|(other, _)| other.value == read.value)
                 {
                     debug_assert_eq!(before.shape, read.shape);
                     let other = other.of(worker);
-                    missing = missing.saturating_sub(common([need, other]) - common([need, other, own]));
+                    had = had.max(common([need, other]) - common([need, other, own]));
                 }
+                missing -= had;
                 *bytes += missing * read.bytes;
             }
         }
@@ -274,6 +276,12 @@ impl<'a> Statement<'a> {
 pub(in crate::cluster) fn touching(program: &Program) -> Vec<(usize, Touching)> {
     let statements = program.body.nodes.iter().enumerate();
     let statements = statements.filter_map(|(number, node)| Statement::of(program, number, node));
+    // What a guard leaves out nobody has to touch.
+    let is_guarded = |statement: &Statement<'_>| match &program.body.nodes[statement.node].op {
+        Op::Index(stmt) => stmt.has_guard,
+        _ => false,
+    };
+    let statements = statements.filter(|statement| !is_guarded(statement));
     let touching = |statement: Statement<'_>| {
         let mut arrays: Vec<(ValueId, Vec<usize>, u64)> = Vec::new();
         for read in &statement.reads {
