@@ -71,7 +71,10 @@ fn planned(
     cluster: &ClusterArgs,
     profile: Option<&Arc<Profile>>,
 ) -> Result<(Session, Loaded, Explanation), Failure> {
-    let (machine, distribution) = (cluster.machine()?, cluster.distribution()?);
+    let (mut machine, distribution) = (cluster.machine()?, cluster.distribution()?);
+    if let (Some(machine), Some(memory)) = (&mut machine, engine.memory) {
+        machine.memory = Some(memory);
+    }
     let mut builder = engine.builder()?;
     if let Some(profile) = profile {
         builder = builder.profile(profile.clone());

@@ -36,7 +36,6 @@ pub struct OnMachine {
     pub later: usize,
     /// How long planning took.
     pub planning: Duration,
-    chosen: Option<String>,
     with_pictures: bool,
 }
 
@@ -57,7 +56,7 @@ impl Explanation {
         }
         if scheduler == Some("tdn") && distribution.is_none() {
             let error = Error::plan("`tdn` places tasks by a distribution, and none is given");
-            return Err(error.help("write one to a file and name it: `--distribution FILE`, in Python `distribution=`"));
+            return Err(error.help("write one to a file and name it: `tw explain --distribution FILE`"));
         }
         let mut sections = Vec::new();
         let mut later = 0;
@@ -74,9 +73,8 @@ impl Explanation {
             }
             sections.push((self.title(section, number), rivals));
         }
-        let (machine, chosen) = (machine.clone(), scheduler.map(str::to_string));
-        let planning = started.elapsed();
-        self.on = Some(OnMachine { machine, sections, later, planning, chosen, with_pictures: false });
+        let (machine, planning) = (machine.clone(), started.elapsed());
+        self.on = Some(OnMachine { machine, sections, later, planning, with_pictures: false });
         Ok(self)
     }
 
@@ -193,9 +191,15 @@ impl OnMachine {
         format!("{} of {}", units::counted(nodes.into(), "node"), units::counted(workers.into(), "worker"))
     }
 
-    /// Who placed the plans in front.
-    pub(super) fn placed_by(&self) -> Option<&str> {
-        self.chosen.as_deref().or_else(|| self.chosen().next().map(|placed| placed.scheduler))
+    /// Who placed the plans in front: several if pieces were placed by different ones.
+    pub(super) fn placed_by(&self) -> Option<String> {
+        let mut names: Vec<&str> = Vec::new();
+        for placed in self.chosen() {
+            if !names.contains(&placed.scheduler) {
+                names.push(placed.scheduler);
+            }
+        }
+        (!names.is_empty()).then(|| names.join(" and "))
     }
 
     /// The least that the busiest worker can receive, over all pieces.
@@ -214,5 +218,7 @@ fn busiest<T: PartialOrd + Copy>(figures: impl Iterator<Item = T>) -> Option<(u3
 
 /// What a figure is of another: `2.90`, or nothing where there is nothing to compare with.
 fn against(figure: f64, least: f64) -> String {
-    if least >= 1.0 { format!("{:.2}", figure / least) } else { "-".to_string() }
+    // Less than the least: work was too uneven for the bound, or something was there already.
+    let is_bounded = least >= 1.0 && figure >= 0.999 * least;
+    if is_bounded { format!("{:.2}", figure / least) } else { "-".to_string() }
 }

@@ -172,7 +172,8 @@ fn place_on_grids(
     Ok((plan, placed))
 }
 
-/// Chooses orders of products together with grids: what is summed first should not be what workers would have to send. One order is exchanged at a time.
+/// Chooses orders of products together with grids: what is summed first should not be what workers would have to send. One order is exchanged at a time, after a short search each; half
+/// of what may be compared is left for the orders that are chosen.
 fn choose_orders(
     unordered: &Unordered,
     limit: usize,
@@ -181,29 +182,32 @@ fn choose_orders(
     let n_orders = unordered.n_orders();
     let mut choice = vec![0; n_orders.len()];
     let mut program = unordered.ordered(&choice)?;
-    let mut grids = search(&program, limit)?;
-    let mut report = grids.report.clone();
     let others = n_orders.iter().enumerate().flat_map(|(product, &n)| (1..n).map(move |order| (product, order)));
-    for (product, order) in others.take(MOST_ORDERS) {
-        if report.compared >= limit {
-            report.stopped = true;
-            break;
-        }
+    let others: Vec<(usize, usize)> = others.take(MOST_ORDERS).collect();
+    if others.is_empty() {
+        let grids = search(&program, limit)?;
+        return Ok((program, grids));
+    }
+    let short = limit / 2 / (others.len() + 1);
+    let mut grids = search(&program, short)?;
+    let (mut candidates, mut compared, mut improved) = (0, 0, 0);
+    for (product, order) in others {
         let before = std::mem::replace(&mut choice[product], order);
         let other = unordered.ordered(&choice)?;
-        let other_grids = search(&other, (limit - report.compared).min(limit / 4))?;
-        report.compared += other_grids.report.compared;
-        report.candidates += other_grids.report.candidates;
-        report.stopped |= other_grids.report.stopped;
+        let other_grids = search(&other, short)?;
+        candidates += other_grids.report.candidates;
+        compared += other_grids.report.compared;
         if other_grids.received_max() < grids.received_max() {
             (program, grids) = (other, other_grids);
-            report.improved += 1;
+            improved += 1;
         } else {
             choice[product] = before;
         }
     }
-    report.statements = grids.report.statements;
-    grids.report = report;
+    let mut grids = search(&program, limit / 2)?;
+    grids.report.candidates += candidates;
+    grids.report.compared += compared;
+    grids.report.improved += improved;
     Ok((program, grids))
 }
 

@@ -14,14 +14,16 @@ const MOST_BLOCKS: usize = 1 << 14;
 impl Explanation {
     /// Figures of the plan in front and of every other, over all pieces; those of the explanation itself stay beside them.
     pub(crate) fn add_machine_to_json(&self, on: &OnMachine, value: &mut Value) {
-        let names: Vec<&str> = on
-            .sections
-            .first()
-            .map_or_else(Vec::new, |(_, rivals)| rivals.placed.iter().map(|placed| placed.scheduler).collect());
         let passes = value["input_passes"].clone();
-        let all: Map<String, Value> = names.iter().map(|&name| (name.to_string(), on.figures(name, &passes))).collect();
-        if let Some(&chosen) = names.first() {
-            for (key, figure) in all[chosen].as_object().into_iter().flatten() {
+        let plans = || on.sections.iter().flat_map(|(_, rivals)| &rivals.placed);
+        let mut all: Map<String, Value> = Map::new();
+        for name in plans().map(|placed| placed.scheduler) {
+            let placed: Vec<&Placed> = plans().filter(|placed| placed.scheduler == name).collect();
+            all.entry(name).or_insert_with(|| on.figures(&placed, &passes));
+        }
+        if let Some(chosen) = on.placed_by() {
+            let figures = on.figures(&on.chosen().collect::<Vec<_>>(), &passes);
+            for (key, figure) in figures.as_object().into_iter().flatten() {
                 value[key.as_str()] = figure.clone();
             }
             value["chosen"] = json!(chosen);
@@ -137,9 +139,8 @@ fn timeline_json(timeline: &Timeline) -> Value {
 }
 
 impl OnMachine {
-    fn figures(&self, scheduler: &str, passes: &Value) -> Value {
-        let all = self.sections.iter().flat_map(|(_, rivals)| &rivals.placed);
-        let placed: Vec<&Placed> = all.filter(|placed| placed.scheduler == scheduler).collect();
+    /// The figures of one plan for every piece.
+    fn figures(&self, placed: &[&Placed], passes: &Value) -> Value {
         let sum = |of: fn(&Placed) -> u64| placed.iter().map(|placed| of(placed)).sum::<u64>();
         json!({
             "tasks": sum(|p| p.order.len() as u64),

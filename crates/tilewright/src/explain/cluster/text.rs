@@ -104,7 +104,8 @@ impl OnMachine {
         let bound = self.bound_bytes();
         let peak = self.chosen().map(|placed| placed.simulation.peak_bytes_max()).max().unwrap_or(0);
         let time: f64 = self.chosen().map(|placed| placed.simulation.makespan).sum();
-        let least = match bound >= 1.0 {
+        // Work that is uneven enough sends less than the least that even work can.
+        let least = match bound >= 1.0 && busiest as f64 >= bound * 0.999 {
             true => format!(" ({} of the least possible)", against(busiest as f64, bound)),
             false => String::new(),
         };

@@ -176,7 +176,9 @@ impl<'a> Statement<'a> {
         let mut vars: Vec<Option<usize>> = Vec::new();
         for (idx, &n) in read.idx.iter().zip(&read.shape) {
             let var = idx.as_shifted_var().map(|(Var(var), _)| var as usize);
-            let fits = |&var: &usize| self.extents[var] == n && !vars.contains(&Some(var));
+            // A statement about the inside of an array leaves out its borders.
+            let nearly = |extent: u64| extent <= n && n - extent <= n / 8;
+            let fits = |&var: &usize| nearly(self.extents[var]) && !vars.contains(&Some(var));
             vars.push(var.filter(fits));
         }
         Ownership::new(&read.shape, mesh, vars)
@@ -277,11 +279,11 @@ pub(in crate::cluster) fn touching(program: &Program) -> Vec<(usize, Touching)> 
     let statements = program.body.nodes.iter().enumerate();
     let statements = statements.filter_map(|(number, node)| Statement::of(program, number, node));
     // What a guard leaves out nobody has to touch.
-    let is_guarded = |statement: &Statement<'_>| match &program.body.nodes[statement.node].op {
-        Op::Index(stmt) => stmt.has_guard,
+    let is_unguarded = |statement: &Statement<'_>| match &program.body.nodes[statement.node].op {
+        Op::Index(stmt) => !stmt.has_guard,
         _ => false,
     };
-    let statements = statements.filter(|statement| !is_guarded(statement));
+    let statements = statements.filter(is_unguarded);
     let touching = |statement: Statement<'_>| {
         let mut arrays: Vec<(ValueId, Vec<usize>, u64)> = Vec::new();
         for read in &statement.reads {
