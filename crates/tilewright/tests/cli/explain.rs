@@ -195,3 +195,13 @@ fn distributions_are_one_more_plan() {
     let wrong = dir.refused(&["explain", "p.tw", "--nodes", "4", "--distribution", "e.txt"]);
     assert!(wrong.contains("in line 3 of the distribution file `e.txt`"), "{wrong}");
 }
+
+#[test]
+fn idle_workers_have_a_reason_and_grids_have_rivals() {
+    let dir = Dir::with_program("input a: f64[12, 12]\nc = a @ a\noutput c\n");
+    let text = dir.ok(&["explain", "p.tw", "--nodes", "17"]);
+    assert!(text.contains("of 17 have nothing to do: "), "{text}");
+    let text = dir.ok(&["explain", "p.tw", "--nodes", "4", "--scheduler", "algebraic", "--pictures"]);
+    assert!(!text.contains("nothing to do"), "{text}");
+    assert!(text.contains("the best grids of each statement alone"), "{text}");
+}

@@ -53,6 +53,8 @@ pub struct Grids {
     /// By the number of the node.
     meshes: BTreeMap<usize, (Mesh, Vec<u64>)>,
     owners: BTreeMap<ValueId, Ownership>,
+    /// By the number of the node.
+    best_few: BTreeMap<usize, Vec<(Vec<u64>, u64)>>,
     /// Bytes that each worker receives.
     pub received: Vec<u64>,
     /// What the search did.
@@ -81,6 +83,11 @@ impl Grids {
     pub fn mesh(&self, node: usize) -> Option<(&Mesh, &[u64])> {
         let found = self.meshes.get(&node).map(|(mesh, extents)| (mesh, &extents[..]));
         found.filter(|(mesh, _)| mesh.n_workers() == self.n_workers)
+    }
+
+    /// The best few grids of a node's statement by itself, and the bytes that a worker would then receive.
+    pub fn best_few(&self, node: usize) -> &[(Vec<u64>, u64)] {
+        self.best_few.get(&node).map_or(&[], |few| &few[..])
     }
 
     /// Who owns a value.

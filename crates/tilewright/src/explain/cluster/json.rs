@@ -84,6 +84,7 @@ impl Explanation {
                 "place": flow.place.to_string(),
                 "text": flow.text,
                 "grid": flow.grid,
+                "best_grids": flow.best_grids.iter().map(|(grid, bytes)| json!({ "grid": grid, "bytes": bytes })).collect::<Vec<_>>(),
                 "workers": flow.workers,
                 "tasks": flow.tasks,
                 "wire_bytes_total": flow.received,

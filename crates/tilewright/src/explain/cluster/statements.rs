@@ -19,6 +19,8 @@ pub(crate) struct StatementFlow {
     pub(crate) text: String,
     /// The grid of workers over its variables, if it was placed by one.
     pub(crate) grid: Option<Vec<u64>>,
+    /// The best few grids for it alone, and what a worker would receive.
+    pub(crate) best_grids: Vec<(Vec<u64>, u64)>,
     /// Workers that run tasks of it.
     pub(crate) workers: u64,
     pub(crate) tasks: u64,
@@ -33,10 +35,14 @@ impl StatementFlow {
     /// `5 x 2 grid`, or how many workers take part.
     pub(crate) fn workers_text(&self) -> String {
         match &self.grid {
-            Some(grid) => grid.iter().map(u64::to_string).collect::<Vec<_>>().join(" x "),
+            Some(grid) => grid_text(grid),
             None => count(self.workers),
         }
     }
+}
+
+fn grid_text(grid: &[u64]) -> String {
+    grid.iter().map(u64::to_string).collect::<Vec<_>>().join(" x ")
 }
 
 /// The values of a program with their shapes; cut twice, a value has two sets of blocks.
@@ -56,14 +62,35 @@ impl Explanation {
             let statement = StmtId::new(number);
             let (place, text) = self.placed_statement(&placed.workflow, statement);
             let grid = rivals.grids.mesh(number).filter(|_| by_grid).map(|(mesh, _)| mesh.factors().to_vec());
+            let best_grids = rivals.grids.best_few(number).iter().filter(|_| by_grid).cloned().collect();
             let bound =
                 rivals.statements.iter().find(|(of, _)| has_bounds && *of == statement).map(|(_, bound)| *bound);
             let (received, busiest) = (received[number].bytes, received[number].busiest_bytes);
             let (workers, tasks) = work[number];
-            (statement, StatementFlow { place, text, grid, workers, tasks, received, busiest, bound })
+            (statement, StatementFlow { place, text, grid, best_grids, workers, tasks, received, busiest, bound })
         };
         let flows = (0..received.len()).map(flow);
         flows.filter(|(_, flow)| flow.tasks > 0).collect()
+    }
+
+    /// The grids that were best for each statement alone, for the plan in front.
+    pub(super) fn grids_text(&self, rivals: &Rivals, placed: &Placed) -> String {
+        let mut text =
+            String::from("\nthe best grids of each statement alone, and what a worker receives under them\n");
+        let mut is_empty = true;
+        for (_, flow) in self.statement_flows(rivals, placed) {
+            if flow.best_grids.len() < 2 {
+                continue;
+            }
+            is_empty = false;
+            let grids: Vec<String> = flow
+                .best_grids
+                .iter()
+                .map(|(grid, received)| format!("{} {}", grid_text(grid), bytes(*received)))
+                .collect();
+            text.push_str(&format!("  {}: {}\n", flow.place.brief(), grids.join(", ")));
+        }
+        if is_empty { String::new() } else { text }
     }
 
     /// Statements that send something or have to, for the plan in front.

@@ -42,10 +42,14 @@ impl Explanation {
                 let _ = writeln!(text, "  - {sentence}");
             }
             let _ = writeln!(text, "  - {}", search_words(rivals));
+            if let Some(words) = idle_words(rivals) {
+                let _ = writeln!(text, "  - {words}");
+            }
             if let Some(table) = self.statement_table(rivals) {
                 let _ = write!(text, "\n{}", table.to_text(2));
             }
             if let (true, Some(placed)) = (on.with_pictures, rivals.placed.first()) {
+                text.push_str(&self.grids_text(rivals, placed));
                 text.push_str(&self.picture_text(placed, &on.machine));
             }
         }
@@ -130,6 +134,25 @@ pub(super) fn search_words(rivals: &Rivals) -> String {
         counted(report.compared as u64, "choice"),
         counted(report.improved as u64, "improvement"),
     )
+}
+
+/// Why some workers have nothing to do in the plan in front, if there are any.
+pub(super) fn idle_words(rivals: &Rivals) -> Option<String> {
+    let placed = rivals.placed.first()?;
+    let workers = &placed.simulation.workers;
+    let idle = workers.iter().filter(|worker| worker.tasks == 0).count();
+    let most = placed.workflow.sets.values().map(|set| set.n_blocks()).max().unwrap_or(0);
+    let all = workers.len();
+    let reason = if idle == 0 {
+        return None;
+    } else if most < all as u64 {
+        format!("no value has more than {}; smaller tiles would give them some", counted(most, "block"))
+    } else if rivals.report().statements == 0 {
+        format!("no statement can be cut into {all} equal parts")
+    } else {
+        "what they own is not read, and everything is cheaper elsewhere".to_string()
+    };
+    Some(format!("{} of {all} have nothing to do: {reason}", counted(idle as u64, "worker")))
 }
 
 /// Every scheduler with its figures.

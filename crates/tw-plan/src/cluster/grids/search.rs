@@ -17,6 +17,9 @@ const CANDIDATES: usize = 24;
 const NUMBERED: usize = 96;
 const FEWEST: usize = 2;
 
+/// Grids of a statement that are reported with what a worker would receive.
+const BEST_FEW: usize = 4;
+
 /// Workers times comparisons that a search may take. Every comparison looks at all workers.
 const LOOKS: usize = 8_000_000;
 
@@ -108,6 +111,8 @@ impl<'a> Search<'a> {
                 alone.into_iter().zip(statement.candidates.drain(..).map(|candidate| candidate.mesh)).collect();
             ranked.sort();
             ranked.truncate(CANDIDATES);
+            let few = ranked.iter().take(BEST_FEW);
+            statement.best_few = few.map(|(alone, mesh)| (mesh.factors().to_vec(), *alone)).collect();
             for (alone, mesh) in ranked {
                 let numbered = mesh.numberings(most - statement.candidates.len());
                 statement.candidates.extend(numbered.into_iter().map(|mesh| Candidate::new(mesh, alone)));
@@ -376,10 +381,12 @@ impl<'a> Search<'a> {
 
     pub(super) fn finish(self) -> Grids {
         let meshes = self.statements.iter().map(|s| (s.node, (s.mesh().clone(), s.extents.clone())));
+        let best_few = self.statements.iter().map(|s| (s.node, s.best_few.clone())).collect();
         Grids {
             n_workers: self.n_workers,
             meshes: meshes.chain(self.owner_computes).collect(),
             owners: self.owners.iter().map(|(&value, owned)| (value, owned.ownership.clone())).collect(),
+            best_few,
             received: self.total,
             report: self.report,
         }

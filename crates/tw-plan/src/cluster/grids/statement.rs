@@ -23,6 +23,8 @@ pub(super) struct Statement<'a> {
     state_bytes: u64,
     pub(super) candidates: Vec<Candidate>,
     pub(super) chosen: usize,
+    /// The best few grids for the statement by itself, with what a worker then receives.
+    pub(super) best_few: Vec<(Vec<u64>, u64)>,
 }
 
 /// A grid that a statement may have.
@@ -140,6 +142,7 @@ impl<'a> Statement<'a> {
             state_bytes,
             candidates: Vec::new(),
             chosen: 0,
+            best_few: Vec::new(),
         })
     }
 
