@@ -111,7 +111,13 @@ class Relation:
         return iter(self.keys)
 
     def __contains__(self, key: object) -> bool:
-        return key in set(self.keys)
+        if not isinstance(key, tuple):
+            return False
+        try:
+            return self._relation.contains([index(at) for at in key])
+        except (TypeError, OverflowError):
+            # No list of numbers that count from 0 is no key.
+            return False
 
     def __getitem__(self, key: int | Key) -> Array:
         """The block of a key, as a lazy array."""

@@ -137,6 +137,11 @@ impl Relation {
         })
     }
 
+    /// True if there is a block for a key.
+    pub fn contains(&self, key: &[u64]) -> bool {
+        self.keys.position(key).is_some()
+    }
+
     /// Computes all blocks.
     pub fn compute(&self) -> Result<Vec<(Key, Array)>> {
         let all = self.tensor.compute()?;

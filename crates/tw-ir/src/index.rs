@@ -6,6 +6,8 @@
 use std::fmt;
 use std::sync::Arc;
 
+use crate::shape::Extent;
+
 /// A variable of an index statement, by position in its list of variables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Var(pub u32);
@@ -419,6 +421,16 @@ pub struct Access {
     pub idx: Vec<Idx>,
     /// What happens outside.
     pub edge: Edge,
+}
+
+impl Access {
+    /// True if no point of variables with these inclusive ranges reads outside of an operand of this shape, so that the edge rule does not matter.
+    pub fn stays_inside(&self, shape: &[Extent], ranges: &[(i64, i64)]) -> bool {
+        self.idx.iter().zip(shape).all(|(idx, extent)| {
+            let (lo, hi) = idx.interval(ranges);
+            lo >= 0 && extent.known().is_some_and(|n| hi < n as i64)
+        })
+    }
 }
 
 #[cfg(test)]

@@ -20,7 +20,7 @@ mod sites;
 mod tests;
 mod traffic;
 
-pub use bounds::{Touching, Volume, least_together, least_together_within};
+pub use bounds::Volume;
 pub use grids::{DEFAULT_LIMIT, Grids, SearchReport};
 pub use layout::{Layout, Layouts, node_grid};
 pub use machine::{Link, MOST_WORKERS, Machine};

@@ -86,6 +86,10 @@ impl Relation {
         keys.into_iter().map(|key| PyTuple::new(py, key)).collect()
     }
 
+    fn contains(&self, key: Vec<u64>) -> bool {
+        self.0.contains(&key)
+    }
+
     fn block(&self, py: Python<'_>, key: Vec<u64>) -> PyResult<Tensor> {
         at_callers_line(py, || self.0.block(&key)).map(Tensor)
     }

@@ -4,11 +4,13 @@ use std::path::PathBuf;
 
 use tw_ir::error::{Error, Result};
 
+use super::cluster::Scheduler;
+
 /// Options that run and explain will understand.
 #[derive(clap::Args)]
 pub(crate) struct LaterArgs {
     /// Place tasks by this scheduler.
-    #[arg(long, value_enum, default_value_t = Scheduler::Auto, hide_default_value = true)]
+    #[arg(long, value_enum, default_value_t = Scheduler::Auto, hide_default_value = true, hide_possible_values = true)]
     scheduler: Scheduler,
     /// Plan for this many nodes.
     #[arg(long, value_name = "K", hide = true)]
@@ -33,21 +35,6 @@ pub(crate) struct LaterRunArgs {
     /// The same bits for any number of ranks.
     #[arg(long, hide = true)]
     reproducible: bool,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum Scheduler {
-    Auto,
-    #[value(hide = true)]
-    Pattern,
-    #[value(hide = true)]
-    Lshs,
-    #[value(hide = true)]
-    Algebraic,
-    #[value(hide = true)]
-    Tdn,
-    #[value(hide = true)]
-    Roundrobin,
 }
 
 /// The error for something that comes later.

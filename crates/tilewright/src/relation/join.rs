@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use tw_ir::error::{Error, Result};
 use tw_ir::program::OperandMode;
-use tw_plan::build::SliceItem;
+use tw_plan::build::{SliceItem, is_subscript};
 
 use super::kernel::{Kernel, KeyedOperand, Kind};
 use super::keys::{Key, Keys, check_components};
@@ -179,7 +179,7 @@ pub(super) fn einsum_over_keys(spec: &str, operands: &[(&Tensor, &[usize])], n: 
     let free: Vec<char> = ('A'..='Z').chain('a'..='z').filter(|&letter| !spec.contains(letter)).collect();
     let letters = free.get(..n).ok_or_else(|| Error::source("more components and subscripts than letters"))?;
     let with_keys = |(term, (x, labels)): (&&str, &(&Tensor, &[usize]))| {
-        let n_letters = term.chars().filter(|c: &char| c.is_alphabetic()).count();
+        let n_letters = term.chars().filter(|&c| is_subscript(c)).count();
         let rank = x.ty().rank() - labels.len();
         if n_letters > rank || (n_letters < rank && !term.contains("...")) {
             return Err(Error::source(format!("`{}` names {n_letters} axes of blocks with {rank}", term.trim()))
@@ -195,7 +195,7 @@ pub(super) fn einsum_over_keys(spec: &str, operands: &[(&Tensor, &[usize])], n: 
 
 /// NumPy's output of subscripts without an arrow.
 fn letters_that_occur_once(spec: &str) -> String {
-    let mut letters: Vec<char> = spec.chars().filter(|c: &char| c.is_alphabetic()).collect();
+    let mut letters: Vec<char> = spec.chars().filter(|&c| is_subscript(c)).collect();
     letters.sort_unstable();
     let once = letters.iter().filter(|letter| letters.iter().filter(|other| other == letter).count() == 1);
     let dots = if spec.contains("...") { "..." } else { "" };

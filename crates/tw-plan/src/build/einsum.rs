@@ -164,7 +164,7 @@ fn parse_term(term: &str, under_ellipsis: Option<usize>) -> Result<Vec<Label>> {
 }
 
 /// Letters, and every other character beyond ASCII: programs that make specifications run out of letters.
-fn is_subscript(character: char) -> bool {
+pub fn is_subscript(character: char) -> bool {
     character.is_ascii_alphabetic() || (!character.is_ascii() && !character.is_whitespace())
 }
 

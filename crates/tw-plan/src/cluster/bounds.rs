@@ -165,15 +165,15 @@ impl Volume {
 
 /// A statement of a program: the volume of its contraction, and for each of its arrays the number of the array in the program and the bytes of an element.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Touching {
+pub(super) struct Touching {
     /// Its iteration space and arrays.
-    pub volume: Volume,
+    pub(super) volume: Volume,
     /// One for each array of the volume. An array that a statement reads in two ways is there twice.
-    pub arrays: Vec<(usize, f64)>,
+    pub(super) arrays: Vec<(usize, f64)>,
 }
 
 /// As [`least_together`], where no worker can hold more than so many bytes: the statement that needs most for itself may then need more than all together.
-pub fn least_together_within(statements: &[Touching], n_ranks: u64, memory: Option<u64>) -> f64 {
+pub(super) fn least_together_within(statements: &[Touching], n_ranks: u64, memory: Option<u64>) -> f64 {
     let within = |memory: u64| {
         let alone = |statement: &Touching| {
             let bytes: Vec<f64> = statement.arrays.iter().map(|(_, bytes)| *bytes).collect();
@@ -193,21 +193,7 @@ pub fn least_together_within(statements: &[Touching], n_ranks: u64, memory: Opti
 /// A worker handles at least what the one statement touches of an array that touches most of it. The largest of some numbers is at least any weighted mean of them, so with
 /// weights for every array that add up to one over its statements, the least for each statement by itself can be added up. The weights are moved towards
 /// the statements that touch more than their share, as long as the sum grows.
-///
-/// ```
-/// use tw_plan::cluster::{Touching, Volume, least_together};
-/// // h = x @ w and g = x.T @ h: the first wants all of w, the second makes all of g.
-/// let product = Volume::new(&[60_000, 1000, 3000], &[&[0, 2], &[2, 1], &[0, 1]]).unwrap();
-/// let gradient = Volume::new(&[3000, 1000, 60_000], &[&[2, 0], &[2, 1], &[0, 1]]).unwrap();
-/// let alone = product.least_words(16);
-/// let arrays = |numbers: [usize; 3]| numbers.map(|number| (number, 1.0)).to_vec();
-/// let both = [
-///     Touching { volume: product, arrays: arrays([0, 1, 2]) },
-///     Touching { volume: gradient, arrays: arrays([0, 2, 3]) },
-/// ];
-/// assert!(least_together(&both, 16) > 1.9 * alone);
-/// ```
-pub fn least_together(statements: &[Touching], n_ranks: u64) -> f64 {
+fn least_together(statements: &[Touching], n_ranks: u64) -> f64 {
     if n_ranks <= 1 {
         return 0.0;
     }
@@ -302,6 +288,19 @@ mod tests {
                 assert!((found - known).abs() <= 1e-6 * known.max(1.0), "{dims:?} on {ranks}: {found} {known}");
             }
         }
+    }
+
+    #[test]
+    fn statements_that_share_arrays_are_bounded_together() {
+        // h = x @ w and g = x.T @ h: the first wants all of w, the second makes all of g.
+        let forward = product(60_000, 1000, 3000);
+        let gradient = Volume::new(&[3000, 1000, 60_000], &[&[2, 0], &[2, 1], &[0, 1]]).unwrap();
+        let alone = forward.least_words(16);
+        let touching = |volume, numbers: [usize; 3]| Touching { volume, arrays: numbers.map(|n| (n, 1.0)).to_vec() };
+        let both = [touching(forward, [0, 1, 2]), touching(gradient, [0, 2, 3])];
+        assert!((least_together(&both[..1], 16) / alone - 1.0).abs() < 1e-9);
+        assert!(least_together(&both, 16) > 1.9 * alone);
+        assert!(least_together_within(&both, 16, Some(1 << 40)) == least_together(&both, 16));
     }
 
     #[test]

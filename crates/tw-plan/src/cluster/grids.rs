@@ -2,7 +2,8 @@
 //!
 //! A statement under a grid of workers touches a box of every operand and of the output on each worker. Who owns which part of a value is what the grid
 //! of the statement that makes it says; sources belong where one of their readers wants them. What a worker touches and does not own it receives;
-//! of what it owns of a sum it receives the parts that others computed. All of that is known from boxes alone, so candidates are compared exactly.
+//! of what it owns of a sum it receives the parts that others computed. All of that is known from boxes alone, before there is any task: exactly, but for sums inside nodes (an average) and values
+//! that a statement reads three times (an upper bound).
 
 use std::collections::BTreeMap;
 
@@ -32,7 +33,7 @@ const MANY_WORKERS: u64 = 512;
 pub const DEFAULT_LIMIT: usize = 100_000;
 
 /// What the search did.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SearchReport {
     /// Statements that have a grid.
     pub statements: usize,
@@ -63,20 +64,13 @@ pub struct Grids {
 
 impl Grids {
     /// Searches grids for a straight-line program, comparing at most `limit` choices.
-    pub fn search(program: &Program, machine: &Machine, limit: usize) -> Result<Grids> {
-        let mut search = Search::beside(program, machine, limit, &[])?;
-        search.start();
-        search.improve();
-        Ok(search.finish())
+    pub fn search(program: &Program, machine: &Machine, limit: usize) -> Grids {
+        Search::beside(program, machine, limit, &[]).run()
     }
 
     /// The grids that follow from a distribution written by the user: a value that it names is made where it is owned; everything else is searched for.
     pub fn written(program: &Program, notation: &Notation, machine: &Machine, limit: usize) -> Result<Grids> {
-        let written = notation.owners(program, machine)?;
-        let mut search = Search::beside(program, machine, limit, &written)?;
-        search.start();
-        search.improve();
-        Ok(search.finish())
+        Ok(Search::beside(program, machine, limit, &notation.owners(program, machine)?).run())
     }
 
     /// The grid of a node's statement, and the extents of its variables.

@@ -110,7 +110,8 @@ pub(super) fn place_by_grids(
     limit: usize,
 ) -> Result<ByGrids> {
     let started = Instant::now();
-    let (program, grids) = choose_orders(unordered, limit, |program, limit| Grids::search(program, machine, limit))?;
+    let (program, grids) =
+        choose_orders(unordered, limit, |program, limit| Ok(Grids::search(program, machine, limit)))?;
     let mut found = place_on_grids("algebraic", &program, &grids, options, machine)?;
     // With smaller tiles less of what a worker touches is there at a time.
     let smaller = SMALLER_TILES.into_iter().filter(|&tile| options.tile.is_none_or(|wanted| tile < wanted));

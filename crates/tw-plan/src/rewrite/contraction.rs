@@ -48,13 +48,7 @@ pub(crate) fn run(program: &Program, orders: &BTreeMap<usize, Vec<Order>>, choic
 /// True if no read leaves its operand, so that edge rules do not matter.
 fn stays_inside(program: &Program, node: &Node, stmt: &IndexStmt) -> bool {
     let Some(ranges) = stmt.var_ranges() else { return false };
-    stmt.reads.iter().all(|read| {
-        let shape = &program.ty(node.args[read.operand as usize]).shape;
-        read.idx.iter().zip(shape).all(|(idx, extent)| {
-            let (lo, hi) = idx.interval(&ranges);
-            lo >= 0 && extent.known().is_some_and(|n| hi < n as i64)
-        })
-    })
+    stmt.reads.iter().all(|read| read.stays_inside(&program.ty(node.args[read.operand as usize]).shape, &ranges))
 }
 
 struct Contraction<'a> {

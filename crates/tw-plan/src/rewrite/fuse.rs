@@ -112,10 +112,7 @@ impl Fused {
     fn may_inline(&self, k: usize, producer: &Producer) -> bool {
         let access = &self.stmt.reads[k];
         let Some(ranges) = self.stmt.var_ranges() else { return false };
-        let inside = access.idx.iter().zip(&producer.stmt.out.shape).all(|(idx, extent)| {
-            let (lo, hi) = idx.interval(&ranges);
-            lo >= 0 && extent.known().is_some_and(|n| hi < n as i64)
-        });
+        let inside = access.stays_inside(&producer.stmt.out.shape, &ranges);
         let small = self.stmt.reads.len() + producer.stmt.reads.len() <= MAX_READS
             && self.stmt.code.ops().len() + producer.stmt.code.ops().len() <= MAX_OPS;
         let looks_up = access.idx.iter().any(Idx::has_table);

@@ -65,10 +65,7 @@ fn merge(outer: &IndexStmt, inner: &IndexStmt) -> Result<Option<IndexStmt>> {
     let (Some(outer_accum), Some(inner_accum)) = (&outer.accum, &inner.accum) else { return Ok(None) };
     let ([read], Some(ranges)) = (outer.reads.as_slice(), outer.var_ranges()) else { return Ok(None) };
     let same = outer_accum.as_simple().is_some() && outer_accum.as_simple() == inner_accum.as_simple();
-    let inside = read.idx.iter().zip(&inner.out.shape).all(|(idx, extent)| {
-        let (lo, hi) = idx.interval(&ranges);
-        lo >= 0 && extent.known().is_some_and(|n| hi < n as i64)
-    });
+    let inside = read.stays_inside(&inner.out.shape, &ranges);
     if !same || !inside || outer.has_guard || !passes_on(&outer.code) {
         return Ok(None);
     }

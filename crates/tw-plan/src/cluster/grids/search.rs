@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
-use tw_ir::error::Result;
 use tw_ir::program::{Program, ValueId};
 
 use super::statement::{Candidate, Owned, Statement};
@@ -12,19 +11,15 @@ use crate::cluster::machine::Machine;
 use crate::cluster::mesh::Mesh;
 use crate::cluster::notation::Written;
 
-/// Grids that are kept for each statement, best first, before statements are compared with each other; and how many with all their numberings.
-const CANDIDATES: usize = 24;
-const NUMBERED: usize = 96;
-const FEWEST: usize = 2;
+/// Numbered grids that are kept for each statement, at most and at least.
+const MOST_CANDIDATES: usize = 96;
+const FEWEST_CANDIDATES: usize = 2;
 
 /// Grids of a statement that are reported with what a worker would receive.
 const BEST_FEW: usize = 4;
 
 /// Workers times comparisons that a search may take. Every comparison looks at all workers.
 const LOOKS: usize = 8_000_000;
-
-/// The busiest worker may do this much more than its share.
-const BALANCED: f64 = 1.05;
 
 /// Largest first, then all together: smaller is better.
 fn score(received: &[u64]) -> (u64, u64) {
@@ -69,14 +64,14 @@ impl<'a> Search<'a> {
         machine: &Machine,
         limit: usize,
         written: &[(ValueId, Written)],
-    ) -> Result<Search<'a>> {
+    ) -> Search<'a> {
         let (n_workers, per_node) = (machine.n_workers() as u64, machine.workers as u64);
         let mut statements: Vec<Statement<'a>> = Vec::new();
         let mut owner_computes = BTreeMap::new();
         // Every candidate is looked at on every worker once, and what it touches there is kept.
         let looks_of_one = n_workers as usize * program.body.nodes.len().max(1);
-        let most = (LOOKS / looks_of_one).clamp(FEWEST, NUMBERED);
-        let mut report = SearchReport { statements: 0, candidates: 0, compared: 0, improved: 0, stopped: false };
+        let most = (LOOKS / looks_of_one).clamp(FEWEST_CANDIDATES, MOST_CANDIDATES);
+        let mut report = SearchReport::default();
         for (number, node) in program.body.nodes.iter().enumerate() {
             let Some(mut statement) = Statement::of(program, number, node) else { continue };
             if let Some((_, written)) = written.iter().find(|(value, _)| node.results.contains(value)) {
@@ -92,33 +87,9 @@ impl<'a> Search<'a> {
                 }
                 continue;
             }
-            let mut meshes = Mesh::all(n_workers, &statement.extents);
-            if meshes.iter().any(|mesh| mesh.imbalance(&statement.extents) <= BALANCED) {
-                meshes.retain(|mesh| mesh.imbalance(&statement.extents) <= BALANCED);
-            } else {
-                meshes.sort_by(|a, b| a.imbalance(&statement.extents).total_cmp(&b.imbalance(&statement.extents)));
-                meshes.truncate(CANDIDATES);
-            }
-            if meshes.is_empty() {
+            report.candidates += statement.find_candidates(n_workers, most);
+            if statement.candidates.is_empty() {
                 continue;
-            }
-            report.candidates += meshes.len();
-            // One worker stands for all: the others differ by the rounding of parts alone.
-            statement.candidates = meshes.into_iter().map(|mesh| Candidate::new(mesh, 0)).collect();
-            let alone = |candidate: usize| statement.received(candidate, &BTreeMap::new(), 1, 1)[0];
-            let alone: Vec<u64> = (0..statement.candidates.len()).map(alone).collect();
-            let mut ranked: Vec<(u64, Mesh)> =
-                alone.into_iter().zip(statement.candidates.drain(..).map(|candidate| candidate.mesh)).collect();
-            ranked.sort();
-            ranked.truncate(CANDIDATES);
-            let few = ranked.iter().take(BEST_FEW);
-            statement.best_few = few.map(|(alone, mesh)| (mesh.factors().to_vec(), *alone)).collect();
-            for (alone, mesh) in ranked {
-                let numbered = mesh.numberings(most - statement.candidates.len());
-                statement.candidates.extend(numbered.into_iter().map(|mesh| Candidate::new(mesh, alone)));
-                if statement.candidates.len() >= most {
-                    break;
-                }
             }
             statements.push(statement);
         }
@@ -147,7 +118,7 @@ impl<'a> Search<'a> {
         let fixed: BTreeMap<ValueId, Rc<Owned>> = written.iter().map(owned).collect();
         let (anchors, owners) = (BTreeMap::new(), fixed.clone());
         let limit = limit.min(LOOKS / n_workers.max(1) as usize);
-        Ok(Search {
+        Search {
             n_workers,
             per_node,
             statements,
@@ -162,11 +133,18 @@ impl<'a> Search<'a> {
             undo,
             report,
             limit,
-        })
+        }
+    }
+
+    /// Begins, improves, and tells what it found.
+    pub(super) fn run(mut self) -> Grids {
+        self.start();
+        self.improve();
+        self.finish()
     }
 
     /// Every statement in turn gets the grid that is best for what is known by then.
-    pub(super) fn start(&mut self) {
+    fn start(&mut self) {
         for k in 0..self.statements.len() {
             let statement = &self.statements[k];
             let scores = (0..statement.candidates.len()).map(|candidate| {
@@ -206,7 +184,7 @@ impl<'a> Search<'a> {
     }
 
     /// Improves what was begun with until nothing in reach is better.
-    pub(super) fn improve(&mut self) {
+    fn improve(&mut self) {
         let all: Vec<usize> = (0..self.statements.len()).collect();
         self.exchange(all, None);
         let mut changed = true;
@@ -379,9 +357,9 @@ impl<'a> Search<'a> {
         }
     }
 
-    pub(super) fn finish(self) -> Grids {
+    fn finish(self) -> Grids {
         let meshes = self.statements.iter().map(|s| (s.node, (s.mesh().clone(), s.extents.clone())));
-        let best_few = self.statements.iter().map(|s| (s.node, s.best_few.clone())).collect();
+        let best_few = self.statements.iter().map(|s| (s.node, s.best_grids(BEST_FEW))).collect();
         Grids {
             n_workers: self.n_workers,
             meshes: meshes.chain(self.owner_computes).collect(),

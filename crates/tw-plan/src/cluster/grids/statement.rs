@@ -11,6 +11,12 @@ use tw_ir::{BoxRegion, EntityRef};
 use crate::cluster::bounds::{Touching, Volume};
 use crate::cluster::mesh::{Mesh, Ownership, part};
 
+/// Grids that are kept for a statement, before they are numbered.
+const MOST_GRIDS: usize = 24;
+
+/// The busiest worker may do this much more than its share.
+const BALANCED: f64 = 1.05;
+
 /// A statement as the search sees it.
 pub(super) struct Statement<'a> {
     pub(super) node: usize,
@@ -23,8 +29,6 @@ pub(super) struct Statement<'a> {
     state_bytes: u64,
     pub(super) candidates: Vec<Candidate>,
     pub(super) chosen: usize,
-    /// The best few grids for the statement by itself, with what a worker then receives.
-    pub(super) best_few: Vec<(Vec<u64>, u64)>,
 }
 
 /// A grid that a statement may have.
@@ -142,8 +146,42 @@ impl<'a> Statement<'a> {
             state_bytes,
             candidates: Vec::new(),
             chosen: 0,
-            best_few: Vec::new(),
         })
+    }
+
+    /// Looks at all grids of so many workers and keeps those under which a worker receives least if everything is where the statement wants it, with their
+    /// numberings, at most so many in all. Tells how many it looked at.
+    pub(super) fn find_candidates(&mut self, n_workers: u64, most: usize) -> usize {
+        let mut meshes = Mesh::all(n_workers, &self.extents);
+        if meshes.iter().any(|mesh| mesh.imbalance(&self.extents) <= BALANCED) {
+            meshes.retain(|mesh| mesh.imbalance(&self.extents) <= BALANCED);
+        } else {
+            meshes.sort_by(|a, b| a.imbalance(&self.extents).total_cmp(&b.imbalance(&self.extents)));
+            meshes.truncate(MOST_GRIDS);
+        }
+        let n_looked = meshes.len();
+        self.candidates = meshes.into_iter().map(|mesh| Candidate::new(mesh, 0)).collect();
+        // One worker stands for all: the others differ by the rounding of parts alone.
+        let alone = |candidate: usize| self.received(candidate, &BTreeMap::new(), 1, 1)[0];
+        let alone: Vec<u64> = (0..n_looked).map(alone).collect();
+        let mut ranked: Vec<(u64, Mesh)> =
+            alone.into_iter().zip(self.candidates.drain(..).map(|candidate| candidate.mesh)).collect();
+        ranked.sort();
+        for (alone, mesh) in ranked.into_iter().take(MOST_GRIDS) {
+            let numbered = mesh.numberings(most - self.candidates.len());
+            self.candidates.extend(numbered.into_iter().map(|mesh| Candidate::new(mesh, alone)));
+        }
+        n_looked
+    }
+
+    /// The best few grids for the statement by itself, with what a worker then receives.
+    pub(super) fn best_grids(&self, few: usize) -> Vec<(Vec<u64>, u64)> {
+        let mut best: Vec<(Vec<u64>, u64)> =
+            self.candidates.iter().map(|candidate| (candidate.mesh.factors().to_vec(), candidate.alone)).collect();
+        // The numberings of a grid follow each other.
+        best.dedup();
+        best.truncate(few);
+        best
     }
 
     pub(super) fn mesh(&self) -> &Mesh {
