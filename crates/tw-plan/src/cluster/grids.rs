@@ -16,13 +16,15 @@ use super::machine::Machine;
 use super::mesh::{Mesh, Ownership, part};
 use super::notation::Notation;
 
+mod boxes;
 mod cuts;
+mod form;
 mod search;
-mod statement;
+mod touching;
 
 use cuts::Cuts;
 use search::Search;
-pub(super) use statement::touching;
+pub(super) use touching::touching;
 
 /// Tiles of a part of a variable: this long, and this many at most; only one each for more workers than that.
 const GOOD_TILE: u64 = 1024;

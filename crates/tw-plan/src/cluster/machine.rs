@@ -89,6 +89,12 @@ impl Machine {
         if self.node_of(from) == self.node_of(to) { &self.inside } else { &self.across }
     }
 
+    /// Bytes of a message that takes as long as its latency: fewer are not worth one of their own.
+    pub fn worth_sending(&self) -> u64 {
+        let link = if self.nodes > 1 { &self.across } else { &self.inside };
+        (link.latency * link.bandwidth) as u64
+    }
+
     /// Refuses what no machine can be.
     pub fn verify(&self) -> Result<()> {
         let n = self.nodes as u64 * self.workers as u64;

@@ -133,8 +133,11 @@ pub struct Ownership {
     mesh: Mesh,
     /// The variable along each axis, if the axis follows one.
     vars: Vec<Option<usize>>,
-    /// Pieces that each axis of a part is cut into, one for each worker that shares it.
+    /// Pieces that each axis of a part is cut into: one for each worker that shares it, or fewer.
     pieces: Vec<u64>,
+    /// Workers that share a part for each of its pieces, and which of them owns the piece.
+    per_piece: u64,
+    turn: u64,
     /// Where only workers at some place along a variable own anything.
     faces: Vec<Option<u64>>,
 }
@@ -147,19 +150,50 @@ impl Ownership {
 
     /// The same, where only workers at one place along some of the variables that the array does not have own anything.
     pub fn on_faces(shape: &[u64], mesh: &Mesh, vars: Vec<Option<usize>>, faces: Vec<Option<u64>>) -> Ownership {
-        let has = |var: usize| vars.contains(&Some(var)) || faces[var].is_some();
-        let sharers: u64 = (0..mesh.factors.len()).filter(|&var| !has(var)).map(|var| mesh.factors[var]).product();
-        let mut pieces = vec![1u64; shape.len()];
+        let pieces = vec![1; shape.len()];
+        let (shape, mesh) = (shape.to_vec(), mesh.clone());
+        Ownership { shape, mesh, vars, pieces, faces, per_piece: 1, turn: 0 }.in_pieces_of(1)
+    }
+
+    /// The same owners where no piece has fewer elements than this: some of the workers that share a part then own nothing of it.
+    pub fn in_pieces_of(mut self, least: u64) -> Ownership {
+        let has = |var: usize| self.vars.contains(&Some(var)) || self.faces[var].is_some();
+        let shared = (0..self.mesh.factors.len()).filter(|&var| !has(var)).map(|var| self.mesh.factors[var]);
+        let sharers: u64 = shared.product();
+        self.pieces = vec![1; self.shape.len()];
+        let mut n_pieces = 1;
         for factor in super::layout::prime_factors(sharers).into_iter().rev() {
             let length = |axis: usize| {
-                let parts = vars[axis].map_or(1, |var| mesh.factors[var]);
-                shape[axis] as f64 / parts as f64 / pieces[axis] as f64
+                let parts = self.vars[axis].map_or(1, |var| self.mesh.factors[var]);
+                self.shape[axis] as f64 / parts as f64 / self.pieces[axis] as f64
             };
-            if let Some(axis) = (0..shape.len()).max_by(|&a, &b| length(a).total_cmp(&length(b)).then(b.cmp(&a))) {
-                pieces[axis] *= factor;
+            let elements: f64 = (0..self.shape.len()).map(length).product();
+            if elements / (factor as f64) < least as f64 {
+                continue;
+            }
+            if let Some(axis) = (0..self.shape.len()).max_by(|&a, &b| length(a).total_cmp(&length(b)).then(b.cmp(&a))) {
+                self.pieces[axis] *= factor;
+                n_pieces *= factor;
             }
         }
-        Ownership { shape: shape.to_vec(), mesh: mesh.clone(), vars, pieces, faces }
+        (self.per_piece, self.turn) = (sharers / n_pieces, 0);
+        self
+    }
+
+    /// The same owners, but of those who could own a piece it is the turn of another.
+    pub fn turned(mut self, turn: u64) -> Ownership {
+        self.turn = turn % self.per_piece;
+        self
+    }
+
+    /// Whose turn it is, of those who could own a piece.
+    pub fn turn(&self) -> u64 {
+        self.turn
+    }
+
+    /// Axes of the array.
+    pub fn rank(&self) -> usize {
+        self.shape.len()
     }
 
     /// The part of the array that a worker touches.
@@ -174,13 +208,9 @@ impl Ownership {
     /// The part of the array that a worker owns.
     pub fn owned(&self, worker: u64) -> BoxRegion {
         let touched = self.touched(worker);
-        if !self.is_on_faces(worker) {
+        let Some(mut number) = self.piece_of(worker) else {
             return BoxRegion { hi: touched.lo.clone(), lo: touched.lo };
-        }
-        let mut number = self.sharer(worker);
-        if self.shape.is_empty() && number > 0 {
-            return BoxRegion { lo: Vec::new(), hi: Vec::new() };
-        }
+        };
         let mut owned = touched.clone();
         for axis in (0..self.shape.len()).rev() {
             let pieces = self.pieces[axis];
@@ -191,14 +221,18 @@ impl Ownership {
         owned
     }
 
-    /// Whether a worker owns anything of an array without axes: only the first of those that share it does.
+    /// Whether a worker owns an array without axes.
     pub fn owns_scalar(&self, worker: u64) -> bool {
-        self.is_on_faces(worker) && self.sharer(worker) == 0
+        self.piece_of(worker).is_some()
     }
 
-    fn is_on_faces(&self, worker: u64) -> bool {
+    /// The piece of its part that a worker owns, if any.
+    fn piece_of(&self, worker: u64) -> Option<u64> {
         let coordinates = self.mesh.coordinates(worker);
-        self.faces.iter().zip(coordinates).all(|(face, place)| face.is_none_or(|face| face == place))
+        let on_faces = self.faces.iter().zip(&coordinates).all(|(face, place)| face.is_none_or(|face| face == *place));
+        let others = (0..coordinates.len()).filter(|&var| !self.vars.contains(&Some(var)) && self.faces[var].is_none());
+        let sharer = others.fold(0, |number, var| number * self.mesh.factors[var] + coordinates[var]);
+        (on_faces && sharer % self.per_piece == self.turn).then_some(sharer / self.per_piece)
     }
 
     /// The worker that owns an element.
@@ -216,6 +250,7 @@ impl Ownership {
             };
             number = number * self.pieces[axis] + part_of(x - whole.start, whole.end - whole.start, self.pieces[axis]);
         }
+        number = number * self.per_piece + self.turn;
         for (var, factor) in self.mesh.factors.iter().enumerate().rev() {
             if let Some(face) = self.faces[var] {
                 coordinates[var] = face;
@@ -240,13 +275,6 @@ impl Ownership {
         cuts.push(n);
         cuts.dedup();
         cuts
-    }
-
-    /// The number of a worker among those that touch the same part.
-    fn sharer(&self, worker: u64) -> u64 {
-        let coordinates = self.mesh.coordinates(worker);
-        let others = (0..coordinates.len()).filter(|&var| !self.vars.contains(&Some(var)) && self.faces[var].is_none());
-        others.fold(0, |number, var| number * self.mesh.factors[var] + coordinates[var])
     }
 }
 
@@ -292,20 +320,22 @@ mod tests {
         {
             for vars in [vec![Some(0), Some(2)], vec![Some(2), Some(1)], vec![None, Some(0)], vec![None, None]] {
                 let ownership = Ownership::new(&[24, 36], &mesh, vars);
-                let mut n_owned = 0;
-                for worker in 0..12 {
-                    let owned = ownership.owned(worker);
-                    assert!(ownership.touched(worker).contains(&owned));
-                    n_owned += owned.n_elements();
-                    for x in owned.lo[0]..owned.hi[0] {
-                        for y in owned.lo[1]..owned.hi[1] {
-                            assert_eq!(ownership.owner(&[x, y]), worker);
+                for ownership in [ownership.clone(), ownership.in_pieces_of(200).turned(1)] {
+                    let mut n_owned = 0;
+                    for worker in 0..12 {
+                        let owned = ownership.owned(worker);
+                        assert!(ownership.touched(worker).contains(&owned));
+                        n_owned += owned.n_elements();
+                        for x in owned.lo[0]..owned.hi[0] {
+                            for y in owned.lo[1]..owned.hi[1] {
+                                assert_eq!(ownership.owner(&[x, y]), worker);
+                            }
                         }
+                        let cut = |axis: usize, at: u64| ownership.cuts(axis).contains(&at);
+                        assert!((0..2).all(|axis| cut(axis, owned.lo[axis]) && cut(axis, owned.hi[axis])));
                     }
-                    let cut = |axis: usize, at: u64| ownership.cuts(axis).contains(&at);
-                    assert!((0..2).all(|axis| cut(axis, owned.lo[axis]) && cut(axis, owned.hi[axis])));
+                    assert_eq!(n_owned, 24 * 36);
                 }
-                assert_eq!(n_owned, 24 * 36);
             }
         }
     }

@@ -186,7 +186,10 @@ impl<'a> Expansion<'a> {
         reduction.left -= 1;
         let finished = reduction.left == 0;
         self.push(task, position, outputs, site);
-        if finished { self.combine(number as usize) } else { Ok(()) }
+        if finished {
+            self.combine(number as usize);
+        }
+        Ok(())
     }
 
     fn push(&mut self, task: TaskId, position: u32, outputs: Vec<BlockId>, site: u32) {
@@ -197,43 +200,11 @@ impl<'a> Expansion<'a> {
     }
 
     /// Combines the chains of a reduction.
-    fn combine(&mut self, number: usize) -> Result<()> {
-        let home = self.reductions[number].home;
-        // Workers with something to combine, by node; the home leads its node whether it has anything or not.
-        let mut nodes: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
-        for (&worker, chain) in &self.reductions[number].chains {
-            if worker == home || chain.length > 0 {
-                nodes.entry(self.machine.node_of(worker)).or_default().push(worker);
-            }
-        }
-        // In every node from the home's place among those of its own node on, in turn: those who combine for others are different ones for different homes.
-        let at_home = nodes.get(&self.machine.node_of(home));
-        let place = at_home.and_then(|workers| workers.iter().position(|&worker| worker == home)).unwrap_or(0);
-        for workers in nodes.values_mut() {
-            let n = workers.len();
-            workers.rotate_left(place % n);
-        }
-        for workers in nodes.values() {
-            self.tree(number, workers)?;
-        }
-        // Nodes likewise.
-        let home_node = self.machine.node_of(home);
-        let (before, after) = (nodes.range(..home_node), nodes.range(home_node + 1..));
-        let others = after.chain(before).filter_map(|(_, workers)| workers.first());
-        let leaders: Vec<u32> = std::iter::once(home).chain(others.copied()).collect();
-        self.tree(number, &leaders)
-    }
-
-    /// Combines the chains of some workers into that of the first, neighbours first.
-    fn tree(&mut self, number: usize, workers: &[u32]) -> Result<()> {
-        let mut stride = 1;
-        while stride < workers.len() {
-            for k in (0..workers.len() - stride).step_by(2 * stride) {
-                self.add(number, workers[k], workers[k + stride]);
-            }
-            stride *= 2;
-        }
-        Ok(())
+    fn combine(&mut self, number: usize) {
+        let Reduction { home, chains, .. } = &self.reductions[number];
+        let with_something = chains.iter().filter(|(worker, chain)| *worker == home || chain.length > 0);
+        let workers: Vec<u32> = with_something.map(|(&worker, _)| worker).collect();
+        meetings(*home, &workers, self.machine).into_iter().for_each(|(to, from)| self.add(number, to, from));
     }
 
     /// Adds the chain of one worker to that of another.
@@ -251,6 +222,37 @@ impl<'a> Expansion<'a> {
         self.out.add_task(TaskKind::Fold, kernel, 0, chain.length, &operands, &chain.blocks);
         self.sites.push(to);
         chain.length += 1;
+    }
+}
+
+/// Who receives whose part of a sum, one after the other, if these workers have parts and it is wanted at one of them: a tree in every node, then one over the nodes.
+pub(super) fn meetings(home: u32, workers: &[u32], machine: &Machine) -> Vec<(u32, u32)> {
+    let mut nodes: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
+    workers.iter().for_each(|&worker| nodes.entry(machine.node_of(worker)).or_default().push(worker));
+    // In every node from the home's place among those of its own node on, in turn: those who combine for others are different ones for different homes.
+    let home_node = machine.node_of(home);
+    let at_home = nodes.get(&home_node);
+    let place = at_home.and_then(|workers| workers.iter().position(|&worker| worker == home)).unwrap_or(0);
+    for workers in nodes.values_mut() {
+        let n = workers.len();
+        workers.rotate_left(place % n);
+    }
+    let mut found = Vec::new();
+    nodes.values().for_each(|workers| meet_in_tree(workers, &mut found));
+    // Nodes likewise.
+    let (before, after) = (nodes.range(..home_node), nodes.range(home_node + 1..));
+    let others = after.chain(before).filter_map(|(_, workers)| workers.first());
+    let leaders: Vec<u32> = std::iter::once(home).chain(others.copied()).collect();
+    meet_in_tree(&leaders, &mut found);
+    found
+}
+
+/// All parts meet at the first of some workers, those of neighbours first.
+fn meet_in_tree(workers: &[u32], found: &mut Vec<(u32, u32)>) {
+    let mut stride = 1;
+    while stride < workers.len() {
+        found.extend((0..workers.len() - stride).step_by(2 * stride).map(|k| (workers[k], workers[k + stride])));
+        stride *= 2;
     }
 }
 

@@ -1,0 +1,262 @@
+//! What statements that differ in their arrays alone have in common: the grids they may have, and what every worker then reads, owns and receives.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use tw_ir::BoxRegion;
+use tw_ir::index::{Idx, Var};
+use tw_ir::program::{IndexStmt, Node, Program};
+
+use super::boxes::{Kept, Ranges, Regions, uncovered};
+use crate::cluster::machine::Machine;
+use crate::cluster::mesh::{Mesh, Ownership, part};
+use crate::cluster::reductions::meetings;
+
+/// Grids that are kept for a statement, before they are numbered.
+const MOST_GRIDS: usize = 24;
+
+/// The busiest worker may do this much more than its share.
+const BALANCED: f64 = 1.05;
+
+/// Messages of sums that are followed one by one; of more, what a worker receives is taken to be the average of its group.
+const MOST_MEETINGS: u64 = 1 << 18;
+
+/// The form of a statement: its variables, and how it reads and writes.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Form {
+    pub(super) extents: Vec<u64>,
+    pub(super) reads: Vec<Read>,
+    out_shape: Vec<u64>,
+    pub(super) out_vars: Vec<Option<usize>>,
+    /// Bytes of what is summed for one element of the output.
+    pub(super) state_bytes: u64,
+}
+
+/// How one operand is read.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Read {
+    /// The first read of the same array.
+    array: usize,
+    pub(super) idx: Vec<Idx>,
+    pub(super) shape: Vec<u64>,
+    pub(super) bytes: u64,
+}
+
+/// A grid that statements of a form may have.
+pub(super) struct Candidate {
+    pub(super) mesh: Mesh,
+    /// What a worker receives if everything the statement reads is where it wants it.
+    pub(super) alone: u64,
+    /// What every worker reads of each operand.
+    pub(super) needs: Vec<Rc<Regions>>,
+    /// Who would own the operands where they are read, and the output, by the turn of the value; known once somebody asks.
+    owners: RefCell<BTreeMap<(Array, u64), Rc<Owned>>>,
+    /// Bytes of parts of sums that every worker receives, by the turn of the output.
+    sums: RefCell<BTreeMap<u64, Rc<Vec<u64>>>>,
+}
+
+/// An array of a statement.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Array {
+    Read(usize),
+    Output,
+}
+
+/// Who owns a value, and the part of every worker.
+#[derive(Debug)]
+pub(super) struct Owned {
+    pub(super) ownership: Ownership,
+    regions: Regions,
+    /// For a value without axes: who has it.
+    has_scalar: Vec<bool>,
+}
+
+impl Owned {
+    pub(super) fn new(ownership: Ownership, n_workers: u64) -> Owned {
+        let rank = ownership.rank();
+        let regions = Regions::new(rank, (0..n_workers).map(|worker| ownership.owned(worker)));
+        let has_scalar = match rank {
+            0 => (0..n_workers).map(|worker| ownership.owns_scalar(worker)).collect(),
+            _ => Vec::new(),
+        };
+        Owned { ownership, regions, has_scalar }
+    }
+
+    fn elements(&self, worker: usize) -> u64 {
+        match self.has_scalar.get(worker) {
+            Some(has) => *has as u64,
+            None => self.regions.elements(worker),
+        }
+    }
+
+    /// Elements that a worker reads in any of some ways and does not own.
+    pub(super) fn missing<'a>(&self, worker: usize, needs: impl Iterator<Item = &'a Rc<Regions>>) -> u64 {
+        if let Some(has) = self.has_scalar.get(worker) {
+            return !has as u64;
+        }
+        let mut covered: Vec<&Ranges> = vec![self.regions.of(worker)];
+        let mut sum = 0;
+        for need in needs.map(|need| need.of(worker)) {
+            sum += uncovered(need, &covered);
+            covered.push(need);
+        }
+        sum
+    }
+}
+
+impl Form {
+    /// The form of a statement that can have a grid: every element of the output is made at one point, or is a sum over some.
+    pub(super) fn of(program: &Program, node: &Node, stmt: &IndexStmt) -> Option<Form> {
+        if !stmt.out_is_plain() {
+            return None;
+        }
+        let extents = stmt.vars.iter().map(|var| var.extent.known()).collect::<Option<_>>()?;
+        let value = |read: usize| node.args[stmt.reads[read].operand as usize];
+        let read = |(number, read): (usize, &tw_ir::index::Access)| {
+            let ty = program.ty(value(number));
+            let array = (0..number).find(|&before| value(before) == value(number)).unwrap_or(number);
+            Some(Read { array, idx: read.idx.clone(), shape: ty.known_shape()?, bytes: ty.dtype.size() })
+        };
+        let reads = stmt.reads.iter().enumerate().map(read).collect::<Option<_>>()?;
+        let state = stmt.accum.as_ref().map(|accum| accum.state_types());
+        let state_bytes = state.unwrap_or_else(|| stmt.body_types()).iter().map(|dtype| dtype.size()).sum();
+        let out_shape = program.ty(*node.results.first()?).known_shape()?;
+        let out_vars = stmt.out.idx.iter().map(|idx| idx.as_var().map(|Var(var)| var as usize)).collect();
+        Some(Form { extents, reads, out_shape, out_vars, state_bytes })
+    }
+
+    /// A grid of this form.
+    pub(super) fn candidate(&self, mesh: Mesh, alone: u64, n_workers: u64, kept: &mut Kept) -> Candidate {
+        let regions =
+            |read: &Read| Regions::new(read.shape.len(), (0..n_workers).map(|worker| self.box_of(read, &mesh, worker)));
+        let needs = self.reads.iter().map(|read| kept.keep(regions(read))).collect();
+        Candidate { needs, mesh, alone, owners: RefCell::default(), sums: RefCell::default() }
+    }
+
+    /// Looks at all grids of so many workers and keeps those under which a worker receives least if everything is where the statement wants it, with their
+    /// numberings, at most so many in all. Tells how many it looked at.
+    pub(super) fn candidates(&self, n_workers: u64, most: usize, kept: &mut Kept) -> (Vec<Candidate>, usize) {
+        let mut meshes = Mesh::all(n_workers, &self.extents);
+        if meshes.iter().any(|mesh| mesh.imbalance(&self.extents) <= BALANCED) {
+            meshes.retain(|mesh| mesh.imbalance(&self.extents) <= BALANCED);
+        } else {
+            meshes.sort_by(|a, b| a.imbalance(&self.extents).total_cmp(&b.imbalance(&self.extents)));
+            meshes.truncate(MOST_GRIDS);
+        }
+        let n_looked = meshes.len();
+        let mut ranked: Vec<(u64, Mesh)> = meshes.into_iter().map(|mesh| (self.alone(&mesh), mesh)).collect();
+        ranked.sort();
+        let mut found = Vec::new();
+        for (alone, mesh) in ranked.into_iter().take(MOST_GRIDS) {
+            let numbered = mesh.numberings(most - found.len());
+            found.extend(numbered.into_iter().map(|mesh| self.candidate(mesh, alone, n_workers, kept)));
+        }
+        (found, n_looked)
+    }
+
+    /// What a worker receives under a grid if everything is spread evenly over those who touch it. One worker stands for all: the others differ by the rounding of
+    /// parts alone.
+    fn alone(&self, mesh: &Mesh) -> u64 {
+        let need = |read: &Read| Rc::new(Regions::new(read.shape.len(), std::iter::once(self.box_of(read, mesh, 0))));
+        let mut sum = 0;
+        for (number, first) in self.reads.iter().enumerate().filter(|(number, read)| *number == read.array) {
+            let needs: Vec<Rc<Regions>> = self.reads.iter().filter(|read| read.array == number).map(need).collect();
+            let owned = Owned::new(self.ownership(Array::Read(number), mesh), 1);
+            sum += owned.missing(0, needs.iter()) * first.bytes;
+        }
+        let output = Owned::new(self.ownership(Array::Output, mesh), 1);
+        sum + (self.parts(mesh) - 1) * output.elements(0) * self.state_bytes
+    }
+
+    fn ownership(&self, array: Array, mesh: &Mesh) -> Ownership {
+        let Array::Read(number) = array else { return Ownership::new(&self.out_shape, mesh, self.out_vars.clone()) };
+        let read = &self.reads[number];
+        let mut vars: Vec<Option<usize>> = Vec::new();
+        for (idx, &n) in read.idx.iter().zip(&read.shape) {
+            let var = idx.as_shifted_var().map(|(Var(var), _)| var as usize);
+            // A statement about the inside of an array leaves out its borders.
+            let nearly = |extent: u64| extent <= n && n - extent <= n / 8;
+            let fits = |&var: &usize| nearly(self.extents[var]) && !vars.contains(&Some(var));
+            vars.push(var.filter(fits));
+        }
+        Ownership::new(&read.shape, mesh, vars)
+    }
+
+    /// Who owns an array of the statement if it belongs where a grid has it. Pieces that are not worth a message are not made; of those who then could own the array, it
+    /// is the turn of one.
+    pub(super) fn owner(&self, candidate: &Candidate, array: Array, turn: u64, machine: &Machine) -> Rc<Owned> {
+        let bytes = match array {
+            Array::Read(number) => self.reads[number].bytes,
+            Array::Output => self.state_bytes,
+        };
+        let least = machine.worth_sending() / bytes.max(1);
+        let ownership = self.ownership(array, &candidate.mesh).in_pieces_of(least).turned(turn);
+        let mut owners = candidate.owners.borrow_mut();
+        let key = (array, ownership.turn());
+        owners.entry(key).or_insert_with(|| Rc::new(Owned::new(ownership, machine.n_workers() as u64))).clone()
+    }
+
+    /// Parts that every element of the output is the sum of.
+    fn parts(&self, mesh: &Mesh) -> u64 {
+        let summed = (0..self.extents.len()).filter(|var| !self.out_vars.contains(&Some(*var)));
+        summed.map(|var| mesh.factors()[var]).product()
+    }
+
+    /// The box of an operand that a worker reads.
+    fn box_of(&self, read: &Read, mesh: &Mesh, worker: u64) -> BoxRegion {
+        let coordinates = mesh.coordinates(worker);
+        let ranges: Vec<(i64, i64)> = (0..self.extents.len())
+            .map(|var| part(self.extents[var], coordinates[var], mesh.factors()[var]))
+            .map(|range| (range.start as i64, range.end as i64 - 1))
+            .collect();
+        BoxRegion::from_ranges(read.idx.iter().zip(&read.shape).map(|(idx, &n)| {
+            let (lo, hi) = idx.interval(&ranges);
+            let clip = |at: i64| at.clamp(0, n as i64) as u64;
+            clip(lo)..clip(hi.saturating_add(1)).max(clip(lo))
+        }))
+    }
+
+    /// Bytes of parts of sums that every worker receives where an output has this turn.
+    pub(super) fn sums(&self, candidate: &Candidate, turn: u64, machine: &Machine) -> Rc<Vec<u64>> {
+        let output = self.owner(candidate, Array::Output, turn, machine);
+        let mut sums = candidate.sums.borrow_mut();
+        let found =
+            sums.entry(output.ownership.turn()).or_insert_with(|| Rc::new(self.meet(candidate, &output, machine)));
+        found.clone()
+    }
+
+    fn meet(&self, candidate: &Candidate, output: &Owned, machine: &Machine) -> Vec<u64> {
+        let n_workers = machine.n_workers();
+        let (factors, parts) = (candidate.mesh.factors(), self.parts(&candidate.mesh));
+        let mut received = vec![0; n_workers];
+        if parts == 1 {
+            return received;
+        }
+        // Those with equal coordinates along the output add up.
+        let group = |worker: usize| {
+            let coordinates = candidate.mesh.coordinates(worker as u64);
+            let kept =
+                coordinates.iter().zip(factors).enumerate().filter(|(var, _)| self.out_vars.contains(&Some(*var)));
+            kept.fold(0, |number, (_, (coordinate, factor))| number * factor + coordinate)
+        };
+        let mut groups: BTreeMap<u64, Vec<u32>> = BTreeMap::new();
+        for worker in 0..candidate.mesh.n_workers() as usize {
+            groups.entry(group(worker)).or_default().push(worker as u32);
+        }
+        for members in groups.values() {
+            let owners = members.iter().filter(|&&owner| output.elements(owner as usize) > 0);
+            let one_by_one = owners.clone().count() as u64 * parts <= MOST_MEETINGS;
+            for &owner in owners {
+                let bytes = output.elements(owner as usize) * self.state_bytes;
+                if one_by_one {
+                    let meetings = meetings(owner, members, machine);
+                    meetings.iter().for_each(|&(to, _)| received[to as usize] += bytes);
+                } else {
+                    received[owner as usize] += bytes * (parts - 1);
+                }
+            }
+        }
+        received
+    }
+}
