@@ -1,7 +1,9 @@
 //! What tasks cost, for reports and for schedulers.
 
+use tw_ir::Accum;
 use tw_ir::kernel::{Kernel, StatementKernel};
-use tw_ir::scalar::{BinaryOp, Distribution, ScalarOp, UnaryOp};
+use tw_ir::program::IndexStmt;
+use tw_ir::scalar::{BinaryOp, Distribution, ScalarCode, ScalarOp, UnaryOp};
 use tw_ir::workflow::{TaskId, Workflow};
 
 /// Scalar operations of all tasks.
@@ -38,9 +40,18 @@ pub fn task_flops(workflow: &Workflow, task: TaskId) -> u64 {
 }
 
 fn ops_per_point(kernel: &StatementKernel) -> u64 {
+    ops_of(&kernel.code, kernel.accum.as_ref())
+}
+
+/// Scalar operations of a statement at every point.
+pub(crate) fn statement_ops(stmt: &IndexStmt) -> u64 {
+    ops_of(&stmt.code, stmt.accum.as_ref())
+}
+
+fn ops_of(code: &ScalarCode, accum: Option<&Accum>) -> u64 {
     let arithmetic = |op: &&ScalarOp| !matches!(op, ScalarOp::Param(_) | ScalarOp::Const(_));
-    let body = kernel.code.ops().iter().filter(arithmetic).count();
-    let fold = kernel.accum.as_ref().map_or(0, |accum| {
+    let body = code.ops().iter().filter(arithmetic).count();
+    let fold = accum.map_or(0, |accum| {
         accum.lift.ops().iter().filter(arithmetic).count() + accum.combine.ops().iter().filter(arithmetic).count()
     });
     (body + fold) as u64

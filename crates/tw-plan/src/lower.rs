@@ -18,16 +18,26 @@ mod operators;
 
 /// Lowers a straight-line program. Every extent must be known.
 pub(crate) fn lower(program: &Program, options: &PlanOptions) -> Result<Plan> {
-    lower_cut(program, options, BTreeMap::new())
+    lower_cut(program, options, ChosenCuts::default())
 }
 
-/// As [`lower`], with cuts of some values that nobody else has cut.
-pub(crate) fn lower_cut(program: &Program, options: &PlanOptions, cuts: BTreeMap<ValueId, Vec<Axis>>) -> Result<Plan> {
+/// Cuts that somebody has chosen.
+#[derive(Default)]
+pub(crate) struct ChosenCuts {
+    /// Of values that nobody else has cut.
+    pub(crate) values: BTreeMap<ValueId, Vec<Axis>>,
+    /// Of the variables of statements, by the number of the node. Those that run along the result are cut as it is.
+    pub(crate) variables: BTreeMap<usize, Vec<Axis>>,
+}
+
+/// As [`lower`], with cuts that somebody has chosen.
+pub(crate) fn lower_cut(program: &Program, options: &PlanOptions, cuts: ChosenCuts) -> Result<Plan> {
     let mut lowering = Lowering::new(program, options);
-    if !cuts.is_empty() {
+    if !cuts.values.is_empty() {
         lowering.tiler = lowering.tiler.with_chosen_cuts();
-        lowering.requested.extend(cuts);
+        lowering.requested.extend(cuts.values);
     }
+    lowering.variables = cuts.variables;
     for node in &program.body.nodes {
         lowering.node(node).map_err(|error| error.at(&node.span))?;
     }
@@ -45,6 +55,8 @@ struct Lowering<'a> {
     relations: HashMap<ValueId, RelId>,
     /// Grids asked for by a later retile that is the only reader: the producer makes the blocks right at once.
     requested: HashMap<ValueId, Vec<Axis>>,
+    /// Cuts of the variables of statements that somebody has chosen, by the number of the node.
+    variables: BTreeMap<usize, Vec<Axis>>,
     /// How often a value is read, as a result of the segment too.
     readers: HashMap<ValueId, u32>,
 }
@@ -72,6 +84,7 @@ impl<'a> Lowering<'a> {
             plan: Plan::default(),
             relations: HashMap::new(),
             requested,
+            variables: BTreeMap::new(),
             readers,
         }
     }

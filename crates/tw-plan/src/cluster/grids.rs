@@ -5,16 +5,18 @@
 //! of what it owns of a sum it receives the parts that others computed. All of that is known from boxes alone, before there is any task: exactly, but for sums inside nodes (an average) and values
 //! that a statement reads three times (an upper bound).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use tw_ir::Axis;
 use tw_ir::error::Result;
-use tw_ir::index::{Idx, Var};
-use tw_ir::program::{Op, Program, ValueId};
+use tw_ir::index::Var;
+use tw_ir::program::{IndexStmt, Node, Op, Program, ValueId};
+use tw_ir::{Axis, Tiling};
 
 use super::machine::Machine;
 use super::mesh::{Mesh, Ownership, part};
 use super::notation::Notation;
+use crate::cost::statement_ops;
+use crate::lower::ChosenCuts;
 
 mod boxes;
 mod cuts;
@@ -22,7 +24,7 @@ mod form;
 mod search;
 mod touching;
 
-use cuts::Cuts;
+use cuts::{Cuts, Side};
 use search::Search;
 pub(super) use touching::touching;
 
@@ -30,6 +32,10 @@ pub(super) use touching::touching;
 const GOOD_TILE: u64 = 1024;
 const MOST_TILES: u64 = 8;
 const MANY_WORKERS: u64 = 512;
+
+/// A task should take this many times what every task costs, unless there are no more than so many for each worker.
+const WORTH_A_TASK: f64 = 16.0;
+const FEW_TASKS: u64 = 4;
 
 /// How far a search may go, in numbers of plans that are compared: the same everywhere, whatever the machine it runs on.
 pub const DEFAULT_LIMIT: usize = 100_000;
@@ -67,12 +73,12 @@ pub struct Grids {
 impl Grids {
     /// Searches grids for a straight-line program, comparing at most `limit` choices.
     pub fn search(program: &Program, machine: &Machine, limit: usize) -> Grids {
-        Search::beside(program, machine, limit, &[]).run()
+        Search::beside(program, machine, &[]).run(limit)
     }
 
     /// The grids that follow from a distribution written by the user: a value that it names is made where it is owned; everything else is searched for.
     pub fn written(program: &Program, notation: &Notation, machine: &Machine, limit: usize) -> Result<Grids> {
-        Ok(Search::beside(program, machine, limit, &notation.owners(program, machine)?).run())
+        Ok(Search::beside(program, machine, &notation.owners(program, machine)?).run(limit))
     }
 
     /// The grid of a node's statement, and the extents of its variables.
@@ -101,41 +107,101 @@ impl Grids {
         self.n_workers
     }
 
-    /// Cuts of values with which every block has one owner, and every task one worker. Parts are cut further, into tiles of about the length that is
-    /// wanted: work then begins before all of a part has arrived.
-    pub fn tilings(&self, program: &Program, tile: Option<u64>) -> BTreeMap<ValueId, Vec<Axis>> {
+    /// Cuts of values with which every block has one owner, and of variables with which every task has one worker. Parts are cut further, into tiles of about the length
+    /// that is wanted: work then begins before all of a part has arrived.
+    pub(super) fn cut(&self, program: &Program, tile: Option<u64>, machine: &Machine) -> ChosenCuts {
+        let statements: Vec<Cutting<'_>> = self
+            .meshes
+            .iter()
+            .filter_map(|(&number, (mesh, extents))| Cutting::of(program, number, mesh, extents))
+            .collect();
+        // Where everything along a variable is cut alike, no task reads two blocks of an operand. Where that would make tasks too small, a statement is cut by itself, and workers put together
+        // what they read.
+        let mut apart: BTreeSet<usize> = BTreeSet::new();
+        loop {
+            let cuts = self.cuts(program, &statements, &apart, tile);
+            let too_many = |statement: &&Cutting<'_>| {
+                let axes = statement.axes(&cuts);
+                let n_tasks = axes.iter().fold(1u64, |n, axis| n.saturating_mul(axis.n_tiles()));
+                !apart.contains(&statement.number) && n_tasks > statement.most_tasks(machine)
+            };
+            let more: Vec<usize> = statements.iter().filter(too_many).map(|statement| statement.number).collect();
+            if more.is_empty() {
+                let value = |&value: &ValueId| {
+                    let shape = program.ty(value).known_shape().unwrap_or_default();
+                    let axes = shape.iter().enumerate().map(|(axis, &n)| cuts.axis(Side::Axis(value, axis), n));
+                    (value, axes.collect())
+                };
+                let variables = statements.iter().map(|statement| (statement.number, statement.axes(&cuts)));
+                return ChosenCuts { values: self.owners.keys().map(value).collect(), variables: variables.collect() };
+            }
+            apart.extend(more);
+        }
+    }
+
+    fn cuts(&self, program: &Program, statements: &[Cutting<'_>], apart: &BTreeSet<usize>, tile: Option<u64>) -> Cuts {
         let most = if self.n_workers <= MANY_WORKERS { MOST_TILES } else { 1 };
         let mut cuts = Cuts::new(tile.map_or((GOOD_TILE, most), |tile| (tile, u64::MAX)));
         for (&value, owner) in &self.owners {
-            (0..program.ty(value).rank()).for_each(|axis| cuts.add((value, axis), owner.cuts(axis)));
-        }
-        for (&number, (mesh, extents)) in &self.meshes {
-            let node = &program.body.nodes[number];
-            let Op::Index(stmt) = &node.op else { continue };
-            let reads = stmt.reads.iter().map(|read| (node.args[read.operand as usize], &read.idx));
-            let accesses: Vec<(ValueId, &Vec<Idx>)> =
-                reads.chain(node.results.iter().map(|&value| (value, &stmt.out.idx))).collect();
-            for (var, (&n, &parts)) in extents.iter().zip(mesh.factors()).enumerate() {
-                // Everything along one variable is cut alike, so that no task reads two blocks of an operand.
-                let along = accesses.iter().flat_map(|(value, idx)| {
-                    let axes = idx.iter().enumerate().filter(|(_, idx)| idx.as_var() == Some(Var(var as u32)));
-                    axes.map(|(axis, _)| (*value, axis)).collect::<Vec<_>>()
-                });
-                let known = |&(value, axis): &(ValueId, usize)| {
-                    program.ty(value).known_shape().is_some_and(|shape| shape[axis] == n)
-                };
-                let along: Vec<(ValueId, usize)> = along.filter(known).collect();
-                if let Some(&first) = along.first() {
-                    cuts.add(first, (0..parts).map(|k| part(n, k, parts).start));
-                    along.iter().for_each(|&other| cuts.join(first, other));
-                }
+            (0..program.ty(value).rank()).for_each(|axis| cuts.add(Side::Axis(value, axis), owner.cuts(axis)));
+            // What the user has cut stays so, and what goes with it follows.
+            if let Some(Tiling::Grid(axes)) = &program.ty(value).tiling {
+                axes.iter().enumerate().for_each(|(axis, cut)| cuts.add(Side::Axis(value, axis), cut.boundaries()));
             }
         }
-        let cut = |&value: &ValueId| {
+        for statement in statements {
+            for (var, (&n, &parts)) in statement.extents.iter().zip(statement.mesh.factors()).enumerate() {
+                let variable = Side::Variable(statement.number, var);
+                cuts.add(variable, (0..parts).map(|k| part(n, k, parts).start));
+                let alike = statement.along(program, var, !apart.contains(&statement.number));
+                alike.into_iter().for_each(|side| cuts.join(variable, side));
+            }
+        }
+        cuts
+    }
+}
+
+/// A statement that is cut by its grid.
+struct Cutting<'a> {
+    number: usize,
+    node: &'a Node,
+    stmt: &'a IndexStmt,
+    mesh: &'a Mesh,
+    extents: &'a [u64],
+}
+
+impl<'a> Cutting<'a> {
+    fn of(program: &'a Program, number: usize, mesh: &'a Mesh, extents: &'a [u64]) -> Option<Cutting<'a>> {
+        let node = &program.body.nodes[number];
+        match &node.op {
+            Op::Index(stmt) => Some(Cutting { number, node, stmt, mesh, extents }),
+            _ => None,
+        }
+    }
+
+    /// Axes of what it makes, and maybe of what it reads, that run along a variable.
+    fn along(&self, program: &Program, var: usize, of_reads: bool) -> Vec<Side> {
+        let reads = self.stmt.reads.iter().filter(|_| of_reads);
+        let reads = reads.map(|read| (self.node.args[read.operand as usize], &read.idx));
+        let mut found = Vec::new();
+        for (value, idx) in self.node.results.iter().map(|&value| (value, &self.stmt.out.idx)).chain(reads) {
             let shape = program.ty(value).known_shape().unwrap_or_default();
-            let axes = shape.iter().enumerate().map(|(axis, &n)| cuts.axis((value, axis), n));
-            (value, axes.collect())
-        };
-        self.owners.keys().map(cut).collect()
+            let axes = idx.iter().zip(&shape).enumerate();
+            let axes = axes.filter(|(_, (idx, n))| idx.as_var() == Some(Var(var as u32)) && **n == self.extents[var]);
+            found.extend(axes.map(|(axis, _)| Side::Axis(value, axis)));
+        }
+        found
+    }
+
+    fn axes(&self, cuts: &Cuts) -> Vec<Axis> {
+        (0..).zip(self.extents).map(|(var, &n)| cuts.axis(Side::Variable(self.number, var), n)).collect()
+    }
+
+    /// Tasks that are large enough to be worth their cost, or a few for every worker.
+    fn most_tasks(&self, machine: &Machine) -> u64 {
+        let points = self.extents.iter().fold(1.0, |points, &n| points * n as f64);
+        let seconds = points * statement_ops(self.stmt) as f64 / machine.flops;
+        let worth = seconds / (machine.task * WORTH_A_TASK).max(f64::MIN_POSITIVE);
+        (worth as u64).max(machine.n_workers() as u64 * FEW_TASKS)
     }
 }

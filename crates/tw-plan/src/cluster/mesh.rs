@@ -186,6 +186,11 @@ impl Ownership {
         self
     }
 
+    /// How many workers could own a piece.
+    pub fn turns(&self) -> u64 {
+        self.per_piece
+    }
+
     /// Whose turn it is, of those who could own a piece.
     pub fn turn(&self) -> u64 {
         self.turn

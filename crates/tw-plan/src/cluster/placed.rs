@@ -154,7 +154,7 @@ fn place_on_grids(
     options: &PlanOptions,
     machine: &Machine,
 ) -> Result<(Plan, Placed)> {
-    let plan = lower::lower_cut(program, options, grids.tilings(program, options.tile))?;
+    let plan = lower::lower_cut(program, options, grids.cut(program, options.tile, machine))?;
     let (loose, sets) = loose(&plan)?;
     let mut values: Vec<Option<ValueId>> = vec![None; loose.sets.len()];
     for step in &plan.steps {

@@ -1,10 +1,11 @@
-//! Reductions once it is known where contributions are made.
+//! Reductions and copies once it is known where tasks run.
 //!
 //! A scheduler says where every contribution to a block runs and where the block is wanted. Contributions of one worker become one chain there. Chains
 //! of a node are combined inside it first, then nodes are combined in a binomial tree that ends at the block's home: a block crosses between
-//! nodes once for every node but one.
+//! nodes once for every node but one. What is put together from pieces of several blocks is put together by every worker that reads it, so that nobody receives
+//! what it has.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use tw_ir::error::{Error, Result};
 use tw_ir::kernel::Kernel;
@@ -12,6 +13,7 @@ use tw_ir::workflow::{BlockId, BlockSetId, Boxes, KernelEntry, KernelId, Operand
 use tw_ir::{Accum, BoxRegion, EntityRef};
 
 use super::machine::Machine;
+use super::schedulers::is_copy;
 use super::sites::Sites;
 
 /// What a scheduler decides about a workflow whose reductions are not expanded yet.
@@ -55,6 +57,7 @@ pub fn expand(workflow: &Workflow, assignment: &Assignment, machine: &Machine) -
     assignment.verify(workflow, machine)?;
     let mut expansion = Expansion::new(workflow, assignment, machine);
     expansion.add_parts()?;
+    expansion.add_copies()?;
     for task in workflow.tasks() {
         expansion.task(task)?;
     }
@@ -90,6 +93,8 @@ struct Expansion<'a> {
     /// The reduction that a block belongs to.
     reduction_of: Vec<Option<u32>>,
     combine: BTreeMap<KernelId, KernelId>,
+    /// Blocks that are put together on other workers than the first, too, and the block that each has then.
+    copies: BTreeMap<(BlockId, u32), BlockId>,
     out: Workflow,
     sites: Vec<u32>,
 }
@@ -119,9 +124,48 @@ impl<'a> Expansion<'a> {
             reduction.left += 1;
         }
         let out = workflow.without_tasks();
-        let combine = BTreeMap::new();
+        let (combine, copies) = (BTreeMap::new(), BTreeMap::new());
         let sites = Vec::with_capacity(workflow.n_tasks());
-        Expansion { workflow, assignment, machine, reductions, reduction_of, combine, out, sites }
+        Expansion { workflow, assignment, machine, reductions, reduction_of, combine, copies, out, sites }
+    }
+
+    /// Where a task runs. What is only copied together is put together where the first piece is.
+    fn site(&self, task: TaskId) -> u32 {
+        let first = self.workflow.outputs(task).first();
+        match first.filter(|_| self.workflow.kind(task) == TaskKind::Fold) {
+            Some(block) if self.reduction_of[block.index()].is_none() => self.assignment.homes[block.index()],
+            _ => self.assignment.tasks[task.index()],
+        }
+    }
+
+    /// Makes the blocks of all copies, one set for each set they are copies of.
+    fn add_copies(&mut self) -> Result<()> {
+        let workflow = self.workflow;
+        let mut made_at: BTreeMap<BlockId, u32> = BTreeMap::new();
+        for task in workflow.tasks().filter(|&task| is_assembly(workflow, task)) {
+            workflow.outputs(task).iter().for_each(|&block| _ = made_at.insert(block, self.site(task)));
+        }
+        if made_at.is_empty() {
+            return Ok(());
+        }
+        let mut copies: BTreeMap<BlockSetId, BTreeSet<(BlockId, u32)>> = BTreeMap::new();
+        for task in workflow.tasks() {
+            let site = self.site(task);
+            for block in workflow.present_operands(task).map(|operand| operand.block) {
+                if made_at.get(&block).is_some_and(|&home| home != site) {
+                    copies.entry(workflow.set_of(block)).or_default().insert((block, site));
+                }
+            }
+        }
+        for (whole, copies) in copies {
+            let set = workflow.sets[whole].clone();
+            let boxes = copies.iter().map(|(block, _)| workflow.block_box(*block)).collect();
+            let name = format!("{} (copies)", set.name);
+            let added = self.out.add_set(name, set.dtype, set.shape, Boxes::List(boxes), set.statement);
+            let added = added.ok_or_else(|| Error::plan("more copies of blocks than can be numbered"))?;
+            self.copies.extend((0..).zip(copies).map(|(k, key)| (key, self.out.block(added, k))));
+        }
+        Ok(())
     }
 
     /// Makes the blocks of all chains that are not at home, one set for each set they are parts of.
@@ -167,16 +211,15 @@ impl<'a> Expansion<'a> {
 
     fn task(&mut self, task: TaskId) -> Result<()> {
         let workflow = self.workflow;
-        let site = self.assignment.tasks[task.index()];
+        let site = self.site(task);
         let reduction = workflow.outputs(task).first().and_then(|block| self.reduction_of[block.index()]);
         let Some(number) = reduction.filter(|_| workflow.kind(task) == TaskKind::Fold) else {
-            // What is only copied together is put together where the first piece is.
-            let first = workflow.outputs(task).first();
-            let site = match workflow.kind(task) {
-                TaskKind::Fold => first.map_or(site, |block| self.assignment.homes[block.index()]),
-                _ => site,
-            };
             self.push(task, workflow.position(task), workflow.outputs(task).to_vec(), site);
+            if let (true, &[block]) = (is_assembly(workflow, task), workflow.outputs(task)) {
+                let copies = self.copies.range((block, 0)..=(block, u32::MAX));
+                let copies: Vec<(u32, BlockId)> = copies.map(|(&(_, site), &copy)| (site, copy)).collect();
+                copies.into_iter().for_each(|(site, copy)| self.push(task, 0, vec![copy], site));
+            }
             return Ok(());
         };
         let reduction = &mut self.reductions[number as usize];
@@ -195,7 +238,15 @@ impl<'a> Expansion<'a> {
     fn push(&mut self, task: TaskId, position: u32, outputs: Vec<BlockId>, site: u32) {
         let workflow = self.workflow;
         let (kind, kernel, point) = (workflow.kind(task), workflow.kernel(task), workflow.point(task));
-        self.out.add_task(kind, kernel, point, position, workflow.operands(task), &outputs);
+        match self.copies.is_empty() {
+            true => self.out.add_task(kind, kernel, point, position, workflow.operands(task), &outputs),
+            false => {
+                let copy = |block: BlockId| self.copies.get(&(block, site)).copied().unwrap_or(block);
+                let here = workflow.operands(task).iter();
+                let here: Vec<Operand> = here.map(|o| Operand { block: copy(o.block), region: o.region }).collect();
+                self.out.add_task(kind, kernel, point, position, &here, &outputs)
+            }
+        };
         self.sites.push(site);
     }
 
@@ -254,6 +305,11 @@ fn meet_in_tree(workers: &[u32], found: &mut Vec<(u32, u32)>) {
         found.extend((0..workers.len() - stride).step_by(2 * stride).map(|k| (workers[k], workers[k + stride])));
         stride *= 2;
     }
+}
+
+/// True for tasks that put pieces of several blocks together, all at once.
+fn is_assembly(workflow: &Workflow, task: TaskId) -> bool {
+    workflow.kind(task) == TaskKind::Apply && workflow.operands(task).len() > 1 && is_copy(workflow, task)
 }
 
 /// How contributions of a kernel meet, if partial results can be combined.

@@ -82,6 +82,6 @@ fn home_of_largest(workflow: &Workflow, task: TaskId, assignment: &Assignment) -
 }
 
 /// True for tasks that only put pieces of blocks together.
-fn is_copy(workflow: &Workflow, task: TaskId) -> bool {
+pub(super) fn is_copy(workflow: &Workflow, task: TaskId) -> bool {
     matches!(workflow.kernels[workflow.kernel(task)].kernel, Kernel::Place { .. })
 }

@@ -6,7 +6,7 @@ use tw_ir::kernel::{KernelRead, StatementKernel};
 use tw_ir::plan::{RelId, RelOp};
 use tw_ir::program::{IndexStmt, Node};
 use tw_ir::workflow::StmtId;
-use tw_ir::{Accum, Axis, OnEmpty};
+use tw_ir::{Accum, Axis, EntityRef, OnEmpty};
 
 use super::Lowering;
 
@@ -49,6 +49,12 @@ impl Lowering<'_> {
             Some(grid) => grid.clone(),
             None => self.tiler.complete(&out_shape, &given, widest),
         };
+        // Statements are numbered as nodes are.
+        if let Some(chosen) = self.variables.get(&statement.index()) {
+            for (v, axis) in chosen.iter().enumerate().filter(|(v, _)| !is_looked_up(stmt, Var(*v as u32))) {
+                candidates[v] = Some(axis.clone());
+            }
+        }
         if plain_out {
             for (idx, axis) in stmt.out.idx.iter().zip(&out_grid) {
                 // A result may be cut otherwise, but what a table says is read one by one.

@@ -1,4 +1,4 @@
-//! Where values are cut, so that every block has one owner and every task one worker.
+//! Where values and variables of statements are cut, so that every block has one owner and every task one worker.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,13 +7,20 @@ use tw_ir::program::ValueId;
 
 use crate::cluster::mesh::part;
 
-/// Cuts of axes, some of which are cut alike.
+/// What is cut: an axis of a value, or a variable of the statement of a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Side {
+    Axis(ValueId, usize),
+    Variable(usize, usize),
+}
+
+/// Cuts of sides, some of which are cut alike.
 pub(super) struct Cuts {
     /// How long a tile may be, and how many there may be between two cuts.
     tile: u64,
     most: u64,
-    /// The class of an axis, and the class that a class was joined to.
-    class: BTreeMap<(ValueId, usize), usize>,
+    /// The class of a side, and the class that a class was joined to.
+    class: BTreeMap<Side, usize>,
     joined: Vec<usize>,
     cuts: Vec<BTreeSet<u64>>,
 }
@@ -23,9 +30,9 @@ impl Cuts {
         Cuts { tile, most, class: BTreeMap::new(), joined: Vec::new(), cuts: Vec::new() }
     }
 
-    fn class(&mut self, axis: (ValueId, usize)) -> usize {
+    fn class(&mut self, side: Side) -> usize {
         let next = self.joined.len();
-        let class = *self.class.entry(axis).or_insert(next);
+        let class = *self.class.entry(side).or_insert(next);
         if class == next {
             self.joined.push(next);
             self.cuts.push(BTreeSet::new());
@@ -40,12 +47,12 @@ impl Cuts {
         class
     }
 
-    pub(super) fn add(&mut self, axis: (ValueId, usize), cuts: impl IntoIterator<Item = u64>) {
-        let class = self.class(axis);
+    pub(super) fn add(&mut self, side: Side, cuts: impl IntoIterator<Item = u64>) {
+        let class = self.class(side);
         self.cuts[class].extend(cuts);
     }
 
-    pub(super) fn join(&mut self, a: (ValueId, usize), b: (ValueId, usize)) {
+    pub(super) fn join(&mut self, a: Side, b: Side) {
         let (a, b) = (self.class(a), self.class(b));
         if a != b {
             let cuts = std::mem::take(&mut self.cuts[b]);
@@ -54,8 +61,8 @@ impl Cuts {
         }
     }
 
-    pub(super) fn axis(&self, axis: (ValueId, usize), n: u64) -> Axis {
-        let cuts = self.class.get(&axis).map(|&class| &self.cuts[self.root(class)]);
+    pub(super) fn axis(&self, side: Side, n: u64) -> Axis {
+        let cuts = self.class.get(&side).map(|&class| &self.cuts[self.root(class)]);
         let inner = cuts.into_iter().flatten().copied().filter(|&cut| cut > 0 && cut < n);
         let cuts: Vec<u64> = std::iter::once(0).chain(inner).chain([n]).collect();
         let mut boundaries = vec![0];

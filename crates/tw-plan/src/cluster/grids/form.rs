@@ -50,7 +50,8 @@ pub(super) struct Candidate {
     pub(super) alone: u64,
     /// What every worker reads of each operand.
     pub(super) needs: Vec<Rc<Regions>>,
-    /// Who would own the operands where they are read, and the output, by the turn of the value; known once somebody asks.
+    /// Who would own the operands where they are read, and the output: before anybody's turn, and by the turn of the value; known once somebody asks.
+    ownerships: RefCell<BTreeMap<Array, Ownership>>,
     owners: RefCell<BTreeMap<(Array, u64), Rc<Owned>>>,
     /// Bytes of parts of sums that every worker receives, by the turn of the output.
     sums: RefCell<BTreeMap<u64, Rc<Vec<u64>>>>,
@@ -131,7 +132,8 @@ impl Form {
         let regions =
             |read: &Read| Regions::new(read.shape.len(), (0..n_workers).map(|worker| self.box_of(read, &mesh, worker)));
         let needs = self.reads.iter().map(|read| kept.keep(regions(read))).collect();
-        Candidate { needs, mesh, alone, owners: RefCell::default(), sums: RefCell::default() }
+        let (ownerships, owners) = (RefCell::default(), RefCell::default());
+        Candidate { needs, mesh, alone, ownerships, owners, sums: RefCell::default() }
     }
 
     /// Looks at all grids of so many workers and keeps those under which a worker receives least if everything is where the statement wants it, with their
@@ -186,15 +188,18 @@ impl Form {
     /// Who owns an array of the statement if it belongs where a grid has it. Pieces that are not worth a message are not made; of those who then could own the array, it
     /// is the turn of one.
     pub(super) fn owner(&self, candidate: &Candidate, array: Array, turn: u64, machine: &Machine) -> Rc<Owned> {
-        let bytes = match array {
-            Array::Read(number) => self.reads[number].bytes,
-            Array::Output => self.state_bytes,
-        };
-        let least = machine.worth_sending() / bytes.max(1);
-        let ownership = self.ownership(array, &candidate.mesh).in_pieces_of(least).turned(turn);
+        let mut ownerships = candidate.ownerships.borrow_mut();
+        let ownership = ownerships.entry(array).or_insert_with(|| {
+            let bytes = match array {
+                Array::Read(number) => self.reads[number].bytes,
+                Array::Output => self.state_bytes,
+            };
+            self.ownership(array, &candidate.mesh).in_pieces_of(machine.worth_sending() / bytes.max(1))
+        });
+        let turn = turn % ownership.turns();
         let mut owners = candidate.owners.borrow_mut();
-        let key = (array, ownership.turn());
-        owners.entry(key).or_insert_with(|| Rc::new(Owned::new(ownership, machine.n_workers() as u64))).clone()
+        let owned = || Rc::new(Owned::new(ownership.clone().turned(turn), machine.n_workers() as u64));
+        owners.entry((array, turn)).or_insert_with(owned).clone()
     }
 
     /// Parts that every element of the output is the sum of.

@@ -1,9 +1,9 @@
 //! The search: a first choice for every statement, then exchanges as long as they help.
 //!
 //! What a worker reads of a value in any statement it receives once, so what counts is, for every value and worker, the union of what is read less what is owned.
-//! Statements of one form are first exchanged all together: a loop that was unrolled is one choice, not a thousand.
+//! Where many statements have one form, a summary of the program with one statement of each is searched first: a loop that was unrolled is a few choices, not thousands.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::rc::Rc;
 
 use tw_ir::EntityRef;
@@ -27,7 +27,7 @@ const BEST_FEW: usize = 4;
 const LOOKS: usize = 8_000_000;
 
 /// Workers times values that may be looked at for each choice that may be compared.
-const LOOKS_OF_A_CHOICE: usize = 1000;
+const LOOKS_OF_A_CHOICE: usize = 4000;
 
 /// Largest first, then all together: smaller is better.
 fn score(received: &[u64]) -> (u64, u64) {
@@ -43,8 +43,9 @@ struct Statement {
     results: Vec<ValueId>,
     /// The number of its grid among the candidates of its form.
     chosen: usize,
-    /// Bytes of parts of sums that every worker receives.
+    /// Bytes of parts of sums that every worker receives, and how many statements this one stands for.
     sums: Rc<Vec<u64>>,
+    weight: u64,
 }
 
 /// A value as the search sees it.
@@ -58,8 +59,9 @@ struct Value {
     owner: Option<Rc<Owned>>,
     /// True if the owners stay as they are.
     fixed: bool,
-    /// Bytes that every worker receives.
+    /// Bytes that every worker receives, and how many values this one stands for.
     received: Rc<Vec<u64>>,
+    weight: u64,
 }
 
 /// What is received of a value by those who read it in some ways, by the owner, the ways and the bytes of an element. Addresses stand for owners and ways, which all live as long as the search.
@@ -68,17 +70,19 @@ type Known = HashMap<(*const Owned, Vec<*const Regions>, u64), Rc<Vec<u64>>>;
 pub(super) struct Search<'a> {
     machine: &'a Machine,
     /// Forms with their grids.
-    forms: Vec<(Form, Vec<Candidate>)>,
+    forms: Rc<Vec<(Form, Vec<Candidate>)>>,
     statements: Vec<Statement>,
+    /// Statements that have a grid already: the first so many.
+    n_begun: usize,
     values: Vec<Value>,
     owner_computes: BTreeMap<usize, (Mesh, Vec<u64>)>,
     /// Bytes by worker.
     total: Vec<u64>,
+    nothing: Rc<Vec<u64>>,
     known: Known,
     /// How to get back to what was there before the steps under way.
     undo: Vec<Undo>,
     report: SearchReport,
-    limit: usize,
     looks: usize,
 }
 
@@ -92,12 +96,7 @@ enum Undo {
 
 impl<'a> Search<'a> {
     /// A search that leaves values which have owners already where they are.
-    pub(super) fn beside(
-        program: &Program,
-        machine: &'a Machine,
-        limit: usize,
-        written: &[(ValueId, Written)],
-    ) -> Search<'a> {
+    pub(super) fn beside(program: &Program, machine: &'a Machine, written: &[(ValueId, Written)]) -> Search<'a> {
         let n_workers = machine.n_workers() as u64;
         let nothing = Rc::new(vec![0; machine.n_workers()]);
         let value = |id: ValueId| Value {
@@ -108,18 +107,20 @@ impl<'a> Search<'a> {
             owner: None,
             fixed: false,
             received: nothing.clone(),
+            weight: 1,
         };
         let mut search = Search {
             machine,
-            forms: Vec::new(),
+            forms: Rc::default(),
             statements: Vec::new(),
+            n_begun: 0,
             values: program.values.keys().map(value).collect(),
             owner_computes: BTreeMap::new(),
             total: nothing.to_vec(),
+            nothing: nothing.clone(),
             known: HashMap::new(),
             undo: Vec::new(),
             report: SearchReport::default(),
-            limit,
             looks: 0,
         };
         for (id, written) in written {
@@ -127,27 +128,25 @@ impl<'a> Search<'a> {
             (value.owner, value.fixed) = (Some(Rc::new(Owned::new(written.ownership(), n_workers))), true);
         }
         let nodes = program.body.nodes.iter().enumerate();
-        let forms = nodes.filter_map(|(number, node)| match &node.op {
+        let found = nodes.filter_map(|(number, node)| match &node.op {
             Op::Index(stmt) => Some((number, node, stmt, Form::of(program, node, stmt)?)),
             _ => None,
         });
-        let forms: Vec<_> = forms.collect();
-        let mut numbers: HashMap<Form, usize> = HashMap::new();
-        let n_forms = forms.iter().map(|(.., form)| form).collect::<std::collections::HashSet<_>>().len();
+        let found: Vec<_> = found.collect();
+        let n_forms = found.iter().map(|(.., form)| form).collect::<HashSet<_>>().len();
         // Every candidate is looked at on every worker, and what it touches there is kept.
-        let most = LOOKS / (n_workers as usize * n_forms.max(1));
-        let most = most.clamp(FEWEST_CANDIDATES, MOST_CANDIDATES);
-        let mut kept = Kept::default();
-        for (node, made_by, stmt, form) in forms {
+        let most = (LOOKS / (n_workers as usize * n_forms.max(1))).clamp(FEWEST_CANDIDATES, MOST_CANDIDATES);
+        let (mut forms, mut numbers, mut kept) = (Vec::new(), HashMap::new(), Kept::default());
+        for (node, made_by, stmt, form) in found {
             let written = written.iter().find(|(value, _)| made_by.results.contains(value));
             let number = match written {
-                // It runs where its results are. A grid of one worker keeps its operands cut alike.
                 Some((_, written)) => match written.mesh(&form.out_vars, form.extents.len()) {
                     Some(mesh) => {
                         let only = form.candidate(mesh, 0, n_workers, &mut kept);
-                        search.forms.push((form, vec![only]));
-                        search.forms.len() - 1
+                        forms.push((form, vec![only]));
+                        forms.len() - 1
                     }
+                    // It runs where its results are. A grid of one worker keeps its operands cut alike.
                     None => {
                         search.owner_computes.insert(node, (Mesh::new(vec![1; form.extents.len()]), form.extents));
                         continue;
@@ -156,49 +155,145 @@ impl<'a> Search<'a> {
                 None => *numbers.entry(form.clone()).or_insert_with(|| {
                     let (candidates, n_looked) = form.candidates(n_workers, most, &mut kept);
                     search.report.candidates += n_looked;
-                    search.forms.push((form, candidates));
-                    search.forms.len() - 1
+                    forms.push((form, candidates));
+                    forms.len() - 1
                 }),
             };
-            if search.forms[number].1.is_empty() {
+            if forms[number].1.is_empty() {
                 continue;
             }
-            let k = search.statements.len();
-            made_by.results.iter().for_each(|value| search.values[value.index()].maker = Some(k));
-            search.statements.push(Statement {
+            search.add(Statement {
                 node,
                 form: number,
                 reads: stmt.reads.iter().map(|read| made_by.args[read.operand as usize]).collect(),
                 results: made_by.results.clone(),
                 chosen: 0,
                 sums: nothing.clone(),
+                weight: 1,
             });
         }
+        search.forms = Rc::new(forms);
         search.report.statements = search.statements.len();
         search
     }
 
-    /// Begins, improves, and tells what it found.
-    pub(super) fn run(mut self) -> Grids {
+    fn add(&mut self, statement: Statement) {
+        let k = self.statements.len();
+        statement.results.iter().for_each(|value| self.values[value.index()].maker = Some(k));
+        for (number, value) in statement.reads.iter().enumerate() {
+            self.values[value.index()].readers.push((k, number));
+        }
+        self.statements.push(statement);
+    }
+
+    /// Begins, improves, and tells what it found. At most `limit` choices are compared.
+    pub(super) fn run(mut self, limit: usize) -> Grids {
         self.start();
-        let mut by_form: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
-        for (k, statement) in self.statements.iter().enumerate() {
-            by_form.entry(statement.form).or_default().push(k);
+        let used: BTreeSet<usize> = self.statements.iter().map(|statement| statement.form).collect();
+        if used.len() < self.statements.len() {
+            let (mut summary, value_of) = self.summary();
+            summary.start();
+            summary.improve(&summary.by_form(), limit / 4);
+            self.report.compared += summary.report.compared;
+            self.looks += summary.looks;
+            let (mark, before) = (self.undo.len(), score(&self.total));
+            self.follow(&summary, &value_of);
+            if score(&self.total) > before {
+                self.go_back(mark);
+            }
+            self.undo.clear();
         }
-        let limits = (self.limit, self.limit * LOOKS_OF_A_CHOICE);
-        if by_form.len() < self.statements.len() {
-            self.improve(&by_form.into_values().collect::<Vec<_>>(), (limits.0 / 2, limits.1 / 2));
-        }
-        self.improve(&(0..self.statements.len()).map(|k| vec![k]).collect::<Vec<_>>(), limits);
+        let one_by_one: Vec<Vec<usize>> = (0..self.statements.len()).map(|k| vec![k]).collect();
+        self.improve(&one_by_one, limit);
         self.finish()
+    }
+
+    /// Statements of each form.
+    fn by_form(&self) -> Vec<Vec<usize>> {
+        let mut found: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+        for (k, statement) in self.statements.iter().enumerate() {
+            found.entry(statement.form).or_default().push(k);
+        }
+        found.into_values().collect()
+    }
+
+    /// Gives statements the grids that those of their form have in a summary, and puts sources there too.
+    fn follow(&mut self, summary: &Search<'_>, value_of: &[ValueId]) {
+        let chosen: BTreeMap<usize, usize> = summary.statements.iter().map(|s| (s.form, s.chosen)).collect();
+        for unit in self.by_form() {
+            self.choose(&unit, chosen[&self.statements[unit[0]].form]);
+        }
+        for (number, class) in value_of.iter().enumerate() {
+            let Some(anchor) = summary.values[class.index()].anchor else { continue };
+            let form = summary.statements[anchor].form;
+            let reader = self.values[number].readers.iter().find(|(k, _)| self.statements[*k].form == form);
+            if let Some(&(reader, _)) = reader {
+                self.anchor(number, reader);
+            }
+        }
+    }
+
+    /// The same search with one statement and one value for all that are alike: statements of one form, and values that such statements make and read. Tells which value stands for each.
+    fn summary(&self) -> (Search<'a>, Vec<ValueId>) {
+        let form = |k: usize| self.statements[k].form;
+        let mut classes: BTreeMap<(Option<usize>, Vec<(usize, usize)>, u64), usize> = BTreeMap::new();
+        let (mut values, mut value_of): (Vec<Value>, Vec<ValueId>) = (Vec::new(), Vec::new());
+        for (number, value) in self.values.iter().enumerate() {
+            let mut readers: Vec<(usize, usize)> = value.readers.iter().map(|&(k, read)| (form(k), read)).collect();
+            readers.sort_unstable();
+            readers.dedup();
+            let new = values.len();
+            // Sources and what the user has placed are not alike, even if they are read alike.
+            let class = match value.maker.filter(|_| !value.fixed) {
+                Some(maker) => *classes.entry((Some(form(maker)), readers, value.bytes)).or_insert(new),
+                None => *classes.entry((None, Vec::new(), number as u64)).or_insert(new),
+            };
+            if class == new {
+                let owner = value.owner.clone().filter(|_| value.fixed);
+                let (readers, received) = (Vec::new(), self.nothing.clone());
+                let (bytes, fixed) = (value.bytes, value.fixed);
+                let (maker, anchor) = (None, None);
+                values.push(Value { bytes, maker, readers, anchor, owner, fixed, received, weight: 0 });
+            }
+            values[class].weight += 1;
+            value_of.push(ValueId::new(class));
+        }
+        let mut summary = Search {
+            machine: self.machine,
+            forms: self.forms.clone(),
+            statements: Vec::new(),
+            n_begun: 0,
+            values,
+            owner_computes: BTreeMap::new(),
+            total: self.nothing.to_vec(),
+            nothing: self.nothing.clone(),
+            known: HashMap::new(),
+            undo: Vec::new(),
+            report: SearchReport::default(),
+            looks: 0,
+        };
+        // Statements of one form that make or read other values are there several times; they change together.
+        let mut known: BTreeMap<(usize, Vec<ValueId>, Vec<ValueId>), usize> = BTreeMap::new();
+        for statement in &self.statements {
+            let classes = |values: &[ValueId]| values.iter().map(|value| value_of[value.index()]).collect::<Vec<_>>();
+            let (reads, results) = (classes(&statement.reads), classes(&statement.results));
+            let new = summary.statements.len();
+            let number = *known.entry((statement.form, reads.clone(), results.clone())).or_insert(new);
+            if number == new {
+                let (node, form, sums) = (statement.node, statement.form, self.nothing.clone());
+                summary.add(Statement { node, form, reads, results, chosen: 0, sums, weight: 0 });
+            }
+            summary.statements[number].weight += 1;
+        }
+        (summary, value_of)
     }
 
     /// Every statement in turn gets the grid that is best for what is known by then.
     fn start(&mut self) {
         for k in 0..self.statements.len() {
-            for (number, value) in self.statements[k].reads.clone().into_iter().enumerate() {
+            self.n_begun = k + 1;
+            for value in self.statements[k].reads.clone() {
                 let value = &mut self.values[value.index()];
-                value.readers.push((k, number));
                 if value.maker.is_none() && !value.fixed {
                     value.anchor.get_or_insert(k);
                 }
@@ -221,12 +316,15 @@ impl<'a> Search<'a> {
     }
 
     /// Improves what was begun with until nothing in reach is better. Statements of a unit always change together, and have one form.
-    fn improve(&mut self, units: &[Vec<usize>], limits: (usize, usize)) {
+    fn improve(&mut self, units: &[Vec<usize>], limit: usize) {
         let mut unit_of = vec![0; self.statements.len()];
         for (number, unit) in units.iter().enumerate() {
             unit.iter().for_each(|&k| unit_of[k] = number);
         }
-        let around = Units { units, unit_of, limits };
+        // What it took to begin does not count.
+        let looks = self.looks.saturating_add(limit.saturating_mul(LOOKS_OF_A_CHOICE));
+        let limit = self.report.compared.saturating_add(limit);
+        let around = Units { units, unit_of, limit, looks };
         self.report.stopped = false;
         self.exchange(&around, (0..units.len()).collect(), None);
         let mut changed = true;
@@ -258,8 +356,11 @@ impl<'a> Search<'a> {
             let sources = unit.iter().flat_map(|&k| &self.statements[k].reads).map(|value| value.index());
             let sources: BTreeSet<usize> = sources.filter(|&value| self.values[value].anchor.is_some()).collect();
             for value in sources {
-                for (reader, _) in self.values[value].readers.clone() {
-                    if self.values[value].anchor == Some(reader) {
+                // Many readers may want a source in the same places.
+                let mut tried: BTreeSet<(usize, usize, usize)> = BTreeSet::new();
+                for (reader, read) in self.values[value].readers.clone() {
+                    let Statement { form, chosen, .. } = self.statements[reader];
+                    if self.values[value].anchor == Some(reader) || !tried.insert((form, chosen, read)) {
                         continue;
                     }
                     if self.is_over(around) {
@@ -300,7 +401,7 @@ impl<'a> Search<'a> {
     }
 
     fn is_over(&mut self, around: &Units<'_>) -> bool {
-        self.report.stopped |= self.report.compared >= around.limits.0 || self.looks >= around.limits.1;
+        self.report.stopped |= self.report.compared >= around.limit || self.looks >= around.looks;
         self.report.stopped
     }
 
@@ -340,7 +441,7 @@ impl<'a> Search<'a> {
             let turn = self.statements[k].results.first().map_or(0, |value| value.index() as u64);
             let sums = form.sums(&candidates[candidate], turn, self.machine);
             let statement = &mut self.statements[k];
-            exchange_in(&mut self.total, &statement.sums, &sums);
+            exchange_in(&mut self.total, statement.weight, &statement.sums, &sums);
             let before = std::mem::replace(&mut statement.sums, sums);
             self.undo.push(Undo::Chosen(k, std::mem::replace(&mut statement.chosen, candidate), before));
             affected.extend(statement.reads.iter().map(|value| value.index()));
@@ -395,7 +496,7 @@ impl<'a> Search<'a> {
         self.looks += affected.len() * self.total.len();
         for value in affected {
             let received = self.received_of(value);
-            exchange_in(&mut self.total, &self.values[value].received, &received);
+            exchange_in(&mut self.total, self.values[value].weight, &self.values[value].received, &received);
             let before = std::mem::replace(&mut self.values[value].received, received);
             self.undo.push(Undo::Received(value, before));
         }
@@ -403,14 +504,16 @@ impl<'a> Search<'a> {
 
     fn received_of(&mut self, number: usize) -> Rc<Vec<u64>> {
         let value = &self.values[number];
-        let Some(owner) = value.owner.as_ref().filter(|_| !value.readers.is_empty()) else {
-            return Rc::new(vec![0; self.total.len()]);
-        };
+        let Some(owner) = &value.owner else { return self.nothing.clone() };
         let need = |&(k, read): &(usize, usize)| {
             let statement = &self.statements[k];
             &self.forms[statement.form].1[statement.chosen].needs[read]
         };
-        let mut needs: Vec<&Rc<Regions>> = value.readers.iter().map(need).collect();
+        let begun = value.readers.iter().filter(|(k, _)| *k < self.n_begun);
+        let mut needs: Vec<&Rc<Regions>> = begun.map(need).collect();
+        if needs.is_empty() {
+            return self.nothing.clone();
+        }
         needs.sort_unstable_by_key(|need| Rc::as_ptr(need));
         needs.dedup_by_key(|need| Rc::as_ptr(need));
         let key = (Rc::as_ptr(owner), needs.iter().map(|need| Rc::as_ptr(need)).collect(), value.bytes);
@@ -425,13 +528,13 @@ impl<'a> Search<'a> {
             match self.undo.pop() {
                 Some(Undo::Chosen(k, chosen, sums)) => {
                     let statement = &mut self.statements[k];
-                    exchange_in(&mut self.total, &statement.sums, &sums);
+                    exchange_in(&mut self.total, statement.weight, &statement.sums, &sums);
                     (statement.chosen, statement.sums) = (chosen, sums);
                 }
                 Some(Undo::Anchor(value, anchor)) => self.values[value].anchor = anchor,
                 Some(Undo::Owner(value, owner)) => self.values[value].owner = owner,
                 Some(Undo::Received(value, received)) => {
-                    exchange_in(&mut self.total, &self.values[value].received, &received);
+                    exchange_in(&mut self.total, self.values[value].weight, &self.values[value].received, &received);
                     self.values[value].received = received;
                 }
                 None => return,
@@ -456,19 +559,20 @@ impl<'a> Search<'a> {
     }
 }
 
-/// Statements that change together, the unit of each, and how many choices may be compared and looks taken.
+/// Statements that change together, the unit of each, and how many choices may be compared and looks taken by then.
 struct Units<'a> {
     units: &'a [Vec<usize>],
     unit_of: Vec<usize>,
-    limits: (usize, usize),
+    limit: usize,
+    looks: usize,
 }
 
-fn exchange_in(total: &mut [u64], before: &Rc<Vec<u64>>, after: &Rc<Vec<u64>>) {
+fn exchange_in(total: &mut [u64], weight: u64, before: &Rc<Vec<u64>>, after: &Rc<Vec<u64>>) {
     if Rc::ptr_eq(before, after) {
         return;
     }
     for ((sum, old), new) in total.iter_mut().zip(before.iter()).zip(after.iter()) {
-        *sum = *sum - old + new;
+        *sum = *sum - weight * old + weight * new;
     }
 }
 
