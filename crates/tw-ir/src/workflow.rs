@@ -292,7 +292,7 @@ impl Workflow {
         self.n_blocks as usize
     }
     /// Every task, in order of creation.
-    pub fn tasks(&self) -> impl Iterator<Item = TaskId> + use<> {
+    pub fn tasks(&self) -> impl DoubleEndedIterator<Item = TaskId> + use<> {
         (0..self.kinds.len() as u32).map(TaskId)
     }
     /// How a task treats its outputs.

@@ -169,6 +169,10 @@ fn put_in_front(rivals: &mut Rivals, name: &str, title: &str, machine: &Machine)
     }
     let error = Error::plan(format!("`{name}` has no plan for {title}"));
     let refused = rivals.refused.iter().find(|placed| placed.scheduler == name);
+    let failed = rivals.failed.iter().find(|(failed, _)| *failed == name);
+    if let Some((_, error)) = failed {
+        return Err(error.clone());
+    }
     let error = match (refused, machine.memory) {
         (Some(placed), Some(memory)) => {
             let (needed, limit) = (units::bytes(placed.simulation.peak_bytes_max()), units::bytes(memory));
@@ -216,9 +220,7 @@ fn busiest<T: PartialOrd + Copy>(figures: impl Iterator<Item = T>) -> Option<(u3
     })
 }
 
-/// What a figure is of another: `2.90`, or nothing where there is nothing to compare with.
-fn against(figure: f64, least: f64) -> String {
-    // Less than the least: work was too uneven for the bound, or something was there already.
-    let is_bounded = least >= 1.0 && figure >= 0.999 * least;
-    if is_bounded { format!("{:.2}", figure / least) } else { "-".to_string() }
+/// What a figure is of the least it can be: `2.90`, or nothing where there is nothing to compare with, or work is too uneven for it.
+fn against(figure: f64, least: f64, is_bounded: bool) -> String {
+    if is_bounded && least >= 1.0 { format!("{:.2}", figure / least) } else { "-".to_string() }
 }

@@ -8,12 +8,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use tw_ir::error::Result;
-use tw_ir::index::Var;
+use tw_ir::index::{Idx, Var};
 use tw_ir::program::{IndexStmt, Node, Op, Program, ValueId};
 use tw_ir::{Axis, Tiling};
 
 use super::machine::Machine;
-use super::mesh::{Mesh, Ownership, part};
+use super::mesh::{Mesh, Ownership, Variable, part};
 use super::notation::Notation;
 use crate::cost::statement_ops;
 use crate::lower::ChosenCuts;
@@ -55,12 +55,21 @@ pub struct SearchReport {
     pub stopped: bool,
 }
 
+/// A statement on its grid.
+#[derive(Clone, Debug)]
+struct OnGrid {
+    mesh: Mesh,
+    variables: Vec<Variable>,
+    /// True if it runs where its results are, whatever the grid.
+    where_owned: bool,
+}
+
 /// A grid for every statement that can have one, and who owns every value.
 #[derive(Clone, Debug)]
 pub struct Grids {
     n_workers: u64,
     /// By the number of the node.
-    meshes: BTreeMap<usize, (Mesh, Vec<u64>)>,
+    meshes: BTreeMap<usize, OnGrid>,
     owners: BTreeMap<ValueId, Ownership>,
     /// By the number of the node.
     best_few: BTreeMap<usize, Vec<(Vec<u64>, u64)>>,
@@ -81,10 +90,10 @@ impl Grids {
         Ok(Search::beside(program, machine, &notation.owners(program, machine)?).run(limit))
     }
 
-    /// The grid of a node's statement, and the extents of its variables.
-    pub fn mesh(&self, node: usize) -> Option<(&Mesh, &[u64])> {
-        let found = self.meshes.get(&node).map(|(mesh, extents)| (mesh, &extents[..]));
-        found.filter(|(mesh, _)| mesh.n_workers() == self.n_workers)
+    /// The grid of a node's statement, and its variables.
+    pub fn mesh(&self, node: usize) -> Option<(&Mesh, &[Variable])> {
+        let found = self.meshes.get(&node).filter(|found| !found.where_owned);
+        found.map(|found| (&found.mesh, &found.variables[..]))
     }
 
     /// The best few grids of a node's statement by itself, and the bytes that a worker would then receive.
@@ -102,7 +111,13 @@ impl Grids {
         self.received.iter().copied().max().unwrap_or(0)
     }
 
-    /// Workers of the grids.
+    /// Workers of the largest grid; 0 if there is none.
+    pub fn largest(&self) -> u64 {
+        let grids = self.meshes.values().filter(|found| !found.where_owned);
+        grids.map(|found| found.mesh.n_workers()).max().unwrap_or(0)
+    }
+
+    /// Workers that were planned for.
     pub fn n_workers(&self) -> u64 {
         self.n_workers
     }
@@ -110,11 +125,8 @@ impl Grids {
     /// Cuts of values with which every block has one owner, and of variables with which every task has one worker. Parts are cut further, into tiles of about the length
     /// that is wanted: work then begins before all of a part has arrived.
     pub(super) fn cut(&self, program: &Program, tile: Option<u64>, machine: &Machine) -> ChosenCuts {
-        let statements: Vec<Cutting<'_>> = self
-            .meshes
-            .iter()
-            .filter_map(|(&number, (mesh, extents))| Cutting::of(program, number, mesh, extents))
-            .collect();
+        let statements: Vec<Cutting<'_>> =
+            self.meshes.iter().filter_map(|(&number, on_grid)| Cutting::of(program, number, on_grid)).collect();
         // Where everything along a variable is cut alike, no task reads two blocks of an operand. Where that would make tasks too small, a statement is cut by itself, and workers put together
         // what they read.
         let mut apart: BTreeSet<usize> = BTreeSet::new();
@@ -150,9 +162,10 @@ impl Grids {
             }
         }
         for statement in statements {
-            for (var, (&n, &parts)) in statement.extents.iter().zip(statement.mesh.factors()).enumerate() {
+            let factors = statement.on_grid.mesh.factors();
+            for (var, (along, &parts)) in statement.on_grid.variables.iter().zip(factors).enumerate() {
                 let variable = Side::Variable(statement.number, var);
-                cuts.add(variable, (0..parts).map(|k| part(n, k, parts).start));
+                cuts.add(variable, (0..parts).map(|k| part(along.along, k, parts).start));
                 let alike = statement.along(program, var, !apart.contains(&statement.number));
                 alike.into_iter().for_each(|side| cuts.join(variable, side));
             }
@@ -166,15 +179,14 @@ struct Cutting<'a> {
     number: usize,
     node: &'a Node,
     stmt: &'a IndexStmt,
-    mesh: &'a Mesh,
-    extents: &'a [u64],
+    on_grid: &'a OnGrid,
 }
 
 impl<'a> Cutting<'a> {
-    fn of(program: &'a Program, number: usize, mesh: &'a Mesh, extents: &'a [u64]) -> Option<Cutting<'a>> {
+    fn of(program: &'a Program, number: usize, on_grid: &'a OnGrid) -> Option<Cutting<'a>> {
         let node = &program.body.nodes[number];
         match &node.op {
-            Op::Index(stmt) => Some(Cutting { number, node, stmt, mesh, extents }),
+            Op::Index(stmt) => Some(Cutting { number, node, stmt, on_grid }),
             _ => None,
         }
     }
@@ -183,23 +195,31 @@ impl<'a> Cutting<'a> {
     fn along(&self, program: &Program, var: usize, of_reads: bool) -> Vec<Side> {
         let reads = self.stmt.reads.iter().filter(|_| of_reads);
         let reads = reads.map(|read| (self.node.args[read.operand as usize], &read.idx));
+        let Variable { first, along, .. } = self.on_grid.variables[var];
         let mut found = Vec::new();
         for (value, idx) in self.node.results.iter().map(|&value| (value, &self.stmt.out.idx)).chain(reads) {
             let shape = program.ty(value).known_shape().unwrap_or_default();
             let axes = idx.iter().zip(&shape).enumerate();
-            let axes = axes.filter(|(_, (idx, n))| idx.as_var() == Some(Var(var as u32)) && **n == self.extents[var]);
+            let fits = |idx: &Idx, n: u64| idx.as_shifted_var() == Some((Var(var as u32), first as i64)) && n == along;
+            let axes = axes.filter(|(_, (idx, n))| fits(idx, **n));
             found.extend(axes.map(|(axis, _)| Side::Axis(value, axis)));
         }
         found
     }
 
     fn axes(&self, cuts: &Cuts) -> Vec<Axis> {
-        (0..).zip(self.extents).map(|(var, &n)| cuts.axis(Side::Variable(self.number, var), n)).collect()
+        let axis = |(number, var): (usize, &Variable)| {
+            let along = cuts.axis(Side::Variable(self.number, number), var.along);
+            let mut cuts: Vec<u64> = along.boundaries().into_iter().map(|cut| var.value_at(cut)).collect();
+            cuts.dedup();
+            Axis::from_boundaries(cuts)
+        };
+        self.on_grid.variables.iter().enumerate().map(axis).collect()
     }
 
     /// Tasks that are large enough to be worth their cost, or a few for every worker.
     fn most_tasks(&self, machine: &Machine) -> u64 {
-        let points = self.extents.iter().fold(1.0, |points, &n| points * n as f64);
+        let points = self.on_grid.variables.iter().fold(1.0, |points, var| points * var.extent as f64);
         let seconds = points * statement_ops(self.stmt) as f64 / machine.flops;
         let worth = seconds / (machine.task * WORTH_A_TASK).max(f64::MIN_POSITIVE);
         (worth as u64).max(machine.n_workers() as u64 * FEW_TASKS)

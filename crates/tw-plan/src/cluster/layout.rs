@@ -24,7 +24,13 @@ impl Layout {
             Boxes::Grid(axes) => axes.iter().map(Axis::n_tiles).collect(),
             Boxes::List(list) => vec![list.len() as u64],
         };
-        let nodes = node_grid(machine.nodes as u64, &tiles);
+        let (n_nodes, n_blocks) = (machine.nodes as u64, set.n_blocks());
+        let nodes = node_grid(n_nodes, &tiles);
+        let reached: u64 = nodes.iter().zip(&tiles).map(|(&nodes, &tiles)| nodes.min(tiles)).product();
+        // A grid that is longer than there are tiles leaves nodes without blocks; dealt in turn, all have some.
+        if reached < n_nodes.min(n_blocks) {
+            return Layout { tiles: vec![n_blocks], nodes: vec![n_nodes], workers, n_workers };
+        }
         Layout { tiles, nodes, workers, n_workers }
     }
 
@@ -75,7 +81,7 @@ impl<'a> Layouts<'a> {
 }
 
 /// Nodes as a grid over axes with so many tiles: the factors of their number go, largest first, to the axis with the most tiles for each node. So
-/// all nodes have blocks if there are enough, and blocks of a node are as square as tiles allow.
+/// blocks of a node are as square as tiles allow.
 pub fn node_grid(nodes: u64, tiles: &[u64]) -> Vec<u64> {
     let mut grid = vec![1; tiles.len()];
     for factor in prime_factors(nodes).into_iter().rev() {

@@ -8,6 +8,10 @@ use tw_ir::span::Span;
 /// More workers than this are not planned for: every figure is kept per worker.
 pub const MOST_WORKERS: u64 = 1 << 20;
 
+/// Seconds that nothing but work takes longer than, and the most bytes or operations in a second.
+const LONGEST: f64 = 1e6;
+const FASTEST: f64 = 1e24;
+
 /// How long a message takes: a latency, then so many seconds a byte.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Link {
@@ -103,8 +107,10 @@ impl Machine {
             return Err(Error::plan(text).help(format!("from 1 to {MOST_WORKERS} workers can be planned for")));
         }
         for (name, value) in self.rates() {
-            let is_latency = name.ends_with("latency") || name == "task";
-            if !value.is_finite() || value < 0.0 || (value == 0.0 && !is_latency) {
+            let is_time = name.ends_with("latency") || name == "task";
+            // Times and rates far beyond any machine would only make figures that are no numbers.
+            let range = if is_time { 0.0..=LONGEST } else { 1.0..=FASTEST };
+            if !range.contains(&value) {
                 return Err(Error::plan(format!("`{name} = {value:e}` is not something a machine can have")));
             }
         }
@@ -239,6 +245,9 @@ mod tests {
             ("nodes = 100000\nworkers = 100000", "100000 nodes of 100000 workers"),
             ("nodes = -1", "not a number of nodes"),
             ("flops = 0", "not something a machine can have"),
+            ("flops = 1e-300", "not something a machine can have"),
+            ("task = 1e308", "not something a machine can have"),
+            ("across.bandwidth = 1e300", "not something a machine can have"),
             ("flops = inf", "not a number"),
             ("across.bandwidth = -1GB/s", "not something a machine can have"),
             ("memory = 0", "no room"),

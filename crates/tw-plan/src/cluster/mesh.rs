@@ -53,15 +53,20 @@ impl Mesh {
         self.factors.iter().product()
     }
 
-    /// Every grid of so many workers over variables with these extents that leaves no part empty, in lexical order.
+    /// Every grid of so many workers over variables with these extents that leaves no part empty, in lexical order. Of many variables only so many are cut as have to be.
     pub fn all(n_workers: u64, extents: &[u64]) -> Vec<Mesh> {
         let mut found = Vec::new();
-        let most = if extents.len() > MANY_VARIABLES { MOST_CUT } else { extents.len() };
-        extend(n_workers, extents, most, &mut Vec::new(), &mut found);
+        let fewest = if extents.len() > MANY_VARIABLES { FEW_CUT } else { extents.len() };
+        for most in fewest..=extents.len() {
+            extend(n_workers, extents, most, &mut Vec::new(), &mut found);
+            if !found.is_empty() {
+                break;
+            }
+        }
         found
     }
 
-    /// The part of each variable that is a worker's.
+    /// The part of each variable that is a worker's. It must be one of the grid.
     pub fn coordinates(&self, worker: u64) -> Vec<u64> {
         let mut rest = worker;
         let mut coordinates = vec![0; self.factors.len()];
@@ -78,21 +83,53 @@ impl Mesh {
     }
 
     /// The worker of a point.
-    pub fn worker_at(&self, point: &[u64], extents: &[u64]) -> u64 {
-        let parts = point.iter().zip(extents).zip(&self.factors);
-        self.worker(&parts.map(|((&x, &n), &factor)| part_of(x, n, factor)).collect::<Vec<_>>())
+    pub fn worker_at(&self, point: &[u64], variables: &[Variable]) -> u64 {
+        let parts = point.iter().zip(variables).zip(&self.factors);
+        self.worker(&parts.map(|((&x, var), &factor)| part_of(x + var.first, var.along, factor)).collect::<Vec<_>>())
     }
 
-    /// How much more the busiest worker does than its share.
-    pub fn imbalance(&self, extents: &[u64]) -> f64 {
-        let longest = |(&n, &factor): (&u64, &u64)| n.div_ceil(factor) as f64 * factor as f64 / n.max(1) as f64;
-        extents.iter().zip(&self.factors).map(longest).product()
+    /// How much more the busiest worker of the grid does than its share.
+    pub fn imbalance(&self, variables: &[Variable]) -> f64 {
+        let longest = |(var, &factor): (&Variable, &u64)| {
+            let longest = var.along.div_ceil(factor).min(var.extent);
+            longest as f64 * factor as f64 / var.extent.max(1) as f64
+        };
+        variables.iter().zip(&self.factors).map(longest).product()
+    }
+}
+
+/// A variable of a statement, and the axis whose parts it is cut with: that of the output which it runs along. It may begin somewhat later and end somewhat earlier.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Variable {
+    /// Values it takes, from 0 on.
+    pub extent: u64,
+    /// Where on the axis it begins.
+    pub first: u64,
+    /// Elements of the axis.
+    pub along: u64,
+}
+
+impl Variable {
+    /// A variable that is cut into equal parts of its own.
+    pub fn alone(extent: u64) -> Variable {
+        Variable { extent, first: 0, along: extent }
+    }
+
+    /// Values in part `k` of `n` equal parts of the axis.
+    pub fn part(&self, k: u64, n: u64) -> Range<u64> {
+        let part = part(self.along, k, n);
+        self.value_at(part.start)..self.value_at(part.end)
+    }
+
+    /// The first value at or beyond an element of the axis.
+    pub fn value_at(&self, element: u64) -> u64 {
+        element.saturating_sub(self.first).min(self.extent)
     }
 }
 
 /// Variables beyond which only some of them are cut, and how many: there would be too many grids.
 const MANY_VARIABLES: usize = 6;
-const MOST_CUT: usize = 3;
+const FEW_CUT: usize = 3;
 
 fn extend(n_workers: u64, extents: &[u64], cuts: usize, chosen: &mut Vec<u64>, found: &mut Vec<Mesh>) {
     match extents {
@@ -202,7 +239,7 @@ impl Ownership {
     }
 
     /// The part of the array that a worker touches.
-    pub fn touched(&self, worker: u64) -> BoxRegion {
+    fn touched(&self, worker: u64) -> BoxRegion {
         let coordinates = self.mesh.coordinates(worker);
         BoxRegion::from_ranges(self.shape.iter().zip(&self.vars).map(|(&n, var)| match var {
             Some(var) => part(n, coordinates[*var], self.mesh.factors[*var]),
@@ -233,6 +270,9 @@ impl Ownership {
 
     /// The piece of its part that a worker owns, if any.
     fn piece_of(&self, worker: u64) -> Option<u64> {
+        if worker >= self.mesh.n_workers() {
+            return None;
+        }
         let coordinates = self.mesh.coordinates(worker);
         let on_faces = self.faces.iter().zip(&coordinates).all(|(face, place)| face.is_none_or(|face| face == *place));
         let others = (0..coordinates.len()).filter(|&var| !self.vars.contains(&Some(var)) && self.faces[var].is_none());

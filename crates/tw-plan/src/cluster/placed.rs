@@ -7,7 +7,7 @@ use tw_ir::EntityRef;
 use tw_ir::error::{Error, Result};
 use tw_ir::plan::{Plan, RelId, RelOp};
 use tw_ir::program::{Program, ValueId};
-use tw_ir::workflow::{BlockSetId, TaskId, Workflow};
+use tw_ir::workflow::{BlockSetId, Statement, TaskId, Workflow};
 
 use super::eager;
 use super::grids::{DEFAULT_LIMIT, Grids};
@@ -41,6 +41,14 @@ pub struct Placed {
     pub took: Duration,
 }
 
+impl Placed {
+    /// The statement that runs when some worker holds most.
+    pub fn statement_at_peak(&self) -> Option<&Statement> {
+        let task = self.simulation.at_peak?;
+        self.workflow.statements.get(self.workflow.statement(task))
+    }
+}
+
 /// The tasks of a plan, with every contribution to a reduction by itself: what schedulers place.
 pub fn contributions(plan: &Plan) -> Result<Workflow> {
     Ok(loose(plan)?.0)
@@ -59,7 +67,10 @@ fn loose(plan: &Plan) -> Result<(Workflow, HashMap<RelId, BlockSetId>)> {
 /// Places a plan.
 pub fn place(plan: &Plan, machine: &Machine, scheduler: &dyn Scheduler) -> Result<Placed> {
     machine.verify()?;
-    place_tasks(&contributions(plan)?, machine, scheduler)
+    let started = Instant::now();
+    let mut placed = place_tasks(&contributions(plan)?, machine, scheduler)?;
+    placed.took = started.elapsed();
+    Ok(placed)
 }
 
 fn place_tasks(loose: &Workflow, machine: &Machine, scheduler: &dyn Scheduler) -> Result<Placed> {
@@ -71,10 +82,12 @@ fn place_tasks(loose: &Workflow, machine: &Machine, scheduler: &dyn Scheduler) -
     let mut traffic = Traffic::of(&workflow, &order, &sites, machine)?;
     let mut simulation = Simulation::run(&workflow, &order, &sites, machine, &traffic)?;
     if machine.memory.is_some_and(|memory| simulation.peak_bytes_max() > memory) {
-        // Depth first takes longer and less memory.
-        order = depth_first;
-        traffic = Traffic::of(&workflow, &order, &sites, machine)?;
-        simulation = Simulation::run(&workflow, &order, &sites, machine, &traffic)?;
+        // Depth first takes longer and, mostly, less memory.
+        let other_traffic = Traffic::of(&workflow, &depth_first, &sites, machine)?;
+        let other = Simulation::run(&workflow, &depth_first, &sites, machine, &other_traffic)?;
+        if other.peak_bytes_max() < simulation.peak_bytes_max() {
+            (order, traffic, simulation) = (depth_first, other_traffic, other);
+        }
     }
     let (scheduler, took) = (scheduler.name(), started.elapsed());
     Ok(Placed { scheduler, workflow, sites, order, traffic, simulation, took })
@@ -112,8 +125,20 @@ pub(super) fn place_by_grids(
     let started = Instant::now();
     let (program, grids) =
         choose_orders(unordered, limit, |program, limit| Ok(Grids::search(program, machine, limit)))?;
-    let mut found = place_on_grids("algebraic", &program, &grids, options, machine)?;
-    // With smaller tiles less of what a worker touches is there at a time.
+    let (plan, mut placed) = place_within_memory("algebraic", &program, &grids, options, machine)?;
+    placed.took = started.elapsed();
+    Ok(ByGrids { program, plan, placed, grids })
+}
+
+/// Places a program on grids, with smaller tiles if workers cannot hold it otherwise: less of what a worker touches is then there at a time.
+fn place_within_memory(
+    name: &'static str,
+    program: &Program,
+    grids: &Grids,
+    options: &PlanOptions,
+    machine: &Machine,
+) -> Result<(Plan, Placed)> {
+    let mut found = place_on_grids(name, program, grids, options, machine)?;
     let smaller = SMALLER_TILES.into_iter().filter(|&tile| options.tile.is_none_or(|wanted| tile < wanted));
     for tile in smaller {
         let peak = found.1.simulation.peak_bytes_max();
@@ -121,14 +146,12 @@ pub(super) fn place_by_grids(
             break;
         }
         let options = PlanOptions { tile: Some(tile), ..options.clone() };
-        let next = place_on_grids("algebraic", &program, &grids, &options, machine)?;
+        let next = place_on_grids(name, program, grids, &options, machine)?;
         if next.1.simulation.peak_bytes_max() < peak {
             found = next;
         }
     }
-    let (plan, mut placed) = found;
-    placed.took = started.elapsed();
-    Ok(ByGrids { program, plan, placed, grids })
+    Ok(found)
 }
 
 /// Tile lengths that are tried, one after the other, where a limit of memory is not kept.
@@ -142,9 +165,12 @@ pub(super) fn place_as_written(
     limit: usize,
     notation: &Notation,
 ) -> Result<Placed> {
+    let started = Instant::now();
     let search = |program: &Program, limit| Grids::written(program, notation, machine, limit);
     let (program, grids) = choose_orders(unordered, limit, search)?;
-    Ok(place_on_grids("tdn", &program, &grids, options, machine)?.1)
+    let (_, mut placed) = place_within_memory("tdn", &program, &grids, options, machine)?;
+    placed.took = started.elapsed();
+    Ok(placed)
 }
 
 fn place_on_grids(

@@ -95,6 +95,8 @@ struct Expansion<'a> {
     combine: BTreeMap<KernelId, KernelId>,
     /// Blocks that are put together on other workers than the first, too, and the block that each has then.
     copies: BTreeMap<(BlockId, u32), BlockId>,
+    /// Where the first that reads such a block is, which puts it together unless it is a result.
+    moved: BTreeMap<BlockId, u32>,
     out: Workflow,
     sites: Vec<u32>,
 }
@@ -124,16 +126,21 @@ impl<'a> Expansion<'a> {
             reduction.left += 1;
         }
         let out = workflow.without_tasks();
-        let (combine, copies) = (BTreeMap::new(), BTreeMap::new());
+        let (combine, copies, moved) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
         let sites = Vec::with_capacity(workflow.n_tasks());
-        Expansion { workflow, assignment, machine, reductions, reduction_of, combine, copies, out, sites }
+        Expansion { workflow, assignment, machine, reductions, reduction_of, combine, copies, moved, out, sites }
     }
 
     /// Where a task runs. What is only copied together is put together where the first piece is.
     fn site(&self, task: TaskId) -> u32 {
         let first = self.workflow.outputs(task).first();
-        match first.filter(|_| self.workflow.kind(task) == TaskKind::Fold) {
-            Some(block) if self.reduction_of[block.index()].is_none() => self.assignment.homes[block.index()],
+        match (self.workflow.kind(task), first) {
+            (TaskKind::Fold, Some(block)) if self.reduction_of[block.index()].is_none() => {
+                self.assignment.homes[block.index()]
+            }
+            (TaskKind::Apply, Some(block)) => {
+                self.moved.get(block).copied().unwrap_or(self.assignment.tasks[task.index()])
+            }
             _ => self.assignment.tasks[task.index()],
         }
     }
@@ -148,11 +155,22 @@ impl<'a> Expansion<'a> {
         if made_at.is_empty() {
             return Ok(());
         }
+        // Nobody puts together what only others read: the first reader does, unless it is a result. Readers of a reader come after it.
+        let results: BTreeSet<BlockSetId> = workflow.outputs.iter().map(|output| output.set).collect();
+        for task in workflow.tasks().rev() {
+            let site = self.site(task);
+            for block in workflow.present_operands(task).map(|operand| operand.block) {
+                if made_at.contains_key(&block) && !results.contains(&workflow.set_of(block)) {
+                    self.moved.insert(block, site);
+                }
+            }
+        }
         let mut copies: BTreeMap<BlockSetId, BTreeSet<(BlockId, u32)>> = BTreeMap::new();
         for task in workflow.tasks() {
             let site = self.site(task);
             for block in workflow.present_operands(task).map(|operand| operand.block) {
-                if made_at.get(&block).is_some_and(|&home| home != site) {
+                let Some(home) = self.moved.get(&block).or(made_at.get(&block)) else { continue };
+                if *home != site {
                     copies.entry(workflow.set_of(block)).or_default().insert((block, site));
                 }
             }

@@ -22,6 +22,8 @@ pub struct Rivals {
     pub placed: Vec<Placed>,
     /// Plans that need more memory than a worker has.
     pub refused: Vec<Placed>,
+    /// Schedulers that could not make a plan, and why.
+    pub failed: Vec<(&'static str, Error)>,
     /// The grids of the plan that was placed by them.
     pub grids: Grids,
     /// The least that the busiest worker can receive for each statement that has a bound, in bytes. Statements are those of the
@@ -30,6 +32,9 @@ pub struct Rivals {
     /// The least for the whole program. It assumes, as the bounds of statements do, that all workers do equally much of each.
     pub bound_bytes: f64,
 }
+
+/// Work that is no more uneven than this is even.
+const EVEN: f64 = 1.05;
 
 impl Rivals {
     /// Plans a straight-line program with every scheduler. With a limit of memory, plans that do not keep it are put aside.
@@ -48,21 +53,48 @@ impl Rivals {
         machine.verify()?;
         let unordered = Unordered::new(program, options)?;
         let plan = lower(&unordered.ordered(&[])?, options)?;
-        let ByGrids { program, placed: jointly, grids, .. } = place_by_grids(&unordered, options, machine, limit)?;
-        let mut placed = vec![jointly];
+        let mut failed: Vec<(&'static str, Error)> = Vec::new();
+        let by_grids = place_by_grids(&unordered, options, machine, limit);
+        let (program, grids, first) = match by_grids {
+            Ok(ByGrids { program, placed, grids, .. }) => (program, grids, Some(placed)),
+            Err(error) => {
+                failed.push(("algebraic", error));
+                let program = unordered.ordered(&[])?;
+                let grids = Grids::search(&program, machine, 0);
+                (program, grids, None)
+            }
+        };
+        let mut placed: Vec<Placed> = first.into_iter().collect();
+        let mut others: Vec<(&'static str, Result<Placed>)> = Vec::new();
         for scheduler in [&Pattern as &dyn Scheduler, &Lshs, &RoundRobin] {
-            placed.push(place(&plan, machine, scheduler)?);
+            others.push((scheduler.name(), place(&plan, machine, scheduler)));
         }
         if let Some(notation) = notation {
-            placed.push(place_as_written(&unordered, options, machine, limit, notation)?);
+            // What the user wrote is not left out silently.
+            others.push(("tdn", Ok(place_as_written(&unordered, options, machine, limit, notation)?)));
+        }
+        for (name, found) in others {
+            match found {
+                Ok(found) => placed.push(found),
+                Err(error) => failed.push((name, error)),
+            }
+        }
+        if let (true, Some((_, error))) = (placed.is_empty(), failed.first()) {
+            return Err(error.clone());
         }
         let mut refused = Vec::new();
         if let Some(memory) = machine.memory {
             let least = placed.iter().map(|placed| placed.simulation.peak_bytes_max()).min().unwrap_or(0);
             (placed, refused) = placed.into_iter().partition(|placed| placed.simulation.peak_bytes_max() <= memory);
             if placed.is_empty() {
-                let text = format!("no plan keeps every worker below {memory} bytes; the best needs {least}");
-                return Err(Error::resource(text).help("give the machine more workers, or workers more memory"));
+                let text = format!("no plan keeps every worker within {memory} bytes; the best needs {least}");
+                let error = Error::resource(text).help("give the machine more workers, or workers more memory");
+                let best = refused.iter().find(|placed| placed.simulation.peak_bytes_max() == least);
+                let peak = best.and_then(Placed::statement_at_peak);
+                return Err(match peak {
+                    Some(statement) => error.at(&statement.span).note(format!("`{}` is made there", statement.label)),
+                    None => error,
+                });
             }
         }
         placed.sort_by(|a, b| a.simulation.makespan.total_cmp(&b.simulation.makespan));
@@ -74,12 +106,17 @@ impl Rivals {
         let statements = found.iter().map(alone).collect();
         let all: Vec<Touching> = found.into_iter().map(|(_, statement)| statement).collect();
         let bound_bytes = least_together_within(&all, workers, machine.memory);
-        Ok(Rivals { placed, refused, grids, statements, bound_bytes })
+        Ok(Rivals { placed, refused, failed, grids, statements, bound_bytes })
     }
 
     /// The plan by grids, whether it is refused or not.
     pub fn by_grids(&self) -> Option<&Placed> {
         self.placed.iter().chain(&self.refused).find(|placed| placed.scheduler == "algebraic")
+    }
+
+    /// True if the bound holds for a plan: all workers do about equally much of every statement that has one.
+    pub fn is_bounded(&self, placed: &Placed) -> bool {
+        placed.unevenness_of(self.statements.iter().map(|(statement, _)| *statement)) <= EVEN
     }
 
     /// What the search for grids did.

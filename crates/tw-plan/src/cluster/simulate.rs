@@ -1,20 +1,27 @@
 //! What a placed workflow would do on a machine: who sends what to whom, what everyone holds, and how long it takes.
 //!
-//! Tasks are looked at once, in the global order. Bytes and memory are exact for that order. Time is a model: a worker computes its tasks one at a time
-//! and in order; a message takes its time after its block is there, and arrives no sooner than its sender could have sent, and its receiver received,
-//! everything before it. Messages are thus taken to be sent as early as can be, however late they come in the order. Nothing is random, so equal plans have
-//! equal figures everywhere.
+//! Bytes are exact. Memory is what a worker must be able to hold: that of tasks one by one in the global order, where a message comes just before it is read. Time is a model in which there
+//! is room for messages to come early: a worker computes its tasks one at a time and in order, sends one message at a time and receives one at a time, and messages go in the order in which what they
+//! carry is there. Nothing is random, so equal plans have equal figures everywhere.
 
 use std::collections::BTreeMap;
 
 use tw_ir::EntityRef;
 use tw_ir::error::Result;
-use tw_ir::workflow::{BlockId, TaskId, Workflow};
+use tw_ir::workflow::{TaskId, Workflow};
 
 use super::machine::Machine;
 use super::sites::Sites;
 use super::traffic::Traffic;
 use crate::cost::task_flops;
+
+mod clock;
+mod memory;
+#[cfg(test)]
+mod tests;
+
+use clock::Clock;
+use memory::Memory;
 
 /// What one worker does.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -57,6 +64,8 @@ pub struct Simulation {
     pub makespan: f64,
     /// When it would end if everyone could do everything at once.
     pub critical_path: f64,
+    /// The task during which some worker holds more than any worker ever does otherwise.
+    pub at_peak: Option<TaskId>,
     /// When each task runs, by its number; tasks that do not run have no length.
     pub intervals: Vec<Interval>,
 }
@@ -78,10 +87,18 @@ impl Simulation {
             n_transfers: traffic.transfers().len() as u64,
             makespan: 0.0,
             critical_path: 0.0,
+            at_peak: None,
             intervals: vec![Interval::default(); workflow.n_tasks()],
         };
         simulation.count(machine, traffic);
-        Clock::new(workflow, sites, machine, traffic).run(order, &mut simulation);
+        simulation.critical_path = critical_path(workflow, order, sites, machine, traffic);
+        for &task in order {
+            let worker = &mut simulation.workers[sites.of(task) as usize];
+            worker.tasks += 1;
+            worker.flops += task_flops(workflow, task);
+            worker.busy += task_seconds(workflow, task, machine);
+        }
+        Clock::new(workflow, order, sites, machine, traffic).run(&mut simulation)?;
         Memory::new(workflow, order, sites, traffic).run(order, &mut simulation);
         Ok(simulation)
     }
@@ -120,179 +137,44 @@ impl Simulation {
     }
 }
 
-/// Time.
-struct Clock<'a> {
-    workflow: &'a Workflow,
-    sites: &'a Sites,
-    machine: &'a Machine,
-    traffic: &'a Traffic,
-    /// When each worker is free to compute, and how long it sends and receives so far.
-    computes: Vec<f64>,
-    sends: Vec<f64>,
-    receives: Vec<f64>,
-    /// When each block is finished, and when if nobody ever waited for a worker.
-    made: Vec<(f64, f64)>,
-    /// When each message has arrived, likewise; not a number before it is sent.
-    arrived: Vec<(f64, f64)>,
+/// Seconds that a task takes.
+fn task_seconds(workflow: &Workflow, task: TaskId, machine: &Machine) -> f64 {
+    machine.task + task_flops(workflow, task) as f64 / machine.flops
 }
 
-impl<'a> Clock<'a> {
-    fn new(workflow: &'a Workflow, sites: &'a Sites, machine: &'a Machine, traffic: &'a Traffic) -> Clock<'a> {
-        let free = vec![0.0; machine.n_workers()];
-        Clock {
-            workflow,
-            sites,
-            machine,
-            traffic,
-            computes: free.clone(),
-            sends: free.clone(),
-            receives: free,
-            made: vec![(0.0, 0.0); workflow.n_blocks()],
-            arrived: vec![(f64::NAN, f64::NAN); traffic.transfers().len()],
+/// When the last task would end if nobody ever waited for a worker or for another message.
+fn critical_path(workflow: &Workflow, order: &[TaskId], sites: &Sites, machine: &Machine, traffic: &Traffic) -> f64 {
+    let mut made = vec![0.0f64; workflow.n_blocks()];
+    let mut arrived = vec![f64::NAN; traffic.transfers().len()];
+    let mut last = 0.0f64;
+    for &task in order {
+        let site = sites.of(task);
+        let mut start = 0.0f64;
+        for operand in workflow.present_operands(task) {
+            let there = match traffic.bringing(operand.block, operand.region, site) {
+                None => made[operand.block.index()],
+                Some(number) => arrival(number, &made, &mut arrived, machine, traffic),
+            };
+            start = start.max(there);
         }
+        // A fold waits for the one before it; what has not been begun was made at no time.
+        start = workflow.outputs(task).iter().fold(start, |start, block| start.max(made[block.index()]));
+        let end = start + task_seconds(workflow, task, machine);
+        workflow.outputs(task).iter().for_each(|block| made[block.index()] = end);
+        last = last.max(end);
     }
+    last
+}
 
-    fn run(mut self, order: &[TaskId], simulation: &mut Simulation) {
-        for &task in order {
-            let site = self.sites.of(task);
-            let (mut start, mut earliest) = (self.computes[site as usize], 0.0f64);
-            for operand in self.workflow.present_operands(task) {
-                let (there, at_best) = self.available(operand.block, operand.region, site);
-                (start, earliest) = (start.max(there), earliest.max(at_best));
-            }
-            for &block in self.workflow.outputs(task) {
-                // A fold waits for the one before it; what has not been begun was made at no time.
-                let (made, at_best) = self.made[block.index()];
-                (start, earliest) = (start.max(made), earliest.max(at_best));
-            }
-            let flops = task_flops(self.workflow, task);
-            let seconds = self.machine.task + flops as f64 / self.machine.flops;
-            let (end, at_best) = (start + seconds, earliest + seconds);
-            self.computes[site as usize] = end;
-            for &block in self.workflow.outputs(task) {
-                self.made[block.index()] = (end, at_best);
-            }
-            let worker = &mut simulation.workers[site as usize];
-            worker.tasks += 1;
-            worker.flops += flops;
-            worker.busy += seconds;
-            simulation.intervals[task.index()] = Interval { start, end };
-            simulation.makespan = simulation.makespan.max(end);
-            simulation.critical_path = simulation.critical_path.max(at_best);
-        }
-    }
-
-    /// When a worker has a block, or the part of it that it needs; sends it if nobody has.
-    fn available(&mut self, block: BlockId, region: u32, site: u32) -> (f64, f64) {
-        match self.traffic.bringing(block, region, site) {
-            None => self.made[block.index()],
-            Some(number) => self.arrival(number),
-        }
-    }
-
-    fn arrival(&mut self, number: usize) -> (f64, f64) {
-        if !self.arrived[number].0.is_nan() {
-            return self.arrived[number];
-        }
-        let transfer = self.traffic.transfers()[number];
+fn arrival(number: usize, made: &[f64], arrived: &mut [f64], machine: &Machine, traffic: &Traffic) -> f64 {
+    if arrived[number].is_nan() {
+        let transfer = &traffic.transfers()[number];
         // The message before it comes first in the list, so this is as deep as a tree over the nodes.
-        let (there, at_best) = match transfer.after {
-            None => self.made[transfer.block.index()],
-            Some(before) => self.arrival(before as usize),
+        let there = match transfer.after {
+            None => made[transfer.block.index()],
+            Some(before) => arrival(before as usize, made, arrived, machine, traffic),
         };
-        let seconds = self.machine.link(transfer.from, transfer.to).seconds(transfer.bytes);
-        let (from, to) = (transfer.from as usize, transfer.to as usize);
-        self.sends[from] += seconds;
-        self.receives[to] += seconds;
-        let end = (there + seconds).max(self.sends[from]).max(self.receives[to]);
-        self.arrived[number] = (end, at_best + seconds);
-        self.arrived[number]
+        arrived[number] = there + machine.link(transfer.from, transfer.to).seconds(transfer.bytes);
     }
-}
-
-/// Bytes that are alive.
-struct Memory<'a> {
-    workflow: &'a Workflow,
-    sites: &'a Sites,
-    traffic: &'a Traffic,
-    /// Position in the order after which a block is not needed at its home, and each message's copy not where it went.
-    home_until: Vec<u32>,
-    copy_until: Vec<u32>,
-}
-
-impl<'a> Memory<'a> {
-    fn new(workflow: &'a Workflow, order: &[TaskId], sites: &'a Sites, traffic: &'a Traffic) -> Memory<'a> {
-        let mut home_until = vec![0; workflow.n_blocks()];
-        let mut copy_until: Vec<u32> = traffic.transfers().iter().map(|transfer| transfer.first_read).collect();
-        for (position, &task) in order.iter().enumerate() {
-            let position = position as u32;
-            for &block in workflow.outputs(task) {
-                home_until[block.index()] = position;
-            }
-            for operand in workflow.present_operands(task) {
-                match traffic.bringing(operand.block, operand.region, sites.of(task)) {
-                    None => home_until[operand.block.index()] = position,
-                    Some(number) => copy_until[number] = position,
-                }
-            }
-        }
-        for transfer in traffic.transfers() {
-            let holder = match transfer.after {
-                None => &mut home_until[transfer.block.index()],
-                Some(before) => &mut copy_until[before as usize],
-            };
-            *holder = (*holder).max(transfer.first_read);
-        }
-        for output in &workflow.outputs {
-            let set = &workflow.sets[output.set];
-            (0..set.n_blocks()).for_each(|k| home_until[workflow.block(output.set, k).index()] = u32::MAX);
-        }
-        Memory { workflow, sites, traffic, home_until, copy_until }
-    }
-
-    fn run(self, order: &[TaskId], simulation: &mut Simulation) {
-        let mut now = vec![0u64; simulation.workers.len()];
-        // What ends when: blocks, then messages.
-        let n_blocks = self.workflow.n_blocks();
-        let mut ends: Vec<(u32, u32)> = Vec::with_capacity(n_blocks + self.copy_until.len());
-        ends.extend((0u32..).zip(&self.home_until).map(|(block, &until)| (until, block)));
-        ends.extend((n_blocks as u32..).zip(&self.copy_until).map(|(copy, &until)| (until, copy)));
-        ends.sort_unstable();
-        let mut arrivals: Vec<(u32, u32)> =
-            (0u32..).zip(self.traffic.transfers()).map(|(number, transfer)| (transfer.first_read, number)).collect();
-        arrivals.sort_unstable();
-        let (mut ends, mut arrivals) = (ends.into_iter().peekable(), arrivals.into_iter().peekable());
-        let mut homes: Vec<Option<u32>> = vec![None; n_blocks];
-        for (position, &task) in order.iter().enumerate() {
-            let position = position as u32;
-            let mut add = |worker: u32, bytes: u64, now: &mut Vec<u64>| {
-                let held = &mut now[worker as usize];
-                *held += bytes;
-                let peak = &mut simulation.workers[worker as usize].peak_bytes;
-                *peak = (*peak).max(*held);
-            };
-            while let Some((_, number)) = arrivals.next_if(|(first, _)| *first <= position) {
-                let transfer = &self.traffic.transfers()[number as usize];
-                add(transfer.to, transfer.bytes, &mut now);
-            }
-            let site = self.sites.of(task);
-            for &block in self.workflow.outputs(task) {
-                if homes[block.index()].replace(site).is_none() {
-                    add(site, self.workflow.block_bytes(block), &mut now);
-                }
-            }
-            while let Some((_, ended)) = ends.next_if(|(until, _)| *until <= position) {
-                let (worker, bytes) = match (ended as usize).checked_sub(n_blocks) {
-                    Some(number) => {
-                        let transfer = &self.traffic.transfers()[number];
-                        (Some(transfer.to), transfer.bytes)
-                    }
-                    None => (homes[ended as usize], self.workflow.block_bytes(BlockId::new(ended as usize))),
-                };
-                if let Some(worker) = worker {
-                    now[worker as usize] -= bytes;
-                }
-            }
-        }
-    }
+    arrived[number]
 }

@@ -3,6 +3,9 @@
 //! A block goes to every worker that reads it, once. Where several workers of a node read it, one of them gets it and hands it on; nodes hand on to
 //! nodes in a binomial tree, in the order in which they need the block. A part of a block goes straight from its home.
 
+use std::collections::BTreeMap;
+use std::ops::Range;
+
 use tw_ir::EntityRef;
 use tw_ir::error::{Error, Result};
 use tw_ir::workflow::{BlockId, Operand, TaskId, Workflow};
@@ -37,6 +40,8 @@ pub struct Traffic {
     transfers: Vec<Transfer>,
     /// Where the messages of each block end.
     ends: Vec<u32>,
+    /// The same messages of each block by receiver, and whole blocks first.
+    by_receiver: Vec<u32>,
 }
 
 /// That a worker reads a block.
@@ -77,7 +82,8 @@ impl Traffic {
             }
             covered
         });
-        let mut traffic = Traffic { transfers: Vec::with_capacity(needs.len()), ends: vec![0; workflow.n_blocks()] };
+        let transfers = Vec::with_capacity(needs.len());
+        let mut traffic = Traffic { transfers, ends: vec![0; workflow.n_blocks()], by_receiver: Vec::new() };
         let mut rest = &needs[..];
         for (block, &home) in homes.iter().enumerate() {
             let n = rest.iter().take_while(|need| need.block as usize == block).count();
@@ -87,6 +93,13 @@ impl Traffic {
                 traffic.send(workflow, machine, home, here);
             }
             traffic.ends[block] = traffic.transfers.len() as u32;
+            let first = traffic.by_receiver.len();
+            traffic.by_receiver.extend(first as u32..traffic.ends[block]);
+            let transfers = &traffic.transfers;
+            traffic.by_receiver[first..].sort_unstable_by_key(|&number| {
+                let transfer = &transfers[number as usize];
+                (transfer.to, transfer.region)
+            });
         }
         Ok(traffic)
     }
@@ -98,18 +111,17 @@ impl Traffic {
         let mut whole: Vec<Need> = needs.iter().copied().filter(|need| need.region == 0).collect();
         whole.sort_unstable_by_key(|need| (need.position, need.to));
         // Who first gets the block on each node, and by which message. The home is the first.
-        let mut nodes: Vec<(u32, u32, Option<u32>)> = vec![(machine.node_of(home), home, None)];
+        let mut firsts: Vec<(u32, Option<u32>)> = vec![(home, None)];
+        let mut known = BTreeMap::from([(machine.node_of(home), 0)]);
         for need in whole {
-            let node = machine.node_of(need.to);
-            let (from, after) = match nodes.iter().find(|(known, ..)| *known == node) {
-                Some(&(_, from, after)) => (from, after),
-                None => {
-                    // In a binomial tree the parent of number k is k without its highest bit.
-                    let k = nodes.len();
-                    let (_, from, after) = nodes[k - (1 << k.ilog2())];
-                    nodes.push((node, need.to, Some(self.transfers.len() as u32)));
-                    (from, after)
-                }
+            let k = firsts.len();
+            let first = *known.entry(machine.node_of(need.to)).or_insert(k);
+            let (from, after) = if first == k {
+                firsts.push((need.to, Some(self.transfers.len() as u32)));
+                // In a binomial tree the parent of number k is k without its highest bit.
+                firsts[k - (1 << k.ilog2())]
+            } else {
+                firsts[first]
             };
             self.transfers.push(Transfer {
                 block,
@@ -135,14 +147,22 @@ impl Traffic {
 
     /// The messages of a block, with their numbers.
     pub fn of_block(&self, block: BlockId) -> impl Iterator<Item = (usize, &Transfer)> {
+        let numbers = self.numbers(block);
+        numbers.clone().zip(&self.transfers[numbers])
+    }
+
+    fn numbers(&self, block: BlockId) -> Range<usize> {
         let start = if block.index() == 0 { 0 } else { self.ends[block.index() - 1] as usize };
-        let end = self.ends[block.index()] as usize;
-        (start..end).zip(&self.transfers[start..end])
+        start..self.ends[block.index()] as usize
     }
 
     /// The message that brings a block, or a part of it, to a worker.
     pub fn bringing(&self, block: BlockId, region: u32, to: u32) -> Option<usize> {
-        let fits = |transfer: &Transfer| transfer.to == to && (transfer.region == 0 || transfer.region == region);
-        self.of_block(block).find(|(_, transfer)| fits(transfer)).map(|(number, _)| number)
+        let numbers = &self.by_receiver[self.numbers(block)];
+        let transfer = |number: u32| &self.transfers[number as usize];
+        let first = numbers.partition_point(|&number| transfer(number).to < to);
+        let mut mine = numbers[first..].iter().copied().take_while(|&number| transfer(number).to == to);
+        let fits = |number: &u32| transfer(*number).region == 0 || transfer(*number).region == region;
+        mine.find(fits).map(|number| number as usize)
     }
 }

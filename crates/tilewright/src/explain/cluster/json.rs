@@ -5,6 +5,7 @@ use tw_plan::cluster::{Machine, Placed, Rivals};
 
 use super::draw::{LANES, MATRIX, RESOLUTION};
 use super::matrix::Matrix;
+use super::text::idle_words;
 use super::timeline::Timeline;
 use super::{Explanation, OnMachine};
 
@@ -48,6 +49,8 @@ impl Explanation {
             "scheduler": placed.scheduler,
             "lower_bound_bytes": rivals.bound_bytes.ceil() as u64,
             "lost": lost.collect::<Vec<Value>>(),
+            "failed": rivals.failed.iter().map(|(name, error)| json!({ "scheduler": name, "why": error.message() })).collect::<Vec<Value>>(),
+            "idle": idle_words(rivals),
             "statements": self.statements_json(rivals, placed),
             "owners": self.owners_json(placed),
             "matrix": matrix_json(&Matrix::of(&placed.simulation, machine, MATRIX)),
@@ -152,7 +155,15 @@ impl OnMachine {
             "flops_max_rank": sum(|p| p.simulation.flops_max().0),
             "peak_bytes_max_rank": placed.iter().map(|p| p.simulation.peak_bytes_max()).max().unwrap_or(0),
             "lower_bound_bytes": self.bound_bytes().ceil() as u64,
+            // The bound is for plans in which all workers do equally much of every statement.
+            "lower_bound_holds": placed.iter().all(|p| self.is_bounded(p)),
             "makespan_s": placed.iter().map(|p| p.simulation.makespan).sum::<f64>(),
         })
+    }
+
+    fn is_bounded(&self, placed: &Placed) -> bool {
+        let rivals = self.sections.iter().map(|(_, rivals)| rivals);
+        let mut of = rivals.filter(|rivals| rivals.placed.iter().any(|other| std::ptr::eq(other, placed)));
+        of.next().is_some_and(|rivals| rivals.is_bounded(placed))
     }
 }

@@ -102,6 +102,7 @@ mod tests {
             n_transfers: 0,
             makespan: 0.0,
             critical_path: 0.0,
+            at_peak: None,
             intervals: Vec::new(),
         }
     }

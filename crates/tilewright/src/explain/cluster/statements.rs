@@ -118,7 +118,11 @@ impl Explanation {
                 bytes(flow.received),
                 bytes(flow.busiest),
                 flow.bound.map_or_else(|| "-".to_string(), |bound| bytes(bound as u64)),
-                against(flow.busiest as f64, flow.bound.unwrap_or(0.0)),
+                // What an earlier statement has brought need not come again.
+                flow.bound.map_or_else(
+                    || "-".to_string(),
+                    |bound| against(flow.busiest as f64, bound, flow.busiest as f64 >= 0.999 * bound),
+                ),
             ]);
         }
         (!is_empty).then_some(table)

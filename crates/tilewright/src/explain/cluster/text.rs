@@ -42,8 +42,11 @@ impl Explanation {
                 let _ = writeln!(text, "  - {sentence}");
             }
             let _ = writeln!(text, "  - {}", search_words(rivals));
-            if let Some(words) = idle_words(rivals) {
+            for words in idle_words(rivals) {
                 let _ = writeln!(text, "  - {words}");
+            }
+            for (name, error) in &rivals.failed {
+                let _ = writeln!(text, "  - {name} has no plan: {}", error.message());
             }
             if let Some(table) = self.statement_table(rivals) {
                 let _ = write!(text, "\n{}", table.to_text(2));
@@ -108,9 +111,10 @@ impl OnMachine {
         let bound = self.bound_bytes();
         let peak = self.chosen().map(|placed| placed.simulation.peak_bytes_max()).max().unwrap_or(0);
         let time: f64 = self.chosen().map(|placed| placed.simulation.makespan).sum();
-        // Work that is uneven enough sends less than the least that even work can.
-        let least = match bound >= 1.0 && busiest as f64 >= bound * 0.999 {
-            true => format!(" ({} of the least possible)", against(busiest as f64, bound)),
+        let is_bounded =
+            self.sections.iter().all(|(_, rivals)| rivals.placed.first().is_some_and(|p| rivals.is_bounded(p)));
+        let least = match is_bounded && bound >= 1.0 {
+            true => format!(" ({} of the least possible)", against(busiest as f64, bound, is_bounded)),
             false => String::new(),
         };
         format!(
@@ -136,23 +140,31 @@ pub(super) fn search_words(rivals: &Rivals) -> String {
     )
 }
 
-/// Why some workers have nothing to do in the plan in front, if there are any.
-pub(super) fn idle_words(rivals: &Rivals) -> Option<String> {
-    let placed = rivals.placed.first()?;
+/// Why some workers have nothing to do, for every plan where there are any.
+pub(super) fn idle_words(rivals: &Rivals) -> Vec<String> {
+    rivals.placed.iter().filter_map(|placed| why_idle(placed, rivals)).collect()
+}
+
+fn why_idle(placed: &Placed, rivals: &Rivals) -> Option<String> {
     let workers = &placed.simulation.workers;
-    let idle = workers.iter().filter(|worker| worker.tasks == 0).count();
+    let idle = workers.iter().filter(|worker| worker.tasks == 0).count() as u64;
+    let all = workers.len() as u64;
     let most = placed.workflow.sets.values().map(|set| set.n_blocks()).max().unwrap_or(0);
-    let all = workers.len();
+    let by_grids = placed.scheduler == "algebraic" || placed.scheduler == "tdn";
+    let largest = rivals.grids.largest();
     let reason = if idle == 0 {
         return None;
-    } else if most < all as u64 {
+    } else if by_grids && (1..all).contains(&largest) {
+        format!("no grid of more than {largest} is as even, or sends as little")
+    } else if most < all {
         format!("no value has more than {}; smaller tiles would give them some", counted(most, "block"))
-    } else if rivals.report().statements == 0 {
-        format!("no statement can be cut into {all} equal parts")
+    } else if by_grids {
+        "they own nothing that has to be computed".to_string()
     } else {
-        "what they own is not read, and everything is cheaper elsewhere".to_string()
+        format!("{} runs every task where something that it reads or makes already is", placed.scheduler)
     };
-    Some(format!("{} of {all} have nothing to do: {reason}", counted(idle as u64, "worker")))
+    let have = if idle == 1 { "has" } else { "have" };
+    Some(format!("{}: {} of {all} {have} nothing to do: {reason}", placed.scheduler, counted(idle, "worker")))
 }
 
 /// Every scheduler with its figures.
@@ -165,7 +177,7 @@ pub(super) fn scheduler_table(rivals: &Rivals) -> Table {
             count(placed.order.len() as u64),
             bytes(simulation.wire_bytes()),
             bytes(simulation.wire_bytes_max()),
-            against(simulation.wire_bytes_max() as f64, rivals.bound_bytes),
+            against(simulation.wire_bytes_max() as f64, rivals.bound_bytes, rivals.is_bounded(placed)),
             format!("{:.2}", simulation.flops_max().1),
             bytes(simulation.peak_bytes_max()),
             seconds(simulation.makespan),

@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::rc::Rc;
 
 use tw_ir::BoxRegion;
@@ -10,7 +11,7 @@ use tw_ir::program::{IndexStmt, Node, Program};
 
 use super::boxes::{Kept, Ranges, Regions, uncovered};
 use crate::cluster::machine::Machine;
-use crate::cluster::mesh::{Mesh, Ownership, part};
+use crate::cluster::mesh::{Mesh, Ownership, Variable};
 use crate::cluster::reductions::meetings;
 
 /// Grids that are kept for a statement, before they are numbered.
@@ -19,13 +20,16 @@ const MOST_GRIDS: usize = 24;
 /// The busiest worker may do this much more than its share.
 const BALANCED: f64 = 1.05;
 
+/// Grids of fewer workers than there are that are looked at.
+const MOST_WITH_IDLE: usize = 4096;
+
 /// Messages of sums that are followed one by one; of more, what a worker receives is taken to be the average of its group.
 const MOST_MEETINGS: u64 = 1 << 18;
 
 /// The form of a statement: its variables, and how it reads and writes.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Form {
-    pub(super) extents: Vec<u64>,
+    pub(super) variables: Vec<Variable>,
     pub(super) reads: Vec<Read>,
     out_shape: Vec<u64>,
     pub(super) out_vars: Vec<Option<usize>>,
@@ -74,11 +78,12 @@ pub(super) struct Owned {
 }
 
 impl Owned {
-    pub(super) fn new(ownership: Ownership, n_workers: u64) -> Owned {
+    /// What some workers own; they are counted from 0 on here.
+    pub(super) fn new(ownership: Ownership, workers: Range<u64>) -> Owned {
         let rank = ownership.rank();
-        let regions = Regions::new(rank, (0..n_workers).map(|worker| ownership.owned(worker)));
+        let regions = Regions::new(rank, workers.clone().map(|worker| ownership.owned(worker)));
         let has_scalar = match rank {
-            0 => (0..n_workers).map(|worker| ownership.owns_scalar(worker)).collect(),
+            0 => workers.map(|worker| ownership.owns_scalar(worker)).collect(),
             _ => Vec::new(),
         };
         Owned { ownership, regions, has_scalar }
@@ -109,10 +114,26 @@ impl Owned {
 impl Form {
     /// The form of a statement that can have a grid: every element of the output is made at one point, or is a sum over some.
     pub(super) fn of(program: &Program, node: &Node, stmt: &IndexStmt) -> Option<Form> {
-        if !stmt.out_is_plain() {
-            return None;
+        let alone = |var: &tw_ir::program::IndexVar| Some(Variable::alone(var.extent.known()?));
+        let mut variables = stmt.vars.iter().map(alone).collect::<Option<Vec<Variable>>>()?;
+        let out_shape = program.ty(*node.results.first()?).known_shape()?;
+        let mut out_vars: Vec<Option<usize>> = Vec::new();
+        if stmt.out_is_plain() {
+            out_vars.extend(stmt.out.idx.iter().map(|idx| idx.as_var().map(|Var(var)| var as usize)));
+        } else {
+            // A statement about the inside of its output is cut where the output is.
+            for (idx, &along) in stmt.out.idx.iter().zip(&out_shape) {
+                let (Var(var), first) = idx.as_shifted_var()?;
+                let variable = &mut variables[var as usize];
+                let fits =
+                    first >= 0 && is_nearly(first as u64 + variable.extent, along) && is_nearly(variable.extent, along);
+                if !fits || out_vars.contains(&Some(var as usize)) {
+                    return None;
+                }
+                (variable.first, variable.along) = (first as u64, along);
+                out_vars.push(Some(var as usize));
+            }
         }
-        let extents = stmt.vars.iter().map(|var| var.extent.known()).collect::<Option<_>>()?;
         let value = |read: usize| node.args[stmt.reads[read].operand as usize];
         let read = |(number, read): (usize, &tw_ir::index::Access)| {
             let ty = program.ty(value(number));
@@ -122,9 +143,7 @@ impl Form {
         let reads = stmt.reads.iter().enumerate().map(read).collect::<Option<_>>()?;
         let state = stmt.accum.as_ref().map(|accum| accum.state_types());
         let state_bytes = state.unwrap_or_else(|| stmt.body_types()).iter().map(|dtype| dtype.size()).sum();
-        let out_shape = program.ty(*node.results.first()?).known_shape()?;
-        let out_vars = stmt.out.idx.iter().map(|idx| idx.as_var().map(|Var(var)| var as usize)).collect();
-        Some(Form { extents, reads, out_shape, out_vars, state_bytes })
+        Some(Form { variables, reads, out_shape, out_vars, state_bytes })
     }
 
     /// A grid of this form.
@@ -139,16 +158,7 @@ impl Form {
     /// Looks at all grids of so many workers and keeps those under which a worker receives least if everything is where the statement wants it, with their
     /// numberings, at most so many in all. Tells how many it looked at.
     pub(super) fn candidates(&self, n_workers: u64, most: usize, kept: &mut Kept) -> (Vec<Candidate>, usize) {
-        let mut meshes = Mesh::all(n_workers, &self.extents);
-        if meshes.iter().any(|mesh| mesh.imbalance(&self.extents) <= BALANCED) {
-            meshes.retain(|mesh| mesh.imbalance(&self.extents) <= BALANCED);
-        } else {
-            meshes.sort_by(|a, b| a.imbalance(&self.extents).total_cmp(&b.imbalance(&self.extents)));
-            meshes.truncate(MOST_GRIDS);
-        }
-        let n_looked = meshes.len();
-        let mut ranked: Vec<(u64, Mesh)> = meshes.into_iter().map(|mesh| (self.alone(&mesh), mesh)).collect();
-        ranked.sort();
+        let (ranked, n_looked) = self.ranked(n_workers);
         let mut found = Vec::new();
         for (alone, mesh) in ranked.into_iter().take(MOST_GRIDS) {
             let numbered = mesh.numberings(most - found.len());
@@ -157,17 +167,65 @@ impl Form {
         (found, n_looked)
     }
 
-    /// What a worker receives under a grid if everything is spread evenly over those who touch it. One worker stands for all: the others differ by the rounding of
-    /// parts alone.
+    /// Grids by what a worker receives, and how many were looked at. Some workers may stay idle if a twentieth of them are, and if the others then receive a tenth less than
+    /// with all at work; or if there is no other way.
+    fn ranked(&self, n_workers: u64) -> (Vec<(u64, Mesh)>, usize) {
+        let extents: Vec<u64> = self.variables.iter().map(|var| var.extent).collect();
+        let points = extents.iter().fold(1u64, |points, &n| points.saturating_mul(n));
+        let share = |mesh: &Mesh| mesh.imbalance(&self.variables) * n_workers as f64 / mesh.n_workers() as f64;
+        let is_even = |mesh: &Mesh| share(mesh) <= BALANCED;
+        let rank = |meshes: Vec<Mesh>| {
+            let mut ranked: Vec<(u64, Mesh)> = meshes.into_iter().map(|mesh| (self.alone(&mesh), mesh)).collect();
+            ranked.sort();
+            ranked.truncate(MOST_GRIDS);
+            ranked
+        };
+        let (even, mut uneven): (Vec<Mesh>, Vec<Mesh>) = Mesh::all(n_workers, &extents).into_iter().partition(is_even);
+        let mut with_idle: Vec<Mesh> = Vec::new();
+        let fewest = (n_workers as f64 / BALANCED).ceil() as u64;
+        for workers in (fewest.max(2)..n_workers.min(points.saturating_add(1))).rev() {
+            if with_idle.len() < MOST_WITH_IDLE {
+                with_idle.extend(Mesh::all(workers, &extents).into_iter().filter(is_even));
+            }
+        }
+        let n_looked = even.len() + with_idle.len();
+        let (mut ranked, with_idle) = (rank(even), rank(with_idle));
+        let pays = match (with_idle.first(), ranked.first()) {
+            (Some((fewer, _)), Some((all, _))) => *fewer < all / 10 * 9,
+            _ => true,
+        };
+        if pays {
+            ranked.extend(with_idle);
+            ranked.sort();
+            ranked.truncate(MOST_GRIDS);
+        }
+        if ranked.is_empty() {
+            // The most even ones of the largest grids there are.
+            let mut workers = points.min(n_workers);
+            while uneven.is_empty() && workers > 1 {
+                uneven = Mesh::all(workers, &extents);
+                workers -= 1;
+            }
+            uneven.sort_by(|a, b| share(a).total_cmp(&share(b)));
+            uneven.truncate(MOST_GRIDS);
+            return (rank(uneven), n_looked);
+        }
+        (ranked, n_looked)
+    }
+
+    /// What a worker receives under a grid if everything is spread evenly over those who touch it. One in the middle, with neighbours on all sides, stands for all: the others differ by
+    /// the rounding of parts alone, or receive less.
     fn alone(&self, mesh: &Mesh) -> u64 {
-        let need = |read: &Read| Rc::new(Regions::new(read.shape.len(), std::iter::once(self.box_of(read, mesh, 0))));
+        let middle = mesh.worker(&mesh.factors().iter().map(|factor| factor / 2).collect::<Vec<_>>());
+        let need =
+            |read: &Read| Rc::new(Regions::new(read.shape.len(), std::iter::once(self.box_of(read, mesh, middle))));
         let mut sum = 0;
         for (number, first) in self.reads.iter().enumerate().filter(|(number, read)| *number == read.array) {
             let needs: Vec<Rc<Regions>> = self.reads.iter().filter(|read| read.array == number).map(need).collect();
-            let owned = Owned::new(self.ownership(Array::Read(number), mesh), 1);
+            let owned = Owned::new(self.ownership(Array::Read(number), mesh), middle..middle + 1);
             sum += owned.missing(0, needs.iter()) * first.bytes;
         }
-        let output = Owned::new(self.ownership(Array::Output, mesh), 1);
+        let output = Owned::new(self.ownership(Array::Output, mesh), middle..middle + 1);
         sum + (self.parts(mesh) - 1) * output.elements(0) * self.state_bytes
     }
 
@@ -177,9 +235,7 @@ impl Form {
         let mut vars: Vec<Option<usize>> = Vec::new();
         for (idx, &n) in read.idx.iter().zip(&read.shape) {
             let var = idx.as_shifted_var().map(|(Var(var), _)| var as usize);
-            // A statement about the inside of an array leaves out its borders.
-            let nearly = |extent: u64| extent <= n && n - extent <= n / 8;
-            let fits = |&var: &usize| nearly(self.extents[var]) && !vars.contains(&Some(var));
+            let fits = |&var: &usize| is_nearly(self.variables[var].extent, n) && !vars.contains(&Some(var));
             vars.push(var.filter(fits));
         }
         Ownership::new(&read.shape, mesh, vars)
@@ -198,21 +254,24 @@ impl Form {
         });
         let turn = turn % ownership.turns();
         let mut owners = candidate.owners.borrow_mut();
-        let owned = || Rc::new(Owned::new(ownership.clone().turned(turn), machine.n_workers() as u64));
+        let owned = || Rc::new(Owned::new(ownership.clone().turned(turn), 0..machine.n_workers() as u64));
         owners.entry((array, turn)).or_insert_with(owned).clone()
     }
 
     /// Parts that every element of the output is the sum of.
     fn parts(&self, mesh: &Mesh) -> u64 {
-        let summed = (0..self.extents.len()).filter(|var| !self.out_vars.contains(&Some(*var)));
+        let summed = (0..self.variables.len()).filter(|var| !self.out_vars.contains(&Some(*var)));
         summed.map(|var| mesh.factors()[var]).product()
     }
 
     /// The box of an operand that a worker reads.
     fn box_of(&self, read: &Read, mesh: &Mesh, worker: u64) -> BoxRegion {
-        let coordinates = mesh.coordinates(worker);
-        let ranges: Vec<(i64, i64)> = (0..self.extents.len())
-            .map(|var| part(self.extents[var], coordinates[var], mesh.factors()[var]))
+        if worker >= mesh.n_workers() {
+            return BoxRegion { lo: vec![0; read.shape.len()], hi: vec![0; read.shape.len()] };
+        }
+        let parts = self.variables.iter().zip(mesh.coordinates(worker)).zip(mesh.factors());
+        let ranges: Vec<(i64, i64)> = parts
+            .map(|((var, k), &n)| var.part(k, n))
             .map(|range| (range.start as i64, range.end as i64 - 1))
             .collect();
         BoxRegion::from_ranges(read.idx.iter().zip(&read.shape).map(|(idx, &n)| {
@@ -264,4 +323,9 @@ impl Form {
         }
         received
     }
+}
+
+/// True if a statement that runs over so many elements of an axis leaves out no more than its borders.
+fn is_nearly(extent: u64, along: u64) -> bool {
+    extent <= along && along - extent <= along / 8
 }

@@ -11,9 +11,9 @@ use tw_ir::program::{Op, Program, ValueId};
 
 use super::boxes::{Kept, Regions};
 use super::form::{Array, Candidate, Form, Owned};
-use super::{Grids, SearchReport};
+use super::{Grids, OnGrid, SearchReport};
 use crate::cluster::machine::Machine;
-use crate::cluster::mesh::Mesh;
+use crate::cluster::mesh::{Mesh, Variable};
 use crate::cluster::notation::Written;
 
 /// Numbered grids that are kept for each form, at most and at least.
@@ -75,7 +75,7 @@ pub(super) struct Search<'a> {
     /// Statements that have a grid already: the first so many.
     n_begun: usize,
     values: Vec<Value>,
-    owner_computes: BTreeMap<usize, (Mesh, Vec<u64>)>,
+    owner_computes: BTreeMap<usize, Vec<Variable>>,
     /// Bytes by worker.
     total: Vec<u64>,
     nothing: Rc<Vec<u64>>,
@@ -125,7 +125,7 @@ impl<'a> Search<'a> {
         };
         for (id, written) in written {
             let value = &mut search.values[id.index()];
-            (value.owner, value.fixed) = (Some(Rc::new(Owned::new(written.ownership(), n_workers))), true);
+            (value.owner, value.fixed) = (Some(Rc::new(Owned::new(written.ownership(), 0..n_workers))), true);
         }
         let nodes = program.body.nodes.iter().enumerate();
         let found = nodes.filter_map(|(number, node)| match &node.op {
@@ -140,15 +140,15 @@ impl<'a> Search<'a> {
         for (node, made_by, stmt, form) in found {
             let written = written.iter().find(|(value, _)| made_by.results.contains(value));
             let number = match written {
-                Some((_, written)) => match written.mesh(&form.out_vars, form.extents.len()) {
+                Some((_, written)) => match written.mesh(&form.out_vars, form.variables.len()) {
                     Some(mesh) => {
                         let only = form.candidate(mesh, 0, n_workers, &mut kept);
                         forms.push((form, vec![only]));
                         forms.len() - 1
                     }
-                    // It runs where its results are. A grid of one worker keeps its operands cut alike.
+                    // It runs where its results are.
                     None => {
-                        search.owner_computes.insert(node, (Mesh::new(vec![1; form.extents.len()]), form.extents));
+                        search.owner_computes.insert(node, form.variables);
                         continue;
                     }
                 },
@@ -544,13 +544,21 @@ impl<'a> Search<'a> {
 
     fn finish(self) -> Grids {
         let form = |statement: &Statement| &self.forms[statement.form];
-        let mesh = |statement: &Statement| form(statement).1[statement.chosen].mesh.clone();
-        let meshes = self.statements.iter().map(|s| (s.node, (mesh(s), form(s).0.extents.clone())));
+        let meshes = self.statements.iter().map(|s| {
+            let (form, candidates) = form(s);
+            let variables = form.variables.clone();
+            (s.node, OnGrid { mesh: candidates[s.chosen].mesh.clone(), variables, where_owned: false })
+        });
+        // A grid of one worker keeps the operands of what runs where its results are cut alike.
+        let owner_computes = self.owner_computes.iter().map(|(&node, variables)| {
+            let (mesh, variables) = (Mesh::new(vec![1; variables.len()]), variables.clone());
+            (node, OnGrid { mesh, variables, where_owned: true })
+        });
         let values = (0..).map(ValueId::new).zip(&self.values);
         let owner = |(id, value): (ValueId, &Value)| Some((id, value.owner.as_ref()?.ownership.clone()));
         Grids {
             n_workers: self.machine.n_workers() as u64,
-            meshes: meshes.chain(self.owner_computes.clone()).collect(),
+            meshes: meshes.chain(owner_computes).collect(),
             owners: values.filter_map(owner).collect(),
             best_few: self.statements.iter().map(|s| (s.node, best_grids(&form(s).1))).collect(),
             received: self.total,

@@ -5,18 +5,19 @@ use tw_ir::program::{Op, Program};
 
 use super::form::Form;
 use crate::cluster::bounds::{Touching, Volume};
+use crate::cluster::mesh::Variable;
 
 /// Every statement of a program whose arrays all run along its variables, with the number of its node. Arrays are numbered as values are.
 pub(in crate::cluster) fn touching(program: &Program) -> Vec<(usize, Touching)> {
     let touching = |(number, node): (usize, &tw_ir::program::Node)| {
         let Op::Index(stmt) = &node.op else { return None };
         // What a guard leaves out nobody has to touch.
-        let form = Form::of(program, node, stmt).filter(|_| !stmt.has_guard)?;
+        let form = Form::of(program, node, stmt).filter(|_| !stmt.has_guard && stmt.out_is_plain())?;
         let mut arrays: Vec<(usize, Vec<usize>, u64)> = Vec::new();
         for (access, read) in stmt.reads.iter().zip(&form.reads) {
             let vars = read.idx.iter().zip(&read.shape).map(|(idx, &n)| {
                 let var = idx.as_var()?.0 as usize;
-                (form.extents[var] == n).then_some(var)
+                (form.variables[var] == Variable::alone(n)).then_some(var)
             });
             let value = node.args[access.operand as usize].index();
             arrays.push((value, vars.collect::<Option<_>>()?, read.bytes));
@@ -24,7 +25,8 @@ pub(in crate::cluster) fn touching(program: &Program) -> Vec<(usize, Touching)> 
         let out = form.out_vars.iter().copied().collect::<Option<_>>()?;
         arrays.push((node.results.first()?.index(), out, form.state_bytes));
         let vars: Vec<&[usize]> = arrays.iter().map(|(_, vars, _)| &vars[..]).collect();
-        let volume = Volume::new(&form.extents, &vars).ok()?;
+        let extents: Vec<u64> = form.variables.iter().map(|var| var.extent).collect();
+        let volume = Volume::new(&extents, &vars).ok()?;
         let arrays = arrays.iter().map(|(value, _, bytes)| (*value, *bytes as f64)).collect();
         Some((number, Touching { volume, arrays }))
     };

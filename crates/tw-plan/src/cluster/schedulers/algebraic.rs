@@ -64,10 +64,10 @@ impl Algebraic<'_> {
     fn on_grid(&self, workflow: &Workflow, task: TaskId) -> Option<u32> {
         let kernel = &workflow.kernels[workflow.kernel(task)].kernel;
         // Statements of the plan are numbered as the nodes of the program.
-        let (mesh, extents) = self.grids.mesh(workflow.statement(task).index())?;
+        let (mesh, variables) = self.grids.mesh(workflow.statement(task).index())?;
         let Kernel::Statement(statement) = kernel else { return None };
         let region = statement.var_box(workflow.point(task) as u64);
-        (region.rank() == extents.len()).then(|| mesh.worker_at(&middle(&region.lo, &region.hi), extents) as u32)
+        (region.rank() == variables.len()).then(|| mesh.worker_at(&middle(&region.lo, &region.hi), variables) as u32)
     }
 
     /// Who first reads each block, where its statement has a grid.

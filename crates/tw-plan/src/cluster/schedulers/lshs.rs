@@ -4,7 +4,7 @@
 //! an operand, a task goes to the one for which the largest memory, the largest receipt and the largest dispatch of any worker add up to least. Results
 //! of the program go to their place in the layout.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 
 use tw_ir::EntityRef;
 use tw_ir::error::Result;
@@ -14,6 +14,13 @@ use super::{Scheduler, place_loads};
 use crate::cluster::layout::Layouts;
 use crate::cluster::machine::Machine;
 use crate::cluster::reductions::Assignment;
+
+mod holders;
+
+use holders::Holders;
+
+/// Of a block that more workers hold, only so many of them are options for those who read it, and whoever holds something else that they read.
+const MOST_OPTIONS: usize = 64;
 
 /// Load simulated hierarchical scheduling. Ties go to the worker with the lowest number.
 pub struct Lshs;
@@ -101,7 +108,7 @@ struct State<'a> {
     received: Loads,
     sent: Loads,
     /// Workers that hold a block, or a chain of contributions to it; whoever made it first.
-    holders: Vec<Vec<u32>>,
+    holders: Vec<Holders>,
     /// Parts of blocks that were sent: block, region, worker.
     parts: HashSet<(u32, u32, u32)>,
     bytes: Vec<u64>,
@@ -121,7 +128,7 @@ impl<'a> State<'a> {
             memory: Loads::new(n),
             received: Loads::new(n),
             sent: Loads::new(n),
-            holders: vec![Vec::new(); workflow.n_blocks()],
+            holders: vec![Holders::default(); workflow.n_blocks()],
             parts: HashSet::new(),
             bytes: (0..workflow.n_blocks()).map(block_bytes).collect(),
             wanted: vec![ANYWHERE; workflow.n_blocks()],
@@ -139,8 +146,8 @@ impl<'a> State<'a> {
         {
             return self.wanted[block.index()];
         }
-        let mut options: Vec<u32> =
-            self.operands(task).flat_map(|operand| self.holders[operand.block.index()].iter().copied()).collect();
+        let holders = self.operands(task).map(|operand| self.holders[operand.block.index()].list());
+        let mut options: Vec<u32> = holders.flat_map(|holders| holders.iter().copied().take(MOST_OPTIONS)).collect();
         options.sort_unstable();
         options.dedup();
         let cheapest = options.iter().map(|&worker| (self.objective(task, worker), worker));
@@ -181,22 +188,21 @@ impl<'a> State<'a> {
     fn made_bytes(&self, task: TaskId, worker: u32) -> u64 {
         let outputs = self.workflow.outputs(task).iter();
         outputs
-            .filter(|block| !self.holders[block.index()].contains(&worker))
+            .filter(|block| !self.holders[block.index()].contains(worker))
             .map(|block| self.bytes[block.index()])
             .sum()
     }
 
     fn is_there(&self, operand: &Operand, worker: u32) -> bool {
-        self.holders[operand.block.index()].contains(&worker)
+        self.holders[operand.block.index()].contains(worker)
             || self.parts.contains(&(operand.block.as_u32(), operand.region, worker))
     }
 
     /// Who sends an operand, someone on the same node if possible, and the load of that.
     fn message(&self, operand: &Operand, to: u32) -> (u32, f64) {
         let holders = &self.holders[operand.block.index()];
-        let node = self.machine.node_of(to);
-        let near = holders.iter().copied().find(|&worker| self.machine.node_of(worker) == node);
-        let from = near.or(holders.first().copied()).unwrap_or(to);
+        let near = holders.first_on_node(self.machine.node_of(to), self.machine);
+        let from = near.or(holders.list().first().copied()).unwrap_or(to);
         let factor = if near.is_some() { self.inside } else { 1.0 };
         (from, factor * self.workflow.operand_bytes(operand) as f64)
     }
@@ -213,7 +219,7 @@ impl<'a> State<'a> {
             self.received.add(worker, load);
             self.memory.add(worker, workflow.operand_bytes(operand) as f64);
             match operand.region {
-                0 => self.holders[operand.block.index()].push(worker),
+                0 => self.holders[operand.block.index()].add(worker, self.machine),
                 region => {
                     self.parts.insert((operand.block.as_u32(), region, worker));
                 }
@@ -225,8 +231,8 @@ impl<'a> State<'a> {
     fn make(&mut self, task: TaskId, worker: u32) {
         for &block in self.workflow.outputs(task) {
             let holders = &mut self.holders[block.index()];
-            if !holders.contains(&worker) {
-                holders.push(worker);
+            if !holders.contains(worker) {
+                holders.add(worker, self.machine);
                 self.memory.add(worker, self.bytes[block.index()] as f64);
             }
         }
@@ -236,7 +242,7 @@ impl<'a> State<'a> {
     fn finish(&mut self, block: BlockId) -> u32 {
         let chains = std::mem::take(&mut self.holders[block.index()]);
         let bytes = self.bytes[block.index()] as f64;
-        let home = match (self.wanted[block.index()], &chains[..]) {
+        let home = match (self.wanted[block.index()], chains.list()) {
             (ANYWHERE, &[only]) => only,
             (ANYWHERE, several) => {
                 let load =
@@ -248,23 +254,17 @@ impl<'a> State<'a> {
         };
         // Every chain but that at home is sent once, inside its node if the node has another.
         let home_node = self.machine.node_of(home);
-        let mut leaders: Vec<(u32, u32)> = vec![(home_node, home)];
-        for &worker in chains.iter().filter(|&&worker| worker != home) {
-            let node = self.machine.node_of(worker);
-            let (to, load) = match leaders.iter().find(|(known, _)| *known == node) {
-                Some(&(_, leader)) => (leader, self.inside * bytes),
-                None => {
-                    leaders.push((node, worker));
-                    (home, bytes)
-                }
-            };
+        let mut leaders: BTreeMap<u32, u32> = BTreeMap::from([(home_node, home)]);
+        for &worker in chains.list().iter().filter(|&&worker| worker != home) {
+            let leader = *leaders.entry(self.machine.node_of(worker)).or_insert(worker);
+            let (to, load) = if leader == worker { (home, bytes) } else { (leader, self.inside * bytes) };
             self.sent.add(worker, load);
             self.received.add(to, load);
         }
-        if !chains.contains(&home) {
+        if !chains.contains(home) {
             self.memory.add(home, bytes);
         }
-        self.holders[block.index()] = vec![home];
+        self.holders[block.index()] = Holders::only(home);
         home
     }
 }

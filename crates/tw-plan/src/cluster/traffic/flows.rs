@@ -9,6 +9,7 @@ use tw_ir::kernel::Kernel;
 use tw_ir::workflow::{BlockSetId, StmtId};
 
 use super::super::placed::Placed;
+use crate::cost::task_flops;
 
 /// Bytes of one set of blocks that are sent for one statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,6 +71,21 @@ impl Placed {
             *tasks += 1;
         }
         counts
+    }
+
+    /// Scalar operations of the worker that does most of a statement, over an even share of them all; for the statement where that is most.
+    pub fn unevenness_of(&self, statements: impl Iterator<Item = StmtId>) -> f64 {
+        let mut work: BTreeMap<(StmtId, u32), u64> = BTreeMap::new();
+        for &task in &self.order {
+            *work.entry((self.workflow.statement(task), self.sites.of(task))).or_default() +=
+                task_flops(&self.workflow, task);
+        }
+        let share = |statement: StmtId| {
+            let all = work.range((statement, 0)..=(statement, u32::MAX)).map(|(_, &flops)| flops);
+            let (most, total) = all.fold((0, 0), |(most, total), flops| (flops.max(most), total + flops));
+            most as f64 * self.simulation.workers.len() as f64 / total.max(1) as f64
+        };
+        statements.map(share).fold(1.0, f64::max)
     }
 
     /// The workers whose tasks made each block, in rising order. What only brings contributions together, or finishes them, has made nothing.
