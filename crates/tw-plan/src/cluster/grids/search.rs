@@ -16,6 +16,9 @@ use crate::cluster::machine::Machine;
 use crate::cluster::mesh::{Mesh, Variable};
 use crate::cluster::notation::Written;
 
+#[cfg(test)]
+mod tests;
+
 /// Numbered grids that are kept for each form, at most and at least.
 const MOST_CANDIDATES: usize = 96;
 const FEWEST_CANDIDATES: usize = 2;
