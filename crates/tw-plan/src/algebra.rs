@@ -1,11 +1,13 @@
-//! The implementation algebra of tensor relations: triples of key, array and site under broadcast, shuffle and local operators.
+//! The implementation algebra of tensor relations: triples of key, array and site under broadcast, shuffle and local
+//! operators.
 //!
-//! A [`Term`] says how a relation is computed and where its tuples are while that happens. [`Term::types`] tells frontiers, bounds and how tuples are
-//! spread, so that costs are exact; [`rules`] rewrite a term into others that hold the same keys and arrays; [`search`] looks for the cheapest.
-//! Terms are small: sets of keys are enumerated where a key function is involved.
+//! A [`Term`] says how a relation is computed and where its tuples are while that happens. [`Term::types`] tells
+//! frontiers, bounds and how tuples are spread, so that costs are exact; [`rules`] rewrite a term into others that hold
+//! the same keys and arrays; [`search`] looks for the cheapest. Terms are small: sets of keys are enumerated where a
+//! key function is involved.
 //!
-//! What a program runs is chosen by the schedulers in [`crate::cluster`]; this is the same choice in the vocabulary of the algebra, for those who
-//! write relations themselves.
+//! What a program runs is chosen by the schedulers in [`crate::cluster`]; this is the same choice in the vocabulary of
+//! the algebra, for those who write relations themselves.
 
 mod cost;
 mod evaluate;
@@ -15,9 +17,11 @@ mod search;
 mod term;
 #[cfg(test)]
 mod tests;
+mod types;
 
 pub use cost::{cost, wire};
 pub use evaluate::{Sites, Tuples, evaluate};
 pub use kernel::{Kernel, KeyMap, Predicate};
 pub use search::{Found, Stop, search};
-pub use term::{Spread, Term, Type};
+pub use term::Term;
+pub use types::{Spread, Type};

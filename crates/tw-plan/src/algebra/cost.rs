@@ -1,14 +1,14 @@
 //! What a term sends.
 
-use std::collections::BTreeSet;
-
 use tw_ir::error::Result;
 
-use super::term::{Spread, Term, Type};
+use super::term::Term;
+use super::types::{Spread, Type, n_below};
 
 /// The paper's cost: every broadcast sends a relation once for every site, every shuffle once.
 ///
-/// That charges a tuple that is already where it should be, and counts the parts of a sum as one; [`wire`] does neither.
+/// That charges a tuple that is already where it should be, and counts the parts of a sum as one; [`wire`] does
+/// neither.
 pub fn cost(term: &Term, sites: u64) -> Result<u64> {
     total(term, &|term, ty| match term {
         Term::Broadcast(_) => Ok(ty.n_floats().saturating_mul(sites)),
@@ -16,8 +16,11 @@ pub fn cost(term: &Term, sites: u64) -> Result<u64> {
     })
 }
 
-/// Numbers that travel on average if tuples are spread evenly: none of those that are where they should be, and the parts of a sum from every site
-/// that has one.
+/// Numbers that travel on average if tuples are spread evenly: none of those that are where they should be, and the
+/// parts of a sum from every site that has one.
+///
+/// Sites are a function of the values of components. Where these are the same before and after, a tuple stays; of all
+/// others one in as many as there are sites stays by chance.
 pub fn wire(term: &Term, sites: u64) -> Result<u64> {
     total(term, &|term, ty| {
         let floats = ty.n_floats();
@@ -25,11 +28,41 @@ pub fn wire(term: &Term, sites: u64) -> Result<u64> {
         Ok(match (term, &ty.spread) {
             (_, Spread::All) => 0,
             (Term::Broadcast(_), _) => floats.saturating_mul(sites.saturating_sub(1)),
-            (Term::Shuffle(by, _), Spread::Part(there)) if *there == by.iter().copied().collect::<BTreeSet<_>>() => 0,
-            (Term::Shuffle(_, input), Spread::Partial) => elsewhere(floats.saturating_mul(sites.min(n_parts(input)?))),
+            (Term::Shuffle(by, _), Spread::Part(there)) => {
+                let staying = ty.n_agreeing(there, &sorted(by));
+                elsewhere(floats.saturating_sub(ty.n_floats_of(staying)))
+            }
+            (Term::Shuffle(by, input), Spread::Partial) => elsewhere(moving_parts(by, input, &ty, sites)?),
             _ => elsewhere(floats),
         })
     })
+}
+
+/// Numbers in the parts of sums that a shuffle does not find where it takes them.
+fn moving_parts(by: &[usize], input: &Term, ty: &Type, sites: u64) -> Result<u64> {
+    let most = ty.n_floats().saturating_mul(sites);
+    let Term::Aggregate { group, input, .. } = input else {
+        return Ok(most.min(ty.n_floats().saturating_mul(n_parts(input)?)));
+    };
+    let below = input.types()?;
+    let Spread::Part(there) = &below.spread else { return Ok(most) };
+    // A part for every key and for every place its terms come from.
+    let apart: Vec<usize> = there.iter().copied().filter(|k| !group.contains(k)).collect();
+    let columns = [&group[..], &apart[..]].concat();
+    let parts = Type { bound: ty.bound.clone(), ..below.project(&columns) };
+    if parts.n_floats() > most {
+        return Ok(most);
+    }
+    let there: Vec<usize> = there.iter().filter_map(|k| columns.iter().position(|c| c == k)).collect();
+    let staying = parts.n_agreeing(&there, &sorted(by));
+    Ok(parts.n_floats().saturating_sub(parts.n_floats_of(staying)))
+}
+
+/// Components in the order in which a shuffle reads them.
+fn sorted(by: &[usize]) -> Vec<usize> {
+    let mut by = by.to_vec();
+    by.sort_unstable();
+    by
 }
 
 /// The sum over all broadcasts and shuffles of what one sends, told by it and the type of what it is done to.
@@ -51,7 +84,9 @@ fn n_parts(input: &Term) -> Result<u64> {
         Term::Aggregate { group, input, .. } => {
             let ty = input.types()?;
             match &ty.spread {
-                Spread::Part(by) => by.iter().filter(|k| !group.contains(k)).map(|&k| ty.frontier[k]).product(),
+                Spread::Part(by) => {
+                    n_below(&by.iter().filter(|k| !group.contains(k)).map(|&k| ty.frontier[k]).collect::<Vec<_>>())
+                }
                 _ => u64::MAX,
             }
         }

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use tw_ir::error::{Error, Result};
 
 use super::kernel::Kernel;
-use super::term::{Spread, Term, Type};
+use super::term::Term;
+use super::types::{Spread, Type};
 
 /// Tuples of a relation: an array for keys on sites.
 pub type Tuples = BTreeMap<(Vec<u64>, u32), i64>;
@@ -21,7 +22,7 @@ pub struct Sites {
 
 impl Sites {
     /// The site of values that a shuffle looks at: one function for all shuffles, so that what agrees meets.
-    fn of(self, values: impl Iterator<Item = u64>) -> u32 {
+    pub(super) fn of(self, values: impl Iterator<Item = u64>) -> u32 {
         let mixed = values.fold(self.seed, |mixed, value| mix(mixed ^ value.wrapping_add(0x9e37_79b9)));
         (mixed % self.n as u64) as u32
     }
@@ -72,7 +73,9 @@ pub fn evaluate(term: &Term, inputs: &BTreeMap<String, Tuples>, sites: Sites) ->
         Term::Shuffle(by, input) => {
             let mut by = by.clone();
             by.sort_unstable();
-            let kernel = sum_of_parts(input);
+            // Parts of one sum meet on one site; copies of one array are simply one.
+            let partial = input.types()?.spread == Spread::Partial;
+            let kernel = if partial { input.kernel_of_parts() } else { None };
             let mut moved = Tuples::new();
             for ((key, _), array) in of(input)? {
                 let site = sites.of(by.iter().map(|&k| key[k]));
@@ -111,15 +114,6 @@ pub fn evaluate(term: &Term, inputs: &BTreeMap<String, Tuples>, sites: Sites) ->
             joined
         }
     })
-}
-
-/// How parts of one sum meet that a shuffle brings to one site; copies of one array are simply one.
-fn sum_of_parts(input: &Term) -> Option<&Kernel> {
-    match input {
-        Term::Aggregate { kernel, .. } => Some(kernel),
-        Term::Filter(_, input) | Term::Map { input, .. } => sum_of_parts(input),
-        _ => None,
-    }
 }
 
 fn combine(tuples: &mut Tuples, key: (Vec<u64>, u32), array: i64, kernel: Option<&Kernel>) {

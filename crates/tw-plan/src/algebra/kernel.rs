@@ -10,7 +10,8 @@ type Holds = dyn Fn(&[u64]) -> bool + Send + Sync;
 
 /// A function of one or two arrays. Its name tells it apart.
 ///
-/// Besides the shape of what it makes it has a meaning on single numbers, which stand for arrays where terms are [evaluated](super::evaluate).
+/// Besides the shape of what it makes it has a meaning on single numbers, which stand for arrays where terms are
+/// [evaluated](super::evaluate).
 #[derive(Clone)]
 pub struct Kernel {
     name: Arc<str>,
@@ -18,6 +19,8 @@ pub struct Kernel {
     value: Arc<ValueOf>,
     /// Names of functions of two arrays that it may be applied before instead of after.
     distributes_over: Arc<[String]>,
+    /// A flag, as anybody may call a function `id`.
+    identity: bool,
 }
 
 impl Kernel {
@@ -27,7 +30,13 @@ impl Kernel {
         bound: impl Fn(&[&[u64]]) -> Vec<u64> + Send + Sync + 'static,
         value: impl Fn(&[i64]) -> i64 + Send + Sync + 'static,
     ) -> Kernel {
-        Kernel { name: name.into(), bound: Arc::new(bound), value: Arc::new(value), distributes_over: Arc::new([]) }
+        Kernel {
+            name: name.into(),
+            bound: Arc::new(bound),
+            value: Arc::new(value),
+            distributes_over: Arc::new([]),
+            identity: false,
+        }
     }
 
     /// A function of arrays of one bound to an array of that bound.
@@ -37,7 +46,7 @@ impl Kernel {
 
     /// The array itself.
     pub fn identity() -> Kernel {
-        Kernel::same_bound("id", |values| values[0])
+        Kernel { identity: true, ..Kernel::same_bound("id", |values| values[0]) }
     }
 
     /// The product of two matrices.
@@ -78,7 +87,7 @@ impl Kernel {
 
     /// True for the function that gives the array itself.
     pub fn is_identity(&self) -> bool {
-        &*self.name == "id"
+        self.identity
     }
 
     /// The bound of its result.
@@ -115,29 +124,42 @@ pub struct KeyMap {
     name: Arc<str>,
     arity: usize,
     keys: Arc<KeysOf>,
+    form: Form,
+}
+
+/// What is known of a function of keys besides its values.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Form {
+    /// It gives the key itself.
+    Identity,
+    /// It adds a component at this position and leaves the others as they are.
+    Insert(usize),
+    /// Nothing.
+    Any,
 }
 
 impl KeyMap {
     /// A function with a name that gives so many keys for each.
     pub fn new(name: &str, arity: usize, keys: impl Fn(&[u64]) -> Vec<Vec<u64>> + Send + Sync + 'static) -> KeyMap {
-        KeyMap { name: name.into(), arity, keys: Arc::new(keys) }
+        KeyMap { name: name.into(), arity, keys: Arc::new(keys), form: Form::Any }
     }
 
     /// The key itself.
     pub fn identity() -> KeyMap {
-        KeyMap::new("id", 1, |key| vec![key.to_vec()])
+        KeyMap { form: Form::Identity, ..KeyMap::new("id", 1, |key| vec![key.to_vec()]) }
     }
 
     /// A new component at a position, with every value below a number: the array is there so many times.
     pub fn insert(position: usize, copies: u64) -> KeyMap {
-        KeyMap::new(&format!("insert({position},{copies})"), copies as usize, move |key| {
+        let map = KeyMap::new(&format!("insert({position},{copies})"), copies as usize, move |key| {
             let with = |value: u64| {
                 let mut key = key.to_vec();
                 key.insert(position.min(key.len()), value);
                 key
             };
             (0..copies).map(with).collect()
-        })
+        });
+        KeyMap { form: Form::Insert(position), ..map }
     }
 
     /// Its name.
@@ -152,7 +174,16 @@ impl KeyMap {
 
     /// True for the function that gives the key itself.
     pub fn is_identity(&self) -> bool {
-        &*self.name == "id"
+        self.form == Form::Identity
+    }
+
+    /// Where a component of a key is in the new keys, if it is known to be in all of them.
+    pub fn place(&self, component: usize) -> Option<usize> {
+        match self.form {
+            Form::Identity => Some(component),
+            Form::Insert(position) => Some(component + usize::from(component >= position)),
+            Form::Any => None,
+        }
     }
 
     /// The keys for a key.
@@ -169,7 +200,7 @@ impl KeyMap {
             return self.clone();
         }
         let (outer, inner) = (self.clone(), first.clone());
-        KeyMap::new(&format!("{}.{}", self.name, first.name), self.arity * first.arity, move |key| {
+        KeyMap::new(&format!("{}.{}", self.name, first.name), self.arity.saturating_mul(first.arity), move |key| {
             inner.keys(key).iter().flat_map(|key| outer.keys(key)).collect()
         })
     }

@@ -1,10 +1,13 @@
 //! Terms that hold the same keys and arrays, rule by rule, with the names of the paper.
 //!
-//! Equal keys and arrays are not enough where a local operator follows: it also matters where tuples are. So a rewrite of a part is only taken if
-//! the whole term still has a type ([`Term::types`] checks that local operators find together what they need).
+//! Equal keys and arrays are not enough where a local operator follows: it also matters where tuples are. So a rewrite
+//! of a part is only taken if the whole term still has a type ([`Term::types`] checks that local operators find
+//! together what they need). A whole sum may become one that is left in parts, which are to be shuffled and aggregated
+//! before they are the same arrays.
 
 use super::kernel::KeyMap;
-use super::term::{Spread, Term};
+use super::term::Term;
+use super::types::Spread;
 
 /// A rule: a name, and what it makes of a term at its root.
 pub struct Rule {
@@ -91,7 +94,8 @@ fn exchange_map_and_filter(term: &Term) -> Vec<Term> {
     }
 }
 
-/// A map of arrays is done by the aggregate before it, on the results, or on what goes in if it distributes. Parts of sums are not results yet.
+/// A map of arrays is done by the aggregate before it, on the results, or on what goes in if it distributes. Parts of
+/// sums are not results yet.
 fn map_into_aggregate(term: &Term) -> Vec<Term> {
     let Term::Map { keys, kernel: map, input } = term else { return Vec::new() };
     let Term::Aggregate { group, before, kernel, after, input: below } = &**input else { return Vec::new() };

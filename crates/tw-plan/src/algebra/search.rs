@@ -7,6 +7,7 @@ use tw_ir::error::Result;
 use super::cost::wire;
 use super::rules::rewrites;
 use super::term::Term;
+use super::types::Spread;
 
 /// Why a search ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,8 +31,9 @@ pub struct Found {
     pub stop: Stop,
 }
 
-/// Looks for the terms that send least between so many sites, cheapest first, until `limit` terms were tried. Terms are told apart by their text,
-/// and of equal cost the one with the smaller text comes first: the result depends on nothing else.
+/// Looks for the terms that send least between so many sites, cheapest first, until `limit` terms were tried. Terms are
+/// told apart by their text, and of equal cost the one with the smaller text comes first: the result depends on nothing
+/// else.
 pub fn search(term: &Term, sites: u64, limit: usize, keep: usize) -> Result<Found> {
     let mut seen: BTreeSet<String> = BTreeSet::from([term.to_string()]);
     let mut open: BTreeMap<(u64, usize, String), (Term, Vec<&'static str>)> = BTreeMap::new();
@@ -39,7 +41,7 @@ pub fn search(term: &Term, sites: u64, limit: usize, keep: usize) -> Result<Foun
     let mut fired = BTreeMap::new();
     let key =
         |term: &Term, text: String| -> Result<(u64, usize, String)> { Ok((wire(term, sites)?, text.len(), text)) };
-    term.types()?;
+    let unfinished = term.types()?.spread == Spread::Partial;
     open.insert(key(term, term.to_string())?, (term.clone(), Vec::new()));
     let stop = loop {
         let Some((place, (term, path))) = open.pop_first() else { break Stop::Exhausted };
@@ -59,6 +61,15 @@ pub fn search(term: &Term, sites: u64, limit: usize, keep: usize) -> Result<Foun
     let tried = done.len();
     // What is open has been costed as well.
     done.append(&mut open);
-    let best = done.into_iter().take(keep).map(|((cost, ..), (term, path))| (cost, term, path)).collect();
+    let mut best = Vec::new();
+    for ((cost, ..), (term, path)) in done {
+        if best.len() == keep {
+            break;
+        }
+        // A sum that is left in parts sends less because it is not finished; it may only lead to others.
+        if unfinished || term.types()?.spread != Spread::Partial {
+            best.push((cost, term, path));
+        }
+    }
     Ok(Found { best, tried, fired, stop })
 }

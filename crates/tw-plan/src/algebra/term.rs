@@ -1,4 +1,4 @@
-//! Terms, and what can be known of them without data.
+//! Terms, and what is known of them without data.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -6,81 +6,7 @@ use std::fmt;
 use tw_ir::error::{Error, Result};
 
 use super::kernel::{Kernel, KeyMap, Predicate};
-
-/// How the tuples of a relation are spread over sites.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Spread {
-    /// Every tuple is on every site.
-    All,
-    /// Every tuple is on one site, and tuples that agree in these components of their key are on the same.
-    Part(BTreeSet<usize>),
-    /// Nothing is known but that every tuple is on one site.
-    Somewhere,
-    /// Every key may be on several sites, with a part of its array on each.
-    Partial,
-}
-
-impl Spread {
-    /// Spread by the values of these components.
-    pub fn part(components: &[usize]) -> Spread {
-        Spread::Part(components.iter().copied().collect())
-    }
-
-    /// True if tuples that agree in these components are on one site: so they are if fewer components decide.
-    pub fn is_part_of(&self, components: &[usize]) -> bool {
-        matches!(self, Spread::Part(by) if by.iter().all(|k| components.contains(k)))
-    }
-}
-
-/// What is known of a relation.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Type {
-    /// The smallest vector above all keys.
-    pub frontier: Vec<u64>,
-    /// The shape of every array.
-    pub bound: Vec<u64>,
-    /// How tuples are spread.
-    pub spread: Spread,
-    /// The keys, where some below the frontier are missing.
-    pub keys: Option<BTreeSet<Vec<u64>>>,
-}
-
-impl Type {
-    /// A relation with all keys below a frontier.
-    pub fn new(frontier: &[u64], bound: &[u64], spread: Spread) -> Type {
-        Type { frontier: frontier.to_vec(), bound: bound.to_vec(), spread, keys: None }
-    }
-
-    /// How many keys there are, exactly.
-    pub fn n_keys(&self) -> u64 {
-        self.keys.as_ref().map_or_else(|| self.frontier.iter().product(), |keys| keys.len() as u64)
-    }
-
-    /// Numbers in the arrays of all keys, each counted once.
-    pub fn n_floats(&self) -> u64 {
-        self.n_keys() * self.bound.iter().product::<u64>()
-    }
-
-    /// The keys, enumerated.
-    pub fn keys(&self) -> BTreeSet<Vec<u64>> {
-        if let Some(keys) = &self.keys {
-            return keys.clone();
-        }
-        let mut keys: BTreeSet<Vec<u64>> = BTreeSet::from([Vec::new()]);
-        for &n in &self.frontier {
-            keys = keys.iter().flat_map(|key| (0..n).map(|k| [&key[..], &[k]].concat())).collect();
-        }
-        keys
-    }
-
-    /// A relation with these keys.
-    fn of_keys(keys: BTreeSet<Vec<u64>>, arity: usize, bound: Vec<u64>, spread: Spread) -> Type {
-        let above = |k: usize| keys.iter().map(|key| key[k] + 1).max().unwrap_or(0);
-        let frontier: Vec<u64> = (0..arity).map(above).collect();
-        let full = keys.len() as u64 == frontier.iter().product::<u64>();
-        Type { frontier, bound, spread, keys: (!full).then_some(keys) }
-    }
-}
+use super::types::{Spread, Type};
 
 /// How a relation is computed.
 #[derive(Clone, Debug)]
@@ -188,7 +114,17 @@ impl Term {
         term
     }
 
-    /// What is known of the relation. Keys must be unique, and components must exist; a local operator must find together what it needs.
+    /// What combines the parts of sums, looked for where they were made; copies of one array are not parts.
+    pub(super) fn kernel_of_parts(&self) -> Option<&Kernel> {
+        match self {
+            Term::Aggregate { kernel, .. } => Some(kernel),
+            Term::Filter(_, input) | Term::Map { input, .. } | Term::Shuffle(_, input) => input.kernel_of_parts(),
+            Term::Input { .. } | Term::Broadcast(_) | Term::Join { .. } => None,
+        }
+    }
+
+    /// What is known of the relation. Keys must be unique, and components must exist; a local operator must find
+    /// together what it needs.
     pub fn types(&self) -> Result<Type> {
         match self {
             Term::Input { ty, .. } => Ok(ty.clone()),
@@ -215,7 +151,14 @@ impl Term {
                 self.check_components(group, ty.frontier.len())?;
                 let bound = before.bound(&[&ty.bound]);
                 let bound = after.bound(&[&kernel.bound(&[&bound, &bound])]);
-                Ok(self.type_of_aggregate(group, bound, ty, input))
+                let parts = if ty.spread == Spread::Partial { input.kernel_of_parts() } else { None };
+                if parts.is_some_and(|parts| parts.name() != kernel.name() || !before.distributes_over(kernel)) {
+                    return Err(partial("another aggregate"));
+                }
+                match self.type_of_aggregate(group, bound, ty, input) {
+                    Type { spread: Spread::Partial, .. } if !after.distributes_over(kernel) => Err(partial("a map")),
+                    ty => Ok(ty),
+                }
             }
             Term::Join { on, kernel, left, right } => self.type_of_join(on, kernel, left.types()?, right.types()?),
         }
@@ -261,38 +204,41 @@ impl Term {
         let spread = match ty.spread {
             Spread::All => Spread::All,
             Spread::Partial => Spread::Partial,
-            Spread::Part(_) | Spread::Somewhere => Spread::Somewhere,
+            Spread::Part(by) => {
+                let places = by.iter().map(|&k| map.place(k)).collect::<Option<Vec<usize>>>();
+                places.map_or(Spread::Somewhere, Spread::Part)
+            }
+            Spread::Somewhere => Spread::Somewhere,
         };
         let made = Type::of_keys(keys, arity, bound, spread);
-        if made.keys.is_some() && ty.keys.is_none() {
-            let missing = Type::new(&made.frontier, &[], Spread::All).keys();
-            let hole = missing.difference(&made.keys()).next().cloned().unwrap_or_default();
-            return Err(Error::source(format!("`{map}` leaves a hole: no tuple has the key {hole:?}")));
+        match made.first_hole() {
+            Some(hole) if ty.keys.is_none() => {
+                Err(Error::source(format!("`{map}` leaves a hole: no tuple has the key {hole:?}")))
+            }
+            _ => Ok(made),
         }
-        Ok(made)
     }
 
     fn type_of_aggregate(&self, group: &[usize], bound: Vec<u64>, ty: Type, input: &Term) -> Type {
-        // Parts that were shuffled by what stays are together.
-        let gathered = matches!(input, Term::Shuffle(by, _) if by.iter().all(|k| group.contains(k)));
-        let spread = match &ty.spread {
-            Spread::All => Spread::All,
-            Spread::Part(by) if by.iter().all(|k| group.contains(k)) => {
-                Spread::Part(by.iter().filter_map(|k| group.iter().position(|g| g == k)).collect())
+        // Where the components that decide on sites are among those that stay, if all of them stay.
+        let places = |by: &Spread| match by {
+            Spread::Part(by) => {
+                let places = by.iter().map(|k| group.iter().position(|g| g == k)).collect::<Option<Vec<usize>>>();
+                places.map_or(Spread::Partial, Spread::Part)
             }
-            Spread::Partial if gathered => match input {
-                Term::Shuffle(by, _) => {
-                    Spread::Part(by.iter().filter_map(|k| group.iter().position(|g| g == k)).collect())
-                }
-                _ => Spread::Partial,
-            },
             _ => Spread::Partial,
         };
-        let project = |key: &Vec<u64>| group.iter().map(|&k| key[k]).collect::<Vec<u64>>();
-        match &ty.keys {
-            None => Type::new(&group.iter().map(|&k| ty.frontier[k]).collect::<Vec<_>>(), &bound, spread),
-            Some(keys) => Type::of_keys(keys.iter().map(project).collect(), group.len(), bound, spread),
-        }
+        let spread = match &ty.spread {
+            Spread::All => Spread::All,
+            Spread::Partial => match input {
+                // Parts that were shuffled by what stays are together.
+                Term::Shuffle(by, _) => places(&Spread::part(by)),
+                _ => Spread::Partial,
+            },
+            Spread::Somewhere => Spread::Partial,
+            by => places(by),
+        };
+        Type { bound, spread, ..ty.project(group) }
     }
 
     fn type_of_join(&self, on: &[(usize, usize)], kernel: &Kernel, left: Type, right: Type) -> Result<Type> {
