@@ -70,6 +70,9 @@ struct Value {
 /// What is received of a value by those who read it in some ways, by the owner, the ways and the bytes of an element. Addresses stand for owners and ways, which all live as long as the search.
 type Known = HashMap<(*const Owned, Vec<*const Regions>, u64), Rc<Vec<u64>>>;
 
+/// Values that are alike: made by statements of one form and read alike by others, with equal elements. A source is only like itself, and stands here by its number.
+type Alike = (Option<usize>, Vec<(usize, usize)>, u64);
+
 pub(super) struct Search<'a> {
     machine: &'a Machine,
     /// Forms with their grids.
@@ -239,7 +242,7 @@ impl<'a> Search<'a> {
     /// The same search with one statement and one value for all that are alike: statements of one form, and values that such statements make and read. Tells which value stands for each.
     fn summary(&self) -> (Search<'a>, Vec<ValueId>) {
         let form = |k: usize| self.statements[k].form;
-        let mut classes: BTreeMap<(Option<usize>, Vec<(usize, usize)>, u64), usize> = BTreeMap::new();
+        let mut classes: BTreeMap<Alike, usize> = BTreeMap::new();
         let (mut values, mut value_of): (Vec<Value>, Vec<ValueId>) = (Vec::new(), Vec::new());
         for (number, value) in self.values.iter().enumerate() {
             let mut readers: Vec<(usize, usize)> = value.readers.iter().map(|&(k, read)| (form(k), read)).collect();
