@@ -1,6 +1,7 @@
 //! What tasks cost, for reports and for schedulers.
 
 use tw_ir::Accum;
+use tw_ir::contraction::Contraction;
 use tw_ir::kernel::{Kernel, StatementKernel};
 use tw_ir::program::IndexStmt;
 use tw_ir::scalar::{BinaryOp, Distribution, ScalarCode, ScalarOp, UnaryOp};
@@ -24,6 +25,34 @@ pub fn op_weight(op: &ScalarOp) -> u32 {
         ScalarOp::Binary(BinaryOp::Div | BinaryOp::FloorDiv | BinaryOp::Mod, ..) => 4,
         ScalarOp::Binary(..) | ScalarOp::Select(..) | ScalarOp::Cast(..) => 1,
     }
+}
+
+/// What the tasks of a kernel are, for those who guess at their time.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct KernelWork {
+    /// True for sums of products, for which there are fast kernels.
+    pub is_product: bool,
+    /// How many additions an operation takes the time of, on average.
+    pub weight: f64,
+}
+
+impl KernelWork {
+    /// What a kernel is.
+    pub fn of(kernel: &Kernel) -> KernelWork {
+        let Kernel::Statement(kernel) = kernel else { return KernelWork { is_product: false, weight: 1.0 } };
+        let is_product = Contraction::of_kernel(kernel).is_some_and(|contraction| contraction.reuses_operands());
+        let weights = kernel.code.ops().iter().map(op_weight).filter(|&weight| weight > 0);
+        let (n, sum) = weights.fold((0u32, 0u32), |(n, sum), weight| (n + 1, sum + weight));
+        let weight = if n == 0 { 1.0 } else { f64::from(sum) / f64::from(n) };
+        KernelWork { is_product, weight }
+    }
+}
+
+/// Bytes of what a task reads and makes.
+pub(crate) fn task_bytes(workflow: &Workflow, task: TaskId) -> u64 {
+    let read: u64 = workflow.present_operands(task).map(|operand| workflow.operand_bytes(operand)).sum();
+    let made: u64 = workflow.outputs(task).iter().map(|&block| workflow.block_bytes(block)).sum();
+    read.saturating_add(made)
 }
 
 /// Scalar operations of one task.

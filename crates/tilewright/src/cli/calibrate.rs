@@ -10,7 +10,7 @@ use tw_plan::cluster::{Link, Machine};
 use super::Failure;
 use super::out::Out;
 use crate::available::available_bytes;
-use crate::explain::read_machine;
+use crate::explain::{self, read_machine};
 use crate::session::Session;
 
 /// Arguments of `tw calibrate`.
@@ -38,6 +38,7 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<(), Failure> {
     let said: String =
         said.iter().filter_map(|(name, value)| Some(format!("across.{name} = {}\n", value.as_ref()?))).collect();
     let across = read_machine(Some(("", &said)), None, None)?.across;
+    let rates = explain::Machine::measure()?;
     let machine = Machine {
         nodes: 1,
         workers,
@@ -45,6 +46,8 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<(), Failure> {
         across,
         task: task_seconds()?,
         flops: flops()?,
+        scalar: rates.scalar_work,
+        stream: rates.bytes,
         memory: None,
     };
     machine.verify()?;

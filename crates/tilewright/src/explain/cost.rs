@@ -3,10 +3,10 @@
 use std::ops::AddAssign;
 
 use tw_ir::EntityRef;
-use tw_ir::contraction::Contraction;
-use tw_ir::kernel::{Kernel, StatementKernel};
+use tw_ir::kernel::Kernel;
 use tw_ir::schedule::Schedule;
 use tw_ir::workflow::{BlockId, SourceDecl, StmtId, TaskKind, Workflow};
+use tw_plan::KernelWork;
 
 /// Sums over tasks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -49,7 +49,7 @@ impl AddAssign for Cost {
 pub(crate) fn per_statement(schedule: &Schedule, is_stored: &dyn Fn(&str) -> bool) -> Vec<Cost> {
     let workflow = schedule.workflow();
     let mut costs = vec![Cost::default(); workflow.statements.len()];
-    let weights: Vec<f64> = workflow.kernels.values().map(|entry| mean_weight(&entry.kernel)).collect();
+    let works: Vec<KernelWork> = workflow.kernels.values().map(|entry| KernelWork::of(&entry.kernel)).collect();
     for &task in schedule.order() {
         let entry = &workflow.kernels[workflow.kernel(task)];
         let bytes_of = |blocks: &mut dyn Iterator<Item = BlockId>| -> u64 {
@@ -65,8 +65,10 @@ pub(crate) fn per_statement(schedule: &Schedule, is_stored: &dyn Fn(&str) -> boo
         match &entry.kernel {
             Kernel::Load { source } if is_input(workflow, *source, is_stored) => cost.input_bytes = made,
             Kernel::Store { .. } => cost.stored_bytes = read,
-            Kernel::Statement(kernel) if is_product(kernel) => cost.product_flops = flops,
-            _ => cost.scalar_work = (flops as f64 * weights[workflow.kernel(task).index()]) as u64,
+            _ => match works[workflow.kernel(task).index()] {
+                KernelWork { is_product: true, .. } => cost.product_flops = flops,
+                KernelWork { weight, .. } => cost.scalar_work = (flops as f64 * weight) as u64,
+            },
         }
         costs[entry.statement.index()] += cost;
     }
@@ -75,18 +77,6 @@ pub(crate) fn per_statement(schedule: &Schedule, is_stored: &dyn Fn(&str) -> boo
 
 fn is_input(workflow: &Workflow, source: u32, is_stored: &dyn Fn(&str) -> bool) -> bool {
     matches!(&workflow.sources[source as usize], SourceDecl::Input { name, .. } if !is_stored(name))
-}
-
-/// How many additions an operation of the kernel takes the time of, on average.
-fn mean_weight(kernel: &Kernel) -> f64 {
-    let Kernel::Statement(kernel) = kernel else { return 1.0 };
-    let weights = kernel.code.ops().iter().map(tw_plan::op_weight).filter(|&weight| weight > 0);
-    let (n, sum) = weights.fold((0u32, 0u32), |(n, sum), weight| (n + 1, sum + weight));
-    if n == 0 { 1.0 } else { f64::from(sum) / f64::from(n) }
-}
-
-fn is_product(kernel: &StatementKernel) -> bool {
-    Contraction::of_kernel(kernel).is_some_and(|contraction| contraction.reuses_operands())
 }
 
 /// What the tasks of a statement mostly do, in words.
@@ -100,7 +90,7 @@ pub(crate) fn kind(workflow: &Workflow, statement: StmtId) -> &'static str {
                 kind
             }
             Kernel::Load { .. } => "load",
-            Kernel::Statement(kernel) if is_product(kernel) => "product",
+            Kernel::Statement(_) if KernelWork::of(&entry.kernel).is_product => "product",
             Kernel::Statement(kernel) if kernel.accum.is_some() => "reduction",
             Kernel::Statement(kernel) if kernel.reads.is_empty() => "generated",
             Kernel::Statement(_) => "elementwise",

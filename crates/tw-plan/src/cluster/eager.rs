@@ -11,7 +11,6 @@ use tw_ir::workflow::{TaskId, Workflow};
 
 use super::machine::Machine;
 use super::sites::Sites;
-use crate::cost::task_flops;
 use crate::order::Makers;
 
 /// The tasks of an order in the order in which they would begin.
@@ -55,10 +54,10 @@ struct Worker {
 }
 
 struct Run<'a> {
-    workflow: &'a Workflow,
     sites: &'a Sites,
     machine: &'a Machine,
-    /// By task: its place among those of its worker, what it still waits for, and when its operands are there.
+    /// By task: how long it takes, its place among those of its worker, what it still waits for, and when its operands are there.
+    seconds: Vec<f64>,
     place: Vec<u32>,
     missing: Vec<u32>,
     there: Vec<f64>,
@@ -96,9 +95,9 @@ impl<'a> Run<'a> {
             next[maker.index()] += 1;
         }
         let mut run = Run {
-            workflow,
             sites,
             machine,
+            seconds: machine.task_seconds(workflow),
             place: vec![0; n_tasks],
             missing,
             there: vec![0.0; n_tasks],
@@ -134,8 +133,7 @@ impl<'a> Run<'a> {
         match worker.ready.pop() {
             Some(Reverse(place)) => {
                 let task = worker.tasks[place as usize];
-                let seconds = self.machine.task + task_flops(self.workflow, task) as f64 / self.machine.flops;
-                let end = Time::new(now.seconds() + seconds);
+                let end = Time::new(now.seconds() + self.seconds[task.index()]);
                 worker.free_at = end;
                 self.events.push(Reverse((end, number)));
                 self.begin(task, number, end);

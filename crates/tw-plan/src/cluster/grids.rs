@@ -7,6 +7,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use tw_ir::contraction::Contraction;
 use tw_ir::error::Result;
 use tw_ir::index::{Idx, Var};
 use tw_ir::program::{IndexStmt, Node, Op, Program, ValueId};
@@ -220,7 +221,9 @@ impl<'a> Cutting<'a> {
     /// Tasks that are large enough to be worth their cost, or a few for every worker.
     fn most_tasks(&self, machine: &Machine) -> u64 {
         let points = self.on_grid.variables.iter().fold(1.0, |points, var| points * var.extent as f64);
-        let seconds = points * statement_ops(self.stmt) as f64 / machine.flops;
+        let is_product = Contraction::of_statement(self.stmt).is_some_and(|product| product.reuses_operands());
+        let rate = if is_product { machine.flops } else { machine.scalar };
+        let seconds = points * statement_ops(self.stmt) as f64 / rate;
         let worth = seconds / (machine.task * WORTH_A_TASK).max(f64::MIN_POSITIVE);
         (worth as u64).max(machine.n_workers() as u64 * FEW_TASKS)
     }

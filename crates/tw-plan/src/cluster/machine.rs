@@ -2,8 +2,12 @@
 
 use std::fmt;
 
+use tw_ir::EntityRef;
 use tw_ir::error::{Error, Result};
 use tw_ir::span::Span;
+use tw_ir::workflow::{TaskId, TaskKind, Workflow};
+
+use crate::cost::{KernelWork, task_bytes, task_flops};
 
 /// More workers than this are not planned for: every figure is kept per worker.
 pub const MOST_WORKERS: u64 = 1 << 20;
@@ -49,8 +53,12 @@ pub struct Machine {
     pub across: Link,
     /// Seconds every task costs before it computes anything.
     pub task: f64,
-    /// Operations per second of one worker.
+    /// Operations of sums of products per second of one worker.
     pub flops: f64,
+    /// Other operations per second of one worker, transcendental ones counted as often as they take the time of an addition.
+    pub scalar: f64,
+    /// Bytes per second between the memory and the kernels of one worker.
+    pub stream: f64,
     /// Bytes of blocks that one worker can hold, if there is a limit.
     pub memory: Option<u64>,
 }
@@ -65,6 +73,8 @@ impl Default for Machine {
             across: Link { latency: 5e-6, bandwidth: 1.25e9 },
             task: 2e-6,
             flops: 3e10,
+            scalar: 2e9,
+            stream: 1e10,
             memory: None,
         }
     }
@@ -91,6 +101,21 @@ impl Machine {
     /// The link between two workers.
     pub fn link(&self, from: u32, to: u32) -> &Link {
         if self.node_of(from) == self.node_of(to) { &self.inside } else { &self.across }
+    }
+
+    /// Seconds that every task of a workflow takes, by its number. What is loaded is there already.
+    pub fn task_seconds(&self, workflow: &Workflow) -> Vec<f64> {
+        let works: Vec<KernelWork> = workflow.kernels.values().map(|entry| KernelWork::of(&entry.kernel)).collect();
+        let seconds = |task: TaskId| {
+            if workflow.kind(task) == TaskKind::Load {
+                return self.task;
+            }
+            let KernelWork { is_product, weight } = works[workflow.kernel(task).index()];
+            let flops = task_flops(workflow, task) as f64;
+            let arithmetic = if is_product { flops / self.flops } else { flops * weight / self.scalar };
+            self.task + arithmetic.max(task_bytes(workflow, task) as f64 / self.stream)
+        };
+        workflow.tasks().map(seconds).collect()
     }
 
     /// Bytes of a message that takes as long as its latency: fewer are not worth one of their own.
@@ -120,7 +145,7 @@ impl Machine {
         }
     }
 
-    fn rates(&self) -> [(&'static str, f64); 6] {
+    fn rates(&self) -> [(&'static str, f64); 8] {
         [
             ("inside.latency", self.inside.latency),
             ("inside.bandwidth", self.inside.bandwidth),
@@ -128,6 +153,8 @@ impl Machine {
             ("across.bandwidth", self.across.bandwidth),
             ("task", self.task),
             ("flops", self.flops),
+            ("scalar", self.scalar),
+            ("stream", self.stream),
         ]
     }
 
@@ -160,6 +187,7 @@ impl Machine {
     fn set(&mut self, name: &str, value: &str) -> Result<()> {
         const SECONDS: &[(&str, f64)] = &[("ns", 1e-9), ("us", 1e-6), ("ms", 1e-3), ("s", 1.0)];
         const BANDWIDTH: &[(&str, f64)] = &[("GB/s", 1e9), ("MB/s", 1e6), ("kB/s", 1e3), ("B/s", 1.0)];
+        const OPERATIONS: &[(&str, f64)] = &[("G", 1e9), ("M", 1e6)];
         const BYTES: &[(&str, f64)] = &[
             ("KiB", 1024.0),
             ("MiB", 1048576.0),
@@ -179,7 +207,9 @@ impl Machine {
             "across.latency" => self.across.latency = quantity(name, value, SECONDS)?,
             "across.bandwidth" => self.across.bandwidth = quantity(name, value, BANDWIDTH)?,
             "task" => self.task = quantity(name, value, SECONDS)?,
-            "flops" => self.flops = quantity(name, value, &[("G", 1e9), ("M", 1e6)])?,
+            "flops" => self.flops = quantity(name, value, OPERATIONS)?,
+            "scalar" => self.scalar = quantity(name, value, OPERATIONS)?,
+            "stream" => self.stream = quantity(name, value, BANDWIDTH)?,
             "memory" => {
                 let bytes = quantity(name, value, BYTES)?;
                 if !(0.0..=u64::MAX as f64).contains(&bytes) {

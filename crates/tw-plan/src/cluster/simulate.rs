@@ -91,14 +91,15 @@ impl Simulation {
             intervals: vec![Interval::default(); workflow.n_tasks()],
         };
         simulation.count(machine, traffic);
-        simulation.critical_path = critical_path(workflow, order, sites, machine, traffic);
+        let seconds = machine.task_seconds(workflow);
+        simulation.critical_path = critical_path(workflow, order, sites, machine, traffic, &seconds);
         for &task in order {
             let worker = &mut simulation.workers[sites.of(task) as usize];
             worker.tasks += 1;
             worker.flops += task_flops(workflow, task);
-            worker.busy += task_seconds(workflow, task, machine);
+            worker.busy += seconds[task.index()];
         }
-        Clock::new(workflow, order, sites, machine, traffic).run(&mut simulation)?;
+        Clock::new(workflow, order, sites, machine, traffic, seconds).run(&mut simulation)?;
         Memory::new(workflow, order, sites, traffic).run(order, &mut simulation);
         Ok(simulation)
     }
@@ -137,13 +138,15 @@ impl Simulation {
     }
 }
 
-/// Seconds that a task takes.
-fn task_seconds(workflow: &Workflow, task: TaskId, machine: &Machine) -> f64 {
-    machine.task + task_flops(workflow, task) as f64 / machine.flops
-}
-
 /// When the last task would end if nobody ever waited for a worker or for another message.
-fn critical_path(workflow: &Workflow, order: &[TaskId], sites: &Sites, machine: &Machine, traffic: &Traffic) -> f64 {
+fn critical_path(
+    workflow: &Workflow,
+    order: &[TaskId],
+    sites: &Sites,
+    machine: &Machine,
+    traffic: &Traffic,
+    seconds: &[f64],
+) -> f64 {
     let mut made = vec![0.0f64; workflow.n_blocks()];
     let mut arrived = vec![f64::NAN; traffic.transfers().len()];
     let mut last = 0.0f64;
@@ -159,7 +162,7 @@ fn critical_path(workflow: &Workflow, order: &[TaskId], sites: &Sites, machine: 
         }
         // A fold waits for the one before it; what has not been begun was made at no time.
         start = workflow.outputs(task).iter().fold(start, |start, block| start.max(made[block.index()]));
-        let end = start + task_seconds(workflow, task, machine);
+        let end = start + seconds[task.index()];
         workflow.outputs(task).iter().for_each(|block| made[block.index()] = end);
         last = last.max(end);
     }

@@ -7,7 +7,7 @@ use tw_ir::EntityRef;
 use tw_ir::error::{Error, Result};
 use tw_ir::workflow::{TaskId, Workflow};
 
-use super::{Interval, Simulation, task_seconds};
+use super::{Interval, Simulation};
 use crate::cluster::machine::Machine;
 use crate::cluster::sites::Sites;
 use crate::cluster::traffic::Traffic;
@@ -32,6 +32,8 @@ pub(super) struct Clock<'a> {
     sites: &'a Sites,
     machine: &'a Machine,
     traffic: &'a Traffic,
+    /// How long every task takes, by its number.
+    seconds: Vec<f64>,
     /// Tasks of every worker in their order, worker by worker, and where those of each begin and end that are left.
     tasks: Vec<TaskId>,
     left: Vec<(usize, usize)>,
@@ -58,6 +60,7 @@ impl<'a> Clock<'a> {
         sites: &'a Sites,
         machine: &'a Machine,
         traffic: &'a Traffic,
+        seconds: Vec<f64>,
     ) -> Clock<'a> {
         let n_workers = machine.n_workers();
         let mut left = vec![(0, 0); n_workers];
@@ -86,6 +89,7 @@ impl<'a> Clock<'a> {
             sites,
             machine,
             traffic,
+            seconds,
             tasks,
             left,
             waits: vec![0; n_workers],
@@ -146,7 +150,7 @@ impl<'a> Clock<'a> {
 
     fn begin(&mut self, worker: usize, now: f64, simulation: &mut Simulation) {
         let task = self.tasks[self.left[worker].0];
-        let end = now + task_seconds(self.workflow, task, self.machine);
+        let end = now + self.seconds[task.index()];
         simulation.intervals[task.index()] = Interval { start: now, end };
         self.at(end, Event::Ended(worker as u32));
     }
