@@ -1,5 +1,8 @@
 """Einstein's notation: NumPy's two forms, and the order of products."""
 
+import importlib.util
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -49,3 +52,30 @@ def test_a_thousand_operands():
     np.testing.assert_allclose(tw.einsum(*form, [0, 1000]), expected, rtol=1e-6)
     path, text = tw.einsum_path(*form, [0, 1000])
     assert len(path) == 1000 and "999 products" in text
+
+
+@pytest.fixture(scope="module")
+def benchmark():
+    """The benchmark of orders, whose networks are the ones to look at. Its rival is not among what the tests need."""
+    pytest.importorskip("opt_einsum")
+    path = Path(__file__).parents[1] / "benchmarks" / "contraction_order.py"
+    spec = importlib.util.spec_from_file_location("contraction_order", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize("operands", [3, 4, 5, 6, 7, 8, 10, 12, 14, 15, 16, 17, 20, 30, 50, 100])
+def test_orders_are_never_worse_than_those_of_opt_einsum(benchmark, operands):
+    for seed in range(3):
+        for name, (equation, shapes) in benchmark.cases(operands, seed).items():
+            ratio, _, _ = benchmark.compare(equation, shapes)
+            assert ratio <= 1, (name, seed, equation, shapes)
+
+
+# Networks so dense that every order takes more than 1e34 operations. Strict, so that a better search is noticed here.
+@pytest.mark.xfail(strict=True, reason="the greedy rules and their improvement end in a worse order", raises=AssertionError)
+@pytest.mark.parametrize("operands, seed", [(80, 17), (100, 9), (100, 23), (150, 35)])
+def test_orders_of_large_dense_networks_are_not_worse_either(benchmark, operands, seed):
+    ratio, _, _ = benchmark.compare(*benchmark.random_case(operands, 5, 0, seed))
+    assert ratio <= 1

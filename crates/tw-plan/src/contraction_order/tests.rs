@@ -119,6 +119,47 @@ fn a_chain_of_matrices_is_solved_as_the_textbook_does() {
     assert_eq!(order.operations, 2.0 * 15125.0);
 }
 
+/// The fewest operations of a chain of matrices by the textbook's program over its stretches, which knows nothing of sets of operands.
+fn best_of_chain(sides: &[f64]) -> f64 {
+    let n = sides.len() - 1;
+    let mut best = vec![vec![0.0; n + 1]; n];
+    for length in 2..=n {
+        for start in 0..=n - length {
+            let end = start + length;
+            let cut = |middle: usize| {
+                best[start][middle] + best[middle][end] + 2.0 * sides[start] * sides[middle] * sides[end]
+            };
+            best[start][end] = (start + 1..end).map(cut).fold(f64::INFINITY, f64::min);
+        }
+    }
+    best[0][n]
+}
+
+fn random_chain(draws: &mut Draws, operands: u32) -> (Network, Vec<f64>) {
+    let sides: Vec<f64> = (0..=operands).map(|_| (2 + draws.below(58)) as f64).collect();
+    let indices: Vec<Vec<u32>> = (0..operands).map(|k| vec![k, k + 1]).collect();
+    (Network::new(&indices, &[0, operands], &sides), sides)
+}
+
+#[test]
+fn chains_of_up_to_sixteen_matrices_are_exact() {
+    let mut draws = Draws(4);
+    for operands in [9, 12, 14, 15, 16] {
+        let (network, sides) = random_chain(&mut draws, operands);
+        assert_eq!(network.orders(1)[0].operations, best_of_chain(&sides), "{sides:?}");
+    }
+}
+
+#[test]
+fn chains_of_many_matrices_are_near_the_best() {
+    let mut draws = Draws(5);
+    for operands in [17, 50, 200, 1000] {
+        let (network, sides) = random_chain(&mut draws, operands);
+        let ratio = network.orders(1)[0].operations / best_of_chain(&sides);
+        assert!((1.0..1.01).contains(&ratio), "{operands} operands: {ratio}");
+    }
+}
+
 #[test]
 fn sets_of_more_than_64_indices_are_exact_too() {
     // Every pair of twelve operands shares an index of its own: 66 of them.

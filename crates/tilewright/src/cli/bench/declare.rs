@@ -14,7 +14,7 @@ pub(super) struct Bench {
     pub(super) about: &'static str,
     /// Our side.
     pub(super) ours: Ours,
-    /// The rivals' function.
+    /// The rivals' function; nothing if there are no rivals.
     pub(super) rival_program: &'static str,
     /// Who is measured beside it.
     pub(super) versus: &'static [Versus],
@@ -47,12 +47,17 @@ pub(super) const BENCH: Bench = Bench {
 /// The value of a parameter by name.
 pub(super) type Sizes<'a> = &'a dyn Fn(&str) -> f64;
 
+/// Sets up something that is no program, small with `--quick`.
+pub(super) type Start = fn(bool) -> Result<Box<dyn Subject>>;
+
 /// Our side of a bench.
 pub(super) enum Ours {
     /// A program with inputs, which are made once, and one output, which stays in blocks.
     Text(&'static str),
     /// Something that is no program; gets `--quick`. The rival is told a size of its own, full and quick.
-    Special { start: fn(bool) -> Result<Box<dyn Subject>>, rival_size: [i64; 2] },
+    Special { start: Start, rival_size: [i64; 2] },
+    /// Something that is no program and has no rival; gets `--quick`.
+    Alone(Start),
 }
 
 /// Who multiplies matrices for us.

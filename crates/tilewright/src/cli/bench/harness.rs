@@ -97,6 +97,7 @@ impl Harness {
                 let question = json!({ "load": bench.rival_program, "size": rival_size[usize::from(self.quick)] });
                 self.beside_rivals(bench, &mut *subject, &question, None)
             }
+            Ours::Alone(start) => self.beside_rivals(bench, &mut *start(self.quick)?, &Value::Null, None),
             Ours::Text(text) => {
                 let mut subject = ProgramSubject::new(bench, text, self.quick, &mut self.arrays)?;
                 let (answer, mut figures) = subject.first_run(bench.peak_bar.filter(|_| !self.quick))?;

@@ -15,6 +15,9 @@ use crate::explain::units;
 use crate::session::Session;
 use crate::tensor::Tensor;
 
+pub(super) mod placing;
+
+/// Blocks of 1000 x 1000, `n` in each direction: `n` cubed tasks.
 const PRODUCT: &str = "
 param n = 100
 input A: f64[n * 1000, n * 1000] tile(1000)

@@ -118,3 +118,49 @@ pub(super) fn to_json(measurements: &[Measurement], copy_speed: Option<f64>) -> 
     }
     Value::Array(list)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::catalog;
+    use super::super::data::Arrays;
+    use super::super::harness::Harness;
+    use super::super::library::Libraries;
+    use super::*;
+
+    #[test]
+    fn a_bench_without_rivals_needs_no_python_and_has_figures_only() {
+        let mut harness = Harness {
+            quick: true,
+            repeats: 1,
+            only: Vec::new(),
+            copy_speeds: Vec::new(),
+            libraries: Libraries::new(Err("there is no Python".to_string())),
+            arrays: Arrays::default(),
+        };
+        let bench = catalog::all().find(|bench| bench.name == "place").unwrap();
+        let measurements = [harness.measure(bench).unwrap()];
+        let list = to_json(&measurements, None);
+        let list = list.as_array().unwrap();
+        let names: Vec<&str> = list.iter().map(|entry| entry["figure"].as_str().unwrap()).collect();
+        assert_eq!(names, ["seconds", "algebraic", "lshs", "pattern", "roundrobin", "auto"]);
+        for entry in list {
+            assert_eq!(entry.as_object().unwrap().keys().collect::<Vec<_>>(), ["bench", "figure", "value"]);
+            assert!(entry["bench"] == "place" && entry["value"].as_f64().unwrap() > 0.0, "{entry}");
+        }
+        assert!(!rivals(&measurements).to_text(0).contains("place"));
+        let text = figures(&measurements).to_text(0);
+        assert!(text.contains("auto ") && !text.contains("at most"), "{text}");
+        assert_eq!(summary(&measurements[0]), format!("place: {}", units::seconds(measurements[0].seconds)));
+    }
+
+    #[test]
+    fn figures_are_held_against_their_bars() {
+        let bench = catalog::all().next().unwrap();
+        let figure = |value| Figure { name: "f", value, text: format!("took {value}"), at_most: Some(3.0) };
+        let found = vec![figure(3.0), figure(3.5)];
+        let (inputs, rivals) = (String::new(), Vec::new());
+        let measurement = Measurement { bench, quick: false, inputs, seconds: 1.0, rivals, figures: found };
+        let text = figures(&[measurement]).to_text(0);
+        assert!(text.contains("took 3 (pass, at most 3), took 3.5 (FAIL, at most 3)"), "{text}");
+    }
+}
