@@ -15,9 +15,6 @@ mod tests;
 /// Operands up to which the order is exact: 3^16 / 2 splits are looked at.
 pub const EXACT_LIMIT: usize = 16;
 
-/// Decimal digits of the largest number of points once roots are taken of extents whose products have no floating-point number.
-const MOST_DIGITS: f64 = 290.0;
-
 /// Operands with indices, and the indices that the result keeps.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Network {
@@ -25,6 +22,8 @@ pub struct Network {
     operands: Vec<Vec<u32>>,
     kept: Vec<bool>,
     extents: Vec<f64>,
+    /// All sizes are counted in units of two to this power: those of dense networks have no floating-point numbers otherwise. What is nothing beside the unit is counted as nothing.
+    shift: f64,
 }
 
 /// An order of pairs.
@@ -59,7 +58,8 @@ impl Network {
                 *alike.entry((uses, kept)).or_insert(1.0) *= extent;
             }
         }
-        let mut network = Network { operands: vec![Vec::new(); operands.len()], kept: Vec::new(), extents: Vec::new() };
+        let operands = vec![Vec::new(); operands.len()];
+        let mut network = Network { operands, kept: Vec::new(), extents: Vec::new(), shift: 0.0 };
         for ((uses, kept), extent) in alike {
             let index = network.extents.len() as u32;
             uses.into_iter().for_each(|operand| network.operands[operand].push(index));
@@ -71,28 +71,32 @@ impl Network {
 
     /// The best orders found, cheapest first, at most `wanted` of them and at least one. Several differ in their last pair if they are exact.
     pub fn orders(&self, wanted: usize) -> Vec<Order> {
-        let orders = self.orders_as_counted(wanted.max(1));
+        let wanted = wanted.max(1);
+        let orders = match self.operands.len() {
+            0 | 1 => return vec![Order { pairs: Vec::new(), operations: 0.0 }],
+            2..=EXACT_LIMIT => exact::orders(self, wanted),
+            _ => return greedy::orders(self, wanted),
+        };
         if orders[0].operations.is_finite() {
             return orders;
         }
-        // Roots keep the order of products, though not that of their sums.
-        let digits: f64 = self.extents.iter().map(|extent| extent.log10()).sum();
-        let extents = self.extents.iter().map(|extent| extent.powf(MOST_DIGITS / digits)).collect();
-        let mut orders = Network { extents, ..self.clone() }.orders_as_counted(wanted.max(1));
+        // In units of what a good order takes.
+        let mut orders = exact::orders(&self.scaled(greedy::unit(self)), wanted);
         orders.iter_mut().for_each(|order| order.operations = f64::INFINITY);
         orders
     }
 
-    fn orders_as_counted(&self, wanted: usize) -> Vec<Order> {
-        match self.operands.len() {
-            0 | 1 => vec![Order { pairs: Vec::new(), operations: 0.0 }],
-            2..=EXACT_LIMIT => exact::orders(self, wanted),
-            _ => greedy::orders(self, wanted),
-        }
+    /// The same network with sizes in other units.
+    fn scaled(&self, shift: f64) -> Network {
+        Network { shift, ..self.clone() }
     }
 
     fn size(&self, indices: &[u32]) -> f64 {
-        indices.iter().map(|&index| self.extents[index as usize]).product()
+        let extents = indices.iter().map(|&index| self.extents[index as usize]);
+        match self.shift == 0.0 {
+            true => extents.product(),
+            false => (extents.map(f64::log2).sum::<f64>() - self.shift).exp2(),
+        }
     }
 
     /// What multiplying two operands takes, whose result has `left` of their indices: a multiplication for every point, and an addition if there is a sum.

@@ -40,12 +40,17 @@ impl KernelWork {
     /// What a kernel is.
     pub fn of(kernel: &Kernel) -> KernelWork {
         let Kernel::Statement(kernel) = kernel else { return KernelWork { is_product: false, weight: 1.0 } };
-        let is_product = Contraction::of_kernel(kernel).is_some_and(|contraction| contraction.reuses_operands());
+        let is_product = Contraction::of_kernel(kernel).is_some_and(|found| is_fast_product(&found));
         let weights = kernel.code.ops().iter().map(op_weight).filter(|&weight| weight > 0);
         let (n, sum) = weights.fold((0u32, 0u32), |(n, sum), weight| (n + 1, sum + weight));
         let weight = if n == 0 { 1.0 } else { f64::from(sum) / f64::from(n) };
         KernelWork { is_product, weight }
     }
+}
+
+/// True for contractions that blocked kernels compute: terms of one operation, and operands that are used many times. Terms made by other code take its time.
+pub(crate) fn is_fast_product(contraction: &Contraction) -> bool {
+    contraction.reuses_operands() && contraction.product_of_converted.is_some()
 }
 
 /// Bytes of what a task reads and makes.

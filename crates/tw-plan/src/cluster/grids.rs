@@ -16,7 +16,7 @@ use tw_ir::{Axis, Tiling};
 use super::machine::Machine;
 use super::mesh::{Mesh, Ownership, Variable, part};
 use super::notation::Notation;
-use crate::cost::statement_ops;
+use crate::cost::{is_fast_product, statement_ops};
 use crate::lower::ChosenCuts;
 
 mod boxes;
@@ -221,7 +221,7 @@ impl<'a> Cutting<'a> {
     /// Tasks that are large enough to be worth their cost, or a few for every worker.
     fn most_tasks(&self, machine: &Machine) -> u64 {
         let points = self.on_grid.variables.iter().fold(1.0, |points, var| points * var.extent as f64);
-        let is_product = Contraction::of_statement(self.stmt).is_some_and(|product| product.reuses_operands());
+        let is_product = Contraction::of_statement(self.stmt).is_some_and(|found| is_fast_product(&found));
         let rate = if is_product { machine.flops } else { machine.scalar };
         let seconds = points * statement_ops(self.stmt) as f64 / rate;
         let worth = seconds / (machine.task * WORTH_A_TASK).max(f64::MIN_POSITIVE);

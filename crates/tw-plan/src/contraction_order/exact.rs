@@ -18,8 +18,9 @@ type Bits<const W: usize> = [u64; W];
 
 struct Subsets<const W: usize> {
     operands: usize,
-    /// Products of extents for every value of every byte of a set.
+    /// Products of extents for every value of every byte of a set, or sums of their logarithms where there is a shift.
     byte_sizes: Vec<[f64; 256]>,
+    shift: f64,
     /// Indices that are left of a subset once everything private to it is summed.
     left: Vec<Bits<W>>,
     /// Operations of the best order of a subset.
@@ -47,9 +48,10 @@ impl<const W: usize> Subsets<W> {
             any[set] = or(&any[set & (set - 1)], &bits[lowest]);
         }
         let left = (0..=full).map(|set| and(&any[set], &or(&any[full ^ set], &kept))).collect();
-        let byte_sizes = network.extents.chunks(8).map(byte_sizes).collect();
-        let mut subsets =
-            Subsets { operands, byte_sizes, left, operations: vec![f64::INFINITY; full + 1], split: vec![0; full + 1] };
+        let shift = network.shift;
+        let byte_sizes = network.extents.chunks(8).map(|extents| byte_sizes(extents, shift != 0.0)).collect();
+        let (operations, split) = (vec![f64::INFINITY; full + 1], vec![0; full + 1]);
+        let mut subsets = Subsets { operands, byte_sizes, shift, left, operations, split };
         for set in 1..full {
             subsets.solve(set);
         }
@@ -86,7 +88,11 @@ impl<const W: usize> Subsets<W> {
 
     fn size(&self, set: &Bits<W>) -> f64 {
         let bytes = set.iter().flat_map(|word| word.to_le_bytes());
-        self.byte_sizes.iter().zip(bytes).map(|(sizes, byte)| sizes[byte as usize]).product()
+        let sizes = self.byte_sizes.iter().zip(bytes).map(|(sizes, byte)| sizes[byte as usize]);
+        match self.shift == 0.0 {
+            true => sizes.product(),
+            false => (sizes.sum::<f64>() - self.shift).exp2(),
+        }
     }
 
     fn orders(mut self, wanted: usize) -> Vec<Order> {
@@ -125,11 +131,12 @@ impl<const W: usize> Subsets<W> {
     }
 }
 
-fn byte_sizes(extents: &[f64]) -> [f64; 256] {
-    let mut sizes = [1.0; 256];
+fn byte_sizes(extents: &[f64], logarithms: bool) -> [f64; 256] {
+    let mut sizes = [if logarithms { 0.0 } else { 1.0 }; 256];
     for byte in 1..256usize {
         let extent = extents.get(byte.trailing_zeros() as usize).copied().unwrap_or(1.0);
-        sizes[byte] = sizes[byte & (byte - 1)] * extent;
+        let rest = sizes[byte & (byte - 1)];
+        sizes[byte] = if logarithms { rest + extent.log2() } else { rest * extent };
     }
     sizes
 }

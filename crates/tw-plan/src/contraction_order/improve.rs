@@ -3,26 +3,22 @@
 use super::{Network, Order, exact, union};
 
 /// Leaves of a subtree that is looked at.
-const LEAVES: usize = 8;
-
-/// Subtrees that are looked at before a tree is taken as it is.
-const LIMIT: usize = 3_000;
+const LEAVES: usize = 7;
 
 /// An order as a tree: nodes are the operands, then the pairs.
 pub(super) struct Tree<'a> {
     network: &'a Network,
     nodes: Vec<Node>,
     root: usize,
-    /// Subtrees that were looked at.
-    looked: usize,
     /// Pairs written so far.
     writes: usize,
 }
 
 struct Node {
     children: Option<(usize, usize)>,
-    /// Indices that somebody outside of the subtree needs.
+    /// Indices that somebody outside of the subtree needs, and the points they span.
     indices: Vec<u32>,
+    size: f64,
     /// Operations of this pair alone.
     operations: f64,
     /// When the node was written.
@@ -36,12 +32,13 @@ impl<'a> Tree<'a> {
         let leaf = |indices: &Vec<u32>| Node {
             children: None,
             indices: indices.clone(),
+            size: network.size(indices),
             operations: 0.0,
             written: 0,
             settled: Vec::new(),
         };
         let nodes = network.operands.iter().map(leaf).collect();
-        let mut tree = Tree { network, nodes, root: 0, looked: 0, writes: 0 };
+        let mut tree = Tree { network, nodes, root: 0, writes: 0 };
         let mut uses: Vec<usize> = network.kept.iter().map(|&kept| kept as usize).collect();
         network.operands.iter().flatten().for_each(|&index| uses[index as usize] += 1);
         for (a, b) in pairs {
@@ -51,18 +48,23 @@ impl<'a> Tree<'a> {
             let indices: Vec<u32> = all.iter().copied().filter(|&index| uses[index as usize] > 0).collect();
             indices.iter().for_each(|&index| uses[index as usize] += 1);
             let operations = network.pair_operations(&all, indices.len());
-            tree.nodes.push(Node { children: Some((a, b)), indices, operations, written: 0, settled: Vec::new() });
+            let (size, children) = (network.size(&indices), Some((a, b)));
+            tree.nodes.push(Node { children, indices, size, operations, written: 0, settled: Vec::new() });
         }
         tree.root = tree.nodes.len() - 1;
         tree
     }
 
-    pub(super) fn improve(&mut self) {
+    /// Improves the tree while there are subtrees left to look at.
+    pub(super) fn improve(&mut self, subtrees: &mut usize) {
         let mut changed = true;
-        while changed && self.looked < LIMIT {
+        while changed {
             changed = false;
             for node in self.bottom_up() {
-                changed |= self.improve_at(node);
+                if *subtrees == 0 {
+                    return;
+                }
+                changed |= self.improve_at(node, subtrees);
             }
         }
     }
@@ -80,17 +82,18 @@ impl<'a> Tree<'a> {
         found
     }
 
-    fn improve_at(&mut self, top: usize) -> bool {
+    fn improve_at(&mut self, top: usize, subtrees: &mut usize) -> bool {
         let (leaves, inner) = self.around(top);
         let written = |&node: &usize| (node, self.nodes[node].written);
         let subtree: Vec<(usize, usize)> = leaves.iter().chain(&inner).map(written).collect();
         if leaves.len() < 3 || self.nodes[top].settled == subtree {
             return false;
         }
-        self.looked += 1;
         let before: f64 = inner.iter().map(|&node| self.nodes[node].operations).sum();
         let operands: Vec<Vec<u32>> = leaves.iter().map(|&leaf| self.nodes[leaf].indices.clone()).collect();
-        let local = Network::new(&operands, &self.nodes[top].indices, &self.network.extents);
+        let local = Network::new(&operands, &self.nodes[top].indices, &self.network.extents).scaled(self.network.shift);
+        // Sets of many indices take longer.
+        *subtrees = subtrees.saturating_sub(1 + local.extents.len() / 64);
         let Some(best) = exact::orders(&local, 1).pop().filter(|best| best.operations < before * (1.0 - 1e-12)) else {
             self.nodes[top].settled = subtree;
             return false;
@@ -111,9 +114,9 @@ impl<'a> Tree<'a> {
             let indices: Vec<u32> = all.iter().copied().filter(|&index| uses.get(index) > 0).collect();
             indices.iter().for_each(|&index| uses.add(index, 1));
             let operations = self.network.pair_operations(&all, indices.len());
-            let children = Some((a, b));
+            let (size, children) = (self.network.size(&indices), Some((a, b)));
             let written = self.writes;
-            self.nodes[places[k]] = Node { children, indices, operations, written, settled: Vec::new() };
+            self.nodes[places[k]] = Node { children, indices, size, operations, written, settled: Vec::new() };
         }
         true
     }
@@ -122,7 +125,7 @@ impl<'a> Tree<'a> {
     fn around(&self, top: usize) -> (Vec<usize>, Vec<usize>) {
         let (mut leaves, mut inner) = (vec![top], Vec::new());
         while leaves.len() < LEAVES {
-            let size = |&(_, &leaf): &(usize, &usize)| self.network.size(&self.nodes[leaf].indices);
+            let size = |&(_, &leaf): &(usize, &usize)| self.nodes[leaf].size;
             let open = leaves.iter().enumerate().filter(|(_, leaf)| self.nodes[**leaf].children.is_some());
             let Some((place, &node)) = open.max_by(|a, b| size(a).total_cmp(&size(b))) else { break };
             let Some((a, b)) = self.nodes[node].children else { break };
