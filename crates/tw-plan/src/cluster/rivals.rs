@@ -33,6 +33,9 @@ pub struct Rivals {
     pub bound_bytes: f64,
 }
 
+/// Times that differ by no more than this are the same: the model is not as good as that.
+const SAME_TIME: f64 = 1.01;
+
 /// Work that is no more uneven than this is even.
 const EVEN: f64 = 1.05;
 
@@ -98,6 +101,10 @@ impl Rivals {
             }
         }
         placed.sort_by(|a, b| a.simulation.makespan.total_cmp(&b.simulation.makespan));
+        // Of plans that end at about the same time, the one that sends least.
+        let first = placed.first().map_or(0.0, |placed| placed.simulation.makespan);
+        let about = placed.iter().take_while(|placed| placed.simulation.makespan <= first * SAME_TIME).count();
+        placed[..about].sort_by_key(|placed| placed.simulation.wire_bytes_max());
         let workers = machine.n_workers() as u64;
         let found = touching(&program);
         let alone = |(node, statement): &(usize, Touching)| {

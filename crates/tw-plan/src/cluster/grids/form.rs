@@ -10,6 +10,7 @@ use tw_ir::index::{Idx, Var};
 use tw_ir::program::{IndexStmt, Node, Program};
 
 use super::boxes::{Kept, Ranges, Regions, uncovered};
+use crate::cluster::layout::prime_factors;
 use crate::cluster::machine::Machine;
 use crate::cluster::mesh::{Mesh, Ownership, Variable};
 use crate::cluster::reductions::meetings;
@@ -19,9 +20,6 @@ const MOST_GRIDS: usize = 24;
 
 /// The busiest worker may do this much more than its share.
 const BALANCED: f64 = 1.05;
-
-/// Grids of fewer workers than there are that are looked at.
-const MOST_WITH_IDLE: usize = 4096;
 
 /// Messages of sums that are followed one by one; of more, what a worker receives is taken to be the average of its group.
 const MOST_MEETINGS: u64 = 1 << 18;
@@ -160,15 +158,15 @@ impl Form {
     pub(super) fn candidates(&self, n_workers: u64, most: usize, kept: &mut Kept) -> (Vec<Candidate>, usize) {
         let (ranked, n_looked) = self.ranked(n_workers);
         let mut found = Vec::new();
-        for (alone, mesh) in ranked.into_iter().take(MOST_GRIDS) {
+        for (alone, mesh) in ranked {
             let numbered = mesh.numberings(most - found.len());
             found.extend(numbered.into_iter().map(|mesh| self.candidate(mesh, alone, n_workers, kept)));
         }
         (found, n_looked)
     }
 
-    /// Grids by what a worker receives, and how many were looked at. Some workers may stay idle if a twentieth of them are, and if the others then receive a tenth less than
-    /// with all at work; or if there is no other way.
+    /// Grids by what a worker receives, and how many were looked at. Some workers may stay idle, the same for all statements, if the others then receive a tenth less than with all at
+    /// work; or if there is no other way.
     fn ranked(&self, n_workers: u64) -> (Vec<(u64, Mesh)>, usize) {
         let extents: Vec<u64> = self.variables.iter().map(|var| var.extent).collect();
         let points = extents.iter().fold(1u64, |points, &n| points.saturating_mul(n));
@@ -181,13 +179,9 @@ impl Form {
             ranked
         };
         let (even, mut uneven): (Vec<Mesh>, Vec<Mesh>) = Mesh::all(n_workers, &extents).into_iter().partition(is_even);
-        let mut with_idle: Vec<Mesh> = Vec::new();
-        let fewest = (n_workers as f64 / BALANCED).ceil() as u64;
-        for workers in (fewest.max(2)..n_workers.min(points.saturating_add(1))).rev() {
-            if with_idle.len() < MOST_WITH_IDLE {
-                with_idle.extend(Mesh::all(workers, &extents).into_iter().filter(is_even));
-            }
-        }
+        let fewer = fewer_workers(n_workers).filter(|workers| *workers <= points);
+        let with_idle = fewer.map_or_else(Vec::new, |workers| Mesh::all(workers, &extents));
+        let with_idle: Vec<Mesh> = with_idle.into_iter().filter(is_even).collect();
         let n_looked = even.len() + with_idle.len();
         let (mut ranked, with_idle) = (rank(even), rank(with_idle));
         let pays = match (with_idle.first(), ranked.first()) {
@@ -197,7 +191,6 @@ impl Form {
         if pays {
             ranked.extend(with_idle);
             ranked.sort();
-            ranked.truncate(MOST_GRIDS);
         }
         if ranked.is_empty() {
             // The most even ones of the largest grids there are.
@@ -328,4 +321,15 @@ impl Form {
 /// True if a statement that runs over so many elements of an axis leaves out no more than its borders.
 fn is_nearly(extent: u64, along: u64) -> bool {
     extent <= along && along - extent <= along / 8
+}
+
+/// Fewer workers than there are, but no fewer than that a share is balanced, of the number with the most grids.
+fn fewer_workers(n_workers: u64) -> Option<u64> {
+    let fewest = (n_workers as f64 / BALANCED).ceil() as u64;
+    let n_divisors = |n: u64| {
+        let factors = prime_factors(n);
+        let groups = factors.chunk_by(|a, b| a == b);
+        groups.map(|group| group.len() as u64 + 1).product::<u64>()
+    };
+    (fewest.max(2)..n_workers).max_by_key(|&workers| (n_divisors(workers), workers))
 }

@@ -32,9 +32,10 @@ const LOOKS: usize = 8_000_000;
 /// Workers times values that may be looked at for each choice that may be compared.
 const LOOKS_OF_A_CHOICE: usize = 4000;
 
-/// Largest first, then all together: smaller is better.
-fn score(received: &[u64]) -> (u64, u64) {
-    (received.iter().copied().max().unwrap_or(0), received.iter().sum())
+/// What the busiest worker receives, and with it what all do on average: nobody should receive much so that the busiest receives a little less. Smaller is better; here times the number of workers.
+fn score(received: &[u64]) -> u128 {
+    let (most, n_workers) = (received.iter().copied().max().unwrap_or(0), received.len() as u128);
+    u128::from(most) * n_workers + received.iter().map(|&bytes| u128::from(bytes)).sum::<u128>()
 }
 
 /// A statement as the search sees it.
@@ -310,7 +311,7 @@ impl<'a> Search<'a> {
                 self.go_back(0);
                 found
             });
-            let tried: Vec<(u64, u64)> = tried.collect();
+            let tried: Vec<u128> = tried.collect();
             let best = (0..tried.len()).min_by_key(|&candidate| tried[candidate]);
             self.choose(&[k], best.unwrap_or(0));
             self.undo.clear();
@@ -387,8 +388,9 @@ impl<'a> Search<'a> {
         let mut better = false;
         for candidate in 0..self.candidates(unit[0]).len() {
             let before = score(&self.total);
-            // A grid that alone receives that much cannot be part of anything better.
-            if self.are_at(unit, candidate) || self.candidates(unit[0])[candidate].alone >= before.0 {
+            // A grid under which every worker alone receives that much cannot be part of anything better.
+            let alone = u128::from(self.candidates(unit[0])[candidate].alone) * self.total.len() as u128;
+            if self.are_at(unit, candidate) || alone >= before {
                 continue;
             }
             if self.is_over(around) {

@@ -20,7 +20,11 @@ pub(in crate::cluster) fn touching(program: &Program) -> Vec<(usize, Touching)> 
                 (form.variables[var] == Variable::alone(n)).then_some(var)
             });
             let value = node.args[access.operand as usize].index();
-            arrays.push((value, vars.collect::<Option<_>>()?, read.bytes));
+            let mut vars = vars.collect::<Option<Vec<usize>>>()?;
+            // Of a diagonal only its elements are touched.
+            vars.sort_unstable();
+            vars.dedup();
+            arrays.push((value, vars, read.bytes));
         }
         let out = form.out_vars.iter().copied().collect::<Option<_>>()?;
         arrays.push((node.results.first()?.index(), out, form.state_bytes));
