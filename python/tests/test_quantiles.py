@@ -40,7 +40,8 @@ def test_quantiles(name, data):
     if x.dtype.kind == "b":
         x = x.astype("uint8")
     options = {"axis": axis_of(data.draw, x), "method": data.draw(st.sampled_from(METHODS)), "keepdims": data.draw(st.booleans())}
-    expected = np.asarray(getattr(np, name)(x, q, **options))
+    # Where a fibre is NaN throughout, the type of NumPy's result depends on it, which a lazy array cannot know: ours is the type without NaN.
+    expected = np.asarray(getattr(np, name)(x, q, **options)).astype(np.asarray(getattr(np, name)(np.ones_like(x), q, **options)).dtype)
     ours = getattr(tw, name)(tw.asarray(x).rechunk(data.draw(chunks)), q, **options)
     same(ours, expected, rtol=1e-5 if x.dtype == "float32" else 1e-12)
 

@@ -89,7 +89,10 @@ impl Explanation {
         match other {
             _ if most <= other => {
                 let (n, m) = (later.simulation.n_transfers, sooner.simulation.n_transfers);
-                format!("sends {} messages, where {name} sends {}", count(n), count(m))
+                match n > m {
+                    true => format!("sends {} messages, where {name} sends {}", count(n), count(m)),
+                    false => "has no one thing to blame".to_string(),
+                }
             }
             0 => format!("sends {} to worker {worker}, where {name} sends nothing", self.sent_to(later, worker, most)),
             _ => {
@@ -131,12 +134,17 @@ fn why_refused(rival: &Placed, machine: &Machine) -> String {
 }
 
 fn works_more(sooner: &Placed, later: &Placed, machine: &Machine) -> Reason {
-    let most =
-        |placed: &Placed| busiest(placed.simulation.workers.iter().map(|worker| worker.flops)).unwrap_or_default();
-    let ((worker, flops), (_, other)) = (most(later), most(sooner));
-    let share = times(later.simulation.flops_max().1);
+    // What tasks cost before they compute anything is a reason of its own.
+    let computing = |placed: &Placed| -> Vec<f64> {
+        let workers = placed.simulation.workers.iter();
+        workers.map(|worker| worker.busy - worker.tasks as f64 * machine.task).collect()
+    };
+    let (theirs, ours) = (computing(later), computing(sooner));
+    let (worker, most) = busiest(theirs.iter().copied()).unwrap_or_default();
+    let (_, other) = busiest(ours.into_iter()).unwrap_or_default();
+    let share = times(most * theirs.len() as f64 / theirs.iter().sum::<f64>().max(f64::MIN_POSITIVE));
     let text = format!("does {share} an even share of the work on worker {worker}");
-    Reason { seconds: (flops as f64 - other as f64) / machine.flops, text, is_waiting: false }
+    Reason { seconds: most - other, text, is_waiting: false }
 }
 
 fn has_more_tasks(sooner: &Placed, later: &Placed, machine: &Machine) -> Reason {

@@ -1,18 +1,20 @@
 //! Tasks where the grid of their statement says.
 
+use std::collections::BTreeMap;
+
 use tw_ir::EntityRef;
 use tw_ir::error::Result;
 use tw_ir::kernel::Kernel;
 use tw_ir::program::ValueId;
 use tw_ir::workflow::{BlockId, TaskId, TaskKind, Workflow};
 
-use super::{Scheduler, home_of_largest, is_copy, place_loads};
+use super::{Scheduler, is_copy, place_loads};
 use crate::cluster::grids::Grids;
 use crate::cluster::layout::Layouts;
 use crate::cluster::machine::Machine;
 use crate::cluster::reductions::Assignment;
 
-/// Places tasks by grids that were searched for their program. Statements without a grid run where most of what they read is.
+/// Places tasks by grids that were searched for their program. Statements without a grid run where they can begin soonest.
 pub struct Algebraic<'a> {
     /// A word for reports: who made the grids.
     pub name: &'static str,
@@ -37,8 +39,18 @@ impl Scheduler for Algebraic<'_> {
             }
         }
         let readers = self.readers(workflow);
+        let seconds = machine.task_seconds(workflow);
+        // What workers do for statements without a grid.
+        let mut work = vec![0.0; machine.n_workers()];
         for task in workflow.tasks() {
-            let site = self.site(workflow, task, &assignment, &layouts, &readers);
+            let site = match self.planned_site(workflow, task, &assignment, &readers) {
+                Some(site) => site,
+                None => {
+                    let site = soonest(workflow, task, &assignment, &layouts, machine, &work);
+                    work[site as usize] += seconds[task.index()];
+                    site
+                }
+            };
             assignment.tasks[task.index()] = site;
             // Contributions meet where the block is wanted; everything else is where it is made.
             let first = workflow.outputs(task).first().copied();
@@ -83,27 +95,48 @@ impl Algebraic<'_> {
         readers
     }
 
-    fn site(
+    /// Where a task belongs by grids and owners, if they say.
+    fn planned_site(
         &self,
         workflow: &Workflow,
         task: TaskId,
         assignment: &Assignment,
-        layouts: &Layouts<'_>,
         readers: &[Option<u32>],
-    ) -> u32 {
+    ) -> Option<u32> {
         let first = workflow.outputs(task).first().copied();
         if workflow.kind(task) == TaskKind::Load {
-            return first.map_or(0, |block| assignment.homes[block.index()]);
-        }
-        if let Some(site) = self.on_grid(workflow, task) {
-            return site;
+            return Some(first.map_or(0, |block| assignment.homes[block.index()]));
         }
         // What is put together from pieces is put together by whoever reads it.
-        let reader = first.and_then(|block| readers[block.index()]).filter(|_| is_copy(workflow, task));
-        let owned = reader.or_else(|| first.and_then(|block| self.home(workflow, block)));
-        let there = home_of_largest(workflow, task, assignment);
-        owned.or(there).or(first.map(|block| layouts.worker(block))).unwrap_or(0)
+        let reader = || first.and_then(|block| readers[block.index()]).filter(|_| is_copy(workflow, task));
+        let owner = || first.and_then(|block| self.home(workflow, block));
+        self.on_grid(workflow, task).or_else(reader).or_else(owner)
     }
+}
+
+/// Of the workers that have something a task reads, and the one that a layout would give its output to: the one that can begin it soonest, after what it does already and with what it has to receive.
+fn soonest(
+    workflow: &Workflow,
+    task: TaskId,
+    assignment: &Assignment,
+    layouts: &Layouts<'_>,
+    machine: &Machine,
+    work: &[f64],
+) -> u32 {
+    let mut there: BTreeMap<u32, u64> = BTreeMap::new();
+    let mut all = 0;
+    for operand in workflow.present_operands(task) {
+        let bytes = workflow.operand_bytes(operand);
+        *there.entry(assignment.homes[operand.block.index()]).or_default() += bytes;
+        all += bytes;
+    }
+    if let Some(&block) = workflow.outputs(task).first() {
+        there.entry(layouts.worker(block)).or_default();
+    }
+    let bandwidth = if machine.nodes > 1 { machine.across.bandwidth } else { machine.inside.bandwidth };
+    let begins = |(&worker, &here): (&u32, &u64)| (work[worker as usize] + (all - here) as f64 / bandwidth, worker);
+    let soonest = there.iter().map(begins).min_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+    soonest.map_or(0, |(_, worker)| worker)
 }
 
 /// An element in the middle of a box, or its first if it is empty.
