@@ -73,8 +73,7 @@ def test_orders_are_never_worse_than_those_of_opt_einsum(benchmark, operands):
             assert ratio <= 1, (name, seed, equation, shapes)
 
 
-# Networks so dense that every order takes more than 1e34 operations. Strict, so that a better search is noticed here.
-@pytest.mark.xfail(strict=True, reason="the greedy rules and their improvement end in a worse order", raises=AssertionError)
+# Dense networks, where rules that keep finding new partners end badly.
 @pytest.mark.parametrize("operands, seed", [(80, 17), (100, 9), (100, 23), (150, 35)])
 def test_orders_of_large_dense_networks_are_not_worse_either(benchmark, operands, seed):
     ratio, _, _ = benchmark.compare(*benchmark.random_case(operands, 5, 0, seed))
