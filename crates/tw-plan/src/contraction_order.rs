@@ -22,6 +22,8 @@ pub struct Network {
     operands: Vec<Vec<u32>>,
     kept: Vec<bool>,
     extents: Vec<f64>,
+    /// The logarithms of extents.
+    logs: Vec<f64>,
     /// All sizes are counted in units of two to this power: those of dense networks have no floating-point numbers otherwise. What is nothing beside the unit is counted as nothing.
     shift: f64,
 }
@@ -58,15 +60,25 @@ impl Network {
                 *alike.entry((uses, kept)).or_insert(1.0) *= extent;
             }
         }
-        let operands = vec![Vec::new(); operands.len()];
-        let mut network = Network { operands, kept: Vec::new(), extents: Vec::new(), shift: 0.0 };
+        let mut network = Network::without_indices(operands.len(), 0.0);
         for ((uses, kept), extent) in alike {
-            let index = network.extents.len() as u32;
-            uses.into_iter().for_each(|operand| network.operands[operand].push(index));
-            network.kept.push(kept);
-            network.extents.push(extent);
+            network.push(uses.into_iter(), kept, extent, extent.log2());
         }
         network
+    }
+
+    fn without_indices(operands: usize, shift: f64) -> Network {
+        let operands = vec![Vec::new(); operands];
+        Network { operands, kept: Vec::new(), extents: Vec::new(), logs: Vec::new(), shift }
+    }
+
+    /// Adds an index that some operands have.
+    fn push(&mut self, operands: impl Iterator<Item = usize>, kept: bool, extent: f64, log: f64) {
+        let index = self.extents.len() as u32;
+        operands.for_each(|operand| self.operands[operand].push(index));
+        self.kept.push(kept);
+        self.extents.push(extent);
+        self.logs.push(log);
     }
 
     /// The best orders found, cheapest first, at most `wanted` of them and at least one. Several differ in their last pair if they are exact.
@@ -92,10 +104,9 @@ impl Network {
     }
 
     fn size(&self, indices: &[u32]) -> f64 {
-        let extents = indices.iter().map(|&index| self.extents[index as usize]);
         match self.shift == 0.0 {
-            true => extents.product(),
-            false => (extents.map(f64::log2).sum::<f64>() - self.shift).exp2(),
+            true => indices.iter().map(|&index| self.extents[index as usize]).product(),
+            false => (indices.iter().map(|&index| self.logs[index as usize]).sum::<f64>() - self.shift).exp2(),
         }
     }
 

@@ -49,7 +49,10 @@ impl<const W: usize> Subsets<W> {
         }
         let left = (0..=full).map(|set| and(&any[set], &or(&any[full ^ set], &kept))).collect();
         let shift = network.shift;
-        let byte_sizes = network.extents.chunks(8).map(|extents| byte_sizes(extents, shift != 0.0)).collect();
+        let byte_sizes = match shift == 0.0 {
+            true => network.extents.chunks(8).map(|extents| byte_sizes(extents, 1.0, |a, b| a * b)).collect(),
+            false => network.logs.chunks(8).map(|logs| byte_sizes(logs, 0.0, |a, b| a + b)).collect(),
+        };
         let (operations, split) = (vec![f64::INFINITY; full + 1], vec![0; full + 1]);
         let mut subsets = Subsets { operands, byte_sizes, shift, left, operations, split };
         for set in 1..full {
@@ -131,12 +134,11 @@ impl<const W: usize> Subsets<W> {
     }
 }
 
-fn byte_sizes(extents: &[f64], logarithms: bool) -> [f64; 256] {
-    let mut sizes = [if logarithms { 0.0 } else { 1.0 }; 256];
+fn byte_sizes(extents: &[f64], none: f64, and: impl Fn(f64, f64) -> f64) -> [f64; 256] {
+    let mut sizes = [none; 256];
     for byte in 1..256usize {
-        let extent = extents.get(byte.trailing_zeros() as usize).copied().unwrap_or(1.0);
-        let rest = sizes[byte & (byte - 1)];
-        sizes[byte] = if logarithms { rest + extent.log2() } else { rest * extent };
+        let extent = extents.get(byte.trailing_zeros() as usize).copied().unwrap_or(none);
+        sizes[byte] = and(sizes[byte & (byte - 1)], extent);
     }
     sizes
 }

@@ -110,7 +110,7 @@ impl<'a> Greedy<'a> {
         Greedy {
             network,
             rule,
-            logs: network.extents.iter().map(|extent| extent.log2()).collect(),
+            logs: network.logs.clone(),
             terms: Vec::new(),
             alike: HashMap::new(),
             users: vec![Vec::new(); network.extents.len()],

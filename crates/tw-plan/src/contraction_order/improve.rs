@@ -12,6 +12,8 @@ pub(super) struct Tree<'a> {
     root: usize,
     /// Pairs written so far.
     writes: usize,
+    /// By index, while a subtree is looked at: a bit for each of its leaves that has the index, and one more if somebody above needs it.
+    masks: Vec<u32>,
 }
 
 struct Node {
@@ -38,7 +40,7 @@ impl<'a> Tree<'a> {
             settled: Vec::new(),
         };
         let nodes = network.operands.iter().map(leaf).collect();
-        let mut tree = Tree { network, nodes, root: 0, writes: 0 };
+        let mut tree = Tree { network, nodes, root: 0, writes: 0, masks: vec![0; network.extents.len()] };
         let mut uses: Vec<usize> = network.kept.iter().map(|&kept| kept as usize).collect();
         network.operands.iter().flatten().for_each(|&index| uses[index as usize] += 1);
         for (a, b) in pairs {
@@ -90,8 +92,8 @@ impl<'a> Tree<'a> {
             return false;
         }
         let before: f64 = inner.iter().map(|&node| self.nodes[node].operations).sum();
-        let operands: Vec<Vec<u32>> = leaves.iter().map(|&leaf| self.nodes[leaf].indices.clone()).collect();
-        let local = Network::new(&operands, &self.nodes[top].indices, &self.network.extents).scaled(self.network.shift);
+        let around = self.indices_around(&leaves, top);
+        let local = self.local(&leaves, &around);
         // Sets of many indices take longer.
         *subtrees = subtrees.saturating_sub(1 + local.extents.len() / 64);
         let Some(best) = exact::orders(&local, 1).pop().filter(|best| best.operations < before * (1.0 - 1e-12)) else {
@@ -103,22 +105,55 @@ impl<'a> Tree<'a> {
         places.retain(|&node| node != top);
         places.push(top);
         let place = |local: usize| if local < leaves.len() { leaves[local] } else { places[local - leaves.len()] };
-        let mut uses = self.uses_around(&leaves, top);
         self.writes += 1;
+        // The leaves below every node, as bits.
+        let mut below: Vec<u32> = (0..leaves.len()).map(|leaf| 1 << leaf).collect();
         for (k, (a, b)) in best.pairs.into_iter().enumerate() {
+            let inside = below[a] | below[b];
+            below.push(inside);
             let (a, b) = (place(a), place(b));
             let all = union(&self.nodes[a].indices, &self.nodes[b].indices);
-            for &index in self.nodes[a].indices.iter().chain(&self.nodes[b].indices) {
-                uses.add(index, -1);
-            }
-            let indices: Vec<u32> = all.iter().copied().filter(|&index| uses.get(index) > 0).collect();
-            indices.iter().for_each(|&index| uses.add(index, 1));
+            let left = around.iter().filter(|(_, mask)| mask & inside != 0 && mask & !inside != 0);
+            let indices: Vec<u32> = left.map(|(index, _)| *index).collect();
             let operations = self.network.pair_operations(&all, indices.len());
             let (size, children) = (self.network.size(&indices), Some((a, b)));
             let written = self.writes;
             self.nodes[places[k]] = Node { children, indices, size, operations, written, settled: Vec::new() };
         }
         true
+    }
+
+    /// The indices of the leaves of a subtree, ascending: which leaves have them, and whether somebody above needs them.
+    fn indices_around(&mut self, leaves: &[usize], top: usize) -> Vec<(u32, u32)> {
+        let mut around = Vec::new();
+        for (bit, &node) in leaves.iter().chain([&top]).enumerate() {
+            for &index in &self.nodes[node].indices {
+                let mask = &mut self.masks[index as usize];
+                if *mask == 0 {
+                    around.push((index, 0));
+                }
+                *mask |= 1 << bit;
+            }
+        }
+        around.sort_unstable();
+        around.iter_mut().for_each(|(index, mask)| *mask = std::mem::take(&mut self.masks[*index as usize]));
+        around
+    }
+
+    /// The leaves of a subtree as a network of their own, where indices that the same leaves have are one.
+    fn local(&self, leaves: &[usize], around: &[(u32, u32)]) -> Network {
+        let mut alike = [(1.0, 0.0); 2 << LEAVES];
+        for &(index, mask) in around {
+            let (extent, log) = &mut alike[mask as usize];
+            *extent *= self.network.extents[index as usize];
+            *log += self.network.logs[index as usize];
+        }
+        let mut local = Network::without_indices(leaves.len(), self.network.shift);
+        for (mask, (extent, log)) in alike.into_iter().enumerate().filter(|(_, (_, log))| *log > 0.0) {
+            let having = (0..leaves.len()).filter(|leaf| mask >> leaf & 1 == 1);
+            local.push(having, mask >> leaves.len() & 1 == 1, extent, log);
+        }
+        local
     }
 
     /// The leaves of a subtree, the largest taken apart first, and the pairs inside of it.
@@ -136,14 +171,6 @@ impl<'a> Tree<'a> {
         (leaves, inner)
     }
 
-    /// How often the leaves and whoever is above need each index.
-    fn uses_around(&self, leaves: &[usize], top: usize) -> Uses {
-        let mut uses = Uses::default();
-        leaves.iter().flat_map(|&leaf| &self.nodes[leaf].indices).for_each(|&index| uses.add(index, 1));
-        self.nodes[top].indices.iter().for_each(|&index| uses.add(index, 1));
-        uses
-    }
-
     pub(super) fn order(&self) -> Order {
         let leaves = self.network.operands.len();
         let mut number: Vec<usize> = (0..self.nodes.len()).collect();
@@ -155,19 +182,5 @@ impl<'a> Tree<'a> {
             order.operations += self.nodes[node].operations;
         }
         order
-    }
-}
-
-/// How many need an index, for the few of a subtree.
-#[derive(Default)]
-struct Uses(std::collections::BTreeMap<u32, i32>);
-
-impl Uses {
-    fn add(&mut self, index: u32, by: i32) {
-        *self.0.entry(index).or_insert(0) += by;
-    }
-
-    fn get(&self, index: u32) -> i32 {
-        self.0.get(&index).copied().unwrap_or(0)
     }
 }
