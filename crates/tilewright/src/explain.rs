@@ -15,6 +15,7 @@
 //! # Ok::<(), tilewright::Error>(())
 //! ```
 
+use std::collections::HashMap;
 use std::time::Duration;
 
 use tw_ir::error::{Error, Result};
@@ -58,6 +59,7 @@ pub use profile::{Measured, Profile};
 pub use segment::SegmentPlan;
 pub(crate) use segment::n_bytes;
 pub use source::{Place, SourceText};
+use walk::ValueName;
 
 /// How much to tell, and in which form.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -123,6 +125,8 @@ pub struct Section {
     pub span: Span,
     /// How many loops and branches are around it.
     pub depth: usize,
+    /// The branches it is in, outermost first: the number of the `if`, and whether it is the other branch.
+    pub branches: Vec<(u32, bool)>,
     /// True if extents depend on data and the plan assumes that masks select everything.
     pub selects_all: bool,
     /// Whether it could be planned.
@@ -149,6 +153,8 @@ pub struct Explanation {
     machine: Machine,
     measured: Option<(Measured, Totals)>,
     on: Option<OnMachine>,
+    /// What each place of a loop has after the first round.
+    repeats: HashMap<u32, ValueName>,
 }
 
 /// An explanation in a few numbers. Loop bodies count once.
@@ -187,6 +193,7 @@ impl Session {
             machine: Machine::default(),
             measured: None,
             on: None,
+            repeats: walk.repeats,
         })
     }
 }

@@ -552,6 +552,18 @@ impl Program {
             })
             .collect()
     }
+
+    /// Says how the input of a name is cut, or leaves that open.
+    pub fn cut_input(&mut self, wanted: &str, tiling: Option<&Tiling>) {
+        for node in &mut self.body.nodes {
+            if let Op::Source(Source::Input { name, ty }) = &mut node.op
+                && name == wanted
+            {
+                ty.tiling = tiling.cloned();
+                node.results.iter().for_each(|&value| self.values[value].ty.tiling = tiling.cloned());
+            }
+        }
+    }
 }
 
 /// Checks that a type is one the engine can hold: countable size, rank within the limit, valid tiling and format.

@@ -1,11 +1,12 @@
 //! Planning for several workers: where tasks run, what is sent, and what that costs.
 //!
 //! A [`Scheduler`] places the tasks of a workflow, each contribution to a reduction by itself. [`expand`] turns contributions into chains and trees for
-//! that placement. [`Simulation`] says what the result would do on a [`Machine`], and [`Volume`] how little could be sent at best.
+//! that placement. What earlier pieces of a larger program have left with workers is [`Before`]. [`Simulation`] says what the result would do on a [`Machine`], and [`Volume`] how little could be sent at best.
 
 mod bounds;
 mod eager;
 mod grids;
+mod held;
 mod layout;
 mod machine;
 mod mesh;
@@ -22,6 +23,7 @@ mod traffic;
 
 pub use bounds::Volume;
 pub use grids::{DEFAULT_LIMIT, Grids, SearchReport};
+pub use held::{Before, Held};
 pub use layout::{Layout, Layouts, node_grid};
 pub use machine::{Link, MOST_WORKERS, Machine};
 pub use mesh::{Mesh, Ownership, part, part_of};

@@ -5,7 +5,9 @@ use std::time::{Duration, Instant};
 use tw_ir::error::{Error, Result};
 use tw_ir::span::Span;
 use tw_ir::workflow::{BlockSet, BlockSetId, StmtId, Workflow};
-use tw_plan::cluster::{DEFAULT_LIMIT, Machine, Notation, Placed, Rivals};
+use tw_plan::cluster::{Machine, Notation, Placed, Rivals};
+
+use pieces::Wanted;
 
 use super::source::Place;
 use super::{Explanation, units};
@@ -18,6 +20,7 @@ mod json;
 mod lost;
 mod matrix;
 mod owners;
+mod pieces;
 mod statements;
 mod text;
 mod timeline;
@@ -30,13 +33,31 @@ const SCHEDULERS: [&str; 5] = ["algebraic", "pattern", "lshs", "roundrobin", "td
 pub struct OnMachine {
     /// The machine.
     pub machine: Machine,
-    /// The pieces of the program that can be planned without data, with their titles.
-    pub sections: Vec<(String, Rivals)>,
+    /// The pieces of the program that can be planned without data.
+    pub pieces: Vec<Piece>,
     /// Pieces that cannot.
     pub later: usize,
     /// How long planning took.
     pub planning: Duration,
     with_pictures: bool,
+}
+
+/// A piece of a program on a machine.
+#[derive(Clone, Debug)]
+pub struct Piece {
+    /// What to call it.
+    pub title: String,
+    /// What each scheduler makes of it.
+    pub rivals: Rivals,
+    /// False for the branch of an `if` that ends sooner: figures of the whole are those of the other.
+    pub counts: bool,
+}
+
+impl Piece {
+    /// Seconds of the plan in front.
+    fn seconds(&self) -> f64 {
+        self.rivals.placed.first().map_or(0.0, |placed| placed.simulation.makespan)
+    }
 }
 
 impl Explanation {
@@ -58,23 +79,13 @@ impl Explanation {
             let error = Error::plan("`tdn` places tasks by a distribution, and none is given");
             return Err(error.help("write one to a file and name it: `tw explain --distribution FILE`"));
         }
-        let mut sections = Vec::new();
-        let mut later = 0;
-        for (number, section) in (1..).zip(&self.sections) {
-            let Some(plan) = section.plan() else {
-                later += 1;
-                continue;
-            };
-            let mut rivals =
-                Rivals::beside(distribution, &plan.before, session.plan_options(), machine, DEFAULT_LIMIT)?;
-            if let Some(name) = scheduler {
-                let title = self.title(section, number);
-                put_in_front(&mut rivals, name, &title, machine)?;
-            }
-            sections.push((self.title(section, number), rivals));
+        let pieces = self.place_pieces(&Wanted { session, machine, scheduler, distribution })?;
+        if let Some(distribution) = distribution {
+            distribution.check_names(&pieces.iter().map(|piece| &piece.rivals.program).collect::<Vec<_>>())?;
         }
+        let later = self.sections.len() - pieces.len();
         let (machine, planning) = (machine.clone(), started.elapsed());
-        self.on = Some(OnMachine { machine, sections, later, planning, with_pictures: false });
+        self.on = Some(OnMachine { machine, pieces, later, planning, with_pictures: false });
         Ok(self)
     }
 
@@ -184,9 +195,20 @@ fn put_in_front(rivals: &mut Rivals, name: &str, title: &str, machine: &Machine)
 }
 
 impl OnMachine {
-    /// The plans in front, of every piece.
+    /// The plans in front, of every piece that counts.
     pub fn chosen(&self) -> impl Iterator<Item = &Placed> {
-        self.sections.iter().filter_map(|(_, rivals)| rivals.placed.first())
+        self.counted().filter_map(|rivals| rivals.placed.first())
+    }
+
+    /// Rivals of every piece that counts: of two branches the one that takes longer.
+    fn counted(&self) -> impl Iterator<Item = &Rivals> {
+        self.pieces.iter().filter(|piece| piece.counts).map(|piece| &piece.rivals)
+    }
+
+    /// The most that any worker holds in any piece.
+    pub(super) fn peak_bytes(&self) -> u64 {
+        let plans = self.pieces.iter().filter_map(|piece| piece.rivals.placed.first());
+        plans.map(|placed| placed.simulation.peak_bytes_max()).max().unwrap_or(0)
     }
 
     /// The machine in a few words.
@@ -208,7 +230,7 @@ impl OnMachine {
 
     /// The least that the busiest worker can receive, over all pieces.
     fn bound_bytes(&self) -> f64 {
-        self.sections.iter().map(|(_, rivals)| rivals.bound_bytes).sum()
+        self.counted().map(|rivals| rivals.bound_bytes).sum()
     }
 }
 

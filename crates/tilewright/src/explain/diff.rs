@@ -90,14 +90,14 @@ impl Explanation {
     }
 
     fn side(&self, is_wire: bool) -> Side {
-        let mut placed = self.on.iter().flat_map(|on| &on.sections);
+        let mut placed = self.on.iter().flat_map(|on| &on.pieces);
         let mut lines = Vec::new();
         for section in &self.sections {
             let Some(plan) = section.plan() else {
                 lines.extend(self.line_for_later(section));
                 continue;
             };
-            let rivals = placed.next().map(|(_, rivals)| rivals);
+            let rivals = placed.next().map(|piece| &piece.rivals);
             lines.extend(self.lines_of(plan, rivals, is_wire));
         }
         Side { name: self.side_name(), figures: self.figures(is_wire), lines }
@@ -136,7 +136,7 @@ impl Explanation {
             count(("tasks", "tasks"), sum(|p| p.order.len() as u64)),
             bytes(("sent", "wire_bytes_total"), sum(|p| p.simulation.wire_bytes())),
             bytes(("busiest", "wire_bytes_max_rank"), sum(|p| p.simulation.wire_bytes_max())),
-            bytes(("peak", "peak_bytes"), on.chosen().map(|p| p.simulation.peak_bytes_max()).max().unwrap_or(0)),
+            bytes(("peak", "peak_bytes"), on.peak_bytes()),
             time(("time", "seconds"), on.chosen().map(|p| p.simulation.makespan).sum()),
         ]
     }

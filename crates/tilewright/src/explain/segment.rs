@@ -12,6 +12,7 @@ use tw_plan::Planned;
 use super::cost::{self, Cost};
 use super::fusion::{self, Fate};
 use super::peak::{self, Peak};
+use super::walk::ValueName;
 use crate::segment::{Segment, Taken};
 use crate::session::Session;
 
@@ -32,10 +33,22 @@ pub struct SegmentPlan {
     pub held_bytes: u64,
     /// Bytes of the distinct inputs of the user that it reads.
     pub distinct_input_bytes: u64,
+    pub(super) flow: Flow,
+}
+
+/// What comes into a segment from others and goes out to them.
+#[derive(Clone, Debug)]
+pub(crate) struct Flow {
+    /// Its inputs by name: values of other segments, or inputs of the user.
+    pub(super) takes: Vec<(String, Option<ValueName>)>,
+    /// Values of other segments that are there while it runs.
+    pub(super) alive: Vec<ValueName>,
+    /// The numbers of its outputs.
+    pub(super) makes: Vec<u32>,
 }
 
 impl SegmentPlan {
-    pub(crate) fn new(session: &Session, segment: Segment, held_bytes: u64) -> Result<SegmentPlan> {
+    pub(crate) fn new(session: &Session, segment: Segment, held_bytes: u64, flow: Flow) -> Result<SegmentPlan> {
         let before = segment.key.program.clone();
         let planned = session.plan_ahead(segment.key)?;
         let stored: HashSet<&str> = segment
@@ -55,6 +68,7 @@ impl SegmentPlan {
             distinct_input_bytes: distinct.map(|(_, ty)| n_bytes(ty)).fold(0, u64::saturating_add),
             before,
             planned,
+            flow,
         })
     }
 

@@ -4,7 +4,7 @@
 //! sides. The number of elements under a mask is taken to be all of them. What has any other extent that only data tells, or reads something that
 //! has, is left for later.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use tw_ir::error::Result;
 use tw_ir::program::{Node, Op, Program, Region, TensorType, ValueId};
@@ -12,7 +12,7 @@ use tw_ir::scalar::{BinaryOp, ScalarOp};
 use tw_ir::span::Span;
 use tw_ir::{DType, Extent};
 
-use super::segment::{SegmentPlan, n_bytes};
+use super::segment::{Flow, SegmentPlan, n_bytes};
 use super::{Outcome, Role, Section};
 use crate::interpret::{needed_from, uses_of};
 use crate::segment::{SegmentBuilder, Surroundings, Taken};
@@ -21,9 +21,18 @@ use crate::session::Session;
 /// A value that would be in memory. Several names of one value share the number.
 #[derive(Clone)]
 struct Held {
-    number: u32,
+    name: ValueName,
     /// As if masks selected everything.
     ty: TensorType,
+}
+
+/// A value between sections.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct ValueName {
+    /// Several names of one value share the number.
+    pub(crate) number: u32,
+    /// The place that a loop hands it on in, if one does: later rounds find there what the round before made.
+    pub(crate) carried: Option<u32>,
 }
 
 pub(crate) struct Walk<'a> {
@@ -33,6 +42,9 @@ pub(crate) struct Walk<'a> {
     /// Counts of elements under masks, as if all were.
     counts: HashMap<ValueId, u64>,
     next_number: u32,
+    /// What each place of a loop has after the first round.
+    pub(crate) repeats: HashMap<u32, ValueName>,
+    n_branches: u32,
     pub(crate) sections: Vec<Section>,
 }
 
@@ -42,16 +54,26 @@ struct At {
     role: Role,
     span: Span,
     depth: usize,
+    branches: Vec<(u32, bool)>,
 }
 
 impl<'a> Walk<'a> {
     pub(crate) fn new(session: &'a Session, program: &'a Program) -> Walk<'a> {
-        Walk { session, program, held: HashMap::new(), counts: HashMap::new(), next_number: 0, sections: Vec::new() }
+        Walk {
+            session,
+            program,
+            held: HashMap::new(),
+            counts: HashMap::new(),
+            next_number: 0,
+            repeats: HashMap::new(),
+            n_branches: 0,
+            sections: Vec::new(),
+        }
     }
 
     /// Plans what can be planned.
     pub(crate) fn run(&mut self) -> Result<()> {
-        let at = At { role: Role::Straight, span: Span::None, depth: 0 };
+        let at = At { role: Role::Straight, span: Span::None, depth: 0, branches: Vec::new() };
         self.region(&self.program.body, &at)?;
         Ok(())
     }
@@ -91,7 +113,14 @@ impl<'a> Walk<'a> {
             return Ok(());
         }
         let selects_all = nodes.iter().any(|node| self.depends_on_counts(node));
-        let section = |outcome| Section { role: at.role, span: at.span.clone(), depth: at.depth, selects_all, outcome };
+        let section = |outcome| Section {
+            role: at.role,
+            span: at.span.clone(),
+            depth: at.depth,
+            branches: at.branches.clone(),
+            selects_all,
+            outcome,
+        };
         if let Some(unknown) = self.first_unknown(&nodes) {
             let spans = nodes.iter().map(|node| node.span.clone()).collect();
             self.sections.push(section(Outcome::Later { spans, unknown }));
@@ -108,15 +137,29 @@ impl<'a> Walk<'a> {
             builder.output(value)?;
         }
         let segment = builder.finish();
-        let taken = segment.taken.iter().filter_map(|(_, taken)| match taken {
+        let of_taken = |taken: &Taken| match taken {
             Taken::Value(value) => self.held.get(value),
             Taken::Input => None,
-        });
+        };
+        let taken = segment.taken.iter().filter_map(|(_, taken)| of_taken(taken));
         let kept = self.held.iter().filter(|(value, _)| needed.contains(value) || !mine.contains(value));
-        let alive: HashMap<u32, u64> =
-            taken.chain(kept.map(|(_, held)| held)).map(|held| (held.number, n_bytes(&held.ty))).collect();
-        let held_bytes = alive.values().fold(0u64, |sum, &bytes| sum.saturating_add(bytes));
-        let plan = SegmentPlan::new(self.session, segment, held_bytes)?;
+        // Of several names the first that is handed on by a loop, so that the choice is always the same.
+        let mut alive: BTreeMap<u32, (Option<u32>, u64)> = BTreeMap::new();
+        for held in taken.chain(kept.map(|(_, held)| held)) {
+            let known = alive.entry(held.name.number).or_insert((held.name.carried, n_bytes(&held.ty)));
+            known.0 = known.0.max(held.name.carried);
+        }
+        let held_bytes = alive.values().fold(0u64, |sum, (_, bytes)| sum.saturating_add(*bytes));
+        let flow = Flow {
+            takes: segment
+                .taken
+                .iter()
+                .map(|(name, taken)| (name.clone(), of_taken(taken).map(|held| held.name)))
+                .collect(),
+            alive: alive.iter().map(|(&number, &(carried, _))| ValueName { number, carried }).collect(),
+            makes: (0u32..).take(outputs.len()).map(|k| self.next_number + 1 + k).collect(),
+        };
+        let plan = SegmentPlan::new(self.session, segment, held_bytes, flow)?;
         self.held.retain(|value, _| needed.contains(value) || !mine.contains(value));
         for (value, ty) in outputs.into_iter().zip(plan.result_types()) {
             let held = self.new_held(ty);
@@ -127,7 +170,7 @@ impl<'a> Walk<'a> {
     }
 
     fn control(&mut self, region: &Region, k: usize, node: &Node, mine: &HashSet<ValueId>, at: &At) -> Result<()> {
-        let inside = |role| At { role, span: node.span.clone(), depth: at.depth + 1 };
+        let inside = |role| At { role, span: node.span.clone(), depth: at.depth + 1, branches: at.branches.clone() };
         match &node.op {
             Op::While { condition, body } => {
                 let mut carried: Vec<Option<Held>> = node.args.iter().map(|arg| self.held.get(arg).cloned()).collect();
@@ -138,11 +181,20 @@ impl<'a> Walk<'a> {
                 let before = self.sections.len();
                 let mut first = true;
                 loop {
+                    for held in carried.iter_mut().flatten() {
+                        self.next_number += 1;
+                        held.name.carried = Some(self.next_number);
+                    }
                     self.enter(condition, &carried);
                     self.region(condition, &inside(Role::Condition))?;
                     self.enter(body, &carried);
                     let next = self.region(body, &inside(Role::Body))?;
                     let steady = same_types(&carried, &next);
+                    let places = carried.iter().flatten().filter_map(|held| held.name.carried);
+                    let places: Vec<u32> = places.collect();
+                    let both = carried.iter().zip(&next).filter(|(before, _)| before.is_some());
+                    let made = places.into_iter().zip(both.map(|(_, next)| next));
+                    self.repeats.extend(made.filter_map(|(place, next)| Some((place, next.as_ref()?.name))));
                     carried = next;
                     // Values may be cut differently after the first iteration; what is shown is what repeats.
                     if steady || !first {
@@ -154,8 +206,15 @@ impl<'a> Walk<'a> {
                 self.bind(&node.results, carried);
             }
             Op::If { then, otherwise } => {
-                let results = self.region(then, &inside(Role::Then))?;
-                self.region(otherwise, &inside(Role::Otherwise))?;
+                self.n_branches += 1;
+                let branch = |role, otherwise| {
+                    let mut at = inside(role);
+                    at.branches.push((self.n_branches, otherwise));
+                    at
+                };
+                let (one, two) = (branch(Role::Then, false), branch(Role::Otherwise, true));
+                let results = self.region(then, &one)?;
+                self.region(otherwise, &two)?;
                 self.bind(&node.results, results);
             }
             _ => {
@@ -211,7 +270,7 @@ impl<'a> Walk<'a> {
 
     fn new_held(&mut self, ty: TensorType) -> Held {
         self.next_number += 1;
-        Held { number: self.next_number, ty }
+        Held { name: ValueName { number: self.next_number, carried: None }, ty }
     }
 }
 

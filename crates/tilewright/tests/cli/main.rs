@@ -9,6 +9,7 @@ mod explain;
 mod info;
 mod later;
 mod pictures;
+mod pieces;
 mod planner;
 mod run;
 mod tool;

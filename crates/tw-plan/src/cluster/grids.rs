@@ -13,6 +13,7 @@ use tw_ir::index::{Idx, Var};
 use tw_ir::program::{IndexStmt, Node, Op, Program, ValueId};
 use tw_ir::{Axis, Tiling};
 
+use super::held::{Before, Held};
 use super::machine::Machine;
 use super::mesh::{Mesh, Ownership, Variable, part};
 use super::notation::Notation;
@@ -65,13 +66,47 @@ struct OnGrid {
     where_owned: bool,
 }
 
+/// Who owns which part of a value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Owners {
+    /// Those whom a grid gives it to.
+    Grid(Ownership),
+    /// Those who had it before.
+    Held(Held),
+}
+
+impl Owners {
+    /// The worker that owns an element.
+    pub fn owner(&self, element: &[u64]) -> u32 {
+        match self {
+            Owners::Grid(ownership) => ownership.owner(element) as u32,
+            Owners::Held(held) => held.owner(element),
+        }
+    }
+
+    /// Where the value must be cut so that every block has one owner.
+    fn cuts(&self, axis: usize) -> Vec<u64> {
+        match self {
+            Owners::Grid(ownership) => ownership.cuts(axis),
+            Owners::Held(held) => held.axes()[axis].boundaries(),
+        }
+    }
+
+    fn turn(&self) -> u64 {
+        match self {
+            Owners::Grid(ownership) => ownership.turn(),
+            Owners::Held(_) => 0,
+        }
+    }
+}
+
 /// A grid for every statement that can have one, and who owns every value.
 #[derive(Clone, Debug)]
 pub struct Grids {
     n_workers: u64,
     /// By the number of the node.
     meshes: BTreeMap<usize, OnGrid>,
-    owners: BTreeMap<ValueId, Ownership>,
+    owners: BTreeMap<ValueId, Owners>,
     /// By the number of the node.
     best_few: BTreeMap<usize, Vec<(Vec<u64>, u64)>>,
     /// Bytes that each worker receives.
@@ -83,12 +118,23 @@ pub struct Grids {
 impl Grids {
     /// Searches grids for a straight-line program, comparing at most `limit` choices.
     pub fn search(program: &Program, machine: &Machine, limit: usize) -> Grids {
-        Search::beside(program, machine, &[]).run(limit)
+        Grids::search_after(&Before::default(), program, machine, limit)
+    }
+
+    /// The same where workers hold something already.
+    pub(super) fn search_after(before: &Before, program: &Program, machine: &Machine, limit: usize) -> Grids {
+        Search::beside(program, machine, before, &[]).run(limit)
     }
 
     /// The grids that follow from a distribution written by the user: a value that it names is made where it is owned; everything else is searched for.
-    pub fn written(program: &Program, notation: &Notation, machine: &Machine, limit: usize) -> Result<Grids> {
-        Ok(Search::beside(program, machine, &notation.owners(program, machine)?).run(limit))
+    pub(super) fn written(
+        before: &Before,
+        program: &Program,
+        notation: &Notation,
+        machine: &Machine,
+        limit: usize,
+    ) -> Result<Grids> {
+        Ok(Search::beside(program, machine, before, &notation.owners(program, machine)?).run(limit))
     }
 
     /// The grid of a node's statement, and its variables.
@@ -103,7 +149,7 @@ impl Grids {
     }
 
     /// Who owns a value.
-    pub fn owner(&self, value: ValueId) -> Option<&Ownership> {
+    pub fn owners(&self, value: ValueId) -> Option<&Owners> {
         self.owners.get(&value)
     }
 

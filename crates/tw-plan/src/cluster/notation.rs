@@ -142,7 +142,7 @@ impl Notation {
         Ok(Distribution { tensor: tensor.to_string(), rank: axes.len(), along, line })
     }
 
-    /// The owners of all tensors that have a line, and the grid of the statement that makes one where every worker has a part.
+    /// The owners of all tensors of a program that have a line, and the grid of the statement that makes one where every worker has a part.
     pub(super) fn owners(&self, program: &Program, machine: &Machine) -> Result<Vec<(ValueId, Written)>> {
         if self.n_workers() != machine.n_workers() as u64 {
             let sides: Vec<String> = self.sides.iter().map(u64::to_string).collect();
@@ -157,7 +157,6 @@ impl Notation {
         }
         let mut owners = Vec::new();
         for line in &self.tensors {
-            let mut found = false;
             let is_named = |value: &ValueId| program.values[*value].name.as_ref() == Some(&line.tensor);
             for value in program.values.keys().filter(is_named) {
                 let Some(shape) = program.ty(value).known_shape() else { continue };
@@ -165,21 +164,25 @@ impl Notation {
                     let text = format!("`{}` has {} axes, not {}", line.tensor, shape.len(), line.rank);
                     return Err(Error::plan(text).note(format!("in line {} of the distribution", line.line)));
                 }
-                found = true;
                 owners.push((value, Written { along: line.along.clone(), sides: self.sides.clone(), shape }));
-            }
-            if !found {
-                let mut names: Vec<&str> = program.values.values().filter_map(|value| value.name.as_deref()).collect();
-                names.sort_unstable();
-                names.dedup();
-                return Err(Error::plan(format!(
-                    "the distribution names `{}`, which the plan does not have",
-                    line.tensor
-                ))
-                .help(format!("it has {}", names.join(", "))));
             }
         }
         Ok(owners)
+    }
+
+    /// An error if a line is about something that none of some programs has.
+    pub fn check_names(&self, programs: &[&Program]) -> Result<()> {
+        let values = programs.iter().flat_map(|program| program.values.values());
+        let mut names: Vec<&str> = values.filter_map(|value| value.name.as_deref()).collect();
+        names.sort_unstable();
+        names.dedup();
+        match self.tensors.iter().find(|line| !names.contains(&line.tensor.as_str())) {
+            None => Ok(()),
+            Some(line) => {
+                let text = format!("the distribution names `{}`, which the plan does not have", line.tensor);
+                Err(Error::plan(text).help(format!("it has {}", names.join(", "))))
+            }
+        }
     }
 }
 

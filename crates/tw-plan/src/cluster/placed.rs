@@ -11,6 +11,7 @@ use tw_ir::workflow::{BlockSetId, Statement, TaskId, Workflow};
 
 use super::eager;
 use super::grids::{DEFAULT_LIMIT, Grids};
+use super::held::Before;
 use super::machine::Machine;
 use super::notation::Notation;
 use super::reductions::{Expanded, expand};
@@ -64,27 +65,41 @@ fn loose(plan: &Plan) -> Result<(Workflow, HashMap<RelId, BlockSetId>)> {
     partial::evaluate_sets(&plan, &|| false)
 }
 
-/// Places a plan.
+/// Places a plan on workers that hold nothing yet.
 pub fn place(plan: &Plan, machine: &Machine, scheduler: &dyn Scheduler) -> Result<Placed> {
-    machine.verify()?;
-    let started = Instant::now();
-    let mut placed = place_tasks(&contributions(plan)?, machine, scheduler)?;
-    placed.took = started.elapsed();
-    Ok(placed)
+    place_after(&Before::default(), plan, machine, scheduler)
 }
 
-fn place_tasks(loose: &Workflow, machine: &Machine, scheduler: &dyn Scheduler) -> Result<Placed> {
+/// Places a plan on workers that hold something already. Its inputs must be cut as they are.
+pub(super) fn place_after(
+    before: &Before,
+    plan: &Plan,
+    machine: &Machine,
+    scheduler: &dyn Scheduler,
+) -> Result<Placed> {
+    machine.verify()?;
     let started = Instant::now();
-    let assignment = scheduler.place(loose, machine)?;
+    place_tasks(&contributions(plan)?, machine, before, scheduler, started)
+}
+
+/// Places tasks whose planning began at some time.
+fn place_tasks(
+    loose: &Workflow,
+    machine: &Machine,
+    before: &Before,
+    scheduler: &dyn Scheduler,
+    started: Instant,
+) -> Result<Placed> {
+    let assignment = scheduler.place(loose, machine, before)?;
     let Expanded { workflow, sites } = expand(loose, &assignment, machine)?;
     let depth_first = order::depth_first(&workflow);
     let mut order = eager::as_they_can_begin(&workflow, &depth_first, &sites, machine);
     let mut traffic = Traffic::of(&workflow, &order, &sites, machine)?;
-    let mut simulation = Simulation::run(&workflow, &order, &sites, machine, &traffic)?;
+    let mut simulation = Simulation::run(&workflow, &order, &sites, machine, &traffic, before)?;
     if machine.memory.is_some_and(|memory| simulation.peak_bytes_max() > memory) {
         // Depth first takes longer and, mostly, less memory.
         let other_traffic = Traffic::of(&workflow, &depth_first, &sites, machine)?;
-        let other = Simulation::run(&workflow, &depth_first, &sites, machine, &other_traffic)?;
+        let other = Simulation::run(&workflow, &depth_first, &sites, machine, &other_traffic, before)?;
         if other.peak_bytes_max() < simulation.peak_bytes_max() {
             (order, traffic, simulation) = (depth_first, other_traffic, other);
         }
@@ -102,7 +117,8 @@ pub fn place_jointly(
     limit: usize,
 ) -> Result<(Placed, Grids)> {
     machine.verify()?;
-    let by_grids = place_by_grids(&Unordered::new(program, options)?, options, machine, limit)?;
+    let target = Target { options, machine, before: &Before::default(), limit };
+    let by_grids = place_by_grids(&Unordered::new(program, options)?, &target)?;
     Ok((by_grids.placed, by_grids.grids))
 }
 
@@ -115,18 +131,21 @@ pub(super) struct ByGrids {
     pub(super) grids: Grids,
 }
 
+/// What is planned for.
+pub(super) struct Target<'a> {
+    pub(super) options: &'a PlanOptions,
+    pub(super) machine: &'a Machine,
+    pub(super) before: &'a Before,
+    /// How many choices of grids may be compared.
+    pub(super) limit: usize,
+}
+
 /// As [`place_jointly`], for a program whose products have no order yet.
-pub(super) fn place_by_grids(
-    unordered: &Unordered,
-    options: &PlanOptions,
-    machine: &Machine,
-    limit: usize,
-) -> Result<ByGrids> {
+pub(super) fn place_by_grids(unordered: &Unordered, target: &Target<'_>) -> Result<ByGrids> {
     let started = Instant::now();
-    let (program, grids) =
-        choose_orders(unordered, limit, |program, limit| Ok(Grids::search(program, machine, limit)))?;
-    let (plan, mut placed) = place_within_memory("algebraic", &program, &grids, options, machine)?;
-    placed.took = started.elapsed();
+    let search = |program: &Program, limit| Ok(Grids::search_after(target.before, program, target.machine, limit));
+    let (program, grids) = choose_orders(unordered, target.limit, search)?;
+    let (plan, placed) = place_within_memory("algebraic", &program, &grids, target, started)?;
     Ok(ByGrids { program, plan, placed, grids })
 }
 
@@ -135,10 +154,16 @@ fn place_within_memory(
     name: &'static str,
     program: &Program,
     grids: &Grids,
-    options: &PlanOptions,
-    machine: &Machine,
+    target: &Target<'_>,
+    started: Instant,
 ) -> Result<(Plan, Placed)> {
-    let mut found = place_on_grids(name, program, grids, options, machine)?;
+    let (options, machine) = (target.options, target.machine);
+    let place = |options: &PlanOptions| {
+        let (plan, loose, values) = lower_on_grids(program, grids, options, machine)?;
+        let scheduler = Algebraic { name, grids, values: &values };
+        Ok((plan, place_tasks(&loose, machine, target.before, &scheduler, started)?))
+    };
+    let mut found: (Plan, Placed) = place(options)?;
     let smaller = SMALLER_TILES.into_iter().filter(|&tile| options.tile.is_none_or(|wanted| tile < wanted));
     for tile in smaller {
         let peak = found.1.simulation.peak_bytes_max();
@@ -146,7 +171,7 @@ fn place_within_memory(
             break;
         }
         let options = PlanOptions { tile: Some(tile), ..options.clone() };
-        let next = place_on_grids(name, program, grids, &options, machine)?;
+        let next = place(&options)?;
         if next.1.simulation.peak_bytes_max() < peak {
             found = next;
         }
@@ -158,28 +183,20 @@ fn place_within_memory(
 const SMALLER_TILES: [u64; 3] = [512, 256, 128];
 
 /// Places a program as the user's distribution says.
-pub(super) fn place_as_written(
-    unordered: &Unordered,
-    options: &PlanOptions,
-    machine: &Machine,
-    limit: usize,
-    notation: &Notation,
-) -> Result<Placed> {
+pub(super) fn place_as_written(unordered: &Unordered, target: &Target<'_>, notation: &Notation) -> Result<Placed> {
     let started = Instant::now();
-    let search = |program: &Program, limit| Grids::written(program, notation, machine, limit);
-    let (program, grids) = choose_orders(unordered, limit, search)?;
-    let (_, mut placed) = place_within_memory("tdn", &program, &grids, options, machine)?;
-    placed.took = started.elapsed();
-    Ok(placed)
+    let search = |program: &Program, limit| Grids::written(target.before, program, notation, target.machine, limit);
+    let (program, grids) = choose_orders(unordered, target.limit, search)?;
+    Ok(place_within_memory("tdn", &program, &grids, target, started)?.1)
 }
 
-fn place_on_grids(
-    name: &'static str,
+/// The plan of a program that is cut for its grids, its tasks, and the value of each of their sets of blocks.
+fn lower_on_grids(
     program: &Program,
     grids: &Grids,
     options: &PlanOptions,
     machine: &Machine,
-) -> Result<(Plan, Placed)> {
+) -> Result<(Plan, Workflow, Vec<Option<ValueId>>)> {
     let plan = lower::lower_cut(program, options, grids.cut(program, options.tile, machine))?;
     let (loose, sets) = loose(&plan)?;
     let mut values: Vec<Option<ValueId>> = vec![None; loose.sets.len()];
@@ -195,8 +212,7 @@ fn place_on_grids(
             }
         }
     }
-    let placed = place_tasks(&loose, machine, &Algebraic { name, grids, values: &values })?;
-    Ok((plan, placed))
+    Ok((plan, loose, values))
 }
 
 /// Chooses orders of products together with grids: what is summed first should not be what workers would have to send. One order is exchanged at a time, after a short search each; half
@@ -257,7 +273,8 @@ impl Cluster {
     pub(crate) fn place(self, unordered: &Unordered, options: &PlanOptions) -> Result<(Program, Plan, Placed)> {
         let machine = Machine::of(self.nodes, self.workers)?;
         let by_grids = || -> Result<(Program, Plan, Placed)> {
-            let found = place_by_grids(unordered, options, &machine, DEFAULT_LIMIT)?;
+            let target = Target { options, machine: &machine, before: &Before::default(), limit: DEFAULT_LIMIT };
+            let found = place_by_grids(unordered, &target)?;
             Ok((found.program, found.plan, found.placed))
         };
         let others: &[&dyn Scheduler] = match self.scheduler {

@@ -7,9 +7,10 @@ use tw_ir::workflow::StmtId;
 
 use super::bounds::{Touching, least_together_within};
 use super::grids::{Grids, SearchReport, touching};
+use super::held::Before;
 use super::machine::Machine;
 use super::notation::Notation;
-use super::placed::{ByGrids, Placed, place, place_as_written, place_by_grids};
+use super::placed::{ByGrids, Placed, Target, place_after, place_as_written, place_by_grids};
 use super::schedulers::{Lshs, Pattern, RoundRobin, Scheduler};
 use crate::lower::lower;
 use crate::options::PlanOptions;
@@ -18,6 +19,8 @@ use crate::pipeline::Unordered;
 /// What each scheduler makes of a program, the one that ends first in front.
 #[derive(Clone, Debug)]
 pub struct Rivals {
+    /// The program as it was placed by grids, rewritten.
+    pub program: Program,
     /// The plans.
     pub placed: Vec<Placed>,
     /// Plans that need more memory than a worker has.
@@ -53,28 +56,45 @@ impl Rivals {
         machine: &Machine,
         limit: usize,
     ) -> Result<Rivals> {
+        let rivals = Rivals::after(&Before::default(), notation, program, options, machine, limit)?;
+        if let Some(notation) = notation {
+            notation.check_names(&[&rivals.program])?;
+        }
+        Ok(rivals)
+    }
+
+    /// The same on workers that hold something already. Whether the program has what the user's distribution names is not checked: another piece of a larger program may have it.
+    pub fn after(
+        before: &Before,
+        notation: Option<&Notation>,
+        program: &Program,
+        options: &PlanOptions,
+        machine: &Machine,
+        limit: usize,
+    ) -> Result<Rivals> {
         machine.verify()?;
-        let unordered = Unordered::new(program, options)?;
+        let target = Target { options, machine, before, limit };
+        let unordered = Unordered::new(&before.cut(program), options)?;
         let plan = lower(&unordered.ordered(&[])?, options)?;
         let mut failed: Vec<(&'static str, Error)> = Vec::new();
-        let by_grids = place_by_grids(&unordered, options, machine, limit);
+        let by_grids = place_by_grids(&unordered, &target);
         let (program, grids, first) = match by_grids {
             Ok(ByGrids { program, placed, grids, .. }) => (program, grids, Some(placed)),
             Err(error) => {
                 failed.push(("algebraic", error));
                 let program = unordered.ordered(&[])?;
-                let grids = Grids::search(&program, machine, 0);
+                let grids = Grids::search_after(before, &program, machine, 0);
                 (program, grids, None)
             }
         };
         let mut placed: Vec<Placed> = first.into_iter().collect();
         let mut others: Vec<(&'static str, Result<Placed>)> = Vec::new();
         for scheduler in [&Pattern as &dyn Scheduler, &Lshs, &RoundRobin] {
-            others.push((scheduler.name(), place(&plan, machine, scheduler)));
+            others.push((scheduler.name(), place_after(before, &plan, machine, scheduler)));
         }
         if let Some(notation) = notation {
             // What the user wrote is not left out silently.
-            others.push(("tdn", Ok(place_as_written(&unordered, options, machine, limit, notation)?)));
+            others.push(("tdn", Ok(place_as_written(&unordered, &target, notation)?)));
         }
         for (name, found) in others {
             match found {
@@ -113,7 +133,7 @@ impl Rivals {
         let statements = found.iter().map(alone).collect();
         let all: Vec<Touching> = found.into_iter().map(|(_, statement)| statement).collect();
         let bound_bytes = least_together_within(&all, workers, machine.memory);
-        Ok(Rivals { placed, refused, failed, grids, statements, bound_bytes })
+        Ok(Rivals { program, placed, refused, failed, grids, statements, bound_bytes })
     }
 
     /// The plan by grids, whether it is refused or not.

@@ -5,6 +5,7 @@ use tw_ir::error::Result;
 use tw_ir::kernel::Kernel;
 use tw_ir::workflow::{TaskId, TaskKind, Workflow};
 
+use super::held::Before;
 use super::layout::Layouts;
 use super::machine::Machine;
 use super::reductions::Assignment;
@@ -21,8 +22,8 @@ pub use pattern::Pattern;
 pub trait Scheduler {
     /// A word for reports.
     fn name(&self) -> &'static str;
-    /// Places every task. Tasks are listed in an order in which they can run. Equal workflows and machines give equal assignments, everywhere.
-    fn place(&self, workflow: &Workflow, machine: &Machine) -> Result<Assignment>;
+    /// Places every task; loads of what workers held before where it is. Tasks are listed in an order in which they can run. Equal workflows and machines give equal assignments, everywhere.
+    fn place(&self, workflow: &Workflow, machine: &Machine, before: &Before) -> Result<Assignment>;
 }
 
 /// Who places tasks.
@@ -48,7 +49,7 @@ impl Scheduler for RoundRobin {
         "roundrobin"
     }
 
-    fn place(&self, workflow: &Workflow, machine: &Machine) -> Result<Assignment> {
+    fn place(&self, workflow: &Workflow, machine: &Machine, before: &Before) -> Result<Assignment> {
         let n = machine.n_workers();
         let mut assignment = Assignment::together(workflow);
         for (k, home) in assignment.homes.iter_mut().enumerate() {
@@ -56,6 +57,9 @@ impl Scheduler for RoundRobin {
         }
         for task in workflow.tasks() {
             let block = workflow.outputs(task).first().copied();
+            if let (Some(block), Some(home)) = (block, before.home(workflow, task)) {
+                assignment.homes[block.index()] = home;
+            }
             // What makes nothing stores what it reads.
             let block = block.or_else(|| workflow.present_operands(task).map(|operand| operand.block).next());
             assignment.tasks[task.index()] = block.map_or(0, |block| assignment.homes[block.index()]);
@@ -64,11 +68,11 @@ impl Scheduler for RoundRobin {
     }
 }
 
-/// Places loads where the layout wants their blocks; they are the only tasks whose place no operand suggests.
-fn place_loads(workflow: &Workflow, layouts: &Layouts<'_>, assignment: &mut Assignment) {
+/// Places loads where their blocks are, or else where the layout wants them; they are the only tasks whose place no operand suggests.
+fn place_loads(workflow: &Workflow, layouts: &Layouts<'_>, before: &Before, assignment: &mut Assignment) {
     for task in workflow.tasks().filter(|&task| workflow.kind(task) == TaskKind::Load) {
         if let Some(&block) = workflow.outputs(task).first() {
-            let worker = layouts.worker(block);
+            let worker = before.home(workflow, task).unwrap_or_else(|| layouts.worker(block));
             assignment.tasks[task.index()] = worker;
             assignment.homes[block.index()] = worker;
         }

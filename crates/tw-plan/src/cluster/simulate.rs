@@ -10,6 +10,7 @@ use tw_ir::EntityRef;
 use tw_ir::error::Result;
 use tw_ir::workflow::{TaskId, Workflow};
 
+use super::held::Before;
 use super::machine::Machine;
 use super::sites::Sites;
 use super::traffic::Traffic;
@@ -71,13 +72,14 @@ pub struct Simulation {
 }
 
 impl Simulation {
-    /// Simulates tasks in this order, with the messages they send.
+    /// Simulates tasks in this order, with the messages they send, on workers that hold something already.
     pub fn run(
         workflow: &Workflow,
         order: &[TaskId],
         sites: &Sites,
         machine: &Machine,
         traffic: &Traffic,
+        before: &Before,
     ) -> Result<Simulation> {
         sites.verify(workflow, machine)?;
         let mut simulation = Simulation {
@@ -100,7 +102,7 @@ impl Simulation {
             worker.busy += seconds[task.index()];
         }
         Clock::new(workflow, order, sites, machine, traffic, seconds).run(&mut simulation)?;
-        Memory::new(workflow, order, sites, traffic).run(order, &mut simulation);
+        Memory::new(workflow, order, sites, traffic, before).run(order, &mut simulation);
         Ok(simulation)
     }
 

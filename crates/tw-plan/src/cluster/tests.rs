@@ -145,7 +145,8 @@ fn workers_do_not_wait_for_one_result_after_the_other() {
     let busy = placed.simulation.workers.iter().map(|worker| worker.busy).fold(0.0, f64::max);
     let depth_first = crate::order::depth_first(&placed.workflow);
     let traffic = Traffic::of(&placed.workflow, &depth_first, &placed.sites, &machine).unwrap();
-    let slow = Simulation::run(&placed.workflow, &depth_first, &placed.sites, &machine, &traffic).unwrap();
+    let slow =
+        Simulation::run(&placed.workflow, &depth_first, &placed.sites, &machine, &traffic, &Before::default()).unwrap();
     assert_eq!(slow.wire_bytes(), placed.simulation.wire_bytes());
     assert!(placed.simulation.makespan < slow.makespan, "{} {}", placed.simulation.makespan, slow.makespan);
     assert!(placed.simulation.makespan >= busy);
@@ -202,6 +203,44 @@ fn limits_of_memory_are_kept_or_named() {
     assert!(algebraic(limited).is_some(), "{free} bytes without a limit");
     let error = rivals(Some(1 << 20)).unwrap_err();
     assert!(error.message().starts_with("no plan keeps every worker within 1048576 bytes; the best needs "));
+}
+
+#[test]
+fn values_from_before_stay_where_they_are() {
+    let program = |text: &str| parse_program(text, &Default::default(), &NoFiles, &Default::default()).unwrap().program;
+    let (machine, options) = (Machine::of(4, 1).unwrap(), PlanOptions::default());
+    let first = program("input a: f64[800, 800]\nb = a * 2\noutput b\n");
+    let second = program("input b: f64[800, 800]\nc = b + 1\noutput c\n");
+    for scheduler in ["algebraic", "lshs", "pattern", "roundrobin"] {
+        let find = |rivals: Rivals| rivals.placed.into_iter().find(|placed| placed.scheduler == scheduler).unwrap();
+        let made = find(Rivals::of(&first, &options, &machine, DEFAULT_LIMIT).unwrap());
+        let held = Held::output(&made, 0).unwrap();
+        assert_eq!(held.shape(), [800, 800]);
+        let bytes: Vec<u64> = held.elements(4).into_iter().map(|n| n * 8).collect();
+        assert_eq!(bytes.iter().sum::<u64>(), 800 * 800 * 8);
+        let before = Before { inputs: [("b".to_string(), held.clone())].into(), bytes: bytes.clone() };
+        let next = find(Rivals::after(&before, None, &second, &options, &machine, DEFAULT_LIMIT).unwrap());
+        assert_eq!(Held::input(&next, "b").as_ref(), Some(&held), "{scheduler}");
+        // What is held is there all the time, and so is what is made in the end.
+        let made = Held::output(&next, 0).unwrap().elements(4);
+        for ((worker, held), made) in next.simulation.workers.iter().zip(&bytes).zip(made) {
+            assert!(worker.peak_bytes >= held + made * 8, "{scheduler}: {worker:?}");
+        }
+        // Whoever has a block adds to it; only dealing blocks out in turn may disagree.
+        if scheduler != "roundrobin" {
+            assert_eq!(next.simulation.wire_bytes(), 0, "{scheduler}");
+        }
+    }
+    // A value in stripes is no reason to make stripes of everything: the product still has a grid.
+    let made =
+        Rivals::of(&program("input a: f64[800, 800]\nb = cumsum(a, axis=1)\noutput b\n"), &options, &machine, 100)
+            .unwrap();
+    let before =
+        Before { inputs: [("b".to_string(), Held::output(&made.placed[0], 0).unwrap())].into(), bytes: Vec::new() };
+    let square = program("input b: f64[800, 800]\nc = b @ b\noutput c\n");
+    let rivals = Rivals::after(&before, None, &square, &options, &machine, DEFAULT_LIMIT).unwrap();
+    let algebraic = rivals.placed.iter().find(|placed| placed.scheduler == "algebraic").unwrap();
+    assert_eq!(rivals.grids.received_max(), algebraic.simulation.wire_bytes_max());
 }
 
 #[test]

@@ -10,7 +10,7 @@ use super::super::units::{bytes, counted, seconds};
 use super::matrix::Matrix;
 use super::owners::{Cell, OwnerMap};
 use super::timeline::{Lane, Timeline};
-use super::{Explanation, OnMachine};
+use super::{Explanation, OnMachine, Piece};
 
 /// As much as is drawn: cells of a map, workers of a matrix and of a timeline, and columns that can be told apart.
 const MAP: usize = 96;
@@ -32,7 +32,7 @@ impl Explanation {
     /// All pictures of the plans in front.
     pub(crate) fn pictures(&self, on: &OnMachine) -> Vec<Drawing> {
         let mut drawings = Vec::new();
-        for (_, rivals) in &on.sections {
+        for Piece { rivals, .. } in &on.pieces {
             let Some(placed) = rivals.placed.first() else { continue };
             let maps = self.owner_maps(placed);
             drawings.extend(maps.iter().take(MOST_MAPS).map(|map| draw_owners(map, &on.machine)));

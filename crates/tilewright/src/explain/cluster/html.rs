@@ -4,14 +4,14 @@ use std::fmt::Write;
 
 use super::super::html::escape;
 use super::text::{scheduler_table, search_words};
-use super::{Explanation, OnMachine};
+use super::{Explanation, OnMachine, Piece};
 
 impl Explanation {
     /// Tables, reasons and pictures, as a part of a page.
     pub(crate) fn machine_html(&self, on: &OnMachine) -> String {
         let mut out = format!("<section><h2>on {}</h2><p>{}</p>\n", escape(&on.machine_words()), escape(&on.line()));
-        for (title, rivals) in &on.sections {
-            if on.sections.len() > 1 {
+        for Piece { title, rivals, .. } in &on.pieces {
+            if on.pieces.len() > 1 {
                 let _ = writeln!(out, "<h2>{}</h2>", escape(title));
             }
             out.push_str(&scheduler_table(rivals).to_html());

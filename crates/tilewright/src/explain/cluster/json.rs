@@ -7,7 +7,7 @@ use super::draw::{LANES, MATRIX, RESOLUTION};
 use super::matrix::Matrix;
 use super::text::idle_words;
 use super::timeline::Timeline;
-use super::{Explanation, OnMachine};
+use super::{Explanation, OnMachine, Piece};
 
 /// Blocks of one value whose owners are listed; of larger values the others are left out, which is said.
 const MOST_BLOCKS: usize = 1 << 14;
@@ -16,7 +16,7 @@ impl Explanation {
     /// Figures of the plan in front and of every other, over all pieces; those of the explanation itself stay beside them.
     pub(crate) fn add_machine_to_json(&self, on: &OnMachine, value: &mut Value) {
         let passes = value["input_passes"].clone();
-        let plans = || on.sections.iter().flat_map(|(_, rivals)| &rivals.placed);
+        let plans = || on.counted().flat_map(|rivals| &rivals.placed);
         let mut all: Map<String, Value> = Map::new();
         for name in plans().map(|placed| placed.scheduler) {
             let placed: Vec<&Placed> = plans().filter(|placed| placed.scheduler == name).collect();
@@ -30,7 +30,7 @@ impl Explanation {
             value["chosen"] = json!(chosen);
             value["schedulers"] = Value::Object(all);
         }
-        let pieces = on.sections.iter().map(|(title, rivals)| self.piece_json(title, rivals, &on.machine));
+        let pieces = on.pieces.iter().map(|piece| self.piece_json(piece, &on.machine));
         value["machine"] = json!({
             "nodes": on.machine.nodes,
             "workers": on.machine.workers,
@@ -40,12 +40,14 @@ impl Explanation {
         });
     }
 
-    fn piece_json(&self, title: &str, rivals: &Rivals, machine: &Machine) -> Value {
+    fn piece_json(&self, piece: &Piece, machine: &Machine) -> Value {
+        let Piece { title, rivals, counts } = piece;
         let Some(placed) = rivals.placed.first() else { return Value::Null };
         let lost = rivals.placed[1..].iter().chain(&rivals.refused).zip(self.why_lost(rivals, machine));
         let lost = lost.map(|(rival, why)| self.lost_json(rival, &why));
         json!({
             "title": title,
+            "counts": counts,
             "scheduler": placed.scheduler,
             "lower_bound_bytes": rivals.bound_bytes.ceil() as u64,
             "lost": lost.collect::<Vec<Value>>(),
@@ -162,8 +164,7 @@ impl OnMachine {
     }
 
     fn is_bounded(&self, placed: &Placed) -> bool {
-        let rivals = self.sections.iter().map(|(_, rivals)| rivals);
-        let mut of = rivals.filter(|rivals| rivals.placed.iter().any(|other| std::ptr::eq(other, placed)));
+        let mut of = self.counted().filter(|rivals| rivals.placed.iter().any(|other| std::ptr::eq(other, placed)));
         of.next().is_some_and(|rivals| rivals.is_bounded(placed))
     }
 }

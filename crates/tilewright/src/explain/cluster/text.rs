@@ -9,7 +9,7 @@ use super::super::units::{bytes, count, counted, seconds};
 use super::matrix::Matrix;
 use super::owners::{Cell, Merged, OwnerMap};
 use super::timeline::Timeline;
-use super::{Explanation, OnMachine, against};
+use super::{Explanation, OnMachine, Piece, against};
 
 /// What fits on a terminal: rows and columns of a map, workers of a matrix, workers and columns of a timeline.
 const MAP: (usize, usize) = (24, 16);
@@ -33,8 +33,8 @@ impl Explanation {
     /// One line, then for every piece a table of schedulers, why they are in this order, and what each statement sends.
     pub(crate) fn machine_text(&self, on: &OnMachine) -> String {
         let mut text = format!("{}\n", on.line());
-        for (title, rivals) in &on.sections {
-            if on.sections.len() > 1 {
+        for Piece { title, rivals, .. } in &on.pieces {
+            if on.pieces.len() > 1 {
                 let _ = writeln!(text, "\n{title}");
             }
             let _ = write!(text, "\n{}", scheduler_table(rivals).to_text(2));
@@ -109,10 +109,10 @@ impl OnMachine {
         let sum = |of: fn(&Placed) -> u64| self.chosen().map(of).sum::<u64>();
         let (wire, busiest) = (sum(|p| p.simulation.wire_bytes()), sum(|p| p.simulation.wire_bytes_max()));
         let bound = self.bound_bytes();
-        let peak = self.chosen().map(|placed| placed.simulation.peak_bytes_max()).max().unwrap_or(0);
+        let peak = self.peak_bytes();
         let time: f64 = self.chosen().map(|placed| placed.simulation.makespan).sum();
         let is_bounded =
-            self.sections.iter().all(|(_, rivals)| rivals.placed.first().is_some_and(|p| rivals.is_bounded(p)));
+            self.counted().all(|rivals| rivals.placed.first().is_some_and(|placed| rivals.is_bounded(placed)));
         let least = match is_bounded && bound >= 1.0 {
             true => format!(" ({} of the least possible)", against(busiest as f64, bound, is_bounded)),
             false => String::new(),

@@ -1,4 +1,4 @@
-//! A box of an array for every worker, and how much of some boxes others leave uncovered.
+//! A box of an array for every worker, and what of a box others leave.
 
 use std::collections::HashSet;
 use std::rc::Rc;
@@ -25,10 +25,6 @@ impl Regions {
     pub(super) fn of(&self, worker: usize) -> &Ranges {
         &self.ranges[worker * self.rank..][..self.rank]
     }
-
-    pub(super) fn elements(&self, worker: usize) -> u64 {
-        n_elements(self.of(worker))
-    }
 }
 
 /// Boxes that statements read, each kept once: equal ones are the same.
@@ -46,29 +42,31 @@ impl Kept {
     }
 }
 
-fn n_elements(ranges: &Ranges) -> u64 {
+pub(super) fn n_elements(ranges: &Ranges) -> u64 {
     ranges.iter().map(|(lo, hi)| hi.saturating_sub(*lo)).product()
 }
 
-/// Elements of a box that are in none of the others.
-pub(super) fn uncovered(ranges: &Ranges, others: &[&Ranges]) -> u64 {
-    let meets = |other: &Ranges| ranges.iter().zip(other).all(|(a, b)| a.0.max(b.0) < a.1.min(b.1));
-    let Some(first) = others.iter().position(|other| meets(other)) else { return n_elements(ranges) };
+/// Elements that two boxes share.
+pub(super) fn shared(a: &Ranges, b: &Ranges) -> u64 {
+    a.iter().zip(b).map(|(a, b)| a.1.min(b.1).saturating_sub(a.0.max(b.0))).product()
+}
+
+/// Boxes without common elements that together are what none of the others has of a box.
+pub(super) fn beside(ranges: &Ranges, others: &[&Ranges], each: &mut impl FnMut(&Ranges)) {
+    let Some(first) = others.iter().position(|other| shared(ranges, other) > 0) else { return each(ranges) };
     // What lies beside the first of them, axis by axis, is cut off; the rest of the box is inside it.
     let (other, others) = (others[first], &others[first + 1..]);
     let mut inside = ranges.to_vec();
-    let mut sum = 0;
     for (axis, &(lo, hi)) in other.iter().enumerate() {
         let (start, end) = inside[axis];
-        for beside in [(start, lo.clamp(start, end)), (hi.clamp(start, end), end)] {
-            if beside.0 < beside.1 {
-                inside[axis] = beside;
-                sum += uncovered(&inside, others);
+        for outside in [(start, lo.clamp(start, end)), (hi.clamp(start, end), end)] {
+            if outside.0 < outside.1 {
+                inside[axis] = outside;
+                beside(&inside, others, each);
             }
         }
         inside[axis] = (start.max(lo), end.min(hi));
     }
-    sum
 }
 
 #[cfg(test)]
@@ -76,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_uncovered_is_what_counting_finds() {
+    fn what_is_beside_others_is_what_counting_finds() {
         let mut state = 7u64;
         let mut draw = |n: u64| {
             state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
@@ -89,7 +87,9 @@ mod tests {
             let points = (0..14).flat_map(|x| (0..14).map(move |y| (x, y)));
             let alone = points.filter(|&(x, y)| inside(&ranges, x, y) && !others.iter().any(|b| inside(b, x, y)));
             let others: Vec<&Ranges> = others.iter().map(|other| &other[..]).collect();
-            assert_eq!(uncovered(&ranges, &others), alone.count() as u64);
+            let mut found = 0;
+            beside(&ranges, &others, &mut |part| found += n_elements(part));
+            assert_eq!(found, alone.count() as u64);
         }
     }
 

@@ -9,7 +9,9 @@ use tw_ir::BoxRegion;
 use tw_ir::index::{Idx, Var};
 use tw_ir::program::{IndexStmt, Node, Program};
 
-use super::boxes::{Kept, Ranges, Regions, uncovered};
+use super::Owners;
+use super::boxes::{Kept, Ranges, Regions, beside, n_elements, shared};
+use crate::cluster::held::Held;
 use crate::cluster::layout::prime_factors;
 use crate::cluster::machine::Machine;
 use crate::cluster::mesh::{Mesh, Ownership, Variable};
@@ -66,31 +68,60 @@ pub(super) enum Array {
     Output,
 }
 
-/// Who owns a value, and the part of every worker.
+/// Who owns a value, and the parts of every worker.
 #[derive(Debug)]
 pub(super) struct Owned {
-    pub(super) ownership: Ownership,
-    regions: Regions,
+    pub(super) owners: Owners,
+    rank: usize,
+    /// Boxes of all workers, one after the other, and how many boxes have been there before each worker's.
+    boxes: Vec<(u64, u64)>,
+    starts: Vec<usize>,
     /// For a value without axes: who has it.
     has_scalar: Vec<bool>,
 }
 
 impl Owned {
-    /// What some workers own; they are counted from 0 on here.
+    /// What some workers own under a grid; they are counted from 0 on here.
     pub(super) fn new(ownership: Ownership, workers: Range<u64>) -> Owned {
         let rank = ownership.rank();
-        let regions = Regions::new(rank, workers.clone().map(|worker| ownership.owned(worker)));
+        let boxes = workers.clone().map(|worker| vec![ownership.owned(worker)]).collect();
         let has_scalar = match rank {
             0 => workers.map(|worker| ownership.owns_scalar(worker)).collect(),
             _ => Vec::new(),
         };
-        Owned { ownership, regions, has_scalar }
+        Owned::with_boxes(Owners::Grid(ownership), rank, boxes, has_scalar)
+    }
+
+    /// What workers hold of a value from before.
+    pub(super) fn held(held: &Held, n_workers: usize) -> Owned {
+        let rank = held.axes().len();
+        let mut boxes = vec![Vec::new(); n_workers];
+        held.boxes().for_each(|(worker, region)| boxes[worker as usize].push(region));
+        let has_scalar = match rank {
+            0 => boxes.iter().map(|boxes| !boxes.is_empty()).collect(),
+            _ => Vec::new(),
+        };
+        Owned::with_boxes(Owners::Held(held.clone()), rank, boxes, has_scalar)
+    }
+
+    fn with_boxes(owners: Owners, rank: usize, of_workers: Vec<Vec<BoxRegion>>, has_scalar: Vec<bool>) -> Owned {
+        let (mut boxes, mut starts) = (Vec::new(), vec![0]);
+        for region in of_workers {
+            let n_before = starts[starts.len() - 1];
+            starts.push(n_before + region.len());
+            region.into_iter().for_each(|region| boxes.extend(region.lo.into_iter().zip(region.hi)));
+        }
+        Owned { owners, rank, boxes, starts, has_scalar }
+    }
+
+    fn boxes(&self, worker: usize) -> impl Iterator<Item = &Ranges> + Clone {
+        self.boxes[self.starts[worker] * self.rank..self.starts[worker + 1] * self.rank].chunks(self.rank.max(1))
     }
 
     fn elements(&self, worker: usize) -> u64 {
         match self.has_scalar.get(worker) {
             Some(has) => *has as u64,
-            None => self.regions.elements(worker),
+            None => self.boxes(worker).map(n_elements).sum(),
         }
     }
 
@@ -99,11 +130,15 @@ impl Owned {
         if let Some(has) = self.has_scalar.get(worker) {
             return !has as u64;
         }
-        let mut covered: Vec<&Ranges> = vec![self.regions.of(worker)];
+        let owned = self.boxes(worker);
+        let mut before: Vec<&Ranges> = Vec::new();
         let mut sum = 0;
         for need in needs.map(|need| need.of(worker)) {
-            sum += uncovered(need, &covered);
-            covered.push(need);
+            // Nobody else owns what the worker owns, and none of its boxes share elements.
+            beside(need, &before, &mut |part| {
+                sum += n_elements(part) - owned.clone().map(|owned| shared(part, owned)).sum::<u64>()
+            });
+            before.push(need);
         }
         sum
     }
@@ -278,8 +313,7 @@ impl Form {
     pub(super) fn sums(&self, candidate: &Candidate, turn: u64, machine: &Machine) -> Rc<Vec<u64>> {
         let output = self.owner(candidate, Array::Output, turn, machine);
         let mut sums = candidate.sums.borrow_mut();
-        let found =
-            sums.entry(output.ownership.turn()).or_insert_with(|| Rc::new(self.meet(candidate, &output, machine)));
+        let found = sums.entry(output.owners.turn()).or_insert_with(|| Rc::new(self.meet(candidate, &output, machine)));
         found.clone()
     }
 

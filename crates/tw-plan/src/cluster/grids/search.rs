@@ -12,6 +12,7 @@ use tw_ir::program::{Op, Program, ValueId};
 use super::boxes::{Kept, Regions};
 use super::form::{Array, Candidate, Form, Owned};
 use super::{Grids, OnGrid, SearchReport};
+use crate::cluster::held::Before;
 use crate::cluster::machine::Machine;
 use crate::cluster::mesh::{Mesh, Variable};
 use crate::cluster::notation::Written;
@@ -102,8 +103,13 @@ enum Undo {
 }
 
 impl<'a> Search<'a> {
-    /// A search that leaves values which have owners already where they are.
-    pub(super) fn beside(program: &Program, machine: &'a Machine, written: &[(ValueId, Written)]) -> Search<'a> {
+    /// A search that leaves values which have owners already where they are: the user says so, or workers held them before.
+    pub(super) fn beside(
+        program: &Program,
+        machine: &'a Machine,
+        before: &Before,
+        written: &[(ValueId, Written)],
+    ) -> Search<'a> {
         let n_workers = machine.n_workers() as u64;
         let nothing = Rc::new(vec![0; machine.n_workers()]);
         let value = |id: ValueId| Value {
@@ -133,6 +139,11 @@ impl<'a> Search<'a> {
         for (id, written) in written {
             let value = &mut search.values[id.index()];
             (value.owner, value.fixed) = (Some(Rc::new(Owned::new(written.ownership(), 0..n_workers))), true);
+        }
+        for node in &program.body.nodes {
+            let Some(held) = before.source(&node.op) else { continue };
+            let value = &mut search.values[node.results[0].index()];
+            (value.owner, value.fixed) = (Some(Rc::new(Owned::held(held, machine.n_workers()))), true);
         }
         let nodes = program.body.nodes.iter().enumerate();
         let found = nodes.filter_map(|(number, node)| match &node.op {
@@ -563,7 +574,7 @@ impl<'a> Search<'a> {
             (node, OnGrid { mesh, variables, where_owned: true })
         });
         let values = (0..).map(ValueId::new).zip(&self.values);
-        let owner = |(id, value): (ValueId, &Value)| Some((id, value.owner.as_ref()?.ownership.clone()));
+        let owner = |(id, value): (ValueId, &Value)| Some((id, value.owner.as_ref()?.owners.clone()));
         Grids {
             n_workers: self.machine.n_workers() as u64,
             meshes: meshes.chain(owner_computes).collect(),

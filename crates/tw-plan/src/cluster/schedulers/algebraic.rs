@@ -10,6 +10,7 @@ use tw_ir::workflow::{BlockId, TaskId, TaskKind, Workflow};
 
 use super::{Scheduler, is_copy, place_loads};
 use crate::cluster::grids::Grids;
+use crate::cluster::held::Before;
 use crate::cluster::layout::Layouts;
 use crate::cluster::machine::Machine;
 use crate::cluster::reductions::Assignment;
@@ -29,10 +30,10 @@ impl Scheduler for Algebraic<'_> {
         self.name
     }
 
-    fn place(&self, workflow: &Workflow, machine: &Machine) -> Result<Assignment> {
+    fn place(&self, workflow: &Workflow, machine: &Machine, before: &Before) -> Result<Assignment> {
         let layouts = Layouts::new(workflow, machine);
         let mut assignment = Assignment::together(workflow);
-        place_loads(workflow, &layouts, &mut assignment);
+        place_loads(workflow, &layouts, before, &mut assignment);
         for block in (0..workflow.n_blocks()).map(BlockId::new) {
             if let Some(home) = self.home(workflow, block) {
                 assignment.homes[block.index()] = home;
@@ -67,9 +68,9 @@ impl Algebraic<'_> {
     /// The worker that owns a block.
     fn home(&self, workflow: &Workflow, block: BlockId) -> Option<u32> {
         let value = (*self.values.get(workflow.set_of(block).index())?)?;
-        let owner = self.grids.owner(value)?;
+        let owners = self.grids.owners(value)?;
         let region = workflow.block_box(block);
-        Some(owner.owner(&middle(&region.lo, &region.hi)) as u32)
+        Some(owners.owner(&middle(&region.lo, &region.hi)))
     }
 
     /// The worker of a task whose statement has a grid.

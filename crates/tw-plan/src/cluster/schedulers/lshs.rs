@@ -11,6 +11,7 @@ use tw_ir::error::Result;
 use tw_ir::workflow::{BlockId, Operand, TaskId, TaskKind, Workflow};
 
 use super::{Scheduler, place_loads};
+use crate::cluster::held::Before;
 use crate::cluster::layout::Layouts;
 use crate::cluster::machine::Machine;
 use crate::cluster::reductions::Assignment;
@@ -30,10 +31,10 @@ impl Scheduler for Lshs {
         "lshs"
     }
 
-    fn place(&self, workflow: &Workflow, machine: &Machine) -> Result<Assignment> {
+    fn place(&self, workflow: &Workflow, machine: &Machine, before: &Before) -> Result<Assignment> {
         let layouts = Layouts::new(workflow, machine);
         let mut assignment = Assignment::together(workflow);
-        place_loads(workflow, &layouts, &mut assignment);
+        place_loads(workflow, &layouts, before, &mut assignment);
         let mut state = State::new(workflow, machine);
         for output in &workflow.outputs {
             let set = &workflow.sets[output.set];

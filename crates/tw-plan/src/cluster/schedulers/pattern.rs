@@ -5,6 +5,7 @@ use tw_ir::error::Result;
 use tw_ir::workflow::{TaskKind, Workflow};
 
 use super::{Scheduler, home_of_largest, is_copy, place_loads};
+use crate::cluster::held::Before;
 use crate::cluster::layout::Layouts;
 use crate::cluster::machine::Machine;
 use crate::cluster::reductions::Assignment;
@@ -21,12 +22,12 @@ impl Scheduler for Pattern {
         "pattern"
     }
 
-    fn place(&self, workflow: &Workflow, machine: &Machine) -> Result<Assignment> {
+    fn place(&self, workflow: &Workflow, machine: &Machine, before: &Before) -> Result<Assignment> {
         // One grid of all workers: nodes do not matter to the patterns.
         let flat = Machine { nodes: machine.n_workers() as u32, workers: 1, ..machine.clone() };
         let layouts = Layouts::new(workflow, &flat);
         let mut assignment = Assignment::together(workflow);
-        place_loads(workflow, &layouts, &mut assignment);
+        place_loads(workflow, &layouts, before, &mut assignment);
         let mut work = vec![0u64; machine.n_workers()];
         for task in workflow.tasks().filter(|&task| workflow.kind(task) != TaskKind::Load) {
             let Some(&out) = workflow.outputs(task).first() else {

@@ -4,6 +4,7 @@ use tw_ir::EntityRef;
 use tw_ir::workflow::{BlockId, TaskId, Workflow};
 
 use super::Simulation;
+use crate::cluster::held::Before;
 use crate::cluster::sites::Sites;
 use crate::cluster::traffic::Traffic;
 
@@ -12,13 +13,20 @@ pub(super) struct Memory<'a> {
     workflow: &'a Workflow,
     sites: &'a Sites,
     traffic: &'a Traffic,
+    before: &'a Before,
     /// Position in the order after which a block is not needed at its home, and each message's copy not where it went.
     home_until: Vec<u32>,
     copy_until: Vec<u32>,
 }
 
 impl<'a> Memory<'a> {
-    pub(super) fn new(workflow: &'a Workflow, order: &[TaskId], sites: &'a Sites, traffic: &'a Traffic) -> Memory<'a> {
+    pub(super) fn new(
+        workflow: &'a Workflow,
+        order: &[TaskId],
+        sites: &'a Sites,
+        traffic: &'a Traffic,
+        before: &'a Before,
+    ) -> Memory<'a> {
         let mut home_until = vec![0; workflow.n_blocks()];
         let mut copy_until: Vec<u32> = traffic.transfers().iter().map(|transfer| transfer.first_read).collect();
         for (position, &task) in order.iter().enumerate() {
@@ -44,11 +52,12 @@ impl<'a> Memory<'a> {
             let set = &workflow.sets[output.set];
             (0..set.n_blocks()).for_each(|k| home_until[workflow.block(output.set, k).index()] = u32::MAX);
         }
-        Memory { workflow, sites, traffic, home_until, copy_until }
+        Memory { workflow, sites, traffic, before, home_until, copy_until }
     }
 
     pub(super) fn run(self, order: &[TaskId], simulation: &mut Simulation) {
-        let mut now = vec![0u64; simulation.workers.len()];
+        let mut now: Vec<u64> = (0..simulation.workers.len()).map(|worker| self.before.bytes_of(worker)).collect();
+        now.iter().zip(&mut simulation.workers).for_each(|(&bytes, worker)| worker.peak_bytes = bytes);
         // What ends when: blocks, then messages.
         let n_blocks = self.workflow.n_blocks();
         let mut ends: Vec<(u32, u32)> = Vec::with_capacity(n_blocks + self.copy_until.len());
@@ -77,7 +86,9 @@ impl<'a> Memory<'a> {
                 add(transfer.to, transfer.bytes, &mut now);
             }
             let site = self.sites.of(task);
-            for &block in self.workflow.outputs(task) {
+            // What was here before stays, and is counted already.
+            let is_new = self.before.home(self.workflow, task).is_none();
+            for &block in self.workflow.outputs(task).iter().filter(|_| is_new) {
                 if homes[block.index()].replace(site).is_none() {
                     add(site, self.workflow.block_bytes(block), &mut now);
                 }

@@ -1,0 +1,88 @@
+//! Programs with loops and branches on several workers: pieces find values where others left them.
+
+use serde_json::Value;
+
+use crate::tool::Dir;
+
+const POWER: &str = "input x: f64[2000, 2000]
+v = ones(2000)
+k = 0
+while k < 5 {
+  w = x @ v
+  v = w / sqrt(sum(w * w))
+  k = k + 1
+}
+r = sum(v * (x @ v))
+output r
+";
+
+fn json(dir: &Dir, more: &[&str]) -> Value {
+    let args = ["explain", "p.tw", "--nodes", "4", "--workers", "2", "--level", "json"];
+    serde_json::from_str(&dir.ok(&[&args[..], more].concat())).unwrap()
+}
+
+fn piece<'a>(json: &'a Value, title: &str) -> &'a Value {
+    let pieces = json["machine"]["pieces"].as_array().unwrap();
+    pieces.iter().find(|piece| piece["title"].as_str().unwrap().contains(title)).unwrap()
+}
+
+fn sent(piece: &Value) -> u64 {
+    let rows = piece["matrix"]["bytes"].as_array().unwrap();
+    rows.iter().flat_map(|row| row.as_array().unwrap()).map(|bytes| bytes.as_u64().unwrap()).sum()
+}
+
+#[test]
+fn a_loop_finds_its_values_where_the_round_before_left_them() {
+    let dir = Dir::with_program(POWER);
+    for more in [&[][..], &["--scheduler", "algebraic"], &["--scheduler", "lshs"]] {
+        let json = json(&dir, more);
+        // The matrix stays where it is: a round sends parts of vectors, and so does what follows the loop.
+        for title in ["body of the loop", "segment 4"] {
+            assert!(sent(piece(&json, title)) < 20 * 2000 * 8, "{title} under {more:?}: {json:#}");
+        }
+        // And it is there all the time.
+        let held = json["peak_bytes_max_rank"].as_u64().unwrap();
+        assert!(held >= 2000 * 2000 * 8 / 8, "{held}");
+    }
+}
+
+#[test]
+fn what_other_pieces_need_counts_against_the_limit() {
+    // While `b` is made, `a` waits for the end; half of it is with each of two workers.
+    let text = "input s: f64[1000]\na[i,j] = s[i] * s[j]\nb = a\nk = 0\nwhile k < sum(s) {\n  b = b * 2\n  k = k + 1\n}\nc = sum(a * b)\noutput c\n";
+    let dir = Dir::with_program(text);
+    let args = ["explain", "p.tw", "--nodes", "2", "--level", "json"];
+    let free: Value = serde_json::from_str(&dir.ok(&args)).unwrap();
+    let peak = free["peak_bytes_max_rank"].as_u64().unwrap();
+    // Half of `a`, half of the old `b`, and some of the new one.
+    assert!(peak > 2 * 4_000_000, "{peak}");
+    dir.write("tight.txt", "nodes = 2\nmemory = 6MiB\n");
+    let message = dir.refused(&["explain", "p.tw", "--machine", "tight.txt"]);
+    assert!(
+        message.contains("no plan keeps every worker within") && message.contains("held for other pieces"),
+        "{message}"
+    );
+}
+
+#[test]
+fn of_two_branches_the_longer_counts() {
+    let text = "input x: f64[1000, 1000]\nr = sum(x)\nif r > 0 { z = x @ x } else { z = x + 1 }\noutput z\n";
+    let json = json(&Dir::with_program(text), &[]);
+    let counts = |title: &str| piece(&json, title)["counts"].as_bool().unwrap();
+    assert!(counts("holds") && !counts("does not hold"));
+    let all: f64 = json["makespan_s"].as_f64().unwrap();
+    let long = piece(&json, "if the condition at line 3 holds")["timeline"]["makespan_s"].as_f64().unwrap();
+    assert!(all >= long && all < 1.2 * long, "{all} {long}");
+}
+
+#[test]
+fn distributions_may_name_what_one_piece_has() {
+    let dir = Dir::with_program(POWER);
+    dir.write("d.txt", "machine M(8)\nx(i, j) -> M(i)\nw(i) -> M(i)\n");
+    let args = ["explain", "p.tw", "--nodes", "8", "--distribution"];
+    let text = dir.ok(&[&args[..], &["d.txt", "--scheduler", "tdn"]].concat());
+    assert!(text.contains("placed by tdn"), "{text}");
+    dir.write("wrong.txt", "machine M(8)\nq(i) -> M(i)\n");
+    let message = dir.refused(&[&args[..], &["wrong.txt"]].concat());
+    assert!(message.contains("the distribution names `q`, which the plan does not have"), "{message}");
+}

@@ -1,0 +1,133 @@
+//! What workers hold before a program begins: values that earlier pieces of a larger program have left with them.
+
+use std::collections::BTreeMap;
+
+use tw_ir::kernel::Kernel;
+use tw_ir::program::{Op, Program, Source};
+use tw_ir::workflow::{BlockId, BlockSetId, Boxes, SourceDecl, TaskId, Workflow};
+use tw_ir::{Axis, BoxRegion, EntityRef, Tiling};
+
+use super::placed::Placed;
+
+/// Where a value is: its blocks, and the worker that has each.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Held {
+    axes: Vec<Axis>,
+    /// By the row-major position of the block.
+    homes: Vec<u32>,
+}
+
+impl Held {
+    /// Where the plan leaves an output, by its number; nothing if that is not cut by a grid.
+    pub fn output(placed: &Placed, number: usize) -> Option<Held> {
+        Held::set(placed, placed.workflow.outputs.get(number)?.set)
+    }
+
+    /// Where the plan has an input, by its name.
+    pub fn input(placed: &Placed, name: &str) -> Option<Held> {
+        let workflow = &placed.workflow;
+        let is_load = |task: &TaskId| input_of(workflow, *task) == Some(name);
+        let load = workflow.tasks().find(is_load)?;
+        Held::set(placed, workflow.set_of(*workflow.outputs(load).first()?))
+    }
+
+    fn set(placed: &Placed, id: BlockSetId) -> Option<Held> {
+        let set = &placed.workflow.sets[id];
+        let Boxes::Grid(axes) = &set.boxes else { return None };
+        let homes = placed.sites.homes(&placed.workflow);
+        // What nobody makes is nowhere; it has no elements.
+        let home = |position: u64| homes[placed.workflow.block(id, position).index()].unwrap_or(0);
+        Some(Held { axes: axes.clone(), homes: (0..set.n_blocks()).map(home).collect() })
+    }
+
+    /// Elements along every axis.
+    pub fn shape(&self) -> Vec<u64> {
+        self.axes.iter().map(Axis::extent).collect()
+    }
+
+    /// Elements that each of some workers has.
+    pub fn elements(&self, n_workers: usize) -> Vec<u64> {
+        let mut elements = vec![0; n_workers];
+        self.boxes().for_each(|(worker, region)| elements[worker as usize] += region.n_elements());
+        elements
+    }
+
+    /// Every block with the worker that has it.
+    pub(super) fn boxes(&self) -> impl Iterator<Item = (u32, BoxRegion)> {
+        let region = |position: usize| {
+            let mut rest = position as u64;
+            let mut ranges = Vec::with_capacity(self.axes.len());
+            for axis in self.axes.iter().rev() {
+                ranges.push(axis.range(rest % axis.n_tiles()));
+                rest /= axis.n_tiles();
+            }
+            ranges.reverse();
+            BoxRegion::from_ranges(ranges)
+        };
+        self.homes.iter().enumerate().map(move |(position, &home)| (home, region(position)))
+    }
+
+    /// The worker that has an element.
+    pub(super) fn owner(&self, element: &[u64]) -> u32 {
+        let tiles = self.axes.iter().zip(element);
+        let position = tiles.fold(0, |position, (axis, &at)| position * axis.n_tiles() + axis.tile_of(at));
+        self.homes[position as usize]
+    }
+
+    pub(super) fn axes(&self) -> &[Axis] {
+        &self.axes
+    }
+}
+
+/// What workers hold when a program begins.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Before {
+    /// Inputs of the program that are with workers already, by name. All others can be loaded anywhere.
+    pub inputs: BTreeMap<String, Held>,
+    /// Bytes by worker of those inputs, and of what only others need: it stays all the time. Empty if there are none.
+    pub bytes: Vec<u64>,
+}
+
+impl Before {
+    /// The program with its inputs cut as they are.
+    pub(super) fn cut(&self, program: &Program) -> Program {
+        let mut program = program.clone();
+        for (name, held) in &self.inputs {
+            program.cut_input(name, Some(&Tiling::Grid(held.axes.clone())));
+        }
+        program
+    }
+
+    /// Who has the input that a node of a program loads.
+    pub(super) fn source(&self, op: &Op) -> Option<&Held> {
+        match op {
+            Op::Source(Source::Input { name, .. }) => self.inputs.get(name),
+            _ => None,
+        }
+    }
+
+    /// Where the block that a task loads is already.
+    pub(super) fn home(&self, workflow: &Workflow, task: TaskId) -> Option<u32> {
+        let held = self.inputs.get(input_of(workflow, task)?)?;
+        let block = *workflow.outputs(task).first()?;
+        held.homes.get(position(workflow, block)).copied()
+    }
+
+    /// Bytes that a worker holds all the time.
+    pub(super) fn bytes_of(&self, worker: usize) -> u64 {
+        self.bytes.get(worker).copied().unwrap_or(0)
+    }
+}
+
+fn position(workflow: &Workflow, block: BlockId) -> usize {
+    (block.as_u32() - workflow.sets[workflow.set_of(block)].first) as usize
+}
+
+/// The input of the program that a task loads from.
+fn input_of(workflow: &Workflow, task: TaskId) -> Option<&str> {
+    let Kernel::Load { source } = workflow.kernels[workflow.kernel(task)].kernel else { return None };
+    match workflow.sources.get(source as usize)? {
+        SourceDecl::Input { name, .. } => Some(name),
+        SourceDecl::Constant(_) => None,
+    }
+}
