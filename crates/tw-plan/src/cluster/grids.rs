@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use tw_ir::contraction::Contraction;
 use tw_ir::error::Result;
 use tw_ir::index::{Idx, Var};
-use tw_ir::program::{IndexStmt, Node, Op, Program, ValueId};
+use tw_ir::program::{Node, Op, Program, ValueId};
 use tw_ir::{Axis, Tiling};
 
 use super::held::{Before, Held};
@@ -20,12 +20,14 @@ use super::notation::Notation;
 use crate::cost::{is_fast_product, statement_ops};
 use crate::lower::ChosenCuts;
 
+mod access;
 mod boxes;
 mod cuts;
 mod form;
 mod search;
 mod touching;
 
+use access::Accesses;
 use cuts::{Cuts, Side};
 use search::Search;
 pub(super) use touching::touching;
@@ -71,6 +73,8 @@ struct OnGrid {
 pub enum Owners {
     /// Those whom a grid gives it to.
     Grid(Ownership),
+    /// Those whom a grid gives whole tiles to.
+    Tiles(Ownership, Vec<Axis>),
     /// Those who had it before.
     Held(Held),
 }
@@ -80,6 +84,10 @@ impl Owners {
     pub fn owner(&self, element: &[u64]) -> u32 {
         match self {
             Owners::Grid(ownership) => ownership.owner(element) as u32,
+            Owners::Tiles(ownership, axes) => {
+                let tiles: Vec<u64> = axes.iter().zip(element).map(|(axis, &at)| axis.tile_of(at)).collect();
+                ownership.owner(&tiles) as u32
+            }
             Owners::Held(held) => held.owner(element),
         }
     }
@@ -88,13 +96,14 @@ impl Owners {
     fn cuts(&self, axis: usize) -> Vec<u64> {
         match self {
             Owners::Grid(ownership) => ownership.cuts(axis),
+            Owners::Tiles(_, axes) => axes[axis].boundaries(),
             Owners::Held(held) => held.axes()[axis].boundaries(),
         }
     }
 
     fn turn(&self) -> u64 {
         match self {
-            Owners::Grid(ownership) => ownership.turn(),
+            Owners::Grid(ownership) | Owners::Tiles(ownership, _) => ownership.turn(),
             Owners::Held(_) => 0,
         }
     }
@@ -191,7 +200,8 @@ impl Grids {
                     let axes = shape.iter().enumerate().map(|(axis, &n)| cuts.axis(Side::Axis(value, axis), n));
                     (value, axes.collect())
                 };
-                let variables = statements.iter().map(|statement| (statement.number, statement.axes(&cuts)));
+                let of_index = statements.iter().filter(|statement| matches!(statement.node.op, Op::Index(_)));
+                let variables = of_index.map(|statement| (statement.number, statement.axes(&cuts)));
                 return ChosenCuts { values: self.owners.keys().map(value).collect(), variables: variables.collect() };
             }
             apart.extend(more);
@@ -208,45 +218,60 @@ impl Grids {
                 axes.iter().enumerate().for_each(|(axis, cut)| cuts.add(Side::Axis(value, axis), cut.boundaries()));
             }
         }
+        let scattered: BTreeSet<Side> = statements.iter().flat_map(Cutting::scattered).collect();
         for statement in statements {
             let factors = statement.on_grid.mesh.factors();
             for (var, (along, &parts)) in statement.on_grid.variables.iter().zip(factors).enumerate() {
                 let variable = Side::Variable(statement.number, var);
                 cuts.add(variable, (0..parts).map(|k| part(along.along, k, parts).start));
                 let alike = statement.along(program, var, !apart.contains(&statement.number));
-                alike.into_iter().for_each(|side| cuts.join(variable, side));
+                let own = statement.scattered();
+                let alike = alike.into_iter().filter(|side| own.contains(side) || !scattered.contains(side));
+                alike.for_each(|side| cuts.join(variable, side));
             }
         }
         cuts
     }
 }
 
-/// A statement that is cut by its grid.
+/// An operation that is cut by its grid.
 struct Cutting<'a> {
     number: usize,
     node: &'a Node,
-    stmt: &'a IndexStmt,
+    accesses: Accesses,
     on_grid: &'a OnGrid,
 }
 
 impl<'a> Cutting<'a> {
     fn of(program: &'a Program, number: usize, on_grid: &'a OnGrid) -> Option<Cutting<'a>> {
         let node = &program.body.nodes[number];
-        match &node.op {
-            Op::Index(stmt) => Some(Cutting { number, node, stmt, on_grid }),
-            _ => None,
-        }
+        Some(Cutting { number, node, accesses: Accesses::of(program, node)?, on_grid })
+    }
+
+    /// Axes of what it makes that are not cut as its readers are: every block along them is another pass over all that may belong into it.
+    fn scattered(&self) -> Vec<Side> {
+        let Op::Scatter { axes, .. } = &self.node.op else { return Vec::new() };
+        let sides = |&value: &ValueId| axes.iter().map(move |&axis| Side::Axis(value, axis as usize));
+        self.node.results.iter().flat_map(sides).collect()
     }
 
     /// Axes of what it makes, and maybe of what it reads, that run along a variable.
     fn along(&self, program: &Program, var: usize, of_reads: bool) -> Vec<Side> {
-        let reads = self.stmt.reads.iter().filter(|_| of_reads);
-        let reads = reads.map(|read| (self.node.args[read.operand as usize], &read.idx));
+        let reads = self.accesses.reads.iter().filter(|_| of_reads);
+        let reads = reads.map(|(argument, part)| (self.node.args[*argument], part));
         let Variable { first, along, .. } = self.on_grid.variables[var];
         let mut found = Vec::new();
-        for (value, idx) in self.node.results.iter().map(|&value| (value, &self.stmt.out.idx)).chain(reads) {
+        for (value, part) in self
+            .node
+            .results
+            .iter()
+            .zip(self.accesses.outs.iter().cycle())
+            .map(|(&value, part)| (value, part))
+            .chain(reads)
+        {
             let shape = program.ty(value).known_shape().unwrap_or_default();
-            let axes = idx.iter().zip(&shape).enumerate();
+            // What is in tiles is cut already.
+            let axes = part.idx.iter().zip(&shape).enumerate().filter(|_| part.tiles.is_none());
             let fits = |idx: &Idx, n: u64| idx.as_shifted_var() == Some((Var(var as u32), first as i64)) && n == along;
             let axes = axes.filter(|(_, (idx, n))| fits(idx, **n));
             found.extend(axes.map(|(axis, _)| Side::Axis(value, axis)));
@@ -264,12 +289,13 @@ impl<'a> Cutting<'a> {
         self.on_grid.variables.iter().enumerate().map(axis).collect()
     }
 
-    /// Tasks that are large enough to be worth their cost, or a few for every worker.
+    /// Tasks that are large enough to be worth their cost, or a few for every worker. Other operations than statements are cut as what they read is.
     fn most_tasks(&self, machine: &Machine) -> u64 {
+        let Op::Index(stmt) = &self.node.op else { return u64::MAX };
         let points = self.on_grid.variables.iter().fold(1.0, |points, var| points * var.extent as f64);
-        let is_product = Contraction::of_statement(self.stmt).is_some_and(|found| is_fast_product(&found));
+        let is_product = Contraction::of_statement(stmt).is_some_and(|found| is_fast_product(&found));
         let rate = if is_product { machine.flops } else { machine.scalar };
-        let seconds = points * statement_ops(self.stmt) as f64 / rate;
+        let seconds = points * statement_ops(stmt) as f64 / rate;
         let worth = seconds / (machine.task * WORTH_A_TASK).max(f64::MIN_POSITIVE);
         (worth as u64).max(machine.n_workers() as u64 * FEW_TASKS)
     }

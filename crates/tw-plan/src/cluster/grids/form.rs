@@ -1,15 +1,16 @@
 //! What statements that differ in their arrays alone have in common: the grids they may have, and what every worker then reads, owns and receives.
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::rc::Rc;
 
-use tw_ir::BoxRegion;
-use tw_ir::index::{Idx, Var};
-use tw_ir::program::{IndexStmt, Node, Program};
+use tw_ir::index::Var;
+use tw_ir::program::{Node, Op, Program, ValueId};
+use tw_ir::{Axis, BoxRegion};
 
 use super::Owners;
+use super::access::{Accesses, Part};
 use super::boxes::{Kept, Ranges, Regions, beside, n_elements, shared};
 use crate::cluster::held::Held;
 use crate::cluster::layout::prime_factors;
@@ -30,11 +31,15 @@ const MOST_MEETINGS: u64 = 1 << 18;
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Form {
     pub(super) variables: Vec<Variable>,
+    /// Those that a grid may cut.
+    can_cut: Vec<bool>,
     pub(super) reads: Vec<Read>,
-    out_shape: Vec<u64>,
-    pub(super) out_vars: Vec<Option<usize>>,
+    /// Every result, or one for all that are at the same place.
+    pub(super) outs: Vec<Out>,
     /// Bytes of what is summed for one element of the output.
     pub(super) state_bytes: u64,
+    /// True if workers that share a part of the output each own a piece of it; else one of them owns it all.
+    in_pieces: bool,
 }
 
 /// How one operand is read.
@@ -42,9 +47,20 @@ pub(super) struct Form {
 pub(super) struct Read {
     /// The first read of the same array.
     array: usize,
-    pub(super) idx: Vec<Idx>,
+    pub(super) part: Part,
     pub(super) shape: Vec<u64>,
     pub(super) bytes: u64,
+    /// The tiles that belong to somebody as a whole, where there are such.
+    tiles: Option<Vec<Axis>>,
+}
+
+/// How results are written.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Out {
+    shape: Vec<u64>,
+    /// The variable along each axis, if there is one.
+    pub(super) vars: Vec<Option<usize>>,
+    tiles: Option<Vec<Axis>>,
 }
 
 /// A grid that statements of a form may have.
@@ -55,7 +71,7 @@ pub(super) struct Candidate {
     /// What every worker reads of each operand.
     pub(super) needs: Vec<Rc<Regions>>,
     /// Who would own the operands where they are read, and the output: before anybody's turn, and by the turn of the value; known once somebody asks.
-    ownerships: RefCell<BTreeMap<Array, Ownership>>,
+    ownerships: RefCell<BTreeMap<Array, (Ownership, Option<Vec<Axis>>)>>,
     owners: RefCell<BTreeMap<(Array, u64), Rc<Owned>>>,
     /// Bytes of parts of sums that every worker receives, by the turn of the output.
     sums: RefCell<BTreeMap<u64, Rc<Vec<u64>>>>,
@@ -65,7 +81,8 @@ pub(super) struct Candidate {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Array {
     Read(usize),
-    Output,
+    /// The number of the result.
+    Output(usize),
 }
 
 /// Who owns a value, and the parts of every worker.
@@ -81,15 +98,25 @@ pub(super) struct Owned {
 }
 
 impl Owned {
-    /// What some workers own under a grid; they are counted from 0 on here.
-    pub(super) fn new(ownership: Ownership, workers: Range<u64>) -> Owned {
+    /// What some workers own under a grid, of elements or of tiles; they are counted from 0 on here.
+    pub(super) fn new(ownership: Ownership, tiles: Option<Vec<Axis>>, workers: Range<u64>) -> Owned {
         let rank = ownership.rank();
-        let boxes = workers.clone().map(|worker| vec![ownership.owned(worker)]).collect();
+        let elements = |region: BoxRegion| match &tiles {
+            None => region,
+            Some(axes) => BoxRegion::from_ranges(
+                axes.iter().zip(region.lo.iter().zip(&region.hi)).map(|(axis, (&lo, &hi))| of_tiles(axis, lo, hi)),
+            ),
+        };
+        let boxes = workers.clone().map(|worker| vec![elements(ownership.owned(worker))]).collect();
         let has_scalar = match rank {
             0 => workers.map(|worker| ownership.owns_scalar(worker)).collect(),
             _ => Vec::new(),
         };
-        Owned::with_boxes(Owners::Grid(ownership), rank, boxes, has_scalar)
+        let owners = match tiles {
+            None => Owners::Grid(ownership),
+            Some(axes) => Owners::Tiles(ownership, axes),
+        };
+        Owned::with_boxes(owners, rank, boxes, has_scalar)
     }
 
     /// What workers hold of a value from before.
@@ -145,38 +172,55 @@ impl Owned {
 }
 
 impl Form {
-    /// The form of a statement that can have a grid: every element of the output is made at one point, or is a sum over some.
-    pub(super) fn of(program: &Program, node: &Node, stmt: &IndexStmt) -> Option<Form> {
-        let alone = |var: &tw_ir::program::IndexVar| Some(Variable::alone(var.extent.known()?));
-        let mut variables = stmt.vars.iter().map(alone).collect::<Option<Vec<Variable>>>()?;
-        let out_shape = program.ty(*node.results.first()?).known_shape()?;
-        let mut out_vars: Vec<Option<usize>> = Vec::new();
-        if stmt.out_is_plain() {
-            out_vars.extend(stmt.out.idx.iter().map(|idx| idx.as_var().map(|Var(var)| var as usize)));
-        } else {
-            // A statement about the inside of its output is cut where the output is.
-            for (idx, &along) in stmt.out.idx.iter().zip(&out_shape) {
-                let (Var(var), first) = idx.as_shifted_var()?;
-                let variable = &mut variables[var as usize];
-                let fits =
-                    first >= 0 && is_nearly(first as u64 + variable.extent, along) && is_nearly(variable.extent, along);
-                if !fits || out_vars.contains(&Some(var as usize)) {
-                    return None;
-                }
-                (variable.first, variable.along) = (first as u64, along);
-                out_vars.push(Some(var as usize));
-            }
-        }
-        let value = |read: usize| node.args[stmt.reads[read].operand as usize];
-        let read = |(number, read): (usize, &tw_ir::index::Access)| {
-            let ty = program.ty(value(number));
-            let array = (0..number).find(|&before| value(before) == value(number)).unwrap_or(number);
-            Some(Read { array, idx: read.idx.clone(), shape: ty.known_shape()?, bytes: ty.dtype.size() })
+    /// The form of an operation that can have a grid: every element of the output is made at one point, or is a sum over some.
+    pub(super) fn of(program: &Program, node: &Node) -> Option<Form> {
+        let Accesses { variables, reads, outs, state_bytes } = Accesses::of(program, node)?;
+        let can_cut = variables.iter().map(|(_, can_cut)| *can_cut).collect();
+        let mut variables: Vec<Variable> = variables.iter().map(|(extent, _)| Variable::alone(*extent)).collect();
+        let inside = match &node.op {
+            Op::Index(stmt) if !stmt.out_is_plain() => Some(&outs.first()?.idx),
+            _ => None,
         };
-        let reads = stmt.reads.iter().enumerate().map(read).collect::<Option<_>>()?;
-        let state = stmt.accum.as_ref().map(|accum| accum.state_types());
-        let state_bytes = state.unwrap_or_else(|| stmt.body_types()).iter().map(|dtype| dtype.size()).sum();
-        Some(Form { variables, reads, out_shape, out_vars, state_bytes })
+        // A statement about the inside of its output is cut where the output is.
+        let shape = program.ty(*node.results.first()?).known_shape()?;
+        let mut seen = BTreeSet::new();
+        for (idx, &along) in inside.into_iter().flatten().zip(&shape) {
+            let (Var(var), first) = idx.as_shifted_var()?;
+            let variable = &mut variables[var as usize];
+            let fits =
+                first >= 0 && is_nearly(first as u64 + variable.extent, along) && is_nearly(variable.extent, along);
+            if !fits || !seen.insert(var) {
+                return None;
+            }
+            (variable.first, variable.along) = (first as u64, along);
+        }
+        let out = |(part, &value): (&Part, &ValueId)| {
+            let vars = part.idx.iter().map(|idx| idx.as_shifted_var().map(|(Var(var), _)| var as usize));
+            Some(Out { shape: program.ty(value).known_shape()?, vars: vars.collect(), tiles: part.tiles.clone() })
+        };
+        let outs = outs.iter().zip(&node.results).map(out).collect::<Option<_>>()?;
+        let value = |read: usize| node.args[reads[read].0];
+        let read = |number: usize| {
+            let (ty, part) = (program.ty(value(number)), reads[number].1.clone());
+            let array = (0..number).find(|&before| value(before) == value(number)).unwrap_or(number);
+            let tiles = ty.tiling.as_ref().and_then(|tiling| tiling.grid()).map(<[Axis]>::to_vec);
+            Some(Read { array, part, shape: ty.known_shape()?, bytes: ty.dtype.size(), tiles })
+        };
+        let reads = (0..reads.len()).map(read).collect::<Option<_>>()?;
+        // Every piece of the output of a scatter is another pass over all that may belong into it.
+        let in_pieces = !matches!(node.op, Op::Scatter { .. });
+        Some(Form { variables, can_cut, reads, outs, state_bytes, in_pieces })
+    }
+
+    /// True if all workers can have a share.
+    pub(super) fn has_work_for(&self, n_workers: u64) -> bool {
+        self.cut_extents().iter().fold(1u64, |points, &n| points.saturating_mul(n)) >= n_workers
+    }
+
+    /// What there is of each variable to be cut.
+    fn cut_extents(&self) -> Vec<u64> {
+        let extent = |(var, can_cut): (&Variable, &bool)| if *can_cut { var.extent } else { var.extent.min(1) };
+        self.variables.iter().zip(&self.can_cut).map(extent).collect()
     }
 
     /// A grid of this form.
@@ -203,7 +247,7 @@ impl Form {
     /// Grids by what a worker receives, and how many were looked at. Some workers may stay idle, the same for all statements, if the others then receive a tenth less than with all at
     /// work; or if there is no other way.
     fn ranked(&self, n_workers: u64) -> (Vec<(u64, Mesh)>, usize) {
-        let extents: Vec<u64> = self.variables.iter().map(|var| var.extent).collect();
+        let extents = self.cut_extents();
         let points = extents.iter().fold(1u64, |points, &n| points.saturating_mul(n));
         let share = |mesh: &Mesh| mesh.imbalance(&self.variables) * n_workers as f64 / mesh.n_workers() as f64;
         let is_even = |mesh: &Mesh| share(mesh) <= BALANCED;
@@ -250,45 +294,71 @@ impl Form {
         let mut sum = 0;
         for (number, first) in self.reads.iter().enumerate().filter(|(number, read)| *number == read.array) {
             let needs: Vec<Rc<Regions>> = self.reads.iter().filter(|read| read.array == number).map(need).collect();
-            let owned = Owned::new(self.ownership(Array::Read(number), mesh), middle..middle + 1);
+            let (ownership, tiles) = self.ownership(Array::Read(number), mesh);
+            let owned = Owned::new(ownership, tiles, middle..middle + 1);
             sum += owned.missing(0, needs.iter()) * first.bytes;
         }
-        let output = Owned::new(self.ownership(Array::Output, mesh), middle..middle + 1);
+        let (ownership, tiles) = self.ownership(Array::Output(0), mesh);
+        let output = Owned::new(ownership, tiles, middle..middle + 1);
         sum + (self.parts(mesh) - 1) * output.elements(0) * self.state_bytes
     }
 
-    fn ownership(&self, array: Array, mesh: &Mesh) -> Ownership {
-        let Array::Read(number) = array else { return Ownership::new(&self.out_shape, mesh, self.out_vars.clone()) };
-        let read = &self.reads[number];
-        let mut vars: Vec<Option<usize>> = Vec::new();
-        for (idx, &n) in read.idx.iter().zip(&read.shape) {
-            let var = idx.as_shifted_var().map(|(Var(var), _)| var as usize);
-            let fits = |&var: &usize| is_nearly(self.variables[var].extent, n) && !vars.contains(&Some(var));
-            vars.push(var.filter(fits));
-        }
-        Ownership::new(&read.shape, mesh, vars)
+    /// Who owns an array where a grid has it: elements of it, or tiles.
+    fn ownership(&self, array: Array, mesh: &Mesh) -> (Ownership, Option<Vec<Axis>>) {
+        let (shape, vars, tiles) = match array {
+            Array::Output(number) => {
+                let Out { shape, vars, tiles } = &self.outs[number];
+                (shape, vars.clone(), tiles)
+            }
+            Array::Read(number) => {
+                let read = &self.reads[number];
+                let mut vars: Vec<Option<usize>> = Vec::new();
+                for (axis, idx) in read.part.idx.iter().enumerate() {
+                    let var = idx.as_shifted_var().map(|(Var(var), _)| var as usize);
+                    let n = read.part.tiles.as_ref().map_or(read.shape[axis], |tiles| tiles[axis].n_tiles());
+                    let fits = |&var: &usize| is_nearly(self.variables[var].extent, n) && !vars.contains(&Some(var));
+                    vars.push(var.filter(fits));
+                }
+                (&read.shape, vars, &read.tiles)
+            }
+        };
+        let ownership = match tiles {
+            None => Ownership::new(shape, mesh, vars),
+            Some(axes) => Ownership::new(&axes.iter().map(Axis::n_tiles).collect::<Vec<_>>(), mesh, vars),
+        };
+        let whole = matches!(array, Array::Output(_)) && !self.in_pieces;
+        (if whole { ownership.in_pieces_of(u64::MAX) } else { ownership }, tiles.clone())
     }
 
     /// Who owns an array of the statement if it belongs where a grid has it. Pieces that are not worth a message are not made; of those who then could own the array, it
     /// is the turn of one.
     pub(super) fn owner(&self, candidate: &Candidate, array: Array, turn: u64, machine: &Machine) -> Rc<Owned> {
         let mut ownerships = candidate.ownerships.borrow_mut();
-        let ownership = ownerships.entry(array).or_insert_with(|| {
+        let (ownership, tiles) = ownerships.entry(array).or_insert_with(|| {
+            let (ownership, tiles) = self.ownership(array, &candidate.mesh);
             let bytes = match array {
+                _ if tiles.is_some() => return (ownership, tiles),
                 Array::Read(number) => self.reads[number].bytes,
-                Array::Output => self.state_bytes,
+                Array::Output(_) if self.in_pieces => self.state_bytes,
+                Array::Output(_) => return (ownership, tiles),
             };
-            self.ownership(array, &candidate.mesh).in_pieces_of(machine.worth_sending() / bytes.max(1))
+            (ownership.in_pieces_of(machine.worth_sending() / bytes.max(1)), tiles)
         });
         let turn = turn % ownership.turns();
         let mut owners = candidate.owners.borrow_mut();
-        let owned = || Rc::new(Owned::new(ownership.clone().turned(turn), 0..machine.n_workers() as u64));
+        let workers = 0..machine.n_workers() as u64;
+        let owned = || Rc::new(Owned::new(ownership.clone().turned(turn), tiles.clone(), workers));
         owners.entry((array, turn)).or_insert_with(owned).clone()
+    }
+
+    /// True for variables that results have.
+    fn is_written(&self, var: usize) -> bool {
+        self.outs.first().is_some_and(|out| out.vars.contains(&Some(var)))
     }
 
     /// Parts that every element of the output is the sum of.
     fn parts(&self, mesh: &Mesh) -> u64 {
-        let summed = (0..self.variables.len()).filter(|var| !self.out_vars.contains(&Some(*var)));
+        let summed = (0..self.variables.len()).filter(|var| !self.is_written(*var));
         summed.map(|var| mesh.factors()[var]).product()
     }
 
@@ -302,16 +372,19 @@ impl Form {
             .map(|((var, k), &n)| var.part(k, n))
             .map(|range| (range.start as i64, range.end as i64 - 1))
             .collect();
-        BoxRegion::from_ranges(read.idx.iter().zip(&read.shape).map(|(idx, &n)| {
+        BoxRegion::from_ranges(read.part.idx.iter().enumerate().map(|(axis, idx)| {
             let (lo, hi) = idx.interval(&ranges);
+            let tiles = read.part.tiles.as_ref().map(|tiles| &tiles[axis]);
+            let n = tiles.map_or(read.shape[axis], Axis::n_tiles);
             let clip = |at: i64| at.clamp(0, n as i64) as u64;
-            clip(lo)..clip(hi.saturating_add(1)).max(clip(lo))
+            let (lo, hi) = (clip(lo), clip(hi.saturating_add(1)).max(clip(lo)));
+            tiles.map_or(lo..hi, |tiles| of_tiles(tiles, lo, hi))
         }))
     }
 
     /// Bytes of parts of sums that every worker receives where an output has this turn.
     pub(super) fn sums(&self, candidate: &Candidate, turn: u64, machine: &Machine) -> Rc<Vec<u64>> {
-        let output = self.owner(candidate, Array::Output, turn, machine);
+        let output = self.owner(candidate, Array::Output(0), turn, machine);
         let mut sums = candidate.sums.borrow_mut();
         let found = sums.entry(output.owners.turn()).or_insert_with(|| Rc::new(self.meet(candidate, &output, machine)));
         found.clone()
@@ -327,8 +400,7 @@ impl Form {
         // Those with equal coordinates along the output add up.
         let group = |worker: usize| {
             let coordinates = candidate.mesh.coordinates(worker as u64);
-            let kept =
-                coordinates.iter().zip(factors).enumerate().filter(|(var, _)| self.out_vars.contains(&Some(*var)));
+            let kept = coordinates.iter().zip(factors).enumerate().filter(|(var, _)| self.is_written(*var));
             kept.fold(0, |number, (_, (coordinate, factor))| number * factor + coordinate)
         };
         let mut groups: BTreeMap<u64, Vec<u32>> = BTreeMap::new();
@@ -355,6 +427,12 @@ impl Form {
 /// True if a statement that runs over so many elements of an axis leaves out no more than its borders.
 fn is_nearly(extent: u64, along: u64) -> bool {
     extent <= along && along - extent <= along / 8
+}
+
+/// Elements of some tiles of an axis.
+fn of_tiles(axis: &Axis, lo: u64, hi: u64) -> Range<u64> {
+    let start = if lo < axis.n_tiles() { axis.range(lo).start } else { axis.extent() };
+    start..if hi > lo { axis.range(hi - 1).end } else { start }
 }
 
 /// Fewer workers than there are, but no fewer than that a share is balanced, of the number with the most grids.

@@ -7,8 +7,9 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::rc::Rc;
 
 use tw_ir::EntityRef;
-use tw_ir::program::{Op, Program, ValueId};
+use tw_ir::program::{Node, Op, Program, ValueId};
 
+use super::access::Accesses;
 use super::boxes::{Kept, Regions};
 use super::form::{Array, Candidate, Form, Owned};
 use super::{Grids, OnGrid, SearchReport};
@@ -138,7 +139,7 @@ impl<'a> Search<'a> {
         };
         for (id, written) in written {
             let value = &mut search.values[id.index()];
-            (value.owner, value.fixed) = (Some(Rc::new(Owned::new(written.ownership(), 0..n_workers))), true);
+            (value.owner, value.fixed) = (Some(Rc::new(Owned::new(written.ownership(), None, 0..n_workers))), true);
         }
         for node in &program.body.nodes {
             let Some(held) = before.source(&node.op) else { continue };
@@ -146,19 +147,25 @@ impl<'a> Search<'a> {
             (value.owner, value.fixed) = (Some(Rc::new(Owned::held(held, machine.n_workers()))), true);
         }
         let nodes = program.body.nodes.iter().enumerate();
-        let found = nodes.filter_map(|(number, node)| match &node.op {
-            Op::Index(stmt) => Some((number, node, stmt, Form::of(program, node, stmt)?)),
-            _ => None,
+        // What cannot be shared along its variables is not an operation for one worker: its tasks have places of their own. Functions have as many calls as they have.
+        let is_shared = |node: &Node, form: &Form| match node.op {
+            Op::Index(_) => true,
+            Op::BlockFn(_) | Op::Retile { .. } => form.has_work_for(2),
+            _ => form.has_work_for(n_workers),
+        };
+        let found = nodes.filter_map(|(number, node)| {
+            let form = Form::of(program, node).filter(|form| is_shared(node, form))?;
+            Some((number, node, Accesses::of(program, node)?.reads, form))
         });
         let found: Vec<_> = found.collect();
         let n_forms = found.iter().map(|(.., form)| form).collect::<HashSet<_>>().len();
         // Every candidate is looked at on every worker, and what it touches there is kept.
         let most = (LOOKS / (n_workers as usize * n_forms.max(1))).clamp(FEWEST_CANDIDATES, MOST_CANDIDATES);
         let (mut forms, mut numbers, mut kept) = (Vec::new(), HashMap::new(), Kept::default());
-        for (node, made_by, stmt, form) in found {
+        for (node, made_by, reads, form) in found {
             let written = written.iter().find(|(value, _)| made_by.results.contains(value));
             let number = match written {
-                Some((_, written)) => match written.mesh(&form.out_vars, form.variables.len()) {
+                Some((_, written)) => match written.mesh(&form.outs[0].vars, form.variables.len()) {
                     Some(mesh) => {
                         let only = form.candidate(mesh, 0, n_workers, &mut kept);
                         forms.push((form, vec![only]));
@@ -183,7 +190,7 @@ impl<'a> Search<'a> {
             search.add(Statement {
                 node,
                 form: number,
-                reads: stmt.reads.iter().map(|read| made_by.args[read.operand as usize]).collect(),
+                reads: reads.iter().map(|(argument, _)| made_by.args[*argument]).collect(),
                 results: made_by.results.clone(),
                 chosen: 0,
                 sums: nothing.clone(),
@@ -483,8 +490,10 @@ impl<'a> Search<'a> {
                 owned.push((value, self.owner(k, Array::Read(number), value)));
             }
         }
-        let made = statement.results.iter().map(|value| value.index()).filter(|&value| !self.values[value].fixed);
-        owned.extend(made.map(|value| (value, self.owner(k, Array::Output, value))));
+        let made = statement.results.iter().map(|value| value.index()).enumerate();
+        let made = made.filter(|(_, value)| !self.values[*value].fixed);
+        let last = self.forms[statement.form].0.outs.len() - 1;
+        owned.extend(made.map(|(number, value)| (value, self.owner(k, Array::Output(number.min(last)), value))));
         owned
     }
 
@@ -492,7 +501,7 @@ impl<'a> Search<'a> {
         let statement = &self.statements[k];
         let (form, candidates) = &self.forms[statement.form];
         // All results of a statement are where the first is.
-        let first = statement.results.first().filter(|_| array == Array::Output);
+        let first = statement.results.first().filter(|_| matches!(array, Array::Output(_)));
         let turn = first.map_or(value, |first| first.index());
         form.owner(&candidates[statement.chosen], array, turn as u64, self.machine)
     }

@@ -12,10 +12,10 @@ pub(in crate::cluster) fn touching(program: &Program) -> Vec<(usize, Touching)> 
     let touching = |(number, node): (usize, &tw_ir::program::Node)| {
         let Op::Index(stmt) = &node.op else { return None };
         // What a guard leaves out nobody has to touch.
-        let form = Form::of(program, node, stmt).filter(|_| !stmt.has_guard && stmt.out_is_plain())?;
+        let form = Form::of(program, node).filter(|_| !stmt.has_guard && stmt.out_is_plain())?;
         let mut arrays: Vec<(usize, Vec<usize>, u64)> = Vec::new();
         for (access, read) in stmt.reads.iter().zip(&form.reads) {
-            let vars = read.idx.iter().zip(&read.shape).map(|(idx, &n)| {
+            let vars = read.part.idx.iter().zip(&read.shape).map(|(idx, &n)| {
                 let var = idx.as_var()?.0 as usize;
                 (form.variables[var] == Variable::alone(n)).then_some(var)
             });
@@ -26,7 +26,7 @@ pub(in crate::cluster) fn touching(program: &Program) -> Vec<(usize, Touching)> 
             vars.dedup();
             arrays.push((value, vars, read.bytes));
         }
-        let out = form.out_vars.iter().copied().collect::<Option<_>>()?;
+        let out = form.outs.first()?.vars.iter().copied().collect::<Option<_>>()?;
         arrays.push((node.results.first()?.index(), out, form.state_bytes));
         let vars: Vec<&[usize]> = arrays.iter().map(|(_, vars, _)| &vars[..]).collect();
         let extents: Vec<u64> = form.variables.iter().map(|var| var.extent).collect();

@@ -1,7 +1,5 @@
 //! Tasks where the grid of their statement says.
 
-use std::collections::BTreeMap;
-
 use tw_ir::EntityRef;
 use tw_ir::error::Result;
 use tw_ir::kernel::Kernel;
@@ -40,18 +38,13 @@ impl Scheduler for Algebraic<'_> {
             }
         }
         let readers = self.readers(workflow);
-        let seconds = machine.task_seconds(workflow);
-        // What workers do for statements without a grid.
-        let mut work = vec![0.0; machine.n_workers()];
+        let mut times = Times::new(workflow, machine);
         for task in workflow.tasks() {
             let site = match self.planned_site(workflow, task, &assignment, &readers) {
                 Some(site) => site,
-                None => {
-                    let site = soonest(workflow, task, &assignment, &layouts, machine, &work);
-                    work[site as usize] += seconds[task.index()];
-                    site
-                }
+                None => times.soonest(task, &assignment, &layouts),
             };
+            times.run(task, site, &assignment);
             assignment.tasks[task.index()] = site;
             // Contributions meet where the block is wanted; everything else is where it is made.
             let first = workflow.outputs(task).first().copied();
@@ -78,9 +71,8 @@ impl Algebraic<'_> {
         let kernel = &workflow.kernels[workflow.kernel(task)].kernel;
         // Statements of the plan are numbered as the nodes of the program.
         let (mesh, variables) = self.grids.mesh(workflow.statement(task).index())?;
-        let Kernel::Statement(statement) = kernel else { return None };
-        let region = statement.var_box(workflow.point(task) as u64);
-        (region.rank() == variables.len()).then(|| mesh.worker_at(&middle(&region.lo, &region.hi), variables) as u32)
+        let point = point_of(workflow, task, kernel)?;
+        (point.len() == variables.len()).then(|| mesh.worker_at(&point, variables) as u32)
     }
 
     /// Who first reads each block, where its statement has a grid.
@@ -115,29 +107,90 @@ impl Algebraic<'_> {
     }
 }
 
-/// Of the workers that have something a task reads, and the one that a layout would give its output to: the one that can begin it soonest, after what it does already and with what it has to receive.
-fn soonest(
-    workflow: &Workflow,
-    task: TaskId,
-    assignment: &Assignment,
-    layouts: &Layouts<'_>,
-    machine: &Machine,
-    work: &[f64],
-) -> u32 {
-    let mut there: BTreeMap<u32, u64> = BTreeMap::new();
-    let mut all = 0;
-    for operand in workflow.present_operands(task) {
-        let bytes = workflow.operand_bytes(operand);
-        *there.entry(assignment.homes[operand.block.index()]).or_default() += bytes;
-        all += bytes;
+/// When workers are free and blocks are made, if tasks begin one after the other as they are listed.
+struct Times<'a> {
+    workflow: &'a Workflow,
+    machine: &'a Machine,
+    seconds: Vec<f64>,
+    free: Vec<f64>,
+    made: Vec<f64>,
+}
+
+impl<'a> Times<'a> {
+    fn new(workflow: &'a Workflow, machine: &'a Machine) -> Times<'a> {
+        let (free, made) = (vec![0.0; machine.n_workers()], vec![0.0; workflow.n_blocks()]);
+        Times { workflow, machine, seconds: machine.task_seconds(workflow), free, made }
     }
-    if let Some(&block) = workflow.outputs(task).first() {
-        there.entry(layouts.worker(block)).or_default();
+
+    /// Of the workers that have something a task reads, and the one that a layout would give its output to: the one that can begin it soonest. Of several the one that has least to receive.
+    fn soonest(&self, task: TaskId, assignment: &Assignment, layouts: &Layouts<'_>) -> u32 {
+        let operands = self.workflow.present_operands(task);
+        let mut workers: Vec<u32> = operands.map(|operand| assignment.homes[operand.block.index()]).collect();
+        workers.extend(self.workflow.outputs(task).first().map(|&block| layouts.worker(block)));
+        workers.sort_unstable();
+        workers.dedup();
+        // Those with the lowest numbers are enough of very many.
+        workers.truncate(MOST_OPTIONS);
+        let begin = |&worker: &u32| (self.begin(task, worker, assignment), worker);
+        let soonest = workers
+            .iter()
+            .map(begin)
+            .min_by(|(a, one), (b, two)| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)).then(one.cmp(two)));
+        soonest.map_or(0, |(_, worker)| worker)
     }
-    let bandwidth = if machine.nodes > 1 { machine.across.bandwidth } else { machine.inside.bandwidth };
-    let begins = |(&worker, &here): (&u32, &u64)| (work[worker as usize] + (all - here) as f64 / bandwidth, worker);
-    let soonest = there.iter().map(begins).min_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
-    soonest.map_or(0, |(_, worker)| worker)
+
+    /// When a task can begin on a worker, and how many bytes have to come there.
+    fn begin(&self, task: TaskId, worker: u32, assignment: &Assignment) -> (f64, u64) {
+        let (mut begin, mut missing) = (self.free[worker as usize], 0);
+        // What comes from others comes one after the other.
+        let mut last_there = 0.0f64;
+        for operand in self.workflow.present_operands(task) {
+            let (home, made) = (assignment.homes[operand.block.index()], self.made[operand.block.index()]);
+            if home == worker {
+                begin = begin.max(made);
+            } else {
+                let bytes = self.workflow.operand_bytes(operand);
+                last_there = last_there.max(made) + self.machine.link(home, worker).seconds(bytes);
+                missing += bytes;
+            }
+        }
+        (begin.max(last_there), missing)
+    }
+
+    fn run(&mut self, task: TaskId, worker: u32, assignment: &Assignment) {
+        let end = self.begin(task, worker, assignment).0 + self.seconds[task.index()];
+        self.free[worker as usize] = end;
+        self.workflow.outputs(task).iter().for_each(|block| self.made[block.index()] = end);
+    }
+}
+
+/// Workers that are looked at for one task.
+const MOST_OPTIONS: usize = 64;
+
+/// A point in the middle of what a task does, along the variables that its operation is shared along.
+fn point_of(workflow: &Workflow, task: TaskId, kernel: &Kernel) -> Option<Vec<u64>> {
+    let of_block = |block: BlockId| {
+        let region = workflow.block_box(block);
+        middle(&region.lo, &region.hi)
+    };
+    let output = || workflow.outputs(task).first().map(|&block| of_block(block));
+    match kernel {
+        Kernel::Statement(statement) => {
+            let region = statement.var_box(workflow.point(task) as u64);
+            Some(middle(&region.lo, &region.hi))
+        }
+        // What a block of a fibre adds up to lies beside it along all axes that are shared.
+        Kernel::ScanTotal { .. } | Kernel::ScanCarry(_) | Kernel::ScanBlock { .. } => output(),
+        Kernel::SortRun(_) | Kernel::SortMerge(_) => output(),
+        // Gathered axes are not shared.
+        Kernel::Gather { axes, .. } => Some([output()?, vec![0; axes.len()]].concat()),
+        Kernel::Scatter { axes, .. } => {
+            let values = workflow.operands(task).get(axes.len())?;
+            let (values, output) = (of_block(values.block), output()?);
+            Some(values.into_iter().chain(axes.iter().map(|&axis| output[axis as usize])).collect())
+        }
+        _ => None,
+    }
 }
 
 /// An element in the middle of a box, or its first if it is empty.
