@@ -22,7 +22,7 @@ mod tests;
 mod traffic;
 
 pub use bounds::Volume;
-pub use grids::{DEFAULT_LIMIT, Grids, SearchReport};
+pub use grids::{DEFAULT_LIMIT, Grids, Owners, SearchReport};
 pub use held::{Before, Held};
 pub use layout::{Layout, Layouts, node_grid};
 pub use machine::{Link, MOST_WORKERS, Machine};

@@ -57,7 +57,13 @@ fn check(seed: u64, options: &Options, configuration: &Configuration) {
 
 /// Every scheduler, on one to twelve workers.
 fn cluster(seed: u64) -> Cluster {
-    let schedulers = [SchedulerName::Algebraic, SchedulerName::Lshs, SchedulerName::Pattern, SchedulerName::RoundRobin];
+    let schedulers = [
+        SchedulerName::Algebraic,
+        SchedulerName::Timed,
+        SchedulerName::Lshs,
+        SchedulerName::Pattern,
+        SchedulerName::RoundRobin,
+    ];
     let scheduler = schedulers[seed as usize % schedulers.len()];
     Cluster { nodes: 1 + (seed / 4 % 4) as u32, workers: 1 + (seed / 16 % 3) as u32, scheduler }
 }

@@ -37,6 +37,8 @@ pub(super) enum Scheduler {
     Pattern,
     Lshs,
     Algebraic,
+    /// As `algebraic`, with grids chosen for time; may leave workers idle.
+    Timed,
     Roundrobin,
     Tdn,
 }
@@ -89,6 +91,7 @@ impl ClusterArgs {
             Scheduler::Pattern => Some("pattern"),
             Scheduler::Lshs => Some("lshs"),
             Scheduler::Algebraic => Some("algebraic"),
+            Scheduler::Timed => Some("timed"),
             Scheduler::Roundrobin => Some("roundrobin"),
             Scheduler::Tdn => Some("tdn"),
         }

@@ -26,7 +26,7 @@ mod text;
 mod timeline;
 
 /// Those who place tasks.
-const SCHEDULERS: [&str; 5] = ["algebraic", "pattern", "lshs", "roundrobin", "tdn"];
+const SCHEDULERS: [&str; 6] = ["algebraic", "timed", "pattern", "lshs", "roundrobin", "tdn"];
 
 /// What each scheduler would do with a program on a machine. Nothing has run, and nothing runs there yet.
 #[derive(Clone, Debug)]

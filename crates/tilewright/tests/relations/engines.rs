@@ -15,7 +15,13 @@ use crate::{check, elementwise, pair, session};
 
 /// Sessions that plan or run in different ways.
 fn sessions() -> Vec<Session> {
-    let schedulers = [SchedulerName::Algebraic, SchedulerName::Pattern, SchedulerName::Lshs, SchedulerName::RoundRobin];
+    let schedulers = [
+        SchedulerName::Algebraic,
+        SchedulerName::Timed,
+        SchedulerName::Pattern,
+        SchedulerName::Lshs,
+        SchedulerName::RoundRobin,
+    ];
     let placed = schedulers.map(|scheduler| Session::builder().cluster(Cluster { nodes: 2, workers: 2, scheduler }));
     let others = [
         Session::builder().rewrites(false),

@@ -10,18 +10,20 @@ pub struct Mesh {
     factors: Vec<u64>,
     /// Variables from the one whose part changes last from worker to worker to the one whose part changes first.
     numbering: Vec<usize>,
+    /// The first of its workers.
+    first: u64,
 }
 
 impl Mesh {
     /// A grid of these sides, its workers numbered row-major.
     pub fn new(factors: Vec<u64>) -> Mesh {
-        Mesh { numbering: (0..factors.len()).collect(), factors }
+        Mesh { numbering: (0..factors.len()).collect(), factors, first: 0 }
     }
 
     /// A grid of these sides, its workers numbered by the given variables first, the last of which changes first.
     pub fn numbered(factors: Vec<u64>, by: &[usize]) -> Mesh {
         let rest = (0..factors.len()).filter(|var| !by.contains(var));
-        Mesh { numbering: by.iter().copied().chain(rest).collect(), factors }
+        Mesh { numbering: by.iter().copied().chain(rest).collect(), factors, first: 0 }
     }
 
     /// The same grid with its workers numbered in every way, row-major first, but in no more than `most` ways.
@@ -39,6 +41,7 @@ impl Mesh {
         let numbered = |order: Vec<usize>| Mesh {
             factors: self.factors.clone(),
             numbering: order.into_iter().chain(whole.iter().copied()).collect(),
+            first: self.first,
         };
         orders.into_iter().take(most).map(numbered).collect()
     }
@@ -51,6 +54,21 @@ impl Mesh {
     /// Workers of the grid.
     pub fn n_workers(&self) -> u64 {
         self.factors.iter().product()
+    }
+
+    /// The same grid of other workers, of which this is the first.
+    pub fn beginning_at(self, first: u64) -> Mesh {
+        Mesh { first, ..self }
+    }
+
+    /// True for the workers of the grid.
+    pub fn contains(&self, worker: u64) -> bool {
+        self.workers().contains(&worker)
+    }
+
+    /// Its workers.
+    pub fn workers(&self) -> Range<u64> {
+        self.first..self.first + self.n_workers()
     }
 
     /// Every grid of so many workers over variables with these extents that leaves no part empty, in lexical order. Of many variables only so many are cut as have to be.
@@ -68,7 +86,7 @@ impl Mesh {
 
     /// The part of each variable that is a worker's. It must be one of the grid.
     pub fn coordinates(&self, worker: u64) -> Vec<u64> {
-        let mut rest = worker;
+        let mut rest = worker - self.first;
         let mut coordinates = vec![0; self.factors.len()];
         for &var in self.numbering.iter().rev() {
             coordinates[var] = rest % self.factors[var];
@@ -79,7 +97,7 @@ impl Mesh {
 
     /// The worker of a part of each variable.
     pub fn worker(&self, coordinates: &[u64]) -> u64 {
-        self.numbering.iter().fold(0, |worker, &var| worker * self.factors[var] + coordinates[var])
+        self.first + self.numbering.iter().fold(0, |worker, &var| worker * self.factors[var] + coordinates[var])
     }
 
     /// The worker of a point.
@@ -249,10 +267,11 @@ impl Ownership {
 
     /// The part of the array that a worker owns.
     pub fn owned(&self, worker: u64) -> BoxRegion {
-        let touched = self.touched(worker);
         let Some(mut number) = self.piece_of(worker) else {
-            return BoxRegion { hi: touched.lo.clone(), lo: touched.lo };
+            let nowhere = vec![0; self.shape.len()];
+            return BoxRegion { hi: nowhere.clone(), lo: nowhere };
         };
+        let touched = self.touched(worker);
         let mut owned = touched.clone();
         for axis in (0..self.shape.len()).rev() {
             let pieces = self.pieces[axis];
@@ -270,7 +289,7 @@ impl Ownership {
 
     /// The piece of its part that a worker owns, if any.
     fn piece_of(&self, worker: u64) -> Option<u64> {
-        if worker >= self.mesh.n_workers() {
+        if !self.mesh.contains(worker) {
             return None;
         }
         let coordinates = self.mesh.coordinates(worker);

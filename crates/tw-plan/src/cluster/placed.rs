@@ -10,7 +10,7 @@ use tw_ir::program::{Program, ValueId};
 use tw_ir::workflow::{BlockSetId, Statement, TaskId, Workflow};
 
 use super::eager;
-use super::grids::{DEFAULT_LIMIT, Grids};
+use super::grids::{Aim, DEFAULT_LIMIT, Grids};
 use super::held::Before;
 use super::machine::Machine;
 use super::notation::Notation;
@@ -38,6 +38,8 @@ pub struct Placed {
     pub traffic: Traffic,
     /// What it does.
     pub simulation: Simulation,
+    /// The grids it was placed by, if there are any.
+    pub grids: Option<Grids>,
     /// How long placing and simulating took, for plans by grids with their search.
     pub took: Duration,
 }
@@ -105,7 +107,7 @@ fn place_tasks(
         }
     }
     let (scheduler, took) = (scheduler.name(), started.elapsed());
-    Ok(Placed { scheduler, workflow, sites, order, traffic, simulation, took })
+    Ok(Placed { scheduler, workflow, sites, order, traffic, simulation, grids: None, took })
 }
 
 /// Chooses grids of workers for the statements of a straight-line program, cuts values so that they fit, and places the tasks. At most `limit`
@@ -143,10 +145,27 @@ pub(super) struct Target<'a> {
 /// As [`place_jointly`], for a program whose products have no order yet.
 pub(super) fn place_by_grids(unordered: &Unordered, target: &Target<'_>) -> Result<ByGrids> {
     let started = Instant::now();
-    let search = |program: &Program, limit| Ok(Grids::search_after(target.before, program, target.machine, limit));
-    let (program, grids) = choose_orders(unordered, target.limit, search)?;
+    let (program, grids) = choose_grids(unordered, target, Aim::Bytes)?;
     let (plan, placed) = place_within_memory("algebraic", &program, &grids, target, started)?;
     Ok(ByGrids { program, plan, placed, grids })
+}
+
+/// The same with grids that are chosen for time, unless those are the same.
+pub(super) fn place_by_time(unordered: &Unordered, target: &Target<'_>, known: &Grids) -> Result<Option<ByGrids>> {
+    let started = Instant::now();
+    let (program, grids) = choose_grids(unordered, target, Aim::Time)?;
+    if grids.is_like(known) {
+        return Ok(None);
+    }
+    let (plan, placed) = place_within_memory("timed", &program, &grids, target, started)?;
+    Ok(Some(ByGrids { program, plan, placed, grids }))
+}
+
+fn choose_grids(unordered: &Unordered, target: &Target<'_>, aim: Aim) -> Result<(Program, Grids)> {
+    let Target { before, machine, .. } = target;
+    choose_orders(unordered, target.limit, |program, limit| {
+        Ok(Grids::search_after(before, program, machine, aim, limit))
+    })
 }
 
 /// Places a program on grids, with smaller tiles if workers cannot hold it otherwise: less of what a worker touches is then there at a time.
@@ -176,6 +195,7 @@ fn place_within_memory(
             found = next;
         }
     }
+    found.1.grids = Some(grids.clone());
     Ok(found)
 }
 
@@ -240,7 +260,7 @@ fn choose_orders(
         let other_grids = search(&other, short)?;
         candidates += other_grids.report.candidates;
         compared += other_grids.report.compared;
-        if other_grids.received_max() < grids.received_max() {
+        if other_grids.score() < grids.score() {
             (program, grids) = (other, other_grids);
             improved += 1;
         } else {
@@ -272,21 +292,26 @@ impl Cluster {
     /// Plans a program whose products have no order yet; tells the program with those that were chosen.
     pub(crate) fn place(self, unordered: &Unordered, options: &PlanOptions) -> Result<(Program, Plan, Placed)> {
         let machine = Machine::of(self.nodes, self.workers)?;
-        let by_grids = || -> Result<(Program, Plan, Placed)> {
-            let target = Target { options, machine: &machine, before: &Before::default(), limit: DEFAULT_LIMIT };
-            let found = place_by_grids(unordered, &target)?;
-            Ok((found.program, found.plan, found.placed))
-        };
+        let target = Target { options, machine: &machine, before: &Before::default(), limit: DEFAULT_LIMIT };
         let others: &[&dyn Scheduler] = match self.scheduler {
             SchedulerName::Pattern => &[&Pattern],
             SchedulerName::Lshs => &[&Lshs],
             SchedulerName::RoundRobin => &[&RoundRobin],
-            SchedulerName::Algebraic => return by_grids(),
+            SchedulerName::Algebraic => {
+                let found = place_by_grids(unordered, &target)?;
+                return Ok((found.program, found.plan, found.placed));
+            }
+            SchedulerName::Timed => &[],
             SchedulerName::Auto => &[&Pattern, &Lshs, &RoundRobin],
         };
         let mut found: Vec<(Program, Plan, Placed)> = Vec::new();
-        if self.scheduler == SchedulerName::Auto {
-            found.push(by_grids()?);
+        if matches!(self.scheduler, SchedulerName::Auto | SchedulerName::Timed) {
+            let by_grids = place_by_grids(unordered, &target)?;
+            let by_time = place_by_time(unordered, &target, &by_grids.grids)?;
+            found.extend(by_time.map(|by_time| (by_time.program, by_time.plan, by_time.placed)));
+            if self.scheduler == SchedulerName::Auto || found.is_empty() {
+                found.push((by_grids.program, by_grids.plan, by_grids.placed));
+            }
         }
         let program = unordered.ordered(&[])?;
         let plan = lower::lower(&program, options)?;

@@ -6,11 +6,11 @@ use tw_ir::program::Program;
 use tw_ir::workflow::StmtId;
 
 use super::bounds::{Touching, least_together_within};
-use super::grids::{Grids, SearchReport, touching};
+use super::grids::{Aim, Grids, SearchReport, touching};
 use super::held::Before;
 use super::machine::Machine;
 use super::notation::Notation;
-use super::placed::{ByGrids, Placed, Target, place_after, place_as_written, place_by_grids};
+use super::placed::{ByGrids, Placed, Target, place_after, place_as_written, place_by_grids, place_by_time};
 use super::schedulers::{Lshs, Pattern, RoundRobin, Scheduler};
 use crate::lower::lower;
 use crate::options::PlanOptions;
@@ -83,11 +83,18 @@ impl Rivals {
             Err(error) => {
                 failed.push(("algebraic", error));
                 let program = unordered.ordered(&[])?;
-                let grids = Grids::search_after(before, &program, machine, 0);
+                let grids = Grids::search_after(before, &program, machine, Aim::Bytes, 0);
                 (program, grids, None)
             }
         };
-        let mut placed: Vec<Placed> = first.into_iter().collect();
+        let mut placed: Vec<Placed> = Vec::new();
+        if first.is_some() {
+            match place_by_time(&unordered, &target, &grids) {
+                Ok(found) => placed.extend(found.map(|found| found.placed)),
+                Err(error) => failed.push(("timed", error)),
+            }
+        }
+        placed.extend(first);
         let mut others: Vec<(&'static str, Result<Placed>)> = Vec::new();
         for scheduler in [&Pattern as &dyn Scheduler, &Lshs, &RoundRobin] {
             others.push((scheduler.name(), place_after(before, &plan, machine, scheduler)));

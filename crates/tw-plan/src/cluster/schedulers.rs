@@ -37,6 +37,8 @@ pub enum SchedulerName {
     Lshs,
     /// [`Algebraic`], with grids and cuts chosen together.
     Algebraic,
+    /// [`Algebraic`], with grids chosen for time rather than bytes, which may leave workers idle.
+    Timed,
     /// Whoever's plan ends first in the simulator.
     Auto,
 }

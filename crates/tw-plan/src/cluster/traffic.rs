@@ -1,14 +1,14 @@
 //! What has to be sent, once it is known where tasks run.
 //!
-//! A block goes to every worker that reads it, once. Where several workers of a node read it, one of them gets it and hands it on; nodes hand on to
-//! nodes in a binomial tree, in the order in which they need the block. A part of a block goes straight from its home.
+//! A block, or the part of it that is read, goes to every worker that reads it, once. Where several workers of a node read it, one of them gets it and hands it on; nodes hand on to
+//! nodes in a binomial tree, in the order in which they need it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 
-use tw_ir::EntityRef;
 use tw_ir::error::{Error, Result};
 use tw_ir::workflow::{BlockId, Operand, TaskId, Workflow};
+use tw_ir::{BoxRegion, EntityRef};
 
 use super::machine::Machine;
 use super::sites::Sites;
@@ -20,7 +20,7 @@ mod flows;
 pub struct Transfer {
     /// What is sent.
     pub block: BlockId,
-    /// The part of it, as in [`tw_ir::workflow::Operand`]; 0 for all.
+    /// The part of it, as in [`tw_ir::workflow::Operand`]; 0 for all. Beyond the parts of the workflow those of the traffic begin.
     pub region: u32,
     /// Its size.
     pub bytes: u64,
@@ -42,6 +42,10 @@ pub struct Traffic {
     ends: Vec<u32>,
     /// The same messages of each block by receiver, and whole blocks first.
     by_receiver: Vec<u32>,
+    /// Parts of blocks that no task reads as they are: several that a worker reads overlap, and are sent together.
+    parts: Vec<BoxRegion>,
+    /// Parts that come to a worker within larger ones: block, part and worker, and the larger part.
+    within: HashMap<(u32, u32, u32), u32>,
 }
 
 /// That a worker reads a block.
@@ -82,15 +86,18 @@ impl Traffic {
             }
             covered
         });
-        let transfers = Vec::with_capacity(needs.len());
-        let mut traffic = Traffic { transfers, ends: vec![0; workflow.n_blocks()], by_receiver: Vec::new() };
+        let mut traffic = Traffic { ends: vec![0; workflow.n_blocks()], ..Traffic::default() };
+        let needs = traffic.merge(workflow, needs);
+        traffic.transfers.reserve(needs.len());
         let mut rest = &needs[..];
         for (block, &home) in homes.iter().enumerate() {
             let n = rest.iter().take_while(|need| need.block as usize == block).count();
             let (here, later) = rest.split_at(n);
             rest = later;
-            if let (Some(home), false) = (home, here.is_empty()) {
-                traffic.send(workflow, machine, home, here);
+            let mut parts: BTreeMap<u32, Vec<Need>> = BTreeMap::new();
+            here.iter().for_each(|need| parts.entry(need.region).or_default().push(*need));
+            if let Some(home) = home {
+                parts.into_values().for_each(|needs| traffic.send(workflow, machine, home, needs));
             }
             traffic.ends[block] = traffic.transfers.len() as u32;
             let first = traffic.by_receiver.len();
@@ -104,16 +111,18 @@ impl Traffic {
         Ok(traffic)
     }
 
-    /// Messages that bring one block from its home to all who need it.
-    fn send(&mut self, workflow: &Workflow, machine: &Machine, home: u32, needs: &[Need]) {
-        let block = BlockId::new(needs[0].block as usize);
-        let size = workflow.block_bytes(block);
-        let mut whole: Vec<Need> = needs.iter().copied().filter(|need| need.region == 0).collect();
-        whole.sort_unstable_by_key(|need| (need.position, need.to));
-        // Who first gets the block on each node, and by which message. The home is the first.
+    /// Messages that bring one block, or the same part of it, from its home to all who need it.
+    fn send(&mut self, workflow: &Workflow, machine: &Machine, home: u32, mut needs: Vec<Need>) {
+        let (block, region) = (BlockId::new(needs[0].block as usize), needs[0].region);
+        let bytes = match (region as usize).checked_sub(workflow.regions.len() + 1) {
+            None => workflow.operand_bytes(&Operand { block, region }),
+            Some(part) => self.parts[part].n_elements() * workflow.sets[workflow.set_of(block)].dtype.size(),
+        };
+        needs.sort_unstable_by_key(|need| (need.position, need.to));
+        // Who first gets it on each node, and by which message. The home is the first.
         let mut firsts: Vec<(u32, Option<u32>)> = vec![(home, None)];
         let mut known = BTreeMap::from([(machine.node_of(home), 0)]);
-        for need in whole {
+        for need in needs {
             let k = firsts.len();
             let first = *known.entry(machine.node_of(need.to)).or_insert(k);
             let (from, after) = if first == k {
@@ -123,20 +132,8 @@ impl Traffic {
             } else {
                 firsts[first]
             };
-            self.transfers.push(Transfer {
-                block,
-                region: 0,
-                bytes: size,
-                from,
-                to: need.to,
-                first_read: need.position,
-                after,
-            });
-        }
-        for need in needs.iter().filter(|need| need.region != 0) {
-            let (region, first_read) = (need.region, need.position);
-            let bytes = workflow.operand_bytes(&Operand { block, region });
-            self.transfers.push(Transfer { block, region, bytes, from: home, to: need.to, first_read, after: None });
+            let (to, first_read) = (need.to, need.position);
+            self.transfers.push(Transfer { block, region, bytes, from, to, first_read, after });
         }
     }
 
@@ -158,11 +155,96 @@ impl Traffic {
 
     /// The message that brings a block, or a part of it, to a worker.
     pub fn bringing(&self, block: BlockId, region: u32, to: u32) -> Option<usize> {
+        let region = self.within.get(&(block.as_u32(), region, to)).copied().unwrap_or(region);
         let numbers = &self.by_receiver[self.numbers(block)];
         let transfer = |number: u32| &self.transfers[number as usize];
         let first = numbers.partition_point(|&number| transfer(number).to < to);
         let mut mine = numbers[first..].iter().copied().take_while(|&number| transfer(number).to == to);
         let fits = |number: &u32| transfer(*number).region == 0 || transfer(*number).region == region;
         mine.find(fits).map(|number| number as usize)
+    }
+
+    /// Parts of a block that a worker needs and that overlap become one part, unless that has more elements than they have together. Needs are sorted.
+    fn merge(&mut self, workflow: &Workflow, needs: Vec<Need>) -> Vec<Need> {
+        let mut merged: Vec<Need> = Vec::with_capacity(needs.len());
+        for group in needs.chunk_by(|a, b| (a.block, a.to) == (b.block, b.to)) {
+            if group.len() == 1 || group.len() > MOST_PARTS {
+                merged.extend(group);
+                continue;
+            }
+            let mut parts: Vec<(BoxRegion, Vec<Need>)> = Vec::new();
+            for &need in group {
+                let mut part = (workflow.regions[need.region as usize - 1].clone(), vec![need]);
+                // What has grown may overlap others now.
+                while let Some(other) = parts.iter().position(|(other, _)| overlap(other, &part.0)) {
+                    let (region, needs) = parts.swap_remove(other);
+                    part = (around(&region, &part.0), [needs, part.1].concat());
+                }
+                parts.push(part);
+            }
+            let start = merged.len();
+            for (region, needs) in parts {
+                let position = needs.iter().map(|need| need.position).min().unwrap_or(0);
+                let whole = needs.iter().find(|need| workflow.regions[need.region as usize - 1] == region);
+                let number = whole.map_or((workflow.regions.len() + 1 + self.parts.len()) as u32, |need| need.region);
+                if whole.is_none() {
+                    self.parts.push(region);
+                }
+                let Need { block, to, .. } = needs[0];
+                self.within.extend(needs.iter().map(|need| ((block, need.region, to), number)));
+                merged.push(Need { block, to, region: number, position });
+            }
+            merged[start..].sort_unstable();
+        }
+        merged
+    }
+}
+
+/// True if one box around two has fewer elements than both have.
+fn overlap(a: &BoxRegion, b: &BoxRegion) -> bool {
+    around(a, b).n_elements() < a.n_elements() + b.n_elements()
+}
+
+/// The smallest box around two.
+fn around(a: &BoxRegion, b: &BoxRegion) -> BoxRegion {
+    let lo = a.lo.iter().zip(&b.lo).map(|(a, b)| *a.min(b)).collect();
+    let hi = a.hi.iter().zip(&b.hi).map(|(a, b)| *a.max(b)).collect();
+    BoxRegion { lo, hi }
+}
+
+/// Parts of one block for one worker of which it is looked for those that overlap.
+const MOST_PARTS: usize = 64;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn region(rows: Range<u64>, columns: Range<u64>) -> BoxRegion {
+        BoxRegion::from_ranges([rows, columns])
+    }
+
+    #[test]
+    fn overlapping_parts_are_sent_once() {
+        let with_regions = |regions: Vec<BoxRegion>| {
+            let mut workflow = Workflow::default();
+            workflow.regions = regions;
+            workflow
+        };
+        let overlapping = [region(0..1, 0..8), region(0..1, 1..9), region(4..6, 0..2), region(4..5, 0..1)];
+        let workflow = with_regions([&overlapping[..], &[region(7..8, 0..2)]].concat());
+        let need = |region: u32| Need { block: 3, to: 1, region, position: 10 - region };
+        let mut traffic = Traffic::default();
+        let merged = traffic.merge(&workflow, (1..=5).map(need).collect());
+        // Two that overlap, one within another, and one by itself.
+        let found: Vec<(u32, u32)> = merged.iter().map(|need| (need.region, need.position)).collect();
+        assert_eq!(found, [(3, 6), (5, 5), (6, 8)]);
+        assert_eq!(traffic.parts, [region(0..1, 0..9)]);
+        assert_eq!(traffic.within[&(3, 1, 1)], 6);
+        assert_eq!(traffic.within[&(3, 4, 1)], 3);
+        // Neighbours that do not overlap come as they are needed.
+        let apart = with_regions(vec![region(0..1, 0..8), region(1..2, 0..8)]);
+        let mut traffic = Traffic::default();
+        assert_eq!(traffic.merge(&apart, (1..=2).map(need).collect()).len(), 2);
+        assert!(traffic.parts.is_empty());
     }
 }

@@ -42,7 +42,10 @@ impl StatementFlow {
 }
 
 fn grid_text(grid: &[u64]) -> String {
-    grid.iter().map(u64::to_string).collect::<Vec<_>>().join(" x ")
+    match grid {
+        [] => "1".to_string(),
+        _ => grid.iter().map(u64::to_string).collect::<Vec<_>>().join(" x "),
+    }
 }
 
 /// The values of a program with their shapes; cut twice, a value has two sets of blocks.
@@ -55,14 +58,14 @@ impl Explanation {
     pub(crate) fn statement_flows(&self, rivals: &Rivals, placed: &Placed) -> Vec<(StmtId, StatementFlow)> {
         let received = placed.received_by_statement();
         let work = placed.workers_by_statement();
-        let by_grid = placed.scheduler == "algebraic";
+        let grids = placed.grids.as_ref();
         // A product of several may be in another order, with other statements.
         let has_bounds = rivals.by_grids().is_some_and(|other| values(&other.workflow) == values(&placed.workflow));
         let flow = |number: usize| {
             let statement = StmtId::new(number);
             let (place, text) = self.placed_statement(&placed.workflow, statement);
-            let grid = rivals.grids.mesh(number).filter(|_| by_grid).map(|(mesh, _)| mesh.factors().to_vec());
-            let best_grids = rivals.grids.best_few(number).iter().filter(|_| by_grid).cloned().collect();
+            let grid = grids.and_then(|grids| grids.mesh(number)).map(|(mesh, _)| mesh.factors().to_vec());
+            let best_grids = grids.map_or(Vec::new(), |grids| grids.best_few(number).to_vec());
             let bound =
                 rivals.statements.iter().find(|(of, _)| has_bounds && *of == statement).map(|(_, bound)| *bound);
             let (received, busiest) = (received[number].bytes, received[number].busiest_bytes);

@@ -142,18 +142,20 @@ pub(super) fn search_words(rivals: &Rivals) -> String {
 
 /// Why some workers have nothing to do, for every plan where there are any.
 pub(super) fn idle_words(rivals: &Rivals) -> Vec<String> {
-    rivals.placed.iter().filter_map(|placed| why_idle(placed, rivals)).collect()
+    rivals.placed.iter().filter_map(why_idle).collect()
 }
 
-fn why_idle(placed: &Placed, rivals: &Rivals) -> Option<String> {
+fn why_idle(placed: &Placed) -> Option<String> {
     let workers = &placed.simulation.workers;
     let idle = workers.iter().filter(|worker| worker.tasks == 0).count() as u64;
     let all = workers.len() as u64;
     let most = placed.workflow.sets.values().map(|set| set.n_blocks()).max().unwrap_or(0);
-    let by_grids = placed.scheduler == "algebraic" || placed.scheduler == "tdn";
-    let largest = rivals.grids.largest();
+    let by_grids = placed.grids.is_some();
+    let largest = placed.grids.as_ref().map_or(0, |grids| grids.largest());
     let reason = if idle == 0 {
         return None;
+    } else if by_grids && placed.scheduler == "timed" {
+        "with fewer workers for some statements less has to be sent, and all take less time".to_string()
     } else if by_grids && (1..all).contains(&largest) {
         format!("no grid of more than {largest} is as even, or sends as little")
     } else if most < all {

@@ -135,7 +135,10 @@ fn of_call(program: &Program, node: &Node, call: &BlockFn) -> Option<Accesses> {
     let mut extents: BTreeMap<usize, u64> = BTreeMap::new();
     let mut reads = Vec::new();
     for (argument, modes) in call.operands.iter().enumerate() {
-        let (mut idx, mut tiles) = (Vec::new(), cut(node.args[argument])?);
+        let value = node.args[argument];
+        let whole = || program.ty(value).known_shape().map(|shape| shape.into_iter().map(Axis::whole).collect());
+        let sees_all = modes.iter().all(|mode| matches!(mode, OperandMode::Whole));
+        let (mut idx, mut tiles): (Vec<Idx>, Vec<Axis>) = (Vec::new(), if sees_all { whole() } else { cut(value) }?);
         for (mode, axis) in modes.iter().zip(&mut tiles) {
             idx.push(match mode {
                 OperandMode::Grid(number) => {

@@ -61,6 +61,23 @@ impl Cuts {
         }
     }
 
+    /// Cuts every tile of a side in two, where it has more than one element.
+    pub(super) fn halve(&mut self, side: Side, n: u64) {
+        let boundaries = self.axis(side, n).boundaries();
+        self.add(side, boundaries.windows(2).map(|pair| pair[0] + (pair[1] - pair[0]) / 2));
+    }
+
+    /// True if every tile of one side lies within one tile of another, both of this length.
+    pub(super) fn is_within(&self, inner: Side, outer: Side, n: u64) -> bool {
+        if self.class.get(&inner).map(|&class| self.root(class))
+            == self.class.get(&outer).map(|&class| self.root(class))
+        {
+            return true;
+        }
+        let inner: BTreeSet<u64> = self.axis(inner, n).boundaries().into_iter().collect();
+        self.axis(outer, n).boundaries().iter().all(|cut| inner.contains(cut))
+    }
+
     pub(super) fn axis(&self, side: Side, n: u64) -> Axis {
         let cuts = self.class.get(&side).map(|&class| &self.cuts[self.root(class)]);
         let inner = cuts.into_iter().flatten().copied().filter(|&cut| cut > 0 && cut < n);

@@ -2,24 +2,26 @@
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::Range;
 use std::rc::Rc;
 
 use tw_ir::index::Var;
 use tw_ir::program::{Node, Op, Program, ValueId};
 use tw_ir::{Axis, BoxRegion};
 
-use super::Owners;
 use super::access::{Accesses, Part};
-use super::boxes::{Kept, Ranges, Regions, beside, n_elements, shared};
-use crate::cluster::held::Held;
+use super::boxes::{Kept, Regions};
+use super::owners::{Owned, Owners, of_tiles};
+use super::{Aim, work_of};
 use crate::cluster::layout::prime_factors;
 use crate::cluster::machine::Machine;
-use crate::cluster::mesh::{Mesh, Ownership, Variable};
+use crate::cluster::mesh::{Mesh, Ownership, Variable, part};
 use crate::cluster::reductions::meetings;
 
 /// Grids that are kept for a statement, before they are numbered.
 const MOST_GRIDS: usize = 24;
+
+/// Groups of workers that a grid of fewer than all may have.
+const MOST_BEGINNINGS: u64 = 16;
 
 /// The busiest worker may do this much more than its share.
 const BALANCED: f64 = 1.05;
@@ -38,6 +40,8 @@ pub(super) struct Form {
     pub(super) outs: Vec<Out>,
     /// Bytes of what is summed for one element of the output.
     pub(super) state_bytes: u64,
+    /// Operations at every point, and whether they run as fast as those of matrix products; none where only bytes count.
+    work: Option<(u64, bool)>,
     /// True if workers that share a part of the output each own a piece of it; else one of them owns it all.
     in_pieces: bool,
 }
@@ -68,13 +72,22 @@ pub(super) struct Candidate {
     pub(super) mesh: Mesh,
     /// What a worker receives if everything the statement reads is where it wants it.
     pub(super) alone: u64,
+    /// Bytes that a worker could receive in the time that the slowest takes for the statement; 0 where only bytes count.
+    pub(super) cost: u64,
     /// What every worker reads of each operand.
     pub(super) needs: Vec<Rc<Regions>>,
     /// Who would own the operands where they are read, and the output: before anybody's turn, and by the turn of the value; known once somebody asks.
-    ownerships: RefCell<BTreeMap<Array, (Ownership, Option<Vec<Axis>>)>>,
+    ownerships: RefCell<BTreeMap<Array, Owners>>,
     owners: RefCell<BTreeMap<(Array, u64), Rc<Owned>>>,
     /// Bytes of parts of sums that every worker receives, by the turn of the output.
     sums: RefCell<BTreeMap<u64, Rc<Vec<u64>>>>,
+}
+
+/// What statements are planned for.
+pub(super) struct Around<'a> {
+    pub(super) machine: &'a Machine,
+    /// Numbers of workers that some statement has shares for, and no more.
+    pub(super) sizes: BTreeSet<u64>,
 }
 
 /// An array of a statement.
@@ -85,95 +98,9 @@ pub(super) enum Array {
     Output(usize),
 }
 
-/// Who owns a value, and the parts of every worker.
-#[derive(Debug)]
-pub(super) struct Owned {
-    pub(super) owners: Owners,
-    rank: usize,
-    /// Boxes of all workers, one after the other, and how many boxes have been there before each worker's.
-    boxes: Vec<(u64, u64)>,
-    starts: Vec<usize>,
-    /// For a value without axes: who has it.
-    has_scalar: Vec<bool>,
-}
-
-impl Owned {
-    /// What some workers own under a grid, of elements or of tiles; they are counted from 0 on here.
-    pub(super) fn new(ownership: Ownership, tiles: Option<Vec<Axis>>, workers: Range<u64>) -> Owned {
-        let rank = ownership.rank();
-        let elements = |region: BoxRegion| match &tiles {
-            None => region,
-            Some(axes) => BoxRegion::from_ranges(
-                axes.iter().zip(region.lo.iter().zip(&region.hi)).map(|(axis, (&lo, &hi))| of_tiles(axis, lo, hi)),
-            ),
-        };
-        let boxes = workers.clone().map(|worker| vec![elements(ownership.owned(worker))]).collect();
-        let has_scalar = match rank {
-            0 => workers.map(|worker| ownership.owns_scalar(worker)).collect(),
-            _ => Vec::new(),
-        };
-        let owners = match tiles {
-            None => Owners::Grid(ownership),
-            Some(axes) => Owners::Tiles(ownership, axes),
-        };
-        Owned::with_boxes(owners, rank, boxes, has_scalar)
-    }
-
-    /// What workers hold of a value from before.
-    pub(super) fn held(held: &Held, n_workers: usize) -> Owned {
-        let rank = held.axes().len();
-        let mut boxes = vec![Vec::new(); n_workers];
-        held.boxes().for_each(|(worker, region)| boxes[worker as usize].push(region));
-        let has_scalar = match rank {
-            0 => boxes.iter().map(|boxes| !boxes.is_empty()).collect(),
-            _ => Vec::new(),
-        };
-        Owned::with_boxes(Owners::Held(held.clone()), rank, boxes, has_scalar)
-    }
-
-    fn with_boxes(owners: Owners, rank: usize, of_workers: Vec<Vec<BoxRegion>>, has_scalar: Vec<bool>) -> Owned {
-        let (mut boxes, mut starts) = (Vec::new(), vec![0]);
-        for region in of_workers {
-            let n_before = starts[starts.len() - 1];
-            starts.push(n_before + region.len());
-            region.into_iter().for_each(|region| boxes.extend(region.lo.into_iter().zip(region.hi)));
-        }
-        Owned { owners, rank, boxes, starts, has_scalar }
-    }
-
-    fn boxes(&self, worker: usize) -> impl Iterator<Item = &Ranges> + Clone {
-        self.boxes[self.starts[worker] * self.rank..self.starts[worker + 1] * self.rank].chunks(self.rank.max(1))
-    }
-
-    fn elements(&self, worker: usize) -> u64 {
-        match self.has_scalar.get(worker) {
-            Some(has) => *has as u64,
-            None => self.boxes(worker).map(n_elements).sum(),
-        }
-    }
-
-    /// Elements that a worker reads in any of some ways and does not own.
-    pub(super) fn missing<'a>(&self, worker: usize, needs: impl Iterator<Item = &'a Rc<Regions>>) -> u64 {
-        if let Some(has) = self.has_scalar.get(worker) {
-            return !has as u64;
-        }
-        let owned = self.boxes(worker);
-        let mut before: Vec<&Ranges> = Vec::new();
-        let mut sum = 0;
-        for need in needs.map(|need| need.of(worker)) {
-            // Nobody else owns what the worker owns, and none of its boxes share elements.
-            beside(need, &before, &mut |part| {
-                sum += n_elements(part) - owned.clone().map(|owned| shared(part, owned)).sum::<u64>()
-            });
-            before.push(need);
-        }
-        sum
-    }
-}
-
 impl Form {
     /// The form of an operation that can have a grid: every element of the output is made at one point, or is a sum over some.
-    pub(super) fn of(program: &Program, node: &Node) -> Option<Form> {
+    pub(super) fn of(program: &Program, node: &Node, aim: Aim) -> Option<Form> {
         let Accesses { variables, reads, outs, state_bytes } = Accesses::of(program, node)?;
         let can_cut = variables.iter().map(|(_, can_cut)| *can_cut).collect();
         let mut variables: Vec<Variable> = variables.iter().map(|(extent, _)| Variable::alone(*extent)).collect();
@@ -206,15 +133,25 @@ impl Form {
             let tiles = ty.tiling.as_ref().and_then(|tiling| tiling.grid()).map(<[Axis]>::to_vec);
             Some(Read { array, part, shape: ty.known_shape()?, bytes: ty.dtype.size(), tiles })
         };
-        let reads = (0..reads.len()).map(read).collect::<Option<_>>()?;
+        let reads = (0..reads.len()).map(read).collect::<Option<Vec<Read>>>()?;
         // Every piece of the output of a scatter is another pass over all that may belong into it.
         let in_pieces = !matches!(node.op, Op::Scatter { .. });
-        Some(Form { variables, can_cut, reads, outs, state_bytes, in_pieces })
+        let work = match &node.op {
+            _ if aim == Aim::Bytes => None,
+            Op::Index(stmt) => Some(work_of(stmt)),
+            // A few operations for every element.
+            _ => reads.first().map(|read: &Read| {
+                let elements = read.shape.iter().fold(1u64, |n, &extent| n.saturating_mul(extent));
+                let points = variables.iter().fold(1u64, |n, var| n.saturating_mul(var.extent));
+                (elements.div_ceil(points.max(1)), false)
+            }),
+        };
+        Some(Form { variables, can_cut, reads, outs, state_bytes, work, in_pieces })
     }
 
-    /// True if all workers can have a share.
-    pub(super) fn has_work_for(&self, n_workers: u64) -> bool {
-        self.cut_extents().iter().fold(1u64, |points, &n| points.saturating_mul(n)) >= n_workers
+    /// How many workers can have a share.
+    pub(super) fn shares(&self) -> u64 {
+        self.cut_extents().iter().fold(1u64, |points, &n| points.saturating_mul(n))
     }
 
     /// What there is of each variable to be cut.
@@ -224,31 +161,76 @@ impl Form {
     }
 
     /// A grid of this form.
-    pub(super) fn candidate(&self, mesh: Mesh, alone: u64, n_workers: u64, kept: &mut Kept) -> Candidate {
+    pub(super) fn candidate(&self, mesh: Mesh, alone: u64, machine: &Machine, kept: &mut Kept) -> Candidate {
+        let n_workers = machine.n_workers() as u64;
         let regions =
             |read: &Read| Regions::new(read.shape.len(), (0..n_workers).map(|worker| self.box_of(read, &mesh, worker)));
         let needs = self.reads.iter().map(|read| kept.keep(regions(read))).collect();
         let (ownerships, owners) = (RefCell::default(), RefCell::default());
-        Candidate { needs, mesh, alone, ownerships, owners, sums: RefCell::default() }
+        let cost = self.cost(&mesh, machine);
+        Candidate { needs, mesh, alone, cost, ownerships, owners, sums: RefCell::default() }
     }
 
     /// Looks at all grids of so many workers and keeps those under which a worker receives least if everything is where the statement wants it, with their
     /// numberings, at most so many in all. Tells how many it looked at.
-    pub(super) fn candidates(&self, n_workers: u64, most: usize, kept: &mut Kept) -> (Vec<Candidate>, usize) {
-        let (ranked, n_looked) = self.ranked(n_workers);
+    pub(super) fn candidates(&self, around: &Around<'_>, most: usize, kept: &mut Kept) -> (Vec<Candidate>, usize) {
+        let machine = around.machine;
+        let n_workers = machine.n_workers() as u64;
+        let (ranked, n_looked) = match self.work {
+            None => self.ranked(n_workers),
+            Some(_) => self.ranked_by_time(around),
+        };
         let mut found = Vec::new();
         for (alone, mesh) in ranked {
             let numbered = mesh.numberings(most - found.len());
-            found.extend(numbered.into_iter().map(|mesh| self.candidate(mesh, alone, n_workers, kept)));
+            for first in self.beginnings(&mesh, n_workers) {
+                let meshes = numbered.iter().take(most - found.len()).map(|mesh| mesh.clone().beginning_at(first));
+                found.extend(meshes.map(|mesh| self.candidate(mesh, alone, machine, kept)));
+            }
         }
         (found, n_looked)
+    }
+
+    /// The first workers of grids that do not have all: those of equal groups, if there are several. Of those that leave out a few, all leave out the same.
+    fn beginnings(&self, mesh: &Mesh, n_workers: u64) -> Vec<u64> {
+        let n_groups = n_workers / mesh.n_workers();
+        let n_looked = n_groups.clamp(1, MOST_BEGINNINGS);
+        (0..n_looked).map(|k| part(n_groups, k, n_looked).start * mesh.n_workers()).collect()
+    }
+
+    /// Grids of any number of workers that divides theirs or that others need, by the time that the statement takes and what a worker receives for it.
+    fn ranked_by_time(&self, around: &Around<'_>) -> (Vec<(u64, Mesh)>, usize) {
+        let machine = around.machine;
+        let n_workers = machine.n_workers() as u64;
+        let (mut ranked, mut n_looked) = self.ranked(n_workers);
+        let extents = self.cut_extents();
+        let wanted = |workers: &u64| n_workers.is_multiple_of(*workers) || around.sizes.contains(workers);
+        for workers in (1..n_workers).filter(wanted) {
+            let meshes = Mesh::all(workers, &extents);
+            n_looked += meshes.len();
+            ranked.extend(meshes.into_iter().map(|mesh| (self.alone(&mesh), mesh)));
+        }
+        ranked.sort_by_cached_key(|(alone, mesh)| (alone.saturating_add(self.cost(mesh, machine)), mesh.clone()));
+        ranked.dedup();
+        ranked.truncate(MOST_GRIDS);
+        (ranked, n_looked)
+    }
+
+    /// The time that the slowest worker of a grid takes, as bytes that it could receive meanwhile.
+    fn cost(&self, mesh: &Mesh, machine: &Machine) -> u64 {
+        let Some((ops, is_fast)) = self.work else { return 0 };
+        let points = self.variables.iter().fold(1.0, |points, var| points * var.extent as f64);
+        let rate = if is_fast { machine.flops } else { machine.scalar };
+        let share = mesh.imbalance(&self.variables) / mesh.n_workers() as f64;
+        let link = if machine.nodes > 1 { &machine.across } else { &machine.inside };
+        (points * ops as f64 / rate * share * link.bandwidth) as u64
     }
 
     /// Grids by what a worker receives, and how many were looked at. Some workers may stay idle, the same for all statements, if the others then receive a tenth less than with all at
     /// work; or if there is no other way.
     fn ranked(&self, n_workers: u64) -> (Vec<(u64, Mesh)>, usize) {
         let extents = self.cut_extents();
-        let points = extents.iter().fold(1u64, |points, &n| points.saturating_mul(n));
+        let points = self.shares();
         let share = |mesh: &Mesh| mesh.imbalance(&self.variables) * n_workers as f64 / mesh.n_workers() as f64;
         let is_even = |mesh: &Mesh| share(mesh) <= BALANCED;
         let rank = |meshes: Vec<Mesh>| {
@@ -274,7 +256,7 @@ impl Form {
         if ranked.is_empty() {
             // The most even ones of the largest grids there are.
             let mut workers = points.min(n_workers);
-            while uneven.is_empty() && workers > 1 {
+            while uneven.is_empty() && workers > 0 {
                 uneven = Mesh::all(workers, &extents);
                 workers -= 1;
             }
@@ -294,17 +276,15 @@ impl Form {
         let mut sum = 0;
         for (number, first) in self.reads.iter().enumerate().filter(|(number, read)| *number == read.array) {
             let needs: Vec<Rc<Regions>> = self.reads.iter().filter(|read| read.array == number).map(need).collect();
-            let (ownership, tiles) = self.ownership(Array::Read(number), mesh);
-            let owned = Owned::new(ownership, tiles, middle..middle + 1);
+            let owned = Owned::new(self.owners(Array::Read(number), mesh), middle..middle + 1);
             sum += owned.missing(0, needs.iter()) * first.bytes;
         }
-        let (ownership, tiles) = self.ownership(Array::Output(0), mesh);
-        let output = Owned::new(ownership, tiles, middle..middle + 1);
+        let output = Owned::new(self.owners(Array::Output(0), mesh), middle..middle + 1);
         sum + (self.parts(mesh) - 1) * output.elements(0) * self.state_bytes
     }
 
     /// Who owns an array where a grid has it: elements of it, or tiles.
-    fn ownership(&self, array: Array, mesh: &Mesh) -> (Ownership, Option<Vec<Axis>>) {
+    fn owners(&self, array: Array, mesh: &Mesh) -> Owners {
         let (shape, vars, tiles) = match array {
             Array::Output(number) => {
                 let Out { shape, vars, tiles } = &self.outs[number];
@@ -322,32 +302,33 @@ impl Form {
                 (&read.shape, vars, &read.tiles)
             }
         };
-        let ownership = match tiles {
-            None => Ownership::new(shape, mesh, vars),
-            Some(axes) => Ownership::new(&axes.iter().map(Axis::n_tiles).collect::<Vec<_>>(), mesh, vars),
+        let owners = match tiles {
+            None => Owners::Grid(Ownership::new(shape, mesh, vars)),
+            Some(axes) => {
+                let n_tiles: Vec<u64> = axes.iter().map(Axis::n_tiles).collect();
+                Owners::Tiles(Ownership::new(&n_tiles, mesh, vars), axes.clone())
+            }
         };
-        let whole = matches!(array, Array::Output(_)) && !self.in_pieces;
-        (if whole { ownership.in_pieces_of(u64::MAX) } else { ownership }, tiles.clone())
+        if matches!(array, Array::Output(_)) && !self.in_pieces { owners.in_one_piece() } else { owners }
     }
 
     /// Who owns an array of the statement if it belongs where a grid has it. Pieces that are not worth a message are not made; of those who then could own the array, it
     /// is the turn of one.
     pub(super) fn owner(&self, candidate: &Candidate, array: Array, turn: u64, machine: &Machine) -> Rc<Owned> {
         let mut ownerships = candidate.ownerships.borrow_mut();
-        let (ownership, tiles) = ownerships.entry(array).or_insert_with(|| {
-            let (ownership, tiles) = self.ownership(array, &candidate.mesh);
+        let before = ownerships.entry(array).or_insert_with(|| {
             let bytes = match array {
-                _ if tiles.is_some() => return (ownership, tiles),
                 Array::Read(number) => self.reads[number].bytes,
-                Array::Output(_) if self.in_pieces => self.state_bytes,
-                Array::Output(_) => return (ownership, tiles),
+                Array::Output(_) => self.state_bytes,
             };
-            (ownership.in_pieces_of(machine.worth_sending() / bytes.max(1)), tiles)
+            let owners = self.owners(array, &candidate.mesh);
+            let is_whole = matches!(array, Array::Output(_)) && !self.in_pieces;
+            if is_whole { owners } else { owners.in_pieces_of(machine.worth_sending() / bytes.max(1)) }
         });
-        let turn = turn % ownership.turns();
+        let turn = turn % before.turns();
         let mut owners = candidate.owners.borrow_mut();
         let workers = 0..machine.n_workers() as u64;
-        let owned = || Rc::new(Owned::new(ownership.clone().turned(turn), tiles.clone(), workers));
+        let owned = || Rc::new(Owned::new(before.clone().turned(turn), workers));
         owners.entry((array, turn)).or_insert_with(owned).clone()
     }
 
@@ -364,7 +345,7 @@ impl Form {
 
     /// The box of an operand that a worker reads.
     fn box_of(&self, read: &Read, mesh: &Mesh, worker: u64) -> BoxRegion {
-        if worker >= mesh.n_workers() {
+        if !mesh.contains(worker) {
             return BoxRegion { lo: vec![0; read.shape.len()], hi: vec![0; read.shape.len()] };
         }
         let parts = self.variables.iter().zip(mesh.coordinates(worker)).zip(mesh.factors());
@@ -386,7 +367,11 @@ impl Form {
     pub(super) fn sums(&self, candidate: &Candidate, turn: u64, machine: &Machine) -> Rc<Vec<u64>> {
         let output = self.owner(candidate, Array::Output(0), turn, machine);
         let mut sums = candidate.sums.borrow_mut();
-        let found = sums.entry(output.owners.turn()).or_insert_with(|| Rc::new(self.meet(candidate, &output, machine)));
+        let found = sums.entry(output.owners.turn()).or_insert_with(|| {
+            let mut received = self.meet(candidate, &output, machine);
+            received.iter_mut().for_each(|bytes| *bytes += candidate.cost);
+            Rc::new(received)
+        });
         found.clone()
     }
 
@@ -398,13 +383,13 @@ impl Form {
             return received;
         }
         // Those with equal coordinates along the output add up.
-        let group = |worker: usize| {
-            let coordinates = candidate.mesh.coordinates(worker as u64);
+        let group = |worker: u64| {
+            let coordinates = candidate.mesh.coordinates(worker);
             let kept = coordinates.iter().zip(factors).enumerate().filter(|(var, _)| self.is_written(*var));
             kept.fold(0, |number, (_, (coordinate, factor))| number * factor + coordinate)
         };
         let mut groups: BTreeMap<u64, Vec<u32>> = BTreeMap::new();
-        for worker in 0..candidate.mesh.n_workers() as usize {
+        for worker in candidate.mesh.workers() {
             groups.entry(group(worker)).or_default().push(worker as u32);
         }
         for members in groups.values() {
@@ -427,12 +412,6 @@ impl Form {
 /// True if a statement that runs over so many elements of an axis leaves out no more than its borders.
 fn is_nearly(extent: u64, along: u64) -> bool {
     extent <= along && along - extent <= along / 8
-}
-
-/// Elements of some tiles of an axis.
-fn of_tiles(axis: &Axis, lo: u64, hi: u64) -> Range<u64> {
-    let start = if lo < axis.n_tiles() { axis.range(lo).start } else { axis.extent() };
-    start..if hi > lo { axis.range(hi - 1).end } else { start }
 }
 
 /// Fewer workers than there are, but no fewer than that a share is balanced, of the number with the most grids.

@@ -11,13 +11,15 @@ use tw_ir::program::{Node, Op, Program, ValueId};
 
 use super::access::Accesses;
 use super::boxes::{Kept, Regions};
-use super::form::{Array, Candidate, Form, Owned};
-use super::{Grids, OnGrid, SearchReport};
+use super::form::{Around, Array, Candidate, Form};
+use super::owners::{Owned, Owners};
+use super::{Aim, Grids, OnGrid, SearchReport};
 use crate::cluster::held::Before;
 use crate::cluster::machine::Machine;
 use crate::cluster::mesh::{Mesh, Variable};
 use crate::cluster::notation::Written;
 
+mod summary;
 #[cfg(test)]
 mod tests;
 
@@ -73,9 +75,6 @@ struct Value {
 /// What is received of a value by those who read it in some ways, by the owner, the ways and the bytes of an element. Addresses stand for owners and ways, which all live as long as the search.
 type Known = HashMap<(*const Owned, Vec<*const Regions>, u64), Rc<Vec<u64>>>;
 
-/// Values that are alike: made by statements of one form and read alike by others, with equal elements. A source is only like itself, and stands here by its number.
-type Alike = (Option<usize>, Vec<(usize, usize)>, u64);
-
 pub(super) struct Search<'a> {
     machine: &'a Machine,
     /// Forms with their grids.
@@ -109,6 +108,7 @@ impl<'a> Search<'a> {
         program: &Program,
         machine: &'a Machine,
         before: &Before,
+        aim: Aim,
         written: &[(ValueId, Written)],
     ) -> Search<'a> {
         let n_workers = machine.n_workers() as u64;
@@ -139,25 +139,28 @@ impl<'a> Search<'a> {
         };
         for (id, written) in written {
             let value = &mut search.values[id.index()];
-            (value.owner, value.fixed) = (Some(Rc::new(Owned::new(written.ownership(), None, 0..n_workers))), true);
+            (value.owner, value.fixed) =
+                (Some(Rc::new(Owned::new(Owners::Grid(written.ownership()), 0..n_workers))), true);
         }
         for node in &program.body.nodes {
             let Some(held) = before.source(&node.op) else { continue };
             let value = &mut search.values[node.results[0].index()];
-            (value.owner, value.fixed) = (Some(Rc::new(Owned::held(held, machine.n_workers()))), true);
+            (value.owner, value.fixed) = (Some(Rc::new(Owned::new(Owners::Held(held.clone()), 0..n_workers))), true);
         }
         let nodes = program.body.nodes.iter().enumerate();
         // What cannot be shared along its variables is not an operation for one worker: its tasks have places of their own. Functions have as many calls as they have.
         let is_shared = |node: &Node, form: &Form| match node.op {
             Op::Index(_) => true,
-            Op::BlockFn(_) | Op::Retile { .. } => form.has_work_for(2),
-            _ => form.has_work_for(n_workers),
+            Op::BlockFn(_) | Op::Retile { .. } => true,
+            _ => form.shares() >= n_workers,
         };
         let found = nodes.filter_map(|(number, node)| {
-            let form = Form::of(program, node).filter(|form| is_shared(node, form))?;
+            let form = Form::of(program, node, aim).filter(|form| is_shared(node, form))?;
             Some((number, node, Accesses::of(program, node)?.reads, form))
         });
         let found: Vec<_> = found.collect();
+        let sizes = found.iter().map(|(.., form)| form.shares()).filter(|shares| *shares < n_workers).collect();
+        let around = Around { machine, sizes };
         let n_forms = found.iter().map(|(.., form)| form).collect::<HashSet<_>>().len();
         // Every candidate is looked at on every worker, and what it touches there is kept.
         let most = (LOOKS / (n_workers as usize * n_forms.max(1))).clamp(FEWEST_CANDIDATES, MOST_CANDIDATES);
@@ -167,7 +170,7 @@ impl<'a> Search<'a> {
             let number = match written {
                 Some((_, written)) => match written.mesh(&form.outs[0].vars, form.variables.len()) {
                     Some(mesh) => {
-                        let only = form.candidate(mesh, 0, n_workers, &mut kept);
+                        let only = form.candidate(mesh, 0, machine, &mut kept);
                         forms.push((form, vec![only]));
                         forms.len() - 1
                     }
@@ -178,7 +181,7 @@ impl<'a> Search<'a> {
                     }
                 },
                 None => *numbers.entry(form.clone()).or_insert_with(|| {
-                    let (candidates, n_looked) = form.candidates(n_workers, most, &mut kept);
+                    let (candidates, n_looked) = form.candidates(&around, most, &mut kept);
                     search.report.candidates += n_looked;
                     forms.push((form, candidates));
                     forms.len() - 1
@@ -231,86 +234,6 @@ impl<'a> Search<'a> {
         let one_by_one: Vec<Vec<usize>> = (0..self.statements.len()).map(|k| vec![k]).collect();
         self.improve(&one_by_one, limit);
         self.finish()
-    }
-
-    /// Statements of each form.
-    fn by_form(&self) -> Vec<Vec<usize>> {
-        let mut found: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
-        for (k, statement) in self.statements.iter().enumerate() {
-            found.entry(statement.form).or_default().push(k);
-        }
-        found.into_values().collect()
-    }
-
-    /// Gives statements the grids that those of their form have in a summary, and puts sources there too.
-    fn follow(&mut self, summary: &Search<'_>, value_of: &[ValueId]) {
-        let chosen: BTreeMap<usize, usize> = summary.statements.iter().map(|s| (s.form, s.chosen)).collect();
-        for unit in self.by_form() {
-            self.choose(&unit, chosen[&self.statements[unit[0]].form]);
-        }
-        for (number, class) in value_of.iter().enumerate() {
-            let Some(anchor) = summary.values[class.index()].anchor else { continue };
-            let form = summary.statements[anchor].form;
-            let reader = self.values[number].readers.iter().find(|(k, _)| self.statements[*k].form == form);
-            if let Some(&(reader, _)) = reader {
-                self.anchor(number, reader);
-            }
-        }
-    }
-
-    /// The same search with one statement and one value for all that are alike: statements of one form, and values that such statements make and read. Tells which value stands for each.
-    fn summary(&self) -> (Search<'a>, Vec<ValueId>) {
-        let form = |k: usize| self.statements[k].form;
-        let mut classes: BTreeMap<Alike, usize> = BTreeMap::new();
-        let (mut values, mut value_of): (Vec<Value>, Vec<ValueId>) = (Vec::new(), Vec::new());
-        for (number, value) in self.values.iter().enumerate() {
-            let mut readers: Vec<(usize, usize)> = value.readers.iter().map(|&(k, read)| (form(k), read)).collect();
-            readers.sort_unstable();
-            readers.dedup();
-            let new = values.len();
-            // Sources and what the user has placed are not alike, even if they are read alike.
-            let class = match value.maker.filter(|_| !value.fixed) {
-                Some(maker) => *classes.entry((Some(form(maker)), readers, value.bytes)).or_insert(new),
-                None => *classes.entry((None, Vec::new(), number as u64)).or_insert(new),
-            };
-            if class == new {
-                let owner = value.owner.clone().filter(|_| value.fixed);
-                let (readers, received) = (Vec::new(), self.nothing.clone());
-                let (bytes, fixed) = (value.bytes, value.fixed);
-                let (maker, anchor) = (None, None);
-                values.push(Value { bytes, maker, readers, anchor, owner, fixed, received, weight: 0 });
-            }
-            values[class].weight += 1;
-            value_of.push(ValueId::new(class));
-        }
-        let mut summary = Search {
-            machine: self.machine,
-            forms: self.forms.clone(),
-            statements: Vec::new(),
-            n_begun: 0,
-            values,
-            owner_computes: BTreeMap::new(),
-            total: self.nothing.to_vec(),
-            nothing: self.nothing.clone(),
-            known: HashMap::new(),
-            undo: Vec::new(),
-            report: SearchReport::default(),
-            looks: 0,
-        };
-        // Statements of one form that make or read other values are there several times; they change together.
-        let mut known: BTreeMap<(usize, Vec<ValueId>, Vec<ValueId>), usize> = BTreeMap::new();
-        for statement in &self.statements {
-            let classes = |values: &[ValueId]| values.iter().map(|value| value_of[value.index()]).collect::<Vec<_>>();
-            let (reads, results) = (classes(&statement.reads), classes(&statement.results));
-            let new = summary.statements.len();
-            let number = *known.entry((statement.form, reads.clone(), results.clone())).or_insert(new);
-            if number == new {
-                let (node, form, sums) = (statement.node, statement.form, self.nothing.clone());
-                summary.add(Statement { node, form, reads, results, chosen: 0, sums, weight: 0 });
-            }
-            summary.statements[number].weight += 1;
-        }
-        (summary, value_of)
     }
 
     /// Every statement in turn gets the grid that is best for what is known by then.
@@ -407,7 +330,8 @@ impl<'a> Search<'a> {
         for candidate in 0..self.candidates(unit[0]).len() {
             let before = score(&self.total);
             // A grid under which every worker alone receives that much cannot be part of anything better.
-            let alone = u128::from(self.candidates(unit[0])[candidate].alone) * self.total.len() as u128;
+            let Candidate { alone, cost, .. } = &self.candidates(unit[0])[candidate];
+            let alone = u128::from(alone + cost) * self.total.len() as u128;
             if self.are_at(unit, candidate) || alone >= before {
                 continue;
             }
@@ -584,12 +508,15 @@ impl<'a> Search<'a> {
         });
         let values = (0..).map(ValueId::new).zip(&self.values);
         let owner = |(id, value): (ValueId, &Value)| Some((id, value.owner.as_ref()?.owners.clone()));
+        let cost = self.statements.iter().map(|s| form(s).1[s.chosen].cost).sum();
+        let received = self.total.iter().map(|total| total - cost).collect();
         Grids {
             n_workers: self.machine.n_workers() as u64,
+            cost,
             meshes: meshes.chain(owner_computes).collect(),
             owners: values.filter_map(owner).collect(),
             best_few: self.statements.iter().map(|s| (s.node, best_grids(&form(s).1))).collect(),
-            received: self.total,
+            received,
             report: self.report,
         }
     }

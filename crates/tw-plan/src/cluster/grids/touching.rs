@@ -3,6 +3,7 @@
 use tw_ir::EntityRef;
 use tw_ir::program::{Op, Program};
 
+use super::Aim;
 use super::form::Form;
 use crate::cluster::bounds::{Touching, Volume};
 use crate::cluster::mesh::Variable;
@@ -12,7 +13,7 @@ pub(in crate::cluster) fn touching(program: &Program) -> Vec<(usize, Touching)> 
     let touching = |(number, node): (usize, &tw_ir::program::Node)| {
         let Op::Index(stmt) = &node.op else { return None };
         // What a guard leaves out nobody has to touch.
-        let form = Form::of(program, node).filter(|_| !stmt.has_guard && stmt.out_is_plain())?;
+        let form = Form::of(program, node, Aim::Bytes).filter(|_| !stmt.has_guard && stmt.out_is_plain())?;
         let mut arrays: Vec<(usize, Vec<usize>, u64)> = Vec::new();
         for (access, read) in stmt.reads.iter().zip(&form.reads) {
             let vars = read.part.idx.iter().zip(&read.shape).map(|(idx, &n)| {

@@ -46,7 +46,7 @@ fn random_program(draws: &mut Draws) -> String {
 
 /// The best of all combinations, if there are not too many.
 fn best_of_all(program: &Program, machine: &Machine) -> Option<u128> {
-    let mut search = Search::beside(program, machine, &Before::default(), &[]);
+    let mut search = Search::beside(program, machine, &Before::default(), Aim::Bytes, &[]);
     search.start();
     let sources: Vec<usize> = (0..search.values.len()).filter(|&v| search.values[v].anchor.is_some()).collect();
     let grids = search.statements.iter().map(|statement| search.forms[statement.form].1.len());
@@ -82,7 +82,7 @@ fn nothing_is_better_than_what_is_found() {
         let unit = parse_program(&text, &Default::default(), &NoFiles, &Default::default()).unwrap();
         let Some(best) = best_of_all(&unit.program, &machine) else { continue };
         compared += 1;
-        let found = Search::beside(&unit.program, &machine, &Before::default(), &[]).run(100_000);
+        let found = Search::beside(&unit.program, &machine, &Before::default(), Aim::Bytes, &[]).run(100_000);
         let found = score(&found.received);
         assert!(found >= best, "{text}");
         if found > best {
