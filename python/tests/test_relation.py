@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -117,6 +118,12 @@ def test_blocks_by_key() -> None:
     for key in [(2, 0), (-1, 0), 3]:
         with pytest.raises(IndexError, match="no block for key"):
             relation[key]
+
+
+def test_plans_are_drawn(tmp_path: Path) -> None:
+    a = pair((40, 40), (10, 10))[0]
+    a.visualize(tmp_path / "plan.svg", nodes=2)
+    assert (tmp_path / "plan.svg").read_text().startswith("<svg")
 
 
 def test_plans_are_explained() -> None:

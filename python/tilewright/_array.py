@@ -207,7 +207,7 @@ class Array:
         The level is ``"line"``, ``"table"``, ``"tree"``, ``"verbose"`` or ``"kernel"``: how much ``print`` shows.
 
         With ``nodes``, ``workers`` of each, or a ``machine`` the plan for several workers is told, too: a machine is the path of a file, or a dict as in
-        ``{"nodes": 4, "across.bandwidth": "10GB/s"}``. A ``scheduler`` is ``"algebraic"``, ``"pattern"``, ``"lshs"`` or ``"roundrobin"``; without one the plan that
+        ``{"nodes": 4, "across.bandwidth": "10GB/s"}``. A ``scheduler`` is ``"algebraic"``, ``"timed"``, ``"pattern"``, ``"lshs"`` or ``"roundrobin"``; without one the plan that
         ends first is in front. ``pictures`` shows in text what a notebook draws: who owns which block, who sends what to whom, who does what when.
         """
         from ._explanation import Explanation, target

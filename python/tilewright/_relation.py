@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from operator import index
 from typing import TYPE_CHECKING, Any
@@ -259,6 +260,10 @@ class Relation:
     def explain(self, level: str = "table", **workers: Any) -> Explanation:
         """What computing the blocks will cost. Nothing is computed. Levels, and arguments that describe several workers, are those of :meth:`Array.explain`."""
         return self.array.explain(level, **workers)
+
+    def visualize(self, path: str | os.PathLike[str], **workers: Any) -> None:
+        """Writes the plan as a picture, as :meth:`Array.visualize` does. Nothing is computed."""
+        self.array.visualize(path, **workers)
 
     def _components(self, components: int | Sequence[int]) -> list[int]:
         return _numbers(components, self.arity, "component", "components of the key")

@@ -428,6 +428,40 @@ fn stencils_on_a_grid_send_their_halos() {
 }
 
 #[test]
+fn other_operations_have_grids_too() {
+    let inputs = "input x: f64[640, 320]\ninput at: i64[960]\ninput key: i64[640]\n";
+    for (text, most) in [
+        // Rows by themselves: nothing moves.
+        ("s = sort(x, axis=1)\ny = cumsum(s, axis=1) + x\noutput y\n", 0),
+        // Rows, then columns: everybody gets their columns of the other rows.
+        ("s = sort(x, axis=1)\ny = cumsum(s, axis=0)\noutput y\n", 640 * 320 * 8 / 16),
+        // Columns of what is gathered from, and everybody's indices.
+        ("y = sum(take(x, at, axis=0), axis=0)\noutput y\n", 960 * 8),
+        // A sum by key: parts of ten rows from everybody, combined in a tree.
+        ("y = zeros(10, 320)\ny[key[i], j] += x[i, j]\noutput y\n", 4 * 10 * 320 * 8),
+    ] {
+        let (placed, grids) = jointly(&format!("{inputs}{text}"), 16);
+        let received = placed.simulation.wire_bytes_max();
+        assert_eq!(received, grids.received_max(), "{text}");
+        assert!(received <= most, "{received} > {most}: {text}");
+        assert!(placed.simulation.flops_max().1 < 1.06, "{}: {text}", placed.simulation.flops_max().1);
+    }
+}
+
+#[test]
+fn grids_for_time_end_sooner_where_statements_are_small() {
+    // Products that take less time than their messages.
+    let text = "input a: f64[48, 48]\nb = a @ a\nc = b @ a\nd = c @ b\noutput d\n";
+    let unit = parse_program(text, &Default::default(), &NoFiles, &Default::default()).unwrap();
+    let machine = Machine::of(16, 4).unwrap();
+    let rivals = Rivals::of(&unit.program, &PlanOptions::default(), &machine, DEFAULT_LIMIT).unwrap();
+    let find = |name: &str| &rivals.placed.iter().find(|placed| placed.scheduler == name).unwrap().simulation;
+    assert!(find("timed").makespan < find("algebraic").makespan);
+    let working = |name: &str| find(name).workers.iter().filter(|worker| worker.flops > 0).count();
+    assert!(working("timed") < working("algebraic"), "{} {}", working("timed"), working("algebraic"));
+}
+
+#[test]
 fn what_many_statements_read_is_sent_once() {
     let layers = |n: usize| {
         let mut text = String::from("input x0: f64[6400, 320]\ninput w: f64[320, 320]\n");

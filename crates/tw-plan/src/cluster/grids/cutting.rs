@@ -100,7 +100,11 @@ impl Grids {
                     .filter(|side| own.contains(side) || !scattered.contains(side))
                     .for_each(|side| cuts.join(variable, side));
                 let read = read.into_iter().filter(|side| !is_apart && !scattered.contains(side));
-                reading.extend(read.map(|side| (variable, side, along.along)));
+                match statement.node.op {
+                    Op::Index(_) => reading.extend(read.map(|side| (variable, side, along.along))),
+                    // Other operations are cut as what they read is.
+                    _ => read.for_each(|side| cuts.join(variable, side)),
+                }
             }
         }
         self.owners.keys().for_each(|&value| halve_large_blocks(program.ty(value), value, &mut cuts));

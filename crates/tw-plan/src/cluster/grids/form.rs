@@ -216,14 +216,25 @@ impl Form {
         (ranked, n_looked)
     }
 
-    /// The time that the slowest worker of a grid takes, as bytes that it could receive meanwhile.
+    /// The time that the slowest worker of a grid takes, and that messages take to arrive, as bytes that it could receive meanwhile.
     fn cost(&self, mesh: &Mesh, machine: &Machine) -> u64 {
         let Some((ops, is_fast)) = self.work else { return 0 };
         let points = self.variables.iter().fold(1.0, |points, var| points * var.extent as f64);
         let rate = if is_fast { machine.flops } else { machine.scalar };
         let share = mesh.imbalance(&self.variables) / mesh.n_workers() as f64;
         let link = if machine.nodes > 1 { &machine.across } else { &machine.inside };
-        (points * ops as f64 / rate * share * link.bandwidth) as u64
+        let messages = self.messages(mesh).saturating_mul(machine.worth_sending());
+        ((points * ops as f64 / rate * share * link.bandwidth) as u64).saturating_add(messages)
+    }
+
+    /// Messages that a worker waits for: one from everybody who shares what it reads, and one for each round of a sum.
+    fn messages(&self, mesh: &Mesh) -> u64 {
+        let sharers = |read: &Read| -> u64 {
+            let has = |var: usize| read.part.idx.iter().any(|idx| idx.uses(Var(var as u32)));
+            (0..self.variables.len()).filter(|&var| !has(var)).map(|var| mesh.factors()[var]).product()
+        };
+        let reads: u64 = self.reads.iter().map(|read| sharers(read) - 1).sum();
+        reads + u64::from(self.parts(mesh).next_power_of_two().trailing_zeros())
     }
 
     /// Grids by what a worker receives, and how many were looked at. Some workers may stay idle, the same for all statements, if the others then receive a tenth less than with all at
