@@ -178,6 +178,11 @@ fn put_in_front(rivals: &mut Rivals, name: &str, title: &str, machine: &Machine)
         rivals.placed[..=found].rotate_right(1);
         return Ok(());
     }
+    // Where grids for time promise nothing, there are those for bytes.
+    let is_left_out = name == "timed" && rivals.failed.iter().all(|(failed, _)| *failed != name);
+    if is_left_out && rivals.refused.iter().all(|placed| placed.scheduler != name) {
+        return put_in_front(rivals, "algebraic", title, machine);
+    }
     let error = Error::plan(format!("`{name}` has no plan for {title}"));
     let refused = rivals.refused.iter().find(|placed| placed.scheduler == name);
     let failed = rivals.failed.iter().find(|(failed, _)| *failed == name);
@@ -242,7 +247,10 @@ fn busiest<T: PartialOrd + Copy>(figures: impl Iterator<Item = T>) -> Option<(u3
     })
 }
 
+/// Bytes of a bound below which nobody wants to know how far away a plan is: a few numbers.
+const LEAST_TO_COMPARE: f64 = 128.0;
+
 /// What a figure is of the least it can be: `2.90`, or nothing where there is nothing to compare with, or work is too uneven for it.
 fn against(figure: f64, least: f64, is_bounded: bool) -> String {
-    if is_bounded && least >= 1.0 { format!("{:.2}", figure / least) } else { "-".to_string() }
+    if is_bounded && least >= LEAST_TO_COMPARE { format!("{:.2}", figure / least) } else { "-".to_string() }
 }

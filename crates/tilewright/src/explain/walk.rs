@@ -27,7 +27,7 @@ struct Held {
 }
 
 /// A value between sections.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct ValueName {
     /// Several names of one value share the number.
     pub(crate) number: u32,
@@ -45,6 +45,8 @@ pub(crate) struct Walk<'a> {
     /// What each place of a loop has after the first round.
     pub(crate) repeats: HashMap<u32, ValueName>,
     n_branches: u32,
+    /// What loops hand on while their conditions are computed, which may not need it.
+    handed_on: Vec<Vec<Held>>,
     pub(crate) sections: Vec<Section>,
 }
 
@@ -67,6 +69,7 @@ impl<'a> Walk<'a> {
             next_number: 0,
             repeats: HashMap::new(),
             n_branches: 0,
+            handed_on: Vec::new(),
             sections: Vec::new(),
         }
     }
@@ -143,20 +146,17 @@ impl<'a> Walk<'a> {
         };
         let taken = segment.taken.iter().filter_map(|(_, taken)| of_taken(taken));
         let kept = self.held.iter().filter(|(value, _)| needed.contains(value) || !mine.contains(value));
-        // Of several names the first that is handed on by a loop, so that the choice is always the same.
-        let mut alive: BTreeMap<u32, (Option<u32>, u64)> = BTreeMap::new();
-        for held in taken.chain(kept.map(|(_, held)| held)) {
-            let known = alive.entry(held.name.number).or_insert((held.name.carried, n_bytes(&held.ty)));
-            known.0 = known.0.max(held.name.carried);
-        }
-        let held_bytes = alive.values().fold(0u64, |sum, (_, bytes)| sum.saturating_add(*bytes));
+        // Two places of a loop that begin with one value have two from the second round on.
+        let held = taken.chain(kept.map(|(_, held)| held)).chain(self.handed_on.iter().flatten());
+        let alive: BTreeMap<ValueName, u64> = held.map(|held| (held.name, n_bytes(&held.ty))).collect();
+        let held_bytes = alive.values().fold(0u64, |sum, bytes| sum.saturating_add(*bytes));
         let flow = Flow {
             takes: segment
                 .taken
                 .iter()
                 .map(|(name, taken)| (name.clone(), of_taken(taken).map(|held| held.name)))
                 .collect(),
-            alive: alive.iter().map(|(&number, &(carried, _))| ValueName { number, carried }).collect(),
+            alive: alive.into_keys().collect(),
             makes: (0u32..).take(outputs.len()).map(|k| self.next_number + 1 + k).collect(),
         };
         let plan = SegmentPlan::new(self.session, segment, held_bytes, flow)?;
@@ -186,7 +186,9 @@ impl<'a> Walk<'a> {
                         held.name.carried = Some(self.next_number);
                     }
                     self.enter(condition, &carried);
+                    self.handed_on.push(carried.iter().flatten().cloned().collect());
                     self.region(condition, &inside(Role::Condition))?;
+                    self.handed_on.pop();
                     self.enter(body, &carried);
                     let next = self.region(body, &inside(Role::Body))?;
                     let steady = same_types(&carried, &next);

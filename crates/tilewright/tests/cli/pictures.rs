@@ -154,8 +154,11 @@ fn json_has_maps_matrix_and_timeline_that_agree_with_the_figures() {
     assert_eq!(lanes.iter().map(tasks).sum::<u64>(), value["tasks"].as_u64().unwrap());
     let ends = lanes.iter().flat_map(|lane| lane["runs"].as_array().unwrap()).map(|run| run["end_s"].as_f64().unwrap());
     assert_eq!(ends.fold(0.0, f64::max), value["makespan_s"].as_f64().unwrap());
-    assert_eq!(piece["lost"].as_array().unwrap().len(), 3);
-    for lost in piece["lost"].as_array().unwrap() {
+    let names: Vec<&str> =
+        piece["lost"].as_array().unwrap().iter().map(|lost| lost["scheduler"].as_str().unwrap()).collect();
+    assert!(["algebraic", "pattern", "roundrobin"].iter().all(|name| names.contains(name)), "{names:?}");
+    // Grids for time may send nothing at all.
+    for lost in piece["lost"].as_array().unwrap().iter().filter(|lost| lost["scheduler"] != "timed") {
         assert!(lost["why"].as_str().unwrap().starts_with(lost["scheduler"].as_str().unwrap()));
         assert!(lost["most_sent"]["bytes"].as_u64().unwrap() > 0);
     }

@@ -2,8 +2,8 @@
 //!
 //! A statement under a grid of workers touches a box of every operand and of the output on each worker. Who owns which part of a value is what the grid
 //! of the statement that makes it says; sources belong where one of their readers wants them. What a worker touches and does not own it receives;
-//! of what it owns of a sum it receives the parts that others computed. All of that is known from boxes alone, before there is any task: exactly, but for sums inside nodes (an average) and values
-//! that a statement reads three times (an upper bound).
+//! of what it owns of a sum it receives the parts that others computed. All of that is known from boxes alone, before there is any task: exactly, but for sums of very many parts (an average), and for parts
+//! of a block that overlap in ways no box covers, which are sent twice.
 
 use std::collections::BTreeMap;
 
@@ -26,6 +26,7 @@ mod owners;
 mod search;
 mod touching;
 
+use form::Form;
 pub use owners::Owners;
 use search::Search;
 pub(super) use touching::touching;
@@ -131,9 +132,13 @@ impl Grids {
         self.cost.saturating_add(self.received_max())
     }
 
-    /// True if statements have the same grids as in other ones.
-    pub(super) fn is_like(&self, other: &Grids) -> bool {
-        self.meshes == other.meshes && self.owners == other.owners
+    /// What a search for time would have made small.
+    pub(super) fn score_in_time(&self, program: &Program, machine: &Machine) -> u64 {
+        let cost = |(&number, on_grid): (&usize, &OnGrid)| {
+            let form = Form::of(program, &program.body.nodes[number], Aim::Time);
+            form.map_or(0, |form| form.cost(&on_grid.mesh, machine))
+        };
+        self.meshes.iter().map(cost).fold(self.received_max(), u64::saturating_add)
     }
 
     /// Workers of the largest grid; 0 if there is none.

@@ -18,25 +18,25 @@ pub struct Held {
 }
 
 impl Held {
-    /// Where the plan leaves an output, by its number; nothing if that is not cut by a grid.
-    pub fn output(placed: &Placed, number: usize) -> Option<Held> {
-        Held::set(placed, placed.workflow.outputs.get(number)?.set)
+    /// Where the plan leaves an output, by its number, with the homes of all blocks; nothing if that is not cut by a grid.
+    pub fn output(placed: &Placed, homes: &[Option<u32>], number: usize) -> Option<Held> {
+        Held::set(&placed.workflow, homes, placed.workflow.outputs.get(number)?.set)
     }
 
-    /// Where the plan has an input, by its name.
-    pub fn input(placed: &Placed, name: &str) -> Option<Held> {
+    /// Where the plan has an input, by its name, with the homes of all blocks.
+    pub fn input(placed: &Placed, homes: &[Option<u32>], name: &str) -> Option<Held> {
         let workflow = &placed.workflow;
-        let is_load = |task: &TaskId| input_of(workflow, *task) == Some(name);
-        let load = workflow.tasks().find(is_load)?;
-        Held::set(placed, workflow.set_of(*workflow.outputs(load).first()?))
+        let load = workflow.kernels.values().find(|entry| loaded_by(workflow, &entry.kernel) == Some(name))?;
+        // The statement that loads has no other blocks.
+        let (set, _) = workflow.sets.iter().find(|(_, set)| set.statement == load.statement)?;
+        Held::set(workflow, homes, set)
     }
 
-    fn set(placed: &Placed, id: BlockSetId) -> Option<Held> {
-        let set = &placed.workflow.sets[id];
+    fn set(workflow: &Workflow, homes: &[Option<u32>], id: BlockSetId) -> Option<Held> {
+        let set = &workflow.sets[id];
         let Boxes::Grid(axes) = &set.boxes else { return None };
-        let homes = placed.sites.homes(&placed.workflow);
         // What nobody makes is nowhere; it has no elements.
-        let home = |position: u64| homes[placed.workflow.block(id, position).index()].unwrap_or(0);
+        let home = |position: u64| homes[workflow.block(id, position).index()].unwrap_or(0);
         Some(Held { axes: axes.clone(), homes: (0..set.n_blocks()).map(home).collect() })
     }
 
@@ -125,8 +125,12 @@ fn position(workflow: &Workflow, block: BlockId) -> usize {
 
 /// The input of the program that a task loads from.
 fn input_of(workflow: &Workflow, task: TaskId) -> Option<&str> {
-    let Kernel::Load { source } = workflow.kernels[workflow.kernel(task)].kernel else { return None };
-    match workflow.sources.get(source as usize)? {
+    loaded_by(workflow, &workflow.kernels[workflow.kernel(task)].kernel)
+}
+
+fn loaded_by<'a>(workflow: &'a Workflow, kernel: &Kernel) -> Option<&'a str> {
+    let Kernel::Load { source } = kernel else { return None };
+    match workflow.sources.get(*source as usize)? {
         SourceDecl::Input { name, .. } => Some(name),
         SourceDecl::Constant(_) => None,
     }

@@ -180,7 +180,8 @@ impl Notation {
             None => Ok(()),
             Some(line) => {
                 let text = format!("the distribution names `{}`, which the plan does not have", line.tensor);
-                Err(Error::plan(text).help(format!("it has {}", names.join(", "))))
+                let error = Error::plan(text).note(format!("in line {} of the distribution", line.line));
+                Err(error.help(format!("it has {}", names.join(", "))))
             }
         }
     }

@@ -142,30 +142,43 @@ pub(super) struct Target<'a> {
     pub(super) limit: usize,
 }
 
+impl Target<'_> {
+    /// Options with tiles that are smaller and smaller than those that are wanted.
+    pub(super) fn with_smaller_tiles(&self) -> impl Iterator<Item = PlanOptions> {
+        let smaller = |tile: &u64| self.options.tile.is_none_or(|wanted| *tile < wanted);
+        SMALLER_TILES.into_iter().filter(smaller).map(|tile| PlanOptions { tile: Some(tile), ..self.options.clone() })
+    }
+}
+
 /// As [`place_jointly`], for a program whose products have no order yet.
 pub(super) fn place_by_grids(unordered: &Unordered, target: &Target<'_>) -> Result<ByGrids> {
     let started = Instant::now();
-    let (program, grids) = choose_grids(unordered, target, Aim::Bytes)?;
+    let (program, grids) = choose_grids(unordered, target, Aim::Bytes, target.limit)?;
     let (plan, placed) = place_within_memory("algebraic", &program, &grids, target, started)?;
     Ok(ByGrids { program, plan, placed, grids })
 }
 
-/// The same with grids that are chosen for time, unless those are the same.
-pub(super) fn place_by_time(unordered: &Unordered, target: &Target<'_>, known: &Grids) -> Result<Option<ByGrids>> {
+/// The same with grids that are chosen for time, if they promise less of it than known ones.
+pub(super) fn place_by_time(
+    unordered: &Unordered,
+    target: &Target<'_>,
+    (known_program, known): (&Program, &Grids),
+) -> Result<Option<ByGrids>> {
+    /// The part of the known time beyond which another plan is not worth making.
+    const SOONER: f64 = 0.97;
     let started = Instant::now();
-    let (program, grids) = choose_grids(unordered, target, Aim::Time)?;
-    if grids.is_like(known) {
+    // Times are not as exact as bytes are.
+    let (program, grids) = choose_grids(unordered, target, Aim::Time, target.limit / 4)?;
+    if grids.score() as f64 > known.score_in_time(known_program, target.machine) as f64 * SOONER {
         return Ok(None);
     }
     let (plan, placed) = place_within_memory("timed", &program, &grids, target, started)?;
     Ok(Some(ByGrids { program, plan, placed, grids }))
 }
 
-fn choose_grids(unordered: &Unordered, target: &Target<'_>, aim: Aim) -> Result<(Program, Grids)> {
+fn choose_grids(unordered: &Unordered, target: &Target<'_>, aim: Aim, limit: usize) -> Result<(Program, Grids)> {
     let Target { before, machine, .. } = target;
-    choose_orders(unordered, target.limit, |program, limit| {
-        Ok(Grids::search_after(before, program, machine, aim, limit))
-    })
+    choose_orders(unordered, limit, |program, limit| Ok(Grids::search_after(before, program, machine, aim, limit)))
 }
 
 /// Places a program on grids, with smaller tiles if workers cannot hold it otherwise: less of what a worker touches is then there at a time.
@@ -183,13 +196,11 @@ fn place_within_memory(
         Ok((plan, place_tasks(&loose, machine, target.before, &scheduler, started)?))
     };
     let mut found: (Plan, Placed) = place(options)?;
-    let smaller = SMALLER_TILES.into_iter().filter(|&tile| options.tile.is_none_or(|wanted| tile < wanted));
-    for tile in smaller {
+    for options in target.with_smaller_tiles() {
         let peak = found.1.simulation.peak_bytes_max();
         if machine.memory.is_none_or(|memory| peak <= memory) {
             break;
         }
-        let options = PlanOptions { tile: Some(tile), ..options.clone() };
         let next = place(&options)?;
         if next.1.simulation.peak_bytes_max() < peak {
             found = next;
@@ -307,7 +318,7 @@ impl Cluster {
         let mut found: Vec<(Program, Plan, Placed)> = Vec::new();
         if matches!(self.scheduler, SchedulerName::Auto | SchedulerName::Timed) {
             let by_grids = place_by_grids(unordered, &target)?;
-            let by_time = place_by_time(unordered, &target, &by_grids.grids)?;
+            let by_time = place_by_time(unordered, &target, (&by_grids.program, &by_grids.grids))?;
             found.extend(by_time.map(|by_time| (by_time.program, by_time.plan, by_time.placed)));
             if self.scheduler == SchedulerName::Auto || found.is_empty() {
                 found.push((by_grids.program, by_grids.plan, by_grids.placed));

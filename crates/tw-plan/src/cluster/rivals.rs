@@ -2,6 +2,7 @@
 
 use tw_ir::EntityRef;
 use tw_ir::error::{Error, Result};
+use tw_ir::plan::Plan;
 use tw_ir::program::Program;
 use tw_ir::workflow::StmtId;
 
@@ -89,7 +90,7 @@ impl Rivals {
         };
         let mut placed: Vec<Placed> = Vec::new();
         if first.is_some() {
-            match place_by_time(&unordered, &target, &grids) {
+            match place_by_time(&unordered, &target, (&program, &grids)) {
                 Ok(found) => placed.extend(found.map(|found| found.placed)),
                 Err(error) => failed.push(("timed", error)),
             }
@@ -97,7 +98,7 @@ impl Rivals {
         placed.extend(first);
         let mut others: Vec<(&'static str, Result<Placed>)> = Vec::new();
         for scheduler in [&Pattern as &dyn Scheduler, &Lshs, &RoundRobin] {
-            others.push((scheduler.name(), place_after(before, &plan, machine, scheduler)));
+            others.push((scheduler.name(), place_within_memory(&unordered, &plan, &target, scheduler)));
         }
         if let Some(notation) = notation {
             // What the user wrote is not left out silently.
@@ -117,8 +118,10 @@ impl Rivals {
             let least = placed.iter().map(|placed| placed.simulation.peak_bytes_max()).min().unwrap_or(0);
             (placed, refused) = placed.into_iter().partition(|placed| placed.simulation.peak_bytes_max() <= memory);
             if placed.is_empty() {
-                let text = format!("no plan keeps every worker within {memory} bytes; the best needs {least}");
-                let error = Error::resource(text).help("give the machine more workers, or workers more memory");
+                let text =
+                    format!("no plan that was tried keeps every worker within {memory} bytes; the best needs {least}");
+                let error = Error::resource(text)
+                    .help("give the machine more workers, workers more memory, or values smaller tiles");
                 let best = refused.iter().find(|placed| placed.simulation.peak_bytes_max() == least);
                 let peak = best.and_then(Placed::statement_at_peak);
                 return Err(match peak {
@@ -157,4 +160,26 @@ impl Rivals {
     pub fn report(&self) -> &SearchReport {
         &self.grids.report
     }
+}
+
+/// Places a plan, or one with smaller tiles if workers cannot hold it.
+fn place_within_memory(
+    unordered: &Unordered,
+    plan: &Plan,
+    target: &Target<'_>,
+    scheduler: &dyn Scheduler,
+) -> Result<Placed> {
+    let mut placed = place_after(target.before, plan, target.machine, scheduler)?;
+    for options in target.with_smaller_tiles() {
+        let peak = placed.simulation.peak_bytes_max();
+        if target.machine.memory.is_none_or(|memory| peak <= memory) {
+            break;
+        }
+        let plan = lower(&unordered.ordered(&[])?, &options)?;
+        let other = place_after(target.before, &plan, target.machine, scheduler)?;
+        if other.simulation.peak_bytes_max() < peak {
+            placed = other;
+        }
+    }
+    Ok(placed)
 }

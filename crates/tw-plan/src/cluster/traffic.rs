@@ -167,6 +167,8 @@ impl Traffic {
     /// Parts of a block that a worker needs and that overlap become one part, unless that has more elements than they have together. Needs are sorted.
     fn merge(&mut self, workflow: &Workflow, needs: Vec<Need>) -> Vec<Need> {
         let mut merged: Vec<Need> = Vec::with_capacity(needs.len());
+        // Equal parts have one number, so that those who need the same hand it on.
+        let mut numbers: HashMap<BoxRegion, u32> = HashMap::new();
         for group in needs.chunk_by(|a, b| (a.block, a.to) == (b.block, b.to)) {
             if group.len() == 1 || group.len() > MOST_PARTS {
                 merged.extend(group);
@@ -186,10 +188,15 @@ impl Traffic {
             for (region, needs) in parts {
                 let position = needs.iter().map(|need| need.position).min().unwrap_or(0);
                 let whole = needs.iter().find(|need| workflow.regions[need.region as usize - 1] == region);
-                let number = whole.map_or((workflow.regions.len() + 1 + self.parts.len()) as u32, |need| need.region);
-                if whole.is_none() {
-                    self.parts.push(region);
-                }
+                let number = whole.map_or_else(
+                    || {
+                        *numbers.entry(region).or_insert_with_key(|region| {
+                            self.parts.push(region.clone());
+                            (workflow.regions.len() + self.parts.len()) as u32
+                        })
+                    },
+                    |need| need.region,
+                );
                 let Need { block, to, .. } = needs[0];
                 self.within.extend(needs.iter().map(|need| ((block, need.region, to), number)));
                 merged.push(Need { block, to, region: number, position });

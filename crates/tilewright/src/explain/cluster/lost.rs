@@ -143,7 +143,7 @@ fn works_more(sooner: &Placed, later: &Placed, machine: &Machine) -> Reason {
     let (worker, most) = busiest(theirs.iter().copied()).unwrap_or_default();
     let (_, other) = busiest(ours.into_iter()).unwrap_or_default();
     let share = times(most * theirs.len() as f64 / theirs.iter().sum::<f64>().max(f64::MIN_POSITIVE));
-    let text = format!("does {share} an even share of the work on worker {worker}");
+    let text = format!("computes {share} as long as an even share on worker {worker}");
     Reason { seconds: most - other, text, is_waiting: false }
 }
 

@@ -1,6 +1,7 @@
 //! The pieces of a program one after the other: each finds what it needs where earlier ones have left it.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::ops::RangeInclusive;
 
 use tw_ir::error::Result;
 use tw_ir::program::{Op, Source, ValueId};
@@ -14,6 +15,15 @@ use crate::session::Session;
 
 /// How often pieces are placed at most. In the first round nothing is known of what a loop hands on and of where later pieces want inputs.
 const MOST_ROUNDS: usize = 3;
+
+/// Schedulers that may place all pieces, where no one is asked for.
+const ALL_BY_ONE: [&str; 2] = ["algebraic", "lshs"];
+
+/// Choices that a piece may compare are shared between pieces, down to this part.
+const FEWEST_SHARES: usize = 10;
+
+/// How pieces were placed on what was held before.
+type Known = HashMap<usize, Vec<(Before, Piece)>>;
 
 /// Who wants what.
 pub(super) struct Wanted<'a> {
@@ -43,36 +53,46 @@ struct Between {
     /// Values that pieces only hand on from inputs of the user.
     handed_on: HashMap<u32, String>,
     values: HashMap<u32, Standing>,
-    /// Inputs of the user: the first and the last piece that reads it, and where the deepest of them in loops wants it.
+    /// Inputs of the user, and where the deepest piece in loops that reads it wants it.
     inputs: BTreeMap<String, Shared>,
 }
 
 struct Shared {
-    first: usize,
-    last: usize,
+    /// Pieces that run while it is there: from the first that reads it to the last, and all of the loops that these are in.
+    alive: RangeInclusive<usize>,
     deepest: usize,
     standing: Option<Standing>,
 }
 
 impl Explanation {
     /// Places all pieces that can be planned. The best plan of every piece by itself may leave values where the next ones do not want them, so all pieces
-    /// by grids are another choice.
+    /// by one scheduler are other choices.
     pub(super) fn place_pieces(&self, wanted: &Wanted<'_>) -> Result<Vec<Piece>> {
         let sections: Vec<(usize, &Section, &SegmentPlan)> = (1..)
             .zip(&self.sections)
             .filter_map(|(number, section)| Some((number, section, section.plan()?)))
             .collect();
-        let best_each = self.place_in_turn(wanted, None, &sections)?;
+        let mut known = Known::new();
+        let best_each = self.place_in_turn(wanted, None, &sections, &mut known);
         if sections.len() < 2 || wanted.scheduler.is_some() {
-            return Ok(best_each);
+            return best_each;
         }
-        // Memory may suffice for some plans and not for others.
-        let Ok(by_grids) = self.place_in_turn(wanted, Some("algebraic"), &sections) else { return Ok(best_each) };
         let time = |pieces: &[Piece]| -> f64 {
             let counted = pieces.iter().zip(&sections).filter(|(piece, _)| piece.counts);
             counted.map(|(piece, (_, section, _))| rounds(section) * piece.seconds()).sum()
         };
-        Ok(if time(&by_grids) < time(&best_each) { by_grids } else { best_each })
+        // Memory may suffice for some plans and not for others.
+        let mut best = best_each;
+        for scheduler in ALL_BY_ONE {
+            let other = self.place_in_turn(wanted, Some(scheduler), &sections, &mut known);
+            best = match (best, other) {
+                (Ok(best), Ok(other)) if time(&other) >= time(&best) => Ok(best),
+                (Ok(best), Err(_)) => Ok(best),
+                (Err(error), Err(_)) => Err(error),
+                (_, Ok(other)) => Ok(other),
+            };
+        }
+        best
     }
 
     fn place_in_turn(
@@ -80,6 +100,7 @@ impl Explanation {
         wanted: &Wanted<'_>,
         preferred: Option<&str>,
         sections: &[(usize, &Section, &SegmentPlan)],
+        known: &mut Known,
     ) -> Result<Vec<Piece>> {
         let mut between = Between::new(sections);
         let mut pieces: Vec<(Before, Piece)> = Vec::new();
@@ -91,8 +112,17 @@ impl Explanation {
                     continue;
                 }
                 changed = true;
-                let title = self.title(section, *number);
-                let mut piece = self.place_piece(wanted, plan, &before, title)?;
+                let of_piece = known.entry(k).or_default();
+                let found = of_piece.iter().find(|(of, _)| *of == before).map(|(_, piece)| piece.clone());
+                let mut piece = match found {
+                    Some(piece) => piece,
+                    None => {
+                        let limit = DEFAULT_LIMIT / sections.len().min(FEWEST_SHARES);
+                        let piece = self.place_piece(wanted, plan, &before, self.title(section, *number), limit)?;
+                        of_piece.push((before.clone(), piece.clone()));
+                        piece
+                    }
+                };
                 let placed = &mut piece.rivals.placed;
                 if let Some(found) = placed.iter().position(|placed| Some(placed.scheduler) == preferred) {
                     placed[..=found].rotate_right(1);
@@ -117,19 +147,28 @@ impl Explanation {
         Ok(pieces)
     }
 
-    fn place_piece(&self, wanted: &Wanted<'_>, plan: &SegmentPlan, before: &Before, title: String) -> Result<Piece> {
+    fn place_piece(
+        &self,
+        wanted: &Wanted<'_>,
+        plan: &SegmentPlan,
+        before: &Before,
+        title: String,
+        limit: usize,
+    ) -> Result<Piece> {
         let mut program = plan.before.clone();
         // How one machine would cut what comes from other pieces does not bind several.
         let from_others = plan.flow.takes.iter().filter(|(_, value)| value.is_some());
         from_others.for_each(|(name, _)| program.cut_input(name, None));
         let options = wanted.session.plan_options();
-        let mut rivals = Rivals::after(before, wanted.distribution, &program, options, wanted.machine, DEFAULT_LIMIT)
-            .map_err(|error| match before.bytes.iter().max() {
-            Some(&most) if most > 0 && wanted.machine.memory.is_some() => {
-                error.note(format!("{} of that are held for other pieces of the program", units::bytes(most)))
-            }
-            _ => error,
-        })?;
+        let mut rivals =
+            Rivals::after(before, wanted.distribution, &program, options, wanted.machine, limit).map_err(|error| {
+                match before.bytes.iter().max() {
+                    Some(&most) if most > 0 && wanted.machine.memory.is_some() => {
+                        error.note(format!("some worker has {} that is held when the piece begins", units::bytes(most)))
+                    }
+                    _ => error,
+                }
+            })?;
         if let Some(name) = wanted.scheduler {
             put_in_front(&mut rivals, name, &title, wanted.machine)?;
         }
@@ -156,7 +195,7 @@ impl Explanation {
             .iter()
             .filter(|value| value.carried.is_some() || !between.handed_on.contains_key(&value.number));
         made.filter_map(|&value| self.standing(between, value)).for_each(&mut add);
-        let alive = between.inputs.values().filter(|shared| (shared.first..=shared.last).contains(&k));
+        let alive = between.inputs.values().filter(|shared| shared.alive.contains(&k));
         alive.filter_map(|shared| shared.standing.as_ref()).for_each(&mut add);
         if bytes.iter().any(|&bytes| bytes > 0) {
             before.bytes = bytes;
@@ -166,9 +205,11 @@ impl Explanation {
 
     /// Where a value is; what a loop hands on, where the round before has left it.
     fn standing<'a>(&self, between: &'a Between, value: ValueName) -> Option<&'a Standing> {
-        let repeated = value.carried.and_then(|place| self.repeats.get(&place));
-        let repeated = repeated.and_then(|value| between.values.get(&value.number));
-        repeated.or_else(|| between.values.get(&value.number))
+        match value.carried.and_then(|place| self.repeats.get(&place)) {
+            // Before the first round is placed, it may have what it hands on where it likes: that is where later rounds find it.
+            Some(repeated) => between.values.get(&repeated.number),
+            None => between.values.get(&value.number),
+        }
     }
 }
 
@@ -184,10 +225,14 @@ impl Between {
             let read: HashSet<ValueId> = plan.before.body.nodes.iter().flat_map(|node| node.args.clone()).collect();
             for name in read.iter().filter_map(|&value| input_name(plan, value)) {
                 let Origin::Input(name) = between.origin(plan, &name) else { continue };
-                let shared =
-                    between.inputs.entry(name).or_insert(Shared { first: k, last: k, deepest: k, standing: None });
-                shared.last = k;
-                if section.depth > sections[shared.deepest].1.depth {
+                let new = || Shared { alive: k..=k, deepest: k, standing: None };
+                let shared = between.inputs.entry(name).or_insert_with(new);
+                // What follows each other in loops is taken to be one loop.
+                let in_loop = |&at: &usize| n_loops(section) > 0 && n_loops(sections[at].1) > 0;
+                let first = (0..k).rev().take_while(in_loop).last().unwrap_or(k);
+                let last = (k + 1..sections.len()).take_while(in_loop).last().unwrap_or(k);
+                shared.alive = first.min(*shared.alive.start())..=last.max(*shared.alive.end());
+                if n_loops(section) > n_loops(sections[shared.deepest].1) {
                     shared.deepest = k;
                 }
             }
@@ -212,17 +257,18 @@ impl Between {
             let bytes = held.elements(machine.n_workers()).into_iter().map(|n| n * element).collect();
             Standing { held, bytes }
         };
+        let homes = placed.sites.homes(&placed.workflow);
         for (number, &value) in plan.flow.makes.iter().enumerate() {
             // What a loop hands on may have been an input in the beginning.
             let output = placed.workflow.outputs.get(number).map(|output| placed.workflow.sets[output.set].dtype);
-            if let (Some(held), Some(dtype)) = (Held::output(placed, number), output) {
+            if let (Some(held), Some(dtype)) = (Held::output(placed, &homes, number), output) {
                 self.values.insert(value, standing(held, dtype.size()));
             }
         }
         for (name, ty) in plan.before.inputs() {
             let Origin::Input(origin) = self.origin(plan, name) else { continue };
             let Some(shared) = self.inputs.get_mut(&origin).filter(|shared| shared.deepest == k) else { continue };
-            if let (None, Some(held)) = (&shared.standing, Held::input(placed, name)) {
+            if let (None, Some(held)) = (&shared.standing, Held::input(placed, &homes, name)) {
                 shared.standing = Some(standing(held, ty.dtype.size()));
             }
         }
@@ -232,7 +278,12 @@ impl Between {
 /// How often a section is taken to run: nobody knows, but what is in a loop matters more.
 fn rounds(section: &Section) -> f64 {
     const OF_A_LOOP: f64 = 10.0;
-    OF_A_LOOP.powi((section.depth - section.branches.len()) as i32)
+    OF_A_LOOP.powi(n_loops(section) as i32)
+}
+
+/// How many loops are around a section.
+fn n_loops(section: &Section) -> usize {
+    section.depth - section.branches.len()
 }
 
 /// The name of the input that a value of a piece is.
@@ -246,16 +297,23 @@ fn input_name(plan: &SegmentPlan, value: ValueId) -> Option<String> {
 
 /// Pieces of branches that end sooner than the other branch of their `if`: only one of the two runs.
 fn rarer_branches(sections: &[(usize, &Section, &SegmentPlan)], pieces: &[Piece]) -> HashSet<usize> {
-    let mut times: BTreeMap<u32, [f64; 2]> = BTreeMap::new();
-    for (k, (_, section, _)) in sections.iter().enumerate() {
-        for &(number, otherwise) in &section.branches {
-            times.entry(number).or_default()[otherwise as usize] += pieces[k].seconds();
-        }
+    let mut ifs: Vec<u32> = sections.iter().flat_map(|(_, section, _)| &section.branches).map(|(of, _)| *of).collect();
+    // Inner ones have higher numbers and are decided first: what does not run counts for no branch around it.
+    ifs.sort_unstable();
+    ifs.dedup();
+    let mut rarer: HashSet<usize> = HashSet::new();
+    for number in ifs.into_iter().rev() {
+        let of_branch = |otherwise: bool| -> Vec<usize> {
+            let within = |k: &usize| sections[*k].1.branches.contains(&(number, otherwise));
+            (0..sections.len()).filter(within).collect()
+        };
+        let time = |pieces_of: &[usize]| -> f64 {
+            let counted = pieces_of.iter().filter(|k| !rarer.contains(k));
+            counted.map(|&k| rounds(sections[k].1) * pieces[k].seconds()).sum()
+        };
+        let (then, otherwise) = (of_branch(false), of_branch(true));
+        let sooner = if time(&then) >= time(&otherwise) { otherwise } else { then };
+        rarer.extend(sooner);
     }
-    let is_rarer = |&(number, otherwise): &(u32, bool)| {
-        let [then, other] = times[&number];
-        otherwise == (then >= other)
-    };
-    let rarer = sections.iter().enumerate().filter(|(_, (_, section, _))| section.branches.iter().any(is_rarer));
-    rarer.map(|(k, _)| k).collect()
+    rarer
 }

@@ -9,7 +9,7 @@ use super::super::units::{bytes, count, counted, seconds};
 use super::matrix::Matrix;
 use super::owners::{Cell, Merged, OwnerMap};
 use super::timeline::Timeline;
-use super::{Explanation, OnMachine, Piece, against};
+use super::{Explanation, LEAST_TO_COMPARE, OnMachine, Piece, against};
 
 /// What fits on a terminal: rows and columns of a map, workers of a matrix, workers and columns of a timeline.
 const MAP: (usize, usize) = (24, 16);
@@ -33,6 +33,11 @@ impl Explanation {
     /// One line, then for every piece a table of schedulers, why they are in this order, and what each statement sends.
     pub(crate) fn machine_text(&self, on: &OnMachine) -> String {
         let mut text = format!("{}\n", on.line());
+        if on.pieces.len() > 1 {
+            text.push_str(
+                "  - in every piece, all schedulers begin where the plans in front have left what it needs\n",
+            );
+        }
         for Piece { title, rivals, .. } in &on.pieces {
             if on.pieces.len() > 1 {
                 let _ = writeln!(text, "\n{title}");
@@ -113,7 +118,7 @@ impl OnMachine {
         let time: f64 = self.chosen().map(|placed| placed.simulation.makespan).sum();
         let is_bounded =
             self.counted().all(|rivals| rivals.placed.first().is_some_and(|placed| rivals.is_bounded(placed)));
-        let least = match is_bounded && bound >= 1.0 {
+        let least = match is_bounded && bound >= LEAST_TO_COMPARE {
             true => format!(" ({} of the least possible)", against(busiest as f64, bound, is_bounded)),
             false => String::new(),
         };

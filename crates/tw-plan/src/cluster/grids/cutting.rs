@@ -1,6 +1,6 @@
 //! How values and statements on grids are cut: so that every block has one owner and every task one worker, and tasks are worth their cost.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use tw_ir::index::{Idx, Var};
 use tw_ir::program::{Node, Op, Program, TensorType, ValueId};
@@ -37,13 +37,13 @@ impl Grids {
     pub(in crate::cluster) fn cut(&self, program: &Program, tile: Option<u64>, machine: &Machine) -> ChosenCuts {
         let statements: Vec<Cutting<'_>> =
             self.meshes.iter().filter_map(|(&number, on_grid)| Cutting::of(program, number, on_grid)).collect();
-        // Where everything along a variable is cut alike, no task reads two blocks of an operand. Where that would make tasks too small, a statement is cut by itself, and workers put together
-        // what they read.
-        let mut apart: BTreeSet<usize> = BTreeSet::new();
+        // Where everything along a variable is cut alike, no task reads two blocks of an operand. Where that would make tasks too small, workers put together what they read: small operands
+        // first, then all.
+        let mut apart: BTreeMap<usize, Apart> = BTreeMap::new();
         loop {
             let cuts = self.cuts(program, &statements, &apart, tile, machine);
             let alone = |statement: &Cutting<'_>| {
-                let only = BTreeSet::from([statement.number]);
+                let only = BTreeMap::from([(statement.number, Apart::FromAll)]);
                 self.cuts(program, std::slice::from_ref(statement), &only, tile, machine)
             };
             let is_cut_too_small = |statement: &&Cutting<'_>| {
@@ -52,7 +52,8 @@ impl Grids {
                 let too_many = n_tasks > statement.most_tasks(machine);
                 too_many || statement.is_slower(program, &axes, machine, || statement.axes(&alone(statement)))
             };
-            let rest = statements.iter().filter(|statement| !apart.contains(&statement.number));
+            let is_free = |statement: &&Cutting<'_>| apart.get(&statement.number) == Some(&Apart::FromAll);
+            let rest = statements.iter().filter(|statement| !is_free(statement));
             let more: Vec<usize> = rest.filter(is_cut_too_small).map(|statement| statement.number).collect();
             if more.is_empty() {
                 let value = |&value: &ValueId| {
@@ -64,7 +65,9 @@ impl Grids {
                 let variables = of_index.map(|statement| (statement.number, statement.axes(&cuts)));
                 return ChosenCuts { values: self.owners.keys().map(value).collect(), variables: variables.collect() };
             }
-            apart.extend(more);
+            for number in more {
+                apart.entry(number).and_modify(|apart| *apart = Apart::FromAll).or_insert(Apart::FromSmall);
+            }
         }
     }
 
@@ -72,13 +75,19 @@ impl Grids {
         &self,
         program: &Program,
         statements: &[Cutting<'_>],
-        apart: &BTreeSet<usize>,
+        apart: &BTreeMap<usize, Apart>,
         tile: Option<u64>,
         machine: &Machine,
     ) -> Cuts {
         let most = if self.n_workers <= MANY_WORKERS { MOST_TILES } else { 1 };
         let mut cuts = Cuts::new(tile.map_or((GOOD_TILE, most), |tile| (tile, u64::MAX)));
-        for (&value, owner) in &self.owners {
+        // Cuts of one statement are asked for by itself.
+        let only = match statements {
+            [only] => Some([&only.node.args[..], &only.node.results].concat()),
+            _ => None,
+        };
+        let touched = || self.owners.iter().filter(|(value, _)| only.as_ref().is_none_or(|only| only.contains(value)));
+        for (&value, owner) in touched() {
             (0..program.ty(value).rank()).for_each(|axis| cuts.add(Side::Axis(value, axis), owner.cuts(axis)));
             // What the user has cut stays so, and what goes with it follows.
             if let Some(Tiling::Grid(axes)) = &program.ty(value).tiling {
@@ -89,17 +98,17 @@ impl Grids {
         // Who reads along which variable what may have to be cut alike.
         let mut reading: Vec<(Side, Side, u64)> = Vec::new();
         for statement in statements {
-            let (own, is_apart) = (statement.scattered(), apart.contains(&statement.number));
+            let (own, apart) = (statement.scattered(), apart.get(&statement.number));
             for (var, (along, &parts)) in
                 statement.on_grid.variables.iter().zip(statement.on_grid.mesh.factors()).enumerate()
             {
                 let variable = Side::Variable(statement.number, var);
                 cuts.add(variable, (0..parts).map(|k| part(along.along, k, parts).start));
-                let (made, read) = statement.along(program, var, machine);
+                let (made, read) = statement.along(program, var, apart, machine);
                 made.into_iter()
                     .filter(|side| own.contains(side) || !scattered.contains(side))
                     .for_each(|side| cuts.join(variable, side));
-                let read = read.into_iter().filter(|side| !is_apart && !scattered.contains(side));
+                let read = read.into_iter().filter(|side| !scattered.contains(side));
                 match statement.node.op {
                     Op::Index(_) => reading.extend(read.map(|side| (variable, side, along.along))),
                     // Other operations are cut as what they read is.
@@ -107,7 +116,7 @@ impl Grids {
                 }
             }
         }
-        self.owners.keys().for_each(|&value| halve_large_blocks(program.ty(value), value, &mut cuts));
+        touched().for_each(|(&value, _)| halve_large_blocks(program.ty(value), value, &mut cuts));
         // Who reads within one block need not be cut as the block is.
         loop {
             let n_before = reading.len();
@@ -140,6 +149,14 @@ fn halve_large_blocks(ty: &TensorType, value: ValueId, cuts: &mut Cuts) {
     }
 }
 
+/// What a statement reads that it is not cut as.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Apart {
+    /// Operands that workers put together in no time.
+    FromSmall,
+    FromAll,
+}
+
 /// An operation that is cut by its grid.
 struct Cutting<'a> {
     number: usize,
@@ -161,8 +178,8 @@ impl<'a> Cutting<'a> {
         self.node.results.iter().flat_map(sides).collect()
     }
 
-    /// Axes of what it makes, and of what it reads, that run along a variable.
-    fn along(&self, program: &Program, var: usize, machine: &Machine) -> (Vec<Side>, Vec<Side>) {
+    /// Axes of what it makes, and of what it reads and is not apart from, that run along a variable.
+    fn along(&self, program: &Program, var: usize, apart: Option<&Apart>, machine: &Machine) -> (Vec<Side>, Vec<Side>) {
         let Variable { first, along, .. } = self.on_grid.variables[var];
         let sides = |value: ValueId, part: &Part| -> Vec<Side> {
             let shape = program.ty(value).known_shape().unwrap_or_default();
@@ -174,7 +191,11 @@ impl<'a> Cutting<'a> {
         };
         let made = self.node.results.iter().zip(self.accesses.outs.iter().cycle());
         let read = self.accesses.reads.iter().map(|(argument, part)| (self.node.args[*argument], part));
-        let read = read.filter(|(value, part)| self.is_worth_cutting_alike(program.ty(*value), part, machine));
+        let read = read.filter(|(value, part)| match apart {
+            None => true,
+            Some(Apart::FromSmall) => self.is_worth_cutting_alike(program.ty(*value), part, machine),
+            Some(Apart::FromAll) => false,
+        });
         (
             made.flat_map(|(&value, part)| sides(value, part)).collect(),
             read.flat_map(|(value, part)| sides(value, part)).collect(),

@@ -15,10 +15,14 @@ use super::{Aim, work_of};
 use crate::cluster::layout::prime_factors;
 use crate::cluster::machine::Machine;
 use crate::cluster::mesh::{Mesh, Ownership, Variable, part};
+use crate::cluster::notation::Written;
 use crate::cluster::reductions::meetings;
 
 /// Grids that are kept for a statement, before they are numbered.
-const MOST_GRIDS: usize = 24;
+const MOST_GRIDS: usize = 48;
+
+/// More bytes than any time that matters: what is added up to it must not overflow.
+const MOST_COST: u64 = 1 << 48;
 
 /// Groups of workers that a grid of fewer than all may have.
 const MOST_BEGINNINGS: u64 = 16;
@@ -40,7 +44,7 @@ pub(super) struct Form {
     pub(super) outs: Vec<Out>,
     /// Bytes of what is summed for one element of the output.
     pub(super) state_bytes: u64,
-    /// Operations at every point, and whether they run as fast as those of matrix products; none where only bytes count.
+    /// All operations, and whether they run as fast as those of matrix products; none where only bytes count.
     work: Option<(u64, bool)>,
     /// True if workers that share a part of the output each own a piece of it; else one of them owns it all.
     in_pieces: bool,
@@ -138,15 +142,22 @@ impl Form {
         let in_pieces = !matches!(node.op, Op::Scatter { .. });
         let work = match &node.op {
             _ if aim == Aim::Bytes => None,
-            Op::Index(stmt) => Some(work_of(stmt)),
-            // A few operations for every element.
-            _ => reads.first().map(|read: &Read| {
-                let elements = read.shape.iter().fold(1u64, |n, &extent| n.saturating_mul(extent));
-                let points = variables.iter().fold(1u64, |n, var| n.saturating_mul(var.extent));
-                (elements.div_ceil(points.max(1)), false)
-            }),
+            Op::Index(stmt) => {
+                let (ops, is_fast) = work_of(stmt);
+                Some((variables.iter().fold(ops, |n, var| n.saturating_mul(var.extent)), is_fast))
+            }
+            // One for every element that is looked up, added, sorted ..: of what is made, or of the last that is read.
+            Op::Gather { .. } => Some((elements(&shape), false)),
+            _ => Some((reads.last().map_or(0, |read| elements(&read.shape)), false)),
         };
         Some(Form { variables, can_cut, reads, outs, state_bytes, work, in_pieces })
+    }
+
+    /// The grid that makes one of the results where it is written to be, if there is one: what must not be cut is not.
+    pub(super) fn written(&self, result: usize, written: &Written) -> Option<Mesh> {
+        let out = &self.outs[result.min(self.outs.len() - 1)];
+        let mesh = written.mesh(&out.vars, self.variables.len())?;
+        self.can_cut.iter().zip(mesh.factors()).all(|(can_cut, factor)| *can_cut || *factor == 1).then_some(mesh)
     }
 
     /// How many workers can have a share.
@@ -180,15 +191,18 @@ impl Form {
             None => self.ranked(n_workers),
             Some(_) => self.ranked_by_time(around),
         };
-        let mut found = Vec::new();
-        for (alone, mesh) in ranked {
-            let numbered = mesh.numberings(most - found.len());
-            for first in self.beginnings(&mesh, n_workers) {
-                let meshes = numbered.iter().take(most - found.len()).map(|mesh| mesh.clone().beginning_at(first));
-                found.extend(meshes.map(|mesh| self.candidate(mesh, alone, machine, kept)));
-            }
-        }
-        (found, n_looked)
+        // All grids once, then again with other numbers or on other workers: many statements do not care, but for what their neighbours want.
+        let variants = |(alone, mesh): &(u64, Mesh)| -> Vec<(u64, Mesh)> {
+            let (numbered, beginnings) = (mesh.numberings(most), self.beginnings(mesh, n_workers));
+            let meshes =
+                beginnings.iter().flat_map(|&first| numbered.iter().map(move |mesh| mesh.clone().beginning_at(first)));
+            meshes.take(most).map(|mesh| (*alone, mesh)).collect()
+        };
+        let variants: Vec<Vec<(u64, Mesh)>> = ranked.iter().map(variants).collect();
+        let longest = variants.iter().map(Vec::len).max().unwrap_or(0);
+        let in_turn = (0..longest).flat_map(|k| variants.iter().filter_map(move |variants| variants.get(k)));
+        let chosen: Vec<(u64, Mesh)> = in_turn.take(most).cloned().collect();
+        (chosen.into_iter().map(|(alone, mesh)| self.candidate(mesh, alone, machine, kept)).collect(), n_looked)
     }
 
     /// The first workers of grids that do not have all: those of equal groups, if there are several. Of those that leave out a few, all leave out the same.
@@ -217,14 +231,17 @@ impl Form {
     }
 
     /// The time that the slowest worker of a grid takes, and that messages take to arrive, as bytes that it could receive meanwhile.
-    fn cost(&self, mesh: &Mesh, machine: &Machine) -> u64 {
+    pub(super) fn cost(&self, mesh: &Mesh, machine: &Machine) -> u64 {
         let Some((ops, is_fast)) = self.work else { return 0 };
-        let points = self.variables.iter().fold(1.0, |points, var| points * var.extent as f64);
         let rate = if is_fast { machine.flops } else { machine.scalar };
         let share = mesh.imbalance(&self.variables) / mesh.n_workers() as f64;
         let link = if machine.nodes > 1 { &machine.across } else { &machine.inside };
         let messages = self.messages(mesh).saturating_mul(machine.worth_sending());
-        ((points * ops as f64 / rate * share * link.bandwidth) as u64).saturating_add(messages)
+        // Whoever makes something writes it.
+        let made: u64 =
+            self.outs.iter().map(|out| out.shape.iter().fold(self.state_bytes, |n, &m| n.saturating_mul(m))).sum();
+        let seconds = (ops as f64 / rate).max(made as f64 / machine.stream) * share;
+        ((seconds * link.bandwidth) as u64).saturating_add(messages).min(MOST_COST)
     }
 
     /// Messages that a worker waits for: one from everybody who shares what it reads, and one for each round of a sum.
@@ -423,6 +440,10 @@ impl Form {
 /// True if a statement that runs over so many elements of an axis leaves out no more than its borders.
 fn is_nearly(extent: u64, along: u64) -> bool {
     extent <= along && along - extent <= along / 8
+}
+
+fn elements(shape: &[u64]) -> u64 {
+    shape.iter().fold(1, |n: u64, &extent| n.saturating_mul(extent))
 }
 
 /// Fewer workers than there are, but no fewer than that a share is balanced, of the number with the most grids.

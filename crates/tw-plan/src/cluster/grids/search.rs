@@ -145,6 +145,10 @@ impl<'a> Search<'a> {
         for node in &program.body.nodes {
             let Some(held) = before.source(&node.op) else { continue };
             let value = &mut search.values[node.results[0].index()];
+            // What the user has written stands.
+            if value.fixed {
+                continue;
+            }
             (value.owner, value.fixed) = (Some(Rc::new(Owned::new(Owners::Held(held.clone()), 0..n_workers))), true);
         }
         let nodes = program.body.nodes.iter().enumerate();
@@ -166,9 +170,10 @@ impl<'a> Search<'a> {
         let most = (LOOKS / (n_workers as usize * n_forms.max(1))).clamp(FEWEST_CANDIDATES, MOST_CANDIDATES);
         let (mut forms, mut numbers, mut kept) = (Vec::new(), HashMap::new(), Kept::default());
         for (node, made_by, reads, form) in found {
-            let written = written.iter().find(|(value, _)| made_by.results.contains(value));
+            let position = |value: &ValueId| made_by.results.iter().position(|result| result == value);
+            let written = written.iter().find_map(|(value, written)| Some((position(value)?, written)));
             let number = match written {
-                Some((_, written)) => match written.mesh(&form.outs[0].vars, form.variables.len()) {
+                Some((result, written)) => match form.written(result, written) {
                     Some(mesh) => {
                         let only = form.candidate(mesh, 0, machine, &mut kept);
                         forms.push((form, vec![only]));
@@ -542,9 +547,13 @@ fn exchange_in(total: &mut [u64], weight: u64, before: &Rc<Vec<u64>>, after: &Rc
 /// The best few grids for a statement by itself, with what a worker then receives.
 fn best_grids(candidates: &[Candidate]) -> Vec<(Vec<u64>, u64)> {
     let grids = candidates.iter().map(|candidate| (candidate.mesh.factors().to_vec(), candidate.alone));
-    let mut best: Vec<(Vec<u64>, u64)> = grids.collect();
-    // The numberings of a grid follow each other.
-    best.dedup();
+    let mut best: Vec<(Vec<u64>, u64)> = Vec::new();
+    for grid in grids.filter(|(factors, _)| !factors.is_empty()) {
+        if !best.contains(&grid) {
+            best.push(grid);
+        }
+    }
+    best.sort_by_key(|(_, received)| *received);
     best.truncate(BEST_FEW);
     best
 }
