@@ -86,3 +86,51 @@ fn distributions_may_name_what_one_piece_has() {
     let message = dir.refused(&[&args[..], &["wrong.txt"]].concat());
     assert!(message.contains("the distribution names `q`, which the plan does not have"), "{message}");
 }
+
+#[test]
+fn a_loop_that_begins_with_one_value_twice_holds_two() {
+    // From the second round on `x` and `y` are two values, of which every worker has a million bytes.
+    let text = "input a: f64[1000, 1000]\nx = a * 2\ny = x\nk = 0\nwhile k < 3 {\n  x = x + 1\n  y = y * 2\n  k = k + 1\n}\noutput x\noutput y\n";
+    let json = json(&Dir::with_program(text), &[]);
+    let peak = json["peak_bytes_max_rank"].as_u64().unwrap();
+    assert!(peak >= 3_000_000, "{peak}");
+}
+
+#[test]
+fn of_nested_branches_the_longest_way_counts() {
+    let product = |name: &str, n: u32| format!("{name} = x[0:{n}, 0:{n}] @ x[0:{n}, 0:{n}]");
+    // Each inner branch is shorter than the other outer one; together they are not.
+    let text = format!(
+        "input x: f64[1200, 1200]\nr = sum(x)\nz = r\nif r > 0 {{\n  if r > 1 {{ {}\n z = sum(y) }} else {{ {}\n z = sum(y) }}\n}} else {{\n  {}\n  z = sum(w)\n}}\noutput z\n",
+        product("y", 1000),
+        product("y", 1000),
+        product("w", 1200),
+    );
+    let json = json(&Dir::with_program(&text), &[]);
+    let pieces = json["machine"]["pieces"].as_array().unwrap();
+    let counted = |title: &str| {
+        let of_line = |piece: &&Value| piece["title"].as_str().unwrap().contains(title);
+        pieces.iter().filter(of_line).any(|piece| piece["counts"].as_bool().unwrap())
+    };
+    assert!(counted("line 4 does not hold") && !counted("line 5"), "{json:#}");
+}
+
+#[test]
+fn distributions_of_other_results_and_of_whole_fibres_are_kept() {
+    for (text, distribution) in [
+        ("input A: f64[64, 64]\nw, V = linalg.eigh(A)\noutput w\noutput V\n", "machine M(4)\nV(x, y) -> M(y)\n"),
+        ("input A: f64[64, 64]\nV = sort(A, axis=0)\noutput V\n", "machine M(4)\nV(x, y) -> M(x)\n"),
+    ] {
+        let dir = Dir::with_program(text);
+        dir.write("d.txt", distribution);
+        let text = dir.ok(&["explain", "p.tw", "--nodes", "4", "--distribution", "d.txt", "--scheduler", "tdn"]);
+        assert!(text.contains("placed by tdn"), "{text}");
+    }
+}
+
+#[test]
+fn grids_for_time_are_those_for_bytes_where_they_promise_nothing() {
+    let dir = Dir::with_program("input a: f64[4000, 4000]\nb = a @ a\noutput b\n");
+    let text = dir.ok(&["explain", "p.tw", "--nodes", "4", "--scheduler", "timed"]);
+    assert!(text.contains("placed by algebraic"), "{text}");
+}
