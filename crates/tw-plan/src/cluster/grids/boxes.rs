@@ -54,7 +54,7 @@ pub(super) fn shared(a: &Ranges, b: &Ranges) -> u64 {
 /// Boxes without common elements that together are what none of the others has of a box.
 pub(super) fn beside(ranges: &Ranges, others: &[&Ranges], each: &mut impl FnMut(&Ranges)) {
     let meets = |other: &&Ranges| ranges.iter().zip(*other).all(|(a, b)| a.0.max(b.0) < a.1.min(b.1));
-    let Some(first) = others.iter().position(|other| meets(other)) else { return each(ranges) };
+    let Some(first) = others.iter().position(meets) else { return each(ranges) };
     // What lies beside the first of them, axis by axis, is cut off; the rest of the box is inside it.
     let (other, others) = (others[first], &others[first + 1..]);
     let mut inside = ranges.to_vec();
