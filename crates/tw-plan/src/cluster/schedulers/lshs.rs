@@ -4,7 +4,8 @@
 //! an operand, a task goes to the one for which the largest memory, the largest receipt and the largest dispatch of any worker add up to least. Results
 //! of the program go to their place in the layout.
 
-use std::collections::{BTreeMap, HashSet};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use tw_ir::EntityRef;
 use tw_ir::error::Result;
@@ -151,6 +152,9 @@ impl<'a> State<'a> {
         let mut options: Vec<u32> = holders.flat_map(|holders| holders.iter().copied().take(MOST_OPTIONS)).collect();
         options.sort_unstable();
         options.dedup();
+        if options.len() > MOST_OPTIONS {
+            options = self.with_most(task, options);
+        }
         let cheapest = options.iter().map(|&worker| (self.objective(task, worker), worker));
         let cheapest = cheapest.min_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
         match (cheapest, out) {
@@ -160,6 +164,19 @@ impl<'a> State<'a> {
         }
     }
 
+    /// Of very many workers those that made most of what a task reads.
+    fn with_most(&self, task: TaskId, mut options: Vec<u32>) -> Vec<u32> {
+        let mut there: HashMap<u32, u64> = HashMap::new();
+        for operand in self.operands(task) {
+            if let Some(&first) = self.holders[operand.block.index()].list().first() {
+                *there.entry(first).or_default() += self.workflow.operand_bytes(operand);
+            }
+        }
+        options.sort_by_key(|worker| (Reverse(there.get(worker).copied().unwrap_or(0)), *worker));
+        options.truncate(MOST_OPTIONS);
+        options
+    }
+
     fn operands(&self, task: TaskId) -> impl Iterator<Item = &'a Operand> {
         self.workflow.present_operands(task)
     }
@@ -167,17 +184,20 @@ impl<'a> State<'a> {
     /// Largest memory, receipt and dispatch of any worker if a task ran on this one.
     fn objective(&self, task: TaskId, worker: u32) -> f64 {
         let (mut memory, mut received) = (0.0, 0.0);
-        // A task has few operands; those that come from one worker add up.
+        // What comes from one worker adds up.
         let mut sent: Vec<(u32, f64)> = Vec::new();
         for operand in self.operands(task).filter(|operand| !self.is_there(operand, worker)) {
             let (from, load) = self.message(operand, worker);
             memory += self.workflow.operand_bytes(operand) as f64;
             received += load;
-            match sent.iter_mut().find(|(known, _)| *known == from) {
-                Some((_, total)) => *total += load,
-                None => sent.push((from, load)),
-            }
+            sent.push((from, load));
         }
+        sent.sort_by_key(|(from, _)| *from);
+        sent.dedup_by(|next, kept| {
+            let same = next.0 == kept.0;
+            kept.1 += if same { next.1 } else { 0.0 };
+            same
+        });
         memory += self.made_bytes(task, worker) as f64;
         let dispatch = sent
             .iter()
