@@ -192,11 +192,10 @@ impl<'a> Walk<'a> {
                     self.enter(body, &carried);
                     let next = self.region(body, &inside(Role::Body))?;
                     let steady = same_types(&carried, &next);
-                    let places = carried.iter().flatten().filter_map(|held| held.name.carried);
-                    let places: Vec<u32> = places.collect();
-                    let both = carried.iter().zip(&next).filter(|(before, _)| before.is_some());
-                    let made = places.into_iter().zip(both.map(|(_, next)| next));
-                    self.repeats.extend(made.filter_map(|(place, next)| Some((place, next.as_ref()?.name))));
+                    let repeated = |(before, next): (&Option<Held>, &Option<Held>)| {
+                        Some((before.as_ref()?.name.carried?, next.as_ref()?.name))
+                    };
+                    self.repeats.extend(carried.iter().zip(&next).filter_map(repeated));
                     carried = next;
                     // Values may be cut differently after the first iteration; what is shown is what repeats.
                     if steady || !first {

@@ -112,16 +112,25 @@ impl Machine {
             }
             let KernelWork { is_product, weight } = works[workflow.kernel(task).index()];
             let flops = task_flops(workflow, task) as f64;
-            let arithmetic = if is_product { flops / self.flops } else { flops * weight / self.scalar };
+            let arithmetic = flops * if is_product { 1.0 } else { weight } / self.rate(is_product);
             self.task + arithmetic.max(task_bytes(workflow, task) as f64 / self.stream)
         };
         workflow.tasks().map(seconds).collect()
     }
 
+    /// The link between the workers that are farthest from each other.
+    pub(super) fn farthest(&self) -> &Link {
+        if self.nodes > 1 { &self.across } else { &self.inside }
+    }
+
+    /// Operations of a worker in a second: those of sums of products, or others.
+    pub(super) fn rate(&self, is_product: bool) -> f64 {
+        if is_product { self.flops } else { self.scalar }
+    }
+
     /// Bytes of a message that takes as long as its latency: fewer are not worth one of their own.
     pub fn worth_sending(&self) -> u64 {
-        let link = if self.nodes > 1 { &self.across } else { &self.inside };
-        (link.latency * link.bandwidth) as u64
+        (self.farthest().latency * self.farthest().bandwidth) as u64
     }
 
     /// Refuses what no machine can be.

@@ -143,10 +143,24 @@ pub(super) struct Target<'a> {
 }
 
 impl Target<'_> {
-    /// Options with tiles that are smaller and smaller than those that are wanted.
-    pub(super) fn with_smaller_tiles(&self) -> impl Iterator<Item = PlanOptions> {
-        let smaller = |tile: &u64| self.options.tile.is_none_or(|wanted| *tile < wanted);
-        SMALLER_TILES.into_iter().filter(smaller).map(|tile| PlanOptions { tile: Some(tile), ..self.options.clone() })
+    /// Plans with the options that are wanted, or with smaller tiles if workers cannot hold that: less of what a worker touches is then there at a time.
+    pub(super) fn within_memory<T>(
+        &self,
+        place: impl Fn(&PlanOptions) -> Result<T>,
+        placed: impl Fn(&T) -> &Placed,
+    ) -> Result<T> {
+        let peak = |found: &T| placed(found).simulation.peak_bytes_max();
+        let mut found = place(self.options)?;
+        for tile in SMALLER_TILES.into_iter().filter(|&tile| self.options.tile.is_none_or(|wanted| tile < wanted)) {
+            if self.machine.memory.is_none_or(|memory| peak(&found) <= memory) {
+                break;
+            }
+            let next = place(&PlanOptions { tile: Some(tile), ..self.options.clone() })?;
+            if peak(&next) < peak(&found) {
+                found = next;
+            }
+        }
+        Ok(found)
     }
 }
 
@@ -154,7 +168,7 @@ impl Target<'_> {
 pub(super) fn place_by_grids(unordered: &Unordered, target: &Target<'_>) -> Result<ByGrids> {
     let started = Instant::now();
     let (program, grids) = choose_grids(unordered, target, Aim::Bytes, target.limit)?;
-    let (plan, placed) = place_within_memory("algebraic", &program, &grids, target, started)?;
+    let (plan, placed) = place_on_grids("algebraic", &program, &grids, target, started)?;
     Ok(ByGrids { program, plan, placed, grids })
 }
 
@@ -172,7 +186,7 @@ pub(super) fn place_by_time(
     if grids.score() as f64 > known.score_in_time(known_program, target.machine) as f64 * SOONER {
         return Ok(None);
     }
-    let (plan, placed) = place_within_memory("timed", &program, &grids, target, started)?;
+    let (plan, placed) = place_on_grids("timed", &program, &grids, target, started)?;
     Ok(Some(ByGrids { program, plan, placed, grids }))
 }
 
@@ -181,33 +195,21 @@ fn choose_grids(unordered: &Unordered, target: &Target<'_>, aim: Aim, limit: usi
     choose_orders(unordered, limit, |program, limit| Ok(Grids::search_after(before, program, machine, aim, limit)))
 }
 
-/// Places a program on grids, with smaller tiles if workers cannot hold it otherwise: less of what a worker touches is then there at a time.
-fn place_within_memory(
+/// Places a program on grids.
+fn place_on_grids(
     name: &'static str,
     program: &Program,
     grids: &Grids,
     target: &Target<'_>,
     started: Instant,
 ) -> Result<(Plan, Placed)> {
-    let (options, machine) = (target.options, target.machine);
     let place = |options: &PlanOptions| {
-        let (plan, loose, values) = lower_on_grids(program, grids, options, machine)?;
+        let (plan, loose, values) = lower_on_grids(program, grids, options, target.machine)?;
         let scheduler = Algebraic { name, grids, values: &values };
-        Ok((plan, place_tasks(&loose, machine, target.before, &scheduler, started)?))
+        Ok((plan, place_tasks(&loose, target.machine, target.before, &scheduler, started)?))
     };
-    let mut found: (Plan, Placed) = place(options)?;
-    for options in target.with_smaller_tiles() {
-        let peak = found.1.simulation.peak_bytes_max();
-        if machine.memory.is_none_or(|memory| peak <= memory) {
-            break;
-        }
-        let next = place(&options)?;
-        if next.1.simulation.peak_bytes_max() < peak {
-            found = next;
-        }
-    }
-    found.1.grids = Some(grids.clone());
-    Ok(found)
+    let (plan, placed) = target.within_memory(place, |(_, placed)| placed)?;
+    Ok((plan, Placed { grids: Some(grids.clone()), ..placed }))
 }
 
 /// Tile lengths that are tried, one after the other, where a limit of memory is not kept.
@@ -218,7 +220,7 @@ pub(super) fn place_as_written(unordered: &Unordered, target: &Target<'_>, notat
     let started = Instant::now();
     let search = |program: &Program, limit| Grids::written(target.before, program, notation, target.machine, limit);
     let (program, grids) = choose_orders(unordered, target.limit, search)?;
-    Ok(place_within_memory("tdn", &program, &grids, target, started)?.1)
+    Ok(place_on_grids("tdn", &program, &grids, target, started)?.1)
 }
 
 /// The plan of a program that is cut for its grids, its tasks, and the value of each of their sets of blocks.

@@ -2,7 +2,6 @@
 
 use tw_ir::EntityRef;
 use tw_ir::error::{Error, Result};
-use tw_ir::plan::Plan;
 use tw_ir::program::Program;
 use tw_ir::workflow::StmtId;
 
@@ -98,7 +97,12 @@ impl Rivals {
         placed.extend(first);
         let mut others: Vec<(&'static str, Result<Placed>)> = Vec::new();
         for scheduler in [&Pattern as &dyn Scheduler, &Lshs, &RoundRobin] {
-            others.push((scheduler.name(), place_within_memory(&unordered, &plan, &target, scheduler)));
+            // The plan with the options that are wanted serves all of them.
+            let place = |wanted: &PlanOptions| match wanted.tile == options.tile {
+                true => place_after(before, &plan, machine, scheduler),
+                false => place_after(before, &lower(&unordered.ordered(&[])?, wanted)?, machine, scheduler),
+            };
+            others.push((scheduler.name(), target.within_memory(place, |placed| placed)));
         }
         if let Some(notation) = notation {
             // What the user wrote is not left out silently.
@@ -160,26 +164,4 @@ impl Rivals {
     pub fn report(&self) -> &SearchReport {
         &self.grids.report
     }
-}
-
-/// Places a plan, or one with smaller tiles if workers cannot hold it.
-fn place_within_memory(
-    unordered: &Unordered,
-    plan: &Plan,
-    target: &Target<'_>,
-    scheduler: &dyn Scheduler,
-) -> Result<Placed> {
-    let mut placed = place_after(target.before, plan, target.machine, scheduler)?;
-    for options in target.with_smaller_tiles() {
-        let peak = placed.simulation.peak_bytes_max();
-        if target.machine.memory.is_none_or(|memory| peak <= memory) {
-            break;
-        }
-        let plan = lower(&unordered.ordered(&[])?, &options)?;
-        let other = place_after(target.before, &plan, target.machine, scheduler)?;
-        if other.simulation.peak_bytes_max() < peak {
-            placed = other;
-        }
-    }
-    Ok(placed)
 }

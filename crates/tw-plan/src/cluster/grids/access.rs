@@ -31,6 +31,11 @@ impl Part {
         Part { idx, tiles: None }
     }
 
+    /// True if a variable decides where it is.
+    pub(super) fn uses(&self, var: usize) -> bool {
+        self.idx.iter().any(|idx| idx.uses(Var(var as u32)))
+    }
+
     fn variables(numbers: impl IntoIterator<Item = usize>) -> Part {
         Part::elements(numbers.into_iter().map(variable).collect())
     }

@@ -235,10 +235,7 @@ impl<'a> Cutting<'a> {
         let arithmetic = self.seconds(machine)?;
         let n_tasks = axes.iter().fold(1.0, |n, axis| n * axis.n_tiles() as f64);
         let tile = |var: usize| axes[var].extent() as f64 / axes[var].n_tiles().max(1) as f64;
-        let elements = |part: &Part| -> f64 {
-            let has = |var: &usize| part.idx.iter().any(|idx| idx.uses(Var(*var as u32)));
-            (0..axes.len()).filter(has).map(tile).product()
-        };
+        let elements = |part: &Part| -> f64 { (0..axes.len()).filter(|&var| part.uses(var)).map(tile).product() };
         let read = self.reads(program).map(|(ty, part)| elements(part) * ty.dtype.size() as f64);
         let made = self.accesses.outs.iter().map(|part| elements(part) * self.accesses.state_bytes as f64);
         let bytes = read.chain(made).sum::<f64>() * n_tasks;
@@ -257,9 +254,9 @@ impl<'a> Cutting<'a> {
 
     /// What putting an operand together takes, all workers together. Along variables that it does not have, everybody has a copy.
     fn assembling(&self, ty: &TensorType, part: &Part, machine: &Machine) -> f64 {
-        let has = |var: usize| part.idx.iter().any(|idx| idx.uses(Var(var as u32)));
         let vars = self.on_grid.variables.iter().zip(self.on_grid.mesh.factors()).enumerate();
-        let touched = vars.map(|(var, (along, &factor))| if has(var) { along.extent as f64 } else { factor as f64 });
+        let touched =
+            vars.map(|(var, (along, &factor))| if part.uses(var) { along.extent as f64 } else { factor as f64 });
         touched.product::<f64>() * (2 * ty.dtype.size()) as f64 / machine.stream
     }
 
@@ -268,7 +265,7 @@ impl<'a> Cutting<'a> {
         let Op::Index(stmt) = &self.node.op else { return None };
         let points = self.on_grid.variables.iter().fold(1.0, |points, var| points * var.extent as f64);
         let (ops, is_product) = work_of(stmt);
-        Some(points * ops as f64 / if is_product { machine.flops } else { machine.scalar })
+        Some(points * ops as f64 / machine.rate(is_product))
     }
 
     /// Tasks that are large enough to be worth their cost, or a few for every worker. Other operations than statements are cut as what they read is.

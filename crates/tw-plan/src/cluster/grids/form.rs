@@ -233,22 +233,19 @@ impl Form {
     /// The time that the slowest worker of a grid takes, and that messages take to arrive, as bytes that it could receive meanwhile.
     pub(super) fn cost(&self, mesh: &Mesh, machine: &Machine) -> u64 {
         let Some((ops, is_fast)) = self.work else { return 0 };
-        let rate = if is_fast { machine.flops } else { machine.scalar };
         let share = mesh.imbalance(&self.variables) / mesh.n_workers() as f64;
-        let link = if machine.nodes > 1 { &machine.across } else { &machine.inside };
         let messages = self.messages(mesh).saturating_mul(machine.worth_sending());
         // Whoever makes something writes it.
-        let made: u64 =
-            self.outs.iter().map(|out| out.shape.iter().fold(self.state_bytes, |n, &m| n.saturating_mul(m))).sum();
-        let seconds = (ops as f64 / rate).max(made as f64 / machine.stream) * share;
-        ((seconds * link.bandwidth) as u64).saturating_add(messages).min(MOST_COST)
+        let made = self.outs.iter().map(|out| elements(&out.shape).saturating_mul(self.state_bytes));
+        let made = made.fold(0, u64::saturating_add);
+        let seconds = (ops as f64 / machine.rate(is_fast)).max(made as f64 / machine.stream) * share;
+        ((seconds * machine.farthest().bandwidth) as u64).saturating_add(messages).min(MOST_COST)
     }
 
     /// Messages that a worker waits for: one from everybody who shares what it reads, and one for each round of a sum.
     fn messages(&self, mesh: &Mesh) -> u64 {
         let sharers = |read: &Read| -> u64 {
-            let has = |var: usize| read.part.idx.iter().any(|idx| idx.uses(Var(var as u32)));
-            (0..self.variables.len()).filter(|&var| !has(var)).map(|var| mesh.factors()[var]).product()
+            (0..self.variables.len()).filter(|&var| !read.part.uses(var)).map(|var| mesh.factors()[var]).product()
         };
         let reads: u64 = self.reads.iter().map(|read| sharers(read) - 1).sum();
         reads + u64::from(self.parts(mesh).next_power_of_two().trailing_zeros())
