@@ -50,7 +50,7 @@ def getitem(x: Array, key: Any) -> Array:
     parts = _parts(key)
     if not any(isinstance(part, Array) for part in parts):
         return Array(_core.slice(x._tensor, parts))
-    if len(parts) == 1 and parts[0].dtype.kind == "b" and x.ndim > 0 and _same_shape(parts[0], x):
+    if len(parts) == 1 and parts[0].dtype.kind == "b" and x.ndim > 0 and _covers(parts[0], x):
         return Array(_core.compact(x._tensor, parts[0]._tensor))
     if len(parts) == 1 and parts[0].dtype.kind == "b" and parts[0].ndim == 0:
         # One truth value for the whole array: a new axis, of length 1 or 0.
@@ -59,6 +59,13 @@ def getitem(x: Array, key: Any) -> Array:
     raw = key if isinstance(key, tuple) else (key,)
     known = {place: np.asarray(part) for place, part in enumerate(raw) if isinstance(part, (list, np.ndarray))}
     return _advanced(x, parts, known)
+
+
+def _covers(mask: Array, x: Array) -> bool:
+    """True if a mask has the shape of the first axes of an array."""
+    if mask.ndim == x.ndim:
+        return _same_shape(mask, x)
+    return 0 < mask.ndim < x.ndim and mask.shape == x.shape[: mask.ndim]
 
 
 def _same_shape(a: Array, b: Array) -> bool:
@@ -77,10 +84,12 @@ def _together(arrays: list[Array]) -> list[_core.Tensor]:
 
 def _advanced(x: Array, parts: tuple[Any, ...], known: dict[int, np.ndarray]) -> Array:
     """Basic indices first, with whole axes where arrays are; then the arrays."""
-    from ._searching import nonzero
+    from ._searching import MOST_KNOWN, inside, nonzero
 
     basic: list[Any] = []
     arrays: list[tuple[int, Array]] = []
+    # Those of the arrays whose elements are known already.
+    fixed: list[np.ndarray] = []
     # The axis of the result of basic indexing that comes next.
     axis = 0
     positions = []
@@ -101,8 +110,10 @@ def _advanced(x: Array, parts: tuple[Any, ...], known: dict[int, np.ndarray]) ->
                     raise IndexError(f"a mask of shape {part.shape} for axes of lengths {lengths}")
                 places = known.get(place)
                 found = nonzero(part) if places is None else tuple(_array(index) for index in np.nonzero(places))
+                fixed.extend(() if places is None else np.nonzero(places))
             else:
                 found = (part,)
+                fixed.extend((known[place],) if place in known else ())
             for index in found:
                 arrays.append((axis, index))
                 basic.append(slice(None))
@@ -116,14 +127,20 @@ def _advanced(x: Array, parts: tuple[Any, ...], known: dict[int, np.ndarray]) ->
     if used > x.ndim:
         raise IndexError(f"{used} indices for an array with {x.ndim} axes")
     plain = Array(_core.slice(x._tensor, tuple(basic)))
-    indices = _together([index for _, index in arrays])
     axes = [axis for axis, _ in arrays]
-    gathered = Array(_core.gather(plain._tensor, indices, axes))
+    if len(fixed) == len(arrays) and sum(index.size for index in fixed) <= MOST_KNOWN:
+        known_inside = [inside(index, plain.shape[axis], axis) for index, axis in zip(fixed, axes, strict=True)]
+        shape = broadcast_shapes(*(index.shape for index in known_inside))
+        rank = len(shape)
+        gathered = Array(_core.gather_known(plain._tensor, [np.broadcast_to(index, shape) for index in known_inside], axes))
+    else:
+        indices = _together([index for _, index in arrays])
+        rank = indices[0].ndim
+        gathered = Array(_core.gather(plain._tensor, indices, axes))
     # Arrays with something between them: their axes come first, as in NumPy. An integer beside an array counts as one.
     apart = [k for k, part in enumerate(parts) if isinstance(part, (Array, int)) and not isinstance(part, bool)]
     together = apart == list(range(apart[0], apart[0] + len(apart)))
     first = axes[0]
-    rank = indices[0].ndim
     if together or first == 0 or rank == 0:
         return gathered
     order = list(range(first, first + rank))
@@ -191,19 +208,12 @@ def _check_value(dtype: np.dtype, value: Any) -> None:
 
 def _masked(x: Array, mask: Array, value: Array) -> Array:
     """Elements under a mask replaced by those of a vector, in order."""
-    from ._manipulation import reshape
-    from ._reductions import count_nonzero, cumulative_sum
-    from ._searching import take, where
+    from ._reductions import count_nonzero
 
-    flat = reshape(mask, (-1,))
-    count = int(count_nonzero(flat))
+    count = int(count_nonzero(mask))
     if value.shape != (count,):
         raise ValueError(f"{value.size} values for {count} places")
-    if count == 0:
-        return x
-    place = where(flat, cumulative_sum(flat) - 1, 0)
-    new = where(flat, take(value, place), reshape(x, (-1,)))
-    return reshape(Array(_core.cast(new._tensor, x._tensor.dtype)), x.shape)
+    return Array(_core.expand(x._tensor, mask._tensor, _core.cast(value._tensor, x._tensor.dtype)))
 
 
 def _scattered(x: Array, parts: tuple[Any, ...], value: Any) -> Array:

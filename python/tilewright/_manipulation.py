@@ -161,9 +161,7 @@ def tile(x: Array, /, reps: int | tuple[int, ...]) -> Array:
 
 def repeat(x: Array, /, repeats: Any, axis: int | None = None) -> Array:
     """Every element along an axis repeated, by one number or by one each."""
-    from ._creation import arange, asarray
-    from ._reductions import cumulative_sum
-    from ._searching import searchsorted, take
+    from ._creation import asarray
 
     x = Array(unwrap_array(x))
     if axis is None:
@@ -187,9 +185,9 @@ def repeat(x: Array, /, repeats: Any, axis: int | None = None) -> Array:
         raise ValueError(f"{repeats.size} numbers of repeats for {x.shape[axis]} elements")
     if repeats.size == 0:
         return x
-    ends = cumulative_sum(repeats)
-    total = int(ends[-1])
-    return take(x, searchsorted(ends, arange(total), side="right"), axis=axis)
+    first = moveaxis(x, axis, 0)
+    times = _core.cast(repeats._tensor, "int64")
+    return moveaxis(Array(_core.compact(first._tensor, times)), 0, axis)
 
 
 def _normalize(axis: Any, rank: int, distinct: bool = True) -> tuple[int, ...]:

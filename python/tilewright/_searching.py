@@ -24,17 +24,15 @@ def where(condition: Array, x1: Any = None, x2: Any = None, /) -> Any:
 
 def nonzero(x: Array, /) -> tuple[Array, ...]:
     """Indices of the elements that are not zero, one array per axis."""
-    from ._creation import arange
-
     x = Array(unwrap_array(x))
     if x.ndim == 0:
         raise ValueError("an array without axes has no indices: use atleast_1d(x) first")
     # A time is zero if its number is.
     number = _core.cast(x._tensor, "int64") if x.dtype.kind in "mM" else x._tensor
     mask = number if x.dtype.kind == "b" else _core.binary("ne", number, 0)
+    place = Array(_core.positions(mask))
     if x.ndim == 1:
-        return (Array(_core.compact(_core.coordinate_of(mask, 0), mask)),)
-    place = Array(_core.compact(reshape(arange(x.size), x.shape)._tensor, mask))
+        return (place,)
     indices = []
     for n in reversed(x.shape):
         indices.append(place % n if n else place)
@@ -127,12 +125,15 @@ def take(x: Array, /, indices: Any, axis: int | None = None, *, mode: str = "rai
 
     Those outside are an IndexError (``mode="raise"``), counted around (``"wrap"``) or moved to the nearer end (``"clip"``).
     """
+    known = np.asarray(indices) if isinstance(indices, (list, np.ndarray)) else None
     x, indices = Array(unwrap_array(x)), Array(unwrap_array(indices))
     if axis is None:
         if x.ndim != 1:
             x = reshape(x, (-1,))
         axis = 0
     axis = normalize_axis_index(axis, x.ndim)
+    if known is not None and known.dtype.kind in "iu" and known.size <= MOST_KNOWN and mode == "raise":
+        return Array(_core.gather_known(x._tensor, [inside(known, x.shape[axis], axis)], [axis]))
     # Small integers may not hold the length of the axis.
     if indices.dtype.kind == "b" or (indices.dtype.kind in "iu" and indices.dtype.itemsize < 8):
         indices = Array(_core.cast(indices._tensor, "int64"))
@@ -142,6 +143,20 @@ def take(x: Array, /, indices: Any, axis: int | None = None, *, mode: str = "rai
         n = x.shape[axis]
         indices = indices % n if mode == "wrap" else Array(_core.binary("min", _core.binary("max", indices._tensor, 0), n - 1))
     return Array(_core.gather(x._tensor, [indices._tensor], [axis]))
+
+
+# Indices that a plan looks at one by one; more are data like any other.
+MOST_KNOWN = 1 << 20
+
+
+def inside(index: np.ndarray, length: int, axis: int) -> np.ndarray:
+    """Known indices as int64 from the start of an axis."""
+    whole = index.astype(object) if index.dtype == np.uint64 else index.astype(np.int64)
+    outside = (whole < -length) | (whole >= length)
+    if outside.any():
+        raise IndexError(f"index {whole[outside].flat[0]} is outside axis {axis} of length {length}")
+    whole = whole.astype(np.int64)
+    return np.where(whole < 0, whole + length, whole)
 
 
 def checked(x: Array, wrong: Array) -> Array:

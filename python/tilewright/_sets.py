@@ -9,9 +9,12 @@ from numpy.lib.array_utils import normalize_axis_index
 from . import _core
 from ._array import Array
 from ._creation import arange, asarray, full, ones
+from ._dtypes import astype
 from ._elementwise import imag, minimum, real
 from ._manipulation import concat, flip, moveaxis, reshape
 from ._reductions import any, cumulative_sum
+from ._reductions import max as largest_of
+from ._reductions import min as smallest_of
 from ._searching import argsort, lexsort, searchsorted, sort, take, where
 
 
@@ -108,10 +111,24 @@ def isin(
     element, known = asarray(element), reshape(test_elements, (-1,))
     if known.size == 0:
         return full(element.shape, invert)
-    known = sort(known)
-    place = searchsorted(known, element)
-    same = take(known, minimum(place, known.size - 1)) == element
+    same = _in_table(element, known) if element.dtype.kind in "iub" and known.dtype.kind in "iub" else None
+    if same is None:
+        known = sort(known)
+        place = searchsorted(known, element)
+        same = take(known, minimum(place, known.size - 1)) == element
     return ~same if invert else same
+
+
+def _in_table(element: Array, known: Array) -> Array | None:
+    """Whole numbers looked up in a table of truth values, if that is not much larger than the arrays; its limits are computed now."""
+    low, high = (int(limit) for limit in concat((reshape(smallest_of(known), (1,)), reshape(largest_of(known), (1,)))).tolist())
+    length = high - low + 1
+    if length > 6 * (element.size + known.size) or high >= 2**63 or element.dtype == "uint64":
+        return None
+    element, known = astype(element, "int64", copy=False), astype(known, "int64", copy=False)
+    table = _core.scatter("any", [(known - low)._tensor], full(known.shape, True)._tensor, [length])
+    is_inside = (element >= low) & (element <= high)
+    return is_inside & take(Array(table), where(is_inside, element - low, 0))
 
 
 def unique(

@@ -184,6 +184,8 @@ impl Session {
     /// Plans what can be planned without data.
     pub fn explain(&self, program: &Program) -> Result<Explanation> {
         program::verify(program)?;
+        let dissolved = tw_plan::dissolve_selections(program)?;
+        let program = dissolved.as_ref().unwrap_or(program);
         let mut walk = walk::Walk::new(self, program);
         walk.run()?;
         Ok(Explanation {

@@ -7,13 +7,14 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use tw_block::npy::NpyWriter;
+use tw_ir::Axis;
 use tw_ir::error::{Error, Result};
-use tw_ir::program::{Node, Op, Program, Region, TensorType, ValueId};
+use tw_ir::program::{MaskCounts, Node, Op, Program, Region, TensorType, ValueId};
 use tw_run::CancelToken;
 
 use crate::io::Input;
 use crate::report::Totals;
-use crate::segment::{SegmentBuilder, SegmentKey, Surroundings, Taken};
+use crate::segment::{SegmentBuilder, SegmentKey, Surroundings, Taken, counted_mask};
 use crate::session::{Place, Session};
 use crate::stored::Stored;
 
@@ -68,7 +69,13 @@ impl<'a> Interpreter<'a> {
                     self.flush(&mut pending, Place::Before, &needed, &mine)?;
                     self.control(region, k, node, &mine).map_err(|error| error.at(&node.span))?;
                 }
-                _ => pending.push(node),
+                _ => {
+                    let mask = counted_mask(self.program, self, node);
+                    if mask.is_some_and(|mask| !self.computed.contains_key(&mask)) {
+                        self.flush(&mut pending, Place::Before, &needed_from(region, k), &mine)?;
+                    }
+                    pending.push(node);
+                }
             }
             mine.extend(&node.results);
         }
@@ -195,6 +202,14 @@ impl Surroundings for Interpreter<'_> {
 
     fn extent(&self, value: ValueId) -> Option<u64> {
         self.extents.get(&value).copied()
+    }
+
+    fn piece_elements(&self) -> u64 {
+        self.session.piece_elements()
+    }
+
+    fn counts(&self, mask: ValueId, pieces: Vec<Axis>, _total: Option<u64>) -> Result<MaskCounts> {
+        self.value(mask)?.mask_counts(pieces)
     }
 }
 

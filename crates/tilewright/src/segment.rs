@@ -7,9 +7,9 @@
 use std::collections::HashMap;
 use std::hash::{Hash, Hasher};
 
-use tw_ir::Span;
 use tw_ir::error::{Error, Result};
-use tw_ir::program::{Node, Op, Program, Source, TensorType, ValueId};
+use tw_ir::program::{MaskCounts, Node, Op, Program, Source, TensorType, ValueId, mask_pieces};
+use tw_ir::{Axis, Span};
 
 /// A segment ready to be planned: its program and what its inputs stand for.
 pub(crate) struct Segment {
@@ -55,6 +55,25 @@ pub(crate) trait Surroundings {
     fn bound(&self, name: &str) -> Option<TensorType>;
     /// The value of a resolved scalar.
     fn extent(&self, value: ValueId) -> Option<u64>;
+    /// The elements of a mask that one task should look at.
+    fn piece_elements(&self) -> u64;
+    /// How many elements the pieces of a computed mask take, `total` in all if that has been resolved.
+    fn counts(&self, mask: ValueId, pieces: Vec<Axis>, total: Option<u64>) -> Result<MaskCounts>;
+}
+
+/// The mask that must have been computed before a segment with this node is planned: tasks are found from how often its pieces hold. A mask of one
+/// piece need not be.
+pub(crate) fn counted_mask(outer: &Program, around: &dyn Surroundings, node: &Node) -> Option<ValueId> {
+    matches!(node.op, Op::Compact { .. } | Op::Expand { .. }).then_some(())?;
+    let shape = outer.ty(node.args[0]).resolve(&|value| around.extent(value)).known_shape()?;
+    let row = |&data: &ValueId| {
+        let data = outer.ty(data).resolve(&|value| around.extent(value)).known_shape()?;
+        let rest = data.get(shape.len()..).unwrap_or_default();
+        Some(rest.iter().fold(1u64, |n, &extent| n.saturating_mul(extent)))
+    };
+    let row = node.args[1..].iter().filter_map(row).max().unwrap_or(1).max(1);
+    let n = shape.iter().fold(row, |n, &extent| n.saturating_mul(extent));
+    (n > around.piece_elements()).then_some(node.args[0])
 }
 
 /// Builds a segment out of nodes of a larger program.
@@ -80,7 +99,12 @@ impl<'a> SegmentBuilder<'a> {
             return Ok(());
         }
         let known = |value: ValueId| self.around.extent(value);
-        let op = node.op.resolve(&known);
+        let mut op = node.op.resolve(&known);
+        match &mut op {
+            Op::Compact { extent, counts } => *counts = self.counts(node, extent.known())?,
+            Op::Expand { counts } => *counts = self.counts(node, None)?,
+            _ => {}
+        }
         let types: Vec<TensorType> = node.results.iter().map(|&value| self.outer.ty(value).resolve(&known)).collect();
         for ty in &types {
             // A shape that has just become known may be too large to count.
@@ -92,6 +116,28 @@ impl<'a> SegmentBuilder<'a> {
         }
         self.program.body.nodes.push(Node { op, args, results, span: node.span.clone() });
         Ok(())
+    }
+
+    /// How often the pieces of the mask of a node hold, unless the mask is one piece.
+    fn counts(&self, node: &Node, total: Option<u64>) -> Result<Option<MaskCounts>> {
+        let Some(mask) = counted_mask(self.outer, self.around, node) else { return Ok(None) };
+        let computed = |value: &ValueId| self.around.computed(*value);
+        let Some(ty) = computed(&mask) else { return Err(Error::internal(format!("{mask} has not been counted"))) };
+        let shape = ty.require_shape()?;
+        let types: Vec<TensorType> = [ty].into_iter().chain(node.args[1..].iter().filter_map(computed)).collect();
+        let grid = |ty: &TensorType| Some(ty.tiling.as_ref()?.grid()?.get(..shape.len())?.to_vec());
+        let grids: Vec<Vec<Axis>> = types.iter().filter_map(grid).collect();
+        let grids: Vec<&[Axis]> =
+            grids.iter().map(Vec::as_slice).filter(|grid| grid.iter().map(Axis::extent).eq(shape.clone())).collect();
+        let n = shape.iter().fold(1u64, |n, &extent| n.saturating_mul(extent));
+        let all = types
+            .iter()
+            .filter_map(TensorType::known_shape)
+            .map(|shape| shape.iter().fold(1u64, |n, &extent| n.saturating_mul(extent)));
+        // Rows are as long as the data under the mask says.
+        let row = (all.max().unwrap_or(n) / n.max(1)).max(1);
+        let pieces = mask_pieces(&shape, &grids, (self.around.piece_elements() / row).max(1));
+        self.around.counts(mask, pieces, total).map(Some).map_err(|error| error.at(&node.span))
     }
 
     /// Asks for a value as an output.

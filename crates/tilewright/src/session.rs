@@ -12,7 +12,7 @@ use tw_ir::program::{self, FunctionTable, Op, Program, ValueId};
 use tw_ir::workflow::{Boxes, Workflow};
 use tw_ir::{DType, Span};
 use tw_plan::cluster::Cluster;
-use tw_plan::{PlanOptions, Planned, plan_segment, plan_segment_until};
+use tw_plan::{PlanOptions, Planned, dissolve_selections, plan_segment, plan_segment_until};
 use tw_run::{BlockIo, CancelToken, Observer, Prepared, Progress, RunOptions, Runtime};
 
 use crate::available::available_bytes;
@@ -253,6 +253,8 @@ impl Session {
             .help("start processes afresh (\"spawn\"), or make the session after the fork"));
         }
         let cancel = token_of_run(&lock(&self.0.cancel));
+        let dissolved = dissolve_selections(program)?;
+        let program = dissolved.as_ref().unwrap_or(program);
         let mut interpreter = Interpreter::new(self, program, inputs, cancel);
         let results = interpreter.run();
         totals.add(&interpreter.totals);
@@ -260,6 +262,14 @@ impl Session {
             lock(&self.0.totals).add(&interpreter.totals);
         }
         results
+    }
+
+    /// Elements of a mask that one task looks at: with doubles under it, as many as a streamed block has, unless the user wants other blocks.
+    pub(crate) fn piece_elements(&self) -> u64 {
+        const ELEMENTS: u64 = 1 << 18;
+        let options = &self.0.plan;
+        let of_bytes = |bytes: u64| (bytes / DType::F64.size()).max(1);
+        options.tile.or_else(|| options.block_bytes.map(of_bytes)).unwrap_or(ELEMENTS)
     }
 
     /// Plans a straight-line program without running it.

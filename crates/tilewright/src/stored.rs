@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
-use tw_block::Block;
+use tw_block::{Block, count_selected};
 use tw_ir::error::{Error, Result};
+use tw_ir::program::MaskCounts;
+use tw_ir::tiling::tile_box;
 use tw_ir::{Array, Axis, BoxRegion, DType, Scalar, TensorType, Tiling};
 
 /// A computed tensor, cut by a grid. Blocks are shared, never changed.
@@ -69,6 +71,31 @@ impl Stored {
             block.copy_overlap_into(&origin, &mut array)?;
         }
         array.with_dtype(self.dtype)
+    }
+
+    /// As a mask: how many elements each of its pieces takes.
+    pub(crate) fn mask_counts(&self, pieces: Vec<Axis>) -> Result<MaskCounts> {
+        let n_pieces = pieces.iter().fold(1, |n, axis| n * axis.n_tiles());
+        let mut counts = Vec::with_capacity(n_pieces as usize);
+        for position in 0..n_pieces {
+            let piece = tile_box(&pieces, position);
+            let mut count = 0u64;
+            for block in self.blocks_meeting(&piece) {
+                count = count.saturating_add(count_selected(block, &block.bbox().intersect(&piece))?);
+            }
+            counts.push(count);
+        }
+        MaskCounts::new(pieces, counts)
+    }
+
+    /// The blocks that have elements of a region.
+    fn blocks_meeting(&self, region: &BoxRegion) -> impl Iterator<Item = &Arc<Block>> {
+        let mut positions = vec![0u64];
+        for (axis, cut) in self.grid.iter().enumerate() {
+            let tiles = cut.tiles_meeting(&region.range(axis));
+            positions = positions.iter().flat_map(|p| tiles.clone().map(move |t| p * cut.n_tiles() + t)).collect();
+        }
+        positions.into_iter().filter_map(|position| self.blocks.get(position as usize))
     }
 
     /// The only element of a tensor of size one.

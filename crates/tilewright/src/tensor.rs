@@ -5,14 +5,15 @@
 //! the same at every step. Extents that depend on data are computed with the rest, or when somebody asks for a shape.
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::panic::Location;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use tw_ir::error::{Blame, Error, Result};
-use tw_ir::program::{self, Op, Program, TensorType};
+use tw_ir::program::{self, Op, Program, TensorType, ValueId};
 use tw_ir::{Array, DType, Extent, PrimaryMap, Scalar, Span};
+use tw_plan::dissolve_selections;
 
 use crate::io::Input;
 use crate::report::Totals;
@@ -293,6 +294,12 @@ fn compute_graph(
     mut graph: Graph,
     totals: &mut Totals,
 ) -> Result<Vec<Arc<Stored>>> {
+    if let Some(dissolved) = dissolve_selections(&graph.program)? {
+        // Counts that nobody needs any more are not computed.
+        let resolved: HashSet<ValueId> = dissolved.body.nodes.iter().flat_map(|node| node.results.clone()).collect();
+        graph.counts.retain(|(_, value)| resolved.contains(value));
+        graph.program = dissolved;
+    }
     for (k, (_, value)) in graph.counts.iter().enumerate() {
         graph.program.output(format!("count{k}"), *value);
     }

@@ -4,7 +4,7 @@ use tw_ir::{Edge, Error, Result, Scalar};
 
 use crate::block::Block;
 use crate::copy::{Place, copy_typed};
-use crate::indexing::{Indexing, Moves, Pair, Side};
+use crate::indexing::{Indexing, Moves, Pair, Side, Vector};
 use crate::width::{Bits, with_width};
 
 /// A gather made ready.
@@ -47,9 +47,43 @@ impl Gather {
         with_width!(buffer.dtype(), T => {
             let data: Vec<&[T]> = data.iter().map(|block| T::of(block.data())).collect();
             let out = T::of_mut(buffer);
+            if let Some(done) = self.indexing.vector(&indices, &sides, &to, |from| take(&from, &data, out)) {
+                return done;
+            }
             self.indexing.transfer(&indices, &sides, &to, |pairs, moves| move_pairs(pairs, moves, &data, out))
         })
     }
+}
+
+/// Elements of a vector that indices name, one by one; tells the first index outside. Those outside the data blocks are left alone.
+fn take<T: Copy>(vector: &Vector<'_>, data: &[&[T]], out: &mut [T]) -> std::result::Result<(), usize> {
+    let out = &mut out[vector.points.clone()];
+    if let ([data], true) = (data, vector.is_whole()) {
+        let data = &data[vector.first()..vector.first() + vector.extent];
+        for (k, (out, &index)) in out.iter_mut().zip(vector.indices).enumerate() {
+            match data.get(index as usize) {
+                Some(&value) if index >= 0 => *out = value,
+                _ => match vector.place(index) {
+                    Some(place) => *out = data[place as usize],
+                    None if vector.edge == Edge::Error => return Err(k),
+                    None => {}
+                },
+            }
+        }
+        return Ok(());
+    }
+    for (k, (out, &index)) in out.iter_mut().zip(vector.indices).enumerate() {
+        match vector.place(index) {
+            Some(place) => {
+                if let Some((side, at)) = vector.tiles.find(place) {
+                    *out = data[side as usize][at];
+                }
+            }
+            None if vector.edge == Edge::Error => return Err(k),
+            None => {}
+        }
+    }
+    Ok(())
 }
 
 /// Copies what pairs say, in runs where elements are neighbours.

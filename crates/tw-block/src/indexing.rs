@@ -16,7 +16,7 @@ use crate::walk::Points;
 
 mod tiles;
 
-use tiles::Tiles;
+pub(crate) use tiles::Tiles;
 
 /// Index points looked up at a time: what is found about them stays in the nearest cache.
 const BATCH: usize = 1024;
@@ -46,6 +46,35 @@ impl Side {
     /// A block whose elements were brought into row-major order.
     pub(crate) fn row_major(bbox: &BoxRegion) -> Side {
         Side { bbox: bbox.clone(), strides: crate::block::row_major(bbox), offset: 0 }
+    }
+}
+
+/// Neighbouring elements of a vector of indices into a vector of data: the everyday case, without strides and boxes.
+pub(crate) struct Vector<'a> {
+    pub(crate) indices: &'a [i64],
+    /// Where the points of these indices lie.
+    pub(crate) points: Range<usize>,
+    pub(crate) tiles: Tiles,
+    /// Length of the whole data.
+    pub(crate) extent: usize,
+    pub(crate) edge: Edge,
+}
+
+impl Vector<'_> {
+    /// Where in the whole data an index is.
+    #[inline]
+    pub(crate) fn place(&self, index: i64) -> Option<u64> {
+        self.edge.apply(index, self.extent as u64)
+    }
+
+    /// True if the only data block has all elements.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.tiles.range() == (0..self.extent as u64)
+    }
+
+    /// Where the first data block begins.
+    pub(crate) fn first(&self) -> usize {
+        self.tiles.first()
     }
 }
 
@@ -190,6 +219,33 @@ impl Indexing {
                 f(&moved, &moves);
             }
         })
+    }
+
+    /// Runs `f` if indices, data and points are vectors without gaps; `None` if they are not. It may tell the position of an index outside.
+    pub(crate) fn vector(
+        &self,
+        indices: &[&Block],
+        data: &[Side],
+        points: &Side,
+        f: impl FnOnce(Vector<'_>) -> std::result::Result<(), usize>,
+    ) -> Option<Result<()>> {
+        let [index] = indices else { return None };
+        let dense = |side: &Side| side.bbox.rank() == 1 && side.strides == [1];
+        let fits = self.shape.len() == 1 && data.iter().chain([points]).all(dense);
+        if !fits
+            || index.dtype() != tw_ir::DType::I64
+            || !dense(&Side::of(index))
+            || !index.bbox().contains(&points.bbox)
+        {
+            return None;
+        }
+        let tiles = Tiles::of(&self.axes, data, data.iter().map(|side| side.offset).collect())?;
+        let n = points.bbox.n_elements() as usize;
+        let start = index.offset() + (points.bbox.lo[0] - index.bbox().lo[0]) as usize;
+        let indices = i64::of(index.data()).get(start..start + n)?;
+        let extent = self.shape[0] as usize;
+        let vector = Vector { indices, points: points.offset..points.offset + n, tiles, extent, edge: self.edge };
+        Some(f(vector).map_err(|k| self.outside(Outside { index: indices[k], axis: 0, k }, &points.bbox.lo)))
     }
 
     fn free_axes(&self, index_rank: usize, data: &Side, points: &Side) -> FreeAxes {

@@ -8,6 +8,7 @@ use crate::block::Block;
 use crate::elementwise::{Combine, Finish, ScanCarry};
 use crate::gather::Gather;
 use crate::gemm::Provider;
+use crate::masked::Masked;
 use crate::place::place;
 use crate::scan::{ScanBlock, ScanTotal};
 use crate::scatter::Scatter;
@@ -30,6 +31,8 @@ enum Code {
     ScanBlock(ScanBlock),
     Gather(Gather),
     Scatter(Scatter),
+    Compact(Masked),
+    Expand(Masked),
     SortRun(Sorting),
     SortMerge(Sorting),
     Call(FunctionRef),
@@ -61,6 +64,8 @@ impl CompiledKernel {
             }
             Kernel::Gather { axes, shape, edge, fill } => Code::Gather(Gather::compile(axes, shape, *edge, *fill)?),
             Kernel::Scatter { axes, shape, edge, accum } => Code::Scatter(Scatter::compile(axes, shape, *edge, accum)?),
+            Kernel::Compact(counts) => Code::Compact(Masked::compile(counts)),
+            Kernel::Expand(counts) => Code::Expand(Masked::compile(counts)),
             Kernel::SortRun(sorting) => Code::SortRun(*sorting),
             Kernel::SortMerge(sorting) => Code::SortMerge(*sorting),
             Kernel::Call(function) => Code::Call(function.clone()),
@@ -84,6 +89,8 @@ impl CompiledKernel {
             Code::ScanBlock(scan) => scan.run(&all_present(operands)?, outputs),
             Code::Gather(gather) => gather.run(first, operands, outputs),
             Code::Scatter(scatter) => scatter.run(first, &all_present(operands)?, outputs),
+            Code::Compact(masked) => masked.compact(point, &all_present(operands)?, outputs),
+            Code::Expand(masked) => masked.expand(point, operands, outputs),
             Code::SortRun(sorting) => sort_run(*sorting, &all_present(operands)?, outputs),
             Code::SortMerge(sorting) => sort_merge(*sorting, &all_present(operands)?, outputs),
             Code::Call(function) => call(function, &all_present(operands)?, outputs),

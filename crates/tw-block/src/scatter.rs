@@ -3,7 +3,7 @@
 use tw_ir::{Accum, Buffer, Edge, Error, Result, Scalar};
 
 use crate::block::Block;
-use crate::indexing::{Indexing, Moves, Pair, Side};
+use crate::indexing::{Indexing, Moves, Pair, Side, Vector};
 use crate::states::{combine_strips, monoids, strip_buffers};
 use crate::strip::{
     Direct, Element, Foldable, Lane, Monoid, RegisterPlan, Registers, STRIP, StripCode, with_dtype, with_registers,
@@ -75,6 +75,9 @@ impl Scatter {
                 stamp: 0,
             };
             // The data of a scatter is what it writes; its points are the values.
+            if let Some(done) = self.indexing.vector(indices, std::slice::from_ref(&to), &from, |v| pass.vector(&v)) {
+                return done;
+            }
             self.indexing.transfer(indices, &[to], &from, |pairs, moves| pass.contribute(pairs, &moves[0]))?;
             pass.flush();
             Ok(())
@@ -99,6 +102,33 @@ struct Pass<'a> {
 }
 
 impl Pass<'_> {
+    /// Contributes a vector of values, strip by strip; tells the first index outside.
+    fn vector(&mut self, vector: &Vector<'_>) -> std::result::Result<(), usize> {
+        let (range, first) = (vector.tiles.range(), vector.first());
+        for (strip, indices) in vector.indices.chunks(STRIP).enumerate() {
+            let start = strip * STRIP;
+            self.targets.resize(STRIP, 0);
+            self.sources.resize(STRIP, 0);
+            let (targets, sources) = (&mut self.targets[..indices.len()], &mut self.sources[..indices.len()]);
+            let mut n = 0;
+            for (k, &index) in indices.iter().enumerate() {
+                let place = match vector.place(index) {
+                    Some(place) => place,
+                    None if vector.edge == Edge::Error => return Err(start + k),
+                    None => u64::MAX,
+                };
+                targets[n] = place.wrapping_sub(range.start) as usize + first;
+                sources[n] = vector.points.start + start + k;
+                n += range.contains(&place) as usize;
+            }
+            self.targets.truncate(n);
+            self.sources.truncate(n);
+            let from = (n == indices.len()).then_some(vector.points.start + start);
+            self.flush_from(from);
+        }
+        Ok(())
+    }
+
     fn contribute(&mut self, pairs: &[Pair], moves: &Moves) {
         let n = moves.shape.iter().product::<u64>() as usize;
         let rank = moves.shape.len();
@@ -129,14 +159,24 @@ impl Pass<'_> {
 
     /// Folds what was collected into the states, in order.
     fn flush(&mut self) {
+        self.flush_from(None);
+    }
+
+    /// As [`Pass::flush`]; the values may be neighbours from a position on.
+    fn flush_from(&mut self, start: Option<usize>) {
         let len = self.targets.len();
         if len == 0 {
             return;
         }
-        for (body, gathered) in self.bodies.iter().zip(&mut self.gathered) {
-            gather(body, &self.sources, gathered);
+        if start.is_none() {
+            for (body, gathered) in self.bodies.iter().zip(&mut self.gathered) {
+                gather(body, &self.sources, gathered);
+            }
         }
-        let lanes: Vec<Option<Lane<'_>>> = self.gathered.iter().map(|body| Some(Lane::slice(body, 0..len))).collect();
+        let lanes: Vec<Option<Lane<'_>>> = match start {
+            Some(start) => self.bodies.iter().map(|body| Some(Lane::slice(body, start..start + len))).collect(),
+            None => self.gathered.iter().map(|body| Some(Lane::slice(body, 0..len))).collect(),
+        };
         let direct = Direct { buffers: &mut self.lifted, start: 0 };
         self.scatter.lift.eval_into(&lanes, self.registers, len, Some(direct));
         match &self.scatter.parts {

@@ -9,9 +9,9 @@
 use crate::accum::Accum;
 use crate::dtype::{DType, Scalar};
 use crate::index::{Edge, Idx};
-use crate::program::FunctionRef;
+use crate::program::{FunctionRef, MaskCounts};
 use crate::scalar::ScalarCode;
-use crate::tiling::{Axis, BoxRegion};
+use crate::tiling::{Axis, BoxRegion, tile_box};
 
 /// How a statement kernel reads one operand. The block given may hold only part of the tensor, but it holds all that the task's box reads.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -57,16 +57,7 @@ pub struct StatementKernel {
 impl StatementKernel {
     /// The box of variables a point stands for.
     pub fn var_box(&self, point: u64) -> BoxRegion {
-        let mut rest = point;
-        let mut lo = vec![0; self.vars.len()];
-        let mut hi = vec![0; self.vars.len()];
-        for (k, axis) in self.vars.iter().enumerate().rev() {
-            let n = axis.n_tiles().max(1);
-            let range = axis.range(rest % n);
-            (lo[k], hi[k]) = (range.start, range.end);
-            rest /= n;
-        }
-        BoxRegion { lo, hi }
+        tile_box(&self.vars, point)
     }
 }
 
@@ -145,6 +136,12 @@ pub enum Kernel {
         /// How contributions meet.
         accum: Accum,
     },
+    /// What one piece of a mask selects; the task's point is the number of the piece. Operands: mask, then data, exactly the piece. Outputs: one
+    /// block per data operand, with room for the run of the piece, which alone is written.
+    Compact(MaskCounts),
+    /// Values put where one piece of a mask holds; the task's point is the number of the piece. Operands: mask, values (none if there is no place
+    /// for any), data. Output: the piece.
+    Expand(MaskCounts),
     /// Sorts one block along an axis. Outputs: values, their positions along the axis of the whole tensor, or both. Outputs that are shorter than
     /// the block hold the first elements of the order.
     SortRun(Sorting),
@@ -197,6 +194,8 @@ impl Kernel {
             Kernel::ScanBlock { .. } => "scan_block",
             Kernel::Gather { .. } => "gather",
             Kernel::Scatter { .. } => "scatter",
+            Kernel::Compact(_) => "compact",
+            Kernel::Expand(_) => "expand",
             Kernel::SortRun(_) => "sort_run",
             Kernel::SortMerge(_) => "sort_merge",
             Kernel::Call(_) => "call",

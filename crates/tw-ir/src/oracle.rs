@@ -130,7 +130,8 @@ impl Machine<'_> {
             Op::Scatter { axes, extents, accum, edge } => {
                 gather::scatter(axes, &self.extents(extents)?, accum, *edge, &arrays)
             }
-            Op::Compact { extent } => arrange::compact(self.extent(*extent)?, arrays[0], &arrays[1..]),
+            Op::Compact { extent, .. } => arrange::compact(self.extent(*extent)?, arrays[0], &arrays[1..]),
+            Op::Expand { .. } => Ok(vec![arrange::expand(arrays[0], arrays[1], arrays[2])?]),
             Op::Sort { axis, descending, limit } => sort::run(arrays[0], *axis as usize, *descending, *limit),
             Op::Reshape { shape } => arrange::reshape(arrays[0], &self.extents(shape)?).map(|a| vec![a]),
             Op::Retile { .. } => Ok(vec![arrays[0].clone()]),

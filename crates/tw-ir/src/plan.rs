@@ -11,7 +11,7 @@ use crate::dtype::{DType, Scalar};
 use crate::error::{Error, Result};
 use crate::index::Edge;
 use crate::kernel::{Sorting, StatementKernel};
-use crate::program::BlockFn;
+use crate::program::{BlockFn, MaskCounts};
 use crate::tiling::{Axis, Tiling};
 use crate::workflow::{SinkDecl, SourceDecl, Statement, StmtId};
 
@@ -119,6 +119,10 @@ pub enum RelOp {
         /// Number of chains.
         chains: u32,
     },
+    /// Elements that a mask selects, piece by piece. Inputs: mask, then data. Outputs are vectors cut where pieces end.
+    Compact(MaskCounts),
+    /// Elements of a vector put where a mask holds. Inputs: mask, values, data. The output is cut as the pieces of the mask.
+    Expand(MaskCounts),
     /// Stable sort along an axis. Outputs: values and positions, or one of them; if they are shorter than the input along the axis, the first
     /// elements of the order.
     Sort(Sorting),
@@ -143,6 +147,8 @@ impl RelOp {
             RelOp::Scan { .. } => "scan",
             RelOp::Gather { .. } => "gather",
             RelOp::Scatter { .. } => "scatter",
+            RelOp::Compact(_) => "compact",
+            RelOp::Expand(_) => "expand",
             RelOp::Sort(_) => "sort",
             RelOp::BlockFn(_) => "block_fn",
             RelOp::Store { .. } => "store",

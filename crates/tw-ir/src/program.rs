@@ -25,11 +25,13 @@ use crate::tiling::Tiling;
 mod block_fn;
 mod infer;
 mod injective;
+mod mask;
 mod verify;
 
 pub use block_fn::{BlockFn, BlockFunction, BlockResult, FunctionRef, FunctionTable, OperandMode, ResultMode};
 pub use infer::{gather_shape, infer};
 pub use injective::is_injective;
+pub use mask::{MaskCounts, mask_pieces};
 pub use verify::verify;
 
 /// A value of a program.
@@ -262,11 +264,21 @@ pub enum Op {
         /// What an index outside does.
         edge: Edge,
     },
-    /// The elements under a mask, in row-major order. Arguments: mask, then data of the same shape; one vector per data argument. It is an
-    /// error of the data if the mask does not hold exactly `extent` times.
+    /// The elements that a mask selects, in row-major order of the mask. Arguments: mask, then data whose first axes are those of the mask; one
+    /// result per data argument, with one axis in place of the mask's. A mask of bools takes an element or not, one of i64 takes it as often
+    /// as it says. Without data the result is where they are: their row-major positions in the mask. It is an error of the data if that makes
+    /// another number of elements than `extent`.
     Compact {
         /// How many there are.
         extent: Extent,
+        /// How they are spread over the mask, once it has been counted. Meaning does not depend on it.
+        counts: Option<MaskCounts>,
+    },
+    /// The transpose of compact: the elements of a vector put where a mask holds, in row-major order. Arguments: mask of bools, values, and
+    /// data of the mask's shape that stays elsewhere. It is an error of the data if there are not as many values as the mask holds times.
+    Expand {
+        /// How the places are spread over the mask, once it has been counted.
+        counts: Option<MaskCounts>,
     },
     /// Stable sort along an axis, NaN last. Results: sorted values, and their positions along the axis before. NaNs are equal to each other, and
     /// so are zeros of either sign.
@@ -328,6 +340,7 @@ impl Op {
             Op::Gather { .. } => "gather",
             Op::Scatter { .. } => "scatter",
             Op::Compact { .. } => "compact",
+            Op::Expand { .. } => "expand",
             Op::Sort { .. } => "sort",
             Op::Reshape { .. } => "reshape",
             Op::Retile { .. } => "retile",
@@ -370,7 +383,7 @@ impl Op {
             }
             Op::Source(Source::Input { ty, .. }) => *ty = ty.map_extents(map),
             Op::Scatter { extents, .. } => *extents = mapped(extents, map),
-            Op::Compact { extent } => *extent = map(*extent),
+            Op::Compact { extent, .. } => *extent = map(*extent),
             Op::Reshape { shape } => *shape = mapped(shape, map),
             _ => {}
         }
@@ -383,7 +396,7 @@ impl Op {
             Op::Index(stmt) => stmt.vars.iter().map(|var| var.extent).chain(stmt.out.shape.iter().copied()).collect(),
             Op::Source(Source::Input { ty, .. }) => ty.shape.clone(),
             Op::Scatter { extents, .. } => extents.clone(),
-            Op::Compact { extent } => vec![*extent],
+            Op::Compact { extent, .. } => vec![*extent],
             Op::Reshape { shape } => shape.clone(),
             _ => Vec::new(),
         }

@@ -28,6 +28,7 @@ mod cursor;
 mod decl;
 mod index;
 mod kernel;
+mod mask;
 mod op;
 mod plan;
 mod printer;

@@ -156,6 +156,19 @@ impl fmt::Display for Axis {
     }
 }
 
+/// The box of a tile of a grid, by its row-major position.
+pub fn tile_box(grid: &[Axis], position: u64) -> BoxRegion {
+    let mut rest = position;
+    let (mut lo, mut hi) = (vec![0; grid.len()], vec![0; grid.len()]);
+    for (k, axis) in grid.iter().enumerate().rev() {
+        let n = axis.n_tiles().max(1);
+        let range = axis.range(rest % n);
+        (lo[k], hi[k]) = (range.start, range.end);
+        rest /= n;
+    }
+    BoxRegion { lo, hi }
+}
+
 /// How a tensor is cut into blocks.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Tiling {

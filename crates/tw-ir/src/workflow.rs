@@ -12,7 +12,7 @@ use crate::dtype::DType;
 use crate::kernel::Kernel;
 use crate::program::TensorType;
 use crate::span::Span;
-use crate::tiling::{Axis, BoxRegion};
+use crate::tiling::{Axis, BoxRegion, tile_box};
 
 mod verify;
 
@@ -98,18 +98,7 @@ impl BlockSet {
     pub fn block_box(&self, position: u64) -> BoxRegion {
         match &self.boxes {
             Boxes::List(list) => list[position as usize].clone(),
-            Boxes::Grid(axes) => {
-                let mut rest = position;
-                let mut lo = vec![0; axes.len()];
-                let mut hi = vec![0; axes.len()];
-                for (k, axis) in axes.iter().enumerate().rev() {
-                    let n = axis.n_tiles();
-                    let range = axis.range(rest % n);
-                    (lo[k], hi[k]) = (range.start, range.end);
-                    rest /= n;
-                }
-                BoxRegion { lo, hi }
-            }
+            Boxes::Grid(axes) => tile_box(axes, position),
         }
     }
 }

@@ -14,6 +14,7 @@ use crate::options::PlanOptions;
 use crate::tile::Tiler;
 
 mod index;
+mod masked;
 mod operators;
 
 /// Lowers a straight-line program. Every extent must be known.
@@ -113,7 +114,9 @@ impl<'a> Lowering<'a> {
                 self.step(op, vec![input], Vec::new(), statement);
                 Ok(())
             }
-            Op::Reshape { .. } | Op::Compact { .. } => {
+            Op::Compact { extent, counts } => self.compact(node, *extent, counts.as_ref(), statement),
+            Op::Expand { counts } => self.expand(node, counts.as_ref(), statement),
+            Op::Reshape { .. } => {
                 Err(Error::internal(format!("{} should have been expanded before lowering", node.op.name())))
             }
             Op::Resolve | Op::While { .. } | Op::If { .. } => {

@@ -16,6 +16,7 @@ use tw_ir::{Axis, BoxRegion, DType};
 mod chains;
 mod guard;
 mod join;
+mod masked;
 mod operators;
 mod reads;
 mod sort;
@@ -82,6 +83,8 @@ impl Partial<'_> {
             RelOp::Scan { accum, axis, exclusive, reverse } => self.scan(step, (accum, *axis, *exclusive, *reverse)),
             RelOp::Gather { axes, edge, fill } => self.gather(step, axes, *edge, *fill),
             RelOp::Scatter { axes, edge, accum, chains } => self.scatter(step, axes, *edge, accum, *chains),
+            RelOp::Compact(counts) => self.compact(step, counts),
+            RelOp::Expand(counts) => self.expand(step, counts),
             RelOp::Sort(sorting) => self.sort(step, *sorting),
             RelOp::BlockFn(call) => self.block_fn(step, call),
             RelOp::Store { sink } => self.block_by_block(step, Kernel::Store { sink: *sink }),

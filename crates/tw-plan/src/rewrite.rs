@@ -14,6 +14,7 @@ mod expand;
 mod fuse;
 mod nested;
 mod rebuild;
+pub(crate) mod selections;
 
 pub(crate) use expand::expand;
 

@@ -57,6 +57,7 @@ impl Tiler {
             // Runs of a sort are sorted much faster while they stay in cache.
             Op::Sort { .. } => true,
             Op::Source(_) | Op::Scan { .. } | Op::Retile { .. } | Op::Concat { .. } | Op::Store { .. } => true,
+            Op::Compact { .. } | Op::Expand { .. } => true,
             _ => false,
         });
         let style = if streams { Style::Stream } else { Style::Square };

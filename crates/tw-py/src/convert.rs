@@ -17,12 +17,18 @@ use crate::tensor::Tensor;
 /// A tensor with a copy of the elements of a contiguous NumPy array in the machine's order of bytes.
 #[pyfunction]
 pub(crate) fn from_numpy(py: Python<'_>, source: &Bound<'_, PyAny>, dtype_name: &str) -> PyResult<Tensor> {
+    let array = array_of(source, dtype_name)?;
+    at_callers_line(py, || Ok(current().array(array))).map(Tensor)
+}
+
+/// A copy of the elements of a NumPy array.
+pub(crate) fn array_of(source: &Bound<'_, PyAny>, dtype_name: &str) -> PyResult<Array> {
     let dtype = dtype(dtype_name)?;
     let shape: Vec<u64> = source.getattr("shape")?.extract()?;
     let block = Block::for_output(dtype.storage(), BoxRegion::whole(&shape), None);
     let mut array = block.and_then(Block::into_array).or_raise()?;
     copy_from_numpy(source, &mut array)?;
-    at_callers_line(py, || Ok(current().array(array.with_dtype(dtype)?))).map(Tensor)
+    array.with_dtype(dtype).or_raise()
 }
 
 /// Computes a tensor and gives its elements as a NumPy array of their own.

@@ -38,9 +38,9 @@ mod _core {
     #[pymodule_export]
     use super::ops::{
         arange, binary, broadcast_shapes, broadcast_to, cast, compact, concat, coordinate, coordinate_of, diagonal,
-        einsum, einsum_path, expand_dims, eye, flip, full, gather, linspace, logical, logical_not, matmul, overlap,
-        permute, random, rechunk, reduce, replace, reshape, result_type, roll, scan, scatter, slice, sort, squeeze,
-        stack, tensordot, tril, triu, unary, where_,
+        einsum, einsum_path, expand, expand_dims, eye, flip, full, gather, gather_known, linspace, logical,
+        logical_not, matmul, overlap, permute, positions, random, rechunk, reduce, replace, reshape, result_type, roll,
+        scan, scatter, slice, sort, squeeze, stack, tensordot, tril, triu, unary, where_,
     };
     #[pymodule_export]
     use super::program::program;

@@ -1,14 +1,17 @@
 //! Operations by name. Each is one line: the builder decides types and shapes, the tensor grows by a node.
 
+use std::sync::Arc;
+
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyEllipsis, PySlice, PyTuple};
 use tilewright::Axis;
-use tilewright::ir::program::Op;
+use tilewright::ir::program::{Op, Source};
 use tilewright::ir::{BinaryOp, Edge, Extent, Tiling, UnaryOp};
 use tilewright::plan::build::{self, Overlap, Reduction, Running, SliceItem};
 
 use crate::apply::{Argument, apply, apply_to, compute_extents, inner, make, types};
+use crate::convert::array_of;
 use crate::dtypes::{dtype, literal, scalar};
 use crate::errors::{OrRaise, exception};
 use crate::tensor::Tensor;
@@ -147,6 +150,27 @@ pub(crate) fn gather(py: Python<'_>, x: &Tensor, indices: Vec<Bound<'_, Tensor>>
     make(py, &tensors, || tilewright::joined(gathered()?, &tensors)).map(Tensor)
 }
 
+/// As `gather`, with indices that are inside and known now: arrays of int64 of one shape. The plan then reads what they name and nothing else.
+#[pyfunction]
+pub(crate) fn gather_known(
+    py: Python<'_>,
+    x: &Tensor,
+    indices: Vec<Bound<'_, PyAny>>,
+    axes: Vec<i64>,
+) -> PyResult<Tensor> {
+    let axes = axes_of(x, &axes)?;
+    let constant = |index: &Bound<'_, PyAny>| {
+        let array = Arc::new(array_of(index, "int64")?);
+        apply(py, &[], || Ok(Op::Source(Source::Constant(array.clone()))))
+    };
+    let indices: Vec<Tensor> = indices.iter().map(constant).collect::<PyResult<_>>()?;
+    let mut tensors = vec![&x.0];
+    tensors.extend(indices.iter().map(|index| &index.0));
+    // None is outside, so none has to be checked: clamping says so.
+    let gathered = || build::gather(x.0.ty(), &types(&tensors[1..]), &axes, Edge::Clamp);
+    make(py, &tensors, || tilewright::joined(gathered()?, &tensors)).map(Tensor)
+}
+
 /// Contributions to the elements of a tensor that index tensors name along its first axes.
 #[pyfunction]
 pub(crate) fn scatter(
@@ -169,6 +193,18 @@ pub(crate) fn scatter(
 #[pyfunction]
 pub(crate) fn compact(py: Python<'_>, x: &Tensor, mask: &Tensor) -> PyResult<Tensor> {
     make(py, &[&x.0, &mask.0], || x.0.compact_lazily(&mask.0)).map(Tensor)
+}
+
+/// The row-major positions where a mask holds.
+#[pyfunction]
+pub(crate) fn positions(py: Python<'_>, mask: &Tensor) -> PyResult<Tensor> {
+    make(py, &[&mask.0], || mask.0.positions()).map(Tensor)
+}
+
+/// Elements under a mask replaced by those of a vector, in row-major order.
+#[pyfunction]
+pub(crate) fn expand(py: Python<'_>, x: &Tensor, mask: &Tensor, values: &Tensor) -> PyResult<Tensor> {
+    make(py, &[&x.0, &mask.0, &values.0], || x.0.expand(&mask.0, &values.0)).map(Tensor)
 }
 
 /// Matrix product of tensors of any rank.

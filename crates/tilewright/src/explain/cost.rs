@@ -97,6 +97,8 @@ pub(crate) fn kind(workflow: &Workflow, statement: StmtId) -> &'static str {
             Kernel::ScanTotal { .. } | Kernel::ScanCarry(_) | Kernel::ScanBlock { .. } => "scan",
             Kernel::Gather { .. } => "gather",
             Kernel::Scatter { .. } => "scatter",
+            Kernel::Compact(_) => "select",
+            Kernel::Expand(_) => "put",
             Kernel::SortRun(_) | Kernel::SortMerge(_) => "sort",
             Kernel::Call(_) => "function",
             Kernel::Store { .. } => "store",

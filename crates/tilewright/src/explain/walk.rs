@@ -7,15 +7,15 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use tw_ir::error::Result;
-use tw_ir::program::{Node, Op, Program, Region, TensorType, ValueId};
+use tw_ir::program::{MaskCounts, Node, Op, Program, Region, TensorType, ValueId};
 use tw_ir::scalar::{BinaryOp, ScalarOp};
 use tw_ir::span::Span;
-use tw_ir::{DType, Extent};
+use tw_ir::{Axis, DType, Extent};
 
 use super::segment::{Flow, SegmentPlan, n_bytes};
 use super::{Outcome, Role, Section};
 use crate::interpret::{needed_from, uses_of};
-use crate::segment::{SegmentBuilder, Surroundings, Taken};
+use crate::segment::{SegmentBuilder, Surroundings, Taken, counted_mask};
 use crate::session::Session;
 
 /// A value that would be in memory. Several names of one value share the number.
@@ -92,7 +92,13 @@ impl<'a> Walk<'a> {
                     self.flush(&mut pending, &needed, &mine, at)?;
                     self.control(region, k, node, &mine, at).map_err(|error| error.at(&node.span))?;
                 }
-                _ => pending.push(node),
+                _ => {
+                    let mask = counted_mask(self.program, self, node);
+                    if mask.is_some_and(|mask| !self.held.contains_key(&mask)) {
+                        self.flush(&mut pending, &needed_from(region, k), &mine, at)?;
+                    }
+                    pending.push(node);
+                }
             }
             mine.extend(&node.results);
         }
@@ -288,6 +294,16 @@ impl Surroundings for Walk<'_> {
 
     fn extent(&self, value: ValueId) -> Option<u64> {
         self.counts.get(&value).copied()
+    }
+
+    fn piece_elements(&self) -> u64 {
+        self.session.piece_elements()
+    }
+
+    /// A mask that nobody has computed holds equally often everywhere.
+    fn counts(&self, mask: ValueId, pieces: Vec<Axis>, total: Option<u64>) -> Result<MaskCounts> {
+        let all = || self.held.get(&mask).and_then(|held| tw_ir::shape::n_elements(&held.ty.known_shape()?).ok());
+        MaskCounts::even(pieces, total.or_else(all).unwrap_or(0))
     }
 }
 

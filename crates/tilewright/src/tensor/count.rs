@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, OnceLock, Weak};
 
 use tw_ir::error::Result;
 use tw_ir::program::{Op, TensorType, ValueId};
-use tw_ir::{EntityRef, Extent};
+use tw_ir::{DType, EntityRef, Extent};
 use tw_plan::build::{self, Reduction};
 
 use super::Tensor;
@@ -15,7 +15,7 @@ use crate::session::lock;
 
 mod recent;
 
-/// How often a mask holds: an integer that is computed with the rest, or when somebody asks for a shape.
+/// How many elements a mask takes: an integer that is computed with the rest, or when somebody asks for a shape.
 pub(super) struct Count {
     id: CountId,
     /// The lazy number itself.
@@ -33,7 +33,8 @@ impl Count {
         let count = match recent::find(mask) {
             Some(count) => count,
             None => {
-                let number = build::reduce(mask.ty(), Reduction::Count, None, false)?;
+                let kind = if mask.dtype() == DType::Bool { Reduction::Count } else { Reduction::Sum };
+                let number = build::reduce(mask.ty(), kind, None, false)?;
                 let tensor = Tensor::apply(mask.session(), number, &[mask])?;
                 let count = Arc::new(Count { id: CountId::new(), tensor, known: OnceLock::new() });
                 recent::remember(mask, &count);

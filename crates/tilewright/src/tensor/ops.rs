@@ -231,21 +231,38 @@ impl Tensor {
         with_extents(&[index], || joined(build::take(self.ty(), index.ty(), axis)?, &[self, index]))
     }
 
-    /// The elements under a mask, in row-major order. How many there are is computed with them, or when somebody asks for the shape.
+    /// The elements under a mask, in row-major order, or the slices under a mask of the first axes. How many there are is computed with them, or
+    /// when somebody asks for the shape.
     #[track_caller]
     pub fn compact(&self, mask: &Tensor) -> Result<Tensor> {
         with_extents(&[self, mask], || self.compact_lazily(mask))
     }
 
-    /// As [`Tensor::compact`], but nothing is computed to find out whether the shapes agree.
+    /// As [`Tensor::compact`], but nothing is computed to find out whether the shapes agree. Where a mask of integers is given, every slice is
+    /// taken as often as it says.
     #[track_caller]
     pub fn compact_lazily(&self, mask: &Tensor) -> Result<Tensor> {
-        if self.ty().shape != mask.ty().shape || mask.dtype() != DType::Bool {
+        let covers = self.ty().shape.get(..mask.ty().rank()) == Some(&mask.ty().shape[..]);
+        if !covers || !matches!(mask.dtype(), DType::Bool | DType::I64) {
             return Err(Error::source(format!("a mask of type {} for a tensor of type {}", mask.ty(), self.ty())));
         }
         let count = Count::of(mask)?;
-        let op = Op::Compact { extent: count.extent() };
+        let op = Op::Compact { extent: count.extent(), counts: None };
         only(Tensor::apply_counted(self.session(), op, &[mask, self], &[count])?)
+    }
+
+    /// The row-major positions of the elements of a mask that hold.
+    #[track_caller]
+    pub fn positions(&self) -> Result<Tensor> {
+        let count = Count::of(self)?;
+        let op = Op::Compact { extent: count.extent(), counts: None };
+        only(Tensor::apply_counted(self.session(), op, &[self], &[count])?)
+    }
+
+    /// This tensor with the elements under a mask of its shape replaced by those of a vector, in row-major order.
+    #[track_caller]
+    pub fn expand(&self, mask: &Tensor, values: &Tensor) -> Result<Tensor> {
+        Tensor::apply(self.session(), Op::Expand { counts: None }, &[mask, values, self])
     }
 
     /// Integers of this tensor's shape: the position along an axis.

@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::Side;
 
 /// How data blocks divide the indexed axes.
-pub(super) struct Tiles {
+pub(crate) struct Tiles {
     axes: Vec<Cut>,
     /// Per data block and axis: the distance between neighbours.
     strides: Vec<usize>,
@@ -86,9 +86,20 @@ impl Tiles {
         in_order.then_some(tiles)
     }
 
+    /// The elements along the first axis that data blocks have.
+    pub(crate) fn range(&self) -> Range<u64> {
+        let boundaries = &self.axes[0].boundaries;
+        boundaries[0]..boundaries[boundaries.len() - 1]
+    }
+
+    /// Where the first place of the first data block is.
+    pub(crate) fn first(&self) -> usize {
+        self.starts[0]
+    }
+
     /// The data block that holds a place along the only axis, and where in it.
     #[inline]
-    pub(super) fn find(&self, coord: u64) -> Option<(u32, usize)> {
+    pub(crate) fn find(&self, coord: u64) -> Option<(u32, usize)> {
         let (tile, distance) = self.axes[0].find(coord)?;
         Some((tile as u32, self.starts[tile] + distance * self.strides[tile]))
     }

@@ -1,4 +1,4 @@
-//! Operators that move elements without computing: compact, reshape, concat.
+//! Operators that move elements without computing: compact, expand, reshape, concat.
 
 use super::points::{for_each_point, locate};
 use crate::array::Array;
@@ -7,24 +7,53 @@ use crate::error::{Error, Result};
 use crate::index::Edge;
 use crate::shape;
 
-/// The elements of each data array under the mask.
+/// The elements of each data array that the mask takes, each as often as it says; their positions without any data.
 pub(super) fn compact(extent: u64, mask: &Array, data: &[&Array]) -> Result<Vec<Array>> {
-    let chosen: Vec<usize> = (0..mask.data().len()).filter(|&k| mask.at(k).is_true()).collect();
-    if chosen.len() as u64 != extent {
-        return Err(Error::data(format!(
-            "the mask holds {} times, but {extent} elements were announced",
-            chosen.len()
-        )));
+    let mut chosen: Vec<usize> = Vec::new();
+    for k in 0..mask.data().len() {
+        let times = u64::try_from(mask.at(k).as_i64())
+            .map_err(|_| Error::data(format!("an element is taken {} times", mask.at(k))))?;
+        if (chosen.len() as u64).saturating_add(times) > extent {
+            return Err(announced(extent, "more".to_string()));
+        }
+        chosen.extend(std::iter::repeat_n(k, times as usize));
     }
+    if chosen.len() as u64 != extent {
+        return Err(announced(extent, chosen.len().to_string()));
+    }
+    if data.is_empty() {
+        let positions: Vec<i64> = chosen.iter().map(|&k| k as i64).collect();
+        return Ok(vec![Array::from_i64(&positions)]);
+    }
+    let rank = mask.shape().len();
     data.iter()
         .map(|array| {
-            let mut result = Array::zeros(&[extent], array.dtype())?;
+            let inner = &array.shape()[rank..];
+            let mut result = Array::zeros(&[&[extent], inner].concat(), array.dtype())?;
+            let n = shape::n_elements(inner)? as usize;
             for (k, &from) in chosen.iter().enumerate() {
-                result.data_mut().set(k, array.at(from));
+                (0..n).for_each(|j| result.data_mut().set(k * n + j, array.at(from * n + j)));
             }
             Ok(result)
         })
         .collect()
+}
+
+fn announced(extent: u64, found: String) -> Error {
+    Error::data(format!("the mask takes {found} elements, but {extent} were announced"))
+}
+
+/// Values one after the other where the mask holds, data elsewhere.
+pub(super) fn expand(mask: &Array, values: &Array, data: &Array) -> Result<Array> {
+    let places: Vec<usize> = (0..mask.data().len()).filter(|&k| mask.at(k).is_true()).collect();
+    if places.len() != values.data().len() {
+        return Err(Error::data(format!("{} values for {} places", values.data().len(), places.len())));
+    }
+    let mut result = data.clone();
+    for (k, &place) in places.iter().enumerate() {
+        result.data_mut().set(place, values.at(k));
+    }
+    Ok(result)
 }
 
 /// The same elements under another shape; sizes can only disagree where extents depend on data.

@@ -263,9 +263,24 @@ fn scatter_along_two_axes() {
 fn compact_counts() {
     let mask = Array::new(vec![2, 2], Buffer::Bool(vec![true, false, false, true])).unwrap();
     let data = matrix(2, 2, &[1.0, 2.0, 3.0, 4.0]);
-    let compact = |n| apply(Op::Compact { extent: Extent::Known(n) }, &[&mask, &data]);
+    let compact = |n| apply(Op::Compact { extent: Extent::Known(n), counts: None }, &[&mask, &data]);
     assert_eq!(compact(2).unwrap(), [Array::from_f64(&[1.0, 4.0])]);
     assert_eq!(compact(3).unwrap_err().blame(), Blame::Data);
+    // Rows, as often as whole numbers say; positions without data.
+    let op = |n| Op::Compact { extent: Extent::Known(n), counts: None };
+    let rows = apply(op(3), &[&Array::from_i64(&[2, 1]), &data]).unwrap();
+    assert_eq!(rows, [matrix(3, 2, &[1.0, 2.0, 1.0, 2.0, 3.0, 4.0])]);
+    assert_eq!(apply(op(1), &[&Array::from_i64(&[2, -1]), &data]).unwrap_err().blame(), Blame::Data);
+    assert_eq!(apply(op(2), &[&mask]).unwrap(), [Array::from_i64(&[0, 3])]);
+}
+
+#[test]
+fn expand_puts_back() {
+    let mask = Array::new(vec![2, 2], Buffer::Bool(vec![true, false, false, true])).unwrap();
+    let data = matrix(2, 2, &[1.0, 2.0, 3.0, 4.0]);
+    let expand = |values: &[f64]| apply(Op::Expand { counts: None }, &[&mask, &Array::from_f64(values), &data]);
+    assert_eq!(expand(&[8.0, 9.0]).unwrap(), [matrix(2, 2, &[8.0, 2.0, 3.0, 9.0])]);
+    assert_eq!(expand(&[8.0]).unwrap_err().blame(), Blame::Data);
 }
 
 #[test]
@@ -414,7 +429,7 @@ fn resolved_scalars_are_extents() {
     let two = constant(&mut program, Array::scalar(Scalar::I64(2)));
     let count = program.push1(Op::Resolve, &[two], &Span::None).unwrap();
     let extent = Extent::Deferred(count);
-    let kept = program.push1(Op::Compact { extent }, &[mask, data], &Span::None).unwrap();
+    let kept = program.push1(Op::Compact { extent, counts: None }, &[mask, data], &Span::None).unwrap();
     let shape = vec![Extent::Known(1), extent];
     let row = program.push1(Op::Reshape { shape }, &[kept], &Span::None).unwrap();
     assert_eq!(run1(program, row).unwrap(), matrix(1, 2, &[4.0, 6.0]));

@@ -3,8 +3,8 @@
 use cranelift_entity::PrimaryMap;
 
 use super::{
-    BlockFn, IndexStmt, Op, OperandMode, Region, ResultMode, Source, TensorType, ValueId, ValueInfo, is_injective,
-    verify_type,
+    BlockFn, IndexStmt, MaskCounts, Op, OperandMode, Region, ResultMode, Source, TensorType, ValueId, ValueInfo,
+    is_injective, verify_type,
 };
 use crate::accum::Accum;
 use crate::dtype::DType;
@@ -39,15 +39,35 @@ pub fn infer(values: &PrimaryMap<ValueId, ValueInfo>, op: &Op, types: &[&TensorT
             vec![TensorType::dense(types[0].dtype, shape).with_fill(types[0].fill)]
         }
         Op::Scatter { axes, extents, accum, .. } => infer_scatter(op, axes, extents, accum, types)?,
-        Op::Compact { extent } => {
-            expect_at_least(op, types, 2)?;
-            if types[0].dtype != DType::Bool {
-                return Err(Error::source(format!("a mask of type {}; it must be bool", types[0].dtype)));
+        Op::Compact { extent, counts } => {
+            expect_at_least(op, types, 1)?;
+            if !matches!(types[0].dtype, DType::Bool | DType::I64) {
+                return Err(Error::source(format!("a mask of type {}; it must be bool or i64", types[0].dtype)));
             }
-            for data in &types[1..] {
-                same_shape(op, &types[0].shape, &data.shape)?;
+            check_counts(types[0], counts.as_ref())?;
+            let rank = types[0].rank();
+            let selected = |data: &&TensorType| {
+                same_shape(op, &types[0].shape, &data.shape[..rank.min(data.rank())])?;
+                let shape = [*extent].into_iter().chain(data.shape[rank..].iter().copied()).collect();
+                Ok(TensorType::dense(data.dtype, shape).with_fill(data.fill))
+            };
+            match types.len() {
+                1 => vec![TensorType::dense(DType::I64, vec![*extent])],
+                _ => types[1..].iter().map(selected).collect::<Result<_>>()?,
             }
-            types[1..].iter().map(|data| TensorType::dense(data.dtype, vec![*extent])).collect()
+        }
+        Op::Expand { counts } => {
+            expect_args(op, types, 3)?;
+            let (mask, values, data) = (types[0], types[1], types[2]);
+            if mask.dtype != DType::Bool {
+                return Err(Error::source(format!("a mask of type {}; it must be bool", mask.dtype)));
+            }
+            check_counts(mask, counts.as_ref())?;
+            same_shape(op, &mask.shape, &data.shape)?;
+            if values.rank() != 1 || values.dtype != data.dtype {
+                return Err(Error::source(format!("{values} put into {data} under a mask; a vector of its type fits")));
+            }
+            vec![TensorType::dense(data.dtype, data.shape.clone()).with_fill(data.fill)]
         }
         Op::Sort { axis, limit, .. } => {
             expect_args(op, types, 1)?;
@@ -114,6 +134,10 @@ pub fn infer(values: &PrimaryMap<ValueId, ValueInfo>, op: &Op, types: &[&TensorT
         verify_type(ty)?;
     }
     Ok(results)
+}
+
+fn check_counts(mask: &TensorType, counts: Option<&MaskCounts>) -> Result<()> {
+    counts.map_or(Ok(()), |counts| counts.verify(&mask.require_shape()?))
 }
 
 /// The shape of a gather: index axes stand where the first gathered axis was.

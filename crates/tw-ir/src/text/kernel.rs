@@ -4,6 +4,7 @@ use super::accum::{parse_accum, print_accum};
 use super::block_fn::parse_function;
 use super::cursor::Cursor;
 use super::index::{labels, parse_edge, parse_indices, print_edge, print_indices};
+use super::mask::{expect_counts, print_counts};
 use super::printer::{Printer, commas, quote};
 use super::scalar::{parse_scalar, parse_typed, typed};
 use super::statement::{Vars, parse_calculation, parse_out, parse_vars, print_calculation, print_out, print_vars};
@@ -41,6 +42,9 @@ pub(super) fn print_kernel(printer: &mut Printer, head: &str, kernel: &Kernel) {
         Kernel::Scatter { axes, shape, edge, accum } => {
             let (axes, shape, edge) = (commas(axes), shape::display(shape), print_edge(*edge));
             print_accum(printer, &format!("{head} axes [{axes}] of {shape}{edge} "), accum, "");
+        }
+        Kernel::Compact(counts) | Kernel::Expand(counts) => {
+            printer.line(format_args!("{head}{}", print_counts(Some(counts))));
         }
         Kernel::SortRun(sorting) | Kernel::SortMerge(sorting) => {
             printer.line(format_args!("{head}{}", print_sorting(*sorting)));
@@ -115,6 +119,8 @@ pub(super) fn parse_kernel(cursor: &mut Cursor<'_>, functions: &FunctionTable) -
             cursor.expect(")")?;
             Kernel::Gather { axes, shape, edge, fill }
         }
+        "compact" => Kernel::Compact(expect_counts(cursor)?),
+        "expand" => Kernel::Expand(expect_counts(cursor)?),
         "sort_run" => Kernel::SortRun(parse_sorting(cursor)?),
         "sort_merge" => Kernel::SortMerge(parse_sorting(cursor)?),
         "call" => Kernel::Call(parse_function(cursor, functions)?),

@@ -7,6 +7,7 @@ use super::block_fn::{parse_call, print_call};
 use super::cursor::Cursor;
 use super::index::{labels, parse_edge, parse_indices, print_edge, print_indices};
 use super::kernel::{flag, parse_axis_number};
+use super::mask::{parse_counts, print_counts};
 use super::printer::{Printer, commas, quote};
 use super::program::{ProgramParser, print_region};
 use super::statement::{Out, Vars, parse_calculation, parse_out, parse_vars, print_calculation, print_out, print_vars};
@@ -46,7 +47,10 @@ pub(super) fn print_op(printer: &mut Printer, program: &Program, node: &Node, he
             let head = format!("{head} axes [{axes}] extents {extents}{} ", print_edge(*edge));
             print_accum(printer, &head, accum, tail);
         }
-        Op::Compact { extent } => printer.line(format_args!("{head} extent {extent}{tail}")),
+        Op::Compact { extent, counts } => {
+            printer.line(format_args!("{head} extent {extent}{}{tail}", print_counts(counts.as_ref())));
+        }
+        Op::Expand { counts } => printer.line(format_args!("{head}{}{tail}", print_counts(counts.as_ref()))),
         Op::Sort { axis, descending, limit } => {
             let limit = limit.map_or_else(String::new, |n| format!(" limit {n}"));
             printer.line(format_args!("{head} axis {axis}{}{limit}{tail}", flag(*descending, "descending")));
@@ -115,8 +119,9 @@ pub(super) fn parse_op(
         }
         "compact" => {
             cursor.expect("extent")?;
-            Op::Compact { extent: parse_extent(cursor)? }
+            Op::Compact { extent: parse_extent(cursor)?, counts: parse_counts(cursor)? }
         }
+        "expand" => Op::Expand { counts: parse_counts(cursor)? },
         "sort" => {
             let (axis, descending) = (parse_axis_number(cursor)?, cursor.eat("descending"));
             let limit = if cursor.eat("limit") { Some(cursor.length()?) } else { None };

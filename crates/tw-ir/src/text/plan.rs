@@ -6,6 +6,7 @@ use super::cursor::Cursor;
 use super::decl::{expect_id, parse_decls, parse_statement_id, print_decls};
 use super::index::{parse_edge, print_edge};
 use super::kernel::{flag, parse_axis_number, parse_sorting, parse_statement, print_sorting, print_statement};
+use super::mask::{expect_counts, print_counts};
 use super::printer::{Printer, commas, quote};
 use super::program::well_formed;
 use super::scalar::{parse_typed, typed};
@@ -103,6 +104,9 @@ fn print_step(printer: &mut Printer, step: &Step) {
             let (axes, edge) = (commas(axes), print_edge(*edge));
             print_accum(printer, &format!("{head} axes [{axes}]{edge} chains {chains} "), accum, "");
         }
+        RelOp::Compact(counts) | RelOp::Expand(counts) => {
+            printer.line(format_args!("{head}{}", print_counts(Some(counts))));
+        }
         RelOp::Sort(sorting) => printer.line(format_args!("{head}{}", print_sorting(*sorting))),
         RelOp::BlockFn(call) => printer.line(format_args!("{head} {}", print_call(call))),
         RelOp::Store { sink } => printer.line(format_args!("{head} {sink}")),
@@ -145,6 +149,8 @@ fn parse_step(cursor: &mut Cursor<'_>, n_statements: usize, functions: &Function
             let (axes, edge) = (parse_axes(cursor)?, parse_edge(cursor)?);
             RelOp::Scatter { axes, edge, chains: parse_chains(cursor)?, accum: parse_accum(cursor)? }
         }
+        "compact" => RelOp::Compact(expect_counts(cursor)?),
+        "expand" => RelOp::Expand(expect_counts(cursor)?),
         "sort" => RelOp::Sort(parse_sorting(cursor)?),
         "block_fn" => RelOp::BlockFn(parse_call(cursor, functions)?),
         "store" => RelOp::Store { sink: cursor.fitting()? },

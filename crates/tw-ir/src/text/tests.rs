@@ -58,18 +58,19 @@ fn samples_come_back_unchanged() {
 
 #[test]
 fn samples_have_every_operator_and_kernel() {
-    let ops = "source index scan gather scatter compact sort reshape retile concat block_fn resolve while if store";
+    let ops =
+        "source index scan gather scatter compact expand sort reshape retile concat block_fn resolve while if store";
     for op in ops.split(' ') {
         let used =
             [PROGRAM, LOOPS].iter().any(|text| text.contains(&format!("{op}(")) || text.contains(&format!("= {op} ")));
         assert!(used, "no sample has {op}");
     }
-    let kernels = "load statement fill combine finish place scan_total scan_carry scan_block gather scatter sort_run \
+    let kernels = "load statement fill combine finish place scan_total scan_carry scan_block gather scatter compact expand sort_run \
                    sort_merge call store";
     for kernel in kernels.split_whitespace() {
         assert!(WORKFLOW.contains(&format!(" = {kernel}")), "no sample has {kernel}");
     }
-    let steps = "load join finish retile concat scan gather scatter sort block_fn store";
+    let steps = "load join finish retile concat scan gather scatter compact expand sort block_fn store";
     for step in steps.split(' ') {
         assert!(PLAN.contains(&format!(" = {step}(")), "no sample has {step}");
     }

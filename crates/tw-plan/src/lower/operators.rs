@@ -9,9 +9,10 @@ use tw_ir::workflow::StmtId;
 use tw_ir::{Accum, Axis, OnEmpty, Tiling};
 
 use super::Lowering;
+use crate::tile::cut_leading;
 
 impl Lowering<'_> {
-    fn relations_of(&self, node: &Node) -> Result<Vec<RelId>> {
+    pub(super) fn relations_of(&self, node: &Node) -> Result<Vec<RelId>> {
         node.args.iter().map(|&value| self.relation(value)).collect()
     }
 
@@ -102,7 +103,10 @@ impl Lowering<'_> {
         let given: Vec<Option<Axis>> =
             (0..shape.len() as u32).map(|axis| if axes.contains(&axis) { None } else { others.next() }).collect();
         let widest = accum.result_types().iter().map(|dtype| dtype.size()).max().unwrap_or(1);
-        let mut grid = self.output_grid(node.results[0], &shape, &given, accum.result_types()[0]);
+        let mut grid = match self.requested.get(&node.results[0]) {
+            Some(grid) => grid.clone(),
+            None => scattered_grid(&shape, &given, widest),
+        };
         // The axes that are not scattered must keep the cut of the values, or blocks would not meet.
         for (axis, given) in grid.iter_mut().zip(&given) {
             if let Some(given) = given {
@@ -121,7 +125,8 @@ impl Lowering<'_> {
         let n_outputs = grid.iter().fold(1u64, |n, axis| n.saturating_mul(axis.n_tiles()));
         let operand_bytes = inputs.iter().fold(0u64, |sum, &r| sum.saturating_add(self.plan.relations[r].n_bytes()));
         let output_bytes = shape.iter().fold(widest, |bytes, &n| bytes.saturating_mul(n));
-        let chains = self.n_chains(n_terms, n_outputs, operand_bytes, output_bytes);
+        // Every chain has a state of the whole output, which is then combined: work that a single chain would not do.
+        let chains = self.n_chains(n_terms, n_outputs, operand_bytes / CHAIN_SHARE, output_bytes);
         let op = RelOp::Scatter { axes: axes.to_vec(), edge, accum: state, chains };
         self.step(op, inputs, outputs.clone(), statement);
         if needs_finish {
@@ -178,6 +183,22 @@ impl Lowering<'_> {
         self.step(RelOp::BlockFn(call.clone()), inputs, outputs, statement);
         Ok(())
     }
+}
+
+/// Most bytes of a block that is scattered into. Every block of indices is looked at once per block along the scattered axes, so there should be
+/// few of those.
+const SCATTERED_BYTES: u64 = 64 << 20;
+
+/// Bytes that are read for every byte of a further chain's state.
+const CHAIN_SHARE: u64 = 4;
+
+/// The cut of what is scattered into: given axes as they are, scattered ones whole unless blocks become too large.
+fn scattered_grid(shape: &[u64], given: &[Option<Axis>], element_size: u64) -> Vec<Axis> {
+    let mut grid: Vec<Axis> =
+        shape.iter().zip(given).map(|(&n, axis)| axis.clone().unwrap_or_else(|| Axis::whole(n))).collect();
+    let scattered: Vec<usize> = (0..shape.len()).filter(|&k| given[k].is_none()).collect();
+    cut_leading(&mut grid, &scattered, (SCATTERED_BYTES / element_size.max(1)).max(1));
+    grid
 }
 
 /// The first `n` elements of an axis, cut as they were.

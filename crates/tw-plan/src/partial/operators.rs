@@ -1,12 +1,16 @@
 //! The operators beside index statements, over block coordinates.
 
+use std::ops::Range;
+use std::sync::Arc;
+
 use tw_ir::error::{Error, Result};
 use tw_ir::index::Edge;
 use tw_ir::kernel::Kernel;
-use tw_ir::plan::{RelId, Step};
+use tw_ir::plan::{RelId, RelOp, Step};
 use tw_ir::program::{BlockFn, ResultMode};
-use tw_ir::workflow::{BlockId, BlockSetId, Boxes, Operand, TaskKind};
-use tw_ir::{Accum, Axis, BoxRegion, Scalar};
+use tw_ir::tiling::tile_box;
+use tw_ir::workflow::{BlockId, BlockSetId, Boxes, Operand, SourceDecl, TaskKind};
+use tw_ir::{Accum, Array, Axis, BoxRegion, Scalar};
 
 use super::chains::Chains;
 use super::{Odometer, Partial, position_of};
@@ -109,7 +113,20 @@ impl Partial<'_> {
         Ok(())
     }
 
-    /// Every index block meets all data blocks along the gathered axes: one after the other if it is the only one, so that each may go after its
+    /// The elements of a relation that is known while planning.
+    fn constant(&self, relation: RelId) -> Option<Arc<Array>> {
+        let step = self.plan.steps.iter().find(|step| step.outputs.contains(&relation))?;
+        match (&step.op, &step.inputs[..]) {
+            (RelOp::Load { source }, _) => match &self.plan.sources[*source as usize] {
+                SourceDecl::Constant(array) => Some(array.clone()),
+                SourceDecl::Input { .. } => None,
+            },
+            (RelOp::Retile, &[input]) => self.constant(input),
+            _ => None,
+        }
+    }
+
+    /// Every index block meets the data blocks it names, if that is known. Otherwise it meets all data blocks along the gathered axes: one after the other if it is the only one, so that each may go after its
     /// turn; else all at once. They would stay for the next index block anyway, and every index is then looked up only once.
     pub(super) fn gather(&mut self, step: &Step, axes: &[u32], edge: Edge, fill: Scalar) -> Result<()> {
         let data = self.plan.relations[step.inputs[0]].clone();
@@ -120,6 +137,7 @@ impl Partial<'_> {
         if n_data == 0 && edge != Edge::Fill && out_grid.iter().all(|axis| axis.extent() > 0) {
             return Err(Error::data("an index into an axis that has no elements"));
         }
+        let known: Option<Vec<Arc<Array>>> = step.inputs[1..].iter().map(|&index| self.constant(index)).collect();
         let at_once = index_grid.iter().any(|axis| axis.n_tiles() > 1);
         let kernel = Kernel::Gather { axes: axes.to_vec(), shape: data.shape.clone(), edge, fill };
         let chains = Chains::new(self, step, kernel, None, vec![fill], 1)?;
@@ -141,6 +159,20 @@ impl Partial<'_> {
                     .collect();
                 position_of(&coords, &data.grid)
             };
+            if let Some(known) = &known {
+                // Only blocks that are named, in runs of neighbours.
+                let named = named_tiles(known, &tile_box(&index_grid, index_position), axes, &data.grid, edge);
+                let turns: Vec<u32> = (0..named.len() as u32).collect();
+                chains.emit(self, position as u64, &turns, |partial, turn, operands| {
+                    for along in Odometer::new(named[turn as usize].clone()) {
+                        let part = along.iter().zip(&tiles).fold(0, |part, (tile, n)| part * n + tile);
+                        operands.push(partial.whole(step.inputs[0], data_position(part as u32)));
+                    }
+                    operands.extend(step.inputs[1..].iter().map(|&r| partial.whole(r, index_position)));
+                    Ok(())
+                })?;
+                continue;
+            }
             chains.emit(self, position as u64, turns, |partial, turn, operands| {
                 let met = if at_once { &parts[..] } else { &[turn] };
                 operands.extend(met.iter().map(|&part| partial.whole(step.inputs[0], data_position(part))));
@@ -256,6 +288,52 @@ impl Partial<'_> {
         let (name, dtype, shape) = (relation.name.clone(), relation.dtype, relation.shape.clone());
         Ok(Some(self.add_set(&name, dtype, &shape, Boxes::List(boxes), step.statement)?))
     }
+}
+
+/// The tiles of data that the indices in a box name, as boxes of tiles along the gathered axes that do not meet.
+fn named_tiles(
+    indices: &[Arc<Array>],
+    region: &BoxRegion,
+    axes: &[u32],
+    grid: &[Axis],
+    edge: Edge,
+) -> Vec<Vec<Range<u64>>> {
+    let shape = indices[0].shape();
+    let strides = tw_ir::shape::row_major_strides(shape);
+    let mut tiles: Vec<Vec<u64>> = vec![Vec::new(); axes.len()];
+    for point in Odometer::new((0..region.rank()).map(|axis| region.range(axis)).collect()) {
+        let at: u64 = point.iter().zip(&strides).map(|(at, stride)| at * stride).sum();
+        for ((index, &axis), tiles) in indices.iter().zip(axes).zip(&mut tiles) {
+            let cut = &grid[axis as usize];
+            let place = edge.apply(index.at(at as usize).as_i64(), cut.extent());
+            tiles.extend(place.map(|place| cut.tile_of(place)));
+        }
+    }
+    for tiles in &mut tiles {
+        tiles.sort_unstable();
+        tiles.dedup();
+    }
+    let hull = |tiles: &Vec<u64>| match (tiles.first(), tiles.last()) {
+        (Some(&first), Some(&last)) => first..last + 1,
+        _ => 0..0,
+    };
+    let [along] = &tiles[..] else {
+        let hulls: Vec<Range<u64>> = tiles.iter().map(hull).collect();
+        return if hulls.iter().any(Range::is_empty) { Vec::new() } else { vec![hulls] };
+    };
+    let mut runs: Vec<Range<u64>> = Vec::new();
+    for &tile in along {
+        match runs.last_mut() {
+            Some(run) if run.end == tile => run.end += 1,
+            _ => runs.push(tile..tile + 1),
+        }
+    }
+    // Every run looks at all indices of the block; beyond some number, blocks in between are better read in vain.
+    const MOST_RUNS: usize = 64;
+    if runs.len() > MOST_RUNS {
+        runs = vec![hull(along)];
+    }
+    runs.into_iter().map(|run| vec![run]).collect()
 }
 
 /// The box that one call of a block function writes.

@@ -1,12 +1,11 @@
-//! Operators that are sugar for others: reshape is an index statement with quotients and remainders, compact a scan and a scatter.
+//! Operators that are sugar for others: reshape is an index statement with quotients and remainders.
 //!
 //! This is part of planning, not an optimisation: lowering does not know these operators.
 
-use tw_ir::accum::Accum;
 use tw_ir::error::Result;
 use tw_ir::index::{Access, Edge, Idx, Var};
-use tw_ir::program::{IndexStmt, IndexVar, Node, Op, Output, Program, TensorType, ValueId};
-use tw_ir::scalar::{BinaryOp, ScalarCode};
+use tw_ir::program::{IndexStmt, IndexVar, Op, Output, Program, TensorType};
+use tw_ir::scalar::ScalarCode;
 use tw_ir::shape::{self, Extent};
 use tw_ir::{DType, Scalar};
 
@@ -22,7 +21,6 @@ pub(crate) fn expand(program: &Program) -> Result<Program> {
                 let args = rebuild.mapped_args(node)?;
                 rebuild.replace(node, op, &args)?;
             }
-            Op::Compact { extent } => compact(&mut rebuild, program, node, *extent)?,
             _ => {
                 rebuild.copy(node)?;
             }
@@ -72,61 +70,4 @@ fn reshape(from: &TensorType, to: &[u64], fill: Scalar) -> Result<Op> {
         has_guard: false,
         accum: None,
     }))
-}
-
-/// Ranks by a running count of the mask, then every kept element to its rank.
-fn compact(rebuild: &mut Rebuild<'_>, program: &Program, node: &Node, extent: Extent) -> Result<()> {
-    let shape = program.ty(node.args[0]).require_shape()?;
-    let n = shape::n_elements(&shape)?;
-    let flat: Vec<ValueId> = node
-        .args
-        .iter()
-        .map(|&old| {
-            let value = rebuild.mapped(old)?;
-            match shape.len() {
-                1 => Ok(value),
-                _ => rebuild.push(reshape(program.ty(old), &[n], program.ty(old).fill)?, &[value], &node.span),
-            }
-        })
-        .collect::<Result<_>>()?;
-    let elementwise = |dtypes: &[DType], build: &dyn Fn(&mut ScalarCode) -> Result<tw_ir::Slot>| -> Result<Op> {
-        let mut code = ScalarCode::new(dtypes.iter().copied().chain([DType::I64]).collect());
-        let result = build(&mut code)?;
-        code.set_results(vec![result]);
-        let fill = vec![code.dtype(result).zero()];
-        let read = |operand| Access { operand, idx: identity_map(1), edge: Edge::Error };
-        Ok(Op::Index(IndexStmt {
-            vars: vars(&[n]),
-            reads: (0..dtypes.len() as u32).map(read).collect(),
-            code,
-            has_guard: false,
-            accum: None,
-            out: Output { idx: identity_map(1), edge: Edge::Error, shape: vec![Extent::Known(n)], fill },
-        }))
-    };
-    let ones = elementwise(&[DType::Bool], &|code| {
-        let mask = code.param(0);
-        Ok(code.cast(DType::I64, mask))
-    })?;
-    let ones = rebuild.push(ones, &[flat[0]], &node.span)?;
-    let count = Op::Scan { accum: Accum::sum(DType::I64), axis: 0, exclusive: true, reverse: false };
-    let rank = rebuild.push(count, &[ones], &node.span)?;
-    let target = elementwise(&[DType::Bool, DType::I64], &|code| {
-        let (mask, rank, nowhere) = (code.param(0), code.param(1), code.constant(Scalar::I64(-1)));
-        code.select(mask, rank, nowhere)
-    })?;
-    let target = rebuild.push(target, &[flat[0], rank], &node.span)?;
-    let position = elementwise(&[], &|code| {
-        let (i, zero) = (code.param(0), code.constant(Scalar::I64(0)));
-        code.binary(BinaryOp::Add, i, zero)
-    })?;
-    let position = rebuild.push(position, &[], &node.span)?;
-    for (data, &result) in flat[1..].iter().zip(&node.results) {
-        let dtype = program.ty(result).dtype;
-        let accum = Accum::last(dtype, dtype.zero());
-        let op = Op::Scatter { axes: vec![0], extents: vec![extent], accum, edge: Edge::Fill };
-        let value = rebuild.push(op, &[target, *data, position], &node.span)?;
-        rebuild.bind(result, value);
-    }
-    Ok(())
 }

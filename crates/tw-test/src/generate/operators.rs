@@ -287,17 +287,39 @@ impl Generator<'_> {
         })?;
         let count = self.emit(Op::Resolve, &count, &[Fact::integers(MAX_DEFERRED as f64)])?[0];
         let (facts, data) = ([self.fact(value), self.fact(copy)], [mask, value, copy]);
-        self.emit(Op::Compact { extent: Extent::Deferred(count) }, &data, &facts)?;
+        let selected = self.emit(Op::Compact { extent: Extent::Deferred(count), counts: None }, &data, &facts)?;
+        // What was selected goes back, to the places it has or in the place of the other copy.
+        if self.rng.chance(0.5) {
+            self.emit(Op::Expand { counts: None }, &[mask, selected[0], value], &facts[..1])?;
+        }
         Some(())
     }
 
     /// The elements under a mask known while planning.
     pub(super) fn compact_known(&mut self) -> Option<()> {
         let (value, shape) = self.pick_known(1)?;
-        let mask = data::array(&mut self.rng, DType::Bool, &shape, false)?;
+        // A mask of the first axes takes slices; without data, the result is where they are.
+        let rank = self.rng.range(1, shape.len() as i64 + 1) as usize;
+        let mask = data::array(&mut self.rng, DType::Bool, &shape[..rank], false)?;
         let n = (0..mask.data().len()).filter(|&k| mask.data().get(k).is_true()).count() as u64;
+        let n_elements = mask.data().len() as f64;
         let mask = self.emit(Op::Source(Source::Constant(mask.into())), &[], &[Fact::integers(1.0)])?[0];
-        self.emit(Op::Compact { extent: Extent::Known(n) }, &[mask, value], &[self.fact(value)])?;
+        let op = Op::Compact { extent: Extent::Known(n), counts: None };
+        match self.rng.chance(0.25) {
+            true => self.emit(op, &[mask], &[Fact::integers(n_elements)])?,
+            false => self.emit(op, &[mask, value], &[self.fact(value)])?,
+        };
+        Some(())
+    }
+
+    /// Slices repeated as often as whole numbers say.
+    pub(super) fn repeat_known(&mut self) -> Option<()> {
+        let (value, shape) = self.pick_known(1)?;
+        let times: Vec<i64> = (0..shape[0]).map(|_| self.rng.range(0, 3)).collect();
+        let n = times.iter().sum::<i64>() as u64;
+        let times = Source::Constant(Array::from_i64(&times).into());
+        let times = self.emit(Op::Source(times), &[], &[Fact::integers(2.0)])?[0];
+        self.emit(Op::Compact { extent: Extent::Known(n), counts: None }, &[times, value], &[self.fact(value)])?;
         Some(())
     }
 }

@@ -62,7 +62,7 @@ impl Numbers<'_> {
                 }
                 Op::Source(Source::Input { ty, .. }) => self.extents(&mut ty.shape),
                 Op::Scatter { extents, .. } => self.extents(extents),
-                Op::Compact { extent } => *extent = renamed(&self.map, *extent),
+                Op::Compact { extent, .. } => *extent = renamed(&self.map, *extent),
                 Op::Reshape { shape } => self.extents(shape),
                 Op::While { condition: first, body: second } | Op::If { then: first, otherwise: second } => {
                     self.region(first);

@@ -186,14 +186,8 @@ impl<'a> Lowering<'a, '_> {
                 .help("a mask has the shape of the first axes of what it masks")
                 .into());
         }
-        if cover.rank() == data.rank() {
-            let extent = self.count_true(mask, range)?;
-            return self.push1(Op::Compact { extent }, &[mask, x], range);
-        }
-        let axes: Vec<usize> = (0..cover.rank()).collect();
-        let indices = self.coordinates(mask, &axes, range)?;
-        // The coordinates come from inside the tensor, so no index is negative and none needs a check; clamping says so.
-        self.gathered(x, &indices, &axes, Edge::Clamp, range)
+        let extent = self.count_true(mask, range)?;
+        self.push1(Op::Compact { extent, counts: None }, &[mask, x], range)
     }
 
     /// How many elements of a mask are true, as an extent.
@@ -212,6 +206,6 @@ impl<'a> Lowering<'a, '_> {
         for &axis in axes {
             args.push(self.push1(build::coordinate(&shape, axis), &[], range)?);
         }
-        Ok(self.emitter.push(Op::Compact { extent }, &args, &range.span())?)
+        Ok(self.emitter.push(Op::Compact { extent, counts: None }, &args, &range.span())?)
     }
 }
