@@ -235,7 +235,7 @@ def bincount(x: Array, /, weights: Any = None, minlength: int = 0) -> Array:
     if smallest < 0:
         raise ValueError(f"{smallest} is counted nowhere: numbers begin with 0")
     length = builtins.max(largest + 1, minlength)
-    return Array(_core.scatter("sum", [x._tensor], exact._tensor, [length]))
+    return Array(_core.scatter("sum", [x._tensor], exact._tensor, [length], inside=True))
 
 
 def digitize(x: Array, bins: Any, right: bool = False) -> Array:

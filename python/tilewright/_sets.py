@@ -126,7 +126,7 @@ def _in_table(element: Array, known: Array) -> Array | None:
     if length > 6 * (element.size + known.size) or high >= 2**63 or element.dtype == "uint64":
         return None
     element, known = astype(element, "int64", copy=False), astype(known, "int64", copy=False)
-    table = _core.scatter("any", [(known - low)._tensor], full(known.shape, True)._tensor, [length])
+    table = _core.scatter("any", [(known - low)._tensor], full(known.shape, True)._tensor, [length], inside=True)
     is_inside = (element >= low) & (element <= high)
     return is_inside & take(Array(table), where(is_inside, element - low, 0))
 

@@ -55,6 +55,12 @@ impl Gather {
     }
 }
 
+/// Indices of a vector that are looked up before anything is read.
+const BATCH: usize = 256;
+
+/// No data block has it.
+const NOWHERE: (u32, usize) = (u32::MAX, 0);
+
 /// Elements of a vector that indices name, one by one; tells the first index outside. Those outside the data blocks are left alone.
 fn take<T: Copy>(vector: &Vector<'_>, data: &[&[T]], out: &mut [T]) -> std::result::Result<(), usize> {
     let out = &mut out[vector.points.clone()];
@@ -72,15 +78,20 @@ fn take<T: Copy>(vector: &Vector<'_>, data: &[&[T]], out: &mut [T]) -> std::resu
         }
         return Ok(());
     }
-    for (k, (out, &index)) in out.iter_mut().zip(vector.indices).enumerate() {
-        match vector.place(index) {
-            Some(place) => {
-                if let Some((side, at)) = vector.tiles.find(place) {
-                    *out = data[side as usize][at];
-                }
+    // Places are found first, so that the reads, which miss the caches, do not wait for anything but each other.
+    let mut places = [(0u32, 0usize); BATCH];
+    for (batch, (out, indices)) in out.chunks_mut(BATCH).zip(vector.indices.chunks(BATCH)).enumerate() {
+        for (k, (found, &index)) in places.iter_mut().zip(indices).enumerate() {
+            *found = match vector.place(index) {
+                Some(place) => vector.tiles.find(place).unwrap_or(NOWHERE),
+                None if vector.edge == Edge::Error => return Err(batch * BATCH + k),
+                None => NOWHERE,
+            };
+        }
+        for (out, &(side, at)) in out.iter_mut().zip(&places) {
+            if let Some(&value) = data.get(side as usize).and_then(|data| data.get(at)) {
+                *out = value;
             }
-            None if vector.edge == Edge::Error => return Err(k),
-            None => {}
         }
     }
     Ok(())

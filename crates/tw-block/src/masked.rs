@@ -271,8 +271,15 @@ fn select_rows<T: Copy>(mask: &[bool], row: usize, from: &[T], out: &mut [T]) ->
 
 /// Copies rows of elements as often as the counts say.
 fn repeat<T: Copy>(times: &[u64], row: usize, from: &[T], out: &mut [T]) -> Result<Option<usize>> {
+    /// Elements are mostly taken a few times; then so many are written, and what is too much is overwritten by the next.
+    const FEW: usize = 4;
     let mut k = 0;
     for (at, &times) in times.iter().enumerate() {
+        if let (true, Some(room)) = (times <= FEW as u64 && row == 1, out.get_mut(k..k + FEW)) {
+            room.fill(from[at]);
+            k += times as usize;
+            continue;
+        }
         let times = times_taken(times)?;
         let Some(room) = times.checked_mul(row).and_then(|n| out.get_mut(k * row..)?.get_mut(..n)) else {
             return Ok(None);

@@ -108,6 +108,17 @@ impl Pass<'_> {
         for (strip, indices) in vector.indices.chunks(STRIP).enumerate() {
             let start = strip * STRIP;
             self.targets.resize(STRIP, 0);
+            // Where all indices are inside the block, there is nothing to leave out.
+            let inside = |&index: &i64| (index as u64).wrapping_sub(range.start) < range.end - range.start && index >= 0;
+            if indices.iter().fold(true, |all, index| all & inside(index)) {
+                let shift = first.wrapping_sub(range.start as usize);
+                self.targets.truncate(indices.len());
+                for (target, &index) in self.targets.iter_mut().zip(indices) {
+                    *target = (index as usize).wrapping_add(shift);
+                }
+                self.flush_from(Some(vector.points.start + start));
+                continue;
+            }
             self.sources.resize(STRIP, 0);
             let (targets, sources) = (&mut self.targets[..indices.len()], &mut self.sources[..indices.len()]);
             let mut n = 0;

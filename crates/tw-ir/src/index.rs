@@ -398,6 +398,7 @@ impl Edge {
     }
 
     /// The position inside the axis an index stands for, or `None` outside it (extent 0 has no inside).
+    #[inline]
     pub fn apply(self, index: i64, extent: u64) -> Option<u64> {
         let n = extent as i64;
         if (0..n).contains(&index) {

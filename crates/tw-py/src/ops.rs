@@ -172,18 +172,23 @@ pub(crate) fn gather_known(
 }
 
 /// Contributions to the elements of a tensor that index tensors name along its first axes.
+///
+/// Indices that are known to be inside need no look for negative ones.
 #[pyfunction]
+#[pyo3(signature = (kind, indices, values, extents, inside=false))]
 pub(crate) fn scatter(
     py: Python<'_>,
     kind: &str,
     indices: Vec<Bound<'_, Tensor>>,
     values: &Tensor,
     extents: Vec<u64>,
+    inside: bool,
 ) -> PyResult<Tensor> {
+    let edge = if inside { Edge::Clamp } else { Edge::Error };
     let kind = Reduction::named(kind).ok_or_else(|| PyValueError::new_err(format!("there is no reduction {kind}")))?;
     let axes: Vec<usize> = (0..extents.len()).collect();
     let indices = inner(&indices);
-    let scattered = || build::scatter(&types(&indices), values.0.ty(), &axes, &known(&extents), kind, Edge::Error);
+    let scattered = || build::scatter(&types(&indices), values.0.ty(), &axes, &known(&extents), kind, edge);
     let mut tensors = indices.clone();
     tensors.push(&values.0);
     make(py, &tensors, || tilewright::joined(scattered()?, &tensors)).map(Tensor)

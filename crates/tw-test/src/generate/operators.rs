@@ -289,7 +289,7 @@ impl Generator<'_> {
         let (facts, data) = ([self.fact(value), self.fact(copy)], [mask, value, copy]);
         let selected = self.emit(Op::Compact { extent: Extent::Deferred(count), counts: None }, &data, &facts)?;
         // What was selected goes back, to the places it has or in the place of the other copy.
-        if self.rng.chance(0.5) {
+        if self.rng.chance(50) {
             self.emit(Op::Expand { counts: None }, &[mask, selected[0], value], &facts[..1])?;
         }
         Some(())
@@ -305,7 +305,7 @@ impl Generator<'_> {
         let n_elements = mask.data().len() as f64;
         let mask = self.emit(Op::Source(Source::Constant(mask.into())), &[], &[Fact::integers(1.0)])?[0];
         let op = Op::Compact { extent: Extent::Known(n), counts: None };
-        match self.rng.chance(0.25) {
+        match self.rng.chance(25) {
             true => self.emit(op, &[mask], &[Fact::integers(n_elements)])?,
             false => self.emit(op, &[mask, value], &[self.fact(value)])?,
         };

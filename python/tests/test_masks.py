@@ -1,0 +1,169 @@
+"""Selecting by masks, putting back, counting by key: values as NumPy's, plans that grow with the data and not with its square."""
+
+import numpy as np
+import pytest
+
+import tilewright as tw
+
+DENSITIES = [0.0, 0.01, 0.5, 0.99, 1.0]
+
+
+def masks(rng, shape):
+    for density in DENSITIES:
+        yield rng.random(shape) < density
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int8", "int16", "float32", "float64", "complex64", "complex128", "datetime64[s]"])
+def test_selections_over_many_blocks(dtype):
+    rng = np.random.default_rng(3)
+    x = rng.integers(0, 100, 700_000).astype(dtype)
+    for mask in masks(rng, x.shape):
+        ours, lazy = tw.asarray(x), tw.asarray(mask)
+        np.testing.assert_array_equal(ours[lazy].compute(), x[mask])
+        np.testing.assert_array_equal(tw.nonzero(lazy)[0].compute(), np.nonzero(mask)[0])
+
+
+@pytest.mark.parametrize("chunks", [(300, 1000), (1000, 300), (7, 5000), (250, 250)])
+def test_matrices_cut_in_any_way(chunks):
+    rng = np.random.default_rng(4)
+    x = rng.standard_normal((1000, 1000))
+    ours = tw.asarray(x).rechunk(chunks)
+    np.testing.assert_array_equal(ours[ours > 0.5].compute(), x[x > 0.5])
+    for found, expected in zip(tw.nonzero(ours > 2), np.nonzero(x > 2), strict=True):
+        np.testing.assert_array_equal(found.compute(), expected)
+    rows = rng.random(1000) < 0.3
+    np.testing.assert_array_equal(ours[tw.asarray(rows)].compute(), x[rows])
+    np.testing.assert_allclose(ours[tw.asarray(rows)].sum(axis=0).compute(), x[rows].sum(axis=0))
+
+
+def test_values_are_put_back():
+    rng = np.random.default_rng(5)
+    x = rng.standard_normal((700, 1000))
+    for mask in masks(rng, x.shape):
+        expected, ours = x.copy(), tw.asarray(x)
+        values = rng.standard_normal(int(mask.sum()))
+        expected[mask] = values
+        ours[tw.asarray(mask)] = tw.asarray(values)
+        np.testing.assert_array_equal(ours.compute(), expected)
+        expected[mask] *= -1
+        ours[tw.asarray(mask)] *= -1
+        np.testing.assert_array_equal(ours.compute(), expected)
+    with pytest.raises(ValueError, match="values for"):
+        ours[tw.asarray(mask)] = tw.zeros(3)
+
+
+def test_selections_that_depend_on_selections():
+    rng = np.random.default_rng(6)
+    x = rng.standard_normal(900_000)
+    y, expected = tw.asarray(x), x
+    for limit in (-1.0, 0.0, 1.0):
+        y, expected = y[y > limit] * 2, expected[expected > limit] * 2
+    np.testing.assert_array_equal(y.compute(), expected)
+    assert float(y.mean()) == pytest.approx(expected.mean())
+
+
+@pytest.mark.parametrize("name", ["sum", "mean", "max", "min", "std", "var", "prod", "any", "all", "argmax"])
+def test_reductions_of_selections(name):
+    x = np.random.default_rng(7).standard_normal((600, 700))
+    ours = tw.asarray(x)
+    found = getattr(tw, name)(ours[ours > 0.1] + 1)
+    np.testing.assert_allclose(np.asarray(found), getattr(np, name)(x[x > 0.1] + 1), rtol=1e-12)
+
+
+def test_a_reduction_of_a_selection_moves_nothing():
+    x = tw.random.default_rng(1).standard_normal(3_000_000)
+    plan = str(x[x > 0].sum().explain())
+    assert "select" not in plan and "reduction" in plan
+    # Nothing is counted either: the plan is one section.
+    assert plan.count("tasks,") == 1
+
+
+def test_empty_selections_of_reductions_are_as_in_numpy():
+    x = tw.asarray(np.ones(10))
+    assert float(x[x > 2].sum()) == 0
+    with pytest.raises(ValueError, match="empty|no elements|nothing"):
+        x[x > 2].max().compute()
+
+
+@pytest.mark.parametrize("axis", [None, 0, 1])
+def test_repeats(axis):
+    rng = np.random.default_rng(8)
+    x = rng.standard_normal((900, 400))
+    n = x.size if axis is None else x.shape[axis]
+    times = rng.integers(0, 4, n)
+    np.testing.assert_array_equal(tw.repeat(tw.asarray(x), tw.asarray(times), axis=axis).compute(), np.repeat(x, times, axis))
+    with pytest.raises((ValueError, IndexError)):
+        tw.repeat(tw.asarray(x), tw.asarray(times - 1), axis=axis).compute()
+
+
+@pytest.mark.parametrize("n_keys", [1, 500, 1_000_000])
+def test_counts_by_key(n_keys):
+    rng = np.random.default_rng(9)
+    keys, weights = rng.integers(0, n_keys, 500_000), rng.standard_normal(500_000)
+    ours = tw.asarray(keys)
+    np.testing.assert_array_equal(tw.bincount(ours).compute(), np.bincount(keys))
+    np.testing.assert_allclose(tw.bincount(ours, weights=weights).compute(), np.bincount(keys, weights=weights), atol=1e-9)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int64", "uint64", "float64"])
+def test_membership(dtype):
+    rng = np.random.default_rng(10)
+    x = rng.integers(-100 if dtype[0] != "u" else 0, 100, 300_000).astype(dtype)
+    for test in ([5, 7, -3], [], [2**62], [100, 101], np.arange(-300, 300, 7)):
+        np.testing.assert_array_equal(tw.isin(tw.asarray(x), test).compute(), np.isin(x, test))
+    extremes = np.array([-(2**63), 2**63 - 1, 0, 5])
+    np.testing.assert_array_equal(tw.isin(tw.asarray(extremes), [5, 9]).compute(), np.isin(extremes, [5, 9]))
+
+
+def test_planning_grows_with_the_data():
+    tasks = []
+    for n in (10**6, 10**7, 10**8):
+        x = tw.random.default_rng(1).standard_normal(n)
+        tasks.append(x[x > 0].explain().to_dict()["tasks"])
+    assert tasks[1] < 12 * tasks[0] + 100 and tasks[2] < 12 * tasks[1] + 100, tasks
+
+
+class Chunks:
+    """An array that says which of its rows are read."""
+
+    def __init__(self, n, rows):
+        self.shape, self.dtype, self.chunks = (n, 8), np.dtype("f8"), (rows, 8)
+        self.read = []
+
+    ndim = 2
+
+    def __getitem__(self, key):
+        rows = range(*key[0].indices(self.shape[0]))
+        self.read.append((rows.start, rows.stop))
+        return np.repeat(np.arange(rows.start, rows.stop, dtype="f8"), 8).reshape(-1, 8)[:, key[1]]
+
+
+def test_known_indices_read_what_they_name():
+    source = Chunks(1000, 10)
+    x = tw.from_array(source, chunks=(10, 8))
+    np.testing.assert_array_equal(x[[30, 41]].compute()[:, 0], [30, 41])
+    assert sorted(source.read) == [(30, 40), (40, 50)]
+    source.read.clear()
+    np.testing.assert_array_equal(tw.take(x, np.array([-1, 5]), axis=0).compute()[:, 0], [999, 5])
+    assert sorted(source.read) == [(0, 10), (990, 1000)]
+    source.read.clear()
+    np.testing.assert_array_equal(x[35:37].compute()[:, 0], [35, 36])
+    assert source.read == [(30, 40)] or source.read == [(35, 37)]
+
+
+def test_a_few_elements_of_very_many():
+    x = tw.arange(10**12)
+    places = np.linspace(0, 10**12 - 1, 20).astype("int64")
+    np.testing.assert_array_equal(tw.take(x, places).compute(), places)
+    np.testing.assert_array_equal(x[places[::-1]].compute(), places[::-1])
+
+
+def test_known_indices_outside_are_errors_at_the_call():
+    x = tw.zeros((5, 6))
+    for wrong in ([5], [-6], np.array([[0, 7]])):
+        with pytest.raises(IndexError, match="outside"):
+            x[wrong]
+    with pytest.raises(IndexError, match="outside"):
+        tw.take(x, [6], axis=1)
+    assert x[[], :].shape == (0, 6)
+    np.testing.assert_array_equal(x[[[0, 1]], [[2], [3]]].compute(), np.zeros((2, 2)))
