@@ -109,7 +109,8 @@ impl Pass<'_> {
             let start = strip * STRIP;
             self.targets.resize(STRIP, 0);
             // Where all indices are inside the block, there is nothing to leave out.
-            let inside = |&index: &i64| (index as u64).wrapping_sub(range.start) < range.end - range.start && index >= 0;
+            let inside =
+                |&index: &i64| (index as u64).wrapping_sub(range.start) < range.end - range.start && index >= 0;
             if indices.iter().fold(true, |all, index| all & inside(index)) {
                 let shift = first.wrapping_sub(range.start as usize);
                 self.targets.truncate(indices.len());

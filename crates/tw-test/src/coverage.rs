@@ -187,7 +187,10 @@ fn accum_name(accum: &Accum) -> String {
 pub fn expected_features() -> Vec<String> {
     let mut features: Vec<String> = Vec::new();
     let mut add = |prefix: &str, words: &str| features.extend(words.split(' ').map(|word| format!("{prefix} {word}")));
-    add("op", "source index scan gather scatter compact expand sort reshape retile concat block_fn resolve while if store");
+    add(
+        "op",
+        "source index scan gather scatter compact expand sort reshape retile concat block_fn resolve while if store",
+    );
     add("source", "input constant");
     for place in ["read", "write", "gather", "scatter"] {
         add(&format!("edge {place}"), "error fill clamp wrap");

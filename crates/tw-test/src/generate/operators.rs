@@ -299,7 +299,7 @@ impl Generator<'_> {
     pub(super) fn compact_known(&mut self) -> Option<()> {
         let (value, shape) = self.pick_known(1)?;
         // A mask of the first axes takes slices; without data, the result is where they are.
-        let rank = self.rng.range(1, shape.len() as i64 + 1) as usize;
+        let rank = self.rng.range(1, shape.len() as i64) as usize;
         let mask = data::array(&mut self.rng, DType::Bool, &shape[..rank], false)?;
         let n = (0..mask.data().len()).filter(|&k| mask.data().get(k).is_true()).count() as u64;
         let n_elements = mask.data().len() as f64;
@@ -318,7 +318,7 @@ impl Generator<'_> {
         let times: Vec<i64> = (0..shape[0]).map(|_| self.rng.range(0, 3)).collect();
         let n = times.iter().sum::<i64>() as u64;
         let times = Source::Constant(Array::from_i64(&times).into());
-        let times = self.emit(Op::Source(times), &[], &[Fact::integers(2.0)])?[0];
+        let times = self.emit(Op::Source(times), &[], &[Fact::integers(3.0)])?[0];
         self.emit(Op::Compact { extent: Extent::Known(n), counts: None }, &[times, value], &[self.fact(value)])?;
         Some(())
     }
