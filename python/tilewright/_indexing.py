@@ -45,6 +45,18 @@ def _checked(array: Array) -> Array:
     return array
 
 
+def check_inside(indices: Any, n: int, axis: int) -> None:
+    """Refuses indices outside an axis of ``n`` elements if they are known already: in a list or a NumPy array."""
+    if not isinstance(indices, (np.ndarray, np.integer, list, tuple, int)):
+        return
+    places = np.asarray(indices)
+    if places.size == 0 or places.dtype.kind not in "iu":
+        return
+    outside = places.min() if places.min() < -n else places.max()
+    if not -n <= outside < n:
+        raise IndexError(f"index {outside} is out of bounds for axis {axis} with size {n}")
+
+
 def getitem(x: Array, key: Any) -> Array:
     """The part of an array that a key names."""
     parts = _parts(key)
@@ -102,6 +114,8 @@ def _advanced(x: Array, parts: tuple[Any, ...], known: dict[int, np.ndarray]) ->
                 places = known.get(place)
                 found = nonzero(part) if places is None else tuple(_array(index) for index in np.nonzero(places))
             else:
+                if place in known:
+                    check_inside(known[place], x.shape[source], source)
                 found = (part,)
             for index in found:
                 arrays.append((axis, index))
@@ -149,7 +163,7 @@ def setitem(x: Array, key: Any, value: Any) -> Array:
             return _masked(x, parts[0], Array(value))
         replaced = _core.where_(parts[0]._tensor, value, x._tensor)
         return Array(_core.cast(replaced, x._tensor.dtype))
-    return _scattered(x, parts, value)
+    return _scattered(x, key, value)
 
 
 def _without_new_axes(x: Array, parts: tuple[Any, ...], value: Any) -> tuple[tuple[Any, ...], Any]:
@@ -206,15 +220,15 @@ def _masked(x: Array, mask: Array, value: Array) -> Array:
     return reshape(Array(_core.cast(new._tensor, x._tensor.dtype)), x.shape)
 
 
-def _scattered(x: Array, parts: tuple[Any, ...], value: Any) -> Array:
+def _scattered(x: Array, key: Any, value: Any) -> Array:
     """Elements at integer indices replaced; of several values for one place the last wins."""
     from ._creation import arange, full, ones
     from ._manipulation import concat, reshape
     from ._searching import sort, take, where
 
     # Which elements are meant is asked of an array that holds the position of each.
-    places = reshape(getitem(reshape(arange(x.size), x.shape), parts), (-1,))
-    shape = getitem(reshape(arange(x.size), x.shape), parts).shape
+    named = getitem(reshape(arange(x.size), x.shape), key)
+    places, shape = reshape(named, (-1,)), named.shape
     if isinstance(value, _core.Tensor):
         values = reshape(broadcast_to(Array(value), shape), (-1,))
     else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import index
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,9 @@ from numpy.lib.array_utils import normalize_axis_index
 from . import _core
 from ._array import Array, unwrap
 from ._elementwise import unwrap_array
+from ._indexing import check_inside
 from ._manipulation import reshape, stack
+from ._out import takes_out
 
 
 def where(condition: Array, x1: Any = None, x2: Any = None, /) -> Any:
@@ -84,10 +87,26 @@ def _row_or_axis(x: Any, axis: int | None) -> tuple[_core.Tensor, int]:
     return tensor, normalize_axis_index(axis, tensor.ndim)
 
 
-def topk(x: Array, /, k: int, axis: int = -1, largest: bool = True) -> tuple[Array, Array]:
-    """The ``k`` largest (or smallest) along an axis, in order, and where they were."""
+def topk(x: Array, /, k: int, axis: int = -1, largest: bool = True) -> Array:
+    """The ``k`` largest (or smallest) along an axis, in order; :func:`argtopk` tells where they are."""
+    return _topk(x, k, axis, largest)[0]
+
+
+def argtopk(x: Array, /, k: int, axis: int = -1, largest: bool = True) -> Array:
+    """Where the ``k`` largest (or smallest) along an axis are, in their order.
+
+    >>> import tilewright as tw
+    >>> tw.argtopk(tw.asarray([3, 9, 5]), 2).compute()
+    array([1, 2])
+    """
+    return _topk(x, k, axis, largest)[1]
+
+
+def _topk(x: Any, k: int, axis: int, largest: bool) -> tuple[Array, Array]:
     tensor, axis = _row_or_axis(x, axis)
-    values, positions = _core.sort(tensor, axis, largest, k)
+    if index(k) < 0:
+        raise ValueError(f"the {k} largest: there are none; `largest=False` gives the smallest")
+    values, positions = _core.sort(tensor, axis, largest, index(k))
     return Array(values), Array(positions)
 
 
@@ -122,17 +141,20 @@ def _has_nan(x: Array) -> bool:
     return x.dtype.kind in "fcmM"
 
 
+@takes_out
 def take(x: Array, /, indices: Any, axis: int | None = None, *, mode: str = "raise") -> Array:
     """The elements at some indices along an axis; negative ones count from the end.
 
     Those outside are an IndexError (``mode="raise"``), counted around (``"wrap"``) or moved to the nearer end (``"clip"``).
     """
-    x, indices = Array(unwrap_array(x)), Array(unwrap_array(indices))
+    x, given, indices = Array(unwrap_array(x)), indices, Array(unwrap_array(indices))
     if axis is None:
         if x.ndim != 1:
             x = reshape(x, (-1,))
         axis = 0
     axis = normalize_axis_index(axis, x.ndim)
+    if mode == "raise":
+        check_inside(given, x.shape[axis], axis)
     # Small integers may not hold the length of the axis.
     if indices.dtype.kind == "b" or (indices.dtype.kind in "iu" and indices.dtype.itemsize < 8):
         indices = Array(_core.cast(indices._tensor, "int64"))
@@ -155,12 +177,13 @@ def take_along_axis(x: Array, /, indices: Array, axis: int | None = -1) -> Array
     """The elements at indices along an axis, which are arrays of the same rank: what ``argsort`` gives, say."""
     from ._manipulation import broadcast_shapes, broadcast_to
 
-    x, indices = Array(unwrap_array(x)), Array(unwrap_array(indices))
+    x, given, indices = Array(unwrap_array(x)), indices, Array(unwrap_array(indices))
     if axis is None:
         x, axis = reshape(x, (-1,)), 0
     if x.ndim != indices.ndim:
         raise ValueError(f"an array with {x.ndim} axes and indices with {indices.ndim}")
     axis = normalize_axis_index(axis, x.ndim)
+    check_inside(given, x.shape[axis], axis)
     drop = lambda shape: (*shape[:axis], 1, *shape[axis + 1 :])  # noqa: E731
     shape = list(broadcast_shapes(drop(x.shape), drop(indices.shape)))
     data = list(shape)

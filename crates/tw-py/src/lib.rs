@@ -37,9 +37,9 @@ mod _core {
     use super::function::{block_function, settle};
     #[pymodule_export]
     use super::ops::{
-        arange, binary, broadcast_shapes, broadcast_to, cast, compact, concat, coordinate, coordinate_of, diagonal,
-        einsum, einsum_path, expand_dims, eye, flip, full, gather, linspace, logical, logical_not, matmul, overlap,
-        permute, random, rechunk, reduce, replace, reshape, result_type, roll, scan, scatter, slice, sort, squeeze,
+        binary, broadcast_shapes, broadcast_to, cast, compact, concat, coordinate, coordinate_of, diagonal, einsum,
+        einsum_path, expand_dims, eye, flip, full, gather, linspace, logical, logical_not, matmul, overlap, permute,
+        progression, random, rechunk, reduce, replace, reshape, result_type, roll, scan, scatter, slice, sort, squeeze,
         stack, tensordot, tril, triu, unary, where_,
     };
     #[pymodule_export]
