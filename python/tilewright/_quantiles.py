@@ -89,7 +89,8 @@ def _nothing(shape: tuple[int, ...], dtype: np.dtype, skip_nan: bool, is_median:
     """Quantiles of no elements, as NumPy has them."""
     if not skip_nan and not is_median:
         raise IndexError("quantiles of no elements")
-    warnings.warn("Mean of empty slice", RuntimeWarning, stacklevel=4)
+    # The caller's line: a median has one function more on the way here.
+    warnings.warn("Mean of empty slice", RuntimeWarning, stacklevel=6 if is_median else 5)
     return full(shape, np.nan, dtype if dtype.kind in "fc" else "float64")
 
 
