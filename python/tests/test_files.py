@@ -77,6 +77,20 @@ class Lying:
         return np.arange(10)[key] + 0.5
 
 
+class Listed:
+    """Makes arrays of lists, so slices without elements are of floats."""
+
+    shape, dtype = (12,), np.dtype("int64")
+
+    def __getitem__(self, key):
+        return np.array([i for i in range(12)[key[0]]])
+
+
+def test_the_type_of_nothing_is_not_believed():
+    assert Listed()[:0,].dtype == np.float64
+    same(tw.from_array(Listed(), chunks=2), np.arange(12))
+
+
 def test_digits_are_never_lost_in_silence():
     with pytest.raises(TypeError, match="float64"):
         tw.from_array(Lying()).compute()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import threading
 from collections.abc import Sequence
@@ -46,7 +47,7 @@ def over(x: Any, chunks: Any = "auto", lock: Any = None, asarray: bool = True, n
     guard = _lock(lock, x)
     with guard:
         shape = tuple(int(n) for n in x.shape)
-        dtype = _sliced_type(x, len(shape))
+        dtype = _sliced_type(x, shape)
         own = _file_chunks(x, len(shape))
     check_known(dtype)
     if own is not None and isinstance(chunks, str):
@@ -169,15 +170,20 @@ def _lock(lock: Any, x: Any) -> Any:
     return lock or _NoLock()
 
 
-def _sliced_type(x: Any, rank: int) -> np.dtype:
+def _sliced_type(x: Any, shape: tuple[int, ...]) -> np.dtype:
     """The element type of slices: packed variables say how they are packed, and give what is unpacked."""
-    if not isinstance(x, np.ndarray):
-        try:
-            return np.dtype(x[(slice(0, 0),) * rank].dtype)
-        except Exception:
-            # Not everything has slices without elements. What it says of itself holds then, and blocks of another kind are refused when they are read.
-            pass
-    return np.dtype(x.dtype)
+    said = np.dtype(x.dtype)
+    if isinstance(x, np.ndarray):
+        return said
+    try:
+        found = np.dtype(x[(slice(0, 0),) * len(shape)].dtype)
+        if found != said and math.prod(shape):
+            # A library may make nothing up of another type; an element tells for sure.
+            found = np.dtype(x[(slice(0, 1),) * len(shape)].dtype)
+    except Exception:
+        # Not everything has slices without elements. What it says of itself holds then, and blocks of another kind are refused when they are read.
+        return said
+    return found
 
 
 def _without_mask(block: Any, dtype: np.dtype) -> Any:
