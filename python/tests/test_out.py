@@ -61,6 +61,17 @@ def test_methods_and_others_into_an_array():
                 same(out, expected)
 
 
+def test_arrays_by_position():
+    x, out = tw.asarray(X), tw.zeros(4)
+    assert x.sum(0, None, out) is out and x.max(0, out) is out and np.std(x, 0, None, out) is out
+    same(out, X.std(0))
+    wide = tw.zeros((3, 4))
+    assert tw.add(x, 1, wide) is wide and np.add(x, 2, wide) is wide
+    same(wide, X + 2)
+    with pytest.raises(TypeError):
+        x.sum(0, None, out, out)
+
+
 def test_types_of_what_goes_into_an_array():
     x = tw.asarray(X)
     with pytest.raises(TypeError, match="same_kind"):

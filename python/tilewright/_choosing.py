@@ -54,7 +54,7 @@ def _inside(index: Array, n: int, mode: str) -> Array:
 
 
 @takes_out
-def choose(a: Array, choices: Any, mode: str = "raise") -> Array:
+def choose(a: Array, choices: Any, *, mode: str = "raise") -> Array:
     """At every place, the element of the choice whose number stands there."""
     a, *choices = broadcast_arrays(asarray(a), *(asarray(each) for each in choices))
     if not choices:

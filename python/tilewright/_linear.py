@@ -10,7 +10,7 @@ import numpy as np
 from . import _core
 from ._array import Array
 from ._elementwise import conj, unwrap_array
-from ._out import takes_out
+from ._out import takes_out, takes_out_by_name
 
 
 @takes_out
@@ -73,7 +73,7 @@ def _subscripts(operands: tuple[Any, ...]) -> tuple[str, list[Array]]:
     return spec, [Array(unwrap_array(x)) for x in arrays]
 
 
-@takes_out
+@takes_out_by_name
 def einsum(*operands: Any, optimize: Any = True) -> Array:
     """Sums of products in Einstein's notation. The planner chooses the order of products, so NumPy's ``optimize`` changes nothing.
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from . import (
-    _blocks, _choosing, _dtypes, _elementwise, _foreign, _manipulation, _overlap, _products, _rearranging, _reductions,
+    _blocks, _choosing, _dtypes, _elementwise, _foreign, _manipulation, _out, _overlap, _products, _rearranging, _reductions,
     _searching,
 )  # fmt: skip
 from ._array import Array
@@ -39,7 +39,7 @@ def astype(
 def sort(self: Array, axis: int = -1, kind: str | None = None) -> None:
     """Brings the elements along an axis into order, as ``x[..] = ..`` would."""
     # All elements in a row, which None asks of the function, would have another shape.
-    self._tensor = _searching.sort(self, index(axis))._tensor
+    _out.rebind(self, _searching.sort(self, index(axis)))
 
 
 def round(self: Array, decimals: int = 0, out: Array | None = None) -> Array:

@@ -86,33 +86,63 @@ def _mask(where: Any) -> Any:
 
 
 def takes_out(function: Callable[..., Array]) -> Callable[..., Array]:
-    """Gives a function the argument ``out``: an array that its result goes into."""
+    """Gives a function the argument ``out``, an array that its result goes into: as in NumPy the last by position."""
+    n_by_position = _n_by_position(function)
+
+    @wraps(function)
+    def called(*args: Any, out: Any = None, **options: Any) -> Array:
+        args, out = _split(args, out, n_by_position)
+        found = function(*args, **options)
+        return found if out is None else into(out, found)
+
+    return _with_parameters(called, function, n_by_position, {"out": None})
+
+
+def takes_out_by_name(function: Callable[..., Array]) -> Callable[..., Array]:
+    """Gives a function the same argument, by name alone."""
 
     @wraps(function)
     def called(*args: Any, out: Any = None, **options: Any) -> Array:
         found = function(*args, **options)
         return found if out is None else into(out, found)
 
-    return _with_parameters(called, function, {"out": None})
+    return _with_parameters(called, function, None, {"out": None})
 
 
 def like_ufunc(function: Callable[..., Any]) -> Callable[..., Any]:
     """Gives a function of every element the arguments ``out`` and ``where`` of NumPy's ufuncs."""
+    n_by_position = _n_by_position(function)
 
     @wraps(function)
     def called(*args: Any, out: Any = None, where: Any = True, **options: Any) -> Any:
+        args, out = _split(args, out, n_by_position)
         found = function(*args, **options)
         return found if out is None and where is True else elementwise_into(found, out, where)
 
-    return _with_parameters(called, function, {"out": None, "where": True})
+    return _with_parameters(called, function, n_by_position, {"out": None, "where": True})
 
 
-def _with_parameters(called: Any, function: Callable[..., Any], defaults: dict[str, Any]) -> Any:
-    """The wrapped function, telling its new arguments: by name alone."""
+def _n_by_position(function: Callable[..., Any]) -> int:
+    parameters = inspect.signature(function).parameters.values()
+    return sum(each.kind in (each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD) for each in parameters)
+
+
+def _split(args: tuple[Any, ...], out: Any, n: int) -> tuple[tuple[Any, ...], Any]:
+    """The arguments of a function, and the array that follows them by position or is given by name."""
+    return (args[:n], args[n]) if len(args) == n + 1 and out is None else (args, out)
+
+
+def _with_parameters(called: Any, function: Callable[..., Any], place: int | None, defaults: dict[str, Any]) -> Any:
+    """The wrapped function, telling its new arguments: ``out`` at a place, or by name; others by name."""
     signature = inspect.signature(function)
-    new = [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=value, annotation="Any") for name, value in defaults.items()]
     own = list(signature.parameters.values())
     # A parameter that takes all other names stays the last.
-    at = len(own) - (bool(own) and own[-1].kind is inspect.Parameter.VAR_KEYWORD)
-    called.__signature__ = signature.replace(parameters=[*own[:at], *new, *own[at:]])
+    end = len(own) - (bool(own) and own[-1].kind is inspect.Parameter.VAR_KEYWORD)
+    by_name = inspect.Parameter.KEYWORD_ONLY
+    new = [inspect.Parameter(name, by_name, default=value, annotation="Any") for name, value in defaults.items()]
+    parameters = [*own[:end], *new, *own[end:]]
+    if place is not None:
+        out = parameters.pop(end)
+        parameters.insert(place, out.replace(kind=inspect.Parameter.POSITIONAL_OR_KEYWORD))
+    called.__signature__ = signature.replace(parameters=parameters)
     return called

@@ -15,7 +15,7 @@ from ._creation import full
 from ._dtypes import astype, float64, floating, to_name
 from ._elementwise import unwrap_array
 from ._manipulation import broadcast_shapes, broadcast_to, concat, part, reshape
-from ._out import takes_out
+from ._out import takes_out, takes_out_by_name
 
 Axis = int | tuple[int, ...] | None
 
@@ -260,7 +260,7 @@ def _running(kind: str, x: Any, axis: int | None, dtype: Any, initial: bool) -> 
     return concat((full(tuple(first), int(kind == "prod"), dtype=running.dtype), running), axis=axis)
 
 
-@takes_out
+@takes_out_by_name
 def cumulative_sum(
     x: Array, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False
 ) -> Array:
@@ -295,7 +295,7 @@ def _in_a_row(x: Any, axis: int | None) -> tuple[Array, int]:
     return (x, axis) if axis is not None else (reshape(x, (-1,)), 0)
 
 
-@takes_out
+@takes_out_by_name
 def cumulative_prod(
     x: Array, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False
 ) -> Array:
