@@ -16,6 +16,7 @@ from ._distributions import Distributions, drawing, in_chunks, random_seed
 from ._dtypes import astype
 from ._elementwise import log
 from ._manipulation import reshape
+from ._out import rebind
 from ._reductions import cumulative_sum
 from ._searching import argsort, argtopk, searchsorted, take, take_along_axis
 
@@ -80,7 +81,7 @@ class Generator(Distributions):
         """Brings the parts of an array along an axis into random order, as ``x[..] = ..`` would."""
         if not isinstance(x, Array):
             raise TypeError("only arrays of tilewright are shuffled in place; permutation(x) gives a new one of anything")
-        x._tensor = self.permutation(x, axis)._tensor
+        rebind(x, self.permutation(x, axis))
 
 
 def _probabilities(p: Any, n: int) -> Array:
