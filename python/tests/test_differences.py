@@ -52,7 +52,7 @@ LARGE = [0, 1, 5, 2**31, 2**53 - 1, 2**53 + 1, 2**62, 2**63 - 5, 2**63, 2**63 + 
 
 @given(start=st.sampled_from(LARGE), length=st.integers(0, 40), step=st.sampled_from([1, 2, 7, 0.5, 1.0, 1.5, 3.0, 1000.0]), sign=st.sampled_from([1, -1]))
 def test_large_ranges(start, length, step, sign):
-    stop = start + sign * length
+    stop = min(start + sign * length, 2**64 - 1)
     same(tw.arange(start, stop, sign * step), np.arange(start, stop, sign * step), rtol=0)
 
 
@@ -65,7 +65,7 @@ def test_unsigned_ranges(start, length, step):
 
 @given(
     start=st.integers(-9, 9) | st.floats(-9, 9), stop=st.integers(-20, 20) | st.floats(-20, 20), step=st.sampled_from([1, 2, -1, -3, 0.3, 1.5, -0.7]),
-    dtype=st.sampled_from([None, "int8", "int64", "float16", "float32", "float64", "complex128", "timedelta64[s]"]),
+    dtype=st.sampled_from([None, "int8", "int64", "float16", "float32", "float64", "complex128"]),
 )  # fmt: skip
 def test_ranges(start, stop, step, dtype):
     try:
@@ -92,6 +92,7 @@ def test_ranges_that_cannot_be():
     with pytest.raises(OverflowError):
         tw.arange(300, 302, dtype="uint8")
     same(tw.arange(2, dtype=bool), np.arange(2, dtype=bool))
+    same(tw.arange(1, 9, 3, dtype="timedelta64[s]"), np.arange(1, 9, 3, dtype="timedelta64[s]"))
 
 
 # Reductions
@@ -100,12 +101,13 @@ def test_ranges_that_cannot_be():
 @given(x=arrays(["int8", "int64", "uint8", "bool", "float64", "float32"], min_dims=1, min_side=1, finite=True), dtype=st.sampled_from(["i8", "i4", "u1", "f4", "f8"]), chunk=chunks, data=st.data())
 def test_means_and_variances_in_a_type(x, dtype, chunk, data):
     if x.dtype.kind == "f" and dtype == "u1":
+        # What negative fractions become there is not defined.
         x = abs(x)
     axis = data.draw(st.sampled_from([None, *range(x.ndim)]))
     options = {"axis": axis, "dtype": dtype, "keepdims": data.draw(st.booleans())}
     own, rtol = ours(x, chunk), 1e-5 if dtype == "f4" else 1e-12
     same(tw.mean(own, **options), np.mean(x, **options), rtol=rtol)
-    if dtype != "u1":
+    if dtype != "u1" or x.dtype.kind in "iub":
         same(tw.var(own, **options), np.var(x, **options), rtol=rtol)
 
 
@@ -137,8 +139,11 @@ def test_order_of_complex_numbers(x, chunk, data):
     axis = data.draw(st.sampled_from([None, *range(x.ndim)]))
     own = ours(x, chunk)
     with np.errstate(all="ignore"):
-        for name in ("min", "max", "argmin", "argmax", "median", "nanmax", "nanargmin"):
+        for name in ("min", "max", "argmin", "argmax", "nanmax", "nanargmin"):
             same(getattr(tw, name)(own, axis=axis), getattr(np, name)(x, axis=axis))
+        # Where NumPy divides an infinity by one, it makes a NaN of it.
+        finite = np.clip(x.real, -9, 9) + 1j * np.clip(x.imag, -9, 9)
+        same(tw.median(ours(finite, chunk), axis=axis), np.median(finite, axis=axis))
         for name in ("maximum", "minimum", "less", "less_equal", "greater", "greater_equal", "fmax", "fmin"):
             same(getattr(tw, name)(own, own[..., ::-1]), getattr(np, name)(x, x[..., ::-1]))
         same(tw.max(own, axis=axis, keepdims=True, initial=1 + 1j), np.max(x, axis=axis, keepdims=True, initial=1 + 1j))
@@ -154,12 +159,15 @@ def test_order_of_complex_numbers_with_nan(x, chunk, data):
         for name in ("argmin", "argmax"):
             same(getattr(tw, name)(own, axis=axis), getattr(np, name)(x, axis=axis))
         # Which of several NaN is found is not promised.
-        for name in ("min", "max", "median"):
+        for name in ("min", "max"):
             found, expected = getattr(tw, name)(own, axis=axis).compute(), getattr(np, name)(x, axis=axis)
             np.testing.assert_array_equal(np.isnan(found), np.isnan(expected))
             np.testing.assert_array_equal(found[~np.isnan(found)], expected[~np.isnan(expected)])
         for name in ("less", "greater_equal"):
             same(getattr(tw, name)(own, own[..., ::-1]), getattr(np, name)(x, x[..., ::-1]))
+        some = np.where(np.isnan(x), x, np.arange(x.size).reshape(x.shape) % 3)
+        for name in ("median", "nanmedian"):
+            same(getattr(tw, name)(ours(some, chunk), axis=axis), getattr(np, name)(some, axis=axis))
 
 
 def test_nothing_has_no_extreme():

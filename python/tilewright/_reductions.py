@@ -133,13 +133,14 @@ def mean(x: Array, /, axis: Axis = None, dtype: Any = None, *, keepdims: bool = 
     ``dtype`` is the type of the elements and of the result: means in a type of whole numbers lose their fractions, as in NumPy.
     """
     x = Array(unwrap_array(_converted(x, dtype)))
+    if _is_whole(dtype):
+        total = sum(x, axis=axis, dtype=dtype, keepdims=keepdims, where=where)
+        return astype(total / _number_of(x, True if where is None else where, axis, keepdims), dtype)
     if where is None:
-        found = _reduce("mean", x, axis, keepdims)
-    else:
-        exact = floating(x)
-        total = sum(exact, axis=axis, keepdims=keepdims, where=where)
-        found = astype(total / astype(_number_of(x, where, axis, keepdims), total.real.dtype), exact.dtype, copy=False)
-    return found if dtype is None else astype(found, dtype, copy=False)
+        return _reduce("mean", x, axis, keepdims)
+    exact = floating(x)
+    total = sum(exact, axis=axis, keepdims=keepdims, where=where)
+    return astype(total / astype(_number_of(x, where, axis, keepdims), total.real.dtype), exact.dtype, copy=False)
 
 
 def one_correction(correction: float, ddof: float | None) -> float:
