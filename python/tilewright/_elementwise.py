@@ -211,6 +211,8 @@ def logaddexp(x1: Any, x2: Any, /) -> Array:
     """``log(exp(x1) + exp(x2))`` without overflow on the way."""
     # Differences of whole numbers may wrap, and Python integers fit into every floating point type.
     x1, x2 = (float(x) if type(x) in (bool, int) else x if type(x) is float else floating(Array(unwrap_array(x))) for x in (x1, x2))
+    if any(isinstance(x, Array) and x.dtype.kind == "c" for x in (x1, x2)):
+        raise TypeError("logaddexp of complex numbers is not defined")
     larger = maximum(x1, x2)
     apart = larger + log1p(exp(-abs(subtract(x1, x2))))
     # The difference of equal infinities is NaN.
