@@ -76,8 +76,8 @@ def _complex_order(x: Array, axis: int) -> Array:
     """Where complex numbers were that are sorted as NumPy does: by real parts, then by imaginary ones; those with a NaN last."""
     from ._elementwise import imag, isnan, real
 
-    marks = [Array(_core.cast(isnan(part)._tensor, "uint8")) for part in (imag(x), real(x))]
-    return lexsort((imag(x), real(x), *marks), axis=axis)
+    in_imag, in_real = (Array(_core.cast(isnan(part)._tensor, "uint8")) for part in (imag(x), real(x)))
+    return lexsort((imag(x), real(x), in_imag + 2 * in_real), axis=axis)
 
 
 def _row_or_axis(x: Any, axis: int | None) -> tuple[_core.Tensor, int]:
