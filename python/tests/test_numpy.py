@@ -49,11 +49,9 @@ def test_what_is_not_there_is_refused():
     for call in (
         lambda: np.unwrap(x),
         lambda: np.sum(x, out=np.zeros(())),
-        lambda: np.ravel(x, order="F"),
         lambda: np.add(x, x, out=np.zeros((2, 3))),
-        lambda: np.add(x, x, where=X > 1),
         lambda: np.add.at(x, [0], 1),
-        lambda: np.spacing(x),
+        lambda: np.add.reduceat(x, [0, 1]),
     ):
         with pytest.raises(TypeError):
             call()

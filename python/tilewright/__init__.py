@@ -10,7 +10,7 @@ The module is a namespace of the Python array API standard.
 
 from math import e, inf, nan, pi
 
-from . import _methods, fft, linalg, random
+from . import _methods, fft, lib, linalg, random
 from ._array import Array
 from ._blocks import blockwise, map_blocks
 from ._choosing import choose, compress, extract, ravel_multi_index, select, unravel_index
@@ -77,7 +77,7 @@ from ._reductions import (
 )  # fmt: skip
 from ._relation import Relation
 from ._searching import (
-    argsort, argwhere, flatnonzero, lexsort, nonzero, searchsorted, sort, take, take_along_axis, topk, where,
+    argsort, argtopk, argwhere, flatnonzero, lexsort, nonzero, searchsorted, sort, take, take_along_axis, topk, where,
 )  # fmt: skip
 from ._session import Session, compute, persist
 from ._sets import (

@@ -230,11 +230,11 @@ class Array:
     def rechunk(self, chunks: Any = "auto") -> Array:
         """The same array in blocks of other lengths: an int, a tuple, a dict from axes, -1, ``"auto"``, or bytes as in ``"64MiB"``.
 
-        Axes that a dict does not name, or for which a tuple has None, stay as they are.
+        Axes that a dict does not name, or for which a dict or tuple has None, stay as they are.
         """
         if isinstance(chunks, dict):
             named = {axis + self.ndim if axis < 0 else axis: lengths for axis, lengths in chunks.items()}
-            chunks = {**dict(enumerate(self.chunks)), **named}
+            chunks = {**dict(enumerate(self.chunks)), **{axis: lengths for axis, lengths in named.items() if lengths is not None}}
         elif isinstance(chunks, (tuple, list)) and len(chunks) == self.ndim:
             chunks = [own if each is None else each for each, own in zip(chunks, self.chunks, strict=True)]
         return Array(_core.rechunk(self._tensor, normalize_chunks(chunks, self.shape, self.dtype)))

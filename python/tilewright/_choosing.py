@@ -9,6 +9,7 @@ from ._creation import asarray, full
 from ._dtypes import astype, result_type
 from ._elementwise import clip
 from ._manipulation import broadcast_arrays, stack
+from ._out import takes_out
 from ._rearranging import ravel
 from ._searching import checked, flatnonzero, take, take_along_axis, where
 
@@ -23,7 +24,7 @@ def select(condlist: Any, choicelist: Any, default: Any = 0) -> Array:
     """
     if len(condlist) != len(choicelist):
         raise ValueError(f"{len(condlist)} conditions for {len(choicelist)} choices")
-    if not condlist:
+    if len(condlist) == 0:
         raise ValueError("there are no conditions to select by")
     conditions = [asarray(each) for each in condlist]
     for condition in conditions:
@@ -52,7 +53,8 @@ def _inside(index: Array, n: int, mode: str) -> Array:
     return checked(index, (index < 0) | (index >= n))
 
 
-def choose(a: Array, choices: Any, mode: str = "raise") -> Array:
+@takes_out
+def choose(a: Array, choices: Any, *, mode: str = "raise") -> Array:
     """At every place, the element of the choice whose number stands there."""
     a, *choices = broadcast_arrays(asarray(a), *(asarray(each) for each in choices))
     if not choices:
@@ -61,6 +63,7 @@ def choose(a: Array, choices: Any, mode: str = "raise") -> Array:
     return take_along_axis(stack(choices), number[None], axis=0)[0]
 
 
+@takes_out
 def compress(condition: Any, a: Array, axis: int | None = None) -> Array:
     """The parts along an axis for which a condition holds; what it says nothing about is left out."""
     condition = asarray(condition)

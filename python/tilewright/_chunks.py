@@ -50,6 +50,11 @@ def normalize_chunks(chunks: Any, shape: tuple[int, ...], dtype: Any) -> Chunks:
     ((4, 4, 2),)
     >>> normalize_chunks({0: 5}, (10, 3), "f8")
     ((5, 5), (3,))
+
+    ``"auto"``, or bytes as in ``"64MiB"``, for some axes: as long as blocks of so many bytes may be, with the other axes as they are given.
+
+    >>> normalize_chunks((-1, "400B"), (10, 10), "f8")
+    ((10,), (5, 5))
     """
     itemsize = np.dtype(dtype).itemsize
     if isinstance(chunks, str):
@@ -66,10 +71,15 @@ def normalize_chunks(chunks: Any, shape: tuple[int, ...], dtype: Any) -> Chunks:
             raise ValueError(f"{len(given)} entries of chunks for an array with {len(shape)} axes")
     else:
         given = [chunks] * len(shape)
-    if "auto" in [each for each in given if isinstance(each, str)]:
-        automatic = automatic_chunks(shape, itemsize)
-        given = [automatic[axis] if each == "auto" else each for axis, each in enumerate(given)]
-    return tuple(_axis(each, n, axis) for axis, (each, n) in enumerate(zip(given, shape, strict=True)))
+    limits = [AUTOMATIC_BYTES if each == "auto" else parse_bytes(each) for each in given if isinstance(each, str)]
+    fixed = [None if isinstance(each, str) else _axis(each, n, axis) for axis, (each, n) in enumerate(zip(given, shape, strict=True))]
+    if limits:
+        # What the other axes fix is a factor of every block; the rest of the bytes is for those that are automatic.
+        factor = math.prod(max(cut, default=1) or 1 for cut in fixed if cut is not None)
+        free = [axis for axis, cut in enumerate(fixed) if cut is None]
+        for axis, cut in zip(free, automatic_chunks(tuple(shape[axis] for axis in free), itemsize * factor, min(limits)), strict=True):
+            fixed[axis] = cut
+    return tuple(cut for cut in fixed if cut is not None)
 
 
 def parse_bytes(text: str) -> int:
@@ -91,8 +101,6 @@ def _axis(given: Any, n: int, axis: int) -> tuple[int, ...]:
         if any(length < 0 for length in lengths) or sum(lengths) != n:
             raise ValueError(f"chunks {lengths} do not add up to the length {n} of axis {axis}")
         return lengths
-    if isinstance(given, str):
-        raise ValueError(f"chunks of axis {axis}: {given!r}; bytes can only be given for all axes at once")
     length = _length(given)
     if length < 1:
         raise ValueError(f"chunks of length {length} along axis {axis}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from operator import index
 from typing import Any
@@ -193,11 +194,43 @@ def arange(
     if stop is None:
         start, stop = 0, start
     bounds = [_number(bound) for bound in (start, stop, step)]
-    whole = all(isinstance(bound, int) for bound in bounds)
-    name = to_name((int64 if whole else float64) if dtype is None else dtype)
-    if np.dtype(name).kind == "f" and whole:
-        bounds = [float(bound) for bound in bounds]
-    return cut(Array(_core.arange(*bounds, name)), chunks)
+    for bound in bounds:
+        if not isinstance(bound, (int, float, complex)):
+            raise TypeError(f"a range is one of numbers, not of {type(bound).__name__}")
+    if dtype is None:
+        # As in NumPy: where the types of all three meet that of whole numbers, so unsigned ones of 64 bits become doubles.
+        dtype = np.result_type(int64, *(np.asarray(bound).dtype for bound in (start, stop, step)))
+    name = to_name(dtype)
+    n = _n_steps(*bounds)
+    ends = np.zeros(2, dtype=name)
+    # Numbers are converted one by one, and refused if the type does not hold them. The difference of the first two is the step of all.
+    if n > 0:
+        ends[0] = bounds[0]
+    if n > 1:
+        ends[1] = bounds[0] + bounds[2]
+    if ends.dtype.kind == "b" and n > 2:
+        raise TypeError("a range of truth values has two elements at most")
+    first, second = (ends.view("int64") if ends.dtype.kind in "mM" else ends).tolist()
+    return cut(Array(_core.progression(first, second, n, name)), chunks)
+
+
+def _n_steps(start: Any, stop: Any, step: Any) -> int:
+    """How many steps lie between two numbers: of whole ones exactly, however large they are."""
+    if step == 0:
+        raise ValueError("a range with step 0")
+    if all(isinstance(each, int) for each in (start, stop, step)):
+        n = -((start - stop) // step)
+    else:
+        # A difference of whole numbers is exact, though the numbers may have no exact double.
+        length = (stop - start) / step
+        if isinstance(length, complex):
+            length = min(length.real, length.imag)
+        if not math.isfinite(length):
+            raise ValueError(f"the range from {start} to {stop} with step {step} has no length")
+        n = math.ceil(length)
+    if n >= 2**63:
+        raise ValueError(f"a range of {n} elements is longer than can be counted")
+    return max(n, 0)
 
 
 def _number(value: Any) -> Any:
@@ -283,14 +316,15 @@ def _matrices(x: Any) -> _core.Tensor:
 
 
 def meshgrid(*arrays: Array, indexing: str = "xy", sparse: bool = False, copy: bool = True) -> tuple[Array, ...]:
-    """Coordinate arrays of a grid, one per vector; ``sparse`` ones are as long as their vector, and 1 along other axes."""
+    """Coordinate arrays of a grid, one per vector; ``sparse`` ones are as long as their vector, and 1 along other axes.
+
+    Of arrays with more axes all elements in a row are taken.
+    """
     from ._manipulation import broadcast_to, reshape
 
     if indexing not in ("xy", "ij"):
         raise ValueError(f"indexing is 'xy' or 'ij', not {indexing!r}")
     arrays = tuple(asarray(x) for x in arrays)
-    if any(x.ndim > 1 for x in arrays):
-        raise ValueError("a grid is made of vectors")
     n = len(arrays)
     axes = list(range(n))
     if indexing == "xy" and n > 1:

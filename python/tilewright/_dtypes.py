@@ -106,6 +106,10 @@ def astype(x: Array, dtype: Any, /, *, copy: builtins.bool = True, device: str |
 
     check_device(device)
     name = to_name(dtype)
+    if not isinstance(x, Array):
+        from ._creation import asarray
+
+        x = asarray(x)
     if x.dtype.kind == "c" and np.dtype(name).kind not in "cb":
         raise TypeError(f"{x.dtype} does not convert to {name}: take the real part first")
     if x.dtype == np.dtype(name):

@@ -11,6 +11,7 @@ import numpy as np
 from . import _core
 from ._array import Array, unwrap
 from ._dtypes import astype, floating
+from ._out import like_ufunc, takes_out
 
 
 def _unary(op: str, name: str, doc: str) -> Any:
@@ -37,7 +38,7 @@ def _logical(op: str, name: str, doc: str) -> Any:
 def _described(function: Any, name: str, doc: str) -> Any:
     function.__name__ = function.__qualname__ = name
     function.__doc__ = doc
-    return function
+    return like_ufunc(function)
 
 
 def unwrap_array(x: Any) -> _core.Tensor:
@@ -110,6 +111,7 @@ logical_or = _logical("or", "logical_or", "True where either is true.")
 logical_xor = _logical("xor", "logical_xor", "True where one of both is true.")
 
 
+@like_ufunc
 def logical_not(x: Array, /) -> Array:
     """True where an element is zero or false."""
     return Array(_core.logical_not(unwrap_array(x)))
@@ -129,6 +131,7 @@ floor = _rounding("floor", "floor", "Rounded down.")
 trunc = _rounding("trunc", "trunc", "Rounded towards zero.")
 
 
+@takes_out
 def round(x: Array, /, decimals: int = 0) -> Array:
     """Rounded to the nearest whole number, or to so many decimals, ties to even ones.
 
@@ -152,6 +155,7 @@ def round(x: Array, /, decimals: int = 0) -> Array:
     return astype(multiply(round(divide(x, scale)), scale), tensor.dtype, copy=False)
 
 
+@like_ufunc
 def positive(x: Array, /) -> Array:
     """The elements as they are."""
     return Array(unwrap_array(x))
@@ -171,18 +175,21 @@ def imag(x: Array, /) -> Array:
     return Array(_core.full(list(tensor.shape), 0, tensor.dtype))
 
 
+@like_ufunc
 def conj(x: Array, /) -> Array:
     """Complex conjugates; of real numbers, the numbers."""
     tensor = unwrap_array(x)
     return Array(_core.unary("conj", tensor) if np.dtype(tensor.dtype).kind == "c" else tensor)
 
 
+@like_ufunc
 def square(x: Array, /) -> Array:
     """Squares."""
     tensor = unwrap_array(x)
     return Array(_core.binary("mul", tensor, tensor))
 
 
+@like_ufunc
 def reciprocal(x: Array, /) -> Array:
     """One divided by the elements; of integers, without the fraction."""
     tensor = unwrap_array(x)
@@ -193,21 +200,26 @@ def reciprocal(x: Array, /) -> Array:
     return astype(Array(_core.where_((abs(whole) == 1)._tensor, tensor, 0)), whole.dtype, copy=False)
 
 
+@like_ufunc
 def rint(x: Array, /) -> Array:
     """Rounded to the nearest whole number, ties to even ones, as floating point numbers."""
     return round(floating(Array(unwrap_array(x))))
 
 
+@like_ufunc
 def logaddexp(x1: Any, x2: Any, /) -> Array:
     """``log(exp(x1) + exp(x2))`` without overflow on the way."""
     # Differences of whole numbers may wrap, and Python integers fit into every floating point type.
     x1, x2 = (float(x) if type(x) in (bool, int) else x if type(x) is float else floating(Array(unwrap_array(x))) for x in (x1, x2))
+    if any(isinstance(x, Array) and x.dtype.kind == "c" for x in (x1, x2)):
+        raise TypeError("logaddexp of complex numbers is not defined")
     larger = maximum(x1, x2)
     apart = larger + log1p(exp(-abs(subtract(x1, x2))))
     # The difference of equal infinities is NaN.
     return Array(_core.where_(equal(x1, x2)._tensor, (larger + float(np.log(2.0)))._tensor, apart._tensor))
 
 
+@takes_out
 def clip(x: Array, /, min: Any = None, max: Any = None, *, a_min: Any = None, a_max: Any = None) -> Array:
     """The elements, but none below ``min`` and none above ``max``, which NumPy also calls ``a_min`` and ``a_max``.
 

@@ -17,7 +17,7 @@ from ._creation import asarray, eye
 from ._distributions import random_seed
 from ._dtypes import astype
 from ._elementwise import conj, isnan, unwrap_array
-from ._manipulation import matrix_transpose
+from ._manipulation import broadcast_to, matrix_transpose, reshape
 from ._reductions import any, count_nonzero, max, min
 from ._searching import where
 
@@ -252,9 +252,15 @@ def matrix_rank(
 def lstsq(a: Array, b: Array, rcond: float | None = None) -> LstsqResult:
     """The shortest x that brings ``a @ x`` closest to ``b``.
 
-    Unlike NumPy's, the squared distances are given whatever the rank: their number would otherwise depend on data.
+    As in NumPy there are squared distances, one per column of ``b``, only if the columns of ``a`` are independent and fewer than its rows. How many there are is
+    known with the rank, so the length of ``residuals`` stays open until then.
     """
-    return LstsqResult(*_apply("lstsq", a, b, *_tolerance(rcond)))
+    found = LstsqResult(*_apply("lstsq", a, b, *_tolerance(rcond)))
+    rows, columns = asarray(a).shape
+    residuals = reshape(found.residuals, (-1,))
+    if rows <= columns:
+        return found._replace(residuals=residuals[:0])
+    return found._replace(residuals=residuals[broadcast_to(found.rank == columns, residuals.shape)])
 
 
 def cond(x: Array, p: Any = None) -> Array:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import sys
 import threading
 from collections.abc import Sequence
 from typing import Any
@@ -12,16 +14,19 @@ from . import _core
 from ._array import Array
 from ._block_call import Axis, BlockCall
 from ._chunks import aligned_chunks, normalize_chunks
-from ._dtypes import check_known, refuse_mask
+from ._dtypes import check_known
 from ._progress import progress_report
 
 
-def from_array(x: Any, chunks: Any = "auto", *, lock: Any = False, asarray: bool = True, name: str | None = None) -> Array:
+def from_array(x: Any, chunks: Any = "auto", *, lock: Any = None, asarray: bool = True, name: str | None = None) -> Array:
     """An array over anything with ``shape``, ``dtype`` and NumPy's slicing: an HDF5 or netCDF variable, a Zarr array, a ``np.memmap``.
 
-    Blocks are read when they are needed, each by one slice. By default they are made of whole chunks of the file. ``lock=True`` reads one
-    block at a time, a lock of your own keeps others out as well. With ``asarray=False`` slices must be NumPy arrays already. Lists and arrays
-    in memory are copied at once: arrays are values.
+    Blocks are read when they are needed, each by one slice. By default they are made of whole chunks of the file. The element type is that of
+    slices, so packed variables of netCDF4 are as they are unpacked; masked elements become NaN or NaT, and are an error where the type has none.
+
+    Variables of h5py, netCDF4 and other libraries over HDF5, which may be called by one thread at a time, are read under one lock of the whole process. ``lock=True``
+    does the same for anything else, ``lock=False`` reads without a lock, a lock of your own keeps others out as well. With ``asarray=False`` slices must be NumPy
+    arrays already. Lists and arrays in memory are copied at once: arrays are values.
 
     >>> import tilewright as tw
     >>> tw.from_array([[1, 2], [3, 4]], chunks=1).numblocks
@@ -37,11 +42,14 @@ def from_array(x: Any, chunks: Any = "auto", *, lock: Any = False, asarray: bool
     return over(x, chunks, lock, asarray, name)
 
 
-def over(x: Any, chunks: Any = "auto", lock: Any = False, asarray: bool = True, name: str | None = None) -> Array:
+def over(x: Any, chunks: Any = "auto", lock: Any = None, asarray: bool = True, name: str | None = None) -> Array:
     """An array over something that is sliced when elements are needed; nothing of it is copied before."""
-    shape, dtype = tuple(int(n) for n in x.shape), np.dtype(x.dtype)
+    guard = _lock(lock, x)
+    with guard:
+        shape = tuple(int(n) for n in x.shape)
+        dtype = _sliced_type(x, shape)
+        own = _file_chunks(x, len(shape))
     check_known(dtype)
-    own = _file_chunks(x, len(shape))
     if own is not None and isinstance(chunks, str):
         cuts = aligned_chunks(shape, dtype.itemsize, own, chunks)
     else:
@@ -49,15 +57,15 @@ def over(x: Any, chunks: Any = "auto", lock: Any = False, asarray: bool = True, 
     # Blocks without elements are none.
     cuts = tuple(tuple(n for n in cut if n) or (0,) for cut in cuts)
     call = BlockCall(name if isinstance(name, str) else type(x).__name__, dict(enumerate(cuts)), [])
-    read = _Reader(x, call, cuts, dtype.newbyteorder("="), _lock(lock), asarray)
+    read = _Reader(x, call, cuts, dtype.newbyteorder("="), guard, asarray)
     return call.apply(read, [(dtype, [Axis(axis, cut) for axis, cut in enumerate(cuts)])])[0]
 
 
 def store(sources: Any, targets: Any, regions: Any = None, lock: Any = True) -> None:
     """Computes arrays and writes them into anything with NumPy's slicing, block by block.
 
-    ``regions`` are slices of the targets. With ``lock=True`` blocks are written one at a time; targets that may be written by several threads at once take
-    ``lock=False``. A run that fails or is interrupted leaves the blocks that were written.
+    ``regions`` are slices of the targets. With ``lock=True`` blocks are written one at a time, while no other block is read or written under the lock of the
+    process (see :func:`from_array`); targets that may be written by several threads at once take ``lock=False``. A run that fails or is interrupted leaves the blocks that were written.
 
     >>> import numpy as np
     >>> import tilewright as tw
@@ -72,8 +80,7 @@ def store(sources: Any, targets: Any, regions: Any = None, lock: Any = True) -> 
     regions = [regions] * len(sources) if regions is None or isinstance(regions, (slice, tuple)) else list(regions)
     if not len(sources) == len(targets) == len(regions):
         raise ValueError(f"{len(sources)} arrays for {len(targets)} targets and {len(regions)} regions")
-    shared = _lock(lock)
-    written = [_written(*each, shared) for each in zip(sources, targets, regions, strict=True)]
+    written = [_written(*each, _lock(lock, each[1])) for each in zip(sources, targets, regions, strict=True)]
     _core.compute([array._tensor for array in written if array.size], progress_report())
 
 
@@ -104,9 +111,14 @@ class _Reader:
             block = self.x[part]
             if not self.asarray and not isinstance(block, np.ndarray):
                 raise TypeError(f"a slice of {type(self.x).__name__} is no NumPy array but {type(block).__name__}")
-            refuse_mask(block)
+            found = getattr(block, "dtype", self.dtype)
+            if not np.can_cast(found, self.dtype, "same_kind"):
+                raise TypeError(
+                    f"{type(self.x).__name__} says that it is of {self.dtype}, but a slice of it is of {found}, which would lose digits: "
+                    "give from_array an object whose dtype is that of its slices"
+                )
             # Some libraries read only now.
-            return np.asarray(block, dtype=self.dtype)
+            return np.asarray(_without_mask(block, self.dtype), dtype=self.dtype)
 
 
 class _Writer:
@@ -142,10 +154,51 @@ class _NoLock:
         pass
 
 
-def _lock(lock: Any) -> Any:
+#: Packages over HDF5, which keeps its state without any lock. They may share one copy of it, so one lock is for all of them.
+_OVER_HDF5 = {"h5netcdf", "h5py", "netCDF4", "tables"}
+
+#: Held wherever one thread at a time may read or write, in the whole process. A reader that computes something itself may come back for it.
+_ONE_AT_A_TIME = threading.RLock()
+
+
+def _lock(lock: Any, x: Any) -> Any:
+    """The lock under which something is read or written: by default that of its library."""
+    if lock is None:
+        lock = any(each.__module__.partition(".")[0] in _OVER_HDF5 for each in type(x).__mro__)
     if lock is True:
-        return threading.Lock()
+        return _ONE_AT_A_TIME
     return lock or _NoLock()
+
+
+def _sliced_type(x: Any, shape: tuple[int, ...]) -> np.dtype:
+    """The element type of slices: packed variables say how they are packed, and give what is unpacked."""
+    said = np.dtype(x.dtype)
+    if isinstance(x, np.ndarray):
+        return said
+    try:
+        found = np.dtype(x[(slice(0, 0),) * len(shape)].dtype)
+        if found != said and math.prod(shape):
+            # A library may make nothing up of another type; an element tells for sure.
+            found = np.dtype(x[(slice(0, 1),) * len(shape)].dtype)
+    except Exception:
+        # Not everything has slices without elements. What it says of itself holds then, and blocks of another kind are refused when they are read.
+        return said
+    return found
+
+
+def _without_mask(block: Any, dtype: np.dtype) -> Any:
+    """A block of a masked array with NaN or NaT for what is masked."""
+    masked = sys.modules.get("numpy.ma")
+    if masked is None or not isinstance(block, masked.MaskedArray):
+        return block
+    if not masked.is_masked(block):
+        return block.data
+    if dtype.kind not in "fcmM":
+        raise TypeError(
+            f"masked elements of {dtype} have no NaN to become: read what the file holds there with variable.set_auto_mask(False) "
+            "and compare it with the fill value, or give from_array an object whose slices are floats"
+        )
+    return block.astype(dtype, copy=False).filled(np.nan if dtype.kind in "fc" else np.array("NaT", dtype))
 
 
 def _starts(cuts: Sequence[Any]) -> list[list[int]]:

@@ -11,7 +11,8 @@ from ._array import Array
 from ._creation import asarray
 from ._dtypes import astype, float64
 from ._manipulation import concat, moveaxis
-from ._reductions import diff
+from ._reductions import all, diff
+from ._searching import where
 
 
 def gradient(f: Array, *varargs: Any, axis: Any = None, edge_order: int = 1) -> Any:
@@ -38,18 +39,27 @@ def gradient(f: Array, *varargs: Any, axis: Any = None, edge_order: int = 1) -> 
         if n < edge_order + 1:
             raise ValueError(f"{n} samples along axis {along}; edges of order {edge_order} need {edge_order + 1}")
         if np.ndim(distance) > 0:
+            known = None if isinstance(distance, Array) else np.asarray(distance)
             distance = asarray(distance)
             if distance.shape != (n,):
                 raise ValueError(f"places of shape {distance.shape} for {n} samples along axis {along}")
             distance = diff(astype(distance, float64, copy=False) if distance.dtype.kind in "iub" else distance)
+            if known is not None and _is_even(known):
+                distance = distance[0]
         derived = _along_last(moveaxis(f, along, -1), distance, edge_order)
         derivatives.append(moveaxis(derived, -1, along))
     return derivatives[0] if len(axes) == 1 else tuple(derivatives)
 
 
+def _is_even(places: np.ndarray) -> bool:
+    """True if all neighbours lie equally far apart."""
+    steps = np.diff(places)
+    return bool((steps == steps[0]).all())
+
+
 def _along_last(f: Array, h: Any, edge_order: int) -> Array:
     """Derivatives along the last axis; ``h`` is the distance of neighbours, or one for every pair of them."""
-    if not isinstance(h, Array):
+    if not isinstance(h, Array) or h.ndim == 0:
         inner = (f[..., 2:] - f[..., :-2]) / (2.0 * h)
         first, last = h, h
         if edge_order == 2:
@@ -58,6 +68,8 @@ def _along_last(f: Array, h: Any, edge_order: int) -> Array:
     else:
         a, b = h[:-1], h[1:]
         inner = f[..., :-2] * (-b / (a * (a + b))) + f[..., 1:-1] * ((b - a) / (a * b)) + f[..., 2:] * (a / (b * (a + b)))
+        # At even distances the element in the middle has no part in it, which tells if that is NaN. Whether they are even is known with the elements.
+        inner = where(all(h == h[:1]), (f[..., 2:] - f[..., :-2]) / (2.0 * h[0]), inner)
         first, last = h[0], h[-1]
         if edge_order == 2:
             a, b = h[0], h[1]

@@ -45,6 +45,28 @@ def _checked(array: Array) -> Array:
     return array
 
 
+def check_inside(indices: Any, n: int, axis: int) -> None:
+    """Refuses indices outside an axis of ``n`` elements if they are known already: in a list or a NumPy array."""
+    if not isinstance(indices, (np.ndarray, np.integer, list, tuple, int)):
+        return
+    places = np.asarray(indices)
+    if places.size == 0 or places.dtype.kind not in "iu":
+        return
+    outside = places.min() if places.min() < -n else places.max()
+    if not -n <= outside < n:
+        raise IndexError(f"index {outside} is out of bounds for axis {axis} with size {n}")
+
+
+# Indices that a plan looks at one by one; more are data like any other.
+MOST_KNOWN = 1 << 20
+
+
+def from_start(indices: np.ndarray, n: int) -> np.ndarray:
+    """Known indices inside an axis of ``n`` elements, negative ones counted from its start."""
+    places = indices.astype(np.int64)
+    return np.where(places < 0, places + n, places)
+
+
 def getitem(x: Array, key: Any) -> Array:
     """The part of an array that a key names."""
     parts = _parts(key)
@@ -84,7 +106,7 @@ def _together(arrays: list[Array]) -> list[_core.Tensor]:
 
 def _advanced(x: Array, parts: tuple[Any, ...], known: dict[int, np.ndarray]) -> Array:
     """Basic indices first, with whole axes where arrays are; then the arrays."""
-    from ._searching import MOST_KNOWN, inside, nonzero
+    from ._searching import nonzero
 
     basic: list[Any] = []
     arrays: list[tuple[int, Array]] = []
@@ -112,6 +134,8 @@ def _advanced(x: Array, parts: tuple[Any, ...], known: dict[int, np.ndarray]) ->
                 found = nonzero(part) if places is None else tuple(_array(index) for index in np.nonzero(places))
                 fixed.extend(() if places is None else np.nonzero(places))
             else:
+                if place in known:
+                    check_inside(known[place], x.shape[source], source)
                 found = (part,)
                 fixed.extend((known[place],) if place in known else ())
             for index in found:
@@ -129,10 +153,10 @@ def _advanced(x: Array, parts: tuple[Any, ...], known: dict[int, np.ndarray]) ->
     plain = Array(_core.slice(x._tensor, tuple(basic)))
     axes = [axis for axis, _ in arrays]
     if len(fixed) == len(arrays) and sum(index.size for index in fixed) <= MOST_KNOWN:
-        known_inside = [inside(index, plain.shape[axis], axis) for index, axis in zip(fixed, axes, strict=True)]
-        shape = broadcast_shapes(*(index.shape for index in known_inside))
+        places = [from_start(index, plain.shape[axis]) for index, axis in zip(fixed, axes, strict=True)]
+        shape = broadcast_shapes(*(index.shape for index in places))
         rank = len(shape)
-        gathered = Array(_core.gather_known(plain._tensor, [np.broadcast_to(index, shape) for index in known_inside], axes))
+        gathered = Array(_core.gather_known(plain._tensor, [np.broadcast_to(index, shape) for index in places], axes))
     else:
         indices = _together([index for _, index in arrays])
         rank = indices[0].ndim
@@ -166,7 +190,7 @@ def setitem(x: Array, key: Any, value: Any) -> Array:
             return _masked(x, parts[0], Array(value))
         replaced = _core.where_(parts[0]._tensor, value, x._tensor)
         return Array(_core.cast(replaced, x._tensor.dtype))
-    return _scattered(x, parts, value)
+    return _scattered(x, key, value)
 
 
 def _without_new_axes(x: Array, parts: tuple[Any, ...], value: Any) -> tuple[tuple[Any, ...], Any]:
@@ -216,15 +240,15 @@ def _masked(x: Array, mask: Array, value: Array) -> Array:
     return Array(_core.expand(x._tensor, mask._tensor, _core.cast(value._tensor, x._tensor.dtype)))
 
 
-def _scattered(x: Array, parts: tuple[Any, ...], value: Any) -> Array:
+def _scattered(x: Array, key: Any, value: Any) -> Array:
     """Elements at integer indices replaced; of several values for one place the last wins."""
     from ._creation import arange, full, ones
     from ._manipulation import concat, reshape
     from ._searching import sort, take, where
 
     # Which elements are meant is asked of an array that holds the position of each.
-    places = reshape(getitem(reshape(arange(x.size), x.shape), parts), (-1,))
-    shape = getitem(reshape(arange(x.size), x.shape), parts).shape
+    named = getitem(reshape(arange(x.size), x.shape), key)
+    places, shape = reshape(named, (-1,)), named.shape
     if isinstance(value, _core.Tensor):
         values = reshape(broadcast_to(Array(value), shape), (-1,))
     else:

@@ -13,6 +13,7 @@ from ._creation import arange, asarray
 from ._dtypes import astype
 from ._elementwise import minimum
 from ._manipulation import broadcast_to, concat, moveaxis, part, reshape
+from ._out import takes_out
 from ._rearranging import atleast_1d, atleast_2d, atleast_3d, ravel
 from ._searching import searchsorted, take, where
 
@@ -144,6 +145,7 @@ def _block(nested: Any, rank: int, axis: int) -> Array:
     return reshape(leaf, (1,) * (rank - leaf.ndim) + leaf.shape)
 
 
+@takes_out
 def concatenate(arrays: Any, axis: int | None = 0, *, dtype: Any = None) -> Array:
     """One array after the other along an axis; with ``axis=None``, all elements of all arrays in a row."""
     return concat(arrays, axis=axis, dtype=dtype)

@@ -10,8 +10,10 @@ import numpy as np
 from . import _core
 from ._array import Array
 from ._elementwise import conj, unwrap_array
+from ._out import takes_out, takes_out_by_name
 
 
+@takes_out
 def matmul(x1: Array, x2: Array, /) -> Array:
     """Products of matrices, of stacks of them, and of matrices with vectors."""
     return Array(_core.matmul(unwrap_array(x1), unwrap_array(x2)))
@@ -33,6 +35,7 @@ def tensordot(a: Array, b: Array, axes: Any = 2) -> Array:
     return Array(_core.tensordot(a._tensor, b._tensor, pairs))
 
 
+@takes_out
 def vecdot(x1: Array, x2: Array, /, *, axis: int = -1) -> Array:
     """Sums of products along one axis, with the first array conjugated."""
     from ._manipulation import broadcast_arrays, moveaxis
@@ -70,6 +73,7 @@ def _subscripts(operands: tuple[Any, ...]) -> tuple[str, list[Array]]:
     return spec, [Array(unwrap_array(x)) for x in arrays]
 
 
+@takes_out_by_name
 def einsum(*operands: Any, optimize: Any = True) -> Array:
     """Sums of products in Einstein's notation. The planner chooses the order of products, so NumPy's ``optimize`` changes nothing.
 

@@ -9,6 +9,7 @@ from ._creation import asarray, full
 from ._dtypes import floating
 from ._elementwise import abs, imag, isfinite, isinf, isnan, signbit
 from ._manipulation import broadcast_arrays, broadcast_shapes
+from ._out import like_ufunc, takes_out
 from ._reductions import all
 
 
@@ -59,12 +60,14 @@ def _ordered(x: Any, name: str) -> Array:
     return x
 
 
+@takes_out
 def isposinf(x: Array) -> Array:
     """True for the positive infinity."""
     x = _ordered(x, "isposinf")
     return isinf(x) & ~signbit(x) if x.dtype.kind == "f" else full(x.shape, False)
 
 
+@takes_out
 def isneginf(x: Array) -> Array:
     """True for the negative infinity."""
     x = _ordered(x, "isneginf")
@@ -93,6 +96,7 @@ def isrealobj(x: Any) -> bool:
     return not iscomplexobj(x)
 
 
+@like_ufunc
 def isnat(x: Array, /) -> Array:
     """True for dates and durations that are none: NaT."""
     x = asarray(x)

@@ -13,6 +13,7 @@ from . import _core
 from ._array import Array
 from ._dtypes import astype
 from ._elementwise import unwrap_array
+from ._out import takes_out
 
 
 def _tuple(value: Any) -> tuple[int, ...]:
@@ -59,6 +60,7 @@ def _operands(arrays: Any, dtype: Any) -> list[_core.Tensor]:
     return tensors if dtype is None else [astype(Array(x), dtype, copy=False)._tensor for x in tensors]
 
 
+@takes_out
 def stack(arrays: Any, /, axis: int = 0, *, dtype: Any = None) -> Array:
     """Arrays of one shape side by side along a new axis."""
     tensors = _operands(arrays, dtype)
@@ -76,9 +78,30 @@ def unstack(x: Array, /, axis: int = 0) -> tuple[Array, ...]:
     return tuple(part(x, axis, i) for i in range(x.shape[axis]))
 
 
-def reshape(x: Array, /, shape: tuple[int, ...], *, copy: bool | None = None) -> Array:
-    """The same elements, in the same order, under another shape; one length may be -1."""
-    return Array(_core.reshape(unwrap_array(x), list(_tuple(shape))))
+def reshape(x: Array, /, shape: tuple[int, ...], order: str = "C", *, copy: bool | None = None) -> Array:
+    """The same elements under another shape; one length may be -1.
+
+    Elements are taken and placed row by row (``order="C"``), or with the first index running fastest (``"F"``). ``"A"`` is ``"C"``: that is how blocks lie.
+
+    >>> import tilewright as tw
+    >>> tw.reshape(tw.arange(4), (2, 2), order="F").compute()
+    array([[0, 2],
+           [1, 3]])
+    """
+    tensor, lengths = unwrap_array(x), list(_tuple(shape))
+    if not by_columns(order, "ACF"):
+        return Array(_core.reshape(tensor, lengths))
+    turned = _core.permute(tensor, list(range(tensor.ndim))[::-1])
+    made = _core.reshape(turned, lengths[::-1])
+    return Array(_core.permute(made, list(range(len(lengths)))[::-1]))
+
+
+def by_columns(order: str, known: str) -> bool:
+    """True if elements are in the order of columns, False if in that of rows; NumPy takes small letters, too."""
+    name = order.upper() if isinstance(order, str) else order
+    if not isinstance(name, str) or len(name) != 1 or name not in known:
+        raise ValueError(f"elements lie in the order {', '.join(map(repr, known[:-1]))} or {known[-1]!r}, not {order!r}")
+    return name == "F"
 
 
 def expand_dims(x: Array, /, axis: int = 0) -> Array:
@@ -150,6 +173,8 @@ def tile(x: Array, /, reps: int | tuple[int, ...]) -> Array:
     """The array repeated along every axis."""
     x = Array(unwrap_array(x))
     repetitions = _tuple(reps)
+    if any(n < 0 for n in repetitions):
+        raise ValueError(f"an array repeated {min(repetitions)} times")
     rank = max(x.ndim, len(repetitions))
     shape = (1,) * (rank - x.ndim) + x.shape
     repetitions = (1,) * (rank - len(repetitions)) + repetitions

@@ -8,15 +8,15 @@ from typing import Any
 import numpy as np
 
 from . import (
-    _blocks, _choosing, _dtypes, _elementwise, _foreign, _manipulation, _overlap, _products, _rearranging, _reductions,
+    _blocks, _choosing, _dtypes, _elementwise, _foreign, _manipulation, _out, _overlap, _products, _rearranging, _reductions,
     _searching,
 )  # fmt: skip
 from ._array import Array
 
 
-def reshape(self: Array, *shape: Any) -> Array:
-    """The same elements, in the same order, under another shape; one length may be -1."""
-    return _manipulation.reshape(self, shape[0] if len(shape) == 1 else shape)
+def reshape(self: Array, *shape: Any, order: str = "C", copy: bool | None = None) -> Array:
+    """The same elements under another shape; one length may be -1. See :func:`tilewright.reshape`."""
+    return _manipulation.reshape(self, shape[0] if len(shape) == 1 else shape, order, copy=copy)
 
 
 def transpose(self: Array, *axes: Any) -> Array:
@@ -26,27 +26,30 @@ def transpose(self: Array, *axes: Any) -> Array:
     return _manipulation.permute_dims(self, axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else axes)
 
 
-def astype(self: Array, dtype: Any, *, casting: str = "unsafe", copy: bool = True) -> Array:
-    """The array converted to another type, if NumPy's rule ``casting`` allows it."""
+def astype(
+    self: Array, dtype: Any, order: str = "K", casting: str = "unsafe", subok: bool = True, copy: bool = True, *, device: str | None = None
+) -> Array:
+    """The array converted to another type, if NumPy's rule ``casting`` allows it. ``order`` and ``subok`` say how NumPy keeps arrays in memory."""
+    _manipulation.by_columns(order, "ACKF")
     if not np.can_cast(self.dtype, dtype, casting):
         raise TypeError(f"{self.dtype} does not convert to {np.dtype(dtype)} by the rule {casting!r}")
-    return _dtypes.astype(self, dtype, copy=copy)
+    return _dtypes.astype(self, dtype, copy=copy, device=device)
 
 
 def sort(self: Array, axis: int = -1, kind: str | None = None) -> None:
     """Brings the elements along an axis into order, as ``x[..] = ..`` would."""
     # All elements in a row, which None asks of the function, would have another shape.
-    self._tensor = _searching.sort(self, index(axis))._tensor
+    _out.rebind(self, _searching.sort(self, index(axis)))
 
 
-def round(self: Array, decimals: int = 0) -> Array:
+def round(self: Array, decimals: int = 0, out: Array | None = None) -> Array:
     """Rounded to so many decimals, ties to even ones."""
-    return _elementwise.round(self, decimals=decimals)
+    return _elementwise.round(self, decimals=decimals, out=out)
 
 
-def compress(self: Array, condition: Any, axis: int | None = None) -> Array:
+def compress(self: Array, condition: Any, axis: int | None = None, out: Array | None = None) -> Array:
     """The parts along an axis for which a condition holds."""
-    return _choosing.compress(condition, self, axis)
+    return _choosing.compress(condition, self, axis, out=out)
 
 
 def searchsorted(self: Array, v: Any, side: str = "left", sorter: Any = None) -> Array:

@@ -11,6 +11,7 @@ from ._array import Array
 from ._blocks import map_blocks
 from ._creation import asarray, full
 from ._elementwise import equal, isnan, logical_and, logical_not
+from ._out import takes_out
 from ._reductions import Axis
 from ._searching import where
 
@@ -23,6 +24,7 @@ def _known(x: Array, mask: Any) -> Any:
     return known if mask is None else logical_and(known, mask)
 
 
+@takes_out
 def nansum(
     a: Array, axis: Axis = None, dtype: Any = None, *, keepdims: bool = False, initial: Any = None, where: Any = None
 ) -> Array:
@@ -36,6 +38,7 @@ def nansum(
     return plain.sum(a, axis=axis, dtype=dtype, keepdims=keepdims, initial=initial, where=_known(a, where))
 
 
+@takes_out
 def nanprod(
     a: Array, axis: Axis = None, dtype: Any = None, *, keepdims: bool = False, initial: Any = None, where: Any = None
 ) -> Array:
@@ -44,12 +47,14 @@ def nanprod(
     return plain.prod(a, axis=axis, dtype=dtype, keepdims=keepdims, initial=initial, where=_known(a, where))
 
 
+@takes_out
 def nanmean(a: Array, axis: Axis = None, dtype: Any = None, *, keepdims: bool = False, where: Any = None) -> Array:
     """Means along axes, of all that is not NaN; NaN where nothing else is."""
     a = asarray(a)
     return plain.mean(a, axis=axis, dtype=dtype, keepdims=keepdims, where=_known(a, where))
 
 
+@takes_out
 def nanvar(
     a: Array, axis: Axis = None, dtype: Any = None, *, ddof: float | None = None, correction: float = 0.0,
     keepdims: bool = False, where: Any = None,
@@ -64,6 +69,7 @@ def nanvar(
     return _where(counted <= ddof, float("nan"), spread)
 
 
+@takes_out
 def nanstd(
     a: Array, axis: Axis = None, dtype: Any = None, *, ddof: float | None = None, correction: float = 0.0,
     keepdims: bool = False, where: Any = None,
@@ -72,14 +78,19 @@ def nanstd(
     return nanvar(a, axis, dtype, ddof=ddof, correction=correction, keepdims=keepdims, where=where) ** 0.5
 
 
+def _infinity(value: float, a: Array) -> float | complex:
+    """The number of a type that all others win over: of complex ones, both parts."""
+    return complex(value, value) if a.dtype.kind == "c" else value
+
+
 def _nanextreme(reduction: Any, sign: int, a: Any, axis: Axis, keepdims: bool, initial: Any, mask: Any) -> Array:
     """``sign`` is that of the infinity that any other element wins over."""
     a = asarray(a)
-    if a.dtype.kind not in "fmM":
+    if a.dtype.kind not in "fcmM":
         return reduction(a, axis=axis, keepdims=keepdims, initial=initial, where=mask)
     options = {"axis": axis, "keepdims": keepdims}
-    if a.dtype.kind == "f":
-        worst, nothing = sign * float("inf"), float("nan")
+    if a.dtype.kind in "fc":
+        worst, nothing = _infinity(sign * float("inf"), a), float("nan")
     else:
         ends = np.array([sign * (2**63 - 1), -(2**63)], dtype=np.int64).view(a.dtype)
         worst, nothing = asarray(ends[0]), asarray(ends[1])
@@ -90,6 +101,7 @@ def _nanextreme(reduction: Any, sign: int, a: Any, axis: Axis, keepdims: bool, i
     return _where(plain.all(unknown, **options), nothing, found)
 
 
+@takes_out
 def nanmax(
     a: Array, axis: Axis = None, *, keepdims: bool = False, initial: Any = None, where: Any = None
 ) -> Array:
@@ -97,6 +109,7 @@ def nanmax(
     return _nanextreme(plain.max, -1, a, axis, keepdims, initial, where)
 
 
+@takes_out
 def nanmin(
     a: Array, axis: Axis = None, *, keepdims: bool = False, initial: Any = None, where: Any = None
 ) -> Array:
@@ -106,8 +119,9 @@ def nanmin(
 
 def _nanposition(reduction: Any, worst: float, a: Any, axis: int | None, keepdims: bool) -> Array:
     a = asarray(a)
-    if a.dtype.kind != "f":
+    if a.dtype.kind not in "fc":
         return reduction(a, axis=axis, keepdims=keepdims)
+    worst = _infinity(worst, a)
     options = {"axis": axis, "keepdims": keepdims}
     unknown = isnan(a)
     found = reduction(_where(unknown, worst, a), **options)
@@ -124,11 +138,13 @@ def _refuse_nothing(found: np.ndarray, nothing: np.ndarray) -> np.ndarray:
     return found
 
 
+@takes_out
 def nanargmax(a: Array, axis: int | None = None, *, keepdims: bool = False) -> Array:
     """Where the largest is that is not NaN. Where nothing else is, computing it is a ValueError."""
     return _nanposition(plain.argmax, -float("inf"), a, axis, keepdims)
 
 
+@takes_out
 def nanargmin(a: Array, axis: int | None = None, *, keepdims: bool = False) -> Array:
     """Where the smallest is that is not NaN. Where nothing else is, computing it is a ValueError."""
     return _nanposition(plain.argmin, float("inf"), a, axis, keepdims)
@@ -139,11 +155,13 @@ def _without(a: Any, value: int) -> Array:
     return _where(isnan(a), value, a) if a.dtype.kind in "fc" else a
 
 
+@takes_out
 def nancumsum(a: Array, axis: int | None = None, dtype: Any = None) -> Array:
     """Running sums along an axis, or of all elements in a row, with NaN as zero."""
     return plain.cumsum(_without(a, 0), axis, dtype)
 
 
+@takes_out
 def nancumprod(a: Array, axis: int | None = None, dtype: Any = None) -> Array:
     """Running products along an axis, or of all elements in a row, with NaN as one."""
     return plain.cumprod(_without(a, 1), axis, dtype)

@@ -14,6 +14,7 @@ from ._elementwise import (
     abs, atan2, copysign, exp2, floor, floor_divide, imag, isinf, isnan, log2, logaddexp, maximum, minimum, multiply, pow,
     real, remainder, sin, trunc,
 )  # fmt: skip
+from ._out import like_ufunc, takes_out
 from ._searching import where
 
 
@@ -35,11 +36,13 @@ def _real(x: Array, name: str) -> Array:
     return x
 
 
+@takes_out
 def fix(x: Array, /) -> Array:
     """Rounded towards zero."""
     return trunc(_real(asarray(x), "fix"))
 
 
+@like_ufunc
 def fabs(x: Array, /) -> Array:
     """Magnitudes, as floating point numbers."""
     return abs(floating(_real(asarray(x), "fabs")))
@@ -51,11 +54,13 @@ def sinc(x: Array) -> Array:
     return where(angle == 0, 1, sin(angle) / where(angle == 0, 1, angle))
 
 
+@like_ufunc
 def deg2rad(x: Array, /) -> Array:
     """Angles in radians of those in degrees."""
     return _real(floating(asarray(x)), "deg2rad") * (math.pi / 180)
 
 
+@like_ufunc
 def rad2deg(x: Array, /) -> Array:
     """Angles in degrees of those in radians."""
     return _real(floating(asarray(x)), "rad2deg") * (180 / math.pi)
@@ -64,12 +69,14 @@ def rad2deg(x: Array, /) -> Array:
 radians, degrees = deg2rad, rad2deg
 
 
+@like_ufunc
 def logaddexp2(x1: Any, x2: Any, /) -> Array:
     """``log2(2**x1 + 2**x2)`` without overflow on the way."""
     x1, x2 = _floating_pair(x1, x2, "logaddexp2")
     return logaddexp(x1 * math.log(2), x2 * math.log(2)) / math.log(2)
 
 
+@like_ufunc
 def float_power(x1: Any, x2: Any, /) -> Array:
     """Powers as float64, or as complex128."""
     base, exponent = asarray(x1), asarray(x2)
@@ -77,22 +84,25 @@ def float_power(x1: Any, x2: Any, /) -> Array:
     return pow(astype(base, dtype, copy=False), astype(exponent, dtype, copy=False))
 
 
+@like_ufunc
 def fmax(x1: Any, x2: Any, /) -> Array:
     """The larger of two; a number wins over NaN, a time over NaT."""
     return _known_extreme(maximum, *_pair(x1, x2))
 
 
+@like_ufunc
 def fmin(x1: Any, x2: Any, /) -> Array:
     """The smaller of two; a number wins over NaN, a time over NaT."""
     return _known_extreme(minimum, *_pair(x1, x2))
 
 
 def _known_extreme(extreme: Any, x1: Array, x2: Array) -> Array:
-    if x1.dtype.kind not in "fmM":
+    if x1.dtype.kind not in "fcmM":
         return extreme(x1, x2)
     return where(x1 != x1, x2, where(x2 != x2, x1, extreme(x1, x2)))
 
 
+@like_ufunc
 def fmod(x1: Any, x2: Any, /) -> Array:
     """Remainders, with the sign of the dividend."""
     x1, x2 = _pair(x1, x2)
@@ -102,17 +112,20 @@ def fmod(x1: Any, x2: Any, /) -> Array:
     return where((rest != 0) & ((x1 < 0) != (x2 < 0)), rest - x2, rest)
 
 
+@like_ufunc
 def divmod(x1: Any, x2: Any, /) -> tuple[Array, Array]:
     """Quotients rounded down, and remainders."""
     return floor_divide(x1, x2), remainder(x1, x2)
 
 
+@like_ufunc
 def heaviside(x1: Any, x2: Any, /) -> Array:
     """0 for negative elements of ``x1``, 1 for positive ones, and ``x2`` for zeros."""
     x1, x2 = _floating_pair(x1, x2, "heaviside")
     return where(isnan(x1), x1, where(x1 < 0, 0, where(x1 == 0, x2, 1)))
 
 
+@like_ufunc
 def ldexp(x1: Any, x2: Any, /) -> Array:
     """``x1 * 2**x2``, for whole ``x2``."""
     x1, x2 = floating(asarray(x1)), asarray(x2)
@@ -128,6 +141,7 @@ def ldexp(x1: Any, x2: Any, /) -> Array:
     return astype(wide, x1.dtype, copy=False)
 
 
+@like_ufunc
 def frexp(x: Array, /) -> tuple[Array, Array]:
     """Mantissas in [0.5, 1) and exponents of two, whose product is the array."""
     x = _real(floating(asarray(x)), "frexp")
@@ -147,6 +161,7 @@ def frexp(x: Array, /) -> tuple[Array, Array]:
     return where(plain, found, x), astype(where(plain, exponent, 0), "int32")
 
 
+@like_ufunc
 def modf(x: Array, /) -> tuple[Array, Array]:
     """Fractions and whole parts, both with the sign of the element."""
     x = _real(floating(asarray(x)), "modf")
@@ -174,12 +189,14 @@ def _divisor(larger: Array, smaller: Array) -> Array:
     return larger
 
 
+@like_ufunc
 def gcd(x1: Any, x2: Any, /) -> Array:
     """Greatest common divisors of whole numbers."""
     x1, x2, dtype = _magnitudes(x1, x2)
     return astype(_divisor(x1, x2), dtype, copy=False)
 
 
+@like_ufunc
 def lcm(x1: Any, x2: Any, /) -> Array:
     """Least common multiples of whole numbers."""
     x1, x2, dtype = _magnitudes(x1, x2)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ._array import Array
+from ._out import elementwise_into
 
 #: Functions of NumPy with other names here.
 _RENAMED = {"row_stack": "vstack"}
@@ -19,7 +20,7 @@ _RENAMED = {"row_stack": "vstack"}
 _ARGUMENTS = {"ddof": "correction", "a_min": "min", "a_max": "max"}
 
 #: Arguments that tell NumPy how to compute, never what.
-_HINTS = {"assume_unique", "kind", "optimize", "subok"}
+_HINTS = {"assume_unique", "kind", "optimize", "order", "subok", "writeable"}
 
 #: What ufuncs reduce to, and what they accumulate to.
 _REDUCTIONS = {
@@ -30,26 +31,85 @@ _RUNNING = {"add": "cumulative_sum", "multiply": "cumulative_prod"}
 
 
 def ufunc(function: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """A call of a NumPy ufunc; those without a counterpart are refused, never computed behind the user's back."""
+    """A call of a ufunc. Those of NumPy have a counterpart here; any other is called with every block when its result is computed."""
     import tilewright
 
     name = function.__name__
     along_axis = {"reduce": _REDUCTIONS, "accumulate": _RUNNING}.get(method, {})
-    if name in along_axis and "out" not in kwargs:
+    # Other libraries have functions of the same name that give something else, as scipy.special.round does.
+    ours = getattr(tilewright, name, None) if getattr(np, name, None) is function else None
+    if name in along_axis and ours is not None:
         # NumPy passes options by name, and a type that nobody asked for as None.
-        options = {key: value for key, value in kwargs.items() if key != "dtype" or value is not None}
+        options = {key: value for key, value in kwargs.items() if value is not np._NoValue and (key != "dtype" or value is not None)}
         return getattr(tilewright, along_axis[name])(*inputs, **{"axis": 0, **options})
-    ours = getattr(tilewright, name, None)
-    if ours is not None and "out" in kwargs:
-        raise TypeError(f"results of {name} are lazy and do not go into a NumPy array: write `a = a + b` for `a += b`, or store(.., a)")
-    if ours is None or kwargs:
-        return NotImplemented
-    if method == "__call__":
-        return ours(*inputs)
     if method == "outer" and len(inputs) == 2:
         first, second = (tilewright.asarray(each) for each in inputs)
-        return ours(tilewright.reshape(first, first.shape + (1,) * second.ndim), second)
-    return NotImplemented
+        inputs, method = (tilewright.reshape(first, first.shape + (1,) * second.ndim), second), "__call__"
+    if method != "__call__":
+        return NotImplemented
+    options = {key: value for key, value in kwargs.items() if key not in ("out", "where", *_HINTS)}
+    if ours is None:
+        found = by_blocks(function, inputs, options)
+    elif function.signature is None:
+        casting = options.pop("casting", "same_kind")
+        types = _given_types(function, options)
+        if options:
+            return NotImplemented
+        found = ours(*inputs) if types is None else _in_types(ours, function, inputs, types, casting)
+    else:
+        found = ours(*inputs, **options)
+    where = kwargs.get("where", True)
+    return elementwise_into(found, kwargs.get("out"), True if where is np.True_ else where, kwargs.get("casting", "same_kind"))
+
+
+def _given_types(function: np.ufunc, options: dict[str, Any]) -> tuple[Any, ...] | None:
+    """The types that a call asks for, as NumPy's ``signature`` has them: one per operand and result, None where it does not say."""
+    dtype, signature = options.pop("dtype", None), options.pop("signature", None)
+    if dtype is not None:
+        return (None,) * function.nin + (np.dtype(dtype),) * function.nout
+    if isinstance(signature, str):
+        signature = tuple(signature.replace("->", ""))
+    return None if signature is None else tuple(None if each is None else np.dtype(each) for each in signature)
+
+
+def _in_types(ours: Any, function: np.ufunc, inputs: tuple[Any, ...], types: tuple[Any, ...], casting: str) -> Any:
+    """Our function of operands in the types in which NumPy would compute."""
+    import tilewright
+
+    known = [type(each) if type(each) in (int, float, complex) else tilewright.asarray(each).dtype for each in inputs]
+    resolved = function.resolve_dtypes((*known, *(None,) * function.nout), signature=types, casting=casting)
+    operands = (tilewright.astype(tilewright.asarray(each), dtype) for each, dtype in zip(inputs, resolved, strict=False))
+    found = ours(*operands)
+    if not isinstance(found, tuple):
+        return tilewright.astype(found, resolved[-1], copy=False)
+    return tuple(tilewright.astype(each, dtype, copy=False) for each, dtype in zip(found, resolved[function.nin :], strict=True))
+
+
+def by_blocks(function: Any, inputs: tuple[Any, ...], options: dict[str, Any]) -> Any:
+    """The results of a ufunc that is called with every block: one of scipy.special, or compiled by numba."""
+    import tilewright
+
+    signature = getattr(function, "signature", None)
+    numbers = {place: each for place, each in enumerate(inputs) if type(each) in (bool, int, float, complex)} if signature is None else {}
+    arrays = [each for place, each in enumerate(inputs) if place not in numbers]
+    if signature is None:
+        signature = f"{','.join(['()'] * len(arrays))}->{','.join(['()'] * function.nout)}"
+    axes = {name: options[name] for name in ("axes", "axis", "keepdims") if name in options}
+    rest = {name: value for name, value in options.items() if name not in axes}
+    return tilewright.apply_gufunc(_Called(function, numbers, rest), signature, *arrays, **axes)
+
+
+class _Called:
+    """A ufunc with its options and with those operands that are Python numbers, which have no type of their own."""
+
+    def __init__(self, function: Any, numbers: dict[int, Any], options: dict[str, Any]) -> None:
+        self.function, self.numbers, self.options = function, numbers, options
+        self.__name__ = function.__name__
+
+    def __call__(self, *blocks: np.ndarray) -> Any:
+        waiting = iter(blocks)
+        args = [self.numbers[place] if place in self.numbers else next(waiting) for place in range(len(blocks) + len(self.numbers))]
+        return self.function(*args, **self.options)
 
 
 def function(function: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -10,10 +10,12 @@ from ._dtypes import astype, result_type
 from ._elementwise import conj, multiply, pow
 from ._linear import tensordot
 from ._manipulation import moveaxis, reshape
+from ._out import takes_out
 from ._rearranging import ravel
 from .linalg import cross as _cross
 
 
+@takes_out
 def dot(a: Array, b: Any) -> Array:
     """Sums of products over the last axis of one array and the last but one of the other; plain products with numbers.
 
@@ -40,6 +42,7 @@ def vdot(a: Array, b: Any, /) -> Array:
     return tensordot(conj(ravel(a)), ravel(b), axes=1)
 
 
+@takes_out
 def outer(a: Array, b: Any) -> Array:
     """All products of an element of one array with one of the other, as a matrix."""
     return ravel(a)[:, None] * ravel(b)[None, :]

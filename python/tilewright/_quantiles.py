@@ -14,8 +14,9 @@ from ._creation import asarray, full
 from ._dtypes import astype
 from ._elementwise import ceil, clip, floor, isnan
 from ._manipulation import broadcast_to, concat, moveaxis, reshape
+from ._out import takes_out
 from ._reductions import sum
-from ._searching import where
+from ._searching import argsort, sort, take_along_axis, where
 
 # How NumPy's continuous methods place a quantile: (alpha, beta) of ``n q + alpha + q (1 - alpha - beta) - 1``.
 _CONTINUOUS = {
@@ -88,8 +89,9 @@ def _nothing(shape: tuple[int, ...], dtype: np.dtype, skip_nan: bool, is_median:
     """Quantiles of no elements, as NumPy has them."""
     if not skip_nan and not is_median:
         raise IndexError("quantiles of no elements")
-    warnings.warn("Mean of empty slice", RuntimeWarning, stacklevel=4)
-    return full(shape, np.nan, dtype if dtype.kind == "f" else "float64")
+    # The caller's line: a median has one function more on the way here.
+    warnings.warn("Mean of empty slice", RuntimeWarning, stacklevel=6 if is_median else 5)
+    return full(shape, np.nan, dtype if dtype.kind in "fc" else "float64")
 
 
 def _quantile(x: Any, q: Any, axis: Any, method: str, keepdims: bool, skip_nan: bool, is_median: bool = False) -> Array:
@@ -166,6 +168,7 @@ def _select_type(dtype: np.dtype, is_taken: bool) -> np.dtype:
     return dtype if dtype.kind == "f" else np.dtype("float64")
 
 
+@takes_out
 def quantile(
     x: Array, q: Any, axis: int | tuple[int, ...] | None = None, *, method: str = "linear", keepdims: bool = False
 ) -> Array:
@@ -178,6 +181,7 @@ def quantile(
     return _quantile(x, q, axis, method, keepdims, False)
 
 
+@takes_out
 def nanquantile(
     x: Array, q: Any, axis: int | tuple[int, ...] | None = None, *, method: str = "linear", keepdims: bool = False
 ) -> Array:
@@ -190,6 +194,7 @@ def _hundredths(q: Any) -> Any:
     return q / 100 if type(q) in (int, float) else np.true_divide(q, 100)
 
 
+@takes_out
 def percentile(
     x: Array, q: Any, axis: int | tuple[int, ...] | None = None, *, method: str = "linear", keepdims: bool = False
 ) -> Array:
@@ -197,6 +202,7 @@ def percentile(
     return quantile(x, _hundredths(q), axis, method=method, keepdims=keepdims)
 
 
+@takes_out
 def nanpercentile(
     x: Array, q: Any, axis: int | tuple[int, ...] | None = None, *, method: str = "linear", keepdims: bool = False
 ) -> Array:
@@ -204,6 +210,7 @@ def nanpercentile(
     return nanquantile(x, _hundredths(q), axis, method=method, keepdims=keepdims)
 
 
+@takes_out
 def median(x: Array, axis: int | tuple[int, ...] | None = None, *, keepdims: bool = False) -> Array:
     """The elements in the middle.
 
@@ -211,26 +218,48 @@ def median(x: Array, axis: int | tuple[int, ...] | None = None, *, keepdims: boo
     >>> float(tw.median(tw.asarray([3.0, 1.0, 2.0])))
     2.0
     """
-    return _quantile(x, 0.5, axis, "linear", keepdims, False, is_median=True)
+    return _median(x, axis, keepdims, False)
 
 
+@takes_out
 def nanmedian(x: Array, axis: int | tuple[int, ...] | None = None, *, keepdims: bool = False) -> Array:
     """Like :func:`median`, of the elements that are not NaN."""
-    return _quantile(x, 0.5, axis, "linear", keepdims, True, is_median=True)
+    return _median(x, axis, keepdims, True)
+
+
+def _median(x: Any, axis: Any, keepdims: bool, skip_nan: bool) -> Array:
+    x = asarray(x)
+    if x.dtype.kind == "c":
+        return _complex_median(x, axis, keepdims, skip_nan)
+    return _quantile(x, 0.5, axis, "linear", keepdims, skip_nan, is_median=True)
+
+
+def _complex_median(x: Array, axis: Any, keepdims: bool, skip_nan: bool) -> Array:
+    """The middle of complex numbers in NumPy's order: by real parts, then by imaginary ones, and NaN last."""
+    axes = tuple(range(x.ndim)) if axis is None else np.lib.array_utils.normalize_axis_tuple(axis, x.ndim)
+    rest = tuple(n for k, n in enumerate(x.shape) if k not in axes)
+    shape = tuple(1 if k in axes else n for k, n in enumerate(x.shape)) if keepdims else rest
+    length = math.prod(x.shape[k] for k in axes)
+    if length == 0:
+        return _nothing(shape, x.dtype, skip_nan, True) if 0 not in rest else full(shape, 0, x.dtype)
+    fibres = reshape(moveaxis(x, axes, tuple(range(x.ndim - len(axes), x.ndim))), (*rest, length))
+    ordered = sort(fibres, axis=-1)
+    n = sum(~isnan(fibres), axis=-1, keepdims=True) if skip_nan else full((*rest, 1), length)
+    lower, upper = (take_along_axis(ordered, clip(place, 0, length - 1), axis=-1) for place in ((n - 1) // 2, n // 2))
+    middle = where(n % 2 == 1, lower, (lower + upper) / 2)
+    unknown = full((), complex(np.nan, np.nan), x.dtype)
+    last = ordered[..., -1:]
+    return reshape(where(n == 0, unknown, middle) if skip_nan else where(isnan(last), last, middle), shape)
 
 
 def partition(x: Array, kth: int | tuple[int, ...], axis: int | None = -1, kind: str = "introselect") -> Array:
     """The elements in an order in which the ``kth`` is where it would be if all were sorted. Here all are, whatever the ``kind``."""
-    from ._searching import sort
-
     x, axis = _checked_kth(x, kth, axis)
     return sort(x, axis=axis)
 
 
 def argpartition(x: Array, kth: int | tuple[int, ...], axis: int | None = -1, kind: str = "introselect") -> Array:
     """Where the elements of :func:`partition` were."""
-    from ._searching import argsort
-
     x, axis = _checked_kth(x, kth, axis)
     return argsort(x, axis=axis)
 

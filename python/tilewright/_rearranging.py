@@ -10,13 +10,15 @@ from numpy.lib.array_utils import normalize_axis_index
 from . import _core
 from ._array import Array
 from ._creation import _shape, asarray, zeros
-from ._manipulation import concat, expand_dims, flip, permute_dims, reshape, tile
+from ._manipulation import by_columns, concat, expand_dims, flip, permute_dims, reshape, tile
+from ._out import takes_out
 from ._reductions import sum
 from ._searching import where
 
 
-def copy(a: Array) -> Array:
-    """The array: arrays are values."""
+def copy(a: Array, order: str = "K") -> Array:
+    """The array: arrays are values. ``order`` is that of NumPy's memory."""
+    by_columns(order, "ACKF")
     return asarray(a, copy=True) if isinstance(a, Array) else asarray(a)
 
 
@@ -36,9 +38,9 @@ def size(a: Array, axis: int | None = None) -> int:
     return a.size if axis is None else a.shape[normalize_axis_index(axis, a.ndim)]
 
 
-def ravel(a: Array) -> Array:
-    """All elements in a row."""
-    return reshape(a, (-1,))
+def ravel(a: Array, order: str = "C") -> Array:
+    """All elements in a row: row by row, or with the first index running fastest (``order="F"``)."""
+    return reshape(a, (-1,), "F" if by_columns(order, "ACKF") else "C")
 
 
 def resize(a: Array, new_shape: Any) -> Array:
@@ -150,6 +152,7 @@ def diagonal(a: Array, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array
     return Array(_core.diagonal(a._tensor, offset, axis1, axis2))
 
 
+@takes_out
 def trace(a: Array, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None) -> Array:
     """Sums of diagonals."""
     return sum(diagonal(a, offset, axis1, axis2), axis=-1, dtype=dtype)

@@ -15,6 +15,7 @@ from ._creation import full
 from ._dtypes import astype, float64, floating, to_name
 from ._elementwise import unwrap_array
 from ._manipulation import broadcast_shapes, broadcast_to, concat, part, reshape
+from ._out import takes_out, takes_out_by_name
 
 Axis = int | tuple[int, ...] | None
 
@@ -67,6 +68,7 @@ def _additive(
     return reduced if initial is None else _started(op, reduced, initial)
 
 
+@takes_out
 def sum(
     x: Array, /, axis: Axis = None, dtype: Any = None, *, keepdims: bool = False, initial: Any = None, where: Any = None
 ) -> Array:
@@ -81,6 +83,7 @@ def sum(
     return _additive("sum", "add", 0, x, axis, dtype, keepdims, initial, where)
 
 
+@takes_out
 def prod(
     x: Array, /, axis: Axis = None, dtype: Any = None, *, keepdims: bool = False, initial: Any = None, where: Any = None
 ) -> Array:
@@ -103,11 +106,13 @@ def _extreme(kind: str, x: Any, axis: Axis, keepdims: bool, initial: Any, where:
     return _started(kind, _reduce(kind, x, axis, keepdims), initial)
 
 
+@takes_out
 def max(x: Array, /, axis: Axis = None, *, keepdims: bool = False, initial: Any = None, where: Any = None) -> Array:
     """The largest along axes, or of everything; NaN wins. With ``where`` only of those under a mask, and of ``initial``."""
     return _extreme("max", x, axis, keepdims, initial, where)
 
 
+@takes_out
 def min(x: Array, /, axis: Axis = None, *, keepdims: bool = False, initial: Any = None, where: Any = None) -> Array:
     """The smallest along axes, or of everything; NaN wins. With ``where`` only of those under a mask, and of ``initial``."""
     return _extreme("min", x, axis, keepdims, initial, where)
@@ -121,9 +126,16 @@ def _number_of(x: Array, where: Any, axis: Axis, keepdims: bool) -> Array:
     return count_nonzero(mask, axis=axis, keepdims=keepdims)
 
 
+@takes_out
 def mean(x: Array, /, axis: Axis = None, dtype: Any = None, *, keepdims: bool = False, where: Any = None) -> Array:
-    """Means along axes, or of everything; with ``where``, of the elements under a mask."""
+    """Means along axes, or of everything; with ``where``, of the elements under a mask.
+
+    ``dtype`` is the type of the elements and of the result: means in a type of whole numbers lose their fractions, as in NumPy.
+    """
     x = Array(unwrap_array(_converted(x, dtype)))
+    if _is_whole(dtype):
+        total = sum(x, axis=axis, dtype=dtype, keepdims=keepdims, where=where)
+        return astype(total / _number_of(x, True if where is None else where, axis, keepdims), dtype)
     if where is None:
         return _reduce("mean", x, axis, keepdims)
     exact = floating(x)
@@ -138,6 +150,7 @@ def one_correction(correction: float, ddof: float | None) -> float:
     return float(correction if ddof is None else ddof)
 
 
+@takes_out
 def var(
     x: Array, /, axis: Axis = None, dtype: Any = None, *, correction: float = 0.0, ddof: float | None = None,
     keepdims: bool = False, where: Any = None,
@@ -146,17 +159,41 @@ def var(
 
     ``ddof`` is NumPy's name of the correction.
     """
-    x = Array(unwrap_array(_converted(x, dtype)))
     correction = one_correction(correction, ddof)
+    if _is_whole(dtype):
+        return _whole_variance(Array(unwrap_array(x)), axis, dtype, correction, keepdims, where)
+    x = Array(unwrap_array(_converted(x, dtype)))
     if where is None:
         return _reduce("var", x, axis, keepdims, correction)
-    apart = x - mean(x, axis=axis, keepdims=True, where=where)
-    squares = apart.real * apart.real + apart.imag * apart.imag if x.dtype.kind == "c" else apart * apart
+    squares = _squares(x, mean(x, axis=axis, keepdims=True, where=where))
+    return sum(squares, axis=axis, keepdims=keepdims, where=where) / astype(_free(x, where, axis, keepdims, correction), squares.dtype)
+
+
+def _squares(x: Array, middle: Array) -> Array:
+    """Squared distances from the means."""
+    apart = x - middle
+    return apart.real * apart.real + apart.imag * apart.imag if apart.dtype.kind == "c" else apart * apart
+
+
+def _free(x: Array, where: Any, axis: Axis, keepdims: bool, correction: float) -> Array:
+    """How many elements count, less the correction, but never less than zero."""
     free = astype(_number_of(x, where, axis, keepdims), float64) - correction
-    free = Array(_core.binary("max", free._tensor, 0.0))
-    return sum(squares, axis=axis, keepdims=keepdims, where=where) / astype(free, squares.dtype)
+    return Array(_core.binary("max", free._tensor, 0.0))
 
 
+def _is_whole(dtype: Any) -> bool:
+    return dtype is not None and np.dtype(dtype).kind in "iub"
+
+
+def _whole_variance(x: Array, axis: Axis, dtype: Any, correction: float, keepdims: bool, where: Any) -> Array:
+    """Variances in a type of whole numbers: as in NumPy means, squares and quotients lose their fractions, each when it is found."""
+    where = True if where is None else where
+    squares = _squares(x, mean(x, axis=axis, dtype=dtype, keepdims=True, where=where))
+    total = sum(squares, axis=axis, dtype=dtype, keepdims=keepdims, where=where)
+    return astype(total / _free(x, where, axis, keepdims, correction), dtype)
+
+
+@takes_out
 def std(
     x: Array, /, axis: Axis = None, dtype: Any = None, *, correction: float = 0.0, ddof: float | None = None,
     keepdims: bool = False, where: Any = None,
@@ -165,12 +202,11 @@ def std(
 
     ``ddof`` is NumPy's name of the correction.
     """
-    x = Array(unwrap_array(_converted(x, dtype)))
     correction = one_correction(correction, ddof)
-    if where is None:
-        return _reduce("std", x, axis, keepdims, correction)
-    squares = var(x, axis=axis, correction=correction, keepdims=keepdims, where=where)
-    return Array(_core.unary("sqrt", squares._tensor))
+    if where is None and not _is_whole(dtype):
+        return _reduce("std", _converted(x, dtype), axis, keepdims, correction)
+    squares = var(x, axis=axis, dtype=dtype, correction=correction, keepdims=keepdims, where=where)
+    return astype(Array(_core.unary("sqrt", squares._tensor)), squares.dtype, copy=False)
 
 
 def _truth(kind: str, x: Any, axis: Axis, keepdims: bool, where: Any) -> Array:
@@ -180,11 +216,13 @@ def _truth(kind: str, x: Any, axis: Axis, keepdims: bool, where: Any) -> Array:
     return _reduce(kind, x, axis, keepdims)
 
 
+@takes_out
 def any(x: Array, /, axis: Axis = None, *, keepdims: bool = False, where: Any = None) -> Array:
     """True where any element along the axes is not zero; with ``where``, any of those under a mask."""
     return _truth("any", x, axis, keepdims, where)
 
 
+@takes_out
 def all(x: Array, /, axis: Axis = None, *, keepdims: bool = False, where: Any = None) -> Array:
     """True where no element along the axes is zero; with ``where``, none of those under a mask."""
     return _truth("all", x, axis, keepdims, where)
@@ -195,11 +233,13 @@ def count_nonzero(x: Array, /, axis: Axis = None, *, keepdims: bool = False) -> 
     return _reduce("count", x, axis, keepdims)
 
 
+@takes_out
 def argmax(x: Array, /, axis: int | None = None, *, keepdims: bool = False) -> Array:
     """Where the largest is: the first one along the axis, or of all elements in order."""
     return _reduce("argmax", x, None if axis is None else index(axis), keepdims)
 
 
+@takes_out
 def argmin(x: Array, /, axis: int | None = None, *, keepdims: bool = False) -> Array:
     """Where the smallest is: the first one along the axis, or of all elements in order."""
     return _reduce("argmin", x, None if axis is None else index(axis), keepdims)
@@ -221,6 +261,7 @@ def _running(kind: str, x: Any, axis: int | None, dtype: Any, initial: bool) -> 
     return concat((full(tuple(first), int(kind == "prod"), dtype=running.dtype), running), axis=axis)
 
 
+@takes_out_by_name
 def cumulative_sum(
     x: Array, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False
 ) -> Array:
@@ -233,6 +274,7 @@ def cumulative_sum(
     return _running("sum", x, axis, dtype, include_initial)
 
 
+@takes_out
 def cumsum(a: Array, axis: int | None = None, dtype: Any = None) -> Array:
     """Running sums along an axis, or of all elements in a row.
 
@@ -243,6 +285,7 @@ def cumsum(a: Array, axis: int | None = None, dtype: Any = None) -> Array:
     return _running("sum", *_in_a_row(a, axis), dtype, False)
 
 
+@takes_out
 def cumprod(a: Array, axis: int | None = None, dtype: Any = None) -> Array:
     """Running products along an axis, or of all elements in a row."""
     return _running("prod", *_in_a_row(a, axis), dtype, False)
@@ -253,6 +296,7 @@ def _in_a_row(x: Any, axis: int | None) -> tuple[Array, int]:
     return (x, axis) if axis is not None else (reshape(x, (-1,)), 0)
 
 
+@takes_out_by_name
 def cumulative_prod(
     x: Array, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False
 ) -> Array:
@@ -273,6 +317,8 @@ def diff(
     if n < 0:
         raise ValueError(f"differences of order {n}")
     x = Array(unwrap_array(x))
+    if n == 0:
+        return x
     axis = normalize_axis_index(axis, x.ndim)
     parts = [_edge(each, x, axis) if each is not x else x for each in (prepend, x, append) if each is not None]
     x = concat(tuple(parts), axis=axis) if len(parts) > 1 else x

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import index
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,9 @@ from numpy.lib.array_utils import normalize_axis_index
 from . import _core
 from ._array import Array, unwrap
 from ._elementwise import unwrap_array
+from ._indexing import MOST_KNOWN, check_inside, from_start
 from ._manipulation import reshape, stack
+from ._out import takes_out
 
 
 def where(condition: Array, x1: Any = None, x2: Any = None, /) -> Any:
@@ -71,8 +74,8 @@ def _complex_order(x: Array, axis: int) -> Array:
     """Where complex numbers were that are sorted as NumPy does: by real parts, then by imaginary ones; those with a NaN last."""
     from ._elementwise import imag, isnan, real
 
-    marks = [Array(_core.cast(isnan(part)._tensor, "uint8")) for part in (imag(x), real(x))]
-    return lexsort((imag(x), real(x), *marks), axis=axis)
+    in_imag, in_real = (Array(_core.cast(isnan(part)._tensor, "uint8")) for part in (imag(x), real(x)))
+    return lexsort((imag(x), real(x), in_imag + 2 * in_real), axis=axis)
 
 
 def _row_or_axis(x: Any, axis: int | None) -> tuple[_core.Tensor, int]:
@@ -82,10 +85,26 @@ def _row_or_axis(x: Any, axis: int | None) -> tuple[_core.Tensor, int]:
     return tensor, normalize_axis_index(axis, tensor.ndim)
 
 
-def topk(x: Array, /, k: int, axis: int = -1, largest: bool = True) -> tuple[Array, Array]:
-    """The ``k`` largest (or smallest) along an axis, in order, and where they were."""
+def topk(x: Array, /, k: int, axis: int = -1, largest: bool = True) -> Array:
+    """The ``k`` largest (or smallest) along an axis, in order; :func:`argtopk` tells where they are."""
+    return _topk(x, k, axis, largest)[0]
+
+
+def argtopk(x: Array, /, k: int, axis: int = -1, largest: bool = True) -> Array:
+    """Where the ``k`` largest (or smallest) along an axis are, in their order.
+
+    >>> import tilewright as tw
+    >>> tw.argtopk(tw.asarray([3, 9, 5]), 2).compute()
+    array([1, 2])
+    """
+    return _topk(x, k, axis, largest)[1]
+
+
+def _topk(x: Any, k: int, axis: int, largest: bool) -> tuple[Array, Array]:
     tensor, axis = _row_or_axis(x, axis)
-    values, positions = _core.sort(tensor, axis, largest, k)
+    if index(k) < 0:
+        raise ValueError(f"the {k} largest: there are none; `largest=False` gives the smallest")
+    values, positions = _core.sort(tensor, axis, largest, index(k))
     return Array(values), Array(positions)
 
 
@@ -120,20 +139,23 @@ def _has_nan(x: Array) -> bool:
     return x.dtype.kind in "fcmM"
 
 
+@takes_out
 def take(x: Array, /, indices: Any, axis: int | None = None, *, mode: str = "raise") -> Array:
     """The elements at some indices along an axis; negative ones count from the end.
 
     Those outside are an IndexError (``mode="raise"``), counted around (``"wrap"``) or moved to the nearer end (``"clip"``).
     """
     known = np.asarray(indices) if isinstance(indices, (list, np.ndarray)) else None
-    x, indices = Array(unwrap_array(x)), Array(unwrap_array(indices))
+    x, given, indices = Array(unwrap_array(x)), indices, Array(unwrap_array(indices))
     if axis is None:
         if x.ndim != 1:
             x = reshape(x, (-1,))
         axis = 0
     axis = normalize_axis_index(axis, x.ndim)
-    if known is not None and known.dtype.kind in "iu" and known.size <= MOST_KNOWN and mode == "raise":
-        return Array(_core.gather_known(x._tensor, [inside(known, x.shape[axis], axis)], [axis]))
+    if mode == "raise":
+        check_inside(given, x.shape[axis], axis)
+        if known is not None and known.dtype.kind in "iu" and known.size <= MOST_KNOWN:
+            return Array(_core.gather_known(x._tensor, [from_start(known, x.shape[axis])], [axis]))
     # Small integers may not hold the length of the axis.
     if indices.dtype.kind == "b" or (indices.dtype.kind in "iu" and indices.dtype.itemsize < 8):
         indices = Array(_core.cast(indices._tensor, "int64"))
@@ -143,20 +165,6 @@ def take(x: Array, /, indices: Any, axis: int | None = None, *, mode: str = "rai
         n = x.shape[axis]
         indices = indices % n if mode == "wrap" else Array(_core.binary("min", _core.binary("max", indices._tensor, 0), n - 1))
     return Array(_core.gather(x._tensor, [indices._tensor], [axis]))
-
-
-# Indices that a plan looks at one by one; more are data like any other.
-MOST_KNOWN = 1 << 20
-
-
-def inside(index: np.ndarray, length: int, axis: int) -> np.ndarray:
-    """Known indices as int64 from the start of an axis."""
-    whole = index.astype(object) if index.dtype == np.uint64 else index.astype(np.int64)
-    outside = (whole < -length) | (whole >= length)
-    if outside.any():
-        raise IndexError(f"index {whole[outside].flat[0]} is outside axis {axis} of length {length}")
-    whole = whole.astype(np.int64)
-    return np.where(whole < 0, whole + length, whole)
 
 
 def checked(x: Array, wrong: Array) -> Array:
@@ -170,12 +178,13 @@ def take_along_axis(x: Array, /, indices: Array, axis: int | None = -1) -> Array
     """The elements at indices along an axis, which are arrays of the same rank: what ``argsort`` gives, say."""
     from ._manipulation import broadcast_shapes, broadcast_to
 
-    x, indices = Array(unwrap_array(x)), Array(unwrap_array(indices))
+    x, given, indices = Array(unwrap_array(x)), indices, Array(unwrap_array(indices))
     if axis is None:
         x, axis = reshape(x, (-1,)), 0
     if x.ndim != indices.ndim:
         raise ValueError(f"an array with {x.ndim} axes and indices with {indices.ndim}")
     axis = normalize_axis_index(axis, x.ndim)
+    check_inside(given, x.shape[axis], axis)
     drop = lambda shape: (*shape[:axis], 1, *shape[axis + 1 :])  # noqa: E731
     shape = list(broadcast_shapes(drop(x.shape), drop(indices.shape)))
     data = list(shape)

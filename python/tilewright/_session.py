@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import threading
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
 from . import _core, _processes
@@ -83,23 +86,53 @@ def _positive(name: str, value: Any) -> int | None:
     return value.__index__()
 
 
-def compute(*arrays: Any, block: bool = True) -> Any:
-    """Computes several arrays in one plan that shares what they have in common. What is no array is given back as it is.
+def compute(*values: Any, block: bool = True) -> Any:
+    """Computes several arrays in one plan that shares what they have in common, and gives NumPy arrays in their places.
 
-    With ``block=False`` they are computed while Python goes on, and what comes back at once is a :class:`tilewright.Pending`.
+    Arrays may be inside of lists, tuples, dicts and dataclasses, nested as you like. What is no array is given back as it is. With ``block=False`` they are
+    computed while Python goes on, and what comes back at once is a :class:`tilewright.Pending`.
 
     >>> import tilewright as tw
     >>> x = tw.arange(4)
-    >>> tw.compute(x.sum(), x.max())
-    (array(6), array(3))
+    >>> tw.compute(x.sum(), {"largest": x.max()})
+    (array(6), {'largest': array(3)})
     """
     if not block:
-        return Pending([x._tensor for x in arrays if isinstance(x, Array)], lambda: compute(*arrays))
-    persist(*arrays)
-    return tuple(x.compute() if isinstance(x, Array) else x for x in arrays)
+        return Pending([x._tensor for x in _arrays_in(values)], lambda: compute(*values))
+    persist(*values)
+    return _replaced(values, Array.compute)
 
 
-def persist(*arrays: Any) -> tuple[Any, ...]:
-    """Computes several arrays in one plan and keeps their blocks."""
-    _core.compute([x._tensor for x in arrays if isinstance(x, Array)], progress_report())
-    return arrays
+def persist(*values: Any) -> tuple[Any, ...]:
+    """Computes several arrays, inside of containers, too, in one plan and keeps their blocks."""
+    _core.compute([x._tensor for x in _arrays_in(values)], progress_report())
+    return values
+
+
+def _arrays_in(value: Any) -> list[Array]:
+    """All arrays inside of nested containers."""
+    found: list[Array] = []
+
+    def noted(array: Array) -> Array:
+        found.append(array)
+        return array
+
+    _replaced(value, noted)
+    return found
+
+
+def _replaced(value: Any, function: Callable[[Array], Any]) -> Any:
+    """Nested containers with every array replaced by what a function makes of it. Other objects, and containers of their own classes, stay as they are."""
+    if isinstance(value, Array):
+        return function(value)
+    if type(value) in (list, tuple):
+        return type(value)(_replaced(each, function) for each in value)
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        return type(value)(*(_replaced(each, function) for each in value))
+    if type(value) in (dict, OrderedDict):
+        return type(value)((key, _replaced(each, function)) for key, each in value.items())
+    if is_dataclass(value) and not isinstance(value, type):
+        own = {field.name: getattr(value, field.name) for field in fields(value) if field.init}
+        new = {name: _replaced(each, function) for name, each in own.items()}
+        return replace(value, **new) if any(new[name] is not own[name] for name in own) else value
+    return value

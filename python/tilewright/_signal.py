@@ -121,13 +121,17 @@ def _between(x: Array, xp: Array, fp: Array) -> Array:
     return where(isnan(value) & (first == last), first, value)
 
 
-def sliding_window_view(x: Array, window_shape: Any, axis: Any = None) -> Array:
+def sliding_window_view(x: Array, window_shape: Any, axis: Any = None, *, subok: bool = False, writeable: bool = False) -> Array:
     """Windows that move over an array, as new axes at the end. ``.mean(axis=-1)`` of them is a rolling mean.
+
+    ``subok`` is for NumPy's own arrays. Windows overlap, so they cannot be ``writeable``.
 
     >>> import tilewright as tw
     >>> tw.sliding_window_view(tw.arange(5.0), 3).mean(axis=-1).compute()
     array([1., 2., 3.])
     """
+    if writeable:
+        raise ValueError("windows overlap and cannot be written: assign to the array that they show")
     x = asarray(x)
     lengths = tuple(window_shape) if np.iterable(window_shape) else (window_shape,)
     if any(length < 0 for length in lengths):

@@ -9,13 +9,16 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
 from ._array import Array
+from ._blocks import map_blocks
 from ._creation import asarray, zeros
 from ._dtypes import astype, float64, result_type
 from ._elementwise import clip, conj, maximum, real, sqrt
 from ._manipulation import broadcast_to, concat, moveaxis, reshape
+from ._out import takes_out
 from ._reductions import Axis, diff, max, mean, min, sum
 
 
+@takes_out
 def ptp(a: Array, axis: Axis = None, *, keepdims: bool = False) -> Array:
     """The largest less the smallest along axes, or of everything."""
     return max(a, axis=axis, keepdims=keepdims) - min(a, axis=axis, keepdims=keepdims)
@@ -26,6 +29,8 @@ def average(
 ) -> Any:
     """Means along axes, weighted if there are weights; with ``returned``, also the sums of weights.
 
+    Weights that add up to zero are a ZeroDivisionError: at once if they are a list or a NumPy array, else when they are computed.
+
     >>> import tilewright as tw
     >>> float(tw.average(tw.asarray([1.0, 4.0]), weights=tw.asarray([2, 1])))
     2.0
@@ -35,13 +40,25 @@ def average(
         found = mean(a, axis=axis, keepdims=keepdims)
         total = asarray(a.size // builtins.max(found.size, 1), dtype=found.dtype)
     else:
-        weights = asarray(weights)
+        given, weights = weights, asarray(weights)
         whole = a.dtype.kind in "iub"
         dtype = result_type(a.dtype, weights.dtype, *([float64] if whole else []))
         weights = astype(_like_axes(weights, a, axis), dtype, copy=False)
         total = sum(weights, axis=axis, keepdims=keepdims)
+        if isinstance(given, Array):
+            total = map_blocks(_refuse_zero, total, dtype=total.dtype, name="average")
+        else:
+            # Weights that are there already are looked at now.
+            given = np.asarray(given)
+            _refuse_zero(np.sum(given, axis=axis if given.shape == a.shape else None))
         found = sum(astype(a, dtype, copy=False) * weights, axis=axis, keepdims=keepdims) / total
     return (found, broadcast_to(total, found.shape)) if returned else found
+
+
+def _refuse_zero(total: np.ndarray) -> np.ndarray:
+    if np.any(total == 0):
+        raise ZeroDivisionError("Weights sum to zero, can't be normalized")
+    return total
 
 
 def _like_axes(weights: Array, a: Array, axis: Axis) -> Array:

@@ -16,8 +16,9 @@ from ._distributions import Distributions, drawing, in_chunks, random_seed
 from ._dtypes import astype
 from ._elementwise import log
 from ._manipulation import reshape
+from ._out import rebind
 from ._reductions import cumulative_sum
-from ._searching import argsort, searchsorted, take, take_along_axis, topk
+from ._searching import argsort, argtopk, searchsorted, take, take_along_axis
 
 __all__ = [
     "Generator", "binomial", "choice", "default_rng", "exponential", "geometric", "gumbel", "laplace", "logistic",
@@ -58,7 +59,7 @@ class Generator(Distributions):
         else:
             # The smallest of random numbers; of exponential ones by weights, if there are weights.
             keys = self.random(n) if p is None else -log(self._uniform(n)) / p
-            places = reshape(topk(keys, count, largest=False)[1], tuple(_shape(size)))
+            places = reshape(argtopk(keys, count, largest=False), tuple(_shape(size)))
         return places if whole else take(asarray(a), places, axis=axis)
 
     def permutation(self, x: Any, axis: int = 0) -> Array:
@@ -80,7 +81,7 @@ class Generator(Distributions):
         """Brings the parts of an array along an axis into random order, as ``x[..] = ..`` would."""
         if not isinstance(x, Array):
             raise TypeError("only arrays of tilewright are shuffled in place; permutation(x) gives a new one of anything")
-        x._tensor = self.permutation(x, axis)._tensor
+        rebind(x, self.permutation(x, axis))
 
 
 def _probabilities(p: Any, n: int) -> Array:

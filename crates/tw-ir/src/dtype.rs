@@ -226,22 +226,24 @@ impl DType {
         Scalar::from_i64(1, self)
     }
 
-    /// The identity of `min`: nothing is larger. Complex numbers have no order; infinity stands in.
+    /// The identity of `min`: nothing is larger. Complex numbers are ordered by their real parts, then by their imaginary ones.
     pub fn highest(self) -> Scalar {
         // Infinity saturates into integers; bits of times are taken over from i64.
         match self {
             DType::DateTime(_) | DType::TimeDelta(_) => Scalar::I64(i64::MAX).cast(self),
+            DType::C64 | DType::C128 => Scalar::C128(C128::new(f64::INFINITY, f64::INFINITY)).cast(self),
             _ => Scalar::F64(f64::INFINITY).cast(self),
         }
     }
 
-    /// The identity of `max`: nothing is smaller. Complex numbers have no order; negative infinity stands in.
+    /// The identity of `max`: nothing is smaller, in the same order.
     pub fn lowest(self) -> Scalar {
         match self {
             // The smallest i64 is NaT, which is no time.
             DType::DateTime(_) | DType::TimeDelta(_) => Scalar::I64(i64::MIN + 1).cast(self),
             // Any float but zero is true.
             DType::Bool => Scalar::Bool(false),
+            DType::C64 | DType::C128 => Scalar::C128(C128::new(f64::NEG_INFINITY, f64::NEG_INFINITY)).cast(self),
             _ => Scalar::F64(f64::NEG_INFINITY).cast(self),
         }
     }

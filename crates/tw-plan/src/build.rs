@@ -27,7 +27,9 @@ mod time;
 
 pub use axes::{broadcast_shapes, display_shape, normalize_axes, normalize_axis};
 pub use contract::{matmul, tensordot};
-pub use create::{arange, coordinate, eye, full, linspace, random_integers, random_normal, random_uniform};
+pub use create::{
+    arange, coordinate, eye, full, linspace, progression, random_integers, random_normal, random_uniform,
+};
 pub use einsum::{einsum, einsum_path, is_subscript};
 pub use elementwise::{Operand, binary, broadcast_to, cast, logical, logical_not, select, unary};
 pub use layout::{diagonal, expand_dims, flip, pad, permute, roll, squeeze, transpose, tril, triu};

@@ -37,10 +37,10 @@ mod _core {
     use super::function::{block_function, settle};
     #[pymodule_export]
     use super::ops::{
-        arange, binary, broadcast_shapes, broadcast_to, cast, compact, concat, coordinate, coordinate_of, diagonal,
-        einsum, einsum_path, expand, expand_dims, eye, flip, full, gather, gather_known, linspace, logical,
-        logical_not, matmul, overlap, permute, positions, random, rechunk, reduce, replace, reshape, result_type, roll,
-        scan, scatter, slice, sort, squeeze, stack, tensordot, tril, triu, unary, where_,
+        binary, broadcast_shapes, broadcast_to, cast, compact, concat, coordinate, coordinate_of, diagonal, einsum,
+        einsum_path, expand, expand_dims, eye, flip, full, gather, gather_known, linspace, logical, logical_not, matmul,
+        overlap, permute, positions, progression, random, rechunk, reduce, replace, reshape, result_type, roll, scan,
+        scatter, slice, sort, squeeze, stack, tensordot, tril, triu, unary, where_,
     };
     #[pymodule_export]
     use super::program::program;

@@ -348,7 +348,13 @@ fn items(key: &Bound<'_, PyTuple>) -> PyResult<Vec<SliceItem>> {
             if let Ok(slice) = item.cast::<PySlice>() {
                 let part = |name: &str| -> PyResult<Option<i64>> {
                     let value = slice.getattr(name)?;
-                    if value.is_none() { Ok(None) } else { value.call_method0("__index__")?.extract().map(Some) }
+                    if value.is_none() {
+                        return Ok(None);
+                    }
+                    let whole = value.call_method0("__index__").map_err(|_| {
+                        PyTypeError::new_err("slices are made of integers, None or what has an __index__ method")
+                    })?;
+                    whole.extract().map(Some)
                 };
                 let step = part("step")?.unwrap_or(1);
                 return Ok(SliceItem::Slice { start: part("start")?, stop: part("stop")?, step });
@@ -419,17 +425,17 @@ pub(crate) fn full(py: Python<'_>, shape: Vec<u64>, value: &Bound<'_, PyAny>, dt
     apply(py, &[], || Ok(build::full(&known(&shape), value.cast(dtype)?)))
 }
 
-/// Evenly spaced values by their distance.
+/// Evenly spaced values by the first two of them.
 #[pyfunction]
-pub(crate) fn arange(
+pub(crate) fn progression(
     py: Python<'_>,
-    start: &Bound<'_, PyAny>,
-    stop: &Bound<'_, PyAny>,
-    step: &Bound<'_, PyAny>,
+    first: &Bound<'_, PyAny>,
+    second: &Bound<'_, PyAny>,
+    n: u64,
     dtype_name: &str,
 ) -> PyResult<Tensor> {
-    let (start, stop, step, dtype) = (scalar(start)?, scalar(stop)?, scalar(step)?, dtype(dtype_name)?);
-    apply(py, &[], || build::arange(start, stop, step, dtype))
+    let (first, second, dtype) = (scalar(first)?, scalar(second)?, dtype(dtype_name)?);
+    apply(py, &[], || build::progression(first, second, n, dtype))
 }
 
 /// Evenly spaced values by their number.

@@ -3,6 +3,7 @@
 use tw_ir::dtype::NAT;
 use tw_ir::{Accum, BinaryOp, DType, Error, OnEmpty, Result, Scalar, ScalarCode, Slot, UnaryOp};
 
+use super::complex;
 use super::promote::CodeSink;
 use super::reduce::Reduction;
 use super::time::truncated;
@@ -105,9 +106,58 @@ fn of_complex(kind: Reduction, dtype: DType) -> Result<Accum> {
             let accum = joined(of_parts(both, dtype)?, BinaryOp::Add)?;
             if matches!(kind, Reduction::Std { .. }) { rooted(accum) } else { Ok(accum) }
         }
-        _ => Err(Error::types(format!("`{}` does not take {dtype}", kind.name()))
-            .help("complex numbers have no order; reduce their real parts or magnitudes")),
+        Reduction::Min => extreme(BinaryOp::Min, dtype),
+        Reduction::Max => extreme(BinaryOp::Max, dtype),
+        Reduction::ArgMin => position_of_extreme(BinaryOp::Min, dtype),
+        Reduction::ArgMax => position_of_extreme(BinaryOp::Max, dtype),
+        _ => Err(Error::types(format!("`{}` does not take {dtype}", kind.name()))),
     }
+}
+
+/// Nothing wins over it.
+fn worst(op: BinaryOp, dtype: DType) -> Scalar {
+    if op == BinaryOp::Min { dtype.highest() } else { dtype.lowest() }
+}
+
+/// Smallest or largest complex number. Of several with a NaN, the first in the order of the fold wins.
+fn extreme(op: BinaryOp, dtype: DType) -> Result<Accum> {
+    let mut combine = ScalarCode::new(vec![dtype; 2]);
+    let (x, y) = (combine.param(0), combine.param(1));
+    let best = complex::binary(&mut combine, op, x, y)?;
+    combine.set_results(vec![best]);
+    let unchanged = ScalarCode::identity(vec![dtype]);
+    Ok(Accum {
+        identity: vec![worst(op, dtype)],
+        lift: unchanged.clone(),
+        combine,
+        finish: unchanged,
+        on_empty: OnEmpty::Error,
+    })
+}
+
+/// Position of the smallest or largest complex number: bodies are (value, position); ties go to the lowest position, NaN wins.
+fn position_of_extreme(op: BinaryOp, dtype: DType) -> Result<Accum> {
+    let mut combine = ScalarCode::new(vec![dtype, DType::I64, dtype, DType::I64]);
+    let [x, i, y, j] = [0, 1, 2, 3].map(|k| combine.param(k));
+    let (first, second) = (complex::beats(&mut combine, op, x, y)?, complex::beats(&mut combine, op, y, x)?);
+    let apart = combine.binary(BinaryOp::Or, first, second)?;
+    let level = combine.unary(UnaryOp::Not, apart)?;
+    let earlier = combine.binary(BinaryOp::Lt, j, i)?;
+    let tie = combine.binary(BinaryOp::And, level, earlier)?;
+    let wins = combine.binary(BinaryOp::Or, second, tie)?;
+    let (value, position) = (combine.select(wins, y, x)?, combine.select(wins, j, i)?);
+    combine.set_results(vec![value, position]);
+    let types = vec![dtype, DType::I64];
+    let mut finish = ScalarCode::new(types.clone());
+    let position = finish.param(1);
+    finish.set_results(vec![position]);
+    Ok(Accum {
+        identity: vec![worst(op, dtype), Scalar::I64(i64::MAX)],
+        lift: ScalarCode::identity(types),
+        combine,
+        finish,
+        on_empty: OnEmpty::Error,
+    })
 }
 
 /// An accumulator of two bodies fed with the parts of one complex number.
@@ -223,7 +273,37 @@ mod tests {
         let of = |kind| fold(&accum(kind, DType::C128).unwrap(), &[z(1.0, 0.0), z(0.0, 2.0)]);
         assert_eq!(of(Reduction::Var { ddof: 0.0 }), Scalar::F64(1.25));
         assert_eq!(of(Reduction::Mean), z(0.5, 1.0));
-        assert!(accum(Reduction::Min, DType::C64).is_err());
+    }
+
+    #[test]
+    fn complex_numbers_are_ordered_by_their_parts() {
+        let z = |re: f64, im: f64| Scalar::C128(tw_ir::dtype::C128::new(re, im));
+        let of = |kind: Reduction, values: &[Scalar]| {
+            let accum = accum(kind, DType::C128).unwrap();
+            accum.verify(&bodies(kind, DType::C128)).unwrap();
+            let mut state = accum.identity.clone();
+            for (at, &value) in values.iter().enumerate() {
+                let lifted = match kind.takes_position() {
+                    true => accum.lift.eval(&[value, Scalar::I64(at as i64)]),
+                    false => accum.lift.eval(&[value]),
+                };
+                state = accum.combine.eval(&[state, lifted].concat());
+            }
+            accum.finish.eval(&state)[0]
+        };
+        let values = [z(1.0, 2.0), z(1.0, -3.0), z(0.0, 9.0), z(1.0, 2.0), z(0.0, 9.0)];
+        assert_eq!((of(Reduction::Max, &values), of(Reduction::Min, &values)), (z(1.0, 2.0), z(0.0, 9.0)));
+        assert_eq!(of(Reduction::ArgMax, &values), Scalar::I64(0));
+        assert_eq!(of(Reduction::ArgMin, &values), Scalar::I64(2));
+        let unknown = [z(1.0, 2.0), z(5.0, 0.0), z(3.0, f64::NAN), z(f64::NAN, 1.0)];
+        for kind in [Reduction::ArgMin, Reduction::ArgMax] {
+            assert_eq!(of(kind, &unknown), Scalar::I64(2));
+        }
+        for kind in [Reduction::Min, Reduction::Max] {
+            assert_eq!(of(kind, &unknown).as_c128().re, 3.0);
+        }
+        let lowest = f64::NEG_INFINITY;
+        assert_eq!(of(Reduction::Max, &[z(lowest, lowest), z(lowest, 0.0)]), z(lowest, 0.0));
     }
 
     #[test]

@@ -66,10 +66,10 @@ pub(super) fn binary(code: &mut impl CodeSink, op: BinaryOp, a: Slot, b: Slot) -
     match op {
         Add | Sub | Mul | Eq | Ne => return code.binary(op, a, b),
         Div | Pow => {}
-        Lt | Le | Gt | Ge | Min | Max => {
-            return Err(
-                refused(op, dtype).help("complex numbers have no order; compare their real parts or magnitudes")
-            );
+        Lt | Le | Gt | Ge => return compare(code, op, a, b),
+        Min | Max => {
+            let second = beats(code, op, b, a)?;
+            return code.select(second, b, a);
         }
         _ => return Err(refused(op, dtype)),
     }
@@ -98,6 +98,37 @@ pub(super) fn binary(code: &mut impl CodeSink, op: BinaryOp, a: Slot, b: Slot) -
     let found = found.slots();
     let found = tape.finish(found)?;
     join(code, found, dtype)
+}
+
+/// A comparison in NumPy's order: by real parts, where those are equal by imaginary ones. Nothing with a NaN is less or greater than anything.
+fn compare(code: &mut impl CodeSink, op: BinaryOp, a: Slot, b: Slot) -> Result<Slot> {
+    let strict = if matches!(op, BinaryOp::Lt | BinaryOp::Le) { BinaryOp::Lt } else { BinaryOp::Gt };
+    let found = before(code, strict, op, a, b)?;
+    let (nan_a, nan_b) = (unary(code, UnaryOp::IsNan, a)?, unary(code, UnaryOp::IsNan, b)?);
+    let unordered = code.binary(BinaryOp::Or, nan_a, nan_b)?;
+    let ordered = code.unary(UnaryOp::Not, unordered)?;
+    code.binary(BinaryOp::And, ordered, found)
+}
+
+/// True where `a` takes the place of `b` in a minimum or maximum: it is smaller (larger), or the first that has a NaN.
+pub(super) fn beats(code: &mut impl CodeSink, op: BinaryOp, a: Slot, b: Slot) -> Result<Slot> {
+    let strict = if op == BinaryOp::Min { BinaryOp::Lt } else { BinaryOp::Gt };
+    let better = before(code, strict, strict, a, b)?;
+    let (nan_a, nan_b) = (unary(code, UnaryOp::IsNan, a)?, unary(code, UnaryOp::IsNan, b)?);
+    let better = code.binary(BinaryOp::Or, nan_a, better)?;
+    let known_b = code.unary(UnaryOp::Not, nan_b)?;
+    code.binary(BinaryOp::And, known_b, better)
+}
+
+/// The parts compared one after the other: the real ones by `first`, equal ones by `then` of the imaginary ones.
+fn before(code: &mut impl CodeSink, first: BinaryOp, then: BinaryOp, a: Slot, b: Slot) -> Result<Slot> {
+    let (re_a, re_b) = (code.unary(UnaryOp::Real, a)?, code.unary(UnaryOp::Real, b)?);
+    let (im_a, im_b) = (code.unary(UnaryOp::Imag, a)?, code.unary(UnaryOp::Imag, b)?);
+    let apart = code.binary(first, re_a, re_b)?;
+    let level = code.binary(BinaryOp::Eq, re_a, re_b)?;
+    let within = code.binary(then, im_a, im_b)?;
+    let within = code.binary(BinaryOp::And, level, within)?;
+    code.binary(BinaryOp::Or, apart, within)
 }
 
 /// The parts of a number, as doubles.

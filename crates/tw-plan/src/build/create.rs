@@ -1,6 +1,6 @@
 //! Tensors from nothing: constants, ranges and random numbers.
 
-use tw_ir::{BinaryOp, DType, Distribution, Error, Extent, Op, Result, Scalar, ScalarOp, shape};
+use tw_ir::{BinaryOp, DType, Distribution, Error, Extent, Op, Result, Scalar, ScalarCode, ScalarOp, shape};
 
 use super::statement::{Statement, linear_position};
 
@@ -21,18 +21,30 @@ pub fn coordinate(shape: &[Extent], axis: usize) -> Op {
 /// `start, start + step, ..` up to but without `stop`.
 pub fn arange(start: Scalar, stop: Scalar, step: Scalar, dtype: DType) -> Result<Op> {
     let n = arange_length(start, stop, step)?;
-    // As NumPy: the difference of the first two elements, in the type of the result, is the step of all.
+    let second = match (start, step.dtype().is_float()) {
+        (Scalar::U64(first), false) => Scalar::U64(first.wrapping_add_signed(step.as_i64())),
+        (first, false) if !first.dtype().is_float() => Scalar::I64(first.as_i64().wrapping_add(step.as_i64())),
+        (first, _) => Scalar::F64(first.as_f64() + step.as_f64()),
+    };
+    progression(start, second, n, dtype)
+}
+
+/// `n` values, each as far from the one before as the second is from the first.
+///
+/// As NumPy: the difference of the first two, in the type of the result, is the step of all.
+pub fn progression(first: Scalar, second: Scalar, n: u64, dtype: DType) -> Result<Op> {
     let working = match dtype {
         _ if dtype == DType::Bool || dtype.is_time() => DType::I64,
         _ if dtype.is_half() => DType::F32,
         _ => dtype,
     };
-    let first = start.cast(working);
-    let step = match (first, step.cast(working)) {
-        (Scalar::F64(a), Scalar::F64(d)) => Scalar::F64((a + d) - a),
-        (Scalar::F32(a), Scalar::F32(d)) => Scalar::F32((a + d) - a),
-        (_, step) => step,
-    };
+    // Both are rounded to the type of the result, which halves need in spite of their working type.
+    let (first, second) = (first.cast(dtype).cast(working), second.cast(dtype).cast(working));
+    let mut difference = ScalarCode::new(vec![working; 2]);
+    let (a, b) = (difference.param(0), difference.param(1));
+    let step = difference.binary(BinaryOp::Sub, b, a)?;
+    difference.set_results(vec![step]);
+    let step = difference.eval(&[first, second])[0];
     let mut statement = Statement::new(&[Extent::Known(n)], Vec::new());
     let position = statement.var(0);
     let code = &mut statement.code;
@@ -46,7 +58,11 @@ pub fn arange(start: Scalar, stop: Scalar, step: Scalar, dtype: DType) -> Result
 fn arange_length(start: Scalar, stop: Scalar, step: Scalar) -> Result<u64> {
     let whole = [start, stop, step].iter().all(|value| !value.dtype().is_float());
     let length = if whole {
-        let (a, b, d) = (start.as_i64() as i128, stop.as_i64() as i128, step.as_i64() as i128);
+        let exact = |value: Scalar| match value {
+            Scalar::U64(value) => i128::from(value),
+            value => i128::from(value.as_i64()),
+        };
+        let (a, b, d) = (exact(start), exact(stop), exact(step));
         if d == 0 {
             return Err(Error::source("a range with step 0"));
         }

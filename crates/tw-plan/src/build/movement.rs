@@ -99,7 +99,7 @@ fn sorted(x: &TensorType, axis: usize, descending: bool, limit: Option<u64>) -> 
             Ok(Sorted { prepare: Some(prepare), sort, restore: Some(restore) })
         }
         dtype if dtype.is_complex() => {
-            Err(Error::types(format!("a sort of {dtype}; complex numbers have no order")).help("sort their magnitudes"))
+            Err(Error::types(format!("a sort of {dtype}")).help("sort their real parts or magnitudes"))
         }
         _ => Ok(Sorted { prepare: None, sort, restore: None }),
     }

@@ -136,6 +136,8 @@ fn einsum_specifications() {
 fn created_tensors() {
     assert_eq!(shown(arange(Scalar::I64(5), Scalar::I64(0), Scalar::I64(-2), DType::I64), &[]), "i64[3]");
     assert_eq!(shown(arange(Scalar::F64(0.0), Scalar::F64(1.0), Scalar::F64(0.3), DType::F64), &[]), "f64[4]");
+    let large = 1 << 63;
+    assert_eq!(shown(arange(Scalar::U64(large), Scalar::U64(large + 5), Scalar::I64(2), DType::U64), &[]), "u64[3]");
     assert!(arange(Scalar::I64(0), Scalar::I64(1), Scalar::I64(0), DType::I64).is_err());
     assert!(arange(Scalar::I64(0), Scalar::F64(f64::NAN), Scalar::I64(1), DType::F64).is_err());
     assert_eq!(shown(linspace(0.0, 1.0, 5, true, DType::F32), &[]), "f32[5]");
