@@ -135,7 +135,7 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, *, device: str | None =
 
         value = asarray(fill_value)
         value = value if dtype is None else astype(value, dtype, copy=False)
-        return cut(broadcast_to(value, tuple(_shape(shape))), chunks)
+        return cut(broadcast_to(value, tuple(_shape(shape))).copy(), chunks)
     name = to_name(default_dtype(fill_value) if dtype is None else dtype)
     check_fits(fill_value, np.dtype(name))
     return cut(Array(_core.full(_shape(shape), fill_value, name)), chunks)
@@ -303,5 +303,6 @@ def meshgrid(*arrays: Array, indexing: str = "xy", sparse: bool = False, copy: b
         line = [1] * n
         line[axis] = x.size
         placed = reshape(x, tuple(line))
-        grids.append(placed if sparse else broadcast_to(placed, tuple(shape)))
+        grid = placed if sparse else broadcast_to(placed, tuple(shape))
+        grids.append(grid.copy() if copy else grid)
     return tuple(grids)

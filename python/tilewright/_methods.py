@@ -100,5 +100,5 @@ def attach() -> None:
     blocks = (map_blocks, map_overlap, compute_chunk_sizes, store)
     for method in (*own, *blocks, *_SAME):
         setattr(Array, method.__name__, method)
-    Array.flatten = _rearranging.ravel
+    Array.flatten = _rearranging.flatten
     Array.conjugate = conj

@@ -208,7 +208,7 @@ def nan_to_num(
         first, second = parts
         return astype(first + second * 1j, x.dtype, copy=False)
     if x.dtype.kind != "f":
-        return x
+        return asarray(x, copy=copy)
     limits = np.finfo(x.dtype)
     top = float(limits.max) if posinf is None else posinf
     bottom = float(limits.min) if neginf is None else neginf
