@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from . import _core, _views
-from ._chunks import automatic_chunks, normalize_chunks
+from ._chunks import normalize_chunks
 from ._progress import progress_report
 
 if TYPE_CHECKING:
@@ -102,9 +102,8 @@ class Array:
 
     @property
     def chunks(self) -> tuple[tuple[int, ...], ...]:
-        """Lengths of the blocks along each axis. The planner may use others inside."""
-        fixed = self._tensor.chunks
-        return automatic_chunks(self.shape, self.itemsize) if fixed is None else fixed
+        """Lengths of the blocks along each axis: those of the operands, as far as the operation leaves them. The planner may use others inside."""
+        return self._tensor.chunks
 
     @property
     def numblocks(self) -> tuple[int, ...]:
@@ -319,7 +318,7 @@ class Array:
         return self
 
     def __reduce__(self) -> Any:
-        return _unpickle, (self.compute(), self._tensor.chunks)
+        return _unpickle, (self.compute(), self._tensor.tiling)
 
     def __copy__(self) -> Array:
         return Array(self._tensor)

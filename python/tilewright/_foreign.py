@@ -11,7 +11,7 @@ import numpy as np
 from . import _core
 from ._array import Array
 from ._block_call import Axis, BlockCall
-from ._chunks import aligned_chunks, normalize_chunks
+from ._chunks import Chunks, aligned_chunks, in_parts, normalize_chunks
 from ._dtypes import check_known, refuse_mask
 from ._progress import progress_report
 
@@ -48,9 +48,18 @@ def over(x: Any, chunks: Any = "auto", lock: Any = False, asarray: bool = True, 
         cuts = normalize_chunks(chunks, shape, dtype)
     # Blocks without elements are none.
     cuts = tuple(tuple(n for n in cut if n) or (0,) for cut in cuts)
-    call = BlockCall(name if isinstance(name, str) else type(x).__name__, dict(enumerate(cuts)), [])
-    read = _Reader(x, call, cuts, dtype.newbyteorder("="), _lock(lock), asarray)
-    return call.apply(read, [(dtype, [Axis(axis, cut) for axis, cut in enumerate(cuts)])])[0]
+    lock = _lock(lock)
+
+    def read_in(cuts: Chunks) -> Array:
+        call = BlockCall(name if isinstance(name, str) else type(x).__name__, dict(enumerate(cuts)), [])
+        read = _Reader(x, call, cuts, dtype.newbyteorder("="), lock, asarray)
+        return call.apply(read, [(dtype, [Axis(axis, cut) for axis, cut in enumerate(cuts)])])[0]
+
+    whole = read_in(cuts)
+    # Tasks take parts of a block where the source can be read so, whatever the budget is: reductions have one order. Functions of blocks read it as a whole.
+    unit = own or ((1,) * len(shape) if isinstance(x, np.ndarray) else None)
+    parts = cuts if unit is None else in_parts(cuts, dtype.itemsize, unit)
+    return whole if parts == cuts else Array(_core.seen_as(read_in(parts)._tensor, whole._tensor))
 
 
 def store(sources: Any, targets: Any, regions: Any = None, lock: Any = True) -> None:

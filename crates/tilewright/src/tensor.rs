@@ -12,13 +12,14 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use tw_ir::error::{Blame, Error, Result};
 use tw_ir::program::{self, Op, Program, TensorType};
-use tw_ir::{Array, DType, Extent, PrimaryMap, Scalar, Span};
+use tw_ir::{Array, Axis, DType, Extent, PrimaryMap, Scalar, Span, Tiling};
 
 use crate::io::Input;
 use crate::report::Totals;
 use crate::session::{Session, lock};
 use crate::stored::Stored;
 
+pub(crate) mod chunks;
 mod count;
 mod create;
 mod graph;
@@ -34,6 +35,15 @@ pub struct Tensor {
     node: Arc<TensorNode>,
     /// Which result of the node.
     result: usize,
+    /// Blocks that users see instead of those of the node.
+    seen: Option<Arc<Seen>>,
+}
+
+/// Blocks that stand for several of a tensor.
+struct Seen {
+    chunks: Arc<[Axis]>,
+    /// The same tensor, made in these blocks, for those who want them.
+    whole: Tensor,
 }
 
 struct TensorNode {
@@ -47,6 +57,8 @@ struct TensorNode {
     counts: Vec<Arc<Count>>,
     /// The types once every count is known.
     settled: OnceLock<Vec<TensorType>>,
+    /// How users see the results cut.
+    chunks: Vec<chunks::Cut>,
     /// Counts of the results as masks.
     counts_of_results: CountsOfResults,
     span: Span,
@@ -121,6 +133,7 @@ impl Tensor {
             op: TensorOp::Bound(input),
             args: Mutex::new(Vec::new()),
             n_touched: n_elements(&ty),
+            chunks: vec![chunks::of_type(&ty)],
             types: vec![ty],
             counts: Vec::new(),
             settled: OnceLock::new(),
@@ -133,7 +146,7 @@ impl Tensor {
     }
 
     fn from_node(node: TensorNode) -> Tensor {
-        Tensor { node: Arc::new(node), result: 0 }
+        Tensor { node: Arc::new(node), result: 0, seen: None }
     }
 
     /// Applies an operation, as [`tw_plan::build`] makes them, to tensors and gives all of its results.
@@ -158,14 +171,16 @@ impl Tensor {
             Op::BlockFn(ref call) if !call.function.0.is_lasting() => u64::MAX,
             _ => types.iter().map(n_elements).chain(args.iter().map(touched)).fold(0, u64::saturating_add),
         };
+        let cuts: Vec<chunks::Cut> = args.iter().map(|tensor| tensor.chunks()).collect();
         let counts = count::named_by(new.iter().chain(args.iter().flat_map(|tensor| &tensor.node.counts)), &op, &types);
         let node = Arc::new(TensorNode {
             session: session.clone(),
-            op: TensorOp::Node(Box::new(op)),
             args: Mutex::new(args.iter().map(|tensor| (*tensor).clone()).collect()),
             computed: Mutex::new(vec![None; n]),
             was_computed: AtomicBool::new(false),
             is_selection: AtomicBool::new(false),
+            chunks: chunks::of_results(&op, &cuts, &types),
+            op: TensorOp::Node(Box::new(op)),
             types,
             counts,
             settled: OnceLock::new(),
@@ -173,7 +188,7 @@ impl Tensor {
             span,
             n_touched,
         });
-        Ok((0..n).map(|result| Tensor { node: node.clone(), result }).collect())
+        Ok((0..n).map(|result| Tensor { node: node.clone(), result, seen: None }).collect())
     }
 
     /// Applies an operation with one result.
@@ -202,6 +217,29 @@ impl Tensor {
     /// Computes the extents that depend on data, and nothing else.
     pub fn settle(&self) -> Result<()> {
         settle_all(&[self])
+    }
+    /// How it is cut into blocks for functions of blocks: as its type says, or as follows from its operands. `None` while its shape depends on data.
+    pub fn chunks(&self) -> Option<Arc<[Axis]>> {
+        let seen = self.seen.as_ref().map(|seen| &seen.chunks).or(self.node.chunks[self.result].as_ref());
+        seen.cloned().or_else(|| chunks::of_type(self.ty()))
+    }
+    /// The same tensor, of which users see the blocks of `whole`: the same elements, made in larger blocks. It takes part in plans with its own blocks,
+    /// several of which make up one that is seen, so tasks and their memory stay small.
+    pub fn seen_as(&self, whole: &Tensor) -> Result<Tensor> {
+        match whole.chunks() {
+            Some(chunks) if whole.ty().shape == self.ty().shape && whole.dtype() == self.dtype() => {
+                Ok(Tensor { seen: Some(Arc::new(Seen { chunks, whole: whole.clone() })), ..self.clone() })
+            }
+            _ => Err(Error::source(format!("{} is not seen as {}", self.ty(), whole.ty()))),
+        }
+    }
+    /// The same tensor in the given blocks. Where those are the ones that users see, it is made in them from the start, unless its own are there already.
+    #[track_caller]
+    pub fn rechunk(&self, axes: &[Axis]) -> Result<Tensor> {
+        match &self.seen {
+            Some(seen) if *seen.chunks == *axes && !self.is_computed() => Ok(seen.whole.clone()),
+            _ => Tensor::apply(self.session(), Op::Retile { tiling: Tiling::Grid(axes.to_vec()) }, &[self]),
+        }
     }
     /// The session it belongs to.
     pub fn session(&self) -> &Session {
