@@ -57,7 +57,7 @@ def over(x: Any, chunks: Any = "auto", lock: Any = False, asarray: bool = True, 
 
     whole = read_in(cuts)
     # Tasks take parts of a block where the source can be read so, whatever the budget is: reductions have one order. Functions of blocks read it as a whole.
-    unit = own or ((1,) * len(shape) if isinstance(x, np.ndarray) else None)
+    unit = _unit(x, len(shape))
     parts = cuts if unit is None else in_parts(cuts, dtype.itemsize, unit)
     return whole if parts == cuts else Array(_core.seen_as(read_in(parts)._tensor, whole._tensor))
 
@@ -93,7 +93,12 @@ def _written(source: Any, target: Any, region: Any, lock: Any) -> Array:
     if not hasattr(target, "__setitem__"):
         raise TypeError(f"{type(target).__name__} cannot be written by slices")
     fixed = _region(region, tuple(target.shape), source.shape)
-    cuts = dict(enumerate(tuple(n for n in cut if n) or (0,) for cut in source.chunks))
+    cuts = tuple(tuple(n for n in cut if n) or (0,) for cut in source.chunks)
+    unit = _unit(target, len(target.shape))
+    if unit is not None and (isinstance(target, np.ndarray) or not isinstance(lock, _NoLock)):
+        # Nobody else writes to the same chunk of the target meanwhile, so a block may be written in parts.
+        cuts = in_parts(cuts, source.itemsize, tuple(n for n, each in zip(unit, fixed, strict=True) if isinstance(each, range)))
+    cuts = dict(enumerate(cuts))
     call = BlockCall(f"store into {type(target).__name__}", cuts, [(source, range(source.ndim))])
     axes = [Axis(axis, (1 if sum(cut) else 0,) * len(cut)) for axis, cut in cuts.items()]
     return call.apply(_Writer(target, call, list(cuts.values()), fixed, lock), [("bool", axes)])[0]
@@ -167,6 +172,11 @@ def _file_chunks(x: Any, rank: int) -> tuple[int, ...] | None:
     if isinstance(own, (tuple, list)) and len(own) == rank and all(isinstance(n, int) and n > 0 for n in own):
         return tuple(own)
     return None
+
+
+def _unit(x: Any, rank: int) -> tuple[int, ...] | None:
+    """What can be read or written at once without waste: chunks of a file, elements of memory, or nothing that anybody knows."""
+    return (1,) * rank if isinstance(x, np.ndarray) else _file_chunks(x, rank)
 
 
 def _region(region: Any, target: tuple[int, ...], source: tuple[int, ...]) -> list[Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import index as as_index
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,9 @@ from ._array import Array, unwrap
 from ._manipulation import broadcast_shapes, broadcast_to
 
 
+_PLAIN = frozenset((int, type(None)))
+
+
 def _parts(key: Any) -> tuple[Any, ...]:
     key = key if isinstance(key, tuple) else (key,)
     return tuple(_part(part) for part in key)
@@ -18,8 +22,14 @@ def _parts(key: Any) -> tuple[Any, ...]:
 
 def _part(part: Any) -> Any:
     """An index as an integer, a slice, None, ``...``, or an array of integers or bools."""
-    if part is None or part is Ellipsis or isinstance(part, slice):
+    if part is None or part is Ellipsis:
         return part
+    if isinstance(part, slice):
+        # Views compare their keys, so slices are made of plain numbers.
+        ends = (part.start, part.stop, part.step)
+        if _PLAIN.issuperset(map(type, ends)):
+            return part
+        return slice(*(None if each is None else as_index(each) for each in ends))
     if isinstance(part, (bool, np.bool_)):
         return _array(np.asarray(part))
     if isinstance(part, Array):

@@ -4,8 +4,8 @@ Tensors never change; arrays do, by taking another tensor. So arrays that share 
 knows the steps (a slice, an order of axes, a shape ..) that lead from the whole to itself, and the version it has last seen. A write to any of them puts the new elements
 into the whole by the steps backwards and raises the version; the others take their part of the new whole when they are next used. Nothing is computed for any of this.
 
-An array that shares its elements with nobody has no memory of this kind. When all but one of the arrays of a memory have died, the last one leaves it, so a small part does not
-keep a large array alive that nobody can see any more.
+An array of which no part was ever taken has no memory of this kind. When all but one of the arrays of a memory have died, and a part is left, it leaves the memory: a small part does
+not keep a large array alive that nobody can see any more.
 """
 
 from __future__ import annotations
@@ -49,11 +49,9 @@ class _Member(weakref.ref):
     __slots__ = ("memory", "key")
 
     def __new__(cls, array: Array, memory: Memory) -> _Member:
-        return super().__new__(cls, array, _left)
-
-    def __init__(self, array: Array, memory: Memory) -> None:
-        super().__init__(array, _left)
-        self.memory, self.key = memory, id(array)
+        member = super().__new__(cls, array, _left)
+        member.memory, member.key = memory, id(array)
+        return member
 
 
 def _left(member: _Member) -> None:
@@ -64,11 +62,8 @@ def _left(member: _Member) -> None:
         return
     last = next(iter(memory.members.values()), lambda: None)()
     link = None if last is None else last._link
-    if link is not None and link.memory is memory:
-        if not link.steps:
-            last._value, last._link = memory.tensor, None
-        elif link.version == memory.version:
-            _leave(last, link)
+    if link is not None and link.memory is memory and link.steps and link.version == memory.version:
+        _leave(last, link)
 
 
 def _leave(array: Array, link: Link) -> None:
@@ -93,9 +88,7 @@ class Link:
 
 def view(base: Array, step: Step) -> Array:
     """An array that shares its elements with another, of which it is one step away."""
-    from ._array import Array
-
-    made = Array(step.get(base._tensor))
+    made = type(base)(step.get(base._tensor))
     link = base._link
     if link is None:
         memory = Memory(base._value, base._origin)
@@ -118,7 +111,7 @@ def current(array: Array) -> _core.Tensor:
     for step in link.steps:
         tensor = step.get(tensor)
     array._value, link.version = tensor, version
-    if len(memory.members) == 1:
+    if link.steps and len(memory.members) == 1:
         _leave(array, link)
     return tensor
 
@@ -126,7 +119,7 @@ def current(array: Array) -> _core.Tensor:
 def write(array: Array, tensor: _core.Tensor) -> None:
     """Gives an array other elements, and with it all that share them. Without such, shape and type may be others, too."""
     link = array._link
-    if link is not None and len(link.memory.members) == 1:
+    if link is not None and link.steps and len(link.memory.members) == 1:
         _leave(array, link)
         link = None
     if link is None:
