@@ -159,10 +159,13 @@ def empty(shape: Any, dtype: Any = None, *, device: str | None = None, chunks: A
 def full_like(
     x: Array, /, fill_value: Any, dtype: Any = None, *, device: str | None = None, shape: Any = None, chunks: Any = None
 ) -> Array:
-    """One value everywhere, in the shape and type of another array unless others are given."""
+    """One value everywhere, in the shape, type and blocks of another array unless others are given."""
     x = asarray(x)
-    shape = x.shape if shape is None else shape
-    return full(shape, fill_value, x.dtype if dtype is None else dtype, device=device, chunks=chunks)
+    made = full(x.shape if shape is None else shape, fill_value, x.dtype if dtype is None else dtype, device=device, chunks=chunks)
+    if chunks is not None or made.shape != x.shape or made.chunks == x.chunks:
+        return made
+    # Only functions of blocks make it in these; a value that is the same everywhere is otherwise made where it is used.
+    return Array(_core.seen_as(made._tensor, _core.rechunk(made._tensor, x.chunks)))
 
 
 def zeros_like(x: Array, /, dtype: Any = None, *, device: str | None = None, shape: Any = None, chunks: Any = None) -> Array:

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use tw_ir::error::{Blame, Error, Result};
 use tw_ir::program::{self, Op, Program, TensorType};
-use tw_ir::{Array, Axis, DType, Extent, PrimaryMap, Scalar, Span, Tiling};
+use tw_ir::{Array, DType, Extent, PrimaryMap, Scalar, Span};
 
 use crate::io::Input;
 use crate::report::Totals;
@@ -36,14 +36,7 @@ pub struct Tensor {
     /// Which result of the node.
     result: usize,
     /// Blocks that users see instead of those of the node.
-    seen: Option<Arc<Seen>>,
-}
-
-/// Blocks that stand for several of a tensor.
-struct Seen {
-    chunks: Arc<[Axis]>,
-    /// The same tensor, made in these blocks, for those who want them.
-    whole: Tensor,
+    seen: Option<Arc<chunks::Seen>>,
 }
 
 struct TensorNode {
@@ -217,29 +210,6 @@ impl Tensor {
     /// Computes the extents that depend on data, and nothing else.
     pub fn settle(&self) -> Result<()> {
         settle_all(&[self])
-    }
-    /// How it is cut into blocks for functions of blocks: as its type says, or as follows from its operands. `None` while its shape depends on data.
-    pub fn chunks(&self) -> Option<Arc<[Axis]>> {
-        let seen = self.seen.as_ref().map(|seen| &seen.chunks).or(self.node.chunks[self.result].as_ref());
-        seen.cloned().or_else(|| chunks::of_type(self.ty()))
-    }
-    /// The same tensor, of which users see the blocks of `whole`: the same elements, made in larger blocks. It takes part in plans with its own blocks,
-    /// several of which make up one that is seen, so tasks and their memory stay small.
-    pub fn seen_as(&self, whole: &Tensor) -> Result<Tensor> {
-        match whole.chunks() {
-            Some(chunks) if whole.ty().shape == self.ty().shape && whole.dtype() == self.dtype() => {
-                Ok(Tensor { seen: Some(Arc::new(Seen { chunks, whole: whole.clone() })), ..self.clone() })
-            }
-            _ => Err(Error::source(format!("{} is not seen as {}", self.ty(), whole.ty()))),
-        }
-    }
-    /// The same tensor in the given blocks. Where those are the ones that users see, it is made in them from the start, unless its own are there already.
-    #[track_caller]
-    pub fn rechunk(&self, axes: &[Axis]) -> Result<Tensor> {
-        match &self.seen {
-            Some(seen) if *seen.chunks == *axes && !self.is_computed() => Ok(seen.whole.clone()),
-            _ => Tensor::apply(self.session(), Op::Retile { tiling: Tiling::Grid(axes.to_vec()) }, &[self]),
-        }
     }
     /// The session it belongs to.
     pub fn session(&self) -> &Session {

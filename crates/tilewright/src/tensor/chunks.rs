@@ -6,15 +6,51 @@
 
 use std::sync::Arc;
 
+use tw_ir::error::{Error, Result};
 use tw_ir::index::{Idx, Term, Var};
 use tw_ir::program::{IndexStmt, Op, TensorType};
-use tw_ir::{Axis, Edge};
+use tw_ir::{Axis, Edge, Tiling};
+
+use super::Tensor;
 
 /// Bytes of a block where nobody says.
 const AUTOMATIC_BYTES: u64 = 128 << 20;
 
 /// How a tensor is cut; `None` while its shape depends on data that nobody has looked at.
 pub(super) type Cut = Option<Arc<[Axis]>>;
+
+/// Blocks that stand for several of a tensor.
+pub(super) struct Seen {
+    chunks: Arc<[Axis]>,
+    /// The same tensor, made in these blocks, for those who want them.
+    whole: Tensor,
+}
+
+impl Tensor {
+    /// How it is cut into blocks for functions of blocks: as its type says, or as follows from its operands. `None` while its shape depends on data.
+    pub fn chunks(&self) -> Option<Arc<[Axis]>> {
+        let seen = self.seen.as_ref().map(|seen| &seen.chunks).or(self.node.chunks[self.result].as_ref());
+        seen.cloned().or_else(|| of_type(self.ty()))
+    }
+    /// The same tensor, of which users see the blocks of `whole`: the same elements, made in larger blocks. It takes part in plans with its own blocks,
+    /// several of which make up one that is seen, so tasks and their memory stay small.
+    pub fn seen_as(&self, whole: &Tensor) -> Result<Tensor> {
+        match whole.chunks() {
+            Some(chunks) if whole.ty().shape == self.ty().shape && whole.dtype() == self.dtype() => {
+                Ok(Tensor { seen: Some(Arc::new(Seen { chunks, whole: whole.clone() })), ..self.clone() })
+            }
+            _ => Err(Error::source(format!("{} is not seen as {}", self.ty(), whole.ty()))),
+        }
+    }
+    /// The same tensor in the given blocks. Where those are the ones that users see, it is made in them from the start, unless its own are there already.
+    #[track_caller]
+    pub fn rechunk(&self, axes: &[Axis]) -> Result<Tensor> {
+        match &self.seen {
+            Some(seen) if *seen.chunks == *axes && !self.is_computed() => Ok(seen.whole.clone()),
+            _ => Tensor::apply(self.session(), Op::Retile { tiling: Tiling::Grid(axes.to_vec()) }, &[self]),
+        }
+    }
+}
 
 /// The cut of a tensor that nothing but its type describes.
 pub(super) fn of_type(ty: &TensorType) -> Cut {
