@@ -225,6 +225,25 @@ def test_a_part_does_not_keep_the_whole():
     assert [float(row.sum()) for row in rows] == [4, 0, 0, 0]
 
 
+def test_an_array_that_dies_while_a_view_is_made(monkeypatch):
+    from tilewright import _views
+
+    x = tw.zeros(10)
+    base, others = x[2:8], [x]
+    del x
+    link = _views.Link
+
+    def collecting(*args):
+        others.clear()  # As the garbage collector may do at any time.
+        return link(*args)
+
+    monkeypatch.setattr(_views, "Link", collecting)
+    part = base[1:3]
+    monkeypatch.undo()
+    part += 1
+    assert base.compute().tolist() == [0, 1, 1, 0, 0, 0]
+
+
 def test_an_augmented_slice_is_written_once(monkeypatch):
     from tilewright import _core
 

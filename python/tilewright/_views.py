@@ -96,6 +96,8 @@ def view(base: Array, step: Step) -> Array:
         link = base._link = Link(memory, ())
     made._link = Link(link.memory, (*link.steps, step))
     link.memory.join(made)
+    # The base may have left as the last one meanwhile, if the garbage collector has found another array dead; now it is not the last.
+    base._link = link
     return made
 
 
