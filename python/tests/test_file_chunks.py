@@ -83,3 +83,8 @@ def test_h5py(tmp_path):
         x = tw.from_array(variable, chunks="5KB")
         assert x.chunks == ((21, 19), (30,)) or all(n % 7 == 0 for n in x.chunks[0][:-1])
         assert float(x.sum()) == np.arange(1200.0).sum()
+        whole = file.create_dataset("whole", shape=(2048, 4096), dtype="f8", fillvalue=1.0)
+        x = tw.from_array(whole, lock=True)
+        assert x.chunks == ((2048,), (4096,))
+        with tw.Session(memory="32MiB"):
+            assert float(tw.from_array(whole, lock=True).sum()) == 2048 * 4096

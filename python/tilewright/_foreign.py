@@ -175,8 +175,10 @@ def _file_chunks(x: Any, rank: int) -> tuple[int, ...] | None:
 
 
 def _unit(x: Any, rank: int) -> tuple[int, ...] | None:
-    """What can be read or written at once without waste: chunks of a file, elements of memory, or nothing that anybody knows."""
-    return (1,) * rank if isinstance(x, np.ndarray) else _file_chunks(x, rank)
+    """What can be read or written at once without waste: chunks of a file, single elements, or nothing that anybody knows."""
+    in_a_row = type(x).__module__.startswith("h5py.") and x.chunks is None
+    in_a_row |= callable(getattr(x, "chunking", None)) and x.chunking() == "contiguous"
+    return (1,) * rank if isinstance(x, np.ndarray) or in_a_row else _file_chunks(x, rank)
 
 
 def _region(region: Any, target: tuple[int, ...], source: tuple[int, ...]) -> list[Any]:
