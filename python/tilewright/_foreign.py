@@ -21,7 +21,7 @@ def from_array(x: Any, chunks: Any = "auto", *, lock: Any = False, asarray: bool
 
     Blocks are read when they are needed, each by one slice. By default they are made of whole chunks of the file. ``lock=True`` reads one
     block at a time, a lock of your own keeps others out as well. With ``asarray=False`` slices must be NumPy arrays already. Lists and arrays
-    in memory are copied at once: arrays are values.
+    in memory are copied at once, so later changes of them do not show.
 
     >>> import tilewright as tw
     >>> tw.from_array([[1, 2], [3, 4]], chunks=1).numblocks
