@@ -55,6 +55,15 @@ def test_functions_of_blocks_read_a_block_at_once():
     assert x.chunks == ((256, 256), (32768,))
 
 
+def test_parts_end_where_chunks_of_the_file_do():
+    source = Computed(SHAPE, CHUNKS)
+    x = tw.from_array(source, chunks=((100, 412), -1))
+    float(x.sum())
+    ends = {end for (_, end), _ in source.read}
+    assert len(ends) > 10 and all(end % 8 == 0 for end in ends - {100})
+    assert x.chunks == ((100, 412), (32768,))
+
+
 def test_what_tells_no_chunks_is_read_by_the_blocks_that_were_asked_for():
     source = Computed(SHAPE, None)
     float(tw.from_array(source, chunks=(256, -1)).sum())

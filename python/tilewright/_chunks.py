@@ -43,7 +43,7 @@ def aligned_chunks(shape: tuple[int, ...], itemsize: int, unit: tuple[int, ...],
 
 
 def in_parts(chunks: Chunks, itemsize: int, unit: tuple[int, ...], limit: int = PART_BYTES) -> Chunks:
-    """Every block cut into even parts of about so many bytes, made of whole units; leading axes are cut first, so that parts are read in long runs.
+    """Every block cut into even parts of about so many bytes, at whole units of the array; leading axes are cut first, so that parts are read in long runs.
 
     >>> in_parts(((60, 40), (10,)), 8, (10, 10), 2400)
     ((30, 30, 20, 20), (10,))
@@ -53,14 +53,22 @@ def in_parts(chunks: Chunks, itemsize: int, unit: tuple[int, ...], limit: int = 
     for axis, (cut, each) in enumerate(zip(chunks, unit, strict=True)):
         beside = itemsize * math.prod(max(n, 1) for k, n in enumerate(longest) if k != axis)
         most = max(limit // beside // each, 1) * each
-        found.append(tuple(part for n in cut for part in _parts(n, most, each)) if longest[axis] > most else cut)
+        found.append(_parts(cut, most, each) if longest[axis] > most else cut)
         longest[axis] = max(found[-1], default=0)
     return tuple(found)
 
 
-def _parts(n: int, most: int, unit: int) -> tuple[int, ...]:
-    n_units, n_parts = -(-n // unit), -(-n // most)
-    return _even(n, max(-(-n_units // max(n_parts, 1)), 1) * unit)
+def _parts(cut: tuple[int, ...], most: int, unit: int) -> tuple[int, ...]:
+    ends, start = [0], 0
+    for n in cut:
+        n_parts = -(-n // most)
+        for k in range(1, n_parts):
+            end = (start + n * k // n_parts) // unit * unit
+            if end > ends[-1]:
+                ends.append(end)
+        start += n
+        ends.append(start)
+    return tuple(np.diff(ends).tolist())
 
 
 def normalize_chunks(chunks: Any, shape: tuple[int, ...], dtype: Any) -> Chunks:
