@@ -387,6 +387,19 @@ def test_full_meshgrid_and_joined_arrays_are_copies():
     assert float(x) == 1 and lines.compute().tolist() == [0, 1, 2]
 
 
+def test_neighbours_that_numpy_shares_or_writes():
+    x, n = pair()
+    x[0, 0] = n[0, 0] = np.nan
+    for a in (x, n):
+        a.conj()[1, 1] = 50
+        np.nan_to_num(a[:2], copy=False, nan=7.0)
+        np.block(a)[2, 2] = 99
+    tw.from_dlpack(x)[2, 0] = -1
+    n[2, 0] = -1
+    tw.from_dlpack(x, copy=True)[2, 1] = -1
+    assert np.array_equal(x.compute(), n)
+
+
 OACONVOLVE = """
 import numpy as np, scipy.signal as s, tilewright as tw
 rng = np.random.default_rng(0)

@@ -107,7 +107,7 @@ def from_dlpack(x: Any, /, *, device: str | None = None, copy: bool | None = Non
     """An array of anything that speaks DLPack."""
     check_device(device)
     if isinstance(x, Array):
-        return Array(x._tensor)
+        return Array(x._tensor) if copy else x[...]
     # Whether others may write the memory cannot be seen from here.
     return asarray(np.from_dlpack(x), copy=True if copy is None else copy)
 

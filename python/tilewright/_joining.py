@@ -113,7 +113,8 @@ def block(arrays: Any) -> Array:
     leaves: list[Any] = []
     _leaves(arrays, leaves)
     rank = max([depth, *(asarray(leaf).ndim for leaf in leaves)])
-    return _block(arrays, rank, rank - depth)
+    made = _block(arrays, rank, rank - depth)
+    return made if depth else copy(made)
 
 
 def _depth(nested: Any) -> int:

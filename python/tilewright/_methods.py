@@ -60,8 +60,8 @@ def nonzero(self: Array) -> tuple[Array, ...]:
 
 
 def conj(self: Array) -> Array:
-    """Complex conjugates; of real numbers, the numbers."""
-    return _elementwise.conj(self)
+    """Complex conjugates; of real numbers, the array itself, as in NumPy."""
+    return _elementwise.conj(self) if self.dtype.kind == "c" else self
 
 
 #: Functions whose arguments are those of NumPy's methods already.
