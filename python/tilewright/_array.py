@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from . import _core
-from ._chunks import automatic_chunks, normalize_chunks
+from . import _core, _views
+from ._chunks import normalize_chunks
 from ._progress import progress_report
 
 if TYPE_CHECKING:
@@ -30,20 +30,35 @@ class Array:
     Arrays are made by :func:`tilewright.asarray` and its relatives, or by operations on other arrays. A computed array keeps its
     blocks as long as it lives, so a loop that asks for a number in every step costs the same at every step.
 
+    Slices, transposes and reshapes are views, as in NumPy: who writes to one of them writes to all arrays that share its elements.
+
     >>> import tilewright as tw
     >>> x = tw.arange(6).reshape((2, 3))
     >>> (x + 1).sum(axis=0).compute()
     array([5, 7, 9])
     """
 
-    __slots__ = ("_tensor", "__weakref__")
+    __slots__ = ("_value", "_link", "_origin", "__weakref__")
     # NumPy asks this before it tries to convert an operand by itself.
     __array_priority__ = 1000.0
 
     def __init__(self, tensor: _core.Tensor) -> None:
         if not isinstance(tensor, _core.Tensor):
             raise TypeError("arrays are made by tilewright.asarray(..) and its relatives")
-        self._tensor = tensor
+        self._value = tensor
+        # With whom it shares elements, and in which order they lie: see _views.py.
+        self._link: _views.Link | None = None
+        self._origin: _views.Origin = None
+
+    @property
+    def _tensor(self) -> _core.Tensor:
+        """The elements as they are now."""
+        link = self._link
+        return self._value if link is None or link.version == link.memory.version else _views.current(self)
+
+    @_tensor.setter
+    def _tensor(self, tensor: _core.Tensor) -> None:
+        _views.write(self, tensor)
 
     # Attributes
 
@@ -87,9 +102,8 @@ class Array:
 
     @property
     def chunks(self) -> tuple[tuple[int, ...], ...]:
-        """Lengths of the blocks along each axis. The planner may use others inside."""
-        fixed = self._tensor.chunks
-        return automatic_chunks(self.shape, self.itemsize) if fixed is None else fixed
+        """Lengths of the blocks along each axis: those of the operands, as far as the operation leaves them. The planner may use others inside."""
+        return self._tensor.chunks
 
     @property
     def numblocks(self) -> tuple[int, ...]:
@@ -121,7 +135,7 @@ class Array:
     @property
     def T(self) -> Array:
         """Two axes exchanged; of any other number of axes, all of them reversed."""
-        return Array(_core.permute(self._tensor, list(range(self.ndim))[::-1]))
+        return _views.view(self, _views.Order(list(range(self.ndim))[::-1]))
 
     @property
     def mT(self) -> Array:
@@ -130,21 +144,35 @@ class Array:
             raise ValueError(f"a matrix has two axes at least, this array has {self.ndim}")
         order = list(range(self.ndim))
         order[-2:] = order[:-3:-1]
-        return Array(_core.permute(self._tensor, order))
+        return _views.view(self, _views.Order(order))
 
     @property
     def real(self) -> Array:
-        """Real parts."""
+        """Real parts. ``x.real = v`` replaces them."""
         from ._elementwise import real
 
         return real(self)
 
+    @real.setter
+    def real(self, value: Any) -> None:
+        part = self.real
+        if value is not part:
+            part[...] = value
+
     @property
     def imag(self) -> Array:
-        """Imaginary parts."""
+        """Imaginary parts. ``x.imag = v`` replaces those of complex numbers."""
         from ._elementwise import imag
 
         return imag(self)
+
+    @imag.setter
+    def imag(self, value: Any) -> None:
+        if self.dtype.kind != "c":
+            raise TypeError(f"an array of {self.dtype} has no imaginary parts to be replaced")
+        part = self.imag
+        if value is not part:
+            part[...] = value
 
     # Computing
 
@@ -290,7 +318,7 @@ class Array:
         return self
 
     def __reduce__(self) -> Any:
-        return _unpickle, (self.compute(), self._tensor.chunks)
+        return _unpickle, (self.compute(), self._tensor.tiling)
 
     def __copy__(self) -> Array:
         return Array(self._tensor)
@@ -356,7 +384,7 @@ class Array:
     def __setitem__(self, key: Any, value: Any) -> None:
         from ._indexing import setitem
 
-        self._tensor = setitem(self, key, value)._tensor
+        setitem(self, key, value)
 
     # How it looks
 
@@ -390,7 +418,7 @@ def unwrap(value: Any) -> Any:
     """The tensor of an array, a Python number as it is, anything else made an array first."""
     if isinstance(value, Array):
         return value._tensor
-    if type(value) in (bool, int, float, complex):
+    if type(value) in (bool, int, float, complex, _core.Tensor):
         return value
     from . import asarray
 
@@ -403,6 +431,19 @@ def _binary(op: str, reflected: bool = False) -> Any:
             return NotImplemented
         other = unwrap(other)
         return Array(_core.binary(op, other, self._tensor) if reflected else _core.binary(op, self._tensor, other))
+
+    return method
+
+
+def _in_place(op: str) -> Any:
+    """``x += y``: the array takes the result, in its own type and shape, and so do all that share its elements."""
+
+    def method(self: Array, other: Any) -> Any:
+        if not isinstance(other, (Array, bool, int, float, complex, np.ndarray, np.generic, list, tuple)):
+            return NotImplemented
+        other = unwrap(other)
+        _views.assign(self, _core.matmul(self._tensor, other) if op == "matmul" else _core.binary(op, self._tensor, other))
+        return self
 
     return method
 
@@ -433,13 +474,12 @@ _OPERATORS = {
 for _name, _op in _OPERATORS.items():
     setattr(Array, f"__{_name}__", _binary(_op))
     setattr(Array, f"__r{_name}__", _binary(_op, reflected=True))
-    # `x += y` rebinds the name: arrays are values, and no view of them changes.
-    setattr(Array, f"__i{_name}__", _binary(_op))
+    setattr(Array, f"__i{_name}__", _in_place(_op))
 for _name in ("lt", "le", "gt", "ge", "eq", "ne"):
     setattr(Array, f"__{_name}__", _binary(_name))
 Array.__matmul__ = _matmul()
 Array.__rmatmul__ = _matmul(reflected=True)
-Array.__imatmul__ = _matmul()
+Array.__imatmul__ = _in_place("matmul")
 Array.__divmod__, Array.__rdivmod__ = _divmod, _rdivmod
 Array.__neg__ = lambda self: Array(_core.unary("neg", self._tensor))
 Array.__abs__ = lambda self: Array(_core.unary("abs", self._tensor))

@@ -103,7 +103,7 @@ class BlockCall:
         """The array, cut as the grid says along the axes with a number."""
         cuts = {number: self.grid[label] for label, number in self.numbers.items()}
         chunks = [own if number is None else cuts[number] for own, number in zip(array.chunks, numbers, strict=True)]
-        fixed = array._tensor.chunks
+        fixed = array._tensor.tiling
         if not self.aligned or all(number is None for number in numbers) or fixed == tuple(chunks):
             return array._tensor
         return _core.rechunk(array._tensor, chunks)

@@ -9,8 +9,13 @@ from typing import Any
 
 import numpy as np
 
+from . import _core
+
 #: Bytes of a block where nobody says.
 AUTOMATIC_BYTES = 128 << 20
+
+#: Bytes of what is read or written at once where a block may be read in parts: such blocks stay in cache between the steps that use them.
+PART_BYTES = 8 << 20
 
 #: More blocks along an axis than any plan takes.
 _TOO_MANY = 1 << 24
@@ -22,13 +27,7 @@ _UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 2**10, "M
 
 def automatic_chunks(shape: tuple[int, ...], itemsize: int, limit: int = AUTOMATIC_BYTES) -> Chunks:
     """Blocks of at most so many bytes: the longest axis is halved until they are small enough."""
-    lengths = [max(n, 1) for n in shape]
-    # Of the largest arrays the blocks grow, lest their number does.
-    limit = max(limit, math.prod(lengths) * itemsize >> 20)
-    while math.prod(lengths) * itemsize > limit and max(lengths) > 1:
-        longest = lengths.index(max(lengths))
-        lengths[longest] = -(-lengths[longest] // 2)
-    return tuple(_even(n, length) for n, length in zip(shape, lengths, strict=True))
+    return _core.automatic_chunks(list(shape), itemsize, limit)
 
 
 def aligned_chunks(shape: tuple[int, ...], itemsize: int, unit: tuple[int, ...], limit: str = "auto") -> Chunks:
@@ -41,6 +40,35 @@ def aligned_chunks(shape: tuple[int, ...], itemsize: int, unit: tuple[int, ...],
     n_units = tuple(-(-n // each) for n, each in zip(shape, unit, strict=True))
     lengths = automatic_chunks(n_units, itemsize * math.prod(unit), most)
     return tuple(_even(n, max(cut, default=1) * each) for n, cut, each in zip(shape, lengths, unit, strict=True))
+
+
+def in_parts(chunks: Chunks, itemsize: int, unit: tuple[int, ...], limit: int = PART_BYTES) -> Chunks:
+    """Every block cut into even parts of about so many bytes, at whole units of the array; leading axes are cut first, so that parts are read in long runs.
+
+    >>> in_parts(((60, 40), (10,)), 8, (10, 10), 2400)
+    ((30, 30, 20, 20), (10,))
+    """
+    longest = [max(cut, default=0) for cut in chunks]
+    found = []
+    for axis, (cut, each) in enumerate(zip(chunks, unit, strict=True)):
+        beside = itemsize * math.prod(max(n, 1) for k, n in enumerate(longest) if k != axis)
+        most = max(limit // beside // each, 1) * each
+        found.append(_parts(cut, most, each) if longest[axis] > most else cut)
+        longest[axis] = max(found[-1], default=0)
+    return tuple(found)
+
+
+def _parts(cut: tuple[int, ...], most: int, unit: int) -> tuple[int, ...]:
+    ends, start = [0], 0
+    for n in cut:
+        n_parts = -(-n // most)
+        for k in range(1, n_parts):
+            end = (start + n * k // n_parts) // unit * unit
+            if end > ends[-1]:
+                ends.append(end)
+        start += n
+        ends.append(start)
+    return tuple(np.diff(ends).tolist())
 
 
 def normalize_chunks(chunks: Any, shape: tuple[int, ...], dtype: Any) -> Chunks:

@@ -108,7 +108,7 @@ def from_dlpack(x: Any, /, *, device: str | None = None, copy: bool | None = Non
     """An array of anything that speaks DLPack."""
     check_device(device)
     if isinstance(x, Array):
-        return Array(x._tensor)
+        return Array(x._tensor) if copy else x[...]
     # Whether others may write the memory cannot be seen from here.
     return asarray(np.from_dlpack(x), copy=True if copy is None else copy)
 
@@ -136,7 +136,7 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, *, device: str | None =
 
         value = asarray(fill_value)
         value = value if dtype is None else astype(value, dtype, copy=False)
-        return cut(broadcast_to(value, tuple(_shape(shape))), chunks)
+        return cut(broadcast_to(value, tuple(_shape(shape))).copy(), chunks)
     name = to_name(default_dtype(fill_value) if dtype is None else dtype)
     check_fits(fill_value, np.dtype(name))
     return cut(Array(_core.full(_shape(shape), fill_value, name)), chunks)
@@ -160,10 +160,13 @@ def empty(shape: Any, dtype: Any = None, *, device: str | None = None, chunks: A
 def full_like(
     x: Array, /, fill_value: Any, dtype: Any = None, *, device: str | None = None, shape: Any = None, chunks: Any = None
 ) -> Array:
-    """One value everywhere, in the shape and type of another array unless others are given."""
+    """One value everywhere, in the shape, type and blocks of another array unless others are given."""
     x = asarray(x)
-    shape = x.shape if shape is None else shape
-    return full(shape, fill_value, x.dtype if dtype is None else dtype, device=device, chunks=chunks)
+    made = full(x.shape if shape is None else shape, fill_value, x.dtype if dtype is None else dtype, device=device, chunks=chunks)
+    if chunks is not None or made.shape != x.shape or made.chunks == x.chunks:
+        return made
+    # Only functions of blocks make it in these; a value that is the same everywhere is otherwise made where it is used.
+    return Array(_core.seen_as(made._tensor, _core.rechunk(made._tensor, x.chunks)))
 
 
 def zeros_like(x: Array, /, dtype: Any = None, *, device: str | None = None, shape: Any = None, chunks: Any = None) -> Array:
@@ -337,5 +340,6 @@ def meshgrid(*arrays: Array, indexing: str = "xy", sparse: bool = False, copy: b
         line = [1] * n
         line[axis] = x.size
         placed = reshape(x, tuple(line))
-        grids.append(placed if sparse else broadcast_to(placed, tuple(shape)))
+        grid = placed if sparse else broadcast_to(placed, tuple(shape))
+        grids.append(grid.copy() if copy else grid)
     return tuple(grids)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from . import _core
+from . import _core, _views
 from ._array import Array, unwrap
 from ._dtypes import astype, floating
 from ._out import like_ufunc, takes_out
@@ -163,16 +163,16 @@ def positive(x: Array, /) -> Array:
 
 def real(x: Array, /) -> Array:
     """Real parts; of real numbers, the numbers."""
-    tensor = unwrap_array(x)
-    return Array(_core.unary("real", tensor) if np.dtype(tensor.dtype).kind == "c" else tensor)
+    x = x if isinstance(x, Array) else Array(unwrap_array(x))
+    return _views.view(x, _views.RealPart()) if x.dtype.kind == "c" else x
 
 
 def imag(x: Array, /) -> Array:
     """Imaginary parts; of real numbers, zeros."""
-    tensor = unwrap_array(x)
-    if np.dtype(tensor.dtype).kind == "c":
-        return Array(_core.unary("imag", tensor))
-    return Array(_core.full(list(tensor.shape), 0, tensor.dtype))
+    x = x if isinstance(x, Array) else Array(unwrap_array(x))
+    if x.dtype.kind == "c":
+        return _views.view(x, _views.ImaginaryPart())
+    return Array(_core.full(list(x.shape), 0, x._tensor.dtype))
 
 
 @like_ufunc

@@ -13,7 +13,7 @@ import numpy as np
 from . import _core
 from ._array import Array
 from ._block_call import Axis, BlockCall
-from ._chunks import aligned_chunks, normalize_chunks
+from ._chunks import Chunks, aligned_chunks, in_parts, normalize_chunks
 from ._dtypes import check_known
 from ._progress import progress_report
 
@@ -26,7 +26,7 @@ def from_array(x: Any, chunks: Any = "auto", *, lock: Any = None, asarray: bool 
 
     Variables of h5py, netCDF4 and other libraries over HDF5, which may be called by one thread at a time, are read under one lock of the whole process. ``lock=True``
     does the same for anything else, ``lock=False`` reads without a lock, a lock of your own keeps others out as well. With ``asarray=False`` slices must be NumPy
-    arrays already. Lists and arrays in memory are copied at once: arrays are values.
+    arrays already. Lists and arrays in memory are copied at once, so later changes of them do not show.
 
     >>> import tilewright as tw
     >>> tw.from_array([[1, 2], [3, 4]], chunks=1).numblocks
@@ -56,9 +56,17 @@ def over(x: Any, chunks: Any = "auto", lock: Any = None, asarray: bool = True, n
         cuts = normalize_chunks(chunks, shape, dtype)
     # Blocks without elements are none.
     cuts = tuple(tuple(n for n in cut if n) or (0,) for cut in cuts)
-    call = BlockCall(name if isinstance(name, str) else type(x).__name__, dict(enumerate(cuts)), [])
-    read = _Reader(x, call, cuts, dtype.newbyteorder("="), guard, asarray)
-    return call.apply(read, [(dtype, [Axis(axis, cut) for axis, cut in enumerate(cuts)])])[0]
+
+    def read_in(cuts: Chunks) -> Array:
+        call = BlockCall(name if isinstance(name, str) else type(x).__name__, dict(enumerate(cuts)), [])
+        read = _Reader(x, call, cuts, dtype.newbyteorder("="), guard, asarray)
+        return call.apply(read, [(dtype, [Axis(axis, cut) for axis, cut in enumerate(cuts)])])[0]
+
+    whole = read_in(cuts)
+    # Tasks take parts of a block where the source can be read so, whatever the budget is: reductions have one order. Functions of blocks read it as a whole.
+    unit = _unit(x, len(shape))
+    parts = cuts if unit is None else in_parts(cuts, dtype.itemsize, unit)
+    return whole if parts == cuts else Array(_core.seen_as(read_in(parts)._tensor, whole._tensor))
 
 
 def store(sources: Any, targets: Any, regions: Any = None, lock: Any = True) -> None:
@@ -91,7 +99,12 @@ def _written(source: Any, target: Any, region: Any, lock: Any) -> Array:
     if not hasattr(target, "__setitem__"):
         raise TypeError(f"{type(target).__name__} cannot be written by slices")
     fixed = _region(region, tuple(target.shape), source.shape)
-    cuts = dict(enumerate(tuple(n for n in cut if n) or (0,) for cut in source.chunks))
+    cuts = tuple(tuple(n for n in cut if n) or (0,) for cut in source.chunks)
+    unit = _unit(target, len(target.shape))
+    if unit is not None and (isinstance(target, np.ndarray) or not isinstance(lock, _NoLock)):
+        # Nobody else writes to the same chunk of the target meanwhile, so a block may be written in parts.
+        cuts = in_parts(cuts, source.itemsize, tuple(n for n, each in zip(unit, fixed, strict=True) if isinstance(each, range)))
+    cuts = dict(enumerate(cuts))
     call = BlockCall(f"store into {type(target).__name__}", cuts, [(source, range(source.ndim))])
     axes = [Axis(axis, (1 if sum(cut) else 0,) * len(cut)) for axis, cut in cuts.items()]
     return call.apply(_Writer(target, call, list(cuts.values()), fixed, lock), [("bool", axes)])[0]
@@ -211,6 +224,13 @@ def _file_chunks(x: Any, rank: int) -> tuple[int, ...] | None:
     if isinstance(own, (tuple, list)) and len(own) == rank and all(isinstance(n, int) and n > 0 for n in own):
         return tuple(own)
     return None
+
+
+def _unit(x: Any, rank: int) -> tuple[int, ...] | None:
+    """What can be read or written at once without waste: chunks of a file, single elements, or nothing that anybody knows."""
+    in_a_row = type(x).__module__.startswith("h5py.") and x.chunks is None
+    in_a_row |= callable(getattr(x, "chunking", None)) and x.chunking() == "contiguous"
+    return (1,) * rank if isinstance(x, np.ndarray) or in_a_row else _file_chunks(x, rank)
 
 
 def _region(region: Any, target: tuple[int, ...], source: tuple[int, ...]) -> list[Any]:

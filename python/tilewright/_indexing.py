@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from operator import index as as_index
 from typing import Any
 
 import numpy as np
 
-from . import _core
+from . import _core, _views
 from ._array import Array, unwrap
 from ._manipulation import broadcast_shapes, broadcast_to
+
+
+_PLAIN = frozenset((int, type(None)))
 
 
 def _parts(key: Any) -> tuple[Any, ...]:
@@ -18,8 +22,14 @@ def _parts(key: Any) -> tuple[Any, ...]:
 
 def _part(part: Any) -> Any:
     """An index as an integer, a slice, None, ``...``, or an array of integers or bools."""
-    if part is None or part is Ellipsis or isinstance(part, slice):
+    if part is None or part is Ellipsis:
         return part
+    if isinstance(part, slice):
+        # Views compare their keys, so slices are made of plain numbers.
+        ends = (part.start, part.stop, part.step)
+        if _PLAIN.issuperset(map(type, ends)):
+            return part
+        return slice(*(None if each is None else as_index(each) for each in ends))
     if isinstance(part, (bool, np.bool_)):
         return _array(np.asarray(part))
     if isinstance(part, Array):
@@ -71,7 +81,10 @@ def getitem(x: Array, key: Any) -> Array:
     """The part of an array that a key names."""
     parts = _parts(key)
     if not any(isinstance(part, Array) for part in parts):
-        return Array(_core.slice(x._tensor, parts))
+        # A single element is a value, as NumPy's scalars are: `a, x[0] = x[0], x[1]` must not change it.
+        if len(parts) == x.ndim and all(isinstance(part, int) for part in parts):
+            return Array(_core.slice(x._tensor, parts))
+        return _views.view(x, _views.Part(parts))
     if len(parts) == 1 and parts[0].dtype.kind == "b" and x.ndim > 0 and _covers(parts[0], x):
         return Array(_core.compact(x._tensor, parts[0]._tensor))
     if len(parts) == 1 and parts[0].dtype.kind == "b" and parts[0].ndim == 0:
@@ -172,25 +185,36 @@ def _advanced(x: Array, parts: tuple[Any, ...], known: dict[int, np.ndarray]) ->
     return Array(_core.permute(gathered._tensor, order))
 
 
-def setitem(x: Array, key: Any, value: Any) -> Array:
-    """The array with the part that a key names replaced: arrays are values, and ``x[key] = v`` gives the name a new one."""
+def setitem(x: Array, key: Any, value: Any) -> None:
+    """Replaces the part of an array that a key names, there and in all arrays that share it."""
     parts = _parts(key)
-    value = unwrap(value)
+    if not any(isinstance(part, Array) for part in parts) and _views.is_part(value, x, _views.Part(parts)):
+        return
+    _views.write(x, _with(x, key, parts, unwrap(value))._tensor)
+
+
+def _with(x: Array, key: Any, parts: tuple[Any, ...], value: Any) -> Array:
+    """The array with a part replaced."""
     if isinstance(value, _core.Tensor) and x.dtype.kind != "c" and np.dtype(value.dtype).kind == "c":
         raise TypeError(f"complex numbers do not go into an array of {x.dtype}")
     _check_value(x.dtype, value)
     if not any(isinstance(part, Array) for part in parts):
-        if any(part is None for part in parts):
-            parts, value = _without_new_axes(x, parts, value)
-        return Array(_core.replace(x._tensor, parts, value))
+        return Array(replaced(x._tensor, parts, value))
     if len(parts) == 1 and parts[0].dtype.kind == "b" and parts[0].ndim == 0:
         return _all_or_nothing(x, parts[0], value)
     if len(parts) == 1 and parts[0].dtype.kind == "b" and _same_shape(parts[0], x):
         if isinstance(value, _core.Tensor) and value.shape not in ((), (1,)):
             return _masked(x, parts[0], Array(value))
-        replaced = _core.where_(parts[0]._tensor, value, x._tensor)
-        return Array(_core.cast(replaced, x._tensor.dtype))
+        chosen = _core.where_(parts[0]._tensor, value, x._tensor)
+        return Array(_core.cast(chosen, x._tensor.dtype))
     return _scattered(x, key, value)
+
+
+def replaced(tensor: _core.Tensor, parts: tuple[Any, ...], value: Any) -> _core.Tensor:
+    """A tensor with the part that integers, slices, None and ``...`` name replaced."""
+    if any(part is None for part in parts):
+        parts, value = _without_new_axes(Array(tensor), parts, value)
+    return _core.replace(tensor, parts, value)
 
 
 def _without_new_axes(x: Array, parts: tuple[Any, ...], value: Any) -> tuple[tuple[Any, ...], Any]:
@@ -203,8 +227,8 @@ def _without_new_axes(x: Array, parts: tuple[Any, ...], value: Any) -> tuple[tup
         if part is None:
             new.append(axis)
         axis += x.ndim - sum(each is not Ellipsis for each in kept) if part is Ellipsis else not isinstance(part, int)
-    wide = broadcast_to(Array(value), getitem(x, parts).shape)
-    return kept, _core.squeeze(wide._tensor, new)
+    wide = _core.broadcast_to(value, list(_core.slice(x._tensor, parts).shape))
+    return kept, _core.squeeze(wide, new)
 
 
 def _all_or_nothing(x: Array, mask: Array, value: Any) -> Array:
@@ -213,6 +237,11 @@ def _all_or_nothing(x: Array, mask: Array, value: Any) -> Array:
         shape = value.shape
         if len(shape) == x.ndim + 1 and shape[0] == 1:
             value = _core.squeeze(value, [0])
+        elif len(shape) == x.ndim + 1 and shape[0] == 0:
+            # What a truth value that does not hold has selected elsewhere.
+            if mask:
+                raise ValueError(f"values of shape {shape} for an array of shape {x.shape}")
+            return x
         value = broadcast_to(Array(value), x.shape)._tensor
     return Array(_core.cast(_core.where_(mask._tensor, value, x._tensor), x._tensor.dtype))
 

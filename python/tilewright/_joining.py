@@ -14,7 +14,7 @@ from ._dtypes import astype
 from ._elementwise import minimum
 from ._manipulation import broadcast_to, concat, moveaxis, part, reshape
 from ._out import takes_out
-from ._rearranging import atleast_1d, atleast_2d, atleast_3d, ravel
+from ._rearranging import atleast_1d, atleast_2d, atleast_3d, copy, ravel
 from ._searching import searchsorted, take, where
 
 
@@ -114,7 +114,8 @@ def block(arrays: Any) -> Array:
     leaves: list[Any] = []
     _leaves(arrays, leaves)
     rank = max([depth, *(asarray(leaf).ndim for leaf in leaves)])
-    return _block(arrays, rank, rank - depth)
+    made = _block(arrays, rank, rank - depth)
+    return made if depth else copy(made)
 
 
 def _depth(nested: Any) -> int:
@@ -170,7 +171,7 @@ def delete(arr: Array, obj: Any, axis: int | None = None) -> Array:
     n = arr.shape[axis]
     gone = np.unique(_places(obj, n))
     if gone.size == 0:
-        return arr
+        return copy(arr)
     first, last = int(gone[0]), int(gone[-1])
     if last - first + 1 == gone.size:
         return concat((part(arr, axis, slice(None, first)), part(arr, axis, slice(last + 1, None))), axis=axis)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
 
-from . import _core
+from . import _core, _views
 from ._array import Array
 from ._dtypes import astype
 from ._elementwise import unwrap_array
@@ -22,9 +22,21 @@ def _tuple(value: Any) -> tuple[int, ...]:
     return tuple(index(each) for each in value) if isinstance(value, (tuple, list)) else (index(value),)
 
 
+def as_array(x: Any) -> Array:
+    """The array itself, or one of what can be made one."""
+    return x if isinstance(x, Array) else Array(unwrap_array(x))
+
+
 def broadcast_to(x: Array, /, shape: tuple[int, ...]) -> Array:
-    """Repeated along axes of length 1 and new axes in front."""
-    return Array(_core.broadcast_to(unwrap_array(x), list(_tuple(shape))))
+    """Repeated along axes of length 1 and new axes in front. As in NumPy, it follows the array and is read-only."""
+    lengths = list(_tuple(shape))
+
+    def strided(own: tuple[int, ...], strides: tuple[int, ...]) -> _views.Layout:
+        new = len(lengths) - len(own)
+        between = [0 if n != wanted else stride for n, wanted, stride in zip(own, lengths[new:], strides, strict=True)]
+        return tuple(lengths), (*(0,) * new, *between)
+
+    return _views.view(as_array(x), _views.ReadOnly("broadcast_to", lambda tensor: _core.broadcast_to(tensor, lengths), strided))
 
 
 def broadcast_shapes(*shapes: tuple[int, ...]) -> tuple[int, ...]:
@@ -34,7 +46,7 @@ def broadcast_shapes(*shapes: tuple[int, ...]) -> tuple[int, ...]:
 
 def broadcast_arrays(*arrays: Array) -> tuple[Array, ...]:
     """Arrays repeated to the shape in which they meet."""
-    arrays = tuple(Array(unwrap_array(x)) for x in arrays)
+    arrays = tuple(as_array(x) for x in arrays)
     shape = broadcast_shapes(*(x.shape for x in arrays))
     return tuple(x if x.shape == shape else broadcast_to(x, shape) for x in arrays)
 
@@ -83,17 +95,22 @@ def reshape(x: Array, /, shape: tuple[int, ...], order: str = "C", *, copy: bool
 
     Elements are taken and placed row by row (``order="C"``), or with the first index running fastest (``"F"``). ``"A"`` is ``"C"``: that is how blocks lie.
 
+    The result is a view where NumPy's would be one: not of a transposed or flipped array, whose elements lie in another order. ``copy=False`` refuses those.
+
     >>> import tilewright as tw
     >>> tw.reshape(tw.arange(4), (2, 2), order="F").compute()
     array([[0, 2],
            [1, 3]])
     """
-    tensor, lengths = unwrap_array(x), list(_tuple(shape))
-    if not by_columns(order, "ACF"):
-        return Array(_core.reshape(tensor, lengths))
-    turned = _core.permute(tensor, list(range(tensor.ndim))[::-1])
-    made = _core.reshape(turned, lengths[::-1])
-    return Array(_core.permute(made, list(range(len(lengths)))[::-1]))
+    x, lengths = as_array(x), _tuple(shape)
+    if by_columns(order, "ACF"):
+        turned = reshape(permute_dims(x, tuple(range(x.ndim))[::-1]), lengths[::-1], copy=copy)
+        return permute_dims(turned, tuple(range(turned.ndim))[::-1])
+    if copy or not _views.reshapes(x, lengths):
+        if copy is False:
+            raise ValueError(f"an array of shape {x.shape}, seen in another order than its elements lie, becomes {lengths} only by a copy")
+        return Array(_core.reshape(x._tensor, list(lengths)))
+    return _views.view(x, _views.Shape(list(lengths)))
 
 
 def by_columns(order: str, known: str) -> bool:
@@ -106,36 +123,33 @@ def by_columns(order: str, known: str) -> bool:
 
 def expand_dims(x: Array, /, axis: int = 0) -> Array:
     """A new axis of length 1."""
-    x = Array(unwrap_array(x))
-    for position in sorted(_normalize(axis, x.ndim + len(_tuple(axis)))):
-        x = Array(_core.expand_dims(x._tensor, position))
-    return x
+    x = as_array(x)
+    return _views.view(x, _views.NewAxes(sorted(_normalize(axis, x.ndim + len(_tuple(axis))))))
 
 
 def squeeze(x: Array, /, axis: int | tuple[int, ...] | None = None) -> Array:
     """Without some axes, which must be of length 1, or without all that are."""
-    tensor = unwrap_array(x)
-    axes = [k for k, n in enumerate(tensor.shape) if n == 1] if axis is None else list(_normalize(axis, tensor.ndim))
-    return Array(_core.squeeze(tensor, axes))
+    x = as_array(x)
+    axes = [k for k, n in enumerate(x.shape) if n == 1] if axis is None else sorted(_normalize(axis, x.ndim))
+    return _views.view(x, _views.WithoutAxes(axes))
 
 
 def permute_dims(x: Array, /, axes: tuple[int, ...]) -> Array:
     """The axes in another order."""
-    tensor = unwrap_array(x)
-    axes = _tuple(axes)
-    if len(axes) != tensor.ndim:
-        raise ValueError(f"an order of {len(axes)} axes for an array with {tensor.ndim}")
-    return Array(_core.permute(tensor, list(_normalize(axes, tensor.ndim))))
+    x, axes = as_array(x), _tuple(axes)
+    if len(axes) != x.ndim:
+        raise ValueError(f"an order of {len(axes)} axes for an array with {x.ndim}")
+    return _views.view(x, _views.Order(list(_normalize(axes, x.ndim))))
 
 
 def matrix_transpose(x: Array, /) -> Array:
     """The last two axes exchanged."""
-    return Array(unwrap_array(x)).mT
+    return as_array(x).mT
 
 
 def moveaxis(x: Array, /, source: Any, destination: Any) -> Array:
     """Some axes at other positions; the others keep their order."""
-    x = Array(unwrap_array(x))
+    x = as_array(x)
     source, destination = _normalize(source, x.ndim), _normalize(destination, x.ndim)
     if len(source) != len(destination):
         raise ValueError(f"{len(source)} axes are moved to {len(destination)} positions")
@@ -147,8 +161,8 @@ def moveaxis(x: Array, /, source: Any, destination: Any) -> Array:
 
 def flip(x: Array, /, axis: int | tuple[int, ...] | None = None) -> Array:
     """The elements in opposite order along some axes, or all."""
-    x = Array(unwrap_array(x))
-    return Array(_core.flip(x._tensor, list(range(x.ndim)) if axis is None else list(_normalize(axis, x.ndim))))
+    x = as_array(x)
+    return _views.view(x, _views.Reverse(list(range(x.ndim)) if axis is None else list(_normalize(axis, x.ndim))))
 
 
 def roll(x: Array, /, shift: Any, axis: int | tuple[int, ...] | None = None) -> Array:

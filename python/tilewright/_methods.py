@@ -63,8 +63,8 @@ def nonzero(self: Array) -> tuple[Array, ...]:
 
 
 def conj(self: Array) -> Array:
-    """Complex conjugates; of real numbers, the numbers."""
-    return _elementwise.conj(self)
+    """Complex conjugates; of real numbers, the array itself, as in NumPy."""
+    return _elementwise.conj(self) if self.dtype.kind == "c" else self
 
 
 #: Functions whose arguments are those of NumPy's methods already.
@@ -103,5 +103,5 @@ def attach() -> None:
     blocks = (map_blocks, map_overlap, compute_chunk_sizes, store)
     for method in (*own, *blocks, *_SAME):
         setattr(Array, method.__name__, method)
-    Array.flatten = _rearranging.ravel
+    Array.flatten = _rearranging.flatten
     Array.conjugate = conj

@@ -16,6 +16,7 @@ from ._elementwise import (
 )  # fmt: skip
 from ._out import like_ufunc, takes_out
 from ._searching import where
+from ._views import assign
 
 
 def _pair(x1: Any, x2: Any) -> tuple[Array, Array]:
@@ -213,19 +214,22 @@ def angle(z: Array, deg: bool = False) -> Array:
 def nan_to_num(
     x: Array, copy: bool = True, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None
 ) -> Array:
-    """The array with numbers in place of NaN and of infinities, which become the largest numbers of the type.
+    """The array with numbers in place of NaN and of infinities, which become the largest numbers of the type. ``copy=False`` changes the array itself.
 
     >>> import tilewright as tw
     >>> tw.nan_to_num(tw.asarray([1.0, float("nan")])).compute()
     array([1., 0.])
     """
     x = asarray(x)
+    if not copy:
+        assign(x, nan_to_num(x, nan=nan, posinf=posinf, neginf=neginf))
+        return x
     if x.dtype.kind == "c":
         parts = (nan_to_num(part, nan=nan, posinf=posinf, neginf=neginf) for part in (real(x), imag(x)))
         first, second = parts
         return astype(first + second * 1j, x.dtype, copy=False)
     if x.dtype.kind != "f":
-        return x
+        return asarray(x, copy=True)
     limits = np.finfo(x.dtype)
     top = float(limits.max) if posinf is None else posinf
     bottom = float(limits.min) if neginf is None else neginf

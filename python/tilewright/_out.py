@@ -9,14 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from . import _core
+from . import _core, _views
 from ._array import Array, unwrap
 from ._dtypes import astype
 
 
 def rebind(target: Array, new: Array) -> Array:
-    """Gives an array object other elements: all names of the object show them. Every ``out=`` ends here."""
-    target._tensor = new._tensor
+    """Gives an array object other elements: all names of the object show them, and all arrays that share its elements. Every ``out=`` ends here."""
+    _views.write(target, new._tensor)
     return target
 
 

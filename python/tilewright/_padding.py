@@ -49,7 +49,7 @@ def pad(array: Array, pad_width: Any, mode: str = "constant", **kwargs: Any) -> 
         each = {name: _of_axis(name, value, axis, array.ndim) for name, value in options.items()}
         if before or after:
             array = _pad_axis(array, axis, before, after, mode, each)
-    return array
+    return array.copy()
 
 
 def _widths(pad_width: Any, rank: int) -> list[tuple[int, int]]:

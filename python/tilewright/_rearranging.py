@@ -7,7 +7,7 @@ from typing import Any
 
 from numpy.lib.array_utils import normalize_axis_index
 
-from . import _core
+from . import _core, _views
 from ._array import Array
 from ._creation import _shape, asarray, zeros
 from ._manipulation import by_columns, concat, expand_dims, flip, permute_dims, reshape, tile
@@ -17,7 +17,7 @@ from ._searching import where
 
 
 def copy(a: Array, order: str = "K") -> Array:
-    """The array: arrays are values. ``order`` is that of NumPy's memory."""
+    """An array of the same elements that shares them with nobody. Nothing is copied before one of the two is written. ``order`` is that of NumPy's memory."""
     by_columns(order, "ACKF")
     return asarray(a, copy=True) if isinstance(a, Array) else asarray(a)
 
@@ -39,8 +39,19 @@ def size(a: Array, axis: int | None = None) -> int:
 
 
 def ravel(a: Array, order: str = "C") -> Array:
-    """All elements in a row: row by row, or with the first index running fastest (``order="F"``)."""
-    return reshape(a, (-1,), "F" if by_columns(order, "ACKF") else "C")
+    """All elements in a row: row by row, or with the first index running fastest (``order="F"``).
+
+    The result is a view, unless the elements lie in another order or apart, as those of a transposed array.
+    """
+    a = asarray(a)
+    if by_columns(order, "ACKF"):
+        return reshape(a, (-1,), "F", copy=True)
+    return reshape(a, (-1,), copy=None if _views.is_contiguous(a) else True)
+
+
+def flatten(a: Array, order: str = "C") -> Array:
+    """A copy of all elements in a row."""
+    return reshape(a, (-1,), "F" if by_columns(order, "ACKF") else "C", copy=True)
 
 
 def resize(a: Array, new_shape: Any) -> Array:
@@ -94,7 +105,7 @@ def rot90(m: Array, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Array:
     if first == second:
         raise ValueError(f"an array turns in a plane of two axes, and {axes} are one")
     if k % 4 == 0:
-        return copy(m)
+        return m[...]
     if k % 4 == 2:
         return flip(m, axis=(first, second))
     if k % 4 == 1:
@@ -143,13 +154,20 @@ def atleast_3d(*arys: Array) -> Any:
 
 
 def diagonal(a: Array, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array:
-    """A diagonal of two axes, as the last axis."""
+    """A diagonal of two axes, as the last axis. As in NumPy, it follows the array and is read-only."""
     a = asarray(a)
     if a.ndim < 2:
         raise ValueError(f"a diagonal needs two axes, and there are {a.ndim}")
     if normalize_axis_index(axis1, a.ndim) == normalize_axis_index(axis2, a.ndim):
         raise ValueError("a diagonal needs two axes, not one twice")
-    return Array(_core.diagonal(a._tensor, offset, axis1, axis2))
+    axis1, axis2 = normalize_axis_index(axis1, a.ndim), normalize_axis_index(axis2, a.ndim)
+
+    def strided(own: tuple[int, ...], strides: tuple[int, ...]) -> _views.Layout:
+        others = [axis for axis in range(len(own)) if axis not in (axis1, axis2)]
+        n = max(min(own[axis1] + min(offset, 0), own[axis2] - max(offset, 0)), 0)
+        return (*(own[axis] for axis in others), n), (*(strides[axis] for axis in others), strides[axis1] + strides[axis2])
+
+    return _views.view(a, _views.ReadOnly("diagonal", lambda tensor: _core.diagonal(tensor, offset, axis1, axis2), strided))
 
 
 @takes_out

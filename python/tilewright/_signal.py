@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
-from . import _core
+from . import _core, _views
 from ._array import Array
 from ._creation import asarray, full
 from ._dtypes import astype, float64, result_type
@@ -144,12 +144,23 @@ def sliding_window_view(x: Array, window_shape: Any, axis: Any = None, *, subok:
         axes = normalize_axis_tuple(axis, x.ndim, allow_duplicate=True)
         if len(lengths) != len(axes):
             raise ValueError(f"a window of {len(lengths)} axes along {len(axes)}")
-    for length, along in zip(lengths, axes, strict=True):
-        places = x.shape[along] - length + 1
-        if places < 1:
-            raise ValueError(f"a window of length {length} on an axis of length {x.shape[along]}")
-        x = moveaxis(_windows(x, along, places, length), along + 1, -1)
-    return x
+    windows = list(zip(lengths, axes, strict=True))
+    left = list(x.shape)
+    for length, along in windows:
+        if left[along] - length + 1 < 1:
+            raise ValueError(f"a window of length {length} on an axis of length {left[along]}")
+        left[along] -= length - 1
+
+    def read(tensor: _core.Tensor) -> _core.Tensor:
+        seen = Array(tensor)
+        for length, along in windows:
+            seen = moveaxis(_windows(seen, along, seen.shape[along] - length + 1, length), along + 1, -1)
+        return seen._tensor
+
+    def strided(own: tuple[int, ...], strides: tuple[int, ...]) -> _views.Layout:
+        return (*left, *lengths), (*strides, *(strides[along] for along in axes))
+
+    return _views.view(x, _views.ReadOnly("sliding_window_view", read, strided))
 
 
 def _windows(x: Array, axis: int, places: int, length: int) -> Array:

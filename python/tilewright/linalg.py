@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.linalg import LinAlgError
 
-from . import _core
+from . import _core, _rearranging
 from ._array import Array
 from ._creation import asarray, eye
 from ._dtypes import floating
@@ -40,7 +40,7 @@ def cross(x1: Array, x2: Array, /, *, axis: int = -1) -> Array:
 
 def diagonal(x: Array, /, *, offset: int = 0) -> Array:
     """Diagonals of matrices."""
-    return Array(_core.diagonal(unwrap_array(x), offset, -2, -1))
+    return _rearranging.diagonal(x, offset, -2, -1)
 
 
 def trace(x: Array, /, *, offset: int = 0, dtype: Any = None) -> Array:

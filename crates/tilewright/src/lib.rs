@@ -40,6 +40,7 @@ pub use relation::{Kernel, Key, Relation};
 pub use report::Totals;
 pub use session::{Session, SessionBuilder};
 pub use stored::Stored;
+pub use tensor::chunks::automatic as automatic_chunks;
 pub use tensor::ops::{concat, einsum, joined, map_blocks};
 pub use tensor::{Tensor, at_span, compute_all, settle_all};
 pub use tw_block as block;

@@ -20,6 +20,7 @@ use crate::report::Totals;
 use crate::session::{Session, lock};
 use crate::stored::Stored;
 
+pub(crate) mod chunks;
 mod count;
 mod create;
 mod graph;
@@ -35,6 +36,8 @@ pub struct Tensor {
     node: Arc<TensorNode>,
     /// Which result of the node.
     result: usize,
+    /// Blocks that users see instead of those of the node.
+    seen: Option<Arc<chunks::Seen>>,
 }
 
 struct TensorNode {
@@ -48,6 +51,8 @@ struct TensorNode {
     counts: Vec<Arc<Count>>,
     /// The types once every count is known.
     settled: OnceLock<Vec<TensorType>>,
+    /// How users see the results cut.
+    chunks: Vec<chunks::Cut>,
     /// Counts of the results as masks.
     counts_of_results: CountsOfResults,
     span: Span,
@@ -122,6 +127,7 @@ impl Tensor {
             op: TensorOp::Bound(input),
             args: Mutex::new(Vec::new()),
             n_touched: n_elements(&ty),
+            chunks: vec![chunks::of_type(&ty)],
             types: vec![ty],
             counts: Vec::new(),
             settled: OnceLock::new(),
@@ -134,7 +140,7 @@ impl Tensor {
     }
 
     fn from_node(node: TensorNode) -> Tensor {
-        Tensor { node: Arc::new(node), result: 0 }
+        Tensor { node: Arc::new(node), result: 0, seen: None }
     }
 
     /// Applies an operation, as [`tw_plan::build`] makes them, to tensors and gives all of its results.
@@ -159,14 +165,16 @@ impl Tensor {
             Op::BlockFn(ref call) if !call.function.0.is_lasting() => u64::MAX,
             _ => types.iter().map(n_elements).chain(args.iter().map(touched)).fold(0, u64::saturating_add),
         };
+        let cuts: Vec<chunks::Cut> = args.iter().map(|tensor| tensor.chunks()).collect();
         let counts = count::named_by(new.iter().chain(args.iter().flat_map(|tensor| &tensor.node.counts)), &op, &types);
         let node = Arc::new(TensorNode {
             session: session.clone(),
-            op: TensorOp::Node(Box::new(op)),
             args: Mutex::new(args.iter().map(|tensor| (*tensor).clone()).collect()),
             computed: Mutex::new(vec![None; n]),
             was_computed: AtomicBool::new(false),
             is_selection: AtomicBool::new(false),
+            chunks: chunks::of_results(&op, &cuts, &types),
+            op: TensorOp::Node(Box::new(op)),
             types,
             counts,
             settled: OnceLock::new(),
@@ -174,7 +182,7 @@ impl Tensor {
             span,
             n_touched,
         });
-        Ok((0..n).map(|result| Tensor { node: node.clone(), result }).collect())
+        Ok((0..n).map(|result| Tensor { node: node.clone(), result, seen: None }).collect())
     }
 
     /// Applies an operation with one result.

@@ -40,7 +40,7 @@ mod _core {
         binary, broadcast_shapes, broadcast_to, cast, compact, concat, coordinate, coordinate_of, diagonal, einsum,
         einsum_path, expand, expand_dims, eye, flip, full, gather, gather_known, linspace, logical, logical_not, matmul,
         overlap, permute, positions, progression, random, rechunk, reduce, replace, reshape, result_type, roll, scan,
-        scatter, slice, sort, squeeze, stack, tensordot, tril, triu, unary, where_,
+        scatter, seen_as, slice, sort, squeeze, stack, tensordot, tril, triu, unary, where_,
     };
     #[pymodule_export]
     use super::program::program;
@@ -49,5 +49,5 @@ mod _core {
     #[pymodule_export]
     use super::session::Session;
     #[pymodule_export]
-    use super::tensor::{Tensor, compute_list};
+    use super::tensor::{Tensor, automatic_chunks, compute_list};
 }

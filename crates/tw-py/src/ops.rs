@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyEllipsis, PySlice, PyTuple};
 use tilewright::Axis;
 use tilewright::ir::program::{Op, Source};
-use tilewright::ir::{BinaryOp, Edge, Extent, Tiling, UnaryOp};
+use tilewright::ir::{BinaryOp, Edge, Extent, UnaryOp};
 use tilewright::plan::build::{self, Overlap, Reduction, Running, SliceItem};
 
 use crate::apply::{Argument, apply, apply_to, compute_extents, inner, make, types};
@@ -415,7 +415,13 @@ pub(crate) fn rechunk(py: Python<'_>, x: &Tensor, chunks: Vec<Vec<u64>>) -> PyRe
     };
     let axes = chunks.iter().map(axis).collect::<Result<Vec<_>, _>>().or_raise()?;
     compute_extents(py, &[&x.0])?;
-    apply(py, &[&x.0], || Ok(Op::Retile { tiling: Tiling::Grid(axes.clone()) }))
+    make(py, &[&x.0], || x.0.rechunk(&axes)).map(Tensor)
+}
+
+/// The same tensor, of which users see the blocks of another one that has the same elements.
+#[pyfunction]
+pub(crate) fn seen_as(py: Python<'_>, x: &Tensor, whole: &Tensor) -> PyResult<Tensor> {
+    make(py, &[], || x.0.seen_as(&whole.0)).map(Tensor)
 }
 
 /// One value everywhere.

@@ -55,21 +55,19 @@ impl Tensor {
         numpy_name(self.0.dtype())
     }
 
-    /// Lengths of the blocks along each axis, where they are fixed.
+    /// Lengths of the blocks along each axis, where the engine must keep to them.
     #[getter]
-    fn chunks<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyTuple>>> {
-        let Some(grid) = self.0.ty().tiling.as_ref().and_then(|tiling| tiling.grid()) else { return Ok(None) };
-        let axis = |axis: &tilewright::Axis| {
-            let mut lengths: Vec<u64> =
-                (0..axis.n_tiles()).map(|k| axis.range(k)).map(|range| range.end - range.start).collect();
-            if lengths.is_empty() {
-                // An empty axis has one block without elements, as users of dask know it.
-                lengths.push(0);
-            }
-            PyTuple::new(py, lengths)
-        };
-        let axes = grid.iter().map(axis).collect::<PyResult<Vec<_>>>()?;
-        PyTuple::new(py, axes).map(Some)
+    fn tiling<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyTuple>>> {
+        let grid = self.0.ty().tiling.as_ref().and_then(|tiling| tiling.grid());
+        grid.map(|axes| lengths(py, axes)).transpose()
+    }
+
+    /// Lengths of the blocks along each axis, as users see them. Extents that depend on data are computed first.
+    #[getter]
+    fn chunks<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        compute_extents(py, &[&self.0])?;
+        let axes = self.0.chunks().ok_or_else(|| tilewright::Error::internal("a tensor of known shape has no blocks"));
+        lengths(py, &axes.or_raise()?)
     }
 
     /// True if the blocks are in memory.
@@ -121,6 +119,27 @@ impl Tensor {
         let tensor = self.0.clone();
         interrupt::run(py, self.0.session(), takes_long(&[&self.0]), None, move || read(&*tensor.persist()?))
     }
+}
+
+/// Lengths of the blocks along each axis. An empty axis has one block without elements, as users of dask know it.
+fn lengths<'py>(py: Python<'py>, axes: &[tilewright::Axis]) -> PyResult<Bound<'py, PyTuple>> {
+    let lengths = |axis: &tilewright::Axis| {
+        let lengths: Vec<u64> =
+            (0..axis.n_tiles()).map(|k| axis.range(k)).map(|range| range.end - range.start).collect();
+        PyTuple::new(py, if lengths.is_empty() { vec![0] } else { lengths })
+    };
+    PyTuple::new(py, axes.iter().map(lengths).collect::<PyResult<Vec<_>>>()?)
+}
+
+/// Lengths of blocks of at most so many bytes.
+#[pyfunction]
+pub(crate) fn automatic_chunks<'py>(
+    py: Python<'py>,
+    shape: Vec<u64>,
+    element_size: u64,
+    limit: u64,
+) -> PyResult<Bound<'py, PyTuple>> {
+    lengths(py, &tilewright::automatic_chunks(&shape, element_size, limit))
 }
 
 /// Computes several tensors in one plan.

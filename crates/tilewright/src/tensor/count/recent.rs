@@ -27,7 +27,7 @@ pub(super) fn find(mask: &Tensor) -> Option<Arc<Count>> {
     // Tensors are let go after the lock is: their last reference may be ours.
     let candidates: Vec<(Tensor, Arc<Count>)> = {
         let alive = |counted: &Counted| {
-            let mask = Tensor { node: counted.mask.upgrade()?, result: counted.result };
+            let mask = Tensor { node: counted.mask.upgrade()?, result: counted.result, seen: None };
             Some((mask, counted.count.upgrade()?))
         };
         lock(&RECENT).iter().rev().filter_map(alive).collect()

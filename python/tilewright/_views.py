@@ -1,0 +1,450 @@
+"""Arrays that share elements: what NumPy calls views.
+
+Tensors never change; arrays do, by taking another tensor. So arrays that share elements refer to one :class:`Memory`, which holds the tensor of the whole and a version. Each of them
+knows the steps (a slice, an order of axes, a shape ..) that lead from the whole to itself, and the version it has last seen. A write to any of them puts the new elements
+into the whole by the steps backwards and raises the version; the others take their part of the new whole when they are next used. Nothing is computed for any of this.
+
+An array of which no part was ever taken has no memory of this kind. When all but one of the arrays of a memory have died, and a part is left, it leaves the memory: a small part does
+not keep a large array alive that nobody can see any more.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from . import _core
+
+if TYPE_CHECKING:
+    from ._array import Array
+
+#: Lengths of axes, and how many elements of the whole lie between neighbours along each.
+Layout = tuple[tuple[int, ...], tuple[int, ...]]
+
+#: Where the elements of an array lie: lengths of a whole in C's order, and the steps from there. None for C's order.
+Origin = tuple[tuple[Any, ...], tuple["Step", ...]] | None
+
+
+class Memory:
+    """Elements that several arrays share."""
+
+    __slots__ = ("tensor", "origin", "version", "members")
+
+    def __init__(self, tensor: _core.Tensor, origin: Origin) -> None:
+        self.tensor, self.origin = tensor, origin
+        self.version = 0
+        # By the address of the array: arrays are no keys.
+        self.members: dict[int, _Member] = {}
+
+    def join(self, array: Array) -> None:
+        self.members[id(array)] = _Member(array, self)
+
+
+class _Member(weakref.ref):
+    """A weak reference to an array of a memory. The memory holds it, so it goes with the array."""
+
+    __slots__ = ("memory", "key")
+
+    def __new__(cls, array: Array, memory: Memory) -> _Member:
+        member = super().__new__(cls, array, _left)
+        member.memory, member.key = memory, id(array)
+        return member
+
+
+def _left(member: _Member) -> None:
+    """An array has died. The garbage collector may call this at any time, so no tensor is made here."""
+    memory = member.memory
+    memory.members.pop(member.key, None)
+    if len(memory.members) != 1:
+        return
+    last = next(iter(memory.members.values()), lambda: None)()
+    link = None if last is None else last._link
+    if link is not None and link.memory is memory and link.steps and link.version == memory.version:
+        _leave(last, link)
+
+
+def _leave(array: Array, link: Link) -> None:
+    """The last array of a memory keeps the order in which its elements lie."""
+    array._origin, array._link = link.origin(), None
+
+
+class Link:
+    """How an array sees the elements of a memory."""
+
+    __slots__ = ("memory", "steps", "version")
+
+    def __init__(self, memory: Memory, steps: tuple[Step, ...]) -> None:
+        self.memory, self.steps, self.version = memory, steps, memory.version
+
+    def origin(self) -> Origin:
+        if self.memory.origin is None and all(isinstance(step, (Shape, NewAxes)) for step in self.steps):
+            return None
+        whole, before = self.memory.origin or (self.memory.tensor.extents, ())
+        return whole, before + self.steps
+
+
+def view(base: Array, step: Step) -> Array:
+    """An array that shares its elements with another, of which it is one step away."""
+    made = type(base)(step.get(base._tensor))
+    link = base._link
+    if link is None:
+        memory = Memory(base._value, base._origin)
+        memory.join(base)
+        link = base._link = Link(memory, ())
+    made._link = Link(link.memory, (*link.steps, step))
+    link.memory.join(made)
+    # The base may have left as the last one meanwhile, if the garbage collector has found another array dead; now it is not the last.
+    base._link = link
+    return made
+
+
+def current(array: Array) -> _core.Tensor:
+    """The tensor of an array whose elements have been written through another one."""
+    link = array._link
+    if link is None:  # Another thread has been faster.
+        return array._value
+    memory = link.memory
+    # In this order: a write between the two lines is seen next time.
+    version = memory.version
+    tensor = memory.tensor
+    for step in link.steps:
+        tensor = step.get(tensor)
+    array._value, link.version = tensor, version
+    if link.steps and len(memory.members) == 1:
+        _leave(array, link)
+    return tensor
+
+
+def write(array: Array, tensor: _core.Tensor) -> None:
+    """Gives an array other elements, and with it all that share them. Without such, shape and type may be others, too."""
+    link = array._link
+    if link is not None and link.steps and len(link.memory.members) == 1:
+        _leave(array, link)
+        link = None
+    if link is None:
+        array._value = tensor
+        return
+    memory = link.memory
+    wholes = [memory.tensor]
+    for step in link.steps[:-1]:
+        wholes.append(step.get(wholes[-1]))
+    new = tensor
+    for step, whole in zip(reversed(link.steps), reversed(wholes[: len(link.steps)]), strict=True):
+        new = step.put(whole, new)
+    memory.tensor = new
+    memory.version += 1
+    array._value, link.version = tensor, memory.version
+
+
+def assign(target: Array, value: Any, casting: str = "same_kind") -> None:
+    """Writes a value into an array, as ``out=`` does: it is broadcast, and converted if NumPy's rule allows it.
+
+    Arrays that share elements with the target change, too.
+    """
+    from ._array import Array, unwrap
+
+    tensor = unwrap(value)
+    if not isinstance(tensor, _core.Tensor):
+        from ._creation import asarray
+
+        tensor = asarray(value)._tensor
+    old = target._tensor
+    if tensor.dtype != old.dtype:
+        if not np.can_cast(Array(tensor).dtype, target.dtype, casting):
+            raise TypeError(
+                f"{tensor.dtype} does not go into an array of {old.dtype} by the rule {casting!r}: convert one of them by .astype(..)"
+            )
+        tensor = _core.cast(tensor, old.dtype)
+    if not tensor.fits(old):
+        shape = tensor.shape
+        if shape != old.shape:
+            if tuple(_core.broadcast_shapes([shape, old.shape])) != old.shape:
+                raise ValueError(f"a result of shape {shape} does not go into an array of shape {old.shape}")
+            tensor = _core.broadcast_to(tensor, list(old.shape))
+    write(target, tensor)
+
+
+def is_part(value: Any, whole: Array, step: Step) -> bool:
+    """True if an array is this very part of another: then nothing changes when it is written there, as ``x[1:3] += 1`` does at last."""
+    own, link = getattr(value, "_link", None), whole._link
+    if own is None or link is None or own.memory is not link.memory or own.version != own.memory.version:
+        return False
+    return own.steps == (*link.steps, step)
+
+
+# Layouts: only in order to know which reshapes NumPy would answer by a copy.
+
+
+def _layout(array: Array) -> Layout:
+    """How the elements of an array lie."""
+    origin = _origin(array)
+    if origin is None or None in origin[0]:
+        shape = tuple(array._tensor.shape)
+        return shape, _strides(shape)
+    whole, steps = origin
+    layout = tuple(whole), _strides(tuple(whole))
+    for step in steps:
+        layout = step.layout(*layout)
+    return layout
+
+
+def _origin(array: Array) -> Origin:
+    return array._origin if array._link is None else array._link.origin()
+
+
+def _strides(shape: tuple[int, ...]) -> tuple[int, ...]:
+    strides = [1]
+    for n in shape[:0:-1]:
+        strides.append(strides[-1] * n)
+    return tuple(reversed(strides)) if shape else ()
+
+
+def is_contiguous(array: Array) -> bool:
+    """True if the elements lie one after the other, as those of any array do that was never a view."""
+    if _origin(array) is None:
+        return True
+    shape, strides = _layout(array)
+    return 0 in shape or all(n == 1 or own == wanted for n, own, wanted in zip(shape, strides, _strides(shape), strict=True))
+
+
+def reshapes(array: Array, shape: tuple[int, ...]) -> bool:
+    """True if NumPy would reshape an array of this layout without a copy."""
+    if array.ndim == len(shape) == 1 or is_contiguous(array):
+        return True
+    lengths = tuple(_core.reshape(array._tensor, list(shape)).shape)
+    return _reshaped(*_layout(array), lengths) is not None
+
+
+def _reshaped(shape: tuple[int, ...], strides: tuple[int, ...], new: tuple[int, ...]) -> tuple[int, ...] | None:
+    """Strides under another shape, if there are any: groups of axes that hold as many elements must be regular before and after."""
+    if 0 in shape:
+        return _strides(new)
+    old = [(n, stride) for n, stride in zip(shape, strides, strict=True) if n != 1]
+    found = [0] * len(new)
+    k = start = 0
+    while start < len(old):
+        end, last = start + 1, k + 1
+        before, after = old[start][0], new[k]
+        while before != after:
+            if after < before:
+                after *= new[last]
+                last += 1
+            else:
+                before *= old[end][0]
+                end += 1
+        if any(old[at][1] != old[at + 1][0] * old[at + 1][1] for at in range(start, end - 1)):
+            return None
+        stride = old[end - 1][1]
+        for at in range(last - 1, k - 1, -1):
+            found[at] = stride
+            stride *= new[at]
+        start, k = end, last
+    return tuple(found)
+
+
+# Steps: from a tensor to a part of it, and back.
+
+
+class Step:
+    """One operation of which NumPy's result is a view."""
+
+    __slots__ = ()
+
+    def get(self, tensor: _core.Tensor) -> _core.Tensor:
+        """The elements of the view."""
+        raise NotImplementedError
+
+    def put(self, tensor: _core.Tensor, new: _core.Tensor) -> _core.Tensor:
+        """The tensor with new elements for the view."""
+        raise NotImplementedError
+
+    def layout(self, shape: tuple[int, ...], strides: tuple[int, ...]) -> Layout:
+        """How the elements of the view lie."""
+        raise NotImplementedError
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and all(getattr(self, name) == getattr(other, name) for name in self.__slots__)
+
+    __hash__ = None
+
+
+class Part(Step):
+    """``x[key]`` for integers, slices, None and ``...``."""
+
+    __slots__ = ("key",)
+
+    def __init__(self, key: tuple[Any, ...]) -> None:
+        self.key = key
+
+    def get(self, tensor: _core.Tensor) -> _core.Tensor:
+        return _core.slice(tensor, self.key)
+
+    def put(self, tensor: _core.Tensor, new: _core.Tensor) -> _core.Tensor:
+        from ._indexing import replaced
+
+        return replaced(tensor, self.key, new)
+
+    def layout(self, shape: tuple[int, ...], strides: tuple[int, ...]) -> Layout:
+        n_named = sum(part is not None and part is not Ellipsis for part in self.key)
+        axes = iter(zip(shape, strides, strict=True))
+        found = []
+        for part in self.key:
+            if part is None:
+                found.append((1, 0))
+            elif part is Ellipsis:
+                found.extend(next(axes) for _ in range(len(shape) - n_named))
+            elif isinstance(part, slice):
+                n, stride = next(axes)
+                found.append((len(range(*part.indices(n))), stride * (1 if part.step is None else part.step)))
+            else:
+                next(axes)
+        found.extend(axes)
+        return tuple(n for n, _ in found), tuple(stride for _, stride in found)
+
+
+class Order(Step):
+    """The axes in another order."""
+
+    __slots__ = ("axes",)
+
+    def __init__(self, axes: list[int]) -> None:
+        self.axes = axes
+
+    def get(self, tensor: _core.Tensor) -> _core.Tensor:
+        return _core.permute(tensor, self.axes)
+
+    def put(self, tensor: _core.Tensor, new: _core.Tensor) -> _core.Tensor:
+        return _core.permute(new, [self.axes.index(axis) for axis in range(len(self.axes))])
+
+    def layout(self, shape: tuple[int, ...], strides: tuple[int, ...]) -> Layout:
+        return tuple(shape[axis] for axis in self.axes), tuple(strides[axis] for axis in self.axes)
+
+
+class Shape(Step):
+    """Another shape; the layout must allow it, see :func:`reshapes`."""
+
+    __slots__ = ("lengths",)
+
+    def __init__(self, lengths: list[int]) -> None:
+        self.lengths = lengths
+
+    def get(self, tensor: _core.Tensor) -> _core.Tensor:
+        return _core.reshape(tensor, self.lengths)
+
+    def put(self, tensor: _core.Tensor, new: _core.Tensor) -> _core.Tensor:
+        return _core.reshape(new, list(tensor.shape))
+
+    def layout(self, shape: tuple[int, ...], strides: tuple[int, ...]) -> Layout:
+        known = [n for n in self.lengths if n != -1]
+        rest = int(np.prod(shape, dtype=object)) // max(int(np.prod(known, dtype=object)), 1)
+        new = tuple(rest if n == -1 else n for n in self.lengths)
+        return new, _reshaped(shape, strides, new) or _strides(new)
+
+
+class NewAxes(Step):
+    """New axes of length 1 at some positions of the result, in order."""
+
+    __slots__ = ("positions",)
+
+    def __init__(self, positions: list[int]) -> None:
+        self.positions = positions
+
+    def get(self, tensor: _core.Tensor) -> _core.Tensor:
+        for position in self.positions:
+            tensor = _core.expand_dims(tensor, position)
+        return tensor
+
+    def put(self, tensor: _core.Tensor, new: _core.Tensor) -> _core.Tensor:
+        return _core.squeeze(new, self.positions)
+
+    def layout(self, shape: tuple[int, ...], strides: tuple[int, ...]) -> Layout:
+        lengths, between = list(shape), list(strides)
+        for position in self.positions:
+            lengths.insert(position, 1)
+            between.insert(position, 0)
+        return tuple(lengths), tuple(between)
+
+
+class WithoutAxes(Step):
+    """Without some axes of length 1, in order."""
+
+    __slots__ = ("axes",)
+
+    def __init__(self, axes: list[int]) -> None:
+        self.axes = axes
+
+    def get(self, tensor: _core.Tensor) -> _core.Tensor:
+        return _core.squeeze(tensor, self.axes)
+
+    def put(self, tensor: _core.Tensor, new: _core.Tensor) -> _core.Tensor:
+        return NewAxes(self.axes).get(new)
+
+    def layout(self, shape: tuple[int, ...], strides: tuple[int, ...]) -> Layout:
+        kept = [axis for axis in range(len(shape)) if axis not in self.axes]
+        return tuple(shape[axis] for axis in kept), tuple(strides[axis] for axis in kept)
+
+
+class Reverse(Step):
+    """The elements in opposite order along some axes."""
+
+    __slots__ = ("axes",)
+
+    def __init__(self, axes: list[int]) -> None:
+        self.axes = axes
+
+    def get(self, tensor: _core.Tensor) -> _core.Tensor:
+        return _core.flip(tensor, self.axes)
+
+    def put(self, tensor: _core.Tensor, new: _core.Tensor) -> _core.Tensor:
+        return _core.flip(new, self.axes)
+
+    def layout(self, shape: tuple[int, ...], strides: tuple[int, ...]) -> Layout:
+        return shape, tuple(-stride if axis in self.axes else stride for axis, stride in enumerate(strides))
+
+
+class RealPart(Step):
+    """Real parts of complex numbers."""
+
+    __slots__ = ()
+
+    def get(self, tensor: _core.Tensor) -> _core.Tensor:
+        return _core.unary("real", tensor)
+
+    def put(self, tensor: _core.Tensor, new: _core.Tensor) -> _core.Tensor:
+        return _core.binary("complex", new, _core.unary("imag", tensor))
+
+    def layout(self, shape: tuple[int, ...], strides: tuple[int, ...]) -> Layout:
+        return shape, tuple(2 * stride for stride in strides)
+
+
+class ImaginaryPart(RealPart):
+    """Imaginary parts of complex numbers."""
+
+    __slots__ = ()
+
+    def get(self, tensor: _core.Tensor) -> _core.Tensor:
+        return _core.unary("imag", tensor)
+
+    def put(self, tensor: _core.Tensor, new: _core.Tensor) -> _core.Tensor:
+        return _core.binary("complex", _core.unary("real", tensor), new)
+
+
+class ReadOnly(Step):
+    """What NumPy does not write through, either: a diagonal, or elements that are repeated."""
+
+    __slots__ = ("name", "function", "strided")
+
+    def __init__(self, name: str, function: Callable[..., _core.Tensor], strided: Callable[..., Layout]) -> None:
+        self.name, self.function, self.strided = name, function, strided
+
+    def get(self, tensor: _core.Tensor) -> _core.Tensor:
+        return self.function(tensor)
+
+    def put(self, tensor: _core.Tensor, new: _core.Tensor) -> _core.Tensor:
+        raise ValueError(f"what {self.name} gives shows elements of another array and is read-only, as in NumPy: write to a .copy() of it")
+
+    def layout(self, shape: tuple[int, ...], strides: tuple[int, ...]) -> Layout:
+        return self.strided(shape, strides)
