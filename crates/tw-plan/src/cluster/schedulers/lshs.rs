@@ -11,18 +11,12 @@ use tw_ir::EntityRef;
 use tw_ir::error::Result;
 use tw_ir::workflow::{BlockId, Operand, TaskId, TaskKind, Workflow};
 
-use super::{Scheduler, place_loads};
+use super::holders::Holders;
+use super::{MOST_OPTIONS, Scheduler, place_loads};
 use crate::cluster::held::Before;
 use crate::cluster::layout::Layouts;
 use crate::cluster::machine::Machine;
 use crate::cluster::reductions::Assignment;
-
-mod holders;
-
-use holders::Holders;
-
-/// Of a block that more workers hold, only so many of them are options for those who read it, and whoever holds something else that they read.
-const MOST_OPTIONS: usize = 64;
 
 /// Load simulated hierarchical scheduling. Ties go to the worker with the lowest number.
 pub struct Lshs;
@@ -198,20 +192,17 @@ impl<'a> State<'a> {
             kept.1 += if same { next.1 } else { 0.0 };
             same
         });
-        memory += self.made_bytes(task, worker) as f64;
+        memory += self.made_bytes(task) as f64;
         let dispatch = sent
             .iter()
             .fold(self.sent.largest, |largest, &(from, load)| largest.max(self.sent.largest_with(from, load)));
         self.memory.largest_with(worker, memory) + self.received.largest_with(worker, received) + dispatch
     }
 
-    /// Bytes of outputs that a worker does not hold a part of yet.
-    fn made_bytes(&self, task: TaskId, worker: u32) -> u64 {
-        let outputs = self.workflow.outputs(task).iter();
-        outputs
-            .filter(|block| !self.holders[block.index()].contains(worker))
-            .map(|block| self.bytes[block.index()])
-            .sum()
+    /// Bytes that a task makes. Every contribution to a sum counts, though a chain adds them up in one place: as in the paper this load is what spreads
+    /// products over workers that hold their operands already.
+    fn made_bytes(&self, task: TaskId) -> u64 {
+        self.workflow.outputs(task).iter().map(|block| self.bytes[block.index()]).sum()
     }
 
     fn is_there(&self, operand: &Operand, worker: u32) -> bool {
@@ -250,11 +241,11 @@ impl<'a> State<'a> {
     }
 
     fn make(&mut self, task: TaskId, worker: u32) {
+        self.memory.add(worker, self.made_bytes(task) as f64);
         for &block in self.workflow.outputs(task) {
             let holders = &mut self.holders[block.index()];
             if !holders.contains(worker) {
                 holders.add(worker, self.machine);
-                self.memory.add(worker, self.bytes[block.index()] as f64);
             }
         }
     }
