@@ -50,7 +50,7 @@ impl Drawing {
 
     /// A drawing of its own.
     pub(super) fn to_svg(&self) -> String {
-        let Drawing { width, height, body } = self;
+        let Drawing { width, height, body, .. } = self;
         format!(
             "<svg class=\"tw-plan\" xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" viewBox=\"0 0 {width} {height}\">\
              <style>{STYLE}</style><defs><marker id=\"tip\" viewBox=\"0 0 8 8\" refX=\"8\" refY=\"4\" markerWidth=\"7\" \
@@ -135,8 +135,8 @@ fn draw(graph: &SectionGraph, layout: &Layout, top: usize, out: &mut String) {
             "<path d=\"M{x1} {y1}C{x1} {middle} {x2} {middle} {x2} {y2}\" marker-end=\"url(#tip)\"><title>{}</title></path>",
             escape(&arrow.label)
         );
-        let places = ALONG.iter().map(|&t| Area::of_label(point_on((x1, y1), (x2, y2), t), &label));
-        if let Some(area) = places.into_iter().find(|area| !taken.iter().any(|other| area.meets(other))) {
+        let mut places = ALONG.iter().map(|&t| Area::of_label(point_on((x1, y1), (x2, y2), t), &label));
+        if let Some(area) = places.find(|area| !taken.iter().any(|other| area.meets(other))) {
             let (x, y) = area.baseline();
             let _ = write!(out, "<text class=\"small\" x=\"{x:.0}\" y=\"{y:.0}\">{}</text>", escape(&label));
             taken.push(area);

@@ -122,7 +122,7 @@ pub(super) fn print_span(span: &Span) -> String {
         Span::Text { start, end } => format!(" @{start}..{end}"),
         Span::Host { file, line, call: None } => format!(" @{} line {line}", quote(file)),
         Span::Host { file, line, call: Some(call) } => {
-            format!(" @{} line {line} call {} {}", quote(file), call.position, quote(&call.operation))
+            format!(" @{} line {line} host_call {} {}", quote(file), call.position, quote(&call.operation))
         }
     }
 }
@@ -136,7 +136,7 @@ pub(super) fn parse_span(cursor: &mut Cursor<'_>) -> Result<Span> {
         let file = cursor.string()?.into();
         cursor.expect("line")?;
         let line = cursor.fitting()?;
-        let call = match cursor.eat("call") {
+        let call = match cursor.eat("host_call") {
             true => {
                 let position = cursor.fitting()?;
                 Some(HostCall { position, operation: cursor.string()?.into() }.into())
