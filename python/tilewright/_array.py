@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ._block_view import BlockView
-    from ._explanation import Explanation
+    from ._explanation import Explanation, Profile
 
 __all__ = ["Array"]
 
@@ -242,6 +242,21 @@ class Array:
 
         return Explanation(self._tensor.explain(target(nodes, workers, machine, scheduler, pictures)), level)
 
+    def profile(self) -> Profile:
+        """Computes the array and tells what that took beside what was planned: time, bytes and memory, line by line.
+
+        The result prints as text, draws what every thread did when in a notebook, and is written for ``chrome://tracing`` or Perfetto by
+        :meth:`~tilewright._explanation.Profile.to_chrome_trace`. What is computed is not kept.
+
+        >>> import tilewright as tw
+        >>> profile = (tw.ones((100, 100)) * 2).sum().profile()
+        >>> profile.to_dict()["measured"]["tasks"] > 0
+        True
+        """
+        from ._explanation import Profile
+
+        return Profile(self._tensor.profile())
+
     def visualize(self, path: str | os.PathLike[str], **workers: Any) -> None:
         """Writes the plan as a picture: ``.svg``, ``.html`` for a page with a table, ``.dot`` for Graphviz. Nothing is computed.
 
@@ -425,6 +440,13 @@ def unwrap(value: Any) -> Any:
     return asarray(value)._tensor
 
 
+def named(method: Any, name: str) -> Any:
+    """A method under the name of the operator that calls it: plans and tracebacks show it."""
+    method.__name__ = name
+    method.__code__ = method.__code__.replace(co_name=name)
+    return method
+
+
 def _binary(op: str, reflected: bool = False) -> Any:
     def method(self: Array, other: Any) -> Any:
         if not isinstance(other, (Array, bool, int, float, complex, np.ndarray, np.generic, list, tuple)):
@@ -472,16 +494,16 @@ _OPERATORS = {
 }  # fmt: skip
 
 for _name, _op in _OPERATORS.items():
-    setattr(Array, f"__{_name}__", _binary(_op))
-    setattr(Array, f"__r{_name}__", _binary(_op, reflected=True))
-    setattr(Array, f"__i{_name}__", _in_place(_op))
+    setattr(Array, f"__{_name}__", named(_binary(_op), f"__{_name}__"))
+    setattr(Array, f"__r{_name}__", named(_binary(_op, reflected=True), f"__r{_name}__"))
+    setattr(Array, f"__i{_name}__", named(_in_place(_op), f"__i{_name}__"))
 for _name in ("lt", "le", "gt", "ge", "eq", "ne"):
-    setattr(Array, f"__{_name}__", _binary(_name))
-Array.__matmul__ = _matmul()
-Array.__rmatmul__ = _matmul(reflected=True)
-Array.__imatmul__ = _in_place("matmul")
+    setattr(Array, f"__{_name}__", named(_binary(_name), f"__{_name}__"))
+Array.__matmul__ = named(_matmul(), "__matmul__")
+Array.__rmatmul__ = named(_matmul(reflected=True), "__rmatmul__")
+Array.__imatmul__ = named(_in_place("matmul"), "__imatmul__")
 Array.__divmod__, Array.__rdivmod__ = _divmod, _rdivmod
-Array.__neg__ = lambda self: Array(_core.unary("neg", self._tensor))
-Array.__abs__ = lambda self: Array(_core.unary("abs", self._tensor))
-Array.__invert__ = lambda self: Array(_core.unary("not", self._tensor))
+Array.__neg__ = named(lambda self: Array(_core.unary("neg", self._tensor)), "__neg__")
+Array.__abs__ = named(lambda self: Array(_core.unary("abs", self._tensor)), "__abs__")
+Array.__invert__ = named(lambda self: Array(_core.unary("not", self._tensor)), "__invert__")
 Array.__pos__ = lambda self: Array(self._tensor)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from . import _core, _views
-from ._array import Array, unwrap
+from ._array import Array, named, unwrap
 from ._dtypes import astype, floating
 from ._out import like_ufunc, takes_out
 
@@ -36,9 +36,9 @@ def _logical(op: str, name: str, doc: str) -> Any:
 
 
 def _described(function: Any, name: str, doc: str) -> Any:
-    function.__name__ = function.__qualname__ = name
+    function.__qualname__ = name
     function.__doc__ = doc
-    return like_ufunc(function)
+    return like_ufunc(named(function, name))
 
 
 def unwrap_array(x: Any) -> _core.Tensor:

@@ -65,6 +65,56 @@ class Explanation:
         return Difference(self._explanation.diff(other._explanation))
 
 
+class Profile:
+    """What computing an array took, beside what was planned; see :meth:`Array.profile`.
+
+    Prints as text, shows as a timeline and a table in a notebook, and is a dict for programs. Times of threads add up.
+    """
+
+    __slots__ = ("_profile",)
+
+    def __init__(self, profile: _core.Profile) -> None:
+        self._profile = profile
+
+    def __str__(self) -> str:
+        return self._profile.text()
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return f"{self.to_svg()}<pre>{html.escape(str(self))}</pre>"
+
+    def to_svg(self) -> str:
+        """What every thread did when, and how much memory blocks took, as a drawing."""
+        return self._profile.svg()
+
+    def to_dict(self) -> dict[str, Any]:
+        """The plan and what was measured, for programs."""
+        return json.loads(self._profile.json())
+
+    def to_chrome_trace(self, path: str | os.PathLike[str] | None = None) -> dict[str, Any]:
+        """The timeline in Chrome's trace event format, which ``chrome://tracing`` and Perfetto open; written to a file if one is named."""
+        trace = self._profile.trace()
+        if path is not None:
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(trace)
+        return json.loads(trace)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the timeline to a file: ``.svg`` and ``.html`` as a picture, ``.json`` for Chrome and Perfetto, ``.txt`` as the table."""
+        name = os.fspath(path)
+        text = {
+            "svg": self._profile.svg,
+            "html": lambda: f'<!doctype html><meta charset="utf-8"><title>profile</title>{self._repr_html_()}',
+            "json": self._profile.trace,
+            "txt": self._profile.text,
+        }.get(name.rsplit(".", 1)[-1])
+        if text is None:
+            raise ValueError(f"{name}: a profile can be written as .svg, .html, .json or .txt")
+        with open(name, "w", encoding="utf-8") as file:
+            file.write(text())
+
+
 class Difference:
     """How two plans differ: figures of both, and the lines that changed. Prints as text, shows as tables in a notebook, and is a dict for programs."""
 

@@ -113,6 +113,9 @@ def _written(source: Any, target: Any, region: Any, lock: Any) -> Array:
 class _Reader:
     """Reads one block of something with NumPy's slicing."""
 
+    #: What it gives counts as read from an input.
+    reads_input = True
+
     def __init__(self, x: Any, call: BlockCall, cuts: Sequence[Any], dtype: np.dtype, lock: Any, asarray: bool) -> None:
         self.x, self.call, self.dtype, self.lock, self.asarray = x, call, dtype, lock, asarray
         self.starts = _starts(cuts)

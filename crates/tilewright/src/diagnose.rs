@@ -32,7 +32,7 @@ fn draw(error: &Error, source: &str, file: &str, renderer: &Renderer) -> String 
     };
     let mut group = match error.span() {
         Span::None => Group::with_title(title),
-        Span::Host { file, line } => title.element(Origin::path(file.as_ref()).line(*line as usize)),
+        Span::Host { file, line, .. } => title.element(Origin::path(file.as_ref()).line(*line as usize)),
         Span::Text { start, end } => {
             let range = char_range(source, *start as usize, *end as usize);
             title.element(Snippet::source(source).path(file).annotation(AnnotationKind::Primary.span(range)))
@@ -94,7 +94,7 @@ mod tests {
 
     #[test]
     fn host_lines_are_named() {
-        let span = Span::Host { file: "main.rs".into(), line: 7 };
+        let span = Span::host("main.rs", 7);
         assert!(render(&Error::source("wrong").at(&span), "", "").contains("main.rs:7"));
     }
 

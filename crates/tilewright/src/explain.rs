@@ -16,6 +16,7 @@
 //! ```
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::time::Duration;
 
 use tw_ir::error::{Error, Result};
@@ -25,6 +26,7 @@ use tw_ir::span::Span;
 use crate::report::Totals;
 use crate::session::Session;
 
+mod avoidable;
 mod cluster;
 mod cost;
 mod diff;
@@ -32,12 +34,14 @@ mod dot;
 mod fusion;
 mod graph;
 mod html;
+mod inputs;
 #[cfg(feature = "json")]
 mod json;
 mod kernels;
 mod machine;
 pub(crate) mod peak;
 mod profile;
+mod recorded;
 mod rows;
 mod segment;
 mod source;
@@ -53,9 +57,11 @@ pub use cluster::{OnMachine, read_distribution, read_machine};
 pub use cost::Cost;
 pub use diff::Difference;
 pub use fusion::{Fate, Kept};
+pub use inputs::InputUse;
 pub use machine::Machine;
 pub use peak::{Holder, Peak};
-pub use profile::{Measured, Profile};
+pub(crate) use profile::profile_of_run;
+pub use profile::{Measured, Profile, TaskRun, profiled};
 pub use segment::SegmentPlan;
 pub(crate) use segment::n_bytes;
 pub use source::{Place, SourceText};
@@ -155,6 +161,8 @@ pub struct Explanation {
     on: Option<OnMachine>,
     /// What each place of a loop has after the first round.
     repeats: HashMap<u32, ValueName>,
+    /// Lines of the host language by file and number.
+    host_lines: HashMap<(String, u32), String>,
 }
 
 /// An explanation in a few numbers. Loop bodies count once.
@@ -166,7 +174,7 @@ pub struct Summary {
     pub peak_bytes: u64,
     /// True if that assumes that masks select everything.
     pub selects_all: bool,
-    /// Bytes of the distinct inputs of the user.
+    /// Bytes of the distinct inputs of the user of which something is read.
     pub distinct_input_bytes: u64,
     /// How often the inputs are read, on average by bytes; 0 without inputs.
     pub input_passes: f64,
@@ -196,6 +204,7 @@ impl Session {
             measured: None,
             on: None,
             repeats: walk.repeats,
+            host_lines: HashMap::new(),
         })
     }
 }
@@ -205,6 +214,32 @@ impl Explanation {
     pub fn with_source(mut self, source: SourceText) -> Explanation {
         self.source = Some(source);
         self
+    }
+
+    /// Shows lines of the host language as this function tells them, by file and number.
+    pub fn with_host_lines(mut self, line: impl Fn(&str, u32) -> Option<String>) -> Explanation {
+        let mut lines = HashMap::new();
+        for (_, plan) in self.plans() {
+            for node in &plan.before.body.nodes {
+                if let Span::Host { file, line: number, .. } = &node.span
+                    && let Entry::Vacant(place) = lines.entry((file.to_string(), *number))
+                    && let Some(text) = line(file, *number)
+                {
+                    place.insert(text.trim().to_string());
+                }
+            }
+        }
+        self.host_lines = lines;
+        self
+    }
+
+    /// The text of a line of the program or of the host language, if it is at hand.
+    fn line_text(&self, place: &Place) -> Option<&str> {
+        match (place, &self.source) {
+            (Place::Line(line), Some(source)) => Some(source.line(*line)),
+            (Place::Host { file, line, .. }, _) => self.host_lines.get(&(file.clone(), *line)).map(String::as_str),
+            _ => None,
+        }
     }
 
     /// Estimates times for this machine.
@@ -230,9 +265,10 @@ impl Explanation {
             summary.cost += plan.cost();
             summary.selects_all |= section.selects_all;
             summary.peak_bytes = summary.peak_bytes.max(plan.peak_bytes());
-            summary.distinct_input_bytes = summary.distinct_input_bytes.saturating_add(plan.distinct_input_bytes);
             summary.planning += plan.planning();
         }
+        let inputs = self.inputs();
+        summary.distinct_input_bytes = inputs.iter().fold(0, |sum, input| sum.saturating_add(input.bytes));
         if summary.distinct_input_bytes > 0 {
             summary.input_passes = summary.cost.input_bytes as f64 / summary.distinct_input_bytes as f64;
         }

@@ -17,7 +17,7 @@ use tw_run::{BlockIo, CancelToken, Observer, Prepared, Progress, RunOptions, Run
 
 use crate::available::available_bytes;
 use crate::cancel::token_of_run;
-use crate::explain::{Profile, n_bytes, peak};
+use crate::explain::{Profile, n_bytes, peak, profile_of_run};
 use crate::interpret::Interpreter;
 use crate::io::{Input, SegmentIo};
 use crate::program_text::standard_functions;
@@ -311,7 +311,7 @@ impl Session {
         let as_io: Arc<dyn BlockIo> = io.clone();
         let mut options = RunOptions { cancel: cancel.clone(), ..self.0.run.clone() };
         options.budget = options.budget.map(|budget| self.left_of(budget, &cached, &shared, place)).transpose()?;
-        if let Some(profile) = &self.0.profile {
+        if let Some(profile) = profile_of_run(self.0.profile.as_ref()) {
             options.observer = Some(profile.watch(cached.prepared.schedule(), options.observer));
         }
         let outcome = self.0.runtime.run(&cached.prepared, &as_io, &options)?;

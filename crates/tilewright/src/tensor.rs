@@ -374,5 +374,5 @@ pub fn at_span<T>(span: Span, f: impl FnOnce() -> T) -> T {
 }
 
 pub(crate) fn span_of(place: &'static Location<'static>) -> Span {
-    HOST.with_borrow(Clone::clone).unwrap_or_else(|| Span::Host { file: place.file().into(), line: place.line() })
+    HOST.with_borrow(Clone::clone).unwrap_or_else(|| Span::host(place.file(), place.line()))
 }

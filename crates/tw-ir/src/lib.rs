@@ -42,5 +42,5 @@ pub use index::{Access, Edge, Idx, Term, Var};
 pub use program::{Node, Op, Program, Region, TensorType, ValueId};
 pub use scalar::{BinaryOp, Distribution, ScalarCode, ScalarOp, Slot, UnaryOp};
 pub use shape::Extent;
-pub use span::Span;
+pub use span::{HostCall, Span};
 pub use tiling::{Axis, BoxRegion, Tiling};

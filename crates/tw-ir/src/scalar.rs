@@ -179,6 +179,14 @@ named_ops! {
 }
 
 impl UnaryOp {
+    /// The operation as programs write it, for messages.
+    pub fn written(self) -> &'static str {
+        match self {
+            UnaryOp::Neg => "-",
+            other => other.name(),
+        }
+    }
+
     /// The result type, or `None` if the operation does not take this type.
     pub fn result(self, input: DType) -> Option<DType> {
         use UnaryOp::*;
@@ -195,6 +203,27 @@ impl UnaryOp {
 }
 
 impl BinaryOp {
+    /// The operation as programs write it, for messages.
+    pub fn written(self) -> &'static str {
+        use BinaryOp::*;
+        match self {
+            Add => "+",
+            Sub => "-",
+            Mul => "*",
+            Div => "/",
+            FloorDiv => "//",
+            Mod => "%",
+            Pow => "**",
+            Lt => "<",
+            Le => "<=",
+            Gt => ">",
+            Ge => ">=",
+            Eq => "==",
+            Ne => "!=",
+            other => other.name(),
+        }
+    }
+
     /// The result type for operands of one type, or `None` if the operation does not take it.
     pub fn result(self, input: DType) -> Option<DType> {
         use BinaryOp::*;

@@ -22,7 +22,18 @@ pub enum Span {
         file: Arc<str>,
         /// Line, counted from one.
         line: u32,
+        /// Which call of the line, where the host language tells.
+        call: Option<Arc<HostCall>>,
     },
+}
+
+/// One of the calls that stand on a line of the host language.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct HostCall {
+    /// Grows along the line, or at least tells calls of one line apart.
+    pub position: u32,
+    /// What was called, as the user knows it: `mean`, `+`.
+    pub operation: Box<str>,
 }
 
 impl Span {
@@ -35,7 +46,12 @@ impl Span {
     #[track_caller]
     pub fn caller() -> Span {
         let place = std::panic::Location::caller();
-        Span::Host { file: place.file().into(), line: place.line() }
+        Span::host(place.file(), place.line())
+    }
+
+    /// A line of the host language.
+    pub fn host(file: impl Into<Arc<str>>, line: u32) -> Span {
+        Span::Host { file: file.into(), line, call: None }
     }
 
     /// The smallest text range covering both, or whichever of the two is a text range.
@@ -55,7 +71,7 @@ impl fmt::Display for Span {
         match self {
             Span::None => write!(f, "planner"),
             Span::Text { start, end } => write!(f, "bytes {start}..{end}"),
-            Span::Host { file, line } => write!(f, "{file}:{line}"),
+            Span::Host { file, line, .. } => write!(f, "{file}:{line}"),
         }
     }
 }

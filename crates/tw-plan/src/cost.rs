@@ -5,7 +5,7 @@ use tw_ir::contraction::Contraction;
 use tw_ir::kernel::{Kernel, StatementKernel};
 use tw_ir::program::IndexStmt;
 use tw_ir::scalar::{BinaryOp, Distribution, ScalarCode, ScalarOp, UnaryOp};
-use tw_ir::workflow::{TaskId, Workflow};
+use tw_ir::workflow::{Operand, TaskId, Workflow};
 
 /// Scalar operations of all tasks.
 pub fn flops(workflow: &Workflow) -> u64 {
@@ -53,11 +53,30 @@ pub(crate) fn is_fast_product(contraction: &Contraction) -> bool {
     contraction.reuses_operands() && contraction.product_of_converted.is_some()
 }
 
-/// Bytes of what a task reads and makes.
-pub(crate) fn task_bytes(workflow: &Workflow, task: TaskId) -> u64 {
+/// Bytes that a task reads and writes. A copy into a part of a block touches that part alone, once on either side.
+pub fn task_bytes(workflow: &Workflow, task: TaskId) -> u64 {
+    if let Kernel::Place { axis, shift } = workflow.kernels[workflow.kernel(task)].kernel {
+        return 2 * copied_bytes(workflow, task, axis as usize, shift);
+    }
     let read: u64 = workflow.present_operands(task).map(|operand| workflow.operand_bytes(operand)).sum();
     let made: u64 = workflow.outputs(task).iter().map(|&block| workflow.block_bytes(block)).sum();
     read.saturating_add(made)
+}
+
+/// Bytes that a task copies from operands into the parts of its output that they cover.
+fn copied_bytes(workflow: &Workflow, task: TaskId, axis: usize, shift: u64) -> u64 {
+    let Some(&out) = workflow.outputs(task).first() else { return 0 };
+    let into = workflow.block_box(out);
+    let overlap = |operand: &Operand| {
+        let from = workflow.block_box(operand.block);
+        let side = |k: usize| {
+            let moved = if k == axis { shift } else { 0 };
+            into.hi[k].min(from.hi[k] + moved).saturating_sub(into.lo[k].max(from.lo[k] + moved))
+        };
+        (0..into.lo.len()).map(side).product::<u64>()
+    };
+    let elements: u64 = workflow.present_operands(task).map(overlap).sum();
+    elements.saturating_mul(workflow.sets[workflow.set_of(out)].dtype.size())
 }
 
 /// Scalar operations of one task.

@@ -19,7 +19,7 @@ mod pipeline;
 mod rewrite;
 mod tile;
 
-pub use cost::{KernelWork, flops, op_weight, task_flops};
+pub use cost::{KernelWork, flops, op_weight, task_bytes, task_flops};
 pub use options::PlanOptions;
 pub use pipeline::{Planned, plan_segment, plan_segment_until};
 pub use rewrite::selections::run as dissolve_selections;

@@ -1,8 +1,10 @@
 //! What a computation will cost.
 
+use std::sync::Arc;
+
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use tilewright::explain::{Level, read_machine};
+use tilewright::explain::{Level, TaskRun, profiled, read_machine};
 use tilewright::ir::Error;
 use tilewright::{Result, Session};
 
@@ -39,6 +41,71 @@ impl Explanation {
     /// What changes from this plan to another.
     fn diff(&self, other: &Explanation) -> Difference {
         Difference(self.0.diff(&other.0))
+    }
+}
+
+/// The lines of Python that an explanation names.
+pub(crate) fn with_lines(
+    py: Python<'_>,
+    explanation: tilewright::explain::Explanation,
+) -> tilewright::explain::Explanation {
+    // The module that tracebacks use: it knows notebooks and modules in archives, too.
+    let getline = py.import("linecache").and_then(|linecache| linecache.getattr("getline"));
+    explanation.with_host_lines(|file, line| {
+        let text: String = getline.as_ref().ok()?.call1((file, line)).ok()?.extract().ok()?;
+        (!text.trim().is_empty()).then_some(text)
+    })
+}
+
+/// Most tasks of a run that a profile draws and writes down one by one.
+const MOST_TASKS: usize = 200_000;
+
+/// A run beside its plan.
+#[pyclass(frozen, module = "tilewright._core")]
+pub(crate) struct Profile {
+    explanation: tilewright::explain::Explanation,
+    tasks: Vec<TaskRun>,
+    others: u64,
+}
+
+impl Profile {
+    /// Plans a tensor and computes it, watched.
+    pub(crate) fn of(tensor: &tilewright::Tensor) -> Result<Profile> {
+        let session = tensor.session();
+        let (program, inputs) = tensor.program()?;
+        let explanation = session.explain(&program)?;
+        let profile = Arc::new(tilewright::explain::Profile::with_tasks(MOST_TASKS));
+        let (_, totals) = profiled(&profile, || session.run_with_report(&program, &inputs))?;
+        let (tasks, others) = profile.tasks();
+        Ok(Profile { explanation: explanation.with_measured(profile.measured(), totals), tasks, others })
+    }
+
+    /// The same with the lines of Python that it names.
+    pub(crate) fn with_lines(self, py: Python<'_>) -> Profile {
+        Profile { explanation: with_lines(py, self.explanation), ..self }
+    }
+}
+
+#[pymethods]
+impl Profile {
+    /// For people.
+    fn text(&self) -> String {
+        self.explanation.profile_text()
+    }
+
+    /// The timeline as a drawing.
+    fn svg(&self) -> String {
+        self.explanation.timeline_svg(&self.tasks, self.others)
+    }
+
+    /// Plan and measured times for programs.
+    fn json(&self) -> String {
+        self.explanation.to_json().to_string()
+    }
+
+    /// The timeline for Chrome and Perfetto.
+    fn trace(&self) -> String {
+        self.explanation.chrome_trace(&self.tasks).to_string()
     }
 }
 

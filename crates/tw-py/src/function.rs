@@ -60,6 +60,8 @@ struct PythonFunction {
     operands: Vec<DType>,
     /// Element types of the results. Times reach the engine as integers, so it cannot tell.
     results: Vec<DType>,
+    /// True if it slices something outside, such as a file.
+    reads_input: bool,
     /// The grid number of each axis of the first result, where it has one; nothing if blocks have no place.
     axes: Option<Vec<Option<u32>>>,
 }
@@ -88,6 +90,10 @@ impl BlockFunction for PythonFunction {
 
     fn overwrites_results(&self) -> bool {
         true
+    }
+
+    fn reads_input(&self) -> bool {
+        self.reads_input
     }
 
     fn is_lasting(&self) -> bool {
@@ -193,10 +199,12 @@ pub(crate) fn block_function(
         ResultMode::Grid(number) | ResultMode::PerBlock(number, _) => Some(number),
         ResultMode::Whole(_) => None,
     };
+    let reads_input = call.bind(py).getattr_opt("reads_input")?.is_some_and(|reads| reads.is_truthy().unwrap_or(false));
     let function = PythonFunction {
         name,
         call,
         n_carriers,
+        reads_input,
         operands: seen.iter().map(|tensor| tensor.dtype()).collect(),
         results: results.iter().map(|result| result.dtype).collect(),
         axes: Some(results.first().map(|result| result.modes.iter().map(number_of).collect()).unwrap_or_default()),
@@ -216,7 +224,15 @@ pub(crate) fn kernel_function(
     operands: Vec<DType>,
     gives: DType,
 ) -> Arc<dyn BlockFunction> {
-    Arc::new(PythonFunction { name, call, n_carriers: 0, operands, results: vec![gives], axes: None })
+    Arc::new(PythonFunction {
+        name,
+        call,
+        n_carriers: 0,
+        operands,
+        results: vec![gives],
+        reads_input: false,
+        axes: None,
+    })
 }
 
 /// Calls that are under way on threads that Python does not know.

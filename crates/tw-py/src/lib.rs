@@ -32,7 +32,7 @@ mod _core {
     #[pymodule_export]
     use super::convert::{from_numpy, open_npy, to_numpy};
     #[pymodule_export]
-    use super::explanation::{Difference, Explanation};
+    use super::explanation::{Difference, Explanation, Profile};
     #[pymodule_export]
     use super::function::{block_function, settle};
     #[pymodule_export]

@@ -7,7 +7,7 @@ use tilewright::{Result, Stored};
 use crate::apply::compute_extents;
 use crate::dtypes::{numpy_name, to_python};
 use crate::errors::OrRaise;
-use crate::explanation::{Explanation, Target};
+use crate::explanation::{Explanation, Profile, Target, with_lines};
 use crate::interrupt;
 
 /// Programs over more elements than this may take long enough for somebody to press Ctrl-C.
@@ -99,7 +99,15 @@ impl Tensor {
                 Some(target) => target.plan(tensor.session(), explanation),
             }
         };
-        interrupt::run(py, self.0.session(), takes_long(&[&self.0]), None, explain).map(Explanation)
+        interrupt::run(py, self.0.session(), takes_long(&[&self.0]), None, explain)
+            .map(|explanation| Explanation(with_lines(py, explanation)))
+    }
+
+    /// Computes the tensor and tells what that took beside what was planned. What it computes is not kept.
+    fn profile(&self, py: Python<'_>) -> PyResult<Profile> {
+        let tensor = self.0.clone();
+        let profile = interrupt::run(py, self.0.session(), takes_long(&[&self.0]), None, move || Profile::of(&tensor));
+        profile.map(|profile| profile.with_lines(py))
     }
 
     /// Writes the tensor to an `.npy` file.

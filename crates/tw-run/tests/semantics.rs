@@ -65,7 +65,7 @@ fn errors_name_the_statement() {
     let failing = Flaky::at(0, false);
     let mut builder = Builder::new(&failing);
     let a = builder.load();
-    builder.statement("y = f(x)", Span::Host { file: "script.py".into(), line: 7 });
+    builder.statement("y = f(x)", Span::host("script.py", 7));
     let b = builder.call(&[a]);
     builder.output(b);
     let error = run(1, &builder.prepare(), &RunOptions::default()).unwrap_err();

@@ -6,18 +6,24 @@ use tw_ir::error::{Error, Result};
 
 use super::cluster::Scheduler;
 
-/// Options that run and explain will understand.
+/// Options about machines of several workers: `tw explain` plans for them, `tw run` cannot run on them yet.
 #[derive(clap::Args)]
-pub(crate) struct LaterArgs {
+pub(crate) struct ClusterOptions {
     /// Place tasks by this scheduler.
-    #[arg(long, value_enum, default_value_t = Scheduler::Auto, hide_default_value = true, hide_possible_values = true)]
+    #[arg(long, value_enum, default_value_t = Scheduler::Auto, hide = true)]
     scheduler: Scheduler,
     /// Plan for this many nodes.
     #[arg(long, value_name = "K", hide = true)]
     nodes: Option<u32>,
-    /// Plan for this many ranks per node.
+    /// Plan for this many workers on each node.
     #[arg(long, value_name = "R", hide = true)]
     workers: Option<u32>,
+    /// Read what the machine is like from this file.
+    #[arg(long, value_name = "FILE", hide = true)]
+    machine: Option<PathBuf>,
+    /// Read from this file where tensors are to be.
+    #[arg(long, value_name = "FILE", hide = true)]
+    distribution: Option<PathBuf>,
 }
 
 /// Options that only a run will understand.
@@ -42,17 +48,20 @@ pub(crate) fn refusal(option: &str, comes_with: &str) -> Error {
     Error::plan(format!("{option} is not there yet; it comes with {comes_with}"))
 }
 
-const CLUSTERS: &str = "the planner for clusters";
-
-impl LaterArgs {
+impl ClusterOptions {
     /// An error if one of them is given.
     pub(crate) fn refuse(&self) -> Result<()> {
-        if self.scheduler != Scheduler::Auto {
-            let help = "on one machine tasks run depth-first; leave the option out";
-            return Err(refusal("`--scheduler` other than `auto`", CLUSTERS).help(help));
-        }
-        let given = [(self.nodes.is_some(), "`--nodes`"), (self.workers.is_some(), "`--workers`")];
-        given.into_iter().find(|(given, _)| *given).map_or(Ok(()), |(_, option)| Err(refusal(option, CLUSTERS)))
+        let given = [
+            (self.scheduler != Scheduler::Auto, "--scheduler"),
+            (self.nodes.is_some(), "--nodes"),
+            (self.workers.is_some(), "--workers"),
+            (self.machine.is_some(), "--machine"),
+            (self.distribution.is_some(), "--distribution"),
+        ];
+        let Some((_, option)) = given.into_iter().find(|(is_given, _)| *is_given) else { return Ok(()) };
+        let text = format!("`tw run` runs on this machine alone, so it does not take `{option}`");
+        let help = "leave it out to run here; `tw explain --nodes K --workers R` shows the plan for several workers";
+        Err(Error::plan(text).help(help))
     }
 }
 

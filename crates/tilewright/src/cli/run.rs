@@ -12,7 +12,7 @@ use tw_ir::{Array, BoxRegion, DType, TensorType};
 use super::Failure;
 use super::digest::Digest;
 use super::engine::EngineArgs;
-use super::later::{LaterArgs, LaterRunArgs};
+use super::later::{ClusterOptions, LaterRunArgs};
 use super::load::ProgramArgs;
 use super::out::Out;
 use super::preview;
@@ -37,7 +37,7 @@ pub(crate) struct Args {
     #[arg(long, short)]
     quiet: bool,
     #[command(flatten)]
-    later: LaterArgs,
+    cluster: ClusterOptions,
     #[command(flatten)]
     later_run: LaterRunArgs,
 }
@@ -54,7 +54,7 @@ pub(crate) struct Shown {
 
 /// Runs the command.
 pub(crate) fn run(args: &Args, out: &mut Out) -> Result<(), Failure> {
-    args.later.refuse()?;
+    args.cluster.refuse()?;
     args.later_run.refuse()?;
     let session = args.engine.builder()?.build();
     let mut loaded = args.program.load()?;

@@ -106,10 +106,7 @@ impl Explanation {
     fn placed_statement(&self, workflow: &Workflow, statement: StmtId) -> (Place, String) {
         let statement = &workflow.statements[statement];
         let place = self.place(&statement.span);
-        let text = match (&place, &self.source) {
-            (Place::Line(line), Some(source)) => source.line(*line).to_string(),
-            _ => statement.label.clone(),
-        };
+        let text = self.line_text(&place).or(place.operation()).unwrap_or(&statement.label).to_string();
         (place, text)
     }
 
@@ -119,7 +116,7 @@ impl Explanation {
         // Copies and parts serve the statement that reads them; the value itself is what another made.
         let made = workflow.sets.values().find(|other| other.name == name).unwrap_or(&workflow.sets[set]);
         let value = match name.starts_with('%') {
-            true => format!("what {} makes", self.place(&workflow.statements[made.statement].span).brief()),
+            true => format!("what {} makes", self.place(&workflow.statements[made.statement].span)),
             false => format!("`{name}`"),
         };
         if is_part { format!("parts of {value}") } else { value }

@@ -4,8 +4,9 @@ use std::ops::AddAssign;
 
 use tw_ir::EntityRef;
 use tw_ir::kernel::Kernel;
+use tw_ir::program::Op;
 use tw_ir::schedule::Schedule;
-use tw_ir::workflow::{BlockId, SourceDecl, StmtId, TaskKind, Workflow};
+use tw_ir::workflow::{SourceDecl, StmtId, TaskKind, Workflow};
 use tw_plan::KernelWork;
 
 /// Sums over tasks.
@@ -23,6 +24,8 @@ pub struct Cost {
     pub stored_bytes: u64,
     /// Bytes of operands and outputs of all tasks: traffic between memory and kernels.
     pub moved_bytes: u64,
+    /// Those among them that only copy blocks, or parts, into others.
+    pub copied_bytes: u64,
     /// Scalar operations.
     pub flops: u64,
     /// Those among them that belong to sums of products, for which there are fast kernels.
@@ -39,10 +42,16 @@ impl AddAssign for Cost {
         self.input_bytes = self.input_bytes.saturating_add(other.input_bytes);
         self.stored_bytes = self.stored_bytes.saturating_add(other.stored_bytes);
         self.moved_bytes = self.moved_bytes.saturating_add(other.moved_bytes);
+        self.copied_bytes = self.copied_bytes.saturating_add(other.copied_bytes);
         self.flops = self.flops.saturating_add(other.flops);
         self.product_flops = self.product_flops.saturating_add(other.product_flops);
         self.scalar_work = self.scalar_work.saturating_add(other.scalar_work);
     }
+}
+
+/// True for operations whose calls read something outside.
+pub(crate) fn reads_input(op: &Op) -> bool {
+    matches!(op, Op::BlockFn(call) if call.function.0.reads_input())
 }
 
 /// The cost of every statement, by number. `is_stored` tells which sources hold blocks of an earlier segment: these are no inputs.
@@ -52,19 +61,21 @@ pub(crate) fn per_statement(schedule: &Schedule, is_stored: &dyn Fn(&str) -> boo
     let works: Vec<KernelWork> = workflow.kernels.values().map(|entry| KernelWork::of(&entry.kernel)).collect();
     for &task in schedule.order() {
         let entry = &workflow.kernels[workflow.kernel(task)];
-        let bytes_of = |blocks: &mut dyn Iterator<Item = BlockId>| -> u64 {
-            blocks.filter(|block| block.is_some()).map(|block| workflow.block_bytes(block)).sum()
-        };
-        let read = bytes_of(&mut workflow.operands(task).iter().map(|operand| operand.block));
-        let made = bytes_of(&mut workflow.outputs(task).iter().copied());
+        let made: u64 = workflow.outputs(task).iter().map(|&block| workflow.block_bytes(block)).sum();
         let flops = tw_plan::task_flops(workflow, task);
-        let mut cost = Cost { tasks: 1, moved_bytes: read.saturating_add(made), flops, ..Cost::default() };
+        let moved_bytes = tw_plan::task_bytes(workflow, task);
+        let mut cost = Cost { tasks: 1, moved_bytes, flops, ..Cost::default() };
         if workflow.kind(task) != TaskKind::Fold || workflow.position(task) == 0 {
             (cost.blocks, cost.made_bytes) = (workflow.outputs(task).len() as u64, made);
         }
         match &entry.kernel {
             Kernel::Load { source } if is_input(workflow, *source, is_stored) => cost.input_bytes = made,
-            Kernel::Store { .. } => cost.stored_bytes = read,
+            Kernel::Call(function) if function.0.reads_input() => cost.input_bytes = made,
+            Kernel::Place { .. } => cost.copied_bytes = moved_bytes,
+            Kernel::Store { .. } => {
+                cost.stored_bytes =
+                    workflow.present_operands(task).map(|operand| workflow.operand_bytes(operand)).sum();
+            }
             _ => match works[workflow.kernel(task).index()] {
                 KernelWork { is_product: true, .. } => cost.product_flops = flops,
                 KernelWork { weight, .. } => cost.scalar_work = (flops as f64 * weight) as u64,
@@ -100,6 +111,7 @@ pub(crate) fn kind(workflow: &Workflow, statement: StmtId) -> &'static str {
             Kernel::Compact(_) => "select",
             Kernel::Expand(_) => "put",
             Kernel::SortRun(_) | Kernel::SortMerge(_) => "sort",
+            Kernel::Call(function) if function.0.reads_input() => "read",
             Kernel::Call(_) => "function",
             Kernel::Store { .. } => "store",
             Kernel::Place { .. } => "copy",

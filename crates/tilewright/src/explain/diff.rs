@@ -181,7 +181,10 @@ impl Explanation {
             };
             Line {
                 fused: if tasks == 0 { row.fusion() } else { String::new() },
-                text: row.text,
+                text: match row.place.operation() {
+                    Some(operation) => format!("{operation}: {}", row.text),
+                    None => row.text,
+                },
                 tasks,
                 bytes,
                 flops: row.cost.flops,

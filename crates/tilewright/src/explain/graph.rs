@@ -53,7 +53,10 @@ impl Explanation {
             for input in &step.inputs {
                 if let Some(&from) = makers.get(input) {
                     let relation = &plan.planned.plan.relations[*input];
-                    let label = format!("{} {}", relation.name, units::bytes(relation.n_bytes()));
+                    let bytes = units::bytes(relation.n_bytes());
+                    // Numbers of values tell nothing to the user.
+                    let label =
+                        if relation.name.starts_with('%') { bytes } else { format!("{} {bytes}", relation.name) };
                     arrows.push(Arrow { from, to: k, label });
                 }
             }
@@ -64,11 +67,17 @@ impl Explanation {
 
     fn statement_box(&self, plan: &SegmentPlan, statement: usize) -> StatementBox {
         let planned = &plan.planned.plan.statements[tw_ir::workflow::StmtId::new(statement)];
-        let text = match (self.place(&planned.span), &self.source) {
-            (Place::Line(n), Some(source)) => format!("{n}: {}", shorten(source.line(n))),
-            (place, _) => format!("{place}: {}", planned.label),
-        };
+        let place = self.place(&planned.span);
         let tasks = format!("{}, {}", plan.kind(statement), units::counted(plan.costs[statement].tasks, "task"));
+        let line = self.line_text(&place).map(shorten);
+        // The line of a host program stands with its tasks, where there is room for the name of its file.
+        let (text, tasks) = match (&place, place.operation(), line) {
+            (Place::Line(n), _, Some(line)) => (format!("{n}: {line}"), tasks),
+            (_, Some(operation), Some(line)) => (format!("{operation}: {line}"), format!("{}, {tasks}", place.short())),
+            (_, Some(operation), None) => (operation.to_string(), format!("{}, {tasks}", place.short())),
+            (_, None, Some(line)) => (line, format!("{}, {tasks}", place.short())),
+            _ => (format!("{place}: {}", planned.label), tasks),
+        };
         StatementBox { text, tasks, is_later: false }
     }
 }

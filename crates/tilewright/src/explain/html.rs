@@ -8,7 +8,7 @@ use super::units;
 pub(super) const STYLE: &str = "body{font:15px/1.5 system-ui,sans-serif;max-width:72rem;margin:2rem auto;padding:0 1rem;color:#222}\
     table{border-collapse:collapse;margin:.5rem 0}td,th{padding:.15rem .8rem .15rem 0;text-align:left;vertical-align:baseline}\
     td.n,th.n{text-align:right;font-variant-numeric:tabular-nums}code{font-size:.92em}\
-    tr.gone{color:#888}h2{font-size:1.1rem;margin-top:2rem}.inside{margin-left:2rem}";
+    tr.gone{color:#888}svg{max-width:100%;height:auto}.wide{overflow:auto;max-height:30rem}.maps{display:flex;flex-wrap:wrap;gap:0 1rem;align-items:flex-start}h2{font-size:1.1rem;margin-top:2rem}.inside{margin-left:2rem}";
 
 impl Explanation {
     pub(crate) fn html(&self) -> String {
@@ -19,6 +19,12 @@ impl Explanation {
             escape(name),
             escape(&self.line())
         );
+        let remarks =
+            self.input_lines().into_iter().chain(self.avoidable().into_iter().map(|text| format!("avoidable: {text}")));
+        let remarks: String = remarks.map(|text| format!("<li>{}</li>", escape(&text))).collect();
+        if !remarks.is_empty() {
+            let _ = writeln!(out, "<ul>{remarks}</ul>");
+        }
         for (number, section) in (1..).zip(&self.sections) {
             let class = if section.depth > 0 { " class=\"inside\"" } else { "" };
             let _ = writeln!(out, "<section{class}><h2>{}</h2>", escape(&self.title(section, number)));
@@ -43,14 +49,15 @@ impl Explanation {
     }
 
     fn html_table(&self, plan: &super::SegmentPlan, out: &mut String) {
-        out.push_str("<table><tr><th class=n>line<th>statement<th><th class=n>tasks<th class=n>blocks<th class=n>made<th class=n>work<th>fused</tr>\n");
+        out.push_str("<div class=wide><table><tr><th class=n>line<th>statement<th>operation<th><th class=n>tasks<th class=n>blocks<th class=n>made<th class=n>work<th>fused</tr>\n");
         for row in self.rows(plan) {
             let class = if row.cost.tasks == 0 { " class=gone" } else { "" };
             let _ = writeln!(
                 out,
-                "<tr{class}><td class=n>{}<td><code>{}</code><td>{}<td class=n>{}<td class=n>{}<td class=n>{}<td class=n>{}<td>{}</tr>",
+                "<tr{class}><td class=n>{}<td><code>{}</code><td>{}<td>{}<td class=n>{}<td class=n>{}<td class=n>{}<td class=n>{}<td>{}</tr>",
                 escape(&row.place.short()),
                 escape(&row.text),
+                escape(row.place.operation().unwrap_or_default()),
                 row.kind,
                 units::count(row.cost.tasks),
                 units::count(row.cost.blocks),
@@ -59,7 +66,7 @@ impl Explanation {
                 escape(&row.fusion()),
             );
         }
-        out.push_str("</table>\n");
+        out.push_str("</table></div>\n");
     }
 }
 

@@ -26,6 +26,29 @@ impl Explanation {
         all["chosen"] = json!(DEPTH_FIRST);
         all["schedulers"] = json!({ DEPTH_FIRST: figures });
         all["depends_on_data"] = json!(summary.has_loops || summary.has_later || summary.selects_all);
+        let inputs = self.inputs().into_iter().map(|input| {
+            json!({
+                "name": input.name,
+                "place": self.place(&input.span).full(),
+                "bytes": input.bytes,
+                "read_bytes": input.read_bytes,
+                "passes": input.passes(),
+            })
+        });
+        all["inputs"] = inputs.collect();
+        all["avoidable"] = json!(self.avoidable());
+        all["moved_bytes"] = json!(summary.cost.moved_bytes);
+        if let Some((_, totals)) = &self.measured {
+            all["planned_s"] = json!(summary.seconds);
+            all["measured"] = json!({
+                "running_s": totals.running.as_secs_f64(),
+                "planning_s": totals.planning.as_secs_f64(),
+                "tasks": totals.tasks,
+                "read_bytes": totals.read_bytes,
+                "written_bytes": totals.written_bytes,
+                "peak_bytes": totals.peak_bytes,
+            });
+        }
         let sections = (1..).zip(&self.sections).map(|(number, section)| self.section_json(section, number));
         all["sections"] = sections.collect();
         if let Some(on) = &self.on {
@@ -45,7 +68,8 @@ impl Explanation {
                 let rows = self.rows(plan).into_iter().map(|row| {
                     let busy = self.measured.as_ref().map(|(m, _)| m.sum(|span| self.place(span) == row.place));
                     json!({
-                        "place": row.place.to_string(),
+                        "place": row.place.full(),
+                        "operation": row.place.operation(),
                         "text": row.text,
                         "kind": row.kind,
                         "tasks": row.cost.tasks,
@@ -53,7 +77,11 @@ impl Explanation {
                         "made_bytes": row.cost.made_bytes,
                         "flops": row.cost.flops,
                         "fused": row.fusion(),
+                        "moved_bytes": row.cost.moved_bytes,
+                        "planned_s": self.machine.seconds(&row.cost, 1),
                         "measured_s": busy.map(|busy| busy.time.as_secs_f64()),
+                        "measured_tasks": busy.map(|busy| busy.tasks),
+                        "measured_moved_bytes": busy.map(|busy| busy.moved_bytes),
                     })
                 });
                 value["lines"] = rows.collect();

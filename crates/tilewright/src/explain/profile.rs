@@ -1,18 +1,67 @@
 //! Time per statement, measured while programs run.
 
+use std::cell::RefCell;
+use std::ops::AddAssign;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use tw_ir::EntityRef;
 use tw_ir::schedule::Schedule;
 use tw_ir::span::Span;
-use tw_ir::workflow::{BlockId, TaskId};
+use tw_ir::workflow::{BlockId, StmtId, TaskId};
 use tw_run::Observer;
 
-/// Collects the time of every task of a session's runs, by statement. Segments that run again and again add up.
-#[derive(Debug, Default)]
+/// Collects the time of every task, by statement. Segments that run again and again add up.
+#[derive(Debug)]
 pub struct Profile {
+    began: Instant,
     segments: Mutex<Vec<Arc<SegmentTimes>>>,
+    /// How many single tasks are recorded.
+    most_tasks: usize,
+}
+
+impl Default for Profile {
+    fn default() -> Profile {
+        Profile { began: Instant::now(), segments: Mutex::default(), most_tasks: 0 }
+    }
+}
+
+/// One task that ran. Times are seconds since the profile began.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TaskRun {
+    /// The statement it belongs to.
+    pub span: Span,
+    /// What the planner calls that.
+    pub label: String,
+    /// The thread.
+    pub worker: u32,
+    /// When it began.
+    pub start: f64,
+    /// When it ended.
+    pub end: f64,
+    /// Bytes that blocks of the run held then.
+    pub held: u64,
+}
+
+thread_local! {
+    static OWN: RefCell<Option<Arc<Profile>>> = const { RefCell::new(None) };
+}
+
+/// Runs code whose computations this profile watches. Other runs of the same session are not measured.
+pub fn profiled<T>(profile: &Arc<Profile>, f: impl FnOnce() -> T) -> T {
+    struct Restore(Option<Arc<Profile>>);
+    impl Drop for Restore {
+        fn drop(&mut self) {
+            OWN.set(self.0.take());
+        }
+    }
+    let _restore = Restore(OWN.replace(Some(profile.clone())));
+    f()
+}
+
+/// The profile that watches a run that starts now: that of this thread, or the session's.
+pub(crate) fn profile_of_run(session: Option<&Arc<Profile>>) -> Option<Arc<Profile>> {
+    OWN.with_borrow(|own| own.as_ref().or(session).cloned())
 }
 
 /// What was measured.
@@ -29,6 +78,16 @@ pub struct Busy {
     pub tasks: u64,
     /// Their times, added up over threads.
     pub time: Duration,
+    /// Bytes that they read and wrote.
+    pub moved_bytes: u64,
+}
+
+impl AddAssign for Busy {
+    fn add_assign(&mut self, other: Busy) {
+        self.tasks += other.tasks;
+        self.time += other.time;
+        self.moved_bytes = self.moved_bytes.saturating_add(other.moved_bytes);
+    }
 }
 
 impl Measured {
@@ -36,8 +95,7 @@ impl Measured {
     pub(crate) fn sum(&self, accept: impl Fn(&Span) -> bool) -> Busy {
         let mut sum = Busy::default();
         for (_, busy) in self.statements.iter().filter(|(span, _)| accept(span)) {
-            sum.tasks += busy.tasks;
-            sum.time += busy.time;
+            sum += *busy;
         }
         sum
     }
@@ -47,6 +105,34 @@ impl Profile {
     /// An empty profile.
     pub fn new() -> Profile {
         Profile::default()
+    }
+
+    /// An empty profile that records single tasks, too: the first of them up to this number.
+    pub fn with_tasks(most: usize) -> Profile {
+        Profile { most_tasks: most, ..Profile::default() }
+    }
+
+    /// The tasks that were recorded, in the order they began; and how many others ran.
+    pub fn tasks(&self) -> (Vec<TaskRun>, u64) {
+        let (mut all, mut ran) = (Vec::new(), 0);
+        for segment in lock(&self.segments).iter() {
+            ran += segment.totals().iter().map(|busy| busy.tasks).sum::<u64>();
+            let statements = &segment.schedule.workflow().statements;
+            for lane in &segment.lanes {
+                all.extend(lock(lane).events.iter().map(|event| TaskRun {
+                    span: statements[event.statement].span.clone(),
+                    label: statements[event.statement].label.clone(),
+                    worker: event.worker,
+                    start: (event.start - self.began).as_secs_f64(),
+                    end: (event.end - self.began).as_secs_f64(),
+                    held: event.held,
+                }));
+            }
+        }
+        all.sort_by(|a, b| a.start.total_cmp(&b.start).then(a.worker.cmp(&b.worker)));
+        all.truncate(self.most_tasks);
+        let others = ran - all.len() as u64;
+        (all, others)
     }
 
     /// What was measured so far.
@@ -68,7 +154,7 @@ impl Profile {
         let mut segments = lock(&self.segments);
         let known = segments.iter().find(|segment| Arc::ptr_eq(&segment.schedule, schedule)).cloned();
         let times = known.unwrap_or_else(|| {
-            let times = Arc::new(SegmentTimes::new(schedule.clone()));
+            let times = Arc::new(SegmentTimes::new(schedule.clone(), self.most_tasks));
             segments.push(times.clone());
             times
         });
@@ -79,25 +165,43 @@ impl Profile {
 /// Threads write to different lanes, so that they rarely wait for each other.
 const LANES: usize = 16;
 
-/// Times of one schedule: per lane one entry per statement.
+/// Times of one schedule.
 #[derive(Debug)]
 struct SegmentTimes {
     schedule: Arc<Schedule>,
-    lanes: Vec<Mutex<Vec<Busy>>>,
+    lanes: Vec<Mutex<LaneTimes>>,
+    most_tasks: usize,
+}
+
+/// What some threads did.
+#[derive(Debug)]
+struct LaneTimes {
+    /// By statement.
+    busy: Vec<Busy>,
+    events: Vec<Event>,
+}
+
+#[derive(Debug)]
+struct Event {
+    statement: StmtId,
+    worker: u32,
+    start: Instant,
+    end: Instant,
+    held: u64,
 }
 
 impl SegmentTimes {
-    fn new(schedule: Arc<Schedule>) -> SegmentTimes {
+    fn new(schedule: Arc<Schedule>, most_tasks: usize) -> SegmentTimes {
         let n = schedule.workflow().statements.len();
-        SegmentTimes { schedule, lanes: (0..LANES).map(|_| Mutex::new(vec![Busy::default(); n])).collect() }
+        let lane = |_| Mutex::new(LaneTimes { busy: vec![Busy::default(); n], events: Vec::new() });
+        SegmentTimes { schedule, lanes: (0..LANES).map(lane).collect(), most_tasks }
     }
 
     fn totals(&self) -> Vec<Busy> {
         let mut totals = vec![Busy::default(); self.schedule.workflow().statements.len()];
         for lane in &self.lanes {
-            for (total, busy) in totals.iter_mut().zip(lock(lane).iter()) {
-                total.tasks += busy.tasks;
-                total.time += busy.time;
+            for (total, busy) in totals.iter_mut().zip(&lock(lane).busy) {
+                *total += *busy;
             }
         }
         totals
@@ -117,10 +221,15 @@ impl Observer for Watch {
     }
 
     fn task_finished(&self, task: TaskId, worker: u32, start: Instant, end: Instant, held: u64) {
-        let statement = self.times.schedule.workflow().statement(task).index();
-        let busy = &mut lock(&self.times.lanes[worker as usize % LANES])[statement];
-        busy.tasks += 1;
-        busy.time += end - start;
+        let workflow = self.times.schedule.workflow();
+        let (statement, moved_bytes) = (workflow.statement(task), tw_plan::task_bytes(workflow, task));
+        {
+            let mut lane = lock(&self.times.lanes[worker as usize % LANES]);
+            lane.busy[statement.index()] += Busy { tasks: 1, time: end - start, moved_bytes };
+            if lane.events.len() < self.times.most_tasks {
+                lane.events.push(Event { statement, worker, start, end, held });
+            }
+        }
         if let Some(next) = &self.next {
             next.task_finished(task, worker, start, end, held);
         }
@@ -141,6 +250,22 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 mod tests {
     use super::*;
     use crate::Session;
+
+    #[test]
+    fn tasks_of_other_runs_are_not_recorded() {
+        let profile = Arc::new(Profile::with_tasks(5));
+        let session = Session::builder().threads(2).tile(100).build();
+        let sum = |seed| session.random_uniform(&[1000, 300], seed).unwrap().sum(None).unwrap().item().unwrap();
+        sum(1);
+        profiled(&profile, || sum(2));
+        sum(3);
+        let all = profile.measured().sum(|_| true);
+        assert_eq!(3 * all.tasks, session.totals().tasks);
+        assert!(all.moved_bytes > 0);
+        let (tasks, others) = profile.tasks();
+        assert_eq!((tasks.len(), others), (5, all.tasks - 5));
+        assert!(tasks.iter().all(|task| 0.0 <= task.start && task.start <= task.end));
+    }
 
     #[test]
     fn every_task_is_counted_once() {

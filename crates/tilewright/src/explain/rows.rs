@@ -50,7 +50,8 @@ impl Row {
 }
 
 fn list(places: &BTreeSet<Place>) -> String {
-    places.iter().map(Place::short).collect::<Vec<_>>().join(", ")
+    let name = |place: &Place| place.operation().map_or_else(|| place.short(), |_| place.to_string());
+    places.iter().map(name).collect::<Vec<_>>().join(", ")
 }
 
 impl Explanation {
@@ -103,9 +104,11 @@ impl Explanation {
     }
 
     fn row<'r>(&self, rows: &'r mut BTreeMap<Place, Row>, place: Place, label: &str) -> &'r mut Row {
-        let text = match (&place, &self.source) {
-            (Place::Line(line), Some(source)) => source.line(*line).to_string(),
+        let text = match (&place, self.line_text(&place)) {
+            (_, Some(text)) => text.to_string(),
             (Place::Planner, _) => "(values of earlier segments)".to_string(),
+            // The operation has a column of its own.
+            _ if place.operation().is_some() => String::new(),
             _ => label.to_string(),
         };
         rows.entry(place.clone()).or_insert_with(|| Row {

@@ -11,6 +11,7 @@ use tw_plan::Planned;
 
 use super::cost::{self, Cost};
 use super::fusion::{self, Fate};
+use super::inputs::{self, InputUse};
 use super::peak::{self, Peak};
 use super::walk::ValueName;
 use crate::segment::{Segment, Taken};
@@ -31,8 +32,8 @@ pub struct SegmentPlan {
     pub peak: Peak,
     /// Bytes of earlier results that are alive while the segment runs.
     pub held_bytes: u64,
-    /// Bytes of the distinct inputs of the user that it reads.
-    pub distinct_input_bytes: u64,
+    /// What it reads of every input of the user.
+    pub inputs: Vec<InputUse>,
     pub(super) flow: Flow,
 }
 
@@ -58,14 +59,13 @@ impl SegmentPlan {
             .map(|(name, _)| name.as_str())
             .collect();
         let schedule = &planned.schedule;
-        let distinct = before.inputs().into_iter().filter(|(name, _)| !stored.contains(name));
         Ok(SegmentPlan {
             fates: fusion::fates(&before, &planned.program),
             costs: cost::per_statement(schedule, &|name| stored.contains(name)),
             // Blocks of earlier segments are shared: they count as held, and not again when they are loaded.
             peak: peak::replay(schedule, &|name| stored.contains(name)),
             held_bytes,
-            distinct_input_bytes: distinct.map(|(_, ty)| n_bytes(ty)).fold(0, u64::saturating_add),
+            inputs: inputs::of_segment(&before, schedule, &|name| stored.contains(name)),
             before,
             planned,
             flow,

@@ -1,6 +1,6 @@
 //! Program text by lines.
 
-use tw_ir::span::Span;
+use tw_ir::span::{HostCall, Span};
 
 /// The text of a program and the name it is known under.
 #[derive(Clone, Debug)]
@@ -51,8 +51,15 @@ pub enum Place {
     Line(u32),
     /// Bytes of a program text that is not at hand.
     Bytes(u32, u32),
-    /// A line of the host language.
-    Host(String, u32),
+    /// A line of the host language, and which of its calls.
+    Host {
+        /// The file.
+        file: String,
+        /// The line, counted from one.
+        line: u32,
+        /// The call, where the host language tells.
+        call: Option<HostCall>,
+    },
     /// Nothing the user wrote.
     Planner,
 }
@@ -64,7 +71,9 @@ impl Place {
             (Span::None, _) => Place::Planner,
             (Span::Text { start, .. }, Some(source)) => Place::Line(source.line_of(*start as usize)),
             (Span::Text { start, end }, None) => Place::Bytes(*start, *end),
-            (Span::Host { file, line }, _) => Place::Host(file.to_string(), *line),
+            (Span::Host { file, line, call }, _) => {
+                Place::Host { file: file.to_string(), line: *line, call: call.as_deref().cloned() }
+            }
         }
     }
 
@@ -73,27 +82,48 @@ impl Place {
         match self {
             Place::Line(line) => line.to_string(),
             Place::Bytes(start, end) => format!("{start}..{end}"),
-            Place::Host(file, line) => format!("{}:{line}", file.rsplit('/').next().unwrap_or(file)),
+            Place::Host { file, line, .. } => format!("{}:{line}", file.rsplit(['/', '\\']).next().unwrap_or(file)),
             Place::Planner => "-".to_string(),
         }
     }
 
-    /// In a sentence that names several: files without their directories.
-    pub fn brief(&self) -> String {
+    /// What is called there, where the host language tells.
+    pub fn operation(&self) -> Option<&str> {
         match self {
-            Place::Host(..) => self.short(),
+            Place::Host { call: Some(call), .. } => Some(&call.operation),
+            _ => None,
+        }
+    }
+
+    /// For other programs: files with their directories.
+    pub fn full(&self) -> String {
+        match self {
+            Place::Host { file, line, .. } => format!("{file}:{line}"),
             _ => self.to_string(),
+        }
+    }
+
+    /// True if both stand on one line.
+    pub fn is_beside(&self, other: &Place) -> bool {
+        match (self, other) {
+            (Place::Host { file, line, .. }, Place::Host { file: other_file, line: other_line, .. }) => {
+                (file, line) == (other_file, other_line)
+            }
+            _ => self == other,
         }
     }
 }
 
 impl std::fmt::Display for Place {
-    /// In a sentence.
+    /// In a sentence: files without their directories.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Place::Line(line) => write!(f, "line {line}"),
             Place::Bytes(start, end) => write!(f, "bytes {start}..{end}"),
-            Place::Host(file, line) => write!(f, "{file}:{line}"),
+            Place::Host { .. } => match self.operation() {
+                Some(operation) => write!(f, "{} `{operation}`", self.short()),
+                None => write!(f, "{}", self.short()),
+            },
             Place::Planner => write!(f, "the planner"),
         }
     }

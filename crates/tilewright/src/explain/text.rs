@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use tw_ir::text;
 
+use super::inputs::passes;
 use super::rows::Row;
 use super::source::Place;
 use super::table::{Align, Table};
@@ -57,10 +58,8 @@ impl Explanation {
         let inputs = if summary.distinct_input_bytes == 0 {
             "no inputs to read".to_string()
         } else {
-            let passes = summary.input_passes;
-            let number = if passes == passes.round() { format!("{passes:.0}") } else { format!("{passes:.2}") };
-            let noun = if number == "1" { "pass" } else { "passes" };
-            format!("{number} {noun} over {} of inputs", units::bytes(summary.distinct_input_bytes))
+            let bytes = units::bytes(summary.distinct_input_bytes);
+            format!("{} over {bytes} of inputs", passes(summary.input_passes))
         };
         format!(
             "{inputs}, peak {}, {}, {} moved, {}{}{}",
@@ -104,6 +103,12 @@ impl Explanation {
         if let Some((_, totals)) = &self.measured {
             let _ = writeln!(out, "{}", self.measured_line(totals));
         }
+        for line in self.input_lines() {
+            let _ = writeln!(out, "  - {line}");
+        }
+        for sentence in self.avoidable() {
+            let _ = writeln!(out, "  - avoidable: {sentence}");
+        }
         for (number, section) in (1..).zip(&self.sections) {
             let indent = "  ".repeat(section.depth);
             let title = self.title(section, number);
@@ -138,6 +143,7 @@ impl Explanation {
         let mut columns = vec![
             ("line", Align::Right),
             ("statement", Align::Left),
+            ("operation", Align::Left),
             ("", Align::Left),
             ("tasks", Align::Right),
             ("blocks", Align::Right),
@@ -148,21 +154,35 @@ impl Explanation {
         if self.measured.is_some() {
             columns.extend([("ran", Align::Right), ("measured", Align::Right), ("share", Align::Right)]);
         }
+        let rows = self.rows(plan);
+        let has_operations = rows.iter().any(|row| row.place.operation().is_some());
+        if !has_operations {
+            columns.retain(|(name, _)| *name != "operation");
+        }
         let mut table = Table::new(&columns);
+        let mut before: Option<&Place> = None;
         let total = self.measured.as_ref().map(|(measured, _)| measured.sum(|_| true).time.as_secs_f64());
-        for row in self.rows(plan) {
+        for row in &rows {
+            // Calls of one line stand below each other, and the line is shown once.
+            let is_beside = before.is_some_and(|before| before.is_beside(&row.place));
+            before = Some(&row.place);
             let number = |n: u64| if row.cost.tasks == 0 { String::new() } else { units::count(n) };
             let quantity = |n: u64, text: String| if n == 0 { String::new() } else { text };
-            let mut cells = vec![
-                row.place.short(),
-                shorten(&row.text),
+            let mut cells = match is_beside {
+                true => vec![String::new(), String::new()],
+                false => vec![row.place.short(), shorten(&row.text)],
+            };
+            if has_operations {
+                cells.push(row.place.operation().unwrap_or_default().to_string());
+            }
+            cells.extend([
                 row.kind.to_string(),
                 number(row.cost.tasks),
                 number(row.cost.blocks),
                 quantity(row.cost.made_bytes, units::bytes(row.cost.made_bytes)),
                 quantity(row.cost.flops, units::flops(row.cost.flops)),
                 row.fusion(),
-            ];
+            ]);
             if let (Some((measured, _)), Some(total)) = (&self.measured, total) {
                 let busy = if row.place == Place::Planner {
                     Default::default()

@@ -43,8 +43,7 @@ impl Explanation {
             .map(|holder| {
                 let blocks = units::counted(holder.blocks, "block");
                 let place = self.statement_place(plan, holder.statement);
-                let place = if place == Place::Planner { String::new() } else { format!(" ({place})") };
-                format!("{blocks} of {}{place} {}", readable(&holder.name), units::bytes(holder.bytes))
+                format!("{blocks} of {} {}", value_at(&holder.name, &place), units::bytes(holder.bytes))
             })
             .collect();
         let rest: u64 = plan.peak.holders.iter().skip(MAX_ITEMS).map(|holder| holder.bytes).sum();
@@ -112,7 +111,7 @@ impl Explanation {
                 Some(Kept::Blocks(reader, what)) => format!("{} ({what}) takes whole blocks", place_of(reader)),
             };
             let name = node.results.first().map_or_else(String::new, |&value| plan.before.display_name(value));
-            sentences.push(format!("{} ({here}) is not fused: {reason}", readable(&name)));
+            sentences.push(format!("{} is not fused: {reason}", value_at(&name, &here)));
         }
         sentences
     }
@@ -183,6 +182,15 @@ fn readable(name: &str) -> String {
     match name.strip_prefix('%') {
         Some(rest) => format!("a value{}", rest.trim_start_matches(|c: char| c.is_ascii_digit())),
         None => name.to_string(),
+    }
+}
+
+/// A value and where it is made. One without a name is known by the operation that makes it.
+fn value_at(name: &str, place: &Place) -> String {
+    match (place, place.operation()) {
+        (Place::Planner, _) => readable(name),
+        (_, Some(operation)) if name.starts_with('%') => format!("`{operation}` ({})", place.short()),
+        _ => format!("{} ({place})", readable(name)),
     }
 }
 

@@ -21,6 +21,10 @@ pub trait BlockFunction: Send + Sync {
     fn overwrites_results(&self) -> bool {
         false
     }
+    /// True if it brings in data from outside the program, such as a part of a file: what it makes is then read from an input.
+    fn reads_input(&self) -> bool {
+        false
+    }
     /// Whether a plan that calls it may be needed again. A function made for one call would only be kept alive by a cache of plans,
     /// with all that it holds.
     fn is_lasting(&self) -> bool {

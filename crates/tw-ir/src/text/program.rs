@@ -10,7 +10,7 @@ use super::printer::{Printer, commas, quote};
 use super::types::{parse_type, parse_value};
 use crate::error::{Blame, Error, Result};
 use crate::program::{FunctionTable, Node, Op, Program, Region, TensorType, ValueId, ValueInfo, verify};
-use crate::span::Span;
+use crate::span::{HostCall, Span};
 
 /// A program as text; see [`parse_program`].
 pub fn print_program(program: &Program) -> String {
@@ -120,7 +120,10 @@ pub(super) fn print_span(span: &Span) -> String {
     match span {
         Span::None => String::new(),
         Span::Text { start, end } => format!(" @{start}..{end}"),
-        Span::Host { file, line } => format!(" @{} line {line}", quote(file)),
+        Span::Host { file, line, call: None } => format!(" @{} line {line}", quote(file)),
+        Span::Host { file, line, call: Some(call) } => {
+            format!(" @{} line {line} host_call {} {}", quote(file), call.position, quote(&call.operation))
+        }
     }
 }
 
@@ -132,7 +135,15 @@ pub(super) fn parse_span(cursor: &mut Cursor<'_>) -> Result<Span> {
     if cursor.sees("\"") {
         let file = cursor.string()?.into();
         cursor.expect("line")?;
-        return Ok(Span::Host { file, line: cursor.fitting()? });
+        let line = cursor.fitting()?;
+        let call = match cursor.eat("host_call") {
+            true => {
+                let position = cursor.fitting()?;
+                Some(HostCall { position, operation: cursor.string()?.into() }.into())
+            }
+            false => None,
+        };
+        return Ok(Span::Host { file, line, call });
     }
     let start = cursor.fitting()?;
     cursor.expect("..")?;

@@ -8,7 +8,7 @@ use crate::dtype::{DType, Scalar};
 use crate::error::{Blame, Result};
 use crate::program::{BlockFunction, FunctionTable, Op, Program, Source, TensorType};
 use crate::random;
-use crate::span::Span;
+use crate::span::{HostCall, Span};
 
 const PROGRAM: &str = include_str!("tests/program.txt");
 const LOOPS: &str = include_str!("tests/loops.txt");
@@ -91,7 +91,8 @@ fn spans_names_and_bits_survive() {
         Array::from_f64(&(0..100).map(|k| k as f64 / 7.0).collect::<Vec<_>>()),
     ];
     for array in arrays {
-        let span = Span::Host { file: "a \"b\"\n.py".into(), line: 7 };
+        let call = HostCall { position: 3, operation: "mean \"of\" it".into() };
+        let span = Span::Host { file: "a \"b\"\n.py".into(), line: 7, call: Some(call.into()) };
         let value = program.push1(Op::Source(Source::Constant(Arc::new(array))), &[], &span).unwrap();
         program.name(value, "an \\ odd\tname \u{1}");
         program.output("out\r", value);

@@ -49,7 +49,7 @@ pub(super) fn unary(code: &mut impl CodeSink, op: UnaryOp, a: Slot) -> Result<Sl
         Atanh => inverse::atanh,
         Asinh => |z| inverse::asin(z.turned()).turned_back(),
         Atan => |z| inverse::atanh(z.turned()).turned_back(),
-        _ => return Err(refused(op, code.dtype(a))),
+        _ => return Err(refused(op.written(), code.dtype(a))),
     };
     let z = split(code, a)?;
     let dtype = code.dtype(a);
@@ -71,7 +71,7 @@ pub(super) fn binary(code: &mut impl CodeSink, op: BinaryOp, a: Slot, b: Slot) -
             let second = beats(code, op, b, a)?;
             return code.select(second, b, a);
         }
-        _ => return Err(refused(op, dtype)),
+        _ => return Err(refused(op.written(), dtype)),
     }
     // Small whole powers are products, exact where products are.
     let exponent = code.constant_at(b).filter(|_| op == Pow).map(Scalar::as_c128);

@@ -54,13 +54,13 @@ pub fn logical_not(x: &TensorType) -> Result<Op> {
 /// An operation on two operands of any types: both are promoted to where they meet, true division of integers gives f64.
 pub fn binary<'a>(op: BinaryOp, a: impl Into<Operand<'a>>, b: impl Into<Operand<'a>>) -> Result<Op> {
     combined(&[a.into(), b.into()], |code, operands| emit_binary(code, op, operands[0], operands[1]))
-        .map_err(|error| error.note(format!("in `{op}`")))
+        .map_err(|error| error.note(format!("in `{}`", op.written())))
 }
 
 /// `and`, `or` or `xor` of truth values: numbers are true unless zero.
 pub fn logical<'a>(op: BinaryOp, a: impl Into<Operand<'a>>, b: impl Into<Operand<'a>>) -> Result<Op> {
     combined(&[a.into(), b.into()], |code, operands| emit_logical(code, op, operands[0].slot, operands[1].slot))
-        .map_err(|error| error.note(format!("in `{op}`")))
+        .map_err(|error| error.note(format!("in `{}`", op.written())))
 }
 
 /// `yes` where the condition is true, `no` elsewhere.

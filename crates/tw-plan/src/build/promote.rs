@@ -83,9 +83,11 @@ fn unary_type(op: UnaryOp, dtype: DType) -> Result<DType> {
     if op.result(working).is_some() {
         return Ok(working);
     }
-    let error = refused(op, dtype);
+    let error = refused(op.written(), dtype);
     Err(match (op, dtype) {
-        (Neg, DType::Bool) => error.help("use `not` for the complement of bools"),
+        (Neg, DType::Bool) => {
+            error.help("convert to a number first, as in `-i64(x)`, or take the complement: `not x`, in Python `~x`")
+        }
         (Not, _) => error.help("compare with 0 first"),
         _ => error,
     })
@@ -108,7 +110,7 @@ fn binary_type(op: BinaryOp, a: Element, b: Element, meeting: DType) -> Result<D
     if op.result(working).is_some() {
         return Ok(working);
     }
-    let error = Error::types(format!("`{op}` does not take {} and {}", a.dtype, b.dtype));
+    let error = Error::types(format!("`{}` does not take {} and {}", op.written(), a.dtype, b.dtype));
     Err(match op {
         Sub => error.help("use `!=` for the exclusive or of bools, or cast to a number"),
         And | Or | Xor => error.help("it takes bools or integers; compare the floats first"),
@@ -118,7 +120,7 @@ fn binary_type(op: BinaryOp, a: Element, b: Element, meeting: DType) -> Result<D
 }
 
 /// The error of an operation on a type that does not have it.
-pub(super) fn refused(op: impl std::fmt::Display, dtype: DType) -> Error {
+pub(super) fn refused(op: &str, dtype: DType) -> Error {
     Error::types(format!("`{op}` does not take {dtype}"))
 }
 

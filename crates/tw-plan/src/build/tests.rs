@@ -42,7 +42,7 @@ fn arithmetic_promotes_and_broadcasts() {
     assert_eq!(shown(binary(BinaryOp::Lt, &a, &a), &[&a, &a]), "bool[3, 1]");
     let mask = of(DType::Bool, &[4]);
     assert_eq!(shown(binary(BinaryOp::Add, &mask, Scalar::I64(1)), &[&mask]), "i64[4]");
-    assert_eq!(shown(binary(BinaryOp::Sub, &mask, &mask), &[&mask, &mask]), "`sub` does not take bool and bool");
+    assert_eq!(shown(binary(BinaryOp::Sub, &mask, &mask), &[&mask, &mask]), "`-` does not take bool and bool");
     assert_eq!(shown(logical(BinaryOp::And, &mask, &b), &[&mask, &b]), "bool[4]");
     assert_eq!(shown(select(&mask, &b, Scalar::F64(0.0)), &[&mask, &b]), "f64[4]");
     let wrong = shown(binary(BinaryOp::Add, &f64s(&[2]), &b), &[&f64s(&[2]), &b]);
@@ -56,7 +56,7 @@ fn functions_of_floats_take_integers() {
     assert_eq!(shown(unary(UnaryOp::Floor, &x), &[&x]), "i64[2]");
     assert_eq!(shown(unary(UnaryOp::IsNan, &x), &[&x]), "bool[2]");
     let mask = of(DType::Bool, &[2]);
-    assert_eq!(shown(unary(UnaryOp::Neg, &mask), &[&mask]), "`neg` does not take bool");
+    assert_eq!(shown(unary(UnaryOp::Neg, &mask), &[&mask]), "`-` does not take bool");
 }
 
 #[test]

@@ -140,7 +140,7 @@ pub(super) fn unary(code: &mut impl CodeSink, op: UnaryOp, a: Slot) -> Result<Sl
             let result = code.unary(op, count)?;
             code.convert(dtype, result)
         }
-        _ => Err(refused(op, dtype)),
+        _ => Err(refused(op.written(), dtype)),
     }
 }
 
@@ -178,7 +178,7 @@ pub(super) fn cast(code: &mut impl CodeSink, dtype: DType, a: Slot) -> Result<Sl
 pub(super) fn binary(code: &mut impl CodeSink, op: BinaryOp, a: Typed, b: Typed) -> Result<Slot> {
     use BinaryOp::*;
     let (x, y) = (code.dtype(a.slot), code.dtype(b.slot));
-    let wrong = || Error::source(format!("`{op}` does not take {x} and {y}"));
+    let wrong = || Error::source(format!("`{}` does not take {x} and {y}", op.written()));
     let number = |dtype: DType| dtype.is_integer() || dtype.is_float() || dtype == DType::Bool;
     let result = match (op, x, y) {
         (Mul, DType::TimeDelta(_), y) if number(y) => return scale(code, Mul, a.slot, b.slot, x),
@@ -287,7 +287,7 @@ pub(super) fn truncated(code: &mut impl CodeSink, a: Slot, b: Slot) -> Result<Sl
 /// Spans by spans: f64, how often one fits into the other, or what is left.
 fn divide(code: &mut impl CodeSink, op: BinaryOp, a: Slot, b: Slot) -> Result<Slot> {
     let (x, y) = (code.dtype(a), code.dtype(b));
-    let result = x.promote(y).ok_or_else(|| Error::source(format!("`{op}` does not take {x} and {y}")))?;
+    let result = x.promote(y).ok_or_else(|| Error::source(format!("`{}` does not take {x} and {y}", op.written())))?;
     let unit = result.time_unit().ok_or_else(|| Error::internal("a time without a unit"))?;
     let (left, right) = (count_in(code, a, unit, result)?, count_in(code, b, unit, result)?);
     let nat = Counts(code).either_nat(left, right)?;

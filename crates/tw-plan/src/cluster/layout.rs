@@ -1,5 +1,7 @@
 //! The layout that every tensor has where nobody asks for another: blocks dealt over a grid of nodes, and over the workers of each node.
 
+use std::collections::BTreeMap;
+
 use tw_ir::workflow::{BlockId, BlockSet, BlockSetId, Boxes, Workflow};
 use tw_ir::{Axis, EntityRef};
 
@@ -19,12 +21,19 @@ pub struct Layout {
 impl Layout {
     /// The layout of a set of blocks on a machine.
     pub fn of(set: &BlockSet, machine: &Machine) -> Layout {
+        Layout::of_tiles(
+            match &set.boxes {
+                Boxes::Grid(axes) => axes.iter().map(Axis::n_tiles).collect(),
+                Boxes::List(list) => vec![list.len() as u64],
+            },
+            machine,
+        )
+    }
+
+    /// The layout of a set with so many tiles along every axis.
+    fn of_tiles(tiles: Vec<u64>, machine: &Machine) -> Layout {
         let (workers, n_workers) = (machine.workers as u64, machine.n_workers() as u64);
-        let tiles = match &set.boxes {
-            Boxes::Grid(axes) => axes.iter().map(Axis::n_tiles).collect(),
-            Boxes::List(list) => vec![list.len() as u64],
-        };
-        let (n_nodes, n_blocks) = (machine.nodes as u64, set.n_blocks());
+        let (n_nodes, n_blocks) = (machine.nodes as u64, tiles.iter().product());
         let nodes = node_grid(n_nodes, &tiles);
         let reached: u64 = nodes.iter().zip(&tiles).map(|(&nodes, &tiles)| nodes.min(tiles)).product();
         // A grid that is longer than there are tiles leaves nodes without blocks; dealt in turn, all have some.
@@ -58,26 +67,78 @@ impl Layout {
 }
 
 /// Layouts of all sets of a workflow.
+///
+/// A set whose grid cuts that of another into smaller blocks lies where the larger ones lie: what is made from a block, part by part, stays with it.
 pub struct Layouts<'a> {
     workflow: &'a Workflow,
     layouts: Vec<Layout>,
+    /// For every set whose grid cuts a coarser one: that grid.
+    coarser: Vec<Option<Vec<Axis>>>,
 }
 
 impl<'a> Layouts<'a> {
     /// The layouts on a machine.
     pub fn new(workflow: &'a Workflow, machine: &Machine) -> Layouts<'a> {
-        Layouts { workflow, layouts: workflow.sets.values().map(|set| Layout::of(set, machine)).collect() }
+        let mut grids: BTreeMap<Vec<u64>, Vec<&[Axis]>> = BTreeMap::new();
+        for set in workflow.sets.values() {
+            if let Boxes::Grid(axes) = &set.boxes {
+                let alike = grids.entry(axes.iter().map(Axis::extent).collect()).or_default();
+                if !alike.contains(&axes.as_slice()) {
+                    alike.push(axes);
+                }
+            }
+        }
+        let coarser = |set: &BlockSet| {
+            let Boxes::Grid(axes) = &set.boxes else { return None };
+            let alike = grids.get(&axes.iter().map(Axis::extent).collect::<Vec<u64>>())?;
+            // Grids with few blocks would leave most workers without any.
+            let large = |n: u64| n < set.n_blocks() && 2 * n >= machine.n_workers() as u64;
+            let candidates = alike.iter().filter(|grid| large(n_blocks(grid)) && refines(axes, grid));
+            candidates.min_by_key(|grid| n_blocks(grid)).map(|grid| grid.to_vec())
+        };
+        let coarser: Vec<Option<Vec<Axis>>> = workflow.sets.values().map(coarser).collect();
+        let layouts = workflow.sets.values().zip(&coarser).map(|(set, coarser)| match coarser {
+            Some(grid) => Layout::of_tiles(grid.iter().map(Axis::n_tiles).collect(), machine),
+            None => Layout::of(set, machine),
+        });
+        Layouts { workflow, layouts: layouts.collect(), coarser }
     }
 
     /// The worker of a block.
     pub fn worker(&self, block: BlockId) -> u32 {
         let set = self.workflow.set_of(block);
-        self.layouts[set.index()].worker(self.position(set, block))
+        let position = self.position(set, block);
+        let position = match (&self.coarser[set.index()], &self.workflow.sets[set].boxes) {
+            (Some(coarse), Boxes::Grid(fine)) => position_in(coarse, fine, position),
+            _ => position,
+        };
+        self.layouts[set.index()].worker(position)
     }
 
     fn position(&self, set: BlockSetId, block: BlockId) -> u64 {
         (block.as_u32() - self.workflow.sets[set].first) as u64
     }
+}
+
+fn n_blocks(grid: &[Axis]) -> u64 {
+    grid.iter().map(Axis::n_tiles).product()
+}
+
+/// True if every block of the one grid lies inside a block of the other.
+fn refines(fine: &[Axis], coarse: &[Axis]) -> bool {
+    fine.iter().zip(coarse).all(|(fine, coarse)| fine == coarse || fine.refine(coarse) == *fine)
+}
+
+/// The row-major position of the coarse block in which a fine one lies.
+fn position_in(coarse: &[Axis], fine: &[Axis], position: u64) -> u64 {
+    let (mut rest, mut place, mut found) = (position, 1, 0);
+    for (coarse, fine) in coarse.iter().zip(fine).rev() {
+        let n = fine.n_tiles().max(1);
+        found += coarse.tile_of(fine.range(rest % n).start) * place;
+        rest /= n;
+        place *= coarse.n_tiles().max(1);
+    }
+    found
 }
 
 /// Nodes as a grid over axes with so many tiles: the factors of their number go, largest first, to the axis with the most tiles for each node. So

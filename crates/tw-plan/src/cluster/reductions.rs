@@ -302,9 +302,15 @@ pub(super) fn meetings(home: u32, workers: &[u32], machine: &Machine) -> Vec<(u3
     let home_node = machine.node_of(home);
     let at_home = nodes.get(&home_node);
     let place = at_home.and_then(|workers| workers.iter().position(|&worker| worker == home)).unwrap_or(0);
+    let n_home = at_home.map_or(1, Vec::len);
     for workers in nodes.values_mut() {
         let n = workers.len();
-        workers.rotate_left(place % n);
+        // Where fewer are at home, their places alone would never reach the last of the others.
+        let shift = match n <= n_home {
+            true => place,
+            false => place * n / n_home + home as usize % n.div_ceil(n_home),
+        };
+        workers.rotate_left(shift % n);
     }
     let mut found = Vec::new();
     nodes.values().for_each(|workers| meet_in_tree(workers, &mut found));

@@ -11,12 +11,15 @@ use super::machine::Machine;
 use super::reductions::Assignment;
 
 mod algebraic;
+mod holders;
 mod lshs;
 mod pattern;
+mod roundrobin;
 
 pub use algebraic::Algebraic;
 pub use lshs::Lshs;
 pub use pattern::Pattern;
+pub use roundrobin::RoundRobin;
 
 /// Decides where the tasks of a workflow run. Reductions are not expanded yet: each contribution is a task of its own and may run anywhere.
 pub trait Scheduler {
@@ -43,32 +46,8 @@ pub enum SchedulerName {
     Auto,
 }
 
-/// Blocks in turn on all workers, tasks where what they make is: what everything else is compared with.
-pub struct RoundRobin;
-
-impl Scheduler for RoundRobin {
-    fn name(&self) -> &'static str {
-        "roundrobin"
-    }
-
-    fn place(&self, workflow: &Workflow, machine: &Machine, before: &Before) -> Result<Assignment> {
-        let n = machine.n_workers();
-        let mut assignment = Assignment::together(workflow);
-        for (k, home) in assignment.homes.iter_mut().enumerate() {
-            *home = (k % n) as u32;
-        }
-        for task in workflow.tasks() {
-            let block = workflow.outputs(task).first().copied();
-            if let (Some(block), Some(home)) = (block, before.home(workflow, task)) {
-                assignment.homes[block.index()] = home;
-            }
-            // What makes nothing stores what it reads.
-            let block = block.or_else(|| workflow.present_operands(task).map(|operand| operand.block).next());
-            assignment.tasks[task.index()] = block.map_or(0, |block| assignment.homes[block.index()]);
-        }
-        Ok(assignment)
-    }
-}
+/// Of a block that more workers hold, only so many of them are options for those who read it.
+const MOST_OPTIONS: usize = 64;
 
 /// Places loads where their blocks are, or else where the layout wants them; they are the only tasks whose place no operand suggests.
 fn place_loads(workflow: &Workflow, layouts: &Layouts<'_>, before: &Before, assignment: &mut Assignment) {

@@ -38,6 +38,64 @@ fn elementwise_on_aligned_operands_sends_nothing() {
     }
 }
 
+/// What a scheduler makes of a program with the blocks that the planner chooses.
+fn placed_as_planned(text: &str, (nodes, workers): (u32, u32), scheduler: &dyn Scheduler) -> Placed {
+    let unit = parse_program(text, &Default::default(), &NoFiles, &Default::default()).unwrap();
+    let plan = plan_segment(&unit.program, &PlanOptions::default()).unwrap().plan;
+    place(&plan, &Machine::of(nodes, workers).unwrap(), scheduler).unwrap()
+}
+
+/// The paper's measurements: two arrays of 1 TiB in 512 blocks of rows on 16 nodes of 32 workers. The planner cuts the result into smaller blocks.
+#[test]
+fn elementwise_sends_nothing_at_the_papers_sizes() {
+    for (blocks, nodes, workers) in [(512, 16, 32), (1024, 16, 32), (500, 16, 32), (7, 7, 1)] {
+        let rows = 1048576 * blocks;
+        let text = format!(
+            "input x: f64[{rows}, 256] tile(1048576, -1)\ninput y: f64[{rows}, 256] tile(1048576, -1)\nz = x + y\noutput z\n"
+        );
+        for scheduler in [&Lshs as &dyn Scheduler, &Pattern] {
+            let placed = placed_as_planned(&text, (nodes, workers), scheduler);
+            let name = scheduler.name();
+            assert_eq!(placed.simulation.wire_bytes(), 0, "{name}: {blocks} blocks on {nodes} x {workers}");
+        }
+    }
+}
+
+/// Output-stationary products on a grid of workers are SUMMA: the paper finds its own about as fast.
+#[test]
+fn square_products_keep_up_with_summa() {
+    for (n, tile, nodes) in [(32768, 1024, 16), (63252, 5271, 16), (31624, 3953, 4), (16384, 1024, 4)] {
+        let text = format!(
+            "input x: f64[{n}, {n}] tile({tile}, {tile})\ninput y: f64[{n}, {n}] tile({tile}, {tile})\nz = x @ y\noutput z\n"
+        );
+        let summa = placed_as_planned(&text, (nodes, 32), &Pattern);
+        let lshs = placed_as_planned(&text, (nodes, 32), &Lshs);
+        let ratio = lshs.simulation.makespan / summa.simulation.makespan;
+        println!(
+            "{n} {tile} {nodes}: lshs {:.2} s, work {:.2}, {:.3e} B to busiest, {:.3e} in all; summa {:.2} s, {:.3e} B, {:.3e}",
+            lshs.simulation.makespan,
+            lshs.simulation.flops_max().1,
+            lshs.simulation.wire_bytes_max() as f64,
+            lshs.simulation.wire_bytes() as f64,
+            summa.simulation.makespan,
+            summa.simulation.wire_bytes_max() as f64,
+            summa.simulation.wire_bytes() as f64
+        );
+        assert!(ratio <= 1.5, "{n} in tiles of {tile} on {nodes} nodes: {ratio}");
+    }
+}
+
+/// dask's default sends a task to a worker that has its operands, not where a sum is to be.
+#[test]
+fn round_robin_spreads_contributions() {
+    let text = "input x: f64[65536, 16]\ninput y: f64[65536, 16]\nz = transpose(x) @ y\noutput z\n";
+    for (nodes, workers) in [(16, 32), (4, 1), (3, 5)] {
+        let placed = placed(text, 64, (nodes, workers), &RoundRobin);
+        let (_, share) = placed.simulation.flops_max();
+        assert!(share < 1.1, "{share} of an even share on {nodes} x {workers}");
+    }
+}
+
 #[test]
 fn sums_cross_between_nodes_once_for_every_node_but_one() {
     // Nodes, and blocks on each.

@@ -78,6 +78,21 @@ pub(super) fn counted(n: usize, one: &str, many: &str) -> String {
     format!("{n} {}", if n == 1 { one } else { many })
 }
 
+/// How to write to positions that only the run knows, which stand on the axes for which `at_run_time` is true.
+pub(super) fn where_equal(target: &str, at_run_time: impl Iterator<Item = bool>) -> String {
+    let axes: Vec<(String, bool)> =
+        at_run_time.enumerate().map(|(k, at_run_time)| (index_name(k), at_run_time)).collect();
+    let indices: Vec<&str> = axes.iter().map(|(name, _)| name.as_str()).collect();
+    let equal: Vec<String> =
+        axes.iter().filter(|(_, at_run_time)| *at_run_time).map(|(name, _)| format!("{name} == ..")).collect();
+    format!("compare an index with it: `{target}[{}] = .. where {}`", indices.join(","), equal.join(" and "))
+}
+
+/// A name for the index of an axis in an example.
+fn index_name(axis: usize) -> String {
+    ["i", "j", "k", "l"].get(axis).map_or_else(|| format!("i{axis}"), |name| name.to_string())
+}
+
 /// An error about a name that means nothing, with the closest name that does.
 pub(super) fn unknown<'b>(what: &str, name: Name<'_>, known: impl Iterator<Item = &'b str>) -> Error {
     let error = error(name.range, format!("no {what} is called `{}`", name.text));

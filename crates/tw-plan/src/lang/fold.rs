@@ -25,7 +25,7 @@ pub(super) fn binary(op: BinaryOp, a: Scalar, b: Scalar) -> Result<Scalar> {
         Div | Atan2 | Hypot | Copysign | Nextafter | Add | Sub | Mul | FloorDiv | Mod | Pow => {
             floats(op, a.as_f64(), b.as_f64())
         }
-        _ if op.result(dtype).is_none() => Err(Error::source(format!("`{op}` does not take {dtype}"))),
+        _ if op.result(dtype).is_none() => Err(Error::source(format!("`{}` does not take {dtype}", op.written()))),
         _ => Ok(eval_binary(op, a.cast(dtype), b.cast(dtype))),
     }
 }

@@ -23,6 +23,7 @@ const MOST_MAPS: usize = 24;
 
 /// Sizes in pixels.
 const PICTURE: usize = 480;
+const MAP_PICTURE: usize = 320;
 const LABELS: usize = 120;
 const TITLE: usize = 26;
 const LINE: usize = 16;
@@ -63,7 +64,7 @@ impl Explanation {
             y += LINE;
             let (place, text) = self.placed_statement(&placed.workflow, statement);
             let fill = statement_colour(number);
-            let text = escape(&format!("{}: {}", place.brief(), super::super::text::shorten(&text)));
+            let text = escape(&format!("{place}: {}", super::super::text::shorten(&text)));
             let _ = writeln!(
                 body,
                 "{}<text x=\"{}\" y=\"{y}\">{text}</text>",
@@ -75,7 +76,7 @@ impl Explanation {
             y += LINE;
             let _ = writeln!(body, "<text class=\"small\" x=\"{LABELS}\" y=\"{y}\">{}</text>", escape(&note));
         }
-        Drawing { width: LABELS + width + 3 * MARGIN, height: y + LINE, body }
+        Drawing::new(LABELS + width + 3 * MARGIN, y + LINE, body)
     }
 
     fn draw_lane(&self, placed: &Placed, timeline: &Timeline, lane: &Lane, y: usize, scale: f64, out: &mut String) {
@@ -97,7 +98,7 @@ impl Explanation {
             let _ = writeln!(
                 out,
                 "<g><title>{}</title><rect x=\"{:.2}\" y=\"{y}\" width=\"{:.2}\" height=\"{}\" style=\"fill:{fill};fill-opacity:{opacity:.2};stroke:none\"/></g>",
-                escape(&format!("{tasks} of {}, {start} to {end}", place.brief())),
+                escape(&format!("{tasks} of {place}, {start} to {end}")),
                 LABELS as f64 + run.start * scale,
                 ((run.end - run.start) * scale).max(0.2),
                 LANE - 2,
@@ -109,7 +110,7 @@ impl Explanation {
 fn draw_owners(map: &OwnerMap, machine: &Machine) -> Drawing {
     let shown = map.merged(MAP, MAP);
     let mut body = heading(&map.title());
-    let side = |n: usize| (PICTURE / n.max(1)).clamp(6, 40);
+    let side = |n: usize| (MAP_PICTURE / n.max(1)).clamp(4, 32);
     let (width, height) = (side(shown.columns.len()), side(shown.rows.len()));
     let has_labels = height >= 10;
     for (r, (row, cells)) in shown.rows.iter().zip(&shown.cells).enumerate() {
@@ -122,13 +123,16 @@ fn draw_owners(map: &OwnerMap, machine: &Machine) -> Drawing {
         for (c, block) in cells.iter().enumerate() {
             let x = LABELS + c * width;
             let tip = block_tip(block, row, &shown.columns[c], machine);
-            let fill = block.owner.map_or_else(|| "#fff".to_string(), |owner| worker_colour(owner, machine));
-            body.push_str(&cell(x, y, width, height, &fill, &tip));
+            let colour = block.owner.map_or(Colour { hue: 0.0, light: 100.0 }, |owner| worker_colour(owner, machine));
+            body.push_str(&cell(x, y, width, height, &colour.fill(), &tip));
             let text = block.owner_text();
             if width >= 8 * text.len() + 4 && has_labels {
                 let (x, y) = (x + width / 2, y + height / 2 + 4);
-                let _ =
-                    writeln!(body, "<text class=\"small\" x=\"{x}\" y=\"{y}\" text-anchor=\"middle\">{text}</text>");
+                let ink = colour.ink();
+                let _ = writeln!(
+                    body,
+                    "<text class=\"small\" x=\"{x}\" y=\"{y}\" text-anchor=\"middle\" style=\"fill:{ink}\">{text}</text>"
+                );
             }
         }
     }
@@ -150,7 +154,7 @@ fn draw_owners(map: &OwnerMap, machine: &Machine) -> Drawing {
         y += LINE;
     }
     let width = (LABELS + shown.columns.len() * width).max(8 * map.title().chars().count());
-    Drawing { width: width + 2 * MARGIN, height: y, body }
+    Drawing { width: width + 2 * MARGIN, height: y, body, is_map: true }
 }
 
 fn block_tip(block: &Cell, row: &str, column: &str, machine: &Machine) -> String {
@@ -164,7 +168,7 @@ fn draw_matrix(matrix: &Matrix) -> Drawing {
     let mut body = heading(&matrix.title());
     if matrix.is_empty() {
         let _ = writeln!(body, "<text class=\"small\" x=\"{MARGIN}\" y=\"{}\">nothing is sent</text>", TITLE + LINE);
-        return Drawing { width: PICTURE, height: TITLE + 2 * LINE, body };
+        return Drawing::new(PICTURE, TITLE + 2 * LINE, body);
     }
     let n = matrix.labels.len();
     let side = (PICTURE / n).clamp(8, 40);
@@ -211,12 +215,12 @@ fn draw_matrix(matrix: &Matrix) -> Drawing {
         bytes(received)
     );
     let _ = writeln!(body, "<text class=\"small\" x=\"{LABELS}\" y=\"{}\">{}</text>", bottom + LINE, escape(&note));
-    Drawing { width: right.max(LABELS + 8 * note.len()) + MARGIN, height: bottom + 2 * LINE, body }
+    Drawing::new(right.max(LABELS + 8 * note.len()) + MARGIN, bottom + 2 * LINE, body)
 }
 
 fn words(text: &str) -> Drawing {
     let body = format!("<text x=\"{MARGIN}\" y=\"14\">{}</text>\n", escape(text));
-    Drawing { width: PICTURE, height: TITLE, body }
+    Drawing { width: PICTURE, height: TITLE, body, is_map: true }
 }
 
 fn heading(title: &str) -> String {
@@ -232,7 +236,7 @@ fn cell(x: usize, y: usize, width: usize, height: usize, fill: &str, tip: &str) 
 }
 
 /// A hue for every node, lighter from worker to worker.
-fn worker_colour(worker: u32, machine: &Machine) -> String {
+fn worker_colour(worker: u32, machine: &Machine) -> Colour {
     let hue = 360.0 * f64::from(machine.node_of(worker)) / f64::from(machine.nodes);
     let light = 55.0 + 30.0 * f64::from(worker % machine.workers) / f64::from(machine.workers);
     // Without nodes to tell apart, workers are.
@@ -240,10 +244,67 @@ fn worker_colour(worker: u32, machine: &Machine) -> String {
         1 => (360.0 * f64::from(worker) / f64::from(machine.workers), 65.0),
         _ => (hue, light),
     };
-    format!("hsl({hue:.0},60%,{light:.0}%)")
+    Colour { hue, light }
+}
+
+/// A colour of [`SATURATION`].
+#[derive(Clone, Copy, Debug)]
+struct Colour {
+    /// In degrees.
+    hue: f64,
+    /// In percent.
+    light: f64,
+}
+
+/// How far colours of workers are from grey.
+const SATURATION: f64 = 0.6;
+
+impl Colour {
+    fn fill(self) -> String {
+        format!("hsl({:.0},{:.0}%,{:.0}%)", self.hue, 100.0 * SATURATION, self.light)
+    }
+
+    /// What can be read on it: black or white, whichever has the larger contrast.
+    fn ink(self) -> &'static str {
+        // White on it has a contrast of 1.05 / (y + 0.05), black one of (y + 0.05) / 0.05.
+        if self.luminance() + 0.05 > (1.05f64 * 0.05).sqrt() { "#000" } else { "#fff" }
+    }
+
+    /// Relative luminance, as the guidelines for contrast on the web define it.
+    fn luminance(self) -> f64 {
+        let light = self.light / 100.0;
+        let spread = SATURATION * light.min(1.0 - light);
+        let channel = |n: f64| {
+            let k = (n + self.hue / 30.0) % 12.0;
+            let value = light - spread * (k - 3.0).min(9.0 - k).clamp(-1.0, 1.0);
+            if value <= 0.03928 { value / 12.92 } else { ((value + 0.055) / 1.055).powf(2.4) }
+        };
+        0.2126 * channel(0.0) + 0.7152 * channel(8.0) + 0.0722 * channel(4.0)
+    }
 }
 
 /// Neighbours differ by the golden angle.
 fn statement_colour(number: usize) -> String {
     format!("hsl({:.0},55%,55%)", (210.0 + 137.508 * number as f64) % 360.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_can_be_read_on_every_colour() {
+        for (nodes, workers) in [(1, 12), (16, 32), (7, 3)] {
+            let machine = Machine::of(nodes, workers).unwrap();
+            for worker in 0..nodes * workers {
+                let colour = worker_colour(worker, &machine);
+                let ink = if colour.ink() == "#fff" { 1.0 } else { 0.0 };
+                let (a, b) = (colour.luminance() + 0.05, ink + 0.05);
+                // The guidelines' level for small text.
+                assert!(a.max(b) / a.min(b) >= 4.5, "{colour:?}");
+            }
+        }
+        let white = Colour { hue: 0.0, light: 100.0 };
+        assert!((white.luminance() - 1.0).abs() < 1e-9);
+    }
 }

@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use super::super::html::escape;
+use super::super::svg::Drawing;
 use super::text::{scheduler_table, search_words};
 use super::{Explanation, OnMachine, Piece};
 
@@ -14,18 +15,21 @@ impl Explanation {
             if on.pieces.len() > 1 {
                 let _ = writeln!(out, "<h2>{}</h2>", escape(title));
             }
-            out.push_str(&scheduler_table(rivals).to_html());
+            let _ = writeln!(out, "<div class=wide>{}</div>", scheduler_table(rivals).to_html());
             out.push_str("<ul>");
             for sentence in self.why_lost(rivals, &on.machine).into_iter().chain([search_words(rivals)]) {
                 let _ = writeln!(out, "<li>{}</li>", escape(&sentence));
             }
             out.push_str("</ul>\n");
             if let Some(table) = self.statement_table(rivals) {
-                out.push_str(&table.to_html());
+                let _ = writeln!(out, "<div class=wide>{}</div>", table.to_html());
             }
         }
-        for drawing in self.pictures(on) {
-            out.push_str(&drawing.to_svg());
+        // When and who first: they have one drawing each, whereas values have many.
+        let (maps, others): (Vec<Drawing>, Vec<Drawing>) =
+            self.pictures(on).into_iter().partition(|drawing| drawing.is_map);
+        for (class, drawings) in [("", others), (" class=maps", maps)] {
+            let _ = writeln!(out, "<div{class}>{}</div>", drawings.iter().map(Drawing::to_svg).collect::<String>());
         }
         out.push_str("</section>\n");
         out

@@ -65,7 +65,7 @@ impl Explanation {
             let (place, text) = self.placed_statement(&rival.workflow, flow.statement);
             json!({
                 "value": self.placed_value(&rival.workflow, flow.set),
-                "place": place.to_string(),
+                "place": place.full(),
                 "text": text,
                 "bytes": flow.bytes,
             })
@@ -86,7 +86,7 @@ impl Explanation {
         let flows = self.statement_flows(rivals, placed).into_iter().map(|(statement, flow)| {
             json!({
                 "statement": statement.as_u32(),
-                "place": flow.place.to_string(),
+                "place": flow.place.full(),
                 "text": flow.text,
                 "grid": flow.grid,
                 "best_grids": flow.best_grids.iter().map(|(grid, bytes)| json!({ "grid": grid, "bytes": bytes })).collect::<Vec<_>>(),

@@ -107,7 +107,7 @@ impl Explanation {
     fn sent_to(&self, placed: &Placed, worker: u32, total: u64) -> String {
         let flows = placed.flows(Some(worker));
         let Some(most) = flows.first() else { return bytes(total) };
-        let place = self.placed_statement(&placed.workflow, most.statement).0.brief();
+        let place = self.placed_statement(&placed.workflow, most.statement).0.to_string();
         let mut values: Vec<(String, u64)> = Vec::new();
         for flow in &flows {
             let value = self.placed_value(&placed.workflow, flow.set);

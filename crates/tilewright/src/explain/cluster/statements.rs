@@ -12,6 +12,9 @@ use super::super::text::shorten;
 use super::super::units::{bytes, count};
 use super::{Explanation, against, is_value};
 
+/// As many statements as a table bears.
+const MOST_STATEMENTS: usize = 24;
+
 /// One statement of a placed plan.
 #[derive(Clone, Debug)]
 pub(crate) struct StatementFlow {
@@ -32,6 +35,14 @@ pub(crate) struct StatementFlow {
 }
 
 impl StatementFlow {
+    /// What is computed: its operation and line.
+    pub(crate) fn words(&self) -> String {
+        match self.place.operation() {
+            Some(operation) if operation != self.text => format!("{operation}: {}", self.text),
+            _ => self.text.clone(),
+        }
+    }
+
     /// `5 x 2 grid`, or how many workers take part.
     pub(crate) fn workers_text(&self) -> String {
         match &self.grid {
@@ -91,7 +102,7 @@ impl Explanation {
                 .iter()
                 .map(|(grid, received)| format!("{} {}", grid_text(grid), bytes(*received)))
                 .collect();
-            text.push_str(&format!("  {}: {}\n", flow.place.brief(), grids.join(", ")));
+            text.push_str(&format!("  {}: {}\n", flow.place, grids.join(", ")));
         }
         if is_empty { String::new() } else { text }
     }
@@ -109,13 +120,23 @@ impl Explanation {
             ("least", Align::Right),
             ("x least", Align::Right),
         ]);
-        let mut is_empty = true;
         let sends = |flow: &StatementFlow| flow.received > 0 || flow.bound.is_some_and(|bound| bound >= 1.0);
-        for (_, flow) in flows.iter().filter(|(_, flow)| sends(flow)) {
-            is_empty = false;
+        let sending: Vec<&StatementFlow> = flows.iter().map(|(_, flow)| flow).filter(|flow| sends(flow)).collect();
+        // Factorisations have hundreds of statements: those that send most are shown, in their order.
+        let mut most: Vec<u64> = sending.iter().map(|flow| flow.received).collect();
+        most.sort_unstable_by(|a, b| b.cmp(a));
+        let least_shown = most.get(MOST_STATEMENTS - 1).copied().unwrap_or(0);
+        let mut rest: (usize, u64, u64) = (0, 0, 0);
+        let mut shown = 0;
+        for flow in &sending {
+            if flow.received < least_shown || shown == MOST_STATEMENTS {
+                rest = (rest.0 + 1, rest.1 + flow.tasks, rest.2 + flow.received);
+                continue;
+            }
+            shown += 1;
             table.row(vec![
                 flow.place.short(),
-                shorten(&flow.text),
+                shorten(&flow.words()),
                 flow.workers_text(),
                 count(flow.tasks),
                 bytes(flow.received),
@@ -128,6 +149,11 @@ impl Explanation {
                 ),
             ]);
         }
-        (!is_empty).then_some(table)
+        if rest.0 > 0 {
+            let words = format!("and {} more", rest.0);
+            let empty = String::new;
+            table.row(vec![empty(), words, empty(), count(rest.1), bytes(rest.2), empty(), empty(), empty()]);
+        }
+        (shown > 0).then_some(table)
     }
 }

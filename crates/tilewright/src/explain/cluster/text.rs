@@ -91,13 +91,7 @@ impl Explanation {
         text.push_str(&table.to_text(2));
         for (number, &statement) in timeline.statements.iter().enumerate() {
             let (place, words) = self.placed_statement(&placed.workflow, statement);
-            let _ = writeln!(
-                text,
-                "  {} = {}: {}",
-                Timeline::letter(number),
-                place.brief(),
-                super::super::text::shorten(&words)
-            );
+            let _ = writeln!(text, "  {} = {place}: {}", Timeline::letter(number), super::super::text::shorten(&words));
         }
         if let Some(note) = timeline.note() {
             let _ = writeln!(text, "  {note}");

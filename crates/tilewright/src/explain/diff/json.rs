@@ -25,7 +25,7 @@ impl Difference {
             })
         });
         let mut told = json!({
-            "place": line.place.to_string(),
+            "place": line.place.full(),
             "text": line.text,
             "fused": line.fused,
             "tasks": line.tasks,

@@ -5,26 +5,20 @@
 //! of the program go to their place in the layout.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 
 use tw_ir::EntityRef;
 use tw_ir::error::Result;
 use tw_ir::workflow::{BlockId, Operand, TaskId, TaskKind, Workflow};
 
-use super::{Scheduler, place_loads};
+use super::holders::Holders;
+use super::{MOST_OPTIONS, Scheduler, place_loads};
 use crate::cluster::held::Before;
 use crate::cluster::layout::Layouts;
 use crate::cluster::machine::Machine;
-use crate::cluster::reductions::Assignment;
+use crate::cluster::reductions::{Assignment, meetings};
 
-mod holders;
-
-use holders::Holders;
-
-/// Of a block that more workers hold, only so many of them are options for those who read it, and whoever holds something else that they read.
-const MOST_OPTIONS: usize = 64;
-
-/// Load simulated hierarchical scheduling. Ties go to the worker with the lowest number.
+/// Load simulated hierarchical scheduling. Ties go to the worker with the least load of its own, then to the lowest number.
 pub struct Lshs;
 
 impl Scheduler for Lshs {
@@ -156,7 +150,8 @@ impl<'a> State<'a> {
             options = self.with_most(task, options);
         }
         let cheapest = options.iter().map(|&worker| (self.objective(task, worker), worker));
-        let cheapest = cheapest.min_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+        let cheapest = cheapest
+            .min_by(|((a, mine), v), ((b, theirs), w)| a.total_cmp(b).then(mine.total_cmp(theirs)).then(v.cmp(w)));
         match (cheapest, out) {
             (Some((_, worker)), _) => worker,
             (None, Some(&block)) => layouts.worker(block),
@@ -181,8 +176,9 @@ impl<'a> State<'a> {
         self.workflow.present_operands(task)
     }
 
-    /// Largest memory, receipt and dispatch of any worker if a task ran on this one.
-    fn objective(&self, task: TaskId, worker: u32) -> f64 {
+    /// Largest memory, receipt and dispatch of any worker if a task ran on this one; and, for the many options that change none of these, what the
+    /// worker itself would hold and have received.
+    fn objective(&self, task: TaskId, worker: u32) -> (f64, f64) {
         let (mut memory, mut received) = (0.0, 0.0);
         // What comes from one worker adds up.
         let mut sent: Vec<(u32, f64)> = Vec::new();
@@ -198,20 +194,19 @@ impl<'a> State<'a> {
             kept.1 += if same { next.1 } else { 0.0 };
             same
         });
-        memory += self.made_bytes(task, worker) as f64;
+        memory += self.made_bytes(task) as f64;
         let dispatch = sent
             .iter()
             .fold(self.sent.largest, |largest, &(from, load)| largest.max(self.sent.largest_with(from, load)));
-        self.memory.largest_with(worker, memory) + self.received.largest_with(worker, received) + dispatch
+        let largest =
+            self.memory.largest_with(worker, memory) + self.received.largest_with(worker, received) + dispatch;
+        (largest, self.memory.each[worker as usize] + memory + self.received.each[worker as usize] + received)
     }
 
-    /// Bytes of outputs that a worker does not hold a part of yet.
-    fn made_bytes(&self, task: TaskId, worker: u32) -> u64 {
-        let outputs = self.workflow.outputs(task).iter();
-        outputs
-            .filter(|block| !self.holders[block.index()].contains(worker))
-            .map(|block| self.bytes[block.index()])
-            .sum()
+    /// Bytes that a task makes. Every contribution to a sum counts, though a chain adds them up in one place: as in the paper this load is what spreads
+    /// products over workers that hold their operands already.
+    fn made_bytes(&self, task: TaskId) -> u64 {
+        self.workflow.outputs(task).iter().map(|block| self.bytes[block.index()]).sum()
     }
 
     fn is_there(&self, operand: &Operand, worker: u32) -> bool {
@@ -250,11 +245,11 @@ impl<'a> State<'a> {
     }
 
     fn make(&mut self, task: TaskId, worker: u32) {
+        self.memory.add(worker, self.made_bytes(task) as f64);
         for &block in self.workflow.outputs(task) {
             let holders = &mut self.holders[block.index()];
             if !holders.contains(worker) {
                 holders.add(worker, self.machine);
-                self.memory.add(worker, self.bytes[block.index()] as f64);
             }
         }
     }
@@ -273,13 +268,15 @@ impl<'a> State<'a> {
             }
             (home, _) => home,
         };
-        // Every chain but that at home is sent once, inside its node if the node has another.
-        let home_node = self.machine.node_of(home);
-        let mut leaders: BTreeMap<u32, u32> = BTreeMap::from([(home_node, home)]);
-        for &worker in chains.list().iter().filter(|&&worker| worker != home) {
-            let leader = *leaders.entry(self.machine.node_of(worker)).or_insert(worker);
-            let (to, load) = if leader == worker { (home, bytes) } else { (leader, self.inside * bytes) };
-            self.sent.add(worker, load);
+        // Every chain but that at home is sent once, as the trees of the expanded reduction send it.
+        let mut workers = chains.list().to_vec();
+        if !chains.contains(home) {
+            workers.push(home);
+        }
+        workers.sort_unstable();
+        for (to, from) in meetings(home, &workers, self.machine) {
+            let load = bytes * if self.machine.node_of(to) == self.machine.node_of(from) { self.inside } else { 1.0 };
+            self.sent.add(from, load);
             self.received.add(to, load);
         }
         if !chains.contains(home) {

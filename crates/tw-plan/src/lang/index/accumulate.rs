@@ -1,7 +1,7 @@
 //! Assignments that combine all points that meet in one element.
 
 use tw_ir::program::Output;
-use tw_ir::{BinaryOp, DType, Idx, OnEmpty, ValueId};
+use tw_ir::{BinaryOp, DType, Idx, ValueId};
 
 use super::body::Reduced;
 use super::context::Context;
@@ -58,11 +58,8 @@ impl Context<'_, '_, '_> {
         let out = Output { idx: local, edge: target.edge()?, shape, fill: Vec::new() };
         let dtype = self.combining_type(target);
         // Where nothing is added to a value, the value stays.
-        let on_empty = match (&target.before, dtype) {
-            (Before::Value(..), Some(dtype)) => Some(OnEmpty::Value(combination.kind.accum(dtype)?.empty_results())),
-            _ => None,
-        };
-        let contributions = self.reduce_into(reduced, &outer, out, dtype, on_empty)?;
+        let has_value = matches!(target.before, Before::Value(..));
+        let contributions = self.reduce_into(reduced, &outer, out, dtype, has_value)?;
         self.join(target, contributions, combination)
     }
 
@@ -70,6 +67,7 @@ impl Context<'_, '_, '_> {
     pub(super) fn combining_type(&self, target: &Target) -> Option<DType> {
         match &target.before {
             Before::Nothing => None,
+            Before::Value(..) if target.axes.is_empty() => None,
             Before::Declared(ty) | Before::Value(_, ty) => Some(ty.dtype),
         }
     }
@@ -86,6 +84,10 @@ impl Context<'_, '_, '_> {
         let joined =
             algebra::operate(self.lowering, combination.join, before, Value::Tensor(contributions), target.range)?;
         let joined = self.lowering.tensor(joined, target.range)?;
+        // Without brackets this is `s = s + ..`, which may give the name another type.
+        if target.axes.is_empty() {
+            return Ok(joined);
+        }
         self.lowering.converted(joined, &ty, target.range)
     }
 }

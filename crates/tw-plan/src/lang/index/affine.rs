@@ -55,20 +55,27 @@ impl<'a> Context<'_, 'a, '_> {
         match self.lowering.scopes.get(name.text) {
             Some(Binding::Param(value) | Binding::Literal(value)) => match fold::whole(*value) {
                 Some(value) => Ok(Some(Idx::constant(value))),
-                None => Err(error(name.range, format!("an index must be a whole number; `{}` is {value}", name.text)).into()),
+                None => {
+                    Err(error(name.range, format!("an index must be a whole number; `{}` is {value}", name.text))
+                        .into())
+                }
             },
             Some(_) => self.lowering.read(name).map(|_| None),
-            None if self.implicit => {
-                let variable = self.declare_implicit(name)?;
-                Ok(Some(Idx::var(Var(variable))))
-            }
-            None => Err(error(name.range, format!("the index `{}` is not bound", name.text))
-                .help(format!(
-                    "put it on the left, or say how its values combine: `sum[{0}](..)`, or `+=` for the whole statement",
-                    name.text
-                ))
-                .into()),
+            None => Ok(Some(Idx::var(Var(self.bound_by_assignment(name)?)))),
         }
+    }
+
+    /// An index that is not on the left and inside no reduction over it: an accumulating assignment binds it, others cannot.
+    pub(super) fn bound_by_assignment(&mut self, name: Name<'a>) -> Lowered<u32> {
+        if self.implicit {
+            return self.declare_implicit(name);
+        }
+        Err(error(name.range, format!("the index `{}` is not bound", name.text))
+            .help(format!(
+                "put it on the left, or say how its values combine: `sum[{0}](..)`, or `+=` for the whole statement",
+                name.text
+            ))
+            .into())
     }
 
     /// An expression without indices may still be a known number.

@@ -72,6 +72,11 @@ impl<'l, 'a, 'c> Context<'l, 'a, 'c> {
         self.active.iter().rev().copied().find(|&v| self.variables[v as usize].name.text == name)
     }
 
+    /// True if the range of this index is written after the statement. A value of the same name comes first: an index cannot have its name.
+    pub(super) fn has_written_range(&self, name: &str) -> bool {
+        self.lowering.scopes.get(name).is_none() && self.ranges.iter().any(|(given, ..)| given.text == name)
+    }
+
     /// Makes a name an index. Its range is the given one, or one written after the statement, or follows from accesses.
     pub(super) fn declare(&mut self, name: Name<'a>, range: Option<(i64, Extent)>) -> Lowered<u32> {
         if self.lowering.scopes.get(name.text).is_some() {

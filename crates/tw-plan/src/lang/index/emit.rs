@@ -179,7 +179,7 @@ impl<'a> Context<'_, 'a, '_> {
         let free: Vec<u32> = reduced.free_variables(&self.reads).into_iter().collect();
         let (idx, shape) = self.plain_output(&free)?;
         let out = Output { idx, edge: Edge::Error, shape, fill: Vec::new() };
-        self.reduce_into(reduced, &free, out, None, None)
+        self.reduce_into(reduced, &free, out, None, false)
     }
 
     /// A reduction written at the given coordinates, over `outer` and its own indices. `dtype` is the type to combine in, if not its own.
@@ -189,7 +189,7 @@ impl<'a> Context<'_, 'a, '_> {
         outer: &[u32],
         out: Output,
         dtype: Option<DType>,
-        on_empty: Option<OnEmpty>,
+        identity_where_empty: bool,
     ) -> Lowered<ValueId> {
         let variables: Vec<u32> = outer.iter().chain(&reduced.variables).copied().collect();
         let mut compiled = self.compile(&variables, &reduced.body, reduced.range)?;
@@ -214,8 +214,8 @@ impl<'a> Context<'_, 'a, '_> {
         };
         let guard = reduced.guard.map(|guard| compiled.guard(guard)).transpose()?;
         let mut accum = kind.accum(working)?;
-        if let Some(on_empty) = on_empty {
-            accum.on_empty = on_empty;
+        if identity_where_empty {
+            accum.on_empty = OnEmpty::Value(accum.empty_results());
         }
         self.finish(compiled, bodies, guard, Some(accum), out)
     }

@@ -65,8 +65,9 @@ impl<'a> Context<'_, 'a, '_> {
 
     /// A scalar from an expression on whole tensors, which must not use indices.
     fn whole_tensor_scalar(&mut self, expr: &Expr<'a>) -> Lowered<Cell> {
-        let active: Vec<&str> = self.active.iter().map(|&v| self.variables[v as usize].name.text).collect();
-        if let Some(index) = find_name(expr, &mut |name| active.contains(&name)) {
+        let context: &Self = self;
+        let is_index = |name: &str| context.variable_named(name).is_some() || context.has_written_range(name);
+        if let Some(index) = find_name(expr, &mut |name| is_index(name)) {
             if let ExprKind::Call { function, .. } = &expr.kind
                 && self.lowering.function_named(function.text).is_none()
             {
@@ -144,10 +145,15 @@ impl<'a> Algebra<'a> for Context<'_, 'a, '_> {
     fn leaf(&mut self, expr: &Expr<'a>) -> Lowered<Cell> {
         match &expr.kind {
             ExprKind::Name(text) => {
+                let name = Name { text, range: expr.range };
                 if let Some(variable) = self.variable_named(text) {
                     return Ok(self.push(Node::Variable(variable), expr.range));
                 }
-                match self.lowering.read(Name { text, range: expr.range })? {
+                if self.has_written_range(text) {
+                    let variable = self.bound_by_assignment(name)?;
+                    return Ok(self.push(Node::Variable(variable), expr.range));
+                }
+                match self.lowering.read(name)? {
                     Value::Literal(value) => Ok(Cell::Literal(value)),
                     Value::Tensor(value) => self.scalar(value, &format!("`{text}`"), expr.range),
                 }

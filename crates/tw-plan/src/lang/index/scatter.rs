@@ -129,7 +129,7 @@ impl<'a> Context<'_, 'a, '_> {
         if !reduced.variables.is_empty() {
             let out = Output { idx, edge: Edge::Error, shape, fill: Vec::new() };
             // A group that its guard empties must change nothing.
-            return self.reduce_into(&reduced, order, out, Some(ty.dtype), Some(OnEmpty::Value(identity)));
+            return self.reduce_into(&reduced, order, out, Some(ty.dtype), true);
         }
         let mut compiled = self.compile(order, &reduced.body, reduced.range)?;
         let mut body = compiled.slot(reduced.root)?.slot;

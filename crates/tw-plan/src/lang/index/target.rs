@@ -1,7 +1,7 @@
 //! What stands on the left: where results go, and what becomes of the rest.
 
 use tw_ir::program::{IndexStmt, IndexVar, Output, is_injective};
-use tw_ir::{DType, Edge, Extent, Idx, ScalarCode, TensorType, ValueId};
+use tw_ir::{DType, Edge, Error, Extent, Idx, ScalarCode, TensorType, ValueId};
 
 use super::IndexStatement;
 use super::access::{AxisAccess, Position, bare};
@@ -12,7 +12,7 @@ use super::extents::Weight;
 use crate::build::Reduction;
 use crate::lang::algebra::{Algebra, evaluate};
 use crate::lang::ast::{AssignOp, ExprKind, Item, Name};
-use crate::lang::diagnose::{Lowered, Place, counted, error, find_name};
+use crate::lang::diagnose::{Lowered, Place, counted, error, find_name, where_equal};
 use crate::lang::lower::{Lowering, Value};
 use crate::lang::names::Binding;
 use crate::lang::token::Range;
@@ -83,9 +83,7 @@ pub(super) fn lower<'a>(lowering: &mut Lowering<'a, '_>, statement: &IndexStatem
     context.solve()?;
     match (combination, target.affine()) {
         (Some(combination), None) => context.scatter(target, reduced, &combination),
-        (None, None) => Err(error(target.range, "an assignment to computed positions")
-            .help("several points may meet there; say how they combine, for example with `+=` or `max=`")
-            .into()),
+        (None, None) => Err(context.computed_positions(&target).into()),
         (Some(combination), Some(idx)) => context.accumulate(&target, &idx, &reduced, &combination),
         (None, Some(idx)) => context.assign(&target, &idx, &reduced),
     }
@@ -118,7 +116,10 @@ impl<'a> Context<'_, 'a, '_> {
         };
         let before = match self.lowering.scopes.get(text) {
             Some(Binding::Declared(ty)) => Before::Declared(ty.clone()),
-            Some(Binding::Tensor(_) | Binding::Literal(_)) if !statement.indices.is_empty() => {
+            // `s = sum[i](..)` gives the name a new value; `s += x[i]` adds to the one it has.
+            Some(Binding::Tensor(_) | Binding::Literal(_))
+                if !statement.indices.is_empty() || statement.op != AssignOp::Set =>
+            {
                 let value = match self.lowering.read(Name { text, range })? {
                     Value::Tensor(value) => value,
                     literal => self.lowering.tensor(literal, range)?,
@@ -140,6 +141,25 @@ impl<'a> Context<'_, 'a, '_> {
             return Err(error(range, text).note(format!("its type is {ty}")).into());
         }
         Ok(Target { axes, before, name: text.to_string(), range })
+    }
+
+    /// The error for `=` where the left side has a position that only the run knows.
+    fn computed_positions(&self, target: &Target) -> Error {
+        let varies = |axis: &AxisAccess| {
+            let mut used = std::collections::BTreeSet::new();
+            if let Position::Computed(body, _) = &axis.position {
+                body.free_variables(&self.reads, &mut used);
+            }
+            !used.is_empty()
+        };
+        if target.axes.iter().any(varies) {
+            return error(target.range, "an assignment to computed positions")
+                .help("several points may meet there; say how they combine, for example with `+=` or `max=`");
+        }
+        error(target.range, "an assignment to a position that only the run knows").help(where_equal(
+            &target.name,
+            target.axes.iter().map(|axis| matches!(axis.position, Position::Computed(..))),
+        ))
     }
 
     /// The right side as a reduction. With `=` and no reduction it reduces over nothing.

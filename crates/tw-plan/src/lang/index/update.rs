@@ -58,7 +58,7 @@ impl<'a> Context<'_, 'a, '_> {
         let variables: Vec<u32> = outer.iter().chain(&reduced.variables).copied().collect();
         let mut out = Output { idx: self.local_idx(idx, &variables), edge: target.edge()?, shape, fill: Vec::new() };
         if !reduced.variables.is_empty() {
-            let value = self.reduce_into(reduced, &outer, out, None, None)?;
+            let value = self.reduce_into(reduced, &outer, out, None, false)?;
             return match dtype {
                 Some(dtype) => {
                     check_fits(self.lowering.ty(value).dtype, dtype, reduced.range)?;

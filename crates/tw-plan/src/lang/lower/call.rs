@@ -204,12 +204,7 @@ impl<'a> Lowering<'a, '_> {
     ) -> Lowered<Value> {
         let full = format!("{}.{}", family.text, function.text);
         let Some(found) = self.function_named(&full) else {
-            let members = FUNCTIONS
-                .iter()
-                .copied()
-                .flatten()
-                .filter_map(|known| known.name.strip_prefix(family.text)?.strip_prefix('.'));
-            let known: Vec<&str> = members.collect();
+            let known = self.members(family.text);
             let wrong = error(function.range, format!("no function is called `{full}`"));
             return Err(wrong.help(format!("`{}` has {}", family.text, known.join(", "))).into());
         };
@@ -218,6 +213,12 @@ impl<'a> Lowering<'a, '_> {
     }
 
     /// Why a function that is called does not exist.
+    /// The functions of a family, such as `uniform` of `random`.
+    fn members(&self, family: &str) -> Vec<&'static str> {
+        let all = FUNCTIONS.iter().copied().flatten();
+        all.filter_map(|known| known.name.strip_prefix(family)?.strip_prefix('.')).collect()
+    }
+
     pub(in crate::lang) fn unknown_function(&self, function: Name<'a>) -> Failure {
         if self.scopes.get(function.text).is_some() {
             let wrong = error(function.range, format!("`{}` is a tensor and cannot be called", function.text));
@@ -227,6 +228,12 @@ impl<'a> Lowering<'a, '_> {
             let wrong =
                 error(function.range, format!("`{}` is an edge rule, for use in index notation", function.text));
             return wrong.help(format!("for example `y[i] = x[{}(i-1)]`", function.text)).into();
+        }
+        let members = self.members(function.text);
+        if let Some(first) = members.first() {
+            let text = format!("`{0}` is a family of functions: {1}", function.text, members.join(", "));
+            let wrong = error(function.range, text);
+            return wrong.help(format!("call one of them: `{}.{first}(..)`", function.text)).into();
         }
         if let Some(family) = FUNCTIONS
             .iter()

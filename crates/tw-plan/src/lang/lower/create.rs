@@ -5,6 +5,7 @@ use tw_ir::{DType, Extent, Scalar};
 use super::call::{Call, Function};
 use super::{Lowering, Value};
 use crate::build;
+use crate::lang::ast::ExprKind;
 use crate::lang::diagnose::{Lowered, Place, error};
 
 pub(super) const CREATE: &[Function] = &[
@@ -46,6 +47,12 @@ pub(super) const CREATE: &[Function] = &[
 ];
 
 fn extents<'a>(lowering: &mut Lowering<'a, '_>, call: &Call<'_, 'a>) -> Lowered<Vec<Extent>> {
+    if let [_, .., last] = call.rest.as_slice()
+        && let Some(tuple) = call.rest.iter().find(|expr| matches!(expr.kind, ExprKind::Tuple(_)))
+    {
+        let wrong = error(tuple.range.to(last.range), format!("`{}` takes one shape", call.function.name));
+        return Err(wrong.help("choose blocks afterwards: `retile(x, tile(64, 64))`").into());
+    }
     call.rest_parts().into_iter().map(|expr| lowering.extent(expr)).collect()
 }
 

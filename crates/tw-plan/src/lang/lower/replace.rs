@@ -85,7 +85,7 @@ impl<'a> Lowering<'a, '_> {
         before: ValueId,
         range: Range,
     ) -> Lowered<ValueId> {
-        let selected = self.basic_items(items)?;
+        let selected = self.basic_items(assign.target, items)?;
         let ty = self.ty(before).clone();
         let old = match assign.op {
             AssignOp::Set => before,

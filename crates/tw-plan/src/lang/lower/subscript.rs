@@ -6,7 +6,7 @@ use super::{Lowering, Value};
 use crate::build::{self, Reduction, SliceItem};
 use crate::lang::algebra::evaluate;
 use crate::lang::ast::{Expr, ExprKind, Item, Name};
-use crate::lang::diagnose::{Lowered, Place, error};
+use crate::lang::diagnose::{Lowered, Place, error, where_equal};
 use crate::lang::fold;
 use crate::lang::token::Range;
 
@@ -51,13 +51,35 @@ impl<'a> Lowering<'a, '_> {
     }
 
     /// Items on the left: slices and numbers only.
-    pub(super) fn basic_items(&mut self, items: &[Item<'a>]) -> Lowered<Vec<SliceItem>> {
-        let mut basic = Vec::with_capacity(items.len());
+    pub(super) fn basic_items(&mut self, target: Name<'a>, items: &[Item<'a>]) -> Lowered<Vec<SliceItem>> {
+        let mut selectors = Vec::with_capacity(items.len());
         for item in items {
-            match self.selector(item)? {
-                Selector::Basic(item) => basic.push(item),
-                Selector::Gather(_) | Selector::Mask(_) => {
-                    return Err(error(item.range(), "a tensor beside slices on the left").into());
+            selectors.push(self.selector(item)?);
+        }
+        let mut basic = Vec::with_capacity(items.len());
+        for (item, selector) in items.iter().zip(&selectors) {
+            match selector {
+                Selector::Basic(item) => basic.push(*item),
+                Selector::Gather(at) if self.ty(*at).rank() == 0 => {
+                    let known =
+                        |s: &Selector| matches!(s, Selector::Basic(SliceItem::Slice { .. } | SliceItem::Index(_)));
+                    let wrong = error(item.range(), "a position that only the run knows beside slices on the left");
+                    // An ellipsis or a new axis would shift the letters of the example.
+                    let plain = selectors.iter().all(|s| known(s) || matches!(s, Selector::Gather(_)));
+                    return Err(match plain {
+                        true => wrong.help(where_equal(target.text, selectors.iter().map(|s| !known(s)))).into(),
+                        false => wrong.help("write an index for every axis, and compare it after `where`").into(),
+                    });
+                }
+                Selector::Gather(_) => {
+                    return Err(error(item.range(), "an index tensor beside slices on the left")
+                        .help("several of its elements may be equal; say how they combine: `y[at[i], j] += x[i, j]`")
+                        .into());
+                }
+                Selector::Mask(_) => {
+                    return Err(error(item.range(), "a mask beside slices on the left")
+                        .help("write an index for every axis, and the condition after `where`")
+                        .into());
                 }
             }
         }

@@ -145,7 +145,10 @@ fn shapes_and_types() {
             "x = reshape(ones(6), 4, 2)",
             "a tensor of shape [6] does not reshape to [4, 2] | reshape(ones(6), 4, 2) | it has 6 elements, not 8",
         ),
-        ("x = -(ones(3) > 0)", "`neg` does not take bool | -(ones(3) > 0) | use `not` for the complement of bools"),
+        (
+            "x = -(ones(3) > 0)",
+            "`-` does not take bool | -(ones(3) > 0) | convert to a number first, as in `-i64(x)`, or take the complement: `not x`, in Python `~x`",
+        ),
         ("x = i64(ones(3)) and 1\ny = x + z", "no value is called `z` | z"),
         ("x = 1 // 0", "division by zero | 1 // 0"),
         ("x = 2 ** 64", "the result is too large a number | 2 ** 64"),
@@ -264,6 +267,46 @@ fn index_notation() {
         (
             "x = ones(3)\nat = arange(3)\ny[at[i]] = x[i]",
             "an assignment to computed positions | y | several points may meet there; say how they combine, for example with `+=` or `max=`",
+        ),
+        (
+            "A = ones(3, 4)\nt = 0\nwhile t < 3 { A[t,j] = 2*j; t += 1 }",
+            "an assignment to a position that only the run knows | A | compare an index with it: `A[i,j] = .. where i == ..`",
+        ),
+        (
+            "A = ones(3, 4)\nt = 0\nwhile t < 3 { A[j,t+1] = 2*j; t += 1 }",
+            "an assignment to a position that only the run knows | A | compare an index with it: `A[i,j] = .. where j == ..`",
+        ),
+        (
+            "A = ones(3, 4)\nt = 0\nwhile t < 3 { A[t,:] = 2; t += 1 }",
+            "a position that only the run knows beside slices on the left | t | compare an index with it: `A[i,j] = .. where i == ..`",
+        ),
+        (
+            "A = ones(3, 4)\nt = 0\nwhile t < 3 { A[..., t] = 2; t += 1 }",
+            "a position that only the run knows beside slices on the left | t | write an index for every axis, and compare it after `where`",
+        ),
+        (
+            "A = ones(3, 4)\nat = arange(3)\nA[at,:] = 2",
+            "an index tensor beside slices on the left | at | several of its elements may be equal; say how they combine: `y[at[i], j] += x[i, j]`",
+        ),
+        (
+            "A = ones(3, 4)\nA[ones(3) > 0,:] = 2",
+            "a mask beside slices on the left | ones(3) > 0 | write an index for every axis, and the condition after `where`",
+        ),
+        (
+            "s = i*i for i in 0..3",
+            "the index `i` is not bound | i | put it on the left, or say how its values combine: `sum[i](..)`, or `+=` for the whole statement",
+        ),
+        (
+            "s += sum(ones(i)) for i in 0..3",
+            "this works on whole tensors, but uses the index `i` | sum(ones(i)) | name the indices that are reduced: `sum[k](..)`",
+        ),
+        (
+            "x = random.uniform((256,256),(4,4))",
+            "`random.uniform` takes one shape | (256,256),(4,4) | choose blocks afterwards: `retile(x, tile(64, 64))`",
+        ),
+        (
+            "x = random((256,256),(4,4))",
+            "`random` is a family of functions: uniform, normal, integers | random | call one of them: `random.uniform(..)`",
         ),
         (
             "x = ones(3)\nat = arange(3)\ny[at[i]] += x[i]",

@@ -143,6 +143,23 @@ fn accumulation_on_the_left() {
     assert_eq!(shown(&format!("{A}y = 0\ny += sum[i](x[i])")), "i64[] 10");
 }
 
+/// Without brackets on the left, contributions join the value that the name has, as in `y = y + ..`.
+#[test]
+fn accumulation_into_a_name() {
+    assert_eq!(shown("y += i*i for i in 0..4"), "i64[] 14");
+    assert_eq!(shown("y = 0\ny += i*i for i in 0..4"), "i64[] 14");
+    assert_eq!(shown("y = 5\ny += i for i in 0..4"), "i64[] 11");
+    assert_eq!(shown("y = 0\ny += i*j + 0.5 for i in 0..2, j in 0..3"), "f64[] 6");
+    assert_eq!(shown("y = 0\ny += 1 for i in 0..4 where i % 2 == 0"), "i64[] 2");
+    assert_eq!(shown("y = 1\ny *= i for i in 1..5"), "i64[] 24");
+    assert_eq!(shown("y = 10\ny -= i for i in 0..4"), "i64[] 4");
+    assert_eq!(shown(&format!("{A}y = 5\ny += x[i] for i in 0..4")), "i64[] 15");
+    assert_eq!(shown(&format!("{A}y = 5\ny += x[i] where x[i] > 2")), "i64[] 12");
+    assert_eq!(shown(&format!("{A}y = 2.5\ny max= x[i] where x[i] > 9")), "f64[] 2.5");
+    assert_eq!(shown(&format!("{A}y = true\ny and= x[i] > 0 for i in 0..4")), "bool[] 1");
+    assert_eq!(shown("y[i] = 2*i for i in 0..3"), "i64[3] 0 2 4");
+}
+
 #[test]
 fn parts_of_a_tensor_are_replaced() {
     let y = "y = arange(5)\n";

@@ -1,0 +1,72 @@
+//! Costs that the user can avoid, and how.
+
+use std::collections::BTreeSet;
+
+use tw_ir::program::Op;
+
+use super::inputs::passes;
+use super::machine::Limit;
+use super::source::Place;
+use super::{Explanation, SegmentPlan, units};
+
+/// Copies are worth a sentence from this part of all traffic on.
+const COPIES: f64 = 0.25;
+
+/// Plans that move less than this are over before anybody would change them.
+const WORTH_AVOIDING: u64 = 16 << 20;
+
+/// Fewer tasks do not cost enough to be told.
+const MANY_TASKS: u64 = 1000;
+
+impl Explanation {
+    /// Sentences about costs that another way to write the program does not have.
+    pub(crate) fn avoidable(&self) -> Vec<String> {
+        let mut sentences = Vec::new();
+        for input in self.inputs().iter().filter(|input| input.passes() > 1.0 && input.read_bytes > WORTH_AVOIDING) {
+            sentences.push(format!(
+                "{} ({}) is read in {}: where {} fit into memory, keep it there first, in Python by `persist()`",
+                input.name,
+                self.place(&input.span),
+                passes(input.passes()),
+                units::bytes(input.bytes)
+            ));
+        }
+        let summary = self.summary();
+        let (mut copied, mut places) = (0u64, BTreeSet::new());
+        for (_, plan) in self.plans() {
+            copied = copied.saturating_add(self.misaligned(plan, &mut places));
+        }
+        if copied > WORTH_AVOIDING && copied as f64 > COPIES * summary.cost.moved_bytes as f64 {
+            let at: Vec<String> = places.iter().take(4).map(Place::to_string).collect();
+            sentences.push(format!(
+                "{} of {} moved are copies of blocks that do not lie as {} needs them: cut the operands alike, in Python by `rechunk`",
+                units::bytes(copied),
+                units::bytes(summary.cost.moved_bytes),
+                at.join(", ")
+            ));
+        }
+        let tasks = summary.cost.tasks;
+        if tasks >= MANY_TASKS && self.machine.limit(&summary.cost, self.threads) == Limit::Overhead {
+            sentences.push(format!(
+                "{} of {} on average take less time than to start them: larger blocks need fewer",
+                units::counted(tasks, "task"),
+                units::bytes(summary.cost.moved_bytes / tasks)
+            ));
+        }
+        sentences
+    }
+
+    /// Bytes of copies that were made because blocks of operands do not fit those of a statement, and where. What joins or cuts
+    /// arrays as the user asked is not among them.
+    fn misaligned(&self, plan: &SegmentPlan, places: &mut BTreeSet<Place>) -> u64 {
+        let mut copied = 0u64;
+        for (node, cost) in plan.planned.program.body.nodes.iter().zip(&plan.costs) {
+            let asked_for = matches!(node.op, Op::Concat { .. } | Op::Retile { .. });
+            if !asked_for && cost.copied_bytes > 0 {
+                copied = copied.saturating_add(cost.copied_bytes);
+                places.insert(self.place(&node.span));
+            }
+        }
+        copied
+    }
+}

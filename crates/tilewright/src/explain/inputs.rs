@@ -1,0 +1,133 @@
+//! What a plan reads of every input of the user.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use tw_ir::kernel::Kernel;
+use tw_ir::program::{FunctionRef, Op, Program, Source};
+use tw_ir::schedule::Schedule;
+use tw_ir::span::Span;
+use tw_ir::workflow::SourceDecl;
+
+use super::cost::reads_input;
+use super::segment::n_bytes;
+use super::source::Place;
+use super::{Explanation, units};
+
+/// How much of an input is read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InputUse {
+    key: InputKey,
+    /// The input, or what reads it.
+    pub name: String,
+    /// Where the program names it.
+    pub span: Span,
+    /// Its size.
+    pub bytes: u64,
+    /// Bytes of it that are read, each as often as it is.
+    pub read_bytes: u64,
+}
+
+/// What makes an input the same in another segment.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum InputKey {
+    Named(String),
+    /// A function that reads something outside, by its address.
+    Function(usize),
+}
+
+impl InputKey {
+    fn of(function: &FunctionRef) -> InputKey {
+        InputKey::Function(Arc::as_ptr(&function.0).cast::<()>() as usize)
+    }
+}
+
+impl InputUse {
+    /// How often all of it is read, on average.
+    pub fn passes(&self) -> f64 {
+        if self.bytes == 0 { 0.0 } else { self.read_bytes as f64 / self.bytes as f64 }
+    }
+}
+
+/// What a segment reads. `is_stored` tells which sources hold blocks of an earlier segment: these are no inputs.
+pub(crate) fn of_segment(before: &Program, schedule: &Schedule, is_stored: &dyn Fn(&str) -> bool) -> Vec<InputUse> {
+    let workflow = schedule.workflow();
+    let mut read: BTreeMap<InputKey, u64> = BTreeMap::new();
+    for &task in schedule.order() {
+        let key = match &workflow.kernels[workflow.kernel(task)].kernel {
+            Kernel::Load { source } => match &workflow.sources[*source as usize] {
+                SourceDecl::Input { name, .. } => InputKey::Named(name.clone()),
+                _ => continue,
+            },
+            Kernel::Call(function) if function.0.reads_input() => InputKey::of(function),
+            _ => continue,
+        };
+        let made = workflow.outputs(task).iter().map(|&block| workflow.block_bytes(block)).sum::<u64>();
+        let sum = read.entry(key).or_default();
+        *sum = sum.saturating_add(made);
+    }
+    let mut inputs: Vec<InputUse> = Vec::new();
+    for node in &before.body.nodes {
+        let (key, name) = match &node.op {
+            Op::Source(Source::Input { name, .. }) if !is_stored(name) => (InputKey::Named(name.clone()), name.clone()),
+            Op::BlockFn(call) if reads_input(&node.op) => {
+                (InputKey::of(&call.function), call.function.0.name().to_string())
+            }
+            _ => continue,
+        };
+        let bytes = node.results.iter().map(|&value| n_bytes(before.ty(value))).fold(0, u64::saturating_add);
+        // What is not read is no input of this plan.
+        if let Some(&read_bytes) = read.get(&key)
+            && inputs.iter().all(|known| known.key != key)
+        {
+            inputs.push(InputUse { key, name, span: node.span.clone(), bytes, read_bytes });
+        }
+    }
+    inputs
+}
+
+impl Explanation {
+    /// What the whole program reads of every input, in the order of their first use. Loop bodies count once.
+    pub fn inputs(&self) -> Vec<InputUse> {
+        let mut all: Vec<InputUse> = Vec::new();
+        for input in self.plans().flat_map(|(_, plan)| &plan.inputs) {
+            match all.iter_mut().find(|known| known.key == input.key) {
+                Some(known) => known.read_bytes = known.read_bytes.saturating_add(input.read_bytes),
+                None => all.push(input.clone()),
+            }
+        }
+        all
+    }
+
+    /// How often each input is read, if some are not read once: then the first line says nothing about each.
+    pub(crate) fn input_lines(&self) -> Vec<String> {
+        let inputs = self.inputs();
+        if inputs.iter().all(|input| input.read_bytes == input.bytes) {
+            return Vec::new();
+        }
+        // Files that one line reads in one way are told together.
+        let mut groups: Vec<(Place, String, Vec<&InputUse>)> = Vec::new();
+        for input in &inputs {
+            let (place, passes) = (self.place(&input.span), passes(input.passes()));
+            match groups.iter_mut().find(|(at, often, _)| *at == place && *often == passes) {
+                Some((_, _, group)) => group.push(input),
+                None => groups.push((place, passes, vec![input])),
+            }
+        }
+        let line = |(place, passes, group): &(Place, String, Vec<&InputUse>)| {
+            let bytes = units::bytes(group.iter().map(|input| input.bytes).sum());
+            let name = match group.as_slice() {
+                [only] => only.name.clone(),
+                several => units::counted(several.len() as u64, "input"),
+            };
+            format!("{name} ({place}), {bytes}: {passes}")
+        };
+        groups.iter().map(line).collect()
+    }
+}
+
+/// A number of passes in words.
+pub(crate) fn passes(passes: f64) -> String {
+    let number = if passes == passes.round() { format!("{passes:.0}") } else { format!("{passes:.2}") };
+    format!("{number} {}", if number == "1" { "pass" } else { "passes" })
+}
