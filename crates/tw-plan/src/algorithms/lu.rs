@@ -45,8 +45,10 @@ impl<G: Graph> Algorithms<'_, G> {
                 if pivots < rows {
                     let below = self.part(&lower, &[pivots..rows, 0..pivots])?;
                     let product = self.matmul(&below, &beside)?;
+                    let product = self.rest(&product, &cut, number)?;
                     let bottom = self.part(&exchanged, &[pivots..rows, width..columns])?;
-                    rest = self.binary(BinaryOp::Sub, &bottom, &product)?;
+                    let difference = self.binary(BinaryOp::Sub, &bottom, &product)?;
+                    rest = self.rest(&difference, &cut, number)?;
                 } else {
                     rest = self.part(&exchanged, &[rows..rows, width..columns])?;
                 }

@@ -98,7 +98,9 @@ impl<G: Graph> Algorithms<'_, G> {
                 let seen = self.adjoint_matmul(&basis, &beside)?;
                 let turned = self.adjoint_matmul(&factor, &seen)?;
                 let product = self.matmul(&basis, &turned)?;
+                let product = self.rest(&product, &cut, number)?;
                 let reflected = self.binary(BinaryOp::Sub, &beside, &product)?;
+                let reflected = self.rest(&reflected, &cut, number)?;
                 parts.push(self.part(&reflected, &[0..n, 0..columns - width])?);
                 rest = self.part(&reflected, &[n..rows, 0..columns - width])?;
             }

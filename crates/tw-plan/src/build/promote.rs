@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 use tw_ir::{BinaryOp, DType, Error, Result, Scalar, ScalarCode, ScalarOp, Slot, UnaryOp};
 
-use super::{complex, half, time};
+use super::{complex, half, power, time};
 
 /// What promotion knows about an operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -319,7 +319,12 @@ pub fn emit_binary(code: &mut impl CodeSink, op: BinaryOp, a: Typed, b: Typed) -
     };
     let working = binary_type(op, x, y, wide)?;
     let (left, right) = (code.convert(working, left)?, code.convert(working, right)?);
-    let result = code.binary(op, left, right)?;
+    let exponent = code.constant_at(b.slot).filter(|_| op == BinaryOp::Pow);
+    let known = exponent.map(|exponent| power::by_constant(code, left, exponent)).transpose()?.flatten();
+    let result = match known {
+        Some(result) => result,
+        None => code.binary(op, left, right)?,
+    };
     if meeting.is_half() { narrowed(code, result, meeting) } else { Ok(result) }
 }
 
