@@ -67,7 +67,7 @@ seen = {each.result() for each in during}
 from tilewright._libraries import matrix_provider
 print(json.dumps([before, t.threads_of_numpy(), sorted(seen), matrix_provider()]))
 """.replace("TESTS", repr(str(Path(__file__).parent)))
-    for n in ("1", "3"):
+    for n in ("1", str(min(2, os.cpu_count() or 1))):
         before, after, during, name = run(code, OPENBLAS_NUM_THREADS=n)
         assert before == after == int(n) and during == [int(n)], (before, after, during)
         assert "OpenBLAS" in name
@@ -80,7 +80,7 @@ def files():
     return [line for line in open("/proc/self/maps") if "tilewright-blas" in line]
 found = [len(files())]
 float((tw.arange(10.0) * 2).sum()); found.append(len(files()))
-tw.compute(tw.ones((40, 40)) @ tw.ones((40, 40))); found.append(len(files()) > 0)
+x = tw.asarray(np.ones((40, 40))); tw.compute(x @ x.T); found.append(len(files()) > 0)
 import os, tempfile
 found.append([name for name in os.listdir(tempfile.gettempdir()) if name.startswith(f"tilewright-blas-{os.getpid()}")])
 print(json.dumps(found))

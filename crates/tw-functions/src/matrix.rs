@@ -350,8 +350,8 @@ fn is_finite<T: Number>(matrix: MatRef<'_, T>) -> bool {
     (0..matrix.nrows()).all(|i| (0..matrix.ncols()).all(|j| matrix[(i, j)].is_finite()))
 }
 
-fn check_finite<T: Number>(matrix: MatRef<'_, T>, what: &str) -> Result<()> {
-    match is_finite(matrix) {
+fn check_finite<T: Number>(elements: &[T], what: &str) -> Result<()> {
+    match elements.iter().all(|x| Number::is_finite(*x)) {
         true => Ok(()),
         false => Err(Error::matrix(format!("{what} of a matrix with infinities or NaNs"))),
     }

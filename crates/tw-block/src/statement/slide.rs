@@ -186,7 +186,12 @@ impl Task<'_> {
             level.iter_mut().chain(&mut next).for_each(|part| part.resize(len, T::default()));
             total.iter_mut().for_each(|part| part.resize(tile.n_results(), T::default()));
             self.values(1, tile, &mut level[0]);
-            level[1].fill(T::default());
+            // No deviation, unless the value is NaN or infinite.
+            let [values, squares] = &mut level;
+            squares.iter_mut().zip(values).for_each(|(square, value)| {
+                let deviation = *value * T::default();
+                *square = deviation * deviation;
+            });
             let (mut covered, mut size) = (0, 1);
             for digit in digits(windows.n) {
                 let reach = size * tile.distance;

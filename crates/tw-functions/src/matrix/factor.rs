@@ -206,7 +206,7 @@ impl<T: Number> Reflected<T> {
         match library {
             Some(library) => {
                 let mut a = super::columns(matrix);
-                let scale = Scale::apply_all(matrix, &mut a);
+                let scale = Scale::apply_all(&mut a);
                 let factors = library.reflect(matrix.nrows(), matrix.ncols(), &mut a);
                 Reflected::Foreign { a, factors, scale }
             }
@@ -283,7 +283,7 @@ pub(super) fn reflectors<T: Number>(
     let (basis, t, r) = match library {
         Some(library) => {
             let mut a = super::columns(matrices[0]);
-            let scale = Scale::apply_all(matrices[0], &mut a);
+            let scale = Scale::apply_all(&mut a);
             let factors = library.reflect(rows, columns, &mut a);
             let triangle = library.reflector_triangle(rows, &a, &factors);
             let (basis, r) = halves(rows, columns, &a);

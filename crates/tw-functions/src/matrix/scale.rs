@@ -4,8 +4,9 @@ use faer::{Mat, MatRef};
 
 use super::Number;
 
-/// Exponents between which nothing is scaled: squares, and sums of many of them, are far from both ends of the range.
-const SAFE: std::ops::RangeInclusive<i32> = -300..=300;
+/// Exponents between which nothing is scaled. Squares leave the range much later, but `faer` compares parts of matrices that are not symmetric with
+/// numbers near 1, and from about 2^-50 on takes all of them for zeros. Scaling costs nothing beside a factorisation.
+const SAFE: std::ops::RangeInclusive<i32> = -20..=20;
 
 /// Powers of two beyond this have no reciprocal with all its digits.
 const LARGEST: i32 = 1000;
@@ -19,7 +20,7 @@ pub(super) struct Scale {
 impl Scale {
     /// A matrix in column order, scaled if that is necessary. Only exponents change, so nothing is rounded but what is far below the largest element.
     pub(super) fn apply<T: Number>(mut matrix: Mat<T>) -> (Mat<T>, Scale) {
-        let scale = Scale::of(matrix.as_ref());
+        let scale = Scale::of(matrix.col_iter().flat_map(|column| column.iter().copied()));
         if scale.exponent != 0 {
             let factor = scale.factor();
             for column in matrix.col_iter_mut() {
@@ -30,8 +31,8 @@ impl Scale {
     }
 
     /// As [`Scale::apply`], for elements in any order.
-    pub(super) fn apply_all<T: Number>(matrix: MatRef<'_, T>, elements: &mut [T]) -> Scale {
-        let scale = Scale::of(matrix);
+    pub(super) fn apply_all<T: Number>(elements: &mut [T]) -> Scale {
+        let scale = Scale::of(elements.iter().copied());
         if scale.exponent != 0 {
             let factor = scale.factor();
             elements.iter_mut().for_each(|x| *x = x.times(factor));
@@ -39,13 +40,8 @@ impl Scale {
         scale
     }
 
-    fn of<T: Number>(matrix: MatRef<'_, T>) -> Scale {
-        let mut largest = 0f64;
-        for j in 0..matrix.ncols() {
-            for i in 0..matrix.nrows() {
-                largest = largest.max(matrix[(i, j)].largest_part());
-            }
-        }
+    fn of<T: Number>(elements: impl Iterator<Item = T>) -> Scale {
+        let largest = elements.fold(0f64, |largest, x| largest.max(x.largest_part()));
         if largest == 0.0 || !largest.is_finite() {
             return Scale { exponent: 0 };
         }

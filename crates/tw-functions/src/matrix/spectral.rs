@@ -27,7 +27,7 @@ fn svd_by<T: Number>(
     out: &mut Slots<'_>,
 ) -> Result<()> {
     let (a, mut elements) = (matrices[0], matrices.rows(0).to_vec());
-    let scale = Scale::apply_all(a, &mut elements);
+    let scale = Scale::apply_all(&mut elements);
     let mut found = library
         .singular_values(vectors, a.ncols(), a.nrows(), &mut elements)
         .ok_or_else(|| gave_up("the singular value decomposition"))?;
@@ -50,7 +50,7 @@ fn write_svd<T: Number>(svd: &Svd<T>, scale: Scale, out: &mut Slots<'_>) -> Resu
 
 /// `a = U diag(s) V^H` with as many columns of U and V as there are singular values.
 pub(super) fn svd<T: Number>(library: Library<'_, T>, matrices: &Operands<'_, T>, out: &mut Slots<'_>) -> Result<()> {
-    check_finite(matrices[0], "the singular value decomposition")?;
+    check_finite(matrices.rows(0), "the singular value decomposition")?;
     if let Some(library) = library {
         return svd_by(library, Vectors::Thin, matrices, out);
     }
@@ -65,7 +65,7 @@ pub(super) fn svd_full<T: Number>(
     matrices: &Operands<'_, T>,
     out: &mut Slots<'_>,
 ) -> Result<()> {
-    check_finite(matrices[0], "the singular value decomposition")?;
+    check_finite(matrices.rows(0), "the singular value decomposition")?;
     if let Some(library) = library {
         return svd_by(library, Vectors::Full, matrices, out);
     }
@@ -80,7 +80,7 @@ pub(super) fn svdvals<T: Number>(
     matrices: &Operands<'_, T>,
     out: &mut Slots<'_>,
 ) -> Result<()> {
-    check_finite(matrices[0], "the singular values")?;
+    check_finite(matrices.rows(0), "the singular values")?;
     if let Some(library) = library {
         return svd_by(library, Vectors::None, matrices, out);
     }
@@ -99,7 +99,7 @@ fn eigh_by<T: Number>(
     out: &mut Slots<'_>,
 ) -> Result<()> {
     let (a, mut elements) = (matrices[0], matrices.rows(0).to_vec());
-    let scale = Scale::apply_all(a, &mut elements);
+    let scale = Scale::apply_all(&mut elements);
     let n = a.nrows();
     let mut values =
         library.eigenvalues(vectors, Half::Upper, n, &mut elements).ok_or_else(|| gave_up("the eigenvalues"))?;
@@ -115,7 +115,7 @@ fn eigh_by<T: Number>(
 
 /// Eigenvalues, smallest first, and eigenvectors as columns, of the lower half of a self-adjoint matrix.
 pub(super) fn eigh<T: Number>(library: Library<'_, T>, matrices: &Operands<'_, T>, out: &mut Slots<'_>) -> Result<()> {
-    check_finite(matrices[0], "the eigenvalues")?;
+    check_finite(matrices.rows(0), "the eigenvalues")?;
     if let Some(library) = library {
         return eigh_by(library, true, matrices, out);
     }
@@ -133,7 +133,7 @@ pub(super) fn eigvalsh<T: Number>(
     matrices: &Operands<'_, T>,
     out: &mut Slots<'_>,
 ) -> Result<()> {
-    check_finite(matrices[0], "the eigenvalues")?;
+    check_finite(matrices.rows(0), "the eigenvalues")?;
     if let Some(library) = library {
         return eigh_by(library, false, matrices, out);
     }
@@ -160,7 +160,7 @@ fn write_eigen(eigen: &Eigen<f64>, scale: Scale, out: &mut Slots<'_>) -> Result<
 
 /// Eigenvalues and eigenvectors of a real matrix, as complex numbers.
 pub(super) fn eig_real(_: Library<'_, f64>, matrices: &Operands<'_, f64>, out: &mut Slots<'_>) -> Result<()> {
-    check_finite(matrices[0], "the eigenvalues")?;
+    check_finite(matrices.rows(0), "the eigenvalues")?;
     let (scaled, scale) = Scale::apply(owned(matrices[0]));
     let eigen = Eigen::new_from_real(scaled.as_ref()).map_err(|_| gave_up("the eigenvalues"))?;
     write_eigen(&eigen, scale, out)
@@ -168,7 +168,7 @@ pub(super) fn eig_real(_: Library<'_, f64>, matrices: &Operands<'_, f64>, out: &
 
 /// Eigenvalues and eigenvectors of a complex matrix.
 pub(super) fn eig_complex(_: Library<'_, C128>, matrices: &Operands<'_, C128>, out: &mut Slots<'_>) -> Result<()> {
-    check_finite(matrices[0], "the eigenvalues")?;
+    check_finite(matrices.rows(0), "the eigenvalues")?;
     let (scaled, scale) = Scale::apply(owned(matrices[0]));
     let eigen = Eigen::new(scaled.as_ref()).map_err(|_| gave_up("the eigenvalues"))?;
     write_eigen(&eigen, scale, out)
@@ -176,7 +176,7 @@ pub(super) fn eig_complex(_: Library<'_, C128>, matrices: &Operands<'_, C128>, o
 
 /// Eigenvalues of a real matrix, as complex numbers.
 pub(super) fn eigvals_real(_: Library<'_, f64>, matrices: &Operands<'_, f64>, out: &mut Slots<'_>) -> Result<()> {
-    check_finite(matrices[0], "the eigenvalues")?;
+    check_finite(matrices.rows(0), "the eigenvalues")?;
     let (scaled, scale) = Scale::apply(owned(matrices[0]));
     let mut values = scaled.eigenvalues().map_err(|_| gave_up("the eigenvalues"))?;
     scale.undo(&mut values);
@@ -185,7 +185,7 @@ pub(super) fn eigvals_real(_: Library<'_, f64>, matrices: &Operands<'_, f64>, ou
 
 /// Eigenvalues of a complex matrix.
 pub(super) fn eigvals_complex(_: Library<'_, C128>, matrices: &Operands<'_, C128>, out: &mut Slots<'_>) -> Result<()> {
-    check_finite(matrices[0], "the eigenvalues")?;
+    check_finite(matrices.rows(0), "the eigenvalues")?;
     let (scaled, scale) = Scale::apply(owned(matrices[0]));
     let mut values = scaled.eigenvalues().map_err(|_| gave_up("the eigenvalues"))?;
     scale.undo(&mut values);

@@ -75,7 +75,7 @@ pub(super) fn binary(code: &mut impl CodeSink, op: BinaryOp, a: Slot, b: Slot) -
         _ => return Err(refused(op, dtype)),
     }
     // Small whole powers are products, exact where products are.
-    let exponent = code.constant_at(b).filter(|_| op == Pow).map(Scalar::as_c128);
+    let exponent = code.converted_constant_at(b).filter(|_| op == Pow).map(Scalar::as_c128);
     if exponent.is_some_and(|n| n.im == 0.0 && n.re == 0.5) {
         return unary(code, UnaryOp::Sqrt, a);
     }

@@ -133,6 +133,13 @@ pub trait CodeSink {
     fn dtype(&self, slot: Slot) -> DType {
         self.code().dtype(slot)
     }
+    /// The value of a slot that is a constant converted to other types, or not converted at all.
+    fn converted_constant_at(&self, slot: Slot) -> Option<Scalar> {
+        match self.code().ops().get(slot.0 as usize) {
+            Some(ScalarOp::Cast(dtype, inner)) => self.converted_constant_at(*inner).map(|value| value.cast(*dtype)),
+            _ => self.constant_at(slot),
+        }
+    }
     /// The value of a slot that is a constant.
     fn constant_at(&self, slot: Slot) -> Option<Scalar> {
         match self.code().ops().get(slot.0 as usize) {
@@ -319,7 +326,7 @@ pub fn emit_binary(code: &mut impl CodeSink, op: BinaryOp, a: Typed, b: Typed) -
     };
     let working = binary_type(op, x, y, wide)?;
     let (left, right) = (code.convert(working, left)?, code.convert(working, right)?);
-    let exponent = code.constant_at(b.slot).filter(|_| op == BinaryOp::Pow);
+    let exponent = code.converted_constant_at(right).filter(|_| op == BinaryOp::Pow);
     let known = exponent.map(|exponent| power::by_constant(code, left, exponent)).transpose()?.flatten();
     let result = match known {
         Some(result) => result,
