@@ -10,7 +10,7 @@ The module is a namespace of the Python array API standard.
 
 from math import e, inf, nan, pi
 
-from . import _methods, fft, lib, linalg, random
+from . import _libraries, _methods, fft, lib, linalg, random
 from ._array import Array
 from ._blocks import blockwise, map_blocks
 from ._choosing import choose, compress, extract, ravel_multi_index, select, unravel_index
@@ -92,6 +92,7 @@ __array_api_version__ = "2025.12"
 __array_api_versions__ = ("2021.12", "2022.12", "2023.12", "2024.12", "2025.12")
 
 
+_libraries.announce()
 _methods.attach()
 
 __all__ = [name for name in dir() if not name.startswith("_")]

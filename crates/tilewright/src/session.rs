@@ -12,7 +12,7 @@ use tw_ir::program::{self, FunctionTable, Op, Program, ValueId};
 use tw_ir::workflow::{Boxes, Workflow};
 use tw_ir::{DType, Span};
 use tw_plan::cluster::Cluster;
-use tw_plan::{PlanOptions, Planned, dissolve_selections, plan_segment, plan_segment_until};
+use tw_plan::{PlanOptions, Planned, ProviderName, dissolve_selections, plan_segment, plan_segment_until};
 use tw_run::{BlockIo, CancelToken, Observer, Prepared, Progress, RunOptions, Runtime};
 
 use crate::available::available_bytes;
@@ -62,9 +62,9 @@ impl SessionBuilder {
         self
     }
 
-    /// Who multiplies matrices; the fastest that this process found if not given. It shows in the last bits.
+    /// Who multiplies and factors matrices; the fastest that this process found if not given. It shows in the last bits.
     pub fn provider(mut self, provider: &Provider) -> SessionBuilder {
-        self.plan.provider = provider.name().to_string();
+        self.plan.provider = ProviderName::Known(provider.name().to_string());
         self
     }
 
@@ -213,7 +213,7 @@ impl Session {
         let threads = std::thread::available_parallelism().map_or(1, |n| n.get());
         SessionBuilder {
             threads,
-            plan: PlanOptions { provider: provider().to_string(), ..PlanOptions::default() },
+            plan: PlanOptions { provider: ProviderName::Asked(provider), ..PlanOptions::default() },
             budget: None,
             chaos: None,
             observer: None,

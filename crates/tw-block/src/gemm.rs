@@ -5,9 +5,9 @@
 //! several instruction sets, and all versions give the same bits.
 
 mod blocked;
-mod cblas;
 mod complex;
 mod known;
+mod library;
 mod pack;
 mod provider;
 mod semiring;

@@ -35,7 +35,7 @@ enum Code {
     Expand(Masked),
     SortRun(Sorting),
     SortMerge(Sorting),
-    Call(FunctionRef),
+    Call(FunctionRef, Provider),
 }
 
 impl CompiledKernel {
@@ -44,7 +44,7 @@ impl CompiledKernel {
         CompiledKernel::compile_for(kernel, &Provider::rust())
     }
 
-    /// As [`CompiledKernel::compile`], with matrix products by a provider.
+    /// As [`CompiledKernel::compile`], with products and factorisations of matrices by a provider.
     pub fn compile_for(kernel: &Kernel, provider: &Provider) -> Result<CompiledKernel> {
         let code = match kernel {
             Kernel::Load { .. } | Kernel::Store { .. } => {
@@ -68,7 +68,7 @@ impl CompiledKernel {
             Kernel::Expand(counts) => Code::Expand(Masked::compile(counts)),
             Kernel::SortRun(sorting) => Code::SortRun(*sorting),
             Kernel::SortMerge(sorting) => Code::SortMerge(*sorting),
-            Kernel::Call(function) => Code::Call(function.clone()),
+            Kernel::Call(function) => Code::Call(function.clone(), provider.clone()),
         };
         Ok(CompiledKernel(code))
     }
@@ -93,7 +93,7 @@ impl CompiledKernel {
             Code::Expand(masked) => masked.expand(point, operands, outputs),
             Code::SortRun(sorting) => sort_run(*sorting, &all_present(operands)?, outputs),
             Code::SortMerge(sorting) => sort_merge(*sorting, &all_present(operands)?, outputs),
-            Code::Call(function) => call(function, &all_present(operands)?, outputs),
+            Code::Call(function, provider) => call(function, provider, &all_present(operands)?, outputs),
         }
     }
 }
@@ -103,7 +103,7 @@ fn all_present<'a>(operands: &[Option<&'a Block>]) -> Result<Vec<&'a Block>> {
     present.ok_or_else(|| Error::internal("a kernel that needs every operand lacks one"))
 }
 
-fn call(function: &FunctionRef, operands: &[&Block], outputs: &mut [Block]) -> Result<()> {
+fn call(function: &FunctionRef, provider: &Provider, operands: &[&Block], outputs: &mut [Block]) -> Result<()> {
     // What does not lie together is copied first.
     let lent: Vec<Option<ArrayView<'_>>> = operands.iter().map(|block| block.lend()).collect();
     let copied = |(block, lent): (&&Block, &Option<_>)| lent.is_none().then(|| block.to_array()).transpose();
@@ -118,7 +118,10 @@ fn call(function: &FunctionRef, operands: &[&Block], outputs: &mut [Block]) -> R
         }
         results.push(output.take()?);
     }
-    function.0.apply(&arguments, &mut results)?;
+    match provider.dense() {
+        Some(library) => function.0.apply_by(library, &arguments, &mut results)?,
+        None => function.0.apply(&arguments, &mut results)?,
+    }
     for (output, result) in outputs.iter_mut().zip(results) {
         output.replace(result).map_err(|error| error.note(format!("from the function `{}`", function.0.name())))?;
     }

@@ -6,6 +6,7 @@
 //! Results depend on the kernel and on the boxes of its blocks alone: not on threads, not on how a block is stored, not on the machine's
 //! vector width.
 
+mod blas;
 mod block;
 mod bytes;
 mod copy;

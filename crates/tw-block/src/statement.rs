@@ -15,6 +15,7 @@ mod general;
 mod load;
 mod run;
 mod segment;
+mod slide;
 mod store;
 
 pub(crate) use compile::Statement;

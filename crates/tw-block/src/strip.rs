@@ -23,7 +23,7 @@ mod reduce;
 pub(crate) use code::{RegisterPlan, StripCode};
 pub(crate) use eval::{Direct, convert};
 pub(crate) use extremum::{Extremum, Ordered, compete_each};
-pub(crate) use moments::{AllSums, Moments, Real};
+pub(crate) use moments::{AllSums, Moments, Real, merge_groups};
 pub(crate) use ops::{copy, select};
 pub(crate) use reduce::{Cascade, Foldable, Monoid, ROWS_AT_ONCE, combine};
 

@@ -1,8 +1,8 @@
 //! Block functions that ship with Tilewright.
 //!
 //! A block function sees whole blocks and knows nothing of the rest: the blocked algorithms of [`tw-plan`](https://docs.rs/tw-plan) are
-//! programs that call these by name. Factorisations are `faer`'s, Fourier transforms `rustfft`'s. Neither uses threads: a call is
-//! one task.
+//! programs that call these by name. Factorisations are those of a LAPACK that the
+//! engine hands over, else `faer`'s; Fourier transforms are `rustfft`'s. None of them uses threads: a call is one task.
 //!
 //! They live in a crate of their own because they take long to compile and nothing else in the engine needs them.
 

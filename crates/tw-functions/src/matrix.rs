@@ -1,18 +1,23 @@
 //! Functions of matrices, or of stacks of them: the last two axes of a block are rows and columns, those before count matrices.
 //!
-//! Singles are computed in doubles: a block is copied into the column order of `faer` anyway, and half as many instances compile.
+//! Singles are computed in doubles: a block is copied into column order anyway, and half as many instances compile.
+//!
+//! Factorisations are those of the [library](tw_ir::dense) that the engine hands over, else those of `faer`. A matrix whose squares leave the range of
+//! numbers is scaled by a power of two first, as LAPACK does ([`scale`]).
 
 use std::borrow::Cow;
 
 use faer::traits::ComplexField;
-use faer::traits::math_utils::{from_real, real};
+use faer::traits::math_utils::{from_real, real, zero};
 use faer::{Mat, MatRef};
+use tw_ir::dense::{Dense, DenseLibrary};
 use tw_ir::dtype::{C64, C128};
 use tw_ir::error::{Error, Result};
 use tw_ir::program::{BlockFunction, FunctionTable};
 use tw_ir::{Array, ArrayView, Buffer, DType, Slice};
 
 mod factor;
+mod scale;
 mod solve;
 mod spectral;
 
@@ -22,9 +27,17 @@ trait Number: ComplexField<Real = f64> + Copy {
     fn read(slice: Slice<'_>) -> Result<Cow<'_, [Self]>>;
     /// Overwrites an element of a buffer, which may be of a narrower type.
     fn write(self, buffer: &mut Buffer, position: usize);
+    /// The elements of a buffer, if it is of this type.
+    fn elements(buffer: &mut Buffer) -> Option<&mut [Self]>;
+    /// The routines of a library for such numbers.
+    fn routines(library: &dyn DenseLibrary) -> &dyn Dense<Self>;
     fn is_finite(self) -> bool;
     fn magnitude(self) -> f64;
+    /// The larger of the magnitudes of its parts.
+    fn largest_part(self) -> f64;
     fn divided(self, by: f64) -> Self;
+    fn times(self, by: f64) -> Self;
+    fn conjugate(self) -> Self;
     /// The quotient, whatever the size of the divisor; a dividend at the end of the range may leave it.
     fn over(self, by: Self) -> Self;
 }
@@ -44,14 +57,32 @@ impl Number for f64 {
             _ => C128::new(self, 0.0).write(buffer, position),
         }
     }
+    fn elements(buffer: &mut Buffer) -> Option<&mut [f64]> {
+        match buffer {
+            Buffer::F64(values) => Some(values),
+            _ => None,
+        }
+    }
+    fn routines(library: &dyn DenseLibrary) -> &dyn Dense<f64> {
+        library.real()
+    }
     fn is_finite(self) -> bool {
         f64::is_finite(self)
     }
     fn magnitude(self) -> f64 {
         self.abs()
     }
+    fn largest_part(self) -> f64 {
+        self.abs()
+    }
     fn divided(self, by: f64) -> f64 {
         self / by
+    }
+    fn times(self, by: f64) -> f64 {
+        self * by
+    }
+    fn conjugate(self) -> f64 {
+        self
     }
     fn over(self, by: f64) -> f64 {
         self / by
@@ -75,14 +106,32 @@ impl Number for C128 {
             _ => unreachable!("results of matrix functions are floating point or complex"),
         }
     }
+    fn elements(buffer: &mut Buffer) -> Option<&mut [C128]> {
+        match buffer {
+            Buffer::C128(values) => Some(values),
+            _ => None,
+        }
+    }
+    fn routines(library: &dyn DenseLibrary) -> &dyn Dense<C128> {
+        library.complex()
+    }
     fn is_finite(self) -> bool {
         self.re.is_finite() && self.im.is_finite()
     }
     fn magnitude(self) -> f64 {
         self.re.hypot(self.im)
     }
+    fn largest_part(self) -> f64 {
+        self.re.abs().max(self.im.abs())
+    }
     fn divided(self, by: f64) -> C128 {
         self / by
+    }
+    fn times(self, by: f64) -> C128 {
+        self * by
+    }
+    fn conjugate(self) -> C128 {
+        self.conj()
     }
     /// Smith's rule, with the divisor scaled away from the ends of the range, where the square of its size is no number.
     fn over(self, by: C128) -> C128 {
@@ -132,19 +181,23 @@ impl Slots<'_> {
     }
 
     fn matrix<T: Number>(&mut self, result: usize, value: MatRef<'_, T>) -> Result<()> {
-        let columns = value.ncols();
-        let start = self.start(result, value.nrows() * columns, holds_numbers)?;
+        let (rows, columns) = value.shape();
+        let start = self.start(result, rows * columns, holds_numbers)?;
         let data = self.results[result].data_mut();
-        // Columns of the source lie one after the other, rows of the target: squares of both stay in cache.
-        const SIDE: usize = 32;
-        for first in (0..value.nrows()).step_by(SIDE) {
-            for left in (0..columns).step_by(SIDE) {
-                for j in left..(left + SIDE).min(columns) {
-                    for i in first..(first + SIDE).min(value.nrows()) {
-                        value[(i, j)].write(data, start + i * columns + j);
-                    }
-                }
-            }
+        match T::elements(data) {
+            Some(elements) => in_squares(rows, columns, |i, j| elements[start + i * columns + j] = value[(i, j)]),
+            None => in_squares(rows, columns, |i, j| value[(i, j)].write(data, start + i * columns + j)),
+        }
+        Ok(())
+    }
+
+    /// A matrix whose rows lie one after the other.
+    fn rows<T: Number>(&mut self, result: usize, values: &[T]) -> Result<()> {
+        let start = self.start(result, values.len(), holds_numbers)?;
+        let data = self.results[result].data_mut();
+        match T::elements(data) {
+            Some(elements) => elements[start..start + values.len()].copy_from_slice(values),
+            None => values.iter().enumerate().for_each(|(k, value)| value.write(data, start + k)),
         }
         Ok(())
     }
@@ -165,12 +218,49 @@ impl Slots<'_> {
     }
 }
 
+/// Visits all elements of a matrix. Columns of one side of a copy lie one after the other, rows of the other: squares of both stay in cache.
+fn in_squares(rows: usize, columns: usize, mut visit: impl FnMut(usize, usize)) {
+    const SIDE: usize = 32;
+    for first in (0..rows).step_by(SIDE) {
+        for left in (0..columns).step_by(SIDE) {
+            for i in first..(first + SIDE).min(rows) {
+                for j in left..(left + SIDE).min(columns) {
+                    visit(i, j);
+                }
+            }
+        }
+    }
+}
+
 fn holds_numbers(dtype: DType) -> bool {
     matches!(dtype, DType::F32 | DType::F64 | DType::C64 | DType::C128)
 }
 
+/// The routines of a library, if the engine has one.
+type Library<'a, T> = Option<&'a dyn Dense<T>>;
+
 /// A function of one set of matrices.
-type Matrices<T> = fn(&[MatRef<'_, T>], &mut Slots<'_>) -> Result<()>;
+type Matrices<T> = fn(Library<'_, T>, &Operands<'_, T>, &mut Slots<'_>) -> Result<()>;
+
+/// The matrices that a function is called with.
+struct Operands<'a, T> {
+    views: Vec<MatRef<'a, T>>,
+    elements: Vec<&'a [T]>,
+}
+
+impl<'a, T> Operands<'a, T> {
+    /// The elements of a matrix, row by row.
+    fn rows(&self, operand: usize) -> &'a [T] {
+        self.elements[operand]
+    }
+}
+
+impl<'a, T> std::ops::Index<usize> for Operands<'a, T> {
+    type Output = MatRef<'a, T>;
+    fn index(&self, operand: usize) -> &MatRef<'a, T> {
+        &self.views[operand]
+    }
+}
 
 struct MatrixFunction {
     name: &'static str,
@@ -183,14 +273,29 @@ impl BlockFunction for MatrixFunction {
         self.name
     }
     fn apply(&self, operands: &[ArrayView<'_>], results: &mut [Array]) -> Result<()> {
+        self.run(None, operands, results)
+    }
+    fn apply_by(&self, library: &dyn DenseLibrary, operands: &[ArrayView<'_>], results: &mut [Array]) -> Result<()> {
+        self.run(Some(library), operands, results)
+    }
+}
+
+impl MatrixFunction {
+    fn run(&self, library: Option<&dyn DenseLibrary>, operands: &[ArrayView<'_>], results: &mut [Array]) -> Result<()> {
         match operands.iter().any(|operand| operand.dtype().is_complex()) {
-            false => for_each_matrix(operands, results, self.real),
-            true => for_each_matrix(operands, results, self.complex),
+            false => for_each_matrix(library, operands, results, self.real),
+            true => for_each_matrix(library, operands, results, self.complex),
         }
     }
 }
 
-fn for_each_matrix<T: Number>(operands: &[ArrayView<'_>], results: &mut [Array], function: Matrices<T>) -> Result<()> {
+fn for_each_matrix<T: Number>(
+    library: Option<&dyn DenseLibrary>,
+    operands: &[ArrayView<'_>],
+    results: &mut [Array],
+    function: Matrices<T>,
+) -> Result<()> {
+    let library = library.map(T::routines);
     let data = operands.iter().map(|operand| T::read(operand.data())).collect::<Result<Vec<_>>>()?;
     let sizes = operands.iter().map(|operand| match operand.shape() {
         [.., rows, columns] => Ok((*rows as usize, *columns as usize)),
@@ -203,17 +308,28 @@ fn for_each_matrix<T: Number>(operands: &[ArrayView<'_>], results: &mut [Array],
         return Err(Error::source("stacks of different numbers of matrices"));
     }
     for matrix in 0..n_matrices {
-        let views: Vec<MatRef<'_, T>> = data
+        let elements: Vec<&[T]> = data
             .iter()
             .zip(&sizes)
-            .map(|(values, &(rows, columns))| {
-                let start = matrix * rows * columns;
-                MatRef::from_row_major_slice(&values[start..start + rows * columns], rows, columns)
-            })
+            .map(|(values, (rows, columns))| &values[matrix * rows * columns..(matrix + 1) * rows * columns])
             .collect();
-        function(&views, &mut Slots { results: &mut *results, matrix, n_matrices })?;
+        let views = elements
+            .iter()
+            .zip(&sizes)
+            .map(|(&elements, &(rows, columns))| MatRef::from_row_major_slice(elements, rows, columns))
+            .collect();
+        let operands = Operands { views, elements };
+        function(library, &operands, &mut Slots { results: &mut *results, matrix, n_matrices })?;
     }
     Ok(())
+}
+
+/// The elements in column order, without gaps, as a library wants them.
+fn columns<T: Number>(matrix: MatRef<'_, T>) -> Vec<T> {
+    let (rows, columns) = matrix.shape();
+    let mut copy = vec![zero(); rows * columns];
+    in_squares(rows, columns, |i, j| copy[i + j * rows] = matrix[(i, j)]);
+    copy
 }
 
 /// A copy in column order, which all of `faer` wants.
@@ -234,8 +350,8 @@ fn is_finite<T: Number>(matrix: MatRef<'_, T>) -> bool {
     (0..matrix.nrows()).all(|i| (0..matrix.ncols()).all(|j| matrix[(i, j)].is_finite()))
 }
 
-fn check_finite<T: Number>(matrix: MatRef<'_, T>, what: &str) -> Result<()> {
-    match is_finite(matrix) {
+fn check_finite<T: Number>(elements: &[T], what: &str) -> Result<()> {
+    match elements.iter().all(|x| Number::is_finite(*x)) {
         true => Ok(()),
         false => Err(Error::matrix(format!("{what} of a matrix with infinities or NaNs"))),
     }

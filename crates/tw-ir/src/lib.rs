@@ -15,6 +15,7 @@
 pub mod accum;
 pub mod array;
 pub mod contraction;
+pub mod dense;
 pub mod dtype;
 pub mod error;
 pub mod format;

@@ -49,6 +49,10 @@ const ONE_TASK: u64 = 1024;
 /// Columns of a panel where the user has not cut the matrix: few enough that factoring it is a small part of the work.
 const PANEL: std::ops::RangeInclusive<u64> = 128..=512;
 
+/// About so many panels where the user has not cut the matrix: the rest of it is read and written once for each, and all but the first can be
+/// factored while others are still at the rest.
+const N_PANELS: u64 = 6;
+
 /// At most this many panels: a graph has a few nodes for each. Finer cuts are merged.
 const MAX_PANELS: u64 = 128;
 
@@ -358,7 +362,7 @@ impl<'a, G: Graph> Algorithms<'a, G> {
         if n <= ONE_TASK {
             return Ok(Axis::whole(n));
         }
-        let width = (n / 16).next_multiple_of(64).clamp(*PANEL.start(), *PANEL.end());
+        let width = (n / N_PANELS).next_multiple_of(64).clamp(*PANEL.start(), *PANEL.end());
         Ok(Axis::uniform(n, width.max(n.div_ceil(MAX_PANELS))))
     }
 
@@ -372,6 +376,28 @@ impl<'a, G: Graph> Algorithms<'a, G> {
         let width = range.end - range.start;
         let value = self.part(rest, &[0..rows, 0..width])?;
         Ok(Some(Panel { range, rows, columns, width, n: rows.min(width), value }))
+    }
+
+    /// What is left of a matrix from a column on, cut as the panels that are left: its tiles are then made of one tile each of what was left before, and
+    /// tiles that no panel will look at are not made at all.
+    fn rest(&mut self, x: &G::Value, cut: &Axis, start: u64) -> Result<G::Value> {
+        let (rows, columns) = self.size(x)?;
+        if columns != cut.extent() - start || rows == 0 {
+            return Ok(x.clone());
+        }
+        let left = cut.boundaries().into_iter().filter(|&boundary| boundary >= start).map(|boundary| boundary - start);
+        // Tall matrices have higher tiles, still of whole panels.
+        let width = cut.range(0).end;
+        let height = width * rows.div_ceil(width * MAX_PANELS).max(1);
+        self.retiled(x, vec![Axis::uniform(rows, height), Axis::from_boundaries(left.collect())])
+    }
+
+    /// A matrix cut as its panels, unless the user has cut it.
+    fn as_panels(&mut self, x: &G::Value, cut: &Axis) -> Result<G::Value> {
+        match self.ty(x).tiling {
+            None if cut.n_tiles() > 1 => self.rest(x, cut, 0),
+            _ => Ok(x.clone()),
+        }
     }
 
     /// Columns of a right-hand side, cut into tasks.

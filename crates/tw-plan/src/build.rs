@@ -18,6 +18,7 @@ mod half;
 mod layout;
 mod movement;
 mod overlap;
+mod power;
 mod promote;
 mod reduce;
 mod replace;

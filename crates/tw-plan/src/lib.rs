@@ -20,6 +20,6 @@ mod rewrite;
 mod tile;
 
 pub use cost::{KernelWork, flops, op_weight, task_bytes, task_flops};
-pub use options::PlanOptions;
+pub use options::{PlanOptions, ProviderName};
 pub use pipeline::{Planned, plan_segment, plan_segment_until};
 pub use rewrite::selections::run as dissolve_selections;

@@ -1,5 +1,7 @@
 //! What the user may choose about planning.
 
+use std::hash::{Hash, Hasher};
+
 use crate::cluster::Cluster;
 
 /// Choices that change a plan. A session fixes them, so its cache of segments need not tell them apart.
@@ -15,11 +17,55 @@ pub struct PlanOptions {
     /// Plan for these workers instead of one.
     pub cluster: Option<Cluster>,
     /// The kernel provider recorded in the schedule.
-    pub provider: String,
+    pub provider: ProviderName,
+}
+
+/// How the provider of products and factorisations is named.
+#[derive(Clone, Debug)]
+pub enum ProviderName {
+    /// It has this name.
+    Known(String),
+    /// The name is asked for when a schedule needs one: finding a provider may mean to load a library, which most programs do without.
+    Asked(fn() -> &'static str),
+}
+
+impl ProviderName {
+    /// The name.
+    pub fn get(&self) -> &str {
+        match self {
+            ProviderName::Known(name) => name,
+            ProviderName::Asked(ask) => ask(),
+        }
+    }
+
+    /// What a schedule says that promises no bits.
+    pub fn none() -> ProviderName {
+        ProviderName::Known("none".to_string())
+    }
+
+    fn known(&self) -> Option<&str> {
+        match self {
+            ProviderName::Known(name) => Some(name),
+            ProviderName::Asked(_) => None,
+        }
+    }
+}
+
+/// There is one place to ask, so that two names that have to be asked for are one.
+impl PartialEq for ProviderName {
+    fn eq(&self, other: &ProviderName) -> bool {
+        self.known() == other.known()
+    }
+}
+impl Eq for ProviderName {}
+impl Hash for ProviderName {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.known().hash(state);
+    }
 }
 
 impl Default for PlanOptions {
     fn default() -> PlanOptions {
-        PlanOptions { rewrites: true, tile: None, block_bytes: None, cluster: None, provider: "none".to_string() }
+        PlanOptions { rewrites: true, tile: None, block_bytes: None, cluster: None, provider: ProviderName::none() }
     }
 }

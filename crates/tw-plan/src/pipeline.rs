@@ -4,14 +4,16 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use tw_ir::contraction::Contraction;
 use tw_ir::error::{Error, Result};
+use tw_ir::kernel::Kernel;
 use tw_ir::plan::{self, Plan};
 use tw_ir::program::{self, Program};
 use tw_ir::schedule::Schedule;
-use tw_ir::workflow;
+use tw_ir::workflow::{self, TaskId, Workflow};
 
 use crate::contraction_order::Order;
-use crate::options::PlanOptions;
+use crate::options::{PlanOptions, ProviderName};
 use crate::{lower, order, partial, rewrite};
 
 /// A planned segment: what explain shows and what the runtime runs.
@@ -46,7 +48,7 @@ pub fn plan_segment_until(stop: &dyn Fn() -> bool, program: &Program, options: &
         let unordered = timer.unordered(program, options)?;
         let (program, plan, placed) = timer.pass("place", || cluster.place(&unordered, options))?;
         debug_verify("place", || workflow::verify(&placed.workflow))?;
-        let freeze = || Schedule::freeze(placed.workflow, placed.order, &options.provider);
+        let freeze = || freeze(placed.workflow, placed.order, options);
         let schedule = timer.pass("freeze", freeze)?;
         return Ok(Planned { program, plan, schedule: Arc::new(schedule), timings: timer.timings });
     }
@@ -56,8 +58,20 @@ pub fn plan_segment_until(stop: &dyn Fn() -> bool, program: &Program, options: &
     let workflow = timer.pass("partial evaluation", || partial::evaluate(&plan, stop))?;
     debug_verify("partial evaluation", || workflow::verify(&workflow))?;
     let order = timer.pass("order", || Ok(order::depth_first(&workflow)))?;
-    let schedule = timer.pass("freeze", || Schedule::freeze(workflow, order, &options.provider))?;
+    let schedule = timer.pass("freeze", || freeze(workflow, order, options))?;
     Ok(Planned { program, plan, schedule: Arc::new(schedule), timings: timer.timings })
+}
+
+/// Freezes a workflow. Its schedule promises the bits of a provider if any of its tasks multiplies matrices or calls a function that may.
+fn freeze(workflow: Workflow, order: Vec<TaskId>, options: &PlanOptions) -> Result<Schedule> {
+    let needs_provider = workflow.kernels.values().any(|entry| match &entry.kernel {
+        Kernel::Statement(statement) => Contraction::of_kernel(statement).is_some(),
+        Kernel::Call(_) => true,
+        _ => false,
+    });
+    let none = ProviderName::none();
+    let provider = if needs_provider { &options.provider } else { &none };
+    Schedule::freeze(workflow, order, provider.get())
 }
 
 /// A program with times as integers, what has no kernel expanded, and rewritten if that is asked for, up to the orders of its products.

@@ -20,7 +20,7 @@ const SQUARE_BYTES: u64 = 32 << 20;
 const SMALLEST_SQUARE_BYTES: u64 = 512 << 10;
 
 /// Blocks that a tensor cut into squares should have: enough that a single product keeps all threads busy without summing in several chains.
-const SQUARE_BLOCKS: u64 = 16;
+pub(crate) const SQUARE_BLOCKS: u64 = 16;
 
 /// Bytes of a streamed block: small enough to stay in cache from one pass to the next, large enough that a task forgets its overhead.
 const STREAM_BYTES: u64 = 2 << 20;

@@ -47,7 +47,7 @@ mod _core {
     #[pymodule_export]
     use super::relation::{Relation, relation_of};
     #[pymodule_export]
-    use super::session::Session;
+    use super::session::{Session, look_for_libraries, matrix_provider};
     #[pymodule_export]
     use super::tensor::{Tensor, automatic_chunks, compute_list};
 }

@@ -73,3 +73,16 @@ impl Session {
         Ok(report)
     }
 }
+
+/// Says in which directories libraries of linear algebra are looked for first. None is loaded before it is needed.
+#[pyfunction]
+pub(crate) fn look_for_libraries(directories: Vec<std::path::PathBuf>) {
+    tilewright::Provider::look_in(directories);
+}
+
+/// Who multiplies and factors matrices in this process, and why a library that is there is not used.
+#[pyfunction]
+pub(crate) fn matrix_provider(py: Python<'_>) -> (String, Option<&'static str>) {
+    // The first call loads a library.
+    py.detach(|| (tilewright::Provider::chosen().name().to_string(), tilewright::Provider::note()))
+}

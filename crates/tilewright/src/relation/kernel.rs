@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use tw_ir::dense::DenseLibrary;
 use tw_ir::error::{Error, Result};
 use tw_ir::program::{BlockFn, BlockFunction, BlockResult, FunctionRef, OperandMode, ResultMode};
 use tw_ir::scalar::{BinaryOp, UnaryOp};
@@ -211,28 +212,11 @@ impl BlockFunction for OnBlocks {
     }
 
     fn apply(&self, operands: &[ArrayView<'_>], results: &mut [Array]) -> Result<()> {
-        let blocks: Vec<ArrayView<'_>> = operands
-            .iter()
-            .zip(&self.leads)
-            .map(|(block, &lead)| ArrayView::new(block.shape()[lead..].to_vec(), block.data()))
-            .collect::<Result<_>>()?;
-        let [result] = results else { return Err(Error::internal("a kernel has one result")) };
-        let (outer, dtype) = (result.shape().to_vec(), result.dtype());
-        let bound = &outer[self.n_lead..];
-        let mut made = [std::mem::replace(result, Array::scalar(Scalar::Bool(false))).reshaped(bound)?];
-        self.function.0.apply(&blocks, &mut made)?;
-        let [made] = made;
-        if made.shape() != bound || made.dtype() != dtype {
-            let (shape, wanted) = (shape::display(made.shape()).to_string(), shape::display(bound).to_string());
-            let (name, found) = (self.name(), made.dtype());
-            return Err(Error::source(format!(
-                "{} by `{name}` gave a block of {found}{shape} instead of {dtype}{wanted}",
-                self.operation
-            ))
-            .help("say what it gives: kernel.giving(bound, dtype)"));
-        }
-        *result = made.reshaped(&outer)?;
-        Ok(())
+        self.on_blocks(operands, results, |blocks, made| self.function.0.apply(blocks, made))
+    }
+
+    fn apply_by(&self, library: &dyn DenseLibrary, operands: &[ArrayView<'_>], results: &mut [Array]) -> Result<()> {
+        self.on_blocks(operands, results, |blocks, made| self.function.0.apply_by(library, blocks, made))
     }
 
     fn overwrites_results(&self) -> bool {
@@ -242,6 +226,39 @@ impl BlockFunction for OnBlocks {
     /// It is made for one operator, so no other plan calls it.
     fn is_lasting(&self) -> bool {
         false
+    }
+}
+
+impl OnBlocks {
+    /// Calls with blocks that lack the axes of their keys.
+    fn on_blocks(
+        &self,
+        operands: &[ArrayView<'_>],
+        results: &mut [Array],
+        call: impl FnOnce(&[ArrayView<'_>], &mut [Array]) -> Result<()>,
+    ) -> Result<()> {
+        let blocks: Vec<ArrayView<'_>> = operands
+            .iter()
+            .zip(&self.leads)
+            .map(|(block, &lead)| ArrayView::new(block.shape()[lead..].to_vec(), block.data()))
+            .collect::<Result<_>>()?;
+        let [result] = results else { return Err(Error::internal("a kernel has one result")) };
+        let (outer, dtype) = (result.shape().to_vec(), result.dtype());
+        let bound = &outer[self.n_lead..];
+        let mut made = [std::mem::replace(result, Array::scalar(Scalar::Bool(false))).reshaped(bound)?];
+        call(&blocks, &mut made)?;
+        let [made] = made;
+        if made.shape() != bound || made.dtype() != dtype {
+            let (shape, wanted) = (shape::display(made.shape()).to_string(), shape::display(bound).to_string());
+            let (name, found) = (self.function.0.name(), made.dtype());
+            return Err(Error::source(format!(
+                "{} by `{name}` gave a block of {found}{shape} instead of {dtype}{wanted}",
+                self.operation
+            ))
+            .help("say what it gives: kernel.giving(bound, dtype)"));
+        }
+        *result = made.reshaped(&outer)?;
+        Ok(())
     }
 }
 

@@ -131,8 +131,14 @@ macro_rules! integers {
 integers! { i32 i64 }
 
 macro_rules! complex {
-    ($($type:ident)*) => {
+    ($($type:ident $method:ident)*) => {
         $(impl Multiply for $type {
+            fn multiply_by(provider: &dyn Products, known: Known, identity: $type, task: Task<'_, $type>) {
+                match known {
+                    Known::SumProduct => provider.$method(task),
+                    _ => $type::multiply(known, identity, task),
+                }
+            }
             fn multiply(known: Known, _: $type, task: Task<'_, $type>) {
                 match known {
                     Known::SumProduct => multiply(ComplexProduct(PhantomData), task),
@@ -142,7 +148,7 @@ macro_rules! complex {
         })*
     };
 }
-complex! { C64 C128 }
+complex! { C64 multiply_c64 C128 multiply_c128 }
 
 /// [`Known::of`] says which types have which kernels.
 fn no_kernel(known: Known) -> ! {

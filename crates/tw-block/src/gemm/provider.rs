@@ -1,17 +1,21 @@
-//! Who multiplies matrices of floats: the kernel here, or a CBLAS found when the program runs.
+//! Who multiplies and factors matrices of floats: the code here, or a BLAS with its LAPACK found when the program runs.
 //!
 //! Schedules record the name of the provider, because it shows in the last bits. The choice is the same on every run on a machine: the library that
-//! `TILEWRIGHT_BLAS` names (or none, if it says `none`), else the first that is found of [`LIBRARIES`], else the kernel here. A library that cannot
-//! be used, for whatever reason, is passed over with a note.
+//! `TILEWRIGHT_BLAS` names (or none, if it says `none`), else the first in the directories that the host program [named](Provider::look_in), else the
+//! first of [`LIBRARIES`], else the kernel here. A library that cannot be used, for whatever reason, is passed over with a note.
 
 use std::ffi::OsStr;
 use std::fmt::Debug;
-use std::sync::{Arc, OnceLock};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+use tw_ir::dense::DenseLibrary;
+use tw_ir::dtype::{C64, C128};
 use tw_ir::{Error, Result};
 
-use super::cblas::{Cblas, Unusable};
 use super::known::{Known, Multiply, Task};
+use super::library::Blas;
+use crate::blas::Unusable;
 
 /// The name of the kernel here. It changes when its bits do.
 const RUST: &str = "rust-1";
@@ -28,6 +32,12 @@ const LIBRARIES: [&str; 2] = ["libopenblas.dylib", "libblis.dylib"];
 #[cfg(not(target_os = "macos"))]
 const LIBRARIES: [&str; 4] = ["libopenblas.so.0", "libmkl_rt.so.2", "libblis.so.4", "libblis.so.3"];
 
+/// How files begin that are looked for in directories, in the order in which they are tried. Packages for Python add digits to the names.
+const FILES: [&str; 4] = ["libscipy_openblas", "libopenblas", "libmkl_rt", "libblis"];
+
+/// Directories in which libraries are looked for first.
+static DIRECTORIES: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+
 /// Multiplies matrices of floats.
 pub(crate) trait Products: Debug + Send + Sync {
     /// Its name, with whatever tells apart versions that differ in their bits.
@@ -36,6 +46,18 @@ pub(crate) trait Products: Debug + Send + Sync {
     fn multiply_f32(&self, task: Task<'_, f32>);
     /// Sums of products of doubles.
     fn multiply_f64(&self, task: Task<'_, f64>);
+    /// Sums of products of complex singles.
+    fn multiply_c64(&self, task: Task<'_, C64>) {
+        C64::multiply(Known::SumProduct, C64::default(), task);
+    }
+    /// Sums of products of complex doubles.
+    fn multiply_c128(&self, task: Task<'_, C128>) {
+        C128::multiply(Known::SumProduct, C128::default(), task);
+    }
+    /// Factorisations, if it has them.
+    fn dense(&self) -> Option<&dyn DenseLibrary> {
+        None
+    }
 }
 
 /// The kernel here.
@@ -69,19 +91,24 @@ impl Provider {
         Provider(Arc::new(Rust))
     }
 
-    /// The provider that this process uses.
+    /// Says where to look for libraries first, before one is chosen: a host program that has its own knows where they are. They are not loaded here.
+    pub fn look_in(directories: Vec<PathBuf>) {
+        *DIRECTORIES.lock().unwrap_or_else(PoisonError::into_inner) = directories;
+    }
+
+    /// The provider that this process uses. The first call loads a library.
     pub fn chosen() -> Provider {
         choice().provider.clone()
     }
 
     /// The provider that a schedule asks for.
     pub fn named(name: &str) -> Result<Provider> {
+        if name == RUST || name == NO_PROMISE {
+            return Ok(Provider::rust());
+        }
         let chosen = &choice().provider;
         if name == chosen.name() {
             return Ok(chosen.clone());
-        }
-        if name == RUST || name == NO_PROMISE {
-            return Ok(Provider::rust());
         }
         let here = format!("this process has `{}` and `{RUST}`; {VARIABLE} names a library", chosen.name());
         let error =
@@ -102,6 +129,11 @@ impl Provider {
     pub(crate) fn products(&self) -> &dyn Products {
         &*self.0
     }
+
+    /// Factorisations, if the provider has them.
+    pub(crate) fn dense(&self) -> Option<&dyn DenseLibrary> {
+        self.0.dense()
+    }
 }
 
 /// Names the provider that this process uses; schedules record it.
@@ -120,22 +152,38 @@ fn choose(variable: Option<&OsStr>) -> Choice {
     let found = |library| Provider(Arc::new(library) as Arc<dyn Products>);
     match variable {
         Some(value) if value.is_empty() || value == "none" => rust(None),
-        Some(path) => match Cblas::open(path) {
+        Some(path) => match Blas::open(path) {
             Ok(library) => Choice { provider: found(library), note: None },
             Err(error) => rust(Some(format!("{VARIABLE}={} is not used: {error}", path.display()))),
         },
         None => {
             let mut note = None;
-            for name in LIBRARIES {
-                match Cblas::open(name.as_ref()) {
+            let directories = DIRECTORIES.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            let files = directories.iter().flat_map(|directory| files_in(directory));
+            for path in files.chain(LIBRARIES.iter().map(PathBuf::from)) {
+                match Blas::open(path.as_os_str()) {
                     Ok(library) => return Choice { provider: found(library), note },
-                    Err(Unusable::Absent(_)) => {}
-                    Err(error) => note = Some(format!("{name} is not used: {error}")),
+                    // A file that is there should load; a system library may be absent.
+                    Err(Unusable::Absent(_)) if path.is_relative() => {}
+                    Err(error) => note = Some(format!("{} is not used: {error}", path.display())),
                 }
             }
             rust(note)
         }
     }
+}
+
+/// Libraries in a directory, in the order in which they are tried.
+fn files_in(directory: &Path) -> Vec<PathBuf> {
+    let Ok(entries) = std::fs::read_dir(directory) else { return Vec::new() };
+    let rank = |name: &str| FILES.iter().position(|start| name.starts_with(start));
+    let is_library = |name: &str| name.contains(".so") || name.ends_with(".dylib");
+    let names = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
+    let mut found: Vec<(usize, String)> =
+        names.filter(|name| is_library(name)).filter_map(|name| Some((rank(&name)?, name))).collect();
+    // Names decide, not the order in which the system lists them.
+    found.sort();
+    found.into_iter().map(|(_, name)| directory.join(name)).collect()
 }
 
 #[cfg(test)]

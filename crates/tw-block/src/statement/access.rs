@@ -19,9 +19,9 @@ pub(super) struct AxisIndex {
     /// The length of the axis of the whole tensor.
     pub(super) extent: i64,
     /// Variables and their coefficients.
-    affine: Vec<(usize, i64)>,
+    pub(super) affine: Vec<(usize, i64)>,
     /// Divisions, remainders and tables with their coefficients.
-    others: Vec<(Term, i64)>,
+    pub(super) others: Vec<(Term, i64)>,
 }
 
 impl Access {

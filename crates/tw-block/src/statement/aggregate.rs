@@ -214,7 +214,7 @@ fn moments<T: Real>(values: Values<'_, T>, n: usize) -> Moments<T> {
     }
 }
 
-fn merge_at<T: Real>(states: &mut [&mut [T]; 3], at: usize, group: Moments<T>) {
+pub(super) fn merge_at<T: Real>(states: &mut [&mut [T]; 3], at: usize, group: Moments<T>) {
     let [ns, means, squares] = states;
     let merged = Moments { n: ns[at], mean: means[at], squares: squares[at] }.merge(group);
     (ns[at], means[at], squares[at]) = (merged.n, merged.mean, merged.squares);

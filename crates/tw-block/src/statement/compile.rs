@@ -6,6 +6,7 @@ use tw_ir::{Accum, Axis, DType, Error, Idx, Result, Scalar, ScalarCode, Slot, Te
 use super::access::Access;
 use super::aggregate::Aggregate;
 use super::contract::Contraction;
+use super::slide::LONG_WINDOW;
 use crate::gemm::Provider;
 use crate::states::monoids;
 use crate::strip::{Monoid, RegisterId, RegisterPlan, STRIP, StripCode};
@@ -116,7 +117,9 @@ impl Statement {
         };
         let order = loop_order(kernel, &reads, &out);
         let mut tiles = tiles(kernel, &order, &reads, &out);
-        if tiles.is_empty() && matches!(fold, Fold::Aggregate(_)) {
+        let slides = (0..n_vars)
+            .any(|var| slides_with(var, &reads, &out).is_some() && kernel.vars[var].longest() >= LONG_WINDOW as u64);
+        if tiles.is_empty() && matches!(fold, Fold::Aggregate(_)) && !slides {
             tiles = strips_of_states(&order, &out);
         }
         Ok(Statement {
@@ -215,14 +218,34 @@ fn loop_order(kernel: &StatementKernel, reads: &[Read], out: &Access) -> Vec<usi
         let accesses: u64 = reads.iter().map(|read| read.access.cost_along(var)).sum();
         // A short loop pays for its beginning more often.
         let short = 32 / kernel.vars[var].longest().clamp(1, 64);
-        accesses + out.cost_along(var) + short
+        // Windows that slide along the innermost variable are reduced many at a time.
+        let within_window = if slides_with(var, reads, out).is_some() { 4 } else { 0 };
+        accesses + out.cost_along(var) + short + within_window
     };
     let Some(innermost) = (0..n_vars).rev().min_by_key(|&var| cost(var)) else { return Vec::new() };
     let axis_of = |var: usize| out.axes.iter().position(|axis| axis.idx.uses(tw_ir::Var(var as u32)));
     let mut order: Vec<usize> = (0..n_vars).filter(|&var| var != innermost).collect();
-    order.sort_by_key(|&var| axis_of(var).unwrap_or(usize::MAX));
+    // What moves within a window goes around what moves the window.
+    let place = |var: usize| match slides_with(var, reads, out) {
+        Some(along) => (axis_of(along).unwrap_or(usize::MAX), 0),
+        None => (axis_of(var).unwrap_or(usize::MAX), 1),
+    };
+    order.sort_by_key(|&var| place(var));
     order.push(innermost);
     order
+}
+
+/// The variable that moves windows along the axis along which a reduced variable runs through each of them, if that is what the statement does:
+/// one read, at the sum of both.
+fn slides_with(var: usize, reads: &[Read], out: &Access) -> Option<usize> {
+    let [read] = reads else { return None };
+    let moves_output = |var: usize| out.cost_along(var) > 0;
+    let mut axes = read.access.axes.iter().filter(|axis| axis.idx.uses(tw_ir::Var(var as u32)));
+    let axis = axes.next().filter(|axis| axis.others.is_empty() && !moves_output(var))?;
+    let coefficient = axis.affine.iter().find(|(other, _)| *other == var)?.1;
+    let partner =
+        axis.affine.iter().find(|(other, factor)| moves_output(*other) && factor.abs() <= coefficient.abs())?;
+    axes.next().is_none().then_some(partner.0)
 }
 
 /// How many of the last loops are flattened into strips.

@@ -208,7 +208,7 @@ impl Task<'_> {
         frame.begin();
         plans[..n_reads].iter_mut().for_each(|plan| plan.settle(frame));
         out_plan.settle(frame);
-        if self.fold_rows() {
+        if self.slide() || self.fold_rows() {
             return Ok(());
         }
         let frame = &self.scratch.frame;

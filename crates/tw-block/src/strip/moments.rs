@@ -98,6 +98,17 @@ wide! {
         }
     }
 
+    /// Merges groups of so many values into groups of so many, side by side. Only means and squared deviations are kept: all counts are the same.
+    pub(crate) fn merge_groups[T: Real](counts: (usize, usize), means: &mut [T], squares: &mut [T], others: (&[T], &[T])) {
+        let weight = T::count(counts.1) / T::count(counts.0 + counts.1);
+        let spread = T::count(counts.0) * weight;
+        for (((mean, square), &other), &other_square) in means.iter_mut().zip(squares).zip(others.0).zip(others.1) {
+            let delta = other - *mean;
+            *mean = *mean + delta * weight;
+            *square = *square + other_square + delta * delta * spread;
+        }
+    }
+
     /// Merges `n_rows` rows of shifted sums into states side by side.
     pub(crate) fn merge_rows[T: Real](
         n_rows: usize,

@@ -6,13 +6,15 @@ use faer::dyn_stack::{MemBuffer, MemStack};
 use faer::linalg::qr::no_pivoting::factor::{qr_in_place, qr_in_place_scratch};
 use faer::linalg::solvers::{Llt, PartialPivLu, Qr};
 use faer::linalg::triangular_solve::solve_upper_triangular_in_place;
-use faer::traits::math_utils::{one, zero};
+use faer::traits::math_utils::{from_real, one, real, zero};
 use faer::{Mat, MatMut, MatRef, Par, Side};
+use tw_ir::dense::{Dense, Half};
 use tw_ir::error::{Error, Result};
 use tw_ir::program::BlockFunction;
 use tw_ir::{Array, ArrayView, Slice};
 
-use super::{Number, Slots, is_finite, owned, owned_self_adjoint};
+use super::scale::Scale;
+use super::{Library, Number, Operands, Slots, is_finite, owned, owned_self_adjoint};
 
 /// `a[places] = l u`.
 pub(super) struct Lu<T> {
@@ -23,14 +25,30 @@ pub(super) struct Lu<T> {
 
 impl<T: Number> Lu<T> {
     /// Factors with the largest pivots of their columns.
-    pub(super) fn of(matrix: MatRef<'_, T>) -> Lu<T> {
-        let lu = PartialPivLu::new(matrix);
-        let is_zero = |k: usize| lu.U()[(k, k)].magnitude() == 0.0;
+    pub(super) fn of(library: Library<'_, T>, matrix: MatRef<'_, T>) -> Lu<T> {
+        let found = match library {
+            Some(library) => Lu::by(library, matrix),
+            None => {
+                let lu = PartialPivLu::new(matrix);
+                Lu { l: lu.L().to_owned(), u: lu.U().to_owned(), places: lu.P().arrays().0.to_vec() }
+            }
+        };
+        let is_zero = |k: usize| found.u[(k, k)].magnitude() == 0.0;
         let pivots = matrix.nrows().min(matrix.ncols());
-        if (0..pivots).any(is_zero) || !have_reciprocals(lu.U()) && is_finite(matrix) {
+        if (0..pivots).any(is_zero) || !have_reciprocals(found.u.as_ref()) && is_finite(matrix) {
             return Lu::by_columns(matrix);
         }
-        Lu { l: lu.L().to_owned(), u: lu.U().to_owned(), places: lu.P().arrays().0.to_vec() }
+        found
+    }
+
+    /// By a library.
+    fn by(library: &dyn Dense<T>, matrix: MatRef<'_, T>) -> Lu<T> {
+        let (rows, columns) = matrix.shape();
+        let mut a = super::columns(matrix);
+        let exchanges = library.lu(rows, columns, &mut a);
+        let places = places_of(rows, &exchanges);
+        let (l, u) = halves(rows, columns, &a);
+        Lu { l, u, places }
     }
 
     /// Column by column. `faer` multiplies by reciprocals of pivots, which tiny ones do not have, and zeros even less; a column that has nothing
@@ -61,13 +79,8 @@ impl<T: Number> Lu<T> {
                 }
             }
         }
-        let (zero, one): (T, T) = (zero(), one());
-        let l = Mat::from_fn(rows, n, |i, j| match i.cmp(&j) {
-            Ordering::Less => zero,
-            Ordering::Equal => one,
-            Ordering::Greater => a[(i, j)],
-        });
-        let u = Mat::from_fn(n, columns, |i, j| if i <= j { a[(i, j)] } else { zero });
+        let l = unit_lower_half(rows, n, |i, j| a[(i, j)]);
+        let u = upper_half(n, columns, |i, j| a[(i, j)]);
         Lu { l, u, places }
     }
 
@@ -83,6 +96,33 @@ impl<T: Number> Lu<T> {
     pub(super) fn sign(&self) -> T {
         if is_odd(self.places.len(), |k| self.places[k]) { -one::<T>() } else { one() }
     }
+}
+
+/// The columns below the diagonal, which are ones.
+fn unit_lower_half<T: Number>(rows: usize, columns: usize, element: impl Fn(usize, usize) -> T) -> Mat<T> {
+    Mat::from_fn(rows, columns, |i, j| match i.cmp(&j) {
+        Ordering::Less => zero(),
+        Ordering::Equal => one(),
+        Ordering::Greater => element(i, j),
+    })
+}
+
+/// The rows from the diagonal on.
+fn upper_half<T: Number>(rows: usize, columns: usize, element: impl Fn(usize, usize) -> T) -> Mat<T> {
+    Mat::from_fn(rows, columns, |i, j| if i <= j { element(i, j) } else { zero() })
+}
+
+/// What lies below and above the diagonal of a matrix in column order.
+fn halves<T: Number>(rows: usize, columns: usize, a: &[T]) -> (Mat<T>, Mat<T>) {
+    let (n, element) = (rows.min(columns), |i: usize, j: usize| a[i + j * rows]);
+    (unit_lower_half(rows, n, element), upper_half(n, columns, element))
+}
+
+/// Where each row was, given the rows that were exchanged with each in turn.
+pub(super) fn places_of(rows: usize, exchanges: &[usize]) -> Vec<usize> {
+    let mut places: Vec<usize> = (0..rows).collect();
+    exchanges.iter().enumerate().for_each(|(k, &other)| places.swap(k, other));
+    places
 }
 
 /// True if the reciprocals of a diagonal are far from the ends of the range, as `faer` needs them.
@@ -122,8 +162,8 @@ pub(super) fn solve_upper<T: Number>(u: MatRef<'_, T>, mut b: MatMut<'_, T>) {
 }
 
 /// `a[p] = L U` with the largest pivots of their columns: L with ones on its diagonal, U, and p.
-pub(super) fn lu<T: Number>(matrices: &[MatRef<'_, T>], out: &mut Slots<'_>) -> Result<()> {
-    let lu = Lu::of(matrices[0]);
+pub(super) fn lu<T: Number>(library: Library<'_, T>, matrices: &Operands<'_, T>, out: &mut Slots<'_>) -> Result<()> {
+    let lu = Lu::of(library, matrices[0]);
     out.matrix(0, lu.l.as_ref())?;
     out.matrix(1, lu.u.as_ref())?;
     out.indices(2, &lu.places)?;
@@ -131,62 +171,142 @@ pub(super) fn lu<T: Number>(matrices: &[MatRef<'_, T>], out: &mut Slots<'_>) -> 
 }
 
 /// `a = L L^H`, of the lower half of a.
-pub(super) fn cholesky<T: Number>(matrices: &[MatRef<'_, T>], out: &mut Slots<'_>) -> Result<()> {
-    let factor = Llt::new(owned_self_adjoint(matrices[0]).as_ref(), Side::Lower)
-        .map_err(|_| Error::matrix("the matrix is not positive definite, so it has no Cholesky factor"))?;
-    out.matrix(0, factor.L())?;
-    Ok(())
+pub(super) fn cholesky<T: Number>(
+    library: Library<'_, T>,
+    matrices: &Operands<'_, T>,
+    out: &mut Slots<'_>,
+) -> Result<()> {
+    let indefinite = || Error::matrix("the matrix is not positive definite, so it has no Cholesky factor");
+    if let Some(library) = library {
+        // To the library our lower half is the upper half of the conjugate matrix, and its factor, read by rows, is ours.
+        let (n, mut elements) = (matrices[0].nrows(), matrices.rows(0).to_vec());
+        for (i, row) in elements.chunks_mut(n.max(1)).enumerate() {
+            row[i] = from_real(&real(&row[i]));
+            row[i + 1..].fill(zero());
+        }
+        if !library.cholesky(Half::Upper, n, &mut elements) {
+            return Err(indefinite());
+        }
+        return out.rows(0, &elements);
+    }
+    let factor = Llt::new(owned_self_adjoint(matrices[0]).as_ref(), Side::Lower).map_err(|_| indefinite())?;
+    out.matrix(0, factor.L())
+}
+
+/// A matrix as reflectors and R.
+enum Reflected<T> {
+    /// By a library: R, and reflectors below its diagonal, in column order, with their factors.
+    Foreign { a: Vec<T>, factors: Vec<T>, scale: Scale },
+    /// By `faer`.
+    Own(Qr<T>, Scale),
+}
+
+impl<T: Number> Reflected<T> {
+    fn of(library: Library<'_, T>, matrix: MatRef<'_, T>) -> Reflected<T> {
+        match library {
+            Some(library) => {
+                let mut a = super::columns(matrix);
+                let scale = Scale::apply_all(&mut a);
+                let factors = library.reflect(matrix.nrows(), matrix.ncols(), &mut a);
+                Reflected::Foreign { a, factors, scale }
+            }
+            None => {
+                let (scaled, scale) = Scale::apply(owned(matrix));
+                Reflected::Own(Qr::new(scaled.as_ref()), scale)
+            }
+        }
+    }
+
+    /// R, with as many rows as asked for.
+    fn r(&self, (rows, columns): (usize, usize), wanted: usize) -> Mat<T> {
+        let mut r = Mat::<T>::zeros(wanted, columns);
+        let n = rows.min(columns);
+        let (triangle, scale) = match self {
+            Reflected::Foreign { a, scale, .. } => (upper_half(n, columns, |i, j| a[i + j * rows]), *scale),
+            Reflected::Own(qr, scale) => (qr.thin_R().to_owned(), *scale),
+        };
+        r.get_mut(..n, ..).copy_from(scale.undo_matrix(triangle.as_ref()));
+        r
+    }
+
+    /// The first columns of Q.
+    fn q(self, library: Library<'_, T>, rows: usize, columns: usize) -> Mat<T> {
+        match (self, library) {
+            (Reflected::Own(qr, _), _) if columns == rows => qr.compute_Q(),
+            (Reflected::Own(qr, _), _) => qr.compute_thin_Q(),
+            (Reflected::Foreign { mut a, factors, .. }, Some(library)) => {
+                // Columns beyond the reflectors are written by the routine, whatever they hold.
+                a.resize(rows * columns, zero());
+                library.multiply_reflectors(rows, columns, &mut a, &factors);
+                Mat::from_fn(rows, columns, |i, j| a[i + j * rows])
+            }
+            (Reflected::Foreign { .. }, None) => unreachable!("reflectors of a library without the library"),
+        }
+    }
 }
 
 /// `a = Q R` with as many columns of Q as a has rows or columns, whichever are fewer.
-pub(super) fn qr<T: Number>(matrices: &[MatRef<'_, T>], out: &mut Slots<'_>) -> Result<()> {
-    let qr = Qr::new(matrices[0]);
-    out.matrix(0, qr.compute_thin_Q().as_ref())?;
-    out.matrix(1, qr.thin_R())?;
-    Ok(())
+pub(super) fn qr<T: Number>(library: Library<'_, T>, matrices: &Operands<'_, T>, out: &mut Slots<'_>) -> Result<()> {
+    let (rows, columns) = matrices[0].shape();
+    let n = rows.min(columns);
+    let reflected = Reflected::of(library, matrices[0]);
+    out.matrix(1, reflected.r((rows, columns), n).as_ref())?;
+    out.matrix(0, reflected.q(library, rows, n).as_ref())
 }
 
 /// `a = Q R` with a square Q.
-pub(super) fn qr_complete<T: Number>(matrices: &[MatRef<'_, T>], out: &mut Slots<'_>) -> Result<()> {
-    let qr = Qr::new(matrices[0]);
-    out.matrix(0, qr.compute_Q().as_ref())?;
-    // R has rows of zeros below the square part; results come filled with zeros.
-    let (rows, columns) = (matrices[0].nrows(), matrices[0].ncols());
-    let mut r = Mat::<T>::zeros(rows, columns);
-    r.get_mut(..rows.min(columns), ..).copy_from(qr.thin_R());
-    out.matrix(1, r.as_ref())?;
-    Ok(())
+pub(super) fn qr_complete<T: Number>(
+    library: Library<'_, T>,
+    matrices: &Operands<'_, T>,
+    out: &mut Slots<'_>,
+) -> Result<()> {
+    let (rows, columns) = matrices[0].shape();
+    let reflected = Reflected::of(library, matrices[0]);
+    out.matrix(1, reflected.r((rows, columns), rows).as_ref())?;
+    out.matrix(0, reflected.q(library, rows, rows).as_ref())
 }
 
 /// R of `a = Q R`.
-pub(super) fn r<T: Number>(matrices: &[MatRef<'_, T>], out: &mut Slots<'_>) -> Result<()> {
-    out.matrix(0, Qr::new(matrices[0]).thin_R())?;
-    Ok(())
+pub(super) fn r<T: Number>(library: Library<'_, T>, matrices: &Operands<'_, T>, out: &mut Slots<'_>) -> Result<()> {
+    let (rows, columns) = matrices[0].shape();
+    out.matrix(0, Reflected::of(library, matrices[0]).r((rows, columns), rows.min(columns)).as_ref())
 }
 
 /// `a = (I - V T V^H) R`: the reflections of a panel in one, for the columns beside it.
-pub(super) fn reflectors<T: Number>(matrices: &[MatRef<'_, T>], out: &mut Slots<'_>) -> Result<()> {
-    let mut panel = owned(matrices[0]);
-    let (rows, columns) = panel.shape();
+pub(super) fn reflectors<T: Number>(
+    library: Library<'_, T>,
+    matrices: &Operands<'_, T>,
+    out: &mut Slots<'_>,
+) -> Result<()> {
+    let (rows, columns) = matrices[0].shape();
     let n = rows.min(columns);
-    let mut coefficients = Mat::<T>::zeros(n, n);
-    let scratch = qr_in_place_scratch::<T>(rows, columns, n, Par::Seq, Default::default());
-    let stack = &mut MemBuffer::new(scratch);
-    qr_in_place(panel.as_mut(), coefficients.as_mut(), Par::Seq, MemStack::new(stack), Default::default());
-    let (zero, one): (T, T) = (zero(), one());
-    let basis = Mat::from_fn(rows, n, |i, j| match i.cmp(&j) {
-        Ordering::Less => zero,
-        Ordering::Equal => one,
-        Ordering::Greater => panel[(i, j)],
-    });
-    // `faer` keeps the inverse of T.
-    let mut t = Mat::<T>::identity(n, n);
-    solve_upper_triangular_in_place(coefficients.as_ref(), t.as_mut(), Par::Seq);
-    let r = Mat::from_fn(n, columns, |i, j| if i <= j { panel[(i, j)] } else { zero });
+    let (basis, t, r) = match library {
+        Some(library) => {
+            let mut a = super::columns(matrices[0]);
+            let scale = Scale::apply_all(&mut a);
+            let factors = library.reflect(rows, columns, &mut a);
+            let triangle = library.reflector_triangle(rows, &a, &factors);
+            let (basis, r) = halves(rows, columns, &a);
+            let t = upper_half(n, n, |i, j| triangle[i + j * n]);
+            (basis, t, scale.undo_matrix(r.as_ref()))
+        }
+        None => {
+            let (mut panel, scale) = Scale::apply(owned(matrices[0]));
+            let mut coefficients = Mat::<T>::zeros(n, n);
+            let scratch = qr_in_place_scratch::<T>(rows, columns, n, Par::Seq, Default::default());
+            let stack = &mut MemBuffer::new(scratch);
+            qr_in_place(panel.as_mut(), coefficients.as_mut(), Par::Seq, MemStack::new(stack), Default::default());
+            // `faer` keeps the inverse of T.
+            let mut t = Mat::<T>::identity(n, n);
+            solve_upper_triangular_in_place(coefficients.as_ref(), t.as_mut(), Par::Seq);
+            let basis = unit_lower_half(rows, n, |i, j| panel[(i, j)]);
+            let r = upper_half(n, columns, |i, j| panel[(i, j)]);
+            (basis, t, scale.undo_matrix(r.as_ref()))
+        }
+    };
     out.matrix(0, basis.as_ref())?;
     out.matrix(1, t.as_ref())?;
-    out.matrix(2, r.as_ref())?;
-    Ok(())
+    out.matrix(2, r.as_ref())
 }
 
 /// The sign of a permutation: 1 or -1.

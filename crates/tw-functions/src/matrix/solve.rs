@@ -7,58 +7,103 @@ use faer::linalg::triangular_solve::{
 };
 use faer::traits::math_utils::{conj, one, zero};
 use faer::{Accum, Conj, Mat, MatMut, MatRef, Par};
+use tw_ir::dense::{Half, Triangle};
 use tw_ir::error::{Error, Result};
 
-use super::factor::{Lu, has_reciprocal, have_reciprocals, solve_lower, solve_upper};
-use super::{Number, Slots, is_finite, owned};
+use super::factor::{Lu, has_reciprocal, have_reciprocals, places_of, solve_lower, solve_upper};
+use super::{Library, Number, Operands, Slots, columns, in_squares, is_finite, owned};
 
 /// `a b`.
-pub(super) fn product<T: Number>(matrices: &[MatRef<'_, T>], out: &mut Slots<'_>) -> Result<()> {
+pub(super) fn product<T: Number>(
+    library: Library<'_, T>,
+    matrices: &Operands<'_, T>,
+    out: &mut Slots<'_>,
+) -> Result<()> {
     let (a, b) = (matrices[0], matrices[1]);
-    let mut product = Mat::<T>::zeros(a.nrows(), b.ncols());
-    matmul(product.as_mut(), Accum::Replace, a, b, one(), Par::Seq);
-    out.matrix(0, product.as_ref())?;
-    Ok(())
+    let dims = (b.ncols(), a.nrows(), a.ncols());
+    let mut elements = vec![zero(); a.nrows() * b.ncols()];
+    match library {
+        // To the library all matrices are transposed, so the operands change places.
+        Some(library) => library.multiply(dims, matrices.rows(1), matrices.rows(0), &mut elements),
+        None => {
+            let product = MatMut::from_row_major_slice_mut(&mut elements, a.nrows(), b.ncols());
+            matmul(product, Accum::Replace, a, b, one(), Par::Seq);
+        }
+    }
+    out.rows(0, &elements)
 }
 
 fn check_regular<T: Number>(triangle: MatRef<'_, T>) -> Result<()> {
-    match (0..triangle.nrows()).find(|&k| triangle[(k, k)].magnitude() == 0.0) {
+    check_pivots(triangle.nrows(), |k| triangle[(k, k)])
+}
+
+fn check_pivots<T: Number>(n: usize, pivot: impl Fn(usize) -> T) -> Result<()> {
+    match (0..n).find(|&k| pivot(k).magnitude() == 0.0) {
         None => Ok(()),
         Some(k) => Err(Error::matrix("the matrix is singular").note(format!("pivot {k} of its block is zero"))),
     }
 }
 
 /// x of `a x = b`.
-fn solution<T: Number>(a: MatRef<'_, T>, mut b: Mat<T>) -> Result<Mat<T>> {
-    let lu = PartialPivLu::new(a);
-    // After a pivot without a reciprocal nothing is right; a zero before the first of those is one.
-    let good = (0..a.nrows()).take_while(|&k| has_reciprocal(lu.U()[(k, k)])).count();
-    if good == a.nrows() || lu.U()[(good, good)].magnitude() == 0.0 || !is_finite(a) {
-        check_regular(lu.U())?;
-        lu.solve_in_place_with_conj(Conj::No, b.as_mut());
-        return Ok(b);
+fn solution<T: Number>(library: Library<'_, T>, a: MatRef<'_, T>, mut b: Mat<T>) -> Result<Mat<T>> {
+    let n = a.nrows();
+    let is_usable = |pivot: &dyn Fn(usize) -> T| {
+        // After a pivot without a reciprocal nothing is right; a zero before the first of those is one.
+        let good = (0..n).take_while(|&k| has_reciprocal(pivot(k))).count();
+        good == n || pivot(good).magnitude() == 0.0 || !is_finite(a)
+    };
+    match library {
+        Some(library) => {
+            let mut lu = columns(a);
+            let exchanges = library.lu(n, n, &mut lu);
+            let pivot = |k: usize| lu[k + k * n];
+            if is_usable(&pivot) {
+                check_pivots(n, pivot)?;
+                let places = places_of(n, &exchanges);
+                let size = (n, b.ncols());
+                let mut x = vec![zero(); n * b.ncols()];
+                in_squares(n, b.ncols(), |i, j| x[i + j * n] = b[(places[i], j)]);
+                let lower = Triangle { half: Half::Lower, adjoint: false, unit: true, on_right: false };
+                library.solve_triangle(lower, &lu, size, &mut x);
+                let upper = Triangle { half: Half::Upper, unit: false, ..lower };
+                library.solve_triangle(upper, &lu, size, &mut x);
+                return Ok(Mat::from_fn(n, b.ncols(), |i, j| x[i + j * n]));
+            }
+        }
+        None => {
+            let lu = PartialPivLu::new(a);
+            if is_usable(&|k| lu.U()[(k, k)]) {
+                check_regular(lu.U())?;
+                lu.solve_in_place_with_conj(Conj::No, b.as_mut());
+                return Ok(b);
+            }
+        }
     }
-    let lu = Lu::of(a);
+    let lu = Lu::of(library, a);
     check_regular(lu.u.as_ref())?;
     Ok(lu.solve(b.as_ref()))
 }
 
 /// x of `a x = b`.
-pub(super) fn solve<T: Number>(matrices: &[MatRef<'_, T>], out: &mut Slots<'_>) -> Result<()> {
-    let x = solution(matrices[0], owned(matrices[1]))?;
+pub(super) fn solve<T: Number>(library: Library<'_, T>, matrices: &Operands<'_, T>, out: &mut Slots<'_>) -> Result<()> {
+    let x = solution(library, matrices[0], owned(matrices[1]))?;
     out.matrix(0, x.as_ref())
 }
 
 /// The inverse.
-pub(super) fn inv<T: Number>(matrices: &[MatRef<'_, T>], out: &mut Slots<'_>) -> Result<()> {
+pub(super) fn inv<T: Number>(library: Library<'_, T>, matrices: &Operands<'_, T>, out: &mut Slots<'_>) -> Result<()> {
     let n = matrices[0].nrows();
-    let x = solution(matrices[0], Mat::identity(n, n))?;
+    let x = solution(library, matrices[0], Mat::identity(n, n))?;
     out.matrix(0, x.as_ref())
 }
 
 /// The determinant as its direction (a number of magnitude 1, or 0) and the logarithm of its magnitude.
-pub(super) fn slogdet<T: Number>(matrices: &[MatRef<'_, T>], out: &mut Slots<'_>) -> Result<()> {
-    let lu = Lu::of(matrices[0]);
+pub(super) fn slogdet<T: Number>(
+    library: Library<'_, T>,
+    matrices: &Operands<'_, T>,
+    out: &mut Slots<'_>,
+) -> Result<()> {
+    let lu = Lu::of(library, matrices[0]);
     let (mut sign, n) = (lu.sign(), matrices[0].nrows());
     let mut logarithm = 0.0;
     for k in 0..n {
@@ -77,6 +122,22 @@ pub(super) fn slogdet<T: Number>(matrices: &[MatRef<'_, T>], out: &mut Slots<'_>
     Ok(())
 }
 
+/// Solves by a library, if there is one and the triangle is to its liking: it multiplies by reciprocals. To it all matrices are transposed, so
+/// what stands on the left of x here stands on its right there.
+fn solve_by<T: Number>(
+    library: Library<'_, T>,
+    triangle: Triangle,
+    matrices: &Operands<'_, T>,
+    out: &mut Slots<'_>,
+) -> Result<bool> {
+    let Some(library) = library.filter(|_| triangle.unit || have_reciprocals(matrices[0])) else { return Ok(false) };
+    let mut x = matrices.rows(1).to_vec();
+    let (rows, columns) = matrices[1].shape();
+    library.solve_triangle(triangle, matrices.rows(0), (columns, rows), &mut x);
+    out.rows(0, &x)?;
+    Ok(true)
+}
+
 /// Replaces b by x of `l x = b`, of the lower half of l.
 fn solve_lower_regular<T: Number>(l: MatRef<'_, T>, b: MatMut<'_, T>) -> Result<()> {
     check_regular(l)?;
@@ -88,21 +149,37 @@ fn solve_lower_regular<T: Number>(l: MatRef<'_, T>, b: MatMut<'_, T>) -> Result<
 }
 
 /// x of `l x = b`, of the lower half of l.
-pub(super) fn lower<T: Number>(matrices: &[MatRef<'_, T>], out: &mut Slots<'_>) -> Result<()> {
+pub(super) fn lower<T: Number>(library: Library<'_, T>, matrices: &Operands<'_, T>, out: &mut Slots<'_>) -> Result<()> {
+    let triangle = Triangle { half: Half::Upper, adjoint: false, unit: false, on_right: true };
+    if solve_by(library, triangle, matrices, out)? {
+        return Ok(());
+    }
     let mut x = owned(matrices[1]);
     solve_lower_regular(owned(matrices[0]).as_ref(), x.as_mut())?;
     out.matrix(0, x.as_ref())
 }
 
 /// x of `l x = b`, of the lower half of l with ones on its diagonal.
-pub(super) fn unit_lower<T: Number>(matrices: &[MatRef<'_, T>], out: &mut Slots<'_>) -> Result<()> {
+pub(super) fn unit_lower<T: Number>(
+    library: Library<'_, T>,
+    matrices: &Operands<'_, T>,
+    out: &mut Slots<'_>,
+) -> Result<()> {
+    let triangle = Triangle { half: Half::Upper, adjoint: false, unit: true, on_right: true };
+    if solve_by(library, triangle, matrices, out)? {
+        return Ok(());
+    }
     let mut x = owned(matrices[1]);
     solve_unit_lower_triangular_in_place(owned(matrices[0]).as_ref(), x.as_mut(), Par::Seq);
     out.matrix(0, x.as_ref())
 }
 
 /// x of `u x = b`, of the upper half of u.
-pub(super) fn upper<T: Number>(matrices: &[MatRef<'_, T>], out: &mut Slots<'_>) -> Result<()> {
+pub(super) fn upper<T: Number>(library: Library<'_, T>, matrices: &Operands<'_, T>, out: &mut Slots<'_>) -> Result<()> {
+    let triangle = Triangle { half: Half::Lower, adjoint: false, unit: false, on_right: true };
+    if solve_by(library, triangle, matrices, out)? {
+        return Ok(());
+    }
     let (u, mut x) = (owned(matrices[0]), owned(matrices[1]));
     check_regular(u.as_ref())?;
     match have_reciprocals(u.as_ref()) {
@@ -113,19 +190,34 @@ pub(super) fn upper<T: Number>(matrices: &[MatRef<'_, T>], out: &mut Slots<'_>) 
 }
 
 /// x of `x l^H = b`, of the lower half of l.
-pub(super) fn adjoint_lower_right<T: Number>(matrices: &[MatRef<'_, T>], out: &mut Slots<'_>) -> Result<()> {
+pub(super) fn adjoint_lower_right<T: Number>(
+    library: Library<'_, T>,
+    matrices: &Operands<'_, T>,
+    out: &mut Slots<'_>,
+) -> Result<()> {
+    // Transposed, that is `conj(l) x^T = b^T`, and the library sees `u = l^T`, of which `conj(l)` is the adjoint.
+    let triangle = Triangle { half: Half::Upper, adjoint: true, unit: false, on_right: false };
+    if solve_by(library, triangle, matrices, out)? {
+        return Ok(());
+    }
     let b = matrices[1];
     let mut x = Mat::from_fn(b.ncols(), b.nrows(), |i, j| conj(&b[(j, i)]));
     solve_lower_regular(owned(matrices[0]).as_ref(), x.as_mut())?;
     let x = Mat::from_fn(b.nrows(), b.ncols(), |i, j| conj(&x[(j, i)]));
-    out.matrix(0, x.as_ref())?;
-    Ok(())
+    out.matrix(0, x.as_ref())
 }
 
 /// x of `x u = b`, of the upper half of u.
-pub(super) fn upper_right<T: Number>(matrices: &[MatRef<'_, T>], out: &mut Slots<'_>) -> Result<()> {
+pub(super) fn upper_right<T: Number>(
+    library: Library<'_, T>,
+    matrices: &Operands<'_, T>,
+    out: &mut Slots<'_>,
+) -> Result<()> {
+    let triangle = Triangle { half: Half::Lower, adjoint: false, unit: false, on_right: false };
+    if solve_by(library, triangle, matrices, out)? {
+        return Ok(());
+    }
     let mut x = owned(matrices[1].transpose());
     solve_lower_regular(owned(matrices[0]).transpose(), x.as_mut())?;
-    out.matrix(0, x.transpose())?;
-    Ok(())
+    out.matrix(0, x.transpose())
 }

@@ -6,6 +6,7 @@ use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use crate::array::{Array, ArrayView};
+use crate::dense::DenseLibrary;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::tiling::Axis;
@@ -17,6 +18,12 @@ pub trait BlockFunction: Send + Sync {
     /// Computes one set of result blocks. Results come in with the right shape and dtype, filled with zeros unless they are [overwritten](BlockFunction::overwrites_results).
     /// Operands are lent for the call, from wherever the engine keeps them.
     fn apply(&self, operands: &[ArrayView<'_>], results: &mut [Array]) -> Result<()>;
+    /// As [`BlockFunction::apply`], with a library of linear algebra that the engine has. What a function does with it may show in the last bits
+    /// and in the choice between equally good results, as the signs of singular vectors.
+    fn apply_by(&self, library: &dyn DenseLibrary, operands: &[ArrayView<'_>], results: &mut [Array]) -> Result<()> {
+        let _ = library;
+        self.apply(operands, results)
+    }
     /// True if every element of the results is written: they may then hold anything before.
     fn overwrites_results(&self) -> bool {
         false

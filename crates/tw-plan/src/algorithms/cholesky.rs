@@ -19,7 +19,7 @@ impl<G: Graph> Algorithms<'_, G> {
             return first(self.whole("linalg_cholesky", &[&a], &[(dtype, Shaped::Matrix(n, n))])?);
         }
         let mut columns = Vec::new();
-        let mut rest = a;
+        let mut rest = self.as_panels(&a, &cut)?;
         for panel in 0..cut.n_tiles() {
             let range = cut.range(panel);
             let (width, left) = (range.end - range.start, n - range.start);
@@ -32,8 +32,11 @@ impl<G: Graph> Algorithms<'_, G> {
                 let conjugate = self.conj(&below)?;
                 let op = crate::build::tensordot(self.ty(&below), self.ty(&conjugate), &[(1, 1)])?;
                 let product = self.one(op, &[&below, &conjugate])?;
+                let product = self.rest(&product, &cut, range.end)?;
                 let remaining = self.part(&rest, &[width..left, width..left])?;
-                rest = self.binary(BinaryOp::Sub, &remaining, &product)?;
+                // Tiles above the diagonal are never read, and so never computed.
+                let difference = self.binary(BinaryOp::Sub, &remaining, &product)?;
+                rest = self.rest(&difference, &cut, range.end)?;
                 parts.push(below);
             }
             columns.push(self.concat(&parts, 0)?);

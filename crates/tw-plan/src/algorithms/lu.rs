@@ -27,10 +27,10 @@ impl<G: Graph> Algorithms<'_, G> {
         let dtype = self.ty(a).dtype;
         let cut = self.panels(a, 1)?;
         let mut steps = Vec::new();
-        let mut rest = a.clone();
+        let mut rest = self.as_panels(a, &cut)?;
         for number in 0..cut.n_tiles() {
             let Some(panel) = self.panel(&rest, &cut, number)? else { break };
-            let Panel { rows, columns, width, n: pivots, value: tall, .. } = panel;
+            let Panel { range, rows, columns, width, n: pivots, value: tall } = panel;
             let shapes = [
                 (dtype, Shaped::Matrix(rows, pivots)),
                 (dtype, Shaped::Matrix(pivots, width)),
@@ -45,8 +45,10 @@ impl<G: Graph> Algorithms<'_, G> {
                 if pivots < rows {
                     let below = self.part(&lower, &[pivots..rows, 0..pivots])?;
                     let product = self.matmul(&below, &beside)?;
+                    let product = self.rest(&product, &cut, range.end)?;
                     let bottom = self.part(&exchanged, &[pivots..rows, width..columns])?;
-                    rest = self.binary(BinaryOp::Sub, &bottom, &product)?;
+                    let difference = self.binary(BinaryOp::Sub, &bottom, &product)?;
+                    rest = self.rest(&difference, &cut, range.end)?;
                 } else {
                     rest = self.part(&exchanged, &[rows..rows, width..columns])?;
                 }

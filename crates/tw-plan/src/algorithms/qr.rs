@@ -85,7 +85,7 @@ impl<G: Graph> Algorithms<'_, G> {
         let dtype = self.ty(a).dtype;
         let cut = self.panels(a, 1)?;
         let (mut panels, mut triangle) = (Vec::new(), Vec::new());
-        let mut rest = a.clone();
+        let mut rest = self.as_panels(a, &cut)?;
         for number in 0..cut.n_tiles() {
             let Some(panel) = self.panel(&rest, &cut, number)? else { break };
             let Panel { range, rows, columns, width, n, value: tall } = panel;
@@ -98,7 +98,9 @@ impl<G: Graph> Algorithms<'_, G> {
                 let seen = self.adjoint_matmul(&basis, &beside)?;
                 let turned = self.adjoint_matmul(&factor, &seen)?;
                 let product = self.matmul(&basis, &turned)?;
+                let product = self.rest(&product, &cut, range.end)?;
                 let reflected = self.binary(BinaryOp::Sub, &beside, &product)?;
+                let reflected = self.rest(&reflected, &cut, range.end)?;
                 parts.push(self.part(&reflected, &[0..n, 0..columns - width])?);
                 rest = self.part(&reflected, &[n..rows, 0..columns - width])?;
             }

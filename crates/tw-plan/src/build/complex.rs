@@ -11,6 +11,7 @@ mod real;
 
 use tw_ir::{BinaryOp, DType, Error, Result, Scalar, Slot, UnaryOp};
 
+use super::power;
 use super::promote::{CodeSink, refused};
 use logarithm::Base;
 use real::{Pair, Tape};
@@ -74,7 +75,7 @@ pub(super) fn binary(code: &mut impl CodeSink, op: BinaryOp, a: Slot, b: Slot) -
         _ => return Err(refused(op.written(), dtype)),
     }
     // Small whole powers are products, exact where products are.
-    let exponent = code.constant_at(b).filter(|_| op == Pow).map(Scalar::as_c128);
+    let exponent = code.converted_constant_at(b).filter(|_| op == Pow).map(Scalar::as_c128);
     if exponent.is_some_and(|n| n.im == 0.0 && n.re == 0.5) {
         return unary(code, UnaryOp::Sqrt, a);
     }
@@ -85,7 +86,7 @@ pub(super) fn binary(code: &mut impl CodeSink, op: BinaryOp, a: Slot, b: Slot) -
             let one = code.constant(Scalar::F64(1.0).cast(dtype))?;
             binary(code, Div, one, a)?
         };
-        return whole_power(code, base, n.re.abs() as u32);
+        return power::repeated(code, base, n.re.abs() as u32);
     }
     let (x, y) = (split(code, a)?, split(code, b)?);
     let tape = Tape::new(code);
@@ -142,21 +143,4 @@ fn join(code: &mut impl CodeSink, (re, im): (Slot, Slot), dtype: DType) -> Resul
     let part = dtype.part().ok_or_else(|| Error::internal(format!("{dtype} has no parts")))?;
     let (re, im) = (code.convert(part, re)?, code.convert(part, im)?);
     code.binary(BinaryOp::Complex, re, im)
-}
-
-fn whole_power(code: &mut impl CodeSink, base: Slot, n: u32) -> Result<Slot> {
-    let (mut result, mut square, mut rest) = (None, base, n);
-    loop {
-        if rest & 1 == 1 {
-            result = Some(match result {
-                None => square,
-                Some(before) => code.binary(BinaryOp::Mul, before, square)?,
-            });
-        }
-        rest >>= 1;
-        if rest == 0 {
-            return result.ok_or_else(|| Error::internal("a power of nothing"));
-        }
-        square = code.binary(BinaryOp::Mul, square, square)?;
-    }
 }

@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 use tw_ir::{BinaryOp, DType, Error, Result, Scalar, ScalarCode, ScalarOp, Slot, UnaryOp};
 
-use super::{complex, half, time};
+use super::{complex, half, power, time};
 
 /// What promotion knows about an operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -134,6 +134,13 @@ pub trait CodeSink {
     /// The type of a slot.
     fn dtype(&self, slot: Slot) -> DType {
         self.code().dtype(slot)
+    }
+    /// The value of a slot that is a constant converted to other types, or not converted at all.
+    fn converted_constant_at(&self, slot: Slot) -> Option<Scalar> {
+        match self.code().ops().get(slot.0 as usize) {
+            Some(ScalarOp::Cast(dtype, inner)) => self.converted_constant_at(*inner).map(|value| value.cast(*dtype)),
+            _ => self.constant_at(slot),
+        }
     }
     /// The value of a slot that is a constant.
     fn constant_at(&self, slot: Slot) -> Option<Scalar> {
@@ -321,7 +328,12 @@ pub fn emit_binary(code: &mut impl CodeSink, op: BinaryOp, a: Typed, b: Typed) -
     };
     let working = binary_type(op, x, y, wide)?;
     let (left, right) = (code.convert(working, left)?, code.convert(working, right)?);
-    let result = code.binary(op, left, right)?;
+    let exponent = code.converted_constant_at(right).filter(|_| op == BinaryOp::Pow);
+    let known = exponent.map(|exponent| power::by_constant(code, left, exponent)).transpose()?.flatten();
+    let result = match known {
+        Some(result) => result,
+        None => code.binary(op, left, right)?,
+    };
     if meeting.is_half() { narrowed(code, result, meeting) } else { Ok(result) }
 }
 

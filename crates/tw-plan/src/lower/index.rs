@@ -1,5 +1,6 @@
 //! Index statements: a join on block variables, an aggregate, a transform.
 
+use tw_ir::contraction::Contraction;
 use tw_ir::error::Result;
 use tw_ir::index::{Edge, Idx, Var};
 use tw_ir::kernel::{KernelRead, StatementKernel};
@@ -9,6 +10,7 @@ use tw_ir::workflow::StmtId;
 use tw_ir::{Accum, Axis, EntityRef, OnEmpty};
 
 use super::Lowering;
+use crate::tile::SQUARE_BLOCKS;
 
 /// An operand this many times smaller than the result has no say in how the result is cut: reading regions of it is cheap, while its few cuts would
 /// make thin slices of the result.
@@ -203,6 +205,10 @@ impl Lowering<'_> {
         let Some(accum) = &kernel.accum else { return 1 };
         let n_points = kernel.vars.iter().fold(1u64, |n, axis| n.saturating_mul(axis.n_tiles()));
         let n_outputs = out_grid.iter().fold(1u64, |n, axis| n.saturating_mul(axis.n_tiles()));
+        // A product with enough blocks to keep threads busy is not worth a second pass over its partial results.
+        if n_outputs >= SQUARE_BLOCKS && Contraction::of_kernel(kernel).is_some() {
+            return 1;
+        }
         let operand_bytes = inputs.iter().fold(0u64, |sum, &r| sum.saturating_add(self.plan.relations[r].n_bytes()));
         let state_size: u64 = accum.state_types().iter().map(|dtype| dtype.size()).sum();
         let output_bytes = kernel.out_shape.iter().fold(state_size, |bytes, &n| bytes.saturating_mul(n));

@@ -1,0 +1,51 @@
+//! Copies of libraries that share nothing with the original.
+
+use std::io::{Error, Result};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// A directory that goes when nobody needs it any more.
+struct Directory(PathBuf);
+
+impl Directory {
+    fn new() -> Result<Directory> {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let path = std::env::temp_dir().join(format!("tilewright-blas-{}-{number}", std::process::id()));
+        // An existing directory is refused: it may belong to somebody else.
+        let mut builder = std::fs::DirBuilder::new();
+        #[cfg(unix)]
+        std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+        builder.create(&path)?;
+        Ok(Directory(path))
+    }
+}
+
+impl Drop for Directory {
+    fn drop(&mut self) {
+        // What cannot be removed stays; the library works all the same.
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Copies a library and lets `load` load the copy. The loader tells libraries apart by their files, so the copy has data of its own.
+///
+/// Libraries that it needs are looked for beside it, so links to the files beside the original lie beside the copy. Copy and links are gone when this
+/// returns: the loader does not need the names again.
+pub(super) fn private<T>(path: &Path, load: impl FnOnce(&Path) -> T) -> Result<T> {
+    let path = path.canonicalize()?;
+    let (Some(home), Some(name)) = (path.parent(), path.file_name()) else {
+        return Err(Error::other("a library without a name"));
+    };
+    let directory = Directory::new()?;
+    for beside in std::fs::read_dir(home)?.flatten() {
+        let other = beside.file_name();
+        if other != name && other.to_string_lossy().contains(".so") {
+            #[cfg(unix)]
+            std::os::unix::fs::symlink(beside.path(), directory.0.join(other))?;
+        }
+    }
+    let copy = directory.0.join(name);
+    std::fs::copy(&path, &copy)?;
+    Ok(load(&copy))
+}
