@@ -52,6 +52,7 @@ class Session:
         with _lock:
             _leave(self)
         _processes.leave(self._processes)
+        self._core.release_memory()
 
 
 #: Sessions whose ``with`` block has not ended, each with the one that new arrays belonged to before.
@@ -95,8 +96,8 @@ def compute(*arrays: Any, block: bool = True) -> Any:
     """
     if not block:
         return Pending([x._tensor for x in arrays if isinstance(x, Array)], lambda: compute(*arrays))
-    persist(*arrays)
-    return tuple(x.compute() if isinstance(x, Array) else x for x in arrays)
+    results = iter(_core.to_numpy([x._tensor for x in arrays if isinstance(x, Array)], progress_report()))
+    return tuple(next(results) if isinstance(x, Array) else x for x in arrays)
 
 
 def persist(*arrays: Any) -> tuple[Any, ...]:

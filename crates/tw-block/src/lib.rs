@@ -27,6 +27,7 @@ mod statement;
 mod states;
 mod strip;
 mod walk;
+mod whole;
 mod wide;
 mod width;
 
@@ -34,4 +35,5 @@ pub use block::Block;
 pub use foreign::{ElementwiseFunction, MOST_OPERANDS};
 pub use gemm::{Provider, provider};
 pub use kernel::CompiledKernel;
-pub use memory::Meter;
+pub use memory::{Meter, Running};
+pub use whole::{LARGER_THAN_CACHES, Whole};

@@ -3,7 +3,7 @@
 use numpy::{PyArray1, PyArrayMethods};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::PyTuple;
+use pyo3::types::{PyList, PyTuple};
 use tilewright::block::Block;
 use tilewright::ir::{BoxRegion, with_buffer};
 use tilewright::{Array, Buffer, DType};
@@ -12,7 +12,7 @@ use crate::dtypes::{dtype, numpy_name};
 use crate::errors::OrRaise;
 use crate::line::at_callers_line;
 use crate::session::current;
-use crate::tensor::Tensor;
+use crate::tensor::{Tensor, arrays, tensors_of};
 
 /// A tensor with a copy of the elements of a contiguous NumPy array in the machine's order of bytes.
 #[pyfunction]
@@ -25,12 +25,19 @@ pub(crate) fn from_numpy(py: Python<'_>, source: &Bound<'_, PyAny>, dtype_name: 
     at_callers_line(py, || Ok(current().array(array.with_dtype(dtype)?))).map(Tensor)
 }
 
-/// Computes a tensor and gives its elements as a NumPy array of their own.
+/// Computes tensors in one plan and gives the elements of each as a NumPy array of its own.
 #[pyfunction]
-pub(crate) fn to_numpy<'py>(py: Python<'py>, tensor: &Tensor) -> PyResult<Bound<'py, PyAny>> {
-    let array = tensor.computed(py, |stored| stored.to_array())?;
-    let dtype = array.dtype();
-    given_to_numpy(py, array, dtype)
+#[pyo3(signature = (tensors, report=None))]
+pub(crate) fn to_numpy<'py>(
+    py: Python<'py>,
+    tensors: &Bound<'py, PyList>,
+    report: Option<&Bound<'py, PyAny>>,
+) -> PyResult<Vec<Bound<'py, PyAny>>> {
+    let given = |array: Array| {
+        let dtype = array.dtype();
+        given_to_numpy(py, array, dtype)
+    };
+    arrays(py, tensors_of(tensors)?, report)?.into_iter().map(given).collect()
 }
 
 /// A NumPy array that owns the elements of an array; nothing is copied. `dtype` may be a time that the engine took for integers.
