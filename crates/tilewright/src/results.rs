@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tw_ir::Array;
 use tw_ir::error::{Error, Result};
-use tw_ir::workflow::{BlockSet, Workflow};
+use tw_ir::workflow::{BlockSet, Boxes, Workflow};
 use tw_run::OutputForm;
 
 use crate::stored::Stored;
@@ -55,9 +55,10 @@ pub(crate) fn forms(workflow: &Workflow, wants: &[Want], threads: usize, room: u
     let mut form = |set: &BlockSet, want: Want| {
         let Want::Array { keep_up_to } = want else { return OutputForm::Blocks };
         let n_bytes = set.shape.iter().fold(set.dtype.size(), |bytes, &n| bytes.saturating_mul(n));
-        let largest = (0..set.n_blocks().min(1)).map(|first| set.block_box(first).n_elements() * set.dtype.size());
+        let Boxes::Grid(grid) = &set.boxes else { return OutputForm::Blocks };
+        let largest = grid.iter().fold(set.dtype.size(), |bytes, axis| bytes.saturating_mul(axis.longest()));
         // Of every thread a block may be both complete and copied.
-        let in_hand = largest.max().unwrap_or(0).saturating_mul(threads as u64).min(n_bytes);
+        let in_hand = largest.saturating_mul(threads as u64).min(n_bytes);
         let kept = OutputForm::BlocksAndArray;
         let choices = [(kept, n_bytes, n_bytes <= keep_up_to), (OutputForm::Array, in_hand, true)];
         let choice = choices.into_iter().find(|&(_, bytes, wanted)| wanted && needed.saturating_add(bytes) <= room);

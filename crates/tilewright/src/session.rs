@@ -484,6 +484,11 @@ impl Session {
         (self.0.run.meter.now(), self.0.run.meter.peak())
     }
 
+    /// Counts the bytes of blocks, and takes back the storage of arrays that were given away.
+    pub fn meter(&self) -> &Arc<Meter> {
+        &self.0.run.meter
+    }
+
     /// Options of the planner.
     pub fn plan_options(&self) -> &PlanOptions {
         &self.0.plan

@@ -8,7 +8,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use tw_ir::{Buffer, DType};
+use tw_ir::{Array, Buffer, DType};
 
 use crate::pages;
 
@@ -33,6 +33,8 @@ pub struct Meter {
     kept: Mutex<Vec<Buffer>>,
     /// Runs under way.
     runs: AtomicU64,
+    /// Bytes that may be kept while nothing runs: none before the first run, and after memory was given back.
+    kept_when_idle: AtomicU64,
     /// Bytes freed since the allocator was asked to give memory back.
     freed: AtomicU64,
 }
@@ -44,7 +46,7 @@ pub struct Running(Arc<Meter>);
 impl Drop for Running {
     fn drop(&mut self) {
         if self.0.runs.fetch_sub(1, Ordering::Relaxed) == 1 {
-            self.0.keep_at_most(KEPT_BETWEEN_RUNS);
+            self.0.keep_at_most(self.0.kept_when_idle.load(Ordering::Relaxed));
         }
     }
 }
@@ -73,17 +75,22 @@ impl Meter {
     /// Begins a run, during which storage is kept for the blocks that follow.
     pub fn begin_run(self: &Arc<Meter>) -> Running {
         self.runs.fetch_add(1, Ordering::Relaxed);
+        self.kept_when_idle.store(KEPT_BETWEEN_RUNS, Ordering::Relaxed);
         Running(Arc::clone(self))
     }
 
-    /// Gives storage that is kept for later back to the system.
+    /// Gives storage that is kept for later back to the system, and keeps none until the next run.
     pub fn release_kept(&self) {
+        self.kept_when_idle.store(0, Ordering::Relaxed);
         self.keep_at_most(0);
         self.freed.store(0, Ordering::Relaxed);
         pages::return_free_memory();
     }
 
     fn keep_at_most(&self, bytes: u64) {
+        if self.kept_bytes.load(Ordering::Relaxed) <= bytes {
+            return;
+        }
         let mut kept = self.lock();
         let mut dropped = Vec::new();
         while self.kept_bytes.load(Ordering::Relaxed) > bytes && !kept.is_empty() {
@@ -96,11 +103,14 @@ impl Meter {
         dropped.into_iter().for_each(|buffer| self.free(buffer));
     }
 
-    /// Frees storage. What the allocator then holds for itself goes back to the system from time to time.
+    /// Frees storage. What the allocator then holds for itself goes back to the system from time to time, while nothing runs.
     fn free(&self, buffer: Buffer) {
         let bytes = n_bytes(&buffer);
         drop(buffer);
-        if bytes >= SMALLEST_KEPT && self.freed.fetch_add(bytes, Ordering::Relaxed) + bytes >= TRIMMED_AT_ONCE {
+        if bytes >= SMALLEST_KEPT
+            && self.is_idle()
+            && self.freed.fetch_add(bytes, Ordering::Relaxed) + bytes >= TRIMMED_AT_ONCE
+        {
             self.freed.store(0, Ordering::Relaxed);
             pages::return_free_memory();
         }
@@ -139,8 +149,13 @@ impl Meter {
         drop(dropped);
     }
 
+    /// Takes back the storage of an array that was given away and that nobody has any more.
+    pub fn reclaim(&self, array: Array) {
+        self.give_back(array.into_data(), 0);
+    }
+
     /// Kept storage of the given size, with whatever it holds.
-    fn reuse(&self, dtype: DType, n: usize) -> Option<Buffer> {
+    pub(crate) fn reuse(&self, dtype: DType, n: usize) -> Option<Buffer> {
         if n as u64 * dtype.size() < SMALLEST_KEPT || self.kept_bytes.load(Ordering::Relaxed) == 0 {
             return None;
         }
@@ -152,21 +167,24 @@ impl Meter {
         Some(buffer)
     }
 
-    /// Takes storage back, for later or for good.
+    /// Takes storage back, for later or for good. Where there is no room for all, what was kept last is the most likely to be wanted again.
     fn give_back(&self, buffer: Buffer, charged: u64) {
         let now = self.now.fetch_sub(charged, Ordering::Relaxed) - charged;
         let bytes = n_bytes(&buffer);
-        let kept_bytes = self.kept_bytes.load(Ordering::Relaxed) + bytes;
-        let is_idle = self.runs.load(Ordering::Relaxed) == 0;
-        let fits =
-            now + kept_bytes <= self.highest.load(Ordering::Relaxed) && !(is_idle && kept_bytes > KEPT_BETWEEN_RUNS);
-        if bytes >= SMALLEST_KEPT && fits {
-            let mut kept = self.lock();
-            self.kept_bytes.fetch_add(bytes, Ordering::Relaxed);
-            kept.push(buffer);
-        } else if is_idle {
-            self.free(buffer);
+        let most = if self.is_idle() { self.kept_when_idle.load(Ordering::Relaxed) } else { u64::MAX };
+        let room = self.highest.load(Ordering::Relaxed).saturating_sub(now).min(most);
+        if bytes < SMALLEST_KEPT || bytes > room {
+            return self.free(buffer);
         }
+        let mut kept = self.lock();
+        self.kept_bytes.fetch_add(bytes, Ordering::Relaxed);
+        kept.push(buffer);
+        drop(kept);
+        self.keep_at_most(room);
+    }
+
+    fn is_idle(&self) -> bool {
+        self.runs.load(Ordering::Relaxed) == 0
     }
 }
 
@@ -263,6 +281,7 @@ mod tests {
     #[test]
     fn large_storage_is_used_again() {
         let meter = Meter::new();
+        drop(meter.begin_run());
         let first = storage(LARGE, &meter);
         let place = address(&first);
         drop(first);
@@ -295,11 +314,17 @@ mod tests {
         assert_eq!(kept(), KEPT_BETWEEN_RUNS);
         meter.release_kept();
         assert_eq!(kept(), 0);
+        drop(storage(LARGE, &meter));
+        assert_eq!(kept(), 0, "nothing is kept before the next run");
+        drop(meter.begin_run());
+        meter.reclaim(Array::from_f64(&vec![0.0; LARGE]));
+        assert_eq!(kept(), 8 * LARGE as u64);
     }
 
     #[test]
     fn what_is_kept_never_raises_the_highest_use() {
         let meter = Meter::new();
+        let _running = meter.begin_run();
         let mut held: Vec<Storage> = (0..4).map(|_| storage(LARGE, &meter)).collect();
         held.truncate(1);
         assert_eq!(meter.kept_bytes.load(Ordering::Relaxed), 3 * 8 * LARGE as u64);

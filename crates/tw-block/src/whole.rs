@@ -47,14 +47,15 @@ unsafe impl Sync for Whole {}
 unsafe impl Send for Whole {}
 
 impl Whole {
-    /// Room for a tensor that is cut by a grid. The system provides the memory as it is written.
+    /// Room for a tensor that is cut by a grid: that of an array of its size that went, or memory that the system provides as it is written.
     pub fn new(dtype: DType, grid: &[Axis], meter: &Arc<Meter>) -> Result<Whole> {
         let extents: Vec<u64> = grid.iter().map(Axis::extent).collect();
         let n = shape::n_elements(&extents)?;
         let no_memory =
             || Error::resource(format!("no memory for a {dtype} result of shape {}", shape::display(&extents)));
         let n_bytes = n.checked_mul(dtype.size()).ok_or_else(no_memory)?;
-        let mut buffer = pages::zeros(dtype, n as usize).ok_or_else(no_memory)?;
+        let kept = meter.reuse(dtype, n as usize);
+        let mut buffer = kept.or_else(|| pages::zeros(dtype, n as usize)).ok_or_else(no_memory)?;
         let start = with_width!(dtype, T => T::of_mut(&mut buffer).as_mut_ptr().cast::<u8>());
         Ok(Whole {
             dtype,
@@ -86,6 +87,9 @@ impl Whole {
 
     /// The position in the grid of a box that is one of its blocks.
     fn position(&self, bbox: &BoxRegion) -> Option<usize> {
+        if bbox.rank() != self.grid.len() {
+            return None;
+        }
         let mut position = 0;
         for (axis, cut) in self.grid.iter().enumerate() {
             let range = bbox.range(axis);
@@ -93,7 +97,7 @@ impl Whole {
             (cut.range(tile) == range).then_some(())?;
             position = position * cut.n_tiles() + tile;
         }
-        (bbox.rank() == self.grid.len()).then_some(position as usize)
+        Some(position as usize)
     }
 
     fn write_typed<T: Bits>(&self, block: &Block) {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use cranelift_entity::SecondaryMap;
 use smallvec::SmallVec;
-use tw_block::{Block, Meter, Whole};
+use tw_block::{Block, Whole};
 use tw_ir::workflow::{BlockId, BlockSetId, Boxes, TaskId};
 use tw_ir::{Array, Error, Result};
 
@@ -117,4 +117,40 @@ fn array_of(blocks: &mut Vec<Arc<Block>>, form: OutputForm) -> Result<Array> {
 pub(crate) struct Outputs {
     pub(crate) blocks: Vec<Vec<Arc<Block>>>,
     pub(crate) arrays: Vec<Option<Array>>,
+}
+
+#[cfg(test)]
+mod tests {
+    use tw_block::provider;
+    use tw_ir::schedule::Schedule;
+
+    use crate::options::{BlockIo, OutputForm, RunOptions};
+    use crate::overhead::{NoIo, overhead_workflow};
+    use crate::{Prepared, Runtime};
+    use std::sync::Arc;
+
+    #[test]
+    fn outputs_come_in_the_form_that_is_asked_for() {
+        for n_chains in [1, 7] {
+            let workflow = overhead_workflow(50 * n_chains, n_chains).unwrap();
+            let order = workflow.tasks().collect();
+            let prepared = Prepared::new(Arc::new(Schedule::freeze(workflow, order, provider()).unwrap())).unwrap();
+            let io: Arc<dyn BlockIo> = Arc::new(NoIo);
+            for (threads, chaos) in [(1, None), (3, None), (3, Some(5))] {
+                for form in [OutputForm::Blocks, OutputForm::Array, OutputForm::BlocksAndArray] {
+                    let options = RunOptions { forms: vec![form], chaos, ..RunOptions::default() };
+                    let outcome = Runtime::new(threads).run(&prepared, &io, &options).unwrap();
+                    let n_blocks = outcome.outputs[0].len();
+                    assert_eq!(n_blocks, if form.has_blocks() { n_chains as usize } else { 0 });
+                    // An array that is given away is no longer counted.
+                    assert_eq!(
+                        options.meter.now(),
+                        outcome.outputs[0].iter().map(|block| block.n_bytes()).sum::<u64>()
+                    );
+                    let elements = outcome.arrays[0].as_ref().map(|array| array.to_f64_vec());
+                    assert_eq!(elements, form.has_array().then(|| vec![50.0; n_chains as usize]), "{form:?} {threads}");
+                }
+            }
+        }
+    }
 }

@@ -35,6 +35,12 @@ struct Entry {
     work: Option<u64>,
 }
 
+impl Entry {
+    fn is_of(&self, stored: &Arc<Stored>) -> bool {
+        std::ptr::eq(self.stored.as_ptr(), Arc::as_ptr(stored))
+    }
+}
+
 impl Allowance {
     /// For a session with or without a budget.
     pub(crate) fn new(budget: Option<u64>) -> Allowance {
@@ -61,6 +67,7 @@ impl Allowance {
             work: again.then_some(tensor.node.n_touched),
         };
         let mut entries = lock(&self.entries);
+        entries.retain(|entry| !entry.is_of(&stored));
         match again {
             true => lock(&tensor.node.computed)[tensor.result] = Some(stored),
             false => tensor.keep(stored),
@@ -73,7 +80,7 @@ impl Allowance {
 
     /// Somebody has asked to keep these blocks: they are no longer part of the allowance.
     pub(super) fn forget(&self, stored: &Arc<Stored>) {
-        lock(&self.entries).retain(|entry| !std::ptr::eq(entry.stored.as_ptr(), Arc::as_ptr(stored)));
+        lock(&self.entries).retain(|entry| !entry.is_of(stored));
     }
 
     /// Lets go of all that can be computed again.

@@ -19,7 +19,7 @@ use crate::memory::Meter;
 use crate::pages;
 use crate::walk::Points;
 
-/// How much of a file in Fortran order is held besides the block it is read into.
+/// How much of a file in Fortran order is held besides the block it is read into. Like other scratch space it is not charged to a meter.
 const SLAB_BYTES: u64 = 4 << 20;
 
 /// Bytes between two runs up to which it is cheaper to read them than to call the system twice.
@@ -63,7 +63,7 @@ impl NpyReader {
         }
         let mut block = Block::for_output(self.header.dtype, region.clone(), meter)?;
         if self.header.fortran {
-            self.read_fortran(region, &mut block, meter)?;
+            self.read_fortran(region, &mut block)?;
         } else {
             self.read_rows(whole, region, &mut block)?;
         }
@@ -72,7 +72,7 @@ impl NpyReader {
 
     /// Reads a region of a file in Fortran order, which is the C order of the transposed array: slab by slab, so that little more than the block itself
     /// is ever held.
-    fn read_fortran(&self, region: &BoxRegion, block: &mut Block, meter: Option<&Arc<Meter>>) -> Result<()> {
+    fn read_fortran(&self, region: &BoxRegion, block: &mut Block) -> Result<()> {
         let reversed = |extents: &[u64]| extents.iter().rev().copied().collect::<Vec<u64>>();
         let whole = reversed(&self.header.shape);
         let mut slab = BoxRegion { lo: reversed(&region.lo), hi: reversed(&region.hi) };
@@ -81,7 +81,7 @@ impl NpyReader {
         let rows = (SLAB_BYTES / row_bytes.max(1)).max(1);
         while slab.lo[0] < end {
             slab.hi[0] = end.min(slab.lo[0] + rows);
-            let mut part = Block::for_output(self.header.dtype, slab.clone(), meter)?;
+            let mut part = Block::for_output(self.header.dtype, slab.clone(), None)?;
             self.read_rows(&whole, &slab, &mut part)?;
             part.copy_transposed_into(block)?;
             slab.lo[0] = slab.hi[0];
@@ -118,10 +118,9 @@ impl NpyReader {
                     .ok_or_else(no_memory)?,
             ),
         };
-        let rows = BoxRegion { lo: region.lo[..outer].to_vec(), hi: region.hi[..outer].to_vec() };
         let inner_start: u64 = (outer..whole.len()).map(|axis| region.lo[axis] * strides[axis]).sum();
         let (_, buffer) = block.output()?;
-        let mut starts = rows.clone();
+        let mut starts = BoxRegion { lo: region.lo[..outer].to_vec(), hi: region.hi[..outer].to_vec() };
         if outer > 0 {
             starts.hi[outer - 1] = starts.lo[outer - 1] + 1;
         }
