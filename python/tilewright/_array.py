@@ -179,6 +179,9 @@ class Array:
     def compute(self, *, block: bool = True) -> Any:
         """Computes the array and gives it as a NumPy array of its own memory.
 
+        A large result is computed where the NumPy array shows it and given away: this array keeps nothing of it unless it is asked for again.
+        Use :meth:`persist` for an array that is needed more than once.
+
         With ``block=False`` it is computed while Python goes on, and what comes back at once is a :class:`tilewright.Pending`.
 
         >>> import tilewright as tw
@@ -189,11 +192,7 @@ class Array:
             from ._pending import Pending
 
             return Pending([self._tensor], self.compute)
-        if not self._tensor.is_computed:
-            report = progress_report()
-            if report is not None:
-                self._tensor.persist(report)
-        return _core.to_numpy(self._tensor)
+        return _core.to_numpy([self._tensor], None if self._tensor.is_computed else progress_report())[0]
 
     def persist(self) -> Array:
         """Computes the array now, keeps its blocks, and gives the array itself."""

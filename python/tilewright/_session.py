@@ -55,6 +55,7 @@ class Session:
         with _lock:
             _leave(self)
         _processes.leave(self._processes)
+        self._core.release_memory()
 
 
 #: Sessions whose ``with`` block has not ended, each with the one that new arrays belonged to before.
@@ -99,8 +100,8 @@ def compute(*values: Any, block: bool = True) -> Any:
     """
     if not block:
         return Pending([x._tensor for x in _arrays_in(values)], lambda: compute(*values))
-    persist(*values)
-    return _replaced(values, Array.compute)
+    results = iter(_core.to_numpy([x._tensor for x in _arrays_in(values)], progress_report()))
+    return _replaced(values, lambda _: next(results))
 
 
 def persist(*values: Any) -> tuple[Any, ...]:

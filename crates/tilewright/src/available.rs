@@ -9,14 +9,21 @@ pub(crate) fn available_bytes() -> Option<u64> {
     Some(of_group().map_or(machine, |group| group.min(machine)))
 }
 
+/// Bytes of memory that the machine has, where the system tells.
+pub(crate) fn machine_bytes() -> Option<u64> {
+    field(&std::fs::read_to_string("/proc/meminfo").ok()?, "MemTotal")
+}
+
 /// From the lines of `/proc/meminfo`.
 fn of_machine(lines: &str) -> Option<u64> {
-    let field = |name: &str| {
-        let line = lines.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
-        let kibibytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
-        kibibytes.checked_mul(1024)
-    };
-    Some(field("MemAvailable")?.saturating_add(field("SwapFree").unwrap_or(0)))
+    Some(field(lines, "MemAvailable")?.saturating_add(field(lines, "SwapFree").unwrap_or(0)))
+}
+
+/// A number of bytes of `/proc/meminfo`.
+fn field(lines: &str, name: &str) -> Option<u64> {
+    let line = lines.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
+    let kibibytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    kibibytes.checked_mul(1024)
 }
 
 /// What the limits of the control group of this process leave; nothing if it has none.

@@ -7,14 +7,15 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use tw_block::npy::NpyWriter;
-use tw_ir::Axis;
 use tw_ir::error::{Error, Result};
 use tw_ir::program::{MaskCounts, Node, Op, Program, Region, TensorType, ValueId};
+use tw_ir::{Array, Axis};
 use tw_run::CancelToken;
 
 use crate::io::Input;
 use crate::report::Totals;
-use crate::segment::{SegmentBuilder, SegmentKey, Surroundings, Taken, counted_mask};
+use crate::results::{Computed, Want};
+use crate::segment::{SegmentBuilder, Surroundings, Taken, counted_mask};
 use crate::session::{Place, Session};
 use crate::stored::Stored;
 
@@ -23,6 +24,10 @@ pub(crate) struct Interpreter<'a> {
     program: &'a Program,
     inputs: &'a BTreeMap<String, Input>,
     computed: HashMap<ValueId, Arc<Stored>>,
+    /// How results of the program are wanted, other than as blocks.
+    wants: HashMap<ValueId, Want>,
+    /// Results that the last segment has made as arrays.
+    arrays: HashMap<ValueId, Array>,
     extents: HashMap<ValueId, u64>,
     /// Files written so far, under temporary names until the whole program has succeeded.
     written: Vec<NpyWriter>,
@@ -35,9 +40,18 @@ impl<'a> Interpreter<'a> {
         session: &'a Session,
         program: &'a Program,
         inputs: &'a BTreeMap<String, Input>,
+        wants: &[Want],
         cancel: CancelToken,
     ) -> Interpreter<'a> {
+        let mut by_value: HashMap<ValueId, Want> = HashMap::new();
+        for (&value, &want) in program.body.results.iter().zip(wants).filter(|(_, want)| **want != Want::Blocks) {
+            // A result that is wanted twice is copied from its blocks for the second.
+            let wanted_once = program.body.results.iter().filter(|&&result| result == value).count() == 1;
+            by_value.insert(value, if wanted_once { want } else { Want::Array { keep_up_to: u64::MAX } });
+        }
         Interpreter {
+            wants: by_value,
+            arrays: HashMap::new(),
             session,
             program,
             inputs,
@@ -50,8 +64,19 @@ impl<'a> Interpreter<'a> {
     }
 
     /// Runs the program and commits its files. Results are in the order of its outputs.
-    pub(crate) fn run(&mut self) -> Result<Vec<Arc<Stored>>> {
-        let results = self.region(&self.program.body)?;
+    pub(crate) fn run(&mut self) -> Result<Vec<Computed>> {
+        let body = &self.program.body;
+        let mine = self.nodes(body)?;
+        let mut results = Vec::with_capacity(body.results.len());
+        for value in &body.results {
+            let array = self.arrays.remove(value);
+            let computed = Computed { array, stored: self.computed.get(value).cloned(), ..Computed::default() };
+            if computed.array.is_none() && computed.stored.is_none() {
+                return Err(Error::internal(format!("{value} has not been computed")));
+            }
+            results.push(computed);
+        }
+        self.computed.retain(|value, _| !mine.contains(value));
         for file in self.written.drain(..) {
             file.commit()?;
         }
@@ -60,6 +85,14 @@ impl<'a> Interpreter<'a> {
 
     /// Runs a region whose parameters are already among the computed values.
     fn region(&mut self, region: &Region) -> Result<Vec<Arc<Stored>>> {
+        let mine = self.nodes(region)?;
+        let results = region.results.iter().map(|&value| self.value(value)).collect::<Result<_>>()?;
+        self.computed.retain(|value, _| !mine.contains(value));
+        Ok(results)
+    }
+
+    /// Runs the nodes of a region until its results are among the computed values or arrays. Gives the values that belong to the region.
+    fn nodes(&mut self, region: &Region) -> Result<HashSet<ValueId>> {
         let mut mine: HashSet<ValueId> = region.params.iter().copied().collect();
         let mut pending: Vec<&Node> = Vec::new();
         for (k, node) in region.nodes.iter().enumerate() {
@@ -82,9 +115,7 @@ impl<'a> Interpreter<'a> {
         let needed = region.results.iter().copied().collect();
         let place = if std::ptr::eq(region, &self.program.body) { Place::Last } else { Place::Before };
         self.flush(&mut pending, place, &needed, &mine)?;
-        let results = region.results.iter().map(|&value| self.value(value)).collect::<Result<_>>()?;
-        self.computed.retain(|value, _| !mine.contains(value));
-        Ok(results)
+        Ok(mine)
     }
 
     /// Runs what is pending, keeps what is needed, drops what is not.
@@ -109,8 +140,17 @@ impl<'a> Interpreter<'a> {
             let inputs = self.bind_inputs(segment.taken)?;
             // Parameters that only this segment reads are dropped with it, not at the end of the region.
             self.computed.retain(|value, _| needed.contains(value) || !mine.contains(value));
-            let results = self.run_segment(segment.key, place, inputs)?;
-            self.computed.extend(outputs.into_iter().zip(results));
+            let wants: Vec<Want> = match place {
+                Place::Last => outputs.iter().map(|value| self.wants.get(value).copied().unwrap_or_default()).collect(),
+                Place::Before => Vec::new(),
+            };
+            let outcome =
+                self.session.run_segment(segment.key, place, inputs, &wants, &self.cancel, &mut self.totals)?;
+            self.written.extend(outcome.files);
+            for (value, Computed { stored, array, .. }) in outputs.into_iter().zip(outcome.results) {
+                self.computed.extend(stored.map(|stored| (value, stored)));
+                self.arrays.extend(array.map(|array| (value, array)));
+            }
         } else {
             self.computed.retain(|value, _| needed.contains(value) || !mine.contains(value));
         }
@@ -127,17 +167,6 @@ impl<'a> Interpreter<'a> {
             Ok((name, input))
         };
         taken.into_iter().map(bind).collect()
-    }
-
-    fn run_segment(
-        &mut self,
-        key: SegmentKey,
-        place: Place,
-        inputs: BTreeMap<String, Input>,
-    ) -> Result<Vec<Arc<Stored>>> {
-        let outcome = self.session.run_segment(key, place, inputs, &self.cancel, &mut self.totals)?;
-        self.written.extend(outcome.files);
-        Ok(outcome.results)
     }
 
     fn control(&mut self, region: &Region, k: usize, node: &Node, mine: &HashSet<ValueId>) -> Result<()> {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use tw_block::npy::{NpyReader, NpyWriter};
+use tw_block::npy::{Bands, NpyReader, NpyWriter};
 use tw_block::{Block, Meter};
 use tw_ir::error::{Error, Result};
 use tw_ir::program::TensorType;
@@ -44,30 +44,32 @@ impl Input {
     pub(crate) fn is_shared(&self) -> bool {
         !matches!(self, Input::File(_))
     }
-
-    fn load(&self, region: &BoxRegion, meter: &Arc<Meter>) -> Result<Arc<Block>> {
-        match self {
-            Input::Array(array) => Ok(Arc::new(Block::view_of(array, region)?)),
-            Input::Stored(stored) => stored.block(region),
-            Input::File(reader) => Ok(Arc::new(reader.read_region(region, Some(meter))?)),
-        }
-    }
 }
+
+/// Blocks are cut out of bands if one part in so many of the file is read.
+const LEAST_SHARE_FOR_BANDS: u64 = 4;
 
 /// The sources and sinks of one run of a segment.
 pub(crate) struct SegmentIo {
     sources: Vec<Input>,
+    /// Parts of files that several blocks are cut out of.
+    bands: Bands,
+    /// Per source: true if blocks are cut out of bands.
+    in_bands: Vec<bool>,
     sinks: Vec<NpyWriter>,
 }
 
 impl SegmentIo {
-    /// Finds every source by name and opens every sink.
+    /// Finds every source by name and opens every sink. Of each source the blocks that are read have `loaded_bytes`. Parts of files of up to
+    /// `band_bytes` may be held to cut blocks out of.
     pub(crate) fn open(
         workflow: &Workflow,
         sink_types: &[DType],
         inputs: &BTreeMap<String, Input>,
+        loaded_bytes: &[u64],
+        band_bytes: u64,
     ) -> Result<SegmentIo> {
-        let sources = workflow
+        let sources: Vec<Input> = workflow
             .sources
             .iter()
             .map(|source| match source {
@@ -84,7 +86,13 @@ impl SegmentIo {
             .zip(sink_types)
             .map(|(sink, &dtype)| NpyWriter::create(&sink.path, dtype, &sink.shape))
             .collect::<Result<_>>()?;
-        Ok(SegmentIo { sources, sinks })
+        // Of a file that is hardly read the parts beside a block are not worth reading along.
+        let mostly_read = |(input, &bytes): (&Input, &u64)| match input {
+            Input::File(reader) => bytes.saturating_mul(LEAST_SHARE_FOR_BANDS) >= reader.header().n_bytes(),
+            _ => false,
+        };
+        let in_bands = sources.iter().zip(loaded_bytes).map(mostly_read).collect();
+        Ok(SegmentIo { sources, bands: Bands::new(band_bytes), in_bands, sinks })
     }
 
     /// The files written, still under temporary names.
@@ -100,7 +108,14 @@ impl SegmentIo {
 
 impl BlockIo for SegmentIo {
     fn load(&self, source: u32, region: &BoxRegion, meter: &Arc<Meter>) -> Result<Arc<Block>> {
-        self.sources[source as usize].load(region, meter)
+        match &self.sources[source as usize] {
+            Input::Array(array) => Ok(Arc::new(Block::view_of(array, region)?)),
+            Input::Stored(stored) => stored.block(region),
+            Input::File(reader) if self.in_bands[source as usize] => {
+                Ok(Arc::new(self.bands.read_region(source, reader, region, Some(meter))?))
+            }
+            Input::File(reader) => Ok(Arc::new(reader.read_region(region, Some(meter))?)),
+        }
     }
 
     fn store(&self, sink: u32, block: &Block) -> Result<()> {

@@ -1,13 +1,14 @@
 //! A session: threads, options and the cache of planned segments.
 
 use std::collections::{BTreeMap, HashSet};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use rustc_hash::FxHashMap;
 use tw_block::npy::NpyWriter;
 use tw_block::{Meter, Provider, provider};
 use tw_ir::error::{Error, Result};
+use tw_ir::kernel::Kernel;
 use tw_ir::program::{self, FunctionTable, Op, Program, ValueId};
 use tw_ir::workflow::{Boxes, Workflow};
 use tw_ir::{DType, Span};
@@ -22,8 +23,10 @@ use crate::interpret::Interpreter;
 use crate::io::{Input, SegmentIo};
 use crate::program_text::standard_functions;
 use crate::report::Totals;
+use crate::results::{Computed, Want, forms};
 use crate::segment::SegmentKey;
 use crate::stored::Stored;
+use crate::tensor::allowance::{Allowance, SHARE_OF_BUDGET};
 
 /// Planned segments kept. A program has few; a host loop that never repeats itself would otherwise grow without limit.
 const CACHE_LIMIT: usize = 4096;
@@ -123,6 +126,7 @@ impl SessionBuilder {
             observer: self.observer,
             progress: Some(progress.clone()),
             chaos: self.chaos,
+            forms: Vec::new(),
         };
         Session(Arc::new(Inner {
             runtime: Runtime::new(self.threads),
@@ -135,7 +139,7 @@ impl SessionBuilder {
             totals: Mutex::new(Totals::default()),
             profile: self.profile,
             functions,
-            beside: Mutex::default(),
+            allowance: Allowance::new(self.budget),
         }))
     }
 }
@@ -167,15 +171,17 @@ struct Inner {
     profile: Option<Arc<Profile>>,
     functions: FunctionTable,
     /// What is kept though nobody has asked for it.
-    beside: Mutex<Vec<Weak<Stored>>>,
+    allowance: Allowance,
 }
 
-/// The part of a budget that may be taken by what nobody has asked for.
-const SHARE_BESIDE: u64 = 8;
+/// The part of the memory that is left which may be taken by parts of files that several blocks are cut out of.
+const SHARE_OF_BANDS: u64 = 8;
 
 struct CachedSegment {
     prepared: Prepared,
     flops: u64,
+    /// Per source, bytes of the blocks that are read from it.
+    loaded_bytes: Vec<u64>,
     outputs: Vec<(DType, Vec<tw_ir::Axis>)>,
     /// Element types of the files it writes.
     sinks: Vec<DType>,
@@ -192,7 +198,7 @@ pub(crate) enum Place {
 
 /// What one segment gave.
 pub(crate) struct SegmentOutcome {
-    pub(crate) results: Vec<Arc<Stored>>,
+    pub(crate) results: Vec<Computed>,
     pub(crate) files: Vec<NpyWriter>,
 }
 
@@ -235,17 +241,19 @@ impl Session {
     ) -> Result<(BTreeMap<String, Arc<Stored>>, Totals)> {
         program::verify(program)?;
         let mut totals = Totals::default();
-        let results = self.interpret(program, inputs, &mut totals)?;
+        let results = self.interpret(program, inputs, &[], &mut totals)?;
+        let results = results.into_iter().map(Computed::into_stored).collect::<Result<Vec<_>>>()?;
         Ok((program.outputs.iter().cloned().zip(results).collect(), totals))
     }
 
-    /// Runs a program that is known to be well formed; results in the order of its outputs. What was done is added to `totals`, also before an error.
+    /// Runs a program that is known to be well formed; results in the order of its outputs, as blocks unless `wants` says otherwise. What was done is added to `totals`, also before an error.
     pub(crate) fn interpret(
         &self,
         program: &Program,
         inputs: &BTreeMap<String, Input>,
+        wants: &[Want],
         totals: &mut Totals,
-    ) -> Result<Vec<Arc<Stored>>> {
+    ) -> Result<Vec<Computed>> {
         if self.0.process != std::process::id() {
             return Err(Error::state(
                 "the threads of this session exist only in the process that made it, not in its fork",
@@ -255,7 +263,7 @@ impl Session {
         let cancel = token_of_run(&lock(&self.0.cancel));
         let dissolved = dissolve_selections(program)?;
         let program = dissolved.as_ref().unwrap_or(program);
-        let mut interpreter = Interpreter::new(self, program, inputs, cancel);
+        let mut interpreter = Interpreter::new(self, program, inputs, wants, cancel);
         let results = interpreter.run();
         totals.add(&interpreter.totals);
         if results.is_ok() {
@@ -282,6 +290,7 @@ impl Session {
         key: SegmentKey,
         place: Place,
         inputs: BTreeMap<String, Input>,
+        wants: &[Want],
         cancel: &CancelToken,
         totals: &mut Totals,
     ) -> Result<SegmentOutcome> {
@@ -296,21 +305,34 @@ impl Session {
             }
         };
         let planned = Instant::now();
+        let _running = self.0.run.meter.begin_run();
         let workflow = cached.prepared.schedule().workflow();
-        let io = Arc::new(SegmentIo::open(workflow, &cached.sinks, &inputs)?);
         let is_large = cached.prepared.schedule().peak_bytes() > SURELY_AVAILABLE;
         let shared: HashSet<String> = if self.0.run.budget.is_some() || is_large {
             inputs.iter().filter(|(_, input)| input.is_shared()).map(|(name, _)| name.clone()).collect()
         } else {
             HashSet::new()
         };
-        drop(inputs);
         if is_large {
             self.check_peak(&cached, &shared)?;
         }
-        let as_io: Arc<dyn BlockIo> = io.clone();
         let mut options = RunOptions { cancel: cancel.clone(), ..self.0.run.clone() };
         options.budget = options.budget.map(|budget| self.left_of(budget, &cached, &shared, place)).transpose()?;
+        if wants.iter().any(|want| *want != Want::Blocks) {
+            let room = options.budget.map_or(u64::MAX, |left| left - cached.prepared.schedule().peak_bytes());
+            let (forms, needed) = forms(workflow, wants, self.threads(), room);
+            options.forms = forms;
+            options.budget = options.budget.map(|left| left - needed);
+        }
+        let band_bytes = match options.budget {
+            _ if !inputs.values().any(|input| matches!(input, Input::File(_))) => 0,
+            Some(left) => (left - cached.prepared.schedule().peak_bytes()) / 2,
+            None => available_bytes().unwrap_or(SURELY_AVAILABLE) / SHARE_OF_BANDS,
+        };
+        options.budget = options.budget.map(|left| left - band_bytes);
+        let io = Arc::new(SegmentIo::open(workflow, &cached.sinks, &inputs, &cached.loaded_bytes, band_bytes)?);
+        drop(inputs);
+        let as_io: Arc<dyn BlockIo> = io.clone();
         if let Some(profile) = profile_of_run(self.0.profile.as_ref()) {
             options.observer = Some(profile.watch(cached.prepared.schedule(), options.observer));
         }
@@ -321,12 +343,14 @@ impl Session {
             Err(io) if io.has_sinks() => return Err(Error::internal("a file is still in use after the run")),
             Err(_) => Vec::new(),
         };
-        let results = outcome
-            .outputs
-            .into_iter()
-            .zip(&cached.outputs)
-            .map(|(blocks, (dtype, grid))| Arc::new(Stored::new(*dtype, grid.clone(), blocks)))
-            .collect();
+        let mut results = Vec::with_capacity(cached.outputs.len());
+        for (k, (blocks, array)) in outcome.outputs.into_iter().zip(outcome.arrays).enumerate() {
+            let (dtype, grid) = &cached.outputs[k];
+            let has_blocks = options.forms.get(k).is_none_or(|form| form.has_blocks());
+            let stored = has_blocks.then(|| Arc::new(Stored::new(*dtype, grid.clone(), blocks)));
+            let array = array.map(|array| array.with_dtype(*dtype)).transpose()?;
+            results.push(Computed { stored, array, ..Computed::default() });
+        }
         totals.add(&Totals {
             segments: 1,
             cached_segments: hit as u64,
@@ -391,7 +415,7 @@ impl Session {
         if needed > budget {
             let worst = peak.during.map(|statement| &schedule.workflow().statements[statement].span);
             // With a larger budget earlier runs would have kept more, up to its share.
-            let enough = needed.saturating_add(needed / (SHARE_BESIDE - 1)).saturating_add(1);
+            let enough = needed.saturating_add(needed / (SHARE_OF_BUDGET - 1)).saturating_add(1);
             let help = match place {
                 Place::Last if held == 0 => {
                     format!("the smallest budget that works is {needed} bytes; smaller blocks may need less")
@@ -432,7 +456,8 @@ impl Session {
         let flops = tw_plan::flops(workflow);
         let sinks = sink_types(&key.program, workflow);
         let prepared = Prepared::new(planned.schedule.clone())?;
-        let cached = Arc::new(CachedSegment { prepared, flops, outputs, sinks });
+        let loaded_bytes = loaded_bytes(workflow);
+        let cached = Arc::new(CachedSegment { prepared, flops, loaded_bytes, outputs, sinks });
         if key.is_lasting() {
             let mut cache = lock(&self.0.cache);
             if cache.len() >= CACHE_LIMIT {
@@ -469,6 +494,11 @@ impl Session {
         (self.0.run.meter.now(), self.0.run.meter.peak())
     }
 
+    /// Counts the bytes of blocks, and takes back the storage of arrays that were given away.
+    pub fn meter(&self) -> &Arc<Meter> {
+        &self.0.run.meter
+    }
+
     /// Options of the planner.
     pub fn plan_options(&self) -> &PlanOptions {
         &self.0.plan
@@ -484,26 +514,34 @@ impl Session {
         self.0.run.budget
     }
 
-    /// Bytes that may be kept though nobody has asked for them.
-    pub(crate) fn room_beside(&self) -> u64 {
-        let Some(budget) = self.budget() else { return u64::MAX };
-        let mut beside = lock(&self.0.beside);
-        beside.retain(|stored| stored.strong_count() > 0);
-        let taken = beside.iter().filter_map(Weak::upgrade).map(|stored| n_bytes(&stored.ty()));
-        (budget / SHARE_BESIDE).saturating_sub(taken.fold(0, u64::saturating_add))
+    /// What is kept though nobody has asked for it.
+    pub(crate) fn allowance(&self) -> &Allowance {
+        &self.0.allowance
     }
 
-    /// Remembers that something is kept though nobody has asked for it.
-    pub(crate) fn keeps_beside(&self, stored: &Arc<Stored>) {
-        if self.budget().is_some() {
-            lock(&self.0.beside).push(Arc::downgrade(stored));
-        }
+    /// Gives memory back to the system: storage kept for later runs, and arrays that were kept though nobody has asked for that, as far as they can be
+    /// computed again.
+    pub fn release_memory(&self) {
+        self.0.allowance.release();
+        self.0.run.meter.release_kept();
     }
 
     /// Block functions known to program text.
     pub fn functions(&self) -> &FunctionTable {
         &self.0.functions
     }
+}
+
+/// Per source, bytes of the blocks that are read from it.
+fn loaded_bytes(workflow: &Workflow) -> Vec<u64> {
+    let mut bytes = vec![0u64; workflow.sources.len()];
+    for task in workflow.tasks() {
+        if let Kernel::Load { source } = workflow.kernels[workflow.kernel(task)].kernel {
+            let blocks = workflow.outputs(task).iter();
+            bytes[source as usize] += blocks.map(|&block| workflow.block_bytes(block)).sum::<u64>();
+        }
+    }
+    bytes
 }
 
 /// The element types of the files a segment writes: those of the program, in which times are still times.

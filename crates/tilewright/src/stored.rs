@@ -98,6 +98,35 @@ impl Stored {
         positions.into_iter().filter_map(|position| self.blocks.get(position as usize))
     }
 
+    /// All elements in one array. If nobody else has the blocks they go one by one as they are copied.
+    pub(crate) fn into_array(stored: Arc<Stored>) -> Result<Array> {
+        let Stored { dtype, grid, mut blocks } = match Arc::try_unwrap(stored) {
+            Ok(stored) => stored,
+            Err(shared) => return shared.to_array(),
+        };
+        if blocks.len() == 1
+            && let Some(block) = blocks.pop()
+        {
+            let array = match Arc::try_unwrap(block) {
+                Ok(block) => block.into_array()?,
+                Err(shared) => shared.to_array()?,
+            };
+            return array.with_dtype(dtype);
+        }
+        let shape: Vec<u64> = grid.iter().map(Axis::extent).collect();
+        let mut array = Block::for_output(dtype.storage(), BoxRegion::whole(&shape), None)?.into_array()?;
+        let origin = vec![0; shape.len()];
+        for block in blocks {
+            block.copy_overlap_into(&origin, &mut array)?;
+        }
+        array.with_dtype(dtype)
+    }
+
+    /// Bytes of all elements.
+    pub(crate) fn n_bytes(&self) -> u64 {
+        self.grid.iter().fold(self.dtype.size(), |bytes, axis| bytes.saturating_mul(axis.extent()))
+    }
+
     /// The only element of a tensor of size one.
     pub fn item(&self) -> Result<Scalar> {
         let scalar = match self.blocks.as_slice() {

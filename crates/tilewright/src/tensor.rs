@@ -17,9 +17,11 @@ use tw_plan::dissolve_selections;
 
 use crate::io::Input;
 use crate::report::Totals;
+use crate::results::{Computed, Want};
 use crate::session::{Session, lock};
 use crate::stored::Stored;
 
+pub(crate) mod allowance;
 pub(crate) mod chunks;
 mod count;
 mod create;
@@ -229,15 +231,18 @@ impl Tensor {
     /// Computes the tensor and keeps its blocks; the handle itself is then cheap to read.
     pub fn persist(&self) -> Result<Arc<Stored>> {
         if let Some(stored) = self.stored() {
+            self.pin(&stored);
             return Ok(stored);
         }
-        compute_all(&[self])?;
-        self.stored().ok_or_else(|| Error::internal("a computed tensor has no blocks"))
+        let mut computed = compute_all(&[self])?;
+        computed.pop().ok_or_else(|| Error::internal("a computed tensor has no blocks"))
     }
 
-    /// Computes the tensor into one array.
+    /// Computes the tensor into one array, which the caller owns. The tensor keeps no blocks of a large result that is asked for once: it is
+    /// computed in its last place and never held twice.
     pub fn compute(&self) -> Result<Array> {
-        self.persist()?.to_array()
+        let mut arrays = compute_arrays(&[self])?;
+        arrays.pop().ok_or_else(|| Error::internal("a computed tensor has no elements"))
     }
 
     /// Computes a tensor of size one.
@@ -261,6 +266,13 @@ impl Tensor {
         lock(&self.node.computed)[self.result].clone()
     }
 
+    /// Keeps blocks that are kept already for as long as the tensor lives.
+    fn pin(&self, stored: &Arc<Stored>) {
+        self.session().allowance().forget(stored);
+        // Another thread may have let go of them a moment ago.
+        self.keep(stored.clone());
+    }
+
     fn keep(&self, stored: Arc<Stored>) {
         let mut computed = lock(&self.node.computed);
         computed[self.result] = Some(stored);
@@ -277,8 +289,40 @@ impl std::fmt::Debug for Tensor {
     }
 }
 
-/// Computes several tensors in one plan, sharing what they have in common.
+/// Computes several tensors in one plan, sharing what they have in common, and keeps their blocks.
 pub fn compute_all(tensors: &[&Tensor]) -> Result<Vec<Arc<Stored>>> {
+    compute_wanted(tensors, &[])?.into_iter().map(Computed::into_stored).collect()
+}
+
+/// Computes several tensors in one plan, each into one array that the caller owns, as [`Tensor::compute`] does.
+pub fn compute_arrays(tensors: &[&Tensor]) -> Result<Vec<Array>> {
+    let before: Vec<Option<Arc<Stored>>> = tensors.iter().map(|tensor| tensor.stored()).collect();
+    let open: Vec<&Tensor> =
+        tensors.iter().zip(&before).filter(|(_, stored)| stored.is_none()).map(|(t, _)| *t).collect();
+    let limits: Vec<u64> = open.iter().map(|tensor| kept::keep_up_to(tensor)).collect();
+    let wants: Vec<Want> = limits.iter().map(|&keep_up_to| Want::Array { keep_up_to }).collect();
+    let mut computed = open.iter().zip(limits).zip(compute_wanted(&open, &wants)?);
+    let mut arrays = Vec::with_capacity(tensors.len());
+    for stored in before {
+        arrays.push(match stored {
+            Some(stored) => stored.to_array()?,
+            None => {
+                let ((tensor, limit), computed) =
+                    computed.next().ok_or_else(|| Error::internal("a tensor was not computed"))?;
+                let can_repeat = computed.can_repeat;
+                let (array, stored) = computed.into_array(limit)?;
+                if let Some(stored) = stored {
+                    tensor.session().allowance().keep(tensor, stored, can_repeat);
+                }
+                array
+            }
+        });
+    }
+    Ok(arrays)
+}
+
+/// Computes several tensors in one plan. Those that are wanted as blocks are kept.
+fn compute_wanted(tensors: &[&Tensor], wants: &[Want]) -> Result<Vec<Computed>> {
     let Some(first) = tensors.first() else { return Ok(Vec::new()) };
     let session = first.session().clone();
     if tensors.iter().any(|tensor| !session.is_same(tensor.session())) {
@@ -287,10 +331,10 @@ pub fn compute_all(tensors: &[&Tensor]) -> Result<Vec<Arc<Stored>>> {
     let graph = Graph::collect(tensors)?;
     let keeps_more = !graph.kept.is_empty();
     let mut totals = Totals::default();
-    match compute_graph(&session, tensors, graph, &mut totals) {
+    match compute_graph(&session, tensors, wants, graph, &mut totals) {
         // Nobody has asked for what is kept beside the results. What has run is not run again for that.
         Err(error) if keeps_more && error.blame() == Blame::Resource && totals.segments == 0 => {
-            compute_graph(&session, tensors, Graph::collect_only(tensors)?, &mut totals)
+            compute_graph(&session, tensors, wants, Graph::collect_only(tensors)?, &mut totals)
         }
         computed => computed,
     }
@@ -299,9 +343,10 @@ pub fn compute_all(tensors: &[&Tensor]) -> Result<Vec<Arc<Stored>>> {
 fn compute_graph(
     session: &Session,
     tensors: &[&Tensor],
+    wants: &[Want],
     mut graph: Graph,
     totals: &mut Totals,
-) -> Result<Vec<Arc<Stored>>> {
+) -> Result<Vec<Computed>> {
     if let Some(dissolved) = dissolve_selections(&graph.program)? {
         // Counts that nobody needs any more are not computed.
         let resolved: HashSet<ValueId> = dissolved.body.nodes.iter().flat_map(|node| node.results.clone()).collect();
@@ -311,19 +356,22 @@ fn compute_graph(
     for (k, (_, value)) in graph.counts.iter().enumerate() {
         graph.program.output(format!("count{k}"), *value);
     }
-    let mut results = session.interpret(&graph.program, &graph.inputs, totals)?;
+    let mut results = session.interpret(&graph.program, &graph.inputs, wants, totals)?;
     graph.run.done();
     let mut others = results.split_off(tensors.len());
     // Whoever sees a result knows its shape: counts are kept first.
-    for ((count, _), stored) in graph.counts.iter().zip(others.drain(graph.kept.len()..)) {
-        count.tensor.keep(stored);
+    for ((count, _), computed) in graph.counts.iter().zip(others.drain(graph.kept.len()..)) {
+        count.tensor.keep(computed.into_stored()?);
     }
-    for (tensor, stored) in graph.kept.iter().zip(others) {
-        session.keeps_beside(&stored);
-        tensor.keep(stored);
+    for (tensor, computed) in graph.kept.iter().zip(others) {
+        session.allowance().keep(tensor, computed.into_stored()?, graph.run.can_repeat(tensor));
     }
-    for (tensor, stored) in tensors.iter().zip(&results) {
-        tensor.keep(stored.clone());
+    let wants = wants.iter().copied().chain(std::iter::repeat(Want::Blocks));
+    for ((tensor, computed), want) in tensors.iter().zip(&mut results).zip(wants) {
+        computed.can_repeat = graph.run.can_repeat(tensor);
+        if let (Want::Blocks, Some(stored)) = (want, &computed.stored) {
+            tensor.keep(stored.clone());
+        }
     }
     Ok(results)
 }

@@ -29,6 +29,7 @@ mod statement;
 mod states;
 mod strip;
 mod walk;
+mod whole;
 mod wide;
 mod width;
 
@@ -37,4 +38,5 @@ pub use foreign::{ElementwiseFunction, MOST_OPERANDS};
 pub use gemm::{Provider, provider};
 pub use kernel::CompiledKernel;
 pub use masked::count_selected;
-pub use memory::Meter;
+pub use memory::{Meter, Running};
+pub use whole::{LARGER_THAN_CACHES, Whole};

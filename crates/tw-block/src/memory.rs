@@ -2,17 +2,24 @@
 //!
 //! Memory fresh from the system costs a fault per page, which for large blocks takes longer than most kernels. So a meter keeps the storage of
 //! large blocks that went, for blocks of the same size that come. It never keeps more than it has seen in use before: bytes in use and bytes kept
-//! together stay below the highest use so far.
+//! together stay below the highest use so far. While nothing runs it keeps little, so that memory goes back to the system when results die; enough
+//! for a loop on the host that computes the same again and again.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use tw_ir::{Buffer, DType};
+use tw_ir::{Array, Buffer, DType};
 
 use crate::pages;
 
 /// Smaller storage is left to the allocator, which is good at it.
 const SMALLEST_KEPT: u64 = 1 << 20;
+
+/// Bytes that are kept while nothing runs.
+const KEPT_BETWEEN_RUNS: u64 = 256 << 20;
+
+/// The allocator is asked to give memory back to the system each time so many bytes have been freed.
+const TRIMMED_AT_ONCE: u64 = 64 << 20;
 
 /// Counts bytes held by blocks: how many now, and how many at the worst moment.
 #[derive(Debug, Default)]
@@ -24,6 +31,24 @@ pub struct Meter {
     /// Bytes of `kept`.
     kept_bytes: AtomicU64,
     kept: Mutex<Vec<Buffer>>,
+    /// Runs under way.
+    runs: AtomicU64,
+    /// Bytes that may be kept while nothing runs: none before the first run, and after memory was given back.
+    kept_when_idle: AtomicU64,
+    /// Bytes freed since the allocator was asked to give memory back.
+    freed: AtomicU64,
+}
+
+/// Says that a run is under way, as long as it lives.
+#[derive(Debug)]
+pub struct Running(Arc<Meter>);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if self.0.runs.fetch_sub(1, Ordering::Relaxed) == 1 {
+            self.0.keep_at_most(self.0.kept_when_idle.load(Ordering::Relaxed));
+        }
+    }
 }
 
 impl Meter {
@@ -47,13 +72,48 @@ impl Meter {
         self.peak.store(self.now(), Ordering::Relaxed);
     }
 
-    /// Gives storage that is kept for later back to the system.
+    /// Begins a run, during which storage is kept for the blocks that follow.
+    pub fn begin_run(self: &Arc<Meter>) -> Running {
+        self.runs.fetch_add(1, Ordering::Relaxed);
+        self.kept_when_idle.store(KEPT_BETWEEN_RUNS, Ordering::Relaxed);
+        Running(Arc::clone(self))
+    }
+
+    /// Gives storage that is kept for later back to the system, and keeps none until the next run.
     pub fn release_kept(&self) {
+        self.kept_when_idle.store(0, Ordering::Relaxed);
+        self.keep_at_most(0);
+        self.freed.store(0, Ordering::Relaxed);
+        pages::return_free_memory();
+    }
+
+    fn keep_at_most(&self, bytes: u64) {
+        if self.kept_bytes.load(Ordering::Relaxed) <= bytes {
+            return;
+        }
         let mut kept = self.lock();
-        let dropped = std::mem::take(&mut *kept);
-        self.kept_bytes.store(0, Ordering::Relaxed);
+        let mut dropped = Vec::new();
+        while self.kept_bytes.load(Ordering::Relaxed) > bytes && !kept.is_empty() {
+            // The oldest is the least likely to be in a cache.
+            let buffer = kept.remove(0);
+            self.kept_bytes.fetch_sub(n_bytes(&buffer), Ordering::Relaxed);
+            dropped.push(buffer);
+        }
         drop(kept);
-        drop(dropped);
+        dropped.into_iter().for_each(|buffer| self.free(buffer));
+    }
+
+    /// Frees storage. What the allocator then holds for itself goes back to the system from time to time, while nothing runs.
+    fn free(&self, buffer: Buffer) {
+        let bytes = n_bytes(&buffer);
+        drop(buffer);
+        if bytes >= SMALLEST_KEPT
+            && self.is_idle()
+            && self.freed.fetch_add(bytes, Ordering::Relaxed) + bytes >= TRIMMED_AT_ONCE
+        {
+            self.freed.store(0, Ordering::Relaxed);
+            pages::return_free_memory();
+        }
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Buffer>> {
@@ -61,13 +121,19 @@ impl Meter {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn charge(&self, bytes: u64) {
+    /// Counts bytes that somebody holds from now on.
+    pub(crate) fn charge(&self, bytes: u64) {
         let now = self.now.fetch_add(bytes, Ordering::Relaxed) + bytes;
         self.peak.fetch_max(now, Ordering::Relaxed);
         let highest = self.highest.fetch_max(now, Ordering::Relaxed).max(now);
         if now + self.kept_bytes.load(Ordering::Relaxed) > highest {
             self.make_room(now, highest);
         }
+    }
+
+    /// Counts bytes off that were charged before.
+    pub(crate) fn discharge(&self, bytes: u64) {
+        self.now.fetch_sub(bytes, Ordering::Relaxed);
     }
 
     /// Drops kept storage until everything fits below the highest use so far.
@@ -83,8 +149,13 @@ impl Meter {
         drop(dropped);
     }
 
+    /// Takes back the storage of an array that was given away and that nobody has any more.
+    pub fn reclaim(&self, array: Array) {
+        self.give_back(array.into_data(), 0);
+    }
+
     /// Kept storage of the given size, with whatever it holds.
-    fn reuse(&self, dtype: DType, n: usize) -> Option<Buffer> {
+    pub(crate) fn reuse(&self, dtype: DType, n: usize) -> Option<Buffer> {
         if n as u64 * dtype.size() < SMALLEST_KEPT || self.kept_bytes.load(Ordering::Relaxed) == 0 {
             return None;
         }
@@ -96,16 +167,24 @@ impl Meter {
         Some(buffer)
     }
 
-    /// Takes storage back, for later or for good.
+    /// Takes storage back, for later or for good. Where there is no room for all, what was kept last is the most likely to be wanted again.
     fn give_back(&self, buffer: Buffer, charged: u64) {
         let now = self.now.fetch_sub(charged, Ordering::Relaxed) - charged;
         let bytes = n_bytes(&buffer);
-        let room = self.highest.load(Ordering::Relaxed);
-        if bytes >= SMALLEST_KEPT && now + self.kept_bytes.load(Ordering::Relaxed) + bytes <= room {
-            let mut kept = self.lock();
-            self.kept_bytes.fetch_add(bytes, Ordering::Relaxed);
-            kept.push(buffer);
+        let most = if self.is_idle() { self.kept_when_idle.load(Ordering::Relaxed) } else { u64::MAX };
+        let room = self.highest.load(Ordering::Relaxed).saturating_sub(now).min(most);
+        if bytes < SMALLEST_KEPT || bytes > room {
+            return self.free(buffer);
         }
+        let mut kept = self.lock();
+        self.kept_bytes.fetch_add(bytes, Ordering::Relaxed);
+        kept.push(buffer);
+        drop(kept);
+        self.keep_at_most(room);
+    }
+
+    fn is_idle(&self) -> bool {
+        self.runs.load(Ordering::Relaxed) == 0
     }
 }
 
@@ -202,6 +281,7 @@ mod tests {
     #[test]
     fn large_storage_is_used_again() {
         let meter = Meter::new();
+        drop(meter.begin_run());
         let first = storage(LARGE, &meter);
         let place = address(&first);
         drop(first);
@@ -216,8 +296,35 @@ mod tests {
     }
 
     #[test]
+    fn little_is_kept_between_runs() {
+        let meter = Meter::new();
+        let kept = || meter.kept_bytes.load(Ordering::Relaxed);
+        let running = meter.begin_run();
+        let held: Vec<Storage> = (0..40).map(|_| storage(LARGE, &meter)).collect();
+        drop(held);
+        assert_eq!(kept(), 40 * 8 * LARGE as u64);
+        let second = meter.begin_run();
+        drop(running);
+        assert_eq!(kept(), 40 * 8 * LARGE as u64, "a run is still under way");
+        drop(second);
+        assert_eq!(kept(), KEPT_BETWEEN_RUNS);
+        let held: Vec<Storage> = (0..40).map(|_| storage(LARGE, &meter)).collect();
+        assert_eq!(kept(), 0);
+        drop(held);
+        assert_eq!(kept(), KEPT_BETWEEN_RUNS);
+        meter.release_kept();
+        assert_eq!(kept(), 0);
+        drop(storage(LARGE, &meter));
+        assert_eq!(kept(), 0, "nothing is kept before the next run");
+        drop(meter.begin_run());
+        meter.reclaim(Array::from_f64(&vec![0.0; LARGE]));
+        assert_eq!(kept(), 8 * LARGE as u64);
+    }
+
+    #[test]
     fn what_is_kept_never_raises_the_highest_use() {
         let meter = Meter::new();
+        let _running = meter.begin_run();
         let mut held: Vec<Storage> = (0..4).map(|_| storage(LARGE, &meter)).collect();
         held.truncate(1);
         assert_eq!(meter.kept_bytes.load(Ordering::Relaxed), 3 * 8 * LARGE as u64);

@@ -8,10 +8,12 @@ use std::path::Path;
 
 use tw_ir::{Array, BoxRegion, DType, Error, Result, TimeUnit};
 
+mod bands;
 mod header;
 mod reader;
 mod writer;
 
+pub use bands::Bands;
 pub use header::NpyHeader;
 pub use reader::NpyReader;
 pub use writer::NpyWriter;

@@ -62,6 +62,19 @@ fn large_pages(start: *mut u8, size: usize) {
 #[cfg(not(target_os = "linux"))]
 fn large_pages(_: *mut u8, _: usize) {}
 
+/// Asks the allocator to give the memory that it holds for later back to the system. glibc would keep freed blocks between others that live.
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+pub(crate) fn return_free_memory() {
+    unsafe extern "C" {
+        fn malloc_trim(pad: usize) -> std::ffi::c_int;
+    }
+    // SAFETY: the function takes any number, may be called by any thread at any time, and touches only memory that nobody owns.
+    unsafe { malloc_trim(0) };
+}
+
+#[cfg(not(all(target_os = "linux", target_env = "gnu")))]
+pub(crate) fn return_free_memory() {}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,10 +1,12 @@
 //! Memory across the border.
 
+use std::sync::{Arc, Mutex, PoisonError};
+
 use numpy::{PyArray1, PyArrayMethods};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::PyTuple;
-use tilewright::block::Block;
+use pyo3::types::{PyDict, PyList, PyTuple};
+use tilewright::block::{Block, Meter};
 use tilewright::ir::{BoxRegion, with_buffer};
 use tilewright::{Array, Buffer, DType};
 
@@ -12,7 +14,7 @@ use crate::dtypes::{dtype, numpy_name};
 use crate::errors::OrRaise;
 use crate::line::at_callers_line;
 use crate::session::current;
-use crate::tensor::Tensor;
+use crate::tensor::{Tensor, arrays, tensors_of};
 
 /// A tensor with a copy of the elements of a contiguous NumPy array in the machine's order of bytes.
 #[pyfunction]
@@ -31,12 +33,62 @@ pub(crate) fn array_of(source: &Bound<'_, PyAny>, dtype_name: &str) -> PyResult<
     array.with_dtype(dtype).or_raise()
 }
 
-/// Computes a tensor and gives its elements as a NumPy array of their own.
+/// Computes tensors in one plan and gives the elements of each as a NumPy array of its own.
 #[pyfunction]
-pub(crate) fn to_numpy<'py>(py: Python<'py>, tensor: &Tensor) -> PyResult<Bound<'py, PyAny>> {
-    let array = tensor.computed(py, |stored| stored.to_array())?;
+#[pyo3(signature = (tensors, report=None))]
+pub(crate) fn to_numpy<'py>(
+    py: Python<'py>,
+    tensors: &Bound<'py, PyList>,
+    report: Option<&Bound<'py, PyAny>>,
+) -> PyResult<Vec<Bound<'py, PyAny>>> {
+    let tensors = tensors_of(tensors)?;
+    let Some(session) = tensors.first().map(|tensor| tensor.session().clone()) else { return Ok(Vec::new()) };
+    let given = |array: Array| {
+        let dtype = array.dtype();
+        if array.len() as u64 * dtype.size() < WORTH_RECLAIMING {
+            return given_to_numpy(py, array, dtype);
+        }
+        lent_to_numpy(py, array, session.meter().clone())
+    };
+    arrays(py, tensors, report)?.into_iter().map(given).collect()
+}
+
+/// Bytes of an array from which on its storage is worth having again: new memory costs a fault per page, which takes longer than most kernels.
+const WORTH_RECLAIMING: u64 = 4 << 20;
+
+/// The elements that a NumPy array shows. They go back to the engine when it dies, for the next result.
+#[pyclass(frozen, module = "tilewright._core")]
+struct Elements {
+    /// Nobody looks at them here: NumPy reads and writes them.
+    array: Mutex<Option<Array>>,
+    meter: Arc<Meter>,
+    #[pyo3(get, name = "__array_interface__")]
+    interface: Py<PyDict>,
+}
+
+impl Drop for Elements {
+    fn drop(&mut self) {
+        if let Some(array) = self.array.get_mut().unwrap_or_else(PoisonError::into_inner).take() {
+            self.meter.reclaim(array);
+        }
+    }
+}
+
+/// A NumPy array that shows the elements of an array, which nobody else has.
+fn lent_to_numpy(py: Python<'_>, mut array: Array, meter: Arc<Meter>) -> PyResult<Bound<'_, PyAny>> {
     let dtype = array.dtype();
-    given_to_numpy(py, array, dtype)
+    if dtype == DType::BF16 {
+        return Err(PyTypeError::new_err("NumPy has no bfloat16"));
+    }
+    let numpy = py.import("numpy")?;
+    let interface = PyDict::new(py);
+    let address = with_buffer!(array.data_mut(), values => values.as_mut_ptr().expose_provenance());
+    interface.set_item("shape", PyTuple::new(py, array.shape())?)?;
+    interface.set_item("typestr", numpy.getattr("dtype")?.call1((numpy_name(dtype),))?.getattr("str")?)?;
+    interface.set_item("data", (address, false))?;
+    interface.set_item("version", 3)?;
+    let elements = Elements { array: Mutex::new(Some(array)), meter, interface: interface.unbind() };
+    numpy.call_method1("asarray", (Bound::new(py, elements)?,))
 }
 
 /// A NumPy array that owns the elements of an array; nothing is copied. `dtype` may be a time that the engine took for integers.

@@ -55,6 +55,12 @@ impl Session {
         self.0.cancel();
     }
 
+    /// Gives memory that is kept for later back to the system.
+    fn release_memory(&self, py: Python<'_>) {
+        let session = self.0.clone();
+        py.detach(move || session.release_memory());
+    }
+
     /// What all runs of the session have cost so far, and the bytes of blocks that live now.
     fn report<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let totals = self.0.totals();

@@ -175,6 +175,18 @@ fn compute(py: Python<'_>, tensors: Vec<tilewright::Tensor>, report: Option<&Bou
     })
 }
 
+/// Computes several tensors in one plan, each into one array.
+pub(crate) fn arrays(
+    py: Python<'_>,
+    tensors: Vec<tilewright::Tensor>,
+    report: Option<&Bound<'_, PyAny>>,
+) -> PyResult<Vec<tilewright::Array>> {
+    let Some(first) = tensors.first() else { return Ok(Vec::new()) };
+    let session = first.session().clone();
+    let long = takes_long(&tensors.iter().collect::<Vec<_>>());
+    interrupt::run(py, &session, long, report, move || tilewright::compute_arrays(&tensors.iter().collect::<Vec<_>>()))
+}
+
 /// Guesses whether somebody may want to interrupt the computation: by the elements of what it would read and make.
 fn takes_long(tensors: &[&tilewright::Tensor]) -> bool {
     tensors.iter().any(|tensor| !tensor.is_computed() && tensor.n_touched() > MANY_ELEMENTS)

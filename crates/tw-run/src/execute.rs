@@ -11,6 +11,7 @@ use tw_block::{Block, CompiledKernel};
 use tw_ir::workflow::{BlockId, Statement, TaskId, TaskKind};
 use tw_ir::{Error, Result, Span};
 
+use crate::delivery::Deliveries;
 use crate::options::{BlockIo, RunOptions};
 use crate::prepared::{Plan, TaskCode};
 use crate::slots::{Slot, Slots};
@@ -33,6 +34,7 @@ pub(crate) struct TaskRunner<'a> {
     pub(crate) plan: &'a Plan,
     pub(crate) io: &'a dyn BlockIo,
     pub(crate) options: &'a RunOptions,
+    pub(crate) deliveries: &'a Deliveries,
     pub(crate) worker: u32,
     pub(crate) tally: Tally,
 }
@@ -91,7 +93,7 @@ impl TaskRunner<'_> {
                     )));
                 }
                 self.tally.loaded_bytes += block.n_bytes();
-                self.put(output, block, slots);
+                self.put(task, output, block, slots)?;
             }
             TaskCode::Store(sink) => {
                 let held = self.claim_operands(task, slots)?;
@@ -127,8 +129,7 @@ impl TaskRunner<'_> {
         let mut block = if first { Arc::new(self.new_block(output)?) } else { continued(task, output, slots)? };
         let Some(target) = Arc::get_mut(&mut block) else { return Err(shared_while_written(task, output)) };
         kernel.run(self.plan.schedule.workflow().point(task), first, operands, slice::from_mut(target))?;
-        self.put(output, block, slots);
-        Ok(())
+        self.put(task, output, block, slots)
     }
 
     fn compute_several(
@@ -150,7 +151,7 @@ impl TaskRunner<'_> {
         }
         kernel.run(self.plan.schedule.workflow().point(task), first, operands, &mut blocks)?;
         for (&output, block) in outputs.iter().zip(blocks) {
-            self.put(output, Arc::new(block), slots);
+            self.put(task, output, Arc::new(block), slots)?;
         }
         Ok(())
     }
@@ -164,7 +165,8 @@ impl TaskRunner<'_> {
         let workflow = self.plan.schedule.workflow();
         let set = workflow.set_of(block);
         let output = Block::for_output(workflow.sets[set].dtype, workflow.block_box(block), Some(&self.options.meter))?;
-        Ok(if self.plan.past_cache[set] { output.write_past_cache() } else { output })
+        let past_cache = self.plan.past_cache[set] && !self.deliveries.copies(set);
+        Ok(if past_cache { output.write_past_cache() } else { output })
     }
 
     fn claim_operands(&self, task: TaskId, slots: &mut impl Slots) -> Result<Held> {
@@ -179,17 +181,19 @@ impl TaskRunner<'_> {
         Ok(held)
     }
 
-    /// Puts a block into its slot; one that nobody reads is claimed at once by its writer.
-    fn put(&self, block: BlockId, value: Arc<Block>, slots: &mut impl Slots) {
+    /// Puts a block into its slot; one that nobody reads is claimed at once by its writer, as is one that has been copied to where it is wanted.
+    fn put(&self, task: TaskId, block: BlockId, value: Arc<Block>, slots: &mut impl Slots) -> Result<()> {
+        let delivered = self.deliveries.deliver(self.plan, task, block, &value)?;
         let unread = self.plan.schedule.uses(block) == 0;
         let dead = slots.with(block, |slot| {
             slot.put(value);
-            // The claim is the last one only for the last writer; before that it is a clone, dropped here.
-            if unread { slot.claim() } else { None }
+            // Of a block that nobody reads the claim is the last one only for the last writer; before that it is a clone, dropped here.
+            (0..delivered + unread as usize).fold(None, |_, _| slot.claim())
         });
         if let Some(value) = dead {
             self.drop_block(block, value);
         }
+        Ok(())
     }
 
     /// Drops references to operands; the last one takes the block with it.

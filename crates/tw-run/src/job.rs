@@ -4,18 +4,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use cranelift_entity::EntityRef;
-use tw_block::Block;
 use tw_ir::workflow::TaskId;
 use tw_ir::{Error, Result};
 
 use crate::chaos::Chaos;
+use crate::delivery::{Deliveries, Outputs};
 use crate::execute::{Tally, TaskRunner};
 use crate::options::{BlockIo, RunOptions};
 use crate::prepared::Plan;
-use crate::slots::{LocalSlots, SharedSlots, Slot, Slots};
-
-/// Per output of the workflow its blocks.
-pub(crate) type Outputs = Vec<Vec<Arc<Block>>>;
+use crate::slots::{LocalSlots, SharedSlots};
 
 /// What all participants of a run see.
 pub(crate) struct Job {
@@ -25,6 +22,7 @@ pub(crate) struct Job {
     /// Per task, how many of those it waits for have not finished.
     waiting: Vec<AtomicU32>,
     slots: SharedSlots,
+    deliveries: Deliveries,
     /// With a budget that matters, what is left of it for running ahead.
     surplus: Option<u64>,
     /// Set when a task has failed: participants stop at the next task.
@@ -42,18 +40,24 @@ pub(crate) struct Report {
 }
 
 impl Job {
-    pub(crate) fn new(plan: &Arc<Plan>, io: &Arc<dyn BlockIo>, options: &RunOptions, surplus: Option<u64>) -> Job {
+    pub(crate) fn new(
+        plan: &Arc<Plan>,
+        io: &Arc<dyn BlockIo>,
+        options: &RunOptions,
+        surplus: Option<u64>,
+    ) -> Result<Job> {
         let schedule = &plan.schedule;
         let waiting = schedule.workflow().tasks().map(|task| AtomicU32::new(schedule.n_dependencies(task))).collect();
-        Job {
+        Ok(Job {
             plan: Arc::clone(plan),
             io: Arc::clone(io),
             options: options.clone(),
             waiting,
             slots: SharedSlots::new(&plan.claims),
+            deliveries: Deliveries::new(plan, options)?,
             surplus,
             stop: AtomicBool::new(false),
-        }
+        })
     }
 
     pub(crate) fn plan(&self) -> &Plan {
@@ -86,7 +90,8 @@ impl Job {
         mut share: impl FnMut(&mut Vec<u32>),
     ) -> Report {
         let (plan, io, options) = (self.plan.as_ref(), self.io.as_ref(), &self.options);
-        let mut runner = TaskRunner { plan, io, options, worker, tally: Tally::default() };
+        let deliveries = &self.deliveries;
+        let mut runner = TaskRunner { plan, io, options, deliveries, worker, tally: Tally::default() };
         let mut slots = &self.slots;
         let mut chaos = options.chaos.map(|seed| Chaos::new(seed, first));
         let mut rank = first;
@@ -125,14 +130,15 @@ impl Job {
         }
     }
 
-    /// The blocks of every output, once the run is over.
-    pub(crate) fn outputs(&self, tally: &Tally) -> Result<Outputs> {
+    /// What the outputs have become, once the run is over and the other participants have let go of it.
+    pub(crate) fn outputs(self: Arc<Job>, tally: &Tally) -> Result<Outputs> {
         let n_tasks = self.plan.schedule.order().len() as u64;
         if tally.tasks != n_tasks {
             // A cancelled run, or a fault of the schedule; the caller knows which.
             return Err(Error::internal(format!("only {} of {n_tasks} tasks could run", tally.tasks)));
         }
-        collect_outputs(&self.plan, &mut &self.slots)
+        let job = Arc::into_inner(self).ok_or_else(|| Error::internal("a run that is over is still taken part in"))?;
+        job.deliveries.collect(&job.plan, &mut &job.slots)
     }
 }
 
@@ -148,27 +154,14 @@ fn take_next(ready: &mut Vec<u32>, chaos: Option<&mut Chaos>) -> u32 {
 /// Runs a whole schedule in its own order on this thread, without locks or counters.
 pub(crate) fn run_inline(plan: &Plan, io: &dyn BlockIo, options: &RunOptions) -> Result<(Outputs, Tally)> {
     let mut slots = LocalSlots::new(&plan.claims);
-    let mut runner = TaskRunner { plan, io, options, worker: 0, tally: Tally::default() };
+    let deliveries = Deliveries::new(plan, options)?;
+    let mut runner = TaskRunner { plan, io, options, deliveries: &deliveries, worker: 0, tally: Tally::default() };
     for &task in plan.schedule.order() {
         if options.cancel.is_cancelled() {
             return Err(Error::cancelled());
         }
         runner.run(task, &mut slots)?;
     }
-    Ok((collect_outputs(plan, &mut slots)?, runner.tally))
-}
-
-fn collect_outputs(plan: &Plan, slots: &mut impl Slots) -> Result<Outputs> {
-    let workflow = plan.schedule.workflow();
-    let mut outputs = Vec::with_capacity(workflow.outputs.len());
-    for output in &workflow.outputs {
-        let set = &workflow.sets[output.set];
-        let blocks = (0..set.n_blocks()).map(|k| {
-            slots
-                .with(workflow.block(output.set, k), Slot::claim)
-                .ok_or_else(|| Error::internal(format!("block {k} of output `{}` is not there", output.name)))
-        });
-        outputs.push(blocks.collect::<Result<Vec<_>>>()?);
-    }
-    Ok(outputs)
+    let tally = runner.tally;
+    Ok((deliveries.collect(plan, &mut slots)?, tally))
 }

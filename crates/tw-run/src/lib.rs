@@ -44,6 +44,7 @@ mod board;
 mod budget;
 mod cancel;
 mod chaos;
+mod delivery;
 mod events;
 mod execute;
 mod job;
@@ -57,7 +58,7 @@ mod timeline;
 
 pub use cancel::CancelToken;
 pub use events::{Observer, Progress};
-pub use options::{BlockIo, Outcome, RunOptions, RunStats};
+pub use options::{BlockIo, Outcome, OutputForm, RunOptions, RunStats};
 pub use pool::Runtime;
 pub use prepared::Prepared;
 pub use timeline::{Event, Timeline};

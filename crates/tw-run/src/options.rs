@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use tw_block::{Block, Meter};
-use tw_ir::{BoxRegion, Result};
+use tw_ir::{Array, BoxRegion, Result};
 
 use crate::cancel::CancelToken;
 use crate::events::{Observer, Progress};
@@ -16,6 +16,30 @@ pub trait BlockIo: Send + Sync {
 
     /// Writes a block to a sink, by its number in the workflow. Every block of a sink comes exactly once, in any order.
     fn store(&self, sink: u32, block: &Block) -> Result<()>;
+}
+
+/// What becomes of an output.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OutputForm {
+    /// Its blocks are handed to the caller.
+    #[default]
+    Blocks,
+    /// Every block is copied into one array as soon as it is complete, and dropped when nobody else reads it.
+    Array,
+    /// Both.
+    BlocksAndArray,
+}
+
+impl OutputForm {
+    /// True if the caller gets the blocks.
+    pub fn has_blocks(self) -> bool {
+        self != OutputForm::Array
+    }
+
+    /// True if the caller gets one array.
+    pub fn has_array(self) -> bool {
+        self != OutputForm::Blocks
+    }
 }
 
 /// How to run.
@@ -34,6 +58,9 @@ pub struct RunOptions {
     pub progress: Option<Arc<Progress>>,
     /// Makes every scheduling decision at random, from this seed. Results do not change.
     pub chaos: Option<u64>,
+    /// Per output of the workflow what becomes of it; blocks for those that are not named. An array costs as many bytes as the blocks would, and
+    /// for each thread a block that is being copied.
+    pub forms: Vec<OutputForm>,
 }
 
 impl Default for RunOptions {
@@ -45,6 +72,7 @@ impl Default for RunOptions {
             observer: None,
             progress: None,
             chaos: None,
+            forms: Vec::new(),
         }
     }
 }
@@ -52,8 +80,10 @@ impl Default for RunOptions {
 /// What a run gives back.
 #[derive(Debug)]
 pub struct Outcome {
-    /// Per output of the workflow its blocks, row-major over the grid.
+    /// Per output of the workflow its blocks, row-major over the grid; none if it is wanted as an array alone.
     pub outputs: Vec<Vec<Arc<Block>>>,
+    /// Per output of the workflow all of it, if it is wanted as an array.
+    pub arrays: Vec<Option<Array>>,
     /// What was measured.
     pub stats: RunStats,
 }

@@ -59,8 +59,9 @@ use tw_ir::{Error, Result};
 
 use crate::board::{Board, JobId};
 use crate::budget::surplus;
+use crate::delivery::Outputs;
 use crate::execute::Tally;
-use crate::job::{Job, Outputs, run_inline};
+use crate::job::{Job, run_inline};
 use crate::options::{BlockIo, Outcome, RunOptions, RunStats};
 use crate::prepared::Prepared;
 
@@ -119,7 +120,7 @@ impl Runtime {
         let result = if alone && options.chaos.is_none() {
             run_inline(plan, io.as_ref(), options)
         } else {
-            self.shared.run(Job::new(plan, io, options, surplus))
+            Job::new(plan, io, options, surplus).and_then(|job| self.shared.run(job))
         };
         // What fails after cancellation may well fail because of it.
         let (outputs, tally) =
@@ -132,7 +133,7 @@ impl Runtime {
             peak_bytes: options.meter.peak(),
             threads: if alone { 1 } else { self.threads() },
         };
-        Ok(Outcome { outputs, stats })
+        Ok(Outcome { outputs: outputs.blocks, arrays: outputs.arrays, stats })
     }
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use cranelift_entity::{EntityRef, PrimaryMap, SecondaryMap};
-use tw_block::{CompiledKernel, Provider};
+use tw_block::{CompiledKernel, LARGER_THAN_CACHES, Provider};
 use tw_ir::kernel::Kernel;
 use tw_ir::schedule::Schedule;
 use tw_ir::workflow::{BlockId, BlockSetId, KernelId, TaskId};
@@ -23,12 +23,21 @@ pub(crate) struct Plan {
     pub(crate) initial: Arc<[u32]>,
     /// How often each block is claimed; see [`crate::slots`].
     pub(crate) claims: Vec<u32>,
+    /// Per block, the task that completes it.
+    last_writers: Vec<TaskId>,
     /// Bytes of all blocks together.
     pub(crate) total_bytes: u64,
     /// Per set: true if its blocks are written past the caches.
     pub(crate) past_cache: SecondaryMap<BlockSetId, bool>,
     /// False if a second thread could not help.
     pub(crate) worth_sharing: bool,
+}
+
+impl Plan {
+    /// The task that completes a block.
+    pub(crate) fn last_writer(&self, block: BlockId) -> TaskId {
+        self.last_writers[block.index()]
+    }
 }
 
 /// What the tasks of a kernel do.
@@ -56,13 +65,26 @@ impl Prepared {
             });
         }
         let claims = count_claims(&schedule)?;
+        let mut last_writers = vec![TaskId::new(0); workflow.n_blocks()];
+        for &task in schedule.order() {
+            workflow.outputs(task).iter().for_each(|block| last_writers[block.index()] = task);
+        }
         let initial = (0u32..).zip(schedule.order()).filter(|(_, task)| schedule.n_dependencies(**task) == 0);
         let initial = initial.map(|(rank, _)| rank).collect();
         let blocks = (0..workflow.n_blocks()).map(EntityRef::new);
         let total_bytes = blocks.fold(0u64, |sum, block| sum.saturating_add(workflow.block_bytes(block)));
         let past_cache = results_larger_than_caches(&schedule);
         let worth_sharing = !is_chain(&schedule) && !is_quick(&schedule);
-        Ok(Prepared(Arc::new(Plan { code, initial, claims, total_bytes, past_cache, worth_sharing, schedule })))
+        Ok(Prepared(Arc::new(Plan {
+            code,
+            initial,
+            claims,
+            last_writers,
+            total_bytes,
+            past_cache,
+            worth_sharing,
+            schedule,
+        })))
     }
 
     /// What will run.
@@ -77,8 +99,6 @@ impl Prepared {
 
 /// Sets that are results, that no task reads, and that would not stay in a cache until somebody does.
 fn results_larger_than_caches(schedule: &Schedule) -> SecondaryMap<BlockSetId, bool> {
-    /// About what the caches of a large processor hold.
-    const CACHES: u64 = 32 << 20;
     let workflow = schedule.workflow();
     let mut found = SecondaryMap::new();
     for output in &workflow.outputs {
@@ -87,7 +107,7 @@ fn results_larger_than_caches(schedule: &Schedule) -> SecondaryMap<BlockSetId, b
         let mut blocks = (first..first + set.n_blocks() as usize).map(BlockId::new);
         let bytes = blocks.clone().fold(0u64, |sum, block| sum.saturating_add(workflow.block_bytes(block)));
         // The one use is that of the result.
-        found[output.set] = bytes >= CACHES && blocks.all(|block| schedule.uses(block) == 1);
+        found[output.set] = bytes >= LARGER_THAN_CACHES && blocks.all(|block| schedule.uses(block) == 1);
     }
     found
 }

@@ -2,7 +2,7 @@
 //!
 //! Only what is asked for is computed, but a loop asks for a number and goes on with the tensor that led to it. Were that not kept, every step would
 //! begin at the first. So what the host holds in its hands is kept if it is small. What is larger would cost memory that nobody asked for: it is
-//! kept only when it is computed a second time, and only up to a size. Of a budget all of it together takes a small part. What leads to a part that was
+//! kept only when it is computed a second time. All of it together stays within an allowance ([`super::allowance`]). What leads to a part that was
 //! selected is not kept, since the rest of it would have to be computed for that.
 
 use std::sync::Arc;
@@ -11,14 +11,12 @@ use std::sync::atomic::Ordering;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::graph::key;
-use super::{Tensor, TensorNode};
+use super::{Tensor, TensorNode, TensorOp};
+use crate::io::Input;
 use crate::session::lock;
 
 /// Bytes up to which a tensor that the host holds is kept at once.
 const SMALL: u64 = 16 << 20;
-
-/// Bytes up to which a tensor is kept when it is computed again.
-const LARGE: u64 = 256 << 20;
 
 /// The tensors that are computed in one run and what reads them.
 #[derive(Default)]
@@ -30,12 +28,22 @@ pub(super) struct Run {
     positions: FxHashMap<(*const TensorNode, usize), usize>,
     /// How often nodes are held by the arguments of others, and by this list.
     held_here: FxHashMap<*const TensorNode, usize>,
+    /// Nodes that lead back to files, functions and numbers alone.
+    repeatable: FxHashSet<*const TensorNode>,
 }
 
 impl Run {
     /// A node that will be computed, with its arguments.
     pub(super) fn add(&mut self, tensor: &Tensor, args: &[Tensor]) {
         let is_new = !tensor.node.was_computed.load(Ordering::Relaxed);
+        // Arguments come before the nodes that read them.
+        let repeats = |arg: &Tensor| match &arg.node.op {
+            TensorOp::Bound(input) => matches!(input, Input::File(_)),
+            TensorOp::Node(_) => self.repeatable.contains(&Arc::as_ptr(&arg.node)),
+        };
+        if args.iter().all(repeats) {
+            self.repeatable.insert(Arc::as_ptr(&tensor.node));
+        }
         for arg in args {
             self.count(arg);
             match self.positions.get(&key(arg)) {
@@ -57,7 +65,7 @@ impl Run {
 
     /// What is worth keeping beside the results themselves.
     pub(super) fn kept(&self, results: &[&Tensor]) -> Vec<Tensor> {
-        let mut room = results.first().map_or(0, |tensor| tensor.session().room_beside());
+        let mut room = results.first().map_or(0, |tensor| tensor.session().allowance().room());
         let results: FxHashSet<_> = results.iter().map(|tensor| key(tensor)).collect();
         let computed: FxHashSet<*const TensorNode> =
             self.nodes.iter().map(|tensor| Arc::as_ptr(&tensor.node)).collect();
@@ -70,7 +78,7 @@ impl Run {
             let Some(bytes) = n_bytes(tensor) else { return false };
             let elsewhere = Arc::strong_count(&tensor.node) > self.held_here.get(&node).copied().unwrap_or(0);
             let again = tensor.node.was_computed.load(Ordering::Relaxed) && *by_new;
-            let keep = bytes <= room && ((elsewhere && bytes <= SMALL) || (again && bytes <= LARGE));
+            let keep = bytes <= room && ((elsewhere && bytes <= SMALL) || again);
             room -= if keep { bytes } else { 0 };
             keep
         };
@@ -91,10 +99,21 @@ impl Run {
         found
     }
 
+    /// True if a tensor of the run can be computed again without holding any array in memory for that.
+    pub(super) fn can_repeat(&self, tensor: &Tensor) -> bool {
+        self.repeatable.contains(&Arc::as_ptr(&tensor.node))
+    }
+
     /// Remembers that everything has been computed once.
     pub(super) fn done(&self) {
         self.nodes.iter().for_each(|tensor| tensor.node.was_computed.store(true, Ordering::Relaxed));
     }
+}
+
+/// Bytes up to which a tensor that is asked for as an array, which is given away, is kept as well: again little at first, and more the second time.
+pub(super) fn keep_up_to(tensor: &Tensor) -> u64 {
+    let again = tensor.node.was_computed.load(Ordering::Relaxed);
+    tensor.session().allowance().room().min(if again { u64::MAX } else { SMALL })
 }
 
 fn n_bytes(tensor: &Tensor) -> Option<u64> {

@@ -287,7 +287,7 @@ impl Tensor {
         program.body.results.clear();
         program.outputs.clear();
         program.push(Op::Store { path: path.to_string() }, &[value], &self.node.span)?;
-        self.session().interpret(&program, &inputs, &mut crate::report::Totals::default())?;
+        self.session().interpret(&program, &inputs, &[], &mut crate::report::Totals::default())?;
         Ok(())
     }
 }

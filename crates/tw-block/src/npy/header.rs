@@ -27,6 +27,13 @@ pub struct NpyHeader {
     pub data_offset: u64,
 }
 
+impl NpyHeader {
+    /// Bytes of all elements, which the file has been checked to have.
+    pub fn n_bytes(&self) -> u64 {
+        self.shape.iter().fold(self.dtype.size(), |bytes, &n| bytes.saturating_mul(n))
+    }
+}
+
 /// Reads and checks a header.
 pub(super) fn read(path: &Path, file: &File) -> Result<NpyHeader> {
     let length = file.metadata().map_err(|error| failed(path, "cannot be examined", &error))?.len();

@@ -1,21 +1,32 @@
 //! Reading regions.
+//!
+//! A call of the system costs as much as copying a few KiB. So runs of elements that lie close to each other in the file are read with what is between
+//! them and picked out in memory (data sieving). Blocks that share rows of a file, such as its columns, are cut out of bands: see [`super::bands`].
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use tw_ir::{BoxRegion, Error, Result, shape};
+use tw_ir::{BoxRegion, Buffer, Error, Result, shape};
 
 use super::failed;
 use super::header::{self, NpyHeader};
 use crate::block::Block;
 use crate::bytes::{read_elements, swap_bytes};
+use crate::copy::{Place, copy_box};
 use crate::memory::Meter;
+use crate::pages;
 use crate::walk::Points;
 
-/// How much of a file in Fortran order is held besides the block it is read into.
+/// How much of a file in Fortran order is held besides the block it is read into. Like other scratch space it is not charged to a meter.
 const SLAB_BYTES: u64 = 4 << 20;
+
+/// Bytes between two runs up to which it is cheaper to read them than to call the system twice.
+const SHORT_GAP: u64 = 4 << 10;
+
+/// Bytes that are read at once to pick runs out of them; they stay in a cache.
+const SIEVE_BYTES: u64 = 512 << 10;
 
 /// An open file. Regions may be read by several threads at once.
 #[derive(Debug)]
@@ -52,7 +63,7 @@ impl NpyReader {
         }
         let mut block = Block::for_output(self.header.dtype, region.clone(), meter)?;
         if self.header.fortran {
-            self.read_fortran(region, &mut block, meter)?;
+            self.read_fortran(region, &mut block)?;
         } else {
             self.read_rows(whole, region, &mut block)?;
         }
@@ -61,7 +72,7 @@ impl NpyReader {
 
     /// Reads a region of a file in Fortran order, which is the C order of the transposed array: slab by slab, so that little more than the block itself
     /// is ever held.
-    fn read_fortran(&self, region: &BoxRegion, block: &mut Block, meter: Option<&Arc<Meter>>) -> Result<()> {
+    fn read_fortran(&self, region: &BoxRegion, block: &mut Block) -> Result<()> {
         let reversed = |extents: &[u64]| extents.iter().rev().copied().collect::<Vec<u64>>();
         let whole = reversed(&self.header.shape);
         let mut slab = BoxRegion { lo: reversed(&region.lo), hi: reversed(&region.hi) };
@@ -70,7 +81,7 @@ impl NpyReader {
         let rows = (SLAB_BYTES / row_bytes.max(1)).max(1);
         while slab.lo[0] < end {
             slab.hi[0] = end.min(slab.lo[0] + rows);
-            let mut part = Block::for_output(self.header.dtype, slab.clone(), meter)?;
+            let mut part = Block::for_output(self.header.dtype, slab.clone(), None)?;
             self.read_rows(&whole, &slab, &mut part)?;
             part.copy_transposed_into(block)?;
             slab.lo[0] = slab.hi[0];
@@ -95,26 +106,63 @@ impl NpyReader {
             }
         }
         let size = self.header.dtype.size();
-        let rows = BoxRegion { lo: region.lo[..outer].to_vec(), hi: region.hi[..outer].to_vec() };
+        // Along the axis before them runs follow each other at an even distance; those that are close are read together.
+        let n_even = if outer == 0 { 1 } else { region.hi[outer - 1] - region.lo[outer - 1] };
+        let distance = if outer == 0 { run } else { strides[outer - 1] };
+        let is_close = (distance - run) * size <= SHORT_GAP;
+        let most = if is_close { (SIEVE_BYTES / (distance * size).max(1)).clamp(1, n_even) } else { 1 };
+        let mut sieve = match most {
+            1 => None,
+            _ => Some(
+                pages::zeros(self.header.dtype.storage(), ((most - 1) * distance + run) as usize)
+                    .ok_or_else(no_memory)?,
+            ),
+        };
         let inner_start: u64 = (outer..whole.len()).map(|axis| region.lo[axis] * strides[axis]).sum();
         let (_, buffer) = block.output()?;
-        let mut points = Points::new(&rows);
+        let mut starts = BoxRegion { lo: region.lo[..outer].to_vec(), hi: region.hi[..outer].to_vec() };
+        if outer > 0 {
+            starts.hi[outer - 1] = starts.lo[outer - 1] + 1;
+        }
+        let mut points = Points::new(&starts);
         let mut filled = 0usize;
         while let Some(at) = points.next() {
             let start = inner_start + at.iter().zip(&strides).map(|(c, stride)| c * stride).sum::<u64>();
-            let mut offset = self.header.data_offset + start * size;
-            read_elements(buffer, filled..filled + run as usize, |bytes| {
-                self.file.read_exact_at(bytes, offset).map_err(|error| {
-                    failed(&self.path, &format!("{} bytes at byte {offset} cannot be read", bytes.len()), &error)
-                })?;
-                offset += bytes.len() as u64;
-                Ok::<(), Error>(())
-            })?;
-            if self.header.big_endian {
-                swap_bytes(buffer, filled..filled + run as usize);
+            let mut k = 0;
+            while k < n_even {
+                let n = most.min(n_even - k);
+                let first = self.header.data_offset + (start + k * distance) * size;
+                let end = filled + (n * run) as usize;
+                match &mut sieve {
+                    Some(sieve) => {
+                        self.read_at(first, sieve, 0..((n - 1) * distance + run) as usize)?;
+                        let from = Place { offset: 0, strides: &[distance as usize, 1] };
+                        let to = Place { offset: filled, strides: &[run as usize, 1] };
+                        copy_box(&[n, run], sieve, from, buffer, to)?;
+                    }
+                    None => self.read_at(first, buffer, filled..end)?,
+                }
+                if self.header.big_endian {
+                    swap_bytes(buffer, filled..end);
+                }
+                (filled, k) = (end, k + n);
             }
-            filled += run as usize;
         }
         Ok(())
     }
+
+    /// Fills some elements of a buffer with those that follow each other from a byte of the file on.
+    fn read_at(&self, mut offset: u64, buffer: &mut Buffer, range: std::ops::Range<usize>) -> Result<()> {
+        read_elements(buffer, range, |bytes| {
+            self.file.read_exact_at(bytes, offset).map_err(|error| {
+                failed(&self.path, &format!("{} bytes at byte {offset} cannot be read", bytes.len()), &error)
+            })?;
+            offset += bytes.len() as u64;
+            Ok::<(), Error>(())
+        })
+    }
+}
+
+fn no_memory() -> Error {
+    Error::resource("no memory to read a file through")
 }

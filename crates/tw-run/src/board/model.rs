@@ -155,7 +155,7 @@ fn walks(prepared: &Prepared, surplus: Option<u64>, n_walks: u64) {
     for seed in 0..n_walks {
         let chaos = (seed % 2 == 1).then_some(seed);
         let options = RunOptions { chaos, ..RunOptions::default() };
-        let job = Job::new(prepared.plan(), &io, &options, surplus);
+        let job = Job::new(prepared.plan(), &io, &options, surplus).unwrap();
         let tasks = Model::new(job, 1 + seed as usize % 4, seed).walk();
         assert_eq!(tasks, prepared.schedule().order().len() as u64);
     }

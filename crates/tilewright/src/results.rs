@@ -1,0 +1,72 @@
+//! How the results of a program are wanted, and what came of them.
+
+use std::sync::Arc;
+
+use tw_ir::Array;
+use tw_ir::error::{Error, Result};
+use tw_ir::workflow::{BlockSet, Boxes, Workflow};
+use tw_run::OutputForm;
+
+use crate::stored::Stored;
+
+/// How a result is wanted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Want {
+    /// As blocks, to be kept.
+    #[default]
+    Blocks,
+    /// As one array that is given away. Its blocks are kept as well if they have at most so many bytes.
+    Array {
+        /// Bytes up to which it is kept.
+        keep_up_to: u64,
+    },
+}
+
+/// What a result has become: blocks, an array, or both.
+#[derive(Debug, Default)]
+pub(crate) struct Computed {
+    pub(crate) stored: Option<Arc<Stored>>,
+    pub(crate) array: Option<Array>,
+    /// True if it can be computed again without holding any array in memory for that.
+    pub(crate) can_repeat: bool,
+}
+
+impl Computed {
+    /// The blocks of a result that was wanted so.
+    pub(crate) fn into_stored(self) -> Result<Arc<Stored>> {
+        self.stored.ok_or_else(|| Error::internal("a result has no blocks"))
+    }
+
+    /// One array, and the blocks if they are kept. `keep_up_to` is what the result was wanted with.
+    pub(crate) fn into_array(self, keep_up_to: u64) -> Result<(Array, Option<Arc<Stored>>)> {
+        match (self.array, self.stored) {
+            (Some(array), stored) => Ok((array, stored.filter(|stored| stored.n_bytes() <= keep_up_to))),
+            (None, Some(stored)) if stored.n_bytes() <= keep_up_to => Ok((stored.to_array()?, Some(stored))),
+            (None, Some(stored)) => Ok((Stored::into_array(stored)?, None)),
+            (None, None) => Err(Error::internal("a result was not computed")),
+        }
+    }
+}
+
+/// The forms in which a run makes its outputs so that at most `room` bytes are held besides the blocks that it makes anyway. Where there is no
+/// room for copies an output comes as blocks, whoever wants one array has to put them together. Gives the bytes that the forms need.
+pub(crate) fn forms(workflow: &Workflow, wants: &[Want], threads: usize, room: u64) -> (Vec<OutputForm>, u64) {
+    let mut needed = 0u64;
+    let mut form = |set: &BlockSet, want: Want| {
+        let Want::Array { keep_up_to } = want else { return OutputForm::Blocks };
+        let n_bytes = set.shape.iter().fold(set.dtype.size(), |bytes, &n| bytes.saturating_mul(n));
+        let Boxes::Grid(grid) = &set.boxes else { return OutputForm::Blocks };
+        let largest = grid.iter().fold(set.dtype.size(), |bytes, axis| bytes.saturating_mul(axis.longest()));
+        // Of every thread a block may be both complete and copied.
+        let in_hand = largest.saturating_mul(threads as u64).min(n_bytes);
+        let kept = OutputForm::BlocksAndArray;
+        let choices = [(kept, n_bytes, n_bytes <= keep_up_to), (OutputForm::Array, in_hand, true)];
+        let choice = choices.into_iter().find(|&(_, bytes, wanted)| wanted && needed.saturating_add(bytes) <= room);
+        needed += choice.map_or(0, |(_, bytes, _)| bytes);
+        choice.map_or(OutputForm::Blocks, |(form, _, _)| form)
+    };
+    let sets = workflow.outputs.iter().map(|output| &workflow.sets[output.set]);
+    let wants = wants.iter().copied().chain(std::iter::repeat(Want::Blocks));
+    let forms = sets.zip(wants).map(|(set, want)| form(set, want)).collect();
+    (forms, needed)
+}

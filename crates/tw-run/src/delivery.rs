@@ -1,0 +1,156 @@
+//! Outputs that are wanted as one array: made while their blocks are.
+
+use std::sync::Arc;
+
+use cranelift_entity::SecondaryMap;
+use smallvec::SmallVec;
+use tw_block::{Block, Whole};
+use tw_ir::workflow::{BlockId, BlockSetId, Boxes, TaskId};
+use tw_ir::{Array, Error, Result};
+
+use crate::options::{OutputForm, RunOptions};
+use crate::prepared::Plan;
+use crate::slots::{Slot, Slots};
+
+/// The arrays of a run.
+pub(crate) struct Deliveries {
+    /// Per output of the workflow, what becomes of it.
+    forms: Vec<OutputForm>,
+    /// Per output, the array that its blocks are copied into. An output of one block needs none: that block is the array.
+    wholes: Vec<Option<Whole>>,
+    /// Per set, the outputs it is.
+    outputs: SecondaryMap<BlockSetId, SmallVec<[u32; 1]>>,
+    /// False if every output is handed out as blocks.
+    any: bool,
+}
+
+impl Deliveries {
+    /// Makes room for the arrays that are asked for.
+    pub(crate) fn new(plan: &Plan, options: &RunOptions) -> Result<Deliveries> {
+        let workflow = plan.schedule.workflow();
+        let any = options.forms.iter().any(|form| form.has_array());
+        let mut deliveries = Deliveries { forms: Vec::new(), wholes: Vec::new(), outputs: SecondaryMap::new(), any };
+        if !any {
+            return Ok(deliveries);
+        }
+        for (k, output) in workflow.outputs.iter().enumerate() {
+            let set = &workflow.sets[output.set];
+            let form = options.forms.get(k).copied().unwrap_or_default();
+            let whole = match &set.boxes {
+                Boxes::Grid(grid) if form.has_array() && set.n_blocks() != 1 => {
+                    Some(Whole::new(set.dtype, grid, &options.meter)?)
+                }
+                _ => None,
+            };
+            if whole.is_some() {
+                deliveries.outputs[output.set].push(k as u32);
+            }
+            deliveries.forms.push(form);
+            deliveries.wholes.push(whole);
+        }
+        Ok(deliveries)
+    }
+
+    /// True if blocks of the set are read again as soon as they are complete, by being copied.
+    pub(crate) fn copies(&self, set: BlockSetId) -> bool {
+        self.any && !self.outputs[set].is_empty()
+    }
+
+    /// Copies a block that a task has written into its arrays if it is complete. Gives the number of outputs that are done with it.
+    pub(crate) fn deliver(&self, plan: &Plan, task: TaskId, block: BlockId, value: &Block) -> Result<usize> {
+        let set = plan.schedule.workflow().set_of(block);
+        if !self.copies(set) || plan.last_writer(block) != task {
+            return Ok(0);
+        }
+        let mut done = 0;
+        for &output in &self.outputs[set] {
+            if let Some(whole) = &self.wholes[output as usize] {
+                whole.write(value)?;
+            }
+            done += !self.forms[output as usize].has_blocks() as usize;
+        }
+        Ok(done)
+    }
+
+    /// The blocks and arrays of every output, once the run is over.
+    pub(crate) fn collect(self, plan: &Plan, slots: &mut impl Slots) -> Result<Outputs> {
+        let workflow = plan.schedule.workflow();
+        let n = workflow.outputs.len();
+        let mut outputs = Outputs { blocks: Vec::with_capacity(n), arrays: Vec::with_capacity(n) };
+        let mut wholes = self.wholes.into_iter();
+        for (k, output) in workflow.outputs.iter().enumerate() {
+            let form = self.forms.get(k).copied().unwrap_or_default();
+            let whole = wholes.next().flatten();
+            let n_claimed =
+                if whole.is_some() && !form.has_blocks() { 0 } else { workflow.sets[output.set].n_blocks() };
+            let blocks = (0..n_claimed).map(|k| {
+                slots
+                    .with(workflow.block(output.set, k), Slot::claim)
+                    .ok_or_else(|| Error::internal(format!("block {k} of output `{}` is not there", output.name)))
+            });
+            let mut blocks = blocks.collect::<Result<Vec<_>>>()?;
+            outputs.arrays.push(match whole {
+                Some(whole) => Some(whole.finish()?),
+                None if form.has_array() => Some(array_of(&mut blocks, form)?),
+                None => None,
+            });
+            outputs.blocks.push(blocks);
+        }
+        Ok(outputs)
+    }
+}
+
+/// The array of an output of one block: the block itself, if nobody else wants it.
+fn array_of(blocks: &mut Vec<Arc<Block>>, form: OutputForm) -> Result<Array> {
+    let Some(block) = blocks.first() else { return Err(Error::internal("an output without a block")) };
+    if form.has_blocks() {
+        return block.to_array();
+    }
+    let Some(block) = blocks.pop() else { return Err(Error::internal("an output without a block")) };
+    match Arc::try_unwrap(block) {
+        Ok(block) => block.into_array(),
+        Err(shared) => shared.to_array(),
+    }
+}
+
+/// What the outputs of a workflow have become.
+pub(crate) struct Outputs {
+    pub(crate) blocks: Vec<Vec<Arc<Block>>>,
+    pub(crate) arrays: Vec<Option<Array>>,
+}
+
+#[cfg(test)]
+mod tests {
+    use tw_block::provider;
+    use tw_ir::schedule::Schedule;
+
+    use crate::options::{BlockIo, OutputForm, RunOptions};
+    use crate::overhead::{NoIo, overhead_workflow};
+    use crate::{Prepared, Runtime};
+    use std::sync::Arc;
+
+    #[test]
+    fn outputs_come_in_the_form_that_is_asked_for() {
+        for n_chains in [1, 7] {
+            let workflow = overhead_workflow(50 * n_chains, n_chains).unwrap();
+            let order = workflow.tasks().collect();
+            let prepared = Prepared::new(Arc::new(Schedule::freeze(workflow, order, provider()).unwrap())).unwrap();
+            let io: Arc<dyn BlockIo> = Arc::new(NoIo);
+            for (threads, chaos) in [(1, None), (3, None), (3, Some(5))] {
+                for form in [OutputForm::Blocks, OutputForm::Array, OutputForm::BlocksAndArray] {
+                    let options = RunOptions { forms: vec![form], chaos, ..RunOptions::default() };
+                    let outcome = Runtime::new(threads).run(&prepared, &io, &options).unwrap();
+                    let n_blocks = outcome.outputs[0].len();
+                    assert_eq!(n_blocks, if form.has_blocks() { n_chains as usize } else { 0 });
+                    // An array that is given away is no longer counted.
+                    assert_eq!(
+                        options.meter.now(),
+                        outcome.outputs[0].iter().map(|block| block.n_bytes()).sum::<u64>()
+                    );
+                    let elements = outcome.arrays[0].as_ref().map(|array| array.to_f64_vec());
+                    assert_eq!(elements, form.has_array().then(|| vec![50.0; n_chains as usize]), "{form:?} {threads}");
+                }
+            }
+        }
+    }
+}
