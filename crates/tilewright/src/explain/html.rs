@@ -49,8 +49,14 @@ impl Explanation {
     }
 
     fn html_table(&self, plan: &super::SegmentPlan, out: &mut String) {
-        out.push_str("<div class=wide><table><tr><th class=n>line<th>statement<th>operation<th><th class=n>tasks<th class=n>blocks<th class=n>made<th class=n>work<th>fused</tr>\n");
-        for row in self.rows(plan) {
+        let rows = self.rows(plan);
+        // Program text has statements, not calls.
+        let operation = if rows.iter().any(|row| row.place.operation().is_some()) { "operation" } else { "" };
+        let _ = writeln!(
+            out,
+            "<div class=wide><table><tr><th class=n>line<th>statement<th>{operation}<th><th class=n>tasks<th class=n>blocks<th class=n>made<th class=n>work<th>fused</tr>"
+        );
+        for row in rows {
             let class = if row.cost.tasks == 0 { " class=gone" } else { "" };
             let _ = writeln!(
                 out,
