@@ -140,3 +140,12 @@ def test_products(dtype, shape):
     left = tw.asarray(np.ascontiguousarray(np.swapaxes(a, -1, -2)))
     found = (tw.matrix_transpose(left) @ tw.asarray(b)).compute()
     np.testing.assert_allclose(found, a @ b, rtol=tolerance, atol=10 * tolerance)
+
+
+def test_scales_without_a_library():
+    """The tests of scales once more, with Tilewright's own code."""
+    tests = Path(__file__).parent / "test_scales.py"
+    chosen = "1e-300 or 1e-170 or 1e-30 or 1e+300 or examples or ends or singles"
+    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", str(tests), "-k", chosen]
+    done = subprocess.run(command, env={**os.environ, "TILEWRIGHT_BLAS": "none"}, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stdout[-3000:]

@@ -151,7 +151,7 @@ fn is_right<T: BlasElement + PartialEq>(blas: &Blas, gemm: Gemm<T>, number: fn(f
     let typed = |values: &[f64]| values.iter().map(|&x| number(x)).collect::<Vec<T>>();
     let (typed_a, typed_b) = (typed(&a), typed(&b));
     layouts.iter().flat_map(|left| layouts.iter().map(move |right| (*left, *right))).all(|(left, right)| {
-        let mut products = vec![T::ONE; N * N];
+        let mut products = [T::ONE; N * N];
         let out = (&mut products[..], row_major);
         let (dims, left_in, right_in) = ((N, N, N), (&typed_a[..], left), (&typed_b[..], right));
         blas.run(gemm, Task { dims, out, left: left_in, right: right_in, batch: Batch::ONE, accumulate: true });

@@ -222,10 +222,9 @@ impl Task<'_> {
             }
             let [ns, means, squares] = &mut self.buffers[..] else { return };
             let mut states = [T::of_mut(ns), T::of_mut(means), T::of_mut(squares)];
-            for k in 0..tile.n_results() {
+            for (k, (&mean, &squares)) in total[0].iter().zip(&total[1]).enumerate() {
                 let at = tile.to + k / tile.width * tile.jump + k % tile.width;
-                let group = Moments { n: T::count(windows.n), mean: total[0][k], squares: total[1][k] };
-                merge_at(&mut states, at, group);
+                merge_at(&mut states, at, Moments { n: T::count(windows.n), mean, squares });
             }
         }
     }
