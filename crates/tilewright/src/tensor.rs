@@ -66,6 +66,8 @@ struct TensorNode {
     was_computed: AtomicBool,
     /// True if it stands for a part of what it reads, of which the rest shall not be computed.
     is_selection: AtomicBool,
+    /// True if blocks of it are kept though nobody has asked for that.
+    in_allowance: AtomicBool,
 }
 
 enum TensorOp {
@@ -138,6 +140,7 @@ impl Tensor {
             computed: Mutex::new(vec![computed]),
             was_computed: AtomicBool::new(false),
             is_selection: AtomicBool::new(false),
+            in_allowance: AtomicBool::new(false),
         })
     }
 
@@ -175,6 +178,7 @@ impl Tensor {
             computed: Mutex::new(vec![None; n]),
             was_computed: AtomicBool::new(false),
             is_selection: AtomicBool::new(false),
+            in_allowance: AtomicBool::new(false),
             chunks: chunks::of_results(&op, &cuts, &types),
             op: TensorOp::Node(Box::new(op)),
             types,
@@ -231,7 +235,9 @@ impl Tensor {
     /// Computes the tensor and keeps its blocks; the handle itself is then cheap to read.
     pub fn persist(&self) -> Result<Arc<Stored>> {
         if let Some(stored) = self.stored() {
-            self.pin(&stored);
+            if self.node.in_allowance.load(Ordering::Relaxed) {
+                self.pin(&stored);
+            }
             return Ok(stored);
         }
         let mut computed = compute_all(&[self])?;
@@ -268,6 +274,9 @@ impl Tensor {
 
     /// Keeps blocks that are kept already for as long as the tensor lives.
     fn pin(&self, stored: &Arc<Stored>) {
+        if self.node.types.len() == 1 {
+            self.node.in_allowance.store(false, Ordering::Relaxed);
+        }
         self.session().allowance().forget(stored);
         // Another thread may have let go of them a moment ago.
         self.keep(stored.clone());

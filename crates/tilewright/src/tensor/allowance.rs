@@ -5,6 +5,7 @@
 //! from would have to be kept, which may be larger than it is. So when such a tensor is kept its arguments are let go, and it stays as
 //! long as its handle lives. What somebody asked to keep (`persist`) is not part of the allowance.
 
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, Weak};
 
 use super::{Tensor, TensorNode};
@@ -19,11 +20,24 @@ pub(crate) const SHARE_OF_BUDGET: u64 = 8;
 const SHARE_OF_MACHINE: u64 = 32;
 const LEAST: u64 = 256 << 20;
 
+/// So many entries are looked through without thinking.
+const MANY: usize = 1024;
+
 /// What one session keeps though nobody has asked for it.
 pub(crate) struct Allowance {
     limit: u64,
-    /// In the order in which they were kept.
-    entries: Mutex<Vec<Entry>>,
+    kept: Mutex<Kept>,
+}
+
+#[derive(Default)]
+struct Kept {
+    /// In the order in which they were kept, among them some whose tensors have gone.
+    entries: Vec<Entry>,
+    /// How many were there when those that have gone were last taken out.
+    n_alive: usize,
+    /// Bytes of all entries, and of those that cannot be let go.
+    bytes: u64,
+    fixed_bytes: u64,
 }
 
 struct Entry {
@@ -35,9 +49,22 @@ struct Entry {
     work: Option<u64>,
 }
 
-impl Entry {
-    fn is_of(&self, stored: &Arc<Stored>) -> bool {
-        std::ptr::eq(self.stored.as_ptr(), Arc::as_ptr(stored))
+impl Kept {
+    fn push(&mut self, entry: Entry) {
+        self.bytes = self.bytes.saturating_add(entry.bytes);
+        self.fixed_bytes = self.fixed_bytes.saturating_add(if entry.work.is_none() { entry.bytes } else { 0 });
+        self.entries.push(entry);
+    }
+
+    /// Takes out what has gone. Of very many entries only if that may halve them, so that each costs the same however many there are.
+    fn sweep(&mut self) {
+        if self.entries.len() > MANY && self.entries.len() < 2 * self.n_alive {
+            return;
+        }
+        let entries = std::mem::take(&mut self.entries);
+        (self.bytes, self.fixed_bytes) = (0, 0);
+        entries.into_iter().filter(|entry| entry.stored.strong_count() > 0).for_each(|entry| self.push(entry));
+        self.n_alive = self.entries.len();
     }
 }
 
@@ -46,64 +73,76 @@ impl Allowance {
     pub(crate) fn new(budget: Option<u64>) -> Allowance {
         let of_machine = || (machine_bytes().unwrap_or(0) / SHARE_OF_MACHINE).max(LEAST);
         let limit = budget.map_or_else(of_machine, |budget| budget / SHARE_OF_BUDGET);
-        Allowance { limit, entries: Mutex::default() }
+        Allowance { limit, kept: Mutex::default() }
     }
 
     /// Bytes that can be kept besides what cannot be let go.
     pub(crate) fn room(&self) -> u64 {
-        let mut entries = lock(&self.entries);
-        entries.retain(|entry| entry.stored.strong_count() > 0);
-        let fixed = entries.iter().filter(|entry| entry.work.is_none()).map(|entry| entry.bytes);
-        self.limit.saturating_sub(fixed.fold(0, u64::saturating_add))
+        let mut kept = lock(&self.kept);
+        if kept.fixed_bytes > self.limit / 2 {
+            kept.sweep();
+        }
+        self.limit.saturating_sub(kept.fixed_bytes)
     }
 
     /// Keeps the blocks of a tensor, and lets go of what does not fit any more. `again` says whether they can be computed again.
     pub(super) fn keep(&self, tensor: &Tensor, stored: Arc<Stored>, again: bool) {
+        let node = &tensor.node;
         let entry = Entry {
-            node: Arc::downgrade(&tensor.node),
+            node: Arc::downgrade(node),
             result: tensor.result,
             stored: Arc::downgrade(&stored),
             bytes: stored.n_bytes(),
-            work: again.then_some(tensor.node.n_touched),
+            work: again.then_some(node.n_touched),
         };
-        let mut entries = lock(&self.entries);
-        entries.retain(|entry| !entry.is_of(&stored));
+        let mut kept = lock(&self.kept);
+        if tensor.stored().is_some_and(|before| Arc::ptr_eq(&before, &stored)) {
+            return;
+        }
         match again {
-            true => lock(&tensor.node.computed)[tensor.result] = Some(stored),
+            true => lock(&node.computed)[tensor.result] = Some(stored),
             false => tensor.keep(stored),
         }
-        entries.push(entry);
-        let dropped = self.let_go(&mut entries, self.limit);
-        drop(entries);
+        node.in_allowance.store(true, Ordering::Relaxed);
+        kept.push(entry);
+        let dropped = kept.let_go(self.limit);
+        drop(kept);
         drop(dropped);
     }
 
     /// Somebody has asked to keep these blocks: they are no longer part of the allowance.
     pub(super) fn forget(&self, stored: &Arc<Stored>) {
-        lock(&self.entries).retain(|entry| !entry.is_of(stored));
+        let mut kept = lock(&self.kept);
+        let is_of = |entry: &Entry| std::ptr::eq(entry.stored.as_ptr(), Arc::as_ptr(stored));
+        let entries = std::mem::take(&mut kept.entries);
+        (kept.bytes, kept.fixed_bytes) = (0, 0);
+        entries.into_iter().filter(|entry| !is_of(entry)).for_each(|entry| kept.push(entry));
     }
 
     /// Lets go of all that can be computed again.
     pub(crate) fn release(&self) {
-        let dropped = self.let_go(&mut lock(&self.entries), 0);
+        let dropped = lock(&self.kept).let_go(0);
         drop(dropped);
     }
+}
 
+impl Kept {
     /// Takes out what is least useful until the rest fits, or nothing else can go. Whoever asks drops it without the lock.
-    fn let_go(&self, entries: &mut Vec<Entry>, limit: u64) -> Vec<Arc<Stored>> {
-        entries.retain(|entry| entry.stored.strong_count() > 0);
-        let mut held = entries.iter().fold(0u64, |sum, entry| sum.saturating_add(entry.bytes));
+    fn let_go(&mut self, limit: u64) -> Vec<Arc<Stored>> {
         let mut dropped = Vec::new();
-        while held > limit {
+        if self.bytes > limit || self.entries.len() > MANY.max(2 * self.n_alive) {
+            self.sweep();
+        }
+        while self.bytes > limit {
             let useful = |a: &Entry, b: &Entry| {
                 let per_byte = |x: &Entry, y: &Entry| u128::from(x.work.unwrap_or(0)) * u128::from(y.bytes);
                 per_byte(a, b).cmp(&per_byte(b, a))
             };
-            let candidates = entries.iter().enumerate().filter(|(_, entry)| entry.work.is_some());
+            let candidates = self.entries.iter().enumerate().filter(|(_, entry)| entry.work.is_some());
             // Of equals `min_by` gives the first, which is the oldest.
             let Some((position, _)) = candidates.min_by(|(_, a), (_, b)| useful(a, b)) else { break };
-            let entry = entries.remove(position);
-            held -= entry.bytes;
+            let entry = self.entries.remove(position);
+            self.bytes -= entry.bytes;
             if let (Some(node), Some(stored)) = (entry.node.upgrade(), entry.stored.upgrade()) {
                 lock(&node.computed)[entry.result].take_if(|kept| Arc::ptr_eq(kept, &stored));
                 dropped.push(stored);
