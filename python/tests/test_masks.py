@@ -75,7 +75,7 @@ def test_a_reduction_of_a_selection_moves_nothing():
     plan = str(x[x > 0].sum().explain())
     assert "select" not in plan and "reduction" in plan
     # Nothing is counted either: the plan is one section.
-    assert plan.count("tasks,") == 1
+    assert plan.count("by line") == 1 and "segment" not in plan
 
 
 def test_empty_selections_of_reductions_are_as_in_numpy():
@@ -134,7 +134,9 @@ class Chunks:
 
     def __getitem__(self, key):
         rows = range(*key[0].indices(self.shape[0]))
-        self.read.append((rows.start, rows.stop))
+        # An empty slice only asks for the type.
+        if rows:
+            self.read.append((rows.start, rows.stop))
         return np.repeat(np.arange(rows.start, rows.stop, dtype="f8"), 8).reshape(-1, 8)[:, key[1]]
 
 

@@ -169,7 +169,7 @@ def _advanced(x: Array, parts: tuple[Any, ...], known: dict[int, np.ndarray]) ->
         places = [from_start(index, plain.shape[axis]) for index, axis in zip(fixed, axes, strict=True)]
         shape = broadcast_shapes(*(index.shape for index in places))
         rank = len(shape)
-        gathered = Array(_core.gather_known(plain._tensor, [np.broadcast_to(index, shape) for index in places], axes))
+        gathered = Array(_core.gather_known(plain._tensor, [np.ascontiguousarray(np.broadcast_to(index, shape)) for index in places], axes))
     else:
         indices = _together([index for _, index in arrays])
         rank = indices[0].ndim

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from . import _core, _views
-from ._array import Array, unwrap
+from ._array import Array, named, unwrap
 from ._dtypes import astype
 
 
@@ -145,4 +145,4 @@ def _with_parameters(called: Any, function: Callable[..., Any], place: int | Non
         out = parameters.pop(end)
         parameters.insert(place, out.replace(kind=inspect.Parameter.POSITIONAL_OR_KEYWORD))
     called.__signature__ = signature.replace(parameters=parameters)
-    return called
+    return named(called, function.__name__)

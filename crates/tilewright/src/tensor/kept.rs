@@ -9,6 +9,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use rustc_hash::{FxHashMap, FxHashSet};
+use tw_ir::index::Idx;
+use tw_ir::program::{Op, Source};
 
 use super::graph::key;
 use super::{Tensor, TensorNode, TensorOp};
@@ -70,9 +72,11 @@ impl Run {
         let computed: FxHashSet<*const TensorNode> =
             self.nodes.iter().map(|tensor| Arc::as_ptr(&tensor.node)).collect();
         let in_part = self.computed_in_part();
+        let in_full = self.computed_in_full(&results);
         let mut worth = |(tensor, by_new): &&(Tensor, bool)| {
             let node = Arc::as_ptr(&tensor.node);
-            if !computed.contains(&node) || results.contains(&key(tensor)) || in_part.contains(&node) {
+            let is_whole = in_full.contains(&node) && !in_part.contains(&node);
+            if !computed.contains(&node) || results.contains(&key(tensor)) || !is_whole {
                 return false;
             }
             let Some(bytes) = n_bytes(tensor) else { return false };
@@ -83,6 +87,21 @@ impl Run {
             keep
         };
         self.reads.iter().filter(|read| worth(read)).map(|(tensor, _)| tensor.clone()).collect()
+    }
+
+    /// Nodes of which a run needs every element: the rest of others, of which it needs a slice or a few rows, would have to be computed only to be kept.
+    fn computed_in_full(&self, results: &FxHashSet<(*const TensorNode, usize)>) -> FxHashSet<*const TensorNode> {
+        let mut found: FxHashSet<*const TensorNode> = results.iter().map(|(node, _)| *node).collect();
+        // Those that read come after what they read.
+        for tensor in self.nodes.iter().rev() {
+            let TensorOp::Node(op) = &tensor.node.op else { continue };
+            if found.contains(&Arc::as_ptr(&tensor.node)) {
+                let args = lock(&tensor.node.args).clone();
+                let in_full = (0..args.len()).filter(|&k| reads_all(op, k, &args));
+                found.extend(in_full.map(|k| Arc::as_ptr(&args[k].node)));
+            }
+        }
+        found
     }
 
     /// Nodes that lead to a selection: keeping them would mean to compute what was not selected.
@@ -107,6 +126,26 @@ impl Run {
     /// Remembers that everything has been computed once.
     pub(super) fn done(&self) {
         self.nodes.iter().for_each(|tensor| tensor.node.was_computed.store(true, Ordering::Relaxed));
+    }
+}
+
+/// True unless an operation certainly needs only some elements of an argument.
+fn reads_all(op: &Op, argument: usize, args: &[Tensor]) -> bool {
+    match op {
+        Op::Index(stmt) => {
+            let (Some(ranges), Some(shape)) = (stmt.var_ranges(), args[argument].ty().known_shape()) else { return true };
+            let covers = |(idx, &n): (&Idx, &u64)| idx.interval(&ranges).0 <= 0 && idx.interval(&ranges).1 >= n as i64 - 1;
+            let mut reads = stmt.reads.iter().filter(|read| read.operand as usize == argument);
+            reads.any(|read| read.idx.iter().zip(&shape).all(covers))
+        }
+        Op::Gather { .. } if argument == 0 => {
+            let is_known = |index: &Tensor| match &index.node.op {
+                TensorOp::Node(op) => matches!(**op, Op::Source(Source::Constant(_))),
+                TensorOp::Bound(_) => false,
+            };
+            !args[1..].iter().all(is_known)
+        }
+        _ => true,
     }
 }
 
