@@ -120,8 +120,9 @@ def test_powers_of_floats(exponent, dtype):
         np.testing.assert_array_equal(found, expected)
         np.testing.assert_array_equal(np.signbit(found), np.signbit(expected))
     else:
-        eps = np.finfo(x.dtype).eps
-        np.testing.assert_allclose(found, expected, rtol=4 * eps)
+        # Exponents that are scalars of NumPy are no constants to a plan; complex powers of those go by logarithms.
+        units = 32 if dtype == "complex128" and isinstance(exponent, np.generic) else 4
+        np.testing.assert_allclose(found, expected, rtol=units * np.finfo(x.dtype).eps)
 
 
 @pytest.mark.parametrize("exponent", [0, 1, 2, 3, 7, 13, np.int64(2)], ids=repr)
