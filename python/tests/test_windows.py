@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -81,26 +79,6 @@ def test_threads_do_not_show():
             found.append([tw.sliding_window_view(ours, 129, axis).std(axis=-1).compute() for axis in (0, 1)])
     for one, three in zip(*found, strict=True):
         np.testing.assert_array_equal(one, three)
-
-
-def seconds(run, repeats: int = 5) -> float:
-    times = []
-    for _ in range(repeats):
-        start = time.process_time()
-        run()
-        times.append(time.process_time() - start)
-    return min(times)
-
-
-def test_long_windows_do_not_cost_more():
-    """A window of 64 or 1024 elements costs at most some times one of 8: before, it was twenty times and more."""
-    with tw.Session(threads=1):
-        x = tw.asarray(np.random.default_rng(5).standard_normal(400_000)).persist()
-        base = seconds(lambda: tw.sliding_window_view(x, 8).sum(axis=-1).compute())
-        for length in (64, 1024):
-            for name in ("sum", "max"):
-                taken = seconds(lambda: getattr(tw.sliding_window_view(x, length), name)(axis=-1).compute())  # noqa: B023
-                assert taken < 6 * base + 0.02, (length, name, taken, base)
 
 
 EXPONENTS = [2, 3, 4, 5, 0, 1, -1, -2, 0.5, 2.0, 1.5, np.float64(2), np.int64(3)]

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from . import _core
-from ._array import Array
+from ._array import Array, named
 from ._creation import _shape, asarray, cut
 from ._dtypes import astype
 from ._elementwise import ceil, exp, expm1, log, log1p, maximum, sqrt, tan
@@ -49,7 +49,7 @@ def _in_chunks(method: Any) -> Any:
     signature = inspect.signature(method)
     chunks = inspect.Parameter("chunks", inspect.Parameter.KEYWORD_ONLY, default=None, annotation="Any")
     drawn.__signature__ = signature.replace(parameters=[*signature.parameters.values(), chunks])
-    return drawn
+    return named(drawn, method.__name__)
 
 
 #: Held while a generator counts what it draws. All share it: a lock of its own would keep a generator from being pickled.

@@ -6,7 +6,7 @@
 //! one number of threads for the whole process (`openblas_set_num_threads_local` changes it for all threads, too, in builds with POSIX threads, as
 //! those of NumPy and SciPy are). Whoever sets it to one slows down all other users of the library. So Tilewright loads a [private
 //! copy](copy::private): the file is copied under another name, so that the loader gives it data of its own, set to one thread, and deleted at
-//! once. That costs about 60 ms and 15 MB, once per process and not before the first product or factorisation. What was rejected:
+//! once. That takes tens of milliseconds, once per process and not before the first product or factorisation. What was rejected:
 //!
 //! - setting the number around each call: other threads of the process may be inside the library at that moment;
 //! - `dlmopen`: it needs no copy of the file, but brings a second C library with its own heap, thread-local storage and fork handlers;
