@@ -231,9 +231,9 @@ fn select_positions(mask: &[bool], first: u64, out: &mut [u64]) -> Option<usize>
             _ if bits == 0 => {}
             Some(room) if bits.count_ones() > 2 => {
                 let mut next = 0;
-                for lane in 0..LANES {
-                    room[next % LANES] = at + lane as u64;
-                    next += mask[lane] as usize;
+                for (position, &holds) in (at..).zip(mask) {
+                    room[next % LANES] = position;
+                    next += holds as usize;
                 }
                 k += next;
             }

@@ -133,8 +133,11 @@ impl Run {
 fn reads_all(op: &Op, argument: usize, args: &[Tensor]) -> bool {
     match op {
         Op::Index(stmt) => {
-            let (Some(ranges), Some(shape)) = (stmt.var_ranges(), args[argument].ty().known_shape()) else { return true };
-            let covers = |(idx, &n): (&Idx, &u64)| idx.interval(&ranges).0 <= 0 && idx.interval(&ranges).1 >= n as i64 - 1;
+            let (Some(ranges), Some(shape)) = (stmt.var_ranges(), args[argument].ty().known_shape()) else {
+                return true;
+            };
+            let covers =
+                |(idx, &n): (&Idx, &u64)| idx.interval(&ranges).0 <= 0 && idx.interval(&ranges).1 >= n as i64 - 1;
             let mut reads = stmt.reads.iter().filter(|read| read.operand as usize == argument);
             reads.any(|read| read.idx.iter().zip(&shape).all(covers))
         }
