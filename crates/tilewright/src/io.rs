@@ -40,6 +40,12 @@ impl Input {
         }
     }
 
+    /// True for files that may be read in bands. Blocks of small ones are read on their own, and hold no more than was planned.
+    pub(crate) fn is_large_file(&self) -> bool {
+        const LARGE: u64 = 1 << 20;
+        matches!(self, Input::File(reader) if reader.header().n_bytes() >= LARGE)
+    }
+
     /// True if blocks of it are shared with whoever holds them, and so take no memory of their own.
     pub(crate) fn is_shared(&self) -> bool {
         !matches!(self, Input::File(_))

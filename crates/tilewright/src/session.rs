@@ -325,7 +325,7 @@ impl Session {
             options.budget = options.budget.map(|left| left - needed);
         }
         let band_bytes = match options.budget {
-            _ if !inputs.values().any(|input| matches!(input, Input::File(_))) => 0,
+            _ if !inputs.values().any(Input::is_large_file) => 0,
             Some(left) => (left - cached.prepared.schedule().peak_bytes()) / 2,
             None => available_bytes().unwrap_or(SURELY_AVAILABLE) / SHARE_OF_BANDS,
         };

@@ -86,8 +86,13 @@ impl Selections {
     fn reader(&self, program: &Program, node: &Node, stmt: &IndexStmt) -> Option<(ValueId, Reader)> {
         let first = Var(0);
         let mut mask = None;
-        for read in stmt.reads.iter().filter(|read| read.idx.iter().any(|idx| idx.uses(first))) {
-            let of = *self.masks.get(&node.args[read.operand as usize])?;
+        for read in &stmt.reads {
+            let of = self.masks.get(&node.args[read.operand as usize]).copied();
+            if of.is_none() && !read.idx.iter().any(|idx| idx.uses(first)) {
+                continue;
+            }
+            // Selections are read along the first variable, and nothing else is.
+            let of = of?;
             let along = read.idx.first().and_then(Idx::as_var) == Some(first);
             if !along || read.idx[1..].iter().any(|idx| idx.uses(first)) || *mask.get_or_insert(of) != of {
                 return None;

@@ -310,8 +310,10 @@ fn long_programs_take_linear_time() {
         ("statements", &statements),
         ("names", &names),
     ] {
-        let (short, long) = (seconds(&program(10_000)), seconds(&program(100_000)));
-        assert!(long < 40.0 * short.max(0.01), "{what}: {short} s for ten thousand, {long} s for ten times as many");
+        // The best of several, of programs that need little memory: fresh pages may cost any time.
+        let best = |n: usize| (0..3).map(|_| seconds(&program(n))).fold(f64::INFINITY, f64::min);
+        let (short, long) = (best(2_000), best(20_000));
+        assert!(long < 40.0 * short.max(0.01), "{what}: {short} s for two thousand, {long} s for ten times as many");
     }
 }
 
