@@ -1,7 +1,9 @@
 //! Selections that nobody needs as arrays: a reduction of `x[mask]`, or `x[mask] = f(x[mask])`, looks at the mask where the elements are.
 //!
-//!     sum(compact(mask, f(x)))             a guarded sum over x, where the mask holds
-//!     expand(mask, f(compact(mask, x)), y) select(mask, f(x), y)
+//! ```text
+//! sum(compact(mask, f(x)))             a guarded sum over x, where the mask holds
+//! expand(mask, f(compact(mask, x)), y) select(mask, f(x), y)
+//! ```
 //!
 //! So nothing is counted or moved. Elementwise statements on the way then run over all elements, not only the selected ones; where they do
 //! more than a little arithmetic, the selection stays. It also stays if anybody else reads it.
