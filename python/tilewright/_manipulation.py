@@ -210,10 +210,7 @@ def repeat(x: Array, /, repeats: Any, axis: int | None = None) -> Array:
         n = int(repeats)
         if n < 0:
             raise ValueError(f"an element repeated {n} times")
-        shape = x.shape
-        wide = reshape(x, (*shape[: axis + 1], 1, *shape[axis + 1 :]))
-        wide = broadcast_to(wide, (*shape[: axis + 1], n, *shape[axis + 1 :]))
-        return reshape(wide, (*shape[:axis], shape[axis] * n, *shape[axis + 1 :]))
+        return Array(_core.repeat(x._tensor, n, axis))
     # As in NumPy, numbers and lists lose their fractions; arrays must be whole.
     repeats = asarray(repeats if hasattr(repeats, "dtype") else np.asarray(repeats).astype(np.int64))
     if repeats.dtype.kind not in "iub" and repeats.size:

@@ -90,7 +90,7 @@ impl CompiledKernel {
             Code::Gather(gather) => gather.run(first, operands, outputs),
             Code::Scatter(scatter) => scatter.run(first, &all_present(operands)?, outputs),
             Code::Compact(masked) => masked.compact(point, &all_present(operands)?, outputs),
-            Code::Expand(masked) => masked.expand(point, operands, outputs),
+            Code::Expand(masked) => masked.expand(point, &all_present(operands)?, outputs),
             Code::SortRun(sorting) => sort_run(*sorting, &all_present(operands)?, outputs),
             Code::SortMerge(sorting) => sort_merge(*sorting, &all_present(operands)?, outputs),
             Code::Call(function, provider) => call(function, provider, &all_present(operands)?, outputs),

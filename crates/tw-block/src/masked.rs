@@ -1,8 +1,8 @@
 //! Selecting elements by a mask, and putting them back.
 //!
 //! A task has one piece of the mask. The counts of the pieces before, known while planning, say where its run of the result begins; so
-//! every element of the mask is looked at once and tasks write runs that do not meet. Eight elements of a mask are looked at together: most masks
-//! hold rarely or nearly always, and then a word of eight is all false or all true.
+//! every element of the mask is looked at once and tasks write runs that do not meet. Eight elements of a mask are looked at together: a
+//! table tells which of them hold, so that no branch depends on the mask.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -12,6 +12,7 @@ use tw_ir::tiling::tile_box;
 use tw_ir::{BoxRegion, Buffer, DType, Error, Result, shape};
 
 use crate::block::{Block, row_major};
+use crate::wide::wide;
 use crate::width::{Bits, with_width};
 
 /// Compact or expand, made ready.
@@ -42,9 +43,8 @@ impl Masked {
             return Err(Error::internal("selecting by a mask takes the mask, and data for every result"));
         };
         let n = (run.end - run.start) as usize;
-        let miscounted = || Error::data(format!("a mask takes other elements than the {n} that were counted"));
         if data.is_empty() {
-            return self.positions(mask, &piece, run, &mut outputs[0])?.ok_or_else(miscounted);
+            return self.positions(mask, &piece, run.clone(), &mut outputs[0])?.ok_or_else(|| miscounted(run));
         }
         for (data, output) in data.iter().zip(outputs) {
             let to = output.bbox().clone();
@@ -65,7 +65,7 @@ impl Masked {
                     _ => repeat(&elements::<u64>(mask, &piece)?, row, &from, out)?,
                 };
                 if taken != Some(n) {
-                    return Err(miscounted());
+                    return Err(miscounted(run));
                 }
             });
         }
@@ -96,44 +96,66 @@ impl Masked {
         Ok((taken == Some(n)).then_some(()))
     }
 
-    /// The piece of the data with values where the mask holds.
-    pub(crate) fn expand(&self, point: u32, operands: &[Option<&Block>], outputs: &mut [Block]) -> Result<()> {
+    /// The piece of the data with values where the mask holds. The run of values may lie in several blocks, in order.
+    pub(crate) fn expand(&self, point: u32, operands: &[&Block], outputs: &mut [Block]) -> Result<()> {
         let (piece, run) = self.piece(point)?;
-        let ([Some(mask), values, Some(data)], [output]) = (operands, outputs) else {
-            return Err(Error::internal("putting values under a mask takes mask, values and data"));
+        let ([mask, data, values @ ..], [output]) = (operands, outputs) else {
+            return Err(Error::internal("putting values under a mask takes mask, data and values"));
         };
-        if *output.bbox() != piece || data.dtype() != output.dtype() {
+        if *output.bbox() != piece || values.iter().chain([data]).any(|block| block.dtype() != output.dtype()) {
             return Err(Error::internal("a piece of a mask is not what its task writes"));
         }
-        let held = values.map(|values| values.bbox().range(0)).unwrap_or_default();
-        let has_run = run.is_empty() || (held.start <= run.start && run.end <= held.end);
-        if !has_run || values.is_some_and(|values| values.dtype() != data.dtype()) {
-            return Err(Error::internal("the values for a piece of a mask are not in their block"));
-        }
-        let region = BoxRegion { lo: vec![run.start], hi: vec![run.end] };
         let (_, buffer) = output.output()?;
         with_width!(data.dtype(), T => {
-            let values = match values {
-                Some(values) if !run.is_empty() => elements::<T>(values, &region)?,
-                _ => Cow::Borrowed(&[][..]),
-            };
-            let (mask, data) = (elements::<bool>(mask, &piece)?, elements::<T>(data, &piece)?);
-            if put(&mask, &values, &data, T::of_mut(buffer)) != values.len() {
-                return Err(Error::data("a mask holds more or less often than was counted"));
+            let (mask, data, out) = (elements::<bool>(mask, &piece)?, elements::<T>(data, &piece)?, T::of_mut(buffer));
+            let (mut next, mut done) = (run.start, 0);
+            for (k, block) in values.iter().enumerate() {
+                let end = block.bbox().range(0).end.min(run.end);
+                let part = elements::<T>(block, &BoxRegion { lo: vec![next], hi: vec![end.max(next)] })?;
+                // The last part takes what is left of the mask.
+                let last = k + 1 == values.len();
+                let until = if last { mask.len() } else { done + holding(&mask[done..], part.len()) };
+                if put(&mask[done..until], &part, &data[done..until], &mut out[done..until]) != part.len() {
+                    return Err(miscounted(run));
+                }
+                (next, done) = (end.max(next), until);
+            }
+            if next != run.end {
+                return Err(Error::internal("the values for a piece of a mask are not in their blocks"));
+            }
+            if values.is_empty() && put(&mask, &[], &data, out) != 0 {
+                return Err(miscounted(run));
             }
         });
         Ok(())
     }
 }
 
+fn miscounted(run: Range<u64>) -> Error {
+    Error::data(format!("a mask takes other elements than the {} that were counted", run.end - run.start))
+}
+
+/// How many elements of a mask hold `n` times, those included that follow and do not hold; all if it holds less often.
+fn holding(mask: &[bool], n: usize) -> usize {
+    let mut left = n;
+    for (k, part) in mask.chunks(u8::MAX as usize).enumerate() {
+        let count = part.iter().fold(0u8, |n, &holds| n + holds as u8) as usize;
+        if count > left {
+            let beyond = part.iter().scan(left, |left, &holds| {
+                *left = left.checked_sub(holds as usize)?;
+                Some(())
+            });
+            return k * u8::MAX as usize + beyond.count();
+        }
+        left -= count;
+    }
+    mask.len()
+}
+
 /// How many elements the part of a mask in a region takes.
 pub fn count_selected(mask: &Block, region: &BoxRegion) -> Result<u64> {
     match mask.dtype() {
-        DType::Bool => {
-            let mask = elements::<bool>(mask, region)?;
-            let few = |part: &[bool]| part.iter().fold(0u8, |n, &holds| n + holds as u8) as u64;
-            Ok(mask.chunks(u8::MAX as usize).map(few).sum())
-        }
+        DType::Bool => Ok(count_holding(&elements::<bool>(mask, region)?)),
         DType::I64 => {
             let mut sum = 0u64;
             for &times in elements::<u64>(mask, region)?.iter() {
@@ -172,87 +194,170 @@ fn elements<'a, T: Bits>(block: &'a Block, region: &BoxRegion) -> Result<Cow<'a,
 
 const LANES: usize = 8;
 
-/// Eight bools as a word: one bit of each byte.
-#[inline]
-fn word(mask: &[bool; LANES]) -> u64 {
-    u64::from_le_bytes(mask.map(u8::from))
+/// Elements of a mask that are passed over together where none holds.
+const GROUP: usize = 4 * LANES;
+
+/// Eight bools as bits, the first in the lowest.
+#[inline(always)]
+fn bits(mask: &[bool; LANES]) -> u8 {
+    let word = u64::from_le_bytes(mask.map(u8::from));
+    // The factor brings bit 0 of byte k to bit 56 + k; no two products meet, so nothing is carried.
+    (word.wrapping_mul(0x0102_0408_1020_4080) >> 56) as u8
 }
 
-const ALL: u64 = 0x0101_0101_0101_0101;
-
-/// Copies the elements where the mask holds; `None` if there is no room for them.
-fn select<T: Copy>(mask: &[bool], from: &[T], out: &mut [T]) -> Option<usize> {
-    let (masks, mask_rest) = mask.as_chunks::<LANES>();
-    let (froms, from_rest) = from.as_chunks::<LANES>();
-    let mut k = 0;
-    for (mask, from) in masks.iter().zip(froms) {
-        match word(mask) {
-            0 => {}
-            ALL => {
-                out.get_mut(k..k + LANES)?.copy_from_slice(from);
-                k += LANES;
+/// For every eight bits: where the set ones are, then zeros.
+const SET: [[u8; LANES]; 256] = {
+    let mut table = [[0; LANES]; 256];
+    let mut bits = 0;
+    while bits < 256 {
+        let (mut lane, mut next) = (0, 0);
+        while lane < LANES {
+            if bits >> lane & 1 == 1 {
+                table[bits][next] = lane as u8;
+                next += 1;
             }
-            bits => match out.get_mut(k..k + LANES) {
-                // Every element is written where the next selected one goes, so that no branch depends on the mask.
-                Some(room) if bits.count_ones() as usize * 4 > LANES => {
-                    let mut at = 0;
-                    for lane in 0..LANES {
-                        room[at % LANES] = from[lane];
-                        at += mask[lane] as usize;
+            lane += 1;
+        }
+        bits += 1;
+    }
+    table
+};
+
+/// For every eight bits: how many are set before each.
+const BEFORE: [[u8; LANES]; 256] = {
+    let mut table = [[0; LANES]; 256];
+    let mut bits = 0;
+    while bits < 256 {
+        let mut lane = 1;
+        while lane < LANES {
+            table[bits][lane] = table[bits][lane - 1] + (bits >> (lane - 1) & 1) as u8;
+            lane += 1;
+        }
+        bits += 1;
+    }
+    table
+};
+
+/// Calls `f` with the number, the bits and the mask of every eight elements of which some hold, and with those that are left over.
+#[inline(always)]
+fn for_eights(mask: &[bool], mut f: impl FnMut(usize, u8) -> Option<()>) -> Option<()> {
+    let (groups, rest) = mask.as_chunks::<GROUP>();
+    for (g, group) in groups.iter().enumerate() {
+        if !group.iter().fold(false, |any, &holds| any | holds) {
+            continue;
+        }
+        for (k, eight) in group.as_chunks::<LANES>().0.iter().enumerate() {
+            let bits = bits(eight);
+            if bits != 0 {
+                f(g * GROUP + k * LANES, bits)?;
+            }
+        }
+    }
+    let done = groups.len() * GROUP;
+    for (k, few) in rest.chunks(LANES).enumerate() {
+        let mut eight = [false; LANES];
+        eight[..few.len()].copy_from_slice(few);
+        let bits = bits(&eight);
+        if bits != 0 {
+            f(done + k * LANES, bits)?;
+        }
+    }
+    Some(())
+}
+
+/// Few enough set bits to be looked at one by one.
+const FEW: u32 = 2;
+
+wide! {
+    /// Copies the elements where the mask holds; `None` if there is no room for them.
+    pub(crate) fn select[T: Copy](mask: &[bool], from: &[T], out: &mut [T]) -> Option<usize> {
+        let mut k = 0;
+        for_eights(mask, |at, bits| {
+            let n = bits.count_ones();
+            match (from.get(at..at + LANES), out.get_mut(k..k + LANES)) {
+                (Some(from), Some(room)) if bits == u8::MAX => room.copy_from_slice(from),
+                (Some(from), Some(room)) if n > FEW => {
+                    // All eight are written, so that no branch depends on the mask; what is too much is overwritten by what follows.
+                    for (to, &lane) in room.iter_mut().zip(&SET[bits as usize]) {
+                        *to = from[lane as usize % LANES];
                     }
-                    k += at;
                 }
                 _ => {
-                    let mut left = bits;
-                    while left != 0 {
-                        *out.get_mut(k)? = from[left.trailing_zeros() as usize / 8];
-                        left &= left - 1;
-                        k += 1;
+                    for (to, &lane) in (k..).zip(&SET[bits as usize][..n as usize]) {
+                        *out.get_mut(to)? = from[at + lane as usize];
                     }
                 }
-            },
-        }
+            }
+            k += n as usize;
+            Some(())
+        })?;
+        Some(k)
     }
-    for (_, from) in mask_rest.iter().zip(from_rest).filter(|(holds, _)| **holds) {
-        *out.get_mut(k)? = *from;
-        k += 1;
-    }
-    Some(k)
-}
 
-/// Writes the positions where the mask holds; `None` if there is no room for them.
-fn select_positions(mask: &[bool], first: u64, out: &mut [u64]) -> Option<usize> {
-    let (masks, mask_rest) = mask.as_chunks::<LANES>();
-    let mut k = 0;
-    let mut at = first;
-    for mask in masks {
-        let bits = word(mask);
-        match out.get_mut(k..k + LANES) {
-            _ if bits == 0 => {}
-            Some(room) if bits.count_ones() > 2 => {
-                let mut next = 0;
-                for (position, &holds) in (at..).zip(mask) {
-                    room[next % LANES] = position;
-                    next += holds as usize;
+    /// Writes the positions where the mask holds; `None` if there is no room for them.
+    pub(crate) fn select_positions(mask: &[bool], first: u64, out: &mut [u64]) -> Option<usize> {
+        let mut k = 0;
+        for_eights(mask, |at, bits| {
+            let n = bits.count_ones();
+            let at = first + at as u64;
+            match out.get_mut(k..k + LANES) {
+                Some(room) if n > FEW => {
+                    for (to, &lane) in room.iter_mut().zip(&SET[bits as usize]) {
+                        *to = at + lane as u64;
+                    }
                 }
-                k += next;
-            }
-            _ => {
-                let mut left = bits;
-                while left != 0 {
-                    *out.get_mut(k)? = at + left.trailing_zeros() as u64 / 8;
-                    left &= left - 1;
-                    k += 1;
+                _ => {
+                    for (to, &lane) in (k..).zip(&SET[bits as usize][..n as usize]) {
+                        *out.get_mut(to)? = at + lane as u64;
+                    }
                 }
             }
+            k += n as usize;
+            Some(())
+        })?;
+        Some(k)
+    }
+
+    /// Data with values where the mask holds; how many of them were needed.
+    pub(crate) fn put[T: Copy](mask: &[bool], values: &[T], data: &[T], out: &mut [T]) -> usize {
+        let (masks, mask_rest) = mask.as_chunks::<LANES>();
+        let n = masks.len() * LANES;
+        let mut k = 0;
+        for ((mask, data), out) in masks.iter().zip(data.as_chunks::<LANES>().0).zip(out.as_chunks_mut::<LANES>().0) {
+            let bits = bits(mask);
+            match values.get(k..k + LANES) {
+                _ if bits == 0 => *out = *data,
+                Some(values) if bits == u8::MAX => out.copy_from_slice(values),
+                Some(values) => {
+                    let before = &BEFORE[bits as usize];
+                    for lane in 0..LANES {
+                        let value = values[before[lane] as usize % LANES];
+                        out[lane] = if mask[lane] { value } else { data[lane] };
+                    }
+                }
+                None => {
+                    *out = *data;
+                    let set = &SET[bits as usize][..bits.count_ones() as usize];
+                    for (&lane, &value) in set.iter().zip(values.get(k..).unwrap_or_default()) {
+                        out[lane as usize] = value;
+                    }
+                }
+            }
+            k += bits.count_ones() as usize;
         }
-        at += LANES as u64;
+        for (lane, &holds) in mask_rest.iter().enumerate() {
+            let value = values.get(k).filter(|_| holds).copied();
+            out[n + lane] = value.unwrap_or(data[n + lane]);
+            k += holds as usize;
+        }
+        k
     }
-    for (lane, _) in mask_rest.iter().enumerate().filter(|(_, holds)| **holds) {
-        *out.get_mut(k)? = at + lane as u64;
-        k += 1;
+
+    /// How often a mask holds.
+    pub(crate) fn count_holding(mask: &[bool]) -> u64 {
+        let few = |part: &[bool]| part.iter().fold(0u8, |n, &holds| n + holds as u8) as u64;
+        mask.chunks(u8::MAX as usize).map(few).sum()
     }
-    Some(k)
 }
 
 /// Copies rows of elements where the mask holds, neighbours together.
@@ -292,40 +397,6 @@ fn repeat<T: Copy>(times: &[u64], row: usize, from: &[T], out: &mut [T]) -> Resu
         k += times;
     }
     Ok(Some(k))
-}
-
-/// Data with values where the mask holds; how many of them were needed.
-fn put<T: Copy>(mask: &[bool], values: &[T], data: &[T], out: &mut [T]) -> usize {
-    let (masks, mask_rest) = mask.as_chunks::<LANES>();
-    let n = masks.len() * LANES;
-    let mut k = 0;
-    for ((mask, data), out) in masks.iter().zip(data.as_chunks::<LANES>().0).zip(out.as_chunks_mut::<LANES>().0) {
-        let bits = word(mask);
-        *out = *data;
-        match values.get(k..k + LANES) {
-            _ if bits == 0 => {}
-            Some(values) => {
-                let mut at = 0;
-                for lane in 0..LANES {
-                    out[lane] = if mask[lane] { values[at % LANES] } else { data[lane] };
-                    at += mask[lane] as usize;
-                }
-                k += at;
-            }
-            None => {
-                for lane in (0..LANES).filter(|&lane| mask[lane]) {
-                    out[lane] = values.get(k).copied().unwrap_or(data[lane]);
-                    k += 1;
-                }
-            }
-        }
-    }
-    for (lane, &holds) in mask_rest.iter().enumerate() {
-        let value = values.get(k).filter(|_| holds).copied();
-        out[n + lane] = value.unwrap_or(data[n + lane]);
-        k += holds as usize;
-    }
-    k
 }
 
 #[cfg(test)]

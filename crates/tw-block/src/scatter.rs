@@ -6,7 +6,8 @@ use crate::block::Block;
 use crate::indexing::{Indexing, Moves, Pair, Side, Vector};
 use crate::states::{combine_strips, monoids, strip_buffers};
 use crate::strip::{
-    Direct, Element, Foldable, Lane, Monoid, RegisterPlan, Registers, STRIP, StripCode, with_dtype, with_registers,
+    Direct, Element, Foldable, Lane, Monoid, RegisterPlan, Registers, STRIP, StripCode, Values, with_dtype, with_lane,
+    with_registers,
 };
 
 /// Slots of the table that tells whether two contributions of a strip may meet.
@@ -113,11 +114,15 @@ impl Pass<'_> {
                 |&index: &i64| (index as u64).wrapping_sub(range.start) < range.end - range.start && index >= 0;
             if indices.iter().fold(true, |all, index| all & inside(index)) {
                 let shift = first.wrapping_sub(range.start as usize);
+                let from = vector.points.start + start;
+                if self.fold_neighbours(indices, shift, from) {
+                    continue;
+                }
                 self.targets.truncate(indices.len());
                 for (target, &index) in self.targets.iter_mut().zip(indices) {
                     *target = (index as usize).wrapping_add(shift);
                 }
-                self.flush_from(Some(vector.points.start + start));
+                self.flush_from(Some(from));
                 continue;
             }
             self.sources.resize(STRIP, 0);
@@ -139,6 +144,22 @@ impl Pass<'_> {
             self.flush_from(from);
         }
         Ok(())
+    }
+
+    /// Folds neighbouring values, from a position on, into the states that indices and a shift name. False if components are not combined each by
+    /// an operation of its own.
+    fn fold_neighbours(&mut self, indices: &[i64], shift: usize, from: usize) -> bool {
+        let Some(parts) = &self.scatter.parts else { return false };
+        let len = indices.len();
+        let lanes: Vec<Option<Lane<'_>>> =
+            self.bodies.iter().map(|body| Some(Lane::slice(body, from..from + len))).collect();
+        let lift = &self.scatter.lift;
+        lift.eval(&lanes, self.registers, len);
+        for (k, (monoid, state)) in parts.iter().zip(&mut self.states).enumerate() {
+            let lane = lift.result(k, &lanes, self.registers, len);
+            with_lane!(lane, values => fold_at(*monoid, state, indices, shift, values));
+        }
+        true
     }
 
     fn contribute(&mut self, pairs: &[Pair], moves: &Moves) {
@@ -236,6 +257,33 @@ fn gather(from: &Buffer, positions: &[usize], to: &mut Buffer) {
         let (from, to) = (T::of(from), T::of_mut(to));
         to.iter_mut().zip(positions).for_each(|(to, &position)| *to = from[position]);
     })
+}
+
+/// `state[indices[k] + shift] = state[..] op values[k]`, in order.
+fn fold_at<T: Foldable>(monoid: Monoid, state: &mut Buffer, indices: &[i64], shift: usize, values: Values<'_, T>) {
+    let state = T::of_mut(state);
+    let place = |index: i64| (index as usize).wrapping_add(shift);
+    // The operation is chosen outside the loop for what is asked for most.
+    match (monoid, values) {
+        (Monoid::Sum, Values::Same(value)) => {
+            for &index in indices {
+                let to = &mut state[place(index)];
+                *to = T::combine(Monoid::Sum, *to, value);
+            }
+        }
+        (Monoid::Sum, Values::Each(values)) => {
+            for (&index, &value) in indices.iter().zip(values) {
+                let to = &mut state[place(index)];
+                *to = T::combine(Monoid::Sum, *to, value);
+            }
+        }
+        (_, values) => {
+            for (k, &index) in indices.iter().enumerate() {
+                let to = &mut state[place(index)];
+                *to = T::combine(monoid, *to, values.at(k));
+            }
+        }
+    }
 }
 
 fn fold_into<T: Foldable>(monoid: Monoid, state: &mut [T], targets: &[usize], values: &[T]) {

@@ -33,7 +33,7 @@ pub use create::{
 };
 pub use einsum::{einsum, einsum_path, is_subscript};
 pub use elementwise::{Operand, binary, broadcast_to, cast, logical, logical_not, select, unary};
-pub use layout::{diagonal, expand_dims, flip, pad, permute, roll, squeeze, transpose, tril, triu};
+pub use layout::{diagonal, expand_dims, flip, pad, permute, repeat, roll, squeeze, transpose, tril, triu};
 pub use movement::{Joined, Running, Sorted, concat, gather, reshape, scan, scatter, sort, stack, take, topk};
 pub use overlap::{Overlap, overlap};
 pub use promote::{

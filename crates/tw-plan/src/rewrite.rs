@@ -6,6 +6,7 @@ use tw_ir::Program;
 use tw_ir::error::Result;
 
 pub(crate) mod contraction;
+mod contributions;
 mod counts;
 mod cse;
 mod dead;
@@ -30,6 +31,7 @@ pub(crate) const BEFORE_ORDERS: &[Pass] = &[
     Pass { name: "counts known beforehand", run: counts::run },
     Pass { name: "fuse elementwise chains", run: fuse::run },
     Pass { name: "aggregates of aggregates", run: nested::run },
+    Pass { name: "contributions of scatters", run: contributions::run },
 ];
 
 /// The passes after that.

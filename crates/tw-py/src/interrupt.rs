@@ -1,6 +1,7 @@
 //! The one place where Python's lock is given up: computing, with an ear for Ctrl-C.
 
-use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::mpsc::{self, RecvTimeoutError, SendError, Sender};
+use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use pyo3::exceptions::PyRuntimeError;
@@ -15,9 +16,55 @@ pub(crate) const PATIENCE: Duration = Duration::from_millis(50);
 /// Runs shorter than this show no progress.
 const SILENCE: Duration = Duration::from_secs(1);
 
-/// Starts a thread. That the system refuses one is an error like any other.
+type Work = Box<dyn FnOnce() + Send>;
+
+/// Threads that wait for work. A new thread costs more than a small computation does: its stack, its allocator and its scratch memory are all new.
+struct Idle {
+    /// The process they belong to: a fork takes the list along, but not the threads.
+    process: u32,
+    threads: Vec<Sender<Work>>,
+}
+
+static IDLE: Mutex<Idle> = Mutex::new(Idle { process: 0, threads: Vec::new() });
+
+/// More threads than this end when their work does.
+const MOST_IDLE: usize = 2;
+
+/// The list of idle threads; `None` if somebody else is looking at it, or was when this process was forked.
+fn idle() -> Option<MutexGuard<'static, Idle>> {
+    let mut idle = IDLE.try_lock().ok()?;
+    let process = std::process::id();
+    if idle.process != process {
+        *idle = Idle { process, threads: Vec::new() };
+    }
+    Some(idle)
+}
+
+/// Runs work on a thread that is idle, or on a new one. That the system refuses one is an error like any other.
 pub(crate) fn start_thread(work: impl FnOnce() + Send + 'static) -> PyResult<()> {
-    let started = std::thread::Builder::new().name("tilewright".to_string()).spawn(work);
+    let mut work: Work = Box::new(work);
+    while let Some(thread) = idle().and_then(|mut idle| idle.threads.pop()) {
+        match thread.send(work) {
+            Ok(()) => return Ok(()),
+            // It has died of a panic.
+            Err(SendError(back)) => work = back,
+        }
+    }
+    let (sender, receiver) = mpsc::channel::<Work>();
+    let serve = move || {
+        work();
+        loop {
+            match idle() {
+                Some(mut idle) if idle.threads.len() < MOST_IDLE => idle.threads.push(sender.clone()),
+                _ => return,
+            }
+            match receiver.recv() {
+                Ok(work) => work(),
+                Err(_) => return,
+            }
+        }
+    };
+    let started = std::thread::Builder::new().name("tilewright".to_string()).spawn(serve);
     started.map(drop).map_err(|error| PyRuntimeError::new_err(format!("the system refuses to start a thread: {error}")))
 }
 

@@ -300,6 +300,13 @@ pub(crate) fn roll(py: Python<'_>, x: &Tensor, shift: i64, axis: i64) -> PyResul
     apply(py, &[&x.0], || build::roll(x.0.ty(), shift, axis))
 }
 
+/// Every element several times along an axis.
+#[pyfunction]
+pub(crate) fn repeat(py: Python<'_>, x: &Tensor, times: u64, axis: i64) -> PyResult<Tensor> {
+    let axis = axis_of(x, axis)?;
+    apply(py, &[&x.0], || build::repeat(x.0.ty(), times, axis))
+}
+
 /// A diagonal of two axes, as the last axis.
 #[pyfunction]
 pub(crate) fn diagonal(py: Python<'_>, x: &Tensor, offset: i64, axis1: i64, axis2: i64) -> PyResult<Tensor> {

@@ -80,8 +80,45 @@ pub(super) struct Plan {
     bounds: Vec<(i64, i64)>,
     /// Direct: how far a step inside the inner loops goes, if that is the same for all of them.
     pub(super) inner: Option<i64>,
-    /// Direct: position of the first point of the current row.
+    /// Direct, stairs: position of the first point of the current row.
     row: i64,
+    stairs: Stairs,
+}
+
+/// An index that stays for `divisor` steps of the innermost loop, then moves on: what `x[i / 3]` reads along `i`.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Stairs {
+    divisor: i64,
+    /// How many steps before the first point the stair begins.
+    phase: i64,
+    /// How far the next stair is.
+    rise: i64,
+}
+
+impl Stairs {
+    /// The quotient of the innermost variable that a term is: its first value, its stairs, and how far its last value is from the first.
+    fn of(term: &Term, frame: &Frame) -> Option<(i64, Stairs, i64)> {
+        let Term::Div(inner, divisor @ 1..) = term else { return None };
+        let (var, by) = inner.as_shifted_var()?;
+        let var = var.0 as usize;
+        if frame.loops.last()?.var != var {
+            return None;
+        }
+        let start = frame.starts[var].checked_add(by)?;
+        let last = start.checked_add(frame.extents[var] - 1)?;
+        let first = start.div_euclid(*divisor);
+        let stairs = Stairs { divisor: *divisor, phase: start.rem_euclid(*divisor), rise: 0 };
+        Some((first, stairs, last.div_euclid(*divisor) - first))
+    }
+}
+
+/// A strip of stairs.
+pub(super) struct Flight {
+    pub(super) position: i64,
+    /// Points of the first stair that come before the strip.
+    pub(super) phase: usize,
+    pub(super) divisor: usize,
+    pub(super) rise: i64,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -89,6 +126,8 @@ enum Kind {
     /// Affine, and every point lies in the block.
     #[default]
     Direct,
+    /// Affine but for one quotient of the innermost variable, and every point lies in the block.
+    Stairs,
     /// Anything else.
     Walk,
 }
@@ -134,8 +173,9 @@ impl Plan {
         self.bounds.clear();
         self.inner = None;
         self.base = offset as i64;
-        if self.prepare_direct(access, frame, bbox, &stride).is_some() {
-            self.kind = Kind::Direct;
+        if let Some(stairs) = self.prepare_inside(access, frame, bbox, &stride) {
+            self.kind = if stairs.is_some() { Kind::Stairs } else { Kind::Direct };
+            self.stairs = stairs.unwrap_or_default();
             return;
         }
         self.kind = Kind::Walk;
@@ -163,22 +203,33 @@ impl Plan {
         self.bounds.extend(access.axes.iter().map(|axis| (0, axis.extent)));
     }
 
-    fn prepare_direct(
+    /// Plans an access all of whose points lie in the block; `None` if that is not so, or if it moves in another way than loops and stairs do.
+    fn prepare_inside(
         &mut self,
         access: &Access,
         frame: &Frame,
         bbox: &BoxRegion,
         stride: impl Fn(usize) -> usize,
-    ) -> Option<()> {
+    ) -> Option<Option<Stairs>> {
         self.strides.resize(frame.loops.len(), 0);
+        let mut stairs = None;
         for (axis, index) in access.axes.iter().enumerate() {
             let (mut first, mut lowest, mut highest) = (index.idx.offset(), index.idx.offset(), index.idx.offset());
             let stride = stride(axis) as i64;
             for (term, coefficient) in &index.others {
-                let at = frame.fixed(term)?.checked_mul(*coefficient)?;
+                let (at, climb) = match frame.fixed(term) {
+                    Some(at) => (at, 0),
+                    None if stairs.is_some() => return None,
+                    None => {
+                        let (at, own, climb) = Stairs::of(term, frame)?;
+                        stairs = Some(Stairs { rise: coefficient.checked_mul(stride)?, ..own });
+                        (at, climb)
+                    }
+                };
+                let (at, climb) = (at.checked_mul(*coefficient)?, climb.checked_mul(*coefficient)?);
                 first = first.checked_add(at)?;
-                lowest = lowest.checked_add(at)?;
-                highest = highest.checked_add(at)?;
+                lowest = lowest.checked_add(at)?.checked_add(climb.min(0))?;
+                highest = highest.checked_add(at)?.checked_add(climb.max(0))?;
             }
             for &(var, coefficient) in &index.affine {
                 let span = coefficient.checked_mul(frame.extents[var] - 1)?;
@@ -196,10 +247,10 @@ impl Plan {
             }
             self.base += (first - lo) * stride;
         }
-        Some(())
+        Some(stairs)
     }
 
-    /// True if every point is known to lie in the block.
+    /// True if the access is affine and every point is known to lie in the block.
     pub(super) fn is_direct(&self) -> bool {
         self.kind == Kind::Direct
     }
@@ -221,7 +272,7 @@ impl Plan {
 
     /// Notes whether the inner loops move evenly; called when loops no longer change.
     pub(super) fn settle(&mut self, frame: &Frame) {
-        if self.kind == Kind::Walk {
+        if self.kind != Kind::Direct {
             return;
         }
         let inner = &frame.loops[frame.n_outer..];
@@ -235,7 +286,7 @@ impl Plan {
 
     /// Moves to the row that the outer loops are at.
     pub(super) fn begin_row(&mut self, frame: &Frame) {
-        if self.kind == Kind::Direct {
+        if self.kind != Kind::Walk {
             let outer = frame.counters[..frame.n_outer].iter().zip(&self.strides);
             self.row = self.base + outer.map(|(counter, stride)| counter * stride).sum::<i64>();
         }
@@ -258,6 +309,17 @@ impl Plan {
         whole.then_some(Grid { position, rows: strip.len / columns, row_step, columns, column_step })
     }
 
+    /// The strip as stairs that do not move on any of them, if it is that.
+    pub(super) fn flight(&self, frame: &Frame, strip: Strip) -> Option<Flight> {
+        let (Kind::Stairs, [0]) = (self.kind, &self.strides[frame.n_outer.min(self.strides.len())..]) else {
+            return None;
+        };
+        let Stairs { divisor, phase, rise } = self.stairs;
+        let along = phase + strip.start as i64;
+        let position = self.row + along / divisor * rise;
+        Some(Flight { position, phase: (along % divisor) as usize, divisor: divisor as usize, rise })
+    }
+
     /// Calls `f` with the pieces of a strip, in order, until it fails.
     pub(super) fn pieces<E>(
         &self,
@@ -277,6 +339,23 @@ impl Plan {
                 let position = self.row + inner.iter().zip(strides).map(|(c, s)| c * s).sum::<i64>();
                 let slope = strides.last().copied().unwrap_or(0);
                 f(Piece { offset, len, place: Place::Inside { position, slope } })
+            }),
+            (Kind::Stairs, _) => frame.runs(strip, |frame, offset, len| {
+                let Stairs { divisor, phase, rise } = self.stairs;
+                let inner = &frame.counters[frame.n_outer..];
+                let strides = &self.strides[frame.n_outer..];
+                let start = self.row + inner.iter().zip(strides).map(|(c, s)| c * s).sum::<i64>();
+                let slope = strides.last().copied().unwrap_or(0);
+                let first = phase + inner.last().copied().unwrap_or(0);
+                let mut done = 0;
+                while done < len {
+                    let along = first + done as i64;
+                    let position = start + done as i64 * slope + along / divisor * rise;
+                    let n = (divisor - along % divisor).min((len - done) as i64) as usize;
+                    f(Piece { offset: offset + done, len: n, place: Place::Inside { position, slope } })?;
+                    done += n;
+                }
+                Ok(())
             }),
             (Kind::Walk, _) => frame.runs(strip, |frame, offset, len| {
                 let mut done = 0;

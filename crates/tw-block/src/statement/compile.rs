@@ -1,7 +1,7 @@
 //! Making a statement ready.
 
 use tw_ir::kernel::StatementKernel;
-use tw_ir::{Accum, Axis, DType, Error, Idx, Result, Scalar, ScalarCode, Slot, Term};
+use tw_ir::{Accum, Axis, DType, Error, Idx, Result, Scalar, ScalarCode, ScalarOp, Slot, Term};
 
 use super::access::Access;
 use super::aggregate::Aggregate;
@@ -34,6 +34,8 @@ pub(crate) struct Statement {
     /// From reads and variables to the guard (if there is one) and the values that are written or folded.
     pub(super) code: StripCode,
     pub(super) has_guard: bool,
+    /// The condition alone, where the statement only counts how often one holds.
+    pub(super) counted: Option<StripCode>,
     pub(super) fold: Fold,
     pub(super) out: Access,
     /// What outputs hold before the first contribution.
@@ -115,6 +117,13 @@ impl Statement {
                 },
             },
         };
+        let counted = match &fold {
+            Fold::Simple(parts) if parts.len() == 1 && parts[0].monoid == Monoid::Sum && !kernel.has_guard => {
+                let condition = counted_condition(&scalar);
+                condition.map(|condition| StripCode::compile_after(code.params(), &condition, &mut registers))
+            }
+            _ => None,
+        };
         let order = loop_order(kernel, &reads, &out);
         let mut tiles = tiles(kernel, &order, &reads, &out);
         let slides = (0..n_vars)
@@ -131,6 +140,7 @@ impl Statement {
             reads,
             code,
             has_guard: kernel.has_guard,
+            counted,
             fold,
             out,
             start: kernel.accum.as_ref().map_or_else(|| kernel.out_fill.clone(), |accum| accum.identity.clone()),
@@ -151,6 +161,21 @@ fn with_lift(kernel: &StatementKernel) -> Result<ScalarCode> {
     }
     code.set_results(results);
     Ok(code)
+}
+
+/// The condition of code that is 1 where it holds and 0 elsewhere.
+fn counted_condition(code: &ScalarCode) -> Option<ScalarCode> {
+    let [result] = code.results() else { return None };
+    let op = |slot: Slot| code.ops()[slot.0 as usize];
+    let is = |slot: Slot, value: i64| op(slot) == ScalarOp::Const(Scalar::I64(value));
+    let condition = match op(*result) {
+        ScalarOp::Cast(DType::I64, condition) => condition,
+        ScalarOp::Select(condition, yes, no) if is(yes, 1) && is(no, 0) => condition,
+        _ => return None,
+    };
+    let mut alone = code.clone();
+    alone.set_results(vec![condition]);
+    (code.dtype(condition) == DType::Bool).then(|| alone.without_dead_ops())
 }
 
 /// The code with states combined: parameters are followed by a state, results are the next state.

@@ -2,7 +2,7 @@
 
 use tw_ir::{Buffer, Edge, Error, Result, Scalar};
 
-use super::access::{Access, Grid, Piece, Place};
+use super::access::{Access, Flight, Grid, Piece, Place};
 use super::compile::Read;
 use super::frame::{Frame, Strip};
 use super::run::{Scratch, Task};
@@ -50,6 +50,10 @@ impl Task<'_> {
                 copy_grid(registers, register, block.data(), &grid);
                 self.loaded[k] = (grid.row_step == 0).then_some(here);
             }
+            return Ok(());
+        }
+        if let (Some(block), Some(flight)) = (block, plan.flight(frame, strip)) {
+            copy_flight(registers, register, block.data(), &flight, strip.len);
             return Ok(());
         }
         let mut elsewhere = false;
@@ -198,6 +202,33 @@ fn copy_grid(registers: &mut Registers, register: RegisterId, data: &Buffer, gri
             }
         }
     })
+}
+
+/// Repeats elements, each as often as its stair is long.
+fn copy_flight(registers: &mut Registers, register: RegisterId, data: &Buffer, flight: &Flight, strip_len: usize) {
+    with_dtype!(register.dtype, T => {
+        let data = T::of(data);
+        let at = |stair: usize| data[(flight.position + stair as i64 * flight.rise) as usize];
+        let out = registers.vector::<T>(register.index, strip_len);
+        let (head, rest) = out.split_at_mut((flight.divisor - flight.phase).min(strip_len));
+        head.fill(at(0));
+        match flight.divisor {
+            2 => repeat_each::<T, 2>(rest, at),
+            3 => repeat_each::<T, 3>(rest, at),
+            4 => repeat_each::<T, 4>(rest, at),
+            divisor => rest.chunks_mut(divisor).enumerate().for_each(|(k, out)| out.fill(at(k + 1))),
+        }
+    })
+}
+
+/// Stairs of a length that the compiler knows.
+fn repeat_each<T: Copy, const N: usize>(out: &mut [T], at: impl Fn(usize) -> T) {
+    let (stairs, tail) = out.as_chunks_mut::<N>();
+    let n = stairs.len();
+    stairs.iter_mut().enumerate().for_each(|(k, out)| *out = [at(k + 1); N]);
+    if !tail.is_empty() {
+        tail.fill(at(n + 1));
+    }
 }
 
 fn fill_piece(registers: &mut Registers, register: RegisterId, fill: Scalar, piece: &Piece, strip_len: usize) {

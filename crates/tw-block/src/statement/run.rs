@@ -13,7 +13,7 @@ use super::frame::{Frame, Strip};
 use super::general::StateBuffers;
 use crate::block::{Block, row_major_stride};
 use crate::past_cache;
-use crate::strip::{Cascade, Direct, Element, LONG_STRIP, Lane, Registers, STRIP, Values, with_lane};
+use crate::strip::{Cascade, Direct, Element, LONG_STRIP, Lane, Registers, STRIP, StripCode, Values, with_lane};
 
 thread_local! {
     /// Memory that tasks of one thread use one after the other.
@@ -105,7 +105,7 @@ impl Statement {
     }
 }
 
-impl Task<'_> {
+impl<'a> Task<'a> {
     fn run(&mut self, point: u32, first: bool) -> Result<()> {
         if !self.scratch.frame.set_box(&self.statement.vars, point as u64) {
             return if first { self.begin() } else { Ok(()) };
@@ -213,7 +213,8 @@ impl Task<'_> {
         }
         let frame = &self.scratch.frame;
         let row_len = frame.row_len();
-        let strip_len = whole_rows(frame, if self.statement.takes_long_strips() { LONG_STRIP } else { STRIP });
+        let long = self.counting().map_or(self.statement.takes_long_strips(), StripCode::is_trivial);
+        let strip_len = whole_rows(frame, if long { LONG_STRIP } else { STRIP });
         self.loaded.clear();
         self.loaded.resize(if frame.loops.len() > frame.n_outer + 1 { n_reads } else { 0 }, None);
         loop {
@@ -233,6 +234,12 @@ impl Task<'_> {
         }
     }
 
+    /// The condition that whole rows count, if that is all they do.
+    fn counting(&self) -> Option<&'a StripCode> {
+        let statement = self.statement;
+        statement.counted.as_ref().filter(|_| self.scratch.out_plan.inner == Some(0))
+    }
+
     fn strip(&mut self, strip: Strip) -> Result<()> {
         self.load(strip)?;
         let Scratch { registers, out_plan, .. } = &mut *self.scratch;
@@ -250,6 +257,11 @@ impl Task<'_> {
             }
             let direct = Direct { buffers: &mut self.buffers, start };
             self.statement.code.eval_into(&self.lanes, registers, strip.len, Some(direct));
+            return Ok(());
+        }
+        if let Some(condition) = self.counting() {
+            condition.eval(&self.lanes, &mut self.scratch.registers, strip.len);
+            self.count(condition, strip);
             return Ok(());
         }
         if let Fold::General { fused, .. } = &self.statement.fold

@@ -1,14 +1,15 @@
 //! Results of a strip, on their way into the outputs.
 
-use tw_ir::{Buffer, Edge, Error, Result};
+use tw_ir::{Buffer, Edge, Error, Result, Scalar};
 
 use super::access::{Piece, Place};
 use super::compile::{Fold, Part};
 use super::frame::Strip;
 use super::load::{outside, point_at};
 use super::run::{Scratch, Task};
+use crate::masked::count_holding;
 use crate::strip::{
-    Cascade, Element, Foldable, InRegisters, Lane, Monoid, Values, combine, select, with_dtype, with_lane,
+    Cascade, Element, Foldable, InRegisters, Lane, Monoid, StripCode, Values, combine, select, with_dtype, with_lane,
 };
 
 impl Task<'_> {
@@ -138,6 +139,16 @@ impl Task<'_> {
             }
             Ok(())
         })
+    }
+
+    /// Adds how often a condition holds on a strip to the count of the current row.
+    pub(super) fn count(&mut self, condition: &StripCode, strip: Strip) {
+        let Scratch { registers, cascades, .. } = &mut *self.scratch;
+        let n = match bool::of_lane(condition.result(0, &self.lanes, registers, strip.len)) {
+            Values::Same(holds) => holds as i64 * strip.len as i64,
+            Values::Each(holds) => count_holding(holds) as i64,
+        };
+        cascades[0].push(Scalar::I64(n), |a, b| combine(Monoid::Sum, a, b));
     }
 
     /// Forgets rows that were left before their end, by an error.

@@ -73,6 +73,23 @@ pub fn roll(x: &TensorType, shift: i64, axis: usize) -> Result<Op> {
     Ok(moved(x, idx.collect(), Edge::Wrap, &x.shape))
 }
 
+/// Every element `times` times along an axis, next to each other.
+pub fn repeat(x: &TensorType, times: u64, axis: usize) -> Result<Op> {
+    check_axes(&[axis], x.rank())?;
+    let Extent::Known(n) = x.shape[axis] else {
+        return Err(Error::plan("repeats along an axis whose length depends on data"));
+    };
+    let mut shape = x.shape.clone();
+    let too_many = || Error::source(format!("{n} elements repeated {times} times"));
+    let divisor = i64::try_from(times.max(1)).map_err(|_| too_many())?;
+    shape[axis] = Extent::Known(n.checked_mul(times).ok_or_else(too_many)?);
+    let idx = (0..x.rank()).map(|k| {
+        let var = Idx::var(Var(k as u32));
+        if k == axis { var.div(divisor) } else { var }
+    });
+    Ok(moved(x, idx.collect(), Edge::Error, &shape))
+}
+
 /// The diagonal `offset` above the main one of two axes, as a new last axis.
 pub fn diagonal(x: &TensorType, offset: i64, axes: (i64, i64)) -> Result<Op> {
     let (a, b) = (normalize_axis(axes.0, x.rank())?, normalize_axis(axes.1, x.rank())?);

@@ -10,6 +10,9 @@ use tw_ir::workflow::{BlockId, Operand, TaskKind};
 
 use super::Partial;
 
+/// Most blocks of values that a task reads beside each other; more are put together first.
+const MAX_PARTS: u64 = 8;
+
 impl Partial<'_> {
     /// Pieces whose runs lie in one block of the result write it one after the other.
     pub(super) fn compact(&mut self, step: &Step, counts: &MaskCounts) -> Result<()> {
@@ -49,7 +52,7 @@ impl Partial<'_> {
         Ok(())
     }
 
-    /// Every piece reads its run of the values.
+    /// Every piece reads its run of the values, block by block: runs seldom end where blocks do, and putting them together would copy all values.
     pub(super) fn expand(&mut self, step: &Step, counts: &MaskCounts) -> Result<()> {
         let [mask, values, data] = step.inputs[..] else { return Ok(()) };
         let starts = counts.starts();
@@ -57,17 +60,33 @@ impl Partial<'_> {
         let pieces: Vec<BoxRegion> = (0..n).map(|k| tile_box(counts.cut(), k as u64)).collect();
         let runs: Vec<BoxRegion> =
             starts.windows(2).map(|run| BoxRegion { lo: vec![run[0]], hi: vec![run[1]] }).collect();
-        for (input, regions) in [(mask, &pieces), (values, &runs), (data, &pieces)] {
+        let parts: Vec<Vec<BoxRegion>> = runs.iter().map(|run| self.parts_of(values, run)).collect();
+        for (input, regions) in [(mask, &pieces), (values, &parts.concat()), (data, &pieces)] {
             self.assemble_spanning(input, regions, step)?;
         }
         let kernel = self.kernel(Kernel::Expand(counts.clone()), step.statement);
-        for (k, (piece, run)) in pieces.iter().zip(&runs).enumerate() {
-            let reads: [Operand; 3] =
-                [self.operand_for(mask, piece)?, self.operand_for(values, run)?, self.operand_for(data, piece)?];
+        for (k, (piece, parts)) in pieces.iter().zip(&parts).enumerate() {
+            let mut reads: Vec<Operand> = vec![self.operand_for(mask, piece)?, self.operand_for(data, piece)?];
+            for part in parts {
+                reads.push(self.operand_for(values, part)?);
+            }
             let output = self.block_at(step.outputs[0], k as u64);
             self.task(TaskKind::Apply, kernel, k as u32, 0, &reads, &[output])?;
         }
         Ok(())
+    }
+
+    /// The parts of a run of values that lie in one block each; the run itself if those are many.
+    fn parts_of(&self, values: RelId, run: &BoxRegion) -> Vec<BoxRegion> {
+        let axis = &self.plan.relations[values].grid[0];
+        let tiles = axis.tiles_meeting(&run.range(0));
+        if run.is_empty() {
+            return Vec::new();
+        }
+        if tiles.end - tiles.start > MAX_PARTS {
+            return vec![run.clone()];
+        }
+        tiles.map(|tile| BoxRegion::from_ranges([axis.range(tile)]).intersect(run)).collect()
     }
 
     /// Puts regions together that span several blocks.

@@ -18,6 +18,7 @@ pub(super) const REARRANGE: &[Function] = &[
     Function { name: "expand_dims", required: &["x", "axis"], rest: None, optional: &[], lower: expand_dims },
     Function { name: "flip", required: &["x"], rest: None, optional: &["axis"], lower: flip },
     Function { name: "roll", required: &["x", "shift"], rest: None, optional: &["axis"], lower: roll },
+    Function { name: "repeat", required: &["x", "times"], rest: None, optional: &["axis"], lower: repeat },
     Function { name: "diagonal", required: &["x"], rest: None, optional: &["offset"], lower: diagonal },
     Function { name: "tril", required: &["x"], rest: None, optional: &["k"], lower: tril },
     Function { name: "triu", required: &["x"], rest: None, optional: &["k"], lower: triu },
@@ -101,6 +102,14 @@ fn roll<'a>(lowering: &mut Lowering<'a, '_>, call: &Call<'_, 'a>) -> Lowered<Val
     let shift = call.whole(lowering, "shift", 0)?;
     let axis = call.axis(lowering, ty.rank(), None)?;
     emit(lowering, call, build::roll(&ty, shift, axis), x)
+}
+
+fn repeat<'a>(lowering: &mut Lowering<'a, '_>, call: &Call<'_, 'a>) -> Lowered<Value> {
+    let (x, ty) = operand(lowering, call)?;
+    let times = call.whole(lowering, "times", 0)?;
+    let axis = call.axis(lowering, ty.rank(), None)?;
+    let times = u64::try_from(times).map_err(|_| error(call.range, format!("an element repeated {times} times")))?;
+    emit(lowering, call, build::repeat(&ty, times, axis), x)
 }
 
 fn diagonal<'a>(lowering: &mut Lowering<'a, '_>, call: &Call<'_, 'a>) -> Lowered<Value> {
