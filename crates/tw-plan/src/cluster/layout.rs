@@ -45,19 +45,29 @@ impl Layout {
 
     /// The worker of the block at a row-major position of the set.
     pub fn worker(&self, position: u64) -> u32 {
-        let (mut node, mut local, mut rest) = (0, 0, position);
-        let mut place = 1;
-        let mut local_place = 1;
+        let (node, turn) = self.place(position);
+        self.worker_in_turn(node, turn)
+    }
+
+    /// The node of the block at a row-major position of the set, and its number among those of the node.
+    fn place(&self, position: u64) -> (u64, u64) {
+        let (mut node, mut turn, mut rest) = (0, 0, position);
+        let mut node_place = 1;
+        let mut turn_place = 1;
         for (&tiles, &nodes) in self.tiles.iter().zip(&self.nodes).rev() {
             let tiles = tiles.max(1);
             let coordinate = rest % tiles;
             rest /= tiles;
-            node += coordinate % nodes * place;
-            place *= nodes;
-            local += coordinate / nodes * local_place;
-            local_place *= tiles.div_ceil(nodes);
+            node += coordinate % nodes * node_place;
+            node_place *= nodes;
+            turn += coordinate / nodes * turn_place;
+            turn_place *= tiles.div_ceil(nodes);
         }
-        ((node * self.workers + local % self.workers) % self.n_workers) as u32
+        (node, turn)
+    }
+
+    fn worker_in_turn(&self, node: u64, turn: u64) -> u32 {
+        ((node * self.workers + turn % self.workers) % self.n_workers) as u32
     }
 
     /// Nodes along every axis.
@@ -68,18 +78,26 @@ impl Layout {
 
 /// Layouts of all sets of a workflow.
 ///
-/// A set whose grid cuts that of another into smaller blocks lies where the larger ones lie: what is made from a block, part by part, stays with it.
+/// A set whose grid cuts that of another into smaller blocks lies where the larger ones lie: what is made from a block, part by part, stays with it. Where
+/// there are fewer of the larger blocks than workers it stays on the node, and goes to its workers in turn.
 pub struct Layouts<'a> {
     workflow: &'a Workflow,
     layouts: Vec<Layout>,
     /// For every set whose grid cuts a coarser one: that grid.
-    coarser: Vec<Option<Vec<Axis>>>,
+    coarser: Vec<Option<Coarser<'a>>>,
+}
+
+/// A grid that another one cuts.
+struct Coarser<'a> {
+    grid: &'a [Axis],
+    /// True if its blocks are enough for all workers, and parts of a block stay on one worker.
+    for_workers: bool,
 }
 
 impl<'a> Layouts<'a> {
     /// The layouts on a machine.
     pub fn new(workflow: &'a Workflow, machine: &Machine) -> Layouts<'a> {
-        let mut grids: BTreeMap<Vec<u64>, Vec<&[Axis]>> = BTreeMap::new();
+        let mut grids: BTreeMap<Vec<u64>, Vec<&'a [Axis]>> = BTreeMap::new();
         for set in workflow.sets.values() {
             if let Boxes::Grid(axes) = &set.boxes {
                 let alike = grids.entry(axes.iter().map(Axis::extent).collect()).or_default();
@@ -91,14 +109,17 @@ impl<'a> Layouts<'a> {
         let coarser = |set: &BlockSet| {
             let Boxes::Grid(axes) = &set.boxes else { return None };
             let alike = grids.get(&axes.iter().map(Axis::extent).collect::<Vec<u64>>())?;
-            // Grids with few blocks would leave most workers without any.
-            let large = |n: u64| n < set.n_blocks() && 2 * n >= machine.n_workers() as u64;
-            let candidates = alike.iter().filter(|grid| large(n_blocks(grid)) && refines(axes, grid));
-            candidates.min_by_key(|grid| n_blocks(grid)).map(|grid| grid.to_vec())
+            let cut = || alike.iter().copied().filter(|grid| n_blocks(grid) < set.n_blocks() && refines(axes, grid));
+            // Grids with few blocks would leave most workers, or nodes, without any.
+            let fewest_for =
+                |n: usize| cut().filter(|grid| 2 * n_blocks(grid) >= n as u64).min_by_key(|grid| n_blocks(grid));
+            let for_workers = fewest_for(machine.n_workers()).map(|grid| Coarser { grid, for_workers: true });
+            let for_nodes = || fewest_for(machine.nodes as usize).map(|grid| Coarser { grid, for_workers: false });
+            for_workers.or_else(for_nodes)
         };
-        let coarser: Vec<Option<Vec<Axis>>> = workflow.sets.values().map(coarser).collect();
+        let coarser: Vec<Option<Coarser<'a>>> = workflow.sets.values().map(coarser).collect();
         let layouts = workflow.sets.values().zip(&coarser).map(|(set, coarser)| match coarser {
-            Some(grid) => Layout::of_tiles(grid.iter().map(Axis::n_tiles).collect(), machine),
+            Some(Coarser { grid, .. }) => Layout::of_tiles(grid.iter().map(Axis::n_tiles).collect(), machine),
             None => Layout::of(set, machine),
         });
         Layouts { workflow, layouts: layouts.collect(), coarser }
@@ -108,11 +129,15 @@ impl<'a> Layouts<'a> {
     pub fn worker(&self, block: BlockId) -> u32 {
         let set = self.workflow.set_of(block);
         let position = self.position(set, block);
-        let position = match (&self.coarser[set.index()], &self.workflow.sets[set].boxes) {
-            (Some(coarse), Boxes::Grid(fine)) => position_in(coarse, fine, position),
-            _ => position,
-        };
-        self.layouts[set.index()].worker(position)
+        let layout = &self.layouts[set.index()];
+        match (&self.coarser[set.index()], &self.workflow.sets[set].boxes) {
+            (Some(Coarser { grid, for_workers }), Boxes::Grid(fine)) => {
+                let within = position_in(grid, fine, position);
+                let (node, turn) = layout.place(within.block);
+                layout.worker_in_turn(node, if *for_workers { turn } else { turn * within.n_parts + within.part })
+            }
+            _ => layout.worker(position),
+        }
     }
 
     fn position(&self, set: BlockSetId, block: BlockId) -> u64 {
@@ -124,21 +149,52 @@ fn n_blocks(grid: &[Axis]) -> u64 {
     grid.iter().map(Axis::n_tiles).product()
 }
 
-/// True if every block of the one grid lies inside a block of the other.
+/// True if every block of the one grid lies inside a block of the other, or as good as that.
 fn refines(fine: &[Axis], coarse: &[Axis]) -> bool {
-    fine.iter().zip(coarse).all(|(fine, coarse)| fine == coarse || fine.refine(coarse) == *fine)
+    let inside = |fine: &Axis, coarse: &Axis| fine == coarse || fine.refine(coarse) == *fine;
+    fine.iter().zip(coarse).all(|(fine, coarse)| inside(fine, coarse) || nearly_refines(fine, coarse))
 }
 
-/// The row-major position of the coarse block in which a fine one lies.
-fn position_in(coarse: &[Axis], fine: &[Axis], position: u64) -> u64 {
-    let (mut rest, mut place, mut found) = (position, 1, 0);
+/// True if every tile of the one axis has equally many of the other, each with its middle inside. Halves of tiles of odd length are such: all of one
+/// length, they do not begin where the tiles do.
+fn nearly_refines(fine: &Axis, coarse: &Axis) -> bool {
+    let n = coarse.n_tiles().max(1);
+    let times = fine.n_tiles() / n;
+    fine.n_tiles() == times * n && (0..fine.n_tiles()).all(|tile| coarse.tile_of(middle(fine, tile)) == tile / times)
+}
+
+fn middle(axis: &Axis, tile: u64) -> u64 {
+    let range = axis.range(tile);
+    range.start + (range.end - range.start) / 2
+}
+
+/// Where a fine block lies in a coarser grid.
+struct Within {
+    /// The row-major position of the coarse block.
+    block: u64,
+    /// Its number among the fine blocks of that one, and how many a coarse block has.
+    part: u64,
+    n_parts: u64,
+}
+
+fn position_in(coarse: &[Axis], fine: &[Axis], position: u64) -> Within {
+    let (mut rest, mut place) = (position, 1);
+    let mut within = Within { block: 0, part: 0, n_parts: 1 };
     for (coarse, fine) in coarse.iter().zip(fine).rev() {
         let n = fine.n_tiles().max(1);
-        found += coarse.tile_of(fine.range(rest % n).start) * place;
+        let tile = rest % n;
         rest /= n;
+        let around = coarse.tile_of(middle(fine, tile));
+        // The first whose middle lies in there may begin before it.
+        let start = coarse.range(around).start;
+        let first = fine.tile_of(start);
+        let first = if middle(fine, first) < start { first + 1 } else { first };
+        within.block += around * place;
         place *= coarse.n_tiles().max(1);
+        within.part += tile.saturating_sub(first) * within.n_parts;
+        within.n_parts *= n.div_ceil(coarse.n_tiles().max(1));
     }
-    found
+    within
 }
 
 /// Nodes as a grid over axes with so many tiles: the factors of their number go, largest first, to the axis with the most tiles for each node. So
@@ -183,6 +239,23 @@ mod tests {
         assert_eq!(node_grid(7, &[]), [0u64; 0]);
         assert_eq!(prime_factors(360), [2, 2, 2, 3, 3, 5]);
         assert_eq!(prime_factors(1), [0u64; 0]);
+    }
+
+    #[test]
+    fn parts_of_blocks_are_found_though_they_are_not_cut_evenly() {
+        let axis = |extent, tile| Axis::Uniform { extent, tile };
+        // Halves of tiles of seven.
+        let (fine, coarse) = ([axis(84, 4), axis(84, 7)], [axis(84, 7), axis(84, 7)]);
+        assert_eq!((fine[0].n_tiles(), coarse[0].n_tiles()), (21, 12));
+        assert!(!refines(&fine, &coarse));
+        let (fine, coarse) = ([axis(34, 3), axis(35, 5)], [axis(34, 6), axis(35, 5)]);
+        assert!(refines(&fine, &coarse));
+        let (fine, coarse) = ([axis(58, 15), axis(35, 5)], [axis(58, 29), axis(35, 5)]);
+        assert!(refines(&fine, &coarse));
+        let found: Vec<(u64, u64)> =
+            (0..4).map(|row| position_in(&coarse, &fine, row * 7 + 2)).map(|w| (w.block, w.part)).collect();
+        assert_eq!(found, [(2, 0), (2, 1), (9, 0), (9, 1)]);
+        assert_eq!(position_in(&coarse, &fine, 0).n_parts, 2);
     }
 
     #[test]

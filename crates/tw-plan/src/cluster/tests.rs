@@ -7,6 +7,8 @@ use super::*;
 use crate::lang::{NoFiles, parse_program};
 use crate::{PlanOptions, plan_segment};
 
+mod summa;
+
 /// The plan of a program text, cut into tiles of this length.
 fn plan_of(text: &str, tile: u64) -> Plan {
     let unit = parse_program(text, &Default::default(), &NoFiles, &Default::default()).unwrap();
@@ -58,20 +60,6 @@ fn elementwise_sends_nothing_at_the_papers_sizes() {
             let name = scheduler.name();
             assert_eq!(placed.simulation.wire_bytes(), 0, "{name}: {blocks} blocks on {nodes} x {workers}");
         }
-    }
-}
-
-/// Output-stationary products on a grid of workers are SUMMA: the paper finds its own about as fast.
-#[test]
-fn square_products_keep_up_with_summa() {
-    for (n, tile, nodes) in [(32768, 1024, 16), (31624, 3953, 4), (16384, 1024, 4)] {
-        let text = format!(
-            "input x: f64[{n}, {n}] tile({tile}, {tile})\ninput y: f64[{n}, {n}] tile({tile}, {tile})\nz = x @ y\noutput z\n"
-        );
-        let summa = placed_as_planned(&text, (nodes, 32), &Pattern);
-        let lshs = placed_as_planned(&text, (nodes, 32), &Lshs);
-        let ratio = lshs.simulation.makespan / summa.simulation.makespan;
-        assert!(ratio <= 1.5, "{n} in tiles of {tile} on {nodes} nodes: {ratio}");
     }
 }
 

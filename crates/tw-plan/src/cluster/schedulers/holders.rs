@@ -56,6 +56,18 @@ impl Holders {
         }
     }
 
+    /// Forgets the worker that was added last.
+    pub(super) fn remove_last(&mut self, machine: &Machine) {
+        if let (Some(last), Some(many)) = (self.list.pop(), &mut self.many) {
+            many.workers.remove(&last);
+            // Those who came before on its node came first.
+            let node = machine.node_of(last);
+            if many.first_on_node.get(&node) == Some(&last) {
+                many.first_on_node.remove(&node);
+            }
+        }
+    }
+
     /// The first of them on a node.
     pub(super) fn first_on_node(&self, node: u32, machine: &Machine) -> Option<u32> {
         match &self.many {
@@ -81,5 +93,12 @@ mod tests {
             assert_eq!(holders.first_on_node(49, &machine), Some(99));
             assert_eq!(holders.first_on_node(45, &machine), None);
         }
+        for worker in (0..80).rev() {
+            assert_eq!(holders.first_on_node(worker / 2, &machine), Some(worker / 2 * 2));
+            holders.remove_last(&machine);
+            assert!(!holders.contains(worker) && holders.contains(99));
+            assert_eq!(holders.first_on_node(49, &machine), Some(99));
+        }
+        assert_eq!(holders.list(), [99]);
     }
 }
