@@ -249,6 +249,14 @@ impl Block {
         }
     }
 
+    /// Elements in row-major order, and where the first is; copied only if they do not lie together.
+    pub(crate) fn row_major_from(&self) -> Result<(Cow<'_, Buffer>, usize)> {
+        let dense = row_major(&self.bbox);
+        let shape = self.bbox.shape();
+        let together = (0..shape.len()).all(|axis| shape[axis] <= 1 || self.stride(axis) == dense[axis]);
+        if together { Ok((Cow::Borrowed(self.data()), self.offset())) } else { Ok((self.row_major()?, 0)) }
+    }
+
     /// The whole storage, if it holds nothing but the elements in row-major order.
     pub(crate) fn contiguous_all(&self) -> Option<&Buffer> {
         match &self.elements {

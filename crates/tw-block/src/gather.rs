@@ -1,6 +1,6 @@
 //! Reading elements at positions that are data.
 
-use tw_ir::{Edge, Error, Result, Scalar};
+use tw_ir::{Buffer, Edge, Error, Result, Scalar};
 
 use crate::block::Block;
 use crate::copy::{Place, copy_typed};
@@ -41,11 +41,11 @@ impl Gather {
         if let Some(other) = data.iter().find(|block| block.dtype() != output.dtype()) {
             return Err(Error::internal(format!("a gather of {} into {}", other.dtype(), output.dtype())));
         }
-        let sides: Vec<Side> = data.iter().map(|block| Side::of(block)).collect();
+        let (sides, data) = joined(&data);
         let to = Side::of(output);
         let (_, buffer) = output.output()?;
         with_width!(buffer.dtype(), T => {
-            let data: Vec<&[T]> = data.iter().map(|block| T::of(block.data())).collect();
+            let data: Vec<&[T]> = data.iter().map(|data| T::of(data)).collect();
             let out = T::of_mut(buffer);
             if let Some(done) = self.indexing.vector(&indices, &sides, &to, |from| take(&from, &data, out)) {
                 return done;
@@ -53,6 +53,22 @@ impl Gather {
             self.indexing.transfer(&indices, &sides, &to, |pairs, moves| move_pairs(pairs, moves, &data, out))
         })
     }
+}
+
+/// Data blocks as sides of a transfer. Blocks of a vector that lie next to each other in one storage, as views of an array of the host do, are one: then no
+/// index has to be looked up.
+fn joined<'a>(blocks: &[&'a Block]) -> (Vec<Side>, Vec<&'a Buffer>) {
+    let mut sides: Vec<Side> = Vec::with_capacity(blocks.len());
+    let mut data: Vec<&Buffer> = Vec::with_capacity(blocks.len());
+    for block in blocks {
+        let side = Side::of(block);
+        let same_storage = data.last().is_some_and(|storage| std::ptr::eq(*storage, block.data()));
+        if !same_storage || !sides.last_mut().is_some_and(|last| last.append(&side)) {
+            sides.push(side);
+            data.push(block.data());
+        }
+    }
+    (sides, data)
 }
 
 /// Indices of a vector that are looked up before anything is read.

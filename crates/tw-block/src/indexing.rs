@@ -43,6 +43,19 @@ impl Side {
         Side { bbox: block.bbox().clone(), strides: block.strides(), offset: block.offset() }
     }
 
+    /// Takes another side of the same storage in, if both are vectors and it begins where this one ends; says whether it did.
+    pub(crate) fn append(&mut self, next: &Side) -> bool {
+        let follows = self.bbox.rank() == 1
+            && next.bbox.rank() == 1
+            && (&self.strides[..], &next.strides[..]) == (&[1], &[1])
+            && self.bbox.hi == next.bbox.lo
+            && self.offset + self.bbox.n_elements() as usize == next.offset;
+        if follows {
+            self.bbox.hi.clone_from(&next.bbox.hi);
+        }
+        follows
+    }
+
     /// A block whose elements were brought into row-major order.
     pub(crate) fn row_major(bbox: &BoxRegion) -> Side {
         Side { bbox: bbox.clone(), strides: crate::block::row_major(bbox), offset: 0 }

@@ -12,8 +12,8 @@ use tw_ir::{Array, Buffer, DType};
 
 use crate::pages;
 
-/// Smaller storage is left to the allocator, which is good at it.
-const SMALLEST_KEPT: u64 = 1 << 20;
+/// Smaller storage is left to the allocator. It would give back larger ones as quickly, but not without zeroing them.
+const SMALLEST_KEPT: u64 = 128 << 10;
 
 /// Bytes that are kept while nothing runs.
 const KEPT_BETWEEN_RUNS: u64 = 256 << 20;

@@ -56,8 +56,8 @@ impl Scatter {
                 output.fill(*value)?;
             }
         }
-        let bodies = values.iter().map(|block| block.row_major()).collect::<Result<Vec<_>>>()?;
-        let bodies: Vec<&Buffer> = bodies.iter().map(|body| &**body).collect();
+        let bodies = values.iter().map(|block| block.row_major_from()).collect::<Result<Vec<_>>>()?;
+        let bodies: Vec<(&Buffer, usize)> = bodies.iter().map(|(body, first)| (&**body, *first)).collect();
         let from = Side::row_major(first_value.bbox());
         let states: Vec<&mut Buffer> = outputs.iter_mut().map(|o| Ok(o.output()?.1)).collect::<Result<_>>()?;
         with_registers(&self.registers, |registers| {
@@ -89,7 +89,8 @@ impl Scatter {
 /// A running scatter. Contributions are collected until there is a strip of them.
 struct Pass<'a> {
     scatter: &'a Scatter,
-    bodies: Vec<&'a Buffer>,
+    /// Values in row-major order, and where the first is.
+    bodies: Vec<(&'a Buffer, usize)>,
     states: Vec<&'a mut Buffer>,
     registers: &'a mut Registers,
     targets: Vec<usize>,
@@ -152,7 +153,7 @@ impl Pass<'_> {
         let Some(parts) = &self.scatter.parts else { return false };
         let len = indices.len();
         let lanes: Vec<Option<Lane<'_>>> =
-            self.bodies.iter().map(|body| Some(Lane::slice(body, from..from + len))).collect();
+            self.bodies.iter().map(|(body, first)| Some(Lane::slice(body, first + from..first + from + len))).collect();
         let lift = &self.scatter.lift;
         lift.eval(&lanes, self.registers, len);
         for (k, (monoid, state)) in parts.iter().zip(&mut self.states).enumerate() {
@@ -202,12 +203,15 @@ impl Pass<'_> {
             return;
         }
         if start.is_none() {
-            for (body, gathered) in self.bodies.iter().zip(&mut self.gathered) {
-                gather(body, &self.sources, gathered);
+            for ((body, first), gathered) in self.bodies.iter().zip(&mut self.gathered) {
+                gather(body, *first, &self.sources, gathered);
             }
         }
         let lanes: Vec<Option<Lane<'_>>> = match start {
-            Some(start) => self.bodies.iter().map(|body| Some(Lane::slice(body, start..start + len))).collect(),
+            Some(start) => {
+                let part = |first: usize| first + start..first + start + len;
+                self.bodies.iter().map(|(body, first)| Some(Lane::slice(body, part(*first)))).collect()
+            }
             None => self.gathered.iter().map(|body| Some(Lane::slice(body, 0..len))).collect(),
         };
         let direct = Direct { buffers: &mut self.lifted, start: 0 };
@@ -237,7 +241,7 @@ impl Pass<'_> {
             }
             let (n, targets) = (end - start, &self.targets[start..end]);
             for (state, current) in self.states.iter().zip(&mut self.current) {
-                gather(state, targets, current);
+                gather(state, 0, targets, current);
             }
             let combine = &self.scatter.combine;
             combine_strips(combine, (&self.current, 0), (&self.lifted, start), n, &mut self.combined, self.registers);
@@ -252,9 +256,9 @@ impl Pass<'_> {
     }
 }
 
-fn gather(from: &Buffer, positions: &[usize], to: &mut Buffer) {
+fn gather(from: &Buffer, first: usize, positions: &[usize], to: &mut Buffer) {
     with_dtype!(from.dtype(), T => {
-        let (from, to) = (T::of(from), T::of_mut(to));
+        let (from, to) = (&T::of(from)[first..], T::of_mut(to));
         to.iter_mut().zip(positions).for_each(|(to, &position)| *to = from[position]);
     })
 }
