@@ -9,6 +9,7 @@ use crate::strip::{
     Direct, Element, Foldable, Lane, Monoid, RegisterPlan, Registers, STRIP, StripCode, Values, with_dtype, with_lane,
     with_registers,
 };
+use crate::wide::wide;
 
 /// Slots of the table that tells whether two contributions of a strip may meet.
 const TABLE: usize = 4096;
@@ -111,9 +112,7 @@ impl Pass<'_> {
             let start = strip * STRIP;
             self.targets.resize(STRIP, 0);
             // Where all indices are inside the block, there is nothing to leave out.
-            let inside =
-                |&index: &i64| (index as u64).wrapping_sub(range.start) < range.end - range.start && index >= 0;
-            if indices.iter().fold(true, |all, index| all & inside(index)) {
+            if all_inside(indices, range.start as i64, range.end as i64) {
                 let shift = first.wrapping_sub(range.start as usize);
                 let from = vector.points.start + start;
                 if self.fold_neighbours(indices, shift, from) {
@@ -261,6 +260,13 @@ fn gather(from: &Buffer, first: usize, positions: &[usize], to: &mut Buffer) {
         let (from, to) = (&T::of(from)[first..], T::of_mut(to));
         to.iter_mut().zip(positions).for_each(|(to, &position)| *to = from[position]);
     })
+}
+
+wide! {
+    /// True if all indices lie in a range.
+    pub(crate) fn all_inside(indices: &[i64], start: i64, end: i64) -> bool {
+        indices.iter().fold(true, |all, &index| all & (index >= start) & (index < end))
+    }
 }
 
 /// `state[indices[k] + shift] = state[..] op values[k]`, in order.
