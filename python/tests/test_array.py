@@ -361,6 +361,9 @@ def test_values_may_have_more_axes_of_length_one():
             own[key] = value
             x[key] = tw.asarray(value)
             same(x, own)
+    number = tw.asarray(-7)
+    number[...] = tw.asarray([4.0])
+    same(number, np.asarray(4))
     x = tw.zeros(3)
     for key, value in ((slice(2), tw.ones((2, 1, 2))), ([True, False, True], tw.ones((1, 2)))):
         with pytest.raises((ValueError, TypeError)):
@@ -409,6 +412,8 @@ def test_times_beside_other_types():
         same(mine[0] != mine[1], theirs[0] != theirs[1])
     with pytest.raises((TypeError, ValueError)):
         tw.equal(y, n)
+    with pytest.raises((TypeError, ValueError)):
+        x < tw.asarray(np.array([1, 2, 3], "u8"))
 
 
 @pytest.mark.parametrize("key", [([0, 2],), (np.array([True, False, True]),), (slice(None, None, 2),), (np.array([True, False, True]), slice(None)), (tw.asarray([2, 2]), 0)])

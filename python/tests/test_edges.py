@@ -179,6 +179,8 @@ def test_the_axis_of_a_number_in_functions_of_more(axis):
     agree("max", number, axis=axis, initial=5)
     agree("mean", number, axis=axis, where=np.array(True))
     agree("average", number, axis=axis, weights=number)
+    for name in ("mean", "var", "std"):
+        agree(name, number, axis=axis, dtype="i8")
     same(tw.compress(tw.asarray([True]), tw.asarray(number), axis=axis), np.compress([True], number, axis=axis))
 
 

@@ -163,3 +163,4 @@ def test_medians_of_spans(name):
         agree(name, x, axis=axis)
         agree(name, x[:1], axis=axis, keepdims=True)
     agree("median", x.view("M8[s]"))
+    agree(name, np.zeros((0, 2), "m8[s]"), axis=0)

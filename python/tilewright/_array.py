@@ -464,7 +464,7 @@ def binary(op: str, left: Any, right: Any) -> _core.Tensor:
 def _as_span(value: Any, other: Any) -> Any:
     """Integers beside spans of time as such spans; anything else as it is."""
     span = getattr(other, "dtype", "")
-    if not span.startswith("timedelta") or not (type(value) in (bool, int) or getattr(value, "dtype", "").startswith(("bool", "int", "uint"))):
+    if not span.startswith("timedelta") or not (type(value) in (bool, int) or getattr(value, "dtype", "").startswith(("bool", "int", "uint8", "uint16", "uint32"))):
         return value
     return _core.cast(_core.cast(value, "int64") if isinstance(value, _core.Tensor) else _core.full([], int(value), "int64"), span)
 

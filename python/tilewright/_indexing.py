@@ -227,10 +227,10 @@ def _with(x: Array, key: Any, parts: tuple[Any, ...], value: Any) -> Array:
 
 def _without_leading(value: Any) -> Any:
     """A value without its first axes of length 1: as in NumPy, it may have more axes than the part that it goes into."""
-    if not isinstance(value, _core.Tensor) or value.ndim < 2 or value.is_open or value.shape[0] != 1:
+    if not isinstance(value, _core.Tensor) or value.ndim == 0 or value.is_open or value.shape[0] != 1:
         return value
     shape = value.shape
-    n = next((axis for axis, length in enumerate(shape) if length != 1), len(shape) - 1)
+    n = next((axis for axis, length in enumerate(shape) if length != 1), len(shape))
     return _core.squeeze(value, list(range(n)))
 
 

@@ -91,6 +91,8 @@ def _nothing(shape: tuple[int, ...], dtype: np.dtype, skip_nan: bool, is_median:
         raise IndexError("quantiles of no elements")
     # The caller's line: a median has one function more on the way here.
     warnings.warn("Mean of empty slice", RuntimeWarning, stacklevel=6 if is_median else 5)
+    if dtype.kind == "m":
+        return broadcast_to(asarray(np.array("NaT", dtype)), shape)
     return full(shape, np.nan, dtype if dtype.kind in "fc" else "float64")
 
 

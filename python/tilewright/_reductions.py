@@ -150,6 +150,7 @@ def mean(x: Array, /, axis: Axis = None, dtype: Any = None, *, keepdims: bool = 
     """
     x = Array(unwrap_array(_converted(x, dtype)))
     if _is_whole(dtype):
+        _axes(axis if where is None else None, x.ndim)
         total = sum(x, axis=axis, dtype=dtype, keepdims=keepdims, where=where)
         return astype(total / _number_of(x, True if where is None else where, axis, keepdims), dtype)
     if where is None:
@@ -208,6 +209,7 @@ def _is_whole(dtype: Any) -> bool:
 
 def _whole_variance(x: Array, axis: Axis, dtype: Any, correction: float, keepdims: bool, where: Any) -> Array:
     """Variances in a type of whole numbers: as in NumPy means, squares and quotients lose their fractions, each when it is found."""
+    _axes(axis if where is None else None, x.ndim)
     where = True if where is None else where
     squares = _squares(x, mean(x, axis=axis, dtype=dtype, keepdims=True, where=where))
     total = sum(squares, axis=axis, dtype=dtype, keepdims=keepdims, where=where)
