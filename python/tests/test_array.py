@@ -365,7 +365,7 @@ def test_values_may_have_more_axes_of_length_one():
     number[...] = tw.asarray([4.0])
     same(number, np.asarray(4))
     x = tw.zeros(3)
-    for key, value in ((slice(2), tw.ones((2, 1, 2))), ([True, False, True], tw.ones((1, 2)))):
+    for key, value in ((slice(2), tw.ones((2, 1, 2))), (0, tw.ones(1)), ([True, False, True], tw.ones((1, 2)))):
         with pytest.raises((ValueError, TypeError)):
             x[key] = value
 

@@ -463,8 +463,8 @@ def binary(op: str, left: Any, right: Any) -> _core.Tensor:
 
 def _as_span(value: Any, other: Any) -> Any:
     """Integers beside spans of time as such spans; anything else as it is."""
-    span = getattr(other, "dtype", "")
-    if not span.startswith("timedelta") or not (type(value) in (bool, int) or getattr(value, "dtype", "").startswith(("bool", "int", "uint8", "uint16", "uint32"))):
+    span, dtype = getattr(other, "dtype", ""), getattr(value, "dtype", "")
+    if not span.startswith("timedelta") or not (type(value) in (bool, int) or dtype.startswith(("bool", "int", "uint8", "uint16", "uint32"))):
         return value
     return _core.cast(_core.cast(value, "int64") if isinstance(value, _core.Tensor) else _core.full([], int(value), "int64"), span)
 
@@ -512,7 +512,7 @@ def _in_place(op: str) -> Any:
             return NotImplemented
         other = unwrap(other)
         result = _core.matmul(self._tensor, other) if op == "matmul" else binary(op, self._tensor, other)
-        if self._link is None and self.ndim == 0 and not (result.ndim == 0 and np.can_cast(np.dtype(result.dtype), self.dtype, "same_kind")):
+        if self._link is None and self.ndim == 0 and (result.ndim or not np.can_cast(np.dtype(result.dtype), self.dtype, "same_kind")):
             return Array(result)
         _views.assign(self, result)
         return self

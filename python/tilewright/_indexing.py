@@ -211,7 +211,9 @@ def _with(x: Array, key: Any, parts: tuple[Any, ...], value: Any) -> Array:
         raise TypeError(f"complex numbers do not go into an array of {x.dtype}")
     _check_value(x.dtype, value)
     if not any(isinstance(part, Array) for part in parts):
-        return Array(replaced(x._tensor, parts, _without_leading(value)))
+        # A single element takes a number, not a vector of one.
+        is_element = len(parts) == x.ndim and all(isinstance(part, int) for part in parts)
+        return Array(replaced(x._tensor, parts, value if is_element else _without_leading(value)))
     if isinstance(value, _core.Tensor):
         # Now: int64 and uint64 would meet in float64, which holds neither.
         value = _core.cast(value, x._tensor.dtype)

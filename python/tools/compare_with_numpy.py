@@ -373,7 +373,7 @@ def views(case: Case) -> None:
     for i in range(case.int(1, 3)):
         step = case.pick(VIEWS).format(case.pick(names))
         # The order of the elements of what is no view is NumPy's own affair, and decides which of its reshapes are views.
-        if case.peek(step) is None or (("reshape" in step or "ravel" in step) and any("+ 0" in each or "[[0]]" in each or "copy" in each for each in case.lines)):
+        if not isinstance(case.peek(step), np.ndarray) or (("reshape" in step or "ravel" in step) and any("+ 0" in each or "[[0]]" in each or "copy" in each for each in case.lines)):
             continue
         case.line(f"v{i} = {step}")
         names.append(f"v{i}")
