@@ -685,7 +685,8 @@ def joining(case: Case) -> None:
 
 @kind(3)
 def padding(case: Case) -> None:
-    a = case.array(NUMBERS, shape=case.shape(1, 3), low=-9, high=9)
+    # Mirrored at points, infinities make NaN of their neighbours, in an order that is nobody's affair.
+    a = case.array(NUMBERS, shape=case.shape(1, 3), finite=True, low=-9, high=9)
     ndim = case.of(a).ndim
     mode = case.pick(["constant", "edge", "reflect", "symmetric", "wrap", "linear_ramp", "maximum", "minimum", "mean", "median", "empty"][:10])
     width = case.pick([1, 2, (1, 2), [case.int(0, 3)], tuple((case.int(0, 3), case.int(0, 3)) for _ in range(ndim))])
@@ -1213,7 +1214,7 @@ def _(case: Case, found: Any, expected: Any) -> bool:
 @deliberate("quantiles of nothing, or of nothing but NaN, have the shape and type of those of something")
 def _(case: Case, found: Any, expected: Any) -> bool:
     nothing = [values.size == 0 or (values.dtype == "f2" and np.isnan(values).all()) for values in case.arrays.values()]
-    return case.name in ("nanquantile", "nanpercentile") and any(nothing)
+    return case.name in ("quantile", "percentile", "nanquantile", "nanpercentile") and any(nothing)
 
 
 @deliberate("quantiles at whole levels by some methods are float64, as at all others (docs/guide.md)")
