@@ -331,3 +331,98 @@ def test_conversions_by_rule():
         with pytest.raises(TypeError, match=rule):
             x.astype("int64", casting=rule)
     assert x[x > 0].compute_chunk_sizes().shape == (2,)
+
+
+# Indices and values that random comparisons with NumPy have found
+
+
+@pytest.mark.parametrize(
+    "key", [(np.array(1),), (None, np.array(-2), ...), (np.array(0), 1, slice(None, 0, -1)), (slice(None), np.array(1), tw.asarray(1)), (..., np.array(2, "u1")), (0, None, np.array(1, "i2"))]
+)  # fmt: skip
+def test_an_array_without_axes_is_an_integer(key):
+    values = np.arange(24).reshape(2, 3, 4)
+    plain = tuple(int(part) if isinstance(part, tw.Array) else part for part in key)
+    x = tw.asarray(values)
+    found = x[key]
+    same(found, values[tuple(np.array(part) if isinstance(part, int) else part for part in plain)])
+    # NumPy copies what such an index names.
+    x[...] = -1
+    same(found, values[plain])
+    own, other = values.copy(), tw.asarray(values)
+    own[plain], other[key] = 9, 9
+    same(other, own)
+
+
+def test_values_may_have_more_axes_of_length_one():
+    values = np.arange(8).reshape(2, 2, 2)
+    for key in ((None, 0, -1), (0,), ([0, 1],), (slice(None), None, 1)):
+        for value in (np.array([[[[6]]]]), np.array([[6]])):
+            own, x = values.copy(), tw.asarray(values)
+            own[key] = value
+            x[key] = tw.asarray(value)
+            same(x, own)
+    number = tw.asarray(-7)
+    number[...] = tw.asarray([4.0])
+    same(number, np.asarray(4))
+    x = tw.zeros(3)
+    for key, value in ((slice(2), tw.ones((2, 1, 2))), (0, tw.ones(1)), ([True, False, True], tw.ones((1, 2)))):
+        with pytest.raises((ValueError, TypeError)):
+            x[key] = value
+
+
+@pytest.mark.parametrize(("shape", "mask"), [((0, 1), (0, 0)), ((1, 0), (0, 0)), ((3,), (0,)), ((2, 3), (0, 3)), ((2, 3), (0,))])
+def test_masks_without_elements_select_nothing(shape, mask):
+    values, none = np.ones(shape), np.zeros(mask, bool)
+    for key in (none, tw.asarray(none)):
+        same(tw.asarray(values)[key], values[none])
+        x = tw.asarray(values)
+        x[key] = 5
+        same(x, values)
+    with pytest.raises(IndexError):
+        tw.zeros((2, 3))[np.zeros((1, 0), bool)]
+
+
+def test_numbers_change_their_type_in_place_as_scalars_do():
+    flags, own = tw.asarray([True, False]), np.array([True, False])
+    flags[0] *= 8
+    own[0] *= 8
+    same(flags, own)
+    total = tw.arange(4).sum()
+    total *= 0.5
+    same(total, np.float64(3.0))
+    total += np.ones(2)
+    same(total, np.array([4.0, 4.0]))
+    # A view keeps its type.
+    whole = tw.arange(4)
+    row = whole[1:2].reshape(())
+    with pytest.raises(TypeError):
+        row += 0.5
+
+
+def test_times_beside_other_types():
+    spans, days = np.array([1, 5, 9], "m8[s]"), np.array([1, 5, 9], "M8[D]")
+    numbers = np.array([5, 5, -1], "i4")
+    x, y, n = (tw.asarray(each) for each in (spans, days, numbers))
+    same(x < n, spans < numbers)
+    same(x == 5, spans == 5)
+    same(tw.minimum(x, n), np.minimum(spans, numbers))
+    same(x >= tw.asarray([True]), spans >= np.array([True]))
+    for mine, theirs in (((y, n), (days, numbers)), ((x, y), (spans, days)), ((y, 5), (days, 5)), ((x, tw.ones((2, 1))), (spans, np.ones((2, 1))))):
+        same(mine[0] == mine[1], theirs[0] == theirs[1])
+        same(mine[0] != mine[1], theirs[0] != theirs[1])
+    with pytest.raises((TypeError, ValueError)):
+        tw.equal(y, n)
+    with pytest.raises((TypeError, ValueError)):
+        x < tw.asarray(np.array([1, 2, 3], "u8"))
+
+
+@pytest.mark.parametrize("key", [([0, 2],), (np.array([True, False, True]),), (slice(None, None, 2),), (np.array([True, False, True]), slice(None)), (tw.asarray([2, 2]), 0)])
+def test_large_integers_are_written_as_they_are(key):
+    values = np.array([[3], [10], [2**63 + 1]], "u8")
+    for value in (np.int8(-6), np.int64(2**62 + 1), np.array([[2**62 + 1]]), np.float32(7.5)):
+        if isinstance(value, np.ndarray) and len(key) == 1 and getattr(key[0], "dtype", None) == "bool":
+            value = value[0]
+        own, x = values.copy(), tw.asarray(values)
+        own[tuple(np.asarray(part) if isinstance(part, tw.Array) else part for part in key)] = value
+        x[key] = value
+        same(x, own)

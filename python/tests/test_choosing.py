@@ -58,3 +58,11 @@ def test_indices_refused():
     agree("unravel_index", np.array([1.0]), (2,))
     agree("unravel_index", np.array([1]), (2,), order="K")
     agree("ravel_multi_index", (np.array([0]),), (2, 2))
+
+
+def test_dates_have_no_number_as_default():
+    days = np.array([1, 2, 3], "M8[D]")
+    mask = days > days[0]
+    agree("select", [mask], [days])
+    agree("select", [mask], [days], days[0])
+    agree("select", [mask], [days.view("m8[D]")])

@@ -157,3 +157,93 @@ def test_cross_products_along_a_first_axis():
     a, b = np.arange(12.0).reshape(3, 4), np.array([1.0, 2.0, 4.0])
     same(tw.linalg.cross(tw.asarray(a), tw.asarray(b), axis=0), np.linalg.cross(a, b, axis=0))
     same(tw.linalg.cross(tw.asarray(a), tw.asarray(a + 1), axis=0), np.linalg.cross(a, a + 1, axis=0))
+
+
+# Arrays without axes
+
+
+@pytest.mark.parametrize("axis", [0, -1])
+@pytest.mark.parametrize(
+    "name", ["cumsum", "cumprod", "nancumsum", "cumulative_sum", "cumulative_prod", "argmax", "argmin", "count_nonzero", "nanmean", "nanvar", "nanstd", "nanargmax", "squeeze", "argsort", "max", "sum", "sort", "mean", "average"]
+)  # fmt: skip
+def test_the_axis_of_a_number(name, axis):
+    agree(name, np.array(3.5), axis=axis)
+
+
+@pytest.mark.parametrize("axis", [0, -1])
+def test_the_axis_of_a_number_in_functions_of_more(axis):
+    number = np.array(3.5)
+    agree("repeat", number, 2, axis=axis)
+    agree("take", number, [0, 0], axis=axis)
+    agree("argpartition", number, 0, axis=axis)
+    agree("max", number, axis=axis, initial=5)
+    agree("mean", number, axis=axis, where=np.array(True))
+    agree("average", number, axis=axis, weights=number)
+    for name in ("mean", "var", "std"):
+        agree(name, number, axis=axis, dtype="i8")
+    same(tw.compress(tw.asarray([True]), tw.asarray(number), axis=axis), np.compress([True], number, axis=axis))
+
+
+def test_running_sums_of_a_number():
+    for name in ("cumulative_sum", "cumulative_prod"):
+        agree(name, np.array(2.0))
+        agree(name, np.array(2.0), include_initial=True)
+
+
+def test_nothing_is_taken():
+    agree("take", np.arange(3), [])
+    agree("take", np.arange(6).reshape(2, 3), [], axis=1)
+
+
+@pytest.mark.parametrize(("shape", "axis"), [((0, 0), 0), ((0, 0), 1), ((2, 0, 0), 1), ((0, 2, 0), 2), ((0, 3), 1), ((3, 0), 0)])
+def test_extremes_along_an_empty_axis(shape, axis):
+    for name in ("max", "min", "argmax", "argmin", "ptp"):
+        agree(name, np.zeros(shape), axis=axis)
+
+
+# Types that functions refuse
+
+
+@pytest.mark.parametrize("name", ["conj", "positive", "deg2rad", "rad2deg", "isposinf", "isneginf", "logical_not", "fabs", "sign", "frexp", "modf", "exp2"])
+@pytest.mark.parametrize("dtype", ["M8[s]", "m8[s]", "bool", "complex128"])
+def test_functions_refuse_what_numpy_refuses(name, dtype):
+    x = np.array([1, 0, 3]).astype(dtype)
+    try:
+        expected = getattr(np, name)(x)
+    except TypeError:
+        with pytest.raises(TypeError):
+            getattr(tw, name)(tw.asarray(x))
+        return
+    found = getattr(tw, name)(tw.asarray(x))
+    for mine, theirs in zip(found, expected, strict=True) if isinstance(expected, tuple) else [(found, expected)]:
+        np.testing.assert_allclose(mine.compute().astype("c16"), theirs.astype("c16"), rtol=1e-3)
+
+
+def test_times_are_no_exponents():
+    for name in ("float_power", "ldexp", "fmod"):
+        agree(name, np.array([1, 2], "m8[s]"), np.array([1, 2], "m8[s]"))
+    agree("positive", np.array([True]))
+    with pytest.raises(TypeError):
+        +tw.asarray([True])
+
+
+@pytest.mark.parametrize("name", ["floor_divide", "remainder", "power", "left_shift", "right_shift", "divmod", "fmod"])
+def test_truth_values_are_the_smallest_integers(name):
+    x, y = np.array([True, False, True]), np.array([True, True, True])
+    agree(name, x, y)
+    agree("square", x)
+    agree("reciprocal", y)
+
+
+def test_zeros_have_no_sign():
+    x = np.array([complex(-0.0, -0.0), complex(0.0, -0.0), 3 - 4j])
+    found = tw.sign(tw.asarray(x)).compute()
+    assert not np.signbit(found[:2].real).any() and not np.signbit(found[:2].imag).any()
+    agree("sign", x)
+    agree("sign", np.array([-3, 0, 9, -(2**63)]).view("m8[s]"))
+
+
+def test_types_of_sums_of_exponentials():
+    agree("logaddexp", np.array([17.0], "f4"), np.int8(0), rtol=1e-6)
+    agree("logaddexp", np.array([1.0], "f2"), np.array([2], "u1"), rtol=2e-3)
+    agree("logaddexp", np.array([17.0], "f4"), np.array([2], "i8"))

@@ -105,3 +105,9 @@ def test_digitize_refused():
     agree("digitize", np.ones(3), [1, 3, 2])
     agree("digitize", np.ones(3) * 1j, [1, 2])
     same(tw.digitize(tw.asarray([0.5]), []), np.digitize(np.asarray([0.5]), []))
+
+
+def test_counts_of_unsigned_numbers():
+    x = np.array([8, 7, 9, 4], "u8")
+    agree("bincount", x)
+    agree("bincount", x, weights=np.arange(4.0))

@@ -42,3 +42,16 @@ def test_refused():
     agree("pad", np.zeros((0, 2)), 1, "edge")
     agree("pad", np.zeros((0, 2)), 1)
     agree("pad", np.ones((2, 3)), {1: (1, 2)})
+
+
+@pytest.mark.parametrize("dtype", ["int32", "float64", "complex128", "uint8"])
+def test_medians(dtype):
+    x = np.array([[5, 1, 8, 2], [7, 0, 3, 4]]).astype(dtype)
+    agree("pad", x, (1, 2), "median")
+    agree("pad", x, 2, "median", stat_length=(3, 2))
+
+
+def test_truth_values_mirrored_at_points():
+    x = np.array([[False, False, True, False], [False, True, False, True]])
+    for mode in ("reflect", "symmetric"):
+        agree("pad", x, (1, 2), mode, reflect_type="odd")

@@ -154,3 +154,13 @@ def test_types_of_elements_and_shares(dtype, name, method):
     shares = [0.25, 1, [0.25], [0, 1], *(np.array(share, kind) for kind in ("float16", "float32", "float64") for share in (0.25, [0.25, 0.5]))]
     for q in [*shares, np.float16(0.25), np.float32(0.25), np.int8(1), np.array([0, 1])]:
         same(getattr(tw, name)(tw.asarray(x), q, method=method), getattr(np, name)(x, q, method=method), rtol=1e-2)
+
+
+@pytest.mark.parametrize("name", ["median", "nanmedian"])
+def test_medians_of_spans(name):
+    x = np.array([[5, 1, 8, 2], [7, -(2**63), -3, 4], [-(2**63)] * 4]).view("m8[s]")
+    for axis in (None, 0, 1):
+        agree(name, x, axis=axis)
+        agree(name, x[:1], axis=axis, keepdims=True)
+    agree("median", x.view("M8[s]"))
+    agree(name, np.zeros((0, 2), "m8[s]"), axis=0)

@@ -91,3 +91,34 @@ def test_methods():
     same(array.diagonal(1), x.diagonal(1))
     same(array.swapaxes(0, 1), x.swapaxes(0, 1))
     same(array[0].searchsorted([1.5]), x[0].searchsorted([1.5]))
+
+
+@pytest.mark.parametrize("name", ["sum", "prod", "max", "min"])
+def test_real_reductions_do_not_start_from_complex_numbers(name):
+    for x in (np.arange(3.0), np.arange(3), np.arange(3) > 1):
+        agree(name, x, initial=2j)
+        agree(name, x, initial=2j, where=np.array([True, False, True]))
+    agree(name, np.arange(3) * 1j, initial=2j)
+
+
+@pytest.mark.parametrize("dtype", ["m8[s]", "M8[D]"])
+def test_truth_of_times(dtype):
+    x = np.array([[0, 1, 2], [0, 0, 0]]).astype(dtype)
+    for name in ("any", "all"):
+        agree(name, x, axis=1)
+        agree(name, x, axis=1, where=np.array([True, False, True]))
+    for each in (x[0, 0], x[0, 1]):
+        same(tw.argwhere(tw.asarray(each)), np.argwhere(each))
+
+
+def test_variances_of_a_complex_type():
+    x = np.arange(6.0).reshape(2, 3)
+    for name in ("var", "std"):
+        agree(name, x, axis=0, dtype="c16")
+        agree(name, x, axis=0, dtype="c16", where=np.array([True, False, True]))
+
+
+@pytest.mark.parametrize("name", ["nanmean", "nanvar", "nanstd"])
+def test_means_without_nan_are_floats(name):
+    agree(name, np.arange(3.0), dtype="i8")
+    agree(name, np.arange(3.0), dtype="f4", rtol=1e-6)

@@ -79,3 +79,11 @@ def test_searching_is_lazy_and_not_quadratic():
     report = tw.searchsorted(known, wanted).explain().to_dict()
     assert report["peak_bytes_max_rank"] < 20 * 800_000, report
     same(tw.searchsorted(known, wanted), np.arange(100_000))
+
+
+@pytest.mark.parametrize("values", [np.array([-(2**63), 0, 4, -(2**63), 1]).view("m8[s]"), np.array([np.nan, 1, np.nan, 0])])
+def test_the_axis_of_a_vector(values):
+    agree("unique", values, axis=-1)
+    agree("unique", values, axis=0, return_index=True, return_inverse=True, return_counts=True)
+    agree("unique", values, axis=0, equal_nan=False)
+    agree("unique", values, axis=1)

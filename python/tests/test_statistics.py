@@ -85,3 +85,14 @@ def test_gradient_of_wrong_places():
     agree("gradient", np.ones(4), np.ones(3))
     agree("gradient", np.ones(4), 1, 2)
     agree("gradient", np.ones((3, 3)), edge_order=3)
+
+
+def test_a_single_row_is_one_variable():
+    x, y = np.array([[6.0, 7, 5, 0]]), np.array([[3.0, 8, 2, 1]])
+    agree("cov", x.T, y, rowvar=False)
+    agree("cov", x, y, rowvar=False)
+    agree("cov", x, y)
+
+
+def test_truth_values_have_no_differences():
+    agree("ediff1d", np.array([True, False, True]))

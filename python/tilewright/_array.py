@@ -446,24 +446,75 @@ def named(method: Any, name: str) -> Any:
     return method
 
 
+#: What NumPy computes of two truth values as the smallest integers.
+_OF_SMALLEST = frozenset(("floordiv", "mod", "pow", "shl", "shr"))
+#: What NumPy takes integers beside spans of time for, which count their unit.
+_COMPARED = frozenset(("lt", "le", "gt", "ge", "eq", "ne", "max", "min"))
+
+
+def binary(op: str, left: Any, right: Any) -> _core.Tensor:
+    """An operation on two tensors or numbers, in the types that NumPy would use."""
+    if op in _OF_SMALLEST and all(isinstance(each, bool) or getattr(each, "dtype", None) == "bool" for each in (left, right)):
+        left, right = (_core.cast(_core.full([], each, "bool") if isinstance(each, bool) else each, "int8") for each in (left, right))
+    elif op in _COMPARED:
+        left, right = _as_span(left, right), _as_span(right, left)
+    return _core.binary(op, left, right)
+
+
+def _as_span(value: Any, other: Any) -> Any:
+    """Integers beside spans of time as such spans; anything else as it is."""
+    span, dtype = getattr(other, "dtype", ""), getattr(value, "dtype", "")
+    if not span.startswith("timedelta") or not (type(value) in (bool, int) or dtype.startswith(("bool", "int", "uint8", "uint16", "uint32"))):
+        return value
+    return _core.cast(_core.cast(value, "int64") if isinstance(value, _core.Tensor) else _core.full([], int(value), "int64"), span)
+
+
+def _never_equal(left: Any, right: Any) -> bool:
+    """True for times beside what is no time, and for points in time beside spans: as in NumPy they are different, not an error."""
+    kinds = [getattr(each, "dtype", "")[:8] for each in (left, right)]
+    times = [kind in ("datetime", "timedelt") for kind in kinds]
+    return any(times) and kinds[0] != kinds[1]
+
+
 def _binary(op: str, reflected: bool = False) -> Any:
     def method(self: Array, other: Any) -> Any:
         if not isinstance(other, (Array, bool, int, float, complex, np.ndarray, np.generic, list, tuple)):
             return NotImplemented
         other = unwrap(other)
-        return Array(_core.binary(op, other, self._tensor) if reflected else _core.binary(op, self._tensor, other))
+        return Array(binary(op, other, self._tensor) if reflected else binary(op, self._tensor, other))
+
+    return method
+
+
+def _equality(op: str) -> Any:
+    plain = _binary(op)
+
+    def method(self: Array, other: Any) -> Any:
+        if isinstance(other, (Array, bool, int, float, complex, np.ndarray, np.generic, list, tuple)):
+            other = unwrap(other)
+            mine, theirs = _as_span(self._tensor, other), _as_span(other, self._tensor)
+            if _never_equal(mine, theirs):
+                shapes = [each.shape if isinstance(each, _core.Tensor) else () for each in (mine, theirs)]
+                return Array(_core.full(list(_core.broadcast_shapes(shapes)), op == "ne", "bool"))
+        return plain(self, other if not isinstance(other, _core.Tensor) else Array(other))
 
     return method
 
 
 def _in_place(op: str) -> Any:
-    """``x += y``: the array takes the result, in its own type and shape, and so do all that share its elements."""
+    """``x += y``: the array takes the result, in its own type and shape, and so do all that share its elements.
+
+    A number, such as ``x[0]`` or a sum, is replaced if the result is of another kind, as NumPy's scalars are.
+    """
 
     def method(self: Array, other: Any) -> Any:
         if not isinstance(other, (Array, bool, int, float, complex, np.ndarray, np.generic, list, tuple)):
             return NotImplemented
         other = unwrap(other)
-        _views.assign(self, _core.matmul(self._tensor, other) if op == "matmul" else _core.binary(op, self._tensor, other))
+        result = _core.matmul(self._tensor, other) if op == "matmul" else binary(op, self._tensor, other)
+        if self._link is None and self.ndim == 0 and (result.ndim or not np.can_cast(np.dtype(result.dtype), self.dtype, "same_kind")):
+            return Array(result)
+        _views.assign(self, result)
         return self
 
     return method
@@ -477,6 +528,12 @@ def _matmul(reflected: bool = False) -> Any:
         return Array(_core.matmul(other, self._tensor) if reflected else _core.matmul(self._tensor, other))
 
     return method
+
+
+def _positive(self: Array) -> Array:
+    from ._elementwise import positive
+
+    return positive(self)
 
 
 def _divmod(self: Array, other: Any) -> Any:
@@ -496,8 +553,10 @@ for _name, _op in _OPERATORS.items():
     setattr(Array, f"__{_name}__", named(_binary(_op), f"__{_name}__"))
     setattr(Array, f"__r{_name}__", named(_binary(_op, reflected=True), f"__r{_name}__"))
     setattr(Array, f"__i{_name}__", named(_in_place(_op), f"__i{_name}__"))
-for _name in ("lt", "le", "gt", "ge", "eq", "ne"):
+for _name in ("lt", "le", "gt", "ge"):
     setattr(Array, f"__{_name}__", named(_binary(_name), f"__{_name}__"))
+for _name in ("eq", "ne"):
+    setattr(Array, f"__{_name}__", named(_equality(_name), f"__{_name}__"))
 Array.__matmul__ = named(_matmul(), "__matmul__")
 Array.__rmatmul__ = named(_matmul(reflected=True), "__rmatmul__")
 Array.__imatmul__ = named(_in_place("matmul"), "__imatmul__")
@@ -505,4 +564,4 @@ Array.__divmod__, Array.__rdivmod__ = _divmod, _rdivmod
 Array.__neg__ = named(lambda self: Array(_core.unary("neg", self._tensor)), "__neg__")
 Array.__abs__ = named(lambda self: Array(_core.unary("abs", self._tensor)), "__abs__")
 Array.__invert__ = named(lambda self: Array(_core.unary("not", self._tensor)), "__invert__")
-Array.__pos__ = lambda self: Array(self._tensor)
+Array.__pos__ = lambda self: _positive(self)

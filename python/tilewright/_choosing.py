@@ -33,6 +33,8 @@ def select(condlist: Any, choicelist: Any, default: Any = 0) -> Array:
     numbers = (bool, int, float, complex)
     choices = [each if type(each) in numbers else asarray(each) for each in [*choicelist, default]]
     dtype = result_type(*choices)
+    if dtype.kind == "M" and any(type(each) in numbers for each in choices):
+        raise TypeError("dates and numbers have no common type: give a date as the default")
     *choices, chosen = (astype(asarray(each), dtype, copy=False) for each in choices)
     for condition, choice in zip(reversed(conditions), reversed(choices), strict=True):
         chosen = where(condition, choice, chosen)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import builtins
+import math
 import operator
 from typing import Any
 
 import numpy as np
 
 from . import _core, _views
-from ._array import Array, named, unwrap
-from ._dtypes import astype, floating
+from ._array import Array, binary, named, unwrap
+from ._dtypes import astype, floating, result_type
 from ._out import like_ufunc, takes_out
 
 
@@ -23,7 +24,7 @@ def _unary(op: str, name: str, doc: str) -> Any:
 
 def _binary(op: str, name: str, doc: str) -> Any:
     def function(x1: Any, x2: Any, /) -> Array:
-        return Array(_core.binary(op, unwrap(x1), unwrap(x2)))
+        return Array(binary(op, unwrap(x1), unwrap(x2)))
 
     return _described(function, name, doc)
 
@@ -63,7 +64,6 @@ cbrt = _unary("cbrt", "cbrt", "Cube roots.")
 cos = _unary("cos", "cos", "Cosines.")
 cosh = _unary("cosh", "cosh", "Hyperbolic cosines.")
 exp = _unary("exp", "exp", "Exponentials.")
-exp2 = _unary("exp2", "exp2", "Powers of two.")
 expm1 = _unary("expm1", "expm1", "``exp(x) - 1`` without cancellation.")
 isfinite = _unary("isfinite", "isfinite", "True for all but infinities and NaN.")
 isinf = _unary("isinf", "isinf", "True for infinities.")
@@ -73,7 +73,6 @@ log10 = _unary("log10", "log10", "Logarithms to base 10.")
 log1p = _unary("log1p", "log1p", "``log(1 + x)`` without cancellation.")
 log2 = _unary("log2", "log2", "Logarithms to base 2.")
 negative = _unary("neg", "negative", "Negated elements.")
-sign = _unary("sign", "sign", "-1, 0 or 1; of complex numbers, the number of magnitude 1 in the same direction.")
 signbit = _unary("signbit", "signbit", "True where the sign bit is set, as it is for -0.0.")
 sin = _unary("sin", "sin", "Sines.")
 sinh = _unary("sinh", "sinh", "Hyperbolic sines.")
@@ -112,9 +111,36 @@ logical_xor = _logical("xor", "logical_xor", "True where one of both is true.")
 
 
 @like_ufunc
+def exp2(x: Array, /) -> Array:
+    """Powers of two."""
+    tensor = unwrap_array(x)
+    if np.dtype(tensor.dtype).kind == "c":
+        return Array(_core.unary("exp", _core.binary("mul", tensor, math.log(2))))
+    return Array(_core.unary("exp2", tensor))
+
+
+@like_ufunc
+def sign(x: Array, /) -> Array:
+    """-1, 0 or 1; of complex numbers, the number of magnitude 1 in the same direction."""
+    tensor = unwrap_array(x)
+    kind = np.dtype(tensor.dtype).kind
+    if kind == "m":
+        # The sign of a span is a span. As in NumPy that of NaT, the smallest number, is negative.
+        return Array(_core.cast(_core.unary("sign", _core.cast(tensor, "int64")), tensor.dtype))
+    found = _core.unary("sign", tensor)
+    if kind == "c":
+        # Zeros of any signs have the sign 0.
+        found = _core.where_(_core.binary("eq", tensor, 0), _core.full([], 0, tensor.dtype), found)
+    return Array(found)
+
+
+@like_ufunc
 def logical_not(x: Array, /) -> Array:
     """True where an element is zero or false."""
-    return Array(_core.logical_not(unwrap_array(x)))
+    tensor = unwrap_array(x)
+    if np.dtype(tensor.dtype).kind in "Mm":
+        raise TypeError(f"logical_not of {tensor.dtype} is not defined")
+    return Array(_core.logical_not(tensor))
 
 
 def _rounding(op: str, name: str, doc: str) -> Any:
@@ -158,7 +184,10 @@ def round(x: Array, /, decimals: int = 0) -> Array:
 @like_ufunc
 def positive(x: Array, /) -> Array:
     """The elements as they are."""
-    return Array(unwrap_array(x))
+    tensor = unwrap_array(x)
+    if np.dtype(tensor.dtype).kind in "bM":
+        raise TypeError(f"positive of {tensor.dtype} is not defined")
+    return Array(tensor)
 
 
 def real(x: Array, /) -> Array:
@@ -179,13 +208,18 @@ def imag(x: Array, /) -> Array:
 def conj(x: Array, /) -> Array:
     """Complex conjugates; of real numbers, the numbers."""
     tensor = unwrap_array(x)
-    return Array(_core.unary("conj", tensor) if np.dtype(tensor.dtype).kind == "c" else tensor)
+    kind = np.dtype(tensor.dtype).kind
+    if kind in "Mm":
+        raise TypeError(f"conj of {tensor.dtype} is not defined")
+    return Array(_core.unary("conj", tensor) if kind == "c" else tensor)
 
 
 @like_ufunc
 def square(x: Array, /) -> Array:
     """Squares."""
     tensor = unwrap_array(x)
+    # As NumPy multiplies a truth value by itself: as the smallest integer.
+    tensor = _core.cast(tensor, "int8") if tensor.dtype == "bool" else tensor
     return Array(_core.binary("mul", tensor, tensor))
 
 
@@ -193,6 +227,7 @@ def square(x: Array, /) -> Array:
 def reciprocal(x: Array, /) -> Array:
     """One divided by the elements; of integers, without the fraction."""
     tensor = unwrap_array(x)
+    tensor = _core.cast(tensor, "int8") if tensor.dtype == "bool" else tensor
     if np.dtype(tensor.dtype).kind not in "iu":
         return Array(_core.binary("div", 1, tensor))
     whole = Array(tensor)
@@ -210,7 +245,9 @@ def rint(x: Array, /) -> Array:
 def logaddexp(x1: Any, x2: Any, /) -> Array:
     """``log(exp(x1) + exp(x2))`` without overflow on the way."""
     # Differences of whole numbers may wrap, and Python integers fit into every floating point type.
-    x1, x2 = (float(x) if type(x) in (bool, int) else x if type(x) is float else floating(Array(unwrap_array(x))) for x in (x1, x2))
+    x1, x2 = (float(x) if type(x) in (bool, int) else x if type(x) is float else Array(unwrap_array(x)) for x in (x1, x2))
+    meet = result_type(x1, x2)
+    x1, x2 = (x if type(x) is float else astype(x, meet, copy=False) if meet.kind == "f" else floating(x) for x in (x1, x2))
     if any(isinstance(x, Array) and x.dtype.kind == "c" for x in (x1, x2)):
         raise TypeError("logaddexp of complex numbers is not defined")
     larger = maximum(x1, x2)

@@ -219,7 +219,7 @@ def bincount(x: Array, /, weights: Any = None, minlength: int = 0) -> Array:
     x = asarray(x)
     if x.ndim != 1:
         raise ValueError(f"whole numbers are counted in a vector, not in {x.ndim} axes")
-    if not np.can_cast(x.dtype, np.int64):
+    if x.dtype.kind not in "iub":
         if x.size:
             raise TypeError(f"whole numbers are counted, not {x.dtype}")
         x = astype(x, "int64")

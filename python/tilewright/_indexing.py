@@ -36,6 +36,8 @@ def _part(part: Any) -> Any:
         return part.__index__() if part.ndim == 0 and part.dtype.kind in "iu" else _checked(part)
     if isinstance(part, (list, np.ndarray)):
         array = np.asarray(part)
+        if array.ndim == 0 and array.dtype.kind in "iu":
+            return int(array)
         # An empty list holds no type of its own; as an index it means integers.
         return _array(array.astype(np.int64) if array.size == 0 and isinstance(part, list) else array)
     if hasattr(part, "__index__"):
@@ -82,7 +84,8 @@ def getitem(x: Array, key: Any) -> Array:
     parts = _parts(key)
     if not any(isinstance(part, Array) for part in parts):
         # A single element is a value, as NumPy's scalars are: `a, x[0] = x[0], x[1]` must not change it.
-        if len(parts) == x.ndim and all(isinstance(part, int) for part in parts):
+        # So is what an array without axes names, which NumPy copies.
+        if (len(parts) == x.ndim and all(isinstance(part, int) for part in parts)) or _has_number_array(key):
             return Array(_core.slice(x._tensor, parts))
         return _views.view(x, _views.Part(parts))
     if len(parts) == 1 and parts[0].dtype.kind == "b" and x.ndim > 0 and _covers(parts[0], x):
@@ -96,11 +99,20 @@ def getitem(x: Array, key: Any) -> Array:
     return _advanced(x, parts, known)
 
 
+def _has_number_array(key: Any) -> bool:
+    return any(isinstance(part, (Array, np.ndarray)) for part in (key if isinstance(key, tuple) else (key,)))
+
+
 def _covers(mask: Array, x: Array) -> bool:
     """True if a mask has the shape of the first axes of an array."""
     if mask.ndim == x.ndim:
         return _same_shape(mask, x)
     return 0 < mask.ndim < x.ndim and mask.shape == x.shape[: mask.ndim]
+
+
+def _fits_mask(shape: tuple[int, ...], lengths: tuple[int, ...]) -> bool:
+    """True if a mask is for axes of some lengths. As in NumPy, one without elements fits any: it selects nothing."""
+    return len(shape) == len(lengths) and all(n in (length, 0) for n, length in zip(shape, lengths, strict=True))
 
 
 def _same_shape(a: Array, b: Array) -> bool:
@@ -141,7 +153,7 @@ def _advanced(x: Array, parts: tuple[Any, ...], known: dict[int, np.ndarray]) ->
                 lengths = x.shape[source : source + part.ndim]
                 if part.ndim == 0:
                     raise IndexError("a single truth value selects nothing of an array; write x[None] or x[:0]")
-                if part.shape != lengths:
+                if not _fits_mask(part.shape, lengths):
                     raise IndexError(f"a mask of shape {part.shape} for axes of lengths {lengths}")
                 places = known.get(place)
                 found = nonzero(part) if places is None else tuple(_array(index) for index in np.nonzero(places))
@@ -199,7 +211,12 @@ def _with(x: Array, key: Any, parts: tuple[Any, ...], value: Any) -> Array:
         raise TypeError(f"complex numbers do not go into an array of {x.dtype}")
     _check_value(x.dtype, value)
     if not any(isinstance(part, Array) for part in parts):
-        return Array(replaced(x._tensor, parts, value))
+        # A single element takes a number, not a vector of one.
+        is_element = len(parts) == x.ndim and all(isinstance(part, int) for part in parts)
+        return Array(replaced(x._tensor, parts, value if is_element else _without_leading(value)))
+    if isinstance(value, _core.Tensor):
+        # Now: int64 and uint64 would meet in float64, which holds neither.
+        value = _core.cast(value, x._tensor.dtype)
     if len(parts) == 1 and parts[0].dtype.kind == "b" and parts[0].ndim == 0:
         return _all_or_nothing(x, parts[0], value)
     if len(parts) == 1 and parts[0].dtype.kind == "b" and _same_shape(parts[0], x):
@@ -207,7 +224,16 @@ def _with(x: Array, key: Any, parts: tuple[Any, ...], value: Any) -> Array:
             return _masked(x, parts[0], Array(value))
         chosen = _core.where_(parts[0]._tensor, value, x._tensor)
         return Array(_core.cast(chosen, x._tensor.dtype))
-    return _scattered(x, key, value)
+    return _scattered(x, key, _without_leading(value))
+
+
+def _without_leading(value: Any) -> Any:
+    """A value without its first axes of length 1: as in NumPy, it may have more axes than the part that it goes into."""
+    if not isinstance(value, _core.Tensor) or value.ndim == 0 or value.is_open or value.shape[0] != 1:
+        return value
+    shape = value.shape
+    n = next((axis for axis, length in enumerate(shape) if length != 1), len(shape))
+    return _core.squeeze(value, list(range(n)))
 
 
 def replaced(tensor: _core.Tensor, parts: tuple[Any, ...], value: Any) -> _core.Tensor:

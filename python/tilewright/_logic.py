@@ -57,6 +57,8 @@ def _ordered(x: Any, name: str) -> Array:
     x = asarray(x)
     if x.dtype.kind == "c":
         raise TypeError(f"{name} of complex numbers is not defined: their infinities have no sign")
+    if x.dtype.kind in "Mm":
+        raise TypeError(f"{name} of {x.dtype} is not defined")
     return x
 
 

@@ -130,6 +130,8 @@ def expand_dims(x: Array, /, axis: int = 0) -> Array:
 def squeeze(x: Array, /, axis: int | tuple[int, ...] | None = None) -> Array:
     """Without some axes, which must be of length 1, or without all that are."""
     x = as_array(x)
+    # As in NumPy, the first or last axis of a number may be taken away.
+    axis = None if x.ndim == 0 and axis in (0, -1) else axis
     axes = [k for k, n in enumerate(x.shape) if n == 1] if axis is None else sorted(_normalize(axis, x.ndim))
     return _views.view(x, _views.WithoutAxes(axes))
 
@@ -203,7 +205,7 @@ def repeat(x: Array, /, repeats: Any, axis: int | None = None) -> Array:
     from ._creation import asarray
 
     x = Array(unwrap_array(x))
-    if axis is None:
+    if axis is None or (x.ndim == 0 and axis in (0, -1)):
         x, axis = reshape(x, (-1,)), 0
     axis = normalize_axis_index(axis, x.ndim)
     if isinstance(repeats, (int, np.integer)):

@@ -47,10 +47,17 @@ def nanprod(
     return plain.prod(a, axis=axis, dtype=dtype, keepdims=keepdims, initial=initial, where=_known(a, where))
 
 
+def _check_type(a: Array, dtype: Any) -> None:
+    """Means of floats are floats: as in NumPy whole numbers have no NaN for them."""
+    if a.dtype.kind in "fc" and dtype is not None and np.dtype(dtype).kind not in "fc":
+        raise TypeError(f"means of {a.dtype} without NaN are not of {np.dtype(dtype)}: NaN would be lost")
+
+
 @takes_out
 def nanmean(a: Array, axis: Axis = None, dtype: Any = None, *, keepdims: bool = False, where: Any = None) -> Array:
     """Means along axes, of all that is not NaN; NaN where nothing else is."""
     a = asarray(a)
+    _check_type(a, dtype)
     return plain.mean(a, axis=axis, dtype=dtype, keepdims=keepdims, where=_known(a, where))
 
 
@@ -61,6 +68,7 @@ def nanvar(
 ) -> Array:  # fmt: skip
     """Variances along axes, of all that is not NaN; NaN where no more than ``ddof`` elements are left."""
     a, ddof = asarray(a), plain.one_correction(correction, ddof)
+    _check_type(a, dtype)
     known = _known(a, where)
     spread = plain.var(a, axis=axis, dtype=dtype, correction=ddof, keepdims=keepdims, where=known)
     if known is None:

@@ -32,8 +32,8 @@ def _floating_pair(x1: Any, x2: Any, name: str) -> tuple[Array, Array]:
 
 
 def _real(x: Array, name: str) -> Array:
-    if x.dtype.kind == "c":
-        raise TypeError(f"{name} of complex numbers is not defined")
+    if x.dtype.kind in "cMm":
+        raise TypeError(f"{name} of {x.dtype} is not defined")
     return x
 
 
@@ -81,6 +81,8 @@ def logaddexp2(x1: Any, x2: Any, /) -> Array:
 def float_power(x1: Any, x2: Any, /) -> Array:
     """Powers as float64, or as complex128."""
     base, exponent = asarray(x1), asarray(x2)
+    if base.dtype.kind in "Mm" or exponent.dtype.kind in "Mm":
+        raise TypeError("float_power of times is not defined")
     dtype = complex128 if "c" in (base.dtype.kind, exponent.dtype.kind) else float64
     return pow(astype(base, dtype, copy=False), astype(exponent, dtype, copy=False))
 
@@ -107,6 +109,9 @@ def _known_extreme(extreme: Any, x1: Array, x2: Array) -> Array:
 def fmod(x1: Any, x2: Any, /) -> Array:
     """Remainders, with the sign of the dividend."""
     x1, x2 = _pair(x1, x2)
+    if x1.dtype.kind == "b":
+        # As NumPy divides truth values: as the smallest integers.
+        x1, x2 = astype(x1, "int8"), astype(x2, "int8")
     if _real(x1, "fmod").dtype.kind == "f":
         return copysign(remainder(abs(x1), abs(x2)), x1)
     rest = remainder(x1, x2)

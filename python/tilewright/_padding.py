@@ -11,6 +11,7 @@ from ._creation import arange, asarray, full
 from ._dtypes import astype, floating
 from ._elementwise import floor, round
 from ._manipulation import broadcast_to, concat, flip, part
+from ._quantiles import median
 from ._reductions import max, mean, min
 
 #: What a mode takes besides the widths, and what it is if nothing is said.
@@ -21,6 +22,7 @@ _OPTIONS = {
     "linear_ramp": {"end_values": 0},
     "maximum": {"stat_length": None},
     "mean": {"stat_length": None},
+    "median": {"stat_length": None},
     "minimum": {"stat_length": None},
     "reflect": {"reflect_type": "even"},
     "symmetric": {"reflect_type": "even"},
@@ -31,7 +33,7 @@ _OPTIONS = {
 def pad(array: Array, pad_width: Any, mode: str = "constant", **kwargs: Any) -> Array:
     """The array with elements before and after it along every axis.
 
-    Modes are ``"constant"``, ``"edge"``, ``"linear_ramp"``, ``"maximum"``, ``"mean"``, ``"minimum"``, ``"reflect"``,
+    Modes are ``"constant"``, ``"edge"``, ``"linear_ramp"``, ``"maximum"``, ``"mean"``, ``"median"``, ``"minimum"``, ``"reflect"``,
     ``"symmetric"``, ``"wrap"`` and ``"empty"`` (zeros), with NumPy's options.
 
     >>> import tilewright as tw
@@ -108,8 +110,8 @@ def _margin(x: Array, axis: int, width: int, end: int, mode: str, options: dict[
     if length <= 0:
         raise ValueError(f"a {mode} of {length} elements")
     chosen = part(x, axis, slice(0, length)) if end == 0 else part(x, axis, slice(-np.minimum(length, x.shape[axis]), None))
-    found = {"maximum": max, "minimum": min, "mean": mean}[mode](chosen, axis=axis, keepdims=True)
-    if x.dtype.kind in "iu" and mode == "mean":
+    found = {"maximum": max, "minimum": min, "mean": mean, "median": median}[mode](chosen, axis=axis, keepdims=True)
+    if x.dtype.kind in "iu" and mode in ("mean", "median"):
         found = round(found)
     return broadcast_to(astype(found, x.dtype, copy=False), shape)
 
@@ -147,12 +149,17 @@ def _mirrored(x: Array, axis: int, before: int, after: int, mode: str, kind: str
     while before > 0:
         width = int(np.minimum(before, n - skip))
         piece = flip(part(x, axis, slice(skip, skip + width)), axis=axis)
-        x = concat((piece if kind == "even" else 2 * part(x, axis, slice(0, 1)) - piece, x), axis=axis)
+        x = concat((piece if kind == "even" else _turned(part(x, axis, slice(0, 1)), piece), x), axis=axis)
         before -= width
     while after > 0:
         width = int(np.minimum(after, n - skip))
         length = x.shape[axis]
         piece = flip(part(x, axis, slice(length - skip - width, length - skip)), axis=axis)
-        x = concat((x, piece if kind == "even" else 2 * part(x, axis, slice(length - 1, None)) - piece), axis=axis)
+        x = concat((x, piece if kind == "even" else _turned(part(x, axis, slice(length - 1, None)), piece)), axis=axis)
         after -= width
     return x
+
+
+def _turned(edge: Array, piece: Array) -> Array:
+    """A piece mirrored at the point of an edge. Truth values are mirrored as numbers."""
+    return astype(2 * edge - piece, edge.dtype, copy=False)

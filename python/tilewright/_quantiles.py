@@ -91,6 +91,8 @@ def _nothing(shape: tuple[int, ...], dtype: np.dtype, skip_nan: bool, is_median:
         raise IndexError("quantiles of no elements")
     # The caller's line: a median has one function more on the way here.
     warnings.warn("Mean of empty slice", RuntimeWarning, stacklevel=6 if is_median else 5)
+    if dtype.kind == "m":
+        return broadcast_to(asarray(np.array("NaT", dtype)), shape)
     return full(shape, np.nan, dtype if dtype.kind in "fc" else "float64")
 
 
@@ -229,13 +231,13 @@ def nanmedian(x: Array, axis: int | tuple[int, ...] | None = None, *, keepdims: 
 
 def _median(x: Any, axis: Any, keepdims: bool, skip_nan: bool) -> Array:
     x = asarray(x)
-    if x.dtype.kind == "c":
-        return _complex_median(x, axis, keepdims, skip_nan)
+    if x.dtype.kind in "cm":
+        return _sorted_median(x, axis, keepdims, skip_nan)
     return _quantile(x, 0.5, axis, "linear", keepdims, skip_nan, is_median=True)
 
 
-def _complex_median(x: Array, axis: Any, keepdims: bool, skip_nan: bool) -> Array:
-    """The middle of complex numbers in NumPy's order: by real parts, then by imaginary ones, and NaN last."""
+def _sorted_median(x: Array, axis: Any, keepdims: bool, skip_nan: bool) -> Array:
+    """The middle of complex numbers in NumPy's order, by real parts, then by imaginary ones, and NaN last; or of spans of time, and NaT last."""
     axes = tuple(range(x.ndim)) if axis is None else np.lib.array_utils.normalize_axis_tuple(axis, x.ndim)
     rest = tuple(n for k, n in enumerate(x.shape) if k not in axes)
     shape = tuple(1 if k in axes else n for k, n in enumerate(x.shape)) if keepdims else rest
@@ -244,12 +246,12 @@ def _complex_median(x: Array, axis: Any, keepdims: bool, skip_nan: bool) -> Arra
         return _nothing(shape, x.dtype, skip_nan, True) if 0 not in rest else full(shape, 0, x.dtype)
     fibres = reshape(moveaxis(x, axes, tuple(range(x.ndim - len(axes), x.ndim))), (*rest, length))
     ordered = sort(fibres, axis=-1)
-    n = sum(~isnan(fibres), axis=-1, keepdims=True) if skip_nan else full((*rest, 1), length)
+    n = sum(fibres == fibres, axis=-1, keepdims=True) if skip_nan else full((*rest, 1), length)
     lower, upper = (take_along_axis(ordered, clip(place, 0, length - 1), axis=-1) for place in ((n - 1) // 2, n // 2))
     middle = where(n % 2 == 1, lower, (lower + upper) / 2)
-    unknown = full((), complex(np.nan, np.nan), x.dtype)
+    unknown = full((), complex(np.nan, np.nan), x.dtype) if x.dtype.kind == "c" else asarray(np.array("NaT", x.dtype))
     last = ordered[..., -1:]
-    return reshape(where(n == 0, unknown, middle) if skip_nan else where(isnan(last), last, middle), shape)
+    return reshape(where(n == 0, unknown, middle) if skip_nan else where(last != last, last, middle), shape)
 
 
 def partition(x: Array, kth: int | tuple[int, ...], axis: int | None = -1, kind: str = "introselect") -> Array:
@@ -260,13 +262,13 @@ def partition(x: Array, kth: int | tuple[int, ...], axis: int | None = -1, kind:
 
 def argpartition(x: Array, kth: int | tuple[int, ...], axis: int | None = -1, kind: str = "introselect") -> Array:
     """Where the elements of :func:`partition` were."""
-    x, axis = _checked_kth(x, kth, axis)
+    x, axis = _checked_kth(x, kth, axis, of_number=True)
     return argsort(x, axis=axis)
 
 
-def _checked_kth(x: Any, kth: Any, axis: int | None) -> tuple[Array, int]:
+def _checked_kth(x: Any, kth: Any, axis: int | None, of_number: bool = False) -> tuple[Array, int]:
     x = asarray(x)
-    if axis is None:
+    if axis is None or (of_number and x.ndim == 0 and axis in (0, -1)):
         x, axis = reshape(x, (-1,)), 0
     n = x.shape[np.lib.array_utils.normalize_axis_index(axis, x.ndim)]
     for each in np.ravel(kth).tolist():

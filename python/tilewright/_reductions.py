@@ -27,14 +27,22 @@ def _axes(axis: Any, rank: int) -> list[int] | None:
 
 
 #: Reductions that NumPy lets take the first or last axis of an array that has none.
-_OF_NUMBERS = {"sum", "prod", "max", "min", "any", "all"}
+_OF_NUMBERS = {"sum", "prod", "max", "min", "any", "all", "argmax", "argmin", "count"}
+#: Reductions that are nothing without elements.
+_OF_SOMETHING = {"max", "min", "argmax", "argmin"}
 
 
 def _reduce(kind: str, x: Any, axis: Axis, keepdims: bool, ddof: float = 0.0) -> Array:
     tensor = unwrap_array(x)
-    if kind in _OF_NUMBERS and tensor.ndim == 0 and axis in (0, -1):
-        axis = None
-    return Array(_core.reduce(kind, tensor, _axes(axis, tensor.ndim), keepdims, ddof))
+    axes = _axes(_of_number(axis, tensor.ndim) if kind in _OF_NUMBERS else axis, tensor.ndim)
+    if kind in _OF_SOMETHING and not tensor.is_open and 0 in (tensor.shape if axes is None else [tensor.shape[k] for k in axes]):
+        raise ValueError(f"the {kind} of nothing has no value: the array has no elements along these axes")
+    return Array(_core.reduce(kind, tensor, axes, keepdims, ddof))
+
+
+def _of_number(axis: Axis, rank: int) -> Axis:
+    """An axis; None for the first or last one of an array that has none."""
+    return None if rank == 0 and axis in (0, -1) else axis
 
 
 def _converted(x: Any, dtype: Any) -> Any:
@@ -53,8 +61,15 @@ def _masked(x: Array, where: Any, value: Any) -> Array:
 
 def _started(op: str, reduced: Array, initial: Any) -> Array:
     """A reduction combined with the value that it starts from, in the type of the reduction."""
-    first = full((), initial, dtype=reduced.dtype)
+    first = _initial(initial, reduced.dtype)
     return Array(_core.cast(_core.binary(op, reduced._tensor, first._tensor), reduced._tensor.dtype))
+
+
+def _initial(value: Any, dtype: np.dtype) -> Array:
+    """What a reduction starts from, in its type."""
+    if dtype.kind not in "bc" and np.dtype(getattr(value, "dtype", type(value))).kind == "c":
+        raise TypeError(f"a reduction of {dtype} does not start from a complex number")
+    return full((), value, dtype=dtype)
 
 
 def _additive(
@@ -98,11 +113,12 @@ def _extreme(kind: str, x: Any, axis: Axis, keepdims: bool, initial: Any, where:
             raise ValueError(f"the {kind} of nothing has no value: with `where`, say what it is by `initial`")
         return _reduce(kind, x, axis, keepdims)
     if where is not None:
-        x = _masked(x, where, full((), initial, dtype=x.dtype)._tensor)
+        x = _masked(x, where, _initial(initial, x.dtype)._tensor)
+    axis = _of_number(axis, x.ndim)
     axes = range(x.ndim) if axis is None else normalize_axis_tuple(axis, x.ndim)
     if not builtins.all(x.shape[k] for k in axes):
         shape = [1 if k in axes else n for k, n in enumerate(x.shape) if keepdims or k not in axes]
-        return full(tuple(shape), initial, dtype=x.dtype)
+        return broadcast_to(_initial(initial, x.dtype), tuple(shape))
     return _started(kind, _reduce(kind, x, axis, keepdims), initial)
 
 
@@ -134,6 +150,7 @@ def mean(x: Array, /, axis: Axis = None, dtype: Any = None, *, keepdims: bool = 
     """
     x = Array(unwrap_array(_converted(x, dtype)))
     if _is_whole(dtype):
+        _axes(axis if where is None else None, x.ndim)
         total = sum(x, axis=axis, dtype=dtype, keepdims=keepdims, where=where)
         return astype(total / _number_of(x, True if where is None else where, axis, keepdims), dtype)
     if where is None:
@@ -164,9 +181,14 @@ def var(
         return _whole_variance(Array(unwrap_array(x)), axis, dtype, correction, keepdims, where)
     x = Array(unwrap_array(_converted(x, dtype)))
     if where is None:
-        return _reduce("var", x, axis, keepdims, correction)
+        return _complex_if(dtype, _reduce("var", x, axis, keepdims, correction))
     squares = _squares(x, mean(x, axis=axis, keepdims=True, where=where))
-    return sum(squares, axis=axis, keepdims=keepdims, where=where) / astype(_free(x, where, axis, keepdims, correction), squares.dtype)
+    return _complex_if(dtype, sum(squares, axis=axis, keepdims=keepdims, where=where) / astype(_free(x, where, axis, keepdims, correction), squares.dtype))
+
+
+def _complex_if(dtype: Any, spread: Array) -> Array:
+    """Variances are real, but have a complex type if it is asked for."""
+    return astype(spread, dtype) if dtype is not None and np.dtype(dtype).kind == "c" else spread
 
 
 def _squares(x: Array, middle: Array) -> Array:
@@ -187,6 +209,7 @@ def _is_whole(dtype: Any) -> bool:
 
 def _whole_variance(x: Array, axis: Axis, dtype: Any, correction: float, keepdims: bool, where: Any) -> Array:
     """Variances in a type of whole numbers: as in NumPy means, squares and quotients lose their fractions, each when it is found."""
+    _axes(axis if where is None else None, x.ndim)
     where = True if where is None else where
     squares = _squares(x, mean(x, axis=axis, dtype=dtype, keepdims=True, where=where))
     total = sum(squares, axis=axis, dtype=dtype, keepdims=keepdims, where=where)
@@ -204,15 +227,22 @@ def std(
     """
     correction = one_correction(correction, ddof)
     if where is None and not _is_whole(dtype):
-        return _reduce("std", _converted(x, dtype), axis, keepdims, correction)
+        return _complex_if(dtype, _reduce("std", _converted(x, dtype), axis, keepdims, correction))
     squares = var(x, axis=axis, dtype=dtype, correction=correction, keepdims=keepdims, where=where)
     return astype(Array(_core.unary("sqrt", squares._tensor)), squares.dtype, copy=False)
+
+
+def is_nonzero(x: Array) -> Array:
+    """True for elements that are not zero. A time is zero if its number is."""
+    if x.dtype.kind == "b":
+        return x
+    return Array(_core.binary("ne", _core.cast(x._tensor, "int64") if x.dtype.kind in "mM" else x._tensor, 0))
 
 
 def _truth(kind: str, x: Any, axis: Axis, keepdims: bool, where: Any) -> Array:
     x = Array(unwrap_array(x))
     if where is not None:
-        x = _masked(x if x.dtype.kind == "b" else x != 0, where, kind == "all")
+        x = _masked(is_nonzero(x), where, kind == "all")
     return _reduce(kind, x, axis, keepdims)
 
 
@@ -247,6 +277,8 @@ def argmin(x: Array, /, axis: int | None = None, *, keepdims: bool = False) -> A
 
 def _running(kind: str, x: Any, axis: int | None, dtype: Any, initial: bool) -> Array:
     x = Array(unwrap_array(x))
+    # As in NumPy, a number is a vector of one.
+    x = reshape(x, (1,)) if x.ndim == 0 else x
     if axis is None:
         if x.ndim != 1:
             raise ValueError(f"an array with {x.ndim} axes needs to be told along which")

@@ -30,10 +30,9 @@ def nonzero(x: Array, /) -> tuple[Array, ...]:
     x = Array(unwrap_array(x))
     if x.ndim == 0:
         raise ValueError("an array without axes has no indices: use atleast_1d(x) first")
-    # A time is zero if its number is.
-    number = _core.cast(x._tensor, "int64") if x.dtype.kind in "mM" else x._tensor
-    mask = number if x.dtype.kind == "b" else _core.binary("ne", number, 0)
-    place = Array(_core.positions(mask))
+    from ._reductions import is_nonzero
+
+    place = Array(_core.positions(is_nonzero(x)._tensor))
     if x.ndim == 1:
         return (place,)
     indices = []
@@ -64,7 +63,9 @@ def argsort(
     x: Array, /, axis: int | None = -1, kind: str | None = None, *, descending: bool = False, stable: bool = True
 ) -> Array:
     """Where the sorted elements were; equal ones in their order."""
-    tensor, axis = _row_or_axis(x, axis)
+    # As in NumPy, a number is a vector of one.
+    x = unwrap_array(x)
+    tensor, axis = _row_or_axis(x, None if x.ndim == 0 and axis in (0, -1) else axis)
     if np.dtype(tensor.dtype).kind == "c" and not descending:
         return _complex_order(Array(tensor), axis)
     return Array(_core.sort(tensor, axis, descending)[1])
@@ -146,8 +147,11 @@ def take(x: Array, /, indices: Any, axis: int | None = None, *, mode: str = "rai
     Those outside are an IndexError (``mode="raise"``), counted around (``"wrap"``) or moved to the nearer end (``"clip"``).
     """
     known = np.asarray(indices) if isinstance(indices, (list, np.ndarray)) else None
+    if known is not None and known.size == 0 and isinstance(indices, list):
+        # An empty list holds no type of its own; as an index it means integers.
+        known = indices = known.astype(np.int64)
     x, given, indices = Array(unwrap_array(x)), indices, Array(unwrap_array(indices))
-    if axis is None:
+    if axis is None or (x.ndim == 0 and axis in (0, -1)):
         if x.ndim != 1:
             x = reshape(x, (-1,))
         axis = 0
@@ -200,7 +204,9 @@ def argwhere(a: Array) -> Array:
     """Indices of the elements that are not zero, one row each."""
     a = Array(unwrap_array(a))
     if a.ndim == 0:
-        hits = int(bool(a != 0))
+        from ._reductions import is_nonzero
+
+        hits = int(bool(is_nonzero(a)))
         return Array(_core.full([hits, 0], 0, "int64"))
     return stack(nonzero(a), axis=1)
 

@@ -145,6 +145,9 @@ def unique(
     (array([1, 3]), array([1, 2]))
     """
     ar = asarray(ar)
+    if ar.ndim == 1 and axis is not None:
+        # The parts of a vector are its elements.
+        axis = None if normalize_axis_index(axis, 1) == 0 else axis
     if axis is None:
         values, positions = _in_order(reshape(ar, (-1,)))
         first = _first_of_kind(values, equal_nan)

@@ -36,6 +36,8 @@ def average(
     2.0
     """
     a = asarray(a)
+    if axis is not None:
+        axis = normalize_axis_tuple(axis, a.ndim)
     if weights is None:
         found = mean(a, axis=axis, keepdims=keepdims)
         total = asarray(a.size // builtins.max(found.size, 1), dtype=found.dtype)
@@ -93,6 +95,9 @@ def cov(
         raise ValueError(f"ddof is a whole number, not {ddof}")
     dtype = result_type(*(each.dtype for each in given), float64) if dtype is None else dtype
     rows = [_rows(astype(each, dtype, copy=False), rowvar) for each in given]
+    if y is not None and given[1].ndim == 2 and given[1].shape[0] == 1:
+        # As in NumPy, a single row is one variable either way.
+        rows[1] = astype(given[1], dtype, copy=False)
     x = rows[0] if len(rows) == 1 else concat(rows, axis=0)
     if x.shape[0] == 0:
         return zeros((0, 0), dtype=x.dtype)
@@ -137,6 +142,8 @@ def corrcoef(x: Array, y: Any = None, rowvar: bool = True, *, dtype: Any = None)
 
 def ediff1d(ary: Array, to_end: Any = None, to_begin: Any = None) -> Array:
     """Differences of neighbours among all elements in a row, with others before and after."""
+    if asarray(ary).dtype.kind == "b":
+        raise TypeError("truth values have no differences: use ^ of neighbours")
     steps = diff(reshape(asarray(ary), (-1,)))
     ends = [None if each is None else reshape(asarray(each), (-1,)) for each in (to_begin, to_end)]
     for each in ends:
