@@ -169,3 +169,33 @@ def test_known_indices_outside_are_errors_at_the_call():
         tw.take(x, [6], axis=1)
     assert x[[], :].shape == (0, 6)
     np.testing.assert_array_equal(x[[[0, 1]], [[2], [3]]].compute(), np.zeros((2, 2)))
+
+
+def test_plans_of_assignments_under_a_mask_have_as_many_places_as_values():
+    rng = np.random.default_rng(12)
+    x = rng.standard_normal(1_000_000)
+    mask = rng.random(x.size) < 0.9
+    y = tw.asarray(x).copy()
+    y[tw.asarray(mask)] = tw.asarray(x[mask] + 1)
+    assert "segment 2" in str(y.explain())
+    np.testing.assert_array_equal(y.compute(), np.where(mask, x + 1, x))
+
+
+def test_values_under_a_mask_may_lie_in_many_blocks():
+    rng = np.random.default_rng(13)
+    x = rng.standard_normal(700_000)
+    mask = rng.random(x.size) < 0.7
+    values = rng.standard_normal(int(mask.sum()))
+    expected = x.copy()
+    expected[mask] = values
+    for chunk in (70_001, 20_000, 300_000):
+        y = tw.asarray(x, chunks=100_000).copy()
+        y[tw.asarray(mask, chunks=90_000)] = tw.asarray(values, chunks=chunk)
+        np.testing.assert_array_equal(y.compute(), expected)
+
+
+def test_taking_elements_copies_no_data_first():
+    x, places = tw.asarray(np.arange(1e6)), tw.asarray(np.random.default_rng(14).integers(0, 10**6, 10**6))
+    # Sixteen blocks each: both inputs are loaded, indices are counted from the start, and elements are taken.
+    assert x[places].explain().to_dict()["tasks"] == 4 * 16
+    np.testing.assert_array_equal(x[places].compute(), np.asarray(places).astype("float64"))

@@ -175,7 +175,8 @@ def _advanced(x: Array, parts: tuple[Any, ...], known: dict[int, np.ndarray]) ->
             source += part is not None
     if used > x.ndim:
         raise IndexError(f"{used} indices for an array with {x.ndim} axes")
-    plain = Array(_core.slice(x._tensor, tuple(basic)))
+    whole = all(isinstance(part, slice) and part == slice(None) for part in basic)
+    plain = x if whole else Array(_core.slice(x._tensor, tuple(basic)))
     axes = [axis for axis, _ in arrays]
     if len(fixed) == len(arrays) and sum(index.size for index in fixed) <= MOST_KNOWN:
         places = [from_start(index, plain.shape[axis]) for index, axis in zip(fixed, axes, strict=True)]

@@ -102,7 +102,11 @@ impl<'a> SegmentBuilder<'a> {
         let mut op = node.op.resolve(&known);
         match &mut op {
             Op::Compact { extent, counts } => *counts = self.counts(node, extent.known())?,
-            Op::Expand { counts } => *counts = self.counts(node, None)?,
+            // There are as many places as values.
+            Op::Expand { counts } => {
+                let values = self.outer.ty(node.args[1]).resolve(&known).known_shape();
+                *counts = self.counts(node, values.and_then(|shape| shape.first().copied()))?;
+            }
             _ => {}
         }
         let types: Vec<TensorType> = node.results.iter().map(|&value| self.outer.ty(value).resolve(&known)).collect();

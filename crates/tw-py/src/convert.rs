@@ -53,8 +53,8 @@ pub(crate) fn to_numpy<'py>(
     arrays(py, tensors, report)?.into_iter().map(given).collect()
 }
 
-/// Bytes of an array from which on its storage is worth having again: new memory costs a fault per page, which takes longer than most kernels.
-const WORTH_RECLAIMING: u64 = 4 << 20;
+/// Bytes of an array from which on its storage is worth having again: new memory is zeroed, by the allocator or page by page, which takes as long as many kernels.
+const WORTH_RECLAIMING: u64 = 512 << 10;
 
 /// The elements that a NumPy array shows. They go back to the engine when it dies, for the next result.
 #[pyclass(frozen, module = "tilewright._core")]
