@@ -165,12 +165,17 @@ struct Slots<'a> {
     /// Which matrix, of how many.
     matrix: usize,
     n_matrices: usize,
+    /// Results that were written.
+    written: &'a mut [bool],
 }
 
 impl Slots<'_> {
     /// Where the elements of a result begin that belong to the matrix: there must be as many as are written, of a type that holds them. Programs
     /// may call functions with results of any shape.
-    fn start(&self, result: usize, n: usize, is_fit: fn(DType) -> bool) -> Result<usize> {
+    fn start(&mut self, result: usize, n: usize, is_fit: fn(DType) -> bool) -> Result<usize> {
+        if let Some(written) = self.written.get_mut(result) {
+            *written = true;
+        }
         let wrong = |what: &str| Err(Error::source(format!("result {result} of a matrix function {what}")));
         match self.results.get(result) {
             None => wrong("is missing"),
@@ -200,6 +205,24 @@ impl Slots<'_> {
             None => values.iter().enumerate().for_each(|(k, value)| value.write(data, start + k)),
         }
         Ok(())
+    }
+
+    /// As `rows`, of a matrix that is changed first, where it will lie if it can.
+    fn changed_rows<T: Number>(&mut self, result: usize, values: &[T], change: impl FnOnce(&mut [T])) -> Result<()> {
+        let start = self.start(result, values.len(), holds_numbers)?;
+        match T::elements(self.results[result].data_mut()) {
+            Some(elements) => {
+                let elements = &mut elements[start..start + values.len()];
+                elements.copy_from_slice(values);
+                change(elements);
+                Ok(())
+            }
+            None => {
+                let mut values = values.to_vec();
+                change(&mut values);
+                self.rows(result, &values)
+            }
+        }
     }
 
     fn vector<T: Number>(&mut self, result: usize, values: Vec<T>) -> Result<()> {
@@ -278,6 +301,10 @@ impl BlockFunction for MatrixFunction {
     fn apply_by(&self, library: &dyn DenseLibrary, operands: &[ArrayView<'_>], results: &mut [Array]) -> Result<()> {
         self.run(Some(library), operands, results)
     }
+    fn overwrites_results(&self) -> bool {
+        // Those that it does not write are errors.
+        true
+    }
 }
 
 impl MatrixFunction {
@@ -307,6 +334,7 @@ fn for_each_matrix<T: Number>(
     if (1..operands.len()).any(|k| count(k) != n_matrices) {
         return Err(Error::source("stacks of different numbers of matrices"));
     }
+    let mut written = vec![false; results.len()];
     for matrix in 0..n_matrices {
         let elements: Vec<&[T]> = data
             .iter()
@@ -319,9 +347,13 @@ fn for_each_matrix<T: Number>(
             .map(|(&elements, &(rows, columns))| MatRef::from_row_major_slice(elements, rows, columns))
             .collect();
         let operands = Operands { views, elements };
-        function(library, &operands, &mut Slots { results: &mut *results, matrix, n_matrices })?;
+        let mut slots = Slots { results: &mut *results, matrix, n_matrices, written: &mut written };
+        function(library, &operands, &mut slots)?;
     }
-    Ok(())
+    match results.iter().zip(&written).position(|(result, written)| !written && !result.is_empty()) {
+        Some(extra) => Err(Error::source(format!("a matrix function has no result {extra}"))),
+        None => Ok(()),
+    }
 }
 
 /// The elements in column order, without gaps, as a library wants them.

@@ -69,6 +69,8 @@ pub trait Dense<T> {
     fn lu(&self, rows: usize, columns: usize, a: &mut [T]) -> Vec<usize>;
     /// Replaces b by x of `triangle x = alpha b`, or `x triangle = alpha b`. The triangle has `n` rows; b has the given rows and columns.
     fn solve_triangle(&self, triangle: Triangle, t: &[T], size: (usize, usize), b: &mut [T]);
+    /// Replaces the lower half of a matrix, whose diagonal is all ones and not read, by that of its inverse. The other half is left as it is.
+    fn invert_unit_lower(&self, n: usize, a: &mut [T]);
     /// Replaces a matrix by R on and above, and reflectors below the diagonal; gives their factors.
     fn reflect(&self, rows: usize, columns: usize, a: &mut [T]) -> Vec<T>;
     /// Replaces the first columns of a matrix, which hold reflectors, by the first columns of their product Q.

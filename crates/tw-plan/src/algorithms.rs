@@ -262,7 +262,11 @@ impl<'a, G: Graph> Algorithms<'a, G> {
 
     /// Rows of a matrix, or elements of a vector, in the order of an index vector.
     fn take(&mut self, x: &G::Value, places: &G::Value) -> Result<G::Value> {
-        let joined = build::take(self.ty(x), self.ty(places), 0)?;
+        self.take_along(x, places, 0)
+    }
+
+    fn take_along(&mut self, x: &G::Value, places: &G::Value, axis: usize) -> Result<G::Value> {
+        let joined = build::take(self.ty(x), self.ty(places), axis)?;
         self.joined(joined, &[x, places])
     }
 
@@ -381,15 +385,25 @@ impl<'a, G: Graph> Algorithms<'a, G> {
     /// What is left of a matrix from a column on, cut as the panels that are left: its tiles are then made of one tile each of what was left before, and
     /// tiles that no panel will look at are not made at all.
     fn rest(&mut self, x: &G::Value, cut: &Axis, start: u64) -> Result<G::Value> {
+        self.cut_as(x, cut, start..cut.extent())
+    }
+
+    /// Some columns of what is left of a matrix, cut as its panels. `range` says which columns of the whole matrix they are.
+    fn cut_as(&mut self, x: &G::Value, cut: &Axis, range: std::ops::Range<u64>) -> Result<G::Value> {
         let (rows, columns) = self.size(x)?;
-        if columns != cut.extent() - start || rows == 0 {
+        if columns != range.end - range.start || rows == 0 {
             return Ok(x.clone());
         }
-        let left = cut.boundaries().into_iter().filter(|&boundary| boundary >= start).map(|boundary| boundary - start);
-        // Tall matrices have higher tiles, still of whole panels.
+        let boundaries = cut.boundaries().into_iter().filter(|boundary| (range.start..=range.end).contains(boundary));
+        let left = boundaries.map(|boundary| boundary - range.start).collect();
+        let rows = self.cut_height(rows, cut);
+        self.retiled(x, vec![rows, Axis::from_boundaries(left)])
+    }
+
+    /// How the rows of what is left of a matrix are cut: as high as panels are wide. Tall matrices have higher tiles, still of whole panels.
+    fn cut_height(&self, rows: u64, cut: &Axis) -> Axis {
         let width = cut.range(0).end;
-        let height = width * rows.div_ceil(width * MAX_PANELS).max(1);
-        self.retiled(x, vec![Axis::uniform(rows, height), Axis::from_boundaries(left.collect())])
+        Axis::uniform(rows, width * rows.div_ceil(width * MAX_PANELS).max(1))
     }
 
     /// A matrix cut as its panels, unless the user has cut it.
@@ -406,6 +420,13 @@ impl<'a, G: Graph> Algorithms<'a, G> {
         self.retiled(x, vec![Axis::whole(rows), Axis::uniform(columns, *PANEL.end())])
     }
 
+    /// A right-hand side, cut into tasks: rows as high as panels are wide.
+    fn cut_right(&mut self, x: &G::Value, cut: &Axis) -> Result<G::Value> {
+        let (rows, columns) = self.size(x)?;
+        let rows = self.cut_height(rows, cut);
+        self.retiled(x, vec![rows, Axis::uniform(columns, *PANEL.end())])
+    }
+
     /// Rows of a left-hand side, cut into tasks.
     fn cut_rows(&mut self, x: &G::Value) -> Result<G::Value> {
         let (rows, columns) = self.size(x)?;
@@ -414,12 +435,17 @@ impl<'a, G: Graph> Algorithms<'a, G> {
 
     /// Solves triangular systems for blocks of columns: `triangle x = b`.
     fn solve_triangle(&mut self, name: &str, triangle: &G::Value, b: &G::Value) -> Result<G::Value> {
+        let b = self.cut_columns(b)?;
+        self.solve_cut_triangle(name, triangle, &b)
+    }
+
+    /// Solves triangular systems for blocks of columns as they are cut: `triangle x = b`.
+    fn solve_cut_triangle(&mut self, name: &str, triangle: &G::Value, b: &G::Value) -> Result<G::Value> {
         let (rows, _) = self.size(b)?;
         let dtype = self.ty(b).dtype;
-        let b = self.cut_columns(b)?;
         let result = BlockResult { dtype, modes: vec![ResultMode::Whole(rows), ResultMode::Grid(0)] };
         let args: [(&G::Value, &[OperandMode]); 2] =
-            [(triangle, &[OperandMode::Whole, OperandMode::Whole]), (&b, &[OperandMode::Whole, OperandMode::Grid(0)])];
+            [(triangle, &[OperandMode::Whole, OperandMode::Whole]), (b, &[OperandMode::Whole, OperandMode::Grid(0)])];
         first(self.call(name, &args, vec![result])?)
     }
 

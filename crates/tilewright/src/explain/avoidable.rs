@@ -70,3 +70,47 @@ impl Explanation {
         copied
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use tw_ir::program::{Program, Source, TensorType, ValueId};
+    use tw_ir::span::Span;
+    use tw_ir::{BinaryOp, DType};
+    use tw_plan::build::{self, Reduction};
+
+    use super::*;
+    use crate::Session;
+
+    /// A program that needs its input before and after something is resolved, and names it once or twice.
+    fn sentences(elements: u64, names_it_twice: bool) -> Vec<String> {
+        let ty = TensorType::known(DType::I64, &[elements]);
+        let mut program = Program::new();
+        let input = |program: &mut Program| {
+            let source = Op::Source(Source::Input { name: "x".into(), ty: ty.clone() });
+            program.push1(source, &[], &Span::text(0, 1)).unwrap()
+        };
+        let reduced = |program: &mut Program, x: ValueId, kind| {
+            let op = build::reduce(&ty, kind, None, false).unwrap();
+            program.push1(op, &[x], &Span::text(2, 3)).unwrap()
+        };
+        let first = input(&mut program);
+        let total = reduced(&mut program, first, Reduction::Sum);
+        let resolved = program.push1(Op::Resolve, &[total], &Span::text(4, 5)).unwrap();
+        let second = if names_it_twice { input(&mut program) } else { first };
+        let largest = reduced(&mut program, second, Reduction::Max);
+        let scalar = TensorType::known(DType::I64, &[]);
+        let op = build::binary(BinaryOp::Add, &scalar, &scalar).unwrap();
+        let sum = program.push1(op, &[largest, resolved], &Span::text(6, 7)).unwrap();
+        program.output("sum", sum);
+        Session::new().explain(&program).unwrap().avoidable()
+    }
+
+    #[test]
+    fn an_input_that_is_read_twice_is_told() {
+        let expected = "x (byte 0) is read in 2 passes: where 32.0 MiB fit into memory, keep it there first, in Python by `persist()`";
+        assert_eq!(sentences(1 << 22, true), [expected]);
+        // Little is not worth a sentence, and what is held between segments is read once.
+        assert!(sentences(1 << 12, true).is_empty());
+        assert!(sentences(1 << 22, false).is_empty());
+    }
+}

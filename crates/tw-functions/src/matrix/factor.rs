@@ -16,10 +16,12 @@ use tw_ir::{Array, ArrayView, Slice};
 use super::scale::Scale;
 use super::{Library, Number, Operands, Slots, is_finite, owned, owned_self_adjoint};
 
-/// `a[places] = l u`.
+/// `a[places] = L U`.
 pub(super) struct Lu<T> {
-    pub(super) l: Mat<T>,
-    pub(super) u: Mat<T>,
+    rows: usize,
+    columns: usize,
+    /// L below and U on and above the diagonal, in column order.
+    factors: Vec<T>,
     pub(super) places: Vec<usize>,
 }
 
@@ -30,25 +32,44 @@ impl<T: Number> Lu<T> {
             Some(library) => Lu::by(library, matrix),
             None => {
                 let lu = PartialPivLu::new(matrix);
-                Lu { l: lu.L().to_owned(), u: lu.U().to_owned(), places: lu.P().arrays().0.to_vec() }
+                let (l, u, (rows, columns)) = (lu.L(), lu.U(), matrix.shape());
+                let factors = Mat::from_fn(rows, columns, |i, j| if i <= j { u[(i, j)] } else { l[(i, j)] });
+                Lu::new(factors.as_ref(), lu.P().arrays().0.to_vec())
             }
         };
-        let is_zero = |k: usize| found.u[(k, k)].magnitude() == 0.0;
-        let pivots = matrix.nrows().min(matrix.ncols());
-        if (0..pivots).any(is_zero) || !have_reciprocals(found.u.as_ref()) && is_finite(matrix) {
+        let is_zero = |k: usize| found.pivot(k).magnitude() == 0.0;
+        let have_reciprocals = (0..found.n_pivots()).all(|k| has_reciprocal(found.pivot(k)));
+        if (0..found.n_pivots()).any(is_zero) || !have_reciprocals && is_finite(matrix) {
             return Lu::by_columns(matrix);
         }
         found
     }
 
+    fn new(factors: MatRef<'_, T>, places: Vec<usize>) -> Lu<T> {
+        let (rows, columns) = factors.shape();
+        Lu { rows, columns, factors: super::columns(factors), places }
+    }
+
     /// By a library.
     fn by(library: &dyn Dense<T>, matrix: MatRef<'_, T>) -> Lu<T> {
         let (rows, columns) = matrix.shape();
-        let mut a = super::columns(matrix);
-        let exchanges = library.lu(rows, columns, &mut a);
-        let places = places_of(rows, &exchanges);
-        let (l, u) = halves(rows, columns, &a);
-        Lu { l, u, places }
+        let mut factors = super::columns(matrix);
+        let exchanges = library.lu(rows, columns, &mut factors);
+        Lu { rows, columns, factors, places: places_of(rows, &exchanges) }
+    }
+
+    /// Both factors in one matrix.
+    fn factors(&self) -> MatRef<'_, T> {
+        MatRef::from_column_major_slice(&self.factors, self.rows, self.columns)
+    }
+
+    fn n_pivots(&self) -> usize {
+        self.rows.min(self.columns)
+    }
+
+    /// An element of the diagonal of U.
+    pub(super) fn pivot(&self, k: usize) -> T {
+        self.factors[k + k * self.rows]
     }
 
     /// Column by column. `faer` multiplies by reciprocals of pivots, which tiny ones do not have, and zeros even less; a column that has nothing
@@ -79,16 +100,15 @@ impl<T: Number> Lu<T> {
                 }
             }
         }
-        let l = unit_lower_half(rows, n, |i, j| a[(i, j)]);
-        let u = upper_half(n, columns, |i, j| a[(i, j)]);
-        Lu { l, u, places }
+        Lu::new(a.as_ref(), places)
     }
 
     /// x of `a x = b`.
     pub(super) fn solve(&self, b: MatRef<'_, T>) -> Mat<T> {
         let mut x = Mat::from_fn(b.nrows(), b.ncols(), |i, j| b[(self.places[i], j)]);
-        solve_lower(self.l.as_ref(), x.as_mut());
-        solve_upper(self.u.as_ref(), x.as_mut());
+        let n = self.n_pivots();
+        solve_lower(unit_lower_half(self.rows, n, |i, j| self.factors()[(i, j)]).as_ref(), x.as_mut());
+        solve_upper(self.factors().get(..n, ..), x.as_mut());
         x
     }
 
@@ -161,12 +181,18 @@ pub(super) fn solve_upper<T: Number>(u: MatRef<'_, T>, mut b: MatMut<'_, T>) {
     }
 }
 
-/// `a[p] = L U` with the largest pivots of their columns: L with ones on its diagonal, U, and p.
+/// `a[p] = L U` with the largest pivots of their columns. First the rows with pivots, L below the diagonal and U from it on, and their places in a;
+/// then, if there are more, the rows of L below them, and their places.
 pub(super) fn lu<T: Number>(library: Library<'_, T>, matrices: &Operands<'_, T>, out: &mut Slots<'_>) -> Result<()> {
     let lu = Lu::of(library, matrices[0]);
-    out.matrix(0, lu.l.as_ref())?;
-    out.matrix(1, lu.u.as_ref())?;
-    out.indices(2, &lu.places)?;
+    let n = lu.n_pivots();
+    let (corner, below) = lu.factors().split_at_row(n);
+    out.matrix(0, corner)?;
+    out.indices(1, &lu.places[..n])?;
+    if below.nrows() > 0 {
+        out.matrix(2, below)?;
+        out.indices(3, &lu.places[n..])?;
+    }
     Ok(())
 }
 
@@ -324,7 +350,7 @@ impl BlockFunction for Parity {
             return Err(Error::matrix(format!("{wrong} is no place of a permutation")));
         }
         let sign = if is_odd(places.len(), |k| places[k] as usize) { -1.0 } else { 1.0 };
-        Slots { results, matrix: 0, n_matrices: 1 }.vector(0, vec![sign])
+        Slots { results, matrix: 0, n_matrices: 1, written: &mut [] }.vector(0, vec![sign])
     }
 }
 

@@ -44,8 +44,13 @@ fn check_pivots<T: Number>(n: usize, pivot: impl Fn(usize) -> T) -> Result<()> {
     }
 }
 
-/// x of `a x = b`.
-fn solution<T: Number>(library: Library<'_, T>, a: MatRef<'_, T>, mut b: Mat<T>) -> Result<Mat<T>> {
+/// x of `a x = b`, in column order, given the number of columns of b and its elements.
+fn solution<T: Number>(
+    library: Library<'_, T>,
+    a: MatRef<'_, T>,
+    n_columns: usize,
+    b: impl Fn(usize, usize) -> T,
+) -> Result<Vec<T>> {
     let n = a.nrows();
     let is_usable = |pivot: &dyn Fn(usize) -> T| {
         // After a pivot without a reciprocal nothing is right; a zero before the first of those is one.
@@ -60,41 +65,43 @@ fn solution<T: Number>(library: Library<'_, T>, a: MatRef<'_, T>, mut b: Mat<T>)
             if is_usable(&pivot) {
                 check_pivots(n, pivot)?;
                 let places = places_of(n, &exchanges);
-                let size = (n, b.ncols());
-                let mut x = vec![zero(); n * b.ncols()];
-                in_squares(n, b.ncols(), |i, j| x[i + j * n] = b[(places[i], j)]);
+                let size = (n, n_columns);
+                let mut x = vec![zero(); n * n_columns];
+                in_squares(n, n_columns, |i, j| x[i + j * n] = b(places[i], j));
                 let lower = Triangle { half: Half::Lower, adjoint: false, unit: true, on_right: false };
                 library.solve_triangle(lower, &lu, size, &mut x);
                 let upper = Triangle { half: Half::Upper, unit: false, ..lower };
                 library.solve_triangle(upper, &lu, size, &mut x);
-                return Ok(Mat::from_fn(n, b.ncols(), |i, j| x[i + j * n]));
+                return Ok(x);
             }
         }
         None => {
             let lu = PartialPivLu::new(a);
             if is_usable(&|k| lu.U()[(k, k)]) {
                 check_regular(lu.U())?;
-                lu.solve_in_place_with_conj(Conj::No, b.as_mut());
-                return Ok(b);
+                let mut x = Mat::from_fn(n, n_columns, b);
+                lu.solve_in_place_with_conj(Conj::No, x.as_mut());
+                return Ok(columns(x.as_ref()));
             }
         }
     }
     let lu = Lu::of(library, a);
-    check_regular(lu.u.as_ref())?;
-    Ok(lu.solve(b.as_ref()))
+    check_pivots(n, |k| lu.pivot(k))?;
+    Ok(columns(lu.solve(Mat::from_fn(n, n_columns, b).as_ref()).as_ref()))
 }
 
 /// x of `a x = b`.
 pub(super) fn solve<T: Number>(library: Library<'_, T>, matrices: &Operands<'_, T>, out: &mut Slots<'_>) -> Result<()> {
-    let x = solution(library, matrices[0], owned(matrices[1]))?;
-    out.matrix(0, x.as_ref())
+    let (a, b) = (matrices[0], matrices[1]);
+    let x = solution(library, a, b.ncols(), |i, j| b[(i, j)])?;
+    out.matrix(0, MatRef::from_column_major_slice(&x, b.nrows(), b.ncols()))
 }
 
 /// The inverse.
 pub(super) fn inv<T: Number>(library: Library<'_, T>, matrices: &Operands<'_, T>, out: &mut Slots<'_>) -> Result<()> {
     let n = matrices[0].nrows();
-    let x = solution(library, matrices[0], Mat::identity(n, n))?;
-    out.matrix(0, x.as_ref())
+    let x = solution(library, matrices[0], n, |i, j| if i == j { one() } else { zero() })?;
+    out.matrix(0, MatRef::from_column_major_slice(&x, n, n))
 }
 
 /// The determinant as its direction (a number of magnitude 1, or 0) and the logarithm of its magnitude.
@@ -107,7 +114,7 @@ pub(super) fn slogdet<T: Number>(
     let (mut sign, n) = (lu.sign(), matrices[0].nrows());
     let mut logarithm = 0.0;
     for k in 0..n {
-        let mut pivot = lu.u[(k, k)];
+        let mut pivot = lu.pivot(k);
         if pivot.magnitude() < 2f64.powi(-900) {
             // Where numbers have fewer digits a direction is lost.
             pivot = pivot.divided(2f64.powi(-600));
@@ -131,10 +138,10 @@ fn solve_by<T: Number>(
     out: &mut Slots<'_>,
 ) -> Result<bool> {
     let Some(library) = library.filter(|_| triangle.unit || have_reciprocals(matrices[0])) else { return Ok(false) };
-    let mut x = matrices.rows(1).to_vec();
     let (rows, columns) = matrices[1].shape();
-    library.solve_triangle(triangle, matrices.rows(0), (columns, rows), &mut x);
-    out.rows(0, &x)?;
+    out.changed_rows(0, matrices.rows(1), |x| {
+        library.solve_triangle(triangle, matrices.rows(0), (columns, rows), x);
+    })?;
     Ok(true)
 }
 

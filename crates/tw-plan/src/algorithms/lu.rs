@@ -1,10 +1,12 @@
 //! LU with partial pivoting across blocks.
 
+use tw_ir::Axis;
 use tw_ir::dtype::DType;
 use tw_ir::error::Result;
 use tw_ir::scalar::BinaryOp;
 
-use super::{Algorithms, Graph, Panel, Shaped, exactly};
+use super::{Algorithms, Graph, Shaped, exactly};
+use crate::build;
 
 /// One panel of the factorisation of what the panels before have left.
 pub(super) struct Step<V> {
@@ -12,51 +14,139 @@ pub(super) struct Step<V> {
     pub(super) rows: u64,
     pub(super) columns: u64,
     pub(super) pivots: u64,
-    /// Columns of L, for the rows in the order of this panel.
+    /// Rows of the panel with pivots: L below the diagonal, whose ones are left out, and U from it on.
+    pub(super) corner: V,
+    /// Rows of U right of the panel, if there are columns.
+    pub(super) beside: Option<V>,
+    /// The rows that became pivots.
+    pub(super) chosen: V,
+    /// The rows below, if there are any.
+    pub(super) below: Option<Below<V>>,
+}
+
+/// What a panel leaves.
+pub(super) struct Below<V> {
+    /// Columns of L.
     pub(super) lower: V,
-    /// Rows of U.
-    pub(super) upper: V,
     /// Where the rows were.
     pub(super) order: V,
 }
 
+/// What is left of a matrix. The panel is a value of its own, so that nobody copies it out of the rest or carries it along.
+struct Left<V> {
+    panel: V,
+    /// All columns from the panel on but the first `skipped`.
+    right: V,
+    skipped: u64,
+}
+
 impl<G: Graph> Algorithms<'_, G> {
     /// Factors panel by panel: the panel with all its rows in one task, so that pivots are the largest of their whole columns; then rows are
-    /// exchanged, a triangle solved, and the rest updated by a matrix product.
+    /// exchanged, a triangle solved, and the rest updated by a matrix product. Rows that became pivots and those that did not are two gathers:
+    /// neither has to be copied out of the other.
     pub(super) fn lu_steps(&mut self, a: &G::Value) -> Result<Vec<Step<G::Value>>> {
         let dtype = self.ty(a).dtype;
         let cut = self.panels(a, 1)?;
+        let (mut rows, n_columns) = self.size(a)?;
         let mut steps = Vec::new();
-        let mut rest = self.as_panels(a, &cut)?;
+        let right = self.as_panels(a, &cut)?;
+        let width = cut.range(0).end;
+        let mut left = Left { panel: self.part(&right, &[0..rows, 0..width])?, right, skipped: width };
         for number in 0..cut.n_tiles() {
-            let Some(panel) = self.panel(&rest, &cut, number)? else { break };
-            let Panel { range, rows, columns, width, n: pivots, value: tall } = panel;
-            let shapes = [
-                (dtype, Shaped::Matrix(rows, pivots)),
-                (dtype, Shaped::Matrix(pivots, width)),
-                (DType::I64, Shaped::Vector(rows)),
-            ];
-            let [lower, mut upper, order] = exactly(self.whole("linalg_lu", &[&tall], &shapes)?)?;
-            if width < columns {
-                let exchanged = self.take(&rest, &order)?;
-                let top = self.part(&exchanged, &[0..pivots, width..columns])?;
-                let triangle = self.part(&lower, &[0..pivots, 0..pivots])?;
-                let beside = self.solve_triangle("linalg_solve_unit_lower", &triangle, &top)?;
-                if pivots < rows {
-                    let below = self.part(&lower, &[pivots..rows, 0..pivots])?;
-                    let product = self.matmul(&below, &beside)?;
-                    let product = self.rest(&product, &cut, range.end)?;
-                    let bottom = self.part(&exchanged, &[pivots..rows, width..columns])?;
-                    let difference = self.binary(BinaryOp::Sub, &bottom, &product)?;
-                    rest = self.rest(&difference, &cut, range.end)?;
-                } else {
-                    rest = self.part(&exchanged, &[rows..rows, width..columns])?;
-                }
-                upper = self.concat(&[upper, beside], 1)?;
+            let range = cut.range(number);
+            let (columns, width) = (n_columns - range.start, range.end - range.start);
+            let pivots = rows.min(width);
+            let rows_below = rows - pivots;
+            let mut shapes = vec![(dtype, Shaped::Matrix(pivots, width)), (DType::I64, Shaped::Vector(pivots))];
+            if rows_below > 0 {
+                shapes.push((dtype, Shaped::Matrix(rows_below, pivots)));
+                shapes.push((DType::I64, Shaped::Vector(rows_below)));
             }
-            steps.push(Step { rows, columns, pivots, lower, upper, order });
+            let mut results = self.whole("linalg_lu", &[&left.panel], &shapes)?;
+            let below = match rows_below {
+                0 => None,
+                _ => {
+                    let [lower, order] = exactly(results.split_off(2))?;
+                    Some(Below { lower, order })
+                }
+            };
+            let [corner, chosen] = exactly(results)?;
+            let mut step = Step { rows, columns, pivots, corner, beside: None, chosen, below };
+            if width < columns {
+                let Left { right, skipped, .. } = &left;
+                let top = self.take(right, &step.chosen)?;
+                let top = self.part(&top, &[0..pivots, *skipped..columns - width + skipped])?;
+                let top = self.rest(&top, &cut, range.end)?;
+                let triangle = self.triangle(&step)?;
+                let beside = self.solve_cut_triangle("linalg_solve_unit_lower", &triangle, &top)?;
+                if let Some(below) = &step.below {
+                    left = self.update(&left, below, &beside, &cut, number)?;
+                }
+                step.beside = Some(beside);
+            }
+            steps.push(step);
+            rows = rows_below;
+            if rows == 0 {
+                break;
+            }
         }
         Ok(steps)
+    }
+
+    /// The rest without the rows and columns of a panel.
+    fn update(
+        &mut self,
+        left: &Left<G::Value>,
+        below: &Below<G::Value>,
+        beside: &G::Value,
+        cut: &Axis,
+        number: u64,
+    ) -> Result<Left<G::Value>> {
+        let bottom = self.take(&left.right, &below.order)?;
+        let product = self.matmul(&below.lower, beside)?;
+        let (rows, columns) = self.size(&product)?;
+        let next = cut.range(number + 1);
+        let product = self.rest(&product, cut, next.start)?;
+        let mut difference = |range: std::ops::Range<u64>| {
+            let exchanged = self.part(&bottom, &[0..rows, range.start + left.skipped..range.end + left.skipped])?;
+            let product = self.part(&product, &[0..rows, range.clone()])?;
+            let difference = self.binary(BinaryOp::Sub, &exchanged, &product)?;
+            self.cut_as(&difference, cut, next.start + range.start..next.start + range.end)
+        };
+        let width = next.end - next.start;
+        let panel = difference(0..width)?;
+        let right = if width < columns { difference(width..columns)? } else { panel.clone() };
+        Ok(Left { panel, right, skipped: 0 })
+    }
+
+    /// The triangle of a step that holds L below and U on and above its diagonal.
+    pub(super) fn triangle(&mut self, step: &Step<G::Value>) -> Result<G::Value> {
+        self.part(&step.corner, &[0..step.pivots, 0..step.pivots])
+    }
+
+    /// Where the rows of a step were.
+    pub(super) fn order(&mut self, step: &Step<G::Value>) -> Result<G::Value> {
+        match &step.below {
+            Some(below) => self.concat(&[step.chosen.clone(), below.order.clone()], 0),
+            None => Ok(step.chosen.clone()),
+        }
+    }
+
+    /// For each step, where its rows were when that and all later steps are done.
+    pub(super) fn orders(&mut self, steps: &[Step<G::Value>]) -> Result<Vec<G::Value>> {
+        let mut orders: Vec<G::Value> = Vec::with_capacity(steps.len());
+        for step in steps.iter().rev() {
+            let order = match (&step.below, orders.last()) {
+                (Some(below), Some(later)) => {
+                    let others = self.take(&below.order, later)?;
+                    self.concat(&[step.chosen.clone(), others], 0)?
+                }
+                _ => self.order(step)?,
+            };
+            orders.push(order);
+        }
+        orders.reverse();
+        Ok(orders)
     }
 
     /// `a[order] = L U`: the order as an index vector, L and U.
@@ -74,41 +164,35 @@ impl<G: Graph> Algorithms<'_, G> {
             return Ok([order, self.full(&[rows, 0], dtype.zero())?, self.full(&[0, columns], dtype.zero())?]);
         }
         let steps = self.lu_steps(&a)?;
-        // What later panels do to the rows below a panel, as an order of those rows.
-        let mut later: Option<G::Value> = None;
+        let orders = self.orders(&steps)?;
         let (mut lower_columns, mut upper_rows) = (Vec::new(), Vec::new());
-        for step in steps.iter().rev() {
-            let Step { rows: left, pivots, .. } = *step;
-            let above = rows - left;
-            let mut parts = vec![self.full(&[above, pivots], dtype.zero())?];
-            parts.push(self.part(&step.lower, &[0..pivots, 0..pivots])?);
-            let below = self.part(&step.lower, &[pivots..left, 0..pivots])?;
-            let mut order = step.order.clone();
-            match &later {
-                Some(later) if pivots < left => {
-                    parts.push(self.take(&below, later)?);
-                    let (first, others) = (self.stretch(&order, 0..pivots)?, self.stretch(&order, pivots..left)?);
-                    let others = self.take(&others, later)?;
-                    order = self.concat(&[first, others], 0)?;
-                }
-                _ => parts.push(below),
+        for (k, step) in steps.iter().enumerate() {
+            let Step { rows: left, pivots, columns: columns_left, .. } = *step;
+            let triangle = self.triangle(step)?;
+            let op = build::tril(self.ty(&triangle), -1)?;
+            let strict = self.one(op, &[&triangle])?;
+            let ones = self.eye(pivots, pivots, dtype)?;
+            let mut parts = vec![self.full(&[rows - left, pivots], dtype.zero())?];
+            parts.push(self.binary(BinaryOp::Add, &strict, &ones)?);
+            if let Some(below) = &step.below {
+                // Later panels exchange these rows as well.
+                parts.push(match orders.get(k + 1) {
+                    Some(later) => self.take(&below.lower, later)?,
+                    None => below.lower.clone(),
+                });
             }
-            later = Some(order);
             lower_columns.push(self.concat(&parts, 0)?);
-            let zeros = self.full(&[pivots, columns - step.columns], dtype.zero())?;
-            upper_rows.push(self.concat(&[zeros, step.upper.clone()], 1)?);
+            let op = build::triu(self.ty(&step.corner), 0)?;
+            let mut parts = vec![self.full(&[pivots, columns - columns_left], dtype.zero())?];
+            parts.push(self.one(op, &[&step.corner])?);
+            parts.extend(step.beside.clone());
+            upper_rows.push(self.concat(&parts, 1)?);
         }
-        lower_columns.reverse();
-        upper_rows.reverse();
-        let order = match later {
-            Some(order) => order,
-            None => self.places(rows)?,
-        };
-        Ok([order, self.concat(&lower_columns, 1)?, self.concat(&upper_rows, 0)?])
+        Ok([orders[0].clone(), self.concat(&lower_columns, 1)?, self.concat(&upper_rows, 0)?])
     }
 
     /// `0, 1, ..`.
-    fn places(&mut self, n: u64) -> Result<G::Value> {
-        self.one(crate::build::coordinate(&[tw_ir::Extent::Known(n)], 0), &[])
+    pub(super) fn places(&mut self, n: u64) -> Result<G::Value> {
+        self.one(build::coordinate(&[tw_ir::Extent::Known(n)], 0), &[])
     }
 }

@@ -1,10 +1,11 @@
 //! Systems of equations, inverses and determinants.
 
-use tw_ir::Extent;
 use tw_ir::error::{Error, Result};
 use tw_ir::program::{BlockResult, OperandMode, ResultMode};
 use tw_ir::scalar::{BinaryOp, UnaryOp};
+use tw_ir::{Edge, Extent};
 
+use super::lu::Step;
 use super::{Algorithms, Graph, Shaped, exactly, first, real_type};
 use crate::build::{self, Reduction};
 
@@ -42,38 +43,105 @@ impl<G: Graph> Algorithms<'_, G> {
     }
 
     fn solve_by_panels(&mut self, a: &G::Value, b: G::Value) -> Result<G::Value> {
-        let (_, columns) = self.size(&b)?;
+        let cut = self.panels(a, 1)?;
         let steps = self.lu_steps(a)?;
-        let mut rest = b;
+        let mut rest = self.cut_right(&b, &cut)?;
         let mut halfway = Vec::with_capacity(steps.len());
         for step in &steps {
-            let exchanged = self.take(&rest, &step.order)?;
-            let triangle = self.part(&step.lower, &[0..step.pivots, 0..step.pivots])?;
-            let top = self.part(&exchanged, &[0..step.pivots, 0..columns])?;
+            let top = self.take(&rest, &step.chosen)?;
+            let triangle = self.triangle(step)?;
             let y = self.solve_triangle("linalg_solve_unit_lower", &triangle, &top)?;
-            if step.pivots < step.rows {
-                let below = self.part(&step.lower, &[step.pivots..step.rows, 0..step.pivots])?;
-                let product = self.matmul(&below, &y)?;
-                let bottom = self.part(&exchanged, &[step.pivots..step.rows, 0..columns])?;
-                rest = self.binary(BinaryOp::Sub, &bottom, &product)?;
+            if let Some(below) = &step.below {
+                let bottom = self.take(&rest, &below.order)?;
+                let product = self.matmul(&below.lower, &y)?;
+                let product = self.cut_right(&product, &cut)?;
+                let difference = self.binary(BinaryOp::Sub, &bottom, &product)?;
+                rest = self.cut_right(&difference, &cut)?;
             }
             halfway.push(y);
         }
+        self.substitute_back(&steps, halfway)
+    }
+
+    /// x of `U x = y`, given y step by step. Columns that a step lacks at the end are zero.
+    fn substitute_back(&mut self, steps: &[Step<G::Value>], halfway: Vec<G::Value>) -> Result<G::Value> {
         let mut x: Option<G::Value> = None;
         for (step, y) in steps.iter().zip(halfway).rev() {
-            let triangle = self.part(&step.upper, &[0..step.pivots, 0..step.pivots])?;
-            x = Some(match x {
-                None => self.solve_triangle("linalg_solve_upper", &triangle, &y)?,
-                Some(known) => {
-                    let beside = self.part(&step.upper, &[0..step.pivots, step.pivots..step.columns])?;
-                    let product = self.matmul(&beside, &known)?;
+            let triangle = self.triangle(step)?;
+            x = Some(match (x, &step.beside) {
+                (Some(known), Some(beside)) => {
+                    let product = self.matmul(beside, &known)?;
+                    let y = self.widened(&y, self.size(&known)?.1)?;
                     let right = self.binary(BinaryOp::Sub, &y, &product)?;
                     let top = self.solve_triangle("linalg_solve_upper", &triangle, &right)?;
                     self.concat(&[top, known], 0)?
                 }
+                _ => self.solve_triangle("linalg_solve_upper", &triangle, &y)?,
             });
         }
         x.ok_or_else(|| Error::internal("a system without equations"))
+    }
+
+    /// A matrix with zeros on the right, up to a number of columns.
+    fn widened(&mut self, x: &G::Value, columns: u64) -> Result<G::Value> {
+        let missing = columns - self.size(x)?.1;
+        if missing == 0 {
+            return Ok(x.clone());
+        }
+        let zero = self.ty(x).dtype.zero();
+        let op = build::pad(self.ty(x), &[(0, 0), (0, missing)], Edge::Fill, zero)?;
+        self.one(op, &[x])
+    }
+
+    /// `U^-1 L^-1`, with its columns put in their places at the end. L^-1 is a triangle, made without the zeros above it: that saves a quarter of the
+    /// work of solving for the columns of an identity.
+    fn inv_by_panels(&mut self, a: &G::Value) -> Result<G::Value> {
+        let n = self.square(a)?;
+        let dtype = self.ty(a).dtype;
+        let cut = self.panels(a, 1)?;
+        let steps = self.lu_steps(a)?;
+        // What is left of the identity, columns in the order of the pivots, without the columns of rows that are none yet: those are an identity still.
+        let mut rest: Option<G::Value> = None;
+        let mut halfway = Vec::with_capacity(steps.len());
+        for step in &steps {
+            let identity = self.eye(step.pivots, step.pivots, dtype)?;
+            let top = match &rest {
+                Some(rest) => {
+                    let known = self.take(rest, &step.chosen)?;
+                    self.concat(&[known, identity], 1)?
+                }
+                None => identity,
+            };
+            let triangle = self.triangle(step)?;
+            let y = self.solve_triangle("linalg_solve_unit_lower", &triangle, &top)?;
+            if let Some(below) = &step.below {
+                let product = self.matmul(&below.lower, &y)?;
+                let product = self.cut_right(&product, &cut)?;
+                let next = match &rest {
+                    Some(rest) => {
+                        let bottom = self.take(rest, &below.order)?;
+                        let bottom = self.widened(&bottom, self.size(&product)?.1)?;
+                        self.binary(BinaryOp::Sub, &bottom, &product)?
+                    }
+                    None => self.unary(UnaryOp::Neg, &product)?,
+                };
+                rest = Some(self.cut_right(&next, &cut)?);
+            }
+            halfway.push(y);
+        }
+        let x = self.substitute_back(&steps, halfway)?;
+        let order = self.orders(&steps)?.swap_remove(0);
+        let places = self.places(n)?;
+        let joined = build::scatter(
+            &[self.ty(&order)],
+            self.ty(&places),
+            &[0],
+            &[Extent::Known(n)],
+            Reduction::Sum,
+            Edge::Error,
+        )?;
+        let inverse = self.joined(joined, &[&order, &places])?;
+        self.take_along(&x, &inverse, 1)
     }
 
     /// Two stacks of matrices with the stacks broadcast against each other.
@@ -100,8 +168,7 @@ impl<G: Graph> Algorithms<'_, G> {
         if self.ty(&a).rank() > 2 || self.panels(&a, 1)?.n_tiles() <= 1 {
             return first(self.whole("linalg_inv", &[&a], &[(dtype, Shaped::Matrix(n, n))])?);
         }
-        let identity = self.eye(n, n, dtype)?;
-        self.solve_by_panels(&a, identity)
+        self.inv_by_panels(&a)
     }
 
     /// The determinant as a direction and the logarithm of its magnitude.
@@ -140,10 +207,11 @@ impl<G: Graph> Algorithms<'_, G> {
         let dtype = self.ty(a).dtype;
         let (mut pivots, mut parities) = (Vec::new(), Vec::new());
         for step in &self.lu_steps(a)? {
-            let op = build::diagonal(self.ty(&step.upper), 0, (0, 1))?;
-            pivots.push(self.one(op, &[&step.upper])?);
+            let op = build::diagonal(self.ty(&step.corner), 0, (0, 1))?;
+            pivots.push(self.one(op, &[&step.corner])?);
+            let order = self.order(step)?;
             let result = BlockResult { dtype, modes: vec![ResultMode::Whole(1)] };
-            parities.extend(self.call("linalg_parity", &[(&step.order, &[OperandMode::Whole])], vec![result])?);
+            parities.extend(self.call("linalg_parity", &[(&order, &[OperandMode::Whole])], vec![result])?);
         }
         Ok((self.concat(&pivots, 0)?, parities))
     }
