@@ -247,3 +247,15 @@ def test_types_of_sums_of_exponentials():
     agree("logaddexp", np.array([17.0], "f4"), np.int8(0), rtol=1e-6)
     agree("logaddexp", np.array([1.0], "f2"), np.array([2], "u1"), rtol=2e-3)
     agree("logaddexp", np.array([17.0], "f4"), np.array([2], "i8"))
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+def test_times_as_complex_numbers(dtype):
+    for times in (np.array([3, -5, 0], "M8[s]"), np.array([[7, "NaT"]], "m8[ms]")):
+        same(tw.asarray(times).astype(dtype), times.astype(dtype))
+
+
+@pytest.mark.parametrize("shape", [(0,), (2, 0), (0, 2), (2, 0, 0)])
+@pytest.mark.parametrize("name", ["partition", "argpartition"])
+def test_partitions_of_nothing(name, shape):
+    agree(name, np.zeros(shape), 5)
