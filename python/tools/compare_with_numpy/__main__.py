@@ -25,7 +25,7 @@ if not __package__:
     sys.path[0] = str(Path(__file__).resolve().parent.parent)
 
 from compare_with_numpy.case import Case  # noqa: E402
-from compare_with_numpy.comparing import describe, difference, raised_alike, run  # noqa: E402
+from compare_with_numpy.comparing import describe, difference, is_exact, raised_alike, run  # noqa: E402
 from compare_with_numpy.differences import DELIBERATE  # noqa: E402
 from compare_with_numpy.kinds import make  # noqa: E402
 
@@ -42,7 +42,7 @@ def compare(case: Case) -> str | None:
     elif ours is not None:
         text = f"raises {describe(ours)}"
     else:
-        text = difference(found, expected, case.loose)
+        text = difference(found, expected, case.loose, is_exact(case))
     if text is None:
         return None
     case.found, case.expected, case.text = ours or found, theirs or expected, text

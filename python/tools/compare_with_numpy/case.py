@@ -134,11 +134,11 @@ class Case:
     def line(self, text: str) -> None:
         self.lines.append(text)
 
-    def peek(self, text: str) -> Any:
-        """What an expression is in NumPy after the lines so far; None if it raises."""
+    def peek(self, text: str, before: str | None = None) -> Any:
+        """What an expression is in NumPy after the lines so far, or those before a line; None if it raises."""
         names = names_for(self, ours=False)
         try:
-            for each in self.lines:
+            for each in self.lines[: None if before is None else self.lines.index(before)]:
                 exec(each, names)
             return eval(text, names)
         except Exception:
