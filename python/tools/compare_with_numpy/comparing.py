@@ -44,7 +44,7 @@ def computed(found: Any) -> Any:
 
 
 def difference(found: Any, expected: Any, loose: float, exact: bool = False) -> str | None:
-    """How two results differ, or None. ``exact``: floats must be the same, with the signs of zeros; else they may be rounded differently."""
+    """How two results differ, or None. Floats may be rounded differently, unless ``exact``: then signs of zeros count, too."""
     if isinstance(expected, (list, tuple)):
         if not isinstance(found, (list, tuple)) or len(found) != len(expected):
             return f"{len(expected)} results expected"
