@@ -247,3 +247,41 @@ def test_types_of_sums_of_exponentials():
     agree("logaddexp", np.array([17.0], "f4"), np.int8(0), rtol=1e-6)
     agree("logaddexp", np.array([1.0], "f2"), np.array([2], "u1"), rtol=2e-3)
     agree("logaddexp", np.array([17.0], "f4"), np.array([2], "i8"))
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+def test_times_as_complex_numbers(dtype):
+    for times in (np.array([3, -5, 0], "M8[s]"), np.array([[7, "NaT"]], "m8[ms]")):
+        same(tw.asarray(times).astype(dtype), times.astype(dtype))
+
+
+@pytest.mark.parametrize("shape", [(0,), (2, 0), (0, 2), (2, 0, 0)])
+@pytest.mark.parametrize("name", ["partition", "argpartition"])
+def test_partitions_of_nothing(name, shape):
+    agree(name, np.zeros(shape), 5)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda xp, dates, spans: dates + dates,
+        lambda xp, dates, spans: spans * spans,
+        lambda xp, dates, spans: xp.hypot(spans, spans),
+        lambda xp, dates, spans: dates > spans,
+        lambda xp, dates, spans: spans.astype("m8[M]") + spans,
+    ],
+)
+def test_times_that_do_not_fit_are_type_errors(call):
+    dates, spans = np.array([3, -5], "M8[D]"), np.array([7, 1], "m8[D]")
+    with pytest.raises(TypeError):
+        call(np, dates, spans)
+    with pytest.raises(TypeError):
+        call(tw, tw.asarray(dates), tw.asarray(spans))
+
+
+def test_indices_into_nothing_are_index_errors():
+    nothing = tw.zeros((0, 3))
+    with pytest.raises(IndexError):
+        nothing[tw.asarray([0, 0])].compute()
+    with pytest.raises(IndexError):
+        tw.take(nothing, tw.asarray([0]), axis=0).compute()

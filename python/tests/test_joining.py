@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 from conftest import agree
 from hypothesis import given
 from hypothesis import strategies as st
 from strategies import arrays, chunks
+
+import tilewright as tw
 
 SOME = ["int64", "float32"]
 
@@ -122,3 +126,16 @@ def test_axes_that_are_not_there():
     agree("array_split", x, 0)
     agree("diag", np.ones((2, 2, 2)))
     agree("resize", x, (-1, 2))
+
+
+def test_three_types_meet_at_once():
+    """Two by two, uint16 and int16 would meet in int32, and that and float32 in float64."""
+    for dtypes in itertools.permutations(["bool", "uint16", "int16", "uint64", "float16", "float32", "complex64"], 3):
+        arrays = [np.ones(2, dtype) for dtype in dtypes]
+        expected = np.result_type(*dtypes)
+        own = [tw.asarray(x) for x in arrays]
+        assert tw.result_type(*own) == tw.result_type(*dtypes) == expected, dtypes
+        assert tw.concatenate(own).dtype == tw.stack(own).dtype == tw.column_stack(own).dtype == expected, dtypes
+        assert tw.einsum("i,i,i", *own).dtype == np.einsum("i,i,i", *arrays).dtype, dtypes
+        selected = tw.select([own[0] > 0, own[0] > 1], own[:2], default=own[2])
+        assert tw.choose(tw.asarray([0, 1]), own).dtype == selected.dtype == expected, dtypes

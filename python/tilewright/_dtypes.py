@@ -114,6 +114,9 @@ def astype(x: Array, dtype: Any, /, *, copy: builtins.bool = True, device: str |
         raise TypeError(f"{x.dtype} does not convert to {name}: take the real part first")
     if x.dtype == np.dtype(name):
         return Array(x._tensor) if copy else x
+    if x.dtype.kind in "Mm" and np.dtype(name).kind == "c":
+        # The engine converts times to real numbers alone; the count is one.
+        x = astype(x, float32 if name == "complex64" else float64)
     return Array(_core.cast(x._tensor, name))
 
 
@@ -147,7 +150,17 @@ def result_type(*arrays_and_dtypes: Any) -> np.dtype:
             weak.append(argument)
         else:
             strong.append(to_name(_type_of(argument)))
-    return np.dtype(_core.result_type([*strong, *weak]))
+    return np.dtype(_core.result_type([*_met(strong), *weak]))
+
+
+def _met(names: list[str]) -> list[str]:
+    """The one type in which three or more types of numbers meet; fewer, and those with times among them, as they are.
+
+    NumPy looks at all of them at once: uint16, int16 and float32 meet in float32, but the first two alone in int32, and that and
+    float32 in float64.
+    """
+    numbers = all(np.dtype(name).kind in "biufc" for name in names)
+    return [np.result_type(*names).name] if numbers and len(set(names)) > 2 else names
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ import numpy as np
 
 from . import _core
 from ._array import Array
+from ._dtypes import result_type
 from ._elementwise import conj, unwrap_array
 from ._out import takes_out, takes_out_by_name
 
@@ -85,7 +86,12 @@ def einsum(*operands: Any, optimize: Any = True) -> Array:
     (2, 4)
     """
     spec, arrays = _subscripts(operands)
-    return Array(_core.einsum(spec, [unwrap_array(x) for x in arrays]))
+    tensors = [unwrap_array(x) for x in arrays]
+    if len({x.dtype for x in tensors}) > 2:
+        # The engine would let them meet two by two, which may be wider.
+        common = result_type(*(x.dtype for x in tensors)).name
+        tensors = [_core.cast(x, common) for x in tensors]
+    return Array(_core.einsum(spec, tensors))
 
 
 def einsum_path(*operands: Any, optimize: Any = True) -> tuple[list[Any], str]:

@@ -11,7 +11,7 @@ from numpy.lib.array_utils import normalize_axis_index
 
 from . import _core, _views
 from ._array import Array
-from ._dtypes import astype
+from ._dtypes import astype, result_type
 from ._elementwise import unwrap_array
 from ._out import takes_out
 
@@ -69,6 +69,9 @@ def _operands(arrays: Any, dtype: Any) -> list[_core.Tensor]:
     tensors = [unwrap_array(x) for x in arrays]
     if not tensors:
         raise ValueError("there is nothing to put together")
+    if dtype is None and len({x.dtype for x in tensors}) > 2:
+        # The engine would let them meet two by two, which may be wider.
+        dtype = result_type(*(x.dtype for x in tensors))
     return tensors if dtype is None else [astype(Array(x), dtype, copy=False)._tensor for x in tensors]
 
 

@@ -274,6 +274,7 @@ def _checked_kth(x: Any, kth: Any, axis: int | None, of_number: bool = False) ->
     for each in np.ravel(kth).tolist():
         if not hasattr(each, "__index__"):
             raise TypeError(f"kth is a whole number or several of them, not {kth!r}")
-        if not -n <= each < n:
+        # Of no elements there is none to look for, and NumPy does not check.
+        if not -n <= each < n and x.size:
             raise ValueError(f"kth(={each}) out of bounds ({n})")
     return x, axis

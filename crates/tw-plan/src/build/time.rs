@@ -59,7 +59,7 @@ impl<C: CodeSink> Counts<'_, C> {
             }
             (x, y) if x == y => self.rescale_evenly(count, from, to)?,
             _ => {
-                return Err(Error::source(format!("a span in {} has no fixed length in {}", from.name(), to.name())));
+                return Err(Error::types(format!("a span in {} has no fixed length in {}", from.name(), to.name())));
             }
         };
         self.nat_where(nat, converted)
@@ -156,7 +156,7 @@ pub(super) fn cast(code: &mut impl CodeSink, dtype: DType, a: Slot) -> Result<Sl
             code.convert(dtype, count)
         }
         _ if from.is_time() && dtype.is_time() || from.is_complex() || dtype.is_complex() => {
-            Err(Error::source(format!("{from} does not convert to {dtype}")))
+            Err(Error::types(format!("{from} does not convert to {dtype}")))
         }
         _ if from.is_time() => code.convert(dtype, a),
         _ if from.is_float() => {
@@ -178,7 +178,7 @@ pub(super) fn cast(code: &mut impl CodeSink, dtype: DType, a: Slot) -> Result<Sl
 pub(super) fn binary(code: &mut impl CodeSink, op: BinaryOp, a: Typed, b: Typed) -> Result<Slot> {
     use BinaryOp::*;
     let (x, y) = (code.dtype(a.slot), code.dtype(b.slot));
-    let wrong = || Error::source(format!("`{}` does not take {x} and {y}", op.written()));
+    let wrong = || Error::types(format!("`{}` does not take {x} and {y}", op.written()));
     let number = |dtype: DType| dtype.is_integer() || dtype.is_float() || dtype == DType::Bool;
     let result = match (op, x, y) {
         (Mul, DType::TimeDelta(_), y) if number(y) => return scale(code, Mul, a.slot, b.slot, x),
@@ -243,7 +243,7 @@ fn count_in(code: &mut impl CodeSink, a: Slot, unit: TimeUnit, beside: DType) ->
         DType::DateTime(own) => counts.rescale(count, own, unit, true),
         DType::TimeDelta(own) if own.is_calendar() == unit.is_calendar() => counts.rescale(count, own, unit, false),
         DType::TimeDelta(own) => {
-            Err(Error::source(format!("a span in {} has no fixed length beside {beside}", own.name())))
+            Err(Error::types(format!("a span in {} has no fixed length beside {beside}", own.name())))
         }
         _ => Ok(count),
     }
@@ -287,7 +287,7 @@ pub(super) fn truncated(code: &mut impl CodeSink, a: Slot, b: Slot) -> Result<Sl
 /// Spans by spans: f64, how often one fits into the other, or what is left.
 fn divide(code: &mut impl CodeSink, op: BinaryOp, a: Slot, b: Slot) -> Result<Slot> {
     let (x, y) = (code.dtype(a), code.dtype(b));
-    let result = x.promote(y).ok_or_else(|| Error::source(format!("`{}` does not take {x} and {y}", op.written())))?;
+    let result = x.promote(y).ok_or_else(|| Error::types(format!("`{}` does not take {x} and {y}", op.written())))?;
     let unit = result.time_unit().ok_or_else(|| Error::internal("a time without a unit"))?;
     let (left, right) = (count_in(code, a, unit, result)?, count_in(code, b, unit, result)?);
     let nat = Counts(code).either_nat(left, right)?;

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use tw_ir::error::{Error, Result};
+use tw_ir::error::{Blame, Error, Result};
 use tw_ir::index::Edge;
 use tw_ir::kernel::Kernel;
 use tw_ir::plan::{RelId, RelOp, Step};
@@ -135,7 +135,7 @@ impl Partial<'_> {
         let tiles: Vec<u64> = axes.iter().map(|&a| data.grid[a as usize].n_tiles()).collect();
         let n_data: u64 = tiles.iter().product();
         if n_data == 0 && edge != Edge::Fill && out_grid.iter().all(|axis| axis.extent() > 0) {
-            return Err(Error::data("an index into an axis that has no elements"));
+            return Err(Error::indices(Blame::Data, "an index into an axis that has no elements"));
         }
         let known: Option<Vec<Arc<Array>>> = step.inputs[1..].iter().map(|&index| self.constant(index)).collect();
         let at_once = index_grid.iter().any(|axis| axis.n_tiles() > 1);

@@ -1,0 +1,1 @@
+"""Compares random small programs on our arrays with the same programs on NumPy's; ``__main__`` says how to run it."""
