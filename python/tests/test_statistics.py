@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from conftest import agree
+from conftest import agree, same
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
@@ -96,3 +96,13 @@ def test_a_single_row_is_one_variable():
 
 def test_truth_values_have_no_differences():
     agree("ediff1d", np.array([True, False, True]))
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+@pytest.mark.parametrize("name", ["var", "std"])
+def test_spreads_beside_infinities_are_nan(name, dtype):
+    x = np.array([[-3.5, 1.0, np.inf], [4.5, 2.0, 1.0], [np.inf, 3.0, -np.inf]] * 5, dtype=dtype)
+    with np.errstate(invalid="ignore"):
+        for axis in (None, 0, 1):
+            for chunks in ((15, 3), (4, 2), (1, 1)):
+                same(getattr(tw, name)(tw.asarray(x, chunks=chunks), axis=axis), getattr(np, name)(x, axis=axis))

@@ -208,8 +208,11 @@ impl Accum {
         let squares = b.sel(right_empty, p[2], squares);
         let combine = b.done(vec![n, mean, squares]);
         let mut f = Build::new(vec![dtype; 3]);
-        let (n, squares, correction) = (f.p(0), f.p(2), f.c(Scalar::F64(correction).cast(dtype)));
-        let zero = f.c(dtype.zero());
+        let (n, mean, squares) = (f.p(0), f.p(1), f.p(2));
+        let (correction, zero) = (f.c(Scalar::F64(correction).cast(dtype)), f.c(dtype.zero()));
+        // Beside an infinity every deviation is infinite or NaN, and so the variance is NaN, as by two passes; squares alone may have stayed infinite.
+        let nothing = f.op(BinaryOp::Sub, mean, mean);
+        let squares = f.op(BinaryOp::Add, squares, nothing);
         let denominator = f.op(BinaryOp::Sub, n, correction);
         let denominator = f.op(BinaryOp::Max, denominator, zero);
         let variance = f.op(BinaryOp::Div, squares, denominator);
@@ -397,6 +400,15 @@ mod tests {
         let bodies: Vec<Vec<Scalar>> = [1.0, 2.0, 3.0, 4.0].iter().map(|&v| vec![Scalar::F64(v); 2]).collect();
         assert_eq!(fold(&accum, &bodies), vec![Scalar::F64(1.25), Scalar::F64(10.0)]);
         accum.verify(&[DType::F64; 2]).unwrap();
+    }
+
+    #[test]
+    fn variances_beside_infinities_are_nan() {
+        for values in [&[f64::INFINITY][..], &[-3.5, 4.5, f64::INFINITY], &[f64::NEG_INFINITY, 1.0], &[f64::NAN, 2.0]] {
+            let bodies: Vec<Vec<Scalar>> = values.iter().map(|&value| vec![Scalar::F64(value)]).collect();
+            let Scalar::F64(variance) = fold(&Accum::variance(DType::F64, 0.0), &bodies)[0] else { unreachable!() };
+            assert!(variance.is_nan(), "{values:?}");
+        }
     }
 
     #[test]
