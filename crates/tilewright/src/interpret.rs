@@ -98,14 +98,14 @@ impl<'a> Interpreter<'a> {
         for (k, node) in region.nodes.iter().enumerate() {
             match &node.op {
                 Op::Resolve | Op::While { .. } | Op::If { .. } => {
-                    let needed = needed_from(region, k);
+                    let needed = region.used_from(k);
                     self.flush(&mut pending, Place::Before, &needed, &mine)?;
                     self.control(region, k, node, &mine).map_err(|error| error.at(&node.span))?;
                 }
                 _ => {
                     let mask = counted_mask(self.program, self, node);
                     if mask.is_some_and(|mask| !self.computed.contains_key(&mask)) {
-                        self.flush(&mut pending, Place::Before, &needed_from(region, k), &mine)?;
+                        self.flush(&mut pending, Place::Before, &region.used_from(k), &mine)?;
                     }
                     pending.push(node);
                 }
@@ -182,9 +182,8 @@ impl<'a> Interpreter<'a> {
                 let mut carried: Vec<Arc<Stored>> =
                     node.args.iter().map(|&value| self.value(value)).collect::<Result<_>>()?;
                 // The initial values live on only if something else reads them.
-                let mut needed = needed_from(region, k + 1);
-                uses_of(condition, &mut needed);
-                uses_of(body, &mut needed);
+                let mut needed = region.used_from(k + 1);
+                node.op.regions().for_each(|region| region.add_uses(&mut needed));
                 self.computed.retain(|value, _| needed.contains(value) || !mine.contains(value));
                 loop {
                     if self.cancel.is_cancelled() {
@@ -240,33 +239,4 @@ impl Surroundings for Interpreter<'_> {
     fn counts(&self, mask: ValueId, pieces: Vec<Axis>, _total: Option<u64>) -> Result<MaskCounts> {
         self.value(mask)?.mask_counts(pieces)
     }
-}
-
-/// Values that the nodes from `start` on read, at any depth, and the results of the region.
-pub(crate) fn needed_from(region: &Region, start: usize) -> HashSet<ValueId> {
-    let mut needed: HashSet<ValueId> = region.results.iter().copied().collect();
-    for node in &region.nodes[start..] {
-        node_uses(node, &mut needed);
-    }
-    needed
-}
-
-fn node_uses(node: &Node, needed: &mut HashSet<ValueId>) {
-    needed.extend(&node.args);
-    match &node.op {
-        Op::While { condition, body } => {
-            uses_of(condition, needed);
-            uses_of(body, needed);
-        }
-        Op::If { then, otherwise } => {
-            uses_of(then, needed);
-            uses_of(otherwise, needed);
-        }
-        _ => {}
-    }
-}
-
-pub(crate) fn uses_of(region: &Region, needed: &mut HashSet<ValueId>) {
-    needed.extend(&region.results);
-    region.nodes.iter().for_each(|node| node_uses(node, needed));
 }

@@ -26,6 +26,7 @@ mod block_fn;
 mod infer;
 mod injective;
 mod mask;
+mod uses;
 mod verify;
 
 pub use block_fn::{BlockFn, BlockFunction, BlockResult, FunctionRef, FunctionTable, OperandMode, ResultMode};

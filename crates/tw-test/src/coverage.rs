@@ -72,11 +72,7 @@ impl Coverage {
                     self.count(format!("sort limited {}", limit.is_some()));
                 }
                 Op::BlockFn(call) => self.count(format!("block function {}", call.function.0.name())),
-                Op::While { condition: first, body: second } | Op::If { then: first, otherwise: second } => {
-                    self.region(first);
-                    self.region(second);
-                }
-                _ => {}
+                op => op.regions().for_each(|region| self.region(region)),
             }
         }
     }

@@ -88,11 +88,7 @@ fn size(program: &Program) -> [usize; 4] {
             size[1] += 1;
             match &node.op {
                 Op::Index(stmt) => size[3] += stmt.code.ops().len() + stmt.has_guard as usize,
-                Op::While { condition: first, body: second } | Op::If { then: first, otherwise: second } => {
-                    add(first, size);
-                    add(second, size);
-                }
-                _ => {}
+                op => op.regions().for_each(|region| add(region, size)),
             }
         }
     }
@@ -202,13 +198,8 @@ fn need_extents(program: &Program, value: ValueId, needed: &mut BTreeSet<ValueId
 }
 
 fn has_effect(op: &Op) -> bool {
-    match op {
-        Op::Store { .. } => true,
-        Op::While { condition: first, body: second } | Op::If { then: first, otherwise: second } => {
-            first.nodes.iter().chain(&second.nodes).any(|node| has_effect(&node.op))
-        }
-        _ => false,
-    }
+    let is_store = |op: &Op| matches!(op, Op::Store { .. });
+    is_store(op) || op.regions().flat_map(Region::all_nodes).any(|node| is_store(&node.op))
 }
 
 #[cfg(test)]

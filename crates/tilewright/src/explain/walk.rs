@@ -14,7 +14,6 @@ use tw_ir::{Axis, DType, Extent};
 
 use super::segment::{Flow, SegmentPlan, n_bytes};
 use super::{Outcome, Role, Section};
-use crate::interpret::{needed_from, uses_of};
 use crate::segment::{SegmentBuilder, Surroundings, Taken, counted_mask};
 use crate::session::Session;
 
@@ -88,14 +87,14 @@ impl<'a> Walk<'a> {
         for (k, node) in region.nodes.iter().enumerate() {
             match &node.op {
                 Op::Resolve | Op::While { .. } | Op::If { .. } => {
-                    let needed = needed_from(region, k);
+                    let needed = region.used_from(k);
                     self.flush(&mut pending, &needed, &mine, at)?;
                     self.control(region, k, node, &mine, at).map_err(|error| error.at(&node.span))?;
                 }
                 _ => {
                     let mask = counted_mask(self.program, self, node);
                     if mask.is_some_and(|mask| !self.held.contains_key(&mask)) {
-                        self.flush(&mut pending, &needed_from(region, k), &mine, at)?;
+                        self.flush(&mut pending, &region.used_from(k), &mine, at)?;
                     }
                     pending.push(node);
                 }
@@ -180,9 +179,8 @@ impl<'a> Walk<'a> {
         match &node.op {
             Op::While { condition, body } => {
                 let mut carried: Vec<Option<Held>> = node.args.iter().map(|arg| self.held.get(arg).cloned()).collect();
-                let mut needed = needed_from(region, k + 1);
-                uses_of(condition, &mut needed);
-                uses_of(body, &mut needed);
+                let mut needed = region.used_from(k + 1);
+                node.op.regions().for_each(|region| region.add_uses(&mut needed));
                 self.held.retain(|value, _| needed.contains(value) || !mine.contains(value));
                 let before = self.sections.len();
                 let mut first = true;

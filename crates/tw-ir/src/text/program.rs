@@ -9,7 +9,7 @@ use super::op::{parse_op, print_op};
 use super::printer::{Printer, commas, quote};
 use super::types::{parse_type, parse_value};
 use crate::error::{Blame, Error, Result};
-use crate::program::{FunctionTable, Node, Op, Program, Region, TensorType, ValueId, ValueInfo, verify};
+use crate::program::{FunctionTable, Node, Program, Region, TensorType, ValueId, ValueInfo, verify};
 use crate::span::{HostCall, Span};
 
 /// A program as text; see [`parse_program`].
@@ -75,13 +75,7 @@ fn unmade_values(program: &Program) -> Vec<ValueId> {
             }
         }
         for node in &region.nodes {
-            match &node.op {
-                Op::While { condition: first, body: second } | Op::If { then: first, otherwise: second } => {
-                    visit(first, made);
-                    visit(second, made);
-                }
-                _ => {}
-            }
+            node.op.regions().for_each(|region| visit(region, made));
         }
     }
     let mut made = vec![false; program.values.len()];

@@ -127,9 +127,7 @@ impl Selections {
                     Some(Reader::Expansion) => needed.extend([node.args[0], node.args[2]]),
                     Some(_) => {}
                 }
-                for nested in nested(&node.op) {
-                    uses_of(nested, &mut needed);
-                }
+                node.op.regions().for_each(|region| region.add_uses(&mut needed));
             }
             let before = (self.masks.len(), self.readers.len());
             self.masks.retain(|value, _| !needed.contains(value));
@@ -282,13 +280,7 @@ fn select(data: &TensorType) -> Result<Op> {
 
 /// Removes what nobody reads: selections, their counts, and what was computed for those alone. Tells whether there was anything.
 fn remove_dead(program: &Program, region: &mut Region) -> bool {
-    let mut used: HashSet<ValueId> = region.results.iter().copied().collect();
-    for node in &region.nodes {
-        used.extend(&node.args);
-        for nested in nested(&node.op) {
-            uses_of(nested, &mut used);
-        }
-    }
+    let used = region.used_from(0);
     let mut extents: HashSet<ValueId> = HashSet::new();
     let mut of = |named: &mut dyn Iterator<Item = Extent>| {
         extents.extend(named.filter_map(|extent| match extent {
@@ -302,8 +294,8 @@ fn remove_dead(program: &Program, region: &mut Region) -> bool {
             of(&mut node.op.extents().into_iter());
             of(&mut node.results.iter().flat_map(|&result| program.ty(result).shape.clone()));
         }
-        for nested in nested(&node.op) {
-            let all = all_nodes(nested);
+        for nested in node.op.regions() {
+            let all = nested.all_nodes();
             of(&mut all.iter().flat_map(|node| node.op.extents()));
             of(&mut all.iter().flat_map(|node| &node.results).flat_map(|&result| program.ty(result).shape.clone()));
         }
@@ -318,27 +310,4 @@ fn remove_dead(program: &Program, region: &mut Region) -> bool {
 
 fn is_removable(op: &Op) -> bool {
     matches!(op, Op::Compact { .. } | Op::Resolve | Op::Index(_))
-}
-
-fn nested(op: &Op) -> Vec<&Region> {
-    match op {
-        Op::While { condition, body } => vec![condition, body],
-        Op::If { then, otherwise } => vec![then, otherwise],
-        _ => Vec::new(),
-    }
-}
-
-fn all_nodes(region: &Region) -> Vec<&Node> {
-    let mut nodes = Vec::new();
-    for node in &region.nodes {
-        nodes.push(node);
-        nested(&node.op).into_iter().for_each(|region| nodes.extend(all_nodes(region)));
-    }
-    nodes
-}
-
-fn uses_of(region: &Region, used: &mut HashSet<ValueId>) {
-    used.extend(&region.results);
-    used.extend(all_nodes(region).into_iter().flat_map(|node| &node.args));
-    all_nodes(region).into_iter().flat_map(|node| nested(&node.op)).for_each(|region| used.extend(&region.results));
 }

@@ -35,10 +35,7 @@ impl Numbers<'_> {
     fn declare(&mut self, region: &Region) {
         self.add(&region.params);
         for node in &region.nodes {
-            if let Op::While { condition: first, body: second } | Op::If { then: first, otherwise: second } = &node.op {
-                self.declare(first);
-                self.declare(second);
-            }
+            node.op.regions().for_each(|region| self.declare(region));
             self.add(&node.results);
         }
     }
