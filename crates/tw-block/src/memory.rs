@@ -12,8 +12,9 @@ use tw_ir::{Array, Buffer, DType};
 
 use crate::pages;
 
-/// Smaller storage is left to the allocator, which is good at it.
-const SMALLEST_KEPT: u64 = 1 << 20;
+/// Smaller storage is left to the allocator, which is good at it. A tile of 256 by 256 doubles is kept: zeroing it would cost a twentieth of a product of
+/// two of them.
+const SMALLEST_KEPT: u64 = 1 << 18;
 
 /// Bytes that are kept while nothing runs.
 const KEPT_BETWEEN_RUNS: u64 = 256 << 20;
