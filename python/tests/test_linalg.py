@@ -384,3 +384,32 @@ def test_condition_of_singular_matrices(p):
     stack = np.stack([np.eye(2), np.diag([1.0, 0.0]), np.array([[1.0, 2.0], [3.0, 5.0]]), np.zeros((2, 2))])
     same(tw.linalg.cond(tw.asarray(stack), p), np.linalg.cond(stack, p))
     assert float(tw.linalg.cond(tw.asarray([[1.0, 2.0], [2.0, 4.0]]), p)) > 1e15
+
+
+@pytest.mark.parametrize("dtype", ["float64", "complex128"])
+@pytest.mark.parametrize("chunk", [None, (40, 40), (64, 33)])
+def test_inverses_put_columns_in_their_places(dtype, chunk):
+    # Every panel exchanges rows, so an inverse whose columns stay where pivots were is wrong.
+    n = 150
+    x = np.eye(n)[np.random.default_rng(3).permutation(n)] * np.arange(1, n + 1) + 0.01 * matrix(18, n, n, dtype=dtype)
+    array = tw.asarray(x) if chunk is None else tw.asarray(x).rechunk(chunk)
+    same(tw.linalg.inv(array), np.linalg.inv(x), rtol=1e-9)
+    same(tw.linalg.solve(array, tw.asarray(x[:, :3])), np.linalg.solve(x, x[:, :3]), rtol=1e-9)
+
+
+def test_a_matrix_in_memory_is_factored_where_it_lies():
+    x = tw.asarray(matrix(19, 900, 900))
+    figures = tw.linalg.inv(x).explain().to_dict()
+    # It is lent to one task, which reads it and writes the result.
+    assert figures["tasks"] == 2 and figures["moved_bytes"] == 3 * x.nbytes
+
+
+def test_bits_of_systems_do_not_depend_on_threads():
+    x = matrix(20, 1100, 1100)
+    found = []
+    for threads in (1, 3):
+        with tw.Session(threads=threads):
+            array = tw.asarray(x)
+            found.append(tw.compute(tw.linalg.inv(array), tw.linalg.solve(array, array[:, :5])))
+    for one, other in zip(*found, strict=True):
+        np.testing.assert_array_equal(one, other)

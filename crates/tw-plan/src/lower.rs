@@ -2,11 +2,11 @@
 //!
 //! Input programs have no control flow and no deferred extents: the segment loop has removed both.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use tw_ir::error::{Error, Result};
 use tw_ir::plan::{Plan, RelId, RelOp, Relation, Step};
-use tw_ir::program::{Node, Op, Program, Source, ValueId};
+use tw_ir::program::{Node, Op, OperandMode, Program, Source, ValueId};
 use tw_ir::workflow::{SinkDecl, SourceDecl, Statement, StmtId};
 use tw_ir::{Axis, DType, Tiling};
 
@@ -62,6 +62,25 @@ struct Lowering<'a> {
     readers: HashMap<ValueId, u32>,
 }
 
+/// Sources that functions read whole, in one block: cut, they would only be put together again. What is computed stays cut, so that many threads can
+/// compute it.
+fn read_whole(program: &Program) -> Vec<(ValueId, Vec<Axis>)> {
+    let nodes = &program.body.nodes;
+    let is_source = |node: &&Node| matches!(node.op, Op::Source(_));
+    let sources: HashSet<ValueId> = nodes.iter().filter(is_source).flat_map(|node| node.results.clone()).collect();
+    let mut found = Vec::new();
+    for node in nodes {
+        let Op::BlockFn(call) = &node.op else { continue };
+        for (&arg, modes) in node.args.iter().zip(&call.operands) {
+            let is_whole = modes.iter().all(|mode| *mode == OperandMode::Whole);
+            if let Some(shape) = program.ty(arg).known_shape().filter(|_| is_whole && sources.contains(&arg)) {
+                found.push((arg, shape.into_iter().map(Axis::whole).collect()));
+            }
+        }
+    }
+    found
+}
+
 impl<'a> Lowering<'a> {
     fn new(program: &'a Program, options: &PlanOptions) -> Lowering<'a> {
         let mut readers: HashMap<ValueId, u32> = HashMap::new();
@@ -77,6 +96,11 @@ impl<'a> Lowering<'a> {
             {
                 let wanted = requested.get(&node.results[0]).unwrap_or(axes).clone();
                 requested.insert(node.args[0], wanted);
+            }
+        }
+        for (value, grid) in read_whole(program) {
+            if readers[&value] == 1 && options.tile.is_none() && options.block_bytes.is_none() {
+                requested.insert(value, grid);
             }
         }
         Lowering {

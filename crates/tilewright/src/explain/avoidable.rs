@@ -107,7 +107,7 @@ mod tests {
 
     #[test]
     fn an_input_that_is_read_twice_is_told() {
-        let expected = "x (byte 0) is read in 2 passes: where 32.0 MiB fit into memory, keep it there first, in Python by `persist()`";
+        let expected = "x (bytes 0..1) is read in 2 passes: where 32.0 MiB fit into memory, keep it there first, in Python by `persist()`";
         assert_eq!(sentences(1 << 22, true), [expected]);
         // Little is not worth a sentence, and what is held between segments is read once.
         assert!(sentences(1 << 12, true).is_empty());

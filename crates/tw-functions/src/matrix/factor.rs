@@ -21,7 +21,7 @@ pub(super) struct Lu<T> {
     rows: usize,
     columns: usize,
     /// L below and U on and above the diagonal, in column order.
-    factors: Vec<T>,
+    pub(super) factors: Vec<T>,
     pub(super) places: Vec<usize>,
 }
 
@@ -50,8 +50,8 @@ impl<T: Number> Lu<T> {
         Lu { rows, columns, factors: super::columns(factors), places }
     }
 
-    /// By a library.
-    fn by(library: &dyn Dense<T>, matrix: MatRef<'_, T>) -> Lu<T> {
+    /// By a library, whatever the pivots.
+    pub(super) fn by(library: &dyn Dense<T>, matrix: MatRef<'_, T>) -> Lu<T> {
         let (rows, columns) = matrix.shape();
         let mut factors = super::columns(matrix);
         let exchanges = library.lu(rows, columns, &mut factors);
@@ -59,7 +59,7 @@ impl<T: Number> Lu<T> {
     }
 
     /// Both factors in one matrix.
-    fn factors(&self) -> MatRef<'_, T> {
+    fn matrix(&self) -> MatRef<'_, T> {
         MatRef::from_column_major_slice(&self.factors, self.rows, self.columns)
     }
 
@@ -107,8 +107,8 @@ impl<T: Number> Lu<T> {
     pub(super) fn solve(&self, b: MatRef<'_, T>) -> Mat<T> {
         let mut x = Mat::from_fn(b.nrows(), b.ncols(), |i, j| b[(self.places[i], j)]);
         let n = self.n_pivots();
-        solve_lower(unit_lower_half(self.rows, n, |i, j| self.factors()[(i, j)]).as_ref(), x.as_mut());
-        solve_upper(self.factors().get(..n, ..), x.as_mut());
+        solve_lower(unit_lower_half(self.rows, n, |i, j| self.matrix()[(i, j)]).as_ref(), x.as_mut());
+        solve_upper(self.matrix().get(..n, ..), x.as_mut());
         x
     }
 
@@ -185,12 +185,11 @@ pub(super) fn solve_upper<T: Number>(u: MatRef<'_, T>, mut b: MatMut<'_, T>) {
 /// then, if there are more, the rows of L below them, and their places.
 pub(super) fn lu<T: Number>(library: Library<'_, T>, matrices: &Operands<'_, T>, out: &mut Slots<'_>) -> Result<()> {
     let lu = Lu::of(library, matrices[0]);
-    let n = lu.n_pivots();
-    let (corner, below) = lu.factors().split_at_row(n);
-    out.matrix(0, corner)?;
+    let (n, rows) = (lu.n_pivots(), lu.rows);
+    out.elements(0, (n, lu.columns), |i, j| lu.factors[i + j * rows])?;
     out.indices(1, &lu.places[..n])?;
-    if below.nrows() > 0 {
-        out.matrix(2, below)?;
+    if n < rows {
+        out.elements(2, (rows - n, n), |i, j| lu.factors[n + i + j * rows])?;
         out.indices(3, &lu.places[n..])?;
     }
     Ok(())

@@ -7,7 +7,7 @@ use faer::linalg::triangular_solve::{
 };
 use faer::traits::math_utils::{conj, one, zero};
 use faer::{Accum, Conj, Mat, MatMut, MatRef, Par};
-use tw_ir::dense::{Half, Triangle};
+use tw_ir::dense::{Dense, Half, Triangle};
 use tw_ir::error::{Error, Result};
 
 use super::factor::{Lu, has_reciprocal, have_reciprocals, places_of, solve_lower, solve_upper};
@@ -67,7 +67,7 @@ fn solution<T: Number>(
                 let places = places_of(n, &exchanges);
                 let size = (n, n_columns);
                 let mut x = vec![zero(); n * n_columns];
-                in_squares(n, n_columns, |i, j| x[i + j * n] = b(places[i], j));
+                in_squares(n_columns, n, |j, i| x[i + j * n] = b(places[i], j));
                 let lower = Triangle { half: Half::Lower, adjoint: false, unit: true, on_right: false };
                 library.solve_triangle(lower, &lu, size, &mut x);
                 let upper = Triangle { half: Half::Upper, unit: false, ..lower };
@@ -92,16 +92,38 @@ fn solution<T: Number>(
 
 /// x of `a x = b`.
 pub(super) fn solve<T: Number>(library: Library<'_, T>, matrices: &Operands<'_, T>, out: &mut Slots<'_>) -> Result<()> {
-    let (a, b) = (matrices[0], matrices[1]);
-    let x = solution(library, a, b.ncols(), |i, j| b[(i, j)])?;
-    out.matrix(0, MatRef::from_column_major_slice(&x, b.nrows(), b.ncols()))
+    let ((rows, columns), b) = (matrices[1].shape(), matrices.rows(1));
+    let x = solution(library, matrices[0], columns, |i, j| b[i * columns + j])?;
+    out.elements(0, (rows, columns), |i, j| x[i + j * rows])
 }
 
 /// The inverse.
 pub(super) fn inv<T: Number>(library: Library<'_, T>, matrices: &Operands<'_, T>, out: &mut Slots<'_>) -> Result<()> {
     let n = matrices[0].nrows();
+    if let Some(library) = library {
+        let lu = Lu::by(library, matrices[0]);
+        if (0..n).all(|k| has_reciprocal(lu.pivot(k))) {
+            return inverse(library, &lu, out);
+        }
+    }
     let x = solution(library, matrices[0], n, |i, j| if i == j { one() } else { zero() })?;
-    out.matrix(0, MatRef::from_column_major_slice(&x, n, n))
+    out.elements(0, (n, n), |i, j| x[i + j * n])
+}
+
+/// `U^-1 L^-1`, with its columns in their places. L^-1 is a triangle: solving for the columns of an identity would take a third more work.
+fn inverse<T: Number>(library: &dyn Dense<T>, lu: &Lu<T>, out: &mut Slots<'_>) -> Result<()> {
+    let n = lu.places.len();
+    let mut x = lu.factors.clone();
+    library.invert_unit_lower(n, &mut x);
+    for (j, column) in x.chunks_mut(n).enumerate() {
+        column[..j].fill(zero());
+        column[j] = one();
+    }
+    let upper = Triangle { half: Half::Upper, adjoint: false, unit: false, on_right: false };
+    library.solve_triangle(upper, &lu.factors, (n, n), &mut x);
+    let mut columns = vec![0; n];
+    lu.places.iter().enumerate().for_each(|(k, &place)| columns[place] = k);
+    out.elements(0, (n, n), |i, j| x[i + columns[j] * n])
 }
 
 /// The determinant as its direction (a number of magnitude 1, or 0) and the logarithm of its magnitude.
