@@ -139,7 +139,7 @@ fn miscounted(run: Range<u64>) -> Error {
 fn holding(mask: &[bool], n: usize) -> usize {
     let mut left = n;
     for (k, part) in mask.chunks(u8::MAX as usize).enumerate() {
-        let count = part.iter().fold(0u8, |n, &holds| n + holds as u8) as usize;
+        let count = count_holding(part) as usize;
         if count > left {
             let beyond = part.iter().scan(left, |left, &holds| {
                 *left = left.checked_sub(holds as usize)?;
@@ -238,7 +238,7 @@ const BEFORE: [[u8; LANES]; 256] = {
     table
 };
 
-/// Calls `f` with the number, the bits and the mask of every eight elements of which some hold, and with those that are left over.
+/// Calls `f` with the position and the bits of every eight elements of which some hold; the last eight may be fewer.
 #[inline(always)]
 fn for_eights(mask: &[bool], mut f: impl FnMut(usize, u8) -> Option<()>) -> Option<()> {
     let (groups, rest) = mask.as_chunks::<GROUP>();
@@ -450,6 +450,20 @@ mod tests {
             assert_eq!(put(&mask, &values, &data, &mut out), n);
             assert_eq!(out, expected);
             assert_eq!(put(&mask, &values[..n / 2], &data, &mut out), n);
+        }
+    }
+
+    #[test]
+    fn parts_of_a_mask_hold_as_often_as_asked() {
+        for mask in masks() {
+            let n = mask.iter().filter(|holds| **holds).count();
+            for wanted in [0, 1, n / 2, n] {
+                let until = holding(&mask, wanted);
+                let held = mask[..until].iter().filter(|holds| **holds).count();
+                assert_eq!(held, wanted.min(n));
+                // The next element holds, or there is none.
+                assert!(until == mask.len() || mask[until]);
+            }
         }
     }
 
