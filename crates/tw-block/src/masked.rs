@@ -238,11 +238,14 @@ const BEFORE: [[u8; LANES]; 256] = {
     table
 };
 
-/// Calls `f` with the position and the bits of every eight elements of which some hold; the last eight may be fewer.
+/// Calls `f` with the position and the bits of every eight elements of which some hold; the last eight may be fewer. There is one call of
+/// `f`, so that it is compiled into its caller, for the caller's vectors.
 #[inline(always)]
 fn for_eights(mask: &[bool], mut f: impl FnMut(usize, u8) -> Option<()>) -> Option<()> {
     let (groups, rest) = mask.as_chunks::<GROUP>();
-    for (g, group) in groups.iter().enumerate() {
+    let mut last = [false; GROUP];
+    last[..rest.len()].copy_from_slice(rest);
+    for (g, group) in groups.iter().chain([&last]).enumerate() {
         if !group.iter().fold(false, |any, &holds| any | holds) {
             continue;
         }
@@ -251,15 +254,6 @@ fn for_eights(mask: &[bool], mut f: impl FnMut(usize, u8) -> Option<()>) -> Opti
             if bits != 0 {
                 f(g * GROUP + k * LANES, bits)?;
             }
-        }
-    }
-    let done = groups.len() * GROUP;
-    for (k, few) in rest.chunks(LANES).enumerate() {
-        let mut eight = [false; LANES];
-        eight[..few.len()].copy_from_slice(few);
-        let bits = bits(&eight);
-        if bits != 0 {
-            f(done + k * LANES, bits)?;
         }
     }
     Some(())
@@ -355,8 +349,18 @@ wide! {
 
     /// How often a mask holds.
     pub(crate) fn count_holding(mask: &[bool]) -> u64 {
-        let few = |part: &[bool]| part.iter().fold(0u8, |n, &holds| n + holds as u8) as u64;
-        mask.chunks(u8::MAX as usize).map(few).sum()
+        // Bytes are added lane by lane, in as many rows as a byte can count.
+        const WIDTH: usize = 64;
+        let (rows, rest) = mask.as_chunks::<WIDTH>();
+        let mut total = rest.iter().map(|&holds| holds as u64).sum();
+        for rows in rows.chunks(u8::MAX as usize) {
+            let mut lanes = [0u8; WIDTH];
+            for row in rows {
+                lanes.iter_mut().zip(row).for_each(|(lane, &holds)| *lane += holds as u8);
+            }
+            total += lanes.iter().map(|&lane| lane as u64).sum::<u64>();
+        }
+        total
     }
 }
 
