@@ -1,6 +1,6 @@
 //! Linear algebra and Fourier transforms on lazy tensors.
 //!
-//! The algorithms are those of [`tw_plan::algorithms`], with the block functions of `tw-functions`.
+//! The algorithms are those of [`tw_build::algorithms`], with the block functions of `tw-functions`.
 //!
 //! ```
 //! use tilewright::algorithms::{self, Routine};
@@ -12,10 +12,10 @@
 //! # Ok::<(), tilewright::Error>(())
 //! ```
 
+use tw_build::algorithms::{Algorithms, Graph};
+pub use tw_build::algorithms::{Compression, Routine, Transform};
 use tw_ir::error::{Error, Result};
 use tw_ir::program::{Op, TensorType};
-use tw_plan::algorithms::{Algorithms, Graph};
-pub use tw_plan::algorithms::{Compression, Routine, Transform};
 
 use crate::session::Session;
 use crate::tensor::Tensor;

@@ -8,7 +8,7 @@ use tw_block::npy::NpyReader;
 use tw_ir::DType;
 use tw_ir::error::{Error, Result};
 use tw_ir::program::FunctionTable;
-use tw_plan::lang::{Catalog, ParamValue, ProgramUnit, parse_program};
+use tw_lang::{Catalog, ParamValue, ProgramUnit, parse_program};
 
 use crate::io::Input;
 

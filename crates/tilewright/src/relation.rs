@@ -5,10 +5,10 @@
 
 use std::panic::Location;
 
+use tw_build::SliceItem;
 use tw_ir::error::{Blame, Error, Result};
 use tw_ir::program::OperandMode;
 use tw_ir::{Array, Axis, DType};
-use tw_plan::build::SliceItem;
 
 use crate::tensor::{Tensor, at_span, span_of};
 
@@ -180,7 +180,7 @@ impl Relation {
                 }
                 Kind::Binary(op) => {
                     // The smallest element of a block, where two blocks would have a smaller one of each pair.
-                    let kind = tw_plan::build::Reduction::named(op.name());
+                    let kind = tw_build::Reduction::named(op.name());
                     let kind = kind.ok_or_else(|| kernel.unfit("transform", "kernels of one block"))?;
                     return self.transform(Kernel(Kind::Reduce(kind, None)));
                 }

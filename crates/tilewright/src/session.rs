@@ -12,8 +12,8 @@ use tw_ir::kernel::Kernel;
 use tw_ir::program::{self, FunctionTable, Op, Program, ValueId};
 use tw_ir::workflow::{Boxes, Workflow};
 use tw_ir::{DType, Span};
-use tw_plan::cluster::Cluster;
-use tw_plan::{PlanOptions, Planned, ProviderName, dissolve_selections, plan_segment, plan_segment_until};
+use tw_place::Cluster;
+use tw_plan::{PlanOptions, Planned, ProviderName, dissolve_selections, plan_segment_until};
 use tw_run::{BlockIo, CancelToken, Observer, Prepared, Progress, RunOptions, Runtime};
 
 use crate::available::available_bytes;
@@ -39,6 +39,7 @@ const SURELY_AVAILABLE: u64 = 256 << 20;
 pub struct SessionBuilder {
     threads: usize,
     plan: PlanOptions,
+    cluster: Option<Cluster>,
     budget: Option<u64>,
     chaos: Option<u64>,
     observer: Option<Arc<dyn Observer>>,
@@ -79,7 +80,7 @@ impl SessionBuilder {
 
     /// Plans as if for these workers; the threads of this machine then run that plan. Results are the same up to the order of sums.
     pub fn cluster(mut self, cluster: Cluster) -> SessionBuilder {
-        self.plan.cluster = Some(cluster);
+        self.cluster = Some(cluster);
         self
     }
 
@@ -131,6 +132,7 @@ impl SessionBuilder {
         Session(Arc::new(Inner {
             runtime: Runtime::new(self.threads),
             plan: self.plan,
+            cluster: self.cluster,
             run,
             cancel: Mutex::new(CancelToken::new()),
             process: std::process::id(),
@@ -160,6 +162,8 @@ pub struct Session(Arc<Inner>);
 struct Inner {
     runtime: Runtime,
     plan: PlanOptions,
+    /// Workers that programs are planned for instead of one.
+    cluster: Option<Cluster>,
     run: RunOptions,
     /// The token of the runs that are under way.
     cancel: Mutex<CancelToken>,
@@ -219,6 +223,7 @@ impl Session {
         let threads = std::thread::available_parallelism().map_or(1, |n| n.get());
         SessionBuilder {
             threads,
+            cluster: None,
             plan: PlanOptions { provider: ProviderName::Asked(provider), ..PlanOptions::default() },
             budget: None,
             chaos: None,
@@ -282,7 +287,14 @@ impl Session {
 
     /// Plans a straight-line program without running it.
     pub fn plan(&self, program: &Program) -> Result<Planned> {
-        plan_segment(program, &self.0.plan)
+        self.plan_until(&|| false, program)
+    }
+
+    fn plan_until(&self, stop: &dyn Fn() -> bool, program: &Program) -> Result<Planned> {
+        match self.0.cluster {
+            Some(cluster) => cluster.plan_segment_until(stop, program, &self.0.plan),
+            None => plan_segment_until(stop, program, &self.0.plan),
+        }
     }
 
     pub(crate) fn run_segment(
@@ -442,7 +454,7 @@ impl Session {
     }
 
     fn plan_and_cache(&self, key: SegmentKey, cancel: &CancelToken) -> Result<(Planned, Arc<CachedSegment>)> {
-        let planned = plan_segment_until(&|| cancel.is_cancelled(), &key.program, &self.0.plan)?;
+        let planned = self.plan_until(&|| cancel.is_cancelled(), &key.program)?;
         let workflow = planned.schedule.workflow();
         let mut outputs = Vec::new();
         // The program as it was knows which integers are times.

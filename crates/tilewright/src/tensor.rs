@@ -148,7 +148,7 @@ impl Tensor {
         Tensor { node: Arc::new(node), result: 0, seen: None }
     }
 
-    /// Applies an operation, as [`tw_plan::build`] makes them, to tensors and gives all of its results.
+    /// Applies an operation, as [`tw_build`] makes them, to tensors and gives all of its results.
     #[track_caller]
     pub fn apply_all(session: &Session, op: Op, args: &[&Tensor]) -> Result<Vec<Tensor>> {
         Tensor::apply_counted(session, op, args, &[])

@@ -1,6 +1,6 @@
 //! Extents that depend on data stay open until somebody asks.
 
-use tilewright::plan::build::SliceItem;
+use tilewright::build::SliceItem;
 use tilewright::{Result, Session, concat};
 
 fn runs(session: &Session) -> u64 {

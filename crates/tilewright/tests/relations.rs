@@ -316,13 +316,10 @@ fn kernels_with_parameters() {
     let session = session();
     let (a, x) = pair(&session, &[6, 6], &[3, 2], 11);
     check(&a.transform(Kernel::with_scalar(BinaryOp::Mul, 2.0)).unwrap(), &x.transform(|x| x.map(|v| 2.0 * v)));
-    let sums = a.transform(Kernel::reduce(tilewright::plan::build::Reduction::Sum, &[1])).unwrap();
+    let sums = a.transform(Kernel::reduce(tilewright::build::Reduction::Sum, &[1])).unwrap();
     check(&sums, &x.transform(|x| Block::new(&[3], |at| x.get(&[at[0], 0]) + x.get(&[at[0], 1]))));
     let smallest = a.transform("min").unwrap();
     assert_eq!(smallest.bound(), [0u64; 0]);
     assert_eq!(a.transform(Kernel::cast(DType::I32)).unwrap().dtype(), DType::I32);
-    assert_message(
-        a.transform(Kernel::reduce(tilewright::plan::build::Reduction::Sum, &[2])),
-        "along axis 2 of blocks",
-    );
+    assert_message(a.transform(Kernel::reduce(tilewright::build::Reduction::Sum, &[2])), "along axis 2 of blocks");
 }

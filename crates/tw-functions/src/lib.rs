@@ -1,6 +1,6 @@
 //! Block functions that ship with Tilewright.
 //!
-//! A block function sees whole blocks and knows nothing of the rest: the blocked algorithms of [`tw-plan`](https://docs.rs/tw-plan) are
+//! A block function sees whole blocks and knows nothing of the rest: the blocked algorithms of [`tw-build`](https://docs.rs/tw-build) are
 //! programs that call these by name. Factorisations are those of a LAPACK that the
 //! engine hands over, else `faer`'s; Fourier transforms are `rustfft`'s. None of them uses threads: a call is one task.
 //!

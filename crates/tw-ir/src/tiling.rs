@@ -310,6 +310,20 @@ impl fmt::Display for BoxRegion {
     }
 }
 
+/// Cuts the candidates, first axes first, until a block has at most about `limit` elements.
+pub fn cut_leading(axes: &mut [Axis], candidates: &[usize], limit: u64) {
+    for &k in candidates {
+        let others = (0..axes.len()).filter(|&other| other != k);
+        let rest = others.fold(1u64, |n, other| n.saturating_mul(axes[other].longest().max(1)));
+        let tile = (limit / rest).max(1);
+        if tile < axes[k].longest() {
+            // As many tiles as that needs, but even ones, so that no thread waits for a short last one.
+            let extent = axes[k].extent();
+            axes[k] = Axis::uniform(extent, extent.div_ceil(extent.div_ceil(tile)));
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

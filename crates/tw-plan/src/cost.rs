@@ -49,7 +49,7 @@ impl KernelWork {
 }
 
 /// True for contractions that blocked kernels compute: terms of one operation, and operands that are used many times. Terms made by other code take its time.
-pub(crate) fn is_fast_product(contraction: &Contraction) -> bool {
+pub fn is_fast_product(contraction: &Contraction) -> bool {
     contraction.reuses_operands() && contraction.product_of_converted.is_some()
 }
 
@@ -97,7 +97,7 @@ fn ops_per_point(kernel: &StatementKernel) -> u64 {
 }
 
 /// Scalar operations of a statement at every point.
-pub(crate) fn statement_ops(stmt: &IndexStmt) -> u64 {
+pub fn statement_ops(stmt: &IndexStmt) -> u64 {
     ops_of(&stmt.code, stmt.accum.as_ref())
 }
 

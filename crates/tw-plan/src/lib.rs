@@ -1,16 +1,11 @@
-//! From program text or builder to a frozen schedule.
+//! From a straight-line program to a frozen schedule.
 //!
-//! The front end ([`lang`] for text, [`build`] for operators) makes programs. [`plan_segment`] rewrites a straight-line program, lowers it to
-//! relations, evaluates those over block coordinates, orders the tasks and freezes the result. No data and no files are touched here.
+//! [`plan_segment`] rewrites a program, lowers it to relations, evaluates those over block coordinates, orders the tasks and freezes the result. No data
+//! and no files are touched here. [`Passes`] and the stages beside it serve planners that choose more than this one does, such as those for
+//! several workers.
 #![forbid(unsafe_code)]
 
-pub mod algebra;
-pub mod algorithms;
-pub mod build;
-pub mod cluster;
-pub mod contraction_order;
 mod cost;
-pub mod lang;
 mod lower;
 mod options;
 mod order;
@@ -19,7 +14,10 @@ mod pipeline;
 mod rewrite;
 mod tile;
 
-pub use cost::{KernelWork, flops, op_weight, task_bytes, task_flops};
+pub use cost::{KernelWork, flops, is_fast_product, op_weight, statement_ops, task_bytes, task_flops};
+pub use lower::{ChosenCuts, lower, lower_cut};
 pub use options::{PlanOptions, ProviderName};
-pub use pipeline::{Planned, plan_segment, plan_segment_until};
+pub use order::{Makers, depth_first};
+pub use partial::evaluate_sets;
+pub use pipeline::{Passes, Planned, Unordered, plan_segment, plan_segment_until};
 pub use rewrite::selections::run as dissolve_selections;

@@ -18,21 +18,21 @@ mod masked;
 mod operators;
 
 /// Lowers a straight-line program. Every extent must be known.
-pub(crate) fn lower(program: &Program, options: &PlanOptions) -> Result<Plan> {
+pub fn lower(program: &Program, options: &PlanOptions) -> Result<Plan> {
     lower_cut(program, options, ChosenCuts::default())
 }
 
 /// Cuts that somebody has chosen.
 #[derive(Default)]
-pub(crate) struct ChosenCuts {
+pub struct ChosenCuts {
     /// Of values that nobody else has cut.
-    pub(crate) values: BTreeMap<ValueId, Vec<Axis>>,
+    pub values: BTreeMap<ValueId, Vec<Axis>>,
     /// Of the variables of statements, by the number of the node. Those that run along the result are cut as it is.
-    pub(crate) variables: BTreeMap<usize, Vec<Axis>>,
+    pub variables: BTreeMap<usize, Vec<Axis>>,
 }
 
 /// As [`lower`], with cuts that somebody has chosen.
-pub(crate) fn lower_cut(program: &Program, options: &PlanOptions, cuts: ChosenCuts) -> Result<Plan> {
+pub fn lower_cut(program: &Program, options: &PlanOptions, cuts: ChosenCuts) -> Result<Plan> {
     let mut lowering = Lowering::new(program, options);
     if !cuts.values.is_empty() {
         lowering.tiler = lowering.tiler.with_chosen_cuts();

@@ -2,8 +2,6 @@
 
 use std::hash::{Hash, Hasher};
 
-use crate::cluster::Cluster;
-
 /// Choices that change a plan. A session fixes them, so its cache of segments need not tell them apart.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct PlanOptions {
@@ -14,8 +12,6 @@ pub struct PlanOptions {
     /// Bytes of a block where the planner chooses; `None` lets the program decide: about 2 MiB where tensors are streamed, 32 MiB where blocks meet
     /// other blocks, as in a matrix product.
     pub block_bytes: Option<u64>,
-    /// Plan for these workers instead of one.
-    pub cluster: Option<Cluster>,
     /// The kernel provider recorded in the schedule.
     pub provider: ProviderName,
 }
@@ -66,6 +62,6 @@ impl Hash for ProviderName {
 
 impl Default for PlanOptions {
     fn default() -> PlanOptions {
-        PlanOptions { rewrites: true, tile: None, block_bytes: None, cluster: None, provider: ProviderName::none() }
+        PlanOptions { rewrites: true, tile: None, block_bytes: None, provider: ProviderName::none() }
     }
 }

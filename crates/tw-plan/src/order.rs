@@ -9,7 +9,7 @@ use tw_ir::workflow::{BlockId, TaskId, TaskKind, Workflow};
 const NONE: u32 = u32::MAX;
 
 /// Who makes what a task needs.
-pub(crate) struct Makers {
+pub struct Makers {
     /// The task before a fold in its chain.
     previous: Vec<u32>,
     /// The last task that writes a block.
@@ -17,7 +17,8 @@ pub(crate) struct Makers {
 }
 
 impl Makers {
-    pub(crate) fn of(workflow: &Workflow) -> Makers {
+    /// Those of the tasks of a workflow.
+    pub fn of(workflow: &Workflow) -> Makers {
         let mut last_writer = vec![NONE; workflow.n_blocks()];
         let mut previous = vec![NONE; workflow.n_tasks()];
         // Tasks of one chain are created in order of position.
@@ -33,12 +34,12 @@ impl Makers {
     }
 
     /// The task that must have run before this one in its chain.
-    pub(crate) fn previous(&self, task: TaskId) -> Option<TaskId> {
+    pub fn previous(&self, task: TaskId) -> Option<TaskId> {
         some(self.previous[task.index()])
     }
 
     /// The task that finishes a block.
-    pub(crate) fn of_block(&self, block: BlockId) -> Option<TaskId> {
+    pub fn of_block(&self, block: BlockId) -> Option<TaskId> {
         some(self.last_writer[block.index()])
     }
 }
@@ -48,7 +49,7 @@ fn some(task: u32) -> Option<TaskId> {
 }
 
 /// All tasks that results and stores need, each after what it depends on.
-pub(crate) fn depth_first(workflow: &Workflow) -> Vec<TaskId> {
+pub fn depth_first(workflow: &Workflow) -> Vec<TaskId> {
     let n_tasks = workflow.n_tasks();
     let makers = Makers::of(workflow);
     let mut visit = Visit { workflow, makers, seen: vec![false; n_tasks], order: Vec::with_capacity(n_tasks) };

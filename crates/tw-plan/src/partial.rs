@@ -35,7 +35,7 @@ pub(crate) fn evaluate(plan: &Plan, stop: &dyn Fn() -> bool) -> Result<Workflow>
 }
 
 /// As [`evaluate`], and tells which blocks are those of each relation.
-pub(crate) fn evaluate_sets(plan: &Plan, stop: &dyn Fn() -> bool) -> Result<(Workflow, HashMap<RelId, BlockSetId>)> {
+pub fn evaluate_sets(plan: &Plan, stop: &dyn Fn() -> bool) -> Result<(Workflow, HashMap<RelId, BlockSetId>)> {
     let mut workflow = Workflow::default();
     workflow.statements = plan.statements.clone();
     workflow.sources = plan.sources.clone();

@@ -12,9 +12,9 @@ use tw_ir::program::{self, Program};
 use tw_ir::schedule::Schedule;
 use tw_ir::workflow::{self, TaskId, Workflow};
 
-use crate::contraction_order::Order;
 use crate::options::{PlanOptions, ProviderName};
 use crate::{lower, order, partial, rewrite};
+use tw_build::contraction_order::Order;
 
 /// A planned segment: what explain shows and what the runtime runs.
 #[derive(Clone, Debug)]
@@ -43,39 +43,18 @@ pub fn plan_segment(program: &Program, options: &PlanOptions) -> Result<Planned>
 
 /// As [`plan_segment`], but gives up as cancelled when `stop` says so, between passes and while tasks are made: plans of millions of tasks take seconds.
 pub fn plan_segment_until(stop: &dyn Fn() -> bool, program: &Program, options: &PlanOptions) -> Result<Planned> {
-    let mut timer = Timer { stop, timings: Vec::new() };
-    if let Some(cluster) = options.cluster {
-        let unordered = timer.unordered(program, options)?;
-        let (program, plan, placed) = timer.pass("place", || cluster.place(&unordered, options))?;
-        debug_verify("place", || workflow::verify(&placed.workflow))?;
-        let freeze = || freeze(placed.workflow, placed.order, options);
-        let schedule = timer.pass("freeze", freeze)?;
-        return Ok(Planned { program, plan, schedule: Arc::new(schedule), timings: timer.timings });
-    }
-    let program = timer.rewritten(program, options)?;
-    let plan = timer.pass("lower", || lower::lower(&program, options))?;
+    let mut passes = Passes::until(stop);
+    let unordered = passes.unordered(program, options)?;
+    let program = passes.ordered(&unordered, &[])?;
+    let plan = passes.pass("lower", || lower::lower(&program, options))?;
     debug_verify("lower", || plan::verify(&plan))?;
-    let workflow = timer.pass("partial evaluation", || partial::evaluate(&plan, stop))?;
-    debug_verify("partial evaluation", || workflow::verify(&workflow))?;
-    let order = timer.pass("order", || Ok(order::depth_first(&workflow)))?;
-    let schedule = timer.pass("freeze", || freeze(workflow, order, options))?;
-    Ok(Planned { program, plan, schedule: Arc::new(schedule), timings: timer.timings })
-}
-
-/// Freezes a workflow. Its schedule promises the bits of a provider if any of its tasks multiplies matrices or calls a function that may.
-fn freeze(workflow: Workflow, order: Vec<TaskId>, options: &PlanOptions) -> Result<Schedule> {
-    let needs_provider = workflow.kernels.values().any(|entry| match &entry.kernel {
-        Kernel::Statement(statement) => Contraction::of_kernel(statement).is_some(),
-        Kernel::Call(_) => true,
-        _ => false,
-    });
-    let none = ProviderName::none();
-    let provider = if needs_provider { &options.provider } else { &none };
-    Schedule::freeze(workflow, order, provider.get())
+    let workflow = passes.pass("partial evaluation", || partial::evaluate(&plan, stop))?;
+    let order = passes.pass("order", || Ok(order::depth_first(&workflow)))?;
+    passes.freeze(program, plan, workflow, order, options)
 }
 
 /// A program with times as integers, what has no kernel expanded, and rewritten if that is asked for, up to the orders of its products.
-pub(crate) struct Unordered {
+pub struct Unordered {
     program: Program,
     /// Orders of products by the number of the node; none if nothing is rewritten.
     orders: Option<BTreeMap<usize, Vec<Order>>>,
@@ -83,33 +62,35 @@ pub(crate) struct Unordered {
 
 impl Unordered {
     /// Prepares a program.
-    pub(crate) fn new(program: &Program, options: &PlanOptions) -> Result<Unordered> {
-        Timer { stop: &|| false, timings: Vec::new() }.unordered(program, options)
+    pub fn new(program: &Program, options: &PlanOptions) -> Result<Unordered> {
+        Passes::until(&|| false).unordered(program, options)
     }
 
     /// How many orders there are to choose from for every product.
-    pub(crate) fn n_orders(&self) -> Vec<usize> {
+    pub fn n_orders(&self) -> Vec<usize> {
         self.orders.iter().flat_map(BTreeMap::values).map(Vec::len).collect()
     }
 
     /// The program that is lowered, with these orders; products that are not mentioned have their best.
-    pub(crate) fn ordered(&self, choice: &[usize]) -> Result<Program> {
-        Timer { stop: &|| false, timings: Vec::new() }.ordered(self, choice)
+    pub fn ordered(&self, choice: &[usize]) -> Result<Program> {
+        Passes::until(&|| false).ordered(self, choice)
     }
 }
 
-struct Timer<'a> {
+/// Runs passes: times each by its name, and stops between them if that is asked for.
+pub struct Passes<'a> {
     stop: &'a dyn Fn() -> bool,
     timings: Vec<(&'static str, Duration)>,
 }
 
-impl Timer<'_> {
-    fn rewritten(&mut self, program: &Program, options: &PlanOptions) -> Result<Program> {
-        let unordered = self.unordered(program, options)?;
-        self.ordered(&unordered, &[])
+impl<'a> Passes<'a> {
+    /// Passes that are given up, as cancelled, when `stop` says so.
+    pub fn until(stop: &'a dyn Fn() -> bool) -> Passes<'a> {
+        Passes { stop, timings: Vec::new() }
     }
 
-    fn unordered(&mut self, program: &Program, options: &PlanOptions) -> Result<Unordered> {
+    /// Prepares a program, up to the orders of its products.
+    pub fn unordered(&mut self, program: &Program, options: &PlanOptions) -> Result<Unordered> {
         let erased = self.pass("erase times", || rewrite::erase::run(program))?;
         debug_verify("erase times", || rewrite::erase::verify(&erased))?;
         let mut program = self.pass("expand", || rewrite::expand(&erased))?;
@@ -137,7 +118,8 @@ impl Timer<'_> {
         Ok(program)
     }
 
-    fn pass<T>(&mut self, name: &'static str, run: impl FnOnce() -> Result<T>) -> Result<T> {
+    /// Runs a pass.
+    pub fn pass<T>(&mut self, name: &'static str, run: impl FnOnce() -> Result<T>) -> Result<T> {
         if (self.stop)() {
             return Err(Error::cancelled());
         }
@@ -145,6 +127,28 @@ impl Timer<'_> {
         let result = run();
         self.timings.push((name, start.elapsed()));
         result
+    }
+
+    /// The last pass: freezes a workflow. Its schedule promises the bits of a provider if any of its tasks multiplies matrices or calls a function
+    /// that may.
+    pub fn freeze(
+        mut self,
+        program: Program,
+        plan: Plan,
+        workflow: Workflow,
+        order: Vec<TaskId>,
+        options: &PlanOptions,
+    ) -> Result<Planned> {
+        debug_verify("partial evaluation and placement", || workflow::verify(&workflow))?;
+        let needs_provider = workflow.kernels.values().any(|entry| match &entry.kernel {
+            Kernel::Statement(statement) => Contraction::of_kernel(statement).is_some(),
+            Kernel::Call(_) => true,
+            _ => false,
+        });
+        let none = ProviderName::none();
+        let provider = if needs_provider { &options.provider } else { &none };
+        let schedule = self.pass("freeze", || Schedule::freeze(workflow, order, provider.get()))?;
+        Ok(Planned { program, plan, schedule: Arc::new(schedule), timings: self.timings })
     }
 }
 

@@ -7,6 +7,7 @@ use tw_ir::Axis;
 use tw_ir::contraction::Contraction;
 use tw_ir::index::{Idx, Var};
 use tw_ir::program::{IndexStmt, Op, Program};
+use tw_ir::tiling::cut_leading;
 
 use crate::options::PlanOptions;
 
@@ -153,20 +154,6 @@ fn contracts(stmt: &IndexStmt) -> bool {
     Contraction::of_statement(stmt).is_some_and(|contraction| contraction.reuses_operands())
 }
 
-/// Cuts the candidates, first axes first, until a block has at most about `limit` elements.
-pub(crate) fn cut_leading(axes: &mut [Axis], candidates: &[usize], limit: u64) {
-    for &k in candidates {
-        let others = (0..axes.len()).filter(|&other| other != k);
-        let rest = others.fold(1u64, |n, other| n.saturating_mul(axes[other].longest().max(1)));
-        let tile = (limit / rest).max(1);
-        if tile < axes[k].longest() {
-            // As many tiles as that needs, but even ones, so that no thread waits for a short last one.
-            let extent = axes[k].extent();
-            axes[k] = Axis::uniform(extent, extent.div_ceil(extent.div_ceil(tile)));
-        }
-    }
-}
-
 /// Halves the longest tile among the candidates until a block has at most `limit` elements.
 fn shrink(axes: &mut [Axis], candidates: &[usize], limit: u64) {
     loop {
@@ -225,8 +212,7 @@ mod tests {
     #[test]
     fn what_a_program_does_decides() {
         let style = |text: &str| {
-            let unit =
-                crate::lang::parse_program(text, &Default::default(), &crate::lang::NoFiles, &Default::default());
+            let unit = tw_lang::parse_program(text, &Default::default(), &tw_lang::NoFiles, &Default::default());
             Tiler::new(&unit.unwrap().program, &PlanOptions::default()).style
         };
         let given = "input a: f64[100, 100]\ninput b: f64[100, 100]\ninput v: f64[100]\n";

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use tw_ir::error::Blame;
 use tw_ir::program::{FunctionTable, Program};
-use tw_plan::lang::{NoFiles, parse_program};
+use tw_lang::{NoFiles, parse_program};
 use tw_plan::{PlanOptions, plan_segment, plan_segment_until};
 
 fn program(text: &str) -> Program {

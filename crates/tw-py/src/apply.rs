@@ -1,9 +1,9 @@
 //! From arguments to a node of the graph: what every operation has in common.
 
 use pyo3::prelude::*;
+use tilewright::build::{Literal, Operand};
 use tilewright::ir::TensorType;
 use tilewright::ir::program::Op;
-use tilewright::plan::build::{Literal, Operand};
 
 use crate::dtypes::literal;
 use crate::errors::OrRaise;

@@ -3,8 +3,8 @@
 use pyo3::exceptions::{PyOverflowError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyComplex, PyFloat, PyInt};
+use tilewright::build::Literal;
 use tilewright::ir::dtype::C128;
-use tilewright::plan::build::Literal;
 use tilewright::{DType, Scalar};
 
 /// The type of a name, NumPy's or ours.

@@ -6,9 +6,9 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyEllipsis, PySlice, PyTuple};
 use tilewright::Axis;
+use tilewright::build::{self, Overlap, Reduction, Running, SliceItem};
 use tilewright::ir::program::{Op, Source};
 use tilewright::ir::{BinaryOp, Edge, Extent, UnaryOp};
-use tilewright::plan::build::{self, Overlap, Reduction, Running, SliceItem};
 
 use crate::apply::{Argument, apply, apply_to, compute_extents, inner, make, types};
 use crate::convert::array_of;

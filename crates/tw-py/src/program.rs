@@ -3,7 +3,7 @@
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyFloat, PyInt};
-use tilewright::plan::lang::ParamValue;
+use tilewright::lang::ParamValue;
 use tilewright::{BoundProgram, Input};
 
 use crate::errors::exception_in_text;

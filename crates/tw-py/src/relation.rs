@@ -5,8 +5,8 @@ use std::cell::Cell;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
+use tilewright::build::Reduction;
 use tilewright::ir::program::FunctionRef;
-use tilewright::plan::build::Reduction;
 use tilewright::{DType, Kernel, Key};
 
 use crate::apply::compute_extents;

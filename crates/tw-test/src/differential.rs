@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tilewright::{Array, Input, Session};
 use tw_ir::error::{Blame, Error};
 use tw_ir::{DType, Program, oracle};
-use tw_plan::cluster::Cluster;
+use tw_place::Cluster;
 
 /// How the engine runs a program in a comparison.
 #[derive(Clone, Debug)]

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use tw_block::npy;
 use tw_ir::{DType, Result};
-use tw_plan::lang::Catalog;
+use tw_lang::Catalog;
 
 /// Tells apart the directories of one process.
 static NEXT: AtomicU64 = AtomicU64::new(0);

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use tilewright::{Session, diagnose};
 use tw_ir::program::FunctionTable;
 use tw_ir::{Blame, Error, Span};
-use tw_plan::lang::{NoFiles, ProgramUnit, parse_program};
+use tw_lang::{NoFiles, ProgramUnit, parse_program};
 use tw_test::corpus;
 
 fn read(text: &str) -> Result<ProgramUnit, Vec<Error>> {

@@ -8,7 +8,7 @@ use tilewright::{Array, Input, Session};
 use tw_block::npy::{self, NpyReader};
 use tw_ir::program::FunctionTable;
 use tw_ir::{Blame, BoxRegion, Error, Op, Span};
-use tw_plan::lang::{ProgramUnit, parse_program};
+use tw_lang::{ProgramUnit, parse_program};
 use tw_test::scratch::Scratch;
 
 fn scratch() -> Scratch {

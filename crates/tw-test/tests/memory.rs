@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use tilewright::{Session, SessionBuilder};
 use tw_ir::program::FunctionTable;
-use tw_plan::lang::{NoFiles, ParamValue, ProgramUnit, parse_program};
+use tw_lang::{NoFiles, ParamValue, ProgramUnit, parse_program};
 use tw_test::corpus::{self, Case, Expectation, Loaded};
 
 fn read(text: &str, params: &[(&str, i64)]) -> ProgramUnit {

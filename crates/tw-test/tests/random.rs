@@ -4,7 +4,7 @@
 
 use tw_ir::text::print_program;
 use tw_ir::{DType, Program};
-use tw_plan::cluster::{Cluster, SchedulerName};
+use tw_place::{Cluster, SchedulerName};
 use tw_test::differential::{Configuration, Results, SINGLE, Verdict, compare, run, same_bits};
 use tw_test::generate::{Options, function_table, random_program};
 use tw_test::shrink::shrink;

@@ -5,7 +5,7 @@ use std::sync::mpsc;
 use std::time::Instant;
 
 use tw_ir::error::{Error, Result};
-use tw_plan::cluster::{Link, Machine};
+use tw_place::{Link, Machine};
 
 use super::Failure;
 use super::out::Out;

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use tw_plan::cluster::{Machine, Notation};
+use tw_place::{Machine, Notation};
 
 use super::Failure;
 use crate::explain::{read_distribution, read_machine};

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use tw_ir::error::{Error, Result};
 use tw_ir::program::FunctionTable;
-use tw_plan::lang::{NoFiles, ParamValue, ProgramUnit, parse_program};
+use tw_lang::{NoFiles, ParamValue, ProgramUnit, parse_program};
 
 use super::Failure;
 use super::digest::Digest;

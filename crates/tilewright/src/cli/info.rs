@@ -6,7 +6,7 @@ use std::io::Read;
 use tw_block::npy::NpyReader;
 use tw_ir::TensorType;
 use tw_ir::error::{Error, Result};
-use tw_plan::lang::InputDecl;
+use tw_lang::InputDecl;
 
 use super::Failure;
 use super::load::{Loaded, ProgramArgs};

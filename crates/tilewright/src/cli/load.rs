@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use tw_ir::error::{Error, Result};
 use tw_ir::program::{Op, ValueId};
-use tw_plan::lang::{ParamValue, ProgramUnit};
+use tw_lang::{ParamValue, ProgramUnit};
 
 use super::Failure;
 use crate::explain::SourceText;

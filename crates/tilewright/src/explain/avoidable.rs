@@ -73,10 +73,11 @@ impl Explanation {
 
 #[cfg(test)]
 mod tests {
+    use tw_build as build;
+    use tw_build::Reduction;
     use tw_ir::program::{Program, Source, TensorType, ValueId};
     use tw_ir::span::Span;
     use tw_ir::{BinaryOp, DType};
-    use tw_plan::build::{self, Reduction};
 
     use super::*;
     use crate::Session;

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use tw_ir::error::{Error, Result};
 use tw_ir::span::Span;
 use tw_ir::workflow::{BlockSet, BlockSetId, StmtId, Workflow};
-use tw_plan::cluster::{Machine, Notation, Placed, Rivals};
+use tw_place::{Machine, Notation, Placed, Rivals};
 
 use pieces::Wanted;
 

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use tw_ir::workflow::{Boxes, StmtId, Workflow};
 use tw_ir::{Axis, EntityRef};
-use tw_plan::cluster::{Placed, Rivals};
+use tw_place::{Placed, Rivals};
 
 use super::cluster::is_value;
 use super::source::Place;

@@ -136,9 +136,9 @@ fn is_product(stmt: &IndexStmt) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use tw_build as build;
     use tw_ir::program::{Source, TensorType};
     use tw_ir::{BinaryOp, DType};
-    use tw_plan::build;
 
     use super::*;
 

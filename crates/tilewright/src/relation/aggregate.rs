@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use tw_build::Reduction;
 use tw_ir::accum::OnEmpty;
 use tw_ir::error::{Error, Result};
 use tw_ir::index::{Access, Edge, Idx};
 use tw_ir::program::{IndexStmt, Op, Output};
 use tw_ir::scalar::{BinaryOp, ScalarCode};
 use tw_ir::{DType, Extent};
-use tw_plan::build::Reduction;
 
 use super::join::{picked, unpacked};
 use super::kernel::{BlockKernel, Kernel, KeyedOperand, Kind};

@@ -2,9 +2,9 @@
 
 use std::collections::HashMap;
 
+use tw_build::{SliceItem, is_subscript};
 use tw_ir::error::{Error, Result};
 use tw_ir::program::OperandMode;
-use tw_plan::build::{SliceItem, is_subscript};
 
 use super::kernel::{Kernel, KeyedOperand, Kind};
 use super::keys::{Key, Keys, check_components};

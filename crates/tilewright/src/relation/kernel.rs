@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
+use tw_build::Reduction;
 use tw_ir::dense::DenseLibrary;
 use tw_ir::error::{Error, Result};
 use tw_ir::program::{BlockFn, BlockFunction, BlockResult, FunctionRef, OperandMode, ResultMode};
 use tw_ir::scalar::{BinaryOp, UnaryOp};
 use tw_ir::{Array, ArrayView, DType, Scalar, shape};
-use tw_plan::build::Reduction;
 
 use super::view::block_per_key;
 use crate::tensor::Tensor;

@@ -5,10 +5,11 @@
 
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 
+use tw_build as build;
+use tw_build::Reduction;
 use tw_ir::error::Result;
 use tw_ir::program::{Op, TensorType, ValueId};
 use tw_ir::{DType, EntityRef, Extent};
-use tw_plan::build::{self, Reduction};
 
 use super::Tensor;
 use crate::session::lock;

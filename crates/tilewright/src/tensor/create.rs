@@ -3,10 +3,10 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use tw_build as build;
 use tw_ir::error::Result;
 use tw_ir::program::Op;
 use tw_ir::{Array, Axis, DType, Scalar, Tiling};
-use tw_plan::build;
 
 use super::Tensor;
 use crate::io::Input;

@@ -1,11 +1,12 @@
 //! Operations on tensors, with NumPy's meaning.
 
+use tw_build as build;
+use tw_build::{Joined, Reduction, Running, SliceItem};
 use tw_ir::accum::Accum;
 use tw_ir::error::{Error, Result};
 use tw_ir::program::{BlockFn, Op, TensorType};
 use tw_ir::scalar::{BinaryOp, UnaryOp};
 use tw_ir::{DType, Edge, Extent, Scalar};
-use tw_plan::build::{self, Joined, Reduction, Running, SliceItem};
 
 use super::count::Count;
 use super::{Tensor, with_extents};

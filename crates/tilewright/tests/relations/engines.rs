@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use tilewright::ir::program::FunctionTable;
 use tilewright::ir::{oracle, text};
-use tilewright::plan::cluster::{Cluster, SchedulerName};
+use tilewright::place::{Cluster, SchedulerName};
 use tilewright::{Input, Kernel, Relation, Session};
 
 use crate::random::sequence;

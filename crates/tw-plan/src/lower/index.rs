@@ -271,8 +271,8 @@ mod tests {
     use tw_ir::Axis;
     use tw_ir::program::FunctionTable;
 
-    use crate::lang::{NoFiles, parse_program};
     use crate::options::PlanOptions;
+    use tw_lang::{NoFiles, parse_program};
 
     #[test]
     fn strides_and_flips_stay_inside_tiles() {

@@ -9,7 +9,7 @@ use tw_ir::workflow::StmtId;
 use tw_ir::{Accum, Axis, OnEmpty, Tiling};
 
 use super::Lowering;
-use crate::tile::cut_leading;
+use tw_ir::tiling::cut_leading;
 
 impl Lowering<'_> {
     pub(super) fn relations_of(&self, node: &Node) -> Result<Vec<RelId>> {

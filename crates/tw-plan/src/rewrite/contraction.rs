@@ -1,7 +1,7 @@
 //! Contraction order: a product of many operands is summed pair by pair, in the order that takes the fewest operations.
 //!
 //! Preconditions: no guard, plain accesses that stay inside their operands, a product tree that uses each read once, and an accumulator that distributes over the product
-//! ((+, x), (min, +) and (max, +) of floats, (or, and)). Sums of floats are reassociated, as everywhere. The order is found by [`crate::contraction_order`].
+//! ((+, x), (min, +) and (max, +) of floats, (or, and)). Sums of floats are reassociated, as everywhere. The order is found by [`tw_build::contraction_order`].
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use tw_ir::shape::Extent;
 use tw_ir::{DType, Scalar};
 
 use super::rebuild::Rebuild;
-use crate::contraction_order::{Network, Order};
+use tw_build::contraction_order::{Network, Order};
 
 /// Orders that are kept for each product, and how many more operations than the best they may take.
 const ORDERS: usize = 4;

@@ -113,7 +113,7 @@ mod tests {
 
     /// The number of tensors of values of every scatter, and of statements beside them that the result needs.
     fn shape_of(text: &str) -> (Vec<usize>, usize) {
-        let unit = crate::lang::parse_program(text, &Default::default(), &crate::lang::NoFiles, &Default::default());
+        let unit = tw_lang::parse_program(text, &Default::default(), &tw_lang::NoFiles, &Default::default());
         let program = super::super::dead::run(&run(&unit.unwrap().program).unwrap()).unwrap();
         let values = |node: &Node| match &node.op {
             Op::Scatter { axes, .. } => Some(node.args.len() - axes.len()),

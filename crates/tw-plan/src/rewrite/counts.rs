@@ -120,7 +120,7 @@ mod tests {
     use super::*;
 
     fn states(text: &str) -> Vec<usize> {
-        let unit = crate::lang::parse_program(text, &Default::default(), &crate::lang::NoFiles, &Default::default());
+        let unit = tw_lang::parse_program(text, &Default::default(), &tw_lang::NoFiles, &Default::default());
         let program = run(&unit.unwrap().program).unwrap();
         let accum = |op: &Op| match op {
             Op::Index(stmt) => stmt.accum.as_ref().map(|accum| accum.identity.len()),

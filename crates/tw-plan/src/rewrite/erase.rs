@@ -99,7 +99,7 @@ fn erase_code(code: &ScalarCode) -> Result<ScalarCode> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::build;
+    use tw_build as build;
     use tw_ir::program::{BlockFn, BlockFunction, BlockResult, FunctionRef, OperandMode, ResultMode};
     use tw_ir::{BinaryOp, Span, TimeUnit, program};
 

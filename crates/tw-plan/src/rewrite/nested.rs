@@ -120,7 +120,7 @@ mod tests {
     use tw_ir::Op;
     use tw_ir::program::FunctionTable;
 
-    use crate::lang::{NoFiles, parse_program};
+    use tw_lang::{NoFiles, parse_program};
 
     /// How many statements compute the output.
     fn n_statements(text: &str) -> usize {

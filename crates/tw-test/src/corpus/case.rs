@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use tw_ir::{Array, Blame};
-use tw_plan::lang::ParamValue;
+use tw_lang::ParamValue;
 
 use super::compare::Tolerance;
 use super::literal;

@@ -7,7 +7,8 @@ use tilewright::{Input, Session, Totals};
 use tw_block::npy;
 use tw_ir::oracle::{self, Outcome};
 use tw_ir::{Array, Error, Op, Program, Span};
-use tw_plan::lang::{self, ProgramUnit};
+use tw_lang as lang;
+use tw_lang::ProgramUnit;
 
 use super::case::{Case, Expectation, ExpectedError};
 use super::compare::difference;

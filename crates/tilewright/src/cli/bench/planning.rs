@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use tw_ir::Program;
 use tw_ir::error::Result;
-use tw_plan::lang::ParamValue;
+use tw_lang::ParamValue;
 use tw_plan::{PlanOptions, plan_segment};
 use tw_run::{Runtime, overhead};
 

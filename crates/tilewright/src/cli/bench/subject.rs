@@ -6,7 +6,7 @@ use std::time::Instant;
 use tw_block::Provider;
 use tw_ir::error::{Error, Result};
 use tw_ir::program::{FunctionTable, Program};
-use tw_plan::lang::{NoFiles, ParamValue, ProgramUnit, parse_program};
+use tw_lang::{NoFiles, ParamValue, ProgramUnit, parse_program};
 
 use super::answer::Answer;
 use super::data::{Arrays, InputData};

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use tw_ir::error::Error;
-use tw_plan::lang::ParamValue;
+use tw_lang::ParamValue;
 
 use super::super::Failure;
 use super::super::cluster::{ClusterArgs, Scheduler};

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use tw_plan::cluster::{Machine, Placed};
+use tw_place::{Machine, Placed};
 
 use super::super::html::escape;
 use super::super::svg::{Drawing, MARGIN};

@@ -1,7 +1,7 @@
 //! Plans for several workers for other programs.
 
 use serde_json::{Map, Value, json};
-use tw_plan::cluster::{Machine, Placed, Rivals};
+use tw_place::{Machine, Placed, Rivals};
 
 use super::draw::{LANES, MATRIX, RESOLUTION};
 use super::matrix::Matrix;

@@ -1,6 +1,6 @@
 //! Why a scheduler's plan is not in front, in a sentence made of measured figures.
 
-use tw_plan::cluster::{Machine, Placed, Rivals};
+use tw_place::{Machine, Placed, Rivals};
 
 use super::super::units::{bytes, count, seconds};
 use super::{Explanation, busiest};

@@ -1,6 +1,6 @@
 //! Who sends how much to whom.
 
-use tw_plan::cluster::{Machine, Simulation};
+use tw_place::{Machine, Simulation};
 
 /// Bytes by sender and receiver: of workers, or of groups of neighbours where there are many.
 #[derive(Clone, Debug, PartialEq, Eq)]

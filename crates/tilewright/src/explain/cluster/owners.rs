@@ -2,7 +2,7 @@
 
 use tw_ir::workflow::{BlockSet, Boxes};
 use tw_ir::{Axis, EntityRef, shape};
-use tw_plan::cluster::Placed;
+use tw_place::Placed;
 
 use super::super::units::{count, counted};
 use super::{Explanation, is_value};

@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 
 use tw_ir::error::Result;
 use tw_ir::program::{Op, Source, ValueId};
-use tw_plan::cluster::{Before, DEFAULT_LIMIT, Held, Machine, Notation, Placed, Rivals};
+use tw_place::{Before, DEFAULT_LIMIT, Held, Machine, Notation, Placed, Rivals};
 
 use super::{Explanation, Piece, put_in_front};
 use crate::explain::segment::SegmentPlan;

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use tw_ir::EntityRef;
 use tw_ir::workflow::{StmtId, Workflow};
-use tw_plan::cluster::{Placed, Rivals};
+use tw_place::{Placed, Rivals};
 
 use super::super::source::Place;
 use super::super::table::{Align, Table};

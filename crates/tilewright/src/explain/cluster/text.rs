@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use tw_plan::cluster::{Machine, Placed, Rivals};
+use tw_place::{Machine, Placed, Rivals};
 
 use super::super::table::{Align, Table};
 use super::super::units::{bytes, count, counted, seconds};

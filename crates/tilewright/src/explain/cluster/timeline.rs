@@ -2,7 +2,7 @@
 
 use tw_ir::EntityRef;
 use tw_ir::workflow::StmtId;
-use tw_plan::cluster::Placed;
+use tw_place::Placed;
 
 use super::super::units::count;
 use super::busiest;

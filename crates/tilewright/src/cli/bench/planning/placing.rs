@@ -6,8 +6,8 @@ use std::time::Instant;
 
 use tw_ir::Program;
 use tw_ir::error::Result;
-use tw_plan::cluster::{DEFAULT_LIMIT, Machine, Rivals};
-use tw_plan::lang::ParamValue;
+use tw_lang::ParamValue;
+use tw_place::{DEFAULT_LIMIT, Machine, Rivals};
 use tw_plan::{PlanOptions, plan_segment};
 
 use super::PRODUCT;

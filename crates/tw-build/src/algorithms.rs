@@ -1,0 +1,485 @@
+//! Linear algebra as programs over blocks.
+//!
+//! An algorithm grows a graph: panels, triangles and small matrices go to block functions, everything else is contractions, slices and gathers,
+//! which the planner cuts and fuses like any other statement. Which rows are exchanged depends on the data, but which blocks meet does not:
+//! pivots are index tensors, and exchanging rows is a gather.
+//!
+//! The algorithms are generic in the graph, so program text and lazy tensors share them. Stacks of matrices go through block functions that
+//! see whole matrices.
+
+use tw_ir::dtype::DType;
+use tw_ir::error::{Error, Result};
+use tw_ir::program::{BlockFn, BlockResult, FunctionTable, Op, OperandMode, ResultMode, TensorType};
+use tw_ir::scalar::{BinaryOp, UnaryOp};
+use tw_ir::{Axis, Extent, Scalar, Tiling};
+
+use crate as build;
+use crate::{Joined, SliceItem};
+use tw_ir::tiling::cut_leading;
+
+mod cholesky;
+mod compressed;
+mod fourier;
+mod least_squares;
+mod lu;
+mod qr;
+mod routine;
+mod select;
+mod solve;
+mod spectral;
+mod tall;
+mod triangular;
+
+pub use compressed::Compression;
+pub use fourier::Transform;
+pub use routine::Routine;
+
+/// Somewhere nodes can be added: a program under construction, or a graph of lazy tensors.
+pub trait Graph {
+    /// A value of it.
+    type Value: Clone;
+    /// The type of a value.
+    fn ty<'v>(&'v self, value: &'v Self::Value) -> &'v TensorType;
+    /// Adds a node and gives its results.
+    fn push(&mut self, op: Op, args: &[&Self::Value]) -> Result<Vec<Self::Value>>;
+}
+
+/// Matrices up to this many rows or columns are factored in one task unless the user has cut them.
+const ONE_TASK: u64 = 1024;
+
+/// Columns of a panel where the user has not cut the matrix: few enough that factoring it is a small part of the work.
+const PANEL: std::ops::RangeInclusive<u64> = 128..=512;
+
+/// About so many panels where the user has not cut the matrix: the rest of it is read and written once for each, and all but the first can be
+/// factored while others are still at the rest.
+const N_PANELS: u64 = 6;
+
+/// At most this many panels: a graph has a few nodes for each. Finer cuts are merged.
+const MAX_PANELS: u64 = 128;
+
+/// Elements of a block of small matrices.
+const STACK_ELEMENTS: u64 = 1 << 17;
+
+/// Linear algebra on a graph.
+pub struct Algorithms<'a, G: Graph> {
+    graph: &'a mut G,
+    functions: &'a FunctionTable,
+}
+
+/// Functions of the library that work along an axis are known for the last axes only.
+const N_AXES: usize = 8;
+
+/// Columns of a matrix that are factored in one task, with all rows that are left.
+struct Panel<V> {
+    /// The columns, in the whole matrix.
+    range: std::ops::Range<u64>,
+    /// Rows and columns that are left, with those of the panel.
+    rows: u64,
+    columns: u64,
+    width: u64,
+    /// Pivots or reflections it has.
+    n: u64,
+    value: V,
+}
+
+/// A result of a function that sees whole matrices.
+#[derive(Clone, Copy)]
+enum Shaped {
+    Matrix(u64, u64),
+    Vector(u64),
+    Number,
+}
+
+impl Shaped {
+    fn extents(self) -> Vec<u64> {
+        match self {
+            Shaped::Matrix(rows, columns) => vec![rows, columns],
+            Shaped::Vector(n) => vec![n],
+            Shaped::Number => Vec::new(),
+        }
+    }
+}
+
+impl<'a, G: Graph> Algorithms<'a, G> {
+    /// Algorithms that add to `graph` and call the block functions of the library in `functions`.
+    pub fn new(graph: &'a mut G, functions: &'a FunctionTable) -> Algorithms<'a, G> {
+        Algorithms { graph, functions }
+    }
+
+    fn ty<'v>(&'v self, value: &'v G::Value) -> &'v TensorType {
+        self.graph.ty(value)
+    }
+
+    fn shape(&self, value: &G::Value) -> Result<Vec<u64>> {
+        let unknown =
+            || Error::source("linear algebra on a tensor whose shape depends on data").help("compute it first");
+        self.ty(value).known_shape().ok_or_else(unknown)
+    }
+
+    /// Rows and columns of the matrices.
+    fn size(&self, value: &G::Value) -> Result<(u64, u64)> {
+        match self.shape(value)?[..] {
+            [.., rows, columns] => Ok((rows, columns)),
+            _ => Err(Error::source(format!("a matrix has two axes, not {}", self.ty(value).rank()))),
+        }
+    }
+
+    fn square(&self, value: &G::Value) -> Result<u64> {
+        match self.size(value)? {
+            (rows, columns) if rows == columns => Ok(rows),
+            (rows, columns) => Err(Error::source(format!("a square matrix is needed, not {rows} by {columns}"))),
+        }
+    }
+
+    /// A matrix in a type that can be factored: doubles for integers.
+    fn numbers(&mut self, value: &G::Value) -> Result<G::Value> {
+        match self.ty(value).dtype {
+            DType::F32 | DType::F64 | DType::C64 | DType::C128 => Ok(value.clone()),
+            dtype if dtype.is_half() || dtype.is_time() => {
+                Err(Error::types(format!("linear algebra on {dtype}"))
+                    .help("convert it to a wider floating point type"))
+            }
+            _ => self.cast(value, DType::F64),
+        }
+    }
+
+    /// Two operands in their common type.
+    fn alike(&mut self, a: &G::Value, b: &G::Value) -> Result<(G::Value, G::Value)> {
+        let (a, b) = (self.numbers(a)?, self.numbers(b)?);
+        let dtype = build::common([self.ty(&a).dtype, self.ty(&b).dtype])?;
+        Ok((self.cast(&a, dtype)?, self.cast(&b, dtype)?))
+    }
+
+    // Nodes.
+
+    fn one(&mut self, op: Op, args: &[&G::Value]) -> Result<G::Value> {
+        let mut results = self.graph.push(op, args)?;
+        results.pop().ok_or_else(|| Error::internal("an operation without a result"))
+    }
+
+    fn joined(&mut self, joined: Joined, args: &[&G::Value]) -> Result<G::Value> {
+        let mut operands = Vec::with_capacity(args.len());
+        for (prepare, &arg) in joined.prepare.into_iter().zip(args) {
+            operands.push(match prepare {
+                Some(op) => self.one(op, &[arg])?,
+                None => arg.clone(),
+            });
+        }
+        self.one(joined.join, &operands.iter().collect::<Vec<_>>())
+    }
+
+    fn cast(&mut self, x: &G::Value, dtype: DType) -> Result<G::Value> {
+        if self.ty(x).dtype == dtype {
+            return Ok(x.clone());
+        }
+        let op = build::cast(self.ty(x), dtype)?;
+        self.one(op, &[x])
+    }
+
+    fn unary(&mut self, op: UnaryOp, x: &G::Value) -> Result<G::Value> {
+        let op = build::unary(op, self.ty(x))?;
+        self.one(op, &[x])
+    }
+
+    fn binary(&mut self, op: BinaryOp, a: &G::Value, b: &G::Value) -> Result<G::Value> {
+        let op = build::binary(op, self.ty(a), self.ty(b))?;
+        self.one(op, &[a, b])
+    }
+
+    fn with_number(&mut self, op: BinaryOp, a: &G::Value, b: f64) -> Result<G::Value> {
+        let op = build::binary(op, self.ty(a), Scalar::F64(b))?;
+        self.one(op, &[a])
+    }
+
+    fn matmul(&mut self, a: &G::Value, b: &G::Value) -> Result<G::Value> {
+        let op = build::matmul(self.ty(a), self.ty(b))?;
+        self.one(op, &[a, b])
+    }
+
+    /// `a^H b`.
+    fn adjoint_matmul(&mut self, a: &G::Value, b: &G::Value) -> Result<G::Value> {
+        let a = self.conj(a)?;
+        let op = build::tensordot(self.ty(&a), self.ty(b), &[(0, 0)])?;
+        self.one(op, &[&a, b])
+    }
+
+    fn conj(&mut self, x: &G::Value) -> Result<G::Value> {
+        match self.ty(x).dtype.is_complex() {
+            true => self.unary(UnaryOp::Conj, x),
+            false => Ok(x.clone()),
+        }
+    }
+
+    /// The matrices with rows and columns exchanged, and conjugated.
+    fn adjoint(&mut self, x: &G::Value) -> Result<G::Value> {
+        let rank = self.ty(x).rank();
+        let mut order: Vec<usize> = (0..rank).collect();
+        order.swap(rank - 2, rank - 1);
+        let transposed = self.permuted(x, &order)?;
+        self.conj(&transposed)
+    }
+
+    fn permuted(&mut self, x: &G::Value, order: &[usize]) -> Result<G::Value> {
+        let op = build::permute(self.ty(x), order)?;
+        self.one(op, &[x])
+    }
+
+    /// Part of a matrix or vector.
+    fn part(&mut self, x: &G::Value, ranges: &[std::ops::Range<u64>]) -> Result<G::Value> {
+        let shape = self.shape(x)?;
+        if ranges.iter().zip(&shape).all(|(range, &n)| *range == (0..n)) {
+            return Ok(x.clone());
+        }
+        let items: Vec<SliceItem> = ranges
+            .iter()
+            .map(|range| SliceItem::Slice { start: Some(range.start as i64), stop: Some(range.end as i64), step: 1 })
+            .collect();
+        let op = build::slice(self.ty(x), &items)?;
+        self.one(op, &[x])
+    }
+
+    /// Part of a vector.
+    fn stretch(&mut self, x: &G::Value, range: std::ops::Range<u64>) -> Result<G::Value> {
+        self.part(x, std::slice::from_ref(&range))
+    }
+
+    fn concat(&mut self, parts: &[G::Value], axis: usize) -> Result<G::Value> {
+        let mut kept = Vec::with_capacity(parts.len());
+        for part in parts {
+            if self.shape(part)?[axis] > 0 {
+                kept.push(part);
+            }
+        }
+        match (&kept[..], parts) {
+            ([], [first, ..]) => Ok(first.clone()),
+            ([part], _) => Ok((*part).clone()),
+            _ => {
+                let types: Vec<&TensorType> = kept.iter().map(|part| self.ty(part)).collect();
+                let joined = build::concat(&types, axis)?;
+                self.joined(joined, &kept)
+            }
+        }
+    }
+
+    /// Rows of a matrix, or elements of a vector, in the order of an index vector.
+    fn take(&mut self, x: &G::Value, places: &G::Value) -> Result<G::Value> {
+        self.take_along(x, places, 0)
+    }
+
+    fn take_along(&mut self, x: &G::Value, places: &G::Value, axis: usize) -> Result<G::Value> {
+        let joined = build::take(self.ty(x), self.ty(places), axis)?;
+        self.joined(joined, &[x, places])
+    }
+
+    fn full(&mut self, shape: &[u64], value: Scalar) -> Result<G::Value> {
+        let extents: Vec<Extent> = shape.iter().map(|&n| Extent::Known(n)).collect();
+        self.one(build::full(&extents, value), &[])
+    }
+
+    fn eye(&mut self, rows: u64, columns: u64, dtype: DType) -> Result<G::Value> {
+        self.one(build::eye(rows, columns, 0, dtype)?, &[])
+    }
+
+    fn retiled(&mut self, x: &G::Value, axes: Vec<Axis>) -> Result<G::Value> {
+        let tiling = Tiling::Grid(axes);
+        if self.ty(x).tiling.as_ref() == Some(&tiling) {
+            return Ok(x.clone());
+        }
+        self.one(Op::Retile { tiling }, &[x])
+    }
+
+    /// Calls a block function of the library.
+    fn call(
+        &mut self,
+        name: &str,
+        args: &[(&G::Value, &[OperandMode])],
+        results: Vec<BlockResult>,
+    ) -> Result<Vec<G::Value>> {
+        let function = self.functions.get(name)?;
+        let operands = args.iter().map(|(_, modes)| modes.to_vec()).collect();
+        let values: Vec<&G::Value> = args.iter().map(|(value, _)| *value).collect();
+        self.graph.push(Op::BlockFn(BlockFn { function, operands, results }), &values)
+    }
+
+    /// Calls a function that sees whole matrices: one, or stacks of them of one shape.
+    fn whole(&mut self, name: &str, args: &[&G::Value], results: &[(DType, Shaped)]) -> Result<Vec<G::Value>> {
+        let mut stack = self.shape(args[0])?;
+        stack.truncate(stack.len() - 2);
+        for arg in args {
+            let (rows, columns) = self.size(arg)?;
+            if rows * columns == 0 {
+                return results
+                    .iter()
+                    .map(|(dtype, shaped)| {
+                        let shape: Vec<u64> = stack.iter().copied().chain(shaped.extents()).collect();
+                        self.full(&shape, dtype.zero())
+                    })
+                    .collect();
+            }
+        }
+        // The same for every operand, whatever its shape, so that all are cut alike.
+        let mut longest = 1;
+        for arg in args {
+            let (rows, columns) = self.size(arg)?;
+            longest = longest.max(rows).max(columns);
+        }
+        let mut operands = Vec::with_capacity(args.len());
+        for &arg in args {
+            operands.push(if stack.is_empty() { arg.clone() } else { self.cut_stack(arg, longest)? });
+        }
+        let grid = (0..stack.len() as u32).map(OperandMode::Grid);
+        let modes: Vec<OperandMode> = grid.chain([OperandMode::Whole, OperandMode::Whole]).collect();
+        let results = results
+            .iter()
+            .map(|&(dtype, shaped)| {
+                let grid = (0..stack.len() as u32).map(ResultMode::Grid);
+                BlockResult { dtype, modes: grid.chain(shaped.extents().into_iter().map(ResultMode::Whole)).collect() }
+            })
+            .collect();
+        let args: Vec<(&G::Value, &[OperandMode])> = operands.iter().map(|value| (value, &modes[..])).collect();
+        self.call(name, &args, results)
+    }
+
+    /// Cuts a stack of matrices, of sides up to `longest`, into stacks that are a task each.
+    fn cut_stack(&mut self, x: &G::Value, longest: u64) -> Result<G::Value> {
+        let shape = self.shape(x)?;
+        let (leading, core) = shape.split_at(shape.len() - 2);
+        let per_matrix = longest.saturating_pow(2);
+        let mut axes: Vec<Axis> = leading.iter().map(|&n| Axis::whole(n)).collect();
+        let candidates: Vec<usize> = (0..axes.len()).collect();
+        cut_leading(&mut axes, &candidates, (STACK_ELEMENTS / per_matrix).max(1));
+        axes.extend(core.iter().map(|&n| Axis::whole(n)));
+        self.retiled(x, axes)
+    }
+
+    /// How a matrix is cut into panels of columns, or of rows: as the user has cut it, or by its size.
+    fn panels(&self, x: &G::Value, axis: usize) -> Result<Axis> {
+        let n = self.shape(x)?[axis];
+        if let Some(grid) = self.ty(x).tiling.as_ref().and_then(Tiling::grid) {
+            let merged = grid[axis].n_tiles().div_ceil(MAX_PANELS).max(1);
+            let boundaries = grid[axis].boundaries();
+            let last = boundaries.len().saturating_sub(1);
+            let kept = (0..boundaries.len())
+                .filter(|&k| (k as u64).is_multiple_of(merged) || k == last)
+                .map(|k| boundaries[k]);
+            return Ok(Axis::from_boundaries(kept.collect()));
+        }
+        if n <= ONE_TASK {
+            return Ok(Axis::whole(n));
+        }
+        let width = (n / N_PANELS).next_multiple_of(64).clamp(*PANEL.start(), *PANEL.end());
+        Ok(Axis::uniform(n, width.max(n.div_ceil(MAX_PANELS))))
+    }
+
+    /// The next panel of what is left of a matrix, if there are rows left.
+    fn panel(&mut self, rest: &G::Value, cut: &Axis, number: u64) -> Result<Option<Panel<G::Value>>> {
+        let (rows, columns) = self.size(rest)?;
+        if rows == 0 {
+            return Ok(None);
+        }
+        let range = cut.range(number);
+        let width = range.end - range.start;
+        let value = self.part(rest, &[0..rows, 0..width])?;
+        Ok(Some(Panel { range, rows, columns, width, n: rows.min(width), value }))
+    }
+
+    /// What is left of a matrix from a column on, cut as the panels that are left: its tiles are then made of one tile each of what was left before, and
+    /// tiles that no panel will look at are not made at all.
+    fn rest(&mut self, x: &G::Value, cut: &Axis, start: u64) -> Result<G::Value> {
+        self.cut_as(x, cut, start..cut.extent())
+    }
+
+    /// Some columns of what is left of a matrix, cut as its panels. `range` says which columns of the whole matrix they are.
+    fn cut_as(&mut self, x: &G::Value, cut: &Axis, range: std::ops::Range<u64>) -> Result<G::Value> {
+        let (rows, columns) = self.size(x)?;
+        if columns != range.end - range.start || rows == 0 {
+            return Ok(x.clone());
+        }
+        let boundaries = cut.boundaries().into_iter().filter(|boundary| (range.start..=range.end).contains(boundary));
+        let left = boundaries.map(|boundary| boundary - range.start).collect();
+        let rows = self.cut_height(rows, cut);
+        self.retiled(x, vec![rows, Axis::from_boundaries(left)])
+    }
+
+    /// How the rows of what is left of a matrix are cut: as high as panels are wide. Tall matrices have higher tiles, still of whole panels.
+    fn cut_height(&self, rows: u64, cut: &Axis) -> Axis {
+        let width = cut.range(0).end;
+        Axis::uniform(rows, width * rows.div_ceil(width * MAX_PANELS).max(1))
+    }
+
+    /// A matrix cut as its panels, unless the user has cut it.
+    fn as_panels(&mut self, x: &G::Value, cut: &Axis) -> Result<G::Value> {
+        match self.ty(x).tiling {
+            None if cut.n_tiles() > 1 => self.rest(x, cut, 0),
+            _ => Ok(x.clone()),
+        }
+    }
+
+    /// Columns of a right-hand side, cut into tasks.
+    fn cut_columns(&mut self, x: &G::Value) -> Result<G::Value> {
+        let (rows, columns) = self.size(x)?;
+        self.retiled(x, vec![Axis::whole(rows), Axis::uniform(columns, *PANEL.end())])
+    }
+
+    /// A right-hand side, cut into tasks: rows as high as panels are wide.
+    fn cut_right(&mut self, x: &G::Value, cut: &Axis) -> Result<G::Value> {
+        let (rows, columns) = self.size(x)?;
+        let rows = self.cut_height(rows, cut);
+        self.retiled(x, vec![rows, Axis::uniform(columns, *PANEL.end())])
+    }
+
+    /// Rows of a left-hand side, cut into tasks.
+    fn cut_rows(&mut self, x: &G::Value) -> Result<G::Value> {
+        let (rows, columns) = self.size(x)?;
+        self.retiled(x, vec![Axis::uniform(rows, *PANEL.end()), Axis::whole(columns)])
+    }
+
+    /// Solves triangular systems for blocks of columns: `triangle x = b`.
+    fn solve_triangle(&mut self, name: &str, triangle: &G::Value, b: &G::Value) -> Result<G::Value> {
+        let b = self.cut_columns(b)?;
+        self.solve_cut_triangle(name, triangle, &b)
+    }
+
+    /// Solves triangular systems for blocks of columns as they are cut: `triangle x = b`.
+    fn solve_cut_triangle(&mut self, name: &str, triangle: &G::Value, b: &G::Value) -> Result<G::Value> {
+        let (rows, _) = self.size(b)?;
+        let dtype = self.ty(b).dtype;
+        let result = BlockResult { dtype, modes: vec![ResultMode::Whole(rows), ResultMode::Grid(0)] };
+        let args: [(&G::Value, &[OperandMode]); 2] =
+            [(triangle, &[OperandMode::Whole, OperandMode::Whole]), (b, &[OperandMode::Whole, OperandMode::Grid(0)])];
+        first(self.call(name, &args, vec![result])?)
+    }
+
+    /// Solves triangular systems for blocks of rows: `x triangle = b`.
+    fn solve_triangle_right(&mut self, name: &str, triangle: &G::Value, b: &G::Value) -> Result<G::Value> {
+        let (_, columns) = self.size(b)?;
+        let dtype = self.ty(b).dtype;
+        let b = self.cut_rows(b)?;
+        let result = BlockResult { dtype, modes: vec![ResultMode::Grid(0), ResultMode::Whole(columns)] };
+        let args: [(&G::Value, &[OperandMode]); 2] =
+            [(triangle, &[OperandMode::Whole, OperandMode::Whole]), (&b, &[OperandMode::Grid(0), OperandMode::Whole])];
+        first(self.call(name, &args, vec![result])?)
+    }
+}
+
+/// How a function sees blocks that hold whole fibres along an axis: operands, and a result with `n_out` elements in each fibre.
+fn fibre_modes(rank: usize, axis: usize, n_out: u64) -> (Vec<OperandMode>, Vec<ResultMode>) {
+    let number = |k: usize| (k - (k > axis) as usize) as u32;
+    let operand = |k| if k == axis { OperandMode::Whole } else { OperandMode::Grid(number(k)) };
+    let result = |k| if k == axis { ResultMode::Whole(n_out) } else { ResultMode::Grid(number(k)) };
+    ((0..rank).map(operand).collect(), (0..rank).map(result).collect())
+}
+
+fn first<V>(values: Vec<V>) -> Result<V> {
+    values.into_iter().next().ok_or_else(|| Error::internal("a block function without a result"))
+}
+
+/// A given number of results.
+fn exactly<V, const N: usize>(values: Vec<V>) -> Result<[V; N]> {
+    values.try_into().map_err(|_| Error::internal(format!("a block function without {N} results")))
+}
+
+/// The type of magnitudes.
+fn real_type(dtype: DType) -> DType {
+    dtype.part().unwrap_or(dtype)
+}

@@ -1,0 +1,114 @@
+//! Fourier transforms: every fibre along an axis in one task.
+
+use tw_ir::dtype::DType;
+use tw_ir::error::{Error, Result};
+use tw_ir::program::BlockResult;
+use tw_ir::{Axis, Edge, Scalar};
+
+use super::{Algorithms, Graph, N_AXES, fibre_modes, first};
+use crate as build;
+use tw_ir::tiling::cut_leading;
+
+/// Which way a transform goes. None is scaled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Transform {
+    /// Complex numbers to their amplitudes.
+    Forward,
+    /// Amplitudes to complex numbers.
+    Inverse,
+    /// Real numbers to the first half of their amplitudes.
+    FromReal,
+    /// The first half of amplitudes to real numbers.
+    ToReal,
+}
+
+/// Elements of a block whose fibres are transformed in one task.
+const BLOCK_ELEMENTS: u64 = 1 << 18;
+
+impl<G: Graph> Algorithms<'_, G> {
+    /// Transforms along an axis. The fibre is cut or filled with zeros to `n` elements first (for [`Transform::ToReal`], to what `n` results
+    /// need).
+    pub fn fourier(&mut self, x: &G::Value, kind: Transform, axis: usize, n: u64) -> Result<G::Value> {
+        let rank = self.ty(x).rank();
+        if axis >= rank {
+            return Err(Error::source(format!("axis {axis} of a tensor with {rank}")));
+        }
+        if n == 0 {
+            return Err(Error::source("a Fourier transform of no elements"));
+        }
+        if rank - 1 - axis >= N_AXES {
+            return self.brought_last(x, axis, |algorithms, x| algorithms.fourier(x, kind, rank - 1, n));
+        }
+        let (from, to) = types(kind, self.ty(x).dtype)?;
+        let x = self.cast(x, from)?;
+        let (n_in, n_out) = match kind {
+            Transform::Forward | Transform::Inverse => (n, n),
+            Transform::FromReal => (n, n / 2 + 1),
+            Transform::ToReal => (n / 2 + 1, n),
+        };
+        let x = self.fitted(&x, axis, n_in)?;
+        let shape = self.shape(&x)?;
+        let mut axes: Vec<Axis> = shape.iter().map(|&n| Axis::whole(n)).collect();
+        let others: Vec<usize> = (0..rank).filter(|&k| k != axis).collect();
+        cut_leading(&mut axes, &others, BLOCK_ELEMENTS);
+        let blocks = self.retiled(&x, axes)?;
+        let (modes, results) = fibre_modes(rank, axis, n_out);
+        let word = match kind {
+            Transform::Forward => "forward",
+            Transform::Inverse => "inverse",
+            Transform::FromReal => "from_real",
+            Transform::ToReal => "to_real",
+        };
+        let name = format!("fft_{word}_{}", rank - 1 - axis);
+        first(self.call(&name, &[(&blocks, &modes)], vec![BlockResult { dtype: to, modes: results }])?)
+    }
+
+    /// Does something to an axis as if it were the last.
+    pub(super) fn brought_last(
+        &mut self,
+        x: &G::Value,
+        axis: usize,
+        act: impl FnOnce(&mut Self, &G::Value) -> Result<G::Value>,
+    ) -> Result<G::Value> {
+        let rank = self.ty(x).rank();
+        let there: Vec<usize> = (0..rank).filter(|&k| k != axis).chain([axis]).collect();
+        let mut back = vec![0; rank];
+        there.iter().enumerate().for_each(|(to, &from)| back[from] = to);
+        let moved = self.permuted(x, &there)?;
+        let done = act(self, &moved)?;
+        self.permuted(&done, &back)
+    }
+
+    /// The first `n` elements along an axis, with zeros after the last.
+    fn fitted(&mut self, x: &G::Value, axis: usize, n: u64) -> Result<G::Value> {
+        let shape = self.shape(x)?;
+        let mut ranges: Vec<std::ops::Range<u64>> = shape.iter().map(|&extent| 0..extent).collect();
+        ranges[axis] = 0..n.min(shape[axis]);
+        let x = self.part(x, &ranges)?;
+        if shape[axis] >= n {
+            return Ok(x);
+        }
+        let mut widths = vec![(0, 0); shape.len()];
+        widths[axis] = (0, n - shape[axis]);
+        let zero: Scalar = self.ty(&x).dtype.zero();
+        let op = build::pad(self.ty(&x), &widths, Edge::Fill, zero)?;
+        self.one(op, &[&x])
+    }
+}
+
+/// What is transformed, and what comes out.
+fn types(kind: Transform, dtype: DType) -> Result<(DType, DType)> {
+    if dtype.is_time() || (kind == Transform::FromReal && dtype.is_complex()) {
+        return Err(Error::types(format!("a Fourier transform of {dtype}")));
+    }
+    let real = match dtype {
+        DType::F32 | DType::F16 | DType::BF16 | DType::C64 => DType::F32,
+        _ => DType::F64,
+    };
+    let complex = real.with_parts().ok_or_else(|| Error::internal("a real type without a complex one"))?;
+    Ok(match kind {
+        Transform::Forward | Transform::Inverse => (complex, complex),
+        Transform::FromReal => (real, complex),
+        Transform::ToReal => (complex, real),
+    })
+}

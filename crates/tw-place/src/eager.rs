@@ -1,0 +1,166 @@
+//! An order in which workers do not wait for each other more than they must.
+//!
+//! Depth first, few blocks are alive at once, but on several workers everyone then waits for the one result that all work on. Here every worker takes the earliest of its
+//! tasks in that order whose operands are there, at the times that the machine's rates suggest.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use tw_ir::EntityRef;
+use tw_ir::workflow::{TaskId, Workflow};
+
+use super::machine::Machine;
+use super::sites::Sites;
+use tw_plan::Makers;
+
+/// The tasks of an order in the order in which they would begin.
+pub(super) fn as_they_can_begin(
+    workflow: &Workflow,
+    order: &[TaskId],
+    sites: &Sites,
+    machine: &Machine,
+) -> Vec<TaskId> {
+    let mut run = Run::new(workflow, order, sites, machine);
+    run.events.extend((0..machine.n_workers() as u32).map(|worker| Reverse((Time::default(), worker))));
+    while let Some(Reverse((now, worker))) = run.events.pop() {
+        run.wake(worker, now);
+    }
+    run.started
+}
+
+/// Seconds that are not negative, as bits: these are ordered as the numbers are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+struct Time(u64);
+
+impl Time {
+    fn new(seconds: f64) -> Time {
+        Time(seconds.max(0.0).to_bits())
+    }
+
+    fn seconds(self) -> f64 {
+        f64::from_bits(self.0)
+    }
+}
+
+/// One worker.
+#[derive(Default)]
+struct Worker {
+    /// Its tasks in the given order.
+    tasks: Vec<TaskId>,
+    free_at: Time,
+    /// Places of tasks that can begin now, and of tasks that can begin later.
+    ready: BinaryHeap<Reverse<u32>>,
+    later: BinaryHeap<Reverse<(Time, u32)>>,
+}
+
+struct Run<'a> {
+    sites: &'a Sites,
+    machine: &'a Machine,
+    /// By task: how long it takes, its place among those of its worker, what it still waits for, and when its operands are there.
+    seconds: Vec<f64>,
+    place: Vec<u32>,
+    missing: Vec<u32>,
+    there: Vec<f64>,
+    /// Who waits for each task, one after the other, and how many bytes go there.
+    first_waiting: Vec<u32>,
+    waiting: Vec<(TaskId, u64)>,
+    workers: Vec<Worker>,
+    events: BinaryHeap<Reverse<(Time, u32)>>,
+    started: Vec<TaskId>,
+}
+
+impl<'a> Run<'a> {
+    fn new(workflow: &'a Workflow, order: &[TaskId], sites: &'a Sites, machine: &'a Machine) -> Run<'a> {
+        let n_tasks = workflow.n_tasks();
+        let makers = Makers::of(workflow);
+        let mut edges: Vec<(TaskId, TaskId, u64)> = Vec::new();
+        let mut missing = vec![0u32; n_tasks];
+        for &task in order {
+            let before = edges.len();
+            edges.extend(makers.previous(task).map(|maker| (maker, task, 0)));
+            for operand in workflow.present_operands(task) {
+                edges
+                    .extend(makers.of_block(operand.block).map(|maker| (maker, task, workflow.operand_bytes(operand))));
+            }
+            missing[task.index()] = (edges.len() - before) as u32;
+        }
+        // Sorted by who is waited for, by counting.
+        let mut first_waiting = vec![0u32; n_tasks + 1];
+        edges.iter().for_each(|(maker, ..)| first_waiting[maker.index() + 1] += 1);
+        (0..n_tasks).for_each(|task| first_waiting[task + 1] += first_waiting[task]);
+        let mut next = first_waiting.clone();
+        let mut waiting = vec![(TaskId::new(0), 0); edges.len()];
+        for (maker, task, bytes) in edges {
+            waiting[next[maker.index()] as usize] = (task, bytes);
+            next[maker.index()] += 1;
+        }
+        let mut run = Run {
+            sites,
+            machine,
+            seconds: machine.task_seconds(workflow),
+            place: vec![0; n_tasks],
+            missing,
+            there: vec![0.0; n_tasks],
+            first_waiting,
+            waiting,
+            workers: (0..machine.n_workers()).map(|_| Worker::default()).collect(),
+            events: BinaryHeap::new(),
+            started: Vec::with_capacity(order.len()),
+        };
+        for &task in order {
+            let worker = &mut run.workers[sites.of(task) as usize];
+            run.place[task.index()] = worker.tasks.len() as u32;
+            worker.tasks.push(task);
+            if run.missing[task.index()] == 0 {
+                worker.ready.push(Reverse(run.place[task.index()]));
+            }
+        }
+        run
+    }
+
+    /// Lets a worker begin a task, if it is free and has one.
+    fn wake(&mut self, number: u32, now: Time) {
+        let worker = &mut self.workers[number as usize];
+        if worker.free_at > now {
+            return;
+        }
+        while let Some(&Reverse((when, place))) = worker.later.peek()
+            && when <= now
+        {
+            worker.later.pop();
+            worker.ready.push(Reverse(place));
+        }
+        match worker.ready.pop() {
+            Some(Reverse(place)) => {
+                let task = worker.tasks[place as usize];
+                let end = Time::new(now.seconds() + self.seconds[task.index()]);
+                worker.free_at = end;
+                self.events.push(Reverse((end, number)));
+                self.begin(task, number, end);
+            }
+            // Whoever finishes an operand wakes it again.
+            None => {
+                if let Some(&Reverse((when, _))) = worker.later.peek() {
+                    self.events.push(Reverse((when, number)));
+                }
+            }
+        }
+    }
+
+    fn begin(&mut self, task: TaskId, number: u32, end: Time) {
+        self.started.push(task);
+        for k in self.first_waiting[task.index()]..self.first_waiting[task.index() + 1] {
+            let (reader, bytes) = self.waiting[k as usize];
+            let site = self.sites.of(reader);
+            let message = if site == number { 0.0 } else { self.machine.link(number, site).seconds(bytes) };
+            let there = &mut self.there[reader.index()];
+            *there = there.max(end.seconds() + message);
+            self.missing[reader.index()] -= 1;
+            if self.missing[reader.index()] == 0 {
+                let (when, worker) = (Time::new(*there), &mut self.workers[site as usize]);
+                worker.later.push(Reverse((when, self.place[reader.index()])));
+                self.events.push(Reverse((when.max(worker.free_at), site)));
+            }
+        }
+    }
+}

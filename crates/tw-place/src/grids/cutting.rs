@@ -1,0 +1,277 @@
+//! How values and statements on grids are cut: so that every block has one owner and every task one worker, and tasks are worth their cost.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use tw_ir::index::{Idx, Var};
+use tw_ir::program::{Node, Op, Program, TensorType, ValueId};
+use tw_ir::{Axis, Tiling};
+
+use super::access::{Accesses, Part};
+use super::cuts::{Cuts, Side};
+use super::{Grids, OnGrid, work_of};
+use crate::machine::Machine;
+use crate::mesh::{Variable, part};
+use tw_plan::ChosenCuts;
+
+/// Tiles of a part of a variable: this long, and this many at most; only one each for more workers than that.
+const GOOD_TILE: u64 = 1024;
+const MOST_TILES: u64 = 8;
+const MANY_WORKERS: u64 = 512;
+
+/// A task should take this many times what every task costs, unless there are no more than so many for each worker.
+const WORTH_A_TASK: f64 = 16.0;
+const FEW_TASKS: u64 = 4;
+
+/// Bytes of a block: more would wait for each other, and for memory.
+const MOST_BYTES: u64 = 64 << 20;
+
+/// A cut that makes a statement take this many times as long is worth another one.
+const SLOWER: f64 = 1.25;
+
+/// The part of a statement's time that putting an operand together may take without being noticed.
+const IN_NO_TIME: f64 = 0.001;
+
+impl Grids {
+    /// Cuts of values with which every block has one owner, and of variables with which every task has one worker. Parts are cut further, into tiles of about the length
+    /// that is wanted: work then begins before all of a part has arrived.
+    pub(crate) fn cut(&self, program: &Program, tile: Option<u64>, machine: &Machine) -> ChosenCuts {
+        let statements: Vec<Cutting<'_>> =
+            self.meshes.iter().filter_map(|(&number, on_grid)| Cutting::of(program, number, on_grid)).collect();
+        // Where everything along a variable is cut alike, no task reads two blocks of an operand. Where that would make tasks too small, workers put together what they read: small operands
+        // first, then all.
+        let mut apart: BTreeMap<usize, Apart> = BTreeMap::new();
+        loop {
+            let cuts = self.cuts(program, &statements, &apart, tile, machine);
+            let alone = |statement: &Cutting<'_>| {
+                let only = BTreeMap::from([(statement.number, Apart::FromAll)]);
+                self.cuts(program, std::slice::from_ref(statement), &only, tile, machine)
+            };
+            let is_cut_too_small = |statement: &&Cutting<'_>| {
+                let axes = statement.axes(&cuts);
+                let n_tasks = axes.iter().fold(1u64, |n, axis| n.saturating_mul(axis.n_tiles()));
+                let too_many = n_tasks > statement.most_tasks(machine);
+                too_many || statement.is_slower(program, &axes, machine, || statement.axes(&alone(statement)))
+            };
+            let is_free = |statement: &&Cutting<'_>| apart.get(&statement.number) == Some(&Apart::FromAll);
+            let rest = statements.iter().filter(|statement| !is_free(statement));
+            let more: Vec<usize> = rest.filter(is_cut_too_small).map(|statement| statement.number).collect();
+            if more.is_empty() {
+                let value = |&value: &ValueId| {
+                    let shape = program.ty(value).known_shape().unwrap_or_default();
+                    let axes = shape.iter().enumerate().map(|(axis, &n)| cuts.axis(Side::Axis(value, axis), n));
+                    (value, axes.collect())
+                };
+                let of_index = statements.iter().filter(|statement| matches!(statement.node.op, Op::Index(_)));
+                let variables = of_index.map(|statement| (statement.number, statement.axes(&cuts)));
+                return ChosenCuts { values: self.owners.keys().map(value).collect(), variables: variables.collect() };
+            }
+            for number in more {
+                apart.entry(number).and_modify(|apart| *apart = Apart::FromAll).or_insert(Apart::FromSmall);
+            }
+        }
+    }
+
+    fn cuts(
+        &self,
+        program: &Program,
+        statements: &[Cutting<'_>],
+        apart: &BTreeMap<usize, Apart>,
+        tile: Option<u64>,
+        machine: &Machine,
+    ) -> Cuts {
+        let most = if self.n_workers <= MANY_WORKERS { MOST_TILES } else { 1 };
+        let mut cuts = Cuts::new(tile.map_or((GOOD_TILE, most), |tile| (tile, u64::MAX)));
+        // Cuts of one statement are asked for by itself.
+        let only = match statements {
+            [only] => Some([&only.node.args[..], &only.node.results].concat()),
+            _ => None,
+        };
+        let touched = || self.owners.iter().filter(|(value, _)| only.as_ref().is_none_or(|only| only.contains(value)));
+        for (&value, owner) in touched() {
+            (0..program.ty(value).rank()).for_each(|axis| cuts.add(Side::Axis(value, axis), owner.cuts(axis)));
+            // What the user has cut stays so, and what goes with it follows.
+            if let Some(Tiling::Grid(axes)) = &program.ty(value).tiling {
+                axes.iter().enumerate().for_each(|(axis, cut)| cuts.add(Side::Axis(value, axis), cut.boundaries()));
+            }
+        }
+        let scattered: BTreeSet<Side> = statements.iter().flat_map(Cutting::scattered).collect();
+        // Who reads along which variable what may have to be cut alike.
+        let mut reading: Vec<(Side, Side, u64)> = Vec::new();
+        for statement in statements {
+            let (own, apart) = (statement.scattered(), apart.get(&statement.number));
+            for (var, (along, &parts)) in
+                statement.on_grid.variables.iter().zip(statement.on_grid.mesh.factors()).enumerate()
+            {
+                let variable = Side::Variable(statement.number, var);
+                cuts.add(variable, (0..parts).map(|k| part(along.along, k, parts).start));
+                let (made, read) = statement.along(program, var, apart, machine);
+                made.into_iter()
+                    .filter(|side| own.contains(side) || !scattered.contains(side))
+                    .for_each(|side| cuts.join(variable, side));
+                let read = read.into_iter().filter(|side| !scattered.contains(side));
+                match statement.node.op {
+                    Op::Index(_) => reading.extend(read.map(|side| (variable, side, along.along))),
+                    // Other operations are cut as what they read is.
+                    _ => read.for_each(|side| cuts.join(variable, side)),
+                }
+            }
+        }
+        touched().for_each(|(&value, _)| halve_large_blocks(program.ty(value), value, &mut cuts));
+        // Who reads within one block need not be cut as the block is.
+        loop {
+            let n_before = reading.len();
+            reading.retain(|&(variable, read, n)| {
+                let is_within = cuts.is_within(variable, read, n);
+                if !is_within {
+                    cuts.join(variable, read);
+                }
+                is_within
+            });
+            if reading.len() == n_before {
+                break;
+            }
+        }
+        cuts
+    }
+}
+
+/// Cuts a value along its longest sides until no block is larger than a task should read.
+fn halve_large_blocks(ty: &TensorType, value: ValueId, cuts: &mut Cuts) {
+    let (Some(shape), None) = (ty.known_shape(), &ty.tiling) else { return };
+    loop {
+        let side = |axis: usize| Side::Axis(value, axis);
+        let longest: Vec<u64> = (0..shape.len()).map(|axis| cuts.axis(side(axis), shape[axis]).longest()).collect();
+        let bytes = longest.iter().fold(ty.dtype.size(), |bytes, &n| bytes.saturating_mul(n));
+        match (0..shape.len()).max_by_key(|&axis| longest[axis]).filter(|_| bytes > MOST_BYTES) {
+            Some(axis) => cuts.halve(side(axis), shape[axis]),
+            None => return,
+        }
+    }
+}
+
+/// What a statement reads that it is not cut as.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Apart {
+    /// Operands that workers put together in no time.
+    FromSmall,
+    FromAll,
+}
+
+/// An operation that is cut by its grid.
+struct Cutting<'a> {
+    number: usize,
+    node: &'a Node,
+    accesses: Accesses,
+    on_grid: &'a OnGrid,
+}
+
+impl<'a> Cutting<'a> {
+    fn of(program: &'a Program, number: usize, on_grid: &'a OnGrid) -> Option<Cutting<'a>> {
+        let node = &program.body.nodes[number];
+        Some(Cutting { number, node, accesses: Accesses::of(program, node)?, on_grid })
+    }
+
+    /// Axes of what it makes that are not cut as its readers are: every block along them is another pass over all that may belong into it.
+    fn scattered(&self) -> Vec<Side> {
+        let Op::Scatter { axes, .. } = &self.node.op else { return Vec::new() };
+        let sides = |&value: &ValueId| axes.iter().map(move |&axis| Side::Axis(value, axis as usize));
+        self.node.results.iter().flat_map(sides).collect()
+    }
+
+    /// Axes of what it makes, and of what it reads and is not apart from, that run along a variable.
+    fn along(&self, program: &Program, var: usize, apart: Option<&Apart>, machine: &Machine) -> (Vec<Side>, Vec<Side>) {
+        let Variable { first, along, .. } = self.on_grid.variables[var];
+        let sides = |value: ValueId, part: &Part| -> Vec<Side> {
+            let shape = program.ty(value).known_shape().unwrap_or_default();
+            // What is in tiles is cut already.
+            let axes = part.idx.iter().zip(&shape).enumerate().filter(|_| part.tiles.is_none());
+            let fits = |idx: &Idx, n: u64| idx.as_shifted_var() == Some((Var(var as u32), first as i64)) && n == along;
+            let axes = axes.filter(|(_, (idx, n))| fits(idx, **n));
+            axes.map(|(axis, _)| Side::Axis(value, axis)).collect()
+        };
+        let made = self.node.results.iter().zip(self.accesses.outs.iter().cycle());
+        let read = self.accesses.reads.iter().map(|(argument, part)| (self.node.args[*argument], part));
+        let read = read.filter(|(value, part)| match apart {
+            None => true,
+            Some(Apart::FromSmall) => self.is_worth_cutting_alike(program.ty(*value), part, machine),
+            Some(Apart::FromAll) => false,
+        });
+        (
+            made.flat_map(|(&value, part)| sides(value, part)).collect(),
+            read.flat_map(|(value, part)| sides(value, part)).collect(),
+        )
+    }
+
+    fn axes(&self, cuts: &Cuts) -> Vec<Axis> {
+        let axis = |(number, var): (usize, &Variable)| {
+            let along = cuts.axis(Side::Variable(self.number, number), var.along);
+            let mut cuts: Vec<u64> = along.boundaries().into_iter().map(|cut| var.value_at(cut)).collect();
+            cuts.dedup();
+            Axis::from_boundaries(cuts)
+        };
+        self.on_grid.variables.iter().enumerate().map(axis).collect()
+    }
+
+    /// True if tasks of these tiles read so much again and again that it would be better to cut the statement otherwise, and to put together what it reads.
+    fn is_slower(
+        &self,
+        program: &Program,
+        axes: &[Axis],
+        machine: &Machine,
+        alone: impl FnOnce() -> Vec<Axis>,
+    ) -> bool {
+        let whole: Vec<Axis> = axes.iter().map(|axis| Axis::whole(axis.extent())).collect();
+        let seconds = |axes: &[Axis]| self.seconds_cut(program, axes, machine);
+        let (Some(cut), Some(least)) = (seconds(axes), seconds(&whole)) else { return false };
+        if cut < least * SLOWER {
+            return false;
+        }
+        let assembled: f64 = self.reads(program).map(|(ty, part)| self.assembling(ty, part, machine)).sum();
+        seconds(&alone()).is_some_and(|alone| cut > (alone + assembled) * SLOWER)
+    }
+
+    /// What a statement takes if it is cut in a way, all workers together.
+    fn seconds_cut(&self, program: &Program, axes: &[Axis], machine: &Machine) -> Option<f64> {
+        let arithmetic = self.seconds(machine)?;
+        let n_tasks = axes.iter().fold(1.0, |n, axis| n * axis.n_tiles() as f64);
+        let tile = |var: usize| axes[var].extent() as f64 / axes[var].n_tiles().max(1) as f64;
+        let elements = |part: &Part| -> f64 { (0..axes.len()).filter(|&var| part.uses(var)).map(tile).product() };
+        let read = self.reads(program).map(|(ty, part)| elements(part) * ty.dtype.size() as f64);
+        let made = self.accesses.outs.iter().map(|part| elements(part) * self.accesses.state_bytes as f64);
+        let bytes = read.chain(made).sum::<f64>() * n_tasks;
+        Some(n_tasks * machine.task + arithmetic.max(bytes / machine.stream))
+    }
+
+    fn reads<'b>(&'b self, program: &'b Program) -> impl Iterator<Item = (&'b TensorType, &'b Part)> {
+        self.accesses.reads.iter().map(|(argument, part)| (program.ty(self.node.args[*argument]), part))
+    }
+
+    /// False for operands that workers put together in no time beside what they then do: how small ones are cut should not decide how large ones are.
+    fn is_worth_cutting_alike(&self, ty: &TensorType, part: &Part, machine: &Machine) -> bool {
+        let assembled = self.assembling(ty, part, machine);
+        self.seconds(machine).is_none_or(|seconds| assembled > seconds * IN_NO_TIME)
+    }
+
+    /// What putting an operand together takes, all workers together. Along variables that it does not have, everybody has a copy.
+    fn assembling(&self, ty: &TensorType, part: &Part, machine: &Machine) -> f64 {
+        let vars = self.on_grid.variables.iter().zip(self.on_grid.mesh.factors()).enumerate();
+        let touched =
+            vars.map(|(var, (along, &factor))| if part.uses(var) { along.extent as f64 } else { factor as f64 });
+        touched.product::<f64>() * (2 * ty.dtype.size()) as f64 / machine.stream
+    }
+
+    /// What a statement takes, all workers together.
+    fn seconds(&self, machine: &Machine) -> Option<f64> {
+        let Op::Index(stmt) = &self.node.op else { return None };
+        let points = self.on_grid.variables.iter().fold(1.0, |points, var| points * var.extent as f64);
+        let (ops, is_product) = work_of(stmt);
+        Some(points * ops as f64 / machine.rate(is_product))
+    }
+
+    /// Tasks that are large enough to be worth their cost, or a few for every worker. Other operations than statements are cut as what they read is.
+    fn most_tasks(&self, machine: &Machine) -> u64 {
+        let Some(seconds) = self.seconds(machine) else { return u64::MAX };
+        let worth = seconds / (machine.task * WORTH_A_TASK).max(f64::MIN_POSITIVE);
+        (worth as u64).max(machine.n_workers() as u64 * FEW_TASKS)
+    }
+}

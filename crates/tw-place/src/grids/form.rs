@@ -1,0 +1,455 @@
+//! What statements that differ in their arrays alone have in common: the grids they may have, and what every worker then reads, owns and receives.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
+
+use tw_ir::index::Var;
+use tw_ir::program::{Node, Op, Program, ValueId};
+use tw_ir::{Axis, BoxRegion};
+
+use super::access::{Accesses, Part};
+use super::boxes::{Kept, Regions};
+use super::owners::{Owned, Owners, of_tiles};
+use super::{Aim, work_of};
+use crate::layout::prime_factors;
+use crate::machine::Machine;
+use crate::mesh::{Mesh, Ownership, Variable, part};
+use crate::notation::Written;
+use crate::reductions::meetings;
+
+/// Grids that are kept for a statement, before they are numbered.
+const MOST_GRIDS: usize = 48;
+
+/// More bytes than any time that matters: what is added up to it must not overflow.
+const MOST_COST: u64 = 1 << 48;
+
+/// Groups of workers that a grid of fewer than all may have.
+const MOST_BEGINNINGS: u64 = 16;
+
+/// The busiest worker may do this much more than its share.
+const BALANCED: f64 = 1.05;
+
+/// Messages of sums that are followed one by one; of more, what a worker receives is taken to be the average of its group.
+const MOST_MEETINGS: u64 = 1 << 18;
+
+/// The form of a statement: its variables, and how it reads and writes.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Form {
+    pub(super) variables: Vec<Variable>,
+    /// Those that a grid may cut.
+    can_cut: Vec<bool>,
+    pub(super) reads: Vec<Read>,
+    /// Every result, or one for all that are at the same place.
+    pub(super) outs: Vec<Out>,
+    /// Bytes of what is summed for one element of the output.
+    pub(super) state_bytes: u64,
+    /// All operations, and whether they run as fast as those of matrix products; none where only bytes count.
+    work: Option<(u64, bool)>,
+    /// True if workers that share a part of the output each own a piece of it; else one of them owns it all.
+    in_pieces: bool,
+}
+
+/// How one operand is read.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Read {
+    /// The first read of the same array.
+    array: usize,
+    pub(super) part: Part,
+    pub(super) shape: Vec<u64>,
+    pub(super) bytes: u64,
+    /// The tiles that belong to somebody as a whole, where there are such.
+    tiles: Option<Vec<Axis>>,
+}
+
+/// How results are written.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Out {
+    shape: Vec<u64>,
+    /// The variable along each axis, if there is one.
+    pub(super) vars: Vec<Option<usize>>,
+    tiles: Option<Vec<Axis>>,
+}
+
+/// A grid that statements of a form may have.
+pub(super) struct Candidate {
+    pub(super) mesh: Mesh,
+    /// What a worker receives if everything the statement reads is where it wants it.
+    pub(super) alone: u64,
+    /// Bytes that a worker could receive in the time that the slowest takes for the statement; 0 where only bytes count.
+    pub(super) cost: u64,
+    /// What every worker reads of each operand.
+    pub(super) needs: Vec<Rc<Regions>>,
+    /// Who would own the operands where they are read, and the output: before anybody's turn, and by the turn of the value; known once somebody asks.
+    ownerships: RefCell<BTreeMap<Array, Owners>>,
+    owners: RefCell<BTreeMap<(Array, u64), Rc<Owned>>>,
+    /// Bytes of parts of sums that every worker receives, by the turn of the output.
+    sums: RefCell<BTreeMap<u64, Rc<Vec<u64>>>>,
+}
+
+/// What statements are planned for.
+pub(super) struct Around<'a> {
+    pub(super) machine: &'a Machine,
+    /// Numbers of workers that some statement has shares for, and no more.
+    pub(super) sizes: BTreeSet<u64>,
+}
+
+/// An array of a statement.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Array {
+    Read(usize),
+    /// The number of the result.
+    Output(usize),
+}
+
+impl Form {
+    /// The form of an operation that can have a grid: every element of the output is made at one point, or is a sum over some.
+    pub(super) fn of(program: &Program, node: &Node, aim: Aim) -> Option<Form> {
+        let Accesses { variables, reads, outs, state_bytes } = Accesses::of(program, node)?;
+        let can_cut = variables.iter().map(|(_, can_cut)| *can_cut).collect();
+        let mut variables: Vec<Variable> = variables.iter().map(|(extent, _)| Variable::alone(*extent)).collect();
+        let inside = match &node.op {
+            Op::Index(stmt) if !stmt.out_is_plain() => Some(&outs.first()?.idx),
+            _ => None,
+        };
+        // A statement about the inside of its output is cut where the output is.
+        let shape = program.ty(*node.results.first()?).known_shape()?;
+        let mut seen = BTreeSet::new();
+        for (idx, &along) in inside.into_iter().flatten().zip(&shape) {
+            let (Var(var), first) = idx.as_shifted_var()?;
+            let variable = &mut variables[var as usize];
+            let fits =
+                first >= 0 && is_nearly(first as u64 + variable.extent, along) && is_nearly(variable.extent, along);
+            if !fits || !seen.insert(var) {
+                return None;
+            }
+            (variable.first, variable.along) = (first as u64, along);
+        }
+        let out = |(part, &value): (&Part, &ValueId)| {
+            let vars = part.idx.iter().map(|idx| idx.as_shifted_var().map(|(Var(var), _)| var as usize));
+            Some(Out { shape: program.ty(value).known_shape()?, vars: vars.collect(), tiles: part.tiles.clone() })
+        };
+        let outs = outs.iter().zip(&node.results).map(out).collect::<Option<_>>()?;
+        let value = |read: usize| node.args[reads[read].0];
+        let read = |number: usize| {
+            let (ty, part) = (program.ty(value(number)), reads[number].1.clone());
+            let array = (0..number).find(|&before| value(before) == value(number)).unwrap_or(number);
+            let tiles = ty.tiling.as_ref().and_then(|tiling| tiling.grid()).map(<[Axis]>::to_vec);
+            Some(Read { array, part, shape: ty.known_shape()?, bytes: ty.dtype.size(), tiles })
+        };
+        let reads = (0..reads.len()).map(read).collect::<Option<Vec<Read>>>()?;
+        // Every piece of the output of a scatter is another pass over all that may belong into it.
+        let in_pieces = !matches!(node.op, Op::Scatter { .. });
+        let work = match &node.op {
+            _ if aim == Aim::Bytes => None,
+            Op::Index(stmt) => {
+                let (ops, is_fast) = work_of(stmt);
+                Some((variables.iter().fold(ops, |n, var| n.saturating_mul(var.extent)), is_fast))
+            }
+            // One for every element that is looked up, added, sorted ..: of what is made, or of the last that is read.
+            Op::Gather { .. } => Some((elements(&shape), false)),
+            _ => Some((reads.last().map_or(0, |read| elements(&read.shape)), false)),
+        };
+        Some(Form { variables, can_cut, reads, outs, state_bytes, work, in_pieces })
+    }
+
+    /// The grid that makes one of the results where it is written to be, if there is one: what must not be cut is not.
+    pub(super) fn written(&self, result: usize, written: &Written) -> Option<Mesh> {
+        let out = &self.outs[result.min(self.outs.len() - 1)];
+        let mesh = written.mesh(&out.vars, self.variables.len())?;
+        self.can_cut.iter().zip(mesh.factors()).all(|(can_cut, factor)| *can_cut || *factor == 1).then_some(mesh)
+    }
+
+    /// How many workers can have a share.
+    pub(super) fn shares(&self) -> u64 {
+        self.cut_extents().iter().fold(1u64, |points, &n| points.saturating_mul(n))
+    }
+
+    /// What there is of each variable to be cut.
+    fn cut_extents(&self) -> Vec<u64> {
+        let extent = |(var, can_cut): (&Variable, &bool)| if *can_cut { var.extent } else { var.extent.min(1) };
+        self.variables.iter().zip(&self.can_cut).map(extent).collect()
+    }
+
+    /// A grid of this form.
+    pub(super) fn candidate(&self, mesh: Mesh, alone: u64, machine: &Machine, kept: &mut Kept) -> Candidate {
+        let n_workers = machine.n_workers() as u64;
+        let regions =
+            |read: &Read| Regions::new(read.shape.len(), (0..n_workers).map(|worker| self.box_of(read, &mesh, worker)));
+        let needs = self.reads.iter().map(|read| kept.keep(regions(read))).collect();
+        let (ownerships, owners) = (RefCell::default(), RefCell::default());
+        let cost = self.cost(&mesh, machine);
+        Candidate { needs, mesh, alone, cost, ownerships, owners, sums: RefCell::default() }
+    }
+
+    /// Looks at all grids of so many workers and keeps those under which a worker receives least if everything is where the statement wants it, with their
+    /// numberings, at most so many in all. Tells how many it looked at.
+    pub(super) fn candidates(&self, around: &Around<'_>, most: usize, kept: &mut Kept) -> (Vec<Candidate>, usize) {
+        let machine = around.machine;
+        let n_workers = machine.n_workers() as u64;
+        let (ranked, n_looked) = match self.work {
+            None => self.ranked(n_workers),
+            Some(_) => self.ranked_by_time(around),
+        };
+        // All grids once, then again with other numbers or on other workers: many statements do not care, but for what their neighbours want.
+        let variants = |(alone, mesh): &(u64, Mesh)| -> Vec<(u64, Mesh)> {
+            let (numbered, beginnings) = (mesh.numberings(most), self.beginnings(mesh, n_workers));
+            let meshes =
+                beginnings.iter().flat_map(|&first| numbered.iter().map(move |mesh| mesh.clone().beginning_at(first)));
+            meshes.take(most).map(|mesh| (*alone, mesh)).collect()
+        };
+        let variants: Vec<Vec<(u64, Mesh)>> = ranked.iter().map(variants).collect();
+        let longest = variants.iter().map(Vec::len).max().unwrap_or(0);
+        let in_turn = (0..longest).flat_map(|k| variants.iter().filter_map(move |variants| variants.get(k)));
+        let chosen: Vec<(u64, Mesh)> = in_turn.take(most).cloned().collect();
+        (chosen.into_iter().map(|(alone, mesh)| self.candidate(mesh, alone, machine, kept)).collect(), n_looked)
+    }
+
+    /// The first workers of grids that do not have all: those of equal groups, if there are several. Of those that leave out a few, all leave out the same.
+    fn beginnings(&self, mesh: &Mesh, n_workers: u64) -> Vec<u64> {
+        let n_groups = n_workers / mesh.n_workers();
+        let n_looked = n_groups.clamp(1, MOST_BEGINNINGS);
+        (0..n_looked).map(|k| part(n_groups, k, n_looked).start * mesh.n_workers()).collect()
+    }
+
+    /// Grids of any number of workers that divides theirs or that others need, by the time that the statement takes and what a worker receives for it.
+    fn ranked_by_time(&self, around: &Around<'_>) -> (Vec<(u64, Mesh)>, usize) {
+        let machine = around.machine;
+        let n_workers = machine.n_workers() as u64;
+        let (mut ranked, mut n_looked) = self.ranked(n_workers);
+        let extents = self.cut_extents();
+        let wanted = |workers: &u64| n_workers.is_multiple_of(*workers) || around.sizes.contains(workers);
+        for workers in (1..n_workers).filter(wanted) {
+            let meshes = Mesh::all(workers, &extents);
+            n_looked += meshes.len();
+            ranked.extend(meshes.into_iter().map(|mesh| (self.alone(&mesh), mesh)));
+        }
+        ranked.sort_by_cached_key(|(alone, mesh)| (alone.saturating_add(self.cost(mesh, machine)), mesh.clone()));
+        ranked.dedup();
+        ranked.truncate(MOST_GRIDS);
+        (ranked, n_looked)
+    }
+
+    /// The time that the slowest worker of a grid takes, and that messages take to arrive, as bytes that it could receive meanwhile.
+    pub(super) fn cost(&self, mesh: &Mesh, machine: &Machine) -> u64 {
+        let Some((ops, is_fast)) = self.work else { return 0 };
+        let share = mesh.imbalance(&self.variables) / mesh.n_workers() as f64;
+        let messages = self.messages(mesh).saturating_mul(machine.worth_sending());
+        // Whoever makes something writes it.
+        let made = self.outs.iter().map(|out| elements(&out.shape).saturating_mul(self.state_bytes));
+        let made = made.fold(0, u64::saturating_add);
+        let seconds = (ops as f64 / machine.rate(is_fast)).max(made as f64 / machine.stream) * share;
+        ((seconds * machine.farthest().bandwidth) as u64).saturating_add(messages).min(MOST_COST)
+    }
+
+    /// Messages that a worker waits for: one from everybody who shares what it reads, and one for each round of a sum.
+    fn messages(&self, mesh: &Mesh) -> u64 {
+        let sharers = |read: &Read| -> u64 {
+            (0..self.variables.len()).filter(|&var| !read.part.uses(var)).map(|var| mesh.factors()[var]).product()
+        };
+        let reads: u64 = self.reads.iter().map(|read| sharers(read) - 1).sum();
+        reads + u64::from(self.parts(mesh).next_power_of_two().trailing_zeros())
+    }
+
+    /// Grids by what a worker receives, and how many were looked at. Some workers may stay idle, the same for all statements, if the others then receive a tenth less than with all at
+    /// work; or if there is no other way.
+    fn ranked(&self, n_workers: u64) -> (Vec<(u64, Mesh)>, usize) {
+        let extents = self.cut_extents();
+        let points = self.shares();
+        let share = |mesh: &Mesh| mesh.imbalance(&self.variables) * n_workers as f64 / mesh.n_workers() as f64;
+        let is_even = |mesh: &Mesh| share(mesh) <= BALANCED;
+        let rank = |meshes: Vec<Mesh>| {
+            let mut ranked: Vec<(u64, Mesh)> = meshes.into_iter().map(|mesh| (self.alone(&mesh), mesh)).collect();
+            ranked.sort();
+            ranked.truncate(MOST_GRIDS);
+            ranked
+        };
+        let (even, mut uneven): (Vec<Mesh>, Vec<Mesh>) = Mesh::all(n_workers, &extents).into_iter().partition(is_even);
+        let fewer = fewer_workers(n_workers).filter(|workers| *workers <= points);
+        let with_idle = fewer.map_or_else(Vec::new, |workers| Mesh::all(workers, &extents));
+        let with_idle: Vec<Mesh> = with_idle.into_iter().filter(is_even).collect();
+        let n_looked = even.len() + with_idle.len();
+        let (mut ranked, with_idle) = (rank(even), rank(with_idle));
+        let pays = match (with_idle.first(), ranked.first()) {
+            (Some((fewer, _)), Some((all, _))) => *fewer < all / 10 * 9,
+            _ => true,
+        };
+        if pays {
+            ranked.extend(with_idle);
+            ranked.sort();
+        }
+        if ranked.is_empty() {
+            // The most even ones of the largest grids there are.
+            let mut workers = points.min(n_workers);
+            while uneven.is_empty() && workers > 0 {
+                uneven = Mesh::all(workers, &extents);
+                workers -= 1;
+            }
+            uneven.sort_by(|a, b| share(a).total_cmp(&share(b)));
+            uneven.truncate(MOST_GRIDS);
+            return (rank(uneven), n_looked);
+        }
+        (ranked, n_looked)
+    }
+
+    /// What a worker receives under a grid if everything is spread evenly over those who touch it. One in the middle, with neighbours on all sides, stands for all: the others differ by
+    /// the rounding of parts alone, or receive less.
+    fn alone(&self, mesh: &Mesh) -> u64 {
+        let middle = mesh.worker(&mesh.factors().iter().map(|factor| factor / 2).collect::<Vec<_>>());
+        let need =
+            |read: &Read| Rc::new(Regions::new(read.shape.len(), std::iter::once(self.box_of(read, mesh, middle))));
+        let mut sum = 0;
+        for (number, first) in self.reads.iter().enumerate().filter(|(number, read)| *number == read.array) {
+            let needs: Vec<Rc<Regions>> = self.reads.iter().filter(|read| read.array == number).map(need).collect();
+            let owned = Owned::new(self.owners(Array::Read(number), mesh), middle..middle + 1);
+            sum += owned.missing(0, needs.iter()) * first.bytes;
+        }
+        let output = Owned::new(self.owners(Array::Output(0), mesh), middle..middle + 1);
+        sum + (self.parts(mesh) - 1) * output.elements(0) * self.state_bytes
+    }
+
+    /// Who owns an array where a grid has it: elements of it, or tiles.
+    fn owners(&self, array: Array, mesh: &Mesh) -> Owners {
+        let (shape, vars, tiles) = match array {
+            Array::Output(number) => {
+                let Out { shape, vars, tiles } = &self.outs[number];
+                (shape, vars.clone(), tiles)
+            }
+            Array::Read(number) => {
+                let read = &self.reads[number];
+                let mut vars: Vec<Option<usize>> = Vec::new();
+                for (axis, idx) in read.part.idx.iter().enumerate() {
+                    let var = idx.as_shifted_var().map(|(Var(var), _)| var as usize);
+                    let n = read.part.tiles.as_ref().map_or(read.shape[axis], |tiles| tiles[axis].n_tiles());
+                    let fits = |&var: &usize| is_nearly(self.variables[var].extent, n) && !vars.contains(&Some(var));
+                    vars.push(var.filter(fits));
+                }
+                (&read.shape, vars, &read.tiles)
+            }
+        };
+        let owners = match tiles {
+            None => Owners::Grid(Ownership::new(shape, mesh, vars)),
+            Some(axes) => {
+                let n_tiles: Vec<u64> = axes.iter().map(Axis::n_tiles).collect();
+                Owners::Tiles(Ownership::new(&n_tiles, mesh, vars), axes.clone())
+            }
+        };
+        if matches!(array, Array::Output(_)) && !self.in_pieces { owners.in_one_piece() } else { owners }
+    }
+
+    /// Who owns an array of the statement if it belongs where a grid has it. Pieces that are not worth a message are not made; of those who then could own the array, it
+    /// is the turn of one.
+    pub(super) fn owner(&self, candidate: &Candidate, array: Array, turn: u64, machine: &Machine) -> Rc<Owned> {
+        let mut ownerships = candidate.ownerships.borrow_mut();
+        let before = ownerships.entry(array).or_insert_with(|| {
+            let bytes = match array {
+                Array::Read(number) => self.reads[number].bytes,
+                Array::Output(_) => self.state_bytes,
+            };
+            let owners = self.owners(array, &candidate.mesh);
+            let is_whole = matches!(array, Array::Output(_)) && !self.in_pieces;
+            if is_whole { owners } else { owners.in_pieces_of(machine.worth_sending() / bytes.max(1)) }
+        });
+        let turn = turn % before.turns();
+        let mut owners = candidate.owners.borrow_mut();
+        let workers = 0..machine.n_workers() as u64;
+        let owned = || Rc::new(Owned::new(before.clone().turned(turn), workers));
+        owners.entry((array, turn)).or_insert_with(owned).clone()
+    }
+
+    /// True for variables that results have.
+    fn is_written(&self, var: usize) -> bool {
+        self.outs.first().is_some_and(|out| out.vars.contains(&Some(var)))
+    }
+
+    /// Parts that every element of the output is the sum of.
+    fn parts(&self, mesh: &Mesh) -> u64 {
+        let summed = (0..self.variables.len()).filter(|var| !self.is_written(*var));
+        summed.map(|var| mesh.factors()[var]).product()
+    }
+
+    /// The box of an operand that a worker reads.
+    fn box_of(&self, read: &Read, mesh: &Mesh, worker: u64) -> BoxRegion {
+        if !mesh.contains(worker) {
+            return BoxRegion { lo: vec![0; read.shape.len()], hi: vec![0; read.shape.len()] };
+        }
+        let parts = self.variables.iter().zip(mesh.coordinates(worker)).zip(mesh.factors());
+        let ranges: Vec<(i64, i64)> = parts
+            .map(|((var, k), &n)| var.part(k, n))
+            .map(|range| (range.start as i64, range.end as i64 - 1))
+            .collect();
+        BoxRegion::from_ranges(read.part.idx.iter().enumerate().map(|(axis, idx)| {
+            let (lo, hi) = idx.interval(&ranges);
+            let tiles = read.part.tiles.as_ref().map(|tiles| &tiles[axis]);
+            let n = tiles.map_or(read.shape[axis], Axis::n_tiles);
+            let clip = |at: i64| at.clamp(0, n as i64) as u64;
+            let (lo, hi) = (clip(lo), clip(hi.saturating_add(1)).max(clip(lo)));
+            tiles.map_or(lo..hi, |tiles| of_tiles(tiles, lo, hi))
+        }))
+    }
+
+    /// Bytes of parts of sums that every worker receives where an output has this turn.
+    pub(super) fn sums(&self, candidate: &Candidate, turn: u64, machine: &Machine) -> Rc<Vec<u64>> {
+        let output = self.owner(candidate, Array::Output(0), turn, machine);
+        let mut sums = candidate.sums.borrow_mut();
+        let found = sums.entry(output.owners.turn()).or_insert_with(|| {
+            let mut received = self.meet(candidate, &output, machine);
+            received.iter_mut().for_each(|bytes| *bytes += candidate.cost);
+            Rc::new(received)
+        });
+        found.clone()
+    }
+
+    fn meet(&self, candidate: &Candidate, output: &Owned, machine: &Machine) -> Vec<u64> {
+        let n_workers = machine.n_workers();
+        let (factors, parts) = (candidate.mesh.factors(), self.parts(&candidate.mesh));
+        let mut received = vec![0; n_workers];
+        if parts == 1 {
+            return received;
+        }
+        // Those with equal coordinates along the output add up.
+        let group = |worker: u64| {
+            let coordinates = candidate.mesh.coordinates(worker);
+            let kept = coordinates.iter().zip(factors).enumerate().filter(|(var, _)| self.is_written(*var));
+            kept.fold(0, |number, (_, (coordinate, factor))| number * factor + coordinate)
+        };
+        let mut groups: BTreeMap<u64, Vec<u32>> = BTreeMap::new();
+        for worker in candidate.mesh.workers() {
+            groups.entry(group(worker)).or_default().push(worker as u32);
+        }
+        for members in groups.values() {
+            let owners = members.iter().filter(|&&owner| output.elements(owner as usize) > 0);
+            let one_by_one = owners.clone().count() as u64 * parts <= MOST_MEETINGS;
+            for &owner in owners {
+                let bytes = output.elements(owner as usize) * self.state_bytes;
+                if one_by_one {
+                    let meetings = meetings(owner, members, machine);
+                    meetings.iter().for_each(|&(to, _)| received[to as usize] += bytes);
+                } else {
+                    received[owner as usize] += bytes * (parts - 1);
+                }
+            }
+        }
+        received
+    }
+}
+
+/// True if a statement that runs over so many elements of an axis leaves out no more than its borders.
+fn is_nearly(extent: u64, along: u64) -> bool {
+    extent <= along && along - extent <= along / 8
+}
+
+fn elements(shape: &[u64]) -> u64 {
+    shape.iter().fold(1, |n: u64, &extent| n.saturating_mul(extent))
+}
+
+/// Fewer workers than there are, but no fewer than that a share is balanced, of the number with the most grids.
+fn fewer_workers(n_workers: u64) -> Option<u64> {
+    let fewest = (n_workers as f64 / BALANCED).ceil() as u64;
+    let n_divisors = |n: u64| {
+        let factors = prime_factors(n);
+        let groups = factors.chunk_by(|a, b| a == b);
+        groups.map(|group| group.len() as u64 + 1).product::<u64>()
+    };
+    (fewest.max(2)..n_workers).max_by_key(|&workers| (n_divisors(workers), workers))
+}

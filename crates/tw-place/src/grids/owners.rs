@@ -1,0 +1,187 @@
+//! Who owns which part of a value, and how much of it a worker lacks.
+
+use std::ops::Range;
+use std::rc::Rc;
+
+use tw_ir::{Axis, BoxRegion};
+
+use super::boxes::{Ranges, Regions, beside, n_elements, shared};
+use crate::held::Held;
+use crate::mesh::Ownership;
+
+/// Who owns which part of a value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Owners {
+    /// Those whom a grid gives it to.
+    Grid(Ownership),
+    /// Those whom a grid gives whole tiles to.
+    Tiles(Ownership, Vec<Axis>),
+    /// Those who had it before.
+    Held(Held),
+}
+
+impl Owners {
+    /// The worker that owns an element.
+    pub fn owner(&self, element: &[u64]) -> u32 {
+        match self {
+            Owners::Grid(ownership) => ownership.owner(element) as u32,
+            Owners::Tiles(ownership, axes) => {
+                let tiles: Vec<u64> = axes.iter().zip(element).map(|(axis, &at)| axis.tile_of(at)).collect();
+                ownership.owner(&tiles) as u32
+            }
+            Owners::Held(held) => held.owner(element),
+        }
+    }
+
+    /// Where the value must be cut so that every block has one owner.
+    pub(super) fn cuts(&self, axis: usize) -> Vec<u64> {
+        match self {
+            Owners::Grid(ownership) => ownership.cuts(axis),
+            Owners::Tiles(_, axes) => axes[axis].boundaries(),
+            Owners::Held(held) => held.axes()[axis].boundaries(),
+        }
+    }
+
+    /// Whose turn it is, of those who could own a piece.
+    pub(super) fn turn(&self) -> u64 {
+        self.ownership().map_or(0, Ownership::turn)
+    }
+
+    /// How many could own a piece.
+    pub(super) fn turns(&self) -> u64 {
+        self.ownership().map_or(1, Ownership::turns)
+    }
+
+    /// The same where it is another's turn.
+    pub(super) fn turned(self, turn: u64) -> Owners {
+        self.map(|ownership| ownership.turned(turn))
+    }
+
+    /// The same where no piece has fewer elements than this; whole tiles are worth a message.
+    pub(super) fn in_pieces_of(self, least: u64) -> Owners {
+        match self {
+            Owners::Grid(ownership) => Owners::Grid(ownership.in_pieces_of(least)),
+            others => others,
+        }
+    }
+
+    /// The same where one of those who share a part owns all of it.
+    pub(super) fn in_one_piece(self) -> Owners {
+        self.map(|ownership| ownership.in_pieces_of(u64::MAX))
+    }
+
+    fn ownership(&self) -> Option<&Ownership> {
+        match self {
+            Owners::Grid(ownership) | Owners::Tiles(ownership, _) => Some(ownership),
+            Owners::Held(_) => None,
+        }
+    }
+
+    fn map(self, change: impl FnOnce(Ownership) -> Ownership) -> Owners {
+        match self {
+            Owners::Grid(ownership) => Owners::Grid(change(ownership)),
+            Owners::Tiles(ownership, axes) => Owners::Tiles(change(ownership), axes),
+            Owners::Held(held) => Owners::Held(held),
+        }
+    }
+
+    fn rank(&self) -> usize {
+        match self {
+            Owners::Grid(ownership) | Owners::Tiles(ownership, _) => ownership.rank(),
+            Owners::Held(held) => held.axes().len(),
+        }
+    }
+
+    /// The boxes of each of some workers. They have no elements in common.
+    fn boxes(&self, workers: Range<u64>) -> Vec<Vec<BoxRegion>> {
+        let elements = |tiles: &BoxRegion, axes: &[Axis]| {
+            let ranges = tiles.lo.iter().zip(&tiles.hi).zip(axes);
+            BoxRegion::from_ranges(ranges.map(|((&lo, &hi), axis)| of_tiles(axis, lo, hi)))
+        };
+        match self {
+            Owners::Grid(ownership) => workers.map(|worker| vec![ownership.owned(worker)]).collect(),
+            Owners::Tiles(ownership, axes) => {
+                workers.map(|worker| vec![elements(&ownership.owned(worker), axes)]).collect()
+            }
+            Owners::Held(held) => {
+                let mut boxes = vec![Vec::new(); (workers.end - workers.start) as usize];
+                let here = held.boxes().filter(|(worker, _)| workers.contains(&u64::from(*worker)));
+                here.for_each(|(worker, region)| boxes[(u64::from(worker) - workers.start) as usize].push(region));
+                boxes
+            }
+        }
+    }
+
+    /// Whether a worker owns a value without axes.
+    fn owns_scalar(&self, worker: u64) -> bool {
+        match self {
+            Owners::Grid(ownership) | Owners::Tiles(ownership, _) => ownership.owns_scalar(worker),
+            Owners::Held(held) => u64::from(held.owner(&[])) == worker,
+        }
+    }
+}
+
+/// Who owns a value, and the parts of every worker.
+#[derive(Debug)]
+pub(super) struct Owned {
+    pub(super) owners: Owners,
+    rank: usize,
+    /// Boxes of all workers, one after the other, and how many boxes have been there before each worker's.
+    boxes: Vec<(u64, u64)>,
+    starts: Vec<usize>,
+    /// For a value without axes: who has it.
+    has_scalar: Vec<bool>,
+}
+
+impl Owned {
+    /// What some workers own; they are counted from 0 on here.
+    pub(super) fn new(owners: Owners, workers: Range<u64>) -> Owned {
+        let rank = owners.rank();
+        let (mut boxes, mut starts) = (Vec::new(), vec![0]);
+        for regions in owners.boxes(workers.clone()) {
+            let n_before = starts[starts.len() - 1];
+            starts.push(n_before + regions.len());
+            regions.into_iter().for_each(|region| boxes.extend(region.lo.into_iter().zip(region.hi)));
+        }
+        let has_scalar = match rank {
+            0 => workers.map(|worker| owners.owns_scalar(worker)).collect(),
+            _ => Vec::new(),
+        };
+        Owned { owners, rank, boxes, starts, has_scalar }
+    }
+
+    fn boxes(&self, worker: usize) -> impl Iterator<Item = &Ranges> + Clone {
+        self.boxes[self.starts[worker] * self.rank..self.starts[worker + 1] * self.rank].chunks(self.rank.max(1))
+    }
+
+    pub(super) fn elements(&self, worker: usize) -> u64 {
+        match self.has_scalar.get(worker) {
+            Some(has) => *has as u64,
+            None => self.boxes(worker).map(n_elements).sum(),
+        }
+    }
+
+    /// Elements that a worker reads in any of some ways and does not own.
+    pub(super) fn missing<'a>(&self, worker: usize, needs: impl Iterator<Item = &'a Rc<Regions>>) -> u64 {
+        if let Some(has) = self.has_scalar.get(worker) {
+            return !has as u64;
+        }
+        let owned = self.boxes(worker);
+        let mut before: Vec<&Ranges> = Vec::new();
+        let mut sum = 0;
+        for need in needs.map(|need| need.of(worker)) {
+            // Nobody else owns what the worker owns, and none of its boxes share elements.
+            beside(need, &before, &mut |part| {
+                sum += n_elements(part) - owned.clone().map(|owned| shared(part, owned)).sum::<u64>()
+            });
+            before.push(need);
+        }
+        sum
+    }
+}
+
+/// Elements of some tiles of an axis.
+pub(super) fn of_tiles(axis: &Axis, lo: u64, hi: u64) -> Range<u64> {
+    let start = if lo < axis.n_tiles() { axis.range(lo).start } else { axis.extent() };
+    start..if hi > lo { axis.range(hi - 1).end } else { start }
+}

@@ -1,0 +1,559 @@
+//! The search: a first choice for every statement, then exchanges as long as they help.
+//!
+//! What a worker reads of a value in any statement it receives once, so what counts is, for every value and worker, the union of what is read less what is owned.
+//! Where many statements have one form, a summary of the program with one statement of each is searched first: a loop that was unrolled is a few choices, not thousands.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::rc::Rc;
+
+use tw_ir::EntityRef;
+use tw_ir::program::{Node, Op, Program, ValueId};
+
+use super::access::Accesses;
+use super::boxes::{Kept, Regions};
+use super::form::{Around, Array, Candidate, Form};
+use super::owners::{Owned, Owners};
+use super::{Aim, Grids, OnGrid, SearchReport};
+use crate::held::Before;
+use crate::machine::Machine;
+use crate::mesh::{Mesh, Variable};
+use crate::notation::Written;
+
+mod summary;
+#[cfg(test)]
+mod tests;
+
+/// Numbered grids that are kept for each form, at most and at least.
+const MOST_CANDIDATES: usize = 96;
+const FEWEST_CANDIDATES: usize = 2;
+
+/// Grids of a statement that are reported with what a worker would receive.
+const BEST_FEW: usize = 4;
+
+/// Workers times grids of all forms that are looked at.
+const LOOKS: usize = 8_000_000;
+
+/// Workers times values that may be looked at for each choice that may be compared.
+const LOOKS_OF_A_CHOICE: usize = 4000;
+
+/// What the busiest worker receives, and with it what all do on average: nobody should receive much so that the busiest receives a little less. Smaller is better; here times the number of workers.
+fn score(received: &[u64]) -> u128 {
+    let (most, n_workers) = (received.iter().copied().max().unwrap_or(0), received.len() as u128);
+    u128::from(most) * n_workers + received.iter().map(|&bytes| u128::from(bytes)).sum::<u128>()
+}
+
+/// A statement as the search sees it.
+struct Statement {
+    node: usize,
+    /// The number of its form.
+    form: usize,
+    reads: Vec<ValueId>,
+    results: Vec<ValueId>,
+    /// The number of its grid among the candidates of its form.
+    chosen: usize,
+    /// Bytes of parts of sums that every worker receives, and how many statements this one stands for.
+    sums: Rc<Vec<u64>>,
+    weight: u64,
+}
+
+/// A value as the search sees it.
+struct Value {
+    bytes: u64,
+    /// The statement that makes it, if that has a grid, and statements that read it, with the number of the read.
+    maker: Option<usize>,
+    readers: Vec<(usize, usize)>,
+    /// The statement whose reading says where a source is.
+    anchor: Option<usize>,
+    owner: Option<Rc<Owned>>,
+    /// True if the owners stay as they are.
+    fixed: bool,
+    /// Bytes that every worker receives, and how many values this one stands for.
+    received: Rc<Vec<u64>>,
+    weight: u64,
+}
+
+/// What is received of a value by those who read it in some ways, by the owner, the ways and the bytes of an element. Addresses stand for owners and ways, which all live as long as the search.
+type Known = HashMap<(*const Owned, Vec<*const Regions>, u64), Rc<Vec<u64>>>;
+
+pub(super) struct Search<'a> {
+    machine: &'a Machine,
+    /// Forms with their grids.
+    forms: Rc<Vec<(Form, Vec<Candidate>)>>,
+    statements: Vec<Statement>,
+    /// Statements that have a grid already: the first so many.
+    n_begun: usize,
+    values: Vec<Value>,
+    owner_computes: BTreeMap<usize, Vec<Variable>>,
+    /// Bytes by worker.
+    total: Vec<u64>,
+    nothing: Rc<Vec<u64>>,
+    known: Known,
+    /// How to get back to what was there before the steps under way.
+    undo: Vec<Undo>,
+    report: SearchReport,
+    looks: usize,
+}
+
+/// What a step changed, to be put back.
+enum Undo {
+    Chosen(usize, usize, Rc<Vec<u64>>),
+    Anchor(usize, Option<usize>),
+    Owner(usize, Option<Rc<Owned>>),
+    Received(usize, Rc<Vec<u64>>),
+}
+
+impl<'a> Search<'a> {
+    /// A search that leaves values which have owners already where they are: the user says so, or workers held them before.
+    pub(super) fn beside(
+        program: &Program,
+        machine: &'a Machine,
+        before: &Before,
+        aim: Aim,
+        written: &[(ValueId, Written)],
+    ) -> Search<'a> {
+        let n_workers = machine.n_workers() as u64;
+        let nothing = Rc::new(vec![0; machine.n_workers()]);
+        let value = |id: ValueId| Value {
+            bytes: program.ty(id).dtype.size(),
+            maker: None,
+            readers: Vec::new(),
+            anchor: None,
+            owner: None,
+            fixed: false,
+            received: nothing.clone(),
+            weight: 1,
+        };
+        let mut search = Search {
+            machine,
+            forms: Rc::default(),
+            statements: Vec::new(),
+            n_begun: 0,
+            values: program.values.keys().map(value).collect(),
+            owner_computes: BTreeMap::new(),
+            total: nothing.to_vec(),
+            nothing: nothing.clone(),
+            known: HashMap::new(),
+            undo: Vec::new(),
+            report: SearchReport::default(),
+            looks: 0,
+        };
+        for (id, written) in written {
+            let value = &mut search.values[id.index()];
+            (value.owner, value.fixed) =
+                (Some(Rc::new(Owned::new(Owners::Grid(written.ownership()), 0..n_workers))), true);
+        }
+        for node in &program.body.nodes {
+            let Some(held) = before.source(&node.op) else { continue };
+            let value = &mut search.values[node.results[0].index()];
+            // What the user has written stands.
+            if value.fixed {
+                continue;
+            }
+            (value.owner, value.fixed) = (Some(Rc::new(Owned::new(Owners::Held(held.clone()), 0..n_workers))), true);
+        }
+        let nodes = program.body.nodes.iter().enumerate();
+        // What cannot be shared along its variables is not an operation for one worker: its tasks have places of their own. Functions have as many calls as they have.
+        let is_shared = |node: &Node, form: &Form| match node.op {
+            Op::Index(_) => true,
+            Op::BlockFn(_) | Op::Retile { .. } => true,
+            _ => form.shares() >= n_workers,
+        };
+        let found = nodes.filter_map(|(number, node)| {
+            let form = Form::of(program, node, aim).filter(|form| is_shared(node, form))?;
+            Some((number, node, Accesses::of(program, node)?.reads, form))
+        });
+        let found: Vec<_> = found.collect();
+        let sizes = found.iter().map(|(.., form)| form.shares()).filter(|shares| *shares < n_workers).collect();
+        let around = Around { machine, sizes };
+        let n_forms = found.iter().map(|(.., form)| form).collect::<HashSet<_>>().len();
+        // Every candidate is looked at on every worker, and what it touches there is kept.
+        let most = (LOOKS / (n_workers as usize * n_forms.max(1))).clamp(FEWEST_CANDIDATES, MOST_CANDIDATES);
+        let (mut forms, mut numbers, mut kept) = (Vec::new(), HashMap::new(), Kept::default());
+        for (node, made_by, reads, form) in found {
+            let position = |value: &ValueId| made_by.results.iter().position(|result| result == value);
+            let written = written.iter().find_map(|(value, written)| Some((position(value)?, written)));
+            let number = match written {
+                Some((result, written)) => match form.written(result, written) {
+                    Some(mesh) => {
+                        let only = form.candidate(mesh, 0, machine, &mut kept);
+                        forms.push((form, vec![only]));
+                        forms.len() - 1
+                    }
+                    // It runs where its results are.
+                    None => {
+                        search.owner_computes.insert(node, form.variables);
+                        continue;
+                    }
+                },
+                None => *numbers.entry(form.clone()).or_insert_with(|| {
+                    let (candidates, n_looked) = form.candidates(&around, most, &mut kept);
+                    search.report.candidates += n_looked;
+                    forms.push((form, candidates));
+                    forms.len() - 1
+                }),
+            };
+            if forms[number].1.is_empty() {
+                continue;
+            }
+            search.add(Statement {
+                node,
+                form: number,
+                reads: reads.iter().map(|(argument, _)| made_by.args[*argument]).collect(),
+                results: made_by.results.clone(),
+                chosen: 0,
+                sums: nothing.clone(),
+                weight: 1,
+            });
+        }
+        search.forms = Rc::new(forms);
+        search.report.statements = search.statements.len();
+        search
+    }
+
+    fn add(&mut self, statement: Statement) {
+        let k = self.statements.len();
+        statement.results.iter().for_each(|value| self.values[value.index()].maker = Some(k));
+        for (number, value) in statement.reads.iter().enumerate() {
+            self.values[value.index()].readers.push((k, number));
+        }
+        self.statements.push(statement);
+    }
+
+    /// Begins, improves, and tells what it found. At most `limit` choices are compared.
+    pub(super) fn run(mut self, limit: usize) -> Grids {
+        self.start();
+        let used: BTreeSet<usize> = self.statements.iter().map(|statement| statement.form).collect();
+        if used.len() < self.statements.len() {
+            let (mut summary, value_of) = self.summary();
+            summary.start();
+            summary.improve(&summary.by_form(), limit / 4);
+            self.report.compared += summary.report.compared;
+            self.looks += summary.looks;
+            let (mark, before) = (self.undo.len(), score(&self.total));
+            self.follow(&summary, &value_of);
+            if score(&self.total) > before {
+                self.go_back(mark);
+            }
+            self.undo.clear();
+        }
+        let one_by_one: Vec<Vec<usize>> = (0..self.statements.len()).map(|k| vec![k]).collect();
+        self.improve(&one_by_one, limit);
+        self.finish()
+    }
+
+    /// Every statement in turn gets the grid that is best for what is known by then.
+    fn start(&mut self) {
+        for k in 0..self.statements.len() {
+            self.n_begun = k + 1;
+            for value in self.statements[k].reads.clone() {
+                let value = &mut self.values[value.index()];
+                if value.maker.is_none() && !value.fixed {
+                    value.anchor.get_or_insert(k);
+                }
+            }
+            let tried = (0..self.candidates(k).len()).map(|candidate| {
+                self.choose(&[k], candidate);
+                let found = score(&self.total);
+                self.go_back(0);
+                found
+            });
+            let tried: Vec<u128> = tried.collect();
+            let best = (0..tried.len()).min_by_key(|&candidate| tried[candidate]);
+            self.choose(&[k], best.unwrap_or(0));
+            self.undo.clear();
+        }
+    }
+
+    fn candidates(&self, k: usize) -> &[Candidate] {
+        &self.forms[self.statements[k].form].1
+    }
+
+    /// Improves what was begun with until nothing in reach is better. Statements of a unit always change together, and have one form.
+    fn improve(&mut self, units: &[Vec<usize>], limit: usize) {
+        let mut unit_of = vec![0; self.statements.len()];
+        for (number, unit) in units.iter().enumerate() {
+            unit.iter().for_each(|&k| unit_of[k] = number);
+        }
+        // What it took to begin does not count.
+        let looks = self.looks.saturating_add(limit.saturating_mul(LOOKS_OF_A_CHOICE));
+        let limit = self.report.compared.saturating_add(limit);
+        let around = Units { units, unit_of, limit, looks };
+        self.report.stopped = false;
+        self.exchange(&around, (0..units.len()).collect(), None);
+        let mut changed = true;
+        while changed && !self.report.stopped {
+            changed = false;
+            for unit in 0..units.len() {
+                self.undo.clear();
+                changed |= self.escape(&around, unit);
+            }
+        }
+    }
+
+    /// Exchanges the grids of units, or the places of sources they read, as long as that helps; then those of units next to the ones that changed. One
+    /// of them may have to stay as it is.
+    fn exchange(&mut self, around: &Units<'_>, units: Vec<usize>, pinned: Option<usize>) {
+        let mut waiting: BTreeSet<usize> = units.into_iter().collect();
+        while let Some(number) = waiting.pop_first() {
+            let unit = &around.units[number];
+            let mut changed = false;
+            for candidate in 0..self.candidates(unit[0]).len() {
+                if self.are_at(unit, candidate) || Some(number) == pinned {
+                    continue;
+                }
+                if self.is_over(around) {
+                    return;
+                }
+                changed |= self.keep_if_better(|search| search.choose(unit, candidate));
+            }
+            let sources = unit.iter().flat_map(|&k| &self.statements[k].reads).map(|value| value.index());
+            let sources: BTreeSet<usize> = sources.filter(|&value| self.values[value].anchor.is_some()).collect();
+            for value in sources {
+                // Many readers may want a source in the same places.
+                let mut tried: BTreeSet<(usize, usize, usize)> = BTreeSet::new();
+                for (reader, read) in self.values[value].readers.clone() {
+                    let Statement { form, chosen, .. } = self.statements[reader];
+                    if self.values[value].anchor == Some(reader) || !tried.insert((form, chosen, read)) {
+                        continue;
+                    }
+                    if self.is_over(around) {
+                        return;
+                    }
+                    changed |= self.keep_if_better(|search| search.anchor(value, reader));
+                }
+            }
+            if changed {
+                waiting.extend(self.next_to(around, number));
+            }
+        }
+    }
+
+    /// Tries other grids of a unit together with those that its neighbours then want: a step that makes things worse at first.
+    fn escape(&mut self, around: &Units<'_>, number: usize) -> bool {
+        let unit = &around.units[number];
+        let mut better = false;
+        for candidate in 0..self.candidates(unit[0]).len() {
+            let before = score(&self.total);
+            // A grid under which every worker alone receives that much cannot be part of anything better.
+            let Candidate { alone, cost, .. } = &self.candidates(unit[0])[candidate];
+            let alone = u128::from(alone + cost) * self.total.len() as u128;
+            if self.are_at(unit, candidate) || alone >= before {
+                continue;
+            }
+            if self.is_over(around) {
+                break;
+            }
+            let mark = self.undo.len();
+            self.choose(unit, candidate);
+            self.exchange(around, self.next_to(around, number), Some(number));
+            if score(&self.total) < before {
+                better = true;
+            } else {
+                self.go_back(mark);
+            }
+        }
+        better
+    }
+
+    fn is_over(&mut self, around: &Units<'_>) -> bool {
+        self.report.stopped |= self.report.compared >= around.limit || self.looks >= around.looks;
+        self.report.stopped
+    }
+
+    fn are_at(&self, unit: &[usize], candidate: usize) -> bool {
+        unit.iter().all(|&k| self.statements[k].chosen == candidate)
+    }
+
+    /// Units that read what a unit makes or reads, or make what it reads.
+    fn next_to(&self, around: &Units<'_>, number: usize) -> Vec<usize> {
+        let members = around.units[number].iter().map(|&k| &self.statements[k]);
+        let mut next = BTreeSet::new();
+        for value in members.flat_map(|statement| statement.reads.iter().chain(&statement.results)) {
+            let value = &self.values[value.index()];
+            next.extend(value.readers.iter().map(|(reader, _)| around.unit_of[*reader]));
+            next.extend(value.maker.map(|maker| around.unit_of[maker]));
+        }
+        next.remove(&number);
+        next.into_iter().collect()
+    }
+
+    fn keep_if_better(&mut self, step: impl FnOnce(&mut Self)) -> bool {
+        let (mark, before) = (self.undo.len(), score(&self.total));
+        step(self);
+        let better = score(&self.total) < before;
+        match better {
+            true => self.report.improved += 1,
+            false => self.go_back(mark),
+        }
+        better
+    }
+
+    /// Gives statements of one form another grid.
+    fn choose(&mut self, unit: &[usize], candidate: usize) {
+        let mut affected: Vec<usize> = Vec::new();
+        for &k in unit {
+            let (form, candidates) = &self.forms[self.statements[k].form];
+            let turn = self.statements[k].results.first().map_or(0, |value| value.index() as u64);
+            let sums = form.sums(&candidates[candidate], turn, self.machine);
+            let statement = &mut self.statements[k];
+            exchange_in(&mut self.total, statement.weight, &statement.sums, &sums);
+            let before = std::mem::replace(&mut statement.sums, sums);
+            self.undo.push(Undo::Chosen(k, std::mem::replace(&mut statement.chosen, candidate), before));
+            affected.extend(statement.reads.iter().map(|value| value.index()));
+            for (value, owner) in self.owned_by(k) {
+                let before = self.values[value].owner.replace(owner);
+                self.undo.push(Undo::Owner(value, before));
+                affected.push(value);
+            }
+        }
+        self.update(affected);
+    }
+
+    /// What a statement says the owners of: what it makes, and sources that are where it reads them.
+    fn owned_by(&self, k: usize) -> Vec<(usize, Rc<Owned>)> {
+        let statement = &self.statements[k];
+        let mut owned: Vec<(usize, Rc<Owned>)> = Vec::new();
+        for (number, value) in statement.reads.iter().enumerate() {
+            let value = value.index();
+            if self.values[value].anchor == Some(k) && owned.iter().all(|(known, _)| *known != value) {
+                owned.push((value, self.owner(k, Array::Read(number), value)));
+            }
+        }
+        let made = statement.results.iter().map(|value| value.index()).enumerate();
+        let made = made.filter(|(_, value)| !self.values[*value].fixed);
+        let last = self.forms[statement.form].0.outs.len() - 1;
+        owned.extend(made.map(|(number, value)| (value, self.owner(k, Array::Output(number.min(last)), value))));
+        owned
+    }
+
+    fn owner(&self, k: usize, array: Array, value: usize) -> Rc<Owned> {
+        let statement = &self.statements[k];
+        let (form, candidates) = &self.forms[statement.form];
+        // All results of a statement are where the first is.
+        let first = statement.results.first().filter(|_| matches!(array, Array::Output(_)));
+        let turn = first.map_or(value, |first| first.index());
+        form.owner(&candidates[statement.chosen], array, turn as u64, self.machine)
+    }
+
+    /// Puts a source where one of its readers wants it.
+    fn anchor(&mut self, value: usize, reader: usize) {
+        let Some(number) = self.statements[reader].reads.iter().position(|read| read.index() == value) else { return };
+        let owner = self.owner(reader, Array::Read(number), value);
+        let found = &mut self.values[value];
+        self.undo.push(Undo::Anchor(value, found.anchor.replace(reader)));
+        self.undo.push(Undo::Owner(value, found.owner.replace(owner)));
+        self.update(vec![value]);
+    }
+
+    /// Counts again what is received of some values.
+    fn update(&mut self, mut affected: Vec<usize>) {
+        self.report.compared += 1;
+        affected.sort_unstable();
+        affected.dedup();
+        self.looks += affected.len() * self.total.len();
+        for value in affected {
+            let received = self.received_of(value);
+            exchange_in(&mut self.total, self.values[value].weight, &self.values[value].received, &received);
+            let before = std::mem::replace(&mut self.values[value].received, received);
+            self.undo.push(Undo::Received(value, before));
+        }
+    }
+
+    fn received_of(&mut self, number: usize) -> Rc<Vec<u64>> {
+        let value = &self.values[number];
+        let Some(owner) = &value.owner else { return self.nothing.clone() };
+        let need = |&(k, read): &(usize, usize)| {
+            let statement = &self.statements[k];
+            &self.forms[statement.form].1[statement.chosen].needs[read]
+        };
+        let begun = value.readers.iter().filter(|(k, _)| *k < self.n_begun);
+        let mut needs: Vec<&Rc<Regions>> = begun.map(need).collect();
+        if needs.is_empty() {
+            return self.nothing.clone();
+        }
+        needs.sort_unstable_by_key(|need| Rc::as_ptr(need));
+        needs.dedup_by_key(|need| Rc::as_ptr(need));
+        let key = (Rc::as_ptr(owner), needs.iter().map(|need| Rc::as_ptr(need)).collect(), value.bytes);
+        let bytes = value.bytes;
+        let missing = |worker: usize| owner.missing(worker, needs.iter().copied()) * bytes;
+        let n_workers = self.total.len();
+        self.known.entry(key).or_insert_with(|| Rc::new((0..n_workers).map(missing).collect())).clone()
+    }
+
+    fn go_back(&mut self, mark: usize) {
+        while self.undo.len() > mark {
+            match self.undo.pop() {
+                Some(Undo::Chosen(k, chosen, sums)) => {
+                    let statement = &mut self.statements[k];
+                    exchange_in(&mut self.total, statement.weight, &statement.sums, &sums);
+                    (statement.chosen, statement.sums) = (chosen, sums);
+                }
+                Some(Undo::Anchor(value, anchor)) => self.values[value].anchor = anchor,
+                Some(Undo::Owner(value, owner)) => self.values[value].owner = owner,
+                Some(Undo::Received(value, received)) => {
+                    exchange_in(&mut self.total, self.values[value].weight, &self.values[value].received, &received);
+                    self.values[value].received = received;
+                }
+                None => return,
+            }
+        }
+    }
+
+    fn finish(self) -> Grids {
+        let form = |statement: &Statement| &self.forms[statement.form];
+        let meshes = self.statements.iter().map(|s| {
+            let (form, candidates) = form(s);
+            let variables = form.variables.clone();
+            (s.node, OnGrid { mesh: candidates[s.chosen].mesh.clone(), variables, where_owned: false })
+        });
+        // A grid of one worker keeps the operands of what runs where its results are cut alike.
+        let owner_computes = self.owner_computes.iter().map(|(&node, variables)| {
+            let (mesh, variables) = (Mesh::new(vec![1; variables.len()]), variables.clone());
+            (node, OnGrid { mesh, variables, where_owned: true })
+        });
+        let values = (0..).map(ValueId::new).zip(&self.values);
+        let owner = |(id, value): (ValueId, &Value)| Some((id, value.owner.as_ref()?.owners.clone()));
+        let cost = self.statements.iter().map(|s| form(s).1[s.chosen].cost).sum();
+        let received = self.total.iter().map(|total| total - cost).collect();
+        Grids {
+            n_workers: self.machine.n_workers() as u64,
+            cost,
+            meshes: meshes.chain(owner_computes).collect(),
+            owners: values.filter_map(owner).collect(),
+            best_few: self.statements.iter().map(|s| (s.node, best_grids(&form(s).1))).collect(),
+            received,
+            report: self.report,
+        }
+    }
+}
+
+/// Statements that change together, the unit of each, and how many choices may be compared and looks taken by then.
+struct Units<'a> {
+    units: &'a [Vec<usize>],
+    unit_of: Vec<usize>,
+    limit: usize,
+    looks: usize,
+}
+
+fn exchange_in(total: &mut [u64], weight: u64, before: &Rc<Vec<u64>>, after: &Rc<Vec<u64>>) {
+    if Rc::ptr_eq(before, after) {
+        return;
+    }
+    for ((sum, old), new) in total.iter_mut().zip(before.iter()).zip(after.iter()) {
+        *sum = *sum - weight * old + weight * new;
+    }
+}
+
+/// The best few grids for a statement by itself, with what a worker then receives.
+fn best_grids(candidates: &[Candidate]) -> Vec<(Vec<u64>, u64)> {
+    let grids = candidates.iter().map(|candidate| (candidate.mesh.factors().to_vec(), candidate.alone));
+    let mut best: Vec<(Vec<u64>, u64)> = Vec::new();
+    for grid in grids.filter(|(factors, _)| !factors.is_empty()) {
+        if !best.contains(&grid) {
+            best.push(grid);
+        }
+    }
+    best.sort_by_key(|(_, received)| *received);
+    best.truncate(BEST_FEW);
+    best
+}

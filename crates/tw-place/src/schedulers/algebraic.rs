@@ -1,0 +1,199 @@
+//! Tasks where the grid of their statement says.
+
+use tw_ir::EntityRef;
+use tw_ir::error::Result;
+use tw_ir::kernel::Kernel;
+use tw_ir::program::ValueId;
+use tw_ir::workflow::{BlockId, TaskId, TaskKind, Workflow};
+
+use super::{Scheduler, is_copy, place_loads};
+use crate::grids::Grids;
+use crate::held::Before;
+use crate::layout::Layouts;
+use crate::machine::Machine;
+use crate::reductions::Assignment;
+
+/// Places tasks by grids that were searched for their program. Statements without a grid run where they can begin soonest.
+pub struct Algebraic<'a> {
+    /// A word for reports: who made the grids.
+    pub name: &'static str,
+    /// The grids.
+    pub grids: &'a Grids,
+    /// The value of every set of blocks, where it is one of the program; other sets are made on the way.
+    pub values: &'a [Option<ValueId>],
+}
+
+impl Scheduler for Algebraic<'_> {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn place(&self, workflow: &Workflow, machine: &Machine, before: &Before) -> Result<Assignment> {
+        let layouts = Layouts::new(workflow, machine);
+        let mut assignment = Assignment::together(workflow);
+        place_loads(workflow, &layouts, before, &mut assignment);
+        for block in (0..workflow.n_blocks()).map(BlockId::new) {
+            if let Some(home) = self.home(workflow, block) {
+                assignment.homes[block.index()] = home;
+            }
+        }
+        let readers = self.readers(workflow);
+        let mut times = Times::new(workflow, machine);
+        for task in workflow.tasks() {
+            let site = match self.planned_site(workflow, task, &assignment, &readers) {
+                Some(site) => site,
+                None => times.soonest(task, &assignment, &layouts),
+            };
+            times.run(task, site, &assignment);
+            assignment.tasks[task.index()] = site;
+            // Contributions meet where the block is wanted; everything else is where it is made.
+            let first = workflow.outputs(task).first().copied();
+            let free = first.is_some_and(|block| self.home(workflow, block).is_none());
+            if workflow.kind(task) != TaskKind::Fold || (free && workflow.position(task) == 0) {
+                workflow.outputs(task).iter().for_each(|block| assignment.homes[block.index()] = site);
+            }
+        }
+        Ok(assignment)
+    }
+}
+
+impl Algebraic<'_> {
+    /// The worker that owns a block.
+    fn home(&self, workflow: &Workflow, block: BlockId) -> Option<u32> {
+        let value = (*self.values.get(workflow.set_of(block).index())?)?;
+        let owners = self.grids.owners(value)?;
+        let region = workflow.block_box(block);
+        Some(owners.owner(&middle(&region.lo, &region.hi)))
+    }
+
+    /// The worker of a task whose statement has a grid.
+    fn on_grid(&self, workflow: &Workflow, task: TaskId) -> Option<u32> {
+        let kernel = &workflow.kernels[workflow.kernel(task)].kernel;
+        // Statements of the plan are numbered as the nodes of the program.
+        let (mesh, variables) = self.grids.mesh(workflow.statement(task).index())?;
+        let point = point_of(workflow, task, kernel)?;
+        (point.len() == variables.len()).then(|| mesh.worker_at(&point, variables) as u32)
+    }
+
+    /// Who first reads each block, where its statement has a grid.
+    fn readers(&self, workflow: &Workflow) -> Vec<Option<u32>> {
+        let mut readers = vec![None; workflow.n_blocks()];
+        for task in workflow.tasks() {
+            let site = self.on_grid(workflow, task);
+            for operand in workflow.present_operands(task) {
+                let reader: &mut Option<u32> = &mut readers[operand.block.index()];
+                *reader = reader.or(site);
+            }
+        }
+        readers
+    }
+
+    /// Where a task belongs by grids and owners, if they say.
+    fn planned_site(
+        &self,
+        workflow: &Workflow,
+        task: TaskId,
+        assignment: &Assignment,
+        readers: &[Option<u32>],
+    ) -> Option<u32> {
+        let first = workflow.outputs(task).first().copied();
+        if workflow.kind(task) == TaskKind::Load {
+            return Some(first.map_or(0, |block| assignment.homes[block.index()]));
+        }
+        // What is put together from pieces is put together by whoever reads it.
+        let reader = || first.and_then(|block| readers[block.index()]).filter(|_| is_copy(workflow, task));
+        let owner = || first.and_then(|block| self.home(workflow, block));
+        self.on_grid(workflow, task).or_else(reader).or_else(owner)
+    }
+}
+
+/// When workers are free and blocks are made, if tasks begin one after the other as they are listed.
+struct Times<'a> {
+    workflow: &'a Workflow,
+    machine: &'a Machine,
+    seconds: Vec<f64>,
+    free: Vec<f64>,
+    made: Vec<f64>,
+}
+
+impl<'a> Times<'a> {
+    fn new(workflow: &'a Workflow, machine: &'a Machine) -> Times<'a> {
+        let (free, made) = (vec![0.0; machine.n_workers()], vec![0.0; workflow.n_blocks()]);
+        Times { workflow, machine, seconds: machine.task_seconds(workflow), free, made }
+    }
+
+    /// Of the workers that have something a task reads, and the one that a layout would give its output to: the one that can begin it soonest. Of several the one that has least to receive.
+    fn soonest(&self, task: TaskId, assignment: &Assignment, layouts: &Layouts<'_>) -> u32 {
+        let operands = self.workflow.present_operands(task);
+        let mut workers: Vec<u32> = operands.map(|operand| assignment.homes[operand.block.index()]).collect();
+        workers.extend(self.workflow.outputs(task).first().map(|&block| layouts.worker(block)));
+        workers.sort_unstable();
+        workers.dedup();
+        // Those with the lowest numbers are enough of very many.
+        workers.truncate(MOST_OPTIONS);
+        let begin = |&worker: &u32| (self.begin(task, worker, assignment), worker);
+        let soonest = workers
+            .iter()
+            .map(begin)
+            .min_by(|(a, one), (b, two)| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)).then(one.cmp(two)));
+        soonest.map_or(0, |(_, worker)| worker)
+    }
+
+    /// When a task can begin on a worker, and how many bytes have to come there.
+    fn begin(&self, task: TaskId, worker: u32, assignment: &Assignment) -> (f64, u64) {
+        let (mut begin, mut missing) = (self.free[worker as usize], 0);
+        // What comes from others comes one after the other.
+        let mut last_there = 0.0f64;
+        for operand in self.workflow.present_operands(task) {
+            let (home, made) = (assignment.homes[operand.block.index()], self.made[operand.block.index()]);
+            if home == worker {
+                begin = begin.max(made);
+            } else {
+                let bytes = self.workflow.operand_bytes(operand);
+                last_there = last_there.max(made) + self.machine.link(home, worker).seconds(bytes);
+                missing += bytes;
+            }
+        }
+        (begin.max(last_there), missing)
+    }
+
+    fn run(&mut self, task: TaskId, worker: u32, assignment: &Assignment) {
+        let end = self.begin(task, worker, assignment).0 + self.seconds[task.index()];
+        self.free[worker as usize] = end;
+        self.workflow.outputs(task).iter().for_each(|block| self.made[block.index()] = end);
+    }
+}
+
+/// Workers that are looked at for one task.
+const MOST_OPTIONS: usize = 64;
+
+/// A point in the middle of what a task does, along the variables that its operation is shared along.
+fn point_of(workflow: &Workflow, task: TaskId, kernel: &Kernel) -> Option<Vec<u64>> {
+    let of_block = |block: BlockId| {
+        let region = workflow.block_box(block);
+        middle(&region.lo, &region.hi)
+    };
+    let output = || workflow.outputs(task).first().map(|&block| of_block(block));
+    match kernel {
+        Kernel::Statement(statement) => {
+            let region = statement.var_box(workflow.point(task) as u64);
+            Some(middle(&region.lo, &region.hi))
+        }
+        // What a block of a fibre adds up to lies beside it along all axes that are shared.
+        Kernel::ScanTotal { .. } | Kernel::ScanCarry(_) | Kernel::ScanBlock { .. } => output(),
+        Kernel::SortRun(_) | Kernel::SortMerge(_) => output(),
+        // Gathered axes are not shared.
+        Kernel::Gather { axes, .. } => Some([output()?, vec![0; axes.len()]].concat()),
+        Kernel::Scatter { axes, .. } => {
+            let values = workflow.operands(task).get(axes.len())?;
+            let (values, output) = (of_block(values.block), output()?);
+            Some(values.into_iter().chain(axes.iter().map(|&axis| output[axis as usize])).collect())
+        }
+        _ => None,
+    }
+}
+
+/// An element in the middle of a box, or its first if it is empty.
+fn middle(lo: &[u64], hi: &[u64]) -> Vec<u64> {
+    lo.iter().zip(hi).map(|(&lo, &hi)| lo + hi.saturating_sub(lo).saturating_sub(1) / 2).collect()
+}

@@ -1,0 +1,111 @@
+//! What everything else is compared with: a scheduler that knows where data is, but neither the layout of a tensor nor what comes later.
+
+use tw_ir::EntityRef;
+use tw_ir::error::Result;
+use tw_ir::workflow::{TaskId, TaskKind, Workflow};
+
+use super::holders::Holders;
+use super::{MOST_OPTIONS, Scheduler};
+use crate::held::Before;
+use crate::machine::Machine;
+use crate::reductions::Assignment;
+
+/// As dask places tasks by default: what reads nothing goes to all workers in turn, every other task to the worker that can begin it first among those that hold
+/// something it reads. That is when the worker has done what it was given before, and has received what it lacks. Ties go to the worker that holds fewer bytes, then to
+/// the lowest number. Contributions to a sum are tasks as others are.
+///
+/// Stealing is left out: it depends on times that only a run knows.
+pub struct RoundRobin;
+
+impl Scheduler for RoundRobin {
+    fn name(&self) -> &'static str {
+        "roundrobin"
+    }
+
+    fn place(&self, workflow: &Workflow, machine: &Machine, before: &Before) -> Result<Assignment> {
+        let mut assignment = Assignment::together(workflow);
+        let mut state = State::new(workflow, machine);
+        let mut dealt = 0;
+        for task in workflow.tasks() {
+            let held = before.home(workflow, task).filter(|_| workflow.kind(task) == TaskKind::Load);
+            let site = match held.or_else(|| state.first_to_begin(task)) {
+                Some(site) => site,
+                None => {
+                    dealt += 1;
+                    ((dealt - 1) % machine.n_workers()) as u32
+                }
+            };
+            state.run(task, site);
+            assignment.tasks[task.index()] = site;
+            for &block in workflow.outputs(task) {
+                assignment.homes[block.index()] = site;
+            }
+        }
+        Ok(assignment)
+    }
+}
+
+struct State<'a> {
+    workflow: &'a Workflow,
+    machine: &'a Machine,
+    /// Seconds of every task, by its number.
+    seconds: Vec<f64>,
+    /// Seconds of what every worker was given.
+    busy: Vec<f64>,
+    /// Bytes that every worker holds.
+    bytes: Vec<u64>,
+    holders: Vec<Holders>,
+}
+
+impl<'a> State<'a> {
+    fn new(workflow: &'a Workflow, machine: &'a Machine) -> State<'a> {
+        let n = machine.n_workers();
+        State {
+            workflow,
+            machine,
+            seconds: machine.task_seconds(workflow),
+            busy: vec![0.0; n],
+            bytes: vec![0; n],
+            holders: vec![Holders::default(); workflow.n_blocks()],
+        }
+    }
+
+    /// The worker that can begin a task first, if it reads anything.
+    fn first_to_begin(&self, task: TaskId) -> Option<u32> {
+        let blocks = self.workflow.present_operands(task).map(|operand| operand.block.index());
+        let holders = blocks.flat_map(|block| self.holders[block].list().iter().copied().take(MOST_OPTIONS));
+        let mut options: Vec<u32> = holders.collect();
+        options.sort_unstable();
+        options.dedup();
+        options.truncate(MOST_OPTIONS);
+        let begin = |worker: u32| self.busy[worker as usize] + self.receiving(task, worker);
+        let sooner = |a: &u32, b: &u32| {
+            let held = |worker: u32| self.bytes[worker as usize];
+            begin(*a).total_cmp(&begin(*b)).then(held(*a).cmp(&held(*b))).then(a.cmp(b))
+        };
+        options.into_iter().min_by(sooner)
+    }
+
+    /// Seconds until a worker has received what a task reads.
+    fn receiving(&self, task: TaskId, worker: u32) -> f64 {
+        let missing = self
+            .workflow
+            .present_operands(task)
+            .filter(|operand| !self.holders[operand.block.index()].contains(worker))
+            .map(|operand| self.workflow.operand_bytes(operand));
+        missing.sum::<u64>() as f64 / self.machine.farthest().bandwidth
+    }
+
+    fn run(&mut self, task: TaskId, worker: u32) {
+        self.busy[worker as usize] += self.receiving(task, worker) + self.seconds[task.index()];
+        let whole = self.workflow.present_operands(task).filter(|operand| operand.region == 0);
+        let read = whole.map(|operand| operand.block);
+        for block in read.chain(self.workflow.outputs(task).iter().copied()) {
+            let holders = &mut self.holders[block.index()];
+            if !holders.contains(worker) {
+                holders.add(worker, self.machine);
+                self.bytes[worker as usize] += self.workflow.block_bytes(block);
+            }
+        }
+    }
+}

@@ -1,0 +1,197 @@
+//! Time, event by event.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use tw_ir::EntityRef;
+use tw_ir::error::{Error, Result};
+use tw_ir::workflow::{TaskId, Workflow};
+
+use super::{Interval, Simulation};
+use crate::machine::Machine;
+use crate::sites::Sites;
+use crate::traffic::Traffic;
+
+/// What happens; of what happens at the same time, in this order.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Event {
+    /// A worker ends its task.
+    Ended(u32),
+    /// A message has arrived.
+    Arrived(u32),
+    /// What a message carries is there, so it can be sent.
+    Ready(u32),
+}
+
+/// No message.
+const NONE: u32 = u32::MAX;
+
+/// The state of a simulated run.
+pub(super) struct Clock<'a> {
+    workflow: &'a Workflow,
+    sites: &'a Sites,
+    machine: &'a Machine,
+    traffic: &'a Traffic,
+    /// How long every task takes, by its number.
+    seconds: Vec<f64>,
+    /// Tasks of every worker in their order, worker by worker, and where those of each begin and end that are left.
+    tasks: Vec<TaskId>,
+    left: Vec<(usize, usize)>,
+    /// Messages that the first task left of each worker waits for.
+    waits: Vec<u32>,
+    /// When each worker can send and receive the next message.
+    sends: Vec<f64>,
+    receives: Vec<f64>,
+    /// The last task that writes each block: what is sent is what it leaves.
+    finisher: Vec<Option<TaskId>>,
+    has_arrived: Vec<bool>,
+    is_awaited: Vec<bool>,
+    /// Messages that hand on what another brought: the first of them, and the next after each.
+    first_after: Vec<u32>,
+    next_after: Vec<u32>,
+    /// Seconds as the bits of a number that is never negative, which are ordered as the numbers are.
+    events: BinaryHeap<Reverse<(u64, Event)>>,
+}
+
+impl<'a> Clock<'a> {
+    pub(super) fn new(
+        workflow: &'a Workflow,
+        order: &[TaskId],
+        sites: &'a Sites,
+        machine: &'a Machine,
+        traffic: &'a Traffic,
+        seconds: Vec<f64>,
+    ) -> Clock<'a> {
+        let n_workers = machine.n_workers();
+        let mut left = vec![(0, 0); n_workers];
+        order.iter().for_each(|&task| left[sites.of(task) as usize].1 += 1);
+        let mut begin = 0;
+        for (start, end) in &mut left {
+            (*start, *end, begin) = (begin, begin, begin + *end);
+        }
+        let mut tasks = order.to_vec();
+        let mut finisher = vec![None; workflow.n_blocks()];
+        for &task in order {
+            let (_, end) = &mut left[sites.of(task) as usize];
+            tasks[*end] = task;
+            *end += 1;
+            workflow.outputs(task).iter().for_each(|block| finisher[block.index()] = Some(task));
+        }
+        let n_messages = traffic.transfers().len();
+        let (mut first_after, mut next_after) = (vec![NONE; n_messages], vec![NONE; n_messages]);
+        for (number, transfer) in traffic.transfers().iter().enumerate().rev() {
+            if let Some(before) = transfer.after {
+                next_after[number] = std::mem::replace(&mut first_after[before as usize], number as u32);
+            }
+        }
+        Clock {
+            workflow,
+            sites,
+            machine,
+            traffic,
+            seconds,
+            tasks,
+            left,
+            waits: vec![0; n_workers],
+            sends: vec![0.0; n_workers],
+            receives: vec![0.0; n_workers],
+            finisher,
+            has_arrived: vec![false; n_messages],
+            is_awaited: vec![false; n_messages],
+            first_after,
+            next_after,
+            events: BinaryHeap::new(),
+        }
+    }
+
+    pub(super) fn run(mut self, simulation: &mut Simulation) -> Result<()> {
+        (0..self.left.len()).for_each(|worker| self.look_at_next(worker, 0.0, simulation));
+        while let Some(Reverse((bits, event))) = self.events.pop() {
+            let now = f64::from_bits(bits);
+            match event {
+                Event::Ended(worker) => self.end(worker as usize, now, simulation),
+                Event::Ready(number) => self.send(number as usize, now),
+                Event::Arrived(number) => self.arrive(number as usize, now, simulation),
+            }
+        }
+        match self.left.iter().position(|(start, end)| start < end) {
+            Some(worker) => {
+                let task = self.tasks[self.left[worker].0];
+                Err(Error::internal(format!("{task} waits forever on worker {worker}")))
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn at(&mut self, time: f64, event: Event) {
+        self.events.push(Reverse((time.to_bits(), event)));
+    }
+
+    /// Begins the next task of a worker, or finds out what it waits for.
+    fn look_at_next(&mut self, worker: usize, now: f64, simulation: &mut Simulation) {
+        let (start, end) = self.left[worker];
+        if start == end {
+            return;
+        }
+        let task = self.tasks[start];
+        debug_assert_eq!(self.sites.of(task) as usize, worker);
+        for operand in self.workflow.present_operands(task) {
+            // What is made here was made by a task before this one.
+            let message = self.traffic.bringing(operand.block, operand.region, worker as u32);
+            if let Some(number) = message.filter(|&number| !self.has_arrived[number] && !self.is_awaited[number]) {
+                self.is_awaited[number] = true;
+                self.waits[worker] += 1;
+            }
+        }
+        if self.waits[worker] == 0 {
+            self.begin(worker, now, simulation);
+        }
+    }
+
+    fn begin(&mut self, worker: usize, now: f64, simulation: &mut Simulation) {
+        let task = self.tasks[self.left[worker].0];
+        let end = now + self.seconds[task.index()];
+        simulation.intervals[task.index()] = Interval { start: now, end };
+        self.at(end, Event::Ended(worker as u32));
+    }
+
+    fn end(&mut self, worker: usize, now: f64, simulation: &mut Simulation) {
+        let task = self.tasks[self.left[worker].0];
+        self.left[worker].0 += 1;
+        simulation.makespan = simulation.makespan.max(now);
+        for &block in self.workflow.outputs(task) {
+            if self.finisher[block.index()] == Some(task) {
+                let from_home = self.traffic.of_block(block).filter(|(_, transfer)| transfer.after.is_none());
+                let ready: Vec<u32> = from_home.map(|(number, _)| number as u32).collect();
+                ready.into_iter().for_each(|number| self.at(now, Event::Ready(number)));
+            }
+        }
+        self.look_at_next(worker, now, simulation);
+    }
+
+    /// Sends a message as soon as both ends can; whatever can be sent later goes after it.
+    fn send(&mut self, number: usize, now: f64) {
+        let transfer = &self.traffic.transfers()[number];
+        let (from, to) = (transfer.from as usize, transfer.to as usize);
+        let seconds = self.machine.link(transfer.from, transfer.to).seconds(transfer.bytes);
+        let end = now.max(self.sends[from]).max(self.receives[to]) + seconds;
+        (self.sends[from], self.receives[to]) = (end, end);
+        self.at(end, Event::Arrived(number as u32));
+    }
+
+    fn arrive(&mut self, number: usize, now: f64, simulation: &mut Simulation) {
+        self.has_arrived[number] = true;
+        let mut next = self.first_after[number];
+        while next != NONE {
+            self.at(now, Event::Ready(next));
+            next = self.next_after[next as usize];
+        }
+        let worker = self.traffic.transfers()[number].to as usize;
+        if self.is_awaited[number] {
+            self.waits[worker] -= 1;
+            if self.waits[worker] == 0 {
+                self.begin(worker, now, simulation);
+            }
+        }
+    }
+}
