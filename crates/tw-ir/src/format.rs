@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use smallvec::{SmallVec, smallvec};
+
 /// Storage of one mode, given the modes outside it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ModeFormat {
@@ -13,19 +15,22 @@ pub enum ModeFormat {
     Singleton,
 }
 
+/// Formats of at most this many axes need no memory of their own. Every type of a tensor has one, and types are cloned for every node.
+const INLINE: usize = 8;
+
 /// Storage of a tensor: an order of its axes and one format per mode of that order.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Format {
     /// Axis stored at each level, outermost first.
-    pub mode_order: Vec<u8>,
+    pub mode_order: SmallVec<[u8; INLINE]>,
     /// Format of each level.
-    pub modes: Vec<ModeFormat>,
+    pub modes: SmallVec<[ModeFormat; INLINE]>,
 }
 
 impl Format {
     /// Row-major dense storage.
     pub fn dense(rank: usize) -> Format {
-        Format { mode_order: (0..rank as u8).collect(), modes: vec![ModeFormat::Dense; rank] }
+        Format { mode_order: (0..rank as u8).collect(), modes: smallvec![ModeFormat::Dense; rank] }
     }
 
     /// True for row-major dense storage.
