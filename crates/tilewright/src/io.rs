@@ -9,7 +9,7 @@ use tw_block::{Block, Meter};
 use tw_ir::error::{Error, Result};
 use tw_ir::program::TensorType;
 use tw_ir::workflow::{SourceDecl, Workflow};
-use tw_ir::{Array, BoxRegion, DType};
+use tw_ir::{Array, BoxRegion};
 use tw_run::BlockIo;
 
 use crate::stored::Stored;
@@ -70,7 +70,6 @@ impl SegmentIo {
     /// `band_bytes` may be held to cut blocks out of.
     pub(crate) fn open(
         workflow: &Workflow,
-        sink_types: &[DType],
         inputs: &BTreeMap<String, Input>,
         loaded_bytes: &[u64],
         band_bytes: u64,
@@ -89,8 +88,7 @@ impl SegmentIo {
         let sinks = workflow
             .sinks
             .iter()
-            .zip(sink_types)
-            .map(|(sink, &dtype)| NpyWriter::create(&sink.path, dtype, &sink.shape))
+            .map(|sink| NpyWriter::create(&sink.path, sink.dtype, &sink.shape))
             .collect::<Result<_>>()?;
         // Of a file that is hardly read the parts beside a block are not worth reading along.
         let mostly_read = |(input, &bytes): (&Input, &u64)| match input {

@@ -187,8 +187,6 @@ struct CachedSegment {
     /// Per source, bytes of the blocks that are read from it.
     loaded_bytes: Vec<u64>,
     outputs: Vec<(DType, Vec<tw_ir::Axis>)>,
-    /// Element types of the files it writes.
-    sinks: Vec<DType>,
 }
 
 /// Where in its program a segment is.
@@ -342,7 +340,7 @@ impl Session {
             None => available_bytes().unwrap_or(SURELY_AVAILABLE) / SHARE_OF_BANDS,
         };
         options.budget = options.budget.map(|left| left - band_bytes);
-        let io = Arc::new(SegmentIo::open(workflow, &cached.sinks, &inputs, &cached.loaded_bytes, band_bytes)?);
+        let io = Arc::new(SegmentIo::open(workflow, &inputs, &cached.loaded_bytes, band_bytes)?);
         drop(inputs);
         let as_io: Arc<dyn BlockIo> = io.clone();
         if let Some(profile) = profile_of_run(self.0.profile.as_ref()) {
@@ -457,19 +455,17 @@ impl Session {
         let planned = self.plan_until(&|| cancel.is_cancelled(), &key.program)?;
         let workflow = planned.schedule.workflow();
         let mut outputs = Vec::new();
-        // The program as it was knows which integers are times.
-        for (output, &value) in workflow.outputs.iter().zip(&key.program.body.results) {
+        for output in &workflow.outputs {
             let set = &workflow.sets[output.set];
             match &set.boxes {
-                Boxes::Grid(grid) => outputs.push((key.program.ty(value).dtype, grid.clone())),
+                Boxes::Grid(grid) => outputs.push((output.dtype, grid.clone())),
                 Boxes::List(_) => return Err(Error::internal("an output without a grid")),
             }
         }
         let flops = tw_plan::flops(workflow);
-        let sinks = sink_types(&key.program, workflow);
         let prepared = Prepared::new(planned.schedule.clone())?;
         let loaded_bytes = loaded_bytes(workflow);
-        let cached = Arc::new(CachedSegment { prepared, flops, loaded_bytes, outputs, sinks });
+        let cached = Arc::new(CachedSegment { prepared, flops, loaded_bytes, outputs });
         if key.is_lasting() {
             let mut cache = lock(&self.0.cache);
             if cache.len() >= CACHE_LIMIT {
@@ -554,17 +550,6 @@ fn loaded_bytes(workflow: &Workflow) -> Vec<u64> {
         }
     }
     bytes
-}
-
-/// The element types of the files a segment writes: those of the program, in which times are still times.
-fn sink_types(program: &Program, workflow: &Workflow) -> Vec<DType> {
-    let stored = |path: &str| {
-        program.body.nodes.iter().find_map(|node| match &node.op {
-            Op::Store { path: written, .. } if written == path => Some(program.ty(*node.args.first()?).dtype),
-            _ => None,
-        })
-    };
-    workflow.sinks.iter().map(|sink| stored(&sink.path).unwrap_or(sink.dtype)).collect()
 }
 
 /// The data behind these locks is valid at every step, so a panic elsewhere does not spoil it.

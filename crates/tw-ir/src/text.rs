@@ -26,6 +26,7 @@ mod accum;
 mod block_fn;
 mod cursor;
 mod decl;
+mod head;
 mod index;
 mod kernel;
 mod mask;
@@ -42,6 +43,7 @@ mod workflow;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use head::{Constant, Head, SetBoxes, parse_bindings, parse_meaning, parse_names, print_bindings, print_meaning, print_names};
 pub use plan::{parse_plan, print_plan};
 pub use program::{parse_program, print_program};
 pub use schedule::{parse_schedule, print_schedule};

@@ -152,7 +152,7 @@ impl PartialEq for SourceDecl {
 pub struct SinkDecl {
     /// Path of the file.
     pub path: String,
-    /// Element type.
+    /// Element type, as the user sees it: times lie in blocks as integers.
     pub dtype: DType,
     /// Shape of the whole tensor.
     pub shape: Vec<u64>,
@@ -165,6 +165,8 @@ pub struct OutputDecl {
     pub name: String,
     /// Its blocks, a grid.
     pub set: BlockSetId,
+    /// What its elements are to the user: times lie in blocks as integers.
+    pub dtype: DType,
 }
 
 /// A kernel and the statement it serves.

@@ -8,7 +8,7 @@ use tw_ir::error::{Error, Result};
 use tw_ir::plan::{Plan, RelId, RelOp};
 use tw_ir::program::{Program, ValueId};
 use tw_ir::workflow::{BlockSetId, Statement, TaskId, Workflow};
-use tw_plan::{Passes, PlanOptions, Planned, Unordered, evaluate_sets, lower, lower_cut};
+use tw_plan::{Lowered, Order, Passes, PlanOptions, Planned, Unordered, evaluate_sets, lower, lower_cut};
 
 use super::eager;
 use super::grids::{Aim, DEFAULT_LIMIT, Grids};
@@ -309,8 +309,11 @@ impl Cluster {
     ) -> Result<Planned> {
         let mut passes = Passes::until(stop);
         let unordered = passes.unordered(program, options)?;
-        let (program, plan, placed) = passes.pass("place", || self.place(&unordered, options))?;
-        passes.freeze(program, plan, placed.workflow, placed.order, options)
+        let (chosen, plan, placed) = passes.pass("place", || self.place(&unordered, options))?;
+        let n_ranks = self.nodes * self.workers;
+        let (steps, placement) = placed.traffic.schedule(&placed.workflow, &placed.order, &placed.sites, n_ranks);
+        let lowered = Lowered { program: chosen, plan, workflow: placed.workflow };
+        passes.freeze(program, lowered, Order::Placed(steps, placement), options)
     }
 
     /// Plans a program whose products have no order yet; tells the program with those that were chosen.

@@ -22,7 +22,6 @@ mod memory;
 mod tests;
 
 use clock::Clock;
-use memory::Memory;
 
 /// What one worker does.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -102,7 +101,7 @@ impl Simulation {
             worker.busy += seconds[task.index()];
         }
         Clock::new(workflow, order, sites, machine, traffic, seconds).run(&mut simulation)?;
-        Memory::new(workflow, order, sites, traffic, before).run(order, &mut simulation);
+        memory::replay(&mut simulation, workflow, order, sites, traffic, before);
         Ok(simulation)
     }
 

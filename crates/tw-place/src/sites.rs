@@ -18,6 +18,11 @@ impl Sites {
         Sites { tasks }
     }
 
+    /// The worker of every task.
+    pub fn workers(&self) -> &[u32] {
+        &self.tasks
+    }
+
     /// The worker of a task.
     pub fn of(&self, task: TaskId) -> u32 {
         self.tasks[task.index()]

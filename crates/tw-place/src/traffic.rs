@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 
 use tw_ir::error::{Error, Result};
+use tw_ir::schedule::{Instance, InstanceId, Memory, Move, Placement, Step};
 use tw_ir::workflow::{BlockId, Operand, TaskId, Workflow};
 use tw_ir::{BoxRegion, EntityRef};
 
@@ -135,6 +136,46 @@ impl Traffic {
             let (to, first_read) = (need.to, need.position);
             self.transfers.push(Transfer { block, region, bytes, from, to, first_read, after });
         }
+    }
+
+    /// The steps of a schedule: tasks in this order, each message just before the first task that reads what it brings; and the instances that they read
+    /// and write. The first instances are the blocks at their homes, the others what messages bring.
+    pub fn schedule(&self, workflow: &Workflow, order: &[TaskId], sites: &Sites, n_ranks: u32) -> (Vec<Step>, Placement) {
+        let n_blocks = workflow.n_blocks();
+        let copy = |number: usize| InstanceId::new(n_blocks + number);
+        let mut placement = Placement::new(n_ranks, sites.workers().to_vec(), self.parts.clone());
+        for (block, home) in sites.homes(workflow).into_iter().enumerate() {
+            let memory = Memory::Host(home.unwrap_or(0));
+            placement.add_instance(Instance { block: BlockId::new(block), region: 0, memory });
+        }
+        for transfer in &self.transfers {
+            let Transfer { block, region, to, .. } = *transfer;
+            placement.add_instance(Instance { block, region, memory: Memory::Host(to) });
+        }
+        let mut arrivals: Vec<(u32, u32)> =
+            (0u32..).zip(&self.transfers).map(|(number, transfer)| (transfer.first_read, number)).collect();
+        arrivals.sort_unstable();
+        let mut arrivals = arrivals.into_iter().peekable();
+        let mut steps = Vec::with_capacity(order.len() + self.transfers.len());
+        for (position, &task) in order.iter().enumerate() {
+            while let Some((_, number)) = arrivals.next_if(|(first, _)| *first as usize <= position) {
+                let Transfer { block, after, .. } = self.transfers[number as usize];
+                let from = after.map_or(InstanceId::new(block.index()), |before| copy(before as usize));
+                steps.push(placement.add_move(Move { from, to: copy(number as usize) }));
+            }
+            let site = sites.of(task);
+            let reads = workflow.operands(task).iter().map(|operand| {
+                let home = operand.block.is_some().then(|| InstanceId::new(operand.block.index()))?;
+                Some(self.bringing(operand.block, operand.region, site).map_or(home, copy))
+            });
+            placement.add_task(reads, workflow.outputs(task).iter().map(|block| InstanceId::new(block.index())));
+            steps.push(Step::task(task));
+        }
+        let results = workflow.outputs.iter().flat_map(|output| {
+            (0..workflow.sets[output.set].n_blocks()).map(|k| InstanceId::new(workflow.block(output.set, k).index()))
+        });
+        placement.set_results(results.collect());
+        (steps, placement)
     }
 
     /// All messages.

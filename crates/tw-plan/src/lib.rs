@@ -19,5 +19,5 @@ pub use lower::{ChosenCuts, lower, lower_cut};
 pub use options::{PlanOptions, ProviderName};
 pub use order::{Makers, depth_first};
 pub use partial::evaluate_sets;
-pub use pipeline::{Passes, Planned, Unordered, plan_segment, plan_segment_until};
+pub use pipeline::{Lowered, Order, Passes, Planned, Unordered, plan_segment, plan_segment_until};
 pub use rewrite::selections::run as dissolve_selections;

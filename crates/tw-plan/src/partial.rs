@@ -47,7 +47,8 @@ pub fn evaluate_sets(plan: &Plan, stop: &dyn Fn() -> bool) -> Result<(Workflow, 
     }
     for (name, relation) in &plan.outputs {
         let set = partial.sets[relation];
-        partial.workflow.outputs.push(OutputDecl { name: name.clone(), set });
+        let dtype = partial.workflow.sets[set].dtype;
+        partial.workflow.outputs.push(OutputDecl { name: name.clone(), set, dtype });
     }
     Ok((partial.workflow, partial.sets))
 }

@@ -8,13 +8,13 @@ use tw_ir::contraction::Contraction;
 use tw_ir::error::{Error, Result};
 use tw_ir::kernel::Kernel;
 use tw_ir::plan::{self, Plan};
-use tw_ir::program::{self, Program};
-use tw_ir::schedule::Schedule;
+use tw_ir::program::{self, Op, Program};
+use tw_ir::schedule::{Placement, Schedule, Step};
 use tw_ir::workflow::{self, TaskId, Workflow};
 
 use crate::options::{PlanOptions, ProviderName};
 use crate::{lower, order, partial, rewrite};
-use tw_build::contraction_order::Order;
+use tw_build::contraction_order;
 
 /// A planned segment: what explain shows and what the runtime runs.
 #[derive(Clone, Debug)]
@@ -45,19 +45,19 @@ pub fn plan_segment(program: &Program, options: &PlanOptions) -> Result<Planned>
 pub fn plan_segment_until(stop: &dyn Fn() -> bool, program: &Program, options: &PlanOptions) -> Result<Planned> {
     let mut passes = Passes::until(stop);
     let unordered = passes.unordered(program, options)?;
-    let program = passes.ordered(&unordered, &[])?;
-    let plan = passes.pass("lower", || lower::lower(&program, options))?;
+    let rewritten = passes.ordered(&unordered, &[])?;
+    let plan = passes.pass("lower", || lower::lower(&rewritten, options))?;
     debug_verify("lower", || plan::verify(&plan))?;
     let workflow = passes.pass("partial evaluation", || partial::evaluate(&plan, stop))?;
     let order = passes.pass("order", || Ok(order::depth_first(&workflow)))?;
-    passes.freeze(program, plan, workflow, order, options)
+    passes.freeze(program, Lowered { program: rewritten, plan, workflow }, Order::OneRank(order), options)
 }
 
 /// A program with times as integers, what has no kernel expanded, and rewritten if that is asked for, up to the orders of its products.
 pub struct Unordered {
     program: Program,
     /// Orders of products by the number of the node; none if nothing is rewritten.
-    orders: Option<BTreeMap<usize, Vec<Order>>>,
+    orders: Option<BTreeMap<usize, Vec<contraction_order::Order>>>,
 }
 
 impl Unordered {
@@ -131,14 +131,17 @@ impl<'a> Passes<'a> {
 
     /// The last pass: freezes a workflow. Its schedule promises the bits of a provider if any of its tasks multiplies matrices or calls a function
     /// that may.
+    ///
+    /// `original` is the program before times became integers: results and files have its types.
     pub fn freeze(
         mut self,
-        program: Program,
-        plan: Plan,
-        workflow: Workflow,
-        order: Vec<TaskId>,
+        original: &Program,
+        lowered: Lowered,
+        order: Order,
         options: &PlanOptions,
     ) -> Result<Planned> {
+        let Lowered { program, plan, mut workflow } = lowered;
+        restore_times(&mut workflow, original);
         debug_verify("partial evaluation and placement", || workflow::verify(&workflow))?;
         let needs_provider = workflow.kernels.values().any(|entry| match &entry.kernel {
             Kernel::Statement(statement) => Contraction::of_kernel(statement).is_some(),
@@ -147,8 +150,44 @@ impl<'a> Passes<'a> {
         });
         let none = ProviderName::none();
         let provider = if needs_provider { &options.provider } else { &none };
-        let schedule = self.pass("freeze", || Schedule::freeze(workflow, order, provider.get()))?;
+        let schedule = self.pass("freeze", || match order {
+            Order::OneRank(order) => Schedule::freeze(workflow, order, provider.get()),
+            Order::Placed(steps, placement) => {
+                Schedule::freeze_placed(workflow, steps, placement, None, provider.get())
+            }
+        })?;
         Ok(Planned { program, plan, schedule: Arc::new(schedule), timings: self.timings })
+    }
+}
+
+/// What a planner has made of a program when it freezes it.
+pub struct Lowered {
+    /// The program after rewriting.
+    pub program: Program,
+    /// Its relations.
+    pub plan: Plan,
+    /// Its tasks.
+    pub workflow: Workflow,
+}
+
+/// In which order tasks run, and where.
+pub enum Order {
+    /// On one rank.
+    OneRank(Vec<TaskId>),
+    /// On several.
+    Placed(Vec<Step>, Placement),
+}
+
+/// Gives results and files the types that the user sees.
+fn restore_times(workflow: &mut Workflow, original: &Program) {
+    for (output, &value) in workflow.outputs.iter_mut().zip(&original.body.results) {
+        output.dtype = original.ty(value).dtype;
+    }
+    for node in &original.body.nodes {
+        if let (Op::Store { path, .. }, Some(&stored)) = (&node.op, node.args.first()) {
+            let sinks = workflow.sinks.iter_mut().filter(|sink| sink.path == *path);
+            sinks.for_each(|sink| sink.dtype = original.ty(stored).dtype);
+        }
     }
 }
 

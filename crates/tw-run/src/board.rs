@@ -95,7 +95,7 @@ impl JobState {
 
     fn settle(&mut self, report: Report, ready: &mut Vec<u32>) {
         self.active -= 1;
-        self.tally.tasks += report.tally.tasks;
+        self.tally.steps += report.tally.steps;
         self.tally.loaded_bytes += report.tally.loaded_bytes;
         self.tally.stored_bytes += report.tally.stored_bytes;
         if let Some(ledger) = &mut self.ledger {
@@ -117,7 +117,8 @@ impl JobState {
 fn new_bytes(job: &Job, rank: u32) -> u64 {
     let schedule = &job.plan().schedule;
     let workflow = schedule.workflow();
-    let task = schedule.order()[rank as usize];
+    // Moves between ranks of one machine copy nothing.
+    let Some(task) = schedule.steps()[rank as usize].as_task() else { return 0 };
     if workflow.kind(task) == TaskKind::Fold && workflow.position(task) > 0 {
         return 0;
     }
@@ -134,7 +135,7 @@ impl Board {
             id,
             job: Arc::clone(job),
             ready: ReadyQueue::new(Arc::clone(&plan.initial), options.chaos.map(|seed| Chaos::new(seed, u32::MAX))),
-            ledger: job.surplus().map(|surplus| Ledger::new(surplus, plan.schedule.order().len())),
+            ledger: job.surplus().map(|surplus| Ledger::new(surplus, plan.schedule.n_steps())),
             active: 0,
             tally: Tally::default(),
             failure: None,

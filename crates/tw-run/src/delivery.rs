@@ -5,7 +5,8 @@ use std::sync::Arc;
 use cranelift_entity::SecondaryMap;
 use smallvec::SmallVec;
 use tw_block::{Block, Whole};
-use tw_ir::workflow::{BlockId, BlockSetId, Boxes, TaskId};
+use tw_ir::schedule::InstanceId;
+use tw_ir::workflow::{BlockSetId, Boxes};
 use tw_ir::{Array, Error, Result};
 
 use crate::options::{OutputForm, RunOptions};
@@ -56,10 +57,10 @@ impl Deliveries {
         self.any && !self.outputs[set].is_empty()
     }
 
-    /// Copies a block that a task has written into its arrays if it is complete. Gives the number of outputs that are done with it.
-    pub(crate) fn deliver(&self, plan: &Plan, task: TaskId, block: BlockId, value: &Block) -> Result<usize> {
-        let set = plan.schedule.workflow().set_of(block);
-        if !self.copies(set) || plan.last_writer(block) != task {
+    /// Copies a block that a step has written into its arrays if it is complete. Gives the number of outputs that are done with it.
+    pub(crate) fn deliver(&self, plan: &Plan, step: u32, instance: InstanceId, value: &Block) -> Result<usize> {
+        let set = plan.schedule.workflow().set_of(plan.schedule.block_of(instance));
+        if !self.copies(set) || plan.last_writer(instance) != step || !plan.schedule.is_result(instance) {
             return Ok(0);
         }
         let mut done = 0;
@@ -78,15 +79,16 @@ impl Deliveries {
         let n = workflow.outputs.len();
         let mut outputs = Outputs { blocks: Vec::with_capacity(n), arrays: Vec::with_capacity(n) };
         let mut wholes = self.wholes.into_iter();
+        let mut results = plan.schedule.results();
         for (k, output) in workflow.outputs.iter().enumerate() {
             let form = self.forms.get(k).copied().unwrap_or_default();
             let whole = wholes.next().flatten();
-            let n_claimed =
-                if whole.is_some() && !form.has_blocks() { 0 } else { workflow.sets[output.set].n_blocks() };
-            let blocks = (0..n_claimed).map(|k| {
+            let is_delivered = whole.is_some() && !form.has_blocks();
+            let instances = results.by_ref().take(workflow.sets[output.set].n_blocks() as usize);
+            let blocks = instances.filter(|_| !is_delivered).map(|instance| {
                 slots
-                    .with(workflow.block(output.set, k), Slot::claim)
-                    .ok_or_else(|| Error::internal(format!("block {k} of output `{}` is not there", output.name)))
+                    .with(instance, Slot::claim)
+                    .ok_or_else(|| Error::internal(format!("a block of output `{}` is not there", output.name)))
             });
             let mut blocks = blocks.collect::<Result<Vec<_>>>()?;
             outputs.arrays.push(match whole {

@@ -8,6 +8,7 @@ use std::time::Instant;
 
 use smallvec::SmallVec;
 use tw_block::{Block, CompiledKernel};
+use tw_ir::schedule::{InstanceId, StepKind};
 use tw_ir::workflow::{BlockId, Statement, TaskId, TaskKind};
 use tw_ir::{Error, Result, Span};
 
@@ -24,7 +25,7 @@ type Held = SmallVec<[Option<Arc<Block>>; FEW]>;
 /// What one worker has done since it last reported.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Tally {
-    pub(crate) tasks: u64,
+    pub(crate) steps: u64,
     pub(crate) loaded_bytes: u64,
     pub(crate) stored_bytes: u64,
 }
@@ -40,23 +41,31 @@ pub(crate) struct TaskRunner<'a> {
 }
 
 impl TaskRunner<'_> {
-    /// Runs a task. When it returns, with or without an error, the task holds no block any more.
-    pub(crate) fn run(&mut self, task: TaskId, slots: &mut impl Slots) -> Result<()> {
+    /// Runs a step. When it returns, with or without an error, the step holds no block any more.
+    pub(crate) fn run(&mut self, step: u32, slots: &mut impl Slots) -> Result<()> {
+        let task = match self.plan.schedule.steps()[step as usize].kind() {
+            StepKind::Task(task) => task,
+            StepKind::Move(_) => {
+                self.alias(step, slots)?;
+                self.tally.steps += 1;
+                return Ok(());
+            }
+        };
         // Nothing half-done survives a panic: blocks being written are dropped with the stack, and the run ends.
         let options = self.options;
         let result = catch_unwind(AssertUnwindSafe(|| match &options.observer {
-            None => self.compute(task, slots),
+            None => self.compute(step, task, slots),
             Some(observer) => {
                 let start = Instant::now();
                 observer.task_started(task, self.worker, start);
-                self.compute(task, slots)?;
+                self.compute(step, task, slots)?;
                 observer.task_finished(task, self.worker, start, Instant::now(), options.meter.now());
                 Ok(())
             }
         }));
         match result {
             Ok(Ok(())) => {
-                self.tally.tasks += 1;
+                self.tally.steps += 1;
                 if let Some(progress) = &options.progress {
                     progress.step();
                 }
@@ -76,7 +85,17 @@ impl TaskRunner<'_> {
         &workflow.statements[workflow.statement(task)]
     }
 
-    fn compute(&mut self, task: TaskId, slots: &mut impl Slots) -> Result<()> {
+    /// A move between ranks whose memory is one: both instances are the same block.
+    fn alias(&self, step: u32, slots: &mut impl Slots) -> Result<()> {
+        let schedule = &self.plan.schedule;
+        let (from, to) = (schedule.reads(step as usize).flatten().next(), schedule.writes(step as usize).next());
+        let (Some(from), Some(to)) = (from, to) else { return Err(Error::internal(format!("step {step} moves nothing"))) };
+        let block = slots.with(from, Slot::claim);
+        let block = block.ok_or_else(|| Error::internal(format!("step {step} moves {from}, which is not there")))?;
+        self.put(step, to, block, slots)
+    }
+
+    fn compute(&mut self, step: u32, task: TaskId, slots: &mut impl Slots) -> Result<()> {
         let workflow = self.plan.schedule.workflow();
         match &self.plan.code[workflow.kernel(task)] {
             TaskCode::Load(source) => {
@@ -93,21 +112,21 @@ impl TaskRunner<'_> {
                     )));
                 }
                 self.tally.loaded_bytes += block.n_bytes();
-                self.put(task, output, block, slots)?;
+                self.put(step, self.written(step)?, block, slots)?;
             }
             TaskCode::Store(sink) => {
-                let held = self.claim_operands(task, slots)?;
+                let held = self.claim_operands(step, task, slots)?;
                 let [Some(block)] = held.as_slice() else { return Err(malformed(task)) };
                 self.io.store(*sink, block)?;
                 self.tally.stored_bytes += block.n_bytes();
                 self.let_go(task, held);
             }
             TaskCode::Compute(kernel) => {
-                let held = self.claim_operands(task, slots)?;
+                let held = self.claim_operands(step, task, slots)?;
                 let operands: SmallVec<[Option<&Block>; FEW]> = held.iter().map(Option::as_deref).collect();
                 match workflow.outputs(task) {
-                    &[output] => self.compute_one(task, kernel, &operands, output, slots)?,
-                    outputs => self.compute_several(task, kernel, &operands, outputs, slots)?,
+                    &[output] => self.compute_one((step, task), kernel, &operands, output, slots)?,
+                    outputs => self.compute_several((step, task), kernel, &operands, outputs, slots)?,
                 }
                 drop(operands);
                 self.let_go(task, held);
@@ -119,22 +138,23 @@ impl TaskRunner<'_> {
     /// The usual case: the output is written where it lies.
     fn compute_one(
         &self,
-        task: TaskId,
+        (step, task): (u32, TaskId),
         kernel: &CompiledKernel,
         operands: &[Option<&Block>],
         output: BlockId,
         slots: &mut impl Slots,
     ) -> Result<()> {
         let first = self.is_first(task);
-        let mut block = if first { Arc::new(self.new_block(output)?) } else { continued(task, output, slots)? };
+        let instance = self.written(step)?;
+        let mut block = if first { Arc::new(self.new_block(output)?) } else { continued(task, instance, slots)? };
         let Some(target) = Arc::get_mut(&mut block) else { return Err(shared_while_written(task, output)) };
         kernel.run(self.plan.schedule.workflow().point(task), first, operands, slice::from_mut(target))?;
-        self.put(task, output, block, slots)
+        self.put(step, instance, block, slots)
     }
 
     fn compute_several(
         &self,
-        task: TaskId,
+        (step, task): (u32, TaskId),
         kernel: &CompiledKernel,
         operands: &[Option<&Block>],
         outputs: &[BlockId],
@@ -142,16 +162,17 @@ impl TaskRunner<'_> {
     ) -> Result<()> {
         let first = self.is_first(task);
         let mut blocks: SmallVec<[Block; FEW]> = SmallVec::with_capacity(outputs.len());
-        for &output in outputs {
+        let schedule = &self.plan.schedule;
+        for (&output, instance) in outputs.iter().zip(schedule.writes(step as usize)) {
             blocks.push(if first {
                 self.new_block(output)?
             } else {
-                Arc::into_inner(continued(task, output, slots)?).ok_or_else(|| shared_while_written(task, output))?
+                Arc::into_inner(continued(task, instance, slots)?).ok_or_else(|| shared_while_written(task, output))?
             });
         }
         kernel.run(self.plan.schedule.workflow().point(task), first, operands, &mut blocks)?;
-        for (&output, block) in outputs.iter().zip(blocks) {
-            self.put(task, output, Arc::new(block), slots)?;
+        for (instance, block) in schedule.writes(step as usize).zip(blocks) {
+            self.put(step, instance, Arc::new(block), slots)?;
         }
         Ok(())
     }
@@ -169,29 +190,34 @@ impl TaskRunner<'_> {
         Ok(if past_cache { output.write_past_cache() } else { output })
     }
 
-    fn claim_operands(&self, task: TaskId, slots: &mut impl Slots) -> Result<Held> {
-        let operands = self.plan.schedule.workflow().operands(task);
-        let mut held = Held::with_capacity(operands.len());
-        for operand in operands {
-            held.push(match operand.block {
-                block if !block.is_some() => None,
-                block => Some(slots.with(block, Slot::claim).ok_or_else(|| missing(task, block))?),
+    /// The instance that a step of one output writes.
+    fn written(&self, step: u32) -> Result<InstanceId> {
+        let instance = self.plan.schedule.writes(step as usize).next();
+        instance.ok_or_else(|| Error::internal(format!("step {step} writes nothing")))
+    }
+
+    fn claim_operands(&self, step: u32, task: TaskId, slots: &mut impl Slots) -> Result<Held> {
+        let mut held = Held::new();
+        for read in self.plan.schedule.reads(step as usize) {
+            held.push(match read {
+                None => None,
+                Some(instance) => Some(slots.with(instance, Slot::claim).ok_or_else(|| missing(task, instance))?),
             });
         }
         Ok(held)
     }
 
     /// Puts a block into its slot; one that nobody reads is claimed at once by its writer, as is one that has been copied to where it is wanted.
-    fn put(&self, task: TaskId, block: BlockId, value: Arc<Block>, slots: &mut impl Slots) -> Result<()> {
-        let delivered = self.deliveries.deliver(self.plan, task, block, &value)?;
-        let unread = self.plan.schedule.uses(block) == 0;
-        let dead = slots.with(block, |slot| {
+    fn put(&self, step: u32, instance: InstanceId, value: Arc<Block>, slots: &mut impl Slots) -> Result<()> {
+        let delivered = self.deliveries.deliver(self.plan, step, instance, &value)?;
+        let unread = self.plan.schedule.uses(instance) == 0;
+        let dead = slots.with(instance, |slot| {
             slot.put(value);
             // Of a block that nobody reads the claim is the last one only for the last writer; before that it is a clone, dropped here.
             (0..delivered + unread as usize).fold(None, |_, _| slot.claim())
         });
         if let Some(value) = dead {
-            self.drop_block(block, value);
+            self.drop_block(self.plan.schedule.block_of(instance), value);
         }
         Ok(())
     }
@@ -230,12 +256,12 @@ pub(crate) fn in_statement(error: Error, statement: &Statement) -> Error {
     }
 }
 
-fn continued(task: TaskId, block: BlockId, slots: &mut impl Slots) -> Result<Arc<Block>> {
-    slots.with(block, Slot::take).ok_or_else(|| missing(task, block))
+fn continued(task: TaskId, instance: InstanceId, slots: &mut impl Slots) -> Result<Arc<Block>> {
+    slots.with(instance, Slot::take).ok_or_else(|| missing(task, instance))
 }
 
-fn missing(task: TaskId, block: BlockId) -> Error {
-    Error::internal(format!("{task} needs {block}, which is not there"))
+fn missing(task: TaskId, instance: InstanceId) -> Error {
+    Error::internal(format!("{task} needs {instance}, which is not there"))
 }
 
 fn malformed(task: TaskId) -> Error {

@@ -3,8 +3,6 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-use cranelift_entity::EntityRef;
-use tw_ir::workflow::TaskId;
 use tw_ir::{Error, Result};
 
 use crate::chaos::Chaos;
@@ -19,7 +17,7 @@ pub(crate) struct Job {
     plan: Arc<Plan>,
     io: Arc<dyn BlockIo>,
     options: RunOptions,
-    /// Per task, how many of those it waits for have not finished.
+    /// Per step, how many of those it waits for have not finished.
     waiting: Vec<AtomicU32>,
     slots: SharedSlots,
     deliveries: Deliveries,
@@ -47,7 +45,7 @@ impl Job {
         surplus: Option<u64>,
     ) -> Result<Job> {
         let schedule = &plan.schedule;
-        let waiting = schedule.workflow().tasks().map(|task| AtomicU32::new(schedule.n_dependencies(task))).collect();
+        let waiting = (0..schedule.n_steps()).map(|step| AtomicU32::new(schedule.n_dependencies(step))).collect();
         Ok(Job {
             plan: Arc::clone(plan),
             io: Arc::clone(io),
@@ -99,12 +97,11 @@ impl Job {
             if let Some(chaos) = &mut chaos {
                 chaos.stumble();
             }
-            let task = self.plan.schedule.order()[rank as usize];
-            if let Err(error) = runner.run(task, &mut slots) {
+            if let Err(error) = runner.run(rank, &mut slots) {
                 self.stop();
                 return Report { tally: runner.tally, last: rank, failure: Some((rank, error)) };
             }
-            self.release_successors(task, ready);
+            self.release_successors(rank, ready);
             let alone = self.surplus.is_some() || chaos.as_mut().is_some_and(|chaos| chaos.coin());
             if alone || ready.is_empty() || self.should_stop() {
                 return Report { tally: runner.tally, last: rank, failure: None };
@@ -116,26 +113,26 @@ impl Job {
         }
     }
 
-    /// Counts a finished task off and collects the ranks of tasks that waited for nothing else.
-    fn release_successors(&self, task: TaskId, ready: &mut Vec<u32>) {
+    /// Counts a finished step off and collects those that waited for nothing else.
+    fn release_successors(&self, step: u32, ready: &mut Vec<u32>) {
         let schedule = &self.plan.schedule;
-        for &successor in schedule.successors(task) {
-            // A task with one dependency has nobody to agree with. For the others the counter orders what the tasks before it wrote before
+        for &successor in schedule.successors(step as usize) {
+            // A step with one dependency has nobody to agree with. For the others the counter orders what the steps before it wrote before
             // what it reads, whoever counts last.
-            if schedule.n_dependencies(successor) == 1
-                || self.waiting[successor.index()].fetch_sub(1, Ordering::AcqRel) == 1
+            if schedule.n_dependencies(successor as usize) == 1
+                || self.waiting[successor as usize].fetch_sub(1, Ordering::AcqRel) == 1
             {
-                ready.push(schedule.rank(successor));
+                ready.push(successor);
             }
         }
     }
 
     /// What the outputs have become, once the run is over and the other participants have let go of it.
     pub(crate) fn outputs(self: Arc<Job>, tally: &Tally) -> Result<Outputs> {
-        let n_tasks = self.plan.schedule.order().len() as u64;
-        if tally.tasks != n_tasks {
+        let n_steps = self.plan.schedule.n_steps() as u64;
+        if tally.steps != n_steps {
             // A cancelled run, or a fault of the schedule; the caller knows which.
-            return Err(Error::internal(format!("only {} of {n_tasks} tasks could run", tally.tasks)));
+            return Err(Error::internal(format!("only {} of {n_steps} steps could run", tally.steps)));
         }
         let job = Arc::into_inner(self).ok_or_else(|| Error::internal("a run that is over is still taken part in"))?;
         job.deliveries.collect(&job.plan, &mut &job.slots)
@@ -156,11 +153,11 @@ pub(crate) fn run_inline(plan: &Plan, io: &dyn BlockIo, options: &RunOptions) ->
     let mut slots = LocalSlots::new(&plan.claims);
     let deliveries = Deliveries::new(plan, options)?;
     let mut runner = TaskRunner { plan, io, options, deliveries: &deliveries, worker: 0, tally: Tally::default() };
-    for &task in plan.schedule.order() {
+    for step in 0..plan.schedule.n_steps() as u32 {
         if options.cancel.is_cancelled() {
             return Err(Error::cancelled());
         }
-        runner.run(task, &mut slots)?;
+        runner.run(step, &mut slots)?;
     }
     let tally = runner.tally;
     Ok((deliveries.collect(plan, &mut slots)?, tally))

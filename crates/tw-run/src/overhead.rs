@@ -46,7 +46,7 @@ fn chains(n_tasks: u32, width: u32, reads: u64) -> Result<Workflow> {
     let rows = Rows { stored: length - 1, width, reads, statement };
     let steps = rows.add_to(&mut workflow, "steps", length - 1, -1)?;
     let last = rows.add_to(&mut workflow, "last", 1, length as i64 - 2)?;
-    workflow.outputs.push(OutputDecl { name: "last".into(), set: last.set });
+    workflow.outputs.push(OutputDecl { name: "last".into(), set: last.set, dtype: DType::F64 });
     let mut operands = Vec::new();
     // Independent chains one after the other, coupled ones side by side.
     let task_at = |k: u64| if reads == 1 { (k % length, k / length) } else { (k / width, k % width) };
@@ -135,7 +135,7 @@ pub fn measure(runtime: &Runtime, workflow: Workflow, repeats: usize) -> Result<
     for _ in 0..repeats.max(1) {
         run = run.min(runtime.run(&prepared, &io, &RunOptions::default())?.stats.seconds);
     }
-    let tasks = prepared.schedule().order().len().max(1) as f64;
+    let tasks = prepared.schedule().n_tasks().max(1) as f64;
     Ok(Overhead { prepare: prepare / tasks, run: run / tasks })
 }
 
@@ -163,7 +163,7 @@ mod tests {
         let prepared = Prepared::new(Arc::new(Schedule::freeze(workflow, order, provider()).unwrap())).unwrap();
         let io: Arc<dyn BlockIo> = Arc::new(NoIo);
         let outcome = Runtime::new(threads).run(&prepared, &io, &RunOptions::default()).unwrap();
-        assert_eq!(outcome.stats.tasks, prepared.schedule().order().len() as u64);
+        assert_eq!(outcome.stats.tasks, prepared.schedule().n_tasks() as u64);
         outcome.outputs[0].iter().map(|block| block.to_array().unwrap().to_f64_vec()[0]).collect()
     }
 

@@ -108,9 +108,9 @@ impl Runtime {
     pub fn run(&self, prepared: &Prepared, io: &Arc<dyn BlockIo>, options: &RunOptions) -> Result<Outcome> {
         let start = Instant::now();
         let plan = prepared.plan();
-        let n_tasks = plan.schedule.order().len() as u64;
+        let n_steps = plan.schedule.n_steps() as u64;
         if let Some(progress) = &options.progress {
-            progress.begin(n_tasks);
+            progress.begin(n_steps);
         }
         let surplus = match options.budget {
             Some(budget) => Some(surplus(budget, plan.schedule.peak_bytes())?).filter(|_| budget < plan.total_bytes),
@@ -126,7 +126,7 @@ impl Runtime {
         let (outputs, tally) =
             result.map_err(|error| if options.cancel.is_cancelled() { Error::cancelled() } else { error })?;
         let stats = RunStats {
-            tasks: tally.tasks,
+            tasks: plan.schedule.n_tasks() as u64,
             seconds: start.elapsed().as_secs_f64(),
             loaded_bytes: tally.loaded_bytes,
             stored_bytes: tally.stored_bytes,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use cranelift_entity::{EntityRef, PrimaryMap, SecondaryMap};
 use tw_block::{CompiledKernel, LARGER_THAN_CACHES, Provider};
 use tw_ir::kernel::Kernel;
-use tw_ir::schedule::Schedule;
+use tw_ir::schedule::{InstanceId, Schedule};
 use tw_ir::workflow::{BlockId, BlockSetId, KernelId, TaskId};
 use tw_ir::{Error, Result};
 
@@ -19,12 +19,12 @@ pub struct Prepared(Arc<Plan>);
 pub(crate) struct Plan {
     pub(crate) schedule: Arc<Schedule>,
     pub(crate) code: PrimaryMap<KernelId, TaskCode>,
-    /// Ranks of the tasks that wait for nothing.
+    /// The steps that wait for nothing.
     pub(crate) initial: Arc<[u32]>,
-    /// How often each block is claimed; see [`crate::slots`].
+    /// How often each instance is claimed; see [`crate::slots`].
     pub(crate) claims: Vec<u32>,
-    /// Per block, the task that completes it.
-    last_writers: Vec<TaskId>,
+    /// Per instance, the step that completes it.
+    last_writers: Vec<u32>,
     /// Bytes of all blocks together.
     pub(crate) total_bytes: u64,
     /// Per set: true if its blocks are written past the caches.
@@ -34,9 +34,9 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
-    /// The task that completes a block.
-    pub(crate) fn last_writer(&self, block: BlockId) -> TaskId {
-        self.last_writers[block.index()]
+    /// The step that completes an instance.
+    pub(crate) fn last_writer(&self, instance: InstanceId) -> u32 {
+        self.last_writers[instance.index()]
     }
 }
 
@@ -65,12 +65,12 @@ impl Prepared {
             });
         }
         let claims = count_claims(&schedule)?;
-        let mut last_writers = vec![TaskId::new(0); workflow.n_blocks()];
-        for &task in schedule.order() {
-            workflow.outputs(task).iter().for_each(|block| last_writers[block.index()] = task);
+        let mut last_writers = vec![0; schedule.n_instances()];
+        for step in 0..schedule.n_steps() {
+            schedule.writes(step).for_each(|instance| last_writers[instance.index()] = step as u32);
         }
-        let initial = (0u32..).zip(schedule.order()).filter(|(_, task)| schedule.n_dependencies(**task) == 0);
-        let initial = initial.map(|(rank, _)| rank).collect();
+        let initial = (0..schedule.n_steps()).filter(|&step| schedule.n_dependencies(step) == 0);
+        let initial = initial.map(|step| step as u32).collect();
         let blocks = (0..workflow.n_blocks()).map(EntityRef::new);
         let total_bytes = blocks.fold(0u64, |sum, block| sum.saturating_add(workflow.block_bytes(block)));
         let past_cache = results_larger_than_caches(&schedule);
@@ -104,55 +104,35 @@ fn results_larger_than_caches(schedule: &Schedule) -> SecondaryMap<BlockSetId, b
     for output in &workflow.outputs {
         let set = &workflow.sets[output.set];
         let first = set.first as usize;
-        let mut blocks = (first..first + set.n_blocks() as usize).map(BlockId::new);
-        let bytes = blocks.clone().fold(0u64, |sum, block| sum.saturating_add(workflow.block_bytes(block)));
-        // The one use is that of the result.
-        found[output.set] = bytes >= LARGER_THAN_CACHES && blocks.all(|block| schedule.uses(block) == 1);
+        let blocks = (first..first + set.n_blocks() as usize).map(BlockId::new);
+        let bytes = blocks.fold(0u64, |sum, block| sum.saturating_add(workflow.block_bytes(block)));
+        found[output.set] = bytes >= LARGER_THAN_CACHES;
+    }
+    for instance in schedule.results().filter(|&instance| !schedule.readers(instance).is_empty()) {
+        found[workflow.set_of(schedule.block_of(instance))] = false;
     }
     found
 }
 
-/// How often each block is claimed. Refuses a schedule in which a block is read before all contributions to it are there: dependencies
-/// do not order that reader before the next contribution, so its bits would depend on time.
+/// How often each instance is claimed: by every reader and for the result, or by every writer if nobody reads it.
 fn count_claims(schedule: &Schedule) -> Result<Vec<u32>> {
-    let workflow = schedule.workflow();
-    let mut writers = vec![0u32; workflow.n_blocks()];
-    for &task in schedule.order() {
-        for block in workflow.outputs(task) {
-            writers[block.index()] += 1;
-        }
+    let mut writers = vec![0u32; schedule.n_instances()];
+    for step in 0..schedule.n_steps() {
+        schedule.writes(step).for_each(|instance| writers[instance.index()] += 1);
     }
-    let claims = writers
-        .iter()
-        .enumerate()
-        .map(|(block, &n)| match schedule.uses(EntityRef::new(block)) {
-            0 => n,
-            uses => uses,
-        })
-        .collect();
-    for output in &workflow.outputs {
-        let first = workflow.sets[output.set].first as usize;
-        let n = workflow.sets[output.set].n_blocks() as usize;
-        if writers[first..first + n].contains(&0) {
-            return Err(Error::internal(format!("a block of output `{}` is never made", output.name)));
-        }
+    if let Some(missing) = schedule.results().find(|instance| writers[instance.index()] == 0) {
+        return Err(Error::internal(format!("{}, a result, is never made", schedule.block_of(missing))));
     }
-    for &task in schedule.order() {
-        for operand in workflow.operands(task).iter().filter(|operand| operand.block.is_some()) {
-            if writers[operand.block.index()] != 0 {
-                return Err(Error::internal(format!("{task} reads {} before it is complete", operand.block)));
-            }
-        }
-        for block in workflow.outputs(task) {
-            writers[block.index()] -= 1;
-        }
-    }
-    Ok(claims)
+    let claims = writers.iter().enumerate().map(|(instance, &n)| match schedule.uses(EntityRef::new(instance)) {
+        0 => n,
+        uses => uses,
+    });
+    Ok(claims.collect())
 }
 
-/// True if every task waits for the one before it: then one thread does it all.
+/// True if every step waits for the one before it: then one thread does it all.
 fn is_chain(schedule: &Schedule) -> bool {
-    schedule.order().windows(2).all(|pair| schedule.successors(pair[0]).contains(&pair[1]))
+    (1..schedule.n_steps()).all(|step| schedule.successors(step - 1).contains(&(step as u32)))
 }
 
 /// Nanoseconds it takes to get a sleeping thread to work, about. Less work than that is done before help arrives.
@@ -161,7 +141,7 @@ const WAKE_NANOSECONDS: u64 = 50_000;
 /// True if all tasks together are surely done in about the time it takes to wake a thread.
 fn is_quick(schedule: &Schedule) -> bool {
     let mut total = 0u64;
-    for &task in schedule.order() {
+    for task in schedule.order() {
         total = total.saturating_add(guess_nanoseconds(schedule, task));
         if total > WAKE_NANOSECONDS {
             return false;

@@ -1,6 +1,6 @@
 //! Where blocks live during a run, and how they die.
 //!
-//! Every block has a slot with a number of claims left: one per read, plus one if it is an output. A task claims its operands before it
+//! Every instance of a block has a slot with a number of claims left: one per read, plus one if it is an output. A task claims its operands before it
 //! computes. A claim hands out a reference, and the last claim empties the slot; so the storage goes when the last task that holds a reference
 //! lets go of it, without a second look at the counter. A task that reads a block twice claims it twice.
 //!
@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use cranelift_entity::EntityRef;
 use tw_block::Block;
-use tw_ir::workflow::BlockId;
+use tw_ir::schedule::InstanceId;
 
 /// The place of one block.
 #[derive(Debug)]
@@ -47,23 +47,23 @@ impl Slot {
 
 /// Reaches slots: under a lock if threads share them, directly if there is one thread.
 pub(crate) trait Slots {
-    /// Runs `f` on the slot of a block.
-    fn with<R>(&mut self, block: BlockId, f: impl FnOnce(&mut Slot) -> R) -> R;
+    /// Runs `f` on the slot of an instance.
+    fn with<R>(&mut self, instance: InstanceId, f: impl FnOnce(&mut Slot) -> R) -> R;
 }
 
 /// Slots of one thread.
 pub(crate) struct LocalSlots(Vec<Slot>);
 
 impl LocalSlots {
-    /// One slot per block.
+    /// One slot per instance.
     pub(crate) fn new(claims: &[u32]) -> LocalSlots {
         LocalSlots(claims.iter().map(|&n| Slot::new(n)).collect())
     }
 }
 
 impl Slots for LocalSlots {
-    fn with<R>(&mut self, block: BlockId, f: impl FnOnce(&mut Slot) -> R) -> R {
-        f(&mut self.0[block.index()])
+    fn with<R>(&mut self, instance: InstanceId, f: impl FnOnce(&mut Slot) -> R) -> R {
+        f(&mut self.0[instance.index()])
     }
 }
 
@@ -72,14 +72,14 @@ impl Slots for LocalSlots {
 pub(crate) struct SharedSlots(Vec<Mutex<Slot>>);
 
 impl SharedSlots {
-    /// One slot per block.
+    /// One slot per instance.
     pub(crate) fn new(claims: &[u32]) -> SharedSlots {
         SharedSlots(claims.iter().map(|&n| Mutex::new(Slot::new(n))).collect())
     }
 }
 
 impl Slots for &SharedSlots {
-    fn with<R>(&mut self, block: BlockId, f: impl FnOnce(&mut Slot) -> R) -> R {
-        f(&mut self.0[block.index()].lock().unwrap_or_else(PoisonError::into_inner))
+    fn with<R>(&mut self, instance: InstanceId, f: impl FnOnce(&mut Slot) -> R) -> R {
+        f(&mut self.0[instance.index()].lock().unwrap_or_else(PoisonError::into_inner))
     }
 }

@@ -45,7 +45,7 @@ fn run_checked(runtime: &Runtime, prepared: &Prepared, expected: &Replayed, opti
         let outputs: Vec<Vec<u64>> = outcome.outputs.iter().map(|blocks| bits(&blocks[0])).collect();
         assert_eq!(outputs, expected.outputs);
         assert_eq!(*io.stored.lock().unwrap(), expected.stored);
-        assert_eq!(outcome.stats.tasks, prepared.schedule().order().len() as u64);
+        assert_eq!(outcome.stats.tasks, prepared.schedule().n_tasks() as u64);
         assert_eq!(meter.now(), held(&outcome));
     });
     assert_eq!(meter.now(), 0, "blocks were leaked");
@@ -192,7 +192,7 @@ impl Observer for CancelAt {
 fn cancelled_runs_stop_soon_and_free_everything() {
     for seed in 300..320 {
         let (prepared, expected) = healthy(seed, 200);
-        let n_tasks = prepared.schedule().order().len();
+        let n_tasks = prepared.schedule().n_tasks();
         for (runtime, threads) in runtimes().iter().zip(THREADS) {
             for at in [0, 1, seed as usize % n_tasks, n_tasks - 1, n_tasks] {
                 let cancel = CancelToken::new();

@@ -59,7 +59,7 @@ pub(crate) fn per_statement(schedule: &Schedule, is_stored: &dyn Fn(&str) -> boo
     let workflow = schedule.workflow();
     let mut costs = vec![Cost::default(); workflow.statements.len()];
     let works: Vec<KernelWork> = workflow.kernels.values().map(|entry| KernelWork::of(&entry.kernel)).collect();
-    for &task in schedule.order() {
+    for task in schedule.order() {
         let entry = &workflow.kernels[workflow.kernel(task)];
         let made: u64 = workflow.outputs(task).iter().map(|&block| workflow.block_bytes(block)).sum();
         let flops = tw_plan::task_flops(workflow, task);

@@ -53,7 +53,7 @@ impl InputUse {
 pub(crate) fn of_segment(before: &Program, schedule: &Schedule, is_stored: &dyn Fn(&str) -> bool) -> Vec<InputUse> {
     let workflow = schedule.workflow();
     let mut read: BTreeMap<InputKey, u64> = BTreeMap::new();
-    for &task in schedule.order() {
+    for task in schedule.order() {
         let key = match &workflow.kernels[workflow.kernel(task)].kernel {
             Kernel::Load { source } => match &workflow.sources[*source as usize] {
                 SourceDecl::Input { name, .. } => InputKey::Named(name.clone()),

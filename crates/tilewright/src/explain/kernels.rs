@@ -28,7 +28,7 @@ impl Explanation {
         let schedule = &plan.planned.schedule;
         let workflow = schedule.workflow();
         let mut tasks = vec![(0u64, 0u64); workflow.kernels.len()];
-        for &task in schedule.order() {
+        for task in schedule.order() {
             let (n, flops) = &mut tasks[workflow.kernel(task).index()];
             *n += 1;
             *flops = flops.saturating_add(tw_plan::task_flops(workflow, task));

@@ -2,8 +2,8 @@
 
 use tw_ir::EntityRef;
 use tw_ir::kernel::Kernel;
-use tw_ir::schedule::Schedule;
-use tw_ir::workflow::{BlockSetId, SourceDecl, StmtId};
+use tw_ir::schedule::{Change, Schedule};
+use tw_ir::workflow::{BlockSet, BlockSetId, SourceDecl, StmtId};
 
 /// The moment of serial replay with most bytes alive.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -33,7 +33,7 @@ pub struct Holder {
 pub(crate) fn replay(schedule: &Schedule, is_shared: &dyn Fn(&str) -> bool) -> Peak {
     let workflow = schedule.workflow();
     let mut free = vec![false; workflow.sets.len()];
-    for &task in schedule.order() {
+    for task in schedule.order() {
         if let Kernel::Load { source } = workflow.kernels[workflow.kernel(task)].kernel
             && let SourceDecl::Input { name, .. } = &workflow.sources[source as usize]
             && is_shared(name)
@@ -41,73 +41,65 @@ pub(crate) fn replay(schedule: &Schedule, is_shared: &dyn Fn(&str) -> bool) -> P
             workflow.outputs(task).iter().for_each(|&block| free[workflow.set_of(block).index()] = true);
         }
     }
+    let mut now = Alive::new(schedule, &free);
     let mut worst = (0u64, 0usize);
-    let mut now = 0u64;
-    walk(schedule, |step, set, bytes, alive| {
-        if free[set.index()] {
-            return;
-        }
-        now = if alive { now.saturating_add(bytes) } else { now.saturating_sub(bytes) };
-        if now > worst.0 {
-            worst = (now, step);
+    schedule.replay().walk(|change| {
+        now.apply(&change);
+        if now.bytes > worst.0 {
+            worst = (now.bytes, change.step);
         }
     });
-    // Outputs are made before operands are dropped, so the peak is reached when the last output of its step is there.
-    let mut held = vec![(0u64, 0u64); workflow.sets.len()];
-    walk(schedule, |step, set, bytes, alive| {
-        if free[set.index()] || step > worst.1 || (step == worst.1 && !alive) {
-            return;
-        }
-        let (blocks, sum) = &mut held[set.index()];
-        if alive {
-            (*blocks, *sum) = (*blocks + 1, *sum + bytes);
-        } else {
-            (*blocks, *sum) = (*blocks - 1, *sum - bytes);
+    // What a step makes is there before what it has read goes, so the peak is reached when the last output of its step is there.
+    let mut then = Alive::new(schedule, &free);
+    schedule.replay().walk(|change| {
+        if change.step < worst.1 || (change.step == worst.1 && change.appears) {
+            then.apply(&change);
         }
     });
-    let mut holders: Vec<Holder> = workflow
-        .sets
-        .iter()
-        .map(|(id, set)| {
-            let (blocks, bytes) = held[id.index()];
-            Holder { name: set.name.clone(), statement: set.statement, blocks, bytes }
-        })
-        .filter(|holder| holder.bytes > 0)
-        .collect();
+    let holder = |(id, set): (BlockSetId, &BlockSet)| {
+        let (blocks, bytes) = then.held[id.index()];
+        Holder { name: set.name.clone(), statement: set.statement, blocks, bytes }
+    };
+    let mut holders: Vec<Holder> = workflow.sets.iter().map(holder).filter(|holder| holder.bytes > 0).collect();
     holders.sort_by_key(|holder| std::cmp::Reverse(holder.bytes));
-    let during = schedule.order().get(worst.1).map(|&task| workflow.statement(task));
-    Peak { bytes: worst.0, during, holders }
+    let during = schedule.steps()[worst.1.min(schedule.n_steps())..].iter().find_map(|step| step.as_task());
+    Peak { bytes: worst.0, during: during.map(|task| workflow.statement(task)), holders }
 }
 
-/// Calls `change(step, set, bytes, appears)` for every block that appears or goes, in order.
-fn walk(schedule: &Schedule, mut change: impl FnMut(usize, BlockSetId, u64, bool)) {
-    let workflow = schedule.workflow();
-    let mut uses: Vec<u32> = (0..workflow.n_blocks()).map(|block| schedule.uses(EntityRef::new(block))).collect();
-    let mut contributions = vec![0u32; workflow.n_blocks()];
-    for &task in schedule.order() {
-        for block in workflow.outputs(task) {
-            contributions[block.index()] += 1;
-        }
+/// What is alive on one machine, where all instances of a block are one.
+struct Alive<'a> {
+    schedule: &'a Schedule,
+    free: &'a [bool],
+    instances: Vec<u32>,
+    bytes: u64,
+    /// Per set, blocks and their bytes.
+    held: Vec<(u64, u64)>,
+}
+
+impl<'a> Alive<'a> {
+    fn new(schedule: &'a Schedule, free: &'a [bool]) -> Alive<'a> {
+        let workflow = schedule.workflow();
+        let (instances, held) = (vec![0; workflow.n_blocks()], vec![(0, 0); workflow.sets.len()]);
+        Alive { schedule, free, instances, bytes: 0, held }
     }
-    let mut seen = vec![false; workflow.n_blocks()];
-    for (step, &task) in schedule.order().iter().enumerate() {
-        for &block in workflow.outputs(task) {
-            contributions[block.index()] -= 1;
-            if !std::mem::replace(&mut seen[block.index()], true) {
-                change(step, workflow.set_of(block), workflow.block_bytes(block), true);
-            }
+
+    fn apply(&mut self, change: &Change) {
+        let workflow = self.schedule.workflow();
+        let set = workflow.set_of(change.block).index();
+        if self.free[set] {
+            return;
         }
-        for operand in workflow.operands(task).iter().filter(|operand| operand.block.is_some()) {
-            let left = &mut uses[operand.block.index()];
-            *left -= 1;
-            if *left == 0 {
-                change(step, workflow.set_of(operand.block), workflow.block_bytes(operand.block), false);
+        let (alive, bytes) = (&mut self.instances[change.block.index()], workflow.block_bytes(change.block));
+        let (blocks, sum) = &mut self.held[set];
+        if change.appears {
+            *alive += 1;
+            if *alive == 1 {
+                (*blocks, *sum, self.bytes) = (*blocks + 1, *sum + bytes, self.bytes.saturating_add(bytes));
             }
-        }
-        for &block in workflow.outputs(task) {
-            // A block nobody reads lives until its last contribution.
-            if schedule.uses(block) == 0 && contributions[block.index()] == 0 {
-                change(step, workflow.set_of(block), workflow.block_bytes(block), false);
+        } else {
+            *alive -= 1;
+            if *alive == 0 {
+                (*blocks, *sum, self.bytes) = (*blocks - 1, *sum - bytes, self.bytes.saturating_sub(bytes));
             }
         }
     }

@@ -164,7 +164,26 @@ impl Scalar {
         convert(self)
     }
 
-    fn bits(self) -> (DType, u64, u64) {
+    /// A scalar of a physical type from the bits of its parts, as [`Scalar::bits`] gives them. `None` for times, and for bits that the type does not have.
+    pub(crate) fn from_bits(dtype: DType, low: u64, high: u64) -> Option<Scalar> {
+        let (single, double) = (|bits: u64| u32::try_from(bits).map(f32::from_bits).ok(), f64::from_bits);
+        Some(match dtype {
+            DType::Bool if low <= 1 => Scalar::Bool(low == 1),
+            DType::F16 => Scalar::F16(f16::from_bits(u16::try_from(low).ok()?)),
+            DType::BF16 => Scalar::BF16(bf16::from_bits(u16::try_from(low).ok()?)),
+            DType::F32 => Scalar::F32(single(low)?),
+            DType::F64 => Scalar::F64(double(low)),
+            DType::C64 => Scalar::C64(C64::new(single(low)?, single(high)?)),
+            DType::C128 => Scalar::C128(C128::new(double(low), double(high))),
+            DType::I64 => Scalar::I64(low as i64),
+            DType::U64 => Scalar::U64(low),
+            integer if integer.is_integer() => Scalar::I64(low as i64).cast(integer),
+            _ => return None,
+        })
+    }
+
+    /// The type, and the bits of one or two parts.
+    pub(crate) fn bits(self) -> (DType, u64, u64) {
         let (low, high) = match self {
             Scalar::F16(v) => (v.to_bits() as u64, 0),
             Scalar::BF16(v) => (v.to_bits() as u64, 0),

@@ -5,6 +5,7 @@ use super::decl::{expect_id, parse_decls, parse_statement_id, print_decls};
 use super::kernel::{parse_kernel, print_kernel};
 use super::printer::{Printer, commas, quote};
 use super::program::well_formed;
+use super::scalar::parse_dtype;
 use super::types::{parse_box, parse_grid, parse_plain_type, print_grid};
 use crate::error::Result;
 use crate::program::FunctionTable;
@@ -50,7 +51,7 @@ pub(super) fn write_workflow(printer: &mut Printer, workflow: &Workflow) {
         printer.line(format_args!("region {region}"));
     }
     for output in &workflow.outputs {
-        printer.line(format_args!("output {} = {}", quote(&output.name), output.set));
+        printer.line(format_args!("output {} = {} {}", quote(&output.name), output.set, output.dtype));
     }
     for task in workflow.tasks() {
         let kind = match workflow.kind(task) {
@@ -96,7 +97,8 @@ pub(super) fn read_workflow(cursor: &mut Cursor<'_>, functions: &FunctionTable) 
     while cursor.eat("output") {
         let name = cursor.string()?;
         cursor.expect("=")?;
-        workflow.outputs.push(OutputDecl { name, set: BlockSetId::from_u32(cursor.id("set")?) });
+        let set = BlockSetId::from_u32(cursor.id("set")?);
+        workflow.outputs.push(OutputDecl { name, set, dtype: parse_dtype(cursor)? });
     }
     while !cursor.eat("}") {
         parse_task(cursor, &mut workflow)?;

@@ -184,7 +184,7 @@ impl Builder {
 
     pub fn output(&mut self, block: BlockId) {
         let set = self.workflow.set_of(block);
-        self.workflow.outputs.push(OutputDecl { name: format!("{block}"), set });
+        self.workflow.outputs.push(OutputDecl { name: format!("{block}"), set, dtype: DType::F64 });
     }
 
     /// The schedule in order of creation.
@@ -323,7 +323,7 @@ pub fn replay(schedule: &Schedule) -> Replayed {
     let io = TestIo::default();
     let meter = Meter::new();
     let mut blocks: Vec<Option<Block>> = (0..workflow.n_blocks()).map(|_| None).collect();
-    for &task in schedule.order() {
+    for task in schedule.order() {
         let kernel = &workflow.kernels[workflow.kernel(task)].kernel;
         let first = workflow.kind(task) != TaskKind::Fold || workflow.position(task) == 0;
         let mut outputs: Vec<Block> = Vec::new();

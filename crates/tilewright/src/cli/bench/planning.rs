@@ -69,7 +69,7 @@ impl Subject for Plan {
         let begin = Instant::now();
         let planned = plan_segment(&self.program, &PlanOptions::default())?;
         let seconds = begin.elapsed().as_secs_f64();
-        let tasks = planned.schedule.order().len() as f64;
+        let tasks = planned.schedule.n_tasks() as f64;
         let bytes = planned.schedule.heap_bytes() as f64 / tasks;
         let whole = format!("{} tasks in {}", units::count(tasks as u64), units::seconds(seconds));
         let figure = |name, value, text| Figure { name, value, text, at_most: None };

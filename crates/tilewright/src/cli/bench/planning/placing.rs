@@ -106,7 +106,7 @@ impl Subject for Statements {
             Figure { name, value, text, at_most: None }
         };
         let figures = vec![
-            figure("one_machine", seconds, "one machine", planned.schedule.order().len()),
+            figure("one_machine", seconds, "one machine", planned.schedule.n_tasks()),
             figure("auto", on_workers, "auto on 64 workers", most),
         ];
         Ok(Sample { seconds, figures })

@@ -1,0 +1,162 @@
+//! Numbers as bytes: variable-length integers and columns of differences.
+//!
+//! An integer takes seven bits a byte, lowest first; the highest bit of a byte says that another follows. Signed integers are folded (0, -1, 1, -2, ..).
+//! A column is its length and the signed differences between neighbours, so numbers that grow evenly take a byte each.
+
+use crate::error::{Error, Result};
+
+/// Bytes being written.
+#[derive(Default)]
+pub(super) struct Writer {
+    pub(super) bytes: Vec<u8>,
+}
+
+impl Writer {
+    pub(super) fn unsigned(&mut self, mut value: u64) {
+        while value >= 0x80 {
+            self.bytes.push(value as u8 | 0x80);
+            value >>= 7;
+        }
+        self.bytes.push(value as u8);
+    }
+
+    fn signed(&mut self, value: i64) {
+        self.unsigned((value << 1 ^ value >> 63) as u64);
+    }
+
+    /// A length, and so many bytes.
+    pub(super) fn section(&mut self, bytes: &[u8]) {
+        self.unsigned(bytes.len() as u64);
+        self.bytes.extend_from_slice(bytes);
+    }
+
+    /// A length, and the differences between neighbours.
+    pub(super) fn column(&mut self, values: impl ExactSizeIterator<Item = u64>) {
+        self.unsigned(values.len() as u64);
+        let mut before = 0;
+        for value in values {
+            self.signed(value.wrapping_sub(before) as i64);
+            before = value;
+        }
+    }
+}
+
+/// Bytes being read. Nothing is allocated because they claim it.
+pub(super) struct Reader<'a> {
+    bytes: &'a [u8],
+}
+
+fn short() -> Error {
+    Error::source("a schedule ends too early")
+}
+
+impl<'a> Reader<'a> {
+    pub(super) fn new(bytes: &'a [u8]) -> Reader<'a> {
+        Reader { bytes }
+    }
+
+    /// How many bytes are left.
+    pub(super) fn left(&self) -> usize {
+        self.bytes.len()
+    }
+
+    pub(super) fn take(&mut self, n: usize) -> Result<&'a [u8]> {
+        let (taken, rest) = self.bytes.split_at_checked(n).ok_or_else(short)?;
+        self.bytes = rest;
+        Ok(taken)
+    }
+
+    pub(super) fn unsigned(&mut self) -> Result<u64> {
+        let mut value = 0u64;
+        for shift in (0..64).step_by(7) {
+            let byte = self.take(1)?[0];
+            value |= u64::from(byte & 0x7f) << shift;
+            if byte < 0x80 {
+                // One encoding per number: no zero at the end, and nothing beyond 64 bits.
+                if (byte == 0 && shift > 0) || (shift == 63 && byte > 1) {
+                    break;
+                }
+                return Ok(value);
+            }
+        }
+        Err(Error::source("a schedule has a number that is not written as numbers are"))
+    }
+
+    fn signed(&mut self) -> Result<i64> {
+        let folded = self.unsigned()?;
+        Ok((folded >> 1) as i64 ^ -((folded & 1) as i64))
+    }
+
+    pub(super) fn section(&mut self) -> Result<&'a [u8]> {
+        let n = self.length()?;
+        self.take(n)
+    }
+
+    /// A length that what follows can have: everything takes a byte at least.
+    fn length(&mut self) -> Result<usize> {
+        let n = self.unsigned()?;
+        usize::try_from(n).ok().filter(|&n| n <= self.left()).ok_or_else(short)
+    }
+
+    /// A column, of numbers up to a limit.
+    pub(super) fn column(&mut self, limit: u64) -> Result<Vec<u64>> {
+        let n = self.length()?;
+        let mut before = 0u64;
+        (0..n)
+            .map(|_| {
+                before = before.wrapping_add(self.signed()? as u64);
+                if before > limit {
+                    return Err(Error::source(format!("a schedule has {before} where at most {limit} can be")));
+                }
+                Ok(before)
+            })
+            .collect()
+    }
+
+    /// A column of 32-bit numbers.
+    pub(super) fn column32(&mut self) -> Result<Vec<u32>> {
+        Ok(self.column(u32::MAX.into())?.into_iter().map(|value| value as u32).collect())
+    }
+
+    pub(super) fn end(&self) -> Result<()> {
+        if self.bytes.is_empty() { Ok(()) } else { Err(Error::source("a schedule goes on after its end")) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_come_back() {
+        let values = [0, 1, 127, 128, 300, u32::MAX as u64, u64::MAX, 5, 0];
+        let mut writer = Writer::default();
+        values.iter().for_each(|&value| writer.unsigned(value));
+        writer.column(values.iter().copied());
+        let mut reader = Reader::new(&writer.bytes);
+        for &value in &values {
+            assert_eq!(reader.unsigned().unwrap(), value);
+        }
+        assert_eq!(reader.column(u64::MAX).unwrap(), values);
+        reader.end().unwrap();
+        assert!(Reader::new(&writer.bytes[9..]).column(10).is_err());
+    }
+
+    #[test]
+    fn there_is_one_way_to_write_a_number() {
+        for wrong in [&[0x80, 0x00][..], &[0xff; 11], &[0x80]] {
+            assert!(Reader::new(wrong).unsigned().is_err(), "{wrong:?}");
+        }
+        // A length that nothing can have allocates nothing.
+        let mut writer = Writer::default();
+        writer.unsigned(u64::MAX / 2);
+        assert!(Reader::new(&writer.bytes).column(1).is_err());
+    }
+
+    #[test]
+    fn even_columns_take_a_byte_a_number() {
+        let mut writer = Writer::default();
+        writer.column((0..1000u32).map(|k| 7 * u64::from(k)));
+        assert!(writer.bytes.len() < 1005);
+    }
+}

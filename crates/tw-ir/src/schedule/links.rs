@@ -1,0 +1,148 @@
+//! What follows from the order of steps: dependencies, readers, results. Derived, never encoded.
+
+use cranelift_entity::EntityRef;
+
+use super::placement::Placement;
+use super::step::{self, Step, StepKind};
+use crate::error::{Error, Result};
+use crate::workflow::{TaskKind, Workflow};
+
+/// Rows of numbers, one after the other.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Rows {
+    ends: Vec<u32>,
+    values: Vec<u32>,
+}
+
+impl Rows {
+    /// Rows from pairs of a row and a value; values of a row keep their order.
+    fn from_pairs(n_rows: usize, pairs: &[(u32, u32)]) -> Rows {
+        let mut ends = vec![0u32; n_rows];
+        for &(row, _) in pairs {
+            ends[row as usize] += 1;
+        }
+        let mut sum = 0;
+        for end in &mut ends {
+            sum += *end;
+            *end = sum;
+        }
+        // Filled from the back of every row.
+        let mut values = vec![0; pairs.len()];
+        let mut cursor = ends.clone();
+        for &(row, value) in pairs.iter().rev() {
+            let slot = &mut cursor[row as usize];
+            *slot -= 1;
+            values[*slot as usize] = value;
+        }
+        Rows { ends, values }
+    }
+
+    /// Adds a row.
+    pub(super) fn push_row(&mut self, values: impl IntoIterator<Item = u32>) {
+        self.values.extend(values);
+        self.ends.push(self.values.len() as u32);
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    pub(super) fn row(&self, k: usize) -> &[u32] {
+        let start = if k == 0 { 0 } else { self.ends[k - 1] };
+        &self.values[start as usize..self.ends[k] as usize]
+    }
+
+    /// The values of all rows.
+    pub(super) fn values(&self) -> &[u32] {
+        &self.values
+    }
+
+    pub(super) fn heap_bytes(&self) -> usize {
+        4 * (self.ends.capacity() + self.values.capacity())
+    }
+}
+
+/// What engines need to know about steps and instances beside the order.
+#[derive(Clone, Debug)]
+pub(super) struct Links {
+    pub(super) n_dependencies: Vec<u32>,
+    pub(super) successors: Rows,
+    /// Per instance, the steps that read it.
+    pub(super) readers: Rows,
+    /// Per instance.
+    pub(super) is_result: Vec<bool>,
+}
+
+const NOBODY: u32 = u32::MAX;
+
+impl Links {
+    /// Builds the graph: a reader waits for the last writer of each instance it reads, a fold for the fold before it.
+    ///
+    /// Refuses orders in which an instance is read before it is complete: dependencies would not order that reader before the next contribution, so
+    /// its bits would depend on time.
+    pub(super) fn of(workflow: &Workflow, steps: &[Step], placement: Option<&Placement>) -> Result<Links> {
+        let n_instances = placement.map_or(workflow.n_blocks(), Placement::n_instances);
+        let mut last_writer: Vec<u32> = vec![NOBODY; n_instances];
+        // Reads before the last contribution are found when that comes.
+        let mut is_read = vec![false; n_instances];
+        let mut n_dependencies = vec![0u32; steps.len()];
+        let mut edges: Vec<(u32, u32)> = Vec::with_capacity(steps.len() * 3);
+        let mut reads: Vec<(u32, u32)> = Vec::with_capacity(steps.len() * 2);
+        // The last step that was made to wait for each.
+        let mut last_follower: Vec<u32> = vec![NOBODY; steps.len()];
+        for (position, &step) in steps.iter().enumerate() {
+            let position = position as u32;
+            let mut add = |from: u32, edges: &mut Vec<(u32, u32)>| {
+                // A step may read several instances that another made, or one twice; parallel edges would only cost time.
+                if std::mem::replace(&mut last_follower[from as usize], position) != position {
+                    edges.push((from, position));
+                    n_dependencies[position as usize] += 1;
+                }
+            };
+            for read in step::reads(workflow, placement, position as usize, step).flatten() {
+                match last_writer[read.index()] {
+                    NOBODY => return Err(Error::internal(format!("step {position} reads {read} before it is made"))),
+                    writer => add(writer, &mut edges),
+                }
+                is_read[read.index()] = true;
+                reads.push((read.as_u32(), position));
+            }
+            let chain = match step.kind() {
+                StepKind::Task(task) if workflow.kind(task) == TaskKind::Fold => workflow.position(task),
+                _ => 0,
+            };
+            for written in step::writes(workflow, placement, position as usize, step) {
+                let previous = last_writer[written.index()];
+                let before = (previous != NOBODY).then(|| steps[previous as usize].as_task()).flatten();
+                match (chain, previous) {
+                    (0, NOBODY) => {}
+                    (1.., _) if before.is_some_and(|task| workflow.position(task) + 1 == chain) => {
+                        add(previous, &mut edges)
+                    }
+                    (1.., NOBODY) => {
+                        return Err(Error::internal(format!("step {position} continues a chain that has not begun")));
+                    }
+                    _ => return Err(Error::internal(format!("step {position} writes {written} out of turn"))),
+                }
+                if is_read[written.index()] {
+                    return Err(Error::internal(format!("{written} is read before it is complete")));
+                }
+                last_writer[written.index()] = position;
+            }
+        }
+        let mut is_result = vec![false; n_instances];
+        for result in step::results(workflow, placement) {
+            is_result[result.index()] = true;
+        }
+        let successors = Rows::from_pairs(steps.len(), &edges);
+        let readers = Rows::from_pairs(n_instances, &reads);
+        Ok(Links { n_dependencies, successors, readers, is_result })
+    }
+
+    pub(super) fn heap_bytes(&self) -> usize {
+        4 * self.n_dependencies.capacity()
+            + self.successors.heap_bytes()
+            + self.readers.heap_bytes()
+            + self.is_result.capacity()
+    }
+}

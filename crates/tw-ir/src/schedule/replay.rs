@@ -1,0 +1,135 @@
+//! Serial replay: what is alive at every step. The one place that says so; peaks, explanations, budgets and the simulator ask it.
+
+use cranelift_entity::EntityRef;
+
+use super::placement::{Memory, Placement};
+use super::step::{self, InstanceId, Step};
+use crate::error::{Error, Result};
+use crate::workflow::{BlockId, Workflow};
+
+/// Steps one by one in their order.
+///
+/// An instance appears with the first step that writes it and goes after the last step that uses it; results stay. What a step makes appears
+/// before what it has read goes.
+#[derive(Clone, Copy, Debug)]
+pub struct Replay<'a> {
+    workflow: &'a Workflow,
+    steps: &'a [Step],
+    placement: Option<&'a Placement>,
+}
+
+/// An instance appears or goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Change {
+    /// The step, by its position in the order.
+    pub step: usize,
+    /// The instance.
+    pub instance: InstanceId,
+    /// Its block.
+    pub block: BlockId,
+    /// Where it is.
+    pub memory: Memory,
+    /// Its size.
+    pub bytes: u64,
+    /// True if it appears, false if it goes.
+    pub appears: bool,
+}
+
+impl<'a> Replay<'a> {
+    /// The replay of steps that need not be frozen yet.
+    pub fn new(workflow: &'a Workflow, steps: &'a [Step], placement: Option<&'a Placement>) -> Replay<'a> {
+        Replay { workflow, steps, placement }
+    }
+
+    /// Calls `change` for every instance that appears or goes, in order.
+    pub fn walk(self, mut change: impl FnMut(Change)) {
+        const NEVER: u32 = u32::MAX;
+        let Replay { workflow, steps, placement } = self;
+        let n_instances = placement.map_or(workflow.n_blocks(), Placement::n_instances);
+        let mut last_use = vec![0u32; n_instances];
+        for (position, &step) in steps.iter().enumerate() {
+            for id in step::reads(workflow, placement, position, step).flatten() {
+                last_use[id.index()] = position as u32;
+            }
+            for id in step::writes(workflow, placement, position, step) {
+                last_use[id.index()] = position as u32;
+            }
+        }
+        for id in step::results(workflow, placement) {
+            last_use[id.index()] = NEVER;
+        }
+        let mut alive = vec![false; n_instances];
+        let describe = |step: usize, id: InstanceId, appears: bool| {
+            let (block, memory, bytes) = match placement {
+                None => {
+                    let block = BlockId::new(id.index());
+                    (block, Memory::Host(0), workflow.block_bytes(block))
+                }
+                Some(placement) => {
+                    let instance = placement.instance(id);
+                    (instance.block, instance.memory, placement.instance_bytes(workflow, id))
+                }
+            };
+            Change { step, instance: id, block, memory, bytes, appears }
+        };
+        for (position, &step) in steps.iter().enumerate() {
+            for id in step::writes(workflow, placement, position, step) {
+                if !std::mem::replace(&mut alive[id.index()], true) {
+                    change(describe(position, id, true));
+                }
+            }
+            let read = step::reads(workflow, placement, position, step).flatten();
+            for id in read.chain(step::writes(workflow, placement, position, step)) {
+                if last_use[id.index()] == position as u32 && std::mem::replace(&mut alive[id.index()], false) {
+                    change(describe(position, id, false));
+                }
+            }
+        }
+    }
+
+    /// The most bytes alive at once if all ranks share one memory: a block then counts once, as long as any instance of it is alive.
+    pub fn shared_peak(self) -> u64 {
+        let mut instances = vec![0u32; self.workflow.n_blocks()];
+        let (mut now, mut peak) = (0u64, 0u64);
+        self.walk(|change| {
+            let alive = &mut instances[change.block.index()];
+            if change.appears {
+                *alive += 1;
+                if *alive == 1 {
+                    now = now.saturating_add(self.workflow.block_bytes(change.block));
+                    peak = peak.max(now);
+                }
+            } else {
+                *alive -= 1;
+                if *alive == 0 {
+                    now = now.saturating_sub(self.workflow.block_bytes(change.block));
+                }
+            }
+        });
+        peak
+    }
+
+    /// The most bytes alive at once in the main memory of every rank.
+    pub fn peaks(self) -> Result<Vec<u64>> {
+        let n_ranks = self.placement.map_or(1, |placement| placement.n_ranks().max(1)) as usize;
+        let (mut now, mut peaks) = (vec![0u64; n_ranks], vec![0u64; n_ranks]);
+        let mut overflows = false;
+        self.walk(|change| {
+            let Memory::Host(rank) = change.memory else { return };
+            let (now, peak) = (&mut now[rank as usize], &mut peaks[rank as usize]);
+            if change.appears {
+                match now.checked_add(change.bytes) {
+                    Some(sum) => *now = sum,
+                    None => overflows = true,
+                }
+                *peak = (*peak).max(*now);
+            } else {
+                *now = now.saturating_sub(change.bytes);
+            }
+        });
+        if overflows {
+            return Err(Error::plan("the blocks of this program cannot be counted"));
+        }
+        Ok(peaks)
+    }
+}
