@@ -70,6 +70,28 @@ def test_reductions_of_selections(name):
     np.testing.assert_allclose(np.asarray(found), getattr(np, name)(x[x > 0.1] + 1), rtol=1e-12)
 
 
+@pytest.mark.parametrize("part", [slice(5), slice(-1), slice(2, None), slice(None, None, 2), slice(3, 4)])
+def test_reductions_of_parts_of_selections(part):
+    x = np.arange(100.0) - 30
+    ours = tw.asarray(x)
+    selected, expected = ours[ours % 3 == 0], x[x % 3 == 0]
+    for name in ("sum", "mean", "prod", "max", "argmin", "count_nonzero"):
+        found = getattr(tw, name)(selected[part])
+        assert float(found) == pytest.approx(getattr(np, name)(expected[part])), name
+    assert float(selected[part] @ selected[part]) == expected[part] @ expected[part]
+    assert float((selected * 2 + 1)[part].sum()) == (expected * 2 + 1)[part].sum()
+    rows = ours.reshape((50, 2))[ours[::2] % 3 == 0]
+    np.testing.assert_array_equal(rows[part].sum(axis=0), x.reshape(50, 2)[x[::2] % 3 == 0][part].sum(axis=0))
+
+
+@pytest.mark.parametrize("name", ["unique", "setdiff1d", "intersect1d", "union1d"])
+def test_parts_of_sets(name):
+    a, b = np.arange(10.0), np.arange(5.0, 15.0)
+    args = (a,) if name == "unique" else (a, b)
+    found = getattr(tw, name)(*(tw.asarray(arg) for arg in args))
+    assert float(found[:3].sum()) == getattr(np, name)(*args)[:3].sum()
+
+
 def test_a_reduction_of_a_selection_moves_nothing():
     x = tw.random.default_rng(1).standard_normal(3_000_000)
     plan = str(x[x > 0].sum().explain())

@@ -149,8 +149,12 @@ impl Meter {
         drop(dropped);
     }
 
-    /// Takes back the storage of an array that was given away and that nobody has any more.
+    /// Takes back the storage of an array that was given away and that nobody has any more. Truth values are not taken back: others may have left bytes
+    /// there that are no truth values.
     pub fn reclaim(&self, array: Array) {
+        if array.dtype() == DType::Bool {
+            return;
+        }
         self.give_back(array.into_data(), 0);
     }
 

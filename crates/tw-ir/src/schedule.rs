@@ -164,11 +164,11 @@ impl Schedule {
     }
     /// True if an instance is a result.
     pub fn is_result(&self, instance: InstanceId) -> bool {
-        self.links.is_result[instance.index()]
+        self.links.n_outputs[instance.index()] > 0
     }
-    /// How often an instance is read, plus one if it is a result. At zero it is deleted.
+    /// How often an instance is read, plus one for every output that it is part of. At zero it is deleted.
     pub fn uses(&self, instance: InstanceId) -> u32 {
-        self.readers(instance).len() as u32 + self.is_result(instance) as u32
+        self.readers(instance).len() as u32 + self.links.n_outputs[instance.index()]
     }
     /// The most bytes alive at once in serial replay on one machine, where all ranks share one memory and moves between them copy nothing.
     pub fn peak_bytes(&self) -> u64 {

@@ -135,7 +135,9 @@ fn a_reader_between_contributions_is_refused() {
     let early = builder.apply(sum, a);
     builder.fold(sum, 1, a, a);
     builder.output(early);
-    assert!(Prepared::new(builder.freeze()).is_err());
+    let order = builder.workflow.tasks().collect();
+    let error = Schedule::freeze(builder.workflow, order, provider()).unwrap_err();
+    assert!(error.message().contains("before it is complete"), "{error}");
 }
 
 #[test]

@@ -1,23 +1,33 @@
 //! Copies of libraries that share nothing with the original.
 
-use std::io::{Error, Result};
+use std::io::{Error, ErrorKind, Result};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// A directory that goes when nobody needs it any more.
 struct Directory(PathBuf);
 
+/// Names that are tried. One may be taken by a process that was killed, and whose number this one has.
+const NAMES: u32 = 1000;
+
 impl Directory {
     fn new() -> Result<Directory> {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
-        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let path = std::env::temp_dir().join(format!("tilewright-blas-{}-{number}", std::process::id()));
-        // An existing directory is refused: it may belong to somebody else.
         let mut builder = std::fs::DirBuilder::new();
         #[cfg(unix)]
         std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-        builder.create(&path)?;
-        Ok(Directory(path))
+        let mut taken = Error::other("no name is left");
+        for _ in 0..NAMES {
+            let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+            let path = std::env::temp_dir().join(format!("tilewright-blas-{}-{number}", std::process::id()));
+            // An existing directory is refused: it may belong to somebody else.
+            match builder.create(&path) {
+                Ok(()) => return Ok(Directory(path)),
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => taken = error,
+                Err(error) => return Err(error),
+            }
+        }
+        Err(taken)
     }
 }
 
@@ -48,4 +58,22 @@ pub(super) fn private<T>(path: &Path, load: impl FnOnce(&Path) -> T) -> Result<T
     let copy = directory.0.join(name);
     std::fs::copy(&path, &copy)?;
     Ok(load(&copy))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_are_taken_are_passed_over() {
+        let first = Directory::new().unwrap();
+        let (stem, number) = first.0.to_str().and_then(|path| path.rsplit_once('-')).unwrap();
+        let next: u32 = number.parse::<u32>().unwrap() + 1;
+        // Other tests may take numbers at the same time, so several are blocked.
+        let blocked: Vec<PathBuf> = (next..next + 5).map(|n| PathBuf::from(format!("{stem}-{n}"))).collect();
+        let made: Vec<&PathBuf> = blocked.iter().filter(|path| std::fs::create_dir(path).is_ok()).collect();
+        let second = Directory::new();
+        made.iter().for_each(|path| std::fs::remove_dir(path).unwrap());
+        assert!(!made.contains(&&second.unwrap().0));
+    }
 }

@@ -69,8 +69,8 @@ pub(super) struct Links {
     pub(super) successors: Rows,
     /// Per instance, the steps that read it.
     pub(super) readers: Rows,
-    /// Per instance.
-    pub(super) is_result: Vec<bool>,
+    /// Per instance, how many outputs it is part of.
+    pub(super) n_outputs: Vec<u32>,
 }
 
 const NOBODY: u32 = u32::MAX;
@@ -130,19 +130,19 @@ impl Links {
                 last_writer[written.index()] = position;
             }
         }
-        let mut is_result = vec![false; n_instances];
+        let mut n_outputs = vec![0; n_instances];
         for result in step::results(workflow, placement) {
-            is_result[result.index()] = true;
+            n_outputs[result.index()] += 1;
         }
         let successors = Rows::from_pairs(steps.len(), &edges);
         let readers = Rows::from_pairs(n_instances, &reads);
-        Ok(Links { n_dependencies, successors, readers, is_result })
+        Ok(Links { n_dependencies, successors, readers, n_outputs })
     }
 
     pub(super) fn heap_bytes(&self) -> usize {
         4 * self.n_dependencies.capacity()
             + self.successors.heap_bytes()
             + self.readers.heap_bytes()
-            + self.is_result.capacity()
+            + 4 * self.n_outputs.capacity()
     }
 }

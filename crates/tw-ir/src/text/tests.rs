@@ -153,7 +153,7 @@ fn what_is_read_is_verified() {
         ("program { %0: f64[3] = source input \"A\" as f64[4] }", "should be"),
         ("program { %0: f64[3] tile(2 of 4) = source input \"A\" }", "cover 4 elements"),
         ("program { output \"A\" = %7 }", "read before"),
-        ("workflow { output \"A\" = set3 }", "not there"),
+        ("workflow { output \"A\" = set3 f64 }", "not there"),
         ("workflow { statement s0 \"x\" kernel k0 s0 = load 0 }", "not there"),
         ("plan { output \"A\" = r3 }", "never made"),
         ("schedule \"gemm\" { workflow { } order (t0) }", "does not exist"),

@@ -96,7 +96,10 @@ impl Selections {
             // Selections are read along the first variable, and nothing else is.
             let of = of?;
             let along = read.idx.first().and_then(Idx::as_var) == Some(first);
-            if !along || read.idx[1..].iter().any(|idx| idx.uses(first)) || *mask.get_or_insert(of) != of {
+            // All of the selection, that is: its first elements are those of no mask that is known.
+            let length = program.ty(node.args[read.operand as usize]).shape.first();
+            let whole = length == Some(&stmt.vars[0].extent) && read.edge == Edge::Error;
+            if !along || !whole || read.idx[1..].iter().any(|idx| idx.uses(first)) || *mask.get_or_insert(of) != of {
                 return None;
             }
         }
