@@ -144,7 +144,17 @@ fn label(program: &Program, result: Option<&ValueId>, span: &Span, input: &str) 
         _ => None,
     };
     let number = || result.map_or_else(|| "store".to_string(), |value| value.to_string());
-    name.or_else(|| written.map(|text| format!("`{}`", text.replace('\n', " ")))).unwrap_or_else(number)
+    name.or_else(|| written.map(quoted)).unwrap_or_else(number)
+}
+
+/// A part of a program as a name: on one line, and not too long.
+fn quoted(text: &str) -> String {
+    const MOST: usize = 40;
+    let line = text.replace('\n', " ");
+    match line.char_indices().nth(MOST) {
+        Some((end, _)) => format!("`{} ..`", line[..end].trim_end()),
+        None => format!("`{line}`"),
+    }
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use tilewright::explain::{Fate, Kept, fates, why_kept};
 use tw_ir::contraction::Contraction;
 use tw_ir::plan::{Plan, RelOp};
-use tw_ir::program::{Node, Op, Program};
+use tw_ir::program::{Node, Op, Program, Region};
 use tw_ir::schedule::Schedule;
 use tw_ir::workflow::StmtId;
 use tw_ir::{Error, Span, text};
@@ -42,10 +42,23 @@ fn needs_data(node: &Node) -> bool {
 /// The text of a program without spans, and without values that nobody makes.
 fn print_program(program: &Program) -> String {
     let mut program = program.clone();
-    program.body.nodes.iter_mut().for_each(|node| node.span = Span::None);
+    forget_spans(&mut program.body);
     let text = text::print_program(&program);
     let lines = text.lines().filter(|line| !line.trim_start().starts_with("unused "));
     lines.map(|line| format!("{line}\n")).collect()
+}
+
+fn forget_spans(region: &mut Region) {
+    for node in &mut region.nodes {
+        node.span = Span::None;
+        match &mut node.op {
+            Op::While { condition: first, body: second } | Op::If { then: first, otherwise: second } => {
+                forget_spans(first);
+                forget_spans(second);
+            }
+            _ => {}
+        }
+    }
 }
 
 /// Relations and steps of a plan. The program says what a statement computes; here stands how its variables are cut, and whether it is a product.
@@ -89,6 +102,8 @@ fn print_fates(file: &PlanFile, program: &Program, planned: &Planned) -> String 
             Fate::SameAs(twin) => format!("same as {}", label(*twin)),
             Fate::NotNeeded => "not needed".to_string(),
             Fate::Runs => match why_kept(program, k) {
+                // For a reason that explanations do not know: an edge rule, a cut by a retile, too many reads.
+                None if is_stored_between(program, &nodes[k]) => "stored".to_string(),
                 None => continue,
                 Some(Kept::Result) => "stored: a result that is read too".to_string(),
                 Some(Kept::Shared(readers)) => format!("stored: read by {}", labels(&readers)),
@@ -100,6 +115,12 @@ fn print_fates(file: &PlanFile, program: &Program, planned: &Planned) -> String 
         text.push_str(&format!("    {}: {told}\n", label(k)));
     }
     text + "}\n"
+}
+
+/// True for elementwise statements that are read, and are no results.
+fn is_stored_between(program: &Program, node: &Node) -> bool {
+    let Op::Index(stmt) = &node.op else { return false };
+    stmt.is_elementwise() && node.results.iter().all(|value| !program.body.results.contains(value))
 }
 
 /// How many tasks of every kind each statement has, and what all of them take.
