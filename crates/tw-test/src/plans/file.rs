@@ -41,6 +41,11 @@ impl PlanFile {
         PlanFile::parse(path, &text).map_err(|problem| format!("{}: {problem}", path.display()))
     }
 
+    /// Its path below the directory of plan files.
+    pub fn name(&self) -> String {
+        self.path.strip_prefix(super::directory()).unwrap_or(&self.path).display().to_string()
+    }
+
     /// Reads the text of a file.
     pub fn parse(path: &Path, text: &str) -> Result<PlanFile, String> {
         let (input, expected) = split(text);
