@@ -56,7 +56,7 @@ mod why;
 pub use cluster::{OnMachine, read_distribution, read_machine};
 pub use cost::Cost;
 pub use diff::Difference;
-pub use fusion::{Fate, Kept};
+pub use fusion::{Fate, Kept, fates, why_kept};
 pub use inputs::InputUse;
 pub use machine::Machine;
 pub use peak::{Holder, Peak};
@@ -192,7 +192,7 @@ impl Session {
     /// Plans what can be planned without data.
     pub fn explain(&self, program: &Program) -> Result<Explanation> {
         program::verify(program)?;
-        let dissolved = tw_plan::dissolve_selections(program)?;
+        let dissolved = tw_plan::dissolve_selections(program, self.plan_options())?;
         let program = dissolved.as_ref().unwrap_or(program);
         let mut walk = walk::Walk::new(self, program);
         walk.run()?;

@@ -264,7 +264,7 @@ impl Session {
             .help("start processes afresh (\"spawn\"), or make the session after the fork"));
         }
         let cancel = token_of_run(&lock(&self.0.cancel));
-        let dissolved = dissolve_selections(program)?;
+        let dissolved = dissolve_selections(program, &self.0.plan)?;
         let program = dissolved.as_ref().unwrap_or(program);
         let mut interpreter = Interpreter::new(self, program, inputs, wants, cancel);
         let results = interpreter.run();

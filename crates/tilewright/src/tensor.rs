@@ -356,7 +356,7 @@ fn compute_graph(
     mut graph: Graph,
     totals: &mut Totals,
 ) -> Result<Vec<Computed>> {
-    if let Some(dissolved) = dissolve_selections(&graph.program)? {
+    if let Some(dissolved) = dissolve_selections(&graph.program, session.plan_options())? {
         // Counts that nobody needs any more are not computed.
         let resolved: HashSet<ValueId> = dissolved.body.nodes.iter().flat_map(|node| node.results.clone()).collect();
         graph.counts.retain(|(_, value)| resolved.contains(value));

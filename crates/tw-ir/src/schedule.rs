@@ -91,7 +91,17 @@ impl Schedule {
             Some(placement) => Replay::new(&workflow, &steps, Some(placement)).shared_peak(),
         };
         let provider = provider.to_string();
-        Ok(Schedule { workflow, steps, placement, budget, provider, links, peaks, shared_peak, digests: OnceLock::new() })
+        Ok(Schedule {
+            workflow,
+            steps,
+            placement,
+            budget,
+            provider,
+            links,
+            peaks,
+            shared_peak,
+            digests: OnceLock::new(),
+        })
     }
 
     /// The same schedule, made for a budget of every rank.

@@ -43,7 +43,9 @@ mod workflow;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use head::{Constant, Head, SetBoxes, parse_bindings, parse_meaning, parse_names, print_bindings, print_meaning, print_names};
+pub(crate) use head::{
+    Constant, Head, SetBoxes, parse_bindings, parse_meaning, parse_names, print_bindings, print_meaning, print_names,
+};
 pub use plan::{parse_plan, print_plan};
 pub use program::{parse_program, print_program};
 pub use schedule::{parse_schedule, print_schedule};

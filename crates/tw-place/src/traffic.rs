@@ -140,7 +140,13 @@ impl Traffic {
 
     /// The steps of a schedule: tasks in this order, each message just before the first task that reads what it brings; and the instances that they read
     /// and write. The first instances are the blocks at their homes, the others what messages bring.
-    pub fn schedule(&self, workflow: &Workflow, order: &[TaskId], sites: &Sites, n_ranks: u32) -> (Vec<Step>, Placement) {
+    pub fn schedule(
+        &self,
+        workflow: &Workflow,
+        order: &[TaskId],
+        sites: &Sites,
+        n_ranks: u32,
+    ) -> (Vec<Step>, Placement) {
         let n_blocks = workflow.n_blocks();
         let copy = |number: usize| InstanceId::new(n_blocks + number);
         let mut placement = Placement::new(n_ranks, sites.workers().to_vec(), self.parts.clone());

@@ -20,4 +20,5 @@ pub use options::{PlanOptions, ProviderName};
 pub use order::{Makers, depth_first};
 pub use partial::evaluate_sets;
 pub use pipeline::{Lowered, Order, Passes, Planned, Unordered, plan_segment, plan_segment_until};
+pub use rewrite::pass_names;
 pub use rewrite::selections::run as dissolve_selections;

@@ -14,6 +14,16 @@ pub struct PlanOptions {
     pub block_bytes: Option<u64>,
     /// The kernel provider recorded in the schedule.
     pub provider: ProviderName,
+    /// Passes left out, by the names that [`pass_names`](crate::pass_names) lists: to see what each of them does. Planning may fail without a pass
+    /// that lowering relies on.
+    pub without: Vec<&'static str>,
+}
+
+impl PlanOptions {
+    /// True if a pass is left out.
+    pub(crate) fn leaves_out(&self, pass: &str) -> bool {
+        self.without.contains(&pass)
+    }
 }
 
 /// How the provider of products and factorisations is named.
@@ -62,6 +72,12 @@ impl Hash for ProviderName {
 
 impl Default for PlanOptions {
     fn default() -> PlanOptions {
-        PlanOptions { rewrites: true, tile: None, block_bytes: None, provider: ProviderName::none() }
+        PlanOptions {
+            rewrites: true,
+            tile: None,
+            block_bytes: None,
+            provider: ProviderName::none(),
+            without: Vec::new(),
+        }
     }
 }

@@ -34,7 +34,7 @@ pub(crate) fn evaluate(plan: &Plan, stop: &dyn Fn() -> bool) -> Result<Workflow>
     Ok(evaluate_sets(plan, stop)?.0)
 }
 
-/// As [`evaluate`], and tells which blocks are those of each relation.
+/// Evaluates a plan over its block keys as planning does, and tells which blocks are those of each relation.
 pub fn evaluate_sets(plan: &Plan, stop: &dyn Fn() -> bool) -> Result<(Workflow, HashMap<RelId, BlockSetId>)> {
     let mut workflow = Workflow::default();
     workflow.statements = plan.statements.clone();

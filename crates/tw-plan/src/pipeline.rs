@@ -1,5 +1,6 @@
 //! The planner's pipeline, readable on one screen.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -58,6 +59,8 @@ pub struct Unordered {
     program: Program,
     /// Orders of products by the number of the node; none if nothing is rewritten.
     orders: Option<BTreeMap<usize, Vec<contraction_order::Order>>>,
+    /// Passes that are left out.
+    without: Vec<&'static str>,
 }
 
 impl Unordered {
@@ -91,27 +94,38 @@ impl<'a> Passes<'a> {
 
     /// Prepares a program, up to the orders of its products.
     pub fn unordered(&mut self, program: &Program, options: &PlanOptions) -> Result<Unordered> {
-        let erased = self.pass("erase times", || rewrite::erase::run(program))?;
-        debug_verify("erase times", || rewrite::erase::verify(&erased))?;
-        let mut program = self.pass("expand", || rewrite::expand(&erased))?;
+        let mut erased = Cow::Borrowed(program);
+        if !options.leaves_out(rewrite::ERASE) {
+            erased = self.pass(rewrite::ERASE, || rewrite::erase::run(program))?;
+            debug_verify(rewrite::ERASE, || rewrite::erase::verify(&erased))?;
+        }
+        let mut program = match options.leaves_out(rewrite::EXPAND) {
+            true => erased.into_owned(),
+            false => self.pass(rewrite::EXPAND, || rewrite::expand(&erased))?,
+        };
         let mut orders = None;
         if options.rewrites {
-            program = self.passes(program, rewrite::BEFORE_ORDERS)?;
-            orders = Some(self.pass("contraction order", || Ok(rewrite::contraction::orders(&program)))?);
+            program = self.passes(program, rewrite::BEFORE_ORDERS, &options.without)?;
+            let found = || Ok(rewrite::contraction::orders(&program));
+            let is_chosen = !options.leaves_out(rewrite::ORDERS);
+            orders = Some(if is_chosen { self.pass(rewrite::ORDERS, found)? } else { BTreeMap::new() });
         }
-        Ok(Unordered { program, orders })
+        Ok(Unordered { program, orders, without: options.without.clone() })
     }
 
     fn ordered(&mut self, unordered: &Unordered, choice: &[usize]) -> Result<Program> {
         let Some(orders) = &unordered.orders else { return Ok(unordered.program.clone()) };
-        let name = "products in pairs";
-        let program = self.pass(name, || rewrite::contraction::run(&unordered.program, orders, choice))?;
-        debug_verify(name, || program::verify(&program))?;
-        self.passes(program, rewrite::AFTER_ORDERS)
+        let without = &unordered.without;
+        let mut program = unordered.program.clone();
+        if !without.contains(&rewrite::PAIRS) {
+            program = self.pass(rewrite::PAIRS, || rewrite::contraction::run(&program, orders, choice))?;
+            debug_verify(rewrite::PAIRS, || program::verify(&program))?;
+        }
+        self.passes(program, rewrite::AFTER_ORDERS, without)
     }
 
-    fn passes(&mut self, mut program: Program, passes: &[rewrite::Pass]) -> Result<Program> {
-        for pass in passes {
+    fn passes(&mut self, mut program: Program, passes: &[rewrite::Pass], without: &[&str]) -> Result<Program> {
+        for pass in passes.iter().filter(|pass| !without.contains(&pass.name)) {
             program = self.pass(pass.name, || (pass.run)(&program))?;
             debug_verify(pass.name, || program::verify(&program))?;
         }

@@ -25,6 +25,15 @@ pub(crate) struct Pass {
     pub(crate) run: fn(&Program) -> Result<Program>,
 }
 
+/// The rewrite of whole programs, before they are cut into segments.
+pub(crate) const SELECTIONS: &str = "selections nobody needs";
+/// The rewrites that every plan needs, before all others.
+pub(crate) const ERASE: &str = "erase times";
+pub(crate) const EXPAND: &str = "expand";
+/// The two steps between the tables below.
+pub(crate) const ORDERS: &str = "contraction order";
+pub(crate) const PAIRS: &str = "products in pairs";
+
 /// The passes before contraction orders are chosen, in the order they run. Fusion is one of them, so that the factors of a product are already in one statement.
 pub(crate) const BEFORE_ORDERS: &[Pass] = &[
     Pass { name: "common subexpressions", run: cse::run },
@@ -37,3 +46,10 @@ pub(crate) const BEFORE_ORDERS: &[Pass] = &[
 /// The passes after that.
 pub(crate) const AFTER_ORDERS: &[Pass] =
     &[Pass { name: "common subexpressions again", run: cse::run }, Pass { name: "dead values", run: dead::run }];
+
+/// The names of all rewrites, in the order they run.
+pub fn pass_names() -> Vec<&'static str> {
+    let names = |passes: &'static [Pass]| passes.iter().map(|pass| pass.name);
+    let before = [SELECTIONS, ERASE, EXPAND].into_iter().chain(names(BEFORE_ORDERS));
+    before.chain([ORDERS, PAIRS]).chain(names(AFTER_ORDERS)).collect()
+}

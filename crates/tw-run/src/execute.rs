@@ -89,7 +89,9 @@ impl TaskRunner<'_> {
     fn alias(&self, step: u32, slots: &mut impl Slots) -> Result<()> {
         let schedule = &self.plan.schedule;
         let (from, to) = (schedule.reads(step as usize).flatten().next(), schedule.writes(step as usize).next());
-        let (Some(from), Some(to)) = (from, to) else { return Err(Error::internal(format!("step {step} moves nothing"))) };
+        let (Some(from), Some(to)) = (from, to) else {
+            return Err(Error::internal(format!("step {step} moves nothing")));
+        };
         let block = slots.with(from, Slot::claim);
         let block = block.ok_or_else(|| Error::internal(format!("step {step} moves {from}, which is not there")))?;
         self.put(step, to, block, slots)

@@ -5,6 +5,7 @@ pub mod corpus;
 pub mod coverage;
 pub mod differential;
 pub mod generate;
+pub mod plans;
 pub mod repository;
 pub mod scratch;
 pub mod shrink;

@@ -23,7 +23,7 @@ pub enum Fate {
 }
 
 /// The fate of every operation of a segment.
-pub(crate) fn fates(before: &Program, after: &Program) -> Vec<Fate> {
+pub fn fates(before: &Program, after: &Program) -> Vec<Fate> {
     let nodes = &before.body.nodes;
     let survivors: HashSet<&Span> = after.body.nodes.iter().map(|node| &node.span).collect();
     let readers = readers(before);
@@ -93,7 +93,7 @@ pub enum Kept {
 }
 
 /// Why operation `k` of a segment is kept, if it might have been fused.
-pub(crate) fn why_kept(program: &Program, k: usize) -> Option<Kept> {
+pub fn why_kept(program: &Program, k: usize) -> Option<Kept> {
     let node = &program.body.nodes[k];
     let Op::Index(stmt) = &node.op else { return None };
     if !stmt.is_elementwise() {

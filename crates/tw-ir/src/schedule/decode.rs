@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
+use super::Schedule;
 use super::bytes::Reader;
 use super::digest::Digest;
 use super::encode::{CHECKSUM, MAGIC, VERSION};
 use super::links::Rows;
 use super::placement::{Instance, Memory, Move, Placement};
 use super::step::{InstanceId, Step};
-use super::Schedule;
 use crate::array::{Array, Buffer};
 use crate::dtype::{DType, Scalar};
 use crate::error::{Error, Result};
@@ -178,7 +178,8 @@ fn tasks(workflow: &mut Workflow, reader: &mut Reader<'_>) -> Result<()> {
 fn placed(reader: &mut Reader<'_>) -> Result<Placement> {
     let n_ranks = u32::try_from(reader.unsigned()?).map_err(|_| wrong("a schedule for too many ranks"))?;
     let sites = reader.column32()?;
-    let (blocks, regions, memories) = (reader.column32()?, reader.column32()?, reader.column(2 * u64::from(u32::MAX) + 1)?);
+    let (blocks, regions, memories) =
+        (reader.column32()?, reader.column32()?, reader.column(2 * u64::from(u32::MAX) + 1)?);
     let (from, to) = (reader.column32()?, reader.column32()?);
     if blocks.len() != regions.len() || blocks.len() != memories.len() || from.len() != to.len() {
         return Err(wrong("a placement whose columns have different lengths"));

@@ -165,7 +165,10 @@ impl Placement {
 
     pub(super) fn heap_bytes(&self) -> usize {
         let arrays = self.instances.capacity() * size_of::<Instance>() + self.moves.capacity() * size_of::<Move>();
-        arrays + 4 * (self.sites.capacity() + self.results.capacity()) + self.reads.heap_bytes() + self.writes.heap_bytes()
+        arrays
+            + 4 * (self.sites.capacity() + self.results.capacity())
+            + self.reads.heap_bytes()
+            + self.writes.heap_bytes()
     }
 
     /// Checks every rule that engines rely on and that [`Links`](super::links::Links) does not check while it is built:
@@ -220,7 +223,8 @@ impl Placement {
                             None => !operand.block.is_some(),
                             Some(id) => {
                                 let instance = self.instance(id);
-                                let needed = (operand.region > 0).then(|| &workflow.regions[operand.region as usize - 1]);
+                                let needed =
+                                    (operand.region > 0).then(|| &workflow.regions[operand.region as usize - 1]);
                                 let holds = match (self.region(workflow, id), needed) {
                                     (None, _) => true,
                                     (Some(_), None) => false,

@@ -13,9 +13,7 @@ use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::program::FunctionTable;
 use crate::tiling::Axis;
-use crate::workflow::{
-    BlockSetId, Boxes, KernelEntry, OutputDecl, SinkDecl, SourceDecl, Statement, StmtId, Workflow,
-};
+use crate::workflow::{BlockSetId, Boxes, KernelEntry, OutputDecl, SinkDecl, SourceDecl, Statement, StmtId, Workflow};
 
 /// What [`parse_meaning`] finds: a workflow without constants, sets and tasks, and what these are made from.
 pub(crate) struct Head {

@@ -124,9 +124,8 @@ fn read_step(cursor: &mut Cursor<'_>, placement: &mut Placement) -> Result<Step>
         return Ok(placement.add_move(Move { from, to: instance(cursor)? }));
     }
     let task = TaskId::from_u32(cursor.id("t")?);
-    let reads = cursor.list("(", ")", |cursor| {
-        if cursor.eat("none") { Ok(None) } else { instance(cursor).map(Some) }
-    })?;
+    let reads =
+        cursor.list("(", ")", |cursor| if cursor.eat("none") { Ok(None) } else { instance(cursor).map(Some) })?;
     cursor.expect("->")?;
     let writes = cursor.list("(", ")", instance)?;
     placement.add_task(reads, writes);

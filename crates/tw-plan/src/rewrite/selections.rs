@@ -20,14 +20,15 @@ use tw_ir::scalar::{BinaryOp, ScalarCode};
 use tw_ir::{DType, Extent, Slot};
 
 use crate::cost::op_weight;
+use crate::options::PlanOptions;
 
 /// Work per element, in additions, up to which a statement runs over everything instead of what a mask selects.
 const MOST_WORK: u32 = 8;
 
 /// The program without the selections that nobody needs, or `None` if there are none such.
-pub fn run(program: &Program) -> Result<Option<Program>> {
+pub fn run(program: &Program, options: &PlanOptions) -> Result<Option<Program>> {
     let selects = |node: &Node| matches!(node.op, Op::Compact { .. });
-    if !program.body.nodes.iter().any(selects) {
+    if options.leaves_out(super::SELECTIONS) || !program.body.nodes.iter().any(selects) {
         return Ok(None);
     }
     let mut dissolved = program.clone();
