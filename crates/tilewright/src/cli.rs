@@ -24,6 +24,7 @@ mod info;
 mod later;
 mod load;
 mod out;
+mod plan;
 mod preview;
 mod progress;
 mod report;
@@ -47,6 +48,8 @@ enum Command {
     Run(run::Args),
     /// Show what a program will cost, line by line, before it runs.
     Explain(explain::Args),
+    /// Plan a program and write its schedules to a file, for `tw run --schedule`.
+    Plan(plan::Args),
     /// Read, type-check and plan a program without running it.
     Check(check::Args),
     /// Show the header of an .npy file, or what a program takes and gives.
@@ -117,6 +120,7 @@ fn run_command(command: Command) -> Result<(), Failure> {
         Command::Demo(args) => demo::run(&args, &mut out)?,
         Command::Run(args) => run::run(&args, &mut out)?,
         Command::Explain(args) => explain::run(&args, &mut out)?,
+        Command::Plan(args) => plan::run(&args, &mut out)?,
         Command::Check(args) => check::run(&args, &mut out)?,
         Command::Info(args) => info::run(&args, &mut out)?,
         Command::Bench(args) => bench::run(&args, &mut out)?,

@@ -33,6 +33,12 @@ pub(crate) struct SegmentKey {
 }
 
 impl SegmentKey {
+    /// The key of a segment with this program.
+    pub(crate) fn of(program: Program) -> SegmentKey {
+        let spans = program.body.nodes.iter().map(|node| node.span.clone()).collect();
+        SegmentKey { program, spans }
+    }
+
     /// False if no other segment can be equal, because a function was made for this one.
     pub(crate) fn is_lasting(&self) -> bool {
         let mut nodes = self.program.body.nodes.iter();
@@ -152,8 +158,7 @@ impl<'a> SegmentBuilder<'a> {
     }
 
     pub(crate) fn finish(self) -> Segment {
-        let spans = self.program.body.nodes.iter().map(|node| node.span.clone()).collect();
-        Segment { key: SegmentKey { program: self.program, spans }, taken: self.taken }
+        Segment { key: SegmentKey::of(self.program), taken: self.taken }
     }
 
     fn bind(&mut self, old: ValueId, new: ValueId) {

@@ -9,12 +9,14 @@ use tw_block::npy::NpyWriter;
 use tw_block::{Meter, Provider, provider};
 use tw_ir::error::{Error, Result};
 use tw_ir::kernel::Kernel;
-use tw_ir::program::{self, FunctionTable, Op, Program, ValueId};
+use tw_ir::program::{self, FunctionTable, Op, Program, Region, ValueId};
+use tw_ir::schedule::{Digest, PlanFile, Schedule, encode_plan};
+use tw_ir::text::print_program;
 use tw_ir::workflow::{Boxes, Workflow};
 use tw_ir::{DType, Span};
 use tw_place::Cluster;
 use tw_plan::{PlanOptions, Planned, ProviderName, dissolve_selections, plan_segment_until};
-use tw_run::{BlockIo, CancelToken, Observer, Prepared, Progress, RunOptions, Runtime};
+use tw_run::{BlockIo, CancelToken, Engine, Observer, Prepared, Progress, RunOptions, Runtime, Serial};
 
 use crate::available::available_bytes;
 use crate::cancel::token_of_run;
@@ -38,6 +40,7 @@ const SURELY_AVAILABLE: u64 = 256 << 20;
 #[derive(Clone)]
 pub struct SessionBuilder {
     threads: usize,
+    serial: bool,
     plan: PlanOptions,
     cluster: Option<Cluster>,
     budget: Option<u64>,
@@ -51,6 +54,12 @@ impl SessionBuilder {
     /// Number of threads; the caller's is one of them. Results do not depend on it.
     pub fn threads(mut self, threads: usize) -> SessionBuilder {
         self.threads = threads.max(1);
+        self
+    }
+
+    /// Runs steps one by one in the order of the schedule, on the calling thread: the engine `serial`.
+    pub fn serial(mut self) -> SessionBuilder {
+        self.serial = true;
         self
     }
 
@@ -130,7 +139,7 @@ impl SessionBuilder {
             forms: Vec::new(),
         };
         Session(Arc::new(Inner {
-            runtime: Runtime::new(self.threads),
+            engine: if self.serial { Box::new(Serial) } else { Box::new(Runtime::new(self.threads)) },
             plan: self.plan,
             cluster: self.cluster,
             run,
@@ -160,7 +169,7 @@ impl SessionBuilder {
 pub struct Session(Arc<Inner>);
 
 struct Inner {
-    runtime: Runtime,
+    engine: Box<dyn Engine>,
     plan: PlanOptions,
     /// Workers that programs are planned for instead of one.
     cluster: Option<Cluster>,
@@ -221,6 +230,7 @@ impl Session {
         let threads = std::thread::available_parallelism().map_or(1, |n| n.get());
         SessionBuilder {
             threads,
+            serial: false,
             cluster: None,
             plan: PlanOptions { provider: ProviderName::Asked(provider), ..PlanOptions::default() },
             budget: None,
@@ -346,7 +356,7 @@ impl Session {
         if let Some(profile) = profile_of_run(self.0.profile.as_ref()) {
             options.observer = Some(profile.watch(cached.prepared.schedule(), options.observer));
         }
-        let outcome = self.0.runtime.run(&cached.prepared, &as_io, &options)?;
+        let outcome = self.0.engine.run(&cached.prepared, &as_io, &options)?;
         drop(as_io);
         let files = match Arc::try_unwrap(io) {
             Ok(io) => io.into_sinks(),
@@ -453,7 +463,42 @@ impl Session {
 
     fn plan_and_cache(&self, key: SegmentKey, cancel: &CancelToken) -> Result<(Planned, Arc<CachedSegment>)> {
         let planned = self.plan_until(&|| cancel.is_cancelled(), &key.program)?;
-        let workflow = planned.schedule.workflow();
+        let cached = self.keep_ready(key, planned.schedule.clone())?;
+        Ok((planned, cached))
+    }
+
+    /// Plans a program and gives its plan as bytes, for [`Session::load_plan`] of another process. Segments that depend on data are left out.
+    pub fn plan_bytes(&self, program: &Program) -> Result<Vec<u8>> {
+        let dissolved = dissolve_selections(program, &self.0.plan)?;
+        let program = dissolved.as_ref().unwrap_or(program);
+        refuse_nameless_functions(&program.body)?;
+        lock(&self.0.cache).clear();
+        self.explain(program)?;
+        let cache = lock(&self.0.cache);
+        let segments = cache.iter().map(|(key, cached)| (&key.program, cached.prepared.schedule().as_ref()));
+        Ok(encode_plan(program, segments))
+    }
+
+    /// Takes the schedules of a plan that [`Session::plan_bytes`] made, so that running the program plans nothing that is there. Refuses a plan of another
+    /// program. Gives a hash over all schedules, the same in every process.
+    pub fn load_plan(&self, program: &Program, bytes: &[u8]) -> Result<Digest> {
+        let file = PlanFile::decode(bytes, &self.0.functions)?;
+        let dissolved = dissolve_selections(program, &self.0.plan)?;
+        if print_program(dissolved.as_ref().unwrap_or(program)) != print_program(&file.program) {
+            let error = Error::source("this plan is of another program, or of other parameters and inputs");
+            return Err(error.help("plan again with `tw plan`, or run the program that was planned"));
+        }
+        let mut hashes = Vec::new();
+        for (program, schedule) in file.segments {
+            hashes.push(schedule.hash());
+            self.keep_ready(SegmentKey::of(program), Arc::new(schedule))?;
+        }
+        Ok(Digest::of_all(&hashes))
+    }
+
+    /// Makes a schedule ready to run, whenever the segment is met.
+    fn keep_ready(&self, key: SegmentKey, schedule: Arc<Schedule>) -> Result<Arc<CachedSegment>> {
+        let workflow = schedule.workflow();
         let mut outputs = Vec::new();
         for output in &workflow.outputs {
             let set = &workflow.sets[output.set];
@@ -463,8 +508,8 @@ impl Session {
             }
         }
         let flops = tw_plan::flops(workflow);
-        let prepared = Prepared::new(planned.schedule.clone())?;
         let loaded_bytes = loaded_bytes(workflow);
+        let prepared = Prepared::new(schedule.clone())?;
         let cached = Arc::new(CachedSegment { prepared, flops, loaded_bytes, outputs });
         if key.is_lasting() {
             let mut cache = lock(&self.0.cache);
@@ -473,7 +518,7 @@ impl Session {
             }
             cache.insert(key, cached.clone());
         }
-        Ok((planned, cached))
+        Ok(cached)
     }
 
     /// True if both are handles of one session.
@@ -514,7 +559,7 @@ impl Session {
 
     /// Number of threads.
     pub fn threads(&self) -> usize {
-        self.0.runtime.threads()
+        self.0.engine.threads()
     }
 
     /// Bytes that blocks may take, if that is limited.
@@ -550,6 +595,21 @@ fn loaded_bytes(workflow: &Workflow) -> Vec<u64> {
         }
     }
     bytes
+}
+
+/// Functions of the user's process have no name that another process could find.
+fn refuse_nameless_functions(region: &Region) -> Result<()> {
+    for node in &region.nodes {
+        if let Op::BlockFn(call) = &node.op
+            && !call.function.0.is_lasting()
+        {
+            let text = format!("`{}` is a function of this process, which a plan in a file cannot name", call.function.0.name());
+            let help = "compute what it makes first and store it, or run the program without a plan file";
+            return Err(Error::plan(text).help(help).at(&node.span));
+        }
+        node.op.regions().try_for_each(refuse_nameless_functions)?;
+    }
+    Ok(())
 }
 
 /// The data behind these locks is valid at every step, so a panic elsewhere does not spoil it.

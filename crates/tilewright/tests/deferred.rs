@@ -64,3 +64,14 @@ fn equal_masks_give_equal_extents_and_the_count_is_made_once() -> Result<()> {
     assert_eq!(resolves, 1);
     Ok(())
 }
+
+#[test]
+fn parts_of_selections_are_parts_of_what_is_selected() -> Result<()> {
+    let session = Session::builder().threads(1).build();
+    let x = session.range(0, 10)?;
+    let odd = x.compact(&x.gt(&session.full(&[], tilewright::Scalar::I64(4))?)?)?;
+    let first = SliceItem::Slice { start: None, stop: Some(2), step: 1 };
+    assert_eq!(odd.slice(&[first])?.sum(None)?.item()?.as_i64(), 5 + 6, "not all that the mask selects");
+    assert_eq!(odd.sum(None)?.item()?.as_i64(), 5 + 6 + 7 + 8 + 9);
+    Ok(())
+}

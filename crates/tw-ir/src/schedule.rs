@@ -23,11 +23,13 @@ mod digest;
 mod encode;
 mod links;
 mod placement;
+mod plan_file;
 mod replay;
 mod step;
 
 pub use digest::Digest;
 pub use encode::VERSION;
+pub use plan_file::{PlanFile, encode_plan};
 pub use placement::{Instance, Memory, Move, Placement};
 pub use replay::{Change, Replay};
 pub use step::{InstanceId, MoveId, Step, StepKind};

@@ -128,7 +128,7 @@ mod tests {
 
     use crate::options::{BlockIo, OutputForm, RunOptions};
     use crate::overhead::{NoIo, overhead_workflow};
-    use crate::{Prepared, Runtime};
+    use crate::{Engine, Prepared, Runtime};
     use std::sync::Arc;
 
     #[test]

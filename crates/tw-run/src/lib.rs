@@ -1,21 +1,21 @@
 //! Runs a frozen schedule on the threads of one machine.
 //!
 //! A [`Prepared`] is a [`Schedule`](tw_ir::schedule::Schedule) with its kernels compiled; it is made once and run any number of times. A [`Runtime`]
-//! is a pool of threads; a run borrows them. Data comes in and goes out through [`BlockIo`].
+//! is a pool of threads; a run borrows them. [`Serial`] runs step by step; both are an [`Engine`]. Data comes in and goes out through [`BlockIo`].
 //!
 //! What a run promises:
 //!
 //! * The same bits for any number of threads: contributions to one block are ordered by the schedule, never by time.
 //! * A block is dropped by the last task that reads it; outputs are handed to the caller.
 //! * With a [budget](RunOptions::budget) blocks never hold more bytes than that, as long as the schedule's own peak fits.
-//! * When [`Runtime::run`] returns, whether with results or an error, nothing of the run is left behind in the pool.
+//! * When [`Engine::run`] returns, whether with results or an error, nothing of the run is left behind in the pool.
 //! * A failing or panicking task ends its run with an error that names the statement; the pool lives on.
 //!
 //! ```
 //! use std::sync::Arc;
 //! use tw_block::{Block, Meter, provider};
 //! use tw_ir::{BoxRegion, Error, Result, schedule::Schedule};
-//! use tw_run::{BlockIo, Prepared, RunOptions, Runtime, overhead::overhead_workflow};
+//! use tw_run::{BlockIo, Engine, Prepared, RunOptions, Runtime, overhead::overhead_workflow};
 //!
 //! struct Nothing;
 //! impl BlockIo for Nothing {
@@ -45,6 +45,7 @@ mod budget;
 mod cancel;
 mod chaos;
 mod delivery;
+mod engine;
 mod events;
 mod execute;
 mod job;
@@ -57,6 +58,7 @@ mod slots;
 mod timeline;
 
 pub use cancel::CancelToken;
+pub use engine::{Engine, Serial};
 pub use events::{Observer, Progress};
 pub use options::{BlockIo, Outcome, OutputForm, RunOptions, RunStats};
 pub use pool::Runtime;

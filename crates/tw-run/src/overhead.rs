@@ -12,7 +12,7 @@ use tw_ir::workflow::{
 use tw_ir::{Axis, BinaryOp, BoxRegion, DType, Edge, Error, Idx, Result, Scalar, ScalarCode, Span, Var};
 
 use crate::options::{BlockIo, RunOptions};
-use crate::{Prepared, Runtime};
+use crate::{Engine, Prepared, Runtime};
 
 /// What a schedule of trivial tasks cost, in seconds per task.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -53,16 +53,15 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
-use std::time::Instant;
 
-use tw_ir::{Error, Result};
+use tw_ir::Result;
 
 use crate::board::{Board, JobId};
-use crate::budget::surplus;
 use crate::delivery::Outputs;
+use crate::engine::{Engine, report};
 use crate::execute::Tally;
 use crate::job::{Job, run_inline};
-use crate::options::{BlockIo, Outcome, RunOptions, RunStats};
+use crate::options::{BlockIo, Outcome, RunOptions};
 use crate::prepared::Prepared;
 
 /// How often an idle thread looks at the hint before it goes to sleep. With the pauses in between these are some ten microseconds, about what
@@ -98,42 +97,28 @@ impl Runtime {
         let workers = (1..threads as u32).map_while(start).collect();
         Runtime { shared, workers }
     }
+}
 
-    /// How many threads a run may use, the caller's included.
-    pub fn threads(&self) -> usize {
+impl Engine for Runtime {
+    fn name(&self) -> &'static str {
+        "threads"
+    }
+
+    fn threads(&self) -> usize {
         self.workers.len() + 1
     }
 
-    /// Runs a schedule to its end. Several threads may call this at once; their runs share the pool, the oldest first.
-    pub fn run(&self, prepared: &Prepared, io: &Arc<dyn BlockIo>, options: &RunOptions) -> Result<Outcome> {
-        let start = Instant::now();
+    /// Runs of several callers share the pool, the oldest first.
+    fn run(&self, prepared: &Prepared, io: &Arc<dyn BlockIo>, options: &RunOptions) -> Result<Outcome> {
         let plan = prepared.plan();
-        let n_steps = plan.schedule.n_steps() as u64;
-        if let Some(progress) = &options.progress {
-            progress.begin(n_steps);
-        }
-        let surplus = match options.budget {
-            Some(budget) => Some(surplus(budget, plan.schedule.peak_bytes())?).filter(|_| budget < plan.total_bytes),
-            None => None,
-        };
         let alone = self.workers.is_empty() || !plan.worth_sharing;
-        let result = if alone && options.chaos.is_none() {
-            run_inline(plan, io.as_ref(), options)
-        } else {
-            Job::new(plan, io, options, surplus).and_then(|job| self.shared.run(job))
-        };
-        // What fails after cancellation may well fail because of it.
-        let (outputs, tally) =
-            result.map_err(|error| if options.cancel.is_cancelled() { Error::cancelled() } else { error })?;
-        let stats = RunStats {
-            tasks: plan.schedule.n_tasks() as u64,
-            seconds: start.elapsed().as_secs_f64(),
-            loaded_bytes: tally.loaded_bytes,
-            stored_bytes: tally.stored_bytes,
-            peak_bytes: options.meter.peak(),
-            threads: if alone { 1 } else { self.threads() },
-        };
-        Ok(Outcome { outputs: outputs.blocks, arrays: outputs.arrays, stats })
+        report(plan, options, |surplus| {
+            if alone && options.chaos.is_none() {
+                return Ok((1, run_inline(plan, io.as_ref(), options)?));
+            }
+            let job = Job::new(plan, io, options, surplus)?;
+            Ok((if alone { 1 } else { self.threads() }, self.shared.run(job)?))
+        })
     }
 }
 

@@ -14,7 +14,7 @@ use tw_ir::program::{BlockFunction, FunctionRef};
 use tw_ir::schedule::Schedule;
 use tw_ir::workflow::TaskKind;
 use tw_ir::{Array, ArrayView, Blame, BoxRegion, DType, Error, Result, Span};
-use tw_run::{BlockIo, CancelToken, Event, Outcome, Prepared, Progress, RunOptions, Runtime, Timeline};
+use tw_run::{BlockIo, CancelToken, Engine, Event, Outcome, Prepared, Progress, RunOptions, Runtime, Timeline};
 
 fn run(threads: usize, prepared: &Prepared, options: &RunOptions) -> Result<Outcome> {
     run_with(threads, prepared, TestIo::default(), options)

@@ -12,7 +12,7 @@ use common::{BLOCK_BYTES, Dice, Flaky, Replayed, TestIo, bits, random_schedule, 
 use tw_block::Meter;
 use tw_ir::workflow::TaskId;
 use tw_ir::{Blame, Result};
-use tw_run::{BlockIo, CancelToken, Observer, Outcome, Prepared, RunOptions, Runtime};
+use tw_run::{BlockIo, CancelToken, Engine, Observer, Outcome, Prepared, RunOptions, Runtime};
 
 const THREADS: [usize; 4] = [1, 2, 4, 8];
 

@@ -27,7 +27,7 @@ pub(crate) struct EngineArgs {
 enum Engine {
     /// All cores of this machine.
     Threads,
-    /// One thread.
+    /// Steps one by one, in the order of the schedule.
     Serial,
     /// Ranks of a cluster.
     #[value(hide = true)]
@@ -45,7 +45,7 @@ impl EngineArgs {
         let mut builder = Session::builder();
         match self.engine {
             Engine::Threads => {}
-            Engine::Serial => builder = builder.threads(1),
+            Engine::Serial => builder = builder.threads(1).serial(),
             Engine::Mpi => return Err(refusal("`--engine mpi`", "the MPI engine")),
         }
         if let (Engine::Threads, Some(threads)) = (self.engine, self.threads) {

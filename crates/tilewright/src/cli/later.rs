@@ -32,9 +32,6 @@ pub(crate) struct LaterRunArgs {
     /// Write blocks that do not fit to this directory.
     #[arg(long, value_name = "DIR", hide = true)]
     spill: Option<PathBuf>,
-    /// Replay this schedule.
-    #[arg(long, value_name = "FILE", hide = true)]
-    schedule: Option<PathBuf>,
     /// Go on with a run that was interrupted.
     #[arg(long, value_name = "DIR", hide = true)]
     resume: Option<PathBuf>,
@@ -74,7 +71,6 @@ impl LaterRunArgs {
         }
         let given = [
             (self.spill.is_some(), "`--spill`", "running larger than memory"),
-            (self.schedule.is_some(), "`--schedule`", "schedules as files"),
             (self.resume.is_some(), "`--resume`", "checkpoints"),
         ];
         let first = given.into_iter().find(|(given, ..)| *given);

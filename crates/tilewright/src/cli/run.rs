@@ -1,7 +1,7 @@
 //! `tw run`.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -33,6 +33,9 @@ pub(crate) struct Args {
     /// Write what the run cost and gave to this file, as JSON.
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
+    /// Run the schedules of this plan, which `tw plan` has made of the same program.
+    #[arg(long, value_name = "FILE")]
+    schedule: Option<PathBuf>,
     /// Print nothing but errors.
     #[arg(long, short)]
     quiet: bool,
@@ -60,15 +63,25 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<(), Failure> {
     let mut loaded = args.program.load()?;
     let names = loaded.unit.program.outputs.clone();
     let paths = loaded.release_stored();
-    let explanation = session.explain(&loaded.unit.program).map_err(|error| loaded.failure(error))?;
-    let explanation = explanation.with_source(loaded.source.clone());
-    if let Some(budget) = args.engine.memory {
-        explanation.check_budget(budget).map_err(|error| loaded.failure(error))?;
+    let mut planning = Duration::ZERO;
+    let mut plan = String::new();
+    if let Some(path) = &args.schedule {
+        let bytes = read_plan(path)?;
+        let hash = session.load_plan(&loaded.unit.program, &bytes).map_err(|error| loaded.failure(error))?;
+        plan.push_str(&format!("schedules {} of {}", hash.short(), path.display()));
+    } else {
+        let explanation = session.explain(&loaded.unit.program).map_err(|error| loaded.failure(error))?;
+        let explanation = explanation.with_source(loaded.source.clone());
+        if let Some(budget) = args.engine.memory {
+            explanation.check_budget(budget).map_err(|error| loaded.failure(error))?;
+        }
+        planning = explanation.summary().planning;
+        plan.push_str(&explanation.short_line());
     }
     let report_file = args.report.as_deref().map(ReportFile::create).transpose()?;
     if !args.quiet {
         let budget = args.engine.memory.map(|bytes| format!(" (budget {})", units::bytes(bytes))).unwrap_or_default();
-        out.aside(format_args!("plan: {}{budget}", explanation.short_line()));
+        out.aside(format_args!("plan: {plan}{budget}"));
     }
 
     let begin = Instant::now();
@@ -89,10 +102,14 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<(), Failure> {
         out.aside(after(&totals, elapsed, &session));
     }
     if let Some(file) = report_file {
-        let planning = explanation.summary().planning;
         file.write(&report(&totals, planning, args.engine.memory, &shown))?;
     }
     Ok(())
+}
+
+/// The bytes of a plan file.
+fn read_plan(path: &Path) -> Result<Vec<u8>> {
+    std::fs::read(path).map_err(|error| tw_ir::Error::io(format!("cannot read {}: {error}", path.display())))
 }
 
 fn show(name: &str, results: &BTreeMap<String, Arc<Stored>>, paths: &BTreeMap<String, String>) -> Result<Shown> {

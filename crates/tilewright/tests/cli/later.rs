@@ -9,7 +9,6 @@ fn later_options_say_so() {
         &["run", "p.tw", "--engine", "mpi"][..],
         &["run", "p.tw", "--spill", "d"],
         &["run", "p.tw", "--resume", "d"],
-        &["run", "p.tw", "--schedule", "s"],
         &["run", "p.tw", "--reproducible"],
     ] {
         let message = dir.refused(options);

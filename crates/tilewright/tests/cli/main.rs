@@ -10,6 +10,7 @@ mod info;
 mod later;
 mod pictures;
 mod pieces;
+mod plan;
 mod planner;
 mod run;
 mod tool;

@@ -18,6 +18,12 @@ impl Digest {
         Digest(*hasher.finalize().as_bytes())
     }
 
+    /// One hash for several, in their order.
+    pub fn of_all(digests: &[Digest]) -> Digest {
+        let parts: Vec<&[u8]> = digests.iter().map(|digest| &digest.0[..]).collect();
+        Digest::of("tilewright 1 schedules of a plan", &parts)
+    }
+
     /// The first eight hexadecimal digits, for people.
     pub fn short(&self) -> String {
         self.to_string()[..8].to_string()

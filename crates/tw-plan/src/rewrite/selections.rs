@@ -99,7 +99,8 @@ impl Selections {
             let along = read.idx.first().and_then(Idx::as_var) == Some(first);
             // All of the selection, that is: its first elements are those of no mask that is known.
             let length = program.ty(node.args[read.operand as usize]).shape.first();
-            let whole = length == Some(&stmt.vars[0].extent) && read.edge == Edge::Error;
+            let runs_over = stmt.vars.first().map(|var| &var.extent);
+            let whole = length == runs_over && read.edge == Edge::Error;
             if !along || !whole || read.idx[1..].iter().any(|idx| idx.uses(first)) || *mask.get_or_insert(of) != of {
                 return None;
             }

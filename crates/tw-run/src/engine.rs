@@ -1,0 +1,77 @@
+//! What runs a frozen schedule.
+//!
+//! An engine takes a schedule with its kernels, the sources and sinks that it is bound to, and how to run it; it gives blocks and a report. Engines
+//! differ in where steps run, never in what they compute: results have the same bits on all of them. [`Runtime`](crate::Runtime) shares steps between the threads
+//! of this machine, [`Serial`] runs them one by one in the order of the schedule and serves as the reference.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use tw_ir::{Error, Result};
+
+use crate::budget::surplus;
+use crate::delivery::Outputs;
+use crate::execute::Tally;
+use crate::job::run_inline;
+use crate::options::{BlockIo, Outcome, RunOptions, RunStats};
+use crate::prepared::{Plan, Prepared};
+
+/// Runs schedules.
+pub trait Engine: Send + Sync {
+    /// A word for messages and options.
+    fn name(&self) -> &'static str;
+
+    /// How many threads a run may use, the caller's included.
+    fn threads(&self) -> usize;
+
+    /// Runs a schedule to its end. Several threads may call this at once.
+    fn run(&self, prepared: &Prepared, io: &Arc<dyn BlockIo>, options: &RunOptions) -> Result<Outcome>;
+}
+
+/// Runs steps one by one, in the order of the schedule, on the thread that calls it. So it holds exactly the peak of the schedule.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Serial;
+
+impl Engine for Serial {
+    fn name(&self) -> &'static str {
+        "serial"
+    }
+
+    fn threads(&self) -> usize {
+        1
+    }
+
+    fn run(&self, prepared: &Prepared, io: &Arc<dyn BlockIo>, options: &RunOptions) -> Result<Outcome> {
+        let plan = prepared.plan();
+        report(plan, options, |_| Ok((1, run_inline(plan, io.as_ref(), options)?)))
+    }
+}
+
+/// What is the same for every engine: the budget is checked before anything runs, progress is told, and what happened is reported. `run` is given what the
+/// budget leaves for running ahead, if that matters, and tells how many threads it used.
+pub(crate) fn report(
+    plan: &Plan,
+    options: &RunOptions,
+    run: impl FnOnce(Option<u64>) -> Result<(usize, (Outputs, Tally))>,
+) -> Result<Outcome> {
+    let start = Instant::now();
+    if let Some(progress) = &options.progress {
+        progress.begin(plan.schedule.n_steps() as u64);
+    }
+    let surplus = match options.budget {
+        Some(budget) => Some(surplus(budget, plan.schedule.peak_bytes())?).filter(|_| budget < plan.total_bytes),
+        None => None,
+    };
+    // What fails after cancellation may well fail because of it.
+    let cancelled = |error| if options.cancel.is_cancelled() { Error::cancelled() } else { error };
+    let (threads, (outputs, tally)) = run(surplus).map_err(cancelled)?;
+    let stats = RunStats {
+        tasks: plan.schedule.n_tasks() as u64,
+        seconds: start.elapsed().as_secs_f64(),
+        loaded_bytes: tally.loaded_bytes,
+        stored_bytes: tally.stored_bytes,
+        peak_bytes: options.meter.peak(),
+        threads,
+    };
+    Ok(Outcome { outputs: outputs.blocks, arrays: outputs.arrays, stats })
+}
