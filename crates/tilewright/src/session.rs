@@ -603,7 +603,10 @@ fn refuse_nameless_functions(region: &Region) -> Result<()> {
         if let Op::BlockFn(call) = &node.op
             && !call.function.0.is_lasting()
         {
-            let text = format!("`{}` is a function of this process, which a plan in a file cannot name", call.function.0.name());
+            let text = format!(
+                "`{}` is a function of this process, which a plan in a file cannot name",
+                call.function.0.name()
+            );
             let help = "compute what it makes first and store it, or run the program without a plan file";
             return Err(Error::plan(text).help(help).at(&node.span));
         }

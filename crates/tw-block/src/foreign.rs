@@ -13,9 +13,7 @@ pub const MOST_OPERANDS: usize = 4;
 
 /// A C function `void f(const A *a, .., R *result, intptr_t n)` that computes `n` elements, given by its address.
 ///
-/// Making one is a promise that cannot be checked: whoever does vouches that at the address there is, as long as this lives, code with exactly
-/// this signature, which any number of threads may call at once and which touches nothing but the `n` elements behind each pointer. A compiler of
-/// the host language, such as numba's, keeps that promise.
+/// Nothing about an address can be checked, so [`ElementwiseFunction::new`] is unsafe; calling the function is safe afterwards.
 pub struct ElementwiseFunction {
     address: usize,
     operands: Vec<DType>,
@@ -23,8 +21,13 @@ pub struct ElementwiseFunction {
 }
 
 impl ElementwiseFunction {
-    /// Trusts the caller; see the type.
-    pub fn new(address: usize, operands: Vec<DType>, result: DType) -> Result<ElementwiseFunction> {
+    /// Describes the code at an address. Fails for a signature that [`ElementwiseFunction::call`] could not call.
+    ///
+    /// # Safety
+    ///
+    /// As long as this value lives there must be, at the address, code with exactly the signature above for these element types. Any number of
+    /// threads may call it at once. It reads and writes nothing but the `n` elements behind each pointer, and returns without unwinding.
+    pub unsafe fn new(address: usize, operands: Vec<DType>, result: DType) -> Result<ElementwiseFunction> {
         if address == 0 {
             return Err(Error::source("a function of C has no address"));
         }
@@ -55,8 +58,8 @@ impl ElementwiseFunction {
             operands.iter().map(|array| with_slice!(array.data(), values => values.as_ptr() as In)).collect();
         let output: Out = with_buffer!(result.data_mut(), values => values.as_mut_ptr() as Out);
         let code = self.address as In;
-        // SAFETY: whoever made this vouches for the code at the address and its signature (see the type). All pointers are to `n` elements of
-        // the types it takes: lengths and types were compared above. The inputs are borrowed and not written, the output is borrowed alone.
+        // SAFETY: the caller of `new` vouches for the code at the address and its signature. All pointers are to `n` elements of the types
+        // it takes: lengths and types were compared above. The inputs are borrowed and not written, the output is borrowed alone.
         unsafe {
             match inputs[..] {
                 [a] => std::mem::transmute::<In, extern "C" fn(In, Out, isize)>(code)(a, output, n),
@@ -84,7 +87,8 @@ mod tests {
     }
 
     fn adding() -> ElementwiseFunction {
-        ElementwiseFunction::new(add as *const () as usize, vec![DType::F64; 2], DType::F64).unwrap()
+        // SAFETY: `add` has this signature for doubles, and touches nothing but the elements it is given.
+        unsafe { ElementwiseFunction::new(add as *const () as usize, vec![DType::F64; 2], DType::F64) }.unwrap()
     }
 
     #[test]
@@ -107,8 +111,15 @@ mod tests {
 
     #[test]
     fn refuses_what_it_cannot_call() {
-        assert!(ElementwiseFunction::new(0, vec![DType::F64], DType::F64).is_err());
-        assert!(ElementwiseFunction::new(64, vec![DType::F64; 5], DType::F64).is_err());
-        assert!(ElementwiseFunction::new(64, vec![DType::F64], DType::Bool).is_err());
+        let address = add as *const () as usize;
+        let wrong = [
+            (0, vec![DType::F64; 2], DType::F64),
+            (address, vec![DType::F64; 5], DType::F64),
+            (address, vec![DType::F64; 2], DType::Bool),
+        ];
+        for (address, operands, result) in wrong {
+            // SAFETY: the code is never called, because there is nothing to call it through.
+            assert!(unsafe { ElementwiseFunction::new(address, operands, result) }.is_err());
+        }
     }
 }

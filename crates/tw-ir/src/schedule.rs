@@ -29,8 +29,8 @@ mod step;
 
 pub use digest::Digest;
 pub use encode::VERSION;
-pub use plan_file::{PlanFile, encode_plan};
 pub use placement::{Instance, Memory, Move, Placement};
+pub use plan_file::{PlanFile, encode_plan};
 pub use replay::{Change, Replay};
 pub use step::{InstanceId, MoveId, Step, StepKind};
 

@@ -1,4 +1,7 @@
 //! Compiled functions of Python, such as numba's `cfunc`, as block functions: they run without Python's lock.
+//!
+//! This is the one file of the crate that may contain `unsafe` (a test of the repository lists it): an address that Python hands over becomes
+//! code to call.
 
 use std::sync::Arc;
 
@@ -6,7 +9,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use tilewright::block::ElementwiseFunction;
 use tilewright::ir::program::{BlockFn, BlockFunction, BlockResult, FunctionRef, OperandMode, ResultMode};
-use tilewright::{Array, ArrayView, Error, Result};
+use tilewright::{Array, ArrayView, DType, Error, Result};
 
 use crate::apply::compute_extents;
 use crate::dtypes::dtype;
@@ -55,8 +58,8 @@ pub(crate) fn compiled_function(
         return Err(PyValueError::new_err("a compiled function needs an operand"));
     };
     let result = dtype(result)?;
-    let code = ElementwiseFunction::new(address, tensors.iter().map(|tensor| tensor.dtype()).collect(), result);
-    let function = CompiledFunction { name, code: code.or_raise()?, _owner: owner };
+    let dtypes = tensors.iter().map(|tensor| tensor.dtype()).collect();
+    let function = CompiledFunction { name, code: vouched_for(address, dtypes, result).or_raise()?, _owner: owner };
     let call = BlockFn {
         function: FunctionRef(Arc::new(function)),
         operands: vec![(0..rank).map(OperandMode::Grid).collect(); tensors.len()],
@@ -68,4 +71,17 @@ pub(crate) fn compiled_function(
         made.ok_or_else(|| Error::internal("a compiled function has one result"))
     })
     .map(Tensor)
+}
+
+/// The code at an address that came from Python.
+///
+/// Only the module `_core` calls this, and only with what Python passed. So the promise is the one that every use of `ctypes` makes: whoever calls from
+/// Python an address that is no such function breaks the process without any help of ours. Rejected: a constructor that is safe because it takes
+/// the Python object instead of the number. The object is asked for its address and signature by names, so any class can lie in both.
+#[allow(unsafe_code, reason = "an address of Python becomes code")]
+fn vouched_for(address: usize, operands: Vec<DType>, result: DType) -> Result<ElementwiseFunction> {
+    // SAFETY: `python/tilewright/_compiled.py` passes the `address` of a function compiled for Python, after comparing its ctypes signature with the
+    // element types. A compiler such as numba's keeps the rest of the promise; `CompiledFunction` holds the owner of the code as long as it
+    // can be called. No Rust code chooses an address.
+    unsafe { ElementwiseFunction::new(address, operands, result) }
 }

@@ -2,6 +2,8 @@
 //!
 //! Values cross the border here and nothing else happens: meaning, shapes and types are decided by the crates below, manners (signatures,
 //! defaults, protocols) by the Python files above.
+// Not `forbid`: `cfunction` is allowed one block, and the code that pyo3's macros make is allowed by them.
+#![deny(unsafe_code)]
 
 mod algorithms;
 mod apply;

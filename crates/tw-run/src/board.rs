@@ -2,7 +2,7 @@
 //!
 //! See [`crate::pool`] for the protocol.
 
-use std::sync::{Arc, Condvar};
+use std::sync::Arc;
 
 use tw_ir::Error;
 use tw_ir::workflow::TaskKind;
@@ -12,8 +12,9 @@ use crate::chaos::Chaos;
 use crate::execute::Tally;
 use crate::job::{Job, Report};
 use crate::queue::ReadyQueue;
+use crate::sync::Condvar;
 
-#[cfg(test)]
+#[cfg(all(test, not(feature = "model-check")))]
 mod model;
 
 /// Names a job on the board.

@@ -1,7 +1,9 @@
 //! Asking a run to stop.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
+
+use crate::sync::AtomicBool;
 
 /// A flag shared by whoever may stop a run and the run itself, which looks at it before every task.
 #[derive(Clone, Debug, Default)]

@@ -2,6 +2,8 @@
 
 use tw_ir::random;
 
+use crate::sync::thread;
+
 /// A stream of decisions.
 #[derive(Debug)]
 pub(crate) struct Chaos {
@@ -30,7 +32,7 @@ impl Chaos {
     /// Sometimes lets other threads go first.
     pub(crate) fn stumble(&mut self) {
         match self.below(8) {
-            0 => std::thread::yield_now(),
+            0 => thread::yield_now(),
             1 => (0..self.below(200)).for_each(|_| std::hint::spin_loop()),
             _ => {}
         }

@@ -121,7 +121,7 @@ pub(crate) struct Outputs {
     pub(crate) arrays: Vec<Option<Array>>,
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(feature = "model-check")))]
 mod tests {
     use tw_block::provider;
     use tw_ir::schedule::Schedule;

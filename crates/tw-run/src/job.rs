@@ -1,7 +1,7 @@
 //! A run that threads share, apart from what the lock of the board guards.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::Ordering;
 
 use tw_ir::{Error, Result};
 
@@ -11,6 +11,7 @@ use crate::execute::{Tally, TaskRunner};
 use crate::options::{BlockIo, RunOptions};
 use crate::prepared::Plan;
 use crate::slots::{LocalSlots, SharedSlots};
+use crate::sync::{AtomicBool, AtomicU32};
 
 /// What all participants of a run see.
 pub(crate) struct Job {

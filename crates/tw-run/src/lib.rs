@@ -40,6 +40,10 @@
 //! How threads share work, sleep and stop is argued in the documentation of the module `pool`.
 #![forbid(unsafe_code)]
 
+// Helpers that the tests of this crate share with those outside it name it from outside.
+#[cfg(all(test, feature = "model-check"))]
+extern crate self as tw_run;
+
 mod board;
 mod budget;
 mod cancel;
@@ -55,6 +59,7 @@ mod pool;
 mod prepared;
 mod queue;
 mod slots;
+mod sync;
 mod timeline;
 
 pub use cancel::CancelToken;

@@ -152,7 +152,7 @@ impl BlockIo for NoIo {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(feature = "model-check")))]
 mod tests {
     use super::*;
 

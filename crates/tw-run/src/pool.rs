@@ -49,10 +49,15 @@
 //! task's rank; the lowest rank wins. From then on the board takes no more tasks of that run and forgets those it has, and the run is over when
 //! the last active participant has reported. Cancellation is noticed the same way, at the latest when a task ends: if nobody is active and the
 //! run is not over, somebody is on the way to the board.
+//!
+//! # How it is checked
+//!
+//! `board/model.rs` walks through the critical sections in random orders and checks the invariant of [`Board::balance`] after each. `pool/checked.rs` runs
+//! this very code, threads and all, under random schedules of the model checker `shuttle` ([`crate::sync`]); that model is sequentially
+//! consistent, so it says nothing about the orderings of atomics, which are argued where they are used.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread::JoinHandle;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
 
 use tw_ir::Result;
 
@@ -63,16 +68,18 @@ use crate::execute::Tally;
 use crate::job::{Job, run_inline};
 use crate::options::{BlockIo, Outcome, RunOptions};
 use crate::prepared::Prepared;
+use crate::sync::{AtomicUsize, Condvar, Mutex, MutexGuard, SEARCH_ROUNDS, thread};
 
-/// How often an idle thread looks at the hint before it goes to sleep. With the pauses in between these are some ten microseconds, about what
-/// waking a thread costs. It yields each time: on a busy machine the thread it waits for may need this very core.
-const SEARCH_ROUNDS: usize = 30;
+#[cfg(all(test, feature = "model-check"))]
+mod checked;
+
+/// Pauses between two looks of an idle thread at the hint.
 const PAUSES_PER_ROUND: usize = 8;
 
 /// A pool of threads that runs schedules. Threads sleep while there is nothing to do, and end when the runtime is dropped.
 pub struct Runtime {
     shared: Arc<Shared>,
-    workers: Vec<JoinHandle<()>>,
+    workers: Vec<thread::JoinHandle<()>>,
 }
 
 #[derive(Default)]
@@ -92,7 +99,7 @@ impl Runtime {
         let start = |worker: u32| {
             let shared = Arc::clone(&shared);
             let name = format!("tilewright-{worker}");
-            std::thread::Builder::new().name(name).spawn(move || shared.serve(worker)).ok()
+            thread::Builder::new().name(name).spawn(move || shared.serve(worker)).ok()
         };
         let workers = (1..threads as u32).map_while(start).collect();
         Runtime { shared, workers }
@@ -242,7 +249,7 @@ impl Shared {
                 return;
             }
             (0..PAUSES_PER_ROUND).for_each(|_| std::hint::spin_loop());
-            std::thread::yield_now();
+            thread::yield_now();
         }
     }
 }

@@ -9,11 +9,13 @@
 //!
 //! A block nobody reads has one claim per writer, and a writer that puts it back claims it at once: it dies with its last fold.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, PoisonError};
 
 use cranelift_entity::EntityRef;
 use tw_block::Block;
 use tw_ir::schedule::InstanceId;
+
+use crate::sync::Mutex;
 
 /// The place of one block.
 #[derive(Debug)]

@@ -30,6 +30,10 @@ impl Configuration {
         if let Some(tile) = self.tile {
             builder = builder.tile(tile);
         }
+        // One thread is the engine `serial`, the reference for the others.
+        if self.threads == 1 && self.chaos.is_none() {
+            builder = builder.serial();
+        }
         if let Some(cluster) = self.cluster {
             builder = builder.cluster(cluster);
         }

@@ -5,7 +5,7 @@ use std::fs;
 use std::process::Command;
 
 use serde_json::Value;
-use tw_test::repository::{self, MAX_LINES, PAGES, TEST_CRATE, TEST_EDGES, UNSAFE_CRATE};
+use tw_test::repository::{self, MAX_LINES, PAGES, TEST_CRATE, TEST_EDGES, UNSAFE_CRATE, UNSAFE_FILES};
 
 fn packages() -> Vec<Value> {
     let output = Command::new(env!("CARGO"))
@@ -65,19 +65,51 @@ fn source_files_are_short() {
     }
 }
 
+/// What a target is linked into a program or another language as. Tests, examples and build scripts are not shipped.
+const SHIPPED_KINDS: &[&str] = &["lib", "rlib", "dylib", "cdylib", "staticlib", "proc-macro", "bin"];
+
 #[test]
 fn unsafe_code_is_forbidden_outside_one_crate() {
+    let mut shipped_kinds = BTreeSet::new();
     for package in packages() {
         let name = package["name"].as_str().expect("a name");
         for target in package["targets"].as_array().expect("targets") {
-            // Tests and examples are not shipped; the library and the command are.
-            let shipped = target["kind"].as_array().is_some_and(|kinds| kinds.iter().any(|k| k == "lib" || k == "bin"));
-            if name == UNSAFE_CRATE || !shipped {
+            let kinds = target["kind"].as_array().expect("kinds").iter().filter_map(Value::as_str);
+            let shipped: Vec<&str> = kinds.filter(|kind| SHIPPED_KINDS.contains(kind)).collect();
+            shipped_kinds.extend(shipped.iter().map(|kind| kind.to_string()));
+            if name == UNSAFE_CRATE || shipped.is_empty() {
                 continue;
             }
             let source = target["src_path"].as_str().expect("a path");
             let text = fs::read_to_string(source).expect("source is text");
-            assert!(text.contains("#![forbid(unsafe_code)]"), "{source} does not forbid unsafe code");
+            let has_exception = UNSAFE_FILES.iter().any(|file| file.starts_with(&format!("crates/{name}/")));
+            let attribute = if has_exception { "#![deny(unsafe_code)]" } else { "#![forbid(unsafe_code)]" };
+            assert!(text.lines().any(|line| line == attribute), "{source} lacks {attribute}");
         }
     }
+    for kind in ["lib", "bin", "cdylib"] {
+        assert!(shipped_kinds.contains(kind), "no target of kind {kind} was looked at");
+    }
+}
+
+#[test]
+fn exceptions_from_denied_unsafe_code_are_listed() {
+    let root = repository::root();
+    let unsafe_crate = root.join("crates").join(UNSAFE_CRATE);
+    // In two parts, so that this file does not contain it.
+    let allowed = ["(unsafe", "_code"].concat();
+    let mut found = BTreeSet::new();
+    for file in repository::files_below(&root.join("crates"), "rs").expect("the tree can be read") {
+        if file.starts_with(&unsafe_crate) {
+            continue;
+        }
+        let text = fs::read_to_string(&file).expect("source is text");
+        let exempts = |line: &str| line.contains(&allowed) && !line.contains("forbid") && !line.contains("deny");
+        if text.lines().any(exempts) {
+            let path = file.strip_prefix(&root).expect("a file below the root");
+            found.insert(path.to_str().expect("a path is text").to_string());
+        }
+    }
+    let listed: BTreeSet<String> = UNSAFE_FILES.iter().map(|file| file.to_string()).collect();
+    assert_eq!(found, listed, "files that allow unsafe code, and those listed in repository.rs");
 }

@@ -11,10 +11,10 @@
 //!
 //! Segments are in the order of their texts, so there is one encoding.
 
+use super::Schedule;
 use super::bytes::{Reader, Writer};
 use super::digest::Digest;
 use super::encode::VERSION;
-use super::Schedule;
 use crate::error::{Error, Result};
 use crate::program::{FunctionTable, Program};
 use crate::text::{parse_program, print_program};
