@@ -2,8 +2,11 @@
 
 import gc
 import random
+import signal
 import subprocess
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -422,3 +425,116 @@ def test_scipy_overlap_add():
         [sys.executable, "-c", OACONVOLVE], capture_output=True, text=True, env={**os.environ, "SCIPY_ARRAY_API": "1"}, check=False
     )
     assert run.stdout.strip() == "right", run.stderr
+
+
+@pytest.fixture
+def hasty():
+    """Threads take turns as often as they can."""
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(interval)
+
+
+def at_once(*calls):
+    """Runs functions on threads of their own, and raises what they have raised."""
+    with ThreadPoolExecutor(len(calls)) as pool:
+        ready = threading.Barrier(len(calls))
+        for each in [pool.submit(lambda call=call: (ready.wait(), call())) for call in calls]:
+            each.result(timeout=60)
+
+
+@pytest.mark.parametrize("how", ["views", "parts", "new views", "masks"])
+def test_threads_that_write_to_disjoint_parts_lose_nothing(hasty, how):
+    n_threads, n_writes = 4, 200 if how in ("views", "parts") else 40
+    x = tw.zeros((n_threads, 3))
+    views = [x[k] for k in range(n_threads)] if how == "views" else None
+    if how == "masks":
+        x += tw.arange(n_threads)[:, None] * 100
+    start = x.compute()
+
+    def count(k):
+        for _ in range(n_writes):
+            if how == "views":
+                views[k][...] = views[k] + 1
+            elif how == "parts":
+                x[k] = x.compute()[k] + 1
+            elif how == "new views":
+                row = x.T[:, k]
+                row += 1
+            else:
+                x[(x >= k * 100) & (x < k * 100 + 100)] += 1
+
+    at_once(*(lambda k=k: count(k) for k in range(n_threads)))
+    assert np.array_equal(x.compute(), start + n_writes)
+
+
+def test_views_that_threads_take_of_one_array_share_its_elements(hasty):
+    for _ in range(100):
+        x, found = tw.zeros(8), [None] * 4
+
+        def take(k, x=x, found=found):
+            found[k] = x[2 * k : 2 * k + 2]
+            found[k] += k + 1
+
+        at_once(*(lambda k=k: take(k) for k in range(4)))
+        assert x.tolist() == [1, 1, 2, 2, 3, 3, 4, 4] and [v.tolist() for v in found] == [[k, k] for k in range(1, 5)]
+        x += 1
+        assert [v.tolist() for v in found] == [[k + 1, k + 1] for k in range(1, 5)]
+
+
+def test_the_last_array_of_a_memory_and_writes_on_another_thread(hasty):
+    for _ in range(100):
+        x = tw.zeros(8)
+        v = x[2:6]
+        other = [x[1:]]
+        del x
+
+        def write(v=v):
+            for _ in range(5):
+                v[1:3] = v[1:3] + 1
+
+        at_once(write, other.clear)
+        assert v.tolist() == [0, 5, 5, 0]
+
+
+def test_what_dies_in_a_write_may_write():
+    x = tw.zeros(4)
+    part = x[2:]
+
+    class Function:
+        def __call__(self, block):
+            return block + 1
+
+        def __del__(self):
+            part[...] = 7
+
+    tw.add(tw.map_blocks(Function(), tw.ones(4), dtype="float64"), 0, out=x)
+    tw.add(tw.ones(4), 2, out=x)
+    gc.collect()
+    assert x.tolist() == [3, 3, 7, 7]
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="signals of Unix")
+def test_handlers_of_signals_may_write():
+    x = tw.zeros(2, dtype="int64")
+    mine, theirs = x[:1], x[1:]
+    seen = 0
+
+    def handler(*_):
+        nonlocal seen
+        seen += 1
+        theirs[...] = theirs + 1
+        # Now: handlers are interrupted as well.
+        signal.setitimer(signal.ITIMER_REAL, 0.0005)
+
+    before = signal.signal(signal.SIGALRM, handler)
+    signal.setitimer(signal.ITIMER_REAL, 0.0005)
+    try:
+        for _ in range(300):
+            mine[...] = mine + 1
+    finally:
+        signal.signal(signal.SIGALRM, signal.SIG_IGN)
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert seen and x.tolist() == [300, seen]

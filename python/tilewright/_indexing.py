@@ -203,7 +203,8 @@ def setitem(x: Array, key: Any, value: Any) -> None:
     parts = _parts(key)
     if not any(isinstance(part, Array) for part in parts) and _views.is_part(value, x, _views.Part(parts)):
         return
-    _views.write(x, _with(x, key, parts, unwrap(value))._tensor)
+    tensor = unwrap(value)
+    _views.update(x, lambda own: _with(Array(own), key, parts, tensor)._tensor)
 
 
 def _with(x: Array, key: Any, parts: tuple[Any, ...], value: Any) -> Array:

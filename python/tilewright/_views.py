@@ -6,10 +6,15 @@ into the whole by the steps backwards and raises the version; the others take th
 
 An array of which no part was ever taken has no memory of this kind. When all but one of the arrays of a memory have died, and a part is left, it leaves the memory: a small part does
 not keep a large array alive that nobody can see any more.
+
+Threads that write to disjoint parts of a memory lose nothing. A writer takes the whole and its version, makes the new whole, and puts it in place if the version is still the same; otherwise it begins
+again. Nothing is locked while tensors are made, since that may compute lengths and call functions of the user on other threads, which may write themselves. Rejected: a lock around all of it, for this reason.
 """
 
 from __future__ import annotations
 
+import os
+import threading
 import weakref
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -28,19 +33,38 @@ Layout = tuple[tuple[int, ...], tuple[int, ...]]
 Origin = tuple[tuple[Any, ...], tuple["Step", ...]] | None
 
 
+#: Held while a new state is put in place: a few loads, comparisons and stores that neither call nor allocate nor let anything die. So no other thread is in between, and neither is what Python runs on the
+#: same thread (handlers of signals, ``__del__``, :func:`_left`): it does so at calls and allocations only. Nobody waits for anything else meanwhile, so there are no deadlocks, and such code may take the lock again.
+#: One lock for all: it is held for a tenth of a microsecond, and an array without views has no memory that could own one.
+_in_place = threading.RLock()
+
+
+def _renew_lock() -> None:
+    """A fork has no other threads, but may have been made while one of them held the lock."""
+    global _in_place
+    _in_place = threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew_lock)
+
+
 class Memory:
     """Elements that several arrays share."""
 
-    __slots__ = ("tensor", "origin", "version", "members")
+    __slots__ = ("tensor", "origin", "version", "members", "joined")
 
     def __init__(self, tensor: _core.Tensor, origin: Origin) -> None:
         self.tensor, self.origin = tensor, origin
         self.version = 0
         # By the address of the array: arrays are no keys.
         self.members: dict[int, _Member] = {}
+        # Another object whenever an array joins.
+        self.joined: object = None
 
     def join(self, array: Array) -> None:
         self.members[id(array)] = _Member(array, self)
+        self.joined = object()
 
 
 class _Member(weakref.ref):
@@ -62,13 +86,22 @@ def _left(member: _Member) -> None:
         return
     last = next(iter(memory.members.values()), lambda: None)()
     link = None if last is None else last._link
-    if link is not None and link.memory is memory and link.steps and link.version == memory.version:
+    if link is not None and link.memory is memory and link.steps:
         _leave(last, link)
 
 
 def _leave(array: Array, link: Link) -> None:
-    """The last array of a memory keeps the order in which its elements lie."""
-    array._origin, array._link = link.origin(), None
+    """The last array of a memory keeps its own elements and the order in which they lie, unless somebody writes or joins meanwhile."""
+    memory = link.memory
+    # First: who joins later is noticed below.
+    joined = memory.joined
+    if len(memory.members) != 1:
+        return
+    origin = link.origin()
+    with _in_place:
+        if array._link is link and link.version == memory.version and memory.joined is joined:
+            array._origin = origin
+            array._link = None
 
 
 class Link:
@@ -76,8 +109,8 @@ class Link:
 
     __slots__ = ("memory", "steps", "version")
 
-    def __init__(self, memory: Memory, steps: tuple[Step, ...]) -> None:
-        self.memory, self.steps, self.version = memory, steps, memory.version
+    def __init__(self, memory: Memory, steps: tuple[Step, ...], version: int) -> None:
+        self.memory, self.steps, self.version = memory, steps, version
 
     def origin(self) -> Origin:
         if self.memory.origin is None and all(isinstance(step, (Shape, NewAxes)) for step in self.steps):
@@ -88,17 +121,35 @@ class Link:
 
 def view(base: Array, step: Step) -> Array:
     """An array that shares its elements with another, of which it is one step away."""
-    made = type(base)(step.get(base._tensor))
-    link = base._link
-    if link is None:
-        memory = Memory(base._value, base._origin)
+    while True:
+        link = base._link or _linked(base)
+        memory = link.memory
+        # In this order: if somebody writes between the lines, the view takes its part again when it is used.
+        version = memory.version
+        made = type(base)(step.get(base._tensor))
+        made._link = Link(memory, (*link.steps, step), version)
+        memory.join(made)
+        # The base may have left as the last one before the view has joined; afterwards it is not the last.
+        if base._link is link:
+            return made
+
+
+def _linked(base: Array) -> Link:
+    """The link of an array that may be the first of its memory."""
+    while True:
+        value = base._value
+        memory = Memory(value, base._origin)
         memory.join(base)
-        link = base._link = Link(memory, ())
-    made._link = Link(link.memory, (*link.steps, step))
-    link.memory.join(made)
-    # The base may have left as the last one meanwhile, if the garbage collector has found another array dead; now it is not the last.
-    base._link = link
-    return made
+        link = Link(memory, (), 0)
+        with _in_place:
+            other = base._link
+            if other is None and base._value is value:
+                base._link = link
+                return link
+        # Otherwise the two keep each other alive.
+        memory.members.clear()
+        if other is not None:
+            return other
 
 
 def current(array: Array) -> _core.Tensor:
@@ -112,7 +163,13 @@ def current(array: Array) -> _core.Tensor:
     tensor = memory.tensor
     for step in link.steps:
         tensor = step.get(tensor)
-    array._value, link.version = tensor, version
+    with _in_place:
+        # What dies does so later: see the lock.
+        before = array._value
+        if array._link is link and link.version < version:
+            array._value = tensor
+            link.version = version
+    del before
     if link.steps and len(memory.members) == 1:
         _leave(array, link)
     return tensor
@@ -120,23 +177,48 @@ def current(array: Array) -> _core.Tensor:
 
 def write(array: Array, tensor: _core.Tensor) -> None:
     """Gives an array other elements, and with it all that share them. Without such, shape and type may be others, too."""
-    link = array._link
-    if link is not None and link.steps and len(link.memory.members) == 1:
-        _leave(array, link)
-        link = None
-    if link is None:
-        array._value = tensor
-        return
-    memory = link.memory
-    wholes = [memory.tensor]
-    for step in link.steps[:-1]:
-        wholes.append(step.get(wholes[-1]))
-    new = tensor
-    for step, whole in zip(reversed(link.steps), reversed(wholes[: len(link.steps)]), strict=True):
-        new = step.put(whole, new)
-    memory.tensor = new
-    memory.version += 1
-    array._value, link.version = tensor, memory.version
+    update(array, lambda _: tensor)
+
+
+def update(array: Array, change: Callable[[_core.Tensor], _core.Tensor]) -> None:
+    """Gives an array the elements that a function makes of its own, and with it all that share them.
+
+    The function is called again if somebody else has written meanwhile: what it has not changed is then what they have written.
+    """
+    while True:
+        link = array._link
+        if link is None:
+            before = array._value
+            new = change(before)
+            with _in_place:
+                if array._link is None and array._value is before:
+                    array._value = new
+                    return
+            continue
+        memory = link.memory
+        # In this order: a write between the two lines is noticed at the end.
+        version = memory.version
+        whole = memory.tensor
+        if link.steps and link.version == version and len(memory.members) == 1:
+            _leave(array, link)
+            if array._link is None:
+                continue
+        wholes = [whole]
+        for step in link.steps[:-1]:
+            wholes.append(step.get(wholes[-1]))
+        own = array._value if link.version == version else link.steps[-1].get(wholes[-1]) if link.steps else whole
+        tensor = new = change(own)
+        for step in reversed(link.steps):
+            new = step.put(wholes.pop(), new)
+        following, before = version + 1, None
+        with _in_place:
+            before = array._value
+            if array._link is link and memory.version == version:
+                memory.tensor = new
+                memory.version = following
+                array._value = tensor
+                link.version = following
+                return
 
 
 def assign(target: Array, value: Any, casting: str = "same_kind") -> None:
