@@ -55,3 +55,15 @@ def test_what_is_not_there_is_refused():
     ):
         with pytest.raises(TypeError):
             call()
+
+
+@pytest.mark.parametrize("name", ["StandardScaler", "MinMaxScaler", "RobustScaler", "KMeans"])
+def test_scikit_learn_takes_arrays_as_it_comes(name):
+    pytest.importorskip("sklearn")
+    from sklearn import cluster, preprocessing
+
+    values = np.random.default_rng(0).normal(size=(40, 3))
+    make = getattr(preprocessing, name, None) or (lambda: cluster.KMeans(3, n_init=1, random_state=0))
+    before = tw.asarray(values)
+    assert np.allclose(make().fit_transform(before), make().fit_transform(values))
+    assert np.array_equal(before.compute(), values)

@@ -1,6 +1,8 @@
 """Arrays that share elements: a write to one shows in all, as in NumPy, or is refused."""
 
 import gc
+import itertools
+import operator
 import random
 import signal
 import subprocess
@@ -538,3 +540,58 @@ def test_handlers_of_signals_may_write():
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
     assert seen and x.tolist() == [300, seen]
+
+
+SHARED = [
+    "x", "x[1:]", "x[:1]", "x[::2]", "x[1::2]", "x[..., 0]", "x[..., -1]", "x[:, ::-1]", "x.T", "x.T[1:3]", "x.reshape(-1)[5:]", "x.reshape(-1)[:5]", "x[None, 1]",
+    "x.real", "x.imag", "x.imag[1:]", "x[2, 3:3]", "x.copy()", "x + 0", "np.flip(x[:2])", "np.flip(x, 1)[:, :2]", "np.squeeze(x[1:2])", "np.expand_dims(x[1], 0)", "x[0][1:][::2]",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", ["f8", "c16"])
+def test_which_views_share_elements(dtype):
+    ours, theirs = pair((4, 4), dtype)
+    views = [[eval(each, {"np": np, "x": x}) for each in SHARED] for x in (ours, theirs)]
+    for i, j in itertools.product(range(len(SHARED)), repeat=2):
+        if dtype == "f8" and "imag" in SHARED[i] + SHARED[j]:
+            continue
+        names = SHARED[i], SHARED[j]
+        assert np.shares_memory(views[0][i], views[0][j]) is bool(np.shares_memory(views[1][i], views[1][j])), names
+        assert np.may_share_memory(views[0][i], views[0][j]) is bool(np.may_share_memory(views[1][i], views[1][j])), names
+
+
+def test_who_else_shares_no_elements():
+    x = tw.arange(6.0)
+    assert not np.may_share_memory(x, x.compute()) and not np.shares_memory(np.zeros(3), x)
+    assert np.shares_memory(x, tw.broadcast_to(x, (2, 6))) and not np.shares_memory(x, tw.broadcast_to(tw.arange(6.0), (2, 6)))
+    # A view that has left its memory shares nothing any more.
+    v = x[1:]
+    del x
+    gc.collect()
+    assert np.shares_memory(v, v[1:]) and not np.shares_memory(v[:1], v[2:])
+
+
+@pytest.mark.filterwarnings("ignore:you are shuffling")
+@pytest.mark.parametrize("shuffle", [np.random.default_rng(0).shuffle, np.random.RandomState(0).shuffle])
+def test_numpy_shuffles_no_rows_of_ours(shuffle):
+    values = np.arange(10).reshape(5, 2)
+    x = tw.asarray(values)
+    for rows in (x, x[:, None], x.T.T, x[:4]):
+        with pytest.raises(TypeError, match=r"tw\.random\.shuffle"):
+            shuffle(rows)
+    assert np.array_equal(x.compute(), values)
+    tw.random.default_rng(0).shuffle(x)
+    assert np.array_equal(np.sort(x.compute()[:, 0]), values[:, 0])
+    # Elements are no views.
+    v = tw.arange(20)
+    shuffle(v)
+    assert sorted(v.tolist()) == list(range(20))
+    assert sorted(np.random.default_rng(0).permutation(v).tolist()) == list(range(20))
+    # Written in Python, rows are exchanged as NumPy exchanges them.
+    x, y = tw.asarray(values), values.copy()
+    for z in (x, y):
+        z[0], z[1] = z[1], z[0]
+        row = z[3]
+        operator.setitem(z, 2, z[4])
+        z[3] = row
+    assert np.array_equal(x.compute(), y)

@@ -47,6 +47,7 @@ from ._joining import (
 from ._linear import einsum, einsum_path, matmul, tensordot, vecdot
 from ._logic import (
     allclose, array_equal, array_equiv, isclose, iscomplex, iscomplexobj, isnat, isneginf, isposinf, isreal, isrealobj,
+    may_share_memory, shares_memory,
 )  # fmt: skip
 from ._manipulation import (
     broadcast_arrays, broadcast_shapes, broadcast_to, concat, expand_dims, flip, matrix_transpose, moveaxis, permute_dims,

@@ -203,6 +203,11 @@ def setitem(x: Array, key: Any, value: Any) -> None:
     parts = _parts(key)
     if not any(isinstance(part, Array) for part in parts) and _views.is_part(value, x, _views.Part(parts)):
         return
+    if isinstance(value, Array) and _views.exchanges_rows(value, x, parts):
+        raise TypeError(
+            "rows of an array are views, so that exchanging them one by one, as NumPy's shuffle does, loses some: "
+            "tw.random.shuffle(x) or tw.random.default_rng(seed).shuffle(x) shuffles an array in place, tw.random.permutation(x) gives a new one"
+        )
     tensor = unwrap(value)
     _views.update(x, lambda own: _with(Array(own), key, parts, tensor)._tensor)
 

@@ -14,9 +14,11 @@ again. Nothing is locked while tensors are made, since that may compute lengths 
 from __future__ import annotations
 
 import os
+import sys
 import threading
 import weakref
 from collections.abc import Callable
+from opcode import opmap
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -257,7 +259,64 @@ def is_part(value: Any, whole: Array, step: Step) -> bool:
     return own.steps == (*link.steps, step)
 
 
-# Layouts: only in order to know which reshapes NumPy would answer by a copy.
+def exchanges_rows(value: Any, whole: Array, key: tuple[Any, ...]) -> bool:
+    """True for the first write of ``x[i], x[j] = x[j], x[i]`` in compiled code: rows are views, so the second write would find row j in both.
+
+    NumPy's ``shuffle`` does this with all that is no array of its own. In Python the line means what it means for NumPy's arrays.
+    """
+    own, link = getattr(value, "_link", None), whole._link
+    if own is None or link is None or own.memory is not link.memory or not all(isinstance(part, int) for part in key):
+        return False
+    if not own.steps or own.steps[:-1] != link.steps or not isinstance(own.steps[-1], Part):
+        return False
+    target = (*link.steps, Part(key))
+    others = [member() for member in list(link.memory.members.values())]
+    if not any(other is not None and other._link is not None and other._link.steps == target for other in others):
+        return False
+    # After this function, setitem and __setitem__ comes who writes. Compiled code has no frame: then this is who has called it.
+    writer = sys._getframe(2).f_back
+    return writer is None or writer.f_code.co_code[writer.f_lasti] != opmap["STORE_SUBSCR"]
+
+
+def shares(a: Array, b: Array, exactly: bool) -> bool:
+    """True if two arrays have elements in common; or if only the ranges from their first to their last elements have, which is easier to tell."""
+    if a is not b and (a._link is None or b._link is None or a._link.memory is not b._link.memory):
+        return False
+    if 0 in a.shape or 0 in b.shape:
+        return False
+    first, second = _lying(a), _lying(b)
+    if a is b or first is None or second is None:
+        return True
+    return np.shares_memory(first, second) if exactly else np.may_share_memory(first, second)
+
+
+# Layouts: only in order to know which reshapes NumPy would answer by a copy, and which elements lie where.
+
+
+class _Lying:
+    """What NumPy has to know of an array: nobody reads any element at the address, which is made up."""
+
+    def __init__(self, start: int, shape: tuple[int, ...], strides: tuple[int, ...], itemsize: int) -> None:
+        between = tuple(stride * itemsize for stride in strides)
+        data = ((1 << 60) + start * itemsize, True)
+        self.__array_interface__ = {"version": 3, "typestr": f"|V{itemsize}", "data": data, "shape": shape, "strides": between}
+
+
+def _lying(array: Array) -> np.ndarray | None:
+    """An array of NumPy whose elements would lie as those of an array do in its memory; None if that is not known. Its elements must not be read."""
+    origin = _origin(array)
+    if origin is None:
+        return np.asarray(_Lying(0, array.shape, _strides(array.shape), array.itemsize))
+    whole, steps = origin
+    if None in whole:
+        return None
+    layout, start = (tuple(whole), _strides(tuple(whole))), 0
+    for step in steps:
+        start = step.first(start, *layout)
+        if start is None:
+            return None
+        layout = step.layout(*layout)
+    return np.asarray(_Lying(start, *layout, array.itemsize))
 
 
 def _layout(array: Array) -> Layout:
@@ -347,6 +406,10 @@ class Step:
         """How the elements of the view lie."""
         raise NotImplementedError
 
+    def first(self, start: int, shape: tuple[int, ...], strides: tuple[int, ...]) -> int | None:
+        """Where the first element of the view lies, if that of the tensor lies at ``start``; None if it is not known."""
+        return start
+
     def __eq__(self, other: object) -> bool:
         return type(self) is type(other) and all(getattr(self, name) == getattr(other, name) for name in self.__slots__)
 
@@ -385,6 +448,15 @@ class Part(Step):
                 next(axes)
         found.extend(axes)
         return tuple(n for n, _ in found), tuple(stride for _, stride in found)
+
+    def first(self, start: int, shape: tuple[int, ...], strides: tuple[int, ...]) -> int:
+        named = [part for part in self.key if part is not None]
+        if Ellipsis in named:
+            at = named.index(Ellipsis)
+            named[at : at + 1] = [slice(None)] * (len(shape) - len(named) + 1)
+        for part, n, stride in zip(named, shape, strides, strict=False):
+            start += stride * (range(*part.indices(n)).start if isinstance(part, slice) else part % n)
+        return start
 
 
 class Order(Step):
@@ -486,6 +558,9 @@ class Reverse(Step):
     def layout(self, shape: tuple[int, ...], strides: tuple[int, ...]) -> Layout:
         return shape, tuple(-stride if axis in self.axes else stride for axis, stride in enumerate(strides))
 
+    def first(self, start: int, shape: tuple[int, ...], strides: tuple[int, ...]) -> int:
+        return start + sum((shape[axis] - 1) * strides[axis] for axis in self.axes)
+
 
 class RealPart(Step):
     """Real parts of complex numbers."""
@@ -501,6 +576,9 @@ class RealPart(Step):
     def layout(self, shape: tuple[int, ...], strides: tuple[int, ...]) -> Layout:
         return shape, tuple(2 * stride for stride in strides)
 
+    def first(self, start: int, shape: tuple[int, ...], strides: tuple[int, ...]) -> int:
+        return 2 * start
+
 
 class ImaginaryPart(RealPart):
     """Imaginary parts of complex numbers."""
@@ -512,6 +590,9 @@ class ImaginaryPart(RealPart):
 
     def put(self, tensor: _core.Tensor, new: _core.Tensor) -> _core.Tensor:
         return _core.binary("complex", _core.unary("real", tensor), new)
+
+    def first(self, start: int, shape: tuple[int, ...], strides: tuple[int, ...]) -> int:
+        return 2 * start + 1
 
 
 class ReadOnly(Step):
@@ -530,3 +611,6 @@ class ReadOnly(Step):
 
     def layout(self, shape: tuple[int, ...], strides: tuple[int, ...]) -> Layout:
         return self.strided(shape, strides)
+
+    def first(self, start: int, shape: tuple[int, ...], strides: tuple[int, ...]) -> None:
+        return None
