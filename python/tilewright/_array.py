@@ -453,6 +453,14 @@ def unwrap(value: Any) -> Any:
     return asarray(value)._tensor
 
 
+def seen_in(array: Array, chunks: Any) -> Array:
+    """An array of which users see other blocks: those of its operands, where the steps that it is made of hide them. Plans do not change."""
+    tensor = array._tensor
+    if tensor.is_open or tensor.chunks == chunks:
+        return array
+    return Array(_core.seen_as(tensor, _core.rechunk(tensor, chunks)))
+
+
 def named(method: Any, name: str) -> Any:
     """A method under the name of the operator that calls it: plans and tracebacks show it."""
     method.__name__ = name

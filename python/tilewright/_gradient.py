@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_tuple
 
-from ._array import Array
+from ._array import Array, seen_in
 from ._creation import asarray
 from ._dtypes import astype, float64
 from ._manipulation import concat, moveaxis
@@ -47,7 +47,7 @@ def gradient(f: Array, *varargs: Any, axis: Any = None, edge_order: int = 1) -> 
             if known is not None and _is_even(known):
                 distance = distance[0]
         derived = _along_last(moveaxis(f, along, -1), distance, edge_order)
-        derivatives.append(moveaxis(derived, -1, along))
+        derivatives.append(seen_in(moveaxis(derived, -1, along), f.chunks))
     return derivatives[0] if len(axes) == 1 else tuple(derivatives)
 
 
