@@ -446,9 +446,9 @@ def at_once(*calls):
             each.result(timeout=60)
 
 
-@pytest.mark.parametrize("how", ["views", "parts", "new views", "masks"])
+@pytest.mark.parametrize("how", ["views", "parts", "new views", "masks", "out"])
 def test_threads_that_write_to_disjoint_parts_lose_nothing(hasty, how):
-    n_threads, n_writes = 4, 200 if how in ("views", "parts") else 40
+    n_threads, n_writes = 4, 200 if how in ("views", "parts", "out") else 40
     x = tw.zeros((n_threads, 3))
     views = [x[k] for k in range(n_threads)] if how == "views" else None
     if how == "masks":
@@ -464,6 +464,8 @@ def test_threads_that_write_to_disjoint_parts_lose_nothing(hasty, how):
             elif how == "new views":
                 row = x.T[:, k]
                 row += 1
+            elif how == "out":
+                tw.add(x.compute(), 1, out=x, where=tw.arange(n_threads)[:, None] == k)
             else:
                 x[(x >= k * 100) & (x < k * 100 + 100)] += 1
 
