@@ -23,7 +23,7 @@ def test_numpy_calls_come_back():
     same(np.transpose(array), x.T)
     assert np.asarray(array).tolist() == x.tolist()
     with pytest.raises(TypeError):
-        np.trim_zeros(array)
+        np.roots(array[0])
 
 
 def test_nothing_is_computed_before_it_is_asked_for():

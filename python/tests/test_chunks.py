@@ -113,3 +113,19 @@ def test_assignment_keeps_chunks():
     assert x.chunks == ((4, 4, 2),)
     x[x > 1] = 0
     assert x.chunks == ((4, 4, 2),)
+
+
+def test_chunks_follow_the_operands():
+    a, i = tw.ones(10, chunks=5), tw.zeros(10, dtype=int, chunks=5)
+    for mode in ("raise", "clip", "wrap"):
+        assert tw.choose(i, [a, a], mode=mode).chunks == ((5, 5),)
+    assert tw.choose(tw.zeros(10_000, dtype=int), [tw.ones(10_000)] * 2).npartitions == 1
+    assert tw.gradient(a).chunks == tw.gradient(a, tw.arange(10.0)).chunks == ((5, 5),)
+    assert [each.chunks for each in tw.gradient(tw.ones((6, 4), chunks=(2, 3)))] == [((2, 2, 2), (3, 1))] * 2
+    x = tw.ones((12, 8), chunks=(4, 8))
+    assert tw.fft.fft(x).chunks == tw.fft.ifft(x.rechunk((4, 3))).chunks == ((4, 4, 4), (8,))
+    assert tw.fft.rfft(x).chunks == ((4, 4, 4), (5,)) and tw.fft.fft(x, axis=0).chunks == ((12,), (8,))
+    assert tw.fft.fft2(tw.ones((3, 12, 8), chunks=(1, 4, 4))).chunks == ((1, 1, 1), (12,), (8,))
+    # Blocks that are seen are those that functions of blocks get.
+    sizes = tw.map_blocks(lambda block: np.full((1, 1), block.size), tw.fft.fft(x), chunks=((1, 1, 1), (1,)), dtype="int64")
+    assert sizes.tolist() == [[32]] * 3

@@ -229,3 +229,71 @@ def test_copy_false_reads_in_place():
             tw.asarray(wrong, copy=False)
     with pytest.raises(ValueError):
         tw.asarray(np.arange(3), dtype="float32", copy=False)
+
+
+class Derived(Sliced):
+    """An array whose slices are computed from another one."""
+
+    def __init__(self, other, how):
+        super().__init__(np.zeros(other.shape))
+        self.other, self.how = other, how
+
+    def __getitem__(self, key):
+        return self.how(self.other[key])
+
+    def __setitem__(self, key, value):
+        self.array[key] = value + self.how(self.other[key])
+
+
+HOWS = {
+    "compute": lambda x: (x + 1).compute(),
+    "asarray": lambda x: np.asarray(x + 1),
+    "tw.compute": lambda x: tw.compute(x + 1)[0],
+    "pending": lambda x: (x + 1).compute(block=False).result(),
+    "item": lambda x: np.array([each.item() for each in x + 1]),
+    "bool": lambda x: np.array([7.0 if each > 100 else float(each) for each in x + 1]),
+    "shape": lambda x: np.full(x[x >= 0].shape, 1.0) + np.asarray(x),
+    "persist": lambda x: (x + 1).persist().compute(),
+}
+
+
+@pytest.mark.parametrize("how", HOWS)
+@pytest.mark.parametrize("deep", [1, 2])
+def test_readers_that_compute_under_the_lock(how, deep):
+    values = np.arange(12.0)
+    inner = Sliced(values)
+    array = tw.from_array(inner, chunks=1, lock=True)
+    for _ in range(deep):
+        array = tw.from_array(Derived(array, HOWS[how]), chunks=4, lock=True)
+    assert np.array_equal(array.compute(block=False).result(timeout=60), values + deep)
+    # The library was called by one thread at a time all the same.
+    assert inner.most == 1
+
+
+def test_writers_that_compute_under_the_lock():
+    inner = Sliced(np.arange(12.0))
+    target = Derived(tw.from_array(inner, chunks=1, lock=True), HOWS["compute"])
+    written = threading.Thread(target=tw.store, args=(tw.ones(12, chunks=3), target), daemon=True)
+    written.start()
+    written.join(60)
+    assert not written.is_alive() and np.array_equal(target.array, np.arange(12.0) + 2)
+    assert inner.most == 1
+
+
+def test_a_reader_that_computes_has_the_lock_again_when_it_goes_on():
+    from tilewright._turns import ONE_AT_A_TIME
+
+    seen = []
+
+    def how(x):
+        found = (x + 1).compute()
+        seen.append(ONE_AT_A_TIME._is_owned())
+        if x.size:
+            with pytest.raises(ZeroDivisionError):
+                tw.map_blocks(lambda block: 1 // 0, x, dtype="float64").compute()
+        seen.append(ONE_AT_A_TIME._is_owned())
+        return found
+
+    array = tw.from_array(Derived(tw.from_array(Sliced(np.arange(4.0)), chunks=1, lock=True), how), chunks=2, lock=True)
+    assert np.array_equal(array.compute(), np.arange(4.0) + 1)
+    assert all(seen) and not ONE_AT_A_TIME._is_owned()

@@ -60,3 +60,16 @@ def test_parts_where_indices_meet():
     agree("ix_", np.ones((2, 2), int))
     x = np.arange(12).reshape(3, 4)
     same(tw.asarray(x)[tw.ix_([0, 2], [1, 3])], x[np.ix_([0, 2], [1, 3])])
+
+
+def test_all_of_them_take_chunks():
+    same(tw.fromfunction(lambda i, j: i + 2 * j, (4, 6), chunks=(2, 3)), np.fromfunction(lambda i, j: i + 2 * j, (4, 6)))
+    assert tw.fromfunction(lambda i, j: i + j, (4, 6), chunks=(2, 3)).chunks == ((2, 2), (3, 3))
+    same(tw.indices((4, 6), chunks=2), np.indices((4, 6)))
+    assert tw.indices((4, 6), chunks=(2, 3)).chunks == ((1, 1), (2, 2), (3, 3))
+    assert [each.chunks for each in tw.indices((4, 6), sparse=True, chunks=(2, 3))] == [((2, 2), (1,)), ((1,), (3, 3))]
+    same(tw.logspace(0, 2, 5, chunks=2), np.logspace(0, 2, 5))
+    same(tw.geomspace(1, 100, 5, chunks=2), np.geomspace(1, 100, 5))
+    assert tw.logspace(0, 2, 5, chunks=2).chunks == tw.geomspace(1, 100, 5, chunks=2).chunks == ((2, 2, 1),)
+    same(tw.tri(5, 4, chunks=2), np.tri(5, 4))
+    assert tw.tri(5, 4, chunks=2).chunks == ((2, 2, 1), (2, 2))

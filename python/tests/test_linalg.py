@@ -413,3 +413,16 @@ def test_bits_of_systems_do_not_depend_on_threads():
             found.append(tw.compute(tw.linalg.inv(array), tw.linalg.solve(array, array[:, :5])))
     for one, other in zip(*found, strict=True):
         np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("ord", [None, "fro", "nuc", 1, -1, 2, -2, np.inf, -np.inf, 3])
+@pytest.mark.parametrize("shape, axis", [((0, 3), None), ((3, 0), None), ((0, 0), None), ((0,), None), ((2, 0, 3), (0, 1)), ((2, 0, 3), (1, 2)), ((3,), None)])
+@pytest.mark.filterwarnings("ignore:divide by zero")
+def test_norms_of_nothing_and_orders_that_are_none(ord, shape, axis):
+    try:
+        expected = np.linalg.norm(np.zeros(shape), ord, axis)
+    except ValueError:
+        with pytest.raises(ValueError):
+            tw.linalg.norm(tw.zeros(shape), ord, axis)
+    else:
+        assert np.array_equal(tw.linalg.norm(tw.zeros(shape), ord, axis).compute(), expected)

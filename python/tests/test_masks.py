@@ -221,3 +221,27 @@ def test_taking_elements_copies_no_data_first():
     # Sixteen blocks each: both inputs are loaded, indices are counted from the start, and elements are taken.
     assert x[places].explain().to_dict()["tasks"] == 4 * 16
     np.testing.assert_array_equal(x[places].compute(), np.asarray(places).astype("float64"))
+
+
+KEYS = [
+    (None, True), (True, 0), (False, 0), (True, slice(1, 3)), (slice(1, 3), True), (True, [0, 1]), (..., True), (..., False), (0, None, True), (True, True), (True, False), (True, ..., 1),
+    (np.True_, 1, slice(None)), ([0, 2], True), (True, np.array([True, False, True])), (slice(None), True, 1), (0, True, 1), (0, slice(None), True), ([1], slice(None), True), (True, 0, 0, 0), (np.array(False), None),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("key", KEYS, ids=str)
+def test_single_truth_values_among_other_indices(key):
+    values = np.arange(12).reshape(3, 4)
+    x = tw.asarray(values, chunks=2)
+    try:
+        expected = values[key]
+    except IndexError:
+        with pytest.raises(IndexError):
+            x[key]
+        return
+    found = x[key]
+    assert found.shape == expected.shape and np.array_equal(found.compute(), expected)
+    lazy = tuple(tw.asarray(each) if isinstance(each, (bool, np.bool_)) else each for each in key)
+    assert np.array_equal(x[lazy].compute(), expected)
+    x[key] = values[key] = 9
+    assert np.array_equal(x.compute(), values)

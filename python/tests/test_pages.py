@@ -47,3 +47,30 @@ def test_pictures_are_well_formed():
     assert pictures
     for picture in pictures:
         assert ElementTree.parse(picture).getroot().tag.endswith("svg"), picture
+
+
+def test_numpy_names_that_are_not_there_are_those_of_the_page():
+    import inspect
+
+    import numpy as np
+
+    import tilewright as tw
+
+    page = (ROOT / "docs/python.md").read_text(encoding="utf-8")
+    table = page.split("### NumPy names that are not there")[1].split("\n### ")[0]
+    named = {name for row in table.splitlines() if row.startswith("| ") for name in re.findall(r"`([.\w]+)`", row.split(" | ")[0])}
+    # Those whose row says that a part of them is there.
+    partly = {"quantile", "percentile", "argpartition", "partition", "reduceat", "accumulate", "reduce", "at", "random"}
+    assert [name for name in named - partly if hasattr(tw.Array if name.startswith(".") else tw, name.lstrip("."))] == []
+    if not np.__version__.startswith("2.4."):
+        # Other versions have other names.
+        return
+    # What has nothing to do with elements: NumPy's settings and types, and old names.
+    settings = """
+        datetime_data get_include get_printoptions getbufsize geterr geterrcall info isscalar issubdtype iterable mintypecode nested_iters printoptions row_stack set_printoptions
+        setbufsize seterr seterrcall show_config show_runtime test typename
+    """.split()
+    functions = [name for name in dir(np) if not name.startswith("_") and callable(getattr(np, name)) and not inspect.isclass(getattr(np, name))]
+    assert [name for name in functions if not hasattr(tw, name) and name not in named and name not in settings] == []
+    methods = [name for name in dir(np.ndarray) if not name.startswith("_") and not hasattr(tw.Array, name)]
+    assert [name for name in methods if f".{name}" not in named] == []

@@ -1,9 +1,14 @@
 """Arrays that share elements: a write to one shows in all, as in NumPy, or is refused."""
 
 import gc
+import itertools
+import operator
 import random
+import signal
 import subprocess
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -422,3 +427,173 @@ def test_scipy_overlap_add():
         [sys.executable, "-c", OACONVOLVE], capture_output=True, text=True, env={**os.environ, "SCIPY_ARRAY_API": "1"}, check=False
     )
     assert run.stdout.strip() == "right", run.stderr
+
+
+@pytest.fixture
+def hasty():
+    """Threads take turns as often as they can."""
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(interval)
+
+
+def at_once(*calls):
+    """Runs functions on threads of their own, and raises what they have raised."""
+    with ThreadPoolExecutor(len(calls)) as pool:
+        ready = threading.Barrier(len(calls))
+        for each in [pool.submit(lambda call=call: (ready.wait(), call())) for call in calls]:
+            each.result(timeout=60)
+
+
+@pytest.mark.parametrize("how", ["views", "parts", "new views", "masks", "out"])
+def test_threads_that_write_to_disjoint_parts_lose_nothing(hasty, how):
+    n_threads, n_writes = 4, 200 if how in ("views", "parts", "out") else 40
+    x = tw.zeros((n_threads, 3))
+    views = [x[k] for k in range(n_threads)] if how == "views" else None
+    if how == "masks":
+        x += tw.arange(n_threads)[:, None] * 100
+    start = x.compute()
+
+    def count(k):
+        for _ in range(n_writes):
+            if how == "views":
+                views[k][...] = views[k] + 1
+            elif how == "parts":
+                x[k] = x.compute()[k] + 1
+            elif how == "new views":
+                row = x.T[:, k]
+                row += 1
+            elif how == "out":
+                tw.add(x.compute(), 1, out=x, where=tw.arange(n_threads)[:, None] == k)
+            else:
+                x[(x >= k * 100) & (x < k * 100 + 100)] += 1
+
+    at_once(*(lambda k=k: count(k) for k in range(n_threads)))
+    assert np.array_equal(x.compute(), start + n_writes)
+
+
+def test_views_that_threads_take_of_one_array_share_its_elements(hasty):
+    for _ in range(100):
+        x, found = tw.zeros(8), [None] * 4
+
+        def take(k, x=x, found=found):
+            found[k] = x[2 * k : 2 * k + 2]
+            found[k] += k + 1
+
+        at_once(*(lambda k=k: take(k) for k in range(4)))
+        assert x.tolist() == [1, 1, 2, 2, 3, 3, 4, 4] and [v.tolist() for v in found] == [[k, k] for k in range(1, 5)]
+        x += 1
+        assert [v.tolist() for v in found] == [[k + 1, k + 1] for k in range(1, 5)]
+
+
+def test_the_last_array_of_a_memory_and_writes_on_another_thread(hasty):
+    for _ in range(100):
+        x = tw.zeros(8)
+        v = x[2:6]
+        other = [x[1:]]
+        del x
+
+        def write(v=v):
+            for _ in range(5):
+                v[1:3] = v[1:3] + 1
+
+        at_once(write, other.clear)
+        assert v.tolist() == [0, 5, 5, 0]
+
+
+def test_what_dies_in_a_write_may_write():
+    x = tw.zeros(4)
+    part = x[2:]
+
+    class Function:
+        def __call__(self, block):
+            return block + 1
+
+        def __del__(self):
+            part[...] = 7
+
+    tw.add(tw.map_blocks(Function(), tw.ones(4), dtype="float64"), 0, out=x)
+    tw.add(tw.ones(4), 2, out=x)
+    gc.collect()
+    assert x.tolist() == [3, 3, 7, 7]
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="signals of Unix")
+def test_handlers_of_signals_may_write():
+    x = tw.zeros(2, dtype="int64")
+    mine, theirs = x[:1], x[1:]
+    seen = 0
+
+    def handler(*_):
+        nonlocal seen
+        seen += 1
+        theirs[...] = theirs + 1
+        # Now: handlers are interrupted as well.
+        signal.setitimer(signal.ITIMER_REAL, 0.0005)
+
+    before = signal.signal(signal.SIGALRM, handler)
+    signal.setitimer(signal.ITIMER_REAL, 0.0005)
+    try:
+        for _ in range(300):
+            mine[...] = mine + 1
+    finally:
+        signal.signal(signal.SIGALRM, signal.SIG_IGN)
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert seen and x.tolist() == [300, seen]
+
+
+SHARED = [
+    "x", "x[1:]", "x[:1]", "x[::2]", "x[1::2]", "x[..., 0]", "x[..., -1]", "x[:, ::-1]", "x.T", "x.T[1:3]", "x.reshape(-1)[5:]", "x.reshape(-1)[:5]", "x[None, 1]",
+    "x.real", "x.imag", "x.imag[1:]", "x[2, 3:3]", "x.copy()", "x + 0", "np.flip(x[:2])", "np.flip(x, 1)[:, :2]", "np.squeeze(x[1:2])", "np.expand_dims(x[1], 0)", "x[0][1:][::2]",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", ["f8", "c16"])
+def test_which_views_share_elements(dtype):
+    ours, theirs = pair((4, 4), dtype)
+    views = [[eval(each, {"np": np, "x": x}) for each in SHARED] for x in (ours, theirs)]
+    for i, j in itertools.product(range(len(SHARED)), repeat=2):
+        if dtype == "f8" and "imag" in SHARED[i] + SHARED[j]:
+            continue
+        names = SHARED[i], SHARED[j]
+        assert np.shares_memory(views[0][i], views[0][j]) is bool(np.shares_memory(views[1][i], views[1][j])), names
+        assert np.may_share_memory(views[0][i], views[0][j]) is bool(np.may_share_memory(views[1][i], views[1][j])), names
+
+
+def test_who_else_shares_no_elements():
+    x = tw.arange(6.0)
+    assert not np.may_share_memory(x, x.compute()) and not np.shares_memory(np.zeros(3), x)
+    assert np.shares_memory(x, tw.broadcast_to(x, (2, 6))) and not np.shares_memory(x, tw.broadcast_to(tw.arange(6.0), (2, 6)))
+    # A view that has left its memory shares nothing any more.
+    v = x[1:]
+    del x
+    gc.collect()
+    assert np.shares_memory(v, v[1:]) and not np.shares_memory(v[:1], v[2:])
+
+
+@pytest.mark.filterwarnings("ignore:you are shuffling")
+@pytest.mark.parametrize("shuffle", [np.random.default_rng(0).shuffle, np.random.RandomState(0).shuffle])
+def test_numpy_shuffles_no_rows_of_ours(shuffle):
+    values = np.arange(10).reshape(5, 2)
+    x = tw.asarray(values)
+    for rows in (x, x[:, None], x.T.T, x[:4]):
+        with pytest.raises(TypeError, match=r"tw\.random\.shuffle"):
+            shuffle(rows)
+    assert np.array_equal(x.compute(), values)
+    tw.random.default_rng(0).shuffle(x)
+    assert np.array_equal(np.sort(x.compute()[:, 0]), values[:, 0])
+    # Elements are no views.
+    v = tw.arange(20)
+    shuffle(v)
+    assert sorted(v.tolist()) == list(range(20))
+    assert sorted(np.random.default_rng(0).permutation(v).tolist()) == list(range(20))
+    # Written in Python, rows are exchanged as NumPy exchanges them.
+    x, y = tw.asarray(values), values.copy()
+    for z in (x, y):
+        z[0], z[1] = z[1], z[0]
+        row = z[3]
+        operator.setitem(z, 2, z[4])
+        z[3] = row
+    assert np.array_equal(x.compute(), y)

@@ -13,7 +13,7 @@ from math import e, inf, nan, pi
 from . import _libraries, _methods, fft, lib, linalg, random
 from ._array import Array
 from ._blocks import blockwise, map_blocks
-from ._choosing import choose, compress, extract, ravel_multi_index, select, unravel_index
+from ._choosing import choose, compress, extract, piecewise, ravel_multi_index, select, trim_zeros, unravel_index
 from ._creation import (
     arange, array, asanyarray, asarray, ascontiguousarray, empty, empty_like, eye, from_dlpack, from_npy, full, full_like,
     identity, linspace, meshgrid, ones, ones_like, tril, triu, zeros, zeros_like,
@@ -32,7 +32,7 @@ from ._elementwise import (
     subtract, tan, tanh, true_divide, trunc,
 )  # fmt: skip
 from ._foreign import from_array, store
-from ._gradient import gradient
+from ._gradient import gradient, unwrap
 from ._grids import (
     diag_indices, diag_indices_from, fromfunction, geomspace, indices, ix_, logspace, tri, tril_indices, tril_indices_from,
     triu_indices, triu_indices_from,
@@ -47,6 +47,7 @@ from ._joining import (
 from ._linear import einsum, einsum_path, matmul, tensordot, vecdot
 from ._logic import (
     allclose, array_equal, array_equiv, isclose, iscomplex, iscomplexobj, isnat, isneginf, isposinf, isreal, isrealobj,
+    may_share_memory, shares_memory,
 )  # fmt: skip
 from ._manipulation import (
     broadcast_arrays, broadcast_shapes, broadcast_to, concat, expand_dims, flip, matrix_transpose, moveaxis, permute_dims,
@@ -85,6 +86,7 @@ from ._sets import (
 )  # fmt: skip
 from ._signal import apply_over_axes, coarsen, convolve, correlate, interp, sliding_window_view
 from ._statistics import average, corrcoef, cov, ediff1d, ptp, trapezoid
+from ._writing import copyto, fill_diagonal, place, put, put_along_axis, putmask
 
 newaxis = None
 __version__ = "0.1.0"

@@ -12,6 +12,7 @@ import numpy as np
 from . import _core, _views
 from ._chunks import normalize_chunks
 from ._progress import progress_report
+from ._turns import waiting
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -65,7 +66,11 @@ class Array:
     @property
     def shape(self) -> tuple[int, ...]:
         """Lengths of the axes. Those that depend on elements, as in ``x[mask]``, are computed now."""
-        return self._tensor.shape
+        tensor = self._tensor
+        if not tensor.is_open:
+            return tensor.shape
+        with waiting():
+            return tensor.shape
 
     @property
     def dtype(self) -> np.dtype:
@@ -192,11 +197,13 @@ class Array:
             from ._pending import Pending
 
             return Pending([self._tensor], self.compute)
-        return _core.to_numpy([self._tensor], None if self._tensor.is_computed else progress_report())[0]
+        with waiting():
+            return _core.to_numpy([self._tensor], None if self._tensor.is_computed else progress_report())[0]
 
     def persist(self) -> Array:
         """Computes the array now, keeps its blocks, and gives the array itself."""
-        self._tensor.persist(progress_report())
+        with waiting():
+            self._tensor.persist(progress_report())
         return self
 
     def item(self, *args: Any) -> bool | int | float | complex:
@@ -213,7 +220,12 @@ class Array:
             self.persist()
         if self.size != 1:
             raise ValueError(f"an array of {self.size} elements is not a single number")
-        return self._tensor.item()
+        return self._element()
+
+    def _element(self) -> Any:
+        """The only element of an array that has one."""
+        with waiting():
+            return self._tensor.item()
 
     def tolist(self) -> Any:
         """Nested lists of Python numbers."""
@@ -254,7 +266,8 @@ class Array:
         """
         from ._explanation import Profile
 
-        return Profile(self._tensor.profile())
+        with waiting():
+            return Profile(self._tensor.profile())
 
     def visualize(self, path: str | os.PathLike[str], **workers: Any) -> None:
         """Writes the plan as a picture: ``.svg``, ``.html`` for a page with a table, ``.dot`` for Graphviz. Nothing is computed.
@@ -283,7 +296,8 @@ class Array:
 
     def to_npy(self, path: Any) -> None:
         """Computes the array and writes it to an ``.npy`` file, block by block."""
-        self._tensor.store_npy(os.fspath(path))
+        with waiting():
+            self._tensor.store_npy(os.fspath(path))
 
     # Conversion
 
@@ -345,14 +359,14 @@ class Array:
             self.persist()
         if self.size != 1:
             raise TypeError(f"only arrays of one element become {what}, this one has shape {self.shape}")
-        return self._tensor.item()
+        return self._element()
 
     def __bool__(self) -> bool:
         if self._tensor.is_open:
             self.persist()
         if self.size != 1:
             raise ValueError("the truth of an array of several elements is not defined; use any() or all()")
-        return bool(self._tensor.item())
+        return bool(self._element())
 
     def __int__(self) -> int:
         value = self._scalar("an int")
@@ -372,7 +386,7 @@ class Array:
     def __index__(self) -> int:
         if self.dtype.kind not in "iu" or self.ndim != 0:
             raise TypeError(f"only an integer without axes is an index, not an array of {self.dtype} with {self.ndim}")
-        return int(self._tensor.item())
+        return int(self._element())
 
     def __len__(self) -> int:
         if self.ndim == 0:
@@ -437,6 +451,14 @@ def unwrap(value: Any) -> Any:
     from . import asarray
 
     return asarray(value)._tensor
+
+
+def seen_in(array: Array, chunks: Any) -> Array:
+    """An array of which users see other blocks: those of its operands, where the steps that it is made of hide them. Plans do not change."""
+    tensor = array._tensor
+    if tensor.is_open or tensor.chunks == chunks:
+        return array
+    return Array(_core.seen_as(tensor, _core.rechunk(tensor, chunks)))
 
 
 def named(method: Any, name: str) -> Any:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+from numpy.lib.array_utils import normalize_axis_tuple
+
 from ._array import Array
 from ._creation import asarray, full
 from ._dtypes import astype, result_type
@@ -11,6 +14,8 @@ from ._elementwise import clip
 from ._manipulation import broadcast_arrays, stack
 from ._out import takes_out
 from ._rearranging import ravel
+from ._reductions import any as any_of
+from ._reductions import is_nonzero
 from ._searching import checked, flatnonzero, take, take_along_axis, where
 
 
@@ -39,6 +44,59 @@ def select(condlist: Any, choicelist: Any, default: Any = 0) -> Array:
     for condition, choice in zip(reversed(conditions), reversed(choices), strict=True):
         chosen = where(condition, choice, chosen)
     return chosen
+
+
+def piecewise(x: Array, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> Array:
+    """Numbers, or what functions give of the elements for which a condition holds; of several conditions the last counts.
+
+    One more function than conditions is for the elements for which none holds. How many elements there are under every condition is computed now, as no function is called with nothing.
+
+    >>> import tilewright as tw
+    >>> x = tw.arange(-2.0, 3.0)
+    >>> tw.piecewise(x, [x < 0, x >= 0], [lambda part: -part, 10]).compute()
+    array([ 2.,  1., 10., 10., 10.])
+    """
+    x = asarray(x)
+    single = not isinstance(condlist, (list, tuple, Array, np.ndarray)) or (x.ndim and np.ndim(condlist[0]) == 0)
+    conditions = [astype(asarray(each), "bool", copy=False) for each in ([condlist] if single else condlist)]
+    if len(funclist) == len(conditions) + 1:
+        none = full((), True)
+        for condition in conditions:
+            none = none & ~condition
+        conditions.append(none)
+    elif len(funclist) != len(conditions):
+        raise ValueError(f"with {len(conditions)} condition(s), either {len(conditions)} or {len(conditions) + 1} functions are expected")
+    made = full(x.shape, 0, dtype=x.dtype)
+    for condition, function in zip(conditions, funclist, strict=True):
+        if not callable(function):
+            made[condition] = function
+            continue
+        selected = x[condition]
+        if selected.size:
+            made[condition] = function(selected, *args, **kw)
+    return made
+
+
+def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Array:
+    """The part of an array without zeros at its front (``"f"``) and back (``"b"``), along some axes or all. Where it begins and ends is computed now.
+
+    >>> import tilewright as tw
+    >>> tw.trim_zeros(tw.asarray([0, 0, 1, 0, 2, 0])).compute()
+    array([1, 0, 2])
+    """
+    filt, trim = asarray(filt), trim.lower()
+    if trim not in ("fb", "bf", "f", "b"):
+        raise ValueError(f"unexpected character(s) in `trim`: {trim!r}")
+    axes = range(filt.ndim) if axis is None else normalize_axis_tuple(axis, filt.ndim)
+    found = is_nonzero(filt)
+    key = [slice(None)] * filt.ndim
+    for k in axes:
+        places = np.flatnonzero(any_of(found, axis=tuple(other for other in range(filt.ndim) if other != k)).compute())
+        if places.size == 0:
+            key[k] = slice(0, 0)
+        else:
+            key[k] = slice(int(places[0]) if "f" in trim else None, int(places[-1]) + 1 if "b" in trim else None)
+    return filt[tuple(key)]
 
 
 def _inside(index: Array, n: int, mode: str) -> Array:

@@ -88,14 +88,14 @@ def array(
     return cut(made if missing <= 0 else made[(None,) * missing], chunks)
 
 
-def asanyarray(a: Any, dtype: Any = None, *, device: str | None = None, copy: bool | None = None) -> Array:
+def asanyarray(a: Any, dtype: Any = None, *, device: str | None = None, copy: bool | None = None, chunks: Any = None) -> Array:
     """The same as :func:`asarray`: there is one kind of arrays."""
-    return asarray(a, dtype, device=device, copy=copy)
+    return asarray(a, dtype, device=device, copy=copy, chunks=chunks)
 
 
-def ascontiguousarray(a: Any, dtype: Any = None) -> Array:
+def ascontiguousarray(a: Any, dtype: Any = None, *, chunks: Any = None) -> Array:
     """The array, with one axis at least. The order of memory is always C's."""
-    return array(a, dtype, copy=None, ndmin=1)
+    return array(a, dtype, copy=None, ndmin=1, chunks=chunks)
 
 
 def from_npy(path: Any) -> Array:

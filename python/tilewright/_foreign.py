@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import sys
-import threading
 from collections.abc import Sequence
 from typing import Any
 
@@ -16,6 +15,7 @@ from ._block_call import Axis, BlockCall
 from ._chunks import Chunks, aligned_chunks, in_parts, normalize_chunks
 from ._dtypes import check_known
 from ._progress import progress_report
+from ._turns import ONE_AT_A_TIME, waiting
 
 
 def from_array(x: Any, chunks: Any = "auto", *, lock: Any = None, asarray: bool = True, name: str | None = None) -> Array:
@@ -25,7 +25,8 @@ def from_array(x: Any, chunks: Any = "auto", *, lock: Any = None, asarray: bool 
     slices, so packed variables of netCDF4 are as they are unpacked; masked elements become NaN or NaT, and are an error where the type has none.
 
     Variables of h5py, netCDF4 and other libraries over HDF5, which may be called by one thread at a time, are read under one lock of the whole process. ``lock=True``
-    does the same for anything else, ``lock=False`` reads without a lock, a lock of your own keeps others out as well. With ``asarray=False`` slices must be NumPy
+    does the same for anything else, ``lock=False`` reads without a lock, a lock of your own keeps others out as well. An object that computes another array when it is sliced gives the lock of the process
+    away until that is done, but no lock of your own. With ``asarray=False`` slices must be NumPy
     arrays already. Lists and arrays in memory are copied at once, so later changes of them do not show.
 
     >>> import tilewright as tw
@@ -89,7 +90,8 @@ def store(sources: Any, targets: Any, regions: Any = None, lock: Any = True) -> 
     if not len(sources) == len(targets) == len(regions):
         raise ValueError(f"{len(sources)} arrays for {len(targets)} targets and {len(regions)} regions")
     written = [_written(*each, _lock(lock, each[1])) for each in zip(sources, targets, regions, strict=True)]
-    _core.compute([array._tensor for array in written if array.size], progress_report())
+    with waiting():
+        _core.compute([array._tensor for array in written if array.size], progress_report())
 
 
 def _written(source: Any, target: Any, region: Any, lock: Any) -> Array:
@@ -173,16 +175,13 @@ class _NoLock:
 #: Packages over HDF5, which keeps its state without any lock. They may share one copy of it, so one lock is for all of them.
 _OVER_HDF5 = {"h5netcdf", "h5py", "netCDF4", "tables"}
 
-#: Held wherever one thread at a time may read or write, in the whole process. A reader that computes something itself may come back for it.
-_ONE_AT_A_TIME = threading.RLock()
-
 
 def _lock(lock: Any, x: Any) -> Any:
     """The lock under which something is read or written: by default that of its library."""
     if lock is None:
         lock = any(each.__module__.partition(".")[0] in _OVER_HDF5 for each in type(x).__mro__)
     if lock is True:
-        return _ONE_AT_A_TIME
+        return ONE_AT_A_TIME
     return lock or _NoLock()
 
 

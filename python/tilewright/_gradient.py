@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.lib.array_utils import normalize_axis_tuple
+from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
-from ._array import Array
+from ._array import Array, seen_in
 from ._creation import asarray
 from ._dtypes import astype, float64
+from ._elementwise import abs
 from ._manipulation import concat, moveaxis
-from ._reductions import all, diff
+from ._reductions import all, cumsum, diff
 from ._searching import where
 
 
@@ -47,8 +48,30 @@ def gradient(f: Array, *varargs: Any, axis: Any = None, edge_order: int = 1) -> 
             if known is not None and _is_even(known):
                 distance = distance[0]
         derived = _along_last(moveaxis(f, along, -1), distance, edge_order)
-        derivatives.append(moveaxis(derived, -1, along))
+        derivatives.append(seen_in(moveaxis(derived, -1, along), f.chunks))
     return derivatives[0] if len(axes) == 1 else tuple(derivatives)
+
+
+def unwrap(p: Array, discont: float | None = None, axis: int = -1, *, period: float = 2 * np.pi) -> Array:
+    """Angles along an axis without jumps of more than ``discont``, by default half a period: whole periods are added.
+
+    >>> import tilewright as tw
+    >>> tw.unwrap(tw.asarray([0, 1, 2, -1, 0]), period=4).compute()
+    array([0, 1, 2, 3, 4])
+    """
+    p = asarray(p)
+    axis = normalize_axis_index(axis, p.ndim)
+    steps = diff(p, axis=axis)
+    discont = period / 2 if discont is None else discont
+    dtype = np.result_type(steps.dtype, period)
+    half, rest = divmod(period, 2) if dtype.kind in "iu" else (period / 2, 0)
+    wrapped = (steps + half) % period - half
+    if rest == 0:
+        # Half a period up is as near as half a period down.
+        wrapped = where((wrapped == -half) & (steps > 0), half, wrapped)
+    added = where(abs(steps) < discont, 0, wrapped - steps)
+    first, later = ((slice(None),) * axis + (part,) for part in (slice(None, 1), slice(1, None)))
+    return seen_in(astype(concat((astype(p[first], dtype), p[later] + cumsum(added, axis=axis)), axis=axis), dtype, copy=False), p.chunks)
 
 
 def _is_even(places: np.ndarray) -> bool:

@@ -6,9 +6,12 @@ import builtins
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from . import _core
 from ._array import Array
-from ._creation import _shape, arange, asarray, full, linspace
+from ._chunks import normalize_chunks
+from ._creation import _shape, arange, asarray, cut, full, linspace
 from ._dtypes import astype, float64, int64
 from ._elementwise import log10, pow
 from ._manipulation import concat, reshape, stack
@@ -16,14 +19,14 @@ from ._searching import nonzero
 
 
 def logspace(
-    start: float, stop: float, num: int = 50, endpoint: bool = True, base: float = 10.0, dtype: Any = None
+    start: float, stop: float, num: int = 50, endpoint: bool = True, base: float = 10.0, dtype: Any = None, *, chunks: Any = None
 ) -> Array:
     """Powers of a base, whose exponents are evenly spaced from ``start`` to ``stop``."""
-    powers = pow(base, linspace(start, stop, num, endpoint=endpoint))
+    powers = pow(base, linspace(start, stop, num, endpoint=endpoint, chunks=chunks))
     return powers if dtype is None else astype(powers, dtype)
 
 
-def geomspace(start: float, stop: float, num: int = 50, endpoint: bool = True, dtype: Any = None) -> Array:
+def geomspace(start: float, stop: float, num: int = 50, endpoint: bool = True, dtype: Any = None, *, chunks: Any = None) -> Array:
     """Numbers in a constant ratio from ``start`` to ``stop``.
 
     >>> import tilewright as tw
@@ -43,26 +46,32 @@ def geomspace(start: float, stop: float, num: int = 50, endpoint: bool = True, d
         powers = concat((full(1, start), powers[1:]))
     if num > 1 and endpoint:
         powers = concat((powers[:-1], full(1, stop)))
-    return powers if dtype is None else astype(powers, dtype)
+    return cut(powers if dtype is None else astype(powers, dtype), chunks)
 
 
-def indices(dimensions: Any, dtype: Any = int64, sparse: bool = False) -> Any:
-    """The index along every axis at every place of a grid, one array in front of the other; or lines of them, if ``sparse``."""
+def indices(dimensions: Any, dtype: Any = int64, sparse: bool = False, *, chunks: Any = None) -> Any:
+    """The index along every axis at every place of a grid, one array in front of the other; or lines of them, if ``sparse``. ``chunks`` are those of the grid."""
     lengths = _shape(dimensions)
     if sparse:
+        cuts = [None] * len(lengths) if chunks is None else [(each,) for each in normalize_chunks(chunks, tuple(lengths), np.dtype(dtype))]
         lines = []
         for axis, n in enumerate(lengths):
             line = [1] * len(lengths)
             line[axis] = n
-            lines.append(arange(n, dtype=dtype).reshape(tuple(line)))
+            lines.append(arange(n, dtype=dtype, chunks=cuts[axis]).reshape(tuple(line)))
         return tuple(lines)
     if not lengths:
         return full((0,), 0, dtype=dtype)
-    return astype(stack([Array(_core.coordinate(lengths, axis)) for axis in range(len(lengths))]), dtype, copy=False)
+    return astype(stack([_coordinate(lengths, axis, chunks) for axis in range(len(lengths))]), dtype, copy=False)
 
 
-def fromfunction(function: Callable[..., Any], shape: Any, *, dtype: Any = float64, **kwargs: Any) -> Any:
-    """What a function gives that is called once, with the index along every axis at every place.
+def _coordinate(lengths: list[int], axis: int, chunks: Any) -> Array:
+    """The index along an axis at every place of a grid."""
+    return cut(Array(_core.coordinate(lengths, axis)), chunks)
+
+
+def fromfunction(function: Callable[..., Any], shape: Any, *, dtype: Any = float64, chunks: Any = None, **kwargs: Any) -> Any:
+    """What a function gives that is called once, with the index along every axis at every place; ``chunks`` cuts those arrays.
 
     >>> import tilewright as tw
     >>> tw.fromfunction(lambda i, j: i + j, (2, 2), dtype=int).compute()
@@ -70,14 +79,14 @@ def fromfunction(function: Callable[..., Any], shape: Any, *, dtype: Any = float
            [1, 2]])
     """
     lengths = _shape(shape)
-    places = [astype(Array(_core.coordinate(lengths, axis)), dtype, copy=False) for axis in range(len(lengths))]
+    places = [astype(_coordinate(lengths, axis, chunks), dtype, copy=False) for axis in range(len(lengths))]
     return function(*places, **kwargs)
 
 
-def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = float64) -> Array:
+def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = float64, *, chunks: Any = None) -> Array:
     """Ones on and below the ``k``-th diagonal, zeros above."""
     lengths = _shape((N, N if M is None else M))
-    below = Array(_core.coordinate(lengths, 1)) - Array(_core.coordinate(lengths, 0)) <= k
+    below = _coordinate(lengths, 1, chunks) - _coordinate(lengths, 0, chunks) <= k
     return astype(below, dtype, copy=False)
 
 

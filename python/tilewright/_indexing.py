@@ -95,8 +95,27 @@ def getitem(x: Array, key: Any) -> Array:
         return Array(_core.slice(_core.slice(x._tensor, (None,)), (slice(None, int(bool(parts[0]))),)))
     # What a mask of NumPy selects is known before anything runs.
     raw = key if isinstance(key, tuple) else (key,)
+    if any(isinstance(part, Array) and part.ndim == 0 for part in parts):
+        return _with_truth_values(x, raw, parts)
     known = {place: np.asarray(part) for place, part in enumerate(raw) if isinstance(part, (list, np.ndarray))}
     return _advanced(x, parts, known)
+
+
+def _with_truth_values(x: Array, raw: tuple[Any, ...], parts: tuple[Any, ...]) -> Array:
+    """Single truth values among other indices: each is an index into a new axis of length 1, which it selects or not."""
+    axes: list[Any] = []
+    keys: list[Any] = []
+    for given, part in zip(raw, parts, strict=True):
+        if isinstance(part, Array) and part.ndim == 0:
+            axes.append(None)
+            keys.append(np.zeros(int(bool(part)), dtype=np.int64))
+            continue
+        keys.append(given)
+        if part is Ellipsis:
+            axes.append(part)
+        elif part is not None:
+            axes.extend([slice(None)] * (part.ndim if isinstance(part, Array) and part.dtype.kind == "b" else 1))
+    return getitem(Array(_core.slice(x._tensor, tuple(axes))), tuple(keys))
 
 
 def _has_number_array(key: Any) -> bool:
@@ -151,8 +170,6 @@ def _advanced(x: Array, parts: tuple[Any, ...], known: dict[int, np.ndarray]) ->
         elif isinstance(part, Array):
             if part.dtype.kind == "b":
                 lengths = x.shape[source : source + part.ndim]
-                if part.ndim == 0:
-                    raise IndexError("a single truth value selects nothing of an array; write x[None] or x[:0]")
                 if not _fits_mask(part.shape, lengths):
                     raise IndexError(f"a mask of shape {part.shape} for axes of lengths {lengths}")
                 places = known.get(place)
@@ -203,7 +220,13 @@ def setitem(x: Array, key: Any, value: Any) -> None:
     parts = _parts(key)
     if not any(isinstance(part, Array) for part in parts) and _views.is_part(value, x, _views.Part(parts)):
         return
-    _views.write(x, _with(x, key, parts, unwrap(value))._tensor)
+    if isinstance(value, Array) and _views.exchanges_rows(value, x, parts):
+        raise TypeError(
+            "rows of an array are views, so that exchanging them one by one, as NumPy's shuffle does, loses some: "
+            "tw.random.shuffle(x) or tw.random.default_rng(seed).shuffle(x) shuffles an array in place, tw.random.permutation(x) gives a new one"
+        )
+    tensor = unwrap(value)
+    _views.update(x, lambda own: _with(Array(own), key, parts, tensor)._tensor)
 
 
 def _with(x: Array, key: Any, parts: tuple[Any, ...], value: Any) -> Array:

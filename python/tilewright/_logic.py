@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from . import _views
 from ._array import Array
 from ._creation import asarray, full
 from ._dtypes import floating
@@ -51,6 +52,24 @@ def array_equiv(a1: Any, a2: Any) -> Array:
         return full((), False)
     a1, a2 = broadcast_arrays(a1, a2)
     return all(a1 == a2)
+
+
+def shares_memory(a: Any, b: Any, max_work: int | None = None) -> bool:
+    """True if two arrays have elements in common, as views of one array may have.
+
+    Nothing is computed. What others than Tilewright hold is a copy, so it never has.
+
+    >>> import tilewright as tw
+    >>> x = tw.zeros(6)
+    >>> tw.shares_memory(x[::2], x[1:]), tw.shares_memory(x[::2], x[1::2]), tw.shares_memory(x, x + 1)
+    (True, False, False)
+    """
+    return isinstance(a, Array) and isinstance(b, Array) and _views.shares(a, b, exactly=max_work != 0)
+
+
+def may_share_memory(a: Any, b: Any, max_work: int | None = None) -> bool:
+    """True if the ranges from the first to the last elements of two arrays have elements in common; see :func:`shares_memory`."""
+    return isinstance(a, Array) and isinstance(b, Array) and _views.shares(a, b, exactly=bool(max_work))
 
 
 def _ordered(x: Any, name: str) -> Array:

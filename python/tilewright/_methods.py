@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from . import (
-    _blocks, _choosing, _dtypes, _elementwise, _foreign, _manipulation, _out, _overlap, _products, _rearranging, _reductions,
-    _searching,
+    _blocks, _choosing, _dtypes, _elementwise, _foreign, _manipulation, _out, _overlap, _products, _quantiles, _rearranging, _reductions,
+    _searching, _writing,
 )  # fmt: skip
 from ._array import Array
 
@@ -40,6 +40,31 @@ def sort(self: Array, axis: int = -1, kind: str | None = None) -> None:
     """Brings the elements along an axis into order, as ``x[..] = ..`` would."""
     # All elements in a row, which None asks of the function, would have another shape.
     _out.rebind(self, _searching.sort(self, index(axis)))
+
+
+def partition(self: Array, kth: Any, axis: int = -1, kind: str = "introselect") -> None:
+    """Brings elements along an axis to the places that they have in order, with smaller ones before and larger ones after them; see :func:`tilewright.partition`."""
+    _out.rebind(self, _quantiles.partition(self, kth, index(axis)))
+
+
+def argpartition(self: Array, kth: Any, axis: int | None = -1, kind: str = "introselect") -> Array:
+    """The indices that would bring elements to the places that they have in order; see :func:`tilewright.argpartition`."""
+    return _quantiles.argpartition(self, kth, axis)
+
+
+def put(self: Array, indices: Any, values: Any, mode: str = "raise") -> None:
+    """Writes values at places that are counted in a row; see :func:`tilewright.put`."""
+    _writing.put(self, indices, values, mode)
+
+
+def tobytes(self: Array, order: str = "C") -> bytes:
+    """Computes the array and gives the bytes of its elements."""
+    return self.compute().tobytes(order)
+
+
+def to_whole_or_rounded(self: Array, ndigits: int | None = None) -> Any:
+    """``round(x, 2)``: rounded to so many decimals. Without them a single number becomes an int, as Python's numbers do."""
+    return int(_elementwise.rint(self).item()) if ndigits is None and self.ndim == 0 else _elementwise.round(self, decimals=ndigits or 0)
 
 
 def round(self: Array, decimals: int = 0, out: Array | None = None) -> Array:
@@ -99,9 +124,10 @@ def store(self: Array, target: Any, regions: Any = None, lock: Any = True) -> No
 
 def attach() -> None:
     """Gives arrays their methods."""
-    own = (reshape, transpose, astype, compress, sort, round, searchsorted, nonzero, conj)
+    own = (reshape, transpose, astype, compress, sort, partition, argpartition, put, tobytes, round, searchsorted, nonzero, conj)
     blocks = (map_blocks, map_overlap, compute_chunk_sizes, store)
-    for method in (*own, *blocks, *_SAME):
+    for method in (*own, *blocks, *_SAME, _writing.fill):
         setattr(Array, method.__name__, method)
     Array.flatten = _rearranging.flatten
     Array.conjugate = conj
+    Array.__round__ = to_whole_or_rounded

@@ -22,31 +22,21 @@ _ARGUMENTS = {"ddof": "correction", "a_min": "min", "a_max": "max"}
 #: Arguments that tell NumPy how to compute, never what.
 _HINTS = {"assume_unique", "kind", "optimize", "order", "subok", "writeable"}
 
-#: What ufuncs reduce to, and what they accumulate to.
-_REDUCTIONS = {
-    "add": "sum", "multiply": "prod", "maximum": "max", "minimum": "min", "logical_and": "all", "logical_or": "any",
-    "fmax": "nanmax", "fmin": "nanmin",
-}  # fmt: skip
-_RUNNING = {"add": "cumulative_sum", "multiply": "cumulative_prod"}
-
 
 def ufunc(function: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """A call of a ufunc. Those of NumPy have a counterpart here; any other is called with every block when its result is computed."""
     import tilewright
 
     name = function.__name__
-    along_axis = {"reduce": _REDUCTIONS, "accumulate": _RUNNING}.get(method, {})
     # Other libraries have functions of the same name that give something else, as scipy.special.round does.
     ours = getattr(tilewright, name, None) if getattr(np, name, None) is function else None
-    if name in along_axis and ours is not None:
-        # NumPy passes options by name, and a type that nobody asked for as None.
-        options = {key: value for key, value in kwargs.items() if value is not np._NoValue and (key != "dtype" or value is not None)}
-        return getattr(tilewright, along_axis[name])(*inputs, **{"axis": 0, **options})
     if method == "outer" and len(inputs) == 2:
         first, second = (tilewright.asarray(each) for each in inputs)
         inputs, method = (tilewright.reshape(first, first.shape + (1,) * second.ndim), second), "__call__"
     if method != "__call__":
-        return NotImplemented
+        from ._ufunc_methods import method_of
+
+        return method_of(function, method, inputs, kwargs)
     options = {key: value for key, value in kwargs.items() if key not in ("out", "where", *_HINTS)}
     if ours is None:
         found = by_blocks(function, inputs, options)

@@ -62,19 +62,23 @@ def elementwise_into(found: Any, out: Any, where: Any, casting: str = "same_kind
 def _one_into(result: Array, out: Any, where: Any, casting: str) -> Array:
     from ._manipulation import broadcast_shapes, broadcast_to
 
-    if out is not None:
-        result = _converted(result, out, casting)
-    if where is not True:
-        mask = _mask(where)
-        result = Array(_core.where_(mask, result._tensor, _core.full([], 0, result._tensor.dtype) if out is None else out._tensor))
+    mask = None if where is True else _mask(where)
     if out is None:
-        return result
-    if not result._tensor.fits(out._tensor) and result.shape != out.shape:
-        # Results are repeated to the shape of an array, which does not grow.
-        if broadcast_shapes(result.shape, out.shape) != out.shape:
-            raise ValueError(f"a result of shape {result.shape} does not go into an array of shape {out.shape}")
-        result = broadcast_to(result, out.shape)
-    return rebind(out, result)
+        return result if mask is None else Array(_core.where_(mask, result._tensor, _core.full([], 0, result._tensor.dtype)))
+    result = _converted(result, out, casting)
+
+    def change(own: _core.Tensor) -> _core.Tensor:
+        made = result if mask is None else Array(_core.where_(mask, result._tensor, own))
+        if not made._tensor.fits(own) and made.shape != own.shape:
+            # Results are repeated to the shape of an array, which does not grow.
+            if broadcast_shapes(made.shape, own.shape) != own.shape:
+                raise ValueError(f"a result of shape {made.shape} does not go into an array of shape {own.shape}")
+            made = broadcast_to(made, own.shape)
+        return made._tensor
+
+    # What lies outside of the mask may be written by another thread meanwhile.
+    _views.update(out, change)
+    return out
 
 
 def _mask(where: Any) -> Any:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from . import _core
+from ._turns import waiting
 
 
 class Pending:
@@ -39,7 +40,8 @@ class Pending:
         Raises ``TimeoutError`` after so many seconds, ``concurrent.futures.CancelledError`` if it was cancelled, and otherwise the error that the
         computation ended with.
         """
-        ended = self._run.wait(timeout)
+        with waiting():
+            ended = self._run.wait(timeout)
         if ended is None:
             # Imported where it is needed: it brings logging and threads along.
             from concurrent.futures import CancelledError

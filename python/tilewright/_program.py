@@ -8,6 +8,7 @@ import numpy as np
 
 from . import _core
 from ._array import Array
+from ._turns import waiting
 from ._creation import asarray
 
 
@@ -36,7 +37,9 @@ def program(text: str, /, **inputs: Any) -> dict[str, Array]:
             numbers.append((name, value))
         else:
             arrays.append((name, _data(name, value)._tensor))
-    return {name: Array(tensor) for name, tensor in _core.program(text, arrays, numbers)}
+    with waiting():
+        found = _core.program(text, arrays, numbers)
+    return {name: Array(tensor) for name, tensor in found}
 
 
 def _data(name: str, value: Any) -> Array:

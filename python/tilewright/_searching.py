@@ -9,7 +9,7 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
 
 from . import _core
-from ._array import Array, unwrap
+from ._array import Array, seen_in, unwrap
 from ._elementwise import unwrap_array
 from ._indexing import MOST_KNOWN, check_inside, from_start
 from ._manipulation import reshape, stack
@@ -175,7 +175,8 @@ def checked(x: Array, wrong: Array) -> Array:
     """Integers of which a condition must hold nowhere: computing them is an IndexError otherwise."""
     # The only error that depends on elements is an index outside, so a vector of one zero is looked up.
     zero = Array(_core.full([1], 0, x._tensor.dtype))
-    return x + take(zero, where(wrong, 1, 0))
+    found = x + take(zero, where(wrong, 1, 0))
+    return found if x._tensor.is_open else seen_in(found, x.chunks)
 
 
 def take_along_axis(x: Array, /, indices: Array, axis: int | None = -1) -> Array:

@@ -13,6 +13,7 @@ from ._array import Array
 from ._chunks import parse_bytes
 from ._pending import Pending
 from ._progress import progress_report
+from ._turns import waiting
 
 
 class Session:
@@ -100,13 +101,15 @@ def compute(*values: Any, block: bool = True) -> Any:
     """
     if not block:
         return Pending([x._tensor for x in _arrays_in(values)], lambda: compute(*values))
-    results = iter(_core.to_numpy([x._tensor for x in _arrays_in(values)], progress_report()))
+    with waiting():
+        results = iter(_core.to_numpy([x._tensor for x in _arrays_in(values)], progress_report()))
     return _replaced(values, lambda _: next(results))
 
 
 def persist(*values: Any) -> tuple[Any, ...]:
     """Computes several arrays, inside of containers, too, in one plan and keeps their blocks."""
-    _core.compute([x._tensor for x in _arrays_in(values)], progress_report())
+    with waiting():
+        _core.compute([x._tensor for x in _arrays_in(values)], progress_report())
     return values
 
 

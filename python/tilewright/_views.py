@@ -6,12 +6,19 @@ into the whole by the steps backwards and raises the version; the others take th
 
 An array of which no part was ever taken has no memory of this kind. When all but one of the arrays of a memory have died, and a part is left, it leaves the memory: a small part does
 not keep a large array alive that nobody can see any more.
+
+Threads that write to disjoint parts of a memory lose nothing. A writer takes the whole and its version, makes the new whole, and puts it in place if the version is still the same; otherwise it begins
+again. Nothing is locked while tensors are made, since that may compute lengths and call functions of the user on other threads, which may write themselves. Rejected: a lock around all of it, for this reason.
 """
 
 from __future__ import annotations
 
+import os
+import sys
+import threading
 import weakref
 from collections.abc import Callable
+from opcode import opmap
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -28,19 +35,38 @@ Layout = tuple[tuple[int, ...], tuple[int, ...]]
 Origin = tuple[tuple[Any, ...], tuple["Step", ...]] | None
 
 
+#: Held while a new state is put in place: a few loads, comparisons and stores that neither call nor allocate nor let anything die. So no other thread is in between, and neither is what Python runs on the
+#: same thread (handlers of signals, ``__del__``, :func:`_left`): it does so at calls and allocations only. Nobody waits for anything else meanwhile, so there are no deadlocks, and such code may take the lock again.
+#: One lock for all: it is held for a tenth of a microsecond, and an array without views has no memory that could own one.
+_in_place = threading.RLock()
+
+
+def _renew_lock() -> None:
+    """A fork has no other threads, but may have been made while one of them held the lock."""
+    global _in_place
+    _in_place = threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew_lock)
+
+
 class Memory:
     """Elements that several arrays share."""
 
-    __slots__ = ("tensor", "origin", "version", "members")
+    __slots__ = ("tensor", "origin", "version", "members", "joined")
 
     def __init__(self, tensor: _core.Tensor, origin: Origin) -> None:
         self.tensor, self.origin = tensor, origin
         self.version = 0
         # By the address of the array: arrays are no keys.
         self.members: dict[int, _Member] = {}
+        # Another object whenever an array joins.
+        self.joined: object = None
 
     def join(self, array: Array) -> None:
         self.members[id(array)] = _Member(array, self)
+        self.joined = object()
 
 
 class _Member(weakref.ref):
@@ -62,13 +88,22 @@ def _left(member: _Member) -> None:
         return
     last = next(iter(memory.members.values()), lambda: None)()
     link = None if last is None else last._link
-    if link is not None and link.memory is memory and link.steps and link.version == memory.version:
+    if link is not None and link.memory is memory and link.steps:
         _leave(last, link)
 
 
 def _leave(array: Array, link: Link) -> None:
-    """The last array of a memory keeps the order in which its elements lie."""
-    array._origin, array._link = link.origin(), None
+    """The last array of a memory keeps its own elements and the order in which they lie, unless somebody writes or joins meanwhile."""
+    memory = link.memory
+    # First: who joins later is noticed below.
+    joined = memory.joined
+    if len(memory.members) != 1:
+        return
+    origin = link.origin()
+    with _in_place:
+        if array._link is link and link.version == memory.version and memory.joined is joined:
+            array._origin = origin
+            array._link = None
 
 
 class Link:
@@ -76,8 +111,8 @@ class Link:
 
     __slots__ = ("memory", "steps", "version")
 
-    def __init__(self, memory: Memory, steps: tuple[Step, ...]) -> None:
-        self.memory, self.steps, self.version = memory, steps, memory.version
+    def __init__(self, memory: Memory, steps: tuple[Step, ...], version: int) -> None:
+        self.memory, self.steps, self.version = memory, steps, version
 
     def origin(self) -> Origin:
         if self.memory.origin is None and all(isinstance(step, (Shape, NewAxes)) for step in self.steps):
@@ -88,17 +123,35 @@ class Link:
 
 def view(base: Array, step: Step) -> Array:
     """An array that shares its elements with another, of which it is one step away."""
-    made = type(base)(step.get(base._tensor))
-    link = base._link
-    if link is None:
-        memory = Memory(base._value, base._origin)
+    while True:
+        link = base._link or _linked(base)
+        memory = link.memory
+        # In this order: if somebody writes between the lines, the view takes its part again when it is used.
+        version = memory.version
+        made = type(base)(step.get(base._tensor))
+        made._link = Link(memory, (*link.steps, step), version)
+        memory.join(made)
+        # The base may have left as the last one before the view has joined; afterwards it is not the last.
+        if base._link is link:
+            return made
+
+
+def _linked(base: Array) -> Link:
+    """The link of an array that may be the first of its memory."""
+    while True:
+        value = base._value
+        memory = Memory(value, base._origin)
         memory.join(base)
-        link = base._link = Link(memory, ())
-    made._link = Link(link.memory, (*link.steps, step))
-    link.memory.join(made)
-    # The base may have left as the last one meanwhile, if the garbage collector has found another array dead; now it is not the last.
-    base._link = link
-    return made
+        link = Link(memory, (), 0)
+        with _in_place:
+            other = base._link
+            if other is None and base._value is value:
+                base._link = link
+                return link
+        # Otherwise the two keep each other alive.
+        memory.members.clear()
+        if other is not None:
+            return other
 
 
 def current(array: Array) -> _core.Tensor:
@@ -112,7 +165,13 @@ def current(array: Array) -> _core.Tensor:
     tensor = memory.tensor
     for step in link.steps:
         tensor = step.get(tensor)
-    array._value, link.version = tensor, version
+    with _in_place:
+        # What dies does so later: see the lock.
+        before = array._value
+        if array._link is link and link.version < version:
+            array._value = tensor
+            link.version = version
+    del before
     if link.steps and len(memory.members) == 1:
         _leave(array, link)
     return tensor
@@ -120,23 +179,48 @@ def current(array: Array) -> _core.Tensor:
 
 def write(array: Array, tensor: _core.Tensor) -> None:
     """Gives an array other elements, and with it all that share them. Without such, shape and type may be others, too."""
-    link = array._link
-    if link is not None and link.steps and len(link.memory.members) == 1:
-        _leave(array, link)
-        link = None
-    if link is None:
-        array._value = tensor
-        return
-    memory = link.memory
-    wholes = [memory.tensor]
-    for step in link.steps[:-1]:
-        wholes.append(step.get(wholes[-1]))
-    new = tensor
-    for step, whole in zip(reversed(link.steps), reversed(wholes[: len(link.steps)]), strict=True):
-        new = step.put(whole, new)
-    memory.tensor = new
-    memory.version += 1
-    array._value, link.version = tensor, memory.version
+    update(array, lambda _: tensor)
+
+
+def update(array: Array, change: Callable[[_core.Tensor], _core.Tensor]) -> None:
+    """Gives an array the elements that a function makes of its own, and with it all that share them.
+
+    The function is called again if somebody else has written meanwhile: what it has not changed is then what they have written.
+    """
+    while True:
+        link = array._link
+        if link is None:
+            before = array._value
+            new = change(before)
+            with _in_place:
+                if array._link is None and array._value is before:
+                    array._value = new
+                    return
+            continue
+        memory = link.memory
+        # In this order: a write between the two lines is noticed at the end.
+        version = memory.version
+        whole = memory.tensor
+        if link.steps and link.version == version and len(memory.members) == 1:
+            _leave(array, link)
+            if array._link is None:
+                continue
+        wholes = [whole]
+        for step in link.steps[:-1]:
+            wholes.append(step.get(wholes[-1]))
+        own = array._value if link.version == version else link.steps[-1].get(wholes[-1]) if link.steps else whole
+        tensor = new = change(own)
+        for step in reversed(link.steps):
+            new = step.put(wholes.pop(), new)
+        following, before = version + 1, None
+        with _in_place:
+            before = array._value
+            if array._link is link and memory.version == version:
+                memory.tensor = new
+                memory.version = following
+                array._value = tensor
+                link.version = following
+                return
 
 
 def assign(target: Array, value: Any, casting: str = "same_kind") -> None:
@@ -175,7 +259,64 @@ def is_part(value: Any, whole: Array, step: Step) -> bool:
     return own.steps == (*link.steps, step)
 
 
-# Layouts: only in order to know which reshapes NumPy would answer by a copy.
+def exchanges_rows(value: Any, whole: Array, key: tuple[Any, ...]) -> bool:
+    """True for the first write of ``x[i], x[j] = x[j], x[i]`` in compiled code: rows are views, so the second write would find row j in both.
+
+    NumPy's ``shuffle`` does this with all that is no array of its own. In Python the line means what it means for NumPy's arrays.
+    """
+    own, link = getattr(value, "_link", None), whole._link
+    if own is None or link is None or own.memory is not link.memory or not all(isinstance(part, int) for part in key):
+        return False
+    if not own.steps or own.steps[:-1] != link.steps or not isinstance(own.steps[-1], Part):
+        return False
+    target = (*link.steps, Part(key))
+    others = [member() for member in list(link.memory.members.values())]
+    if not any(other is not None and other._link is not None and other._link.steps == target for other in others):
+        return False
+    # After this function, setitem and __setitem__ comes who writes. Compiled code has no frame: then this is who has called it.
+    writer = sys._getframe(2).f_back
+    return writer is None or writer.f_code.co_code[writer.f_lasti] != opmap["STORE_SUBSCR"]
+
+
+def shares(a: Array, b: Array, exactly: bool) -> bool:
+    """True if two arrays have elements in common; or if only the ranges from their first to their last elements have, which is easier to tell."""
+    if a is not b and (a._link is None or b._link is None or a._link.memory is not b._link.memory):
+        return False
+    if 0 in a.shape or 0 in b.shape:
+        return False
+    first, second = _lying(a), _lying(b)
+    if a is b or first is None or second is None:
+        return True
+    return np.shares_memory(first, second) if exactly else np.may_share_memory(first, second)
+
+
+# Layouts: only in order to know which reshapes NumPy would answer by a copy, and which elements lie where.
+
+
+class _Lying:
+    """What NumPy has to know of an array: nobody reads any element at the address, which is made up."""
+
+    def __init__(self, start: int, shape: tuple[int, ...], strides: tuple[int, ...], itemsize: int) -> None:
+        between = tuple(stride * itemsize for stride in strides)
+        data = ((1 << 60) + start * itemsize, True)
+        self.__array_interface__ = {"version": 3, "typestr": f"|V{itemsize}", "data": data, "shape": shape, "strides": between}
+
+
+def _lying(array: Array) -> np.ndarray | None:
+    """An array of NumPy whose elements would lie as those of an array do in its memory; None if that is not known. Its elements must not be read."""
+    origin = _origin(array)
+    if origin is None:
+        return np.asarray(_Lying(0, array.shape, _strides(array.shape), array.itemsize))
+    whole, steps = origin
+    if None in whole:
+        return None
+    layout, start = (tuple(whole), _strides(tuple(whole))), 0
+    for step in steps:
+        start = step.first(start, *layout)
+        if start is None:
+            return None
+        layout = step.layout(*layout)
+    return np.asarray(_Lying(start, *layout, array.itemsize))
 
 
 def _layout(array: Array) -> Layout:
@@ -265,6 +406,10 @@ class Step:
         """How the elements of the view lie."""
         raise NotImplementedError
 
+    def first(self, start: int, shape: tuple[int, ...], strides: tuple[int, ...]) -> int | None:
+        """Where the first element of the view lies, if that of the tensor lies at ``start``; None if it is not known."""
+        return start
+
     def __eq__(self, other: object) -> bool:
         return type(self) is type(other) and all(getattr(self, name) == getattr(other, name) for name in self.__slots__)
 
@@ -303,6 +448,15 @@ class Part(Step):
                 next(axes)
         found.extend(axes)
         return tuple(n for n, _ in found), tuple(stride for _, stride in found)
+
+    def first(self, start: int, shape: tuple[int, ...], strides: tuple[int, ...]) -> int:
+        named = [part for part in self.key if part is not None]
+        if Ellipsis in named:
+            at = named.index(Ellipsis)
+            named[at : at + 1] = [slice(None)] * (len(shape) - len(named) + 1)
+        for part, n, stride in zip(named, shape, strides, strict=False):
+            start += stride * (range(*part.indices(n)).start if isinstance(part, slice) else part % n)
+        return start
 
 
 class Order(Step):
@@ -404,6 +558,9 @@ class Reverse(Step):
     def layout(self, shape: tuple[int, ...], strides: tuple[int, ...]) -> Layout:
         return shape, tuple(-stride if axis in self.axes else stride for axis, stride in enumerate(strides))
 
+    def first(self, start: int, shape: tuple[int, ...], strides: tuple[int, ...]) -> int:
+        return start + sum((shape[axis] - 1) * strides[axis] for axis in self.axes)
+
 
 class RealPart(Step):
     """Real parts of complex numbers."""
@@ -419,6 +576,9 @@ class RealPart(Step):
     def layout(self, shape: tuple[int, ...], strides: tuple[int, ...]) -> Layout:
         return shape, tuple(2 * stride for stride in strides)
 
+    def first(self, start: int, shape: tuple[int, ...], strides: tuple[int, ...]) -> int:
+        return 2 * start
+
 
 class ImaginaryPart(RealPart):
     """Imaginary parts of complex numbers."""
@@ -430,6 +590,9 @@ class ImaginaryPart(RealPart):
 
     def put(self, tensor: _core.Tensor, new: _core.Tensor) -> _core.Tensor:
         return _core.binary("complex", _core.unary("real", tensor), new)
+
+    def first(self, start: int, shape: tuple[int, ...], strides: tuple[int, ...]) -> int:
+        return 2 * start + 1
 
 
 class ReadOnly(Step):
@@ -448,3 +611,6 @@ class ReadOnly(Step):
 
     def layout(self, shape: tuple[int, ...], strides: tuple[int, ...]) -> Layout:
         return self.strided(shape, strides)
+
+    def first(self, start: int, shape: tuple[int, ...], strides: tuple[int, ...]) -> None:
+        return None

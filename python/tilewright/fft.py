@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from . import _core
-from ._array import Array
+from ._array import Array, seen_in
 from ._creation import arange, asarray
 from ._elementwise import conj
 from ._manipulation import concat, roll
@@ -42,6 +42,7 @@ def _transform(kind: str, x: Any, n: int | None, axis: int, norm: str | None, in
     if n < 1:
         raise ValueError(f"a transform of {n} elements")
     result = Array(_core.fourier(kind, x._tensor, axis, n))
+    result = seen_in(result, tuple((result.shape[k],) if k == axis else cut for k, cut in enumerate(x.chunks)))
     scale = _scale(norm, n, inverse)
     return result if scale == 1.0 else result * scale
 

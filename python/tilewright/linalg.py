@@ -87,8 +87,10 @@ def vector_norm(x: Array, /, *, axis: Any = None, keepdims: bool = False, ord: f
     x = _numbers(x)
     size = abs(x)
     options = {"axis": axis, "keepdims": keepdims}
+    if isinstance(ord, str):
+        raise ValueError(f"Invalid norm order {ord!r} for vectors")
     if ord == np.inf:
-        return max(size, **options)
+        return max(size, initial=0.0, **options) if 0 in size.shape else max(size, **options)
     if ord == -np.inf:
         return min(size, **options)
     if ord == 0:
@@ -111,11 +113,15 @@ def matrix_norm(x: Array, /, *, keepdims: bool = False, ord: Any = "fro") -> Arr
     if ord in (1, -1, np.inf, -np.inf):
         along = -2 if ord in (1, -1) else -1
         sums = sum(size, axis=along, keepdims=True)
-        result = (max if ord > 0 else min)(sums, axis=(-2, -1), keepdims=True)
+        if ord > 0:
+            result = max(sums, axis=(-2, -1), keepdims=True, initial=0.0) if 0 in sums.shape else max(sums, axis=(-2, -1), keepdims=True)
+        else:
+            result = min(sums, axis=(-2, -1), keepdims=True)
         return result if keepdims else result[..., 0, 0]
     if ord in ("nuc", 2, -2):
         values = svdvals(x)
-        result = {"nuc": sum, 2: max, -2: min}[ord](values, axis=-1)
+        # Of no singular values the largest is zero, as the norm is.
+        result = sum(values, axis=-1) if ord == "nuc" or (ord == 2 and values.shape[-1] == 0) else (max if ord == 2 else min)(values, axis=-1)
         return result[..., None, None] if keepdims else result
     raise ValueError(f"there is no matrix norm of order {ord!r}")
 

@@ -31,6 +31,7 @@ HEADINGS = {
     "_histograms": "Histograms and counting",
     "_searching": "Sorting and searching",
     "_choosing": "Choosing elements",
+    "_writing": "Writing into arrays",
     "_sets": "Sets",
     "_manipulation": "Shapes and axes",
     "_rearranging": "Rearranging",

@@ -3,7 +3,8 @@
     python python/tools/compare_with_numpy --count 100000 --seed 1
 
 Every comparison is a few lines of code over random arrays: indices, masks, assignments, views, functions with ``where=`` and
-``out=``, reductions, sorting, sets, statistics, linear algebra, transforms, and chains of these. Shapes, types, elements and classes
+``out=``, reductions, sorting, sets, statistics, linear algebra, transforms, chains of these, parts of selections, and gathers and
+scatters between ragged blocks. Shapes, types, elements and classes
 of exceptions must agree. It prints every kind of difference as code that shows it, then a table of functions with how often each was
 compared, and ends with status 1 if anything differed. The same seed gives the same programs; ``--at`` runs one of them by its
 number, ``--only`` those of functions whose name contains a text.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from . import elementwise, indexing, linear, manipulation, reductions, searching
+from . import elementwise, indexing, linear, manipulation, reductions, searching, selections
 from .case import Case
 from .indexing import any_key
 
@@ -68,6 +68,8 @@ KINDS = [
     (linear.transforms, 3),
     (manipulation.creation, 3),
     (chain, 12),
+    (selections.selection, 14),
+    (selections.gathers, 8),
 ]
 
 
