@@ -127,6 +127,38 @@ def test_errors_are_those_of_known_shapes(session, wrong, kind):
     assert "%" not in str(caught.value)
 
 
+WRONG_WHATEVER_THE_NUMBER = {
+    "types": (lambda x, z, t: x[x > 1] & 1, TypeError),
+    "types of other lengths": (lambda x, z, t: x[x > 1] & x[x > 2], TypeError),
+    "times and numbers": (lambda x, z, t: x[x > 1] + t[x > 2], TypeError),
+    "concat of times and numbers": (lambda x, z, t: tw.concat((x[x > 1], t[x > 2])), TypeError),
+    "bits of complex numbers": (lambda x, z, t: ~z[x > 1], TypeError),
+    "product of times": (lambda x, z, t: x[x > 1] @ t[x > 2], TypeError),
+    "indices of floats": (lambda x, z, t: tw.take(x[x > 1], x[x > 2]), IndexError),
+    "too many indices": (lambda x, z, t: x[x > 1][0, 0], IndexError),
+    "two open extents": (lambda x, z, t: x[x > 1].reshape((-1, -1)), ValueError),
+    "columns": (lambda x, z, t: x[x[:, 0] > 0] + tw.ones(5), ValueError),
+}
+
+
+@pytest.mark.parametrize("name", WRONG_WHATEVER_THE_NUMBER)
+def test_mistakes_that_no_number_excuses_compute_nothing(session, name):
+    wrong, kind = WRONG_WHATEVER_THE_NUMBER[name]
+    times = DATA.astype("int64").astype("datetime64[s]")
+    with pytest.raises(kind) as caught:
+        wrong(tw.asarray(DATA), tw.asarray(DATA + 1j), tw.asarray(times))
+    assert runs(session) == 0, "something was computed before the mistake was reported"
+    assert "%" not in str(caught.value)
+
+
+def test_only_the_extent_that_is_needed_is_computed(session):
+    x = tw.asarray(DATA)
+    table = x[x > 1][:, None] * x[x > 5]
+    half = table[:3]
+    assert runs(session) == 1 and "shape=(3, ?)" in repr(half)
+    same(half.compute(), (DATA[DATA > 1][:, None] * DATA[DATA > 5])[:3])
+
+
 @given(
     st.lists(st.integers(-3, 3), max_size=30),
     st.integers(1, 7),

@@ -156,9 +156,10 @@ def take(x: Array, /, indices: Any, axis: int | None = None, *, mode: str = "rai
             x = reshape(x, (-1,))
         axis = 0
     axis = normalize_axis_index(axis, x.ndim)
-    if mode == "raise":
+    # Other types are refused below, where that needs no length of the axis.
+    if mode == "raise" and indices.dtype.kind in "iu":
         check_inside(given, x.shape[axis], axis)
-        if known is not None and known.dtype.kind in "iu" and known.size <= MOST_KNOWN:
+        if known is not None and known.size <= MOST_KNOWN:
             return Array(_core.gather_known(x._tensor, [from_start(known, x.shape[axis])], [axis]))
     # Small integers may not hold the length of the axis.
     if indices.dtype.kind == "b" or (indices.dtype.kind in "iu" and indices.dtype.itemsize < 8):

@@ -43,7 +43,7 @@ pub use session::{Session, SessionBuilder};
 pub use stored::Stored;
 pub use tensor::chunks::automatic as automatic_chunks;
 pub use tensor::ops::{concat, einsum, joined, map_blocks};
-pub use tensor::{Tensor, at_span, compute_all, compute_arrays, settle_all};
+pub use tensor::{Tensor, at_span, compute_all, compute_arrays, numbers_needed, settle_all};
 pub use tw_block as block;
 pub use tw_block::Provider;
 pub use tw_build as build;

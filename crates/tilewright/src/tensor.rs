@@ -51,8 +51,8 @@ struct TensorNode {
     types: Vec<TensorType>,
     /// The counts that the operation or the types name.
     counts: Vec<Arc<Count>>,
-    /// The types once every count is known.
-    settled: OnceLock<Vec<TensorType>>,
+    /// The types once one of the counts is known, two of them, and so on.
+    settled: Box<[OnceLock<Vec<TensorType>>]>,
     /// How users see the results cut.
     chunks: Vec<chunks::Cut>,
     /// Counts of the results as masks.
@@ -93,19 +93,20 @@ impl TensorNode {
 
     /// The types, with the extents that have been computed meanwhile.
     fn types(&self) -> &[TensorType] {
-        if self.counts.is_empty() {
-            return &self.types;
-        }
-        if let Some(settled) = self.settled.get() {
+        if let Some(settled) = self.settled.last().and_then(OnceLock::get) {
             return settled;
         }
-        if self.counts.iter().any(|count| count.known().is_none()) {
-            return &self.types;
+        let known: Vec<(ValueId, u64)> =
+            self.counts.iter().filter_map(|count| Some((count.id(), count.known()?))).collect();
+        // Counts that are known stay so. Two threads may still see two different ones of them first, and then both get the types of one of
+        // those threads: they miss a number that was computed this very moment, and whoever needs it looks again.
+        match known.len().checked_sub(1).and_then(|k| self.settled.get(k)) {
+            None => &self.types,
+            Some(settled) => settled.get_or_init(|| {
+                let number = |id| known.iter().find(|(known, _)| *known == id).map(|(_, n)| *n);
+                self.types.iter().map(|ty| ty.resolve(&number)).collect()
+            }),
         }
-        self.settled.get_or_init(|| {
-            let known = |id| self.counts.iter().find(|count| count.id() == id)?.known();
-            self.types.iter().map(|ty| ty.resolve(&known)).collect()
-        })
     }
 }
 
@@ -134,7 +135,7 @@ impl Tensor {
             chunks: vec![chunks::of_type(&ty)],
             types: vec![ty],
             counts: Vec::new(),
-            settled: OnceLock::new(),
+            settled: Box::default(),
             counts_of_results: CountsOfResults::default(),
             span: span_of(Location::caller()),
             computed: Mutex::new(vec![computed]),
@@ -182,8 +183,8 @@ impl Tensor {
             chunks: chunks::of_results(&op, &cuts, &types),
             op: TensorOp::Node(Box::new(op)),
             types,
+            settled: counts.iter().map(|_| OnceLock::new()).collect(),
             counts,
-            settled: OnceLock::new(),
             counts_of_results: CountsOfResults::default(),
             span,
             n_touched,
@@ -395,17 +396,29 @@ pub fn settle_all(tensors: &[&Tensor]) -> Result<()> {
     compute_all(&numbers).map(drop)
 }
 
-/// Makes something out of tensors. Where that cannot be done without an extent that depends on data, the extent is computed and it is tried again.
+/// The lazy numbers of the extents without which nobody can tell whether an error about these tensors is one. None if it stands whatever they are.
+pub fn numbers_needed(error: &Error, tensors: &[&Tensor]) -> Vec<Tensor> {
+    let counts = || tensors.iter().flat_map(|tensor| &tensor.node.counts);
+    let number = |id: &ValueId| counts().find(|count| count.id() == *id).map(|count| count.tensor.clone());
+    error.needed_extents().iter().filter_map(number).collect()
+}
+
+/// Makes something out of tensors. Where that cannot be done without extents that depend on data, those are computed, and it is tried again.
 #[track_caller]
 fn with_extents<T>(tensors: &[&Tensor], make: impl Fn() -> Result<T>) -> Result<T> {
-    // Asked before, because another thread may compute the extent meanwhile.
-    let open = tensors.iter().any(|tensor| tensor.is_open());
-    at_span(span_of(Location::caller()), || match make() {
-        Err(_) if open => {
-            settle_all(tensors)?;
-            make()
+    at_span(span_of(Location::caller()), || {
+        // Every round computes an extent that was not known, and tensors have few of them.
+        loop {
+            let error = match make() {
+                Ok(made) => return Ok(made),
+                Err(error) => error,
+            };
+            let numbers = numbers_needed(&error, tensors);
+            if numbers.is_empty() {
+                return Err(error);
+            }
+            compute_all(&numbers.iter().collect::<Vec<_>>())?;
         }
-        made => made,
     })
 }
 

@@ -11,7 +11,7 @@ use tw_ir::dtype::DType;
 use tw_ir::error::{Error, Result};
 use tw_ir::program::{BlockFn, BlockResult, FunctionTable, Op, OperandMode, ResultMode, TensorType};
 use tw_ir::scalar::{BinaryOp, UnaryOp};
-use tw_ir::{Axis, Extent, Scalar, Tiling};
+use tw_ir::{Axis, Extent, Scalar, Tiling, shape};
 
 use crate as build;
 use crate::{Joined, SliceItem};
@@ -113,7 +113,7 @@ impl<'a, G: Graph> Algorithms<'a, G> {
     fn shape(&self, value: &G::Value) -> Result<Vec<u64>> {
         let unknown =
             || Error::source("linear algebra on a tensor whose shape depends on data").help("compute it first");
-        self.ty(value).known_shape().ok_or_else(unknown)
+        shape::require_all(&self.ty(value).shape, unknown)
     }
 
     /// Rows and columns of the matrices.

@@ -1,29 +1,47 @@
 //! Axes and shapes: what all builders share.
 
-use tw_ir::{Error, Extent, Result};
+use tw_ir::{DType, Error, Extent, Result, shape};
 
-/// A shape as the user would write it, deferred extents by the name of their value.
+use super::promote::common;
+
+/// A shape as the user would write it, with `?` for extents that depend on data.
 pub fn display_shape(shape: &[Extent]) -> String {
-    let parts: Vec<String> = shape.iter().map(Extent::to_string).collect();
-    format!("[{}]", parts.join(", "))
+    shape::display_extents(shape)
 }
 
-/// The shape operands broadcast to, by NumPy's rules. Extents that depend on data meet only themselves and 1.
+/// A result that lacks nothing but an extent is reported after mistakes in element types: those are known without computing the extent.
+pub(super) fn types_first<T>(result: Result<T>, dtypes: impl Iterator<Item = DType>) -> Result<T> {
+    if let Err(error) = &result
+        && !error.needed_extents().is_empty()
+    {
+        common(dtypes)?;
+    }
+    result
+}
+
+/// The shape operands broadcast to, by NumPy's rules. An extent that depends on data meets itself and 1; to meet another one it has to be known.
 pub fn broadcast_shapes(shapes: &[&[Extent]]) -> Result<Vec<Extent>> {
     let rank = shapes.iter().map(|shape| shape.len()).max().unwrap_or(0);
     let mut result = vec![Extent::Known(1); rank];
+    let mut open = Ok(());
     for shape in shapes {
         let skip = rank - shape.len();
         for (axis, &extent) in shape.iter().enumerate() {
             let meets = &mut result[skip + axis];
             if *meets == Extent::Known(1) {
                 *meets = extent;
-            } else if extent != Extent::Known(1) && extent != *meets {
-                return Err(mismatch(shapes, *meets, extent));
+            } else if extent != Extent::Known(1)
+                && let Err(error) = shape::require_equal(&[*meets], &[extent], || mismatch(shapes, *meets, extent))
+            {
+                // What cannot fit whatever the data is said before anything is asked for.
+                if error.needed_extents().is_empty() {
+                    return Err(error);
+                }
+                open = open.and(Err(error));
             }
         }
     }
-    Ok(result)
+    open.map(|()| result)
 }
 
 fn mismatch(shapes: &[&[Extent]], a: Extent, b: Extent) -> Error {

@@ -1,8 +1,8 @@
 //! Products that sum: matrix products and tensor contractions.
 
-use tw_ir::{Accum, BinaryOp, DType, Error, Extent, Idx, Op, Result, TensorType, Var};
+use tw_ir::{Accum, BinaryOp, DType, Error, Extent, Idx, Op, Result, TensorType, Var, shape};
 
-use super::axes::{broadcast_shapes, check_axes, display_shape};
+use super::axes::{broadcast_shapes, check_axes, display_shape, types_first};
 use super::promote::common;
 use super::statement::{Statement, access};
 
@@ -66,10 +66,16 @@ pub fn matmul(a: &TensorType, b: &TensorType) -> Result<Op> {
     let (batch_a, core_a) = a.shape.split_at(a.rank().saturating_sub(2));
     let (batch_b, core_b) = b.shape.split_at(b.rank().saturating_sub(2));
     let (inner_a, inner_b) = (core_a[core_a.len() - 1], core_b[0]);
-    if inner_a != inner_b {
-        return Err(wrong("").help(format!("{inner_a} columns on the left meet {inner_b} rows on the right")));
-    }
-    let batch = broadcast_shapes(&[batch_a, batch_b]).map_err(|error| error.note(wrong("").message().to_string()))?;
+    let dtypes = || [a.dtype, b.dtype].into_iter();
+    let fits = shape::require_equal(&[inner_a], &[inner_b], || match (inner_a, inner_b) {
+        (Extent::Known(a), Extent::Known(b)) => {
+            wrong("").help(format!("{a} columns on the left meet {b} rows on the right"))
+        }
+        _ => wrong("").help("the columns on the left and the rows on the right depend on data and may differ"),
+    });
+    types_first(fits, dtypes())?;
+    let batch = broadcast_shapes(&[batch_a, batch_b]).map_err(|error| error.note(wrong("").message().to_string()));
+    let batch = types_first(batch, dtypes())?;
     // Labels: batch axes, then the row, then the column, then what is summed.
     let mut extents = batch.clone();
     let row = (core_a.len() == 2).then(|| push(&mut extents, core_a[0]));
@@ -95,12 +101,11 @@ pub fn tensordot(a: &TensorType, b: &TensorType, pairs: &[(usize, usize)]) -> Re
     check_axes(&axes_a, a.rank())?;
     check_axes(&axes_b, b.rank())?;
     for &(x, y) in pairs {
-        if a.shape[x] != b.shape[y] {
+        let fits = shape::require_equal(&[a.shape[x]], &[b.shape[y]], || {
             let (left, right) = (display_shape(&a.shape), display_shape(&b.shape));
-            return Err(Error::source(format!(
-                "axis {x} of shape {left} has another extent than axis {y} of shape {right}"
-            )));
-        }
+            Error::source(format!("axis {x} of shape {left} has another extent than axis {y} of shape {right}"))
+        });
+        types_first(fits, [a.dtype, b.dtype].into_iter())?;
     }
     let mut extents = Vec::new();
     let mut free = |ty: &TensorType, bound: &[usize]| -> Vec<Option<usize>> {

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use tw_ir::{Error, Extent, Op, Result, TensorType};
+use tw_ir::{Error, Extent, Op, Result, TensorType, shape};
 
-use super::axes::display_shape;
+use super::axes::{display_shape, types_first};
 use super::contract::{Labelled, product_sum};
 use crate::contraction_order::{Network, Order};
 
@@ -40,11 +40,11 @@ pub fn einsum(spec: &str, types: &[&TensorType]) -> Result<Op> {
 /// The order in which the planner multiplies the operands of a specification, if it multiplies them in pairs.
 pub fn einsum_path(spec: &str, types: &[&TensorType]) -> Result<Order> {
     let Numbered { operands, extents, n_out } = number(spec, types)?;
-    let known = |extent: &Extent| extent.known().map(|n| n as f64);
-    let extents: Vec<f64> = extents.iter().map(known).collect::<Option<_>>().ok_or_else(|| {
+    let extents = shape::require_all(&extents, || {
         Error::source("the order depends on extents that are known only when data is read")
             .note(format!("in einsum \"{spec}\""))
     })?;
+    let extents: Vec<f64> = extents.into_iter().map(|n| n as f64).collect();
     let indices = |axes: &Vec<Option<usize>>| axes.iter().flatten().map(|&index| index as u32).collect();
     let operands: Vec<Vec<u32>> = operands.iter().map(indices).collect();
     let kept: Vec<u32> = (0..n_out as u32).collect();
@@ -59,10 +59,16 @@ fn number(spec: &str, types: &[&TensorType]) -> Result<Numbered> {
             let known = extents.entry(*label).or_insert(extent);
             if *known == Extent::Known(1) {
                 *known = extent;
-            } else if extent != Extent::Known(1) && extent != *known {
-                let name = display_label(*label);
-                return Err(Error::source(format!("`{name}` stands for an axis of {known} and for one of {extent}"))
-                    .note(format!("in einsum \"{spec}\"")));
+            } else if extent != Extent::Known(1) {
+                let fits = shape::require_equal(&[*known], &[extent], || {
+                    let name = display_label(*label);
+                    let what = match (*known, extent) {
+                        (Extent::Known(a), Extent::Known(b)) => format!("an axis of {a} and for one of {b}"),
+                        _ => "axes whose extents depend on data and may differ".to_string(),
+                    };
+                    Error::source(format!("`{name}` stands for {what}")).note(format!("in einsum \"{spec}\""))
+                });
+                types_first(fits, types.iter().map(|ty| ty.dtype))?;
             }
         }
     }

@@ -1,6 +1,6 @@
 //! Arithmetic element by element, with broadcasting and promotion.
 
-use tw_ir::{Access, BinaryOp, DType, Error, Extent, Op, Result, Scalar, ScalarCode, Slot, TensorType, UnaryOp};
+use tw_ir::{Access, BinaryOp, DType, Error, Extent, Op, Result, Scalar, ScalarCode, Slot, TensorType, UnaryOp, shape};
 
 use super::axes::{broadcast_shapes, display_shape};
 use super::promote::{Literal, Typed, emit_binary, emit_cast, emit_logical, emit_logical_not, emit_select, emit_unary};
@@ -77,14 +77,21 @@ pub fn select<'a>(
 
 /// Repeats axes of extent 1 and adds axes in front.
 pub fn broadcast_to(x: &TensorType, shape: &[Extent]) -> Result<Op> {
-    let fits = x.rank() <= shape.len() && broadcast_shapes(&[&x.shape, shape]).is_ok_and(|meets| meets == shape);
-    if !fits {
+    check_broadcast(&x.shape, shape, || {
         let (from, to) = (display_shape(&x.shape), display_shape(shape));
-        return Err(Error::source(format!("a tensor of shape {from} does not broadcast to {to}")));
-    }
+        Error::source(format!("a tensor of shape {from} does not broadcast to {to}"))
+    })?;
     let mut statement = Statement::new(shape, vec![(broadcast_access(0, &x.shape, shape.len()), x.dtype)]);
     let body = statement.read(0);
     Ok(statement.elementwise_filled(body, x.fill))
+}
+
+/// Checks that a shape broadcasts to another one without changing it.
+pub(super) fn check_broadcast(from: &[Extent], to: &[Extent], mismatch: impl Fn() -> Error) -> Result<()> {
+    let Some(skip) = to.len().checked_sub(from.len()) else { return Err(mismatch()) };
+    let (from, to): (Vec<Extent>, Vec<Extent>) =
+        from.iter().zip(&to[skip..]).filter(|(from, _)| **from != Extent::Known(1)).unzip();
+    shape::require_equal(&from, &to, mismatch)
 }
 
 /// One element from each.
@@ -95,7 +102,15 @@ pub(super) fn mapped(x: &TensorType, body: impl FnOnce(&mut ScalarCode, Slot) ->
 /// One result from broadcast operands; literals are constants of the code.
 fn combined(operands: &[Operand<'_>], body: impl FnOnce(&mut ScalarCode, &[Typed]) -> Result<Slot>) -> Result<Op> {
     let shapes: Vec<&[Extent]> = operands.iter().map(Operand::shape).collect();
-    let shape = broadcast_shapes(&shapes)?;
+    let (shape, open) = match broadcast_shapes(&shapes) {
+        Ok(shape) => (shape, Ok(())),
+        // The code is made nevertheless, over any shape of that rank: a mistake in the types is said before an extent is asked for.
+        Err(error) if !error.needed_extents().is_empty() => {
+            let rank = shapes.iter().map(|shape| shape.len()).max().unwrap_or(0);
+            (vec![Extent::Known(1); rank], Err(error))
+        }
+        Err(error) => return Err(error),
+    };
     let tensors = operands.iter().filter_map(|operand| match operand {
         Operand::Tensor(ty) => Some(*ty),
         Operand::Literal(_) => None,
@@ -115,5 +130,5 @@ fn combined(operands: &[Operand<'_>], body: impl FnOnce(&mut ScalarCode, &[Typed
         });
     }
     let body = body(&mut statement.code, &slots)?;
-    Ok(statement.elementwise(body))
+    open.map(|()| statement.elementwise(body))
 }

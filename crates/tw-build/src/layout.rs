@@ -1,7 +1,7 @@
 //! The same elements elsewhere: permutations, shifts, borders and bands.
 
 use tw_ir::program::Output;
-use tw_ir::{BinaryOp, Edge, Error, Extent, Idx, Op, Result, Scalar, TensorType, Var};
+use tw_ir::{BinaryOp, Edge, Error, Extent, Idx, Op, Result, Scalar, TensorType, Var, shape};
 
 use super::axes::{check_axes, display_shape, normalize_axis};
 use super::slice::{SliceItem, slice};
@@ -41,8 +41,10 @@ pub fn expand_dims(x: &TensorType, position: usize) -> Result<Op> {
 /// Drops axes of extent 1.
 pub fn squeeze(x: &TensorType, axes: &[usize]) -> Result<Op> {
     check_axes(axes, x.rank())?;
-    if let Some(&axis) = axes.iter().find(|&&axis| x.shape[axis] != Extent::Known(1)) {
-        return Err(Error::source(format!("axis {axis} of shape {} is not of extent 1", display_shape(&x.shape))));
+    for &axis in axes {
+        shape::require_equal(&[x.shape[axis]], &[Extent::Known(1)], || {
+            Error::source(format!("axis {axis} of shape {} is not of extent 1", display_shape(&x.shape)))
+        })?;
     }
     let items: Vec<SliceItem> =
         (0..x.rank()).map(|axis| if axes.contains(&axis) { SliceItem::Index(0) } else { SliceItem::FULL }).collect();
@@ -76,9 +78,7 @@ pub fn roll(x: &TensorType, shift: i64, axis: usize) -> Result<Op> {
 /// Every element `times` times along an axis, next to each other.
 pub fn repeat(x: &TensorType, times: u64, axis: usize) -> Result<Op> {
     check_axes(&[axis], x.rank())?;
-    let Extent::Known(n) = x.shape[axis] else {
-        return Err(Error::plan("repeats along an axis whose length depends on data"));
-    };
+    let n = x.shape[axis].require(|| Error::plan("repeats along an axis whose length depends on data"))?;
     let mut shape = x.shape.clone();
     let too_many = || Error::source(format!("{n} elements repeated {times} times"));
     let divisor = i64::try_from(times.max(1)).map_err(|_| too_many())?;
@@ -96,9 +96,9 @@ pub fn diagonal(x: &TensorType, offset: i64, axes: (i64, i64)) -> Result<Op> {
     if a == b {
         return Err(Error::source("a diagonal needs two different axes"));
     }
-    let (Extent::Known(n), Extent::Known(m)) = (x.shape[a], x.shape[b]) else {
-        return Err(Error::plan("the diagonal of axes whose extents depend on data"));
-    };
+    let lacking = || Error::plan("the diagonal of axes whose extents depend on data");
+    let extents = shape::require_all(&[x.shape[a], x.shape[b]], lacking)?;
+    let (n, m) = (extents[0], extents[1]);
     let (down, right) = (offset.saturating_neg().max(0), offset.max(0));
     let length = n.saturating_sub(down as u64).min(m.saturating_sub(right as u64));
     let others = (0..x.rank()).filter(|&axis| axis != a && axis != b);
@@ -126,11 +126,11 @@ pub fn pad(x: &TensorType, widths: &[(u64, u64)], edge: Edge, value: Scalar) -> 
     for (&extent, &(before, after)) in x.shape.iter().zip(widths) {
         shape.push(match extent {
             _ if before == 0 && after == 0 => extent,
-            Extent::Deferred(_) => return Err(Error::plan("a border around an axis whose extent depends on data")),
             Extent::Known(0) if matches!(edge, Edge::Clamp | Edge::Wrap) => {
                 return Err(Error::source(format!("an empty axis has no elements to {} to", edge.name())));
             }
-            Extent::Known(n) => {
+            extent => {
+                let n = extent.require(|| Error::plan("a border around an axis whose extent depends on data"))?;
                 let padded = n.checked_add(before).and_then(|n| n.checked_add(after));
                 let padded = padded.filter(|&n| n <= i64::MAX as u64);
                 Extent::Known(padded.ok_or_else(|| Error::source("a padded axis is longer than can be counted"))?)

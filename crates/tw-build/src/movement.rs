@@ -3,7 +3,7 @@
 use tw_ir::error::Blame;
 use tw_ir::{BinaryOp, DType, Edge, Error, Extent, OnEmpty, Op, Result, Scalar, ScalarCode, Slot, TensorType, shape};
 
-use super::axes::{check_axes, display_shape};
+use super::axes::{check_axes, display_shape, types_first};
 use super::elementwise::{cast, mapped, select};
 use super::layout::expand_dims;
 use super::promote::{common, emit_cast};
@@ -140,22 +140,19 @@ pub fn reshape(x: &TensorType, to: &[i64]) -> Result<Op> {
         return Err(wrong("only one extent can be -1"));
     }
     let mut extents: Vec<Extent> = to.iter().map(|&n| Extent::Known(n.max(0) as u64)).collect();
-    let from = x.known_shape();
     if let Some(&open) = open.first() {
         // A vector of unknown length stays one.
-        let Some(from) = from else {
-            return match (x.shape.as_slice(), extents.len()) {
-                ([extent], 1) => Ok(Op::Reshape { shape: vec![*extent] }),
-                _ => Err(Error::plan("a reshape whose extents depend on data")),
-            };
-        };
+        if let ([extent @ Extent::Deferred(_)], 1) = (x.shape.as_slice(), extents.len()) {
+            return Ok(Op::Reshape { shape: vec![*extent] });
+        }
+        let from = shape::require_all(&x.shape, || Error::plan("a reshape whose extents depend on data"))?;
         let given: Vec<u64> = to.iter().filter(|&&n| n != -1).map(|&n| n as u64).collect();
         let (total, known) = (shape::n_elements(&from)?, shape::n_elements(&given)?);
         if known == 0 || total % known != 0 {
             return Err(wrong("the elements cannot be divided evenly"));
         }
         extents[open] = Extent::Known(total / known);
-    } else if let Some(from) = from {
+    } else if let Some(from) = x.known_shape() {
         let given: Vec<u64> = to.iter().map(|&n| n as u64).collect();
         let (have, need) = (shape::n_elements(&from)?, shape::n_elements(&given)?);
         if have != need {
@@ -169,17 +166,19 @@ pub fn reshape(x: &TensorType, to: &[i64]) -> Result<Op> {
 pub fn concat(types: &[&TensorType], axis: usize) -> Result<Joined> {
     let first = types.first().ok_or_else(|| Error::source("concat of no operands"))?;
     check_axes(&[axis], first.rank())?;
+    let dtypes = || types.iter().map(|ty| ty.dtype);
+    let others = |ty: &TensorType| -> Vec<Extent> {
+        ty.shape.iter().enumerate().filter(|(k, _)| *k != axis).map(|(_, extent)| *extent).collect()
+    };
     for ty in types {
-        let others = |ty: &TensorType| -> Vec<Extent> {
-            ty.shape.iter().enumerate().filter(|(k, _)| *k != axis).map(|(_, extent)| *extent).collect()
-        };
-        if ty.rank() != first.rank() || others(ty) != others(first) {
+        let fits = shape::require_equal(&others(first), &others(ty), || {
             let (a, b) = (display_shape(&first.shape), display_shape(&ty.shape));
-            return Err(Error::source(format!("concat of shapes {a} and {b} along axis {axis}"))
-                .help("all other axes must be equal"));
-        }
+            Error::source(format!("concat of shapes {a} and {b} along axis {axis}"))
+                .help("all other axes must be equal")
+        });
+        types_first(fits, dtypes())?;
     }
-    let dtype = common(types.iter().map(|ty| ty.dtype))?;
+    let dtype = common(dtypes())?;
     let prepare =
         types.iter().map(|ty| (ty.dtype != dtype).then(|| cast(ty, dtype)).transpose()).collect::<Result<_>>()?;
     Ok(Joined { prepare, join: Op::Concat { axis: axis as u32 } })
@@ -188,11 +187,15 @@ pub fn concat(types: &[&TensorType], axis: usize) -> Result<Joined> {
 /// Operands of one shape along a new axis; types are promoted.
 pub fn stack(types: &[&TensorType], axis: usize) -> Result<Joined> {
     let first = types.first().ok_or_else(|| Error::source("stack of no operands"))?;
-    if let Some(other) = types.iter().find(|ty| ty.shape != first.shape) {
-        let (a, b) = (display_shape(&first.shape), display_shape(&other.shape));
-        return Err(Error::source(format!("stack of shapes {a} and {b}; they must be equal")));
+    let dtypes = || types.iter().map(|ty| ty.dtype);
+    for ty in types {
+        let fits = shape::require_equal(&first.shape, &ty.shape, || {
+            let (a, b) = (display_shape(&first.shape), display_shape(&ty.shape));
+            Error::source(format!("stack of shapes {a} and {b}; they must be equal"))
+        });
+        types_first(fits, dtypes())?;
     }
-    let dtype = common(types.iter().map(|ty| ty.dtype))?;
+    let dtype = common(dtypes())?;
     let prepare = types
         .iter()
         .map(|ty| {

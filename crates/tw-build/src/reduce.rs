@@ -1,6 +1,6 @@
 //! Aggregates along axes.
 
-use tw_ir::{Accum, DType, Error, Extent, Idx, Op, Result, Slot, TensorType, Var};
+use tw_ir::{Accum, DType, Error, Extent, Idx, Op, Result, Slot, TensorType, Var, shape};
 
 use super::accums;
 use super::axes::{check_axes, display_shape};
@@ -145,13 +145,11 @@ fn bodies(statement: &mut Statement, x: &TensorType, kind: Reduction, reduced: &
         return Ok(vec![value]);
     }
     let vars: Vec<usize> = (0..x.rank()).filter(|&axis| reduced[axis]).collect();
-    let extents: Option<Vec<u64>> = vars
-        .iter()
-        .enumerate()
-        // The outermost extent does not enter a row-major position.
-        .map(|(k, &axis)| if k == 0 { Some(0) } else { x.shape[axis].known() })
-        .collect();
-    let extents = extents.ok_or_else(|| Error::plan("a position along axes whose extents depend on data"))?;
+    // The outermost extent does not enter a row-major position.
+    let extents: Vec<Extent> =
+        vars.iter().enumerate().map(|(k, &axis)| if k == 0 { Extent::Known(0) } else { x.shape[axis] }).collect();
+    let lacking = || Error::plan("a position along axes whose extents depend on data");
+    let extents = shape::require_all(&extents, lacking)?;
     let position = linear_position(statement, &vars, &extents)?;
     Ok(vec![value, position])
 }

@@ -3,8 +3,8 @@
 use tw_ir::error::Blame;
 use tw_ir::{Access, BinaryOp, DType, Edge, Error, Extent, Idx, Op, Result, Scalar, ScalarCode, Slot, TensorType, Var};
 
-use super::axes::{broadcast_shapes, display_shape};
-use super::elementwise::Operand;
+use super::axes::display_shape;
+use super::elementwise::{Operand, check_broadcast};
 use super::promote::emit_cast;
 use super::slice::{SliceItem, slice_range};
 use super::statement::{Statement, access};
@@ -55,14 +55,17 @@ pub fn replace<'a>(x: &TensorType, items: &[SliceItem], value: impl Into<Operand
         if !matches!(item, SliceItem::Index(_)) {
             selected.push(parts.len());
         }
-        parts.push(match (*item, extent) {
-            (SliceItem::FULL, extent) => whole(extent),
-            (SliceItem::Slice { step: 0, .. }, _) => return Err(Error::source("a slice with step 0")),
-            (SliceItem::Slice { start, stop, step }, Extent::Known(n)) => {
+        let length = || extent.require(|| Error::plan("a part of an axis whose extent depends on data"));
+        parts.push(match *item {
+            SliceItem::FULL => whole(extent),
+            SliceItem::Slice { step: 0, .. } => return Err(Error::source("a slice with step 0")),
+            SliceItem::Slice { start, stop, step } => {
+                let n = length()?;
                 let (first, length) = slice_range(start, stop, step, n);
                 Placed { first, step, extent: Extent::Known(length), axis: None }
             }
-            (SliceItem::Index(at), Extent::Known(n)) => {
+            SliceItem::Index(at) => {
+                let n = length()?;
                 let first = if at < 0 { at.saturating_add(n as i64) } else { at };
                 if !(0..n as i64).contains(&first) {
                     let axis = parts.len();
@@ -73,17 +76,17 @@ pub fn replace<'a>(x: &TensorType, items: &[SliceItem], value: impl Into<Operand
                 }
                 Placed { first, step: 1, extent: Extent::Known(1), axis: None }
             }
-            _ => return Err(Error::plan("a part of an axis whose extent depends on data")),
+            // Taken care of above.
+            SliceItem::NewAxis | SliceItem::Ellipsis => return Err(Error::internal("an item that takes no axis")),
         });
     }
     let value = value.into();
     let shape: Vec<Extent> = selected.iter().map(|&axis| parts[axis].extent).collect();
     if let Operand::Tensor(ty) = value {
-        let fits = ty.rank() <= shape.len() && broadcast_shapes(&[&ty.shape, &shape]).is_ok_and(|meets| meets == shape);
-        if !fits {
+        check_broadcast(&ty.shape, &shape, || {
             let (from, to) = (display_shape(&ty.shape), display_shape(&shape));
-            return Err(Error::source(format!("a value of shape {from} for elements of shape {to}")));
-        }
+            Error::source(format!("a value of shape {from} for elements of shape {to}"))
+        })?;
         let skip = shape.len() - ty.rank();
         for (axis, extent) in ty.shape.iter().enumerate() {
             parts[selected[skip + axis]].axis = (*extent != Extent::Known(1)).then_some(axis);

@@ -80,8 +80,12 @@ impl Selection<'_> {
 
     fn take_one(&mut self, at: i64) -> Result<()> {
         let axis = self.idx.len();
-        let inside = match self.x.shape[axis] {
-            Extent::Known(n) => {
+        let n = match self.x.shape[axis] {
+            Extent::Deferred(_) if at >= 0 => None,
+            extent => Some(extent.require(|| unknown_end(axis))?),
+        };
+        let inside = match n {
+            Some(n) => {
                 let counted = if at < 0 { at as i128 + n as i128 } else { at as i128 };
                 if !(0..n as i128).contains(&counted) {
                     return Err(Error::indices(
@@ -92,8 +96,7 @@ impl Selection<'_> {
                 }
                 counted as i64
             }
-            Extent::Deferred(_) if at >= 0 => at,
-            Extent::Deferred(_) => return Err(unknown_end(axis)),
+            None => at,
         };
         self.idx.push(Idx::constant(inside));
         Ok(())
@@ -104,7 +107,7 @@ impl Selection<'_> {
         if step == 0 {
             return Err(Error::source(format!("the slice of axis {axis} has step 0")));
         }
-        let n = self.x.shape[axis].known().ok_or_else(|| unknown_end(axis))?;
+        let n = self.x.shape[axis].require(|| unknown_end(axis))?;
         let (first, length) = slice_range(start, stop, step, n);
         // The stride of a single element does not matter, and a huge one would overflow.
         let stride = if length <= 1 { 1 } else { step };

@@ -4,6 +4,7 @@ use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 
+use crate::program::ValueId;
 use crate::span::Span;
 
 /// The result type of the whole project.
@@ -58,6 +59,7 @@ struct Inner {
     span: Span,
     help: Option<String>,
     notes: Vec<String>,
+    needs: Vec<ValueId>,
     cause: Option<Cause>,
 }
 
@@ -93,6 +95,7 @@ impl Error {
             span: Span::None,
             help: None,
             notes: Vec::new(),
+            needs: Vec::new(),
             cause: None,
         }))
     }
@@ -177,6 +180,20 @@ impl Error {
     pub fn note(mut self, note: impl Into<String>) -> Error {
         self.0.notes.push(note.into());
         self
+    }
+
+    /// Says that the error stands only as long as these extents are not known. Made by [`Extent`](crate::Extent) and shapes alone.
+    pub(crate) fn needing(mut self, extents: impl IntoIterator<Item = ValueId>) -> Error {
+        self.0.needs.extend(extents);
+        self
+    }
+
+    /// The deferred extents without which nobody can tell whether this is an error at all; none for an error that stands whatever they are.
+    ///
+    /// Whoever can compute them does so and asks again. The text of a program cannot, which is why this is no blame of its own: there
+    /// the error stands as it is.
+    pub fn needed_extents(&self) -> &[ValueId] {
+        &self.0.needs
     }
 
     /// Who has to act.

@@ -93,9 +93,9 @@ impl TensorType {
         self.shape.iter().map(|extent| extent.known()).collect()
     }
 
-    /// The shape, or an error that says it is not known yet.
+    /// The shape, or an error that names the extents that are not known yet.
     pub fn require_shape(&self) -> Result<Vec<u64>> {
-        self.known_shape().ok_or_else(|| Error::internal(format!("the shape of {self} is not resolved")))
+        shape::require_all(&self.shape, || Error::internal(format!("the shape of {self} is not resolved")))
     }
 
     /// True if dtype and shape agree: what loops must keep invariant.

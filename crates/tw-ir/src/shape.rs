@@ -28,6 +28,31 @@ impl Extent {
             Extent::Deferred(_) => None,
         }
     }
+
+    /// The value that the extent is, if it is deferred.
+    pub fn deferred(self) -> Option<ValueId> {
+        match self {
+            Extent::Known(_) => None,
+            Extent::Deferred(value) => Some(value),
+        }
+    }
+
+    /// The extent as a number. If it is deferred, `lacking` says what cannot be done without the number, and the error names the extent
+    /// ([`Error::needed_extents`]).
+    ///
+    /// ```
+    /// use tw_ir::{EntityRef, Error, Extent, program::ValueId};
+    /// assert_eq!(Extent::Known(3).require(|| Error::plan("a border")), Ok(3));
+    /// let value = ValueId::new(7);
+    /// let error = Extent::Deferred(value).require(|| Error::plan("a border")).unwrap_err();
+    /// assert_eq!(error.needed_extents(), [value]);
+    /// ```
+    pub fn require(self, lacking: impl FnOnce() -> Error) -> Result<u64> {
+        match self {
+            Extent::Known(n) => Ok(n),
+            Extent::Deferred(value) => Err(lacking().needing([value])),
+        }
+    }
 }
 
 impl Extent {
@@ -53,6 +78,31 @@ impl fmt::Display for Extent {
             Extent::Deferred(value) => write!(f, "{value}"),
         }
     }
+}
+
+/// Extents as numbers. Those that are deferred are all named by the error, so that they can be computed together.
+pub fn require_all(extents: &[Extent], lacking: impl FnOnce() -> Error) -> Result<Vec<u64>> {
+    let known: Option<Vec<u64>> = extents.iter().map(|extent| extent.known()).collect();
+    known.ok_or_else(|| lacking().needing(extents.iter().filter_map(|extent| extent.deferred())))
+}
+
+/// Checks that two lists of extents are equal. Different ranks and numbers are a mismatch whatever the data; a deferred extent that
+/// meets another extent may still be equal to it, so that the error needs both.
+pub fn require_equal(a: &[Extent], b: &[Extent], mismatch: impl FnOnce() -> Error) -> Result<()> {
+    if a == b {
+        return Ok(());
+    }
+    let differing = || a.iter().zip(b).filter(|(a, b)| a != b);
+    if a.len() != b.len() || differing().any(|(a, b)| a.known().is_some() && b.known().is_some()) {
+        return Err(mismatch());
+    }
+    Err(mismatch().needing(differing().flat_map(|(a, b)| [*a, *b]).filter_map(Extent::deferred)))
+}
+
+/// A shape as the user would write it, with `?` for extents that depend on data.
+pub fn display_extents(shape: &[Extent]) -> String {
+    let parts = shape.iter().map(|extent| extent.known().map_or("?".to_string(), |n| n.to_string()));
+    format!("[{}]", parts.collect::<Vec<_>>().join(", "))
 }
 
 /// The number of elements, or an error that shows the shape.
@@ -128,4 +178,29 @@ pub fn ravel(coords: &[u64], shape: &[u64]) -> u64 {
 pub fn display(shape: &[u64]) -> String {
     let parts: Vec<String> = shape.iter().map(u64::to_string).collect();
     format!("[{}]", parts.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use cranelift_entity::EntityRef;
+
+    use super::*;
+
+    #[test]
+    fn only_extents_that_may_be_equal_are_needed() {
+        let [a, b] = [1, 2].map(|k| Extent::Deferred(ValueId::new(k)));
+        let (three, four) = (Extent::Known(3), Extent::Known(4));
+        let needed = |x: &[Extent], y: &[Extent]| {
+            let result = require_equal(x, y, || Error::source("they differ"));
+            result.map_err(|error| error.needed_extents().iter().map(|value| value.index()).collect::<Vec<_>>())
+        };
+        assert_eq!(needed(&[a, three], &[a, three]), Ok(()));
+        assert_eq!(needed(&[a], &[b]), Err(vec![1, 2]));
+        assert_eq!(needed(&[a, three], &[four, three]), Err(vec![1]));
+        assert_eq!(needed(&[a, three], &[b, four]), Err(vec![]), "3 and 4 differ whatever the data");
+        assert_eq!(needed(&[a], &[a, a]), Err(vec![]));
+        let all = require_all(&[a, three, b], || Error::plan("numbers")).unwrap_err();
+        assert_eq!(all.needed_extents().len(), 2);
+        assert_eq!(display_extents(&[a, three]), "[?, 3]");
+    }
 }

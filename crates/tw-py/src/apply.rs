@@ -76,23 +76,26 @@ pub(crate) fn apply(
 
 /// Makes something out of tensors; nodes and errors name the line that called the package.
 ///
-/// Where that cannot be done without an extent that depends on data, the extent is computed and it is tried again. So `make` must not compute
-/// anything itself: it runs under Python's lock.
+/// Where that cannot be done without extents that depend on data, those are computed and it is tried again; any other error is raised before
+/// anything is computed. `make` must not compute anything itself: it runs under Python's lock.
 pub(crate) fn make<T>(
     py: Python<'_>,
     tensors: &[&tilewright::Tensor],
     make: impl Fn() -> tilewright::Result<T>,
 ) -> PyResult<T> {
     let span = callers_line(py);
-    let made = || tilewright::at_span(span.clone(), &make).map_err(|error| error.at(&span));
-    // Asked before, because another thread may compute the extent meanwhile.
-    let open = tensors.iter().any(|tensor| tensor.is_open());
-    match made() {
-        Err(_) if open => {
-            compute_extents(py, tensors)?;
-            made().or_raise()
-        }
-        result => result.or_raise(),
+    loop {
+        let error = match tilewright::at_span(span.clone(), &make) {
+            Ok(made) => return Ok(made),
+            Err(error) => error.at(&span),
+        };
+        let numbers = tilewright::numbers_needed(&error, tensors);
+        let Some(session) = numbers.first().map(|number| number.session().clone()) else {
+            return Err(error).or_raise();
+        };
+        interrupt::run(py, &session, true, None, move || {
+            tilewright::compute_all(&numbers.iter().collect::<Vec<_>>()).map(drop)
+        })?;
     }
 }
 

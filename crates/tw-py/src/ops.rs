@@ -127,13 +127,15 @@ pub(crate) fn sort(
     limit: Option<u64>,
 ) -> PyResult<(Tensor, Tensor)> {
     let axis = axis_of(x, axis)?;
-    if limit.is_some() {
-        // More than there are is an error of this call.
-        compute_extents(py, &[&x.0])?;
-    }
     let (values, positions) = make(py, &[&x.0], || match limit {
         None => x.0.sorted(build::sort(x.0.ty(), axis, descending)?),
-        Some(n) => x.0.sorted(build::topk(x.0.ty(), n, axis, descending)?),
+        Some(n) => {
+            let ty = x.0.ty();
+            let sorted = build::topk(ty, n, axis, descending)?;
+            // More than there are is an error of this call.
+            ty.require_shape()?;
+            x.0.sorted(sorted)
+        }
     })?;
     Ok((Tensor(values), Tensor(positions)))
 }
@@ -142,11 +144,15 @@ pub(crate) fn sort(
 #[pyfunction]
 pub(crate) fn gather(py: Python<'_>, x: &Tensor, indices: Vec<Bound<'_, Tensor>>, axes: Vec<i64>) -> PyResult<Tensor> {
     let axes = axes_of(x, &axes)?;
-    // Negative indices count from the end.
-    compute_extents(py, &[&x.0])?;
     let mut tensors = vec![&x.0];
     tensors.extend(inner(&indices));
-    let gathered = || build::gather(x.0.ty(), &types(&tensors[1..]), &axes, Edge::Error);
+    let gathered = || {
+        let ty = x.0.ty();
+        let gathered = build::gather(ty, &types(&tensors[1..]), &axes, Edge::Error)?;
+        // Negative indices count from the end.
+        ty.require_shape()?;
+        Ok(gathered)
+    };
     make(py, &tensors, || tilewright::joined(gathered()?, &tensors)).map(Tensor)
 }
 
@@ -253,10 +259,15 @@ pub(crate) fn permute(py: Python<'_>, x: &Tensor, order: Vec<i64>) -> PyResult<T
 /// The same elements under another shape.
 #[pyfunction]
 pub(crate) fn reshape(py: Python<'_>, x: &Tensor, shape: Vec<i64>) -> PyResult<Tensor> {
-    if shape != [-1] {
-        compute_extents(py, &[&x.0])?;
-    }
-    apply(py, &[&x.0], || build::reshape(x.0.ty(), &shape))
+    apply(py, &[&x.0], || {
+        let ty = x.0.ty();
+        let op = build::reshape(ty, &shape)?;
+        if shape != [-1] {
+            // A shape for another number of elements is an error of this call.
+            ty.require_shape()?;
+        }
+        Ok(op)
+    })
 }
 
 /// Repeated along axes of extent 1 and new ones in front.
@@ -378,11 +389,15 @@ fn items(key: &Bound<'_, PyTuple>) -> PyResult<Vec<SliceItem>> {
 #[pyfunction]
 pub(crate) fn slice(py: Python<'_>, x: &Tensor, key: &Bound<'_, PyTuple>) -> PyResult<Tensor> {
     let items = items(key)?;
-    if items.iter().any(|item| matches!(item, SliceItem::Index(_))) {
-        // An index outside is an error of this call.
-        compute_extents(py, &[&x.0])?;
-    }
-    apply(py, &[&x.0], || build::slice(x.0.ty(), &items))
+    apply(py, &[&x.0], || {
+        let ty = x.0.ty();
+        let op = build::slice(ty, &items)?;
+        if items.iter().any(|item| matches!(item, SliceItem::Index(_))) {
+            // An index outside is an error of this call.
+            ty.require_shape()?;
+        }
+        Ok(op)
+    })
 }
 
 /// `x[..] = value` as a function.
@@ -394,7 +409,6 @@ pub(crate) fn replace(
     value: &Bound<'_, PyAny>,
 ) -> PyResult<Tensor> {
     let (items, value) = (items(key)?, Argument::of(value)?);
-    compute_extents(py, &[&x.0])?;
     let op = || build::replace(x.0.ty(), &items, value.operand());
     match &value {
         Argument::Tensor(tensor) => apply(py, &[&x.0, &tensor.get().0], op),
@@ -408,7 +422,6 @@ pub(crate) fn replace(
 pub(crate) fn overlap(py: Python<'_>, x: &Tensor, axes: Vec<(u64, u64, u64, bool)>) -> PyResult<Tensor> {
     let axis = |(tile, before, after, border)| Overlap { tile, before, after, border };
     let axes: Vec<Overlap> = axes.into_iter().map(axis).collect();
-    compute_extents(py, &[&x.0])?;
     apply(py, &[&x.0], || build::overlap(x.0.ty(), &axes))
 }
 

@@ -6,7 +6,7 @@ use tw_ir::accum::Accum;
 use tw_ir::error::{Error, Result};
 use tw_ir::program::{BlockFn, Op, TensorType};
 use tw_ir::scalar::{BinaryOp, UnaryOp};
-use tw_ir::{DType, Edge, Extent, Scalar};
+use tw_ir::{DType, Edge, Extent, Scalar, shape};
 
 use super::count::Count;
 use super::{Tensor, with_extents};
@@ -170,20 +170,29 @@ impl Tensor {
     /// A part, with NumPy's basic indexing.
     #[track_caller]
     pub fn slice(&self, items: &[SliceItem]) -> Result<Tensor> {
-        if items.iter().any(|item| matches!(item, SliceItem::Index(_))) {
-            // An index outside is an error of this call.
-            self.settle()?;
-        }
-        Tensor::build(&[self], || build::slice(self.ty(), items))
+        Tensor::build(&[self], || {
+            let ty = self.ty();
+            let op = build::slice(ty, items)?;
+            if items.iter().any(|item| matches!(item, SliceItem::Index(_))) {
+                // An index outside is an error of this call.
+                ty.require_shape()?;
+            }
+            Ok(op)
+        })
     }
 
     /// Another shape with the same elements; one extent may be -1.
     #[track_caller]
     pub fn reshape(&self, shape: &[i64]) -> Result<Tensor> {
-        if shape != [-1] {
-            self.settle()?;
-        }
-        Tensor::build(&[self], || build::reshape(self.ty(), shape))
+        Tensor::build(&[self], || {
+            let ty = self.ty();
+            let op = build::reshape(ty, shape)?;
+            if shape != [-1] {
+                // A shape for another number of elements is an error of this call.
+                ty.require_shape()?;
+            }
+            Ok(op)
+        })
     }
 
     /// Running aggregate along an axis.
@@ -207,8 +216,13 @@ impl Tensor {
     /// The `n` largest elements along an axis (or the smallest), in that order: values, and their positions before.
     #[track_caller]
     pub fn topk(&self, n: u64, axis: usize, largest: bool) -> Result<(Tensor, Tensor)> {
-        self.settle()?;
-        self.sorted(build::topk(self.ty(), n, axis, largest)?)
+        with_extents(&[self], || {
+            let ty = self.ty();
+            let sorted = build::topk(ty, n, axis, largest)?;
+            // More than there are is an error of this call.
+            ty.require_shape()?;
+            self.sorted(sorted)
+        })
     }
 
     /// Any sort, built for the type of this tensor: values, and their positions before.
@@ -227,9 +241,13 @@ impl Tensor {
     /// Elements that the index tensor names along an axis.
     #[track_caller]
     pub fn take(&self, index: &Tensor, axis: usize) -> Result<Tensor> {
-        // Negative indices count from the end.
-        self.settle()?;
-        with_extents(&[index], || joined(build::take(self.ty(), index.ty(), axis)?, &[self, index]))
+        with_extents(&[self, index], || {
+            let ty = self.ty();
+            let taken = build::take(ty, index.ty(), axis)?;
+            // Negative indices count from the end.
+            ty.require_shape()?;
+            joined(taken, &[self, index])
+        })
     }
 
     /// The elements under a mask, in row-major order, or the slices under a mask of the first axes. How many there are is computed with them, or
@@ -243,10 +261,14 @@ impl Tensor {
     /// taken as often as it says.
     #[track_caller]
     pub fn compact_lazily(&self, mask: &Tensor) -> Result<Tensor> {
-        let covers = self.ty().shape.get(..mask.ty().rank()) == Some(&mask.ty().shape[..]);
-        if !covers || !matches!(mask.dtype(), DType::Bool | DType::I64) {
-            return Err(Error::source(format!("a mask of type {} for a tensor of type {}", mask.ty(), self.ty())));
+        let show = |ty: &TensorType| format!("{}{}", ty.dtype, build::display_shape(&ty.shape));
+        let wrong =
+            || Error::source(format!("a mask of type {} for a tensor of type {}", show(mask.ty()), show(self.ty())));
+        let covered = self.ty().shape.get(..mask.ty().rank()).ok_or_else(wrong)?;
+        if !matches!(mask.dtype(), DType::Bool | DType::I64) {
+            return Err(wrong());
         }
+        shape::require_equal(covered, &mask.ty().shape, wrong)?;
         let count = Count::of(mask)?;
         let op = Op::Compact { extent: count.extent(), counts: None };
         only(Tensor::apply_counted(self.session(), op, &[mask, self], &[count])?)

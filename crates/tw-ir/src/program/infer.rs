@@ -260,7 +260,6 @@ fn infer_concat(op: &Op, axis: u32, types: &[&TensorType]) -> Result<Vec<TensorT
     let first = types[0];
     check_axis(op, axis, first.rank())?;
     let axis = axis as usize;
-    let mut total: u64 = 0;
     for ty in types {
         let mut shape = ty.shape.clone();
         if ty.rank() == first.rank() {
@@ -270,9 +269,13 @@ fn infer_concat(op: &Op, axis: u32, types: &[&TensorType]) -> Result<Vec<TensorT
         if ty.dtype != first.dtype {
             return Err(Error::source(format!("concat of {} and {}", first.dtype, ty.dtype)).help("cast one of them"));
         }
-        let extent = ty.shape[axis]
-            .known()
-            .ok_or_else(|| Error::plan("concat along an axis whose extent depends on data is not supported yet"))?;
+    }
+    let extents: Vec<Extent> = types.iter().map(|ty| ty.shape[axis]).collect();
+    let extents = shape::require_all(&extents, || {
+        Error::plan("concat along an axis whose extent depends on data is not supported yet")
+    })?;
+    let mut total: u64 = 0;
+    for extent in extents {
         total = total
             .checked_add(extent)
             .ok_or_else(|| Error::source("the result of concat is longer than can be counted"))?;
@@ -431,8 +434,10 @@ fn check_axis(op: &Op, axis: u32, rank: usize) -> Result<()> {
 }
 
 fn same_shape(op: &Op, a: &[Extent], b: &[Extent]) -> Result<()> {
-    let show = |shape: &[Extent]| shape.iter().map(Extent::to_string).collect::<Vec<_>>().join(", ");
-    if a == b { Ok(()) } else { Err(Error::source(format!("{} of shapes [{}] and [{}]", op.name(), show(a), show(b)))) }
+    shape::require_equal(a, b, || {
+        let (a, b) = (shape::display_extents(a), shape::display_extents(b));
+        Error::source(format!("{} of shapes {a} and {b}", op.name()))
+    })
 }
 
 fn types_of<'a>(values: &'a PrimaryMap<ValueId, ValueInfo>, of: &[ValueId]) -> Vec<&'a TensorType> {
