@@ -313,7 +313,7 @@ impl Cluster {
         let n_ranks = self.nodes * self.workers;
         let (steps, placement) = placed.traffic.schedule(&placed.workflow, &placed.order, &placed.sites, n_ranks);
         let lowered = Lowered { program: chosen, plan, workflow: placed.workflow };
-        passes.freeze(program, lowered, Order::Placed(steps, placement), options)
+        passes.freeze(program, lowered, Order::Placed(steps, Box::new(placement)), options)
     }
 
     /// Plans a program whose products have no order yet; tells the program with those that were chosen.

@@ -167,7 +167,7 @@ impl<'a> Passes<'a> {
         let schedule = self.pass("freeze", || match order {
             Order::OneRank(order) => Schedule::freeze(workflow, order, provider.get()),
             Order::Placed(steps, placement) => {
-                Schedule::freeze_placed(workflow, steps, placement, None, provider.get())
+                Schedule::freeze_placed(workflow, steps, *placement, None, provider.get())
             }
         })?;
         Ok(Planned { program, plan, schedule: Arc::new(schedule), timings: self.timings })
@@ -189,7 +189,7 @@ pub enum Order {
     /// On one rank.
     OneRank(Vec<TaskId>),
     /// On several.
-    Placed(Vec<Step>, Placement),
+    Placed(Vec<Step>, Box<Placement>),
 }
 
 /// Gives results and files the types that the user sees.

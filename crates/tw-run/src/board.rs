@@ -14,7 +14,8 @@ use crate::job::{Job, Report};
 use crate::queue::ReadyQueue;
 use crate::sync::Condvar;
 
-#[cfg(all(test, not(feature = "model-check")))]
+#[cfg(test)]
+#[cfg(not(feature = "model-check"))]
 mod model;
 
 /// Names a job on the board.

@@ -121,7 +121,8 @@ pub(crate) struct Outputs {
     pub(crate) arrays: Vec<Option<Array>>,
 }
 
-#[cfg(all(test, not(feature = "model-check")))]
+#[cfg(test)]
+#[cfg(not(feature = "model-check"))]
 mod tests {
     use tw_block::provider;
     use tw_ir::schedule::Schedule;

@@ -41,7 +41,8 @@
 #![forbid(unsafe_code)]
 
 // Helpers that the tests of this crate share with those outside it name it from outside.
-#[cfg(all(test, feature = "model-check"))]
+#[cfg(test)]
+#[cfg(feature = "model-check")]
 extern crate self as tw_run;
 
 mod board;

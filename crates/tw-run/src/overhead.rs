@@ -152,7 +152,8 @@ impl BlockIo for NoIo {
     }
 }
 
-#[cfg(all(test, not(feature = "model-check")))]
+#[cfg(test)]
+#[cfg(not(feature = "model-check"))]
 mod tests {
     use super::*;
 

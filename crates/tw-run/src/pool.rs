@@ -70,7 +70,8 @@ use crate::options::{BlockIo, Outcome, RunOptions};
 use crate::prepared::Prepared;
 use crate::sync::{AtomicUsize, Condvar, Mutex, MutexGuard, SEARCH_ROUNDS, thread};
 
-#[cfg(all(test, feature = "model-check"))]
+#[cfg(test)]
+#[cfg(feature = "model-check")]
 mod checked;
 
 /// Pauses between two looks of an idle thread at the hint.
