@@ -39,7 +39,7 @@ fn order(schedule: &Schedule) -> Vec<TaskId> {
 fn changed(schedule: &Schedule, change: impl FnOnce(&mut Workflow)) -> Schedule {
     let mut workflow = schedule.workflow().clone();
     change(&mut workflow);
-    Schedule::freeze(workflow, order(schedule), schedule.provider()).unwrap()
+    Schedule::freeze(workflow, order(schedule), schedule.provider()).expect("a changed workflow still links")
 }
 
 #[test]
