@@ -246,17 +246,16 @@ mod tests {
     #[test]
     fn sorted_and_constant_data_need_few_looks() {
         let (n_runs, n) = (500usize, 100usize);
-        let scattered = |k: usize| (k as f64 * 0.618).fract();
-        let data: [(&str, Box<dyn Fn(usize) -> f64>); 4] = [
-            ("ascending", Box::new(|k| k as f64)),
-            ("descending", Box::new(|k| -(k as f64))),
-            ("constant", Box::new(|_| 3.0)),
-            ("scattered", Box::new(scattered)),
+        let data: [(&str, fn(usize) -> f64); 4] = [
+            ("ascending", |k| k as f64),
+            ("descending", |k| -(k as f64)),
+            ("constant", |_| 3.0),
+            ("scattered", |k| (k as f64 * 0.618).fract()),
         ];
         for (name, value) in data {
             let blocks: Vec<Vec<f64>> = (0..n_runs)
                 .map(|run| {
-                    let mut block: Vec<f64> = (run * n..(run + 1) * n).map(&value).collect();
+                    let mut block: Vec<f64> = (run * n..(run + 1) * n).map(value).collect();
                     block.sort_by(f64::total_cmp);
                     block
                 })
