@@ -246,7 +246,8 @@ mod tests {
     #[test]
     fn sorted_and_constant_data_need_few_looks() {
         let (n_runs, n) = (500usize, 100usize);
-        let data: [(&str, fn(usize) -> f64); 4] = [
+        type Value = fn(usize) -> f64;
+        let data: [(&str, Value); 4] = [
             ("ascending", |k| k as f64),
             ("descending", |k| -(k as f64)),
             ("constant", |_| 3.0),

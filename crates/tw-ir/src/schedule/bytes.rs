@@ -113,8 +113,13 @@ impl<'a> Reader<'a> {
             .collect()
     }
 
-    /// A column of 32-bit numbers.
+    /// A column of 32-bit numbers, of which the largest names nothing.
     pub(super) fn column32(&mut self) -> Result<Vec<u32>> {
+        Ok(self.column(u64::from(u32::MAX) - 1)?.into_iter().map(|value| value as u32).collect())
+    }
+
+    /// A column of 32-bit numbers in which the largest stands for nothing.
+    pub(super) fn optional_column32(&mut self) -> Result<Vec<u32>> {
         Ok(self.column(u32::MAX.into())?.into_iter().map(|value| value as u32).collect())
     }
 

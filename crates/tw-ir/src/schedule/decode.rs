@@ -149,7 +149,7 @@ fn tasks(workflow: &mut Workflow, reader: &mut Reader<'_>) -> Result<()> {
     let kernels = reader.column32()?;
     let (points, positions) = (reader.column32()?, reader.column32()?);
     let (n_operands, n_outputs) = (reader.column32()?, reader.column32()?);
-    let (blocks, regions) = (reader.column32()?, reader.column32()?);
+    let (blocks, regions) = (reader.optional_column32()?, reader.column32()?);
     let outputs = reader.column32()?;
     let columns = [kernels.len(), points.len(), positions.len(), n_operands.len(), n_outputs.len()];
     let total = |counts: &[u32]| counts.iter().map(|&n| u64::from(n)).sum::<u64>();
@@ -160,7 +160,8 @@ fn tasks(workflow: &mut Workflow, reader: &mut Reader<'_>) -> Result<()> {
     if !fits {
         return Err(wrong("a schedule whose columns have different lengths"));
     }
-    let operand = |(&block, &region)| Operand { block: BlockId::from_u32(block), region };
+    let named = |block: u32| if block == u32::MAX { BlockId::NONE } else { BlockId::from_u32(block) };
+    let operand = |(&block, &region)| Operand { block: named(block), region };
     let operands: Vec<Operand> = blocks.iter().zip(&regions).map(operand).collect();
     let outputs: Vec<BlockId> = outputs.into_iter().map(BlockId::from_u32).collect();
     let (mut operands, mut outputs) = (&operands[..], &outputs[..]);
@@ -199,7 +200,7 @@ fn placed(reader: &mut Reader<'_>) -> Result<Placement> {
 }
 
 fn rows(reader: &mut Reader<'_>) -> Result<Rows> {
-    let (lengths, values) = (reader.column32()?, reader.column32()?);
+    let (lengths, values) = (reader.column32()?, reader.optional_column32()?);
     let mut rows = Rows::default();
     let mut rest = &values[..];
     for n in lengths {
