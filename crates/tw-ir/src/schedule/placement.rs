@@ -171,7 +171,7 @@ impl Placement {
             + self.writes.heap_bytes()
     }
 
-    /// Checks every rule that engines rely on and that [`Links`](super::links::Links) does not check while it is built:
+    /// Checks every rule that engines rely on and that freezing does not check by itself:
     ///
     /// 1. Every task of the workflow has a site that exists; ranks of memories exist.
     /// 2. There is one row of reads and of writes per step; a task's rows name one instance per operand and output, of the same block.
