@@ -6,7 +6,7 @@
 //! the same keys and arrays; [`search`] looks for the cheapest. Terms are small: sets of keys are enumerated where a
 //! key function is involved.
 //!
-//! What a program runs is chosen by the schedulers in [`crate::cluster`]; this is the same choice in the vocabulary of
+//! What a program runs is chosen by the schedulers in this crate; this is the same choice in the vocabulary of
 //! the algebra, for those who write relations themselves.
 
 mod cost;

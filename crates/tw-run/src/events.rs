@@ -7,7 +7,7 @@ use tw_ir::workflow::{BlockId, TaskId};
 
 /// Sees the events of runs. Called on the thread where they happen, so implementations should be quick; with none, no clock is read.
 ///
-/// Worker 0 is the thread that called [`Engine::run`](crate::Runtime::run), the others are those of the pool.
+/// Worker 0 is the thread that called [`Engine::run`](crate::Engine::run), the others are those of the pool.
 pub trait Observer: Send + Sync {
     /// A task begins.
     fn task_started(&self, _task: TaskId, _worker: u32, _at: Instant) {}

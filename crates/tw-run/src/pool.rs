@@ -2,7 +2,7 @@
 //!
 //! # Who does what
 //!
-//! A *run* is put on the *board* by the thread that calls [`Runtime::run`]. That caller and the *workers* of the pool *participate* in
+//! A *run* is put on the *board* by the thread that calls [`Engine::run`]. That caller and the *workers* of the pool *participate* in
 //! it. A participant takes a ready task (lowest rank first) off the board, runs it, counts its successors down, keeps the lowest of those that
 //! became ready and goes on with it; the others it puts on the board. When no successor is ready it returns to the board, reports what it
 //! has done, and takes another task. (Under a budget that matters it returns after every task, because the ledger has to admit the next one.)
@@ -20,7 +20,7 @@
 //! a run that is over without an error all tasks have run, for the schedule is acyclic (the caller checks that number nevertheless).
 //!
 //! A worker gives back its reference to the run in the same critical section in which it reports for the last time. Hence when the caller
-//! sees that the run is over, it owns the run alone: whatever is left of it is freed before [`Runtime::run`] returns.
+//! sees that the run is over, it owns the run alone: whatever is left of it is freed before [`Engine::run`] returns.
 //!
 //! # Sleeping and waking
 //!
@@ -93,7 +93,7 @@ struct Shared {
 }
 
 impl Runtime {
-    /// A runtime that computes on this many threads, counting the one that calls [`Runtime::run`]. If the system refuses to start some
+    /// A runtime that computes on this many threads, counting the one that calls [`Engine::run`]. If the system refuses to start some
     /// of them there are fewer.
     pub fn new(threads: usize) -> Runtime {
         let shared = Arc::new(Shared::default());
