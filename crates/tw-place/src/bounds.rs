@@ -18,7 +18,7 @@ impl Volume {
     /// A contraction of variables with these extents; every array lists its variables, and every variable is in some array.
     ///
     /// ```
-    /// use tw_plan::cluster::Volume;
+    /// use tw_place::Volume;
     /// let product = Volume::new(&[40_000, 40_000, 40_000], &[&[0, 2], &[2, 1], &[0, 1]]).unwrap();
     /// assert!((product.least_words(10) / 5.54e8 - 1.0).abs() < 1e-3);
     /// ```
@@ -74,7 +74,7 @@ impl Volume {
     /// touches `memory + x` words (an X-partition, as in Kwasniewski et al., 2019). For products `x = 2 memory` gives the known 2mnk / (P sqrt(memory)).
     ///
     /// ```
-    /// use tw_plan::cluster::Volume;
+    /// use tw_place::Volume;
     /// let product = Volume::new(&[40_000, 40_000, 40_000], &[&[0, 2], &[2, 1], &[0, 1]]).unwrap();
     /// assert_eq!(product.least_words_within(1000, 1e12), product.least_words(1000));
     /// let known = 2.0 * 6.4e13 / 1000.0 / 5e6_f64.sqrt();

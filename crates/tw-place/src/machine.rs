@@ -35,7 +35,7 @@ impl Link {
 /// Nodes of equal workers. Workers are numbered node by node.
 ///
 /// ```
-/// use tw_plan::cluster::Machine;
+/// use tw_place::Machine;
 /// let machine = Machine::parse("nodes = 4\nworkers = 8\nmemory = 16GiB\n").unwrap();
 /// assert_eq!(machine.n_workers(), 32);
 /// assert_eq!(machine.node_of(9), 1);

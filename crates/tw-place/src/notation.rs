@@ -20,7 +20,7 @@ use super::mesh::{Mesh, Ownership};
 /// A machine as a grid, and where tensors are on it.
 ///
 /// ```
-/// use tw_plan::cluster::Notation;
+/// use tw_place::Notation;
 /// let notation = Notation::parse("machine M(4, 2)\na(x, y) -> M(x, y)\n").unwrap();
 /// assert_eq!(notation.n_workers(), 8);
 /// let error = Notation::parse("machine M(4)\na(x) -> N(x)\n").unwrap_err();
