@@ -15,16 +15,20 @@
 //! # Ok::<(), tilewright::Error>(())
 //! ```
 
-use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
 use tw_ir::error::{Error, Result};
-use tw_ir::program::{self, Program};
+use tw_ir::program::{self, Program, TensorType};
 use tw_ir::span::Span;
 
+use crate::control::types::Types;
+use crate::control::walk;
+use crate::io::Input;
 use crate::report::Totals;
 use crate::session::Session;
+pub(crate) use crate::units;
 
 mod avoidable;
 mod cluster;
@@ -39,18 +43,15 @@ mod inputs;
 mod json;
 mod kernels;
 mod machine;
-pub(crate) mod peak;
-mod profile;
 mod recorded;
 mod rows;
+mod sections;
 mod segment;
 mod source;
 mod svg;
 pub(crate) mod table;
 mod text;
 mod tree;
-pub(crate) mod units;
-mod walk;
 mod why;
 
 pub use cluster::{OnMachine, read_distribution, read_machine};
@@ -59,13 +60,8 @@ pub use diff::Difference;
 pub use fusion::{Fate, Kept, fates, why_kept};
 pub use inputs::InputUse;
 pub use machine::Machine;
-pub use peak::{Holder, Peak};
-pub(crate) use profile::profile_of_run;
-pub use profile::{Measured, Profile, TaskRun, profiled};
 pub use segment::SegmentPlan;
-pub(crate) use segment::n_bytes;
 pub use source::{Place, SourceText};
-use walk::ValueName;
 
 /// How much to tell, and in which form.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -93,20 +89,10 @@ pub enum Level {
     Json,
 }
 
-/// Where in the control flow a section stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Role {
-    /// Outside loops and branches.
-    Straight,
-    /// The condition of a loop.
-    Condition,
-    /// The body of a loop.
-    Body,
-    /// Taken if the condition holds.
-    Then,
-    /// Taken otherwise.
-    Otherwise,
-}
+pub use crate::control::Role;
+pub use crate::control::collect::{Position, Turn};
+pub use crate::peak::{Holder, Peak};
+pub use crate::profile::{Measured, Profile, TaskRun, profiled};
 
 /// Whether a section could be planned.
 #[derive(Clone, Debug)]
@@ -126,13 +112,7 @@ pub enum Outcome {
 #[derive(Clone, Debug)]
 pub struct Section {
     /// Where in the control flow it stands.
-    pub role: Role,
-    /// The loop or branch it belongs to.
-    pub span: Span,
-    /// How many loops and branches are around it.
-    pub depth: usize,
-    /// The branches it is in, outermost first: the number of the `if`, and whether it is the other branch.
-    pub branches: Vec<(u32, bool)>,
+    pub at: Position,
     /// True if extents depend on data and the plan assumes that masks select everything.
     pub selects_all: bool,
     /// Whether it could be planned.
@@ -159,8 +139,11 @@ pub struct Explanation {
     machine: Machine,
     measured: Option<(Measured, Totals)>,
     on: Option<OnMachine>,
-    /// What each place of a loop has after the first round.
-    repeats: HashMap<u32, ValueName>,
+    /// The most bytes alive at once, in any turn of any loop.
+    peak_bytes: u64,
+    program: Program,
+    /// The types of the inputs.
+    inputs: BTreeMap<String, TensorType>,
     /// Lines of the host language by file and number.
     host_lines: HashMap<(String, u32), String>,
 }
@@ -189,21 +172,36 @@ pub struct Summary {
 }
 
 impl Session {
-    /// Plans what can be planned without data.
+    /// Plans what can be planned without data. Inputs are taken to be what they are declared as, and to be read from files.
     pub fn explain(&self, program: &Program) -> Result<Explanation> {
+        self.explain_types(program, |program| Types::declared(self, program, sections::Sections::default()))
+    }
+
+    /// The same with the data that a run would be given: arrays that are in memory already are not counted again.
+    pub fn explain_bound(&self, program: &Program, inputs: &BTreeMap<String, Input>) -> Result<Explanation> {
+        self.explain_types(program, |_| Types::bound(self, inputs, sections::Sections::default()))
+    }
+
+    fn explain_types<'a>(
+        &'a self,
+        program: &Program,
+        types: impl FnOnce(&Program) -> Types<'a, sections::Sections>,
+    ) -> Result<Explanation> {
         program::verify(program)?;
         let dissolved = tw_plan::dissolve_selections(program, self.plan_options())?;
-        let program = dissolved.as_ref().unwrap_or(program);
-        let mut walk = walk::Walk::new(self, program);
-        walk.run()?;
+        let program = dissolved.unwrap_or_else(|| program.clone());
+        let mut types = types(&program);
+        walk(&program, &mut types)?;
         Ok(Explanation {
-            sections: walk.sections,
+            sections: types.recorder.collected.items,
             source: None,
             threads: self.threads(),
             machine: Machine::default(),
             measured: None,
             on: None,
-            repeats: walk.repeats,
+            peak_bytes: types.recorder.peak_bytes,
+            inputs: types.inputs,
+            program,
             host_lines: HashMap::new(),
         })
     }
@@ -256,7 +254,8 @@ impl Explanation {
 
     /// The whole in a few numbers.
     pub fn summary(&self) -> Summary {
-        let mut summary = Summary { has_loops: self.sections.iter().any(|s| s.depth > 0), ..Summary::default() };
+        let has_loops = self.sections.iter().any(|section| section.at.depth > 0);
+        let mut summary = Summary { has_loops, peak_bytes: self.peak_bytes, ..Summary::default() };
         for section in &self.sections {
             let Some(plan) = section.plan() else {
                 summary.has_later = true;
@@ -264,7 +263,6 @@ impl Explanation {
             };
             summary.cost += plan.cost();
             summary.selects_all |= section.selects_all;
-            summary.peak_bytes = summary.peak_bytes.max(plan.peak_bytes());
             summary.planning += plan.planning();
         }
         let inputs = self.inputs();

@@ -20,19 +20,21 @@ mod available;
 mod cancel;
 #[cfg(feature = "cli")]
 pub mod cli;
+mod control;
 #[cfg(feature = "diagnose")]
 pub mod diagnose;
 pub mod explain;
-mod interpret;
 mod io;
+mod peak;
+mod profile;
 mod program_text;
 mod relation;
 mod report;
 mod results;
-mod segment;
 mod session;
 mod stored;
 mod tensor;
+mod units;
 
 pub use cancel::until_cancelled;
 pub use io::Input;

@@ -20,13 +20,17 @@ use tw_run::{BlockIo, CancelToken, Engine, Observer, Prepared, Progress, RunOpti
 
 use crate::available::available_bytes;
 use crate::cancel::token_of_run;
-use crate::explain::{Profile, n_bytes, peak, profile_of_run};
-use crate::interpret::Interpreter;
+use crate::control::Place;
+use crate::control::data::Data;
+use crate::control::placed::{PlacedSegment, place_program};
+use crate::control::segment::SegmentKey;
+use crate::control::types::{declared_inputs, foresee_segments, n_bytes};
 use crate::io::{Input, SegmentIo};
+use crate::peak;
+use crate::profile::{Profile, profile_of_run};
 use crate::program_text::standard_functions;
 use crate::report::Totals;
 use crate::results::{Computed, Want, forms};
-use crate::segment::SegmentKey;
 use crate::stored::Stored;
 use crate::tensor::allowance::{Allowance, SHARE_OF_BUDGET};
 
@@ -198,13 +202,15 @@ struct CachedSegment {
     outputs: Vec<(DType, Vec<tw_ir::Axis>)>,
 }
 
-/// Where in its program a segment is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
-    /// Others follow, whose sizes may depend on what it computes.
-    Before,
-    /// No other follows.
-    Last,
+/// A segment that is to run.
+pub(crate) struct SegmentRun<'a> {
+    pub(crate) key: SegmentKey,
+    /// On a cluster, its plan.
+    pub(crate) placed: Option<PlacedSegment>,
+    pub(crate) place: Place,
+    pub(crate) inputs: BTreeMap<String, Input>,
+    /// How its outputs are wanted, other than as blocks.
+    pub(crate) wants: &'a [Want],
 }
 
 /// What one segment gave.
@@ -276,11 +282,18 @@ impl Session {
         let cancel = token_of_run(&lock(&self.0.cancel));
         let dissolved = dissolve_selections(program, &self.0.plan)?;
         let program = dissolved.as_ref().unwrap_or(program);
-        let mut interpreter = Interpreter::new(self, program, inputs, wants, cancel);
-        let results = interpreter.run();
-        totals.add(&interpreter.totals);
+        let placer = match &self.0.cluster {
+            Some(cluster) => {
+                let types = inputs.iter().map(|(name, input)| (name.clone(), input.ty())).collect();
+                Some(place_program(self, cluster, program, &types, false)?.0)
+            }
+            None => None,
+        };
+        let mut data = Data::new(self, program, inputs, wants, cancel, placer);
+        let results = data.run();
+        totals.add(&data.totals);
         if results.is_ok() {
-            lock(&self.0.totals).add(&interpreter.totals);
+            lock(&self.0.totals).add(&data.totals);
         }
         results
     }
@@ -295,33 +308,35 @@ impl Session {
 
     /// Plans a straight-line program without running it.
     pub fn plan(&self, program: &Program) -> Result<Planned> {
-        self.plan_until(&|| false, program)
-    }
-
-    fn plan_until(&self, stop: &dyn Fn() -> bool, program: &Program) -> Result<Planned> {
-        match self.0.cluster {
-            Some(cluster) => cluster.plan_segment_until(stop, program, &self.0.plan),
-            None => plan_segment_until(stop, program, &self.0.plan),
+        let Some(cluster) = &self.0.cluster else { return plan_segment_until(&|| false, program, &self.0.plan) };
+        let (_, placed) = place_program(self, cluster, program, &declared_inputs(program), false)?;
+        match placed.segments.as_slice() {
+            [segment] => segment.placed().freeze(&|| false, program, &self.0.plan),
+            _ => Err(Error::plan("this program is not a single segment")),
         }
     }
 
     pub(crate) fn run_segment(
         &self,
-        key: SegmentKey,
-        place: Place,
-        inputs: BTreeMap<String, Input>,
-        wants: &[Want],
+        segment: SegmentRun<'_>,
         cancel: &CancelToken,
         totals: &mut Totals,
     ) -> Result<SegmentOutcome> {
         let started = Instant::now();
+        let SegmentRun { key, placed, place, inputs, wants } = segment;
+        let key = placed.as_ref().map_or(key, PlacedSegment::key);
         let found = lock(&self.0.cache).get(&key).cloned();
         let hit = found.is_some();
         let cached = match found {
             Some(cached) => cached,
             None => {
                 self.check_results(&key.program)?;
-                self.plan_and_cache(key, cancel)?.1
+                let stop = || cancel.is_cancelled();
+                let planned = match placed {
+                    Some(placed) => placed.placed().freeze(&stop, &key.program, &self.0.plan)?,
+                    None => plan_segment_until(&stop, &key.program, &self.0.plan)?,
+                };
+                self.keep_ready(key, planned.schedule)?
             }
         };
         let planned = Instant::now();
@@ -461,8 +476,18 @@ impl Session {
         Ok(self.plan_and_cache(key, &cancel)?.0)
     }
 
+    /// The schedule of a segment, from the cache if it is there.
+    pub(crate) fn schedule_of(&self, key: &SegmentKey) -> Result<Arc<Schedule>> {
+        let found = lock(&self.0.cache).get(key).cloned();
+        let cached = match found {
+            Some(cached) => cached,
+            None => self.plan_and_cache(key.clone(), &token_of_run(&lock(&self.0.cancel)))?.1,
+        };
+        Ok(cached.prepared.schedule().clone())
+    }
+
     fn plan_and_cache(&self, key: SegmentKey, cancel: &CancelToken) -> Result<(Planned, Arc<CachedSegment>)> {
-        let planned = self.plan_until(&|| cancel.is_cancelled(), &key.program)?;
+        let planned = plan_segment_until(&|| cancel.is_cancelled(), &key.program, &self.0.plan)?;
         let cached = self.keep_ready(key, planned.schedule.clone())?;
         Ok((planned, cached))
     }
@@ -473,7 +498,16 @@ impl Session {
         let program = dissolved.as_ref().unwrap_or(program);
         refuse_nameless_functions(&program.body)?;
         lock(&self.0.cache).clear();
-        self.explain(program)?;
+        match &self.0.cluster {
+            Some(cluster) => {
+                let (_, placed) = place_program(self, cluster, program, &declared_inputs(program), false)?;
+                for segment in &placed.segments {
+                    let planned = segment.placed().freeze(&|| false, &segment.key.program, &self.0.plan)?;
+                    self.keep_ready(segment.key(), planned.schedule)?;
+                }
+            }
+            None => foresee_segments(self, program)?,
+        }
         let cache = lock(&self.0.cache);
         let segments = cache.iter().map(|(key, cached)| (&key.program, cached.prepared.schedule().as_ref()));
         Ok(encode_plan(program, segments))

@@ -74,7 +74,8 @@ impl Held {
         self.homes[position as usize]
     }
 
-    pub(super) fn axes(&self) -> &[Axis] {
+    /// How it is cut.
+    pub fn axes(&self) -> &[Axis] {
         &self.axes
     }
 }

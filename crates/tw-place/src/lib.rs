@@ -7,6 +7,7 @@
 
 pub mod algebra;
 mod bounds;
+mod cluster;
 mod eager;
 mod grids;
 mod held;
@@ -25,15 +26,16 @@ mod tests;
 mod traffic;
 
 pub use bounds::Volume;
+pub use cluster::Cluster;
 pub use grids::{DEFAULT_LIMIT, Grids, Owners, SearchReport};
 pub use held::{Before, Held};
 pub use layout::{Layout, Layouts, node_grid};
 pub use machine::{Link, MOST_WORKERS, Machine};
 pub use mesh::{Mesh, Ownership, part, part_of};
 pub use notation::Notation;
-pub use placed::{Cluster, Placed, contributions, place, place_jointly};
+pub use placed::{Placed, contributions, place_jointly};
 pub use reductions::{Assignment, Expanded, expand};
-pub use rivals::Rivals;
+pub use rivals::{Request, Rivals};
 pub use schedulers::{Algebraic, Lshs, Pattern, RoundRobin, Scheduler, SchedulerName};
 pub use simulate::{Interval, Simulation, Worker};
 pub use sites::Sites;

@@ -1,22 +1,23 @@
 //! A plan placed on a machine.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tw_ir::EntityRef;
-use tw_ir::error::{Error, Result};
+use tw_ir::error::Result;
 use tw_ir::plan::{Plan, RelId, RelOp};
 use tw_ir::program::{Program, ValueId};
 use tw_ir::workflow::{BlockSetId, Statement, TaskId, Workflow};
-use tw_plan::{Lowered, Order, Passes, PlanOptions, Planned, Unordered, evaluate_sets, lower, lower_cut};
+use tw_plan::{Lowered, Order, Passes, PlanOptions, Planned, Unordered, evaluate_sets, lower_cut};
 
 use super::eager;
-use super::grids::{Aim, DEFAULT_LIMIT, Grids};
+use super::grids::{Aim, Grids};
 use super::held::Before;
 use super::machine::Machine;
 use super::notation::Notation;
 use super::reductions::{Expanded, expand};
-use super::schedulers::{Algebraic, Lshs, Pattern, RoundRobin, Scheduler, SchedulerName};
+use super::schedulers::{Algebraic, Scheduler};
 use super::simulate::Simulation;
 use super::sites::Sites;
 use super::traffic::Traffic;
@@ -26,6 +27,10 @@ use super::traffic::Traffic;
 pub struct Placed {
     /// Who placed it.
     pub scheduler: &'static str,
+    /// The program that was lowered, after rewriting.
+    pub program: Arc<Program>,
+    /// Its relations.
+    pub plan: Arc<Plan>,
     /// Its tasks, reductions expanded.
     pub workflow: Workflow,
     /// Where they run.
@@ -43,6 +48,18 @@ pub struct Placed {
 }
 
 impl Placed {
+    /// Freezes the plan for engines. `original` is the program before rewriting.
+    pub fn freeze(&self, stop: &dyn Fn() -> bool, original: &Program, options: &PlanOptions) -> Result<Planned> {
+        let n_ranks = self.simulation.workers.len() as u32;
+        let (steps, placement) = self.traffic.schedule(&self.workflow, &self.order, &self.sites, n_ranks);
+        let lowered = Lowered {
+            program: self.program.as_ref().clone(),
+            plan: self.plan.as_ref().clone(),
+            workflow: self.workflow.clone(),
+        };
+        Passes::until(stop).freeze(original, lowered, Order::Placed(steps, Box::new(placement)), options)
+    }
+
     /// The statement that runs when some worker holds most.
     pub fn statement_at_peak(&self) -> Option<&Statement> {
         let task = self.simulation.at_peak?;
@@ -66,24 +83,29 @@ fn loose(plan: &Plan) -> Result<(Workflow, HashMap<RelId, BlockSetId>)> {
 }
 
 /// Places a plan on workers that hold nothing yet.
-pub fn place(plan: &Plan, machine: &Machine, scheduler: &dyn Scheduler) -> Result<Placed> {
-    place_after(&Before::default(), plan, machine, scheduler)
+#[cfg(test)]
+pub(crate) fn place(planned: &Planned, machine: &Machine, scheduler: &dyn Scheduler) -> Result<Placed> {
+    place_after(&Before::default(), &planned.program, planned.plan.clone(), machine, scheduler)
 }
 
 /// Places a plan on workers that hold something already. Its inputs must be cut as they are.
 pub(super) fn place_after(
     before: &Before,
-    plan: &Plan,
+    program: &Program,
+    plan: Plan,
     machine: &Machine,
     scheduler: &dyn Scheduler,
 ) -> Result<Placed> {
     machine.verify()?;
     let started = Instant::now();
-    place_tasks(&contributions(plan)?, machine, before, scheduler, started)
+    let loose = contributions(&plan)?;
+    place_tasks(Arc::new(program.clone()), Arc::new(plan), &loose, machine, before, scheduler, started)
 }
 
 /// Places tasks whose planning began at some time.
 fn place_tasks(
+    program: Arc<Program>,
+    plan: Arc<Plan>,
     loose: &Workflow,
     machine: &Machine,
     before: &Before,
@@ -105,7 +127,7 @@ fn place_tasks(
         }
     }
     let (scheduler, took) = (scheduler.name(), started.elapsed());
-    Ok(Placed { scheduler, workflow, sites, order, traffic, simulation, grids: None, took })
+    Ok(Placed { scheduler, program, plan, workflow, sites, order, traffic, simulation, grids: None, took })
 }
 
 /// Chooses grids of workers for the statements of a straight-line program, cuts values so that they fit, and places the tasks. At most `limit`
@@ -126,7 +148,6 @@ pub fn place_jointly(
 pub(super) struct ByGrids {
     /// The program with the orders of products that were chosen.
     pub(super) program: Program,
-    pub(super) plan: Plan,
     pub(super) placed: Placed,
     pub(super) grids: Grids,
 }
@@ -142,12 +163,8 @@ pub(super) struct Target<'a> {
 
 impl Target<'_> {
     /// Plans with the options that are wanted, or with smaller tiles if workers cannot hold that: less of what a worker touches is then there at a time.
-    pub(super) fn within_memory<T>(
-        &self,
-        place: impl Fn(&PlanOptions) -> Result<T>,
-        placed: impl Fn(&T) -> &Placed,
-    ) -> Result<T> {
-        let peak = |found: &T| placed(found).simulation.peak_bytes_max();
+    pub(super) fn within_memory(&self, place: impl Fn(&PlanOptions) -> Result<Placed>) -> Result<Placed> {
+        let peak = |placed: &Placed| placed.simulation.peak_bytes_max();
         let mut found = place(self.options)?;
         for tile in SMALLER_TILES.into_iter().filter(|&tile| self.options.tile.is_none_or(|wanted| tile < wanted)) {
             if self.machine.memory.is_none_or(|memory| peak(&found) <= memory) {
@@ -166,8 +183,8 @@ impl Target<'_> {
 pub(super) fn place_by_grids(unordered: &Unordered, target: &Target<'_>) -> Result<ByGrids> {
     let started = Instant::now();
     let (program, grids) = choose_grids(unordered, target, Aim::Bytes, target.limit)?;
-    let (plan, placed) = place_on_grids("algebraic", &program, &grids, target, started)?;
-    Ok(ByGrids { program, plan, placed, grids })
+    let placed = place_on_grids("algebraic", &program, &grids, target, started)?;
+    Ok(ByGrids { program, placed, grids })
 }
 
 /// The same with grids that are chosen for time, if they promise less of it than known ones.
@@ -175,7 +192,7 @@ pub(super) fn place_by_time(
     unordered: &Unordered,
     target: &Target<'_>,
     (known_program, known): (&Program, &Grids),
-) -> Result<Option<ByGrids>> {
+) -> Result<Option<Placed>> {
     /// The part of the known time beyond which another plan is not worth making.
     const SOONER: f64 = 0.97;
     let started = Instant::now();
@@ -184,8 +201,7 @@ pub(super) fn place_by_time(
     if grids.score() as f64 > known.score_in_time(known_program, target.machine) as f64 * SOONER {
         return Ok(None);
     }
-    let (plan, placed) = place_on_grids("timed", &program, &grids, target, started)?;
-    Ok(Some(ByGrids { program, plan, placed, grids }))
+    Ok(Some(place_on_grids("timed", &program, &grids, target, started)?))
 }
 
 fn choose_grids(unordered: &Unordered, target: &Target<'_>, aim: Aim, limit: usize) -> Result<(Program, Grids)> {
@@ -200,14 +216,14 @@ fn place_on_grids(
     grids: &Grids,
     target: &Target<'_>,
     started: Instant,
-) -> Result<(Plan, Placed)> {
+) -> Result<Placed> {
+    let shared = Arc::new(program.clone());
     let place = |options: &PlanOptions| {
         let (plan, loose, values) = lower_on_grids(program, grids, options, target.machine)?;
         let scheduler = Algebraic { name, grids, values: &values };
-        Ok((plan, place_tasks(&loose, target.machine, target.before, &scheduler, started)?))
+        place_tasks(shared.clone(), Arc::new(plan), &loose, target.machine, target.before, &scheduler, started)
     };
-    let (plan, placed) = target.within_memory(place, |(_, placed)| placed)?;
-    Ok((plan, Placed { grids: Some(grids.clone()), ..placed }))
+    Ok(Placed { grids: Some(grids.clone()), ..target.within_memory(place)? })
 }
 
 /// Tile lengths that are tried, one after the other, where a limit of memory is not kept.
@@ -218,7 +234,7 @@ pub(super) fn place_as_written(unordered: &Unordered, target: &Target<'_>, notat
     let started = Instant::now();
     let search = |program: &Program, limit| Grids::written(target.before, program, notation, target.machine, limit);
     let (program, grids) = choose_orders(unordered, target.limit, search)?;
-    Ok(place_on_grids("tdn", &program, &grids, target, started)?.1)
+    place_on_grids("tdn", &program, &grids, target, started)
 }
 
 /// The plan of a program that is cut for its grids, its tasks, and the value of each of their sets of blocks.
@@ -287,66 +303,3 @@ fn choose_orders(
 
 /// Other orders of products that are tried for a program.
 const MOST_ORDERS: usize = 16;
-
-/// Workers that a session plans for, and who places tasks on them. The runtime of one machine runs such a plan as any other.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Cluster {
-    /// Nodes.
-    pub nodes: u32,
-    /// Workers of each.
-    pub workers: u32,
-    /// Who places tasks.
-    pub scheduler: SchedulerName,
-}
-
-impl Cluster {
-    /// Plans a straight-line program for these workers; gives up as cancelled when `stop` says so.
-    pub fn plan_segment_until(
-        self,
-        stop: &dyn Fn() -> bool,
-        program: &Program,
-        options: &PlanOptions,
-    ) -> Result<Planned> {
-        let mut passes = Passes::until(stop);
-        let unordered = passes.unordered(program, options)?;
-        let (chosen, plan, placed) = passes.pass("place", || self.place(&unordered, options))?;
-        let n_ranks = self.nodes * self.workers;
-        let (steps, placement) = placed.traffic.schedule(&placed.workflow, &placed.order, &placed.sites, n_ranks);
-        let lowered = Lowered { program: chosen, plan, workflow: placed.workflow };
-        passes.freeze(program, lowered, Order::Placed(steps, Box::new(placement)), options)
-    }
-
-    /// Plans a program whose products have no order yet; tells the program with those that were chosen.
-    fn place(self, unordered: &Unordered, options: &PlanOptions) -> Result<(Program, Plan, Placed)> {
-        let machine = Machine::of(self.nodes, self.workers)?;
-        let target = Target { options, machine: &machine, before: &Before::default(), limit: DEFAULT_LIMIT };
-        let others: &[&dyn Scheduler] = match self.scheduler {
-            SchedulerName::Pattern => &[&Pattern],
-            SchedulerName::Lshs => &[&Lshs],
-            SchedulerName::RoundRobin => &[&RoundRobin],
-            SchedulerName::Algebraic => {
-                let found = place_by_grids(unordered, &target)?;
-                return Ok((found.program, found.plan, found.placed));
-            }
-            SchedulerName::Timed => &[],
-            SchedulerName::Auto => &[&Pattern, &Lshs, &RoundRobin],
-        };
-        let mut found: Vec<(Program, Plan, Placed)> = Vec::new();
-        if matches!(self.scheduler, SchedulerName::Auto | SchedulerName::Timed) {
-            let by_grids = place_by_grids(unordered, &target)?;
-            let by_time = place_by_time(unordered, &target, (&by_grids.program, &by_grids.grids))?;
-            found.extend(by_time.map(|by_time| (by_time.program, by_time.plan, by_time.placed)));
-            if self.scheduler == SchedulerName::Auto || found.is_empty() {
-                found.push((by_grids.program, by_grids.plan, by_grids.placed));
-            }
-        }
-        let program = unordered.ordered(&[])?;
-        let plan = lower(&program, options)?;
-        for scheduler in others {
-            found.push((program.clone(), plan.clone(), place(&plan, &machine, *scheduler)?));
-        }
-        let ends = |(_, _, placed): &(Program, Plan, Placed)| placed.simulation.makespan;
-        let first = found.into_iter().min_by(|a, b| ends(a).total_cmp(&ends(b)));
-        first.ok_or_else(|| Error::internal("no scheduler was asked"))
-    }
-}

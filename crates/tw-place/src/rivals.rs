@@ -6,7 +6,7 @@ use tw_ir::program::Program;
 use tw_ir::workflow::StmtId;
 
 use super::bounds::{Touching, least_together_within};
-use super::grids::{Aim, Grids, SearchReport, touching};
+use super::grids::{Aim, DEFAULT_LIMIT, Grids, SearchReport, touching};
 use super::held::Before;
 use super::machine::Machine;
 use super::notation::Notation;
@@ -36,6 +36,142 @@ pub struct Rivals {
     pub bound_bytes: f64,
 }
 
+/// What a program is planned for: workers, and the schedulers that may place tasks on them.
+#[derive(Clone, Copy)]
+pub struct Request<'a> {
+    /// Options of the planner.
+    pub options: &'a PlanOptions,
+    /// The workers.
+    pub machine: &'a Machine,
+    /// Where the user wants tensors to be: one more plan, that of the scheduler `tdn`.
+    pub distribution: Option<&'a Notation>,
+    /// The only scheduler that is asked, if there is one.
+    pub only: Option<&'a str>,
+    /// How many choices of grids may be compared.
+    pub limit: usize,
+}
+
+impl<'a> Request<'a> {
+    /// All schedulers, none of them told where tensors are to be.
+    pub fn new(options: &'a PlanOptions, machine: &'a Machine) -> Request<'a> {
+        Request { options, machine, distribution: None, only: None, limit: DEFAULT_LIMIT }
+    }
+
+    /// Plans a straight-line program on workers that hold something already. With a limit of memory, plans that do not keep it are put aside.
+    /// Whether the program has what a distribution names is not checked: another segment of a larger program may have it.
+    pub fn rivals(&self, before: &Before, program: &Program) -> Result<Rivals> {
+        let Request { options, machine, limit, .. } = *self;
+        machine.verify()?;
+        let target = Target { options, machine, before, limit };
+        let unordered = Unordered::new(&before.cut(program), options)?;
+        let mut found = Found::default();
+        let by_grids = self.asks(&["algebraic", "timed"]).then(|| place_by_grids(&unordered, &target));
+        let (program, grids) = match by_grids {
+            Some(Ok(ByGrids { program, placed, grids })) => {
+                // Where grids for time promise nothing, there are those for bytes.
+                let mut by_time = None;
+                if self.asks(&["timed"]) {
+                    match place_by_time(&unordered, &target, (&program, &grids)) {
+                        Ok(placed) => by_time = placed,
+                        Err(error) => found.failed.push(("timed", error)),
+                    }
+                }
+                let replaces = by_time.is_some() && self.only == Some("timed");
+                found.placed.extend(by_time);
+                found.placed.extend(Some(placed).filter(|_| !replaces));
+                (program, grids)
+            }
+            other => {
+                found.failed.extend(other.and_then(Result::err).map(|error| ("algebraic", error)));
+                let program = unordered.ordered(&[])?;
+                let grids = Grids::search_after(before, &program, machine, Aim::Bytes, 0);
+                (program, grids)
+            }
+        };
+        let schedulers = [&Pattern as &dyn Scheduler, &Lshs, &RoundRobin];
+        let mut plan = None;
+        for scheduler in schedulers.into_iter().filter(|scheduler| self.asks(&[scheduler.name()])) {
+            let ordered = unordered.ordered(&[])?;
+            // The plan with the options that are wanted serves all of them.
+            if plan.is_none() {
+                plan = Some(lower(&ordered, options)?);
+            }
+            let place = |wanted: &PlanOptions| match plan.clone().filter(|_| wanted.tile == options.tile) {
+                Some(plan) => place_after(before, &ordered, plan, machine, scheduler),
+                None => place_after(before, &ordered, lower(&ordered, wanted)?, machine, scheduler),
+            };
+            found.add(scheduler.name(), target.within_memory(place));
+        }
+        if let Some(notation) = self.distribution.filter(|_| self.asks(&["tdn"])) {
+            // What the user wrote is not left out silently.
+            found.placed.push(place_as_written(&unordered, &target, notation)?);
+        }
+        let (placed, refused) = found.within(machine)?;
+        let placed = in_order(placed);
+        let workers = machine.n_workers() as u64;
+        let touched = touching(&program);
+        let alone = |(node, statement): &(usize, Touching)| {
+            (StmtId::new(*node), least_together_within(std::slice::from_ref(statement), workers, machine.memory))
+        };
+        let statements = touched.iter().map(alone).collect();
+        let all: Vec<Touching> = touched.into_iter().map(|(_, statement)| statement).collect();
+        let bound_bytes = least_together_within(&all, workers, machine.memory);
+        Ok(Rivals { program, placed, refused, failed: found.failed, grids, statements, bound_bytes })
+    }
+
+    fn asks(&self, names: &[&str]) -> bool {
+        self.only.is_none_or(|only| names.contains(&only))
+    }
+}
+
+/// What schedulers have made.
+#[derive(Default)]
+struct Found {
+    placed: Vec<Placed>,
+    failed: Vec<(&'static str, Error)>,
+}
+
+impl Found {
+    fn add(&mut self, name: &'static str, found: Result<Placed>) {
+        match found {
+            Ok(placed) => self.placed.push(placed),
+            Err(error) => self.failed.push((name, error)),
+        }
+    }
+
+    /// The plans that keep the limit of memory, and those that do not; an error if none does.
+    fn within(&mut self, machine: &Machine) -> Result<(Vec<Placed>, Vec<Placed>)> {
+        let found = std::mem::take(&mut self.placed);
+        if let (true, Some((_, error))) = (found.is_empty(), self.failed.first()) {
+            return Err(error.clone());
+        }
+        let Some(memory) = machine.memory else { return Ok((found, Vec::new())) };
+        let peak = |placed: &Placed| placed.simulation.peak_bytes_max();
+        let least = found.iter().map(peak).min().unwrap_or(0);
+        let (placed, refused): (Vec<_>, Vec<_>) = found.into_iter().partition(|placed| peak(placed) <= memory);
+        if !placed.is_empty() {
+            return Ok((placed, refused));
+        }
+        let text = format!("no plan that was tried keeps every worker within {memory} bytes; the best needs {least}");
+        let error =
+            Error::resource(text).help("give the machine more workers, workers more memory, or values smaller tiles");
+        let best = refused.iter().find(|placed| peak(placed) == least);
+        Err(match best.and_then(Placed::statement_at_peak) {
+            Some(statement) => error.at(&statement.span).note(format!("`{}` is made there", statement.label)),
+            None => error,
+        })
+    }
+}
+
+/// Plans by their makespan. Of plans that end at about the same time, the one that sends least comes first.
+fn in_order(mut placed: Vec<Placed>) -> Vec<Placed> {
+    placed.sort_by(|a, b| a.simulation.makespan.total_cmp(&b.simulation.makespan));
+    let first = placed.first().map_or(0.0, |placed| placed.simulation.makespan);
+    let about = placed.iter().take_while(|placed| placed.simulation.makespan <= first * SAME_TIME).count();
+    placed[..about].sort_by_key(|placed| placed.simulation.wire_bytes_max());
+    placed
+}
+
 /// Times that differ by no more than this are the same: the model is not as good as that.
 const SAME_TIME: f64 = 1.01;
 
@@ -43,111 +179,9 @@ const SAME_TIME: f64 = 1.01;
 const EVEN: f64 = 1.05;
 
 impl Rivals {
-    /// Plans a straight-line program with every scheduler. With a limit of memory, plans that do not keep it are put aside.
+    /// Plans a straight-line program with every scheduler, on workers that hold nothing yet.
     pub fn of(program: &Program, options: &PlanOptions, machine: &Machine, limit: usize) -> Result<Rivals> {
-        Rivals::beside(None, program, options, machine, limit)
-    }
-
-    /// The same, with a distribution that the user wrote beside the others, as the scheduler `tdn`.
-    pub fn beside(
-        notation: Option<&Notation>,
-        program: &Program,
-        options: &PlanOptions,
-        machine: &Machine,
-        limit: usize,
-    ) -> Result<Rivals> {
-        let rivals = Rivals::after(&Before::default(), notation, program, options, machine, limit)?;
-        if let Some(notation) = notation {
-            notation.check_names(&[&rivals.program])?;
-        }
-        Ok(rivals)
-    }
-
-    /// The same on workers that hold something already. Whether the program has what the user's distribution names is not checked: another piece of a larger program may have it.
-    pub fn after(
-        before: &Before,
-        notation: Option<&Notation>,
-        program: &Program,
-        options: &PlanOptions,
-        machine: &Machine,
-        limit: usize,
-    ) -> Result<Rivals> {
-        machine.verify()?;
-        let target = Target { options, machine, before, limit };
-        let unordered = Unordered::new(&before.cut(program), options)?;
-        let plan = lower(&unordered.ordered(&[])?, options)?;
-        let mut failed: Vec<(&'static str, Error)> = Vec::new();
-        let by_grids = place_by_grids(&unordered, &target);
-        let (program, grids, first) = match by_grids {
-            Ok(ByGrids { program, placed, grids, .. }) => (program, grids, Some(placed)),
-            Err(error) => {
-                failed.push(("algebraic", error));
-                let program = unordered.ordered(&[])?;
-                let grids = Grids::search_after(before, &program, machine, Aim::Bytes, 0);
-                (program, grids, None)
-            }
-        };
-        let mut placed: Vec<Placed> = Vec::new();
-        if first.is_some() {
-            match place_by_time(&unordered, &target, (&program, &grids)) {
-                Ok(found) => placed.extend(found.map(|found| found.placed)),
-                Err(error) => failed.push(("timed", error)),
-            }
-        }
-        placed.extend(first);
-        let mut others: Vec<(&'static str, Result<Placed>)> = Vec::new();
-        for scheduler in [&Pattern as &dyn Scheduler, &Lshs, &RoundRobin] {
-            // The plan with the options that are wanted serves all of them.
-            let place = |wanted: &PlanOptions| match wanted.tile == options.tile {
-                true => place_after(before, &plan, machine, scheduler),
-                false => place_after(before, &lower(&unordered.ordered(&[])?, wanted)?, machine, scheduler),
-            };
-            others.push((scheduler.name(), target.within_memory(place, |placed| placed)));
-        }
-        if let Some(notation) = notation {
-            // What the user wrote is not left out silently.
-            others.push(("tdn", Ok(place_as_written(&unordered, &target, notation)?)));
-        }
-        for (name, found) in others {
-            match found {
-                Ok(found) => placed.push(found),
-                Err(error) => failed.push((name, error)),
-            }
-        }
-        if let (true, Some((_, error))) = (placed.is_empty(), failed.first()) {
-            return Err(error.clone());
-        }
-        let mut refused = Vec::new();
-        if let Some(memory) = machine.memory {
-            let least = placed.iter().map(|placed| placed.simulation.peak_bytes_max()).min().unwrap_or(0);
-            (placed, refused) = placed.into_iter().partition(|placed| placed.simulation.peak_bytes_max() <= memory);
-            if placed.is_empty() {
-                let text =
-                    format!("no plan that was tried keeps every worker within {memory} bytes; the best needs {least}");
-                let error = Error::resource(text)
-                    .help("give the machine more workers, workers more memory, or values smaller tiles");
-                let best = refused.iter().find(|placed| placed.simulation.peak_bytes_max() == least);
-                let peak = best.and_then(Placed::statement_at_peak);
-                return Err(match peak {
-                    Some(statement) => error.at(&statement.span).note(format!("`{}` is made there", statement.label)),
-                    None => error,
-                });
-            }
-        }
-        placed.sort_by(|a, b| a.simulation.makespan.total_cmp(&b.simulation.makespan));
-        // Of plans that end at about the same time, the one that sends least.
-        let first = placed.first().map_or(0.0, |placed| placed.simulation.makespan);
-        let about = placed.iter().take_while(|placed| placed.simulation.makespan <= first * SAME_TIME).count();
-        placed[..about].sort_by_key(|placed| placed.simulation.wire_bytes_max());
-        let workers = machine.n_workers() as u64;
-        let found = touching(&program);
-        let alone = |(node, statement): &(usize, Touching)| {
-            (StmtId::new(*node), least_together_within(std::slice::from_ref(statement), workers, machine.memory))
-        };
-        let statements = found.iter().map(alone).collect();
-        let all: Vec<Touching> = found.into_iter().map(|(_, statement)| statement).collect();
-        let bound_bytes = least_together_within(&all, workers, machine.memory);
-        Ok(Rivals { program, placed, refused, failed, grids, statements, bound_bytes })
+        Request { limit, ..Request::new(options, machine) }.rivals(&Before::default(), program)
     }
 
     /// The plan by grids, whether it is refused or not.

@@ -1,7 +1,7 @@
 //! Who decides where tasks run.
 
 use tw_ir::EntityRef;
-use tw_ir::error::Result;
+use tw_ir::error::{Error, Result};
 use tw_ir::kernel::Kernel;
 use tw_ir::workflow::{TaskId, TaskKind, Workflow};
 
@@ -42,8 +42,45 @@ pub enum SchedulerName {
     Algebraic,
     /// [`Algebraic`], with grids chosen for time rather than bytes, which may leave workers idle.
     Timed,
-    /// Whoever's plan ends first in the simulator.
+    /// [`Algebraic`], with grids as a distribution of the user says.
+    Written,
+    /// The scheduler whose plan has the shortest makespan in the simulator.
     Auto,
+}
+
+impl SchedulerName {
+    /// All that place tasks themselves.
+    pub const ALL: [SchedulerName; 6] = [
+        SchedulerName::Algebraic,
+        SchedulerName::Timed,
+        SchedulerName::Pattern,
+        SchedulerName::Lshs,
+        SchedulerName::RoundRobin,
+        SchedulerName::Written,
+    ];
+
+    /// The word for it; nothing for [`SchedulerName::Auto`].
+    pub fn word(self) -> Option<&'static str> {
+        match self {
+            SchedulerName::Algebraic => Some("algebraic"),
+            SchedulerName::Timed => Some("timed"),
+            SchedulerName::Pattern => Some("pattern"),
+            SchedulerName::Lshs => Some("lshs"),
+            SchedulerName::RoundRobin => Some("roundrobin"),
+            SchedulerName::Written => Some("tdn"),
+            SchedulerName::Auto => None,
+        }
+    }
+
+    /// The scheduler that a word names; none is [`SchedulerName::Auto`].
+    pub fn named(word: Option<&str>) -> Result<SchedulerName> {
+        let Some(word) = word else { return Ok(SchedulerName::Auto) };
+        let found = SchedulerName::ALL.into_iter().find(|name| name.word() == Some(word));
+        found.ok_or_else(|| {
+            let known: Vec<&str> = SchedulerName::ALL.into_iter().filter_map(SchedulerName::word).collect();
+            Error::plan(format!("there is no scheduler `{word}`")).help(format!("there are {}", known.join(", ")))
+        })
+    }
 }
 
 /// Of a block that more workers hold, only so many of them are options for those who read it.

@@ -1,19 +1,19 @@
 //! Facts that placements must have.
 
-use tw_ir::plan::Plan;
 use tw_ir::workflow;
 
+use super::placed::place;
 use super::*;
 use tw_lang::{NoFiles, parse_program};
-use tw_plan::{PlanOptions, plan_segment};
+use tw_plan::{PlanOptions, Planned, plan_segment};
 
 mod summa;
 
 /// The plan of a program text, cut into tiles of this length.
-fn plan_of(text: &str, tile: u64) -> Plan {
+fn plan_of(text: &str, tile: u64) -> Planned {
     let unit = parse_program(text, &Default::default(), &NoFiles, &Default::default()).unwrap();
     let options = PlanOptions { tile: Some(tile), ..PlanOptions::default() };
-    plan_segment(&unit.program, &options).unwrap().plan
+    plan_segment(&unit.program, &options).unwrap()
 }
 
 fn placed(text: &str, tile: u64, (nodes, workers): (u32, u32), scheduler: &dyn Scheduler) -> Placed {
@@ -43,7 +43,7 @@ fn elementwise_on_aligned_operands_sends_nothing() {
 /// What a scheduler makes of a program with the blocks that the planner chooses.
 fn placed_as_planned(text: &str, (nodes, workers): (u32, u32), scheduler: &dyn Scheduler) -> Placed {
     let unit = parse_program(text, &Default::default(), &NoFiles, &Default::default()).unwrap();
-    let plan = plan_segment(&unit.program, &PlanOptions::default()).unwrap().plan;
+    let plan = plan_segment(&unit.program, &PlanOptions::default()).unwrap();
     place(&plan, &Machine::of(nodes, workers).unwrap(), scheduler).unwrap()
 }
 
@@ -217,7 +217,10 @@ fn written(text: &str, notation: &str, workers: u32) -> tw_ir::error::Result<Pla
     let unit = parse_program(text, &Default::default(), &NoFiles, &Default::default()).unwrap();
     let notation = Notation::parse(notation)?;
     let machine = Machine::of(workers, 1)?;
-    let rivals = Rivals::beside(Some(&notation), &unit.program, &PlanOptions::default(), &machine, 100)?;
+    let options = PlanOptions::default();
+    let request = Request { distribution: Some(&notation), limit: 100, ..Request::new(&options, &machine) };
+    let rivals = request.rivals(&Before::default(), &unit.program)?;
+    notation.check_names(&[&rivals.program])?;
     Ok(rivals.placed.into_iter().find(|placed| placed.scheduler == "tdn").expect("it was asked for"))
 }
 
@@ -261,7 +264,7 @@ fn values_from_before_stay_where_they_are() {
         let bytes: Vec<u64> = held.elements(4).into_iter().map(|n| n * 8).collect();
         assert_eq!(bytes.iter().sum::<u64>(), 800 * 800 * 8);
         let before = Before { inputs: [("b".to_string(), held.clone())].into(), bytes: bytes.clone() };
-        let next = find(Rivals::after(&before, None, &second, &options, &machine, DEFAULT_LIMIT).unwrap());
+        let next = find(Request::new(&options, &machine).rivals(&before, &second).unwrap());
         assert_eq!(Held::input(&next, &next.sites.homes(&next.workflow), "b").as_ref(), Some(&held), "{scheduler}");
         // What is held is there all the time, and so is what is made in the end.
         let made = held_output(&next, 0).unwrap().elements(4);
@@ -280,7 +283,7 @@ fn values_from_before_stay_where_they_are() {
     let before =
         Before { inputs: [("b".to_string(), held_output(&made.placed[0], 0).unwrap())].into(), bytes: Vec::new() };
     let square = program("input b: f64[800, 800]\nc = b @ b\noutput c\n");
-    let rivals = Rivals::after(&before, None, &square, &options, &machine, DEFAULT_LIMIT).unwrap();
+    let rivals = Request::new(&options, &machine).rivals(&before, &square).unwrap();
     let algebraic = rivals.placed.iter().find(|placed| placed.scheduler == "algebraic").unwrap();
     assert_eq!(rivals.grids.received_max(), algebraic.simulation.wire_bytes_max());
 }

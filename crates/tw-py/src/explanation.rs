@@ -6,6 +6,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use tilewright::explain::{Level, TaskRun, profiled, read_machine};
 use tilewright::ir::Error;
+use tilewright::place::{Cluster, SchedulerName};
 use tilewright::{Result, Session};
 
 /// The plan of a computation, told at several levels.
@@ -156,8 +157,9 @@ impl Target {
     ) -> Result<tilewright::explain::Explanation> {
         let file = self.machine.as_ref().map(|(name, text)| (name.as_str(), text.as_str()));
         let machine = read_machine(file, number(self.nodes, "nodes")?, number(self.workers, "workers")?)?;
-        let scheduler = self.scheduler.as_deref().filter(|&name| name != "auto");
-        let explanation = explanation.placed_on(session, &machine, scheduler, None)?;
+        let scheduler = SchedulerName::named(self.scheduler.as_deref().filter(|&name| name != "auto"))?;
+        let cluster = Cluster { machine, scheduler, distribution: None };
+        let explanation = explanation.placed_on(session, &cluster)?;
         Ok(if self.pictures { explanation.with_pictures() } else { explanation })
     }
 }

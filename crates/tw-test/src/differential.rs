@@ -34,7 +34,7 @@ impl Configuration {
         if self.threads == 1 && self.chaos.is_none() {
             builder = builder.serial();
         }
-        if let Some(cluster) = self.cluster {
+        if let Some(cluster) = self.cluster.clone() {
             builder = builder.cluster(cluster);
         }
         if let Some(seed) = self.chaos {

@@ -41,6 +41,8 @@ pub struct Options {
     pub special_values: bool,
     /// Allows loops and branches.
     pub control_flow: bool,
+    /// How many turns every loop has; a few, as its data says, if not given.
+    pub turns: Option<i64>,
     /// Allows extents that depend on data.
     pub deferred: bool,
     /// Allows block functions; see [`function_table`].
@@ -58,6 +60,7 @@ impl Default for Options {
             inexact: false,
             special_values: true,
             control_flow: true,
+            turns: None,
             deferred: true,
             block_functions: true,
             stores: true,

@@ -65,7 +65,7 @@ fn cluster(seed: u64) -> Cluster {
         SchedulerName::RoundRobin,
     ];
     let scheduler = schedulers[seed as usize % schedulers.len()];
-    Cluster { nodes: 1 + (seed / 4 % 4) as u32, workers: 1 + (seed / 16 % 3) as u32, scheduler }
+    Cluster::of(1 + (seed / 4 % 4) as u32, 1 + (seed / 16 % 3) as u32, scheduler).expect("a cluster")
 }
 
 #[test]

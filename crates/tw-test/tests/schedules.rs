@@ -19,7 +19,7 @@ fn n_programs() -> u64 {
 
 /// The schedule of a random program, placed on workers for every third; `None` if it needs data to be planned.
 fn schedule(seed: u64) -> Option<Arc<Schedule>> {
-    let cluster = Cluster { nodes: 2, workers: 1 + (seed % 3) as u32, scheduler: SchedulerName::Lshs };
+    let cluster = Cluster::of(2, 1 + (seed % 3) as u32, SchedulerName::Lshs).expect("a cluster");
     let configuration = Configuration {
         threads: 1,
         rewrites: true,

@@ -133,7 +133,7 @@ fn compare(explanation: &Explanation, budget: u64, totals: &Totals, elapsed: Dur
     let summary = explanation.summary();
     let tasks = |inside: bool| -> u64 {
         let repeats = |role: Role| matches!(role, Role::Body | Role::Condition);
-        let sections = explanation.sections.iter().filter(|section| repeats(section.role) == inside);
+        let sections = explanation.sections.iter().filter(|section| repeats(section.at.role) == inside);
         sections.filter_map(|section| section.plan()).map(|plan| plan.cost().tasks).sum()
     };
     let rate = |seconds: f64, flops: u64| format!("{:.1} GFLOP/s", flops as f64 / seconds.max(1e-9) / 1e9);

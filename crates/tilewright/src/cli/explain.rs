@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use tw_ir::error::Error;
+use tw_place::{Cluster, SchedulerName};
 
 use super::Failure;
 use super::cluster::{ClusterArgs, SAY_WHICH_MACHINE};
@@ -85,7 +86,9 @@ fn planned(
     let explanation = session.explain(&loaded.unit.program).map_err(|error| loaded.failure(error))?;
     let mut explanation = explanation.with_source(loaded.source.clone());
     if let Some(machine) = machine {
-        let placed = explanation.placed_on(&session, &machine, cluster.scheduler(), distribution.as_ref());
+        let scheduler = SchedulerName::named(cluster.scheduler())?;
+        let cluster = Cluster { machine, scheduler, distribution: distribution.map(Arc::new) };
+        let placed = explanation.placed_on(&session, &cluster);
         explanation = placed.map_err(|error| loaded.failure(error))?;
     }
     Ok((session, loaded, explanation))

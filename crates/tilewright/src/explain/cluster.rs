@@ -5,12 +5,11 @@ use std::time::{Duration, Instant};
 use tw_ir::error::{Error, Result};
 use tw_ir::span::Span;
 use tw_ir::workflow::{BlockSet, BlockSetId, StmtId, Workflow};
-use tw_place::{Machine, Notation, Placed, Rivals};
-
-use pieces::Wanted;
+use tw_place::{Cluster, Machine, Notation, Placed, Rivals};
 
 use super::source::Place;
 use super::{Explanation, units};
+use crate::control::placed::{PlacedSegment, place_program};
 use crate::session::Session;
 
 mod draw;
@@ -20,13 +19,9 @@ mod json;
 mod lost;
 mod matrix;
 mod owners;
-mod pieces;
 mod statements;
 mod text;
 mod timeline;
-
-/// Those who place tasks.
-const SCHEDULERS: [&str; 6] = ["algebraic", "timed", "pattern", "lshs", "roundrobin", "tdn"];
 
 /// What each scheduler would do with a program on a machine. Nothing has run, and nothing runs there yet.
 #[derive(Clone, Debug)]
@@ -53,38 +48,23 @@ pub struct Piece {
     pub counts: bool,
 }
 
-impl Piece {
-    /// Seconds of the plan in front.
-    fn seconds(&self) -> f64 {
-        self.rivals.placed.first().map_or(0.0, |placed| placed.simulation.makespan)
-    }
-}
-
 impl Explanation {
-    /// Plans the program for a machine, with one scheduler in front if it is named, else the one whose plan ends first. What is told afterwards is
-    /// told of that machine, too. A distribution is one more plan, that of the scheduler `tdn`.
-    pub fn placed_on(
-        mut self,
-        session: &Session,
-        machine: &Machine,
-        scheduler: Option<&str>,
-        distribution: Option<&Notation>,
-    ) -> Result<Explanation> {
+    /// Plans the program for a cluster, as a run of a session with that cluster would. What is told afterwards is told of the cluster, too. The plans of
+    /// other schedulers are shown beside the one that would run.
+    pub fn placed_on(mut self, session: &Session, cluster: &Cluster) -> Result<Explanation> {
         let started = Instant::now();
-        if let Some(unknown) = scheduler.filter(|name| !SCHEDULERS.contains(name)) {
-            let error = Error::plan(format!("there is no scheduler `{unknown}`"));
-            return Err(error.help(format!("there are {}", SCHEDULERS.join(", "))));
-        }
-        if scheduler == Some("tdn") && distribution.is_none() {
-            let error = Error::plan("`tdn` places tasks by a distribution, and none is given");
-            return Err(error.help("write one to a file and name it: `tw explain --distribution FILE`"));
-        }
-        let pieces = self.place_pieces(&Wanted { session, machine, scheduler, distribution })?;
-        if let Some(distribution) = distribution {
+        let (_, placed) = place_program(session, cluster, &self.program, &self.inputs, true)?;
+        let rarer = placed.rarer_branches();
+        let piece = |(k, segment): (usize, &PlacedSegment)| {
+            let mut rivals = segment.rivals.as_ref().clone();
+            rivals.placed[..=segment.chosen].rotate_right(1);
+            Piece { title: self.title(&segment.at, k + 1), rivals, counts: !rarer.contains(&k) }
+        };
+        let pieces: Vec<Piece> = placed.segments.iter().enumerate().map(piece).collect();
+        if let Some(distribution) = &cluster.distribution {
             distribution.check_names(&pieces.iter().map(|piece| &piece.rivals.program).collect::<Vec<_>>())?;
         }
-        let later = self.sections.len() - pieces.len();
-        let (machine, planning) = (machine.clone(), started.elapsed());
+        let (machine, planning, later) = (cluster.machine.clone(), started.elapsed(), placed.n_postponed);
         self.on = Some(OnMachine { machine, pieces, later, planning, with_pictures: false });
         Ok(self)
     }
@@ -168,32 +148,6 @@ fn value_name(set: &str) -> (&str, bool) {
 /// True for the blocks of a value of the program; else they are only on the way to one.
 pub(super) fn is_value(set: &BlockSet) -> bool {
     value_name(&set.name).0 == set.name
-}
-
-fn put_in_front(rivals: &mut Rivals, name: &str, title: &str, machine: &Machine) -> Result<()> {
-    if let Some(found) = rivals.placed.iter().position(|placed| placed.scheduler == name) {
-        rivals.placed[..=found].rotate_right(1);
-        return Ok(());
-    }
-    // Where grids for time promise nothing, there are those for bytes.
-    let is_left_out = name == "timed" && rivals.failed.iter().all(|(failed, _)| *failed != name);
-    if is_left_out && rivals.refused.iter().all(|placed| placed.scheduler != name) {
-        return put_in_front(rivals, "algebraic", title, machine);
-    }
-    let error = Error::plan(format!("`{name}` has no plan for {title}"));
-    let refused = rivals.refused.iter().find(|placed| placed.scheduler == name);
-    let failed = rivals.failed.iter().find(|(failed, _)| *failed == name);
-    if let Some((_, error)) = failed {
-        return Err(error.clone());
-    }
-    let error = match (refused, machine.memory) {
-        (Some(placed), Some(memory)) => {
-            let (needed, limit) = (units::bytes(placed.simulation.peak_bytes_max()), units::bytes(memory));
-            error.note(format!("it needs {needed} on a worker, and the limit is {limit}"))
-        }
-        _ => error,
-    };
-    Err(error.help("leave the scheduler out, and the best plan is chosen"))
 }
 
 impl OnMachine {

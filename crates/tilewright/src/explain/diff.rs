@@ -143,7 +143,7 @@ impl Explanation {
 
     /// One line for all that is planned while the program runs.
     fn line_for_later(&self, section: &Section) -> Option<Line> {
-        let (place, text) = (self.place(&section.span), self.why_later(section)?);
+        let (place, text) = (self.place(&section.at.span), self.why_later(section)?);
         Some(Line {
             place,
             text,

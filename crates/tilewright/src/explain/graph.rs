@@ -40,7 +40,7 @@ impl Explanation {
     }
 
     fn graph(&self, section: &Section, number: usize) -> SectionGraph {
-        let title = self.title(section, number);
+        let title = self.title(&section.at, number);
         let Some(plan) = section.plan() else {
             let text = self.why_later(section).unwrap_or_default();
             let later = StatementBox { text, tasks: String::new(), is_later: true };

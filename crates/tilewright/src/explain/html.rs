@@ -26,8 +26,8 @@ impl Explanation {
             let _ = writeln!(out, "<ul>{remarks}</ul>");
         }
         for (number, section) in (1..).zip(&self.sections) {
-            let class = if section.depth > 0 { " class=\"inside\"" } else { "" };
-            let _ = writeln!(out, "<section{class}><h2>{}</h2>", escape(&self.title(section, number)));
+            let class = if section.at.depth > 0 { " class=\"inside\"" } else { "" };
+            let _ = writeln!(out, "<section{class}><h2>{}</h2>", escape(&self.title(&section.at, number)));
             if let Some(why) = self.why_later(section) {
                 let _ = writeln!(out, "<p>{}</p>", escape(&why));
             }

@@ -10,9 +10,9 @@ use tw_ir::span::Span;
 use tw_ir::workflow::SourceDecl;
 
 use super::cost::reads_input;
-use super::segment::n_bytes;
 use super::source::Place;
 use super::{Explanation, units};
+use crate::control::types::n_bytes;
 
 /// How much of an input is read.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -58,7 +58,7 @@ impl Explanation {
     }
 
     fn section_json(&self, section: &super::Section, number: usize) -> Value {
-        let (title, depth) = (self.title(section, number), section.depth);
+        let (title, depth) = (self.title(&section.at, number), section.at.depth);
         let mut value = json!({ "title": title, "depth": depth, "selects_all": section.selects_all });
         match section.plan() {
             None => value["later"] = json!(self.why_later(section)),

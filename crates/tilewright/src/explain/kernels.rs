@@ -13,7 +13,7 @@ impl Explanation {
     pub(crate) fn kernels(&self) -> String {
         let mut out = String::new();
         for (number, section) in (1..).zip(&self.sections) {
-            let _ = writeln!(out, "{}", self.title(section, number));
+            let _ = writeln!(out, "{}", self.title(&section.at, number));
             match section.plan() {
                 Some(plan) => self.section_kernels(plan, &mut out),
                 None => {

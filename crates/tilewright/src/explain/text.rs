@@ -110,8 +110,8 @@ impl Explanation {
             let _ = writeln!(out, "  - avoidable: {sentence}");
         }
         for (number, section) in (1..).zip(&self.sections) {
-            let indent = "  ".repeat(section.depth);
-            let title = self.title(section, number);
+            let indent = "  ".repeat(section.at.depth);
+            let title = self.title(&section.at, number);
             match section.plan() {
                 None => {
                     let _ = writeln!(out, "\n{indent}{title}");
@@ -119,7 +119,7 @@ impl Explanation {
                 }
                 Some(plan) => {
                     let _ = writeln!(out, "\n{indent}{}", self.section_line(section, plan, &title));
-                    out.push_str(&self.table(plan).to_text(2 * section.depth + 2));
+                    out.push_str(&self.table(plan).to_text(2 * section.at.depth + 2));
                     for sentence in self.why(plan) {
                         let _ = writeln!(out, "{indent}  - {sentence}");
                     }
@@ -131,7 +131,7 @@ impl Explanation {
 
     fn section_line(&self, section: &Section, plan: &SegmentPlan, title: &str) -> String {
         // One segment needs no title: its numbers are those of the first line.
-        if self.sections.len() == 1 && section.depth == 0 {
+        if self.sections.len() == 1 && section.at.depth == 0 {
             return "by line".to_string();
         }
         let tasks = units::counted(plan.cost().tasks, "task");
@@ -204,7 +204,7 @@ impl Explanation {
     fn verbose(&self) -> String {
         let mut out = String::new();
         for (number, section) in (1..).zip(&self.sections) {
-            let _ = writeln!(out, "# {}", self.title(section, number));
+            let _ = writeln!(out, "# {}", self.title(&section.at, number));
             let Some(plan) = section.plan() else {
                 let _ = writeln!(out, "# {}\n", self.why_later(section).unwrap_or_default());
                 continue;

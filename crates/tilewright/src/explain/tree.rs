@@ -14,7 +14,7 @@ impl Explanation {
     pub(crate) fn tree(&self) -> String {
         let mut out = format!("{}\n", self.line());
         for (number, section) in (1..).zip(&self.sections) {
-            let _ = writeln!(out, "\n{}", self.title(section, number));
+            let _ = writeln!(out, "\n{}", self.title(&section.at, number));
             match section.plan() {
                 Some(plan) => Branches::new(self, plan).print(&mut out),
                 None => {

@@ -7,10 +7,10 @@ use tw_ir::workflow::StmtId;
 use tw_ir::{Axis, shape};
 
 use super::fusion::{self, Fate, Kept};
-use super::segment::n_bytes;
 use super::source::Place;
 use super::units;
-use super::{Explanation, Outcome, Role, Section, SegmentPlan};
+use super::{Explanation, Outcome, Position, Role, Section, SegmentPlan, Turn};
+use crate::control::types::n_bytes;
 
 /// Longer lists are cut; the rest is counted.
 const MAX_ITEMS: usize = 8;
@@ -152,12 +152,17 @@ impl Explanation {
     }
 
     /// What a section is called.
-    pub(crate) fn title(&self, section: &Section, number: usize) -> String {
-        let place = self.place(&section.span);
-        match section.role {
+    pub(crate) fn title(&self, at: &Position, number: usize) -> String {
+        let place = self.place(&at.span);
+        let turns = match at.turn {
+            Turn::Every => "per iteration",
+            Turn::First => "first iteration",
+            Turn::Later => "every later iteration",
+        };
+        match at.role {
             Role::Straight => format!("segment {number}"),
-            Role::Condition => format!("condition of the loop at {place}, per iteration"),
-            Role::Body => format!("body of the loop at {place}, per iteration"),
+            Role::Condition => format!("condition of the loop at {place}, {turns}"),
+            Role::Body => format!("body of the loop at {place}, {turns}"),
             Role::Then => format!("if the condition at {place} holds"),
             Role::Otherwise => format!("if the condition at {place} does not hold"),
         }

@@ -22,7 +22,7 @@ fn sessions() -> Vec<Session> {
         SchedulerName::Lshs,
         SchedulerName::RoundRobin,
     ];
-    let placed = schedulers.map(|scheduler| Session::builder().cluster(Cluster { nodes: 2, workers: 2, scheduler }));
+    let placed = schedulers.map(|scheduler| Session::builder().cluster(Cluster::of(2, 2, scheduler).unwrap()));
     let others = [
         Session::builder().rewrites(false),
         Session::builder().chaos(5),

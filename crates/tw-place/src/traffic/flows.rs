@@ -119,7 +119,8 @@ impl Placed {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::{Lshs, Machine, Pattern, RoundRobin, Scheduler, place};
+    use super::super::super::placed::place;
+    use super::super::super::{Lshs, Machine, Pattern, RoundRobin, Scheduler};
     use super::*;
     use tw_lang::{NoFiles, parse_program};
     use tw_plan::PlanOptions;
@@ -130,7 +131,7 @@ mod tests {
     fn placed(scheduler: &dyn Scheduler) -> Placed {
         let unit = parse_program(TEXT, &Default::default(), &NoFiles, &Default::default()).unwrap();
         let options = PlanOptions { tile: Some(4), ..PlanOptions::default() };
-        let plan = tw_plan::plan_segment(&unit.program, &options).unwrap().plan;
+        let plan = tw_plan::plan_segment(&unit.program, &options).unwrap();
         place(&plan, &Machine::of(3, 2).unwrap(), scheduler).unwrap()
     }
 

@@ -68,8 +68,8 @@ impl Generator<'_> {
     fn condition_region(&mut self, types: &[TensorType], facts: &[Fact]) -> Option<Region> {
         let params = self.params(types, facts);
         let outside = self.enter(&params);
-        let limit = self.rng.range(1, 4);
-        let looks_at_data = self.rng.chance(40);
+        let limit = self.options.turns.unwrap_or_else(|| self.rng.range(1, 4));
+        let looks_at_data = self.options.turns.is_none() && self.rng.chance(40);
         let exact = facts[1].exact;
         let results = self.holds_anywhere(params[0], params[1], |body, counter, data| {
             let limit = body.number(limit, DType::I64);

@@ -9,7 +9,8 @@ use std::hash::{Hash, Hasher};
 
 use tw_ir::error::{Error, Result};
 use tw_ir::program::{MaskCounts, Node, Op, Program, Source, TensorType, ValueId, mask_pieces};
-use tw_ir::{Axis, Span};
+use tw_ir::{Axis, Span, Tiling};
+use tw_place::Before;
 
 /// A segment ready to be planned: its program and what its inputs stand for.
 pub(crate) struct Segment {
@@ -30,13 +31,15 @@ pub(crate) enum Taken {
 pub(crate) struct SegmentKey {
     pub(crate) program: Program,
     spans: Vec<Span>,
+    /// On a cluster, the scheduler and what workers hold when the segment begins.
+    pub(crate) placement: Option<(&'static str, Before)>,
 }
 
 impl SegmentKey {
     /// The key of a segment with this program.
     pub(crate) fn of(program: Program) -> SegmentKey {
         let spans = program.body.nodes.iter().map(|node| node.span.clone()).collect();
-        SegmentKey { program, spans }
+        SegmentKey { program, spans, placement: None }
     }
 
     /// False if no other segment can be equal, because a function was made for this one.
@@ -80,6 +83,21 @@ pub(crate) fn counted_mask(outer: &Program, around: &dyn Surroundings, node: &No
     let row = node.args[1..].iter().filter_map(row).max().unwrap_or(1).max(1);
     let n = shape.iter().fold(row, |n, &extent| n.saturating_mul(extent));
     (n > around.piece_elements()).then_some(node.args[0])
+}
+
+/// A segment that cuts a value otherwise, and its result.
+pub(crate) fn retiling(
+    name: &str,
+    ty: &TensorType,
+    tiling: Tiling,
+    span: Option<&Span>,
+) -> Result<(SegmentKey, ValueId)> {
+    let span = span.unwrap_or(&Span::None);
+    let mut program = Program::new();
+    let value = program.push_source(Source::Input { name: name.to_string(), ty: ty.clone() }, ty.clone(), span);
+    let result = program.push1(Op::Retile { tiling }, &[value], span)?;
+    program.output(name, result);
+    Ok((SegmentKey::of(program), result))
 }
 
 /// Builds a segment out of nodes of a larger program.

@@ -29,15 +29,18 @@ pub struct Holder {
     pub bytes: u64,
 }
 
-/// Replays the order serially. Blocks loaded from the sources that `is_shared` names are held by somebody else and not copied: they cost nothing.
+/// Replays the order serially. Blocks of constants and of the inputs that `is_shared` names are in memory already and not copied: they cost nothing.
 pub(crate) fn replay(schedule: &Schedule, is_shared: &dyn Fn(&str) -> bool) -> Peak {
     let workflow = schedule.workflow();
     let mut free = vec![false; workflow.sets.len()];
     for task in schedule.order() {
-        if let Kernel::Load { source } = workflow.kernels[workflow.kernel(task)].kernel
-            && let SourceDecl::Input { name, .. } = &workflow.sources[source as usize]
-            && is_shared(name)
-        {
+        let Kernel::Load { source } = workflow.kernels[workflow.kernel(task)].kernel else { continue };
+        let is_free = match &workflow.sources[source as usize] {
+            SourceDecl::Input { name, .. } => is_shared(name),
+            // Blocks of a constant are views of it.
+            SourceDecl::Constant(_) => true,
+        };
+        if is_free {
             workflow.outputs(task).iter().for_each(|&block| free[workflow.set_of(block).index()] = true);
         }
     }

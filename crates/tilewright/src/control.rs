@@ -1,0 +1,497 @@
+//! The one walk over the control flow of a program.
+//!
+//! [`walk`] collects straight-line nodes until something needs a value now: a scalar to resolve, a mask to count, a condition, a loop. The collected
+//! nodes become a [segment](segment), which a [`Domain`] turns into the values that later segments need. A domain says what a value is:
+//!
+//! | domain | a value is | a segment is | a condition |
+//! |---|---|---|---|
+//! | [`Data`](data::Data) | blocks | planned and run | is read |
+//! | [`Types`](types::Types) | a type and the buffer it would occupy | planned | goes both ways |
+//! | [`Placed`](placed::Placed) | a type and the workers that hold its shards | planned for a cluster | goes both ways |
+//!
+//! Liveness is decided here alone: a value is dropped before the last segment that reads it begins, unless that segment takes it. So what explain predicts
+//! to be alive is what a run keeps alive.
+//!
+//! Both branches of an `if` leave their results on one grid, that of `then`: `otherwise` retiles where it must. What follows an `if` is therefore planned
+//! the same way whichever branch runs.
+
+use std::collections::{HashMap, HashSet};
+
+use tw_ir::error::{Error, Result};
+use tw_ir::program::{MaskCounts, Node, Op, Program, Region, TensorType, ValueId};
+use tw_ir::scalar::{BinaryOp, ScalarOp};
+use tw_ir::{Axis, DType, Extent, Span, Tiling};
+
+use crate::session::Session;
+
+pub(crate) mod collect;
+pub(crate) mod data;
+pub(crate) mod placed;
+pub(crate) mod segment;
+pub(crate) mod types;
+
+use segment::{SegmentBuilder, SegmentKey, Surroundings, Taken, counted_mask};
+use types::foresee;
+
+/// What values are, and what becomes of segments.
+pub(crate) trait Domain {
+    /// A value between segments.
+    type Value: Clone;
+
+    /// The session whose options the program is planned with.
+    fn session(&self) -> &Session;
+
+    /// Turns of a loop that are walked at most where only data tells how often it runs.
+    fn most_turns(&self) -> usize;
+
+    /// The type of a value, with the tiling it has.
+    fn ty(&self, value: &Self::Value) -> TensorType;
+
+    /// The type of the data bound to an input, with its tiling if the data is cut already.
+    fn input(&self, name: &str) -> Option<TensorType>;
+
+    /// How many elements of each piece a computed mask selects, `total` in all if that has been resolved.
+    fn mask_counts(&self, mask: &Self::Value, pieces: Vec<Axis>, total: Option<u64>) -> Result<MaskCounts>;
+
+    /// Computes a segment. Gives its outputs; nothing for those that no later segment can read.
+    fn segment(
+        &mut self,
+        step: Step<'_, Self::Value>,
+        alive: Alive<'_, Self::Value>,
+    ) -> Result<Vec<Option<Self::Value>>>;
+
+    /// Meets nodes that cannot be planned: `unknown` has an extent that only data tells, or reads the result of a node that has.
+    fn postpone(&mut self, nodes: &[&Node], unknown: &Span, around: &[Around<'_>]) -> Result<()>;
+
+    /// The value of a scalar, as an extent, if it is known. `at_most` bounds it.
+    fn resolve(&mut self, value: &Self::Value, at_most: Option<u64>) -> Result<Option<u64>>;
+
+    /// Which way a condition goes.
+    fn decide(&mut self, condition: &Self::Value) -> Result<Decision>;
+
+    /// A turn of a loop begins; 0 is the first.
+    fn begin_turn(&mut self, turn: usize) -> Result<()>;
+
+    /// True if a turn that began with `before` and ended with `after` would be repeated exactly by the turns to come. `alive` is what is held around the loop.
+    fn is_steady(
+        &self,
+        before: &[Option<Self::Value>],
+        after: &[Option<Self::Value>],
+        alive: Alive<'_, Self::Value>,
+    ) -> bool;
+
+    /// The innermost loop is over.
+    fn end_loop(&mut self);
+}
+
+/// Which way a condition goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Decision {
+    True,
+    False,
+    /// Only data tells.
+    Either,
+}
+
+/// Where in its program a segment is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// Other segments follow, and their sizes may depend on its results.
+    Before,
+    /// It is the last one.
+    Last,
+}
+
+/// A segment with its inputs.
+pub(crate) struct Step<'a, V> {
+    pub(crate) key: SegmentKey,
+    /// Its inputs by name: values of earlier segments, or nothing for inputs of the user.
+    pub(crate) inputs: Vec<(String, Option<V>)>,
+    /// The values it makes, in the order of its outputs.
+    pub(crate) outputs: &'a [ValueId],
+    /// True if an extent of one of its nodes had to be resolved.
+    pub(crate) has_resolved_extents: bool,
+    pub(crate) place: Place,
+    pub(crate) around: &'a [Around<'a>],
+}
+
+/// The values that are alive beside those that a segment takes.
+pub(crate) struct Alive<'a, V> {
+    values: &'a HashMap<ValueId, V>,
+    carried: &'a [Vec<Option<V>>],
+}
+
+impl<'a, V> Alive<'a, V> {
+    /// All of them; a value that is known by several names comes several times.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &'a V> + use<'a, V> {
+        self.values.values().chain(self.carried.iter().flatten().flatten())
+    }
+}
+
+/// A loop or branch around a segment.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Around<'a> {
+    pub(crate) role: Role,
+    pub(crate) span: &'a Span,
+    /// A number of the `if` or the loop, in the order of the program.
+    pub(crate) number: u32,
+}
+
+/// Where in the control flow a segment stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// Outside loops and branches.
+    Straight,
+    /// The condition of a loop.
+    Condition,
+    /// The body of a loop.
+    Body,
+    /// Taken if the condition holds.
+    Then,
+    /// Taken otherwise.
+    Otherwise,
+}
+
+/// Walks a program. Gives its results; nothing for those that the domain did not keep or could not tell.
+pub(crate) fn walk<D: Domain>(program: &Program, domain: &mut D) -> Result<Vec<Option<D::Value>>> {
+    let mut walk = Walk::new(program, domain);
+    walk.region(&program.body)
+}
+
+/// The state of the walk: which values there are.
+struct Walk<'a, D: Domain> {
+    program: &'a Program,
+    domain: &'a mut D,
+    values: HashMap<ValueId, D::Value>,
+    extents: HashMap<ValueId, u64>,
+    /// What loops carry while their conditions are computed, innermost last.
+    carried: Vec<Vec<Option<D::Value>>>,
+    around: Vec<Around<'a>>,
+    n_around: u32,
+}
+
+impl<'a, D: Domain> Walk<'a, D> {
+    fn new(program: &'a Program, domain: &'a mut D) -> Walk<'a, D> {
+        Walk {
+            program,
+            domain,
+            values: HashMap::new(),
+            extents: HashMap::new(),
+            carried: Vec::new(),
+            around: Vec::new(),
+            n_around: 0,
+        }
+    }
+
+    /// Walks a region whose parameters are among the values. Gives its results and drops all other values that belong to it.
+    fn region(&mut self, region: &'a Region) -> Result<Vec<Option<D::Value>>> {
+        let mut mine: HashSet<ValueId> = region.params.iter().copied().collect();
+        let mut pending: Vec<&Node> = Vec::new();
+        for (k, node) in region.nodes.iter().enumerate() {
+            match &node.op {
+                Op::Resolve | Op::While { .. } | Op::If { .. } => {
+                    self.flush(&mut pending, Place::Before, &region.used_from(k), &mine)?;
+                    self.control(region, k, node, &mine).map_err(|error| error.at(&node.span))?;
+                }
+                _ => {
+                    let mask = counted_mask(self.program, self, node);
+                    if mask.is_some_and(|mask| !self.values.contains_key(&mask)) {
+                        self.flush(&mut pending, Place::Before, &region.used_from(k), &mine)?;
+                    }
+                    pending.push(node);
+                }
+            }
+            mine.extend(&node.results);
+        }
+        let needed = region.results.iter().copied().collect();
+        let place = if std::ptr::eq(region, &self.program.body) { Place::Last } else { Place::Before };
+        self.flush(&mut pending, place, &needed, &mine)?;
+        let results = region.results.iter().map(|value| self.values.get(value).cloned()).collect();
+        self.values.retain(|value, _| !mine.contains(value));
+        Ok(results)
+    }
+
+    /// Makes a segment of the pending nodes, keeps the results that are needed, and drops the values of the region that are not.
+    fn flush(
+        &mut self,
+        pending: &mut Vec<&Node>,
+        place: Place,
+        needed: &HashSet<ValueId>,
+        mine: &HashSet<ValueId>,
+    ) -> Result<()> {
+        let nodes = std::mem::take(pending);
+        if nodes.is_empty() {
+            self.prune(needed, mine);
+            return Ok(());
+        }
+        if let Some(unknown) = self.first_unknown(&nodes) {
+            self.domain.postpone(&nodes, &unknown.span, &self.around)?;
+            self.prune(needed, mine);
+            return Ok(());
+        }
+        let mut builder = SegmentBuilder::new(self.program, self);
+        let mut outputs: Vec<ValueId> = Vec::new();
+        for node in &nodes {
+            builder.node(node)?;
+            outputs.extend(node.results.iter().copied().filter(|value| needed.contains(value)));
+        }
+        for &value in &outputs {
+            builder.output(value)?;
+        }
+        let segment = builder.finish();
+        let bind = |(name, taken): (String, Taken)| match taken {
+            Taken::Input => Ok((name, None)),
+            Taken::Value(value) => Ok((name, Some(self.value(value)?))),
+        };
+        let inputs = segment.taken.into_iter().map(bind).collect::<Result<_>>()?;
+        let has_resolved_extents = nodes.iter().any(|node| self.needs_resolved(node));
+        // Values that only this segment reads live as long as the segment, not to the end of the region.
+        self.prune(needed, mine);
+        let step =
+            Step { key: segment.key, inputs, outputs: &outputs, has_resolved_extents, place, around: &self.around };
+        let alive = Alive { values: &self.values, carried: &self.carried };
+        let results = self.domain.segment(step, alive)?;
+        self.bind(&outputs, results);
+        Ok(())
+    }
+
+    fn prune(&mut self, needed: &HashSet<ValueId>, mine: &HashSet<ValueId>) {
+        self.values.retain(|value, _| needed.contains(value) || !mine.contains(value));
+    }
+
+    fn control(&mut self, region: &'a Region, k: usize, node: &'a Node, mine: &HashSet<ValueId>) -> Result<()> {
+        match &node.op {
+            Op::Resolve => self.resolve(&region.nodes[..k], node),
+            Op::While { condition, body } => {
+                let carried = node.args.iter().map(|arg| self.values.get(arg).cloned()).collect();
+                // The initial values live on only if something else reads them.
+                let mut needed = region.used_from(k + 1);
+                node.op.regions().for_each(|region| region.add_uses(&mut needed));
+                self.prune(&needed, mine);
+                let results = self.turns(carried, condition, body, &node.span)?;
+                self.domain.end_loop();
+                self.bind(&node.results, results);
+                Ok(())
+            }
+            Op::If { then, otherwise } => {
+                let Some(condition) = self.values.get(&node.args[0]).cloned() else {
+                    return self.postpone_regions(node);
+                };
+                let decision = self.domain.decide(&condition)?;
+                drop(condition);
+                // The condition is read; nothing else may need it.
+                let mut needed = region.used_from(k + 1);
+                node.op.regions().for_each(|region| region.add_uses(&mut needed));
+                self.prune(&needed, mine);
+                self.n_around += 1;
+                let results = self.branch(decision, then, otherwise, &node.span)?;
+                self.bind(&node.results, results);
+                Ok(())
+            }
+            _ => Err(Error::internal("not a control operation")),
+        }
+    }
+
+    fn resolve(&mut self, before: &[Node], node: &Node) -> Result<()> {
+        let value = self.values.get(&node.args[0]).cloned();
+        if let Some(value) = &value {
+            let extent = self.domain.resolve(value, largest_count(before, node.args[0]))?;
+            self.extents.extend(extent.map(|extent| (node.results[0], extent)));
+        }
+        self.bind(&node.results, vec![value]);
+        Ok(())
+    }
+
+    /// The turns of a loop, until its condition does not hold. Where only data tells, until the turns to come repeat the last one.
+    fn turns(
+        &mut self,
+        mut carried: Vec<Option<D::Value>>,
+        condition: &'a Region,
+        body: &'a Region,
+        span: &'a Span,
+    ) -> Result<Vec<Option<D::Value>>> {
+        self.n_around += 1;
+        let around = |role| Around { role, span, number: self.n_around };
+        let (in_condition, in_body) = (around(Role::Condition), around(Role::Body));
+        for turn in 0.. {
+            self.domain.begin_turn(turn)?;
+            self.bind(&condition.params, carried.clone());
+            self.carried.push(carried);
+            let holds = self.inside(condition, in_condition)?;
+            carried = self.carried.pop().unwrap_or_default();
+            let decision = match holds.into_iter().next().flatten() {
+                Some(holds) => self.domain.decide(&holds)?,
+                None => Decision::Either,
+            };
+            if decision == Decision::False {
+                break;
+            }
+            // A run must not hold what a turn began with; where nothing runs it is compared with what the turn leaves.
+            let before = (decision == Decision::Either).then(|| carried.clone());
+            self.bind(&body.params, std::mem::take(&mut carried));
+            carried = self.inside(body, in_body)?;
+            if let Some(before) = before {
+                let alive = Alive { values: &self.values, carried: &self.carried };
+                if self.domain.is_steady(&before, &carried, alive) || turn + 1 >= self.domain.most_turns() {
+                    break;
+                }
+            }
+        }
+        Ok(carried)
+    }
+
+    fn branch(
+        &mut self,
+        decision: Decision,
+        then: &'a Region,
+        otherwise: &'a Region,
+        span: &'a Span,
+    ) -> Result<Vec<Option<D::Value>>> {
+        let around = |role| Around { role, span, number: self.n_around };
+        let (in_then, in_otherwise) = (around(Role::Then), around(Role::Otherwise));
+        match decision {
+            Decision::True => self.inside(then, in_then),
+            Decision::False => {
+                let wanted = foresee(self, then)?;
+                let results = self.inside(otherwise, in_otherwise)?;
+                self.cut_as(results, &wanted, in_otherwise)
+            }
+            Decision::Either => {
+                let results = self.inside(then, in_then)?;
+                let wanted: Vec<_> = results.iter().map(|value| Some(self.domain.ty(value.as_ref()?))).collect();
+                let others = self.inside(otherwise, in_otherwise)?;
+                self.cut_as(others, &wanted, in_otherwise)?;
+                Ok(results)
+            }
+        }
+    }
+
+    fn inside(&mut self, region: &'a Region, around: Around<'a>) -> Result<Vec<Option<D::Value>>> {
+        self.around.push(around);
+        let results = self.region(region);
+        self.around.pop();
+        results
+    }
+
+    /// The results of a branch, cut as the other branch would cut them.
+    fn cut_as(
+        &mut self,
+        results: Vec<Option<D::Value>>,
+        wanted: &[Option<TensorType>],
+        around: Around<'a>,
+    ) -> Result<Vec<Option<D::Value>>> {
+        let mut cut = results;
+        for k in 0..cut.len() {
+            let (Some(value), Some(Some(wanted))) = (&cut[k], wanted.get(k)) else { continue };
+            let ty = self.domain.ty(value);
+            let Some(tiling) = wanted.tiling.clone().filter(|tiling| Some(tiling) != ty.tiling.as_ref()) else {
+                continue;
+            };
+            if ty.shape == wanted.shape {
+                let value = cut[k].take();
+                // The other results are alive meanwhile.
+                self.carried.push(cut);
+                self.around.push(around);
+                let retiled = self.retile(value, &ty, tiling);
+                self.around.pop();
+                cut = self.carried.pop().unwrap_or_default();
+                cut[k] = retiled?;
+            }
+        }
+        Ok(cut)
+    }
+
+    fn retile(&mut self, value: Option<D::Value>, ty: &TensorType, tiling: Tiling) -> Result<Option<D::Value>> {
+        const NAME: &str = "branch";
+        let (key, output) = segment::retiling(NAME, ty, tiling, self.around.last().map(|around| around.span))?;
+        let inputs = vec![(NAME.to_string(), value)];
+        let (place, around) = (Place::Before, self.around.as_slice());
+        let step = Step { key, inputs, outputs: &[output], has_resolved_extents: false, place, around };
+        let alive = Alive { values: &self.values, carried: &self.carried };
+        Ok(self.domain.segment(step, alive)?.pop().flatten())
+    }
+
+    /// A branch on a condition that cannot be planned.
+    fn postpone_regions(&mut self, node: &Node) -> Result<()> {
+        self.domain.postpone(&[node], &node.span, &self.around)?;
+        self.bind(&node.results, vec![None; node.results.len()]);
+        Ok(())
+    }
+
+    /// The first node that cannot be planned: it has an extent that only data tells, or reads the result of one that has.
+    fn first_unknown<'n>(&self, nodes: &[&'n Node]) -> Option<&'n Node> {
+        let mut made: HashSet<ValueId> = HashSet::new();
+        for node in nodes {
+            let is_there = |arg: &ValueId| made.contains(arg) || self.values.contains_key(arg);
+            let is_known = |extent: &Extent| extent.resolve(&|value| self.extent(value)).known().is_some();
+            if !node.args.iter().all(is_there) || !self.extents_of(node).all(is_known) {
+                return Some(node);
+            }
+            made.extend(&node.results);
+        }
+        None
+    }
+
+    /// True if an extent of a node or of its operands is known only because it has been resolved.
+    fn needs_resolved(&self, node: &Node) -> bool {
+        let operands = node.args.iter().flat_map(|&arg| &self.program.ty(arg).shape);
+        self.extents_of(node).chain(operands).any(|extent| extent.known().is_none())
+    }
+
+    /// The extents that planning a node needs to know.
+    fn extents_of<'n>(&'n self, node: &'n Node) -> impl Iterator<Item = &'n Extent> {
+        let vars = match &node.op {
+            Op::Index(stmt) => stmt.vars.as_slice(),
+            _ => &[],
+        };
+        let results = node.results.iter().flat_map(|&value| &self.program.ty(value).shape);
+        results.chain(vars.iter().map(|var| &var.extent))
+    }
+
+    fn bind(&mut self, names: &[ValueId], values: Vec<Option<D::Value>>) {
+        for (&name, value) in names.iter().zip(values) {
+            match value {
+                Some(value) => self.values.insert(name, value),
+                None => self.values.remove(&name),
+            };
+        }
+    }
+
+    fn value(&self, value: ValueId) -> Result<D::Value> {
+        self.values.get(&value).cloned().ok_or_else(|| Error::internal(format!("{value} has not been computed")))
+    }
+}
+
+impl<D: Domain> Surroundings for Walk<'_, D> {
+    fn computed(&self, value: ValueId) -> Option<TensorType> {
+        self.values.get(&value).map(|value| self.domain.ty(value))
+    }
+
+    fn bound(&self, name: &str) -> Option<TensorType> {
+        self.domain.input(name)
+    }
+
+    fn extent(&self, value: ValueId) -> Option<u64> {
+        self.extents.get(&value).copied()
+    }
+
+    fn piece_elements(&self) -> u64 {
+        self.domain.session().piece_elements()
+    }
+
+    fn counts(&self, mask: ValueId, pieces: Vec<Axis>, total: Option<u64>) -> Result<MaskCounts> {
+        self.domain.mask_counts(&self.value(mask)?, pieces, total)
+    }
+}
+
+/// The most that a scalar can be if it counts where something holds: the number of places.
+fn largest_count(nodes: &[Node], value: ValueId) -> Option<u64> {
+    let node = nodes.iter().rev().find(|node| node.results.contains(&value))?;
+    let Op::Index(stmt) = &node.op else { return None };
+    let [body] = stmt.code.results()[stmt.has_guard as usize..] else { return None };
+    let is_sum = stmt.accum.as_ref().is_some_and(|accum| accum.as_simple() == Some((BinaryOp::Add, DType::I64)));
+    let counts = matches!(stmt.code.ops()[body.0 as usize],
+        ScalarOp::Cast(DType::I64, from) if stmt.code.dtype(from) == DType::Bool);
+    let points = stmt.vars.iter().try_fold(1u64, |n, var| n.checked_mul(var.extent.known()?));
+    points.filter(|_| is_sum && counts)
+}

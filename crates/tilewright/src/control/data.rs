@@ -1,0 +1,177 @@
+//! Running a program: values are computed tensors, and segments are planned (or found in the cache) and run.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use tw_block::npy::NpyWriter;
+use tw_ir::error::{Error, Result};
+use tw_ir::program::{MaskCounts, Node, Program, TensorType, ValueId};
+use tw_ir::{Array, Axis, Span};
+use tw_run::CancelToken;
+
+use super::placed::{Operands, Placer, Sharded};
+use super::{Alive, Around, Decision, Domain, Place, Step, walk};
+use crate::io::Input;
+use crate::report::Totals;
+use crate::results::{Computed, Want};
+use crate::session::{SegmentRun, Session};
+use crate::stored::Stored;
+
+/// A computed tensor.
+#[derive(Clone)]
+pub(crate) struct Tensor {
+    stored: Arc<Stored>,
+    /// On a cluster, the workers that hold it.
+    shards: Option<Sharded>,
+}
+
+/// A run of a program that is under way.
+pub(crate) struct Data<'a> {
+    session: &'a Session,
+    program: &'a Program,
+    inputs: &'a BTreeMap<String, Input>,
+    /// How results of the program are wanted, other than as blocks.
+    wants: HashMap<ValueId, Want>,
+    /// Results that the last segment has made as arrays.
+    arrays: HashMap<ValueId, Array>,
+    /// Files written so far, under temporary names until the whole program has succeeded.
+    written: Vec<NpyWriter>,
+    cancel: CancelToken,
+    /// On a cluster, plans segments.
+    placer: Option<Placer<'a>>,
+    pub(crate) totals: Totals,
+}
+
+impl<'a> Data<'a> {
+    pub(crate) fn new(
+        session: &'a Session,
+        program: &'a Program,
+        inputs: &'a BTreeMap<String, Input>,
+        wants: &[Want],
+        cancel: CancelToken,
+        placer: Option<Placer<'a>>,
+    ) -> Data<'a> {
+        let mut by_value: HashMap<ValueId, Want> = HashMap::new();
+        for (&value, &want) in program.body.results.iter().zip(wants).filter(|(_, want)| **want != Want::Blocks) {
+            // A result that is wanted twice is copied from its blocks for the second.
+            let wanted_once = program.body.results.iter().filter(|&&result| result == value).count() == 1;
+            by_value.insert(value, if wanted_once { want } else { Want::Array { keep_up_to: u64::MAX } });
+        }
+        Data {
+            session,
+            program,
+            inputs,
+            wants: by_value,
+            arrays: HashMap::new(),
+            written: Vec::new(),
+            cancel,
+            placer,
+            totals: Totals::default(),
+        }
+    }
+
+    /// Runs the program and commits its files. Results are in the order of its outputs.
+    pub(crate) fn run(&mut self) -> Result<Vec<Computed>> {
+        let tensors = walk(self.program, self)?;
+        let mut results = Vec::with_capacity(tensors.len());
+        for (value, tensor) in self.program.body.results.iter().zip(tensors) {
+            let stored = tensor.map(|tensor| tensor.stored);
+            let array = self.arrays.remove(value);
+            if array.is_none() && stored.is_none() {
+                return Err(Error::internal(format!("{value} has not been computed")));
+            }
+            results.push(Computed { array, stored, ..Computed::default() });
+        }
+        for file in self.written.drain(..) {
+            file.commit()?;
+        }
+        Ok(results)
+    }
+}
+
+impl Domain for Data<'_> {
+    type Value = Tensor;
+
+    fn session(&self) -> &Session {
+        self.session
+    }
+
+    fn most_turns(&self) -> usize {
+        usize::MAX
+    }
+
+    fn ty(&self, value: &Tensor) -> TensorType {
+        value.stored.ty()
+    }
+
+    fn input(&self, name: &str) -> Option<TensorType> {
+        self.inputs.get(name).map(Input::ty)
+    }
+
+    fn mask_counts(&self, mask: &Tensor, pieces: Vec<Axis>, _total: Option<u64>) -> Result<MaskCounts> {
+        mask.stored.mask_counts(pieces)
+    }
+
+    fn segment(&mut self, step: Step<'_, Tensor>, alive: Alive<'_, Tensor>) -> Result<Vec<Option<Tensor>>> {
+        let (placed, shards) = match &mut self.placer {
+            None => (None, Vec::new()),
+            Some(placer) => {
+                let inputs = step
+                    .inputs
+                    .iter()
+                    .map(|(name, tensor)| (name.as_str(), tensor.as_ref().and_then(|tensor| tensor.shards.as_ref())));
+                let alive = alive.iter().filter_map(|tensor| tensor.shards.as_ref());
+                let operands = Operands { inputs: inputs.collect(), alive: alive.collect() };
+                let (segment, shards) = placer.segment(step.key.clone(), &operands, step.around)?;
+                (Some(segment), shards)
+            }
+        };
+        let bind = |(name, tensor): (String, Option<Tensor>)| {
+            let input = tensor.map(|tensor| Input::Stored(tensor.stored)).or_else(|| self.inputs.get(&name).cloned());
+            let input = input.ok_or_else(|| Error::internal(format!("`{name}` has no data")))?;
+            Ok((name, input))
+        };
+        let inputs = step.inputs.into_iter().map(bind).collect::<Result<_>>()?;
+        let wants: Vec<Want> = match step.place {
+            Place::Last => {
+                step.outputs.iter().map(|value| self.wants.get(value).copied().unwrap_or_default()).collect()
+            }
+            Place::Before => Vec::new(),
+        };
+        let segment = SegmentRun { key: step.key, placed, place: step.place, inputs, wants: &wants };
+        let outcome = self.session.run_segment(segment, &self.cancel, &mut self.totals)?;
+        self.written.extend(outcome.files);
+        let mut shards = shards.into_iter();
+        let mut results = Vec::with_capacity(step.outputs.len());
+        for (&value, Computed { stored, array, .. }) in step.outputs.iter().zip(outcome.results) {
+            self.arrays.extend(array.map(|array| (value, array)));
+            let shards = shards.next();
+            results.push(stored.map(|stored| Tensor { stored, shards }));
+        }
+        Ok(results)
+    }
+
+    fn postpone(&mut self, _nodes: &[&Node], unknown: &Span, _around: &[Around<'_>]) -> Result<()> {
+        Err(Error::internal("an extent or an operand is not known when it is needed").at(unknown))
+    }
+
+    fn resolve(&mut self, value: &Tensor, _at_most: Option<u64>) -> Result<Option<u64>> {
+        let value = value.stored.item()?.as_i64();
+        let extent = u64::try_from(value).map_err(|_| Error::data(format!("an extent of {value}")))?;
+        Ok(Some(extent))
+    }
+
+    fn decide(&mut self, condition: &Tensor) -> Result<Decision> {
+        Ok(if condition.stored.item()?.is_true() { Decision::True } else { Decision::False })
+    }
+
+    fn begin_turn(&mut self, _turn: usize) -> Result<()> {
+        if self.cancel.is_cancelled() { Err(Error::cancelled()) } else { Ok(()) }
+    }
+
+    fn is_steady(&self, _before: &[Option<Tensor>], _after: &[Option<Tensor>], _alive: Alive<'_, Tensor>) -> bool {
+        false
+    }
+
+    fn end_loop(&mut self) {}
+}

@@ -1,0 +1,271 @@
+//! Planning a program without data: values are types with the buffers they would occupy.
+//!
+//! A loop is walked until its turns repeat themselves, both branches of an `if` are walked, and a count of elements under a mask is taken to be as large
+//! as it can be. What has any other extent that only data tells is postponed.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::Arc;
+
+use tw_ir::error::{Blame, Result};
+use tw_ir::kernel::Kernel;
+use tw_ir::program::{MaskCounts, Node, Program, Region, TensorType};
+use tw_ir::schedule::Schedule;
+use tw_ir::workflow::{BlockSetId, Boxes, SourceDecl, Workflow};
+use tw_ir::{Axis, Span, Tiling};
+
+use super::segment::SegmentKey;
+use super::{Alive, Around, Decision, Domain, Step, Walk, walk};
+use crate::io::Input;
+use crate::session::Session;
+
+/// Turns of a loop that are walked at most: carried values may change places for ever.
+const MOST_TURNS: usize = 8;
+
+/// A value that would be in memory.
+#[derive(Clone, Debug)]
+pub(crate) struct Typed {
+    /// As if masks selected everything.
+    pub(crate) ty: TensorType,
+    /// Values that share their blocks share the buffer.
+    buffer: u32,
+    /// Bytes of the buffer; 0 if it is the user's or a constant.
+    bytes: u64,
+}
+
+/// What to do with the segments that are met.
+pub(crate) trait Recorder {
+    /// Plans a segment.
+    fn plan(&mut self, session: &Session, key: &SegmentKey) -> Result<Arc<Schedule>>;
+    /// Notes a segment that has been planned.
+    fn record(&mut self, segment: Foreseen<'_>);
+    /// Notes nodes that cannot be planned, the first of them at `unknown`.
+    fn postpone(&mut self, nodes: &[&Node], unknown: &Span, around: &[Around<'_>]);
+    /// A turn of a loop begins; 0 is the first.
+    fn begin_turn(&mut self, turn: usize);
+    /// The innermost loop is over.
+    fn end_loop(&mut self);
+}
+
+/// A segment that would be run.
+pub(crate) struct Foreseen<'a> {
+    pub(crate) key: SegmentKey,
+    /// The inputs whose blocks are in memory already: loading them costs nothing.
+    pub(crate) resident: HashSet<String>,
+    /// Its inputs that are values of earlier segments.
+    pub(crate) taken: HashSet<String>,
+    /// Bytes of the values that are alive while it runs, those that it takes included.
+    pub(crate) held_bytes: u64,
+    /// True if extents depend on data and masks are taken to select everything.
+    pub(crate) selects_all: bool,
+    pub(crate) around: &'a [Around<'a>],
+}
+
+/// Plans and forgets.
+struct Forget;
+
+impl Recorder for Forget {
+    fn plan(&mut self, session: &Session, key: &SegmentKey) -> Result<Arc<Schedule>> {
+        session.schedule_of(key)
+    }
+    fn record(&mut self, _segment: Foreseen<'_>) {}
+    fn postpone(&mut self, _nodes: &[&Node], _unknown: &Span, _around: &[Around<'_>]) {}
+    fn begin_turn(&mut self, _turn: usize) {}
+    fn end_loop(&mut self) {}
+}
+
+/// The types that a region would leave, where they are known before it runs.
+pub(super) fn foresee<D: Domain>(walk: &Walk<'_, D>, region: &Region) -> Result<Vec<Option<TensorType>>> {
+    let inputs = walk.program.inputs().into_iter();
+    let inputs = inputs.filter_map(|(name, _)| Some((name.to_string(), walk.domain.input(name)?))).collect();
+    let mut types =
+        Types { session: walk.domain.session(), inputs, resident: HashSet::new(), recorder: Forget, n_buffers: 0 };
+    let values: HashMap<_, _> =
+        walk.values.iter().map(|(&value, known)| (value, types.new_value(walk.domain.ty(known)))).collect();
+    let mut inner = Walk { values, extents: walk.extents.clone(), ..Walk::new(walk.program, &mut types) };
+    let results = inner.region(region);
+    match results {
+        Ok(results) => Ok(results.into_iter().map(|value| value.map(|value| value.ty)).collect()),
+        Err(error) if error.blame() == Blame::Cancelled => Err(error),
+        // A branch that cannot be planned asks for nothing.
+        Err(_) => Ok(vec![None; region.results.len()]),
+    }
+}
+
+/// Plans all segments that can be planned without data, into the cache of the session.
+pub(crate) fn foresee_segments(session: &Session, program: &Program) -> Result<()> {
+    walk(program, &mut Types::declared(session, program, Forget))?;
+    Ok(())
+}
+
+/// The inputs of a program with the types they are declared as.
+pub(crate) fn declared_inputs(program: &Program) -> BTreeMap<String, TensorType> {
+    program.inputs().into_iter().map(|(name, ty)| (name.to_string(), ty.clone())).collect()
+}
+
+/// A walk over types.
+pub(crate) struct Types<'a, R> {
+    session: &'a Session,
+    pub(crate) inputs: BTreeMap<String, TensorType>,
+    /// Inputs of the user that are in memory.
+    resident: HashSet<String>,
+    pub(crate) recorder: R,
+    n_buffers: u32,
+}
+
+impl<'a, R: Recorder> Types<'a, R> {
+    /// Of a program whose inputs are what they are declared as.
+    pub(crate) fn declared(session: &'a Session, program: &Program, recorder: R) -> Types<'a, R> {
+        let inputs = declared_inputs(program);
+        Types { session, inputs, resident: HashSet::new(), recorder, n_buffers: 0 }
+    }
+
+    /// Of a program whose inputs are bound.
+    pub(crate) fn bound(session: &'a Session, inputs: &BTreeMap<String, Input>, recorder: R) -> Types<'a, R> {
+        let resident = inputs.iter().filter(|(_, input)| input.is_shared()).map(|(name, _)| name.clone()).collect();
+        let inputs = inputs.iter().map(|(name, input)| (name.clone(), input.ty())).collect();
+        Types { session, inputs, resident, recorder, n_buffers: 0 }
+    }
+
+    fn new_value(&mut self, ty: TensorType) -> Typed {
+        self.n_buffers += 1;
+        Typed { buffer: self.n_buffers, bytes: n_bytes(&ty), ty }
+    }
+}
+
+impl<R: Recorder> Domain for Types<'_, R> {
+    type Value = Typed;
+
+    fn session(&self) -> &Session {
+        self.session
+    }
+
+    fn most_turns(&self) -> usize {
+        MOST_TURNS
+    }
+
+    fn ty(&self, value: &Typed) -> TensorType {
+        value.ty.clone()
+    }
+
+    fn input(&self, name: &str) -> Option<TensorType> {
+        self.inputs.get(name).cloned()
+    }
+
+    fn mask_counts(&self, mask: &Typed, pieces: Vec<Axis>, total: Option<u64>) -> Result<MaskCounts> {
+        even_counts(&mask.ty, pieces, total)
+    }
+
+    fn segment(&mut self, step: Step<'_, Typed>, alive: Alive<'_, Typed>) -> Result<Vec<Option<Typed>>> {
+        let schedule = self.recorder.plan(self.session, &step.key)?;
+        let workflow = schedule.workflow();
+        // An input that rewriting made unnecessary is dropped before the segment runs.
+        let is_read = |wanted: &str| {
+            workflow.sources.iter().any(|source| matches!(source, SourceDecl::Input { name, .. } if name == wanted))
+        };
+        let taken: HashMap<String, Typed> = step
+            .inputs
+            .into_iter()
+            .filter(|(name, _)| is_read(name))
+            .filter_map(|(name, value)| Some((name, value?)))
+            .collect();
+        let held: HashMap<u32, u64> =
+            taken.values().chain(alive.iter()).map(|value| (value.buffer, value.bytes)).collect();
+        self.recorder.record(Foreseen {
+            resident: taken.keys().chain(&self.resident).cloned().collect(),
+            taken: taken.keys().cloned().collect(),
+            held_bytes: held.values().fold(0u64, |sum, bytes| sum.saturating_add(*bytes)),
+            selects_all: step.has_resolved_extents,
+            around: step.around,
+            key: step.key,
+        });
+        let mut by_set: HashMap<BlockSetId, Typed> = HashMap::new();
+        let mut results = Vec::with_capacity(step.outputs.len());
+        for output in &workflow.outputs {
+            let ty = TensorType { dtype: output.dtype, ..output_type(workflow, output.set) };
+            let loaded = loaded_from(workflow, output.set);
+            let (same_value, is_resident) = match loaded {
+                Some(SourceDecl::Input { name, .. }) => (taken.get(name), self.resident.contains(name)),
+                Some(SourceDecl::Constant(_)) => (None, true),
+                None => (None, false),
+            };
+            let value = match by_set.get(&output.set).or(same_value) {
+                Some(same) => Typed { ty, ..same.clone() },
+                None => {
+                    let value = self.new_value(ty);
+                    Typed { bytes: if is_resident { 0 } else { value.bytes }, ..value }
+                }
+            };
+            by_set.insert(output.set, value.clone());
+            results.push(Some(value));
+        }
+        Ok(results)
+    }
+
+    fn postpone(&mut self, nodes: &[&Node], unknown: &Span, around: &[Around<'_>]) -> Result<()> {
+        self.recorder.postpone(nodes, unknown, around);
+        Ok(())
+    }
+
+    fn resolve(&mut self, _value: &Typed, at_most: Option<u64>) -> Result<Option<u64>> {
+        Ok(at_most)
+    }
+
+    fn decide(&mut self, _condition: &Typed) -> Result<Decision> {
+        Ok(Decision::Either)
+    }
+
+    fn begin_turn(&mut self, turn: usize) -> Result<()> {
+        self.recorder.begin_turn(turn);
+        Ok(())
+    }
+
+    /// Turns repeat if carried values keep their types and sizes, and share buffers, with each other and with values around the loop, as before.
+    fn is_steady(&self, before: &[Option<Typed>], after: &[Option<Typed>], alive: Alive<'_, Typed>) -> bool {
+        let around: HashSet<u32> = alive.iter().map(|value| value.buffer).collect();
+        let shape_of = |values: &[Option<Typed>]| -> Vec<Option<(TensorType, u64, Result<u32, usize>)>> {
+            let sharing = |value: &Typed| match around.contains(&value.buffer) {
+                true => Ok(value.buffer),
+                false => Err(values.iter().flatten().position(|other| other.buffer == value.buffer).unwrap_or(0)),
+            };
+            values
+                .iter()
+                .map(|value| value.as_ref().map(|value| (value.ty.clone(), value.bytes, sharing(value))))
+                .collect()
+        };
+        shape_of(before) == shape_of(after)
+    }
+
+    fn end_loop(&mut self) {
+        self.recorder.end_loop();
+    }
+}
+
+/// A mask that has not been computed holds equally often everywhere.
+pub(super) fn even_counts(mask: &TensorType, pieces: Vec<Axis>, total: Option<u64>) -> Result<MaskCounts> {
+    let all = || tw_ir::shape::n_elements(&mask.known_shape()?).ok();
+    MaskCounts::even(pieces, total.or_else(all).unwrap_or(0))
+}
+
+/// The type of an output with the tiling it will have.
+fn output_type(workflow: &Workflow, set: BlockSetId) -> TensorType {
+    let set = &workflow.sets[set];
+    let ty = TensorType::known(set.dtype, &set.shape);
+    match &set.boxes {
+        Boxes::Grid(grid) => ty.with_tiling(Tiling::Grid(grid.clone())),
+        Boxes::List(_) => ty,
+    }
+}
+
+/// The source whose blocks a set is, if it is only loaded.
+pub(super) fn loaded_from(workflow: &Workflow, set: BlockSetId) -> Option<&SourceDecl> {
+    // A statement that loads makes nothing else.
+    let statement = workflow.sets[set].statement;
+    let kernel = workflow.kernels.values().find(|entry| entry.statement == statement)?;
+    let Kernel::Load { source } = kernel.kernel else { return None };
+    workflow.sources.get(source as usize)
+}
+
+/// Bytes of a tensor; 0 while an extent is unknown.
+pub(crate) fn n_bytes(ty: &TensorType) -> u64 {
+    ty.known_shape().map_or(0, |shape| shape.iter().fold(ty.dtype.size(), |bytes, &n| bytes.saturating_mul(n)))
+}

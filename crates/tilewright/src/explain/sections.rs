@@ -1,0 +1,82 @@
+//! The sections of a program, collected while its types are walked.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use tw_ir::error::Result;
+use tw_ir::program::Node;
+use tw_ir::schedule::Schedule;
+use tw_ir::span::Span;
+use tw_plan::Planned;
+
+use super::segment::SegmentPlan;
+use super::{Outcome, Section};
+use crate::control::Around;
+use crate::control::collect::{Collected, Item, Position};
+use crate::control::segment::SegmentKey;
+use crate::control::types::{Foreseen, Recorder};
+use crate::session::Session;
+
+/// Collects a section for every segment.
+#[derive(Default)]
+pub(super) struct Sections {
+    pub(super) collected: Collected<Section>,
+    /// The most bytes alive at once, in any turn of any loop.
+    pub(super) peak_bytes: u64,
+    planned: HashMap<SegmentKey, Planned>,
+}
+
+impl Recorder for Sections {
+    fn plan(&mut self, session: &Session, key: &SegmentKey) -> Result<Arc<Schedule>> {
+        if let Some(planned) = self.planned.get(key) {
+            return Ok(planned.schedule.clone());
+        }
+        let planned = session.plan_ahead(key.clone())?;
+        let schedule = planned.schedule.clone();
+        self.planned.insert(key.clone(), planned);
+        Ok(schedule)
+    }
+
+    fn record(&mut self, segment: Foreseen<'_>) {
+        let Some(planned) = self.planned.get(&segment.key).cloned() else { return };
+        let (at, selects_all) = (Position::new(segment.around), segment.selects_all);
+        let plan = SegmentPlan::new(planned, segment);
+        self.peak_bytes = self.peak_bytes.max(plan.peak_bytes());
+        self.collected.items.push(Section { at, selects_all, outcome: Outcome::Planned(Box::new(plan)) });
+    }
+
+    fn postpone(&mut self, nodes: &[&Node], unknown: &Span, around: &[Around<'_>]) {
+        let spans = nodes.iter().map(|node| node.span.clone()).collect();
+        let outcome = Outcome::Later { spans, unknown: unknown.clone() };
+        self.collected.items.push(Section { at: Position::new(around), selects_all: true, outcome });
+    }
+
+    fn begin_turn(&mut self, turn: usize) {
+        self.collected.begin_turn(turn);
+    }
+
+    fn end_loop(&mut self) {
+        self.collected.end_loop();
+    }
+}
+
+impl Item for Section {
+    fn position(&mut self) -> &mut Position {
+        &mut self.at
+    }
+
+    fn repeats(&self, other: &Section) -> bool {
+        match (self.plan(), other.plan()) {
+            (Some(plan), Some(other)) => plan.before == other.before,
+            (None, None) => true,
+            _ => false,
+        }
+    }
+
+    /// The same plan with less around it is not worth showing.
+    fn stand_for(&mut self, other: &Section) {
+        if let (Outcome::Planned(plan), Some(other)) = (&mut self.outcome, other.plan()) {
+            plan.held_bytes = plan.held_bytes.max(other.held_bytes);
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! What explain predicts of random programs with loops and branches is what a run needs.
+//!
+//! `TW_RANDOM_PROGRAMS` asks for more programs, `TW_RANDOM_FIRST` starts at another seed: the one that a failure names.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use tilewright::{Input, Session};
+use tw_ir::program::{Op, Program, Region};
+use tw_ir::text::print_program;
+use tw_test::generate::{Options, random_program};
+use tw_test::shrink::shrink;
+
+type Inputs = BTreeMap<String, Input>;
+
+/// A number from the environment.
+fn setting(name: &str, otherwise: u64) -> u64 {
+    std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(otherwise)
+}
+
+fn has_loops(region: &Region) -> bool {
+    region.nodes.iter().any(|node| matches!(node.op, Op::While { .. }) || node.op.regions().any(has_loops))
+}
+
+/// True if a program makes loops end at once: of an empty tensor no condition holds.
+fn has_empty_values(program: &Program) -> bool {
+    program.values.values().any(|info| info.ty.known_shape().is_some_and(|shape| shape.contains(&0)))
+}
+
+/// What was predicted for a program, and measured when it ran; nothing for programs whose memory depends on data.
+fn peaks(session: &Session, program: &Program, inputs: &Inputs) -> Option<(u64, u64)> {
+    let explanation = session.explain_bound(program, inputs).ok()?;
+    let summary = explanation.summary();
+    let has_branches = explanation.sections.iter().any(|section| !section.at.branches.is_empty());
+    if summary.has_later || summary.selects_all || has_branches || has_empty_values(program) {
+        return None;
+    }
+    let (_, totals) = session.run_with_report(program, inputs).ok()?;
+    Some((summary.peak_bytes, totals.peak_bytes))
+}
+
+fn bound(arrays: &BTreeMap<String, tilewright::Array>) -> Inputs {
+    arrays.iter().map(|(name, array)| (name.clone(), Input::Array(Arc::new(array.clone())))).collect()
+}
+
+/// Programs with loops that all have a few turns, so that every turn that is planned runs.
+fn looping_programs() -> impl Iterator<Item = (u64, Program, BTreeMap<String, tilewright::Array>)> {
+    let (first, n) = (setting("TW_RANDOM_FIRST", 0), setting("TW_RANDOM_PROGRAMS", 1_000));
+    // One program in several has loops and nothing else that depends on data.
+    let seeds = first..first + 40 * n;
+    let options = Options { stores: false, deferred: false, n_nodes: 8, turns: Some(4), ..Options::default() };
+    let programs = seeds.map(move |seed| {
+        let (program, arrays) = random_program(seed, &options);
+        (seed, program, arrays)
+    });
+    programs.filter(|(_, program, _)| has_loops(&program.body))
+}
+
+#[test]
+fn the_peak_of_a_loop_is_predicted() {
+    let n = setting("TW_RANDOM_PROGRAMS", 1_000);
+    let mut compared = 0;
+    for (seed, program, arrays) in looping_programs() {
+        let inputs = bound(&arrays);
+        let serial = || Session::builder().serial().tile(1 + seed % 4).build();
+        let Some((predicted, measured)) = peaks(&serial(), &program, &inputs) else { continue };
+        if predicted != measured {
+            let differs = |program: &Program| {
+                has_loops(&program.body)
+                    && peaks(&serial(), program, &inputs).is_some_and(|(predicted, measured)| predicted != measured)
+            };
+            let small = shrink(&program, &arrays, differs);
+            let of_small = peaks(&serial(), &small, &inputs);
+            let text = print_program(&small);
+            panic!("seed {seed}: predicted {predicted}, measured {measured}; smaller {of_small:?}:\n{text}");
+        }
+        compared += 1;
+        if compared == n {
+            return;
+        }
+    }
+    panic!("only {compared} of {n} programs were compared");
+}
