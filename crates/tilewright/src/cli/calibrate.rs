@@ -1,4 +1,4 @@
-//! `tw calibrate`: what this machine is like, as a file for `--machine`.
+//! `tw calibrate`: measures this machine and writes a file for `--machine`.
 
 use std::path::PathBuf;
 use std::sync::mpsc;
@@ -16,13 +16,13 @@ use crate::session::Session;
 /// Arguments of `tw calibrate`.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Write the file here instead of showing it.
+    /// Write to this file instead of standard output.
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
-    /// Say how many bytes go from node to node in a second, which one node cannot measure: `1.25GB/s`.
+    /// Bandwidth between nodes, which one node cannot measure, for example 1.25GB/s.
     #[arg(long, value_name = "RATE")]
     across_bandwidth: Option<String>,
-    /// Say how long it takes until the first byte arrives at another node: `5us`.
+    /// Latency between nodes, which one node cannot measure, for example 5us.
     #[arg(long, value_name = "TIME")]
     across_latency: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! Inputs that both sides can make: an element depends on its position and a seed alone.
+//! Inputs that both sides can generate: an element depends only on its position and a seed.
 
 use std::fmt;
 use std::sync::Arc;

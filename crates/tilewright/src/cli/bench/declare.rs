@@ -1,4 +1,4 @@
-//! What a bench is: a declaration of about twenty lines.
+//! The type of a bench: a declaration of about twenty lines.
 
 use std::fmt;
 

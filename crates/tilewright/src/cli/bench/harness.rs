@@ -1,4 +1,4 @@
-//! Interleaved repeats: the machine is never the same twice, so each of our times is compared with the rival's right after it.
+//! Interleaved repeats. The load of a machine varies, so each of our times is compared with the rival's time right after it.
 
 use serde_json::{Value, json};
 use tw_ir::error::{Error, Result};

@@ -1,4 +1,4 @@
-//! The machine, as tables are headed by it.
+//! The description of the machine at the top of the tables.
 
 use std::fs;
 use std::path::Path;
