@@ -1,9 +1,9 @@
-//! Reductions and copies once it is known where tasks run.
+//! Expands reductions and assembled blocks once the worker of each task is known.
 //!
-//! A scheduler says where every contribution to a block runs and where the block is wanted. Contributions of one worker become one chain there. Chains
-//! of a node are combined inside it first, then nodes are combined in a binomial tree that ends at the block's home: a block crosses between
-//! nodes once for every node but one. What is put together from pieces of several blocks is put together by every worker that reads it, so that nobody receives
-//! what it has.
+//! A scheduler chooses the worker of each contribution and the home of each block. Contributions on one worker become one chain there. Chains of a node are
+//! combined inside the node first; then nodes are combined in a binomial tree that ends at the home of the block. So a block crosses between nodes once per
+//! node but one. A block that is assembled from regions of several blocks is assembled by each worker that reads it, so that no worker receives a region that
+//! it already has.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,17 +16,17 @@ use super::machine::Machine;
 use super::schedulers::is_copy;
 use super::sites::Sites;
 
-/// What a scheduler decides about a workflow whose reductions are not expanded yet.
+/// The decisions of a scheduler, for a workflow whose reductions are not expanded yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Assignment {
     /// The worker of every task, contributions included.
     pub tasks: Vec<u32>,
-    /// The worker that every block is wanted on when it is finished. Only blocks with contributions from several tasks need one.
+    /// The home of each block: the worker on which the finished block is wanted. Only blocks with contributions from several tasks need one.
     pub homes: Vec<u32>,
 }
 
 impl Assignment {
-    /// Everything on the first worker.
+    /// All tasks on the first worker.
     pub fn together(workflow: &Workflow) -> Assignment {
         Assignment { tasks: vec![0; workflow.n_tasks()], homes: vec![0; workflow.n_blocks()] }
     }
@@ -43,16 +43,16 @@ impl Assignment {
     }
 }
 
-/// A workflow with its reductions as chains and trees, and where each of its tasks runs.
+/// A workflow with its reductions expanded to chains and trees, and the worker of each task.
 #[derive(Clone, Debug)]
 pub struct Expanded {
     /// The tasks.
     pub workflow: Workflow,
-    /// Where they run.
+    /// The worker of each task.
     pub sites: Sites,
 }
 
-/// Expands the reductions of a workflow. Its tasks must be listed in an order in which they can run.
+/// Expands the reductions of a workflow. Its tasks must be in topological order.
 pub fn expand(workflow: &Workflow, assignment: &Assignment, machine: &Machine) -> Result<Expanded> {
     assignment.verify(workflow, machine)?;
     let mut expansion = Expansion::new(workflow, assignment, machine);
