@@ -1,4 +1,4 @@
-//! Computing while Python goes on.
+//! Runs in the background, for `compute(block=False)`.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};

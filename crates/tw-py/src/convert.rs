@@ -1,4 +1,4 @@
-//! Memory across the border.
+//! Conversion of memory between NumPy and Rust.
 
 use std::sync::{Arc, Mutex, PoisonError};
 

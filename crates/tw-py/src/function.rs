@@ -1,6 +1,7 @@
 //! Python functions as block functions.
 //!
-//! The engine runs without Python's lock. A function takes it for its call, but not while blocks are copied; NumPy gives it up inside its own loops, so functions made of those run side by side. What a function raises travels through the engine as it is.
+//! The engine runs without the GIL. A function takes the GIL for its call, but not while blocks are copied. NumPy releases it inside its own loops, so functions made of
+//! NumPy calls run in parallel. An exception of a function travels through the engine unchanged.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};

@@ -1,4 +1,4 @@
-//! The one place where Python's lock is given up: computing, with an ear for Ctrl-C.
+//! The one place that releases the GIL: computes while watching for Ctrl-C.
 
 use std::sync::mpsc::{self, RecvTimeoutError, SendError, Sender};
 use std::sync::{Mutex, MutexGuard};

@@ -1,4 +1,4 @@
-//! Operations by name. Each is one line: the builder decides types and shapes, the tensor grows by a node.
+//! Operations by name. Each is one line: the builder decides types and shapes, and the tensor gets one more node.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Which keys a relation has.
+//! The set of keys of a relation.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Statements that only move blocks, and how they are cut.
+//! Statements that only move blocks, and their tilings.
 
 use std::sync::Arc;
 
