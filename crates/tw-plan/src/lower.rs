@@ -1,6 +1,8 @@
-//! From a straight-line program to relations: choose a grid for every value, cut reductions into chains.
+//! Lowering: from a straight-line program to relations. It chooses a grid for each value and cuts reductions into chains.
 //!
-//! Input programs have no control flow and no deferred extents: the segment loop has removed both.
+//! Input programs have no control flow and no deferred extents: the control walk has resolved both. A statement is a join on block variables followed by an
+//! aggregate. The grid of the output cuts its variables; any other variable is cut by the grid of the largest operand that it indexes. A requested
+//! retile moves into the producer. The number of chains of a reduction depends on the numbers of terms and outputs and on their bytes, never on the machine.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 

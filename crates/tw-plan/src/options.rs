@@ -1,4 +1,4 @@
-//! What the user may choose about planning.
+//! Options of the planner.
 
 use std::hash::{Hash, Hasher};
 

@@ -1,6 +1,6 @@
-//! The order of tasks: depth first from the results.
+//! The order of tasks: depth-first from the results.
 //!
-//! Each task runs as late as possible before its first reader, so few blocks are alive at once, and what no result needs does not run at all.
+//! Each task runs as late as possible before its first reader, so few blocks are live at once. Tasks that no result needs do not run.
 
 use tw_ir::EntityRef;
 use tw_ir::kernel::Kernel;

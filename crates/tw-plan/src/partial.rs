@@ -1,7 +1,11 @@
-//! Partial evaluation: run the plan on block coordinates alone.
+//! Partial evaluation: runs the plan on block coordinates alone, which yields the workflow.
 //!
-//! What comes out is the workflow: one task per block key that does something. Data is never touched; only boxes are computed. Regions that span
-//! several blocks of an operand become blocks of their own, assembled once and shared by all who need them.
+//! Each block key yields its tasks. For each tile of the variables, interval arithmetic gives the box of each operand that is read, and so the blocks. No data is
+//! touched. A box that spans several blocks (a halo, a misaligned tiling) becomes a block of its own, assembled once by an explicit task and shared by all readers. Tiles that a
+//! guard excludes yield no tasks.
+//!
+//! Rejected: operands of several pieces. Every kernel would have to read through tables of pieces, and the peak would hide the copies. The price of an assembled block
+//! is one copy.
 
 use std::collections::HashMap;
 

@@ -1,7 +1,11 @@
-//! Choosing tiles where nobody has.
+//! Automatic tiles, for values without a requested tiling.
 //!
-//! Choices depend on the program, its shapes and options alone, never on threads, memory or ranks: the same program has the same blocks
-//! everywhere.
+//! - A segment with a contraction cuts tensors into about sixteen squares of at most 32 MiB: enough tasks for all threads, large enough that packing costs little, and each sum
+//!   is one chain.
+//! - Any other segment cuts leading axes first, into contiguous blocks of about 2 MiB, which stay in cache between the passes of, say, a softmax.
+//! - A source that one block function reads whole is loaded whole.
+//!
+//! The choice depends on the program, its shapes and the options, never on threads, memory or ranks: the same program has the same blocks on every machine.
 
 use tw_ir::Axis;
 use tw_ir::contraction::Contraction;

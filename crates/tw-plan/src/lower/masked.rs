@@ -1,4 +1,11 @@
-//! Selecting by masks, and putting back what was selected.
+//! Selection by masks (`x[mask]`, `x[mask] = v`, `repeat`).
+//!
+//! Each piece of the mask is counted before anything moves; the counts are constants of the segment (`MaskCounts`). They tell where the run of each piece begins in
+//! the result. So one task per piece copies its run, the result is cut where pieces end, and tasks, bytes and memory grow with the data. `x[mask] = v` is the
+//! transpose; `repeat` has counts instead of bools. The rewrite `selections` removes selections that no statement needs as arrays.
+//!
+//! Rejected: a scan and a scatter, because each piece would meet each block of the result; and packed blocks of unknown length, because the peak would not be
+//! known before the run.
 
 use tw_ir::error::{Error, Result};
 use tw_ir::plan::RelOp;

@@ -1,4 +1,4 @@
-//! The operators beside index statements.
+//! Lowering of all operators other than index statements.
 
 use tw_ir::error::{Error, Result};
 use tw_ir::index::Edge;

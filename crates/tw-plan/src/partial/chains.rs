@@ -1,4 +1,4 @@
-//! Contributions to a block, as chains and a combining tree.
+//! Contributions to a block, as chains and a reduction tree.
 
 use tw_ir::error::Result;
 use tw_ir::kernel::Kernel;

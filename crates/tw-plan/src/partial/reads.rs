@@ -1,4 +1,4 @@
-//! Which part of an operand a tile of the iteration space reads.
+//! The region of an operand that a tile of the iteration space reads.
 
 use std::ops::Range;
 

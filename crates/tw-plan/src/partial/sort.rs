@@ -1,4 +1,8 @@
-//! Sorting over block coordinates: runs, then an exact merge.
+//! Sorting over block coordinates: sorted runs, then an exact merge by rank.
+//!
+//! Each block is sorted by the digits of integer keys. Then each output block takes its own ranks out of all runs. The result is exact and stable for ragged tiles, unlike that of
+//! merge networks. If there are many output blocks, one task merges several neighbours, so that the plan grows linearly with the length. All runs of a fibre are live while
+//! it merges. Positions are carried only if a statement reads them. If only the first elements are wanted, each run keeps no more than those.
 
 use std::ops::Range;
 

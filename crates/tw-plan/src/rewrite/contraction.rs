@@ -1,7 +1,8 @@
-//! Contraction order: a product of many operands is summed pair by pair, in the order that takes the fewest operations.
+//! Contraction order: a product of many operands is summed pair by pair, in the order with the fewest operations.
 //!
-//! Preconditions: no guard, plain accesses that stay inside their operands, a product tree that uses each read once, and an accumulator that distributes over the product
-//! ((+, x), (min, +) and (max, +) of floats, (or, and)). Sums of floats are reassociated, as everywhere. The order is found by [`tw_build::contraction_order`].
+//! Preconditions: no guard; plain accesses that stay inside their operands; a product tree that uses each read once; and an accumulator that distributes over the product
+//! ((+, x), (min, +) and (max, +) of floats, (or, and)). Sums of floats are reassociated. The order is fixed per plan, so results are the same on every run, but an
+//! overflow or infinity may appear at another place than in the order written. [`tw_build::contraction_order`] finds the order.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,5 @@
-//! Counts known beforehand: a component of an accumulator that only counts points leaves its state, where every group has the same number of
-//! them. So the mean of a table is one sum, and not two.
+//! Counts known in advance: if every group has the same number of points, an accumulator component that only counts points leaves its state. So the mean of a table is one
+//! sum, not two.
 
 use tw_ir::error::Result;
 use tw_ir::program::{IndexStmt, Op, Program};

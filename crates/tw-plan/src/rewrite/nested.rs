@@ -3,10 +3,10 @@
 //! A join of blocks by a matrix product, followed by an aggregate over its keys, is one contraction; its terms need not be stored.
 //!
 //! Preconditions:
-//! - both statements fold by the same single operation, in the same type and without guards, and the inner one writes all of its output plainly;
-//! - the outer one folds what it reads as it is, reads inside, and nobody else reads the inner one;
-//! - every variable that only the outer one folds moves two operands of the inner one. Of any other variable it is cheaper to make the terms first;
-//! - together they visit no more points than one after the other: an outer one that reads terms again and again would make them as often.
+//! - both statements fold by the same single operation, in the same type and without guards, and the inner one writes its whole output plainly;
+//! - the outer statement folds the terms unchanged, reads in bounds, and is the only reader of the inner one;
+//! - each variable that only the outer statement folds indexes two operands of the inner one. For any other variable, computing the terms first is cheaper;
+//! - the merged statement visits no more points than both together: an outer statement that reads terms repeatedly would recompute them.
 
 use std::collections::HashMap;
 

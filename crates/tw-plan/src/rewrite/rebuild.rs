@@ -1,4 +1,4 @@
-//! Building a program out of another, node by node.
+//! Builds a program from another, node by node.
 
 use std::collections::HashMap;
 

@@ -1,15 +1,14 @@
-//! Selections that nobody needs as arrays: a reduction of `x[mask]`, or `x[mask] = f(x[mask])`, looks at the mask where the elements are.
+//! Selections that no statement needs as arrays: a reduction of `x[mask]`, or `x[mask] = f(x[mask])`, tests the mask in place.
 //!
 //! ```text
 //! sum(compact(mask, f(x)))             a guarded sum over x, where the mask holds
 //! expand(mask, f(compact(mask, x)), y) select(mask, f(x), y)
 //! ```
 //!
-//! So nothing is counted or moved. Elementwise statements on the way then run over all elements, not only the selected ones; where they do
-//! more than a little arithmetic, the selection stays. It also stays if anybody else reads it.
+//! So nothing is counted or moved. Elementwise statements in between then run over all elements, not only the selected ones; if they do
+//! more than a little arithmetic, the selection stays. It also stays if another statement reads it.
 //!
-//! This pass sees whole programs, before they are cut into segments: a selection that has gone needs no count, and a count that nobody needs
-//! does not end a segment.
+//! This pass sees whole programs, before they are cut into segments: a removed selection needs no count, and a count without readers does not end a segment.
 
 use std::collections::{HashMap, HashSet};
 
