@@ -1,6 +1,7 @@
 //! Element types.
 //!
-//! A [`DType`] says what an element means. What lies in memory is one of fifteen physical types; times are tagged integers.
+//! A [`DType`] gives the meaning of an element: bool, i8-i64, u8-u64, f16, bf16, f32, f64, c64, c128, `datetime64[unit]`, `timedelta64[unit]`. In memory there are fifteen physical
+//! types; times are stored as i64. Kernels that only move data dispatch on the width of an element (1, 2, 4, 8 or 16 bytes), not on its type.
 
 use std::fmt;
 use std::str::FromStr;

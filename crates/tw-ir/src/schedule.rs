@@ -1,12 +1,12 @@
 //! The fourth level: a frozen order. Engines see nothing else.
 //!
-//! A schedule is complete: the workflow, the order of its steps over all ranks, where every task runs and what is moved between memories
-//! ([`Placement`]), the kernel provider, and the budget it was made for. Everything else ([`links`](Schedule::successors), peaks, hashes) is derived
-//! from that.
+//! A schedule is complete: the workflow, the order of its steps over all ranks, the rank of each task and the moves between memories
+//! ([`Placement`]), the kernel provider, and the budget it was planned for. Everything else ([`links`](Schedule::successors), peaks, hashes) is derived
+//! from these.
 //!
 //! * A [`Step`] is a task or a move. The order of steps is total and one topological order for all ranks; a rank has a subsequence of it. Running steps
-//!   one by one is always possible and takes [`Schedule::peak_bytes`]. Engines run ahead of the order where dependencies allow, preferring what
-//!   comes first. Bits do not depend on that: contributions to one block are ordered by their position in the chain, never by time.
+//!   one by one is always possible and needs [`Schedule::peak_bytes`]. Engines run ahead of the order where dependencies allow, and prefer earlier
+//!   steps. Bits do not depend on that: contributions to one block are ordered by their position in the chain, never by time.
 //! * An *instance* is one copy of a block, or of a part of it, in one memory. Without a placement there is one rank, and the only instance of
 //!   a block has the block's number; such a schedule has no arrays for instances.
 //! * Two hashes tell schedules apart ([`Schedule::bits`], [`Schedule::hash`]); both are taken over the canonical encoding ([`Schedule::encode`]).

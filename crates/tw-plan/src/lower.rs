@@ -24,16 +24,16 @@ pub fn lower(program: &Program, options: &PlanOptions) -> Result<Plan> {
     lower_cut(program, options, ChosenCuts::default())
 }
 
-/// Cuts that somebody has chosen.
+/// Cuts chosen by another planner.
 #[derive(Default)]
 pub struct ChosenCuts {
-    /// Of values that nobody else has cut.
+    /// Cuts of values without a requested tiling.
     pub values: BTreeMap<ValueId, Vec<Axis>>,
     /// Of the variables of statements, by the number of the node. Those that run along the result are cut as it is.
     pub variables: BTreeMap<usize, Vec<Axis>>,
 }
 
-/// As [`lower`], with cuts that somebody has chosen.
+/// As [`lower`], with cuts chosen by another planner.
 pub fn lower_cut(program: &Program, options: &PlanOptions, cuts: ChosenCuts) -> Result<Plan> {
     let mut lowering = Lowering::new(program, options);
     if !cuts.values.is_empty() {
@@ -58,7 +58,7 @@ struct Lowering<'a> {
     relations: HashMap<ValueId, RelId>,
     /// Grids asked for by a later retile that is the only reader: the producer makes the blocks right at once.
     requested: HashMap<ValueId, Vec<Axis>>,
-    /// Cuts of the variables of statements that somebody has chosen, by the number of the node.
+    /// Chosen cuts of the variables of statements, by node.
     variables: BTreeMap<usize, Vec<Axis>>,
     /// How often a value is read, as a result of the segment too.
     readers: HashMap<ValueId, u32>,

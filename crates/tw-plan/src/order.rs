@@ -8,7 +8,7 @@ use tw_ir::workflow::{BlockId, TaskId, TaskKind, Workflow};
 
 const NONE: u32 = u32::MAX;
 
-/// Who makes what a task needs.
+/// The producers of the operands of tasks.
 pub struct Makers {
     /// The task before a fold in its chain.
     previous: Vec<u32>,
@@ -48,7 +48,7 @@ fn some(task: u32) -> Option<TaskId> {
     (task != NONE).then(|| TaskId::from_u32(task))
 }
 
-/// All tasks that results and stores need, each after what it depends on.
+/// All tasks that results and stores need, in topological order.
 pub fn depth_first(workflow: &Workflow) -> Vec<TaskId> {
     let n_tasks = workflow.n_tasks();
     let makers = Makers::of(workflow);

@@ -30,10 +30,10 @@ const MAX_TASKS: u64 = 1 << 24;
 /// Tasks that read many blocks each (a sort of very many blocks) are refused in the same way.
 const MAX_OPERANDS: u64 = 1 << 26;
 
-/// How many tasks are made before somebody asks again whether to stop.
+/// The number of tasks between two checks of `stop`.
 const TASKS_BETWEEN_QUESTIONS: usize = 1 << 10;
 
-/// Evaluates a plan over its block keys, until `stop` says that nobody wants it any more.
+/// Evaluates a plan over its block keys, unless `stop` returns true.
 pub(crate) fn evaluate(plan: &Plan, stop: &dyn Fn() -> bool) -> Result<Workflow> {
     Ok(evaluate_sets(plan, stop)?.0)
 }
@@ -244,7 +244,7 @@ impl Partial<'_> {
     }
 }
 
-/// Refuses to enumerate what would not fit.
+/// Refuses to enumerate too many tasks.
 fn check_count(n: u64, limit: u64, what: &str) -> Result<()> {
     if n < limit {
         return Ok(());

@@ -175,7 +175,7 @@ impl<'a> Passes<'a> {
     }
 }
 
-/// What a planner has made of a program when it freezes it.
+/// The stages of a program before freezing.
 pub struct Lowered {
     /// The program after rewriting.
     pub program: Program,
@@ -206,7 +206,7 @@ fn restore_times(workflow: &mut Workflow, original: &Program) {
     }
 }
 
-/// In debug builds, verifies what a pass made and names the guilty one.
+/// In debug builds, verifies the result of a pass and names the pass in the error.
 fn debug_verify(pass: &str, verify: impl FnOnce() -> Result<()>) -> Result<()> {
     if !cfg!(debug_assertions) {
         return Ok(());

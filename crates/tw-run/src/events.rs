@@ -1,4 +1,4 @@
-//! What can be seen of a run while it runs.
+//! Events of a run, for observers and progress.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;

@@ -1,4 +1,4 @@
-//! A run that threads share, apart from what the lock of the board guards.
+//! A run shared by threads, except for the state under the lock of the board.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -13,22 +13,22 @@ use crate::prepared::Plan;
 use crate::slots::{LocalSlots, SharedSlots};
 use crate::sync::{AtomicBool, AtomicU32};
 
-/// What all participants of a run see.
+/// The state that all participants of a run share.
 pub(crate) struct Job {
     plan: Arc<Plan>,
     io: Arc<dyn BlockIo>,
     options: RunOptions,
-    /// Per step, how many of those it waits for have not finished.
+    /// Per step, the number of unfinished predecessors.
     waiting: Vec<AtomicU32>,
     slots: SharedSlots,
     deliveries: Deliveries,
-    /// With a budget that matters, what is left of it for running ahead.
+    /// The ledger of the surplus for running ahead, if the budget matters.
     surplus: Option<u64>,
     /// Set when a task has failed: participants stop at the next task.
     stop: AtomicBool,
 }
 
-/// What a participant has to say when it comes back to the board.
+/// The report of a participant that returns to the board.
 #[derive(Default)]
 pub(crate) struct Report {
     pub(crate) tally: Tally,
@@ -128,7 +128,7 @@ impl Job {
         }
     }
 
-    /// What the outputs have become, once the run is over and the other participants have let go of it.
+    /// The outputs, once the run is over and the other participants have released it.
     pub(crate) fn outputs(self: Arc<Job>, tally: &Tally) -> Result<Outputs> {
         let n_steps = self.plan.schedule.n_steps() as u64;
         if tally.steps != n_steps {

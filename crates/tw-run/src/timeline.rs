@@ -1,4 +1,4 @@
-//! An observer that remembers.
+//! An observer that records events.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;

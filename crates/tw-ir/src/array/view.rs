@@ -1,4 +1,4 @@
-//! Elements that somebody else owns: what a function of blocks gets to read.
+//! A view of elements with another owner: the argument of a block function.
 
 use super::{Array, Buffer};
 use crate::dtype::{DType, Element, Scalar};

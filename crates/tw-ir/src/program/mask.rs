@@ -1,4 +1,4 @@
-//! How often a mask holds, piece by piece: what selecting by it needs to know before anything moves.
+//! Counts of the elements that each piece of a mask selects. Selection needs them before it moves anything.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Reading what [`Schedule::encode`](super::Schedule::encode) writes. Any bytes may come: nothing panics, and nothing is allocated because a length says so.
+//! Decodes the output of [`Schedule::encode`](super::Schedule::encode). Accepts any bytes: it never panics, and no allocation trusts a length in the file.
 
 use std::sync::Arc;
 

@@ -15,8 +15,7 @@ use tw_ir::{Axis, DType, Extent};
 
 use super::Lowering;
 
-/// Fewest bytes of a block of selected elements: what a piece of the mask selects is put into one block with what its neighbours do until
-/// there are so many.
+/// The smallest block of selected elements, in bytes. The selections of neighbouring pieces of the mask share one block until it has this size.
 const RUN_BYTES: u64 = 64 << 10;
 
 impl Lowering<'_> {
@@ -77,7 +76,7 @@ impl Lowering<'_> {
         Ok(())
     }
 
-    /// The counts of the mask; one that nobody has counted is one piece.
+    /// The counts of the mask; an uncounted mask is one piece.
     fn counts(&self, node: &Node, counts: Option<&MaskCounts>, total: u64) -> Result<MaskCounts> {
         match counts {
             Some(counts) => Ok(counts.clone()),

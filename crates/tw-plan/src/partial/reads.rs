@@ -28,7 +28,7 @@ pub(super) fn image(idx: &Idx, ranges: &[Interval], extent: u64, edge: Edge) -> 
     }
 }
 
-/// What one tile needs along one axis of an operand.
+/// The range that one tile needs along one axis of an operand.
 #[derive(Clone)]
 struct Hit {
     range: Range<u64>,

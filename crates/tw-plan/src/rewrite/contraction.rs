@@ -113,7 +113,7 @@ impl<'a> Contraction<'a> {
         (best < at_once).then_some(orders)
     }
 
-    /// Emits the pairs. What nobody else needs is summed as early as can be.
+    /// Emits the pairs. An index that no other operand needs is summed as early as possible.
     fn emit(&self, rebuild: &mut Rebuild<'_>, node: &Node, order: &Order) -> Result<()> {
         let args = rebuild.mapped_args(node)?;
         let mut uses = vec![0usize; self.extents.len()];
@@ -159,7 +159,7 @@ impl<'a> Contraction<'a> {
         Ok(Operand { value, vars })
     }
 
-    /// The statement that multiplies one or two operands and sums what the output does not keep.
+    /// The statement that multiplies one or two operands and sums the indices that the output does not have.
     fn pair(&self, operands: &[&Operand], out: &[u32]) -> (Op, Vec<ValueId>) {
         let mut ordered: Vec<u32> = operands.iter().flat_map(|operand| operand.vars.iter().copied()).collect();
         ordered.sort_unstable();

@@ -88,7 +88,7 @@ fn points_per_group(stmt: &IndexStmt) -> Option<u64> {
     (0..ranges.len()).filter(|&var| !written(var)).try_fold(1u64, |n, var| n.checked_mul(ranges[var].1 as u64 + 1))
 }
 
-/// The type of a component that starts from zero, gains one at every point, and is nobody else's business.
+/// The type of a component that starts at zero, grows by one at each point, and is used by no other component.
 fn count(accum: &Accum, k: usize) -> Option<DType> {
     let n_parts = accum.identity.len();
     let (mine, others) = (k as u32, (n_parts + k) as u32);

@@ -132,7 +132,7 @@ impl Fused {
         only_reader && once && (same_value == 1 || producer.work() <= CHEAP_WORK)
     }
 
-    /// True for what the contraction kernels want to see.
+    /// True for accesses that contraction kernels accept.
     fn is_contraction(&self) -> bool {
         Contraction::of_statement(&self.stmt).is_some_and(|contraction| contraction.reuses_operands())
     }

@@ -45,7 +45,7 @@ pub(super) fn run(program: &Program) -> Result<Program> {
     rebuild.finish()
 }
 
-/// A plain aggregate of a value computed from what is read, and from nothing else.
+/// A plain aggregate of a value that is computed from the reads alone.
 fn is_sum_of_operands(stmt: &IndexStmt) -> bool {
     let uses_position = |var: usize| stmt.code.uses_param((stmt.reads.len() + var) as u32);
     stmt.accum.as_ref().is_some_and(|accum| accum.as_simple().is_some())
@@ -55,7 +55,7 @@ fn is_sum_of_operands(stmt: &IndexStmt) -> bool {
         && !(0..stmt.vars.len()).any(uses_position)
 }
 
-/// True if the code gives what it reads, unchanged.
+/// True if the code returns its read unchanged.
 fn passes_on(code: &ScalarCode) -> bool {
     let result = code.results().first().map(|slot| &code.ops()[slot.0 as usize]);
     code.results().len() == 1 && matches!(result, Some(ScalarOp::Param(0)))

@@ -27,7 +27,7 @@ impl<'a> Rebuild<'a> {
         node.args.iter().map(|&value| self.mapped(value)).collect()
     }
 
-    /// Says that an old value is now a new one; names move along.
+    /// Maps an old value to a new one; names move along.
     pub(super) fn bind(&mut self, old: ValueId, new: ValueId) {
         self.map.insert(old, new);
         let info = &mut self.to.values[new];

@@ -21,10 +21,10 @@ use tw_ir::{DType, Extent, Slot};
 use crate::cost::op_weight;
 use crate::options::PlanOptions;
 
-/// Work per element, in additions, up to which a statement runs over everything instead of what a mask selects.
+/// Up to this work per element, in additions, a statement runs over all elements instead of the selected ones.
 const MOST_WORK: u32 = 8;
 
-/// The program without the selections that nobody needs, or `None` if there are none such.
+/// The program without unneeded selections, or `None` if there are none.
 pub fn run(program: &Program, options: &PlanOptions) -> Result<Option<Program>> {
     let selects = |node: &Node| matches!(node.op, Op::Compact { .. });
     if options.leaves_out(super::SELECTIONS) || !program.body.nodes.iter().any(selects) {
@@ -40,7 +40,7 @@ pub fn run(program: &Program, options: &PlanOptions) -> Result<Option<Program>> 
     Ok(changed.then_some(dissolved))
 }
 
-/// What reads a selection, and could as well read what it was selected from.
+/// A reader of a selection that could read the original array instead.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Reader {
     /// Element by element; the result is a selection too.
@@ -120,7 +120,7 @@ impl Selections {
         }
     }
 
-    /// Forgets selections that somebody needs as they are, and readers of those.
+    /// Drops candidates: selections that are needed as arrays, and their readers.
     fn keep_what_others_read(&mut self, region: &Region) {
         let results: HashSet<ValueId> = region.results.iter().copied().collect();
         loop {
@@ -282,7 +282,7 @@ fn select(data: &TensorType) -> Result<Op> {
     }))
 }
 
-/// Removes what nobody reads: selections, their counts, and what was computed for those alone. Tells whether there was anything.
+/// Removes values without readers: selections, their counts, and everything computed for those alone. Returns whether anything was removed.
 fn remove_dead(program: &Program, region: &mut Region) -> bool {
     let used = region.used_from(0);
     let mut extents: HashSet<ValueId> = HashSet::new();
