@@ -1,7 +1,7 @@
-//! What a program will cost, told in the user's statements, before anything runs.
+//! The plan and the cost of a program, per statement of the user, before anything runs.
 //!
-//! [`Session::explain`] plans every segment that can be planned without data: the same plans a run would use. Loops are entered once, with the types they
-//! carry; what depends on data is named and left for later.
+//! [`Session::explain`] plans every segment that does not depend on data, with the same plans as a run. It enters a loop body once, with the carried types, and names the
+//! segments that it cannot plan yet. To add a form of output, add a variant to [`Level`] and an arm in `explain/text.rs`.
 //!
 //! ```
 //! use tilewright::{Session, explain::Level};
@@ -67,33 +67,33 @@ pub(crate) use segment::n_bytes;
 pub use source::{Place, SourceText};
 use walk::ValueName;
 
-/// How much to tell, and in which form.
+/// Level of detail and form of an explanation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "cli", derive(clap::ValueEnum))]
 pub enum Level {
     /// One line.
     Line,
-    /// One line, a table per source line, and why.
+    /// One line, a table with a row per source line, and the reasons.
     #[default]
     Table,
-    /// Results with what they are made of below them.
+    /// A tree: each result above its operands.
     Tree,
-    /// The levels of the planner as text.
+    /// The text of every planner level.
     Verbose,
-    /// What the tasks of each statement compute.
+    /// The kernels of each statement.
     Kernel,
-    /// A graph of statements for Graphviz.
+    /// A graph of statements, for Graphviz.
     Dot,
-    /// The same graph as a drawing.
+    /// A graph of statements, as an SVG drawing.
     Svg,
-    /// A page for a browser.
+    /// An HTML page.
     Html,
-    /// For other programs.
+    /// JSON, for other programs.
     #[cfg(feature = "json")]
     Json,
 }
 
-/// Where in the control flow a section stands.
+/// The role of a section in the control flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     /// Outside loops and branches.
@@ -102,40 +102,40 @@ pub enum Role {
     Condition,
     /// The body of a loop.
     Body,
-    /// Taken if the condition holds.
+    /// The branch for a true condition.
     Then,
-    /// Taken otherwise.
+    /// The branch for a false condition.
     Otherwise,
 }
 
-/// Whether a section could be planned.
+/// The outcome of planning a section.
 #[derive(Clone, Debug)]
 pub enum Outcome {
     /// Every extent is known.
     Planned(Box<SegmentPlan>),
-    /// Something depends on data.
+    /// An extent depends on data.
     Later {
         /// The operations of the section.
         spans: Vec<Span>,
-        /// The first one that cannot be planned yet.
+        /// The first operation that cannot be planned yet.
         unknown: Span,
     },
 }
 
-/// A straight-line piece of the program.
+/// A straight-line section of the program.
 #[derive(Clone, Debug)]
 pub struct Section {
-    /// Where in the control flow it stands.
+    /// Its role in the control flow.
     pub role: Role,
     /// The loop or branch it belongs to.
     pub span: Span,
     /// How many loops and branches are around it.
     pub depth: usize,
-    /// The branches it is in, outermost first: the number of the `if`, and whether it is the other branch.
+    /// Its enclosing branches, outermost first: the number of the `if`, and true for the `else` branch.
     pub branches: Vec<(u32, bool)>,
     /// True if extents depend on data and the plan assumes that masks select everything.
     pub selects_all: bool,
-    /// Whether it could be planned.
+    /// The outcome of planning it.
     pub outcome: Outcome,
 }
 
@@ -149,17 +149,17 @@ impl Section {
     }
 }
 
-/// What is known about a program before it runs, and after it has been measured.
+/// The plan of a program, with measurements if it has run.
 #[derive(Clone, Debug)]
 pub struct Explanation {
-    /// The pieces, in the order they run.
+    /// The sections, in execution order.
     pub sections: Vec<Section>,
     source: Option<SourceText>,
     threads: usize,
     machine: Machine,
     measured: Option<(Measured, Totals)>,
     on: Option<OnMachine>,
-    /// What each place of a loop has after the first round.
+    /// The value of each loop-carried variable after the first iteration.
     repeats: HashMap<u32, ValueName>,
     /// Lines of the host language by file and number.
     host_lines: HashMap<(String, u32), String>,
@@ -189,7 +189,7 @@ pub struct Summary {
 }
 
 impl Session {
-    /// Plans what can be planned without data.
+    /// Plans every segment that does not depend on data.
     pub fn explain(&self, program: &Program) -> Result<Explanation> {
         program::verify(program)?;
         let dissolved = tw_plan::dissolve_selections(program, self.plan_options())?;
@@ -248,13 +248,13 @@ impl Explanation {
         self
     }
 
-    /// Shows measured times beside what was planned.
+    /// Adds measured times to the plan.
     pub fn with_measured(mut self, measured: Measured, totals: Totals) -> Explanation {
         self.measured = Some((measured, totals));
         self
     }
 
-    /// The whole in a few numbers.
+    /// The summary figures.
     pub fn summary(&self) -> Summary {
         let mut summary = Summary { has_loops: self.sections.iter().any(|s| s.depth > 0), ..Summary::default() };
         for section in &self.sections {

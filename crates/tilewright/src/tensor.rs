@@ -1,8 +1,8 @@
-//! Lazy tensors: the Rust face of the planner.
+//! Lazy tensors: the Rust interface of the planner.
 //!
-//! A tensor is a node of a graph that grows as operations are called. Types and shapes are checked at the call; nothing is computed until
-//! [`Tensor::compute`] or one of its relatives. A computed tensor keeps its blocks as long as a handle is alive, so a host loop costs
-//! the same at every step. Extents that depend on data are computed with the rest, or when somebody asks for a shape.
+//! A tensor is a node of a graph that grows with each operation. Types and shapes are checked at the call. Nothing is computed before
+//! [`Tensor::compute`] or a similar method. A computed tensor keeps its blocks while a handle is alive, so each step of a host loop costs
+//! the same. Data-dependent extents are computed with the results, or when a shape is requested.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashSet};

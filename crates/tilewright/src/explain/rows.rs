@@ -1,4 +1,4 @@
-//! The table: what happens at each line.
+//! The table of an explanation: one row per line.
 
 use std::collections::BTreeMap;
 use std::collections::BTreeSet;
@@ -11,13 +11,13 @@ use super::fusion::Fate;
 use super::source::Place;
 use super::{Explanation, SegmentPlan};
 
-/// What happens at one line of one section.
+/// The plan of one line in one section.
 #[derive(Clone, Debug)]
 pub(crate) struct Row {
     pub(crate) place: Place,
-    /// The line, or what the operation is called.
+    /// The line, or the name of the operation.
     pub(crate) text: String,
-    /// What its tasks mostly do; empty if it has none.
+    /// The main kind of its tasks; empty if it has none.
     pub(crate) kind: &'static str,
     pub(crate) cost: Cost,
     /// Lines that are computed inside this one.

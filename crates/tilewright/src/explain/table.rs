@@ -1,4 +1,4 @@
-//! Columns that line up.
+//! Text tables with aligned columns.
 
 use super::html::escape;
 

@@ -1,4 +1,4 @@
-//! Why the plan is what it is, in sentences.
+//! The reasons for a plan, in sentences.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -151,7 +151,7 @@ impl Explanation {
         sentences
     }
 
-    /// What a section is called.
+    /// The name of a section.
     pub(crate) fn title(&self, section: &Section, number: usize) -> String {
         let place = self.place(&section.span);
         match section.role {

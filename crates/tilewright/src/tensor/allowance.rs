@@ -1,9 +1,8 @@
-//! What is kept on behalf of live handles though nobody has asked for it, within one allowance per session.
+//! The cache of computed tensors: values that are kept for live handles without an explicit request, within one allowance per session.
 //!
-//! What does not fit any more is let go, least useful first: what takes the least work per byte to compute again, and of equals the oldest. Only
-//! that can be let go which is computed from files, functions and numbers alone. To compute anything else again, the arrays in memory that it came
-//! from would have to be kept, which may be larger than it is. So when such a tensor is kept its arguments are let go, and it stays as
-//! long as its handle lives. What somebody asked to keep (`persist`) is not part of the allowance.
+//! When the allowance is exceeded, values are evicted, cheapest first: those with the least work per byte to recompute, then the oldest. Only a tensor
+//! that is computed from files, functions and numbers alone can be evicted. To recompute any other tensor, its argument arrays would have to be kept, and they may be larger.
+//! So when such a tensor is kept, its arguments are released, and it stays while its handle lives. Tensors kept by `persist` are not part of the allowance.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, Weak};

@@ -1,8 +1,8 @@
-//! The blocks that a user sees.
+//! Chunks: the tiling that a user sees.
 //!
-//! How a result is cut follows from how its operands are cut, as users of dask know it: elementwise operations refine the cuts of their operands, slices keep what is left of
-//! each block, reductions drop axes. Functions that are called once per block, and everything else that speaks of blocks, go by these cuts. The planner does not: it retiles
-//! where a function of blocks asks for it, and otherwise chooses its own tiles.
+//! The chunks of a result follow from those of its operands, as in dask: elementwise operations refine the chunks of their operands, slices keep the rest of
+//! each block, reductions drop axes. Functions that are called once per block use chunks. The planner does not: it retiles for block functions, and otherwise chooses its own
+//! tiles. A source may be loaded in smaller blocks than its chunks.
 
 use std::sync::Arc;
 

@@ -1,7 +1,9 @@
-//! Extents that depend on data nobody has looked at yet.
+//! Deferred extents: extents that depend on data.
 //!
-//! `x[mask]` has as many elements as the mask holds times. Until somebody computes that count, the extent in the types of tensors is a
-//! number of its own, the id of the [`Count`]; equal ids are equal extents. [`super::graph`] turns ids into values of the program it collects.
+//! `x[mask]` has as many elements as the mask selects. Until that count is computed, the extent in the type of a tensor is the id of a [`Count`]; equal ids are
+//! equal extents, so `x[m] + y[m]` type-checks. [`super::graph`] resolves each count once when it collects a program. A builder that needs the number fails with an error that
+//! names the extent (`Error::needed_extents`). Then only that count is computed, and the builder runs again. Two different deferred extents may still be equal, so they are
+//! needed too, not a mismatch. Any other error is raised before anything is computed. All tensors under one mask share its count.
 
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 

@@ -1,4 +1,4 @@
-//! From tensors to a program: the part of the graph below them that is not computed yet.
+//! Collects a program from tensors: the part of the graph below them that is not computed yet.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Operations on tensors, with NumPy's meaning.
+//! Operations on tensors, with the semantics of NumPy.
 
 use tw_build as build;
 use tw_build::{Joined, Reduction, Running, SliceItem};
