@@ -31,7 +31,7 @@ impl Default for Profile {
 pub struct TaskRun {
     /// The statement it belongs to.
     pub span: Span,
-    /// The planner's name of the kernel.
+    /// The planner's name of its kernel.
     pub label: String,
     /// The thread.
     pub worker: u32,

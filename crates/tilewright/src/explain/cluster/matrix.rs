@@ -58,7 +58,7 @@ impl Matrix {
         }
     }
 
-    /// The unit of rows and columns.
+    /// The title: what rows and columns stand for.
     pub(crate) fn title(&self) -> String {
         let of = match self.workers_per_row {
             1 if self.workers_per_node > 1 => format!("workers, {} on each node", self.workers_per_node),

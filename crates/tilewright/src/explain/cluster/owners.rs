@@ -84,7 +84,7 @@ pub(crate) struct Merged {
 }
 
 impl Merged {
-    /// A note about omitted maps.
+    /// A note about omitted rows and columns.
     pub(crate) fn note(&self) -> Option<String> {
         let (rows, columns) = (self.rows.len(), self.columns.len());
         let is_cut = (rows, columns) != self.all;
