@@ -99,7 +99,7 @@ pub fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(usage) => {
-            // Help and version are no failures; a closed pipe is nobody's concern.
+            // Help and version are not failures; a closed pipe is ignored.
             let _ = usage.print();
             return ExitCode::from(if usage.use_stderr() { 2 } else { 0 });
         }

@@ -110,7 +110,7 @@ impl Relation {
                 .enumerate()
                 .map(|(axis, (&n, &t))| n_tiles("a relation", axis, n, t))
                 .collect::<Result<_>>()?;
-            // Where nobody has cut the array, it may as well be made in these tiles.
+            // An array without a tiling is computed in these tiles.
             let grid = extents.iter().zip(tiles).map(|(&n, &t)| Axis::uniform(n, t)).collect();
             let array = if array.ty().tiling.is_none() { retiled(array, grid)? } else { array.clone() };
             let rank = tiles.len();

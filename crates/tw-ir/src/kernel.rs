@@ -61,7 +61,7 @@ impl StatementKernel {
     }
 }
 
-/// What one task computes.
+/// The computation of one task.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Kernel {
     /// The output block, from the source with this number.
@@ -157,18 +157,18 @@ pub enum Kernel {
     },
 }
 
-/// A stable sort along an axis, and what is wanted of it.
+/// A stable sort along an axis, and its requested results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Sorting {
     /// Along this axis.
     pub axis: u32,
     /// Largest first.
     pub descending: bool,
-    /// What is wanted.
+    /// The requested results.
     pub results: SortResults,
 }
 
-/// What is wanted of a sort. Whoever wants values alone need not carry positions.
+/// The requested results of a sort. A sort of values alone does not carry positions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum SortResults {
     /// The sorted values and the positions they had.

@@ -121,7 +121,7 @@ impl Volume {
     /// time until nothing improves reaches the optimum.
     pub fn best_box(&self, n_ranks: f64) -> Vec<f64> {
         let most: Vec<f64> = self.extents.iter().map(|extent| extent.ln()).collect();
-        // To begin with, everyone gives up the same share.
+        // Start with the same share for all lengths.
         let total: f64 = most.iter().sum();
         let share = if total > 0.0 { 1.0 - (n_ranks.ln() / total).min(1.0) } else { 0.0 };
         let mut logs: Vec<f64> = most.iter().map(|log| log * share).collect();

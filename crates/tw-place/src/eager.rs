@@ -138,7 +138,7 @@ impl<'a> Run<'a> {
                 self.events.push(Reverse((end, number)));
                 self.begin(task, number, end);
             }
-            // Whoever finishes an operand wakes it again.
+            // The task that completes an operand wakes the worker again.
             None => {
                 if let Some(&Reverse((when, _))) = worker.later.peek() {
                     self.events.push(Reverse((when, number)));

@@ -35,7 +35,7 @@ impl Held {
     fn set(workflow: &Workflow, homes: &[Option<u32>], id: BlockSetId) -> Option<Held> {
         let set = &workflow.sets[id];
         let Boxes::Grid(axes) = &set.boxes else { return None };
-        // What nobody makes is nowhere; it has no elements.
+        // A block without a producer has no elements and no home.
         let home = |position: u64| homes[workflow.block(id, position).index()].unwrap_or(0);
         Some(Held { axes: axes.clone(), homes: (0..set.n_blocks()).map(home).collect() })
     }

@@ -155,7 +155,7 @@ impl<'a> Expansion<'a> {
         if made_at.is_empty() {
             return Ok(());
         }
-        // Nobody puts together what only others read: the first reader does, unless it is a result. Readers of a reader come after it.
+        // A block is assembled on a worker that reads it: the first reader's, unless it is a result. Readers of a reader come after it.
         let results: BTreeSet<BlockSetId> = workflow.outputs.iter().map(|output| output.set).collect();
         for task in workflow.tasks().rev() {
             let site = self.site(task);
@@ -298,7 +298,7 @@ impl<'a> Expansion<'a> {
 pub(super) fn meetings(home: u32, workers: &[u32], machine: &Machine) -> Vec<(u32, u32)> {
     let mut nodes: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
     workers.iter().for_each(|&worker| nodes.entry(machine.node_of(worker)).or_default().push(worker));
-    // In every node from the home's place among those of its own node on, in turn: those who combine for others are different ones for different homes.
+    // In each node, start at the home's position within its own node, so that different homes combine on different workers.
     let home_node = machine.node_of(home);
     let at_home = nodes.get(&home_node);
     let place = at_home.and_then(|workers| workers.iter().position(|&worker| worker == home)).unwrap_or(0);

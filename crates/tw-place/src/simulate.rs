@@ -140,7 +140,7 @@ impl Simulation {
     }
 }
 
-/// When the last task would end if nobody ever waited for a worker or for another message.
+/// The end of the last task if no task or message ever waited for a worker or for another message.
 fn critical_path(
     workflow: &Workflow,
     order: &[TaskId],

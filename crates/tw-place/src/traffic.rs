@@ -295,7 +295,7 @@ mod tests {
         assert_eq!(traffic.parts, [region(0..1, 0..9)]);
         assert_eq!(traffic.within[&(3, 1, 1)], 6);
         assert_eq!(traffic.within[&(3, 4, 1)], 3);
-        // Whoever needs the same has it under the same number, and hands it on.
+        // Workers that need the same region have it under the same number and forward it.
         let mut traffic = Traffic::default();
         let both = [1, 2].iter().flat_map(|&to| (1..=2).map(move |region| Need { to, ..need(region) })).collect();
         let numbers: Vec<u32> = traffic.merge(&workflow, both).iter().map(|need| need.region).collect();

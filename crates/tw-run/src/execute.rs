@@ -215,7 +215,7 @@ impl TaskRunner<'_> {
         let unread = self.plan.schedule.uses(instance) == 0;
         let dead = slots.with(instance, |slot| {
             slot.put(value);
-            // Of a block that nobody reads the claim is the last one only for the last writer; before that it is a clone, dropped here.
+            // For a block without readers, only the claim of the last writer is the last claim; an earlier one is a clone, dropped here.
             (0..delivered + unread as usize).fold(None, |_, _| slot.claim())
         });
         if let Some(value) = dead {

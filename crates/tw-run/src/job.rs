@@ -80,7 +80,7 @@ impl Job {
     }
 
     /// Runs a task, then as long as one of its successors has become ready the first of those. The others go to `share`. With a budget,
-    /// and at times with chaos, a single task is run. What is left in `ready` afterwards is ready and nobody's.
+    /// and at times with chaos, a single task is run. Tasks left in `ready` afterwards are ready and not taken.
     pub(crate) fn run_from(
         &self,
         first: u32,
@@ -118,8 +118,8 @@ impl Job {
     fn release_successors(&self, step: u32, ready: &mut Vec<u32>) {
         let schedule = &self.plan.schedule;
         for &successor in schedule.successors(step as usize) {
-            // A step with one dependency has nobody to agree with. For the others the counter orders what the steps before it wrote before
-            // what it reads, whoever counts last.
+            // A step with one dependency needs no agreement. For the others, the counter orders the writes of the predecessors before
+            // the reads of the step, whichever thread counts last.
             if schedule.n_dependencies(successor as usize) == 1
                 || self.waiting[successor as usize].fetch_sub(1, Ordering::AcqRel) == 1
             {

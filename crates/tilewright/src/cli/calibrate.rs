@@ -152,7 +152,7 @@ fn latency() -> Result<f64> {
         Ok(started.elapsed().as_secs_f64())
     });
     drop(there);
-    // It ends when nobody can send any more.
+    // It ends when the last sender is dropped.
     let _ = echo.join();
     Ok(seconds? / ROUNDS as f64 / 2.0)
 }

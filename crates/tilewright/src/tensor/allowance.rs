@@ -12,7 +12,7 @@ use crate::available::machine_bytes;
 use crate::session::lock;
 use crate::stored::Stored;
 
-/// The part of a budget that may be taken by what nobody has asked for.
+/// The fraction of a budget that the allowance may take.
 pub(crate) const SHARE_OF_BUDGET: u64 = 8;
 
 /// The part of the machine's memory that may be taken by it where there is no budget, and the least.
@@ -22,7 +22,7 @@ const LEAST: u64 = 256 << 20;
 /// So many entries are looked through without thinking.
 const MANY: usize = 1024;
 
-/// What one session keeps though nobody has asked for it.
+/// The cached tensors of one session.
 pub(crate) struct Allowance {
     limit: u64,
     kept: Mutex<Kept>,
@@ -109,7 +109,7 @@ impl Allowance {
         drop(dropped);
     }
 
-    /// Somebody has asked to keep these blocks: they are no longer part of the allowance.
+    /// Removes blocks from the allowance, because `persist` keeps them now.
     pub(super) fn forget(&self, stored: &Arc<Stored>) {
         let mut kept = lock(&self.kept);
         let is_of = |entry: &Entry| std::ptr::eq(entry.stored.as_ptr(), Arc::as_ptr(stored));
@@ -126,7 +126,7 @@ impl Allowance {
 }
 
 impl Kept {
-    /// Takes out what is least useful until the rest fits, or nothing else can go. Whoever asks drops it without the lock.
+    /// Evicts the cheapest tensors until the rest fits, or nothing else can go. Returns them, so that the caller drops them without the lock.
     fn let_go(&mut self, limit: u64) -> Vec<Arc<Stored>> {
         let mut dropped = Vec::new();
         if self.bytes > limit || self.entries.len() > MANY.max(2 * self.n_alive) {

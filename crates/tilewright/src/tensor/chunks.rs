@@ -13,16 +13,16 @@ use tw_ir::{Axis, Edge, Tiling};
 
 use super::Tensor;
 
-/// Bytes of a block where nobody says.
+/// The default size of a block in bytes.
 const AUTOMATIC_BYTES: u64 = 128 << 20;
 
-/// How a tensor is cut; `None` while its shape depends on data that nobody has looked at.
+/// The chunks of a tensor; `None` while its shape is deferred.
 pub(super) type Cut = Option<Arc<[Axis]>>;
 
 /// Blocks that stand for several of a tensor.
 pub(super) struct Seen {
     chunks: Arc<[Axis]>,
-    /// The same tensor, made in these blocks, for those who want them.
+    /// The same tensor retiled to these chunks, on request.
     whole: Tensor,
 }
 

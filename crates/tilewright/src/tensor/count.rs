@@ -18,7 +18,7 @@ use crate::session::lock;
 
 mod recent;
 
-/// How many elements a mask takes: an integer that is computed with the rest, or when somebody asks for a shape.
+/// The number of elements that a mask selects. It is computed with the results, or when a shape is requested.
 pub(super) struct Count {
     id: CountId,
     /// The lazy number itself.
@@ -69,7 +69,7 @@ impl Count {
         self.known().map_or(Extent::Deferred(self.id()), Extent::Known)
     }
 
-    /// The lazy number of a count that nobody else refers to.
+    /// The lazy number of a count without other references.
     pub(super) fn into_tensor(count: Arc<Count>) -> Option<Tensor> {
         Arc::into_inner(count).map(|count| count.tensor)
     }

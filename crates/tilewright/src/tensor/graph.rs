@@ -29,7 +29,7 @@ pub(super) struct Graph {
     extents: FxHashMap<ValueId, Extent>,
 }
 
-/// A tensor on the way down. Arguments are looked at before the result: whoever computes a tensor keeps the result before letting go of the
+/// A tensor on the way down. Arguments are checked before the result: a run that computes a tensor stores the result before it releases the
 /// arguments, so one of the two is there even if another thread computes it at this moment.
 struct Visit {
     tensor: Tensor,

@@ -89,7 +89,7 @@ impl Slice<'_> {
     }
 }
 
-/// A dense, row-major array whose elements somebody else owns.
+/// A dense, row-major array that borrows its elements.
 ///
 /// ```
 /// use tw_ir::{Array, Slice};

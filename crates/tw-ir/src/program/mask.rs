@@ -32,7 +32,7 @@ impl MaskCounts {
         MaskCounts { cut, counts: counts.into() }
     }
 
-    /// `total` elements spread evenly over a cut: what is shown of a mask that nobody has counted.
+    /// `total` elements spread evenly over the pieces: the assumption for an uncounted mask.
     pub fn even(cut: Vec<Axis>, total: u64) -> Result<MaskCounts> {
         let n = cut.iter().fold(1u64, |n, axis| n.saturating_mul(axis.n_tiles()));
         let share = |k: u64| (total as u128 * k as u128 / n.max(1) as u128) as u64;

@@ -63,7 +63,7 @@ impl Accesses {
                     state_bytes: state.unwrap_or_else(|| stmt.body_types()).iter().map(|dtype| dtype.size()).sum(),
                 })
             }
-            // Whoever sorts or adds up a fibre has all of it.
+            // A worker that sorts or scans a fibre needs all of it.
             Op::Sort { axis, .. } | Op::Scan { axis, .. } => {
                 let shape = shape(0)?;
                 let is_cut = |(k, &extent): (usize, &u64)| (extent, k != *axis as usize);
@@ -94,7 +94,7 @@ impl Accesses {
                     state_bytes: size,
                 })
             }
-            // Any element along the scattered axes may be added to: a sum of parts from everybody, or by everybody who reads everything.
+            // Any element along the scattered axes may receive a contribution: either workers send partial sums, or each owner reads all values.
             Op::Scatter { axes, extents, accum, .. } => {
                 let (index, values) = (shape(0)?, shape(axes.len())?);
                 let extents = extents.iter().map(|extent| extent.known()).collect::<Option<Vec<u64>>>()?;
@@ -150,7 +150,7 @@ fn of_call(program: &Program, node: &Node, call: &BlockFn) -> Option<Accesses> {
                     extents.insert(*number as usize, axis.n_tiles());
                     variable(*number as usize)
                 }
-                // Whoever calls it sees all of the axis.
+                // The calling worker sees the whole axis.
                 OperandMode::Whole => {
                     *axis = Axis::whole(axis.extent());
                     Idx::constant(0)

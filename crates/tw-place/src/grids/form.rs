@@ -235,7 +235,7 @@ impl Form {
         let Some((ops, is_fast)) = self.work else { return 0 };
         let share = mesh.imbalance(&self.variables) / mesh.n_workers() as f64;
         let messages = self.messages(mesh).saturating_mul(machine.worth_sending());
-        // Whoever makes something writes it.
+        // A worker writes the elements that it computes.
         let made = self.outs.iter().map(|out| elements(&out.shape).saturating_mul(self.state_bytes));
         let made = made.fold(0, u64::saturating_add);
         let seconds = (ops as f64 / machine.rate(is_fast)).max(made as f64 / machine.stream) * share;

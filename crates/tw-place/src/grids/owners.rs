@@ -170,7 +170,7 @@ impl Owned {
         let mut before: Vec<&Ranges> = Vec::new();
         let mut sum = 0;
         for need in needs.map(|need| need.of(worker)) {
-            // Nobody else owns what the worker owns, and none of its boxes share elements.
+            // Shards are disjoint, and so are the boxes of one worker.
             beside(need, &before, &mut |part| {
                 sum += n_elements(part) - owned.clone().map(|owned| shared(part, owned)).sum::<u64>()
             });

@@ -12,7 +12,7 @@ use crate::mesh::Variable;
 pub(crate) fn touching(program: &Program) -> Vec<(usize, Touching)> {
     let touching = |(number, node): (usize, &tw_ir::program::Node)| {
         let Op::Index(stmt) = &node.op else { return None };
-        // What a guard leaves out nobody has to touch.
+        // No worker must touch points that a guard excludes.
         let form = Form::of(program, node, Aim::Bytes).filter(|_| !stmt.has_guard && stmt.out_is_plain())?;
         let mut arrays: Vec<(usize, Vec<usize>, u64)> = Vec::new();
         for (access, read) in stmt.reads.iter().zip(&form.reads) {

@@ -155,7 +155,7 @@ impl Lowering<'_> {
     /// The cut of a variable, taken from the largest operand it indexes: exactly if it runs along an axis, in length otherwise. With the bytes of
     /// that operand.
     fn axis_from_reads(&self, stmt: &IndexStmt, inputs: &[RelId], var: Var, extent: u64) -> Option<(u64, Axis)> {
-        // Between two entries of a table may lie what nobody asked for, and what is not read is not computed.
+        // Blocks between two entries of a table may have no readers, and such blocks are not computed.
         if is_looked_up(stmt, var) {
             return Some((u64::MAX, Axis::uniform(extent, 1)));
         }

@@ -136,7 +136,7 @@ impl<'a> Contraction<'a> {
             let pair = [&terms[a], &terms[b]];
             let both = [terms[a].distinct(), terms[b].distinct()].concat();
             both.iter().for_each(|&v| uses[v as usize] -= 1);
-            // Orders do not look at axes of extent 1, which would pile up: the last operand with a kept one has it, nobody else.
+            // Orders ignore axes of extent 1, which would accumulate: only the last operand with a kept one has it.
             let is_needed = |v: &u32| match (uses[*v as usize], self.extents[*v as usize] == 1.0) {
                 (others, true) => others == 1 && self.kept.contains(v),
                 (others, false) => others > 0,

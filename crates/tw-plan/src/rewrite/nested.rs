@@ -136,7 +136,7 @@ mod tests {
     fn a_join_and_an_aggregate_are_one_contraction() {
         let joined = "j[i, k, l, x, z] = sum[y](a[i, k, x, y] * b[k, l, y, z])\n";
         assert_eq!(n_statements(&format!("{BLOCKS}{joined}c = sum(j, axis=1)\noutput c\n")), 1);
-        // Somebody else wants the terms.
+        // Another statement reads the terms.
         assert_eq!(n_statements(&format!("{BLOCKS}{joined}c = sum(j, axis=1)\noutput c\noutput j\n")), 2);
         // Another operation.
         assert_eq!(n_statements(&format!("{BLOCKS}{joined}c = max(j, axis=1)\noutput c\n")), 2);

@@ -61,7 +61,7 @@ impl Model {
         self.check();
     }
 
-    /// What holds whenever nobody holds the lock.
+    /// The invariant while no thread holds the lock.
     fn check(&self) {
         let board = &self.board;
         assert!(board.tokens <= board.sleeping);

@@ -79,7 +79,7 @@ pub(super) struct Arrays {
 }
 
 impl Arrays {
-    /// Makes the arrays that are not there and drops those nobody wants.
+    /// Creates missing arrays and drops unneeded ones.
     pub(super) fn make(&mut self, wanted: &[InputData]) -> Result<Vec<Arc<Array>>> {
         // Names do not change elements.
         let same = |a: &InputData, b: &InputData| InputData { name: b.name.clone(), ..a.clone() } == *b;

@@ -63,7 +63,7 @@ pub(super) enum Ours {
 /// Who multiplies matrices for us.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Products {
-    /// Whoever a session would take.
+    /// The default provider of a session.
     Chosen,
     /// Our own kernel.
     Own,

@@ -85,7 +85,7 @@ impl Environment {
 
 /// Says what takes long, beside the results.
 pub(super) fn say(what: std::fmt::Arguments<'_>) {
-    // Nobody listens: then it does not matter.
+    // A closed standard error does not matter.
     let _ = writeln!(std::io::stderr(), "{what}");
 }
 

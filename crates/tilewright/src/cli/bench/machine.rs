@@ -7,7 +7,7 @@ use tw_block::{Provider, provider};
 
 use crate::explain::units;
 
-/// Threads that everybody uses.
+/// The number of threads of each side.
 pub(super) fn threads() -> usize {
     std::thread::available_parallelism().map_or(1, |n| n.get())
 }
