@@ -36,7 +36,7 @@ const BLAS_VARIABLE: &str = "TILEWRIGHT_BLAS";
 /// Arguments of `tw bench`.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Benches to run [default: all]. A name also selects every bench that begins with it.
+    /// Benches to run; all by default. A name also selects every bench that begins with it.
     names: Vec<String>,
     /// List the benches.
     #[arg(long)]
@@ -50,7 +50,7 @@ pub(crate) struct Args {
     /// Compare with this rival only; may be repeated.
     #[arg(long, value_enum)]
     rival: Vec<Rival>,
-    /// Number of repeats [default: at least 7, 3 with --quick].
+    /// Number of repeats; 7 by default, 3 with --quick.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     repeats: Option<u16>,
     /// Directory of the Python environment with the rivals.
@@ -59,8 +59,8 @@ pub(crate) struct Args {
     /// Install nothing; report rivals that are not installed as missing.
     #[arg(long)]
     offline: bool,
-    /// Provider of our matrix products: `none` for our own kernel, `env` for the OpenBLAS of the Python environment, or the path of a CBLAS
-    /// [default: the value of TILEWRIGHT_BLAS].
+    /// Provider of our matrix products: `none` for our own kernel, `env` for the OpenBLAS of the Python environment, or the path of a CBLAS;
+    /// by default the value of TILEWRIGHT_BLAS.
     #[arg(long, value_name = "WHAT")]
     blas: Option<String>,
     /// Write the tables into this page, between its marks.

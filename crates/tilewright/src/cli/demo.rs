@@ -29,7 +29,7 @@ pub(crate) struct Args {
     /// Rows of the matrix; fewer rows run faster.
     #[arg(long, value_name = "N", default_value_t = 400_000, value_parser = clap::value_parser!(u32).range(800..))]
     rows: u32,
-    /// Number of threads [default: all hardware threads].
+    /// Number of threads; all hardware threads by default.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     threads: Option<u16>,
     /// Kill the run in the middle, resume it and compare bits.

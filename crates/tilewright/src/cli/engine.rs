@@ -12,7 +12,7 @@ pub(crate) struct EngineArgs {
     /// The engine that runs the schedule.
     #[arg(long, value_enum, default_value_t = Engine::Threads)]
     engine: Engine,
-    /// Number of threads [default: all hardware threads].
+    /// Number of threads; all hardware threads by default.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     threads: Option<u16>,
     /// Tile length of every axis that the program does not tile.
