@@ -18,7 +18,7 @@ pub const EXACT_LIMIT: usize = 16;
 /// Operands with indices, and the indices that the result keeps.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Network {
-    /// Indices of every operand, ascending, without those that only one operand has and nobody keeps: these are summed before anything else.
+    /// Indices of each operand, ascending, without indices of a single operand that the output does not keep: these are summed first.
     operands: Vec<Vec<u32>>,
     kept: Vec<bool>,
     extents: Vec<f64>,

@@ -354,7 +354,7 @@ fn fitted(code: &mut impl CodeSink, value: Typed, dtype: DType) -> Result<Slot> 
         _ => outside(code, value, dtype).is_some(),
     };
     if !unfit {
-        // A literal stays one, for those who look at constants.
+        // A literal stays a literal, for code that inspects constants.
         return match code.constant_at(value.slot).filter(|_| value.kind != Kind::Element) {
             Some(literal) => code.constant(literal.cast(dtype)),
             None => code.convert(dtype, value.slot),

@@ -40,7 +40,7 @@ impl Thrown {
             if matches!(line, Span::Host { .. }) {
                 note.push_str(&format!(", called at {line}"));
             }
-            // The same exception is raised whenever somebody asks for the result.
+            // Each request of the result raises the same exception.
             let notes = exception.value(py).getattr("__notes__");
             if !notes.and_then(|notes| notes.contains(&note)).unwrap_or(false) {
                 // Without its note the exception is still the right one.
