@@ -128,7 +128,7 @@ impl Relation {
     pub fn bound(&self) -> &[u64] {
         &self.bound
     }
-    /// How many keys there are.
+    /// The number of keys.
     pub fn count(&self) -> u64 {
         self.keys.count()
     }
@@ -136,7 +136,7 @@ impl Relation {
     pub fn keys(&self) -> Result<Vec<Key>> {
         self.keys.list()
     }
-    /// How many components a key has.
+    /// The number of components of a key.
     pub fn arity(&self) -> usize {
         self.keys.arity()
     }

@@ -53,7 +53,7 @@ struct TensorNode {
     counts: Vec<Arc<Count>>,
     /// The types once one of the counts is known, two of them, and so on.
     settled: Box<[OnceLock<Vec<TensorType>>]>,
-    /// How users see the results cut.
+    /// The chunks of the results.
     chunks: Vec<chunks::Cut>,
     /// Counts of the results as masks.
     counts_of_results: CountsOfResults,

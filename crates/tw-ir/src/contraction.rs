@@ -30,7 +30,7 @@ pub struct Contraction {
     fixed: Vec<bool>,
 }
 
-/// What the variables of a contraction of two operands do.
+/// The roles of the variables of a contraction of two operands.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Roles {
     /// In the first operand and the output, in the order of the output.

@@ -83,7 +83,7 @@ macro_rules! physical_list {
 }
 
 impl DType {
-    /// How many physical types there are.
+    /// The number of physical types.
     pub const N_PHYSICAL: usize = 15;
 
     for_physical_types!([physical_list], ());
@@ -168,7 +168,7 @@ impl DType {
         self.time_unit().is_some()
     }
 
-    /// What a time counts.
+    /// The unit of a time.
     pub fn time_unit(self) -> Option<TimeUnit> {
         match self {
             DType::DateTime(unit) | DType::TimeDelta(unit) => Some(unit),

@@ -49,7 +49,7 @@ pub struct TensorType {
     pub shape: Vec<Extent>,
     /// Its tiling, if the user or a source requests one; otherwise the planner chooses.
     pub tiling: Option<Tiling>,
-    /// How blocks are stored.
+    /// The storage format of blocks.
     pub format: Format,
     /// The value of absent elements, and of out-of-range reads with [`Edge::Fill`].
     pub fill: Scalar,
@@ -113,7 +113,7 @@ pub struct IndexVar {
     pub extent: Extent,
 }
 
-/// Where an index statement writes. All results share the map; each has its own body or finished value.
+/// The write of an index statement. All results share the index map; each has its own body or finished value.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Output {
     /// One expression per axis of the results.
@@ -145,9 +145,9 @@ pub struct IndexStmt {
     pub code: ScalarCode,
     /// True if the first result of `code` is a guard.
     pub has_guard: bool,
-    /// How contributions to one element become one.
+    /// The accumulator that combines contributions to one element.
     pub accum: Option<Accum>,
-    /// Where results go.
+    /// The write.
     pub out: Output,
 }
 
@@ -189,7 +189,7 @@ impl IndexStmt {
     }
 }
 
-/// Where data comes from.
+/// The origin of data.
 #[derive(Clone, Debug)]
 pub enum Source {
     /// Bound by name when the program runs: a file, an array of the host, or a value of an earlier segment.
@@ -260,7 +260,7 @@ pub enum Op {
         axes: Vec<u32>,
         /// Their extents.
         extents: Vec<Extent>,
-        /// How contributions meet; elements without any follow its rule for empty groups.
+        /// The accumulator; elements without contributions follow its rule for empty groups.
         accum: Accum,
         /// The rule for out-of-range indices.
         edge: Edge,
@@ -270,7 +270,7 @@ pub enum Op {
     /// as it says. Without data the result is where they are: their row-major positions in the mask. It is an error of the data if that makes
     /// another number of elements than `extent`.
     Compact {
-        /// How many there are.
+        /// Their number.
         extent: Extent,
         /// How they are spread over the mask, once it has been counted. Meaning does not depend on it.
         counts: Option<MaskCounts>,
@@ -418,7 +418,7 @@ pub struct Node {
     pub args: Vec<ValueId>,
     /// Its results.
     pub results: Vec<ValueId>,
-    /// Where the user wrote it.
+    /// Its place in the user's text.
     pub span: Span,
 }
 

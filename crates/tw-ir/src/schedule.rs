@@ -111,7 +111,7 @@ impl Schedule {
         Schedule { budget, digests: OnceLock::new(), ..self }
     }
 
-    /// What is run.
+    /// The workflow.
     pub fn workflow(&self) -> &Workflow {
         &self.workflow
     }
@@ -135,7 +135,7 @@ impl Schedule {
     pub fn n_moves(&self) -> usize {
         self.placement.as_ref().map_or(0, Placement::n_moves)
     }
-    /// Where tasks run and what is moved; `None` for one rank that moves nothing.
+    /// The placement; `None` for one rank without moves.
     pub fn placement(&self) -> Option<&Placement> {
         self.placement.as_ref()
     }
@@ -162,7 +162,7 @@ impl Schedule {
     pub fn results(&self) -> impl Iterator<Item = InstanceId> {
         step::results(&self.workflow, self.placement.as_ref())
     }
-    /// How many steps must finish before this one starts.
+    /// The number of predecessors of a step.
     pub fn n_dependencies(&self, step: usize) -> u32 {
         self.links.n_dependencies[step]
     }
@@ -178,7 +178,7 @@ impl Schedule {
     pub fn is_result(&self, instance: InstanceId) -> bool {
         self.links.n_outputs[instance.index()] > 0
     }
-    /// How often an instance is read, plus one for every output that it is part of. At zero it is deleted.
+    /// The reads of an instance, plus one per output that contains it. At zero it is deleted.
     pub fn uses(&self, instance: InstanceId) -> u32 {
         self.readers(instance).len() as u32 + self.links.n_outputs[instance.index()]
     }

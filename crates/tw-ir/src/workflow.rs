@@ -55,7 +55,7 @@ impl BlockId {
 pub struct Statement {
     /// Short text: the source line, or the operation.
     pub label: String,
-    /// Where it was written.
+    /// Its place in the user's text.
     pub span: Span,
 }
 
@@ -86,7 +86,7 @@ pub struct BlockSet {
 }
 
 impl BlockSet {
-    /// How many blocks there are.
+    /// The number of blocks.
     pub fn n_blocks(&self) -> u64 {
         match &self.boxes {
             Boxes::Grid(axes) => axes.iter().fold(1, |n, axis| n.saturating_mul(axis.n_tiles())),
@@ -103,7 +103,7 @@ impl BlockSet {
     }
 }
 
-/// How a task treats its outputs.
+/// The kind of a task: how it treats its outputs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum TaskKind {
     /// Brings a block in from a source.
@@ -183,9 +183,9 @@ pub struct KernelEntry {
 pub struct Workflow {
     /// Statements tasks belong to.
     pub statements: PrimaryMap<StmtId, Statement>,
-    /// Where loads read.
+    /// The sources of loads.
     pub sources: Vec<SourceDecl>,
-    /// Where stores write.
+    /// The sinks of stores.
     pub sinks: Vec<SinkDecl>,
     /// Kernels.
     pub kernels: PrimaryMap<KernelId, KernelEntry>,
@@ -286,7 +286,7 @@ impl Workflow {
     pub fn tasks(&self) -> impl DoubleEndedIterator<Item = TaskId> + use<> {
         (0..self.kinds.len() as u32).map(TaskId)
     }
-    /// How a task treats its outputs.
+    /// The kind of a task: how it treats its outputs.
     pub fn kind(&self, task: TaskId) -> TaskKind {
         self.kinds[task.0 as usize]
     }

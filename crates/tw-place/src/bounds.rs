@@ -107,7 +107,7 @@ impl Volume {
         (self.n_points() / high.exp()).max(1.0)
     }
 
-    /// What a box of these lengths touches of each array, less the share that one of `n_ranks` owns.
+    /// The elements of each array that a box of these lengths touches, less the share that one of `n_ranks` owns.
     fn beyond_owned(&self, lengths: &[f64], n_ranks: f64) -> Vec<f64> {
         let elements = |array: &[usize], lengths: &[f64]| array.iter().map(|&var| lengths[var]).product::<f64>();
         let beyond =
@@ -205,7 +205,7 @@ fn least_together(statements: &[Touching], n_ranks: u64) -> f64 {
     let mut best = 0.0f64;
     for round in 1..=rounds {
         let mut total = 0.0;
-        // What each statement touches of an array beyond what is owned, in bytes: the direction in which its share should grow.
+        // The bytes of an array that each statement touches beyond its shard: the direction in which its weight should grow.
         let mut beyond: Vec<Vec<f64>> = Vec::with_capacity(statements.len());
         for (statement, shares) in statements.iter().zip(&shares) {
             if statement.volume.n_points() < ranks {
@@ -246,7 +246,7 @@ fn normalise(statements: &[Touching], shares: &mut [Vec<f64>], n_arrays: usize) 
     }
 }
 
-/// How much is received between the moments that a bound with memory looks at, over the memory.
+/// Bytes received per phase of the memory-limited bound, over the memory.
 const MORE: [f64; 5] = [0.5, 1.0, 2.0, 3.0, 5.0];
 
 /// Boxes that are looked for to find a bound for a program, and how often for one statement at most.

@@ -242,7 +242,7 @@ impl Ownership {
         self
     }
 
-    /// How many workers could own a piece.
+    /// The number of workers that could own a piece.
     pub fn turns(&self) -> u64 {
         self.per_piece
     }

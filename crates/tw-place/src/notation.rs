@@ -187,7 +187,7 @@ impl Notation {
     }
 }
 
-/// How one value is distributed.
+/// The distribution of one value.
 pub(super) struct Written {
     along: Vec<Along>,
     sides: Vec<u64>,

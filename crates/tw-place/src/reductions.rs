@@ -95,7 +95,7 @@ struct Expansion<'a> {
     combine: BTreeMap<KernelId, KernelId>,
     /// Blocks that are put together on other workers than the first, too, and the block that each has then.
     copies: BTreeMap<(BlockId, u32), BlockId>,
-    /// Where the first that reads such a block is, which puts it together unless it is a result.
+    /// The worker of the first reader of an assembled block, which assembles it unless it is a result.
     moved: BTreeMap<BlockId, u32>,
     out: Workflow,
     sites: Vec<u32>,
@@ -131,7 +131,7 @@ impl<'a> Expansion<'a> {
         Expansion { workflow, assignment, machine, reductions, reduction_of, combine, copies, moved, out, sites }
     }
 
-    /// Where a task runs. What is only copied together is put together where the first piece is.
+    /// The worker of a task. An assembled block without a reader is assembled where its first piece is.
     fn site(&self, task: TaskId) -> u32 {
         let first = self.workflow.outputs(task).first();
         match (self.workflow.kind(task), first) {
@@ -336,7 +336,7 @@ fn is_assembly(workflow: &Workflow, task: TaskId) -> bool {
     workflow.kind(task) == TaskKind::Apply && workflow.operands(task).len() > 1 && is_copy(workflow, task)
 }
 
-/// How contributions of a kernel meet, if partial results can be combined.
+/// The accumulator of a kernel, if partial results can be combined.
 fn accumulator(kernel: &Kernel) -> Option<&Accum> {
     match kernel {
         Kernel::Statement(statement) => statement.accum.as_ref(),

@@ -106,7 +106,7 @@ impl Rivals {
             others.push((scheduler.name(), target.within_memory(place, |placed| placed)));
         }
         if let Some(notation) = notation {
-            // What the user wrote is not left out silently.
+            // A failure of the user's distributions is an error, not an omission.
             others.push(("tdn", Ok(place_as_written(&unordered, &target, notation)?)));
         }
         for (name, found) in others {

@@ -60,7 +60,7 @@ struct Lowering<'a> {
     requested: HashMap<ValueId, Vec<Axis>>,
     /// Chosen cuts of the variables of statements, by node.
     variables: BTreeMap<usize, Vec<Axis>>,
-    /// How often a value is read, as a result of the segment too.
+    /// The number of reads of a value; a result of the segment counts as a read.
     readers: HashMap<ValueId, u32>,
 }
 
@@ -238,7 +238,7 @@ impl<'a> Lowering<'a> {
         }
     }
 
-    /// How many chains a reduction of `n_terms` contributions to each of `n_outputs` blocks is cut into.
+    /// The number of chains of a reduction with `n_terms` contributions to each of `n_outputs` blocks.
     ///
     /// Enough for some parallelism, at least two terms each, and never more bytes of partial results than there are bytes to reduce. Machine
     /// properties must not enter: bits depend on it.

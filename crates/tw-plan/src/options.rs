@@ -26,7 +26,7 @@ impl PlanOptions {
     }
 }
 
-/// How the provider of products and factorisations is named.
+/// The name of the provider of products and factorisations.
 #[derive(Clone, Debug)]
 pub enum ProviderName {
     /// It has this name.

@@ -17,7 +17,7 @@ pub struct Makers {
 }
 
 impl Makers {
-    /// Those of the tasks of a workflow.
+    /// The producers of a workflow.
     pub fn of(workflow: &Workflow) -> Makers {
         let mut last_writer = vec![NONE; workflow.n_blocks()];
         let mut previous = vec![NONE; workflow.n_tasks()];

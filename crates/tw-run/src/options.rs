@@ -8,7 +8,7 @@ use tw_ir::{Array, BoxRegion, Result};
 use crate::cancel::CancelToken;
 use crate::events::{Observer, Progress};
 
-/// Where blocks come from and go to. Several threads call it at once.
+/// Loads blocks from sources and stores blocks to sinks. Several threads call it concurrently.
 pub trait BlockIo: Send + Sync {
     /// The elements of one region of a source, by its number in the workflow; constants count as sources too. Bytes that are copied are
     /// charged to the meter; a block that is in memory already is shared, not copied.
@@ -42,7 +42,7 @@ impl OutputForm {
     }
 }
 
-/// How to run.
+/// Options of a run.
 #[derive(Clone)]
 pub struct RunOptions {
     /// Counts the bytes of every block of the run.

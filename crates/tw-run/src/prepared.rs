@@ -21,7 +21,7 @@ pub(crate) struct Plan {
     pub(crate) code: PrimaryMap<KernelId, TaskCode>,
     /// The steps that wait for nothing.
     pub(crate) initial: Arc<[u32]>,
-    /// How often each instance is claimed; see [`crate::slots`].
+    /// The number of claims of each instance; see [`crate::slots`].
     pub(crate) claims: Vec<u32>,
     /// Per instance, the step that completes it.
     last_writers: Vec<u32>,

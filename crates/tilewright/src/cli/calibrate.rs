@@ -27,13 +27,13 @@ pub(crate) struct Args {
     across_latency: Option<String>,
 }
 
-/// How often everything is measured; the median counts.
+/// Repeats of each measurement; the median counts.
 const REPEATS: usize = 7;
 
 /// Runs the command.
 pub(crate) fn run(args: &Args, out: &mut Out) -> Result<(), Failure> {
     let workers = std::thread::available_parallelism().map_or(1, |n| n.get()) as u32;
-    // What is said is read as it would be in the file, before anything is measured.
+    // The options are parsed like the entries of a file, before any measurement.
     let said = [("latency", &args.across_latency), ("bandwidth", &args.across_bandwidth)];
     let said: String =
         said.iter().filter_map(|(name, value)| Some(format!("across.{name} = {}\n", value.as_ref()?))).collect();

@@ -128,7 +128,7 @@ fn show_program(source: &SourceText, rows: u32, out: &mut Out) {
     }
 }
 
-/// What was planned beside what was measured.
+/// Planned and measured figures side by side.
 fn compare(explanation: &Explanation, budget: u64, totals: &Totals, elapsed: Duration) -> Table {
     let summary = explanation.summary();
     let tasks = |inside: bool| -> u64 {

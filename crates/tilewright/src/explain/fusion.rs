@@ -120,7 +120,7 @@ pub fn why_kept(program: &Program, k: usize) -> Option<Kept> {
     }
 }
 
-/// How many accesses of a statement read results of another operation.
+/// The number of accesses of a statement to results of another operation.
 fn n_reads(stmt: &IndexStmt, reading: &Node, producer: &Node) -> usize {
     stmt.reads.iter().filter(|read| producer.results.contains(&reading.args[read.operand as usize])).count()
 }

@@ -14,13 +14,13 @@ use super::segment::n_bytes;
 use super::source::Place;
 use super::{Explanation, units};
 
-/// How much of an input is read.
+/// The reads of one input.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InputUse {
     key: InputKey,
     /// The input, or its reader.
     pub name: String,
-    /// Where the program names it.
+    /// Its place in the program.
     pub span: Span,
     /// Its size.
     pub bytes: u64,
@@ -43,7 +43,7 @@ impl InputKey {
 }
 
 impl InputUse {
-    /// How often all of it is read, on average.
+    /// The average number of passes over it.
     pub fn passes(&self) -> f64 {
         if self.bytes == 0 { 0.0 } else { self.read_bytes as f64 / self.bytes as f64 }
     }
@@ -76,7 +76,7 @@ pub(crate) fn of_segment(before: &Program, schedule: &Schedule, is_stored: &dyn 
             _ => continue,
         };
         let bytes = node.results.iter().map(|&value| n_bytes(before.ty(value))).fold(0, u64::saturating_add);
-        // What is not read is no input of this plan.
+        // An unread source is not an input of this plan.
         if let Some(&read_bytes) = read.get(&key)
             && inputs.iter().all(|known| known.key != key)
         {

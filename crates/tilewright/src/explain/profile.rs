@@ -16,7 +16,7 @@ use tw_run::Observer;
 pub struct Profile {
     began: Instant,
     segments: Mutex<Vec<Arc<SegmentTimes>>>,
-    /// How many single tasks are recorded.
+    /// The number of tasks to record one by one.
     most_tasks: usize,
 }
 
@@ -35,9 +35,9 @@ pub struct TaskRun {
     pub label: String,
     /// The thread.
     pub worker: u32,
-    /// When it began.
+    /// Its start.
     pub start: f64,
-    /// When it ended.
+    /// Its end.
     pub end: f64,
     /// Live bytes of blocks at that time.
     pub held: u64,

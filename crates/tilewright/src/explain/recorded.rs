@@ -71,7 +71,7 @@ impl Explanation {
         let mut before: Option<Place> = None;
         for row in rows.into_values() {
             let busy = measured.sum(|span| self.place(span) == row.place);
-            // What is computed inside other lines has nothing of its own.
+            // A line that is fused into others has no figures of its own.
             if row.cost.tasks == 0 && busy.tasks == 0 {
                 continue;
             }

@@ -22,11 +22,11 @@ pub(crate) struct Row {
     pub(crate) cost: Cost,
     /// Lines that are computed inside this one.
     pub(crate) contains: BTreeSet<Place>,
-    /// Where it is computed, if it has no tasks of its own.
+    /// The line that computes it, if it has no tasks of its own.
     pub(crate) goes: Goes,
 }
 
-/// Where a line without tasks went.
+/// The fate of a line without tasks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Goes {
     /// It has tasks.
@@ -99,7 +99,7 @@ impl Explanation {
                 _ => {}
             }
         }
-        // What the planner itself added is told with the lines it serves, not as a line of its own.
+        // Operations that the planner added are counted with the lines they serve.
         rows.into_values().filter(|row| row.place != Place::Planner || row.cost.tasks > 0).collect()
     }
 

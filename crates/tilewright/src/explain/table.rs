@@ -2,7 +2,7 @@
 
 use super::html::escape;
 
-/// Where the cells of a column stand.
+/// The alignment of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Align {
     Left,

@@ -27,7 +27,7 @@ pub(super) struct Seen {
 }
 
 impl Tensor {
-    /// How it is cut into blocks for functions of blocks: as its type says, or as follows from its operands. `None` while its shape depends on data.
+    /// Its chunks, for user functions: from its type, or from its operands. `None` while its shape is deferred.
     pub fn chunks(&self) -> Option<Arc<[Axis]>> {
         let seen = self.seen.as_ref().map(|seen| &seen.chunks).or(self.node.chunks[self.result].as_ref());
         seen.cloned().or_else(|| of_type(self.ty()))

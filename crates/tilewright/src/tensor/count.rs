@@ -64,7 +64,7 @@ impl Count {
         Some(*self.known.get_or_init(|| n.max(0) as u64))
     }
 
-    /// What types say of the axis.
+    /// The extent in types.
     pub(super) fn extent(&self) -> Extent {
         self.known().map_or(Extent::Deferred(self.id()), Extent::Known)
     }
@@ -75,7 +75,7 @@ impl Count {
     }
 }
 
-/// Where a node remembers the counts of its results as masks.
+/// The cache of counts of a node's results as masks.
 pub(super) type CountsOfResults = Mutex<Vec<(usize, Weak<Count>)>>;
 
 /// Those of some counts that an operation or the types of its results name, each once.

@@ -19,13 +19,13 @@ use crate::stored::Stored;
 pub(super) struct Graph {
     pub(super) program: Program,
     pub(super) inputs: BTreeMap<String, Input>,
-    /// What is kept beside the tensors that were asked for: the outputs after theirs.
+    /// The tensors kept besides the requested ones; their outputs come last.
     pub(super) kept: Vec<Tensor>,
     pub(super) run: Run,
     /// Counts that the program resolves, with their values in it.
     pub(super) counts: Vec<(Arc<Count>, ValueId)>,
     values: FxHashMap<(*const TensorNode, usize), ValueId>,
-    /// What the ids of counts stand for here.
+    /// The program values of count ids.
     extents: FxHashMap<ValueId, Extent>,
 }
 

@@ -64,7 +64,7 @@ impl Run {
         *self.held_here.entry(Arc::as_ptr(&tensor.node)).or_default() += 1;
     }
 
-    /// What is worth keeping beside the results themselves.
+    /// The tensors to keep besides the results.
     pub(super) fn kept(&self, results: &[&Tensor]) -> Vec<Tensor> {
         let mut room = results.first().map_or(0, |tensor| tensor.session().allowance().room());
         let results: FxHashSet<_> = results.iter().map(|tensor| key(tensor)).collect();
@@ -91,7 +91,7 @@ impl Run {
     /// Nodes of which a run needs every element: the rest of others, of which it needs a slice or a few rows, would have to be computed only to be kept.
     fn computed_in_full(&self, results: &FxHashSet<(*const TensorNode, usize)>) -> FxHashSet<*const TensorNode> {
         let mut found: FxHashSet<*const TensorNode> = results.iter().map(|(node, _)| *node).collect();
-        // Those that read come after what they read.
+        // Readers come after their operands.
         for tensor in self.nodes.iter().rev() {
             let TensorOp::Node(op) = &tensor.node.op else { continue };
             if found.contains(&Arc::as_ptr(&tensor.node)) {

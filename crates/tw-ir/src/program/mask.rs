@@ -39,7 +39,7 @@ impl MaskCounts {
         MaskCounts::new(cut, (0..n).map(|k| share(k + 1) - share(k)).collect())
     }
 
-    /// How the mask is cut into pieces.
+    /// The pieces of the mask.
     pub fn cut(&self) -> &[Axis] {
         &self.cut
     }
@@ -54,7 +54,7 @@ impl MaskCounts {
         self.counts.iter().sum()
     }
 
-    /// Where the run of every piece begins in the result, and the end of the last.
+    /// The start of the run of each piece in the result, and the end of the last.
     pub fn starts(&self) -> Vec<u64> {
         let mut end = 0;
         let ends = self.counts.iter().map(|count| {

@@ -55,7 +55,7 @@ impl<'a> Reader<'a> {
         Reader { bytes }
     }
 
-    /// How many bytes are left.
+    /// The number of remaining bytes.
     pub(super) fn left(&self) -> usize {
         self.bytes.len()
     }

@@ -33,7 +33,7 @@ pub struct Instance {
     pub block: BlockId,
     /// The part of it: 0 for all, otherwise one more than a position in the regions of the workflow, followed by those of the placement.
     pub region: u32,
-    /// Where it is.
+    /// Its memory.
     pub memory: Memory,
 }
 

@@ -27,7 +27,7 @@ pub struct Change {
     pub instance: InstanceId,
     /// Its block.
     pub block: BlockId,
-    /// Where it is.
+    /// Its memory.
     pub memory: Memory,
     /// Its size.
     pub bytes: u64,

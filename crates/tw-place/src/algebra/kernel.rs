@@ -127,7 +127,7 @@ pub struct KeyMap {
     form: Form,
 }
 
-/// What is known of a function of keys besides its values.
+/// Known properties of a key function.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Form {
     /// It gives the key itself.

@@ -244,7 +244,7 @@ fn aggregate_in_two_phases(term: &Term) -> Vec<Term> {
     let Term::Shuffle(by, input) = &**input else { return Vec::new() };
     let within = by.iter().map(|k| group.iter().position(|g| g == k)).collect::<Option<Vec<usize>>>();
     let (Some(by), Ok(ty)) = (within, input.types()) else { return Vec::new() };
-    // What is everywhere would be counted once for every site, and what was split before would be split again.
+    // A replicated relation would be counted once per site, and a split aggregate would be split again.
     if matches!(ty.spread, Spread::All | Spread::Partial) {
         return Vec::new();
     }

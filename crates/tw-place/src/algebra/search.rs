@@ -58,7 +58,7 @@ pub fn search(term: &Term, sites: u64, limit: usize, keep: usize) -> Result<Foun
         }
     };
     let tried = done.len();
-    // What is open has been costed as well.
+    // Open terms have costs too.
     done.append(&mut open);
     let mut best = Vec::new();
     for ((cost, ..), (term, path)) in done {

@@ -220,7 +220,7 @@ impl Term {
     }
 
     fn type_of_aggregate(&self, group: &[usize], bound: Vec<u64>, ty: Type, input: &Term) -> Type {
-        // Where the components that decide on sites are among those that stay, if all of them stay.
+        // The new positions of the components that decide the site, if all of them stay.
         let places = |by: &Spread| match by {
             Spread::Part(by) => {
                 let places = by.iter().map(|k| group.iter().position(|g| g == k)).collect::<Option<Vec<usize>>>();
@@ -247,7 +247,7 @@ impl Term {
         self.check_components(&on_right, right.frontier.len())?;
         let bound = kernel.bound(&[&left.bound, &right.bound]);
         let rest: Vec<usize> = (0..right.frontier.len()).filter(|k| !on_right.contains(k)).collect();
-        // Where a component of the right key is in the joined one.
+        // The position of a right key component in the joined key.
         let place = |k: usize| match on_right.iter().position(|&r| r == k) {
             Some(i) => on_left[i],
             None => left.frontier.len() + rest.iter().position(|&r| r == k).unwrap_or(0),

@@ -96,7 +96,7 @@ impl Type {
         }
     }
 
-    /// How many keys have the same values in some components as in others, one by one.
+    /// The number of keys in which these pairs of components are equal.
     pub(super) fn n_agreeing(&self, some: &[usize], others: &[usize]) -> u64 {
         if some.len() != others.len() {
             return 0;
@@ -136,7 +136,7 @@ impl Type {
     }
 }
 
-/// How many vectors are below a frontier, or as many as can be counted.
+/// The number of vectors below a frontier, saturating.
 pub(super) fn n_below(frontier: &[u64]) -> u64 {
     match frontier.contains(&0) {
         true => 0,

@@ -55,7 +55,7 @@ pub(super) fn shared(a: &Ranges, b: &Ranges) -> u64 {
 pub(super) fn beside(ranges: &Ranges, others: &[&Ranges], each: &mut impl FnMut(&Ranges)) {
     let meets = |other: &&Ranges| ranges.iter().zip(*other).all(|(a, b)| a.0.max(b.0) < a.1.min(b.1));
     let Some(first) = others.iter().position(meets) else { return each(ranges) };
-    // What lies beside the first of them, axis by axis, is cut off; the rest of the box is inside it.
+    // Cut off the parts beside the first of them, axis by axis; the rest of the box is inside it.
     let (other, others) = (others[first], &others[first + 1..]);
     let mut inside = ranges.to_vec();
     for (axis, &(lo, hi)) in other.iter().enumerate() {

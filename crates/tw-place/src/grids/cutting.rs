@@ -92,13 +92,13 @@ impl Grids {
         let touched = || self.owners.iter().filter(|(value, _)| only.as_ref().is_none_or(|only| only.contains(value)));
         for (&value, owner) in touched() {
             (0..program.ty(value).rank()).for_each(|axis| cuts.add(Side::Axis(value, axis), owner.cuts(axis)));
-            // What the user has cut stays so, and what goes with it follows.
+            // Tilings of the user stay, and the sides of their classes follow.
             if let Some(Tiling::Grid(axes)) = &program.ty(value).tiling {
                 axes.iter().enumerate().for_each(|(axis, cut)| cuts.add(Side::Axis(value, axis), cut.boundaries()));
             }
         }
         let scattered: BTreeSet<Side> = statements.iter().flat_map(Cutting::scattered).collect();
-        // Who reads along which variable what may have to be cut alike.
+        // The reads along each variable that may have to be cut alike.
         let mut reading: Vec<(Side, Side, u64)> = Vec::new();
         for statement in statements {
             let (own, apart) = (statement.scattered(), apart.get(&statement.number));
@@ -120,7 +120,7 @@ impl Grids {
             }
         }
         touched().for_each(|(&value, _)| halve_large_blocks(program.ty(value), value, &mut cuts));
-        // Who reads within one block need not be cut as the block is.
+        // A read within one block need not share the cuts of the block.
         loop {
             let n_before = reading.len();
             reading.retain(|&(variable, read, n)| {

@@ -407,7 +407,7 @@ impl Form {
         if parts == 1 {
             return received;
         }
-        // Those with equal coordinates along the output add up.
+        // Workers with equal coordinates along the output hold parts of one sum.
         let group = |worker: u64| {
             let coordinates = candidate.mesh.coordinates(worker);
             let kept = coordinates.iter().zip(factors).enumerate().filter(|(var, _)| self.is_written(*var));

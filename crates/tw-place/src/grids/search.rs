@@ -149,7 +149,7 @@ impl<'a> Search<'a> {
         for node in &program.body.nodes {
             let Some(held) = before.source(&node.op) else { continue };
             let value = &mut search.values[node.results[0].index()];
-            // What the user has written stands.
+            // The user's distributions are fixed.
             if value.fixed {
                 continue;
             }
@@ -278,7 +278,7 @@ impl<'a> Search<'a> {
         for (number, unit) in units.iter().enumerate() {
             unit.iter().for_each(|&k| unit_of[k] = number);
         }
-        // What it took to begin does not count.
+        // Comparisons of the first choice do not count.
         let looks = self.looks.saturating_add(limit.saturating_mul(LOOKS_OF_A_CHOICE));
         let limit = self.report.compared.saturating_add(limit);
         let around = Units { units, unit_of, limit, looks };

@@ -156,7 +156,7 @@ impl Placing<'_> {
     }
 }
 
-/// How many tasks contribute to each block.
+/// The number of contributions to each block.
 fn contributions(workflow: &Workflow) -> Vec<u32> {
     let mut n = vec![0; workflow.n_blocks()];
     for task in workflow.tasks() {
@@ -392,7 +392,7 @@ impl<'a> State<'a> {
     /// would hold and have received.
     fn objective(&self, task: TaskId, worker: u32) -> (f64, f64) {
         let (mut memory, mut received) = (0.0, 0.0);
-        // What comes from one worker adds up.
+        // Bytes from one sender add up.
         let mut sent: Vec<(u32, f64)> = Vec::new();
         for operand in self.operands(task).filter(|operand| !self.is_there(operand, worker)) {
             let (from, load) = self.message(operand, worker);

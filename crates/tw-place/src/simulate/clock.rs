@@ -32,7 +32,7 @@ pub(super) struct Clock<'a> {
     sites: &'a Sites,
     machine: &'a Machine,
     traffic: &'a Traffic,
-    /// How long every task takes, by its number.
+    /// Seconds of each task.
     seconds: Vec<f64>,
     /// The tasks of each worker in order, worker by worker, and the range of its remaining tasks.
     tasks: Vec<TaskId>,

@@ -47,7 +47,7 @@ impl Lowering<'_> {
             }
         }
         match boundaries.last_mut() {
-            // What is left over joins the last block.
+            // The remainder joins the last block.
             Some(last) if *last > 0 => *last = extent,
             _ if extent > 0 => boundaries.push(extent),
             _ => {}

@@ -88,7 +88,7 @@ impl Partial<'_> {
         let mut fibres = relation.grid.clone();
         fibres[k] = Axis::whole(1);
         for fibre in Odometer::over(&fibres) {
-            // What the blocks so far add up to: nothing, then a total, then carried states.
+            // The carry: nothing at first, then the total of the first block, then carried states.
             let mut before: Option<Vec<BlockId>> = None;
             for turn in 0..n_tiles {
                 let mut coords = fibre.clone();

@@ -45,7 +45,7 @@ impl Hit {
     }
 }
 
-/// How one axis of an operand follows the tiles of the variables.
+/// The mapping from tiles of the variables to one axis of an operand.
 enum AxisReads {
     /// It depends on at most one variable: a table over the tiles of that one.
     Table { var: usize, hits: Vec<Hit> },
@@ -53,7 +53,7 @@ enum AxisReads {
     General(Idx),
 }
 
-/// How one operand follows the tiles of the variables of a join.
+/// The mapping from tiles of the variables of a join to one operand.
 pub(super) struct Reads {
     relation: RelId,
     grid: Vec<Axis>,

@@ -78,7 +78,7 @@ fn state(counts: &[Option<Scalar>], first: u32, code: &mut ScalarCode) -> Vec<Sl
     counts.iter().map(&mut slot).collect()
 }
 
-/// How many points contribute to every result, if that is the same for all and known.
+/// The number of points per result, if it is known and the same for all.
 fn points_per_group(stmt: &IndexStmt) -> Option<u64> {
     if stmt.has_guard || !stmt.out_is_plain() {
         return None;

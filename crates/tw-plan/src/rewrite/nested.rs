@@ -122,7 +122,7 @@ mod tests {
 
     use tw_lang::{NoFiles, parse_program};
 
-    /// How many statements compute the output.
+    /// The number of statements that compute the output.
     fn n_statements(text: &str) -> usize {
         let unit = parse_program(text, &BTreeMap::new(), &NoFiles, &FunctionTable::default()).unwrap();
         let program = crate::plan_segment(&unit.program, &Default::default()).unwrap().program;

@@ -18,7 +18,7 @@ impl<'a> Rebuild<'a> {
         Rebuild { from, to: Program::new(), map: HashMap::new() }
     }
 
-    /// Where a value of the old program went.
+    /// The new value of each old value.
     pub(super) fn mapped(&self, old: ValueId) -> Result<ValueId> {
         self.map.get(&old).copied().ok_or_else(|| Error::internal(format!("{old} was not rebuilt")))
     }
@@ -73,7 +73,7 @@ impl<'a> Rebuild<'a> {
     }
 }
 
-/// How often every value is read, results of the region included.
+/// The number of reads of each value; results of the region count as reads.
 pub(super) fn n_readers(region: &Region) -> HashMap<ValueId, u32> {
     let mut readers = HashMap::new();
     for value in region.nodes.iter().flat_map(|node| &node.args).chain(&region.results) {

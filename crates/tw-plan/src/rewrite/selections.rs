@@ -84,7 +84,7 @@ impl Selections {
         found
     }
 
-    /// How a statement reads selections by one mask: along its first variable, and nothing else along it.
+    /// The reads of selections by one mask in a statement: all along its first variable, with no other read along it.
     fn reader(&self, program: &Program, node: &Node, stmt: &IndexStmt) -> Option<(ValueId, Reader)> {
         let first = Var(0);
         let mut mask = None;
@@ -167,7 +167,7 @@ impl Selections {
         if self.readers.is_empty() {
             return Ok(false);
         }
-        // What a selected value was selected from.
+        // The original of each selected value.
         let mut sources: HashMap<ValueId, ValueId> = HashMap::new();
         for (k, node) in region.nodes.iter_mut().enumerate() {
             if let (Op::Compact { .. }, [mask, data @ ..]) = (&node.op, &node.args[..]) {

@@ -55,7 +55,7 @@ impl Model {
         random::integer(self.seed, self.rolls, 0, n as i64) as usize
     }
 
-    /// What `Shared::release` does.
+    /// The effect of `Shared::release`.
     fn release(&mut self) {
         self.board.balance();
         self.check();

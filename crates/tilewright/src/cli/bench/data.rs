@@ -8,7 +8,7 @@ use tw_block::Block;
 use tw_ir::error::{Error, Result};
 use tw_ir::{Array, BoxRegion, Buffer, DType, shape};
 
-/// What an input holds.
+/// The contents of an input.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct InputData {
     pub(super) name: String,
@@ -26,7 +26,7 @@ impl InputData {
         shape::n_bytes(&self.shape, self.dtype.size())
     }
 
-    /// What the rival has to know to make the same array.
+    /// The parameters with which the rival makes the same array.
     pub(super) fn to_json(&self) -> Result<Value> {
         let dtype = numpy_name(self.dtype)?;
         Ok(json!({

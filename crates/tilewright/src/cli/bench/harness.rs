@@ -19,7 +19,7 @@ C = A @ B
 output C
 ";
 
-/// What a bench gave.
+/// The measurements of a bench.
 pub(super) struct Measurement {
     pub(super) bench: &'static Bench,
     pub(super) quick: bool,
@@ -31,7 +31,7 @@ pub(super) struct Measurement {
     pub(super) figures: Vec<Figure>,
 }
 
-/// What came of one rival.
+/// The outcome of one rival.
 pub(super) enum Outcome {
     Compared(Compared),
     /// It could not be measured.
@@ -50,11 +50,11 @@ pub(super) struct Compared {
     pub(super) ratio: f64,
     /// Smallest and largest ratio.
     pub(super) range: (f64, f64),
-    /// How the rival was set up.
+    /// The setup of the rival.
     pub(super) note: String,
 }
 
-/// What all benches share.
+/// The state shared by all benches.
 pub(super) struct Harness {
     pub(super) quick: bool,
     pub(super) repeats: usize,

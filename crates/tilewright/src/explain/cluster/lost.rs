@@ -73,7 +73,7 @@ impl Explanation {
         let at = reasons.first().is_some_and(|reason| !reason.is_waiting) as usize;
         let mut texts: Vec<String> = reasons.into_iter().map(|reason| reason.text).collect();
         let (most, least) = (later.simulation.wire_bytes_max() as f64, sooner.simulation.wire_bytes_max() as f64);
-        // Who waits, waits for what others send: the cause is told first.
+        // Waiting is caused by late transfers, so the cause comes first.
         if most > MUCH_MORE * least || texts.is_empty() {
             texts.insert(at, self.receives_more(sooner, later));
         }
@@ -134,7 +134,7 @@ fn why_refused(rival: &Placed, machine: &Machine) -> String {
 }
 
 fn works_more(sooner: &Placed, later: &Placed, machine: &Machine) -> Reason {
-    // What tasks cost before they compute anything is a reason of its own.
+    // Task overhead is a cause of its own.
     let computing = |placed: &Placed| -> Vec<f64> {
         let workers = placed.simulation.workers.iter();
         workers.map(|worker| worker.busy - worker.tasks as f64 * machine.task).collect()

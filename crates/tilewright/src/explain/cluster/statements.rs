@@ -142,7 +142,7 @@ impl Explanation {
                 bytes(flow.received),
                 bytes(flow.busiest),
                 flow.bound.map_or_else(|| "-".to_string(), |bound| bytes(bound as u64)),
-                // What an earlier statement has brought need not come again.
+                // Data that an earlier statement received is not sent again.
                 flow.bound.map_or_else(
                     || "-".to_string(),
                     |bound| against(flow.busiest as f64, bound, flow.busiest as f64 >= 0.999 * bound),
