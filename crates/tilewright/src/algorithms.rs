@@ -41,7 +41,7 @@ fn with_algorithms<R>(tensor: &Tensor, run: impl FnOnce(&mut Algorithms<'_, Tens
     run(&mut Algorithms::new(&mut Tensors(tensor.session()), tw_functions::library()))
 }
 
-/// Applies a routine. Those by singular values take the tolerance, one number per matrix, as a further argument.
+/// Applies a routine. Routines based on singular values take a tolerance, one number per matrix, as a further argument.
 pub fn apply(routine: Routine, args: &[&Tensor]) -> Result<Vec<Tensor>> {
     let first = args.first().ok_or_else(|| Error::source(format!("`{}` of nothing", routine.name())))?;
     with_algorithms(first, |algorithms| routine.apply(algorithms, args))
@@ -52,7 +52,7 @@ pub fn svd_compressed(a: &Tensor, how: Compression) -> Result<[Tensor; 3]> {
     with_algorithms(a, |algorithms| algorithms.svd_compressed(a, how))
 }
 
-/// A Fourier transform along an axis, of fibres cut or filled with zeros to `n` elements. Not scaled.
+/// An unscaled Fourier transform along an axis, of fibres truncated or zero-padded to `n` elements.
 pub fn fourier(x: &Tensor, kind: Transform, axis: usize, n: u64) -> Result<Tensor> {
     with_algorithms(x, |algorithms| algorithms.fourier(x, kind, axis, n))
 }

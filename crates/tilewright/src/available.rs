@@ -1,15 +1,15 @@
-//! How much memory the system has left for this process.
+//! The memory that the system has left for this process.
 
 use std::path::Path;
 
-/// Bytes that this process may still take, where the system tells: what is free or can be freed, and free swap space, within the limit of its
+/// Bytes that this process may still allocate, if the system reports them: free and reclaimable memory plus free swap, within the limit of its
 /// control group.
 pub(crate) fn available_bytes() -> Option<u64> {
     let machine = of_machine(&std::fs::read_to_string("/proc/meminfo").ok()?)?;
     Some(of_group().map_or(machine, |group| group.min(machine)))
 }
 
-/// Bytes of memory that the machine has, where the system tells.
+/// Bytes of memory of the machine, if the system reports them.
 pub(crate) fn machine_bytes() -> Option<u64> {
     field(&std::fs::read_to_string("/proc/meminfo").ok()?, "MemTotal")
 }
@@ -26,15 +26,15 @@ fn field(lines: &str, name: &str) -> Option<u64> {
     kibibytes.checked_mul(1024)
 }
 
-/// What the limits of the control group of this process leave; nothing if it has none.
+/// The bytes left within the limits of the control group of this process; `None` without limits.
 fn of_group() -> Option<u64> {
     let groups = std::fs::read_to_string("/proc/self/cgroup").ok()?;
     let own = groups.lines().find_map(|line| line.strip_prefix("0::/"))?;
     of_group_in(Path::new("/sys/fs/cgroup"), own)
 }
 
-/// What the limits of a group and of all that it is part of leave, the smallest. Inside a container the group may not be seen, only what contains
-/// it.
+/// The smallest number of bytes left within the limits of a group and its ancestors. Inside a container the group itself may be invisible, and only an ancestor
+/// can be read.
 fn of_group_in(root: &Path, own: &str) -> Option<u64> {
     root.join(own).ancestors().take_while(|folder| folder.starts_with(root)).filter_map(of_folder).min()
 }

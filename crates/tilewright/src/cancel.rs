@@ -1,4 +1,4 @@
-//! Cancelling what one thread computes, and nothing else.
+//! Cancellation of the computations of one thread.
 
 use std::cell::RefCell;
 

@@ -1,7 +1,7 @@
 //! The command `tw`.
 //!
-//! Every subcommand is a module with its arguments and a function that runs it. Errors come back as `Failure` and are drawn here; what goes to
-//! standard output goes through `Out`, which survives a closed pipe.
+//! Each subcommand is a module with its arguments (`Args`) and a function (`run`). To add one, add a variant to `Command` and an arm to
+//! `run_command`. Errors come back as `Failure` and are drawn here. Standard output goes through `Out`, which survives a closed pipe.
 
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
@@ -42,21 +42,21 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    /// See it work: a real program, its plan, its run, in half a minute.
+    /// Show the plan and the run of a real program, in half a minute.
     Demo(demo::Args),
     /// Run a program and show its results.
     Run(run::Args),
-    /// Show what a program will cost, line by line, before it runs.
+    /// Show the plan and the cost of a program, line by line, without running it.
     Explain(explain::Args),
     /// Plan a program and write its schedules to a file, for `tw run --schedule`.
     Plan(plan::Args),
-    /// Read, type-check and plan a program without running it.
+    /// Parse, type-check and plan a program without running it.
     Check(check::Args),
-    /// Show the header of an .npy file, or what a program takes and gives.
+    /// Show the header of an .npy file, or the inputs and outputs of a program.
     Info(info::Args),
-    /// Measure speed beside NumPy, numexpr, dask and JAX in the same run.
+    /// Compare the speed with NumPy, numexpr, dask and JAX in the same run.
     Bench(bench::Args),
-    /// Measure this machine for the planner: a file for `tw explain --machine`.
+    /// Measure this machine and write a file for `tw explain --machine`.
     Calibrate(calibrate::Args),
 }
 
@@ -99,7 +99,7 @@ pub fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(usage) => {
-            // Help and version are no failures; a closed pipe is nobody's concern.
+            // Help and version are not failures; a closed pipe is ignored.
             let _ = usage.print();
             return ExitCode::from(if usage.use_stderr() { 2 } else { 0 });
         }

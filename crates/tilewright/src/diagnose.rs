@@ -1,4 +1,4 @@
-//! Errors as people read them: the line, a caret, facts that help, and what to do.
+//! Errors as text for people: the line, a caret, notes and help.
 
 use annotate_snippets::{AnnotationKind, Group, Level, Origin, Renderer, Snippet};
 use tw_ir::error::{Blame, Error};
@@ -51,8 +51,8 @@ fn draw(error: &Error, source: &str, file: &str, renderer: &Renderer) -> String 
     renderer.render(&[group])
 }
 
-/// The range cut to the text and widened to whole characters. One that covers several lines is cut at the end of its first: a caret
-/// says more than a frame around half the program.
+/// The range clipped to the text and widened to whole characters. A range over several lines is clipped to its first line: a caret
+/// is clearer than a frame around half the program.
 fn char_range(source: &str, start: usize, end: usize) -> std::ops::Range<usize> {
     let mut start = start.min(source.len());
     while !source.is_char_boundary(start) {

@@ -1,7 +1,7 @@
-//! What a program will cost, told in the user's statements, before anything runs.
+//! The plan and the cost of a program, per statement of the user, before anything runs.
 //!
-//! [`Session::explain`] plans every segment that can be planned without data: the same plans a run would use. Loops are entered once, with the types they
-//! carry; what depends on data is named and left for later.
+//! [`Session::explain`] plans every segment that does not depend on data, with the same plans as a run. It enters a loop body once, with the carried types, and names the
+//! segments that it cannot plan yet. To add a form of output, add a variant to [`Level`] and an arm in `explain/text.rs`.
 //!
 //! ```
 //! use tilewright::{Session, explain::Level};
@@ -63,28 +63,28 @@ pub use machine::Machine;
 pub use segment::SegmentPlan;
 pub use source::{Place, SourceText};
 
-/// How much to tell, and in which form.
+/// Level of detail and form of an explanation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "cli", derive(clap::ValueEnum))]
 pub enum Level {
     /// One line.
     Line,
-    /// One line, a table per source line, and why.
+    /// One line, a table with a row per source line, and the reasons.
     #[default]
     Table,
-    /// Results with what they are made of below them.
+    /// A tree: each result above its operands.
     Tree,
-    /// The levels of the planner as text.
+    /// The text of every planner level.
     Verbose,
-    /// What the tasks of each statement compute.
+    /// The kernels of each statement.
     Kernel,
-    /// A graph of statements for Graphviz.
+    /// A graph of statements, for Graphviz.
     Dot,
-    /// The same graph as a drawing.
+    /// A graph of statements, as an SVG drawing.
     Svg,
-    /// A page for a browser.
+    /// An HTML page.
     Html,
-    /// For other programs.
+    /// JSON, for other programs.
     #[cfg(feature = "json")]
     Json,
 }
@@ -94,28 +94,28 @@ pub use crate::control::collect::{Position, Turn};
 pub use crate::peak::{Holder, Peak};
 pub use crate::profile::{Measured, Profile, TaskRun, profiled};
 
-/// Whether a section could be planned.
+/// The outcome of planning a section.
 #[derive(Clone, Debug)]
 pub enum Outcome {
     /// Every extent is known.
     Planned(Box<SegmentPlan>),
-    /// Something depends on data.
+    /// An extent depends on data.
     Later {
         /// The operations of the section.
         spans: Vec<Span>,
-        /// The first one that cannot be planned yet.
+        /// The first operation that cannot be planned yet.
         unknown: Span,
     },
 }
 
-/// A straight-line piece of the program.
+/// A straight-line section of the program.
 #[derive(Clone, Debug)]
 pub struct Section {
     /// Where in the control flow it stands.
     pub at: Position,
     /// True if extents depend on data and the plan assumes that masks select everything.
     pub selects_all: bool,
-    /// Whether it could be planned.
+    /// The outcome of planning it.
     pub outcome: Outcome,
 }
 
@@ -129,10 +129,10 @@ impl Section {
     }
 }
 
-/// What is known about a program before it runs, and after it has been measured.
+/// The plan of a program, with measurements if it has run.
 #[derive(Clone, Debug)]
 pub struct Explanation {
-    /// The pieces, in the order they run.
+    /// The sections, in execution order.
     pub sections: Vec<Section>,
     source: Option<SourceText>,
     threads: usize,
@@ -246,13 +246,13 @@ impl Explanation {
         self
     }
 
-    /// Shows measured times beside what was planned.
+    /// Adds measured times to the plan.
     pub fn with_measured(mut self, measured: Measured, totals: Totals) -> Explanation {
         self.measured = Some((measured, totals));
         self
     }
 
-    /// The whole in a few numbers.
+    /// The summary figures.
     pub fn summary(&self) -> Summary {
         let has_loops = self.sections.iter().any(|section| section.at.depth > 0);
         let mut summary = Summary { has_loops, peak_bytes: self.peak_bytes, ..Summary::default() };

@@ -1,4 +1,4 @@
-//! Time per statement, measured while programs run.
+//! Measured time per statement.
 
 use std::cell::RefCell;
 use std::ops::AddAssign;
@@ -16,7 +16,7 @@ use tw_run::Observer;
 pub struct Profile {
     began: Instant,
     segments: Mutex<Vec<Arc<SegmentTimes>>>,
-    /// How many single tasks are recorded.
+    /// The number of tasks to record one by one.
     most_tasks: usize,
 }
 
@@ -31,15 +31,15 @@ impl Default for Profile {
 pub struct TaskRun {
     /// The statement it belongs to.
     pub span: Span,
-    /// What the planner calls that.
+    /// The planner's name of its kernel.
     pub label: String,
     /// The thread.
     pub worker: u32,
-    /// When it began.
+    /// Its start.
     pub start: f64,
-    /// When it ended.
+    /// Its end.
     pub end: f64,
-    /// Bytes that blocks of the run held then.
+    /// Live bytes of blocks at that time.
     pub held: u64,
 }
 
@@ -47,7 +47,7 @@ thread_local! {
     static OWN: RefCell<Option<Arc<Profile>>> = const { RefCell::new(None) };
 }
 
-/// Runs code whose computations this profile watches. Other runs of the same session are not measured.
+/// Runs code and measures its computations. Other runs of the same session are not measured.
 pub fn profiled<T>(profile: &Arc<Profile>, f: impl FnOnce() -> T) -> T {
     struct Restore(Option<Arc<Profile>>);
     impl Drop for Restore {
@@ -64,7 +64,7 @@ pub(crate) fn profile_of_run(session: Option<&Arc<Profile>>) -> Option<Arc<Profi
     OWN.with_borrow(|own| own.as_ref().or(session).cloned())
 }
 
-/// What was measured.
+/// Measurements.
 #[derive(Clone, Debug, Default)]
 pub struct Measured {
     /// Busy time per statement, in the order statements first ran.
@@ -135,7 +135,7 @@ impl Profile {
         (all, others)
     }
 
-    /// What was measured so far.
+    /// The measurements so far.
     pub fn measured(&self) -> Measured {
         let mut measured = Measured::default();
         for segment in lock(&self.segments).iter() {
@@ -149,7 +149,7 @@ impl Profile {
         measured
     }
 
-    /// What watches one run of a schedule, and passes events on.
+    /// An observer of one run of a schedule, which forwards events.
     pub(crate) fn watch(&self, schedule: &Arc<Schedule>, next: Option<Arc<dyn Observer>>) -> Arc<dyn Observer> {
         let mut segments = lock(&self.segments);
         let known = segments.iter().find(|segment| Arc::ptr_eq(&segment.schedule, schedule)).cloned();
@@ -173,7 +173,7 @@ struct SegmentTimes {
     most_tasks: usize,
 }
 
-/// What some threads did.
+/// The tasks of some threads.
 #[derive(Debug)]
 struct LaneTimes {
     /// By statement.

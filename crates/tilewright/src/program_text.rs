@@ -1,4 +1,4 @@
-//! Reading a program of the language together with the files it names.
+//! Reads a program of the language together with its files.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -12,7 +12,7 @@ use tw_lang::{Catalog, ParamValue, ProgramUnit, parse_program};
 
 use crate::io::Input;
 
-/// A program that was read from text, and data for the inputs that have any.
+/// A program read from text, with the data of its bound inputs.
 pub struct BoundProgram {
     /// The program, its parameters and its inputs.
     pub unit: ProgramUnit,
@@ -20,7 +20,7 @@ pub struct BoundProgram {
     pub inputs: BTreeMap<String, Input>,
 }
 
-/// The block functions that every program text knows: factorisations and Fourier transforms, where they are compiled in.
+/// The block functions that every program may call: factorisations and Fourier transforms, if compiled in.
 pub(crate) fn standard_functions() -> FunctionTable {
     #[cfg_attr(not(feature = "linalg"), allow(unused_mut, reason = "nothing to make known"))]
     let mut functions = FunctionTable::default();
@@ -69,7 +69,7 @@ impl BoundProgram {
     }
 }
 
-/// Opens the files a program names and keeps them open, so that what was checked is what is read.
+/// Opens the files of a program and keeps them open, so that a run reads the files that were checked.
 #[derive(Default)]
 struct Files {
     opened: RefCell<BTreeMap<String, Arc<NpyReader>>>,

@@ -1,7 +1,38 @@
-//! Relations: blocks under keys, and the operators of the tensor relational algebra.
+//! Relations: blocks under keys, with the operators of the tensor relational algebra (Yuan et al., PVLDB 2021).
 //!
-//! A relation has a block of one bound and type for each of its keys, which are vectors of natural numbers. It is lazy, like a [`Tensor`]: operators
-//! check keys and types at the call, and add statements to the graph that everything else grows, too.
+//! A relation maps keys (vectors of natural numbers) to blocks of one shape and type. It is lazy, like a [`Tensor`]: operators check keys and types at the call and
+//! add statements to the same graph as operations on tensors. So the planner sees ordinary statements; each key becomes one block and, where a statement computes it,
+//! one task.
+//!
+//! # Representation
+//!
+//! - **Dense keys.** If every key below the frontier exists, the relation is a tensor of shape `frontier ++ bound`, and key components are leading axes. A join with an
+//!   einsum kernel is an einsum with a letter per key component; an aggregate is a reduction along components. A join with a product kernel followed by an aggregate of the
+//!   same operation becomes one contraction (the rewrite `nested` of `tw-plan`).
+//! - **Keys with holes.** Otherwise the keys are a sorted list, and the tensor has one leading axis: the position in that list. Operators are then statements that look
+//!   positions up in tables (`Term::Table`) and calls of block functions that pick tiles (`OperandMode::Pick`). Lowering cuts the variables of a table into single values,
+//!   and a block without readers has no task, so blocks that a filter removes are neither computed nor stored.
+//! - A list without holes becomes axes again. So a relation has one form, and its frontier and count are exact.
+//!
+//! # Integrity
+//!
+//! A relation never has two blocks for one key. Only `rekey` and `filter` enumerate keys. `rekey` refuses collisions, and it refuses holes in a relation that had none.
+//! `filter` may create holes. `concat` and `to_array` refuse them. Errors name the key.
+//!
+//! # Kernels
+//!
+//! A kernel with a name becomes scalar code; any other kernel is a function of blocks. An aggregating function is applied as a balanced tree in key order: it must be
+//! associative, but need not commute.
+//!
+//! # Files
+//!
+//! `keys` holds the set of keys, `join` and `aggregate` their operators, `rearrange` the operators that only look at keys, `view` the statements that only move blocks.
+//!
+//! # Rejected
+//!
+//! - One tensor per dense part of a relation with holes: a random filter would create as many nodes as keys.
+//! - Gathers by index tensors: the planner could not see which blocks they read.
+//! - Compiling relations through `tw_place::algebra`. That module models the plans of the paper, with sites; relations do not use it.
 
 use std::panic::Location;
 
@@ -79,7 +110,7 @@ impl Relation {
                 .enumerate()
                 .map(|(axis, (&n, &t))| n_tiles("a relation", axis, n, t))
                 .collect::<Result<_>>()?;
-            // Where nobody has cut the array, it may as well be made in these tiles.
+            // An array without a tiling is computed in these tiles.
             let grid = extents.iter().zip(tiles).map(|(&n, &t)| Axis::uniform(n, t)).collect();
             let array = if array.ty().tiling.is_none() { retiled(array, grid)? } else { array.clone() };
             let rank = tiles.len();
@@ -97,7 +128,7 @@ impl Relation {
     pub fn bound(&self) -> &[u64] {
         &self.bound
     }
-    /// How many keys there are.
+    /// The number of keys.
     pub fn count(&self) -> u64 {
         self.keys.count()
     }
@@ -105,7 +136,7 @@ impl Relation {
     pub fn keys(&self) -> Result<Vec<Key>> {
         self.keys.list()
     }
-    /// How many components a key has.
+    /// The number of components of a key.
     pub fn arity(&self) -> usize {
         self.keys.arity()
     }

@@ -1,4 +1,4 @@
-//! What a run cost.
+//! The cost of a run.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use std::time::Duration;
 pub struct Totals {
     /// Segments run.
     pub segments: u64,
-    /// Of these, how many were found in the cache.
+    /// Segments found in the cache.
     pub cached_segments: u64,
     /// Time spent planning.
     pub planning: Duration,
@@ -15,13 +15,13 @@ pub struct Totals {
     pub running: Duration,
     /// Tasks run.
     pub tasks: u64,
-    /// Bytes that sources gave, views of arrays included.
+    /// Bytes read from sources, including views of arrays.
     pub read_bytes: u64,
-    /// Bytes handed to files.
+    /// Bytes written to files.
     pub written_bytes: u64,
-    /// Most bytes of blocks alive at once, as measured.
+    /// Measured peak of live bytes of blocks.
     pub peak_bytes: u64,
-    /// The largest peak of any segment as planned: serial replay of its schedule.
+    /// Planned peak: the largest over all segments, by serial replay of the schedule.
     pub planned_peak_bytes: u64,
     /// Scalar operations.
     pub flops: u64,

@@ -1,4 +1,4 @@
-//! How the results of a program are wanted, and what came of them.
+//! Requested forms of results, and the results.
 
 use std::sync::Arc;
 
@@ -9,35 +9,35 @@ use tw_run::OutputForm;
 
 use crate::stored::Stored;
 
-/// How a result is wanted.
+/// The requested form of a result.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Want {
-    /// As blocks, to be kept.
+    /// Blocks, which are kept.
     #[default]
     Blocks,
-    /// As one array that is given away. Its blocks are kept as well if they have at most so many bytes.
+    /// One array, which is handed to the caller. Its blocks are kept too if they have at most `keep_up_to` bytes.
     Array {
-        /// Bytes up to which it is kept.
+        /// The largest result, in bytes, whose blocks are kept.
         keep_up_to: u64,
     },
 }
 
-/// What a result has become: blocks, an array, or both.
+/// A computed result: blocks, an array, or both.
 #[derive(Debug, Default)]
 pub(crate) struct Computed {
     pub(crate) stored: Option<Arc<Stored>>,
     pub(crate) array: Option<Array>,
-    /// True if it can be computed again without holding any array in memory for that.
+    /// True if it can be recomputed without keeping any array in memory.
     pub(crate) can_repeat: bool,
 }
 
 impl Computed {
-    /// The blocks of a result that was wanted so.
+    /// The blocks of a result that was requested as blocks.
     pub(crate) fn into_stored(self) -> Result<Arc<Stored>> {
         self.stored.ok_or_else(|| Error::internal("a result has no blocks"))
     }
 
-    /// One array, and the blocks if they are kept. `keep_up_to` is what the result was wanted with.
+    /// One array, and the blocks if they are kept. `keep_up_to` is that of the request.
     pub(crate) fn into_array(self, keep_up_to: u64) -> Result<(Array, Option<Arc<Stored>>)> {
         match (self.array, self.stored) {
             (Some(array), stored) => Ok((array, stored.filter(|stored| stored.n_bytes() <= keep_up_to))),
@@ -48,8 +48,8 @@ impl Computed {
     }
 }
 
-/// The forms in which a run makes its outputs so that at most `room` bytes are held besides the blocks that it makes anyway. Where there is no
-/// room for copies an output comes as blocks, whoever wants one array has to put them together. Gives the bytes that the forms need.
+/// The forms in which a run produces its outputs, with at most `room` bytes beyond the blocks that it computes anyway. Without room for a copy, an output comes
+/// as blocks, and the caller assembles the array. Also returns the bytes that the forms need.
 pub(crate) fn forms(workflow: &Workflow, wants: &[Want], threads: usize, room: u64) -> (Vec<OutputForm>, u64) {
     let mut needed = 0u64;
     let mut form = |set: &BlockSet, want: Want| {

@@ -1,8 +1,8 @@
-//! Lazy tensors: the Rust face of the planner.
+//! Lazy tensors: the Rust interface of the planner.
 //!
-//! A tensor is a node of a graph that grows as operations are called. Types and shapes are checked at the call; nothing is computed until
-//! [`Tensor::compute`] or one of its relatives. A computed tensor keeps its blocks as long as a handle is alive, so a host loop costs
-//! the same at every step. Extents that depend on data are computed with the rest, or when somebody asks for a shape.
+//! A tensor is a node of a graph that grows with each operation. Types and shapes are checked at the call. Nothing is computed before
+//! [`Tensor::compute`] or a similar method. A computed tensor keeps its blocks while a handle is alive, so each step of a host loop costs
+//! the same. Data-dependent extents are computed with the results, or when a shape is requested.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashSet};
@@ -53,7 +53,7 @@ struct TensorNode {
     counts: Vec<Arc<Count>>,
     /// The types once one of the counts is known, two of them, and so on.
     settled: Box<[OnceLock<Vec<TensorType>>]>,
-    /// How users see the results cut.
+    /// The chunks of the results.
     chunks: Vec<chunks::Cut>,
     /// Counts of the results as masks.
     counts_of_results: CountsOfResults,
@@ -66,7 +66,7 @@ struct TensorNode {
     was_computed: AtomicBool,
     /// True if it stands for a part of what it reads, of which the rest shall not be computed.
     is_selection: AtomicBool,
-    /// True if blocks of it are kept though nobody has asked for that.
+    /// True if its blocks are kept by the allowance, not by `persist`.
     in_allowance: AtomicBool,
 }
 
@@ -99,7 +99,7 @@ impl TensorNode {
         let known: Vec<(ValueId, u64)> =
             self.counts.iter().filter_map(|count| Some((count.id(), count.known()?))).collect();
         // Counts that are known stay so. Two threads may still see two different ones of them first, and then both get the types of one of
-        // those threads: they miss a number that was computed this very moment, and whoever needs it looks again.
+        // those threads: they miss a number that was computed just now, and a thread that needs it checks again.
         match known.len().checked_sub(1).and_then(|k| self.settled.get(k)) {
             None => &self.types,
             Some(settled) => settled.get_or_init(|| {
@@ -198,7 +198,7 @@ impl Tensor {
         ops::only(Tensor::apply_all(session, op, args)?)
     }
 
-    /// The type: dtype, shape, tiling if it is fixed. Extents that depend on data are deferred until somebody computes them.
+    /// The type: dtype, shape, tiling if it is fixed. Data-dependent extents are deferred until they are computed.
     pub fn ty(&self) -> &TensorType {
         &self.node.types()[self.result]
     }
@@ -211,7 +211,7 @@ impl Tensor {
         self.settle()?;
         self.ty().require_shape()
     }
-    /// True if an extent depends on data that nobody has looked at.
+    /// True if an extent is deferred.
     pub fn is_open(&self) -> bool {
         !self.node.counts.is_empty() && self.ty().known_shape().is_none()
     }
@@ -342,7 +342,7 @@ fn compute_wanted(tensors: &[&Tensor], wants: &[Want]) -> Result<Vec<Computed>> 
     let keeps_more = !graph.kept.is_empty();
     let mut totals = Totals::default();
     match compute_graph(&session, tensors, wants, graph, &mut totals) {
-        // Nobody has asked for what is kept beside the results. What has run is not run again for that.
+        // Tensors kept beside the results are optional: a run is not repeated for them.
         Err(error) if keeps_more && error.blame() == Blame::Resource && totals.segments == 0 => {
             compute_graph(&session, tensors, wants, Graph::collect_only(tensors)?, &mut totals)
         }
@@ -358,7 +358,7 @@ fn compute_graph(
     totals: &mut Totals,
 ) -> Result<Vec<Computed>> {
     if let Some(dissolved) = dissolve_selections(&graph.program, session.plan_options())? {
-        // Counts that nobody needs any more are not computed.
+        // Counts without readers are not computed.
         let resolved: HashSet<ValueId> = dissolved.body.nodes.iter().flat_map(|node| node.results.clone()).collect();
         graph.counts.retain(|(_, value)| resolved.contains(value));
         graph.program = dissolved;
@@ -369,7 +369,7 @@ fn compute_graph(
     let mut results = session.interpret(&graph.program, &graph.inputs, wants, totals)?;
     graph.run.done();
     let mut others = results.split_off(tensors.len());
-    // Whoever sees a result knows its shape: counts are kept first.
+    // Counts are kept first, so that a visible result always has a known shape.
     for ((count, _), computed) in graph.counts.iter().zip(others.drain(graph.kept.len()..)) {
         count.tensor.keep(computed.into_stored()?);
     }
@@ -396,7 +396,7 @@ pub fn settle_all(tensors: &[&Tensor]) -> Result<()> {
     compute_all(&numbers).map(drop)
 }
 
-/// The lazy numbers of the extents without which nobody can tell whether an error about these tensors is one. None if it stands whatever they are.
+/// The lazy counts that decide whether an error about these tensors holds. None if it holds for any extents.
 pub fn numbers_needed(error: &Error, tensors: &[&Tensor]) -> Vec<Tensor> {
     let counts = || tensors.iter().flat_map(|tensor| &tensor.node.counts);
     let number = |id: &ValueId| counts().find(|count| count.id() == *id).map(|count| count.tensor.clone());

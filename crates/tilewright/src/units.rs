@@ -1,4 +1,4 @@
-//! Quantities as people write them.
+//! Formatting and parsing of quantities with units.
 
 use std::time::Duration;
 

@@ -54,13 +54,13 @@ impl Block {
         Ok(Block { bbox: region.clone(), elements, past_cache: false })
     }
 
-    /// Says that nobody will read an output block soon, so that its elements need not pass through the caches. They are the same either way.
+    /// Marks an output block without an early reader, so that kernels may write it past the caches. Elements are the same either way.
     pub fn write_past_cache(mut self) -> Block {
         self.past_cache = true;
         self
     }
 
-    /// True if nobody will read the block soon.
+    /// True if the block has no early reader.
     pub(crate) fn is_past_cache(&self) -> bool {
         self.past_cache
     }

@@ -35,7 +35,7 @@ impl Place<'_> {
 pub(crate) enum Stores {
     /// As usual.
     Cached,
-    /// Past the caches where that is possible; whoever asks for it has to call [`crate::past_cache::fence`].
+    /// Past the caches where that is possible; the caller then must call [`crate::past_cache::fence`].
     PastCache,
 }
 

@@ -1,8 +1,9 @@
 //! Matrix products over semirings, behind a checked interface.
 //!
-//! One kernel in plain Rust serves every element type and semiring. Operands are packed into panels where that pays, so that distances in memory
-//! (and with them transposes) only matter to packing; a tile of the output stays in registers while terms are added to it. It is compiled for
-//! several instruction sets, and all versions give the same bits.
+//! One kernel in plain Rust serves every element type and semiring; (+, x) is one instance. Operands are packed into panels where that pays, so strides (and transposes) matter
+//! only to packing; a tile of the output stays in registers while terms are accumulated. The kernel is compiled for several instruction sets, and all versions give the same bits: sums
+//! are cut by the number of terms alone. A matrix times its own transpose takes half the work. Products of floats may go to a BLAS instead (`provider`). Packed
+//! operands are not shared between tasks.
 
 mod blocked;
 mod complex;

@@ -43,7 +43,7 @@ impl Line {
     }
 }
 
-/// Makes what was copied visible to whoever learns from this thread that it is there.
+/// Makes the copied elements visible to threads that synchronise with this one.
 pub(crate) fn fence() {
     #[cfg(target_arch = "x86_64")]
     // SAFETY: every processor of this architecture has SSE.

@@ -1,4 +1,4 @@
-//! Accumulators of halves, complex numbers and times: those of plain numbers with another way in and out.
+//! Accumulators of half-precision, complex and time types: those of plain numbers with other lift and finish code.
 
 use tw_ir::dtype::NAT;
 use tw_ir::{Accum, BinaryOp, DType, Error, OnEmpty, Result, Scalar, ScalarCode, Slot, UnaryOp};

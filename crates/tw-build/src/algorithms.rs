@@ -1,11 +1,25 @@
 //! Linear algebra as programs over blocks.
 //!
-//! An algorithm grows a graph: panels, triangles and small matrices go to block functions, everything else is contractions, slices and gathers,
-//! which the planner cuts and fuses like any other statement. Which rows are exchanged depends on the data, but which blocks meet does not:
-//! pivots are index tensors, and exchanging rows is a gather.
+//! An algorithm adds nodes to a graph. Block functions of `tw-functions` factor panels, triangles and small matrices; they are found by name. Everything else is
+//! contractions, slices and gathers, which the planner tiles and fuses like any other statement. Which rows are exchanged depends on data, but which blocks meet does not:
+//! pivots are index tensors, and a row exchange is a gather.
 //!
-//! The algorithms are generic in the graph, so program text and lazy tensors share them. Stacks of matrices go through block functions that
-//! see whole matrices.
+//! The algorithms are generic in the graph, so program text and lazy tensors share them.
+//!
+//! - **Panels** are the tiles of the user, or up to 512 columns. A matrix of up to 1024 columns without tiles is one task. A stack of matrices is cut into smaller stacks,
+//!   one task each; block functions see whole matrices.
+//! - **LU** factors a panel with all its rows in one task, so a pivot is the largest element of its whole column. The plan is known before any pivot: one
+//!   gather takes the rows that became pivots, another the rows below. The rows of L get their final order once, at the end. `solve` never forms L; it eliminates the
+//!   right-hand side along with the matrix. `inv` forms `U^-1 L^-1`, with L^-1 as a triangle, and permutes columns at the end: a quarter less work than
+//!   solving for the identity.
+//! - **QR** of a tall matrix factors blocks of rows, then eight triangles at a time (TSQR). Q stays a product of levels until it is needed. Other matrices use
+//!   blocked Householder reflections, `I - V T V^H` per panel.
+//! - **Cholesky** and triangular systems proceed panel by panel.
+//! - **SVD** first reduces a tall or wide matrix to a triangle. The triangle, and every eigenvalue problem, is one task; a blocked reduction to band form is not
+//!   implemented. Compressed SVD uses products only.
+//! - **Fourier transforms** need whole fibres along their axis; other axes keep their tiles.
+//!
+//! `Routine` in `routine.rs` lists the routines by name for the front ends.
 
 use tw_ir::dtype::DType;
 use tw_ir::error::{Error, Result};
@@ -34,27 +48,27 @@ pub use compressed::Compression;
 pub use fourier::Transform;
 pub use routine::Routine;
 
-/// Somewhere nodes can be added: a program under construction, or a graph of lazy tensors.
+/// A graph under construction: a program, or a graph of lazy tensors.
 pub trait Graph {
-    /// A value of it.
+    /// A value of the graph.
     type Value: Clone;
     /// The type of a value.
     fn ty<'v>(&'v self, value: &'v Self::Value) -> &'v TensorType;
-    /// Adds a node and gives its results.
+    /// Adds a node and returns its results.
     fn push(&mut self, op: Op, args: &[&Self::Value]) -> Result<Vec<Self::Value>>;
 }
 
-/// Matrices up to this many rows or columns are factored in one task unless the user has cut them.
+/// A matrix with up to this many rows or columns is factored in one task, unless the user tiled it.
 const ONE_TASK: u64 = 1024;
 
-/// Columns of a panel where the user has not cut the matrix: few enough that factoring it is a small part of the work.
+/// Columns of a panel if the user did not tile the matrix: few enough that factoring panels is a small part of the work.
 const PANEL: std::ops::RangeInclusive<u64> = 128..=512;
 
-/// About so many panels where the user has not cut the matrix: the rest of it is read and written once for each, and all but the first can be
-/// factored while others are still at the rest.
+/// The approximate number of panels if the user did not tile the matrix. The trailing matrix is read and written once per panel, and all panels but the first can be
+/// factored while other threads still update the trailing matrix.
 const N_PANELS: u64 = 6;
 
-/// At most this many panels: a graph has a few nodes for each. Finer cuts are merged.
+/// The largest number of panels, because each adds a few nodes. Finer tiles are merged.
 const MAX_PANELS: u64 = 128;
 
 /// Elements of a block of small matrices.

@@ -1,4 +1,4 @@
-//! Axes and shapes: what all builders share.
+//! Axes and shapes, shared by all builders.
 
 use tw_ir::{DType, Error, Extent, Result, shape};
 

@@ -1,7 +1,7 @@
-//! Complex numbers beyond sum, difference and product: real code over their parts.
+//! Complex functions beyond sum, difference and product, as real scalar code over the parts.
 //!
-//! Formulas are those that avoid overflow and cancellation where real arithmetic would, and special values those of C99, Annex G. Numbers of singles are
-//! taken as doubles and rounded once at the end: that costs less than the care which singles would need.
+//! Formulas avoid overflow and cancellation. Special values are those of C99, Annex G. Single precision is computed in double precision and rounded once at the end, which costs less than
+//! careful single-precision formulas.
 
 mod algebra;
 mod exponential;

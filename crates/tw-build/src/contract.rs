@@ -1,4 +1,4 @@
-//! Products that sum: matrix products and tensor contractions.
+//! Contractions: matrix products and tensordot.
 
 use tw_ir::{Accum, BinaryOp, DType, Error, Extent, Idx, Op, Result, TensorType, Var, shape};
 

@@ -1,8 +1,8 @@
-//! In which order to multiply a product of many operands pair by pair.
+//! The order in which to contract a product of many operands, pair by pair.
 //!
-//! A [`Network`] has operands with indices; whoever multiplies two of them sums what nobody else needs. [`Network::orders`] finds the orders with the fewest operations:
+//! A [`Network`] has operands with indices; contracting two operands sums the indices that no other operand needs. [`Network::orders`] finds the orders with the fewest operations:
 //! exactly for up to [`EXACT_LIMIT`] operands, outer products included; beyond that by several greedy rules whose trees are then improved subtree by subtree, each
-//! exactly. Everything is deterministic, and limits are counts.
+//! exactly. The search is deterministic, and its limits are counts.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ pub const EXACT_LIMIT: usize = 16;
 /// Operands with indices, and the indices that the result keeps.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Network {
-    /// Indices of every operand, ascending, without those that only one operand has and nobody keeps: these are summed before anything else.
+    /// Indices of each operand, ascending, without indices of a single operand that the output does not keep: these are summed first.
     operands: Vec<Vec<u32>>,
     kept: Vec<bool>,
     extents: Vec<f64>,

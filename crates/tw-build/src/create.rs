@@ -1,4 +1,4 @@
-//! Tensors from nothing: constants, ranges and random numbers.
+//! Tensors without operands: constants, ranges and random numbers.
 
 use tw_ir::{BinaryOp, DType, Distribution, Error, Extent, Op, Result, Scalar, ScalarCode, ScalarOp, shape};
 

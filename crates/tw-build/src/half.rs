@@ -1,4 +1,4 @@
-//! What halves cannot borrow from singles.
+//! Half-precision operations that single precision cannot provide.
 
 use tw_ir::{BinaryOp, DType, Error, Result, Scalar, Slot, UnaryOp};
 

@@ -1,4 +1,4 @@
-//! The same elements elsewhere: permutations, shifts, borders and bands.
+//! Operations that move elements: permutations, shifts, borders and bands.
 
 use tw_ir::program::Output;
 use tw_ir::{BinaryOp, Edge, Error, Extent, Idx, Op, Result, Scalar, TensorType, Var, shape};

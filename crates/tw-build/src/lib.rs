@@ -1,11 +1,9 @@
-//! Operations on whole tensors, as nodes of a program.
+//! Array operations as nodes of a program.
 //!
-//! Pure functions from operand types to an [`Op`](tw_ir::Op): the language lowers whole-array expressions through them, and so do the lazy tensors of
-//! Rust and Python. The arguments of the node are the tensor operands in the order they were given (literals are folded into the code and are no
-//! arguments). What one node cannot say comes back as a [`Joined`].
+//! Pure functions from operand types to an [`Op`](tw_ir::Op). The language and the lazy tensors of Rust and Python all use them. The arguments of the node are the tensor
+//! operands in the given order; literals are folded into the scalar code. An operation that needs several nodes returns a [`Joined`].
 //!
-//! Semantics follow NumPy 2: broadcasting, promotion, weak literals, dtypes of reductions. Extents that depend on data pass through wherever the
-//! result does not need their value.
+//! Semantics follow NumPy 2: broadcasting, promotion, weak literals, dtypes of reductions. Data-dependent extents pass through unless the result needs their value.
 
 #![forbid(unsafe_code)]
 

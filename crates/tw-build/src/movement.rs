@@ -1,4 +1,4 @@
-//! Operators beside index statements: running aggregates, sorting, gathering, joining.
+//! Operators other than index statements: scans, sorts, gathers, concatenations.
 
 use tw_ir::error::Blame;
 use tw_ir::{BinaryOp, DType, Edge, Error, Extent, OnEmpty, Op, Result, Scalar, ScalarCode, Slot, TensorType, shape};

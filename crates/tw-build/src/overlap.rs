@@ -1,4 +1,4 @@
-//! Tiles with some elements of their neighbours.
+//! Tiles with halos.
 
 use tw_ir::{Edge, Error, Extent, Idx, Op, Result, TensorType, Var};
 

@@ -1,4 +1,13 @@
-//! In which type operands meet, and the scalar code that takes them there.
+//! Type promotion, and the scalar code that converts operands.
+//!
+//! What a type can do is decided here, where operations are emitted, so that engines know few operations:
+//!
+//! - **f16 and bf16 are storage types.** Scalar code only casts, selects and moves them. The builder casts to f32, computes, and rounds back after each operation, as NumPy does.
+//!   Reductions keep f32 states.
+//! - **Times are tagged integers.** The builder emits integer code for arithmetic, unit conversion and NaT. The first rewrite of a segment erases the tags.
+//! - **Complex numbers** have native sum, difference, product, negation and equality, so that contractions and sums are recognised, and `real`, `imag`, `conj` and
+//!   `complex(re, im)`. All other functions are real code over the parts.
+//! - **Integers wrap.** So do casts between integers. Floats saturate into integers, NaN becomes 0, and integer division by zero gives 0. Literals are weak, as in NumPy 2.
 
 use std::cmp::Ordering;
 
@@ -345,7 +354,7 @@ fn fitted(code: &mut impl CodeSink, value: Typed, dtype: DType) -> Result<Slot> 
         _ => outside(code, value, dtype).is_some(),
     };
     if !unfit {
-        // A literal stays one, for those who look at constants.
+        // A literal stays a literal, for code that inspects constants.
         return match code.constant_at(value.slot).filter(|_| value.kind != Kind::Element) {
             Some(literal) => code.constant(literal.cast(dtype)),
             None => code.convert(dtype, value.slot),

@@ -1,4 +1,4 @@
-//! Aggregates along axes.
+//! Reductions along axes.
 
 use tw_ir::{Accum, DType, Error, Extent, Idx, Op, Result, Slot, TensorType, Var, shape};
 

@@ -1,4 +1,4 @@
-//! Basic indexing, with NumPy's meaning.
+//! Basic indexing, as in NumPy.
 
 use tw_ir::error::Blame;
 use tw_ir::{Edge, Error, Extent, Idx, Op, Result, TensorType, Var};

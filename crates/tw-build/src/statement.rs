@@ -1,4 +1,4 @@
-//! Index statements of the shapes that builders need.
+//! The index statements that builders need.
 
 use tw_ir::program::{IndexStmt, IndexVar, Output};
 use tw_ir::{Access, Accum, DType, Edge, Extent, Idx, Op, Result, Scalar, ScalarCode, Slot, TensorType, Var};

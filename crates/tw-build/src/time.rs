@@ -1,7 +1,7 @@
-//! Points and spans of time: integer code for their arithmetic, units and NaT.
+//! Dates and durations: integer code for their arithmetic, units and NaT.
 //!
-//! A time is the i64 it counts, and NaT is the smallest of them. What is emitted here casts to i64, computes, and casts back; the tags are erased
-//! before anything runs.
+//! A time is an i64 count of units, and NaT is the smallest i64. The code emitted here casts to i64, computes, and casts back. A rewrite erases the tags before anything
+//! runs.
 
 use tw_ir::dtype::NAT;
 use tw_ir::{BinaryOp, DType, Error, Result, Scalar, Slot, TimeUnit, UnaryOp};

@@ -1,10 +1,10 @@
-//! Block functions that ship with Tilewright.
+//! Block functions that ship with Tilewright: factorisations, Fourier transforms, order statistics.
 //!
-//! A block function sees whole blocks and knows nothing of the rest: the blocked algorithms of [`tw-build`](https://docs.rs/tw-build) are
-//! programs that call these by name. Factorisations are those of a LAPACK that the
-//! engine hands over, else `faer`'s; Fourier transforms are `rustfft`'s. None of them uses threads: a call is one task.
+//! A block function sees whole blocks only. The blocked algorithms of [`tw-build`](https://docs.rs/tw-build) are programs that call these functions by name.
+//! Factorisations use the LAPACK that the engine passes, or else `faer`; Fourier transforms use `rustfft`. No function uses threads: a call is one task.
 //!
-//! They live in a crate of their own because they take long to compile and nothing else in the engine needs them.
+//! To add a function, register it in `matrix`, `fourier` or `select`. The crate is separate because it compiles slowly and no other part of the engine
+//! depends on it.
 
 #![forbid(unsafe_code)]
 
@@ -16,7 +16,7 @@ mod fourier;
 mod matrix;
 mod select;
 
-/// Functions along an axis are registered for this many axes, counted from the last; callers bring other axes there.
+/// Functions along an axis are registered for this many axes, counted from the last; callers move other axes there.
 const N_AXES: usize = 8;
 
 static LIBRARY: LazyLock<FunctionTable> = LazyLock::new(|| {
@@ -27,7 +27,7 @@ static LIBRARY: LazyLock<FunctionTable> = LazyLock::new(|| {
     table
 });
 
-/// All functions, one instance of each: programs made at different times call the same ones.
+/// All functions, one instance of each, so that programs built at different times call the same instance.
 ///
 /// ```
 /// assert!(tw_functions::library().get("linalg_cholesky").is_ok());

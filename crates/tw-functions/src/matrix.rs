@@ -1,9 +1,9 @@
-//! Functions of matrices, or of stacks of them: the last two axes of a block are rows and columns, those before count matrices.
+//! Functions of matrices and of stacks of matrices: the last two axes of a block are rows and columns, earlier axes count matrices.
 //!
-//! Singles are computed in doubles: a block is copied into column order anyway, and half as many instances compile.
+//! Single precision is computed in double precision: a block is copied into column order anyway, and half as many instances compile.
 //!
-//! Factorisations are those of the [library](tw_ir::dense) that the engine hands over, else those of `faer`. A matrix whose squares leave the range of
-//! numbers is scaled by a power of two first, as LAPACK does ([`scale`]).
+//! Factorisations use the [library](tw_ir::dense) that the engine passes, or else `faer`. A matrix whose squared elements would overflow or underflow is scaled by a power
+//! of two first, as in LAPACK ([`scale`]).
 
 use std::borrow::Cow;
 

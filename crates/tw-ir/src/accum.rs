@@ -7,7 +7,7 @@ use crate::dtype::{DType, Scalar};
 use crate::error::{Error, Result};
 use crate::scalar::{BinaryOp, ScalarCode, ScalarOp, Slot, UnaryOp};
 
-/// What an empty group gives.
+/// The result of an empty group.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum OnEmpty {
     /// `finish(identity)`.
@@ -29,7 +29,7 @@ pub struct Accum {
     pub combine: ScalarCode,
     /// From a state to the results.
     pub finish: ScalarCode,
-    /// What an empty group gives.
+    /// The result of an empty group.
     pub on_empty: OnEmpty,
 }
 
@@ -314,7 +314,7 @@ impl Accum {
         self.finish.result_types()
     }
 
-    /// What an empty group gives where that is not an error.
+    /// The result of an empty group where that is not an error.
     pub fn empty_results(&self) -> Vec<Scalar> {
         match &self.on_empty {
             OnEmpty::Value(values) => values.clone(),

@@ -1,8 +1,8 @@
-//! What a contraction is: the one place that says so.
+//! The definition of a contraction.
 //!
-//! A statement contracts if it reads several operands at plain variables, computes a value of what it read (and of nothing else), and folds these
-//! values by one operation: matrix products over any semiring, and products of more than two operands. Rewrites keep such statements
-//! recognisable, kernels run them as blocked products, and explanations count them as such.
+//! A statement contracts if it reads several operands at plain variables, computes a value from those reads alone, and folds the values by one operation: matrix
+//! products over any semiring, and products of more than two operands. Rewrites keep such statements recognisable, kernels run them as blocked products, and explain
+//! counts them as contractions. All of them use this module.
 
 use crate::accum::Accum;
 use crate::dtype::DType;
@@ -30,7 +30,7 @@ pub struct Contraction {
     fixed: Vec<bool>,
 }
 
-/// What the variables of a contraction of two operands do.
+/// The roles of the variables of a contraction of two operands.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Roles {
     /// In the first operand and the output, in the order of the output.

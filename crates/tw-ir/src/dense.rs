@@ -1,8 +1,8 @@
-//! What a library of dense linear algebra does for block functions.
+//! The interface of a dense linear-algebra library, for block functions.
 //!
-//! The engine has such a library or has none, and only its kernels may call foreign code. So the interface stands here, between those who
-//! offer it and those who call it. Matrices lie in column order without gaps: element (i, j) of a matrix with r rows is at `i + j * r`.
-//! Every routine checks the lengths of its slices and panics if they do not fit; none of them uses threads.
+//! The engine may have such a library, and only kernels may call foreign code. So the interface is defined here, between the crate that implements it and the crate that calls it.
+//! Matrices are in column order without gaps: element (i, j) of a matrix with r rows is at `i + j * r`.
+//! Each routine checks the lengths of its slices and panics if they do not fit. No routine uses threads.
 
 use std::fmt::Debug;
 

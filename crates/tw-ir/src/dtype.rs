@@ -1,6 +1,7 @@
 //! Element types.
 //!
-//! A [`DType`] says what an element means. What lies in memory is one of fifteen physical types; times are tagged integers.
+//! A [`DType`] gives the meaning of an element: bool, i8-i64, u8-u64, f16, bf16, f32, f64, c64, c128, `datetime64[unit]`, `timedelta64[unit]`. In memory there are fifteen physical
+//! types; times are stored as i64. Kernels that only move data dispatch on the width of an element (1, 2, 4, 8 or 16 bytes), not on its type.
 
 use std::fmt;
 use std::str::FromStr;
@@ -82,7 +83,7 @@ macro_rules! physical_list {
 }
 
 impl DType {
-    /// How many physical types there are.
+    /// The number of physical types.
     pub const N_PHYSICAL: usize = 15;
 
     for_physical_types!([physical_list], ());
@@ -167,7 +168,7 @@ impl DType {
         self.time_unit().is_some()
     }
 
-    /// What a time counts.
+    /// The unit of a time.
     pub fn time_unit(self) -> Option<TimeUnit> {
         match self {
             DType::DateTime(unit) | DType::TimeDelta(unit) => Some(unit),

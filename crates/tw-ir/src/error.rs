@@ -1,4 +1,4 @@
-//! Errors, split by who has to act.
+//! Errors, divided by who must act.
 
 use std::any::Any;
 use std::fmt;
@@ -10,7 +10,7 @@ use crate::span::Span;
 /// The result type of the whole project.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Who has to act on an error.
+/// Who must act on an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Blame {
     /// The program text or the call is wrong: names, shapes, dtypes, syntax.
@@ -29,7 +29,7 @@ pub enum Blame {
     Internal,
 }
 
-/// What an error is about, as far as a host language makes a difference.
+/// The subject of an error, as far as a host language distinguishes it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum About {
     /// Values, shapes and anything else.
@@ -47,7 +47,7 @@ pub enum About {
     State,
 }
 
-/// What went wrong, where, and what to do about it.
+/// An error: a message, its place, and help.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Error(Box<Inner>);
 
@@ -63,7 +63,7 @@ struct Inner {
     cause: Option<Cause>,
 }
 
-/// What a host language threw; equal only to itself.
+/// An exception of a host language; equal only to itself.
 #[derive(Clone)]
 struct Cause(Arc<dyn Any + Send + Sync>);
 
@@ -150,7 +150,7 @@ impl Error {
         error
     }
 
-    /// A function of the user failed in its own way. What its language threw travels along unchanged; see [`Error::cause`].
+    /// A user function failed. The exception of its language travels along unchanged; see [`Error::cause`].
     pub fn thrown(message: impl Into<String>, cause: impl Any + Send + Sync) -> Error {
         let mut error = Error::data(message);
         error.0.cause = Some(Cause(Arc::new(cause)));
@@ -170,7 +170,7 @@ impl Error {
         self
     }
 
-    /// Says what to do about it.
+    /// Adds help: what the user can do.
     pub fn help(mut self, help: impl Into<String>) -> Error {
         self.0.help = Some(help.into());
         self
@@ -182,13 +182,13 @@ impl Error {
         self
     }
 
-    /// Says that the error stands only as long as these extents are not known. Made by [`Extent`](crate::Extent) and shapes alone.
+    /// Marks the error as provisional: it holds only while these extents are unknown. Only [`Extent`](crate::Extent) and shapes create such errors.
     pub(crate) fn needing(mut self, extents: impl IntoIterator<Item = ValueId>) -> Error {
         self.0.needs.extend(extents);
         self
     }
 
-    /// The deferred extents without which nobody can tell whether this is an error at all; none for an error that stands whatever they are.
+    /// The deferred extents that decide whether this is an error; none for an error that holds for any extents.
     ///
     /// Whoever can compute them does so and asks again. The text of a program cannot, which is why this is no blame of its own: there
     /// the error stands as it is.
@@ -196,15 +196,15 @@ impl Error {
         &self.0.needs
     }
 
-    /// Who has to act.
+    /// Who must act.
     pub fn blame(&self) -> Blame {
         self.0.blame
     }
-    /// What it is about.
+    /// Its subject.
     pub fn about(&self) -> About {
         self.0.about
     }
-    /// What went wrong, in one sentence.
+    /// The message, one sentence.
     pub fn message(&self) -> &str {
         &self.0.message
     }
@@ -212,7 +212,7 @@ impl Error {
     pub fn span(&self) -> &Span {
         &self.0.span
     }
-    /// What to do about it.
+    /// Help: what the user can do.
     pub fn help_text(&self) -> Option<&str> {
         self.0.help.as_deref()
     }
@@ -220,7 +220,7 @@ impl Error {
     pub fn notes(&self) -> &[String] {
         &self.0.notes
     }
-    /// What a function of the user threw, if it is of this type.
+    /// The exception of a user function, if it has this type.
     pub fn cause<T: Any>(&self) -> Option<&T> {
         self.0.cause.as_ref()?.0.downcast_ref()
     }

@@ -1,4 +1,4 @@
-//! How the elements of a block are stored, per mode.
+//! The storage format of a block, per mode.
 
 use std::fmt;
 

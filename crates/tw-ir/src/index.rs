@@ -373,7 +373,7 @@ impl fmt::Display for DisplayIdx<'_> {
     }
 }
 
-/// What happens at an index outside the tensor. An axis of extent 0 has no inside, so there clamp and wrap are errors too.
+/// The rule for an index out of range. An axis of extent 0 has no valid index, so clamp and wrap are errors there too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Edge {
     /// An error that names the statement (unless the guard excludes the point).
@@ -413,14 +413,14 @@ impl Edge {
     }
 }
 
-/// How one operand is read.
+/// The read of one operand.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Access {
     /// Position of the operand among the node's arguments.
     pub operand: u32,
     /// One expression per axis of the operand.
     pub idx: Vec<Idx>,
-    /// What happens outside.
+    /// The edge rule.
     pub edge: Edge,
 }
 

@@ -22,7 +22,7 @@ pub struct KernelRead {
     pub shape: Vec<u64>,
     /// One expression per axis, giving coordinates of the whole tensor.
     pub idx: Vec<Idx>,
-    /// What happens outside.
+    /// The edge rule.
     pub edge: Edge,
     /// The value read outside with [`Edge::Fill`], and everywhere if the task has no block for this operand.
     pub fill: Scalar,
@@ -46,7 +46,7 @@ pub struct StatementKernel {
     pub accum: Option<Accum>,
     /// Output coordinates, one expression per axis.
     pub out_idx: Vec<Idx>,
-    /// What happens outside the whole output.
+    /// The edge rule of the whole output.
     pub out_edge: Edge,
     /// Shape of the whole output.
     pub out_shape: Vec<u64>,
@@ -61,7 +61,7 @@ impl StatementKernel {
     }
 }
 
-/// What one task computes.
+/// The computation of one task.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Kernel {
     /// The output block, from the source with this number.
@@ -77,7 +77,7 @@ pub enum Kernel {
     Combine(Accum),
     /// Operands: state blocks. Outputs: results.
     Finish {
-        /// What is finished.
+        /// The accumulator.
         accum: Accum,
         /// True if the last component of the state is a bool that says whether the group holds anything, appended to the state of `accum`.
         tracked: bool,
@@ -86,12 +86,12 @@ pub enum Kernel {
     Place {
         /// The axis moved along.
         axis: u32,
-        /// How far.
+        /// The distance.
         shift: u64,
     },
     /// Aggregate of a block along an axis. Operands: bodies. Outputs: state, of length 1 along the axis.
     ScanTotal {
-        /// What is aggregated.
+        /// The accumulator.
         accum: Accum,
         /// Along this axis.
         axis: u32,
@@ -103,7 +103,7 @@ pub enum Kernel {
     /// Running aggregate inside a block. Operands: bodies, then (unless the block is the first) the state carried in. Outputs: results. What
     /// the first element of an exclusive scan sees is an empty group.
     ScanBlock {
-        /// What is aggregated.
+        /// The accumulator.
         accum: Accum,
         /// Along this axis.
         axis: u32,
@@ -120,7 +120,7 @@ pub enum Kernel {
         axes: Vec<u32>,
         /// Shape of the whole data tensor.
         shape: Vec<u64>,
-        /// What an index outside the whole tensor gives.
+        /// The rule for indices outside the whole tensor.
         edge: Edge,
         /// The value of elements outside with [`Edge::Fill`].
         fill: Scalar,
@@ -131,9 +131,9 @@ pub enum Kernel {
         axes: Vec<u32>,
         /// Shape of the whole result.
         shape: Vec<u64>,
-        /// What an index outside does.
+        /// The rule for out-of-range indices.
         edge: Edge,
-        /// How contributions meet.
+        /// The accumulator.
         accum: Accum,
     },
     /// What one piece of a mask selects; the task's point is the number of the piece. Operands: mask, then data, exactly the piece. Outputs: one
@@ -157,18 +157,18 @@ pub enum Kernel {
     },
 }
 
-/// A stable sort along an axis, and what is wanted of it.
+/// A stable sort along an axis, and its requested results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Sorting {
     /// Along this axis.
     pub axis: u32,
     /// Largest first.
     pub descending: bool,
-    /// What is wanted.
+    /// The requested results.
     pub results: SortResults,
 }
 
-/// What is wanted of a sort. Whoever wants values alone need not carry positions.
+/// The requested results of a sort. A sort of values alone does not carry positions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum SortResults {
     /// The sorted values and the positions they had.

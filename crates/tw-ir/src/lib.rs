@@ -1,15 +1,15 @@
-//! The levels of Tilewright and what they mean.
+//! The four levels of Tilewright and their meaning.
 //!
-//! Four levels, each with its own types, text form and verifier:
+//! Each level has its own types, text form and verifier:
 //!
-//! * [`program`]: what the user asked for. Index statements and a few other operators, in SSA form, with structured control flow.
-//! * [`plan`]: relations from block keys to blocks, one per value, with the join, aggregate or operator that defines each.
-//! * [`workflow`]: tasks over block regions, in struct-of-arrays form.
-//! * [`schedule`]: a workflow with a total order, deletions and a predicted peak; the only thing a runtime sees.
+//! * [`program`]: the user's request. Index statements and a few other operators, in SSA form, with structured control flow.
+//! * [`plan`]: relations from block keys to blocks, one per value, each defined by a join, an aggregate or another operator.
+//! * [`workflow`]: tasks over block regions, as a struct of arrays.
+//! * [`schedule`]: a workflow with a total order, deletions and a predicted peak. An engine sees nothing else.
 //!
-//! The [`oracle`] is a slow interpreter of programs. It is the definition of what a program means; every engine is compared with it.
+//! The [`oracle`] is a slow interpreter of programs. It defines the meaning of a program; every engine is compared with it.
 //!
-//! Nothing in this crate does input or output, starts threads, or contains `unsafe`.
+//! This crate does no input or output, starts no threads, and contains no `unsafe`.
 #![forbid(unsafe_code)]
 
 pub mod accum;

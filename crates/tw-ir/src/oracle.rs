@@ -27,12 +27,12 @@ mod sort;
 #[cfg(test)]
 mod tests;
 
-/// What a program gives.
+/// The results of a program.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Outcome {
     /// The outputs by name.
     pub outputs: BTreeMap<String, Array>,
-    /// What the store nodes that ran would write, by path. Of two stores to one path the later wins.
+    /// The arrays that store nodes would write, by path. Of two stores to one path, the later wins.
     pub stored: BTreeMap<String, Array>,
 }
 

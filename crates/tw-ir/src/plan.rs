@@ -1,8 +1,8 @@
 //! The second level: relations from block keys to blocks.
 //!
-//! Every value of a segment is a relation: its key is a block coordinate, its payload a block. Steps define relations from others in the vocabulary
-//! of the tensor relational algebra: an index statement is a join on block variables followed by an aggregate; finishing an accumulator
-//! is a transform; retiling is tile and concat. Nothing here knows how many tasks there are; partial evaluation over the keys tells.
+//! Each value of a segment is a relation: its key is a block coordinate, its payload a block. Steps define relations from others in the vocabulary
+//! of the tensor relational algebra. An index statement is a join on block variables followed by an aggregate; finishing an accumulator
+//! is a transform; retiling is tile and concat. A plan does not enumerate tasks; partial evaluation over the keys does.
 
 use cranelift_entity::{PrimaryMap, entity_impl};
 

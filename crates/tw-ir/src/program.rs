@@ -1,8 +1,8 @@
-//! The first level: what the user asked for.
+//! The first level: the user's request.
 //!
-//! A [`Program`] is a list of nodes in SSA form. Almost everything is an [`IndexStmt`]: elementwise arithmetic, broadcasting, transposes,
-//! slices, reductions, contractions, and also `zeros`, `arange`, `eye` and random sources, whose bodies read no operand but only the index.
-//! The other operators are those an index statement cannot say, or would say slowly.
+//! A [`Program`] is a list of nodes in SSA form. Almost every node is an [`IndexStmt`]: elementwise arithmetic, broadcasting, transposes,
+//! slices, reductions, contractions, and also `zeros`, `arange`, `eye` and random sources, whose bodies read only the index.
+//! The other operators are those that an index statement cannot express, or would express slowly.
 //!
 //! Node equality and hashing ignore spans: the segment cache compares programs by structure and types.
 
@@ -47,11 +47,11 @@ pub struct TensorType {
     pub dtype: DType,
     /// Extents of the axes.
     pub shape: Vec<Extent>,
-    /// How it is cut, where the user or a source says so; otherwise the planner chooses.
+    /// Its tiling, if the user or a source requests one; otherwise the planner chooses.
     pub tiling: Option<Tiling>,
-    /// How blocks are stored.
+    /// The storage format of blocks.
     pub format: Format,
-    /// What absent elements and reads outside with [`Edge::Fill`] stand for.
+    /// The value of absent elements, and of out-of-range reads with [`Edge::Fill`].
     pub fill: Scalar,
 }
 
@@ -98,7 +98,7 @@ impl TensorType {
         shape::require_all(&self.shape, || Error::internal(format!("the shape of {self} is not resolved")))
     }
 
-    /// True if dtype and shape agree: what loops must keep invariant.
+    /// True if dtype and shape agree, which loops must keep invariant.
     pub fn same_shape(&self, other: &TensorType) -> bool {
         self.dtype == other.dtype && self.shape == other.shape
     }
@@ -113,12 +113,12 @@ pub struct IndexVar {
     pub extent: Extent,
 }
 
-/// Where an index statement writes. All results share the map; each has its own body or finished value.
+/// The write of an index statement. All results share the index map; each has its own body or finished value.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Output {
     /// One expression per axis of the results.
     pub idx: Vec<Idx>,
-    /// What happens outside; [`Edge::Fill`] drops the contribution.
+    /// The rule for out-of-range writes; [`Edge::Fill`] drops the contribution.
     pub edge: Edge,
     /// Extents of the results.
     pub shape: Vec<Extent>,
@@ -145,9 +145,9 @@ pub struct IndexStmt {
     pub code: ScalarCode,
     /// True if the first result of `code` is a guard.
     pub has_guard: bool,
-    /// How contributions to one element become one.
+    /// The accumulator that combines contributions to one element.
     pub accum: Option<Accum>,
-    /// Where results go.
+    /// The write.
     pub out: Output,
 }
 
@@ -189,7 +189,7 @@ impl IndexStmt {
     }
 }
 
-/// Where data comes from.
+/// The origin of data.
 #[derive(Clone, Debug)]
 pub enum Source {
     /// Bound by name when the program runs: a file, an array of the host, or a value of an earlier segment.
@@ -226,7 +226,7 @@ impl Hash for Source {
     }
 }
 
-/// What a node does.
+/// The operation of a node.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Op {
     /// No arguments, one result.
@@ -236,7 +236,7 @@ pub enum Op {
     /// Running aggregate along an axis. One argument per body of the accumulator, all of one shape; one result per finished value. What the
     /// first element of an exclusive scan sees is an empty group.
     Scan {
-        /// What is aggregated; only associativity is used.
+        /// The accumulator; only associativity is used.
         accum: Accum,
         /// Along this axis.
         axis: u32,
@@ -250,7 +250,7 @@ pub enum Op {
     Gather {
         /// Gathered axes of data, increasing.
         axes: Vec<u32>,
-        /// What an index outside gives.
+        /// The rule for out-of-range indices.
         edge: Edge,
     },
     /// The transpose of gather: contributions go to the element the index names. Arguments: one index tensor per scattered axis, then one
@@ -260,9 +260,9 @@ pub enum Op {
         axes: Vec<u32>,
         /// Their extents.
         extents: Vec<Extent>,
-        /// How contributions meet; elements without any follow its rule for empty groups.
+        /// The accumulator; elements without contributions follow its rule for empty groups.
         accum: Accum,
-        /// What an index outside does.
+        /// The rule for out-of-range indices.
         edge: Edge,
     },
     /// The elements that a mask selects, in row-major order of the mask. Arguments: mask, then data whose first axes are those of the mask; one
@@ -270,7 +270,7 @@ pub enum Op {
     /// as it says. Without data the result is where they are: their row-major positions in the mask. It is an error of the data if that makes
     /// another number of elements than `extent`.
     Compact {
-        /// How many there are.
+        /// Their number.
         extent: Extent,
         /// How they are spread over the mask, once it has been counted. Meaning does not depend on it.
         counts: Option<MaskCounts>,
@@ -412,13 +412,13 @@ impl Op {
 /// One operation.
 #[derive(Clone, Debug)]
 pub struct Node {
-    /// What it does.
+    /// Its operation.
     pub op: Op,
-    /// What it reads.
+    /// Its arguments.
     pub args: Vec<ValueId>,
-    /// What it makes.
+    /// Its results.
     pub results: Vec<ValueId>,
-    /// Where the user wrote it.
+    /// Its place in the user's text.
     pub span: Span,
 }
 
@@ -445,7 +445,7 @@ pub struct Region {
     pub results: Vec<ValueId>,
 }
 
-/// What is known about a value.
+/// The facts about a value.
 #[derive(Clone, Debug)]
 pub struct ValueInfo {
     /// Its type.
@@ -471,7 +471,7 @@ impl Hash for ValueInfo {
 pub struct Program {
     /// Every value of every region.
     pub values: PrimaryMap<ValueId, ValueInfo>,
-    /// What runs. Its results are the outputs, in the order of `outputs`.
+    /// The body. Its results are the outputs, in the order of `outputs`.
     pub body: Region,
     /// Names of the outputs.
     pub outputs: Vec<String>,
@@ -567,7 +567,7 @@ impl Program {
             .collect()
     }
 
-    /// Says how the input of a name is cut, or leaves that open.
+    /// Sets the tiling of an input, or leaves it open.
     pub fn cut_input(&mut self, wanted: &str, tiling: Option<&Tiling>) {
         for node in &mut self.body.nodes {
             if let Op::Source(Source::Input { name, ty }) = &mut node.op

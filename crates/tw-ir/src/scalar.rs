@@ -249,7 +249,7 @@ impl BinaryOp {
     }
 }
 
-/// What a random operation draws.
+/// The distribution of a random operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Distribution {
     /// Uniform on `[0, 1)`, f64.
@@ -282,7 +282,7 @@ pub enum ScalarOp {
     Cast(DType, Slot),
     /// A random number: a pure function of seed and counter.
     Random {
-        /// What to draw.
+        /// The distribution.
         distribution: Distribution,
         /// Seed of the stream.
         seed: u64,
@@ -487,7 +487,7 @@ impl ScalarCode {
     pub fn ops(&self) -> &[ScalarOp] {
         &self.ops
     }
-    /// What is returned.
+    /// The results.
     pub fn results(&self) -> &[Slot] {
         &self.results
     }

@@ -1,12 +1,12 @@
 //! The fourth level: a frozen order. Engines see nothing else.
 //!
-//! A schedule is complete: the workflow, the order of its steps over all ranks, where every task runs and what is moved between memories
-//! ([`Placement`]), the kernel provider, and the budget it was made for. Everything else ([`links`](Schedule::successors), peaks, hashes) is derived
-//! from that.
+//! A schedule is complete: the workflow, the order of its steps over all ranks, the rank of each task and the moves between memories
+//! ([`Placement`]), the kernel provider, and the budget it was planned for. Everything else ([`links`](Schedule::successors), peaks, hashes) is derived
+//! from these.
 //!
 //! * A [`Step`] is a task or a move. The order of steps is total and one topological order for all ranks; a rank has a subsequence of it. Running steps
-//!   one by one is always possible and takes [`Schedule::peak_bytes`]. Engines run ahead of the order where dependencies allow, preferring what
-//!   comes first. Bits do not depend on that: contributions to one block are ordered by their position in the chain, never by time.
+//!   one by one is always possible and needs [`Schedule::peak_bytes`]. Engines run ahead of the order where dependencies allow, and prefer earlier
+//!   steps. Bits do not depend on that: contributions to one block are ordered by their position in the chain, never by time.
 //! * An *instance* is one copy of a block, or of a part of it, in one memory. Without a placement there is one rank, and the only instance of
 //!   a block has the block's number; such a schedule has no arrays for instances.
 //! * Two hashes tell schedules apart ([`Schedule::bits`], [`Schedule::hash`]); both are taken over the canonical encoding ([`Schedule::encode`]).
@@ -111,7 +111,7 @@ impl Schedule {
         Schedule { budget, digests: OnceLock::new(), ..self }
     }
 
-    /// What is run.
+    /// The workflow.
     pub fn workflow(&self) -> &Workflow {
         &self.workflow
     }
@@ -135,7 +135,7 @@ impl Schedule {
     pub fn n_moves(&self) -> usize {
         self.placement.as_ref().map_or(0, Placement::n_moves)
     }
-    /// Where tasks run and what is moved; `None` for one rank that moves nothing.
+    /// The placement; `None` for one rank without moves.
     pub fn placement(&self) -> Option<&Placement> {
         self.placement.as_ref()
     }
@@ -162,7 +162,7 @@ impl Schedule {
     pub fn results(&self) -> impl Iterator<Item = InstanceId> {
         step::results(&self.workflow, self.placement.as_ref())
     }
-    /// How many steps must finish before this one starts.
+    /// The number of predecessors of a step.
     pub fn n_dependencies(&self, step: usize) -> u32 {
         self.links.n_dependencies[step]
     }
@@ -178,7 +178,7 @@ impl Schedule {
     pub fn is_result(&self, instance: InstanceId) -> bool {
         self.links.n_outputs[instance.index()] > 0
     }
-    /// How often an instance is read, plus one for every output that it is part of. At zero it is deleted.
+    /// The reads of an instance, plus one per output that contains it. At zero it is deleted.
     pub fn uses(&self, instance: InstanceId) -> u32 {
         self.readers(instance).len() as u32 + self.links.n_outputs[instance.index()]
     }

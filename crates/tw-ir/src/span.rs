@@ -32,7 +32,7 @@ pub enum Span {
 pub struct HostCall {
     /// Grows along the line, or at least tells calls of one line apart.
     pub position: u32,
-    /// What was called, as the user knows it: `mean`, `+`.
+    /// The called operation, by its user-visible name: `mean`, `+`.
     pub operation: Box<str>,
 }
 

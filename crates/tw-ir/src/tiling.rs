@@ -1,4 +1,4 @@
-//! How a tensor is cut into blocks.
+//! Tilings: how a tensor is cut into blocks.
 
 use std::fmt;
 use std::sync::Arc;

@@ -55,7 +55,7 @@ impl BlockId {
 pub struct Statement {
     /// Short text: the source line, or the operation.
     pub label: String,
-    /// Where it was written.
+    /// Its place in the user's text.
     pub span: Span,
 }
 
@@ -86,7 +86,7 @@ pub struct BlockSet {
 }
 
 impl BlockSet {
-    /// How many blocks there are.
+    /// The number of blocks.
     pub fn n_blocks(&self) -> u64 {
         match &self.boxes {
             Boxes::Grid(axes) => axes.iter().fold(1, |n, axis| n.saturating_mul(axis.n_tiles())),
@@ -103,7 +103,7 @@ impl BlockSet {
     }
 }
 
-/// How a task treats its outputs.
+/// The kind of a task: how it treats its outputs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum TaskKind {
     /// Brings a block in from a source.
@@ -119,11 +119,11 @@ pub enum TaskKind {
 pub struct Operand {
     /// The block, or [`BlockId::NONE`].
     pub block: BlockId,
-    /// 0 for the whole block; otherwise one more than a position in [`Workflow::regions`]. What is not needed need not be sent.
+    /// 0 for the whole block; otherwise one more than a position in [`Workflow::regions`]. Transfers send only this region.
     pub region: u32,
 }
 
-/// What a source number stands for.
+/// The declaration of a source.
 #[derive(Clone, Debug)]
 pub enum SourceDecl {
     /// An input bound by name.
@@ -147,7 +147,7 @@ impl PartialEq for SourceDecl {
     }
 }
 
-/// What a sink number stands for: a file to write.
+/// The declaration of a sink: a file to write.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SinkDecl {
     /// Path of the file.
@@ -165,14 +165,14 @@ pub struct OutputDecl {
     pub name: String,
     /// Its blocks, a grid.
     pub set: BlockSetId,
-    /// What its elements are to the user: times lie in blocks as integers.
+    /// The user's element type; blocks store times as integers.
     pub dtype: DType,
 }
 
 /// A kernel and the statement it serves.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KernelEntry {
-    /// What its tasks compute.
+    /// The kernel of its tasks.
     pub kernel: Kernel,
     /// The statement it serves.
     pub statement: StmtId,
@@ -183,9 +183,9 @@ pub struct KernelEntry {
 pub struct Workflow {
     /// Statements tasks belong to.
     pub statements: PrimaryMap<StmtId, Statement>,
-    /// Where loads read.
+    /// The sources of loads.
     pub sources: Vec<SourceDecl>,
-    /// Where stores write.
+    /// The sinks of stores.
     pub sinks: Vec<SinkDecl>,
     /// Kernels.
     pub kernels: PrimaryMap<KernelId, KernelEntry>,
@@ -286,11 +286,11 @@ impl Workflow {
     pub fn tasks(&self) -> impl DoubleEndedIterator<Item = TaskId> + use<> {
         (0..self.kinds.len() as u32).map(TaskId)
     }
-    /// How a task treats its outputs.
+    /// The kind of a task: how it treats its outputs.
     pub fn kind(&self, task: TaskId) -> TaskKind {
         self.kinds[task.0 as usize]
     }
-    /// What a task computes.
+    /// The kernel of a task.
     pub fn kernel(&self, task: TaskId) -> KernelId {
         self.task_kernels[task.0 as usize]
     }
@@ -306,17 +306,17 @@ impl Workflow {
     pub fn statement(&self, task: TaskId) -> StmtId {
         self.kernels[self.kernel(task)].statement
     }
-    /// What a task reads.
+    /// The operands of a task.
     pub fn operands(&self, task: TaskId) -> &[Operand] {
         let t = task.0 as usize;
         let start = if t == 0 { 0 } else { self.operand_ends[t - 1] };
         &self.operands[start as usize..self.operand_ends[t] as usize]
     }
-    /// What a task reads of blocks that exist.
+    /// The operands of a task that have a block.
     pub fn present_operands(&self, task: TaskId) -> impl Iterator<Item = &Operand> {
         self.operands(task).iter().filter(|operand| operand.block.is_some())
     }
-    /// What a task makes or contributes to.
+    /// The blocks that a task computes or contributes to.
     pub fn outputs(&self, task: TaskId) -> &[BlockId] {
         let t = task.0 as usize;
         let start = if t == 0 { 0 } else { self.output_ends[t - 1] };
@@ -354,7 +354,7 @@ impl Workflow {
         };
         elements * set.dtype.size()
     }
-    /// Bytes of what an operand needs of its block.
+    /// Bytes of the region that an operand reads.
     pub fn operand_bytes(&self, operand: &Operand) -> u64 {
         match operand.region {
             0 => self.block_bytes(operand.block),

@@ -1,13 +1,10 @@
-//! The implementation algebra of tensor relations: triples of key, array and site under broadcast, shuffle and local
+//! The implementation algebra of the tensor relational algebra (Yuan et al., PVLDB 2021): tuples of key, array and site, under broadcast, shuffle and local
 //! operators.
 //!
-//! A [`Term`] says how a relation is computed and where its tuples are while that happens. [`Term::types`] tells
-//! frontiers, bounds and how tuples are spread, so that costs are exact; [`rules`] rewrite a term into others that hold
-//! the same keys and arrays; [`search`] looks for the cheapest. Terms are small: sets of keys are enumerated where a
-//! key function is involved.
+//! A [`Term`] says how a relation is computed and on which sites its tuples are. [`Term::types`] derives frontiers, bounds and the distribution of tuples, so that costs are exact.
+//! [`rules`] rewrite a term into others with the same keys and arrays; [`search`] looks for the cheapest. Terms are small: key sets are enumerated where a key function is involved.
 //!
-//! What a program runs is chosen by the schedulers in this crate; this is the same choice in the vocabulary of
-//! the algebra, for those who write relations themselves.
+//! This module reproduces the plans and tables of the paper; its tests derive them. The schedulers of this crate do not use it.
 
 mod cost;
 mod evaluate;

@@ -1,12 +1,12 @@
-//! How little has to be sent.
+//! Lower bounds on communication.
 //!
-//! A rank that does its share of a contraction touches a box of the iteration space, or something no better: by the inequality of Loomis and Whitney
-//! and its generalisations, the box whose projections onto the arrays have the smallest sum. What a rank touches and does not own, it
-//! receives (or sends, for the output). Arrays exist once and are spread evenly.
+//! A worker with an even share of a contraction touches a box of the iteration space, or a set no better: by the Loomis-Whitney inequality and its
+//! generalisations, the best set is the box whose projections onto the arrays have the smallest sum. A worker receives the elements that it touches and does not
+//! own (or sends them, for the output). Each array exists once and is sharded evenly.
 
 use tw_ir::error::{Error, Result};
 
-/// A contraction as far as bounds go: how long its variables are, and which of them each array has. The output is an array like the operands.
+/// A contraction for the purpose of bounds: the extents of its variables, and the variables of each array. The output counts as an array.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Volume {
     extents: Vec<f64>,
@@ -35,7 +35,7 @@ impl Volume {
         })
     }
 
-    /// The same with a weight for the elements of each array: their bytes, say. All counts are then of that.
+    /// The same with a weight per element of each array, for example its bytes. All counts then have that unit.
     pub fn weighted(mut self, weights: &[f64]) -> Volume {
         self.arrays.iter_mut().zip(weights).for_each(|((weight, _), &new)| *weight = new);
         self
@@ -58,7 +58,7 @@ impl Volume {
         self.arrays.iter().map(touched).sum()
     }
 
-    /// Words that the busiest of `n_ranks` has to send or receive if all do equally much of the work, whatever memory they have.
+    /// Words that the busiest of `n_ranks` must send or receive when the work is even, for any amount of memory.
     pub fn least_words(&self, n_ranks: u64) -> f64 {
         // With fewer points than ranks some have none, and nothing is known of the others.
         if n_ranks <= 1 || self.n_points() < n_ranks as f64 {
@@ -82,7 +82,7 @@ impl Volume {
     /// assert!(words > 1.1 * product.least_words(1000) && words <= known);
     /// ```
     ///
-    /// Where workers cannot even hold what they own, it comes from files, as often as they like; then nothing is known beyond that.
+    /// If workers cannot hold even their own shards, they read them from files repeatedly, and the bound without a memory limit is the best known.
     pub fn least_words_within(&self, n_ranks: u64, memory: f64) -> f64 {
         let least = self.least_words(n_ranks);
         let share = self.n_points() / n_ranks as f64;
@@ -107,7 +107,7 @@ impl Volume {
         (self.n_points() / high.exp()).max(1.0)
     }
 
-    /// What a box of these lengths touches of each array, less the share that one of `n_ranks` owns.
+    /// The elements of each array that a box of these lengths touches, less the share that one of `n_ranks` owns.
     fn beyond_owned(&self, lengths: &[f64], n_ranks: f64) -> Vec<f64> {
         let elements = |array: &[usize], lengths: &[f64]| array.iter().map(|&var| lengths[var]).product::<f64>();
         let beyond =
@@ -117,11 +117,11 @@ impl Volume {
 
     /// Lengths of the box with the `n_ranks`-th part of all points that touches the fewest elements.
     ///
-    /// In the logarithms of the lengths the sum to be made small is convex, their sum is fixed and each has a largest value; so changing two of them
-    /// at a time, as long as that helps, ends at the best.
+    /// In the logarithms of the lengths, the objective is convex, the sum is fixed and each length has an upper limit. So exchanging between two lengths at a
+    /// time until nothing improves reaches the optimum.
     pub fn best_box(&self, n_ranks: f64) -> Vec<f64> {
         let most: Vec<f64> = self.extents.iter().map(|extent| extent.ln()).collect();
-        // To begin with, everyone gives up the same share.
+        // Start with the same share for all lengths.
         let total: f64 = most.iter().sum();
         let share = if total > 0.0 { 1.0 - (n_ranks.ln() / total).min(1.0) } else { 0.0 };
         let mut logs: Vec<f64> = most.iter().map(|log| log * share).collect();
@@ -205,7 +205,7 @@ fn least_together(statements: &[Touching], n_ranks: u64) -> f64 {
     let mut best = 0.0f64;
     for round in 1..=rounds {
         let mut total = 0.0;
-        // What each statement touches of an array beyond what is owned, in bytes: the direction in which its share should grow.
+        // The bytes of an array that each statement touches beyond its shard: the direction in which its weight should grow.
         let mut beyond: Vec<Vec<f64>> = Vec::with_capacity(statements.len());
         for (statement, shares) in statements.iter().zip(&shares) {
             if statement.volume.n_points() < ranks {
@@ -246,7 +246,7 @@ fn normalise(statements: &[Touching], shares: &mut [Vec<f64>], n_arrays: usize) 
     }
 }
 
-/// How much is received between the moments that a bound with memory looks at, over the memory.
+/// Bytes received per phase of the memory-limited bound, over the memory.
 const MORE: [f64; 5] = [0.5, 1.0, 2.0, 3.0, 5.0];
 
 /// Boxes that are looked for to find a bound for a program, and how often for one statement at most.

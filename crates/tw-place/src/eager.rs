@@ -1,7 +1,7 @@
-//! An order in which workers do not wait for each other more than they must.
+//! An order of tasks in which workers wait little for each other.
 //!
-//! Depth first, few blocks are alive at once, but on several workers everyone then waits for the one result that all work on. Here every worker takes the earliest of its
-//! tasks in that order whose operands are there, at the times that the machine's rates suggest.
+//! Depth-first order keeps few blocks live, but on several workers it makes all of them wait for the one result that they work on together. Here each worker runs the
+//! earliest of its tasks in depth-first order whose operands have arrived, with times from the machine model.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -13,7 +13,7 @@ use super::machine::Machine;
 use super::sites::Sites;
 use tw_plan::Makers;
 
-/// The tasks of an order in the order in which they would begin.
+/// Reorders tasks by the time at which they would start.
 pub(super) fn as_they_can_begin(
     workflow: &Workflow,
     order: &[TaskId],
@@ -28,7 +28,7 @@ pub(super) fn as_they_can_begin(
     run.started
 }
 
-/// Seconds that are not negative, as bits: these are ordered as the numbers are.
+/// Non-negative seconds as bits, which sort like the numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 struct Time(u64);
 
@@ -45,10 +45,10 @@ impl Time {
 /// One worker.
 #[derive(Default)]
 struct Worker {
-    /// Its tasks in the given order.
+    /// Its tasks, in the given order.
     tasks: Vec<TaskId>,
     free_at: Time,
-    /// Places of tasks that can begin now, and of tasks that can begin later.
+    /// Positions of tasks that can start now, and of tasks that can start later.
     ready: BinaryHeap<Reverse<u32>>,
     later: BinaryHeap<Reverse<(Time, u32)>>,
 }
@@ -56,12 +56,12 @@ struct Worker {
 struct Run<'a> {
     sites: &'a Sites,
     machine: &'a Machine,
-    /// By task: how long it takes, its place among those of its worker, what it still waits for, and when its operands are there.
+    /// Per task: its duration, its position on its worker, the number of operands that it waits for, and the time at which they arrive.
     seconds: Vec<f64>,
     place: Vec<u32>,
     missing: Vec<u32>,
     there: Vec<f64>,
-    /// Who waits for each task, one after the other, and how many bytes go there.
+    /// The successors of each task, consecutively, and the bytes that go to each.
     first_waiting: Vec<u32>,
     waiting: Vec<(TaskId, u64)>,
     workers: Vec<Worker>,
@@ -118,7 +118,7 @@ impl<'a> Run<'a> {
         run
     }
 
-    /// Lets a worker begin a task, if it is free and has one.
+    /// Starts a task on a worker that is free and has one ready.
     fn wake(&mut self, number: u32, now: Time) {
         let worker = &mut self.workers[number as usize];
         if worker.free_at > now {
@@ -138,7 +138,7 @@ impl<'a> Run<'a> {
                 self.events.push(Reverse((end, number)));
                 self.begin(task, number, end);
             }
-            // Whoever finishes an operand wakes it again.
+            // The task that completes an operand wakes the worker again.
             None => {
                 if let Some(&Reverse((when, _))) = worker.later.peek() {
                     self.events.push(Reverse((when, number)));

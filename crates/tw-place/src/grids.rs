@@ -1,9 +1,12 @@
-//! A grid of workers for every statement: the search that keeps what the busiest worker receives small.
+//! The search for a mesh of workers per statement. It minimises the bytes that the busiest worker receives, or the makespan.
 //!
-//! A statement under a grid of workers touches a box of every operand and of the output on each worker. Who owns which part of a value is what the grid
-//! of the statement that makes it says; sources belong where one of their readers wants them. What a worker touches and does not own it receives;
-//! of what it owns of a sum it receives the parts that others computed. All of that is known from boxes alone, before there is any task: exactly, but for sums of very many parts (an average), and for parts
-//! of a block that overlap in ways no box covers, which are sent twice.
+//! Under a mesh, each worker touches a box of every operand and of the output of a statement. The mesh of the producing statement decides who owns which shard
+//! of a value; a source is sharded as one of its readers wants it. A worker receives the part of its boxes that it does not own, and the partial sums that other
+//! workers computed for its shards. All of this follows from boxes, before any task exists. The count is exact, with two exceptions: sums of very many
+//! parts use an average, and overlapping regions that no single box covers are counted twice.
+//!
+//! Every other operator than an index statement is searched as an index statement over its output: `access` gives its variables, which of them a mesh may
+//! split, and the elements or whole tiles that a point reads and writes.
 
 use std::collections::BTreeMap;
 
@@ -31,43 +34,43 @@ pub use owners::Owners;
 use search::Search;
 pub(super) use touching::touching;
 
-/// How far a search may go, in numbers of plans that are compared: the same everywhere, whatever the machine it runs on.
+/// The default limit of a search: how many choices it compares. A count, not a time, so that all machines find the same plan.
 pub const DEFAULT_LIMIT: usize = 100_000;
 
-/// What the search did.
+/// Statistics of a search.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SearchReport {
-    /// Statements that have a grid.
+    /// Statements with a mesh.
     pub statements: usize,
-    /// Grids that were looked at for one statement alone.
+    /// Meshes that were examined for single statements.
     pub candidates: usize,
     /// Choices for the whole program that were compared.
     pub compared: usize,
-    /// How often a better one was found.
+    /// How many of them improved the best choice so far.
     pub improved: usize,
-    /// True if the limit ended the search; else nothing better was in reach.
+    /// True if the limit ended the search; false if it reached a local optimum.
     pub stopped: bool,
 }
 
-/// What a search makes small.
+/// The objective of a search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Aim {
-    /// What the busiest worker receives, where all do equally much of every statement.
+    /// Bytes that the busiest worker receives, among meshes that balance the work of each statement.
     Bytes,
-    /// The time of all statements, one after the other, and of what the busiest worker receives: statements may leave workers idle.
+    /// Time of all statements, one after the other, plus the time to receive the bytes of the busiest worker. Statements may leave workers idle.
     Time,
 }
 
-/// A statement on its grid.
+/// A statement with its mesh.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct OnGrid {
     mesh: Mesh,
     variables: Vec<Variable>,
-    /// True if it runs where its results are, whatever the grid.
+    /// True if its tasks run on the owners of its results, whatever the mesh.
     where_owned: bool,
 }
 
-/// A grid for every statement that can have one, and who owns every value.
+/// The result of a search: a mesh for each statement that can have one, and the owners of each value.
 #[derive(Clone, Debug)]
 pub struct Grids {
     n_workers: u64,
@@ -78,24 +81,24 @@ pub struct Grids {
     best_few: BTreeMap<usize, Vec<(Vec<u64>, u64)>>,
     /// Bytes that each worker receives.
     pub received: Vec<u64>,
-    /// The time that statements take, as bytes that a worker could receive meanwhile; 0 where only bytes count.
+    /// The time of all statements, in bytes that a worker could receive meanwhile; 0 if the objective is bytes.
     cost: u64,
-    /// What the search did.
+    /// Statistics of the search.
     pub report: SearchReport,
 }
 
 impl Grids {
-    /// Searches grids for a straight-line program, comparing at most `limit` choices.
+    /// Searches meshes for a straight-line program. Compares at most `limit` choices.
     pub fn search(program: &Program, machine: &Machine, limit: usize) -> Grids {
         Grids::search_after(&Before::default(), program, machine, Aim::Bytes, limit)
     }
 
-    /// The same where workers hold something already.
+    /// The same on workers that already hold some inputs.
     pub(super) fn search_after(before: &Before, program: &Program, machine: &Machine, aim: Aim, limit: usize) -> Grids {
         Search::beside(program, machine, before, aim, &[]).run(limit)
     }
 
-    /// The grids that follow from a distribution written by the user: a value that it names is made where it is owned; everything else is searched for.
+    /// The same with distributions written by the user: a named value is computed where it is owned, and the search decides the rest.
     pub(super) fn written(
         before: &Before,
         program: &Program,
@@ -106,18 +109,18 @@ impl Grids {
         Ok(Search::beside(program, machine, before, Aim::Bytes, &notation.owners(program, machine)?).run(limit))
     }
 
-    /// The grid of a node's statement, and its variables.
+    /// The mesh of a node's statement, and its variables.
     pub fn mesh(&self, node: usize) -> Option<(&Mesh, &[Variable])> {
         let found = self.meshes.get(&node).filter(|found| !found.where_owned);
         found.map(|found| (&found.mesh, &found.variables[..]))
     }
 
-    /// The best few grids of a node's statement by itself, and the bytes that a worker would then receive.
+    /// The best few meshes of a node's statement alone, each with the bytes that a worker would receive.
     pub fn best_few(&self, node: usize) -> &[(Vec<u64>, u64)] {
         self.best_few.get(&node).map_or(&[], |few| &few[..])
     }
 
-    /// Who owns a value.
+    /// The owners of a value.
     pub fn owners(&self, value: ValueId) -> Option<&Owners> {
         self.owners.get(&value)
     }
@@ -127,12 +130,12 @@ impl Grids {
         self.received.iter().copied().max().unwrap_or(0)
     }
 
-    /// What was to be made small.
+    /// The objective.
     pub(super) fn score(&self) -> u64 {
         self.cost.saturating_add(self.received_max())
     }
 
-    /// What a search for time would have made small.
+    /// The objective that a search for time would have had.
     pub(super) fn score_in_time(&self, program: &Program, machine: &Machine) -> u64 {
         let cost = |(&number, on_grid): (&usize, &OnGrid)| {
             let form = Form::of(program, &program.body.nodes[number], Aim::Time);
@@ -141,19 +144,19 @@ impl Grids {
         self.meshes.iter().map(cost).fold(self.received_max(), u64::saturating_add)
     }
 
-    /// Workers of the largest grid; 0 if there is none.
+    /// Workers of the largest mesh; 0 if there is none.
     pub fn largest(&self) -> u64 {
         let grids = self.meshes.values().filter(|found| !found.where_owned);
         grids.map(|found| found.mesh.n_workers()).max().unwrap_or(0)
     }
 
-    /// Workers that were planned for.
+    /// Workers of the machine.
     pub fn n_workers(&self) -> u64 {
         self.n_workers
     }
 }
 
-/// Operations of a statement at every point, and whether they run as fast as those of matrix products.
+/// Operations of a statement per point, and whether they run at the rate of matrix products.
 fn work_of(stmt: &IndexStmt) -> (u64, bool) {
     let is_product = Contraction::of_statement(stmt).is_some_and(|found| is_fast_product(&found));
     (statement_ops(stmt), is_product)

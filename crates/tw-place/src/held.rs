@@ -1,4 +1,4 @@
-//! What workers hold before a program begins: values that earlier pieces of a larger program have left with them.
+//! Values that earlier segments left on workers.
 
 use std::collections::BTreeMap;
 
@@ -9,21 +9,21 @@ use tw_ir::{Axis, BoxRegion, EntityRef, Tiling};
 
 use super::placed::Placed;
 
-/// Where a value is: its blocks, and the worker that has each.
+/// The location of a value: its blocks, and the worker that holds each.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Held {
     axes: Vec<Axis>,
-    /// By the row-major position of the block.
+    /// The worker of each block, row-major.
     homes: Vec<u32>,
 }
 
 impl Held {
-    /// Where the plan leaves an output, by its number, with the homes of all blocks; nothing if that is not cut by a grid.
+    /// The location in which a plan leaves an output. `homes` are the homes of all blocks; `number` is that of the output. `None` if the output has no grid.
     pub fn output(placed: &Placed, homes: &[Option<u32>], number: usize) -> Option<Held> {
         Held::set(&placed.workflow, homes, placed.workflow.outputs.get(number)?.set)
     }
 
-    /// Where the plan has an input, by its name, with the homes of all blocks.
+    /// The location in which a plan has an input. `homes` are the homes of all blocks.
     pub fn input(placed: &Placed, homes: &[Option<u32>], name: &str) -> Option<Held> {
         let workflow = &placed.workflow;
         let load = workflow.kernels.values().find(|entry| loaded_by(workflow, &entry.kernel) == Some(name))?;
@@ -35,7 +35,7 @@ impl Held {
     fn set(workflow: &Workflow, homes: &[Option<u32>], id: BlockSetId) -> Option<Held> {
         let set = &workflow.sets[id];
         let Boxes::Grid(axes) = &set.boxes else { return None };
-        // What nobody makes is nowhere; it has no elements.
+        // A block without a producer has no elements and no home.
         let home = |position: u64| homes[workflow.block(id, position).index()].unwrap_or(0);
         Some(Held { axes: axes.clone(), homes: (0..set.n_blocks()).map(home).collect() })
     }
@@ -45,14 +45,14 @@ impl Held {
         self.axes.iter().map(Axis::extent).collect()
     }
 
-    /// Elements that each of some workers has.
+    /// Elements that each worker holds.
     pub fn elements(&self, n_workers: usize) -> Vec<u64> {
         let mut elements = vec![0; n_workers];
         self.boxes().for_each(|(worker, region)| elements[worker as usize] += region.n_elements());
         elements
     }
 
-    /// Every block with the worker that has it.
+    /// Each block with its worker.
     pub(super) fn boxes(&self) -> impl Iterator<Item = (u32, BoxRegion)> {
         let region = |position: usize| {
             let mut rest = position as u64;
@@ -67,7 +67,7 @@ impl Held {
         self.homes.iter().enumerate().map(move |(position, &home)| (home, region(position)))
     }
 
-    /// The worker that has an element.
+    /// The worker that holds an element.
     pub(super) fn owner(&self, element: &[u64]) -> u32 {
         let tiles = self.axes.iter().zip(element);
         let position = tiles.fold(0, |position, (axis, &at)| position * axis.n_tiles() + axis.tile_of(at));
@@ -80,17 +80,17 @@ impl Held {
     }
 }
 
-/// What workers hold when a program begins.
+/// The values on workers before a segment starts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Before {
-    /// Inputs of the program that are with workers already, by name. All others can be loaded anywhere.
+    /// Inputs that workers already hold, by name. Any worker can load the other inputs.
     pub inputs: BTreeMap<String, Held>,
-    /// Bytes by worker of those inputs, and of what only others need: it stays all the time. Empty if there are none.
+    /// Bytes per worker of those inputs and of values that only later segments need. They stay live throughout. Empty if there are none.
     pub bytes: Vec<u64>,
 }
 
 impl Before {
-    /// The program with its inputs cut as they are.
+    /// The program with the tilings that its inputs already have.
     pub(super) fn cut(&self, program: &Program) -> Program {
         let mut program = program.clone();
         for (name, held) in &self.inputs {
@@ -99,7 +99,7 @@ impl Before {
         program
     }
 
-    /// Who has the input that a node of a program loads.
+    /// The location of the input that a node loads.
     pub(super) fn source(&self, op: &Op) -> Option<&Held> {
         match op {
             Op::Source(Source::Input { name, .. }) => self.inputs.get(name),
@@ -107,14 +107,14 @@ impl Before {
         }
     }
 
-    /// Where the block that a task loads is already.
+    /// The worker that already holds the block that a task loads.
     pub(super) fn home(&self, workflow: &Workflow, task: TaskId) -> Option<u32> {
         let held = self.inputs.get(input_of(workflow, task)?)?;
         let block = *workflow.outputs(task).first()?;
         held.homes.get(position(workflow, block)).copied()
     }
 
-    /// Bytes that a worker holds all the time.
+    /// Bytes that stay on a worker throughout.
     pub(super) fn bytes_of(&self, worker: usize) -> u64 {
         self.bytes.get(worker).copied().unwrap_or(0)
     }

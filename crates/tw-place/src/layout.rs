@@ -1,4 +1,4 @@
-//! The layout that every tensor has where nobody asks for another: blocks dealt over a grid of nodes, and over the workers of each node.
+//! The default layout of a tensor, NumS's hierarchical layout: its blocks are dealt over a mesh of nodes, and over the workers of each node.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use tw_ir::{Axis, EntityRef};
 
 use super::machine::Machine;
 
-/// Where the blocks of one set lie: block (i, j, ..) on node (i % g1, j % g2, ..) of a grid of nodes, in turn on its workers.
+/// The layout of one set of blocks: block (i, j, ..) is on node (i % g1, j % g2, ..) of a mesh of nodes, dealt in turn over its workers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Layout {
     /// Tiles along every axis.
@@ -30,7 +30,7 @@ impl Layout {
         )
     }
 
-    /// The layout of a set with so many tiles along every axis.
+    /// The layout of a set with these numbers of tiles along its axes.
     fn of_tiles(tiles: Vec<u64>, machine: &Machine) -> Layout {
         let (workers, n_workers) = (machine.workers as u64, machine.n_workers() as u64);
         let (n_nodes, n_blocks) = (machine.nodes as u64, tiles.iter().product());
@@ -78,19 +78,19 @@ impl Layout {
 
 /// Layouts of all sets of a workflow.
 ///
-/// A set whose grid cuts that of another into smaller blocks lies where the larger ones lie: what is made from a block, part by part, stays with it. Where
-/// there are fewer of the larger blocks than workers it stays on the node, and goes to its workers in turn.
+/// A set whose grid refines that of another set follows that set: a block made from a part of a larger block stays on the worker of the larger block. If there
+/// are fewer larger blocks than workers, it stays on the node and is dealt over the workers of the node.
 pub struct Layouts<'a> {
     workflow: &'a Workflow,
     layouts: Vec<Layout>,
-    /// For every set whose grid cuts a coarser one: that grid.
+    /// For each set whose grid refines a coarser grid: that grid.
     coarser: Vec<Option<Coarser<'a>>>,
 }
 
-/// A grid that another one cuts.
+/// A grid that another grid refines.
 struct Coarser<'a> {
     grid: &'a [Axis],
-    /// True if its blocks are enough for all workers, and parts of a block stay on one worker.
+    /// True if it has at least one block per worker, so that the parts of a block stay on one worker.
     for_workers: bool,
 }
 
@@ -149,14 +149,14 @@ fn n_blocks(grid: &[Axis]) -> u64 {
     grid.iter().map(Axis::n_tiles).product()
 }
 
-/// True if every block of the one grid lies inside a block of the other, or as good as that.
+/// True if each block of one grid lies inside a block of the other, up to half a block.
 fn refines(fine: &[Axis], coarse: &[Axis]) -> bool {
     let inside = |fine: &Axis, coarse: &Axis| fine == coarse || fine.refine(coarse) == *fine;
     fine.iter().zip(coarse).all(|(fine, coarse)| inside(fine, coarse) || nearly_refines(fine, coarse))
 }
 
-/// True if every tile of the one axis has equally many of the other, each with its middle inside. Halves of tiles of odd length are such: all of one
-/// length, they do not begin where the tiles do.
+/// True if each tile of one axis contains the midpoints of equally many tiles of the other. Midpoints, because halves of tiles of odd length all have one length
+/// and so do not begin where the tiles begin.
 fn nearly_refines(fine: &Axis, coarse: &Axis) -> bool {
     let n = coarse.n_tiles().max(1);
     let times = fine.n_tiles() / n;
@@ -168,11 +168,11 @@ fn middle(axis: &Axis, tile: u64) -> u64 {
     range.start + (range.end - range.start) / 2
 }
 
-/// Where a fine block lies in a coarser grid.
+/// The position of a fine block in a coarser grid.
 struct Within {
     /// The row-major position of the coarse block.
     block: u64,
-    /// Its number among the fine blocks of that one, and how many a coarse block has.
+    /// Its number among the fine blocks of the coarse block, and how many there are.
     part: u64,
     n_parts: u64,
 }
@@ -197,8 +197,8 @@ fn position_in(coarse: &[Axis], fine: &[Axis], position: u64) -> Within {
     within
 }
 
-/// Nodes as a grid over axes with so many tiles: the factors of their number go, largest first, to the axis with the most tiles for each node. So
-/// blocks of a node are as square as tiles allow.
+/// A mesh of nodes over axes with these numbers of tiles. The prime factors of the number of nodes go, largest first, to the axis with the most tiles per node.
+/// So the blocks of a node are as square as the tiles allow.
 pub fn node_grid(nodes: u64, tiles: &[u64]) -> Vec<u64> {
     let mut grid = vec![1; tiles.len()];
     for factor in prime_factors(nodes).into_iter().rev() {

@@ -1,4 +1,4 @@
-//! The machine a plan is made for: nodes with workers, how fast they compute and talk, and what they can hold.
+//! The machine model: nodes with workers, their links, compute rates and memory.
 
 use std::fmt;
 
@@ -9,14 +9,14 @@ use tw_ir::workflow::{TaskId, TaskKind, Workflow};
 
 use tw_plan::{KernelWork, task_bytes, task_flops};
 
-/// More workers than this are not planned for: every figure is kept per worker.
+/// The largest number of workers; every figure is kept per worker.
 pub const MOST_WORKERS: u64 = 1 << 20;
 
-/// Seconds that nothing but work takes longer than, and the most bytes or operations in a second.
+/// The largest latency or task overhead in seconds, and the largest rate per second.
 const LONGEST: f64 = 1e6;
 const FASTEST: f64 = 1e24;
 
-/// How long a message takes: a latency, then so many seconds a byte.
+/// The cost of a message: a latency, then its bytes over the bandwidth.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Link {
     /// Seconds before the first byte arrives.
@@ -26,7 +26,7 @@ pub struct Link {
 }
 
 impl Link {
-    /// Seconds a message of so many bytes takes.
+    /// Seconds of a message of this size.
     pub fn seconds(&self, bytes: u64) -> f64 {
         self.latency + bytes as f64 / self.bandwidth
     }
@@ -43,23 +43,23 @@ impl Link {
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Machine {
-    /// Computers.
+    /// Number of nodes.
     pub nodes: u32,
-    /// Workers of each: processes that compute one task at a time.
+    /// Workers per node; a worker computes one task at a time.
     pub workers: u32,
-    /// Between workers of one node.
+    /// The link between workers of one node.
     pub inside: Link,
-    /// Between workers of different nodes.
+    /// The link between workers of different nodes.
     pub across: Link,
-    /// Seconds every task costs before it computes anything.
+    /// Overhead of a task in seconds.
     pub task: f64,
-    /// Operations of sums of products per second of one worker.
+    /// Operations per second of one worker in matrix products.
     pub flops: f64,
-    /// Other operations per second of one worker, transcendental ones counted as often as they take the time of an addition.
+    /// Other operations per second of one worker, in additions; a transcendental function counts as several.
     pub scalar: f64,
-    /// Bytes per second between the memory and the kernels of one worker.
+    /// Memory bandwidth of one worker, in bytes per second.
     pub stream: f64,
-    /// Bytes of blocks that one worker can hold, if there is a limit.
+    /// Memory of one worker for blocks, in bytes, if limited.
     pub memory: Option<u64>,
 }
 
@@ -81,7 +81,7 @@ impl Default for Machine {
 }
 
 impl Machine {
-    /// The default with so many nodes and workers per node.
+    /// The default model with these numbers of nodes and workers per node.
     pub fn of(nodes: u32, workers: u32) -> Result<Machine> {
         let machine = Machine { nodes, workers, ..Machine::default() };
         machine.verify()?;
@@ -103,7 +103,7 @@ impl Machine {
         if self.node_of(from) == self.node_of(to) { &self.inside } else { &self.across }
     }
 
-    /// Seconds that every task of a workflow takes, by its number. What is loaded is there already.
+    /// Seconds of each task of a workflow. A load costs its overhead only.
     pub fn task_seconds(&self, workflow: &Workflow) -> Vec<f64> {
         let works: Vec<KernelWork> = workflow.kernels.values().map(|entry| KernelWork::of(&entry.kernel)).collect();
         let seconds = |task: TaskId| {
@@ -118,22 +118,22 @@ impl Machine {
         workflow.tasks().map(seconds).collect()
     }
 
-    /// The link between the workers that are farthest from each other.
+    /// The link between the most distant workers.
     pub(super) fn farthest(&self) -> &Link {
         if self.nodes > 1 { &self.across } else { &self.inside }
     }
 
-    /// Operations of a worker in a second: those of sums of products, or others.
+    /// Operations per second of a worker, in matrix products or in other code.
     pub(super) fn rate(&self, is_product: bool) -> f64 {
         if is_product { self.flops } else { self.scalar }
     }
 
-    /// Bytes of a message that takes as long as its latency: fewer are not worth one of their own.
+    /// The message size at which transfer time equals latency. Smaller shards are not worth a message.
     pub fn worth_sending(&self) -> u64 {
         (self.farthest().latency * self.farthest().bandwidth) as u64
     }
 
-    /// Refuses what no machine can be.
+    /// Refuses impossible values.
     pub fn verify(&self) -> Result<()> {
         let n = self.nodes as u64 * self.workers as u64;
         if n == 0 || n > MOST_WORKERS {
@@ -167,7 +167,7 @@ impl Machine {
         ]
     }
 
-    /// Reads what [`Display`](fmt::Display) writes: lines of `name = value`, with `#` before comments. What is not given is as by default.
+    /// Reads what [`Display`](fmt::Display) writes: lines of `name = value`, with `#` before comments. Missing entries have their defaults.
     pub fn parse(text: &str) -> Result<Machine> {
         let mut machine = Machine::default();
         let mut seen: Vec<&str> = Vec::new();

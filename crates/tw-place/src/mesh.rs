@@ -1,32 +1,32 @@
-//! Grids of workers over the variables of a statement, and who owns what under them.
+//! Meshes of workers over the variables of a statement, and the shards that follow from them.
 
 use std::ops::Range;
 
 use tw_ir::BoxRegion;
 
-/// A grid of workers: every variable of a statement is cut into so many equal parts, and every combination of parts is one worker's.
+/// A mesh of workers. It splits each variable of a statement into equal parts; each combination of parts belongs to one worker.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Mesh {
     factors: Vec<u64>,
-    /// Variables from the one whose part changes last from worker to worker to the one whose part changes first.
+    /// Variables from the slowest to the fastest, in the numbering of workers.
     numbering: Vec<usize>,
-    /// The first of its workers.
+    /// Its first worker.
     first: u64,
 }
 
 impl Mesh {
-    /// A grid of these sides, its workers numbered row-major.
+    /// A mesh with these extents, its workers numbered row-major.
     pub fn new(factors: Vec<u64>) -> Mesh {
         Mesh { numbering: (0..factors.len()).collect(), factors, first: 0 }
     }
 
-    /// A grid of these sides, its workers numbered by the given variables first, the last of which changes first.
+    /// A mesh with these extents. The given variables come first in the numbering of workers; the last of them changes fastest.
     pub fn numbered(factors: Vec<u64>, by: &[usize]) -> Mesh {
         let rest = (0..factors.len()).filter(|var| !by.contains(var));
         Mesh { numbering: by.iter().copied().chain(rest).collect(), factors, first: 0 }
     }
 
-    /// The same grid with its workers numbered in every way, row-major first, but in no more than `most` ways.
+    /// The same mesh under each numbering of its workers, row-major first, at most `most` of them.
     pub fn numberings(&self, most: usize) -> Vec<Mesh> {
         let (cut, whole): (Vec<usize>, Vec<usize>) = (0..self.factors.len()).partition(|&var| self.factors[var] > 1);
         let mut orders = vec![Vec::new()];
@@ -46,22 +46,22 @@ impl Mesh {
         orders.into_iter().take(most).map(numbered).collect()
     }
 
-    /// Sides of the grid: parts that each variable is cut into.
+    /// Extents of the mesh: the number of parts of each variable.
     pub fn factors(&self) -> &[u64] {
         &self.factors
     }
 
-    /// Workers of the grid.
+    /// Workers of the mesh.
     pub fn n_workers(&self) -> u64 {
         self.factors.iter().product()
     }
 
-    /// The same grid of other workers, of which this is the first.
+    /// The same mesh with another first worker.
     pub fn beginning_at(self, first: u64) -> Mesh {
         Mesh { first, ..self }
     }
 
-    /// True for the workers of the grid.
+    /// True for the workers of the mesh.
     pub fn contains(&self, worker: u64) -> bool {
         self.workers().contains(&worker)
     }
@@ -71,7 +71,8 @@ impl Mesh {
         self.first..self.first + self.n_workers()
     }
 
-    /// Every grid of so many workers over variables with these extents that leaves no part empty, in lexical order. Of many variables only so many are cut as have to be.
+    /// All meshes of `n_workers` over variables with these extents that leave no part empty, in lexical order. With many variables, only as few as necessary are
+    /// split.
     pub fn all(n_workers: u64, extents: &[u64]) -> Vec<Mesh> {
         let mut found = Vec::new();
         let fewest = if extents.len() > MANY_VARIABLES { FEW_CUT } else { extents.len() };
@@ -84,7 +85,7 @@ impl Mesh {
         found
     }
 
-    /// The part of each variable that is a worker's. It must be one of the grid.
+    /// The part of each variable that belongs to a worker of the mesh.
     pub fn coordinates(&self, worker: u64) -> Vec<u64> {
         let mut rest = worker - self.first;
         let mut coordinates = vec![0; self.factors.len()];
@@ -95,7 +96,7 @@ impl Mesh {
         coordinates
     }
 
-    /// The worker of a part of each variable.
+    /// The worker at these parts of the variables.
     pub fn worker(&self, coordinates: &[u64]) -> u64 {
         self.first + self.numbering.iter().fold(0, |worker, &var| worker * self.factors[var] + coordinates[var])
     }
@@ -106,7 +107,7 @@ impl Mesh {
         self.worker(&parts.map(|((&x, var), &factor)| part_of(x + var.first, var.along, factor)).collect::<Vec<_>>())
     }
 
-    /// How much more the busiest worker of the grid does than its share.
+    /// Points of the busiest worker over an even share.
     pub fn imbalance(&self, variables: &[Variable]) -> f64 {
         let longest = |(var, &factor): (&Variable, &u64)| {
             let longest = var.along.div_ceil(factor).min(var.extent);
@@ -116,19 +117,19 @@ impl Mesh {
     }
 }
 
-/// A variable of a statement, and the axis whose parts it is cut with: that of the output which it runs along. It may begin somewhat later and end somewhat earlier.
+/// A variable of a statement, and the output axis that it runs along, whose parts split it. The variable may cover only the interior of the axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Variable {
-    /// Values it takes, from 0 on.
+    /// Number of its values, from 0.
     pub extent: u64,
-    /// Where on the axis it begins.
+    /// The element of the axis at which it begins.
     pub first: u64,
     /// Elements of the axis.
     pub along: u64,
 }
 
 impl Variable {
-    /// A variable that is cut into equal parts of its own.
+    /// A variable that is split into equal parts of its own.
     pub fn alone(extent: u64) -> Variable {
         Variable { extent, first: 0, along: extent }
     }
@@ -139,13 +140,13 @@ impl Variable {
         self.value_at(part.start)..self.value_at(part.end)
     }
 
-    /// The first value at or beyond an element of the axis.
+    /// The first value at or after an element of the axis.
     pub fn value_at(&self, element: u64) -> u64 {
         element.saturating_sub(self.first).min(self.extent)
     }
 }
 
-/// Variables beyond which only some of them are cut, and how many: there would be too many grids.
+/// With more variables than this, only this many are split; otherwise there would be too many meshes.
 const MANY_VARIABLES: usize = 6;
 const FEW_CUT: usize = 3;
 
@@ -180,20 +181,20 @@ pub fn part_of(element: u64, extent: u64, n: u64) -> u64 {
     (k as u64).min(n.saturating_sub(1))
 }
 
-/// Who owns which part of an array: the workers that touch the same part of it, because the grid cuts variables that it does not have, share the part
+/// The shards of an array. Workers that touch the same part of the array, because the mesh splits variables that the array does not have, share that part
 /// evenly.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ownership {
     shape: Vec<u64>,
     mesh: Mesh,
-    /// The variable along each axis, if the axis follows one.
+    /// The variable along each axis, if there is one.
     vars: Vec<Option<usize>>,
-    /// Pieces that each axis of a part is cut into: one for each worker that shares it, or fewer.
+    /// Pieces along each axis of a part: one per worker that shares the part, or fewer.
     pieces: Vec<u64>,
-    /// Workers that share a part for each of its pieces, and which of them owns the piece.
+    /// Workers per piece of a part, and the turn: which of them owns the piece.
     per_piece: u64,
     turn: u64,
-    /// Where only workers at some place along a variable own anything.
+    /// Coordinates along variables that an owner must have.
     faces: Vec<Option<u64>>,
 }
 
@@ -203,14 +204,14 @@ impl Ownership {
         Ownership::on_faces(shape, mesh, vars, vec![None; mesh.factors.len()])
     }
 
-    /// The same, where only workers at one place along some of the variables that the array does not have own anything.
+    /// The same, but only workers at given coordinates along some variables that the array does not have own a shard.
     pub fn on_faces(shape: &[u64], mesh: &Mesh, vars: Vec<Option<usize>>, faces: Vec<Option<u64>>) -> Ownership {
         let pieces = vec![1; shape.len()];
         let (shape, mesh) = (shape.to_vec(), mesh.clone());
         Ownership { shape, mesh, vars, pieces, faces, per_piece: 1, turn: 0 }.in_pieces_of(1)
     }
 
-    /// The same owners where no piece has fewer elements than this: some of the workers that share a part then own nothing of it.
+    /// The same owners with no piece below this many elements: some workers that share a part then own nothing of it.
     pub fn in_pieces_of(mut self, least: u64) -> Ownership {
         let has = |var: usize| self.vars.contains(&Some(var)) || self.faces[var].is_some();
         let shared = (0..self.mesh.factors.len()).filter(|&var| !has(var)).map(|var| self.mesh.factors[var]);
@@ -235,18 +236,18 @@ impl Ownership {
         self
     }
 
-    /// The same owners, but of those who could own a piece it is the turn of another.
+    /// The same owners with another turn: another of the workers that could own a piece owns it.
     pub fn turned(mut self, turn: u64) -> Ownership {
         self.turn = turn % self.per_piece;
         self
     }
 
-    /// How many workers could own a piece.
+    /// The number of workers that could own a piece.
     pub fn turns(&self) -> u64 {
         self.per_piece
     }
 
-    /// Whose turn it is, of those who could own a piece.
+    /// The turn: which of the workers that could own a piece owns it.
     pub fn turn(&self) -> u64 {
         self.turn
     }
@@ -326,7 +327,7 @@ impl Ownership {
         self.mesh.worker(&coordinates)
     }
 
-    /// Where the array must be cut so that every block has one owner.
+    /// The cuts of the array with which each block has one owner.
     pub fn cuts(&self, axis: usize) -> Vec<u64> {
         let n = self.shape[axis];
         let parts = self.vars[axis].map_or(1, |var| self.mesh.factors[var]);

@@ -1,14 +1,14 @@
-//! Distribution notation: who holds what, as the user writes it.
+//! Tensor distribution notation (TDN, from DISTAL and SpDISTAL): distributions written by the user.
 //!
 //! ```text
 //! machine M(4, 2)
 //! a(x, y) -> M(x, y)     # blocks of rows and columns
-//! b(x, y) -> M(y)        # by columns over the first axis of the machine, the second shares every part
+//! b(x, y) -> M(y)        # by columns over the first axis of the machine; workers along the second share each part
 //! c(x, y) -> M(x, 0)     # by rows, on one face of the machine
 //! ```
 //!
-//! Names that both sides have cut that axis of the tensor over that axis of the machine. Workers along an axis of the machine that has no such name share what they all
-//! touch; a number fixes a face. Axes of the machine that are not mentioned come last and are shared.
+//! A variable on both sides splits that tensor axis over that machine axis. Workers along a machine axis without such a variable share the values that they all
+//! touch. A number fixes a coordinate (a face). Machine axes that are not mentioned come last and are shared.
 
 use tw_ir::error::{Error, Result};
 use tw_ir::program::{Program, ValueId};
@@ -17,7 +17,7 @@ use tw_ir::span::Span;
 use super::machine::Machine;
 use super::mesh::{Mesh, Ownership};
 
-/// A machine as a grid, and where tensors are on it.
+/// A machine as a mesh, and the distributions of tensors on it.
 ///
 /// ```
 /// use tw_place::Notation;
@@ -33,13 +33,13 @@ pub struct Notation {
     tensors: Vec<Distribution>,
 }
 
-/// One line: the tensor, its rank, and for every axis of the machine what is along it.
+/// One line: a tensor, its rank, and an entry for each machine axis.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Distribution {
     tensor: String,
     rank: usize,
     along: Vec<Along>,
-    /// Where it is written, from 1.
+    /// Its line number, from 1.
     line: usize,
 }
 
@@ -47,14 +47,14 @@ struct Distribution {
 enum Along {
     /// An axis of the tensor.
     Axis(usize),
-    /// Only the workers at this place.
+    /// Only the workers at this coordinate.
     Face(u64),
-    /// Nothing: all workers along it share.
+    /// No variable: all workers along the axis share.
     Shared,
 }
 
 impl Notation {
-    /// Reads a text. Errors are placed in it.
+    /// Parses a text. Errors have a position in it.
     pub fn parse(text: &str) -> Result<Notation> {
         let mut notation: Option<Notation> = None;
         let mut start = 0;
@@ -142,7 +142,7 @@ impl Notation {
         Ok(Distribution { tensor: tensor.to_string(), rank: axes.len(), along, line })
     }
 
-    /// The owners of all tensors of a program that have a line, and the grid of the statement that makes one where every worker has a part.
+    /// The owners of each tensor that has a line, and the mesh of the producing statement if each worker has a part.
     pub(super) fn owners(&self, program: &Program, machine: &Machine) -> Result<Vec<(ValueId, Written)>> {
         if self.n_workers() != machine.n_workers() as u64 {
             let sides: Vec<String> = self.sides.iter().map(u64::to_string).collect();
@@ -170,7 +170,7 @@ impl Notation {
         Ok(owners)
     }
 
-    /// An error if a line is about something that none of some programs has.
+    /// An error if a line names a tensor that none of the programs has.
     pub fn check_names(&self, programs: &[&Program]) -> Result<()> {
         let values = programs.iter().flat_map(|program| program.values.values());
         let mut names: Vec<&str> = values.filter_map(|value| value.name.as_deref()).collect();
@@ -187,7 +187,7 @@ impl Notation {
     }
 }
 
-/// How one value is distributed.
+/// The distribution of one value.
 pub(super) struct Written {
     along: Vec<Along>,
     sides: Vec<u64>,
@@ -195,7 +195,7 @@ pub(super) struct Written {
 }
 
 impl Written {
-    /// Who owns which part. Workers off the face own nothing.
+    /// The owners. Workers off the face own nothing.
     pub(super) fn ownership(&self) -> Ownership {
         let mesh = Mesh::new(self.sides.clone());
         let along_axis = |axis: usize| self.along.iter().position(|along| *along == Along::Axis(axis));
@@ -207,7 +207,7 @@ impl Written {
         Ownership::on_faces(&self.shape, &mesh, vars, faces.collect())
     }
 
-    /// The grid of the statement that makes the value at the places of its variables, if every axis of the machine is along one.
+    /// The mesh of the producing statement, if each machine axis has a variable.
     pub(super) fn mesh(&self, out_vars: &[Option<usize>], n_vars: usize) -> Option<Mesh> {
         let var = |along: &Along| match along {
             Along::Axis(axis) => out_vars[*axis],
@@ -220,7 +220,7 @@ impl Written {
     }
 }
 
-/// `name(a, b)` as the name and what is between the parentheses.
+/// Splits `name(a, b)` into the name and the text between the parentheses.
 fn call(text: &str) -> Result<(&str, Vec<&str>)> {
     let wrong = || Error::source(format!("`{}` is not `name(axes)`", text.trim()));
     let (name, rest) = text.trim().split_once('(').ok_or_else(wrong)?;

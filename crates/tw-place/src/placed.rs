@@ -1,4 +1,4 @@
-//! A plan placed on a machine.
+//! Places a plan on a machine: scheduler, expansion of reductions, order, transfers, simulation.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -22,10 +22,10 @@ use super::simulate::Simulation;
 use super::sites::Sites;
 use super::traffic::Traffic;
 
-/// A plan placed on a machine by a scheduler, and what it would do there.
+/// A plan placed on a machine by a scheduler, with its simulation.
 #[derive(Clone, Debug)]
 pub struct Placed {
-    /// Who placed it.
+    /// The scheduler.
     pub scheduler: &'static str,
     /// The program that was lowered, after rewriting.
     pub program: Arc<Program>,
@@ -33,17 +33,17 @@ pub struct Placed {
     pub plan: Arc<Plan>,
     /// Its tasks, reductions expanded.
     pub workflow: Workflow,
-    /// Where they run.
+    /// The worker of each task.
     pub sites: Sites,
-    /// In which order, over all workers.
+    /// The global order of tasks.
     pub order: Vec<TaskId>,
-    /// What is sent.
+    /// The transfers.
     pub traffic: Traffic,
-    /// What it does.
+    /// The simulated run.
     pub simulation: Simulation,
-    /// The grids it was placed by, if there are any.
+    /// The meshes that decided the placement, if any.
     pub grids: Option<Grids>,
-    /// How long placing and simulating took, for plans by grids with their search.
+    /// Time of placing and simulating, including the search for meshes.
     pub took: Duration,
 }
 
@@ -67,7 +67,7 @@ impl Placed {
     }
 }
 
-/// The tasks of a plan, with every contribution to a reduction by itself: what schedulers place.
+/// The tasks of a plan, with each contribution to a reduction as a task of its own. Schedulers place these.
 pub fn contributions(plan: &Plan) -> Result<Workflow> {
     Ok(loose(plan)?.0)
 }
@@ -88,7 +88,7 @@ pub(crate) fn place(planned: &Planned, machine: &Machine, scheduler: &dyn Schedu
     place_after(&Before::default(), &planned.program, planned.plan.clone(), machine, scheduler)
 }
 
-/// Places a plan on workers that hold something already. Its inputs must be cut as they are.
+/// Places a plan on workers that already hold some inputs. The plan must use the tilings of those inputs.
 pub(super) fn place_after(
     before: &Before,
     program: &Program,
@@ -102,7 +102,7 @@ pub(super) fn place_after(
     place_tasks(Arc::new(program.clone()), Arc::new(plan), &loose, machine, before, scheduler, started)
 }
 
-/// Places tasks whose planning began at some time.
+/// Places tasks; `started` is when their planning began.
 fn place_tasks(
     program: Arc<Program>,
     plan: Arc<Plan>,
@@ -130,8 +130,8 @@ fn place_tasks(
     Ok(Placed { scheduler, program, plan, workflow, sites, order, traffic, simulation, grids: None, took })
 }
 
-/// Chooses grids of workers for the statements of a straight-line program, cuts values so that they fit, and places the tasks. At most `limit`
-/// choices are compared. Values that are cut already stay so.
+/// Chooses a mesh for each statement of a straight-line program, cuts values to match, and places the tasks. Compares at most `limit` choices. Values that have
+/// a tiling keep it.
 pub fn place_jointly(
     program: &Program,
     options: &PlanOptions,
@@ -144,20 +144,20 @@ pub fn place_jointly(
     Ok((by_grids.placed, by_grids.grids))
 }
 
-/// What [`place_jointly`] decides.
+/// The result of [`place_jointly`].
 pub(super) struct ByGrids {
-    /// The program with the orders of products that were chosen.
+    /// The program with the chosen contraction orders.
     pub(super) program: Program,
     pub(super) placed: Placed,
     pub(super) grids: Grids,
 }
 
-/// What is planned for.
+/// The options, machine and limits of a placement.
 pub(super) struct Target<'a> {
     pub(super) options: &'a PlanOptions,
     pub(super) machine: &'a Machine,
     pub(super) before: &'a Before,
-    /// How many choices of grids may be compared.
+    /// How many choices of meshes may be compared.
     pub(super) limit: usize,
 }
 
@@ -179,7 +179,7 @@ impl Target<'_> {
     }
 }
 
-/// As [`place_jointly`], for a program whose products have no order yet.
+/// As [`place_jointly`], for a program without contraction orders.
 pub(super) fn place_by_grids(unordered: &Unordered, target: &Target<'_>) -> Result<ByGrids> {
     let started = Instant::now();
     let (program, grids) = choose_grids(unordered, target, Aim::Bytes, target.limit)?;
@@ -187,7 +187,7 @@ pub(super) fn place_by_grids(unordered: &Unordered, target: &Target<'_>) -> Resu
     Ok(ByGrids { program, placed, grids })
 }
 
-/// The same with grids that are chosen for time, if they promise less of it than known ones.
+/// The same with meshes that minimise time, if they promise less time than the known ones.
 pub(super) fn place_by_time(
     unordered: &Unordered,
     target: &Target<'_>,
@@ -209,7 +209,7 @@ fn choose_grids(unordered: &Unordered, target: &Target<'_>, aim: Aim, limit: usi
     choose_orders(unordered, limit, |program, limit| Ok(Grids::search_after(before, program, machine, aim, limit)))
 }
 
-/// Places a program on grids.
+/// Places a program by its meshes.
 fn place_on_grids(
     name: &'static str,
     program: &Program,
@@ -226,10 +226,10 @@ fn place_on_grids(
     Ok(Placed { grids: Some(grids.clone()), ..target.within_memory(place)? })
 }
 
-/// Tile lengths that are tried, one after the other, where a limit of memory is not kept.
+/// Tile lengths to try, in turn, when the memory limit is exceeded.
 const SMALLER_TILES: [u64; 3] = [512, 256, 128];
 
-/// Places a program as the user's distribution says.
+/// Places a program by the user's distributions.
 pub(super) fn place_as_written(unordered: &Unordered, target: &Target<'_>, notation: &Notation) -> Result<Placed> {
     let started = Instant::now();
     let search = |program: &Program, limit| Grids::written(target.before, program, notation, target.machine, limit);
@@ -237,7 +237,7 @@ pub(super) fn place_as_written(unordered: &Unordered, target: &Target<'_>, notat
     place_on_grids("tdn", &program, &grids, target, started)
 }
 
-/// The plan of a program that is cut for its grids, its tasks, and the value of each of their sets of blocks.
+/// The plan of a program with cuts for its meshes, its tasks, and the value of each set of blocks.
 fn lower_on_grids(
     program: &Program,
     grids: &Grids,
@@ -262,8 +262,8 @@ fn lower_on_grids(
     Ok((plan, loose, values))
 }
 
-/// Chooses orders of products together with grids: what is summed first should not be what workers would have to send. One order is exchanged at a time, after a short search each; half
-/// of what may be compared is left for the orders that are chosen.
+/// Chooses contraction orders together with meshes, so that large intermediate sums need not be sent. Exchanges one order at a time, with a short search for each. Half
+/// of the comparisons are reserved for the final search with the chosen orders.
 fn choose_orders(
     unordered: &Unordered,
     limit: usize,
@@ -301,5 +301,5 @@ fn choose_orders(
     Ok((program, grids))
 }
 
-/// Other orders of products that are tried for a program.
+/// How many alternative contraction orders to try for a program.
 const MOST_ORDERS: usize = 16;

@@ -1,9 +1,9 @@
-//! Reductions and copies once it is known where tasks run.
+//! Expands reductions and assembled blocks once the worker of each task is known.
 //!
-//! A scheduler says where every contribution to a block runs and where the block is wanted. Contributions of one worker become one chain there. Chains
-//! of a node are combined inside it first, then nodes are combined in a binomial tree that ends at the block's home: a block crosses between
-//! nodes once for every node but one. What is put together from pieces of several blocks is put together by every worker that reads it, so that nobody receives
-//! what it has.
+//! A scheduler chooses the worker of each contribution and the home of each block. Contributions on one worker become one chain there. Chains of a node are
+//! combined inside the node first; then nodes are combined in a binomial tree that ends at the home of the block. So a block crosses between nodes once per
+//! node but one. A block that is assembled from regions of several blocks is assembled by each worker that reads it, so that no worker receives a region that
+//! it already has.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,17 +16,17 @@ use super::machine::Machine;
 use super::schedulers::is_copy;
 use super::sites::Sites;
 
-/// What a scheduler decides about a workflow whose reductions are not expanded yet.
+/// The decisions of a scheduler, for a workflow whose reductions are not expanded yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Assignment {
     /// The worker of every task, contributions included.
     pub tasks: Vec<u32>,
-    /// The worker that every block is wanted on when it is finished. Only blocks with contributions from several tasks need one.
+    /// The home of each block: the worker on which the finished block is wanted. Only blocks with contributions from several tasks need one.
     pub homes: Vec<u32>,
 }
 
 impl Assignment {
-    /// Everything on the first worker.
+    /// All tasks on the first worker.
     pub fn together(workflow: &Workflow) -> Assignment {
         Assignment { tasks: vec![0; workflow.n_tasks()], homes: vec![0; workflow.n_blocks()] }
     }
@@ -43,16 +43,16 @@ impl Assignment {
     }
 }
 
-/// A workflow with its reductions as chains and trees, and where each of its tasks runs.
+/// A workflow with its reductions expanded to chains and trees, and the worker of each task.
 #[derive(Clone, Debug)]
 pub struct Expanded {
     /// The tasks.
     pub workflow: Workflow,
-    /// Where they run.
+    /// The worker of each task.
     pub sites: Sites,
 }
 
-/// Expands the reductions of a workflow. Its tasks must be listed in an order in which they can run.
+/// Expands the reductions of a workflow. Its tasks must be in topological order.
 pub fn expand(workflow: &Workflow, assignment: &Assignment, machine: &Machine) -> Result<Expanded> {
     assignment.verify(workflow, machine)?;
     let mut expansion = Expansion::new(workflow, assignment, machine);
@@ -95,7 +95,7 @@ struct Expansion<'a> {
     combine: BTreeMap<KernelId, KernelId>,
     /// Blocks that are put together on other workers than the first, too, and the block that each has then.
     copies: BTreeMap<(BlockId, u32), BlockId>,
-    /// Where the first that reads such a block is, which puts it together unless it is a result.
+    /// The worker of the first reader of an assembled block, which assembles it unless it is a result.
     moved: BTreeMap<BlockId, u32>,
     out: Workflow,
     sites: Vec<u32>,
@@ -131,7 +131,7 @@ impl<'a> Expansion<'a> {
         Expansion { workflow, assignment, machine, reductions, reduction_of, combine, copies, moved, out, sites }
     }
 
-    /// Where a task runs. What is only copied together is put together where the first piece is.
+    /// The worker of a task. An assembled block without a reader is assembled where its first piece is.
     fn site(&self, task: TaskId) -> u32 {
         let first = self.workflow.outputs(task).first();
         match (self.workflow.kind(task), first) {
@@ -155,7 +155,7 @@ impl<'a> Expansion<'a> {
         if made_at.is_empty() {
             return Ok(());
         }
-        // Nobody puts together what only others read: the first reader does, unless it is a result. Readers of a reader come after it.
+        // A block is assembled on a worker that reads it: the first reader's, unless it is a result. Readers of a reader come after it.
         let results: BTreeSet<BlockSetId> = workflow.outputs.iter().map(|output| output.set).collect();
         for task in workflow.tasks().rev() {
             let site = self.site(task);
@@ -298,7 +298,7 @@ impl<'a> Expansion<'a> {
 pub(super) fn meetings(home: u32, workers: &[u32], machine: &Machine) -> Vec<(u32, u32)> {
     let mut nodes: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
     workers.iter().for_each(|&worker| nodes.entry(machine.node_of(worker)).or_default().push(worker));
-    // In every node from the home's place among those of its own node on, in turn: those who combine for others are different ones for different homes.
+    // In each node, start at the home's position within its own node, so that different homes combine on different workers.
     let home_node = machine.node_of(home);
     let at_home = nodes.get(&home_node);
     let place = at_home.and_then(|workers| workers.iter().position(|&worker| worker == home)).unwrap_or(0);
@@ -336,7 +336,7 @@ fn is_assembly(workflow: &Workflow, task: TaskId) -> bool {
     workflow.kind(task) == TaskKind::Apply && workflow.operands(task).len() > 1 && is_copy(workflow, task)
 }
 
-/// How contributions of a kernel meet, if partial results can be combined.
+/// The accumulator of a kernel, if partial results can be combined.
 fn accumulator(kernel: &Kernel) -> Option<&Accum> {
     match kernel {
         Kernel::Statement(statement) => statement.accum.as_ref(),

@@ -1,4 +1,4 @@
-//! All schedulers beside each other, in one simulator.
+//! Runs all schedulers on one program and compares them in one simulator.
 
 use tw_ir::EntityRef;
 use tw_ir::error::{Error, Result};
@@ -16,23 +16,23 @@ use tw_plan::PlanOptions;
 use tw_plan::Unordered;
 use tw_plan::lower;
 
-/// What each scheduler makes of a program, the one that ends first in front.
+/// The plans of all schedulers for a program, the one with the smallest makespan first.
 #[derive(Clone, Debug)]
 pub struct Rivals {
-    /// The program as it was placed by grids, rewritten.
+    /// The rewritten program that `algebraic` placed.
     pub program: Program,
     /// The plans.
     pub placed: Vec<Placed>,
-    /// Plans that need more memory than a worker has.
+    /// Plans that exceed the memory of a worker.
     pub refused: Vec<Placed>,
-    /// Schedulers that could not make a plan, and why.
+    /// Schedulers without a plan, each with its error.
     pub failed: Vec<(&'static str, Error)>,
-    /// The grids of the plan that was placed by them.
+    /// The meshes of the plan of `algebraic`.
     pub grids: Grids,
-    /// The least that the busiest worker can receive for each statement that has a bound, in bytes. Statements are those of the
-    /// plan by grids; others may order products otherwise.
+    /// The lower bound in bytes of each statement that has one. Statements are those of the plan of `algebraic`; other plans may have other contraction
+    /// orders.
     pub statements: Vec<(StmtId, f64)>,
-    /// The least for the whole program. It assumes, as the bounds of statements do, that all workers do equally much of each.
+    /// The lower bound of the whole program. Like the bounds of statements, it assumes that the work of each statement is even.
     pub bound_bytes: f64,
 }
 
@@ -175,7 +175,7 @@ fn in_order(mut placed: Vec<Placed>) -> Vec<Placed> {
 /// Times that differ by no more than this are the same: the model is not as good as that.
 const SAME_TIME: f64 = 1.01;
 
-/// Work that is no more uneven than this is even.
+/// Work within this factor of an even share counts as even.
 const EVEN: f64 = 1.05;
 
 impl Rivals {
@@ -184,17 +184,17 @@ impl Rivals {
         Request { limit, ..Request::new(options, machine) }.rivals(&Before::default(), program)
     }
 
-    /// The plan by grids, whether it is refused or not.
+    /// The plan of `algebraic`, even if it was refused.
     pub fn by_grids(&self) -> Option<&Placed> {
         self.placed.iter().chain(&self.refused).find(|placed| placed.scheduler == "algebraic")
     }
 
-    /// True if the bound holds for a plan: all workers do about equally much of every statement that has one.
+    /// True if the lower bound holds for a plan: the work of each statement with a bound is even.
     pub fn is_bounded(&self, placed: &Placed) -> bool {
         placed.unevenness_of(self.statements.iter().map(|(statement, _)| *statement)) <= EVEN
     }
 
-    /// What the search for grids did.
+    /// Statistics of the search for meshes.
     pub fn report(&self) -> &SearchReport {
         &self.grids.report
     }

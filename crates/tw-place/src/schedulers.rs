@@ -1,4 +1,4 @@
-//! Who decides where tasks run.
+//! Placement schedulers: which worker runs each task.
 
 use tw_ir::EntityRef;
 use tw_ir::error::{Error, Result};
@@ -21,15 +21,16 @@ pub use lshs::Lshs;
 pub use pattern::Pattern;
 pub use roundrobin::RoundRobin;
 
-/// Decides where the tasks of a workflow run. Reductions are not expanded yet: each contribution is a task of its own and may run anywhere.
+/// Chooses the worker of each task of a workflow. Reductions are not expanded yet: each contribution is a task of its own and may run on any worker.
 pub trait Scheduler {
-    /// A word for reports.
+    /// The name in reports.
     fn name(&self) -> &'static str;
-    /// Places every task; loads of what workers held before where it is. Tasks are listed in an order in which they can run. Equal workflows and machines give equal assignments, everywhere.
+    /// Places every task. A load of a block that a worker already holds must run on that worker. Tasks are in topological order. The result must depend on the
+    /// arguments alone, so that all machines compute the same placement.
     fn place(&self, workflow: &Workflow, machine: &Machine, before: &Before) -> Result<Assignment>;
 }
 
-/// Who places tasks.
+/// The placement schedulers by name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum SchedulerName {
     /// [`RoundRobin`].
@@ -38,9 +39,9 @@ pub enum SchedulerName {
     Pattern,
     /// [`Lshs`].
     Lshs,
-    /// [`Algebraic`], with grids and cuts chosen together.
+    /// [`Algebraic`], with meshes and cuts that minimise the bytes through the busiest worker.
     Algebraic,
-    /// [`Algebraic`], with grids chosen for time rather than bytes, which may leave workers idle.
+    /// [`Algebraic`], with meshes that minimise the makespan; they may leave workers idle.
     Timed,
     /// [`Algebraic`], with grids as a distribution of the user says.
     Written,
@@ -86,7 +87,7 @@ impl SchedulerName {
 /// Of a block that more workers hold, only so many of them are options for those who read it.
 const MOST_OPTIONS: usize = 64;
 
-/// Places loads where their blocks are, or else where the layout wants them; they are the only tasks whose place no operand suggests.
+/// Places each load on the worker that already holds the block, or else on its worker in the default layout. Loads have no operands to follow.
 fn place_loads(workflow: &Workflow, layouts: &Layouts<'_>, before: &Before, assignment: &mut Assignment) {
     for task in workflow.tasks().filter(|&task| workflow.kind(task) == TaskKind::Load) {
         if let Some(&block) = workflow.outputs(task).first() {
@@ -97,13 +98,13 @@ fn place_loads(workflow: &Workflow, layouts: &Layouts<'_>, before: &Before, assi
     }
 }
 
-/// Where the largest of what a task reads is: at that place it has the least to receive.
+/// The worker that holds the largest operand of a task; there the task receives least.
 fn home_of_largest(workflow: &Workflow, task: TaskId, assignment: &Assignment) -> Option<u32> {
     let largest = workflow.present_operands(task).max_by_key(|operand| workflow.operand_bytes(operand));
     largest.map(|operand| assignment.homes[operand.block.index()])
 }
 
-/// True for tasks that only put pieces of blocks together.
+/// True for tasks that only assemble a block from regions.
 pub(super) fn is_copy(workflow: &Workflow, task: TaskId) -> bool {
     matches!(workflow.kernels[workflow.kernel(task)].kernel, Kernel::Place { .. })
 }

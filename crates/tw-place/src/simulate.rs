@@ -1,8 +1,9 @@
-//! What a placed workflow would do on a machine: who sends what to whom, what everyone holds, and how long it takes.
+//! Simulates a placed workflow on a machine: transfers, memory and time of each worker.
 //!
-//! Bytes are exact. Memory is what a worker must be able to hold: that of tasks one by one in the global order, where a message comes just before it is read. Time is a model in which there
-//! is room for messages to come early: a worker computes its tasks one at a time and in order, sends one message at a time and receives one at a time, and messages go in the order in which what they
-//! carry is there. Nothing is random, so equal plans have equal figures everywhere.
+//! Bytes are exact. The peak assumes one task at a time in the global order, with each message just before its first reader: each worker must be able to hold that
+//! much. Time comes from a model with room for early messages: a worker computes its tasks one at a time and in order, sends one message at a time and
+//! receives one at a time; messages leave in the order in which their data becomes ready. The simulation is deterministic, so equal plans have equal
+//! figures on all machines.
 
 use std::collections::BTreeMap;
 
@@ -23,24 +24,24 @@ mod tests;
 
 use clock::Clock;
 
-/// What one worker does.
+/// The figures of one worker.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Worker {
-    /// Tasks that run here.
+    /// Its tasks.
     pub tasks: u64,
-    /// Scalar operations of those.
+    /// Scalar operations of its tasks.
     pub flops: u64,
-    /// Bytes that come from others.
+    /// Bytes that it receives.
     pub received_bytes: u64,
-    /// Bytes that go to others.
+    /// Bytes that it sends.
     pub sent_bytes: u64,
-    /// Bytes of blocks here at the worst moment, if tasks run one by one in the global order.
+    /// Peak bytes of blocks, with one task at a time in the global order.
     pub peak_bytes: u64,
-    /// Seconds in which it computes.
+    /// Seconds of computation.
     pub busy: f64,
 }
 
-/// When a task runs in the model.
+/// The interval in which a task runs, in the model.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Interval {
     /// Seconds from the start of the run.
@@ -54,24 +55,24 @@ pub struct Interval {
 pub struct Simulation {
     /// Every worker.
     pub workers: Vec<Worker>,
-    /// Bytes from one worker to another, where there are any.
+    /// Bytes from one worker to another, for pairs with traffic.
     pub links: BTreeMap<(u32, u32), u64>,
-    /// Bytes that cross from node to node.
+    /// Bytes between nodes.
     pub across_bytes: u64,
-    /// Messages.
+    /// Number of messages.
     pub n_transfers: u64,
-    /// When the last task ends.
+    /// The end of the last task, in seconds.
     pub makespan: f64,
-    /// When it would end if everyone could do everything at once.
+    /// The makespan with unlimited workers, in seconds.
     pub critical_path: f64,
-    /// The task during which some worker holds more than any worker ever does otherwise.
+    /// The task at the largest peak of any worker.
     pub at_peak: Option<TaskId>,
-    /// When each task runs, by its number; tasks that do not run have no length.
+    /// The interval of each task; empty for tasks that do not run.
     pub intervals: Vec<Interval>,
 }
 
 impl Simulation {
-    /// Simulates tasks in this order, with the messages they send, on workers that hold something already.
+    /// Simulates tasks in this order with their messages, on workers that may already hold some inputs.
     pub fn run(
         workflow: &Workflow,
         order: &[TaskId],
@@ -126,12 +127,12 @@ impl Simulation {
         self.workers.iter().map(|worker| worker.received_bytes).max().unwrap_or(0)
     }
 
-    /// Bytes of blocks where there are most.
+    /// The largest peak of any worker.
     pub fn peak_bytes_max(&self) -> u64 {
         self.workers.iter().map(|worker| worker.peak_bytes).max().unwrap_or(0)
     }
 
-    /// Operations of the worker with the most, and its share over an even one: 1 if all have equally many.
+    /// Operations of the worker with the most, and their ratio to an even share.
     pub fn flops_max(&self) -> (u64, f64) {
         let most = self.workers.iter().map(|worker| worker.flops).max().unwrap_or(0);
         let total: u64 = self.workers.iter().map(|worker| worker.flops).sum();
@@ -139,7 +140,7 @@ impl Simulation {
     }
 }
 
-/// When the last task would end if nobody ever waited for a worker or for another message.
+/// The end of the last task if no task or message ever waited for a worker or for another message.
 fn critical_path(
     workflow: &Workflow,
     order: &[TaskId],

@@ -1,4 +1,4 @@
-//! Where every task runs.
+//! The worker of each task.
 
 use tw_ir::EntityRef;
 use tw_ir::error::{Error, Result};
@@ -6,14 +6,14 @@ use tw_ir::workflow::{BlockId, TaskId, TaskKind, Workflow};
 
 use super::machine::Machine;
 
-/// A worker for every task. All contributions to a block are made where its first is, so a block has one home.
+/// The worker of each task. All contributions to a block run on the worker of the first, so a block has one home.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sites {
     tasks: Vec<u32>,
 }
 
 impl Sites {
-    /// The worker of every task, in order of their numbers.
+    /// From the worker of each task, by task number.
     pub fn from_workers(tasks: Vec<u32>) -> Sites {
         Sites { tasks }
     }
@@ -28,7 +28,7 @@ impl Sites {
         self.tasks[task.index()]
     }
 
-    /// The worker that holds each block when it is finished; `None` for blocks that nothing makes.
+    /// The home of each finished block; `None` for blocks that no task computes.
     pub fn homes(&self, workflow: &Workflow) -> Vec<Option<u32>> {
         let mut homes = vec![None; workflow.n_blocks()];
         for task in workflow.tasks() {
@@ -39,7 +39,7 @@ impl Sites {
         homes
     }
 
-    /// Checks that workers exist and that no block is made in two places.
+    /// Checks that workers exist and that no block is computed on two workers.
     pub fn verify(&self, workflow: &Workflow, machine: &Machine) -> Result<()> {
         if self.tasks.len() != workflow.n_tasks() {
             return Err(Error::internal(format!("{} tasks are placed of {}", self.tasks.len(), workflow.n_tasks())));

@@ -1,7 +1,7 @@
-//! What has to be sent, once it is known where tasks run.
+//! The transfers of a placed workflow.
 //!
-//! A block, or the part of it that is read, goes to every worker that reads it, once. Where several workers of a node read it, one of them gets it and hands it on; nodes hand on to
-//! nodes in a binomial tree, in the order in which they need it.
+//! A block, or the region of it that is read, goes once to each worker that reads it. If several workers of a node read it, one of them receives it and forwards it.
+//! Nodes forward to nodes in a binomial tree, in the order in which they need it.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
@@ -19,48 +19,48 @@ mod flows;
 /// One message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Transfer {
-    /// What is sent.
+    /// The block.
     pub block: BlockId,
-    /// The part of it, as in [`tw_ir::workflow::Operand`]; 0 for all. Beyond the parts of the workflow those of the traffic begin.
+    /// The region of it, numbered as in [`tw_ir::workflow::Operand`]; 0 for the whole block. Numbers beyond the regions of the workflow are regions of the traffic.
     pub region: u32,
-    /// Its size.
+    /// Size of the message.
     pub bytes: u64,
-    /// The worker that has it.
+    /// The sender.
     pub from: u32,
-    /// The worker that reads it.
+    /// The receiver.
     pub to: u32,
-    /// Position in the order of the first task that reads it there.
+    /// Position of its first reader in the order of tasks.
     pub first_read: u32,
-    /// The message that brought it to `from`, unless that is its home.
+    /// The message that brought it to `from`, unless `from` is its home.
     pub after: Option<u32>,
 }
 
-/// All messages of a placed workflow, by block; of one block, each after the one it waits for.
+/// All messages of a placed workflow, by block. Messages of one block are in topological order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Traffic {
     transfers: Vec<Transfer>,
-    /// Where the messages of each block end.
+    /// The end of the messages of each block.
     ends: Vec<u32>,
-    /// The same messages of each block by receiver, and whole blocks first.
+    /// The messages of each block sorted by receiver, whole blocks first.
     by_receiver: Vec<u32>,
-    /// Parts of blocks that no task reads as they are: several that a worker reads overlap, and are sent together.
+    /// Regions that no task reads as such: each covers several overlapping regions that one worker reads.
     parts: Vec<BoxRegion>,
-    /// Parts that come to a worker within larger ones: block, part and worker, and the larger part.
+    /// Regions that arrive inside larger ones: block, region and worker to the larger region.
     within: HashMap<(u32, u32, u32), u32>,
 }
 
-/// That a worker reads a block.
+/// A worker reads a block.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Need {
     block: u32,
     to: u32,
-    /// Whole blocks come first: whoever has all of it needs no part.
+    /// Whole blocks sort first: a worker with the whole block needs no region.
     region: u32,
     position: u32,
 }
 
 impl Traffic {
-    /// What tasks in this order send. Tasks that are not in the order neither run nor read.
+    /// The messages of tasks in this order. Tasks that are not in the order neither run nor read.
     pub fn of(workflow: &Workflow, order: &[TaskId], sites: &Sites, machine: &Machine) -> Result<Traffic> {
         let homes = sites.homes(workflow);
         let mut needs: Vec<Need> = Vec::new();
@@ -112,7 +112,7 @@ impl Traffic {
         Ok(traffic)
     }
 
-    /// Messages that bring one block, or the same part of it, from its home to all who need it.
+    /// Messages that bring one block, or one region of it, from its home to all readers.
     fn send(&mut self, workflow: &Workflow, machine: &Machine, home: u32, mut needs: Vec<Need>) {
         let (block, region) = (BlockId::new(needs[0].block as usize), needs[0].region);
         let bytes = match (region as usize).checked_sub(workflow.regions.len() + 1) {
@@ -120,7 +120,7 @@ impl Traffic {
             Some(part) => self.parts[part].n_elements() * workflow.sets[workflow.set_of(block)].dtype.size(),
         };
         needs.sort_unstable_by_key(|need| (need.position, need.to));
-        // Who first gets it on each node, and by which message. The home is the first.
+        // The first receiver on each node, and its message. The home is the first of all.
         let mut firsts: Vec<(u32, Option<u32>)> = vec![(home, None)];
         let mut known = BTreeMap::from([(machine.node_of(home), 0)]);
         for need in needs {
@@ -138,8 +138,8 @@ impl Traffic {
         }
     }
 
-    /// The steps of a schedule: tasks in this order, each message just before the first task that reads what it brings; and the instances that they read
-    /// and write. The first instances are the blocks at their homes, the others what messages bring.
+    /// The steps of a schedule: tasks in this order, each message just before its first reader; and the block instances that they read and write. The first instances
+    /// are the blocks at their homes; the others are replicas that messages bring.
     pub fn schedule(
         &self,
         workflow: &Workflow,
@@ -200,7 +200,7 @@ impl Traffic {
         start..self.ends[block.index()] as usize
     }
 
-    /// The message that brings a block, or a part of it, to a worker.
+    /// The message that brings a block, or a region of it, to a worker.
     pub fn bringing(&self, block: BlockId, region: u32, to: u32) -> Option<usize> {
         let region = self.within.get(&(block.as_u32(), region, to)).copied().unwrap_or(region);
         let numbers = &self.by_receiver[self.numbers(block)];
@@ -211,10 +211,10 @@ impl Traffic {
         mine.find(fits).map(|number| number as usize)
     }
 
-    /// Parts of a block that a worker needs and that overlap become one part, unless that has more elements than they have together. Needs are sorted.
+    /// Merges overlapping regions of a block for one worker, unless the merged region has more elements than the parts together. `needs` is sorted.
     fn merge(&mut self, workflow: &Workflow, needs: Vec<Need>) -> Vec<Need> {
         let mut merged: Vec<Need> = Vec::with_capacity(needs.len());
-        // Equal parts have one number, so that those who need the same hand it on.
+        // Equal regions have one number, so that workers that need the same region forward it.
         let mut numbers: HashMap<BoxRegion, u32> = HashMap::new();
         for group in needs.chunk_by(|a, b| (a.block, a.to) == (b.block, b.to)) {
             if group.len() == 1 || group.len() > MOST_PARTS {
@@ -224,7 +224,7 @@ impl Traffic {
             let mut parts: Vec<(BoxRegion, Vec<Need>)> = Vec::new();
             for &need in group {
                 let mut part = (workflow.regions[need.region as usize - 1].clone(), vec![need]);
-                // What has grown may overlap others now.
+                // The grown region may overlap others now.
                 while let Some(other) = parts.iter().position(|(other, _)| overlap(other, &part.0)) {
                     let (region, needs) = parts.swap_remove(other);
                     part = (around(&region, &part.0), [needs, part.1].concat());
@@ -254,19 +254,19 @@ impl Traffic {
     }
 }
 
-/// True if one box around two has fewer elements than both have.
+/// True if the bounding box of two has fewer elements than both together.
 fn overlap(a: &BoxRegion, b: &BoxRegion) -> bool {
     around(a, b).n_elements() < a.n_elements() + b.n_elements()
 }
 
-/// The smallest box around two.
+/// The bounding box of two.
 fn around(a: &BoxRegion, b: &BoxRegion) -> BoxRegion {
     let lo = a.lo.iter().zip(&b.lo).map(|(a, b)| *a.min(b)).collect();
     let hi = a.hi.iter().zip(&b.hi).map(|(a, b)| *a.max(b)).collect();
     BoxRegion { lo, hi }
 }
 
-/// Parts of one block for one worker of which it is looked for those that overlap.
+/// Up to this many regions of one block for one worker are checked for overlaps.
 const MOST_PARTS: usize = 64;
 
 #[cfg(test)]
@@ -295,7 +295,7 @@ mod tests {
         assert_eq!(traffic.parts, [region(0..1, 0..9)]);
         assert_eq!(traffic.within[&(3, 1, 1)], 6);
         assert_eq!(traffic.within[&(3, 4, 1)], 3);
-        // Whoever needs the same has it under the same number, and hands it on.
+        // Workers that need the same region have it under the same number and forward it.
         let mut traffic = Traffic::default();
         let both = [1, 2].iter().flat_map(|&to| (1..=2).map(move |region| Need { to, ..need(region) })).collect();
         let numbers: Vec<u32> = traffic.merge(&workflow, both).iter().map(|need| need.region).collect();

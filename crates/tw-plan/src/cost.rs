@@ -1,4 +1,4 @@
-//! What tasks cost, for reports and for schedulers.
+//! Cost estimates of tasks, for reports and schedulers.
 
 use tw_ir::Accum;
 use tw_ir::contraction::Contraction;
@@ -12,7 +12,7 @@ pub fn flops(workflow: &Workflow) -> u64 {
     workflow.tasks().fold(0u64, |sum, task| sum.saturating_add(task_flops(workflow, task)))
 }
 
-/// How many additions an operation takes the time of. Rough, from timings of the kernels on one core; parameters and constants are free.
+/// The cost of an operation in additions. Rough, from timings of the kernels on one core; parameters and constants are free.
 pub fn op_weight(op: &ScalarOp) -> u32 {
     match op {
         ScalarOp::Param(_) | ScalarOp::Const(_) => 0,
@@ -27,17 +27,17 @@ pub fn op_weight(op: &ScalarOp) -> u32 {
     }
 }
 
-/// What the tasks of a kernel are, for those who guess at their time.
+/// The kind of work of a kernel, for time estimates.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct KernelWork {
-    /// True for sums of products, for which there are fast kernels.
+    /// True for sums of products, which have fast kernels.
     pub is_product: bool,
-    /// How many additions an operation takes the time of, on average.
+    /// The average cost of an operation in additions.
     pub weight: f64,
 }
 
 impl KernelWork {
-    /// What a kernel is.
+    /// The work of a kernel.
     pub fn of(kernel: &Kernel) -> KernelWork {
         let Kernel::Statement(kernel) = kernel else { return KernelWork { is_product: false, weight: 1.0 } };
         let is_product = Contraction::of_kernel(kernel).is_some_and(|found| is_fast_product(&found));
@@ -48,7 +48,7 @@ impl KernelWork {
     }
 }
 
-/// True for contractions that blocked kernels compute: terms of one operation, and operands that are used many times. Terms made by other code take its time.
+/// True for contractions that blocked kernels compute: each term is one operation, and operands are reused. Terms from other code cost the time of that code.
 pub fn is_fast_product(contraction: &Contraction) -> bool {
     contraction.reuses_operands() && contraction.product_of_converted.is_some()
 }

@@ -1,8 +1,7 @@
-//! From a straight-line program to a frozen schedule.
+//! Plans one segment: from a straight-line program to a frozen schedule.
 //!
-//! [`plan_segment`] rewrites a program, lowers it to relations, evaluates those over block coordinates, orders the tasks and freezes the result. No data
-//! and no files are touched here. [`Passes`] and the stages beside it serve planners that choose more than this one does, such as those for
-//! several workers.
+//! [`plan_segment`] rewrites a program, lowers it to relations, evaluates those over block coordinates, orders the tasks and freezes the result. This crate touches
+//! neither data nor files. [`Passes`] and the stages beside it serve planners with more freedom, such as the placement planner in `tw-place`.
 #![forbid(unsafe_code)]
 
 mod cost;

@@ -1,6 +1,8 @@
-//! From a straight-line program to relations: choose a grid for every value, cut reductions into chains.
+//! Lowering: from a straight-line program to relations. It chooses a grid for each value and cuts reductions into chains.
 //!
-//! Input programs have no control flow and no deferred extents: the segment loop has removed both.
+//! Input programs have no control flow and no deferred extents: the control walk has resolved both. A statement is a join on block variables followed by an
+//! aggregate. The grid of the output cuts its variables; any other variable is cut by the grid of the largest operand that it indexes. A requested
+//! retile moves into the producer. The number of chains of a reduction depends on the numbers of terms and outputs and on their bytes, never on the machine.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -22,16 +24,16 @@ pub fn lower(program: &Program, options: &PlanOptions) -> Result<Plan> {
     lower_cut(program, options, ChosenCuts::default())
 }
 
-/// Cuts that somebody has chosen.
+/// Cuts chosen by another planner.
 #[derive(Default)]
 pub struct ChosenCuts {
-    /// Of values that nobody else has cut.
+    /// Cuts of values without a requested tiling.
     pub values: BTreeMap<ValueId, Vec<Axis>>,
     /// Of the variables of statements, by the number of the node. Those that run along the result are cut as it is.
     pub variables: BTreeMap<usize, Vec<Axis>>,
 }
 
-/// As [`lower`], with cuts that somebody has chosen.
+/// As [`lower`], with cuts chosen by another planner.
 pub fn lower_cut(program: &Program, options: &PlanOptions, cuts: ChosenCuts) -> Result<Plan> {
     let mut lowering = Lowering::new(program, options);
     if !cuts.values.is_empty() {
@@ -56,9 +58,9 @@ struct Lowering<'a> {
     relations: HashMap<ValueId, RelId>,
     /// Grids asked for by a later retile that is the only reader: the producer makes the blocks right at once.
     requested: HashMap<ValueId, Vec<Axis>>,
-    /// Cuts of the variables of statements that somebody has chosen, by the number of the node.
+    /// Chosen cuts of the variables of statements, by node.
     variables: BTreeMap<usize, Vec<Axis>>,
-    /// How often a value is read, as a result of the segment too.
+    /// The number of reads of a value; a result of the segment counts as a read.
     readers: HashMap<ValueId, u32>,
 }
 
@@ -236,7 +238,7 @@ impl<'a> Lowering<'a> {
         }
     }
 
-    /// How many chains a reduction of `n_terms` contributions to each of `n_outputs` blocks is cut into.
+    /// The number of chains of a reduction with `n_terms` contributions to each of `n_outputs` blocks.
     ///
     /// Enough for some parallelism, at least two terms each, and never more bytes of partial results than there are bytes to reduce. Machine
     /// properties must not enter: bits depend on it.

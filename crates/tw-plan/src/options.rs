@@ -1,4 +1,4 @@
-//! What the user may choose about planning.
+//! Options of the planner.
 
 use std::hash::{Hash, Hasher};
 
@@ -7,7 +7,7 @@ use std::hash::{Hash, Hasher};
 pub struct PlanOptions {
     /// Rewrite the program first (fusion, contraction order, common subexpressions). Off only to compare.
     pub rewrites: bool,
-    /// Tile length for every axis nobody has cut; `None` lets the planner choose by size.
+    /// Tile length of each axis without a requested tiling; `None` lets the planner choose by size.
     pub tile: Option<u64>,
     /// Bytes of a block where the planner chooses; `None` lets the program decide: about 2 MiB where tensors are streamed, 32 MiB where blocks meet
     /// other blocks, as in a matrix product.
@@ -26,7 +26,7 @@ impl PlanOptions {
     }
 }
 
-/// How the provider of products and factorisations is named.
+/// The name of the provider of products and factorisations.
 #[derive(Clone, Debug)]
 pub enum ProviderName {
     /// It has this name.
@@ -44,7 +44,7 @@ impl ProviderName {
         }
     }
 
-    /// What a schedule says that promises no bits.
+    /// The provider name of a schedule that promises no particular bits.
     pub fn none() -> ProviderName {
         ProviderName::Known("none".to_string())
     }

@@ -1,6 +1,6 @@
-//! The order of tasks: depth first from the results.
+//! The order of tasks: depth-first from the results.
 //!
-//! Each task runs as late as possible before its first reader, so few blocks are alive at once, and what no result needs does not run at all.
+//! Each task runs as late as possible before its first reader, so few blocks are live at once. Tasks that no result needs do not run.
 
 use tw_ir::EntityRef;
 use tw_ir::kernel::Kernel;
@@ -8,7 +8,7 @@ use tw_ir::workflow::{BlockId, TaskId, TaskKind, Workflow};
 
 const NONE: u32 = u32::MAX;
 
-/// Who makes what a task needs.
+/// The producers of the operands of tasks.
 pub struct Makers {
     /// The task before a fold in its chain.
     previous: Vec<u32>,
@@ -17,7 +17,7 @@ pub struct Makers {
 }
 
 impl Makers {
-    /// Those of the tasks of a workflow.
+    /// The producers of a workflow.
     pub fn of(workflow: &Workflow) -> Makers {
         let mut last_writer = vec![NONE; workflow.n_blocks()];
         let mut previous = vec![NONE; workflow.n_tasks()];
@@ -48,7 +48,7 @@ fn some(task: u32) -> Option<TaskId> {
     (task != NONE).then(|| TaskId::from_u32(task))
 }
 
-/// All tasks that results and stores need, each after what it depends on.
+/// All tasks that results and stores need, in topological order.
 pub fn depth_first(workflow: &Workflow) -> Vec<TaskId> {
     let n_tasks = workflow.n_tasks();
     let makers = Makers::of(workflow);

@@ -1,7 +1,11 @@
-//! Partial evaluation: run the plan on block coordinates alone.
+//! Partial evaluation: runs the plan on block coordinates alone, which yields the workflow.
 //!
-//! What comes out is the workflow: one task per block key that does something. Data is never touched; only boxes are computed. Regions that span
-//! several blocks of an operand become blocks of their own, assembled once and shared by all who need them.
+//! Each block key yields its tasks. For each tile of the variables, interval arithmetic gives the box of each operand that is read, and so the blocks. No data is
+//! touched. A box that spans several blocks (a halo, a misaligned tiling) becomes a block of its own, assembled once by an explicit task and shared by all readers. Tiles that a
+//! guard excludes yield no tasks.
+//!
+//! Rejected: operands of several pieces. Every kernel would have to read through tables of pieces, and the peak would hide the copies. The price of an assembled block
+//! is one copy.
 
 use std::collections::HashMap;
 
@@ -26,10 +30,10 @@ const MAX_TASKS: u64 = 1 << 24;
 /// Tasks that read many blocks each (a sort of very many blocks) are refused in the same way.
 const MAX_OPERANDS: u64 = 1 << 26;
 
-/// How many tasks are made before somebody asks again whether to stop.
+/// The number of tasks between two checks of `stop`.
 const TASKS_BETWEEN_QUESTIONS: usize = 1 << 10;
 
-/// Evaluates a plan over its block keys, until `stop` says that nobody wants it any more.
+/// Evaluates a plan over its block keys, unless `stop` returns true.
 pub(crate) fn evaluate(plan: &Plan, stop: &dyn Fn() -> bool) -> Result<Workflow> {
     Ok(evaluate_sets(plan, stop)?.0)
 }
@@ -240,7 +244,7 @@ impl Partial<'_> {
     }
 }
 
-/// Refuses to enumerate what would not fit.
+/// Refuses to enumerate too many tasks.
 fn check_count(n: u64, limit: u64, what: &str) -> Result<()> {
     if n < limit {
         return Ok(());

@@ -1,4 +1,4 @@
-//! The planner's pipeline, readable on one screen.
+//! The pipeline of the planner, on one screen.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -17,16 +17,16 @@ use crate::options::{PlanOptions, ProviderName};
 use crate::{lower, order, partial, rewrite};
 use tw_build::contraction_order;
 
-/// A planned segment: what explain shows and what the runtime runs.
+/// A planned segment. Explain shows it and an engine runs it.
 #[derive(Clone, Debug)]
 pub struct Planned {
     /// The program after rewriting.
     pub program: Program,
     /// Its relations.
     pub plan: Plan,
-    /// The frozen order.
+    /// The frozen schedule.
     pub schedule: Arc<Schedule>,
-    /// How long each pass took, in order.
+    /// The time of each pass, in order.
     pub timings: Vec<(&'static str, Duration)>,
 }
 
@@ -42,7 +42,8 @@ pub fn plan_segment(program: &Program, options: &PlanOptions) -> Result<Planned>
     plan_segment_until(&|| false, program, options)
 }
 
-/// As [`plan_segment`], but gives up as cancelled when `stop` says so, between passes and while tasks are made: plans of millions of tasks take seconds.
+/// As [`plan_segment`], but fails as cancelled once `stop` returns true. It is checked between passes and while tasks are created, because plans of millions of tasks take
+/// seconds.
 pub fn plan_segment_until(stop: &dyn Fn() -> bool, program: &Program, options: &PlanOptions) -> Result<Planned> {
     let mut passes = Passes::until(stop);
     let unordered = passes.unordered(program, options)?;
@@ -54,12 +55,12 @@ pub fn plan_segment_until(stop: &dyn Fn() -> bool, program: &Program, options: &
     passes.freeze(program, Lowered { program: rewritten, plan, workflow }, Order::OneRank(order), options)
 }
 
-/// A program with times as integers, what has no kernel expanded, and rewritten if that is asked for, up to the orders of its products.
+/// A program without contraction orders: times are integers, operators without kernels are expanded, and the rewrites before ordering are done if requested.
 pub struct Unordered {
     program: Program,
-    /// Orders of products by the number of the node; none if nothing is rewritten.
+    /// Candidate contraction orders by node; `None` without rewrites.
     orders: Option<BTreeMap<usize, Vec<contraction_order::Order>>>,
-    /// Passes that are left out.
+    /// Passes to skip.
     without: Vec<&'static str>,
 }
 
@@ -69,30 +70,30 @@ impl Unordered {
         Passes::until(&|| false).unordered(program, options)
     }
 
-    /// How many orders there are to choose from for every product.
+    /// The number of candidate orders of each product.
     pub fn n_orders(&self) -> Vec<usize> {
         self.orders.iter().flat_map(BTreeMap::values).map(Vec::len).collect()
     }
 
-    /// The program that is lowered, with these orders; products that are not mentioned have their best.
+    /// The program with these contraction orders; products that are not mentioned get their best order.
     pub fn ordered(&self, choice: &[usize]) -> Result<Program> {
         Passes::until(&|| false).ordered(self, choice)
     }
 }
 
-/// Runs passes: times each by its name, and stops between them if that is asked for.
+/// Runs passes: times each by name, and stops between passes on request.
 pub struct Passes<'a> {
     stop: &'a dyn Fn() -> bool,
     timings: Vec<(&'static str, Duration)>,
 }
 
 impl<'a> Passes<'a> {
-    /// Passes that are given up, as cancelled, when `stop` says so.
+    /// Passes that fail as cancelled once `stop` returns true.
     pub fn until(stop: &'a dyn Fn() -> bool) -> Passes<'a> {
         Passes { stop, timings: Vec::new() }
     }
 
-    /// Prepares a program, up to the orders of its products.
+    /// Prepares a program, up to its contraction orders.
     pub fn unordered(&mut self, program: &Program, options: &PlanOptions) -> Result<Unordered> {
         let mut erased = Cow::Borrowed(program);
         if !options.leaves_out(rewrite::ERASE) {
@@ -174,7 +175,7 @@ impl<'a> Passes<'a> {
     }
 }
 
-/// What a planner has made of a program when it freezes it.
+/// The stages of a program before freezing.
 pub struct Lowered {
     /// The program after rewriting.
     pub program: Program,
@@ -205,7 +206,7 @@ fn restore_times(workflow: &mut Workflow, original: &Program) {
     }
 }
 
-/// In debug builds, verifies what a pass made and names the guilty one.
+/// In debug builds, verifies the result of a pass and names the pass in the error.
 fn debug_verify(pass: &str, verify: impl FnOnce() -> Result<()>) -> Result<()> {
     if !cfg!(debug_assertions) {
         return Ok(());

@@ -1,7 +1,11 @@
-//! Choosing tiles where nobody has.
+//! Automatic tiles, for values without a requested tiling.
 //!
-//! Choices depend on the program, its shapes and options alone, never on threads, memory or ranks: the same program has the same blocks
-//! everywhere.
+//! - A segment with a contraction cuts tensors into about sixteen squares of at most 32 MiB: enough tasks for all threads, large enough that packing costs little, and each sum
+//!   is one chain.
+//! - Any other segment cuts leading axes first, into contiguous blocks of about 2 MiB, which stay in cache between the passes of, say, a softmax.
+//! - A source that one block function reads whole is loaded whole.
+//!
+//! The choice depends on the program, its shapes and the options, never on threads, memory or ranks: the same program has the same blocks on every machine.
 
 use tw_ir::Axis;
 use tw_ir::contraction::Contraction;
@@ -29,7 +33,7 @@ const STREAM_BYTES: u64 = 2 << 20;
 /// A streamed tensor has at most about this many blocks; those of a larger one grow, up to the square size.
 const STREAM_BLOCKS: u64 = 1 << 14;
 
-/// How tensors are cut where nobody says.
+/// The automatic tiling of tensors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Style {
     /// The longest axis is halved until a block is small enough: for contractions, transposes, and operators that pair blocks with blocks.
@@ -46,7 +50,7 @@ pub(crate) struct Tiler {
     tile: Option<u64>,
     /// Block size the user wants.
     block_bytes: Option<u64>,
-    /// True if cuts of operands were chosen for what reads them.
+    /// True if tilings of operands were chosen for their readers.
     chosen: bool,
 }
 
@@ -65,7 +69,7 @@ impl Tiler {
         Tiler { style, tile: options.tile, block_bytes: options.block_bytes, chosen: false }
     }
 
-    /// The same for operands whose cuts were chosen for what reads them.
+    /// The same for operands whose tilings were chosen for their readers.
     pub(crate) fn with_chosen_cuts(self) -> Tiler {
         Tiler { chosen: true, ..self }
     }

@@ -1,4 +1,4 @@
-//! From arguments to a node of the graph: what every operation has in common.
+//! The common part of all operations: from arguments to a node of the graph.
 
 use pyo3::prelude::*;
 use tilewright::build::{Literal, Operand};

@@ -1,4 +1,4 @@
-//! Computing while Python goes on.
+//! Runs in the background, for `compute(block=False)`.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -53,7 +53,7 @@ pub(crate) fn start(py: Python<'_>, tensors: &Bound<'_, PyList>) -> PyResult<Run
     start_thread(move || {
         let compute = || tilewright::compute_all(&tensors.iter().collect::<Vec<_>>()).map(drop);
         let outcome = until_cancelled(&token, compute).map_err(|error| error.at(&span));
-        // Whoever is told that the run has ended finds nothing of it left.
+        // After the announcement that the run has ended, nothing of it is left.
         drop(tensors);
         *announce.0.outcome() = Some(outcome);
     })?;

@@ -1,7 +1,6 @@
-//! Compiled functions of Python, such as numba's `cfunc`, as block functions: they run without Python's lock.
+//! Compiled functions, such as numba's `cfunc`, as block functions. They run without the GIL.
 //!
-//! This is the one file of the crate that may contain `unsafe` (a test of the repository lists it): an address that Python hands over becomes
-//! code to call.
+//! This is the one file of the crate that may contain `unsafe` (a test of the repository lists it): it calls code at an address that Python supplies.
 
 use std::sync::Arc;
 

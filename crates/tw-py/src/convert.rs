@@ -1,4 +1,4 @@
-//! Memory across the border.
+//! Conversion of memory between NumPy and Rust.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -59,7 +59,7 @@ const WORTH_RECLAIMING: u64 = 512 << 10;
 /// The elements that a NumPy array shows. They go back to the engine when it dies, for the next result.
 #[pyclass(frozen, module = "tilewright._core")]
 struct Elements {
-    /// Nobody looks at them here: NumPy reads and writes them.
+    /// Not read here: NumPy reads and writes them.
     array: Mutex<Option<Array>>,
     meter: Arc<Meter>,
     #[pyo3(get, name = "__array_interface__")]
@@ -74,7 +74,7 @@ impl Drop for Elements {
     }
 }
 
-/// A NumPy array that shows the elements of an array, which nobody else has.
+/// A NumPy array that takes over the elements of an array without other owners.
 fn lent_to_numpy(py: Python<'_>, mut array: Array, meter: Arc<Meter>) -> PyResult<Bound<'_, PyAny>> {
     let dtype = array.dtype();
     if dtype == DType::BF16 {

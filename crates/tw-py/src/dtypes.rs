@@ -1,4 +1,4 @@
-//! Element types and numbers across the border.
+//! Conversion of element types and numbers.
 
 use pyo3::exceptions::{PyOverflowError, PyTypeError};
 use pyo3::prelude::*;

@@ -1,4 +1,4 @@
-//! The one place where errors become exceptions.
+//! The one place that turns errors into exceptions.
 
 use pyo3::exceptions::{
     PyIndexError, PyKeyboardInterrupt, PyMemoryError, PyOSError, PyOverflowError, PyRuntimeError, PyTypeError,

@@ -1,4 +1,4 @@
-//! What a computation will cost.
+//! Explanations, differences of plans, and profiles.
 
 use std::sync::Arc;
 

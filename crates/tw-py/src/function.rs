@@ -1,6 +1,7 @@
 //! Python functions as block functions.
 //!
-//! The engine runs without Python's lock. A function takes it for its call, but not while blocks are copied; NumPy gives it up inside its own loops, so functions made of those run side by side. What a function raises travels through the engine as it is.
+//! The engine runs without the GIL. A function takes the GIL for its call, but not while blocks are copied. NumPy releases it inside its own loops, so functions made of
+//! NumPy calls run in parallel. An exception of a function travels through the engine unchanged.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -39,7 +40,7 @@ impl Thrown {
             if matches!(line, Span::Host { .. }) {
                 note.push_str(&format!(", called at {line}"));
             }
-            // The same exception is raised whenever somebody asks for the result.
+            // Each request of the result raises the same exception.
             let notes = exception.value(py).getattr("__notes__");
             if !notes.and_then(|notes| notes.contains(&note)).unwrap_or(false) {
                 // Without its note the exception is still the right one.

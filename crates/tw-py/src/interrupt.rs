@@ -1,4 +1,4 @@
-//! The one place where Python's lock is given up: computing, with an ear for Ctrl-C.
+//! The one place that releases the GIL: computes while watching for Ctrl-C.
 
 use std::sync::mpsc::{self, RecvTimeoutError, SendError, Sender};
 use std::sync::{Mutex, MutexGuard};
@@ -30,7 +30,7 @@ static IDLE: Mutex<Idle> = Mutex::new(Idle { process: 0, threads: Vec::new() });
 /// More threads than this end when their work does.
 const MOST_IDLE: usize = 2;
 
-/// The list of idle threads; `None` if somebody else is looking at it, or was when this process was forked.
+/// The list of idle threads; `None` if another thread holds it, or held it when this process was forked.
 fn idle() -> Option<MutexGuard<'static, Idle>> {
     let mut idle = IDLE.try_lock().ok()?;
     let process = std::process::id();
@@ -86,7 +86,7 @@ pub(crate) fn run<T: Send + 'static>(
     let token = CancelToken::new();
     let own = token.clone();
     start_thread(move || {
-        // Nobody listens after an interrupt.
+        // After an interrupt there is no receiver.
         let _ = sender.send(until_cancelled(&own, work));
     })?;
     let started = Instant::now();

@@ -1,4 +1,4 @@
-//! The line of the user's code that called us.
+//! The line of the user's code that called the package.
 
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;

@@ -1,4 +1,4 @@
-//! Operations by name. Each is one line: the builder decides types and shapes, the tensor grows by a node.
+//! Operations by name. Each is one line: the builder decides types and shapes, and the tensor gets one more node.
 
 use std::sync::Arc;
 
@@ -200,7 +200,7 @@ pub(crate) fn scatter(
     make(py, &tensors, || tilewright::joined(scattered()?, &tensors)).map(Tensor)
 }
 
-/// The elements under a mask, in row-major order. How many there are is computed with them, or when somebody asks for the shape.
+/// The elements under a mask, in row-major order. Their number is computed with them, or when the shape is requested.
 #[pyfunction]
 pub(crate) fn compact(py: Python<'_>, x: &Tensor, mask: &Tensor) -> PyResult<Tensor> {
     make(py, &[&x.0, &mask.0], || x.0.compact_lazily(&mask.0)).map(Tensor)

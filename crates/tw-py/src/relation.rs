@@ -1,4 +1,4 @@
-//! Relations: keys and kernels cross the border.
+//! Relations: conversion of keys and kernels.
 
 use std::cell::Cell;
 

@@ -10,7 +10,7 @@ use crate::errors::OrRaise;
 use crate::explanation::{Explanation, Profile, Target, with_lines};
 use crate::interrupt;
 
-/// Programs over more elements than this may take long enough for somebody to press Ctrl-C.
+/// Programs over more elements than this may take long enough for a Ctrl-C.
 const MANY_ELEMENTS: u64 = 1 << 18;
 
 /// A lazy tensor.
@@ -26,7 +26,7 @@ impl Tensor {
         PyTuple::new(py, self.0.ty().require_shape().or_raise()?)
     }
 
-    /// Extents of the axes as far as they are known; None for those that depend on data nobody has looked at.
+    /// Extents of the axes; None for deferred extents.
     #[getter]
     fn extents<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         PyTuple::new(py, self.0.ty().shape.iter().map(|extent| extent.known()))
@@ -38,7 +38,7 @@ impl Tensor {
         self.0.ty().rank()
     }
 
-    /// True if an extent depends on data that nobody has looked at.
+    /// True if an extent is deferred.
     #[getter]
     fn is_open(&self) -> bool {
         self.0.is_open()
@@ -187,7 +187,7 @@ pub(crate) fn arrays(
     interrupt::run(py, &session, long, report, move || tilewright::compute_arrays(&tensors.iter().collect::<Vec<_>>()))
 }
 
-/// Guesses whether somebody may want to interrupt the computation: by the elements of what it would read and make.
+/// Guesses whether the user may want to interrupt the computation, by the number of elements that it reads and computes.
 fn takes_long(tensors: &[&tilewright::Tensor]) -> bool {
     tensors.iter().any(|tensor| !tensor.is_computed() && tensor.n_touched() > MANY_ELEMENTS)
 }

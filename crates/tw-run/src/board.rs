@@ -21,14 +21,14 @@ mod model;
 /// Names a job on the board.
 pub(crate) type JobId = u64;
 
-/// What the thread that called `run` is doing.
+/// The state of the thread that called `run`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Caller {
     /// Running tasks.
     Busy,
     /// Out of work, awake, and about to look at the board again.
     Searching,
-    /// Asleep until somebody wakes it.
+    /// Asleep until another thread wakes it.
     Asleep,
     /// Woken, and about to look at the board again.
     Woken,
@@ -147,7 +147,7 @@ impl Board {
         id
     }
 
-    /// Takes a run that is over off the board: what was done, and why it stopped early if it did.
+    /// Removes a finished run from the board. Returns its tally, and the reason if it stopped early.
     pub(crate) fn remove(&mut self, id: JobId) -> (Tally, Option<Error>) {
         match self.jobs.iter().position(|state| state.id == id) {
             Some(position) => {
@@ -250,7 +250,7 @@ impl Board {
         self.shutdown
     }
 
-    /// Restores the invariant before the lock is given up: for every task that could begin there is somebody awake to take it, or nobody asleep.
+    /// Restores the invariant before the lock is released: each available task has an awake thread that will take it, or no thread is asleep.
     /// Rings for callers; returns how many workers to wake, and how many tasks could begin.
     pub(crate) fn balance(&mut self) -> (usize, usize) {
         let (mut total, mut wanted) = (0, 0);

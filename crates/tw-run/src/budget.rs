@@ -26,7 +26,7 @@ pub(crate) struct Ledger {
     reserved: BTreeMap<u32, u64>,
 }
 
-/// What a budget leaves for running ahead; an error if not even serial replay fits.
+/// The surplus of a budget for running ahead; an error if not even serial replay fits.
 pub(crate) fn surplus(budget: u64, peak_bytes: u64) -> Result<u64> {
     budget.checked_sub(peak_bytes).ok_or_else(|| {
         Error::resource(format!("a budget of {budget} bytes for blocks that need {peak_bytes} bytes"))

@@ -1,11 +1,11 @@
-//! Asking a run to stop.
+//! Cancellation of a run.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use crate::sync::AtomicBool;
 
-/// A flag shared by whoever may stop a run and the run itself, which looks at it before every task.
+/// A flag that stops a run. The run checks it before each task.
 #[derive(Clone, Debug, Default)]
 pub struct CancelToken {
     flag: Arc<AtomicBool>,
@@ -13,7 +13,7 @@ pub struct CancelToken {
 }
 
 impl CancelToken {
-    /// A token nobody has used yet.
+    /// A new token.
     pub fn new() -> CancelToken {
         CancelToken::default()
     }
@@ -23,7 +23,7 @@ impl CancelToken {
         self.flag.store(true, Ordering::Release);
     }
 
-    /// True once somebody has asked.
+    /// True once cancellation was requested.
     pub fn is_cancelled(&self) -> bool {
         self.flag.load(Ordering::Acquire) || self.also.as_ref().is_some_and(|also| also.is_cancelled())
     }

@@ -1,4 +1,4 @@
-//! Seeded random decisions, to show that results do not depend on them.
+//! Seeded random scheduling decisions, for tests that results do not depend on them.
 
 use tw_ir::random;
 

@@ -1,4 +1,4 @@
-//! Outputs that are wanted as one array: made while their blocks are.
+//! Outputs as one array: assembled while their blocks are computed.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::slots::{Slot, Slots};
 
 /// The arrays of a run.
 pub(crate) struct Deliveries {
-    /// Per output of the workflow, what becomes of it.
+    /// The form of each output of the workflow.
     forms: Vec<OutputForm>,
     /// Per output, the array that its blocks are copied into. An output of one block needs none: that block is the array.
     wholes: Vec<Option<Whole>>,
@@ -102,7 +102,7 @@ impl Deliveries {
     }
 }
 
-/// The array of an output of one block: the block itself, if nobody else wants it.
+/// The array of an output with one block: the block itself, if it has no other reader.
 fn array_of(blocks: &mut Vec<Arc<Block>>, form: OutputForm) -> Result<Array> {
     let Some(block) = blocks.first() else { return Err(Error::internal("an output without a block")) };
     if form.has_blocks() {
@@ -115,7 +115,7 @@ fn array_of(blocks: &mut Vec<Arc<Block>>, form: OutputForm) -> Result<Array> {
     }
 }
 
-/// What the outputs of a workflow have become.
+/// The outputs of a run.
 pub(crate) struct Outputs {
     pub(crate) blocks: Vec<Vec<Arc<Block>>>,
     pub(crate) arrays: Vec<Option<Array>>,

@@ -1,8 +1,8 @@
-//! What runs a frozen schedule.
+//! Engines: they run a frozen schedule.
 //!
-//! An engine takes a schedule with its kernels, the sources and sinks that it is bound to, and how to run it; it gives blocks and a report. Engines
-//! differ in where steps run, never in what they compute: results have the same bits on all of them. [`Runtime`](crate::Runtime) shares steps between the threads
-//! of this machine, [`Serial`] runs them one by one in the order of the schedule and serves as the reference.
+//! An engine takes a prepared schedule (with compiled kernels), bound sources and sinks, and options. It returns blocks and a report. Engines
+//! differ in where steps run, never in what they compute: results have the same bits on all of them. [`Runtime`](crate::Runtime) distributes steps over the threads
+//! of this machine. [`Serial`] runs them one by one in the order of the schedule and serves as the reference. To add an engine, implement [`Engine`].
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -18,17 +18,17 @@ use crate::prepared::{Plan, Prepared};
 
 /// Runs schedules.
 pub trait Engine: Send + Sync {
-    /// A word for messages and options.
+    /// The name in messages and options.
     fn name(&self) -> &'static str;
 
-    /// How many threads a run may use, the caller's included.
+    /// The number of threads of a run, including the calling thread.
     fn threads(&self) -> usize;
 
-    /// Runs a schedule to its end. Several threads may call this at once.
+    /// Runs a schedule to its end. Several threads may call this concurrently.
     fn run(&self, prepared: &Prepared, io: &Arc<dyn BlockIo>, options: &RunOptions) -> Result<Outcome>;
 }
 
-/// Runs steps one by one, in the order of the schedule, on the thread that calls it. So it holds exactly the peak of the schedule.
+/// Runs steps one by one, in the order of the schedule, on the calling thread. So its peak is exactly that of the schedule.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Serial;
 
@@ -47,8 +47,8 @@ impl Engine for Serial {
     }
 }
 
-/// What is the same for every engine: the budget is checked before anything runs, progress is told, and what happened is reported. `run` is given what the
-/// budget leaves for running ahead, if that matters, and tells how many threads it used.
+/// The common part of all engines: checks the budget before the run, starts progress, and fills the report. `run` gets the surplus of the budget for running ahead, if
+/// the budget matters, and returns the number of threads that it used.
 pub(crate) fn report(
     plan: &Plan,
     options: &RunOptions,
@@ -62,7 +62,7 @@ pub(crate) fn report(
         Some(budget) => Some(surplus(budget, plan.schedule.peak_bytes())?).filter(|_| budget < plan.total_bytes),
         None => None,
     };
-    // What fails after cancellation may well fail because of it.
+    // An error after cancellation is probably a consequence of it.
     let cancelled = |error| if options.cancel.is_cancelled() { Error::cancelled() } else { error };
     let (threads, (outputs, tally)) = run(surplus).map_err(cancelled)?;
     let stats = RunStats {

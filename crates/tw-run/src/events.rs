@@ -1,4 +1,4 @@
-//! What can be seen of a run while it runs.
+//! Events of a run, for observers and progress.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
@@ -19,7 +19,7 @@ pub trait Observer: Send + Sync {
     fn block_deleted(&self, _block: BlockId, _bytes: u64, _worker: u32, _at: Instant) {}
 }
 
-/// How far runs are. Counts go on over all runs that share it, so that the segments of a program add up.
+/// The progress of runs. Counts add up over all runs that share it, such as the segments of a program.
 #[derive(Debug, Default)]
 pub struct Progress {
     done: AtomicU64,

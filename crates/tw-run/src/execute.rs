@@ -22,7 +22,7 @@ const FEW: usize = 4;
 
 type Held = SmallVec<[Option<Arc<Block>>; FEW]>;
 
-/// What one worker has done since it last reported.
+/// The work of one thread since its last report.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Tally {
     pub(crate) steps: u64,
@@ -209,13 +209,13 @@ impl TaskRunner<'_> {
         Ok(held)
     }
 
-    /// Puts a block into its slot; one that nobody reads is claimed at once by its writer, as is one that has been copied to where it is wanted.
+    /// Puts a block into its slot. A block without readers is claimed at once by its writer; so is a block that was copied into its output array.
     fn put(&self, step: u32, instance: InstanceId, value: Arc<Block>, slots: &mut impl Slots) -> Result<()> {
         let delivered = self.deliveries.deliver(self.plan, step, instance, &value)?;
         let unread = self.plan.schedule.uses(instance) == 0;
         let dead = slots.with(instance, |slot| {
             slot.put(value);
-            // Of a block that nobody reads the claim is the last one only for the last writer; before that it is a clone, dropped here.
+            // For a block without readers, only the claim of the last writer is the last claim; an earlier one is a clone, dropped here.
             (0..delivered + unread as usize).fold(None, |_, _| slot.claim())
         });
         if let Some(value) = dead {

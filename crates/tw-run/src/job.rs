@@ -1,4 +1,4 @@
-//! A run that threads share, apart from what the lock of the board guards.
+//! A run shared by threads, except for the state under the lock of the board.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -13,22 +13,22 @@ use crate::prepared::Plan;
 use crate::slots::{LocalSlots, SharedSlots};
 use crate::sync::{AtomicBool, AtomicU32};
 
-/// What all participants of a run see.
+/// The state that all participants of a run share.
 pub(crate) struct Job {
     plan: Arc<Plan>,
     io: Arc<dyn BlockIo>,
     options: RunOptions,
-    /// Per step, how many of those it waits for have not finished.
+    /// Per step, the number of unfinished predecessors.
     waiting: Vec<AtomicU32>,
     slots: SharedSlots,
     deliveries: Deliveries,
-    /// With a budget that matters, what is left of it for running ahead.
+    /// The ledger of the surplus for running ahead, if the budget matters.
     surplus: Option<u64>,
     /// Set when a task has failed: participants stop at the next task.
     stop: AtomicBool,
 }
 
-/// What a participant has to say when it comes back to the board.
+/// The report of a participant that returns to the board.
 #[derive(Default)]
 pub(crate) struct Report {
     pub(crate) tally: Tally,
@@ -80,7 +80,7 @@ impl Job {
     }
 
     /// Runs a task, then as long as one of its successors has become ready the first of those. The others go to `share`. With a budget,
-    /// and at times with chaos, a single task is run. What is left in `ready` afterwards is ready and nobody's.
+    /// and at times with chaos, a single task is run. Tasks left in `ready` afterwards are ready and not taken.
     pub(crate) fn run_from(
         &self,
         first: u32,
@@ -118,8 +118,8 @@ impl Job {
     fn release_successors(&self, step: u32, ready: &mut Vec<u32>) {
         let schedule = &self.plan.schedule;
         for &successor in schedule.successors(step as usize) {
-            // A step with one dependency has nobody to agree with. For the others the counter orders what the steps before it wrote before
-            // what it reads, whoever counts last.
+            // A step with one dependency needs no agreement. For the others, the counter orders the writes of the predecessors before
+            // the reads of the step, whichever thread counts last.
             if schedule.n_dependencies(successor as usize) == 1
                 || self.waiting[successor as usize].fetch_sub(1, Ordering::AcqRel) == 1
             {
@@ -128,7 +128,7 @@ impl Job {
         }
     }
 
-    /// What the outputs have become, once the run is over and the other participants have let go of it.
+    /// The outputs, once the run is over and the other participants have released it.
     pub(crate) fn outputs(self: Arc<Job>, tally: &Tally) -> Result<Outputs> {
         let n_steps = self.plan.schedule.n_steps() as u64;
         if tally.steps != n_steps {

@@ -1,4 +1,4 @@
-//! What a run is given and what it gives back.
+//! Options and results of a run.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use tw_ir::{Array, BoxRegion, Result};
 use crate::cancel::CancelToken;
 use crate::events::{Observer, Progress};
 
-/// Where blocks come from and go to. Several threads call it at once.
+/// Loads blocks from sources and stores blocks to sinks. Several threads call it concurrently.
 pub trait BlockIo: Send + Sync {
     /// The elements of one region of a source, by its number in the workflow; constants count as sources too. Bytes that are copied are
     /// charged to the meter; a block that is in memory already is shared, not copied.
@@ -18,13 +18,13 @@ pub trait BlockIo: Send + Sync {
     fn store(&self, sink: u32, block: &Block) -> Result<()>;
 }
 
-/// What becomes of an output.
+/// The form of an output.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OutputForm {
     /// Its blocks are handed to the caller.
     #[default]
     Blocks,
-    /// Every block is copied into one array as soon as it is complete, and dropped when nobody else reads it.
+    /// One array: each block is copied into it when it is complete, and dropped after its last read.
     Array,
     /// Both.
     BlocksAndArray,
@@ -42,23 +42,23 @@ impl OutputForm {
     }
 }
 
-/// How to run.
+/// Options of a run.
 #[derive(Clone)]
 pub struct RunOptions {
     /// Counts the bytes of every block of the run.
     pub meter: Arc<Meter>,
     /// Stops the run from outside.
     pub cancel: CancelToken,
-    /// The most bytes blocks of the run may hold at once. A run whose schedule needs more even one task at a time is refused. Without a
-    /// budget threads run ahead of the schedule as far as dependencies allow, whatever that holds.
+    /// The memory budget for blocks, in bytes. A run whose schedule has a larger peak is refused. Without a budget, threads run ahead of the schedule as far as
+    /// dependencies allow, and memory is not limited.
     pub budget: Option<u64>,
     /// Sees every event.
     pub observer: Option<Arc<dyn Observer>>,
-    /// Counts tasks, for whoever looks on.
+    /// Counts tasks, for progress displays.
     pub progress: Option<Arc<Progress>>,
     /// Makes every scheduling decision at random, from this seed. Results do not change.
     pub chaos: Option<u64>,
-    /// Per output of the workflow what becomes of it; blocks for those that are not named. An array costs as many bytes as the blocks would, and
+    /// The form of each output of the workflow; blocks if not given. An array costs as many bytes as the blocks would, and
     /// for each thread a block that is being copied.
     pub forms: Vec<OutputForm>,
 }
@@ -77,18 +77,18 @@ impl Default for RunOptions {
     }
 }
 
-/// What a run gives back.
+/// The results of a run.
 #[derive(Debug)]
 pub struct Outcome {
     /// Per output of the workflow its blocks, row-major over the grid; none if it is wanted as an array alone.
     pub outputs: Vec<Vec<Arc<Block>>>,
     /// Per output of the workflow all of it, if it is wanted as an array.
     pub arrays: Vec<Option<Array>>,
-    /// What was measured.
+    /// Measurements.
     pub stats: RunStats,
 }
 
-/// What was measured during a run.
+/// Measurements of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct RunStats {
     /// Tasks that ran.

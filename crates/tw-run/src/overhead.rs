@@ -1,4 +1,4 @@
-//! What the runtime itself costs: schedules of many tasks that compute next to nothing.
+//! The overhead of the runtime: schedules of many tasks that compute almost nothing.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -14,7 +14,7 @@ use tw_ir::{Axis, BinaryOp, BoxRegion, DType, Edge, Error, Idx, Result, Scalar, 
 use crate::options::{BlockIo, RunOptions};
 use crate::{Engine, Prepared, Runtime};
 
-/// What a schedule of trivial tasks cost, in seconds per task.
+/// The cost of a schedule of trivial tasks, in seconds per task.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Overhead {
     /// Freezing the workflow and preparing it.

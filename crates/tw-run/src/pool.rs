@@ -1,6 +1,6 @@
 //! The threads of a runtime and how they share work.
 //!
-//! # Who does what
+//! # Roles
 //!
 //! A *run* is put on the *board* by the thread that calls [`Engine::run`]. That caller and the *workers* of the pool *participate* in
 //! it. A participant takes a ready task (lowest rank first) off the board, runs it, counts its successors down, keeps the lowest of those that
@@ -29,26 +29,26 @@
 //! available counts itself as `sleeping` and waits on the condition variable until there is a *token*, which it takes. Looking and going to
 //! sleep happen under one lock, so nothing can become available in between.
 //!
-//! Whoever gives up the lock calls [`Board::balance`] first. It establishes: if a task is available then either it is covered by somebody who
+//! A thread that releases the lock calls [`Board::balance`] first. It establishes: if a task is available then either it is covered by a thread that
 //! is awake and will look at the board again before sleeping (a searching worker, a worker with a token, the searching or woken caller of its run), each
 //! of whom is counted once, or no worker is asleep without a token. A woken worker that takes a task stops covering, and the balance at the end of that
 //! same critical section wakes another one if tasks are left. So no wake-up is lost: at no moment outside the lock is there an available
-//! task, a worker asleep without a token, and nobody on the way to the board. Tokens are counted, so spurious wake-ups find none and
+//! task, a worker asleep without a token, and no thread on the way to the board. Tokens are counted, so spurious wake-ups find none and
 //! go back to sleep. The caller of a run sleeps on a bell of its own, because it cannot take tasks of other runs: a wake-up meant for a run
 //! must not be swallowed by the caller of another. It is rung when its run has a task available or is over.
 //!
 //! # No deadlock
 //!
 //! No thread waits for another one except asleep as above or for a lock held for a few instructions. Suppose all participants of an unfinished run
-//! were asleep. None is active, so the run is not over only if a task is on the board. If it is available, the last balance woke somebody. If it is not,
+//! were asleep. None is active, so the run is not over only if a task is on the board. If it is available, the last balance woke a thread. If it is not,
 //! the budget holds it back; but with nothing active the lowest ready task is the head ([`crate::budget`]), which is always admitted.
 //!
 //! # Errors and cancellation
 //!
-//! A failing participant sets the flag `stop`; everybody looks at it, and at the cancel token, before each task. It reports the failure with the
+//! A failing participant sets the flag `stop`; every participant checks it, and the cancel token, before each task. It reports the failure with the
 //! task's rank; the lowest rank wins. From then on the board takes no more tasks of that run and forgets those it has, and the run is over when
-//! the last active participant has reported. Cancellation is noticed the same way, at the latest when a task ends: if nobody is active and the
-//! run is not over, somebody is on the way to the board.
+//! the last active participant has reported. Cancellation is noticed the same way, at the latest when a task ends: if no participant is active and the
+//! run is not over, a thread is on the way to the board.
 //!
 //! # How it is checked
 //!
@@ -135,7 +135,7 @@ impl Drop for Runtime {
         self.shared.lock().shut_down();
         self.shared.wake.notify_all();
         for worker in self.workers.drain(..) {
-            // A worker cannot panic: tasks run under `catch_unwind`. If it did, there is nobody left to tell.
+            // A worker cannot panic: tasks run under `catch_unwind`. If it did, no thread is left to report to.
             let _ = worker.join();
         }
     }

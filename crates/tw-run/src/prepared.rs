@@ -1,4 +1,4 @@
-//! A schedule made ready to run, once for all its runs.
+//! A schedule with compiled kernels, prepared once for all its runs.
 
 use std::sync::Arc;
 
@@ -15,13 +15,13 @@ use crate::execute::in_statement;
 #[derive(Clone)]
 pub struct Prepared(Arc<Plan>);
 
-/// What a run needs to know and does not change.
+/// The immutable data of a run.
 pub(crate) struct Plan {
     pub(crate) schedule: Arc<Schedule>,
     pub(crate) code: PrimaryMap<KernelId, TaskCode>,
     /// The steps that wait for nothing.
     pub(crate) initial: Arc<[u32]>,
-    /// How often each instance is claimed; see [`crate::slots`].
+    /// The number of claims of each instance; see [`crate::slots`].
     pub(crate) claims: Vec<u32>,
     /// Per instance, the step that completes it.
     last_writers: Vec<u32>,
@@ -40,7 +40,7 @@ impl Plan {
     }
 }
 
-/// What the tasks of a kernel do.
+/// The work of the tasks of a kernel.
 pub(crate) enum TaskCode {
     Load(u32),
     Store(u32),
@@ -48,7 +48,7 @@ pub(crate) enum TaskCode {
 }
 
 impl Prepared {
-    /// Compiles the kernels and checks what the runtime relies on.
+    /// Compiles the kernels and checks the assumptions of the runtime.
     pub fn new(schedule: Arc<Schedule>) -> Result<Prepared> {
         let workflow = schedule.workflow();
         let provider = Provider::named(schedule.provider())?;
@@ -87,7 +87,7 @@ impl Prepared {
         })))
     }
 
-    /// What will run.
+    /// The schedule.
     pub fn schedule(&self) -> &Arc<Schedule> {
         &self.0.schedule
     }
@@ -97,7 +97,7 @@ impl Prepared {
     }
 }
 
-/// Sets that are results, that no task reads, and that would not stay in a cache until somebody does.
+/// Sets of blocks that are results without readers and too large to stay in a cache. Kernels write them past the cache.
 fn results_larger_than_caches(schedule: &Schedule) -> SecondaryMap<BlockSetId, bool> {
     let workflow = schedule.workflow();
     let mut found = SecondaryMap::new();
@@ -114,7 +114,7 @@ fn results_larger_than_caches(schedule: &Schedule) -> SecondaryMap<BlockSetId, b
     found
 }
 
-/// How often each instance is claimed: by every reader and for the result, or by every writer if nobody reads it.
+/// The number of claims of each instance: one per reader and one for a result, or one per writer if it has no readers.
 fn count_claims(schedule: &Schedule) -> Result<Vec<u32>> {
     let mut writers = vec![0u32; schedule.n_instances()];
     for step in 0..schedule.n_steps() {

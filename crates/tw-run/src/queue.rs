@@ -24,7 +24,7 @@ impl ReadyQueue {
         ReadyQueue { initial, cursor: 0, later: BinaryHeap::new(), chaos }
     }
 
-    /// How many are ready.
+    /// The number of ready tasks.
     pub(crate) fn len(&self) -> usize {
         self.initial.len() - self.cursor + self.later.len()
     }

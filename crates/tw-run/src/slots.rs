@@ -7,7 +7,7 @@
 //! Writers take the block out of its slot and put it back. That is exclusive although nothing checks it: the folds of a chain follow each
 //! other in the dependency graph, readers follow the last fold, and [`Prepared`](crate::Prepared) has refused schedules where they do not.
 //!
-//! A block nobody reads has one claim per writer, and a writer that puts it back claims it at once: it dies with its last fold.
+//! A block without readers has one claim per writer, and a writer that puts it back claims it at once: it dies with its last fold.
 
 use std::sync::{Arc, PoisonError};
 

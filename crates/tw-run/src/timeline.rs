@@ -1,4 +1,4 @@
-//! An observer that remembers.
+//! An observer that records events.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
@@ -37,7 +37,7 @@ pub enum Event {
 }
 
 impl Event {
-    /// When it was over.
+    /// The end of the timeline.
     pub fn at(&self) -> Instant {
         match self {
             Event::Task { end, .. } => *end,
@@ -59,7 +59,7 @@ impl Timeline {
         Timeline { begin: Instant::now(), lanes: (0..threads.max(1)).map(|_| Mutex::default()).collect() }
     }
 
-    /// When it was made: the zero of a chart.
+    /// Its creation time: the zero of a chart.
     pub fn begin(&self) -> Instant {
         self.begin
     }

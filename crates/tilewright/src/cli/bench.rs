@@ -1,7 +1,7 @@
-//! `tw bench`: our speed beside rivals measured in the same run.
+//! `tw bench`: compares our speed with other libraries in the same run.
 //!
-//! A bench is a declaration (`declare.rs`) in the catalogue: a program of the language, a function of the rivals (`rivals/programs.py`) and who is
-//! measured beside it. One harness runs them all.
+//! A bench is a declaration (`declare.rs`) in the catalogue: a program of the language, a Python function for the rivals (`rivals/programs.py`), and a list
+//! of rivals. One harness runs all benches.
 
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
@@ -30,40 +30,40 @@ mod planning;
 mod subject;
 mod table;
 
-/// Names the library that multiplies matrices, or `none`.
+/// The environment variable that names a BLAS, or `none`.
 const BLAS_VARIABLE: &str = "TILEWRIGHT_BLAS";
 
 /// Arguments of `tw bench`.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// What to measure; everything if not given. A name also stands for those that begin with it.
+    /// Benches to run; all by default. A name also selects every bench that begins with it.
     names: Vec<String>,
-    /// Name the benches and say what they are.
+    /// List the benches.
     #[arg(long)]
     list: bool,
-    /// Print a list for other programs.
+    /// Print the results as JSON.
     #[arg(long)]
     json: bool,
-    /// Smaller problems and fewer repeats.
+    /// Use smaller problems and fewer repeats.
     #[arg(long)]
     quick: bool,
-    /// Measure beside this rival only; can be repeated.
+    /// Compare with this rival only; may be repeated.
     #[arg(long, value_enum)]
     rival: Vec<Rival>,
-    /// Repeats; at least 7 (3 with --quick) if not given.
+    /// Number of repeats; 7 by default, 3 with --quick.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     repeats: Option<u16>,
-    /// Where to make the Python environment with the rivals.
+    /// Directory of the Python environment with the rivals.
     #[arg(long, value_name = "DIR")]
     env: Option<PathBuf>,
-    /// Install nothing; rivals that are not there are missing.
+    /// Install nothing; report rivals that are not installed as missing.
     #[arg(long)]
     offline: bool,
-    /// Who multiplies matrices for us: `none` for our own kernel, `env` for the OpenBLAS of the Python environment, or the path of a CBLAS. What
-    /// TILEWRIGHT_BLAS says if not given.
+    /// Provider of our matrix products: `none` for our own kernel, `env` for the OpenBLAS of the Python environment, or the path of a CBLAS;
+    /// by default the value of TILEWRIGHT_BLAS.
     #[arg(long, value_name = "WHAT")]
     blas: Option<String>,
-    /// Write the tables into a page, between its marks.
+    /// Write the tables into this page, between its marks.
     #[arg(long, value_name = "FILE")]
     markdown: Option<PathBuf>,
 }

@@ -1,4 +1,4 @@
-//! `tw calibrate`: what this machine is like, as a file for `--machine`.
+//! `tw calibrate`: measures this machine and writes a file for `--machine`.
 
 use std::path::PathBuf;
 use std::sync::mpsc;
@@ -16,24 +16,24 @@ use crate::session::Session;
 /// Arguments of `tw calibrate`.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Write the file here instead of showing it.
+    /// Write to this file instead of standard output.
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
-    /// Say how many bytes go from node to node in a second, which one node cannot measure: `1.25GB/s`.
+    /// Bandwidth between nodes, which one node cannot measure, for example 1.25GB/s.
     #[arg(long, value_name = "RATE")]
     across_bandwidth: Option<String>,
-    /// Say how long it takes until the first byte arrives at another node: `5us`.
+    /// Latency between nodes, which one node cannot measure, for example 5us.
     #[arg(long, value_name = "TIME")]
     across_latency: Option<String>,
 }
 
-/// How often everything is measured; the median counts.
+/// Repeats of each measurement; the median counts.
 const REPEATS: usize = 7;
 
 /// Runs the command.
 pub(crate) fn run(args: &Args, out: &mut Out) -> Result<(), Failure> {
     let workers = std::thread::available_parallelism().map_or(1, |n| n.get()) as u32;
-    // What is said is read as it would be in the file, before anything is measured.
+    // The options are parsed like the entries of a file, before any measurement.
     let said = [("latency", &args.across_latency), ("bandwidth", &args.across_bandwidth)];
     let said: String =
         said.iter().filter_map(|(name, value)| Some(format!("across.{name} = {}\n", value.as_ref()?))).collect();
@@ -152,7 +152,7 @@ fn latency() -> Result<f64> {
         Ok(started.elapsed().as_secs_f64())
     });
     drop(there);
-    // It ends when nobody can send any more.
+    // It ends when the last sender is dropped.
     let _ = echo.join();
     Ok(seconds? / ROUNDS as f64 / 2.0)
 }

@@ -1,4 +1,4 @@
-//! The machine that `tw explain` plans for.
+//! Options of `tw explain` about the machine that it plans for.
 
 use std::path::{Path, PathBuf};
 
@@ -7,10 +7,10 @@ use tw_place::{Machine, Notation};
 use super::Failure;
 use crate::explain::{read_distribution, read_machine};
 
-/// Advice where a machine is missing.
+/// Help text for errors about a missing machine.
 pub(super) const SAY_WHICH_MACHINE: &str = "say which machine: `--nodes K --workers R`, or `--machine FILE`";
 
-/// Options that say for which machine to plan.
+/// Options about the machine to plan for.
 #[derive(Clone, clap::Args)]
 pub(crate) struct ClusterArgs {
     /// Plan for this many nodes.
@@ -19,32 +19,38 @@ pub(crate) struct ClusterArgs {
     /// Plan for this many workers on each node.
     #[arg(long, value_name = "R")]
     workers: Option<u32>,
-    /// Read what the machine is like from this file; options overrule it.
+    /// Read the machine model from this file; options override its entries.
     #[arg(long, value_name = "FILE")]
     machine: Option<PathBuf>,
-    /// Show this scheduler's plan first; `auto` shows the one that ends first.
+    /// Show the plan of this scheduler first; `auto` shows the plan with the smallest makespan.
     #[arg(long, value_enum, default_value_t = Scheduler::Auto)]
     scheduler: Scheduler,
-    /// Read from this file where tensors are to be: the plan of the scheduler `tdn`.
+    /// Read distributions of tensors from this file, for the scheduler `tdn`.
     #[arg(long, value_name = "FILE")]
     distribution: Option<PathBuf>,
 }
 
-/// Who places tasks.
+/// The placement schedulers.
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(super) enum Scheduler {
+    /// The plan with the smallest makespan of all schedulers.
     Auto,
+    /// TensorPlanner's patterns: reductions run where their result is owned.
     Pattern,
+    /// NumS's load-simulated hierarchical scheduling.
     Lshs,
+    /// A mesh per statement that minimises bytes through the busiest worker.
     Algebraic,
-    /// As `algebraic`, with grids chosen for time; may leave workers idle.
+    /// A mesh per statement that minimises the makespan; may leave workers idle.
     Timed,
+    /// Dask's default policy: inputs in turn, other tasks where an operand is.
     Roundrobin,
+    /// The distributions in the file of --distribution.
     Tdn,
 }
 
 impl ClusterArgs {
-    /// The machine, if one is asked for.
+    /// The machine, if one is requested.
     pub(crate) fn machine(&self) -> Result<Option<Machine>, Failure> {
         if self.nodes.is_none() && self.workers.is_none() && self.machine.is_none() {
             let given =
@@ -67,7 +73,7 @@ impl ClusterArgs {
         Ok(Some(read_distribution(&name, &text)?))
     }
 
-    /// The same with other values for what is given.
+    /// The same options with the given values replaced.
     pub(super) fn with(
         &self,
         nodes: Option<u32>,
@@ -84,7 +90,7 @@ impl ClusterArgs {
         }
     }
 
-    /// The scheduler that was asked for.
+    /// The requested scheduler; `None` for `auto`.
     pub(crate) fn scheduler(&self) -> Option<&'static str> {
         match self.scheduler {
             Scheduler::Auto => None,

@@ -1,4 +1,4 @@
-//! `tw demo`: the whole of it in half a minute, without any files.
+//! `tw demo`: plan, run, explain and budget in half a minute, without any files.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -26,10 +26,10 @@ const INTERESTING: &str = "Z.T @ Z";
 /// Arguments of `tw demo`.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Rows of the matrix; fewer make it quicker.
+    /// Rows of the matrix; fewer rows run faster.
     #[arg(long, value_name = "N", default_value_t = 400_000, value_parser = clap::value_parser!(u32).range(800..))]
     rows: u32,
-    /// Number of threads; as many as the machine has if not given.
+    /// Number of threads; all hardware threads by default.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     threads: Option<u16>,
     /// Kill the run in the middle, resume it and compare bits.
@@ -128,7 +128,7 @@ fn show_program(source: &SourceText, rows: u32, out: &mut Out) {
     }
 }
 
-/// What was planned beside what was measured.
+/// Planned and measured figures side by side.
 fn compare(explanation: &Explanation, budget: u64, totals: &Totals, elapsed: Duration) -> Table {
     let summary = explanation.summary();
     let tasks = |inside: bool| -> u64 {

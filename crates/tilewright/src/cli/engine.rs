@@ -1,4 +1,4 @@
-//! Where and how to run: options that become a session.
+//! Options about the engine, turned into a session.
 
 use tw_ir::error::Result;
 
@@ -9,38 +9,38 @@ use crate::session::{Session, SessionBuilder};
 /// Options about the engine.
 #[derive(Clone, clap::Args)]
 pub(crate) struct EngineArgs {
-    /// What runs the tasks.
+    /// The engine that runs the schedule.
     #[arg(long, value_enum, default_value_t = Engine::Threads)]
     engine: Engine,
-    /// Number of threads; as many as the machine has if not given.
+    /// Number of threads; all hardware threads by default.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     threads: Option<u16>,
-    /// Tile length of every axis that the program does not cut.
+    /// Tile length of every axis that the program does not tile.
     #[arg(long, value_name = "N", value_parser = parse_tile)]
     tile: Option<u64>,
-    /// Most bytes that blocks may hold at once, for example 2GiB.
+    /// Memory budget for blocks, for example 2GiB.
     #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
     pub(crate) memory: Option<u64>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Engine {
-    /// All cores of this machine.
+    /// A pool of threads on this machine.
     Threads,
-    /// Steps one by one, in the order of the schedule.
+    /// One step after another, in the order of the schedule.
     Serial,
-    /// Ranks of a cluster.
+    /// MPI ranks of a cluster.
     #[value(hide = true)]
     Mpi,
 }
 
 impl EngineArgs {
-    /// The same with tiles of another length, if one is given.
+    /// The same options with another tile length, if one is given.
     pub(super) fn with_tile(&self, tile: Option<u64>) -> EngineArgs {
         EngineArgs { tile: tile.or(self.tile), ..self.clone() }
     }
 
-    /// A session as asked for, not started yet.
+    /// A session builder with these options.
     pub(crate) fn builder(&self) -> Result<SessionBuilder> {
         let mut builder = Session::builder();
         match self.engine {

@@ -23,13 +23,13 @@ use diff::DiffArgs;
 pub(crate) struct Args {
     #[command(flatten)]
     program: ProgramArgs,
-    /// How much to tell, and in which form.
+    /// Level of detail and form.
     #[arg(long, value_enum, default_value_t = Level::Table)]
     level: Level,
-    /// Run the program too, and show the measured time of every line.
+    /// Also run the program, and show the measured time of each line.
     #[arg(long)]
     analyze: bool,
-    /// Show in text who owns which block, who sends what to whom, and what everyone does when; pages and JSON have that anyway.
+    /// Add maps of block owners, a matrix of transfers and a timeline of workers to the text; HTML, SVG and JSON always have them.
     #[arg(long)]
     pictures: bool,
     #[command(flatten)]
@@ -65,7 +65,7 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Plans a program, for a machine if one is asked for.
+/// Plans a program, also for a cluster if one is requested.
 fn planned(
     program: &ProgramArgs,
     engine: &EngineArgs,
@@ -94,7 +94,7 @@ fn planned(
     Ok((session, loaded, explanation))
 }
 
-/// Plans twice, and tells what changes.
+/// Plans twice and prints the difference.
 fn compare(args: &Args, out: &mut Out) -> Result<(), Failure> {
     for (is_given, name) in [(args.analyze, "--analyze"), (args.pictures, "--pictures")] {
         if is_given {

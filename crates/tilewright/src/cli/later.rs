@@ -1,4 +1,4 @@
-//! Options of the command line whose feature does not exist yet. They are read and refused, never ignored.
+//! Options for features that do not exist yet. `tw` parses them and refuses them; it never ignores them.
 
 use std::path::PathBuf;
 
@@ -9,7 +9,7 @@ use super::cluster::Scheduler;
 /// Options about machines of several workers: `tw explain` plans for them, `tw run` cannot run on them yet.
 #[derive(clap::Args)]
 pub(crate) struct ClusterOptions {
-    /// Place tasks by this scheduler.
+    /// Use this placement scheduler.
     #[arg(long, value_enum, default_value_t = Scheduler::Auto, hide = true)]
     scheduler: Scheduler,
     /// Plan for this many nodes.
@@ -18,21 +18,21 @@ pub(crate) struct ClusterOptions {
     /// Plan for this many workers on each node.
     #[arg(long, value_name = "R", hide = true)]
     workers: Option<u32>,
-    /// Read what the machine is like from this file.
+    /// Read the machine model from this file.
     #[arg(long, value_name = "FILE", hide = true)]
     machine: Option<PathBuf>,
-    /// Read from this file where tensors are to be.
+    /// Read distributions of tensors from this file.
     #[arg(long, value_name = "FILE", hide = true)]
     distribution: Option<PathBuf>,
 }
 
-/// Options that only a run will understand.
+/// Options that only `tw run` has.
 #[derive(clap::Args)]
 pub(crate) struct LaterRunArgs {
-    /// Write blocks that do not fit to this directory.
+    /// Spill blocks to this directory.
     #[arg(long, value_name = "DIR", hide = true)]
     spill: Option<PathBuf>,
-    /// Go on with a run that was interrupted.
+    /// Resume an interrupted run.
     #[arg(long, value_name = "DIR", hide = true)]
     resume: Option<PathBuf>,
     /// The same bits for any number of ranks.
@@ -40,7 +40,7 @@ pub(crate) struct LaterRunArgs {
     reproducible: bool,
 }
 
-/// The error for something that comes later.
+/// The error for a feature that does not exist yet.
 pub(crate) fn refusal(option: &str, comes_with: &str) -> Error {
     Error::plan(format!("{option} is not there yet; it comes with {comes_with}"))
 }

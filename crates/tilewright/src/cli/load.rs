@@ -14,15 +14,15 @@ use crate::explain::SourceText;
 use crate::io::Input;
 use crate::program_text::{BoundProgram, standard_functions};
 
-/// Longer files are no programs.
+/// Longer files are refused.
 const MAX_PROGRAM_BYTES: u64 = 16 << 20;
 
-/// Options that say which program, with which values.
+/// Options about the program and its parameters.
 #[derive(clap::Args)]
 pub(crate) struct ProgramArgs {
-    /// The program.
+    /// Program file.
     pub(crate) file: PathBuf,
-    /// Give a parameter another value: --set n=4000.
+    /// Set a parameter: --set n=4000.
     #[arg(long, value_name = "NAME=VALUE", value_parser = parse_set)]
     set: Vec<(String, ParamValue)>,
     /// Bind an input to a file: --input A=a.npy.

@@ -30,7 +30,7 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<(), Failure> {
     loaded.release_stored();
     let program = &loaded.unit.program;
     let bytes = session.plan_bytes(program).map_err(|error| loaded.failure(error))?;
-    // What another process will read: its hash is told, and it is known to be readable.
+    // Reads the plan as another process would: checks that it is readable, and gets its hash.
     let hash = session.load_plan(program, &bytes).map_err(|error| loaded.failure(error))?;
     std::fs::write(&args.output, &bytes)
         .map_err(|error| Error::io(format!("cannot write {}: {error}", args.output.display())))?;

@@ -18,7 +18,7 @@ pub(crate) struct Bar {
 }
 
 impl Bar {
-    /// Watches a session, unless nobody looks.
+    /// Shows the progress of a session, on a terminal only.
     pub(crate) fn watch(session: &Session, quiet: bool) -> Bar {
         if quiet || !std::io::stderr().is_terminal() {
             return Bar { running: None };

@@ -1,4 +1,4 @@
-//! `--report`: what a run cost and gave, for other programs.
+//! `--report`: costs and results of a run, as JSON.
 
 use std::fs::{self, File};
 use std::io::Write;

@@ -30,10 +30,10 @@ pub(crate) struct Args {
     program: ProgramArgs,
     #[command(flatten)]
     engine: EngineArgs,
-    /// Write what the run cost and gave to this file, as JSON.
+    /// Write costs and results of the run to this file, as JSON.
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
-    /// Run the schedules of this plan, which `tw plan` has made of the same program.
+    /// Run the schedules in this file, which `tw plan` wrote for the same program.
     #[arg(long, value_name = "FILE")]
     schedule: Option<PathBuf>,
     /// Print nothing but errors.
@@ -45,7 +45,7 @@ pub(crate) struct Args {
     later_run: LaterRunArgs,
 }
 
-/// A result as it is shown and reported.
+/// A result, for the terminal and the report.
 pub(crate) struct Shown {
     pub(crate) name: String,
     pub(crate) shape: Vec<u64>,

@@ -1,4 +1,4 @@
-//! Costs that the user can avoid, and how.
+//! Costs that the user can avoid, with advice.
 
 use std::collections::BTreeSet;
 
@@ -12,10 +12,10 @@ use super::{Explanation, SegmentPlan, units};
 /// Copies are worth a sentence from this part of all traffic on.
 const COPIES: f64 = 0.25;
 
-/// Plans that move less than this are over before anybody would change them.
+/// Plans that move fewer bytes than this are too fast to be worth advice.
 const WORTH_AVOIDING: u64 = 16 << 20;
 
-/// Fewer tasks do not cost enough to be told.
+/// Fewer tasks than this are not worth advice.
 const MANY_TASKS: u64 = 1000;
 
 impl Explanation {

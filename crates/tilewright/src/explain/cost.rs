@@ -1,4 +1,4 @@
-//! What the statements of a planned segment cost.
+//! The cost of the statements of a planned segment.
 
 use std::ops::AddAssign;
 
@@ -24,11 +24,11 @@ pub struct Cost {
     pub stored_bytes: u64,
     /// Bytes of operands and outputs of all tasks: traffic between memory and kernels.
     pub moved_bytes: u64,
-    /// Those among them that only copy blocks, or parts, into others.
+    /// The tasks among them that only copy blocks or regions.
     pub copied_bytes: u64,
     /// Scalar operations.
     pub flops: u64,
-    /// Those among them that belong to sums of products, for which there are fast kernels.
+    /// The operations among them that belong to sums of products, which have fast kernels.
     pub product_flops: u64,
     /// All other operations, each as often as it takes the time of an addition.
     pub scalar_work: u64,
@@ -49,7 +49,7 @@ impl AddAssign for Cost {
     }
 }
 
-/// True for operations whose calls read something outside.
+/// True for operations whose calls read external data.
 pub(crate) fn reads_input(op: &Op) -> bool {
     matches!(op, Op::BlockFn(call) if call.function.0.reads_input())
 }
@@ -90,7 +90,7 @@ fn is_input(workflow: &Workflow, source: u32, is_stored: &dyn Fn(&str) -> bool) 
     matches!(&workflow.sources[source as usize], SourceDecl::Input { name, .. } if !is_stored(name))
 }
 
-/// What the tasks of a statement mostly do, in words.
+/// The main kind of work of a statement, in words.
 pub(crate) fn kind(workflow: &Workflow, statement: StmtId) -> &'static str {
     let kernels = workflow.kernels.values().filter(|entry| entry.statement == statement);
     let mut kind = "";

@@ -1,4 +1,4 @@
-//! How two plans differ, line by line and as a whole.
+//! The difference of two plans, line by line and in total.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,13 +15,13 @@ mod align;
 mod json;
 mod text;
 
-/// What changes from one plan to another: of two programs, or of one under other options.
+/// The difference of two plans: of two programs, or of one program with different options.
 #[derive(Clone, Debug)]
 pub struct Difference {
     sides: [Side; 2],
     /// Lines that belong together, by their numbers on both sides.
     pairs: Vec<(Option<usize>, Option<usize>)>,
-    /// True if bytes are those of messages; else those between memory and kernels.
+    /// True if bytes count messages; false if they count traffic between memory and kernels.
     is_wire: bool,
 }
 
@@ -43,12 +43,12 @@ struct Figure {
     text: String,
 }
 
-/// What a plan does at one line.
+/// The plan of one line.
 #[derive(Clone, Debug, PartialEq)]
 struct Line {
     place: Place,
     text: String,
-    /// What became of it if it has no tasks of its own.
+    /// Its fate, if it has no tasks of its own.
     fused: String,
     tasks: u64,
     bytes: u64,
@@ -80,7 +80,7 @@ impl Value {
 }
 
 impl Explanation {
-    /// What changes from this plan to another.
+    /// The difference from this plan to another.
     pub fn diff(&self, other: &Explanation) -> Difference {
         let is_wire = self.on.is_some() || other.on.is_some();
         let sides = [self.side(is_wire), other.side(is_wire)];
@@ -103,7 +103,7 @@ impl Explanation {
         Side { name: self.side_name(), figures: self.figures(is_wire), lines }
     }
 
-    /// The file, the machine, and who placed the plan.
+    /// The file, the machine and the scheduler.
     fn side_name(&self) -> String {
         let file = self.source.as_ref().map_or("plan", |source| source.file());
         match self.on.as_ref() {
@@ -212,7 +212,7 @@ impl Explanation {
 }
 
 impl Difference {
-    /// Says of both plans what they are of, where the names of files do not tell.
+    /// Adds labels to both plans, for use when file names do not distinguish them.
     pub fn named(mut self, a: &str, b: &str) -> Difference {
         for (side, name) in self.sides.iter_mut().zip([a, b]) {
             if !name.is_empty() {

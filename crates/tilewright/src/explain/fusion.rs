@@ -1,7 +1,6 @@
-//! What became of the operations of a segment: which run, which were merged into others, and why some were not.
+//! The fate of each operation of a segment: which operations run, which were fused into others, and why some were not.
 //!
-//! Rewrites keep the span of the operation that survives, so survivors are found by span; an operation that is gone was computed where its
-//! readers are.
+//! Rewrites keep the span of the surviving operation, so survivors are found by span. An operation without a survivor was computed in its readers.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -9,7 +8,7 @@ use tw_ir::contraction::Contraction;
 use tw_ir::program::{IndexStmt, Node, Op, Program, ValueId};
 use tw_ir::span::Span;
 
-/// What became of one operation. Numbers are positions in the segment before rewriting.
+/// The fate of one operation. Numbers are positions in the segment before rewriting.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fate {
     /// It has tasks of its own.
@@ -121,7 +120,7 @@ pub fn why_kept(program: &Program, k: usize) -> Option<Kept> {
     }
 }
 
-/// How many accesses of a statement read results of another operation.
+/// The number of accesses of a statement to results of another operation.
 fn n_reads(stmt: &IndexStmt, reading: &Node, producer: &Node) -> usize {
     stmt.reads.iter().filter(|read| producer.results.contains(&reading.args[read.operand as usize])).count()
 }

@@ -1,4 +1,4 @@
-//! The statements of a plan as boxes and arrows: what the pictures draw.
+//! The graph of statements, for drawings.
 
 use std::collections::HashMap;
 
@@ -18,15 +18,15 @@ pub(super) struct SectionGraph {
 
 /// A statement, or why there are none yet.
 pub(super) struct StatementBox {
-    /// The user's line, or what the operation is called.
+    /// The user's line, or the name of the operation.
     pub(super) text: String,
-    /// What its tasks do and how many there are.
+    /// The kind and number of its tasks.
     pub(super) tasks: String,
     /// True if it is planned only when the program runs.
     pub(super) is_later: bool,
 }
 
-/// What one statement makes for another.
+/// A value from one statement to another.
 pub(super) struct Arrow {
     pub(super) from: usize,
     pub(super) to: usize,

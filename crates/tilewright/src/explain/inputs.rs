@@ -1,4 +1,4 @@
-//! What a plan reads of every input of the user.
+//! The reads of each input of the user.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,13 +14,13 @@ use super::source::Place;
 use super::{Explanation, units};
 use crate::control::types::n_bytes;
 
-/// How much of an input is read.
+/// The reads of one input.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InputUse {
     key: InputKey,
-    /// The input, or what reads it.
+    /// The input, or its reader.
     pub name: String,
-    /// Where the program names it.
+    /// Its place in the program.
     pub span: Span,
     /// Its size.
     pub bytes: u64,
@@ -28,7 +28,7 @@ pub struct InputUse {
     pub read_bytes: u64,
 }
 
-/// What makes an input the same in another segment.
+/// The identity of an input across segments.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum InputKey {
     Named(String),
@@ -43,13 +43,13 @@ impl InputKey {
 }
 
 impl InputUse {
-    /// How often all of it is read, on average.
+    /// The average number of passes over it.
     pub fn passes(&self) -> f64 {
         if self.bytes == 0 { 0.0 } else { self.read_bytes as f64 / self.bytes as f64 }
     }
 }
 
-/// What a segment reads. `is_stored` tells which sources hold blocks of an earlier segment: these are no inputs.
+/// The reads of a segment. `is_stored` marks sources that are values of an earlier segment; they are not inputs.
 pub(crate) fn of_segment(before: &Program, schedule: &Schedule, is_stored: &dyn Fn(&str) -> bool) -> Vec<InputUse> {
     let workflow = schedule.workflow();
     let mut read: BTreeMap<InputKey, u64> = BTreeMap::new();
@@ -76,7 +76,7 @@ pub(crate) fn of_segment(before: &Program, schedule: &Schedule, is_stored: &dyn 
             _ => continue,
         };
         let bytes = node.results.iter().map(|&value| n_bytes(before.ty(value))).fold(0, u64::saturating_add);
-        // What is not read is no input of this plan.
+        // An unread source is not an input of this plan.
         if let Some(&read_bytes) = read.get(&key)
             && inputs.iter().all(|known| known.key != key)
         {
@@ -87,7 +87,7 @@ pub(crate) fn of_segment(before: &Program, schedule: &Schedule, is_stored: &dyn 
 }
 
 impl Explanation {
-    /// What the whole program reads of every input, in the order of their first use. Loop bodies count once.
+    /// The reads of each input over the whole program, in the order of first use. Loop bodies count once.
     pub fn inputs(&self) -> Vec<InputUse> {
         let mut all: Vec<InputUse> = Vec::new();
         for input in self.plans().flat_map(|(_, plan)| &plan.inputs) {
@@ -99,7 +99,7 @@ impl Explanation {
         all
     }
 
-    /// How often each input is read, if some are not read once: then the first line says nothing about each.
+    /// The number of passes over each input, if some input is not read exactly once.
     pub(crate) fn input_lines(&self) -> Vec<String> {
         let inputs = self.inputs();
         if inputs.iter().all(|input| input.read_bytes == input.bytes) {

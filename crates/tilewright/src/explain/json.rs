@@ -1,4 +1,4 @@
-//! Explanations for other programs.
+//! Explanations as JSON.
 
 use serde_json::{Value, json};
 

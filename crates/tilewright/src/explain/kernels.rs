@@ -1,4 +1,4 @@
-//! What the tasks of each statement compute.
+//! The kernels of each statement.
 
 use std::fmt::Write;
 

@@ -1,4 +1,4 @@
-//! How fast a machine is, roughly.
+//! A rough model of the speed of this machine.
 
 use std::time::Instant;
 
@@ -28,7 +28,7 @@ impl Default for Machine {
     }
 }
 
-/// What limits a statement.
+/// The bottleneck of a statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Limit {
     Arithmetic,
@@ -65,13 +65,13 @@ impl Machine {
         })
     }
 
-    /// A guess at the time a cost takes on so many threads.
+    /// The estimated time of a cost on this many threads.
     pub fn seconds(&self, cost: &Cost, threads: usize) -> f64 {
         let (arithmetic, memory, overhead) = self.parts(cost, threads);
         arithmetic.max(memory) + overhead
     }
 
-    /// What takes longest.
+    /// The bottleneck of a cost.
     pub(crate) fn limit(&self, cost: &Cost, threads: usize) -> Limit {
         match self.parts(cost, threads) {
             (arithmetic, memory, overhead) if overhead > arithmetic.max(memory) => Limit::Overhead,

@@ -1,4 +1,4 @@
-//! A plan beside its run: times, bytes and memory, and who did what when.
+//! A plan beside its measured run: times, bytes, memory, and the timeline of threads.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -23,7 +23,7 @@ const MEMORY: usize = 90;
 const MOST_NAMED: usize = 16;
 
 impl Explanation {
-    /// What was planned beside what was measured, in all and line by line. Times of threads add up.
+    /// Planned and measured figures, in total and per line. Times of threads add up.
     pub fn profile_text(&self) -> String {
         let Some((measured, totals)) = &self.measured else { return self.to_text(super::Level::Table) };
         let summary = self.summary();
@@ -71,7 +71,7 @@ impl Explanation {
         let mut before: Option<Place> = None;
         for row in rows.into_values() {
             let busy = measured.sum(|span| self.place(span) == row.place);
-            // What is computed inside other lines has nothing of its own.
+            // A line that is fused into others has no figures of its own.
             if row.cost.tasks == 0 && busy.tasks == 0 {
                 continue;
             }
@@ -95,7 +95,7 @@ impl Explanation {
         table
     }
 
-    /// What a task is called in pictures: the operation and its line.
+    /// The label of a task in pictures: the operation and its line.
     fn task_name(&self, task: &TaskRun) -> String {
         let place = self.place(&task.span);
         match (&place, place.operation(), self.line_text(&place)) {
@@ -106,7 +106,7 @@ impl Explanation {
         }
     }
 
-    /// The run as a drawing: what every thread did when, and how much memory blocks took.
+    /// The run as a drawing: the timeline of each thread, and the live bytes of blocks.
     pub fn timeline_svg(&self, tasks: &[TaskRun], others: u64) -> String {
         let begin = tasks.iter().map(|task| task.start).fold(f64::INFINITY, f64::min);
         let end = tasks.iter().map(|task| task.end).fold(0.0, f64::max);
@@ -209,7 +209,7 @@ impl Explanation {
     }
 }
 
-/// Tasks of one statement that follow each other so closely that nobody would see the gaps.
+/// Consecutive tasks of one statement, with gaps too small to be visible.
 struct Run {
     name: String,
     start: f64,
@@ -248,7 +248,7 @@ fn numbered(times: impl Iterator<Item = (String, f64)>) -> Vec<String> {
     order
 }
 
-/// Neighbours differ by the golden angle; what has no number is grey.
+/// Neighbouring hues differ by the golden angle; items without a number are grey.
 fn colour(number: Option<usize>) -> String {
     match number {
         Some(number) => format!("hsl({:.0},55%,55%)", (210.0 + 137.508 * number as f64) % 360.0),

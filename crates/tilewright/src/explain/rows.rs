@@ -1,4 +1,4 @@
-//! The table: what happens at each line.
+//! The table of an explanation: one row per line.
 
 use std::collections::BTreeMap;
 use std::collections::BTreeSet;
@@ -11,22 +11,22 @@ use super::fusion::Fate;
 use super::source::Place;
 use super::{Explanation, SegmentPlan};
 
-/// What happens at one line of one section.
+/// The plan of one line in one section.
 #[derive(Clone, Debug)]
 pub(crate) struct Row {
     pub(crate) place: Place,
-    /// The line, or what the operation is called.
+    /// The line, or the name of the operation.
     pub(crate) text: String,
-    /// What its tasks mostly do; empty if it has none.
+    /// The main kind of its tasks; empty if it has none.
     pub(crate) kind: &'static str,
     pub(crate) cost: Cost,
     /// Lines that are computed inside this one.
     pub(crate) contains: BTreeSet<Place>,
-    /// Where it is computed, if it has no tasks of its own.
+    /// The line that computes it, if it has no tasks of its own.
     pub(crate) goes: Goes,
 }
 
-/// Where a line without tasks went.
+/// The fate of a line without tasks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Goes {
     /// It has tasks.
@@ -99,7 +99,7 @@ impl Explanation {
                 _ => {}
             }
         }
-        // What the planner itself added is told with the lines it serves, not as a line of its own.
+        // Operations that the planner added are counted with the lines they serve.
         rows.into_values().filter(|row| row.place != Place::Planner || row.cost.tasks > 0).collect()
     }
 

@@ -1,4 +1,4 @@
-//! Program text by lines.
+//! Program text, by lines.
 
 use tw_ir::span::{HostCall, Span};
 
@@ -87,7 +87,7 @@ impl Place {
         }
     }
 
-    /// What is called there, where the host language tells.
+    /// The called function, if the host language reports it.
     pub fn operation(&self) -> Option<&str> {
         match self {
             Place::Host { call: Some(call), .. } => Some(&call.operation),

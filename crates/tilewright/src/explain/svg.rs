@@ -1,4 +1,4 @@
-//! A drawing of the plan that needs no other program: boxes in layers, arrows between them.
+//! A drawing of the plan without external tools: boxes in layers, arrows between them.
 
 use std::fmt::Write;
 
@@ -22,7 +22,7 @@ const STYLE: &str = ".tw-plan text{font:12px system-ui,sans-serif;fill:#222}.tw-
     .tw-plan .small{fill:#666;font-size:11px}.tw-plan rect{fill:#eef3f8;stroke:#4c78a8}\
     .tw-plan .later{fill:#fff;stroke-dasharray:4 3}.tw-plan path{fill:none;stroke:#888}";
 
-/// A piece of a drawing, from its upper left corner on.
+/// A fragment of a drawing, relative to its upper left corner.
 pub(crate) struct Drawing {
     pub(super) width: usize,
     pub(super) height: usize,
@@ -61,7 +61,7 @@ impl Drawing {
 }
 
 impl Explanation {
-    /// The graph of statements, and what is drawn of a machine below it.
+    /// The graph of statements, with the pictures of a cluster below it.
     pub(crate) fn svg(&self) -> String {
         let (mut body, mut width, mut height) = (String::new(), 0, MARGIN);
         for graph in self.graphs() {
@@ -79,7 +79,7 @@ impl Explanation {
     }
 }
 
-/// Where boxes stand: what a statement reads stands in layers above it.
+/// The positions of boxes: the operands of a statement are in layers above it.
 struct Layout {
     /// Layer and place within it, of every box.
     places: Vec<(usize, usize)>,

@@ -1,8 +1,8 @@
-//! Columns that line up.
+//! Text tables with aligned columns.
 
 use super::html::escape;
 
-/// Where the cells of a column stand.
+/// The alignment of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Align {
     Left,

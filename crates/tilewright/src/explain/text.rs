@@ -1,4 +1,4 @@
-//! Explanations as text for people.
+//! Explanations as text.
 
 use std::fmt::Write;
 
@@ -83,7 +83,7 @@ impl Explanation {
         )
     }
 
-    /// The line that takes longest and what limits it.
+    /// The slowest line and its bottleneck.
     fn bottleneck(&self) -> Option<String> {
         let rows: Vec<Row> = self.plans().flat_map(|(_, plan)| self.rows(plan)).collect();
         let seconds = |row: &Row| self.machine.seconds(&row.cost, self.threads);

@@ -1,4 +1,4 @@
-//! Results with what they are made of below them.
+//! The tree form: each result above its operands.
 
 use std::collections::HashMap;
 use std::fmt::Write;

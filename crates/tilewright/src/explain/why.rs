@@ -1,4 +1,4 @@
-//! Why the plan is what it is, in sentences.
+//! The reasons for a plan, in sentences.
 
 use std::collections::{BTreeMap, BTreeSet};
 

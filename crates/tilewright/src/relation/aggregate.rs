@@ -1,4 +1,4 @@
-//! Aggregate: blocks whose keys agree in some components become one.
+//! Aggregate: combines the blocks whose keys agree in some components.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Join: blocks of two relations whose keys agree.
+//! Join: pairs the blocks of two relations whose keys agree.
 
 use std::collections::HashMap;
 

@@ -1,4 +1,4 @@
-//! What happens to blocks.
+//! Kernels: the functions that operators apply to blocks.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Which keys a relation has.
+//! The set of keys of a relation.
 
 use std::sync::Arc;
 
@@ -33,7 +33,7 @@ impl Keys {
         }
     }
 
-    /// How many components a key has.
+    /// The number of components of a key.
     pub(super) fn arity(&self) -> usize {
         match self {
             Keys::Dense(frontier) | Keys::Listed { frontier, .. } => frontier.len(),
@@ -48,7 +48,7 @@ impl Keys {
         }
     }
 
-    /// How many there are.
+    /// The number of keys.
     pub(super) fn count(&self) -> u64 {
         match self {
             Keys::Dense(frontier) => frontier.iter().fold(1, |n, &extent| n.saturating_mul(extent)),
@@ -76,7 +76,7 @@ impl Keys {
         }
     }
 
-    /// Where a key is among all of them.
+    /// The position of a key among all keys.
     pub(super) fn position(&self, key: &[u64]) -> Option<u64> {
         match self {
             Keys::Dense(frontier) => {

@@ -1,4 +1,4 @@
-//! Statements that only move blocks, and how they are cut.
+//! Statements that only move blocks, and their tilings.
 
 use std::sync::Arc;
 
@@ -74,7 +74,7 @@ pub(super) fn index_for(values: &[u64], axes: &[u64]) -> Idx {
         let step = if n > 1 { value(stride) - value(0) } else { 0 };
         n_moving += (step != 0) as usize;
         simple = simple.plus(&var(k).times(step));
-        // Between the values of a longer step lie blocks that nobody asked for.
+        // A longer step skips blocks, which are not needed.
         n_moving += 2 * (step.abs() > 1) as usize;
     }
     let point = |at: usize| -> Vec<i64> { shape::unravel(at as u64, axes).into_iter().map(|c| c as i64).collect() };

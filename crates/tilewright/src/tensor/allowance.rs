@@ -1,9 +1,8 @@
-//! What is kept on behalf of live handles though nobody has asked for it, within one allowance per session.
+//! The cache of computed tensors: values that are kept for live handles without an explicit request, within one allowance per session.
 //!
-//! What does not fit any more is let go, least useful first: what takes the least work per byte to compute again, and of equals the oldest. Only
-//! that can be let go which is computed from files, functions and numbers alone. To compute anything else again, the arrays in memory that it came
-//! from would have to be kept, which may be larger than it is. So when such a tensor is kept its arguments are let go, and it stays as
-//! long as its handle lives. What somebody asked to keep (`persist`) is not part of the allowance.
+//! When the allowance is exceeded, values are evicted, cheapest first: those with the least work per byte to recompute, then the oldest. Only a tensor
+//! that is computed from files, functions and numbers alone can be evicted. To recompute any other tensor, its argument arrays would have to be kept, and they may be larger.
+//! So when such a tensor is kept, its arguments are released, and it stays while its handle lives. Tensors kept by `persist` are not part of the allowance.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, Weak};
@@ -13,7 +12,7 @@ use crate::available::machine_bytes;
 use crate::session::lock;
 use crate::stored::Stored;
 
-/// The part of a budget that may be taken by what nobody has asked for.
+/// The fraction of a budget that the allowance may take.
 pub(crate) const SHARE_OF_BUDGET: u64 = 8;
 
 /// The part of the machine's memory that may be taken by it where there is no budget, and the least.
@@ -23,7 +22,7 @@ const LEAST: u64 = 256 << 20;
 /// So many entries are looked through without thinking.
 const MANY: usize = 1024;
 
-/// What one session keeps though nobody has asked for it.
+/// The cached tensors of one session.
 pub(crate) struct Allowance {
     limit: u64,
     kept: Mutex<Kept>,
@@ -110,7 +109,7 @@ impl Allowance {
         drop(dropped);
     }
 
-    /// Somebody has asked to keep these blocks: they are no longer part of the allowance.
+    /// Removes blocks from the allowance, because `persist` keeps them now.
     pub(super) fn forget(&self, stored: &Arc<Stored>) {
         let mut kept = lock(&self.kept);
         let is_of = |entry: &Entry| std::ptr::eq(entry.stored.as_ptr(), Arc::as_ptr(stored));
@@ -127,7 +126,7 @@ impl Allowance {
 }
 
 impl Kept {
-    /// Takes out what is least useful until the rest fits, or nothing else can go. Whoever asks drops it without the lock.
+    /// Evicts the cheapest tensors until the rest fits, or nothing else can go. Returns them, so that the caller drops them without the lock.
     fn let_go(&mut self, limit: u64) -> Vec<Arc<Stored>> {
         let mut dropped = Vec::new();
         if self.bytes > limit || self.entries.len() > MANY.max(2 * self.n_alive) {

@@ -1,8 +1,8 @@
-//! The blocks that a user sees.
+//! Chunks: the tiling that a user sees.
 //!
-//! How a result is cut follows from how its operands are cut, as users of dask know it: elementwise operations refine the cuts of their operands, slices keep what is left of
-//! each block, reductions drop axes. Functions that are called once per block, and everything else that speaks of blocks, go by these cuts. The planner does not: it retiles
-//! where a function of blocks asks for it, and otherwise chooses its own tiles.
+//! The chunks of a result follow from those of its operands, as in dask: elementwise operations refine the chunks of their operands, slices keep the rest of
+//! each block, reductions drop axes. Functions that are called once per block use chunks. The planner does not: it retiles for block functions, and otherwise chooses its own
+//! tiles. A source may be loaded in smaller blocks than its chunks.
 
 use std::sync::Arc;
 
@@ -13,21 +13,21 @@ use tw_ir::{Axis, Edge, Tiling};
 
 use super::Tensor;
 
-/// Bytes of a block where nobody says.
+/// The default size of a block in bytes.
 const AUTOMATIC_BYTES: u64 = 128 << 20;
 
-/// How a tensor is cut; `None` while its shape depends on data that nobody has looked at.
+/// The chunks of a tensor; `None` while its shape is deferred.
 pub(super) type Cut = Option<Arc<[Axis]>>;
 
 /// Blocks that stand for several of a tensor.
 pub(super) struct Seen {
     chunks: Arc<[Axis]>,
-    /// The same tensor, made in these blocks, for those who want them.
+    /// The same tensor retiled to these chunks, on request.
     whole: Tensor,
 }
 
 impl Tensor {
-    /// How it is cut into blocks for functions of blocks: as its type says, or as follows from its operands. `None` while its shape depends on data.
+    /// Its chunks, for user functions: from its type, or from its operands. `None` while its shape is deferred.
     pub fn chunks(&self) -> Option<Arc<[Axis]>> {
         let seen = self.seen.as_ref().map(|seen| &seen.chunks).or(self.node.chunks[self.result].as_ref());
         seen.cloned().or_else(|| of_type(self.ty()))

@@ -1,7 +1,9 @@
-//! Extents that depend on data nobody has looked at yet.
+//! Deferred extents: extents that depend on data.
 //!
-//! `x[mask]` has as many elements as the mask holds times. Until somebody computes that count, the extent in the types of tensors is a
-//! number of its own, the id of the [`Count`]; equal ids are equal extents. [`super::graph`] turns ids into values of the program it collects.
+//! `x[mask]` has as many elements as the mask selects. Until that count is computed, the extent in the type of a tensor is the id of a [`Count`]; equal ids are
+//! equal extents, so `x[m] + y[m]` type-checks. [`super::graph`] resolves each count once when it collects a program. A builder that needs the number fails with an error that
+//! names the extent (`Error::needed_extents`). Then only that count is computed, and the builder runs again. Two different deferred extents may still be equal, so they are
+//! needed too, not a mismatch. Any other error is raised before anything is computed. All tensors under one mask share its count.
 
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 
@@ -16,7 +18,7 @@ use crate::session::lock;
 
 mod recent;
 
-/// How many elements a mask takes: an integer that is computed with the rest, or when somebody asks for a shape.
+/// The number of elements that a mask selects. It is computed with the results, or when a shape is requested.
 pub(super) struct Count {
     id: CountId,
     /// The lazy number itself.
@@ -62,18 +64,18 @@ impl Count {
         Some(*self.known.get_or_init(|| n.max(0) as u64))
     }
 
-    /// What types say of the axis.
+    /// The extent in types.
     pub(super) fn extent(&self) -> Extent {
         self.known().map_or(Extent::Deferred(self.id()), Extent::Known)
     }
 
-    /// The lazy number of a count that nobody else refers to.
+    /// The lazy number of a count without other references.
     pub(super) fn into_tensor(count: Arc<Count>) -> Option<Tensor> {
         Arc::into_inner(count).map(|count| count.tensor)
     }
 }
 
-/// Where a node remembers the counts of its results as masks.
+/// The cache of counts of a node's results as masks.
 pub(super) type CountsOfResults = Mutex<Vec<(usize, Weak<Count>)>>;
 
 /// Those of some counts that an operation or the types of its results name, each once.

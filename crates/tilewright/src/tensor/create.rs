@@ -1,4 +1,4 @@
-//! Making tensors.
+//! Creation of tensors.
 
 use std::path::Path;
 use std::sync::Arc;

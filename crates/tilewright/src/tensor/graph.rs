@@ -1,4 +1,4 @@
-//! From tensors to a program: the part of the graph below them that is not computed yet.
+//! Collects a program from tensors: the part of the graph below them that is not computed yet.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,17 +19,17 @@ use crate::stored::Stored;
 pub(super) struct Graph {
     pub(super) program: Program,
     pub(super) inputs: BTreeMap<String, Input>,
-    /// What is kept beside the tensors that were asked for: the outputs after theirs.
+    /// The tensors kept besides the requested ones; their outputs come last.
     pub(super) kept: Vec<Tensor>,
     pub(super) run: Run,
     /// Counts that the program resolves, with their values in it.
     pub(super) counts: Vec<(Arc<Count>, ValueId)>,
     values: FxHashMap<(*const TensorNode, usize), ValueId>,
-    /// What the ids of counts stand for here.
+    /// The program values of count ids.
     extents: FxHashMap<ValueId, Extent>,
 }
 
-/// A tensor on the way down. Arguments are looked at before the result: whoever computes a tensor keeps the result before letting go of the
+/// A tensor on the way down. Arguments are checked before the result: a run that computes a tensor stores the result before it releases the
 /// arguments, so one of the two is there even if another thread computes it at this moment.
 struct Visit {
     tensor: Tensor,

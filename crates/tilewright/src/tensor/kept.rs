@@ -1,9 +1,8 @@
-//! Which tensors on the way to a result are kept with it.
+//! Decides which intermediate tensors are kept with a result.
 //!
-//! Only what is asked for is computed, but a loop asks for a number and goes on with the tensor that led to it. Were that not kept, every step would
-//! begin at the first. So what the host holds in its hands is kept if it is small. What is larger would cost memory that nobody asked for: it is
-//! kept only when it is computed a second time. All of it together stays within an allowance ([`super::allowance`]). What leads to a part that was
-//! selected is not kept, since the rest of it would have to be computed for that.
+//! Only requested tensors must be computed, but a host loop requests a number and continues with the tensor behind it. Without caching, each step would start from the first. So a
+//! small tensor with a live handle is kept. A larger one is kept only when it is computed a second time, because it costs memory that the user did not request. All kept
+//! tensors share an allowance ([`super::allowance`]). The operands of a slice are not kept, because their remaining elements would have to be computed.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -65,7 +64,7 @@ impl Run {
         *self.held_here.entry(Arc::as_ptr(&tensor.node)).or_default() += 1;
     }
 
-    /// What is worth keeping beside the results themselves.
+    /// The tensors to keep besides the results.
     pub(super) fn kept(&self, results: &[&Tensor]) -> Vec<Tensor> {
         let mut room = results.first().map_or(0, |tensor| tensor.session().allowance().room());
         let results: FxHashSet<_> = results.iter().map(|tensor| key(tensor)).collect();
@@ -92,7 +91,7 @@ impl Run {
     /// Nodes of which a run needs every element: the rest of others, of which it needs a slice or a few rows, would have to be computed only to be kept.
     fn computed_in_full(&self, results: &FxHashSet<(*const TensorNode, usize)>) -> FxHashSet<*const TensorNode> {
         let mut found: FxHashSet<*const TensorNode> = results.iter().map(|(node, _)| *node).collect();
-        // Those that read come after what they read.
+        // Readers come after their operands.
         for tensor in self.nodes.iter().rev() {
             let TensorOp::Node(op) = &tensor.node.op else { continue };
             if found.contains(&Arc::as_ptr(&tensor.node)) {

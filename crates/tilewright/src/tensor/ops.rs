@@ -1,4 +1,4 @@
-//! Operations on tensors, with NumPy's meaning.
+//! Operations on tensors, with the semantics of NumPy.
 
 use tw_build as build;
 use tw_build::{Joined, Reduction, Running, SliceItem};
@@ -251,7 +251,7 @@ impl Tensor {
     }
 
     /// The elements under a mask, in row-major order, or the slices under a mask of the first axes. How many there are is computed with them, or
-    /// when somebody asks for the shape.
+    /// when a shape is requested.
     #[track_caller]
     pub fn compact(&self, mask: &Tensor) -> Result<Tensor> {
         with_extents(&[self, mask], || self.compact_lazily(mask))

@@ -32,7 +32,7 @@ pub(super) struct Below<V> {
     pub(super) order: V,
 }
 
-/// What is left of a matrix. The panel is a value of its own, so that nobody copies it out of the rest or carries it along.
+/// The trailing matrix. The panel is a value of its own, so that it is neither copied out of the trailing matrix nor carried along.
 struct Left<V> {
     panel: V,
     /// All columns from the panel on but the first `skipped`.

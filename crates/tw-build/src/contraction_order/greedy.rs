@@ -191,7 +191,7 @@ impl<'a> Greedy<'a> {
         let mut result = one.log + two.log;
         let both: Vec<u64> = one.bits.iter().zip(&two.bits).map(|(a, b)| a & b).collect();
         for index in ones(&both) {
-            // It was counted twice, and once more if nobody else needs it.
+            // It was counted twice, and once more if no other operand needs it.
             let stays = self.network.kept[index] || self.users[index].len() > 2;
             result -= self.logs[index] * if stays { 1.0 } else { 2.0 };
         }
@@ -242,7 +242,7 @@ impl<'a> Greedy<'a> {
         }
     }
 
-    /// What nobody has multiplied yet is multiplied at the end, small ones first.
+    /// Contracts the remaining operands at the end, small ones first.
     fn multiply_the_rest(&mut self) {
         let mut rest: BinaryHeap<Candidate> = BinaryHeap::new();
         let sized = |greedy: &Self, term: usize| {

@@ -12,13 +12,13 @@ pub(super) struct Tree<'a> {
     root: usize,
     /// Pairs written so far.
     writes: usize,
-    /// By index, while a subtree is looked at: a bit for each of its leaves that has the index, and one more if somebody above needs it.
+    /// Per index of the current subtree: a bit for each leaf with the index, and one more if the tree above needs it.
     masks: Vec<u32>,
 }
 
 struct Node {
     children: Option<(usize, usize)>,
-    /// Indices that somebody outside of the subtree needs, and the points they span.
+    /// Indices that the rest of the tree needs, and the number of points they span.
     indices: Vec<u32>,
     size: f64,
     /// Operations of this pair alone.
@@ -100,7 +100,7 @@ impl<'a> Tree<'a> {
             self.nodes[top].settled = subtree;
             return false;
         };
-        // The last pair takes the place of the top, so that whoever refers to it need not know.
+        // The last pair takes the number of the top, so that references to it stay valid.
         let mut places: Vec<usize> = inner;
         places.retain(|&node| node != top);
         places.push(top);
@@ -123,7 +123,7 @@ impl<'a> Tree<'a> {
         true
     }
 
-    /// The indices of the leaves of a subtree, ascending: which leaves have them, and whether somebody above needs them.
+    /// The indices of the leaves of a subtree, ascending: which leaves have them, and whether the tree above needs them.
     fn indices_around(&mut self, leaves: &[usize], top: usize) -> Vec<(u32, u32)> {
         let mut around = Vec::new();
         for (bit, &node) in leaves.iter().chain([&top]).enumerate() {

@@ -1,4 +1,4 @@
-//! Elements that somebody else owns: what a function of blocks gets to read.
+//! A view of elements with another owner: the argument of a block function.
 
 use super::{Array, Buffer};
 use crate::dtype::{DType, Element, Scalar};
@@ -89,7 +89,7 @@ impl Slice<'_> {
     }
 }
 
-/// A dense, row-major array whose elements somebody else owns.
+/// A dense, row-major array that borrows its elements.
 ///
 /// ```
 /// use tw_ir::{Array, Slice};

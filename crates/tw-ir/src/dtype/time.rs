@@ -7,7 +7,7 @@ pub const NAT: i64 = i64::MIN;
 
 macro_rules! units {
     ($($(#[$doc:meta])* $variant:ident $text:literal;)*) => {
-        /// What a time counts, from coarse to fine.
+        /// The units of times, from coarse to fine.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         pub enum TimeUnit { $($(#[$doc])* $variant,)* }
 
@@ -68,7 +68,7 @@ impl TimeUnit {
         matches!(self, TimeUnit::Year | TimeUnit::Month)
     }
 
-    /// How many of the next finer unit it has; months have no fixed number of weeks.
+    /// Its length in the next finer unit; months have no fixed number of weeks.
     fn step(self) -> Option<i64> {
         Some(match self {
             TimeUnit::Year => 12,
@@ -80,7 +80,7 @@ impl TimeUnit {
         })
     }
 
-    /// How many of a finer unit fit into one of this; `None` if that varies, or does not fit an i64.
+    /// Its length in a finer unit; `None` if that varies, or does not fit an i64.
     pub fn ratio(self, finer: TimeUnit) -> Option<i64> {
         let steps = &TimeUnit::ALL[self as usize..finer as usize];
         steps.iter().try_fold(1i64, |ratio, unit| ratio.checked_mul(unit.step()?))

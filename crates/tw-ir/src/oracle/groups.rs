@@ -49,7 +49,7 @@ pub(super) fn results<'a>(code: &'a ScalarCode, slots: &'a [Scalar]) -> impl Ite
     code.results().iter().map(|slot| slots[slot.0 as usize])
 }
 
-/// What a group that nothing reached gives, or the error that names its coordinate.
+/// The result of an empty group, or the error that names its coordinate.
 pub(super) fn empty_group(accum: &Accum, shape: &[u64], position: usize) -> Result<Vec<Scalar>> {
     match accum.on_empty {
         OnEmpty::Error => {

@@ -60,7 +60,7 @@ impl Hash for FunctionRef {
     }
 }
 
-/// What one axis of an operand is to a block function.
+/// The role of one axis of an operand for a block function.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum OperandMode {
     /// Cut: each call sees one tile. Axes with the same number move together and must have equally many tiles.
@@ -91,7 +91,7 @@ impl OperandMode {
     }
 }
 
-/// What one axis of a result is.
+/// The role of one axis of a result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ResultMode {
     /// As long and cut as the operand axes of this number.
@@ -114,7 +114,7 @@ pub struct BlockResult {
 /// A block function applied over a grid of block keys. Operands with cut axes must have a tiling.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct BlockFn {
-    /// What is called.
+    /// The function.
     pub function: FunctionRef,
     /// One list of modes per operand.
     pub operands: Vec<Vec<OperandMode>>,

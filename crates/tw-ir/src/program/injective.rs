@@ -1,4 +1,4 @@
-//! Does every point of a statement write its own element?
+//! Decides whether each point of a statement writes an element of its own.
 
 use std::collections::HashSet;
 

@@ -1,4 +1,4 @@
-//! How often a mask holds, piece by piece: what selecting by it needs to know before anything moves.
+//! Counts of the elements that each piece of a mask selects. Selection needs them before it moves anything.
 
 use std::sync::Arc;
 
@@ -32,14 +32,14 @@ impl MaskCounts {
         MaskCounts { cut, counts: counts.into() }
     }
 
-    /// `total` elements spread evenly over a cut: what is shown of a mask that nobody has counted.
+    /// `total` elements spread evenly over the pieces: the assumption for an uncounted mask.
     pub fn even(cut: Vec<Axis>, total: u64) -> Result<MaskCounts> {
         let n = cut.iter().fold(1u64, |n, axis| n.saturating_mul(axis.n_tiles()));
         let share = |k: u64| (total as u128 * k as u128 / n.max(1) as u128) as u64;
         MaskCounts::new(cut, (0..n).map(|k| share(k + 1) - share(k)).collect())
     }
 
-    /// How the mask is cut into pieces.
+    /// The pieces of the mask.
     pub fn cut(&self) -> &[Axis] {
         &self.cut
     }
@@ -54,7 +54,7 @@ impl MaskCounts {
         self.counts.iter().sum()
     }
 
-    /// Where the run of every piece begins in the result, and the end of the last.
+    /// The start of the run of each piece in the result, and the end of the last.
     pub fn starts(&self) -> Vec<u64> {
         let mut end = 0;
         let ends = self.counts.iter().map(|count| {

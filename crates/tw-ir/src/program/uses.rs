@@ -1,4 +1,4 @@
-//! What nodes read, at any depth.
+//! The values that nodes read, at any depth.
 
 use std::collections::HashSet;
 

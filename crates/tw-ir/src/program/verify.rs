@@ -23,9 +23,9 @@ pub fn verify(program: &Program) -> Result<()> {
 
 struct State<'a> {
     program: &'a Program,
-    /// What may be read here.
+    /// The values in scope.
     defined: HashSet<ValueId>,
-    /// What was made anywhere, also in regions left behind.
+    /// All values made so far, also in closed regions.
     made: HashSet<ValueId>,
     resolved: HashSet<ValueId>,
 }

@@ -1,4 +1,4 @@
-//! One operation on single values: the meaning of scalar operations.
+//! The meaning of scalar operations, on single values.
 
 use super::elementary::Elementary;
 use super::math::{self, Integer};

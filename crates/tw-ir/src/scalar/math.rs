@@ -1,4 +1,4 @@
-//! The arithmetic where languages differ, in one place, so that the oracle and every kernel agree bit for bit.
+//! Arithmetic on which languages differ, in one place, so that the oracle and every kernel agree bit for bit.
 
 /// The arithmetic of the eight integer types. Everything wraps.
 pub trait Integer: Copy + Ord {

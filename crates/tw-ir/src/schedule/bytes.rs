@@ -1,7 +1,7 @@
-//! Numbers as bytes: variable-length integers and columns of differences.
+//! Integers as bytes: variable-length integers and columns of differences.
 //!
-//! An integer takes seven bits a byte, lowest first; the highest bit of a byte says that another follows. Signed integers are folded (0, -1, 1, -2, ..).
-//! A column is its length and the signed differences between neighbours, so numbers that grow evenly take a byte each.
+//! An integer takes seven bits per byte, lowest first; the highest bit of a byte means that another byte follows. Signed integers are folded (0, -1, 1, -2, ..).
+//! A column is its length and the signed differences between neighbours, so an evenly growing column takes a byte per number.
 
 use crate::error::{Error, Result};
 
@@ -55,7 +55,7 @@ impl<'a> Reader<'a> {
         Reader { bytes }
     }
 
-    /// How many bytes are left.
+    /// The number of remaining bytes.
     pub(super) fn left(&self) -> usize {
         self.bytes.len()
     }

@@ -1,4 +1,4 @@
-//! Reading what [`Schedule::encode`](super::Schedule::encode) writes. Any bytes may come: nothing panics, and nothing is allocated because a length says so.
+//! Decodes the output of [`Schedule::encode`](super::Schedule::encode). Accepts any bytes: it never panics, and no allocation trusts a length in the file.
 
 use std::sync::Arc;
 
@@ -44,7 +44,7 @@ impl Schedule {
         let mut run = Reader::new(reader.section()?);
         let names = text(reader.section()?)?;
         reader.end()?;
-        // A block takes memory once its set is there; each is worth a byte to whoever makes it.
+        // A block takes memory once its set is there; the task that computes it takes at least a byte.
         let Head { mut workflow, provider, constants, sets } = parse_meaning(text(bits.section()?)?, functions)?;
         for (constant, source) in constants.iter().zip(constant_sources(&mut workflow)) {
             *source = SourceDecl::Constant(Arc::new(constant_of(constant, bits.section()?)?));

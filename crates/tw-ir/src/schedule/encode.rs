@@ -4,13 +4,13 @@
 //! |---|---|
 //! | 20 | `tilewright schedule\n` |
 //! | integer | the version, [`VERSION`] |
-//! | section | *bits*: what decides the results |
-//! | section | *run*: what else decides where and when things happen |
-//! | section | *names*: what only messages need |
-//! | 32 | BLAKE3 of all of that |
+//! | section | *bits*: everything that decides the results |
+//! | section | *run*: everything else that a run needs |
+//! | section | *names*: names and spans for messages |
+//! | 32 | BLAKE3 hash of all bytes before |
 //!
 //! A section is its length and its bytes; integers and columns are those of `bytes.rs`. The parts of a schedule that grow with the program (kernels, types,
-//! grids) are text, as [`crate::text`] prints it; what grows with tasks and blocks is columns, about fifteen bytes a task:
+//! grids) are text, as [`crate::text`] prints it; the parts that grow with tasks and blocks are columns, about fifteen bytes a task:
 //!
 //! * *bits*: text (provider, types of sources and sinks, kernels, sets, outputs); elements of constants; boxes of sets without a grid; regions; kind, kernel, point
 //!   and position of every task; numbers of operands and outputs; blocks and regions of operands; blocks of outputs.
@@ -18,7 +18,7 @@
 //!   regions, reads and writes by step, results.
 //! * *names*: text (statements with their spans; names and statements of kernels and sets).
 //!
-//! There is one encoding of every schedule, so hashes can be taken over it.
+//! Each schedule has exactly one encoding, so hashes are taken over it.
 
 use super::bytes::Writer;
 use super::digest::Digest;

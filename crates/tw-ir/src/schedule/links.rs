@@ -1,4 +1,4 @@
-//! What follows from the order of steps: dependencies, readers, results. Derived, never encoded.
+//! Dependencies, readers and results: derived from the order of steps, never encoded.
 
 use cranelift_entity::EntityRef;
 
@@ -62,7 +62,7 @@ impl Rows {
     }
 }
 
-/// What engines need to know about steps and instances beside the order.
+/// The derived facts about steps and instances that engines need besides the order.
 #[derive(Clone, Debug)]
 pub(super) struct Links {
     pub(super) n_dependencies: Vec<u32>,

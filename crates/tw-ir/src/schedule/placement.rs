@@ -1,4 +1,4 @@
-//! Where the tasks of a schedule run, which copies of blocks there are, and what is moved between memories.
+//! The placement of a schedule: the rank of each task, the instances of blocks in each memory, and the moves between memories.
 
 use cranelift_entity::EntityRef;
 
@@ -33,7 +33,7 @@ pub struct Instance {
     pub block: BlockId,
     /// The part of it: 0 for all, otherwise one more than a position in the regions of the workflow, followed by those of the placement.
     pub region: u32,
-    /// Where it is.
+    /// Its memory.
     pub memory: Memory,
 }
 
@@ -41,13 +41,13 @@ pub struct Instance {
 /// transfers are chains of moves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Move {
-    /// What is copied. It is held until the move has ended.
+    /// The instance that is copied. It stays live until the move has ended.
     pub from: InstanceId,
-    /// What that makes.
+    /// The new instance.
     pub to: InstanceId,
 }
 
-/// Where the tasks of a schedule run, and what is moved.
+/// The rank of each task, and the moves.
 ///
 /// Every instance is made once: by the tasks of one chain, all on its rank, or by one move. Reads and writes are listed per step, so that a block
 /// that was dropped and made again is another instance.
@@ -91,7 +91,7 @@ impl Placement {
         Step::moving(MoveId::new(self.moves.len() - 1))
     }
 
-    /// Adds what the next step, a task, reads and writes.
+    /// Adds the reads and writes of the next step, a task.
     pub fn add_task(
         &mut self,
         reads: impl IntoIterator<Item = Option<InstanceId>>,
@@ -175,7 +175,7 @@ impl Placement {
     ///
     /// 1. Every task of the workflow has a site that exists; ranks of memories exist.
     /// 2. There is one row of reads and of writes per step; a task's rows name one instance per operand and output, of the same block.
-    /// 3. A task reads and writes main memory of its own rank. What it reads holds what the operand needs.
+    /// 3. A task reads and writes main memory of its own rank. The instance that it reads contains the region of the operand.
     /// 4. A move copies between different memories of one block, and no more than there is.
     /// 5. Every instance is made by one move, or by tasks alone.
     /// 6. Results are the instances of the blocks of every output, whole.

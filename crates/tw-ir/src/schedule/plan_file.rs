@@ -1,15 +1,15 @@
-//! A program with the schedules of its segments, as bytes: what one process plans and another runs.
+//! A plan file: a program with the schedules of its segments, as bytes. One process plans, another runs.
 //!
 //! | bytes | what |
 //! |---|---|
 //! | 16 | `tilewright plan\n` |
-//! | integer | the version, that of schedules |
+//! | integer | the version, the same as that of schedules |
 //! | section | the whole program, as text |
 //! | integer | number of segments |
 //! | two sections each | the program of a segment as text, and its schedule |
-//! | 32 | BLAKE3 of all of that |
+//! | 32 | BLAKE3 hash of all bytes before |
 //!
-//! Segments are in the order of their texts, so there is one encoding.
+//! Segments are sorted by their text, so a plan has exactly one encoding.
 
 use super::Schedule;
 use super::bytes::{Reader, Writer};
@@ -26,11 +26,11 @@ const CHECKSUM: &str = "tilewright 1 plan: file";
 pub struct PlanFile {
     /// The whole program.
     pub program: Program,
-    /// Its segments. Those that depend on data are not there: they are planned when they are met.
+    /// Its segments, without data-dependent ones: the run plans those when it reaches them.
     pub segments: Vec<(Program, Schedule)>,
 }
 
-/// The bytes of a plan. A block function is written by its name, so the caller refuses those that no other process could find.
+/// The bytes of a plan. A block function is written by name, so the caller must refuse functions that another process cannot find.
 pub fn encode_plan<'a>(program: &Program, segments: impl Iterator<Item = (&'a Program, &'a Schedule)>) -> Vec<u8> {
     let mut segments: Vec<(String, &Schedule)> =
         segments.map(|(program, schedule)| (print_program(program), schedule)).collect();
@@ -50,7 +50,7 @@ pub fn encode_plan<'a>(program: &Program, segments: impl Iterator<Item = (&'a Pr
 }
 
 impl PlanFile {
-    /// Reads what [`encode_plan`] writes.
+    /// Decodes the output of [`encode_plan`].
     pub fn decode(bytes: &[u8], functions: &FunctionTable) -> Result<PlanFile> {
         let wrong = |what: &str| Error::source(what.to_string());
         let Some((content, checksum)) = bytes.split_last_chunk::<32>() else {

@@ -1,4 +1,4 @@
-//! Serial replay: what is alive at every step. The one place that says so; peaks, explanations, budgets and the simulator ask it.
+//! Serial replay: the liveness of instances at each step. The one implementation; peaks, explain, budgets and the simulator use it.
 
 use cranelift_entity::EntityRef;
 
@@ -9,8 +9,8 @@ use crate::workflow::{BlockId, Workflow};
 
 /// Steps one by one in their order.
 ///
-/// An instance appears with the first step that writes it and goes after the last step that uses it; results stay. What a step makes appears
-/// before what it has read goes.
+/// An instance is live from the first step that writes it to the last step that uses it; results stay live. The outputs of a step become live before its
+/// operands die.
 #[derive(Clone, Copy, Debug)]
 pub struct Replay<'a> {
     workflow: &'a Workflow,
@@ -27,7 +27,7 @@ pub struct Change {
     pub instance: InstanceId,
     /// Its block.
     pub block: BlockId,
-    /// Where it is.
+    /// Its memory.
     pub memory: Memory,
     /// Its size.
     pub bytes: u64,

@@ -1,4 +1,4 @@
-//! Steps of a schedule, and what they read and write.
+//! The steps of a schedule, with their reads and writes.
 
 use cranelift_entity::{EntityRef, entity_impl};
 
@@ -19,7 +19,7 @@ entity_impl!(MoveId, "m");
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Step(u32);
 
-/// What a step is.
+/// The kind of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StepKind {
     /// A task of the workflow.
@@ -42,7 +42,7 @@ impl Step {
         Step(id.0 | MOVE)
     }
 
-    /// What the step is.
+    /// Its kind.
     pub fn kind(self) -> StepKind {
         if self.0 & MOVE == 0 {
             StepKind::Task(TaskId::from_u32(self.0))

@@ -3,7 +3,7 @@
 use crate::error::{Error, Result};
 use crate::span::Span;
 
-/// How deep constructs may nest. Text comes from users and files; without a limit it could exhaust the stack.
+/// The largest nesting depth. Text comes from users and files; without a limit it could exhaust the stack.
 const MAX_DEPTH: u32 = 64;
 
 /// A place in a text. Between words there may be white space and comments from `//` to the end of the line.
@@ -58,7 +58,7 @@ impl<'a> Cursor<'a> {
         Error::source(format!("line {line}, column {column}: {message}")).at(&Span::text(start, end))
     }
 
-    /// Where the next word starts.
+    /// The start of the next word.
     pub(super) fn place(&mut self) -> usize {
         self.skip_space();
         self.at

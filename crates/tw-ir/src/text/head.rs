@@ -43,7 +43,7 @@ pub(crate) enum SetBoxes {
     List,
 }
 
-/// What decides results, apart from tasks and elements.
+/// The text of everything that decides results, except tasks and elements.
 pub(crate) fn print_meaning(workflow: &Workflow, provider: &str) -> String {
     let mut printer = Printer::default();
     printer.line(format_args!("provider {}", quote(provider)));
@@ -120,7 +120,7 @@ pub(crate) fn parse_meaning(text: &str, functions: &FunctionTable) -> Result<Hea
     Ok(head)
 }
 
-/// What binds a schedule to files and names.
+/// The text that binds a schedule to files and names.
 pub(crate) fn print_bindings(workflow: &Workflow, budget: Option<u64>) -> String {
     let mut printer = Printer::default();
     for source in &workflow.sources {
@@ -162,7 +162,7 @@ pub(crate) fn parse_bindings(text: &str, workflow: &mut Workflow) -> Result<Opti
     Ok(budget)
 }
 
-/// What only messages need.
+/// The text that only messages need.
 pub(crate) fn print_names(workflow: &Workflow) -> String {
     let mut printer = Printer::default();
     for (id, statement) in &workflow.statements {

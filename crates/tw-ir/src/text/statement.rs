@@ -25,7 +25,7 @@ pub(super) struct Vars<T> {
     /// The words that stand for them in index expressions.
     pub(super) labels: Vec<String>,
     pub(super) names: Vec<String>,
-    /// What each runs over.
+    /// The range of each.
     pub(super) ranges: Vec<T>,
 }
 
@@ -61,7 +61,7 @@ pub(super) fn parse_calculation(cursor: &mut Cursor<'_>) -> Result<(bool, Scalar
     Ok((has_guard, code, accum))
 }
 
-/// Where results go; the shape is text already.
+/// The output clause; the shape is text already.
 pub(super) fn print_out(idx: &[Idx], labels: &[String], shape: &str, edge: Edge, fill: &[Scalar]) -> String {
     let fill = match fill {
         [] => String::new(),
@@ -70,7 +70,7 @@ pub(super) fn print_out(idx: &[Idx], labels: &[String], shape: &str, edge: Edge,
     format!("out {} of {shape}{}{fill}", print_indices(idx, labels), print_edge(edge))
 }
 
-/// What an output clause says.
+/// A parsed output clause.
 pub(super) struct Out<T> {
     pub(super) idx: Vec<Idx>,
     pub(super) shape: Vec<T>,

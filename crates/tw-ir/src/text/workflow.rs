@@ -118,7 +118,7 @@ fn parse_set(cursor: &mut Cursor<'_>, workflow: &mut Workflow) -> Result<()> {
         cursor.expect("boxes")?;
         Boxes::List(cursor.list("(", ")", parse_box)?)
     };
-    // A block takes memory once its set is added; each is worth at least a byte of text to whoever makes it.
+    // A block takes memory once its set is added; the task that computes it takes at least a byte of text.
     let n_blocks = match &boxes {
         Boxes::Grid(axes) => axes.iter().map(Axis::n_tiles).try_fold(1u64, u64::checked_mul),
         Boxes::List(list) => Some(list.len() as u64),

@@ -1,13 +1,13 @@
-//! What a term sends.
+//! The communication cost of a term.
 
 use tw_ir::error::Result;
 
 use super::term::Term;
 use super::types::{Spread, Type, n_below};
 
-/// The paper's cost: every broadcast sends a relation once for every site, every shuffle once.
+/// The cost model of the paper: a broadcast sends a relation once per site, a shuffle sends it once.
 ///
-/// That charges a tuple that is already where it should be, and counts the parts of a sum as one; [`wire`] does
+/// It charges tuples that are already on their site, and counts the parts of a sum as one; [`wire`] does
 /// neither.
 pub fn cost(term: &Term, sites: u64) -> Result<u64> {
     total(term, &|term, ty| match term {
@@ -16,11 +16,11 @@ pub fn cost(term: &Term, sites: u64) -> Result<u64> {
     })
 }
 
-/// Numbers that travel on average if tuples are spread evenly: none of those that are where they should be, and the
-/// parts of a sum from every site that has one.
+/// The numbers that are transferred on average if tuples are spread evenly. Tuples that are already on their site are free; each
+/// part of a sum counts.
 ///
-/// Sites are a function of the values of components. Where these are the same before and after, a tuple stays; of all
-/// others one in as many as there are sites stays by chance.
+/// The site of a tuple is a function of key components. If these components do not change, the tuple stays; of all
+/// other tuples, one in `sites` stays by chance.
 pub fn wire(term: &Term, sites: u64) -> Result<u64> {
     total(term, &|term, ty| {
         let floats = ty.n_floats();

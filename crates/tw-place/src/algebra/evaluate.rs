@@ -1,4 +1,4 @@
-//! What a term means: tuples of key, array and site, with numbers in place of arrays.
+//! The meaning of a term: tuples of key, array and site, with numbers in place of arrays.
 
 use std::collections::BTreeMap;
 
@@ -11,12 +11,12 @@ use super::types::{Spread, Type};
 /// Tuples of a relation: an array for keys on sites.
 pub type Tuples = BTreeMap<(Vec<u64>, u32), i64>;
 
-/// The sites, and how shuffles choose among them.
+/// The sites, and the site function of shuffles.
 #[derive(Clone, Copy, Debug)]
 pub struct Sites {
-    /// How many.
+    /// The number of sites.
     pub n: u32,
-    /// Different seeds choose differently.
+    /// The seed of the site function.
     pub seed: u64,
 }
 
@@ -27,7 +27,7 @@ impl Sites {
         (mixed % self.n as u64) as u32
     }
 
-    /// Tuples of an input, spread as its type says.
+    /// The tuples of an input, distributed by its type.
     pub fn spread(self, ty: &Type, value: impl Fn(&[u64]) -> i64) -> Tuples {
         let mut tuples = Tuples::new();
         for key in ty.keys() {

@@ -1,4 +1,4 @@
-//! Functions of keys and of arrays, with names.
+//! Named functions of keys and of arrays.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,9 +8,9 @@ type ValueOf = dyn Fn(&[i64]) -> i64 + Send + Sync;
 type KeysOf = dyn Fn(&[u64]) -> Vec<Vec<u64>> + Send + Sync;
 type Holds = dyn Fn(&[u64]) -> bool + Send + Sync;
 
-/// A function of one or two arrays. Its name tells it apart.
+/// A function of one or two arrays, identified by its name.
 ///
-/// Besides the shape of what it makes it has a meaning on single numbers, which stand for arrays where terms are
+/// It gives the shape of its result, and a meaning on single numbers, which stand for arrays when terms are
 /// [evaluated](super::evaluate).
 #[derive(Clone)]
 pub struct Kernel {
@@ -19,7 +19,7 @@ pub struct Kernel {
     value: Arc<ValueOf>,
     /// Names of functions of two arrays that it may be applied before instead of after.
     distributes_over: Arc<[String]>,
-    /// A flag, as anybody may call a function `id`.
+    /// A flag, because any function may be called `id`.
     identity: bool,
 }
 
@@ -85,7 +85,7 @@ impl Kernel {
         &self.name
     }
 
-    /// True for the function that gives the array itself.
+    /// True for the identity.
     pub fn is_identity(&self) -> bool {
         self.identity
     }
@@ -100,7 +100,7 @@ impl Kernel {
         (self.value)(arguments)
     }
 
-    /// This function after another.
+    /// The composition: this function after another.
     pub fn after(&self, first: &Kernel) -> Kernel {
         if self.is_identity() {
             return first.clone();
@@ -127,7 +127,7 @@ pub struct KeyMap {
     form: Form,
 }
 
-/// What is known of a function of keys besides its values.
+/// Known properties of a key function.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Form {
     /// It gives the key itself.
@@ -139,7 +139,7 @@ enum Form {
 }
 
 impl KeyMap {
-    /// A function with a name that gives so many keys for each.
+    /// A named function with this many keys per key.
     pub fn new(name: &str, arity: usize, keys: impl Fn(&[u64]) -> Vec<Vec<u64>> + Send + Sync + 'static) -> KeyMap {
         KeyMap { name: name.into(), arity, keys: Arc::new(keys), form: Form::Any }
     }
@@ -149,7 +149,7 @@ impl KeyMap {
         KeyMap { form: Form::Identity, ..KeyMap::new("id", 1, |key| vec![key.to_vec()]) }
     }
 
-    /// A new component at a position, with every value below a number: the array is there so many times.
+    /// Inserts a component at a position, with each value below `copies`: the array is replicated.
     pub fn insert(position: usize, copies: u64) -> KeyMap {
         let map = KeyMap::new(&format!("insert({position},{copies})"), copies as usize, move |key| {
             let with = |value: u64| {
@@ -167,17 +167,17 @@ impl KeyMap {
         &self.name
     }
 
-    /// How many keys it gives for each.
+    /// The number of keys per key.
     pub fn arity(&self) -> usize {
         self.arity
     }
 
-    /// True for the function that gives the key itself.
+    /// True for the identity.
     pub fn is_identity(&self) -> bool {
         self.form == Form::Identity
     }
 
-    /// Where a component of a key is in the new keys, if it is known to be in all of them.
+    /// The position of a component in the new keys, if it is known to be in all of them.
     pub fn place(&self, component: usize) -> Option<usize> {
         match self.form {
             Form::Identity => Some(component),
@@ -206,7 +206,7 @@ impl KeyMap {
     }
 }
 
-/// A condition on keys that looks at some of their components.
+/// A predicate on some components of a key.
 #[derive(Clone)]
 pub struct Predicate {
     name: Arc<str>,
@@ -215,7 +215,7 @@ pub struct Predicate {
 }
 
 impl Predicate {
-    /// A condition with a name on the components of a key it reads, in this order.
+    /// A named predicate on these components of a key, in this order.
     pub fn new(name: &str, reads: &[usize], holds: impl Fn(&[u64]) -> bool + Send + Sync + 'static) -> Predicate {
         Predicate { name: name.into(), reads: reads.to_vec(), holds: Arc::new(holds) }
     }
@@ -242,7 +242,7 @@ impl Predicate {
         }
     }
 
-    /// The same condition on other components: what it reads at `k` is at `moved(k)`. `None` if one of them is nowhere.
+    /// The same predicate on moved components: component `k` is now at `moved(k)`. `None` if one of them is gone.
     pub fn moved(&self, moved: impl Fn(usize) -> Option<usize>) -> Option<Predicate> {
         let reads = self.reads.iter().map(|&k| moved(k)).collect::<Option<Vec<usize>>>()?;
         Some(Predicate { reads, ..self.clone() })

@@ -1,19 +1,18 @@
-//! Terms that hold the same keys and arrays, rule by rule, with the names of the paper.
+//! The equivalence rules of the paper, by name.
 //!
-//! Equal keys and arrays are not enough where a local operator follows: it also matters where tuples are. So a rewrite
-//! of a part is only taken if the whole term still has a type ([`Term::types`] checks that local operators find
-//! together what they need). A whole sum may become one that is left in parts, which are to be shuffled and aggregated
-//! before they are the same arrays.
+//! Equal keys and arrays do not suffice if a local operator follows: the sites of tuples matter too. So a rewrite of a subterm
+//! is kept only if the whole term still has a type ([`Term::types`] checks that local operators find their tuples on one site).
+//! A complete sum may become a sum in parts, which must be shuffled and aggregated to give the same arrays.
 
 use super::kernel::KeyMap;
 use super::term::Term;
 use super::types::Spread;
 
-/// A rule: a name, and what it makes of a term at its root.
+/// A rule: a name, and its rewrites of a term at the root.
 pub struct Rule {
-    /// As in the paper.
+    /// The name in the paper.
     pub name: &'static str,
-    /// The rewritten terms; none if the rule does not fit.
+    /// The rewritten terms; none if the rule does not apply.
     pub apply: fn(&Term) -> Vec<Term>,
 }
 
@@ -35,7 +34,7 @@ pub const RULES: &[Rule] = &[
     Rule { name: "R2-7", apply: drop_shuffle_over_join },
 ];
 
-/// Every term that one rule makes of a term, at its root or inside, that still has a type.
+/// All well-typed terms that one rule makes of a term, at its root or inside.
 pub fn rewrites(term: &Term) -> Vec<(&'static str, Term)> {
     let mut found = inside(term);
     found.retain(|(_, term)| term.types().is_ok());
@@ -245,7 +244,7 @@ fn aggregate_in_two_phases(term: &Term) -> Vec<Term> {
     let Term::Shuffle(by, input) = &**input else { return Vec::new() };
     let within = by.iter().map(|k| group.iter().position(|g| g == k)).collect::<Option<Vec<usize>>>();
     let (Some(by), Ok(ty)) = (within, input.types()) else { return Vec::new() };
-    // What is everywhere would be counted once for every site, and what was split before would be split again.
+    // A replicated relation would be counted once per site, and a split aggregate would be split again.
     if matches!(ty.spread, Spread::All | Spread::Partial) {
         return Vec::new();
     }

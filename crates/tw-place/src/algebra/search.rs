@@ -1,4 +1,4 @@
-//! The cheapest term among those that rules lead to.
+//! The cheapest term among those that the rules reach.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,26 +14,25 @@ use super::types::Spread;
 pub enum Stop {
     /// There was nothing left to try.
     Exhausted,
-    /// As many terms were tried as allowed.
+    /// The limit of terms was reached.
     Limit,
 }
 
-/// What a search found.
+/// The result of a search.
 #[derive(Clone, Debug)]
 pub struct Found {
-    /// The cheapest terms, cheapest first, each with what it sends and the rules that led to it.
+    /// The cheapest terms, cheapest first, each with its traffic and the rules that led to it.
     pub best: Vec<(u64, Term, Vec<&'static str>)>,
-    /// How many terms were looked at.
+    /// The number of terms examined.
     pub tried: usize,
-    /// How often each rule made a term that had not been seen.
+    /// How often each rule produced a new term.
     pub fired: BTreeMap<&'static str, usize>,
     /// Why it ended.
     pub stop: Stop,
 }
 
-/// Looks for the terms that send least between so many sites, cheapest first, until `limit` terms were tried. Terms are
-/// told apart by their text, and of equal cost the one with the smaller text comes first: the result depends on nothing
-/// else.
+/// Finds the terms with the least traffic between `sites` sites, cheapest first, and examines at most `limit` terms. Terms are
+/// identified by their text; among equal costs, the smaller text comes first. So the result is deterministic.
 pub fn search(term: &Term, sites: u64, limit: usize, keep: usize) -> Result<Found> {
     let mut seen: BTreeSet<String> = BTreeSet::from([term.to_string()]);
     let mut open: BTreeMap<(u64, usize, String), (Term, Vec<&'static str>)> = BTreeMap::new();
@@ -59,7 +58,7 @@ pub fn search(term: &Term, sites: u64, limit: usize, keep: usize) -> Result<Foun
         }
     };
     let tried = done.len();
-    // What is open has been costed as well.
+    // Open terms have costs too.
     done.append(&mut open);
     let mut best = Vec::new();
     for ((cost, ..), (term, path)) in done {

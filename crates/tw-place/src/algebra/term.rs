@@ -1,4 +1,4 @@
-//! Terms, and what is known of them without data.
+//! Terms and their types.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -15,7 +15,7 @@ pub enum Term {
     Input {
         /// Its name.
         name: String,
-        /// What is known of it.
+        /// Its type.
         ty: Type,
     },
     /// Every tuple to every site.
@@ -90,7 +90,7 @@ impl Term {
         Term::Map { keys, kernel, input: Box::new(self) }
     }
 
-    /// The terms it is made from.
+    /// Its subterms.
     pub fn parts(&self) -> Vec<&Term> {
         match self {
             Term::Input { .. } => Vec::new(),
@@ -100,7 +100,7 @@ impl Term {
         }
     }
 
-    /// The same term made from other parts.
+    /// The same term with one subterm replaced.
     pub fn with_part(&self, number: usize, part: Term) -> Term {
         let mut term = self.clone();
         let slot = match &mut term {
@@ -114,7 +114,7 @@ impl Term {
         term
     }
 
-    /// What combines the parts of sums, looked for where they were made; copies of one array are not parts.
+    /// The kernel that combines the parts of a sum, from the aggregate that made them; replicas of one array are not parts.
     pub(super) fn kernel_of_parts(&self) -> Option<&Kernel> {
         match self {
             Term::Aggregate { kernel, .. } => Some(kernel),
@@ -123,8 +123,8 @@ impl Term {
         }
     }
 
-    /// What is known of the relation. Keys must be unique, and components must exist; a local operator must find
-    /// together what it needs.
+    /// The type of the relation. Keys must be unique, components must exist, and a local operator must find its tuples on one
+    /// site.
     pub fn types(&self) -> Result<Type> {
         match self {
             Term::Input { ty, .. } => Ok(ty.clone()),
@@ -220,7 +220,7 @@ impl Term {
     }
 
     fn type_of_aggregate(&self, group: &[usize], bound: Vec<u64>, ty: Type, input: &Term) -> Type {
-        // Where the components that decide on sites are among those that stay, if all of them stay.
+        // The new positions of the components that decide the site, if all of them stay.
         let places = |by: &Spread| match by {
             Spread::Part(by) => {
                 let places = by.iter().map(|k| group.iter().position(|g| g == k)).collect::<Option<Vec<usize>>>();
@@ -247,7 +247,7 @@ impl Term {
         self.check_components(&on_right, right.frontier.len())?;
         let bound = kernel.bound(&[&left.bound, &right.bound]);
         let rest: Vec<usize> = (0..right.frontier.len()).filter(|k| !on_right.contains(k)).collect();
-        // Where a component of the right key is in the joined one.
+        // The position of a right key component in the joined key.
         let place = |k: usize| match on_right.iter().position(|&r| r == k) {
             Some(i) => on_left[i],
             None => left.frontier.len() + rest.iter().position(|&r| r == k).unwrap_or(0),

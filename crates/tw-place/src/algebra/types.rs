@@ -1,8 +1,8 @@
-//! What can be known of a relation without data.
+//! Types of relations: everything known without data.
 
 use std::collections::BTreeSet;
 
-/// How the tuples of a relation are spread over sites.
+/// The distribution of the tuples of a relation over sites.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Spread {
     /// Every tuple is on every site.
@@ -11,35 +11,35 @@ pub enum Spread {
     /// function for all relations takes their values to a site, and it reads them in this order: tuples of two
     /// relations meet only if their orders agree.
     Part(Vec<usize>),
-    /// Nothing is known but that every tuple is on one site.
+    /// Each tuple is on one unknown site.
     Somewhere,
     /// Every key may be on several sites, with a part of its array on each.
     Partial,
 }
 
 impl Spread {
-    /// Spread by the values of these components, read in the order they have in the key, as a shuffle does.
+    /// Distributed by these components in key order, as after a shuffle.
     pub fn part(components: &[usize]) -> Spread {
         let components: BTreeSet<usize> = components.iter().copied().collect();
         Spread::Part(components.into_iter().collect())
     }
 
-    /// True if tuples that agree in these components are on one site: so they are if fewer components decide.
+    /// True if tuples that agree in these components are on one site. That also holds if a subset of them decides the site.
     pub fn is_part_of(&self, components: &[usize]) -> bool {
         matches!(self, Spread::Part(by) if by.iter().all(|k| components.contains(k)))
     }
 }
 
-/// What is known of a relation.
+/// The type of a relation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Type {
     /// The smallest vector above all keys.
     pub frontier: Vec<u64>,
     /// The shape of every array.
     pub bound: Vec<u64>,
-    /// How tuples are spread.
+    /// The distribution of tuples.
     pub spread: Spread,
-    /// The keys, where some below the frontier are missing.
+    /// The keys, if some below the frontier are missing.
     pub keys: Option<BTreeSet<Vec<u64>>>,
 }
 
@@ -49,7 +49,7 @@ impl Type {
         Type { frontier: frontier.to_vec(), bound: bound.to_vec(), spread, keys: None }
     }
 
-    /// How many keys there are, exactly.
+    /// The exact number of keys.
     pub fn n_keys(&self) -> u64 {
         self.keys.as_ref().map_or_else(|| n_below(&self.frontier), |keys| keys.len() as u64)
     }
@@ -96,7 +96,7 @@ impl Type {
         }
     }
 
-    /// How many keys have the same values in some components as in others, one by one.
+    /// The number of keys in which these pairs of components are equal.
     pub(super) fn n_agreeing(&self, some: &[usize], others: &[usize]) -> u64 {
         if some.len() != others.len() {
             return 0;
@@ -136,7 +136,7 @@ impl Type {
     }
 }
 
-/// How many vectors are below a frontier, or as many as can be counted.
+/// The number of vectors below a frontier, saturating.
 pub(super) fn n_below(frontier: &[u64]) -> u64 {
     match frontier.contains(&0) {
         true => 0,

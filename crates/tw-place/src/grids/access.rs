@@ -1,4 +1,4 @@
-//! How an operation reads and writes, as a statement over variables: what its grids are found from.
+//! The reads and writes of an operation as accesses over variables. The search derives candidate meshes from them.
 
 use std::collections::BTreeMap;
 
@@ -6,23 +6,23 @@ use tw_ir::Axis;
 use tw_ir::index::{Idx, Var};
 use tw_ir::program::{BlockFn, BlockResult, Node, Op, OperandMode, Program, ResultMode, ValueId};
 
-/// An operation over variables. Every point belongs to one worker; what a point reads and writes follows from the indices.
+/// An operation over variables. Each point belongs to one worker; the indices give the elements that a point reads and writes.
 pub(super) struct Accesses {
-    /// The extent of every variable, and whether a grid may cut it.
+    /// The extent of each variable, and whether a mesh may split it.
     pub(super) variables: Vec<(u64, bool)>,
-    /// Arguments of the node that are read, and where.
+    /// The arguments of the node that are read, with their accesses.
     pub(super) reads: Vec<(usize, Part)>,
-    /// Where results are written: each of them, or all at the same place.
+    /// The accesses of the results, one each, or one for all.
     pub(super) outs: Vec<Part>,
-    /// Bytes of what is summed for one element of the output, or that is made of it.
+    /// Bytes of the accumulator state of one output element, or of the element itself.
     pub(super) state_bytes: u64,
 }
 
-/// A part of an array.
+/// An access to an array, in elements or in tiles.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Part {
     pub(super) idx: Vec<Idx>,
-    /// Where indices are numbers of tiles: the cut of every axis.
+    /// The tiling of each axis, if indices count tiles.
     pub(super) tiles: Option<Vec<Axis>>,
 }
 
@@ -31,7 +31,7 @@ impl Part {
         Part { idx, tiles: None }
     }
 
-    /// True if a variable decides where it is.
+    /// True if the access depends on a variable.
     pub(super) fn uses(&self, var: usize) -> bool {
         self.idx.iter().any(|idx| idx.uses(Var(var as u32)))
     }
@@ -41,11 +41,11 @@ impl Part {
     }
 }
 
-/// Blocks of one array beyond which its tiles are not looked at one by one.
+/// Arrays with more blocks than this are not examined tile by tile.
 const MOST_TILES: u64 = 1 << 14;
 
 impl Accesses {
-    /// The accesses of a node, if its extents are known and workers can share it along variables.
+    /// The accesses of a node, if its extents are known and a mesh can split its variables.
     pub(super) fn of(program: &Program, node: &Node) -> Option<Accesses> {
         let shape = |argument: usize| program.ty(*node.args.get(argument)?).known_shape();
         let size = program.ty(*node.results.first()?).dtype.size();
@@ -63,7 +63,7 @@ impl Accesses {
                     state_bytes: state.unwrap_or_else(|| stmt.body_types()).iter().map(|dtype| dtype.size()).sum(),
                 })
             }
-            // Whoever sorts or adds up a fibre has all of it.
+            // A worker that sorts or scans a fibre needs all of it.
             Op::Sort { axis, .. } | Op::Scan { axis, .. } => {
                 let shape = shape(0)?;
                 let is_cut = |(k, &extent): (usize, &u64)| (extent, k != *axis as usize);
@@ -94,7 +94,7 @@ impl Accesses {
                     state_bytes: size,
                 })
             }
-            // Any element along the scattered axes may be added to: a sum of parts from everybody, or by everybody who reads everything.
+            // Any element along the scattered axes may receive a contribution: either workers send partial sums, or each owner reads all values.
             Op::Scatter { axes, extents, accum, .. } => {
                 let (index, values) = (shape(0)?, shape(axes.len())?);
                 let extents = extents.iter().map(|extent| extent.known()).collect::<Option<Vec<u64>>>()?;
@@ -131,7 +131,7 @@ impl Accesses {
     }
 }
 
-/// A function of blocks: a variable for every number of its grid.
+/// A block function: one variable per grid axis of its calls.
 fn of_call(program: &Program, node: &Node, call: &BlockFn) -> Option<Accesses> {
     let cut = |value: ValueId| {
         let axes = program.ty(value).tiling.as_ref()?.grid()?;
@@ -150,7 +150,7 @@ fn of_call(program: &Program, node: &Node, call: &BlockFn) -> Option<Accesses> {
                     extents.insert(*number as usize, axis.n_tiles());
                     variable(*number as usize)
                 }
-                // Whoever calls it sees all of the axis.
+                // The calling worker sees the whole axis.
                 OperandMode::Whole => {
                     *axis = Axis::whole(axis.extent());
                     Idx::constant(0)

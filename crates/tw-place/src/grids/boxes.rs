@@ -1,14 +1,14 @@
-//! A box of an array for every worker, and what of a box others leave.
+//! Boxes of an array per worker, and differences of boxes.
 
 use std::collections::HashSet;
 use std::rc::Rc;
 
 use tw_ir::BoxRegion;
 
-/// The first element along each axis, and the first after the last.
+/// The start and the end of a box along each axis.
 pub(super) type Ranges = [(u64, u64)];
 
-/// A box for every worker.
+/// A box per worker.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(super) struct Regions {
     rank: usize,
@@ -27,7 +27,7 @@ impl Regions {
     }
 }
 
-/// Boxes that statements read, each kept once: equal ones are the same.
+/// Interned boxes: equal ones are stored once.
 #[derive(Default)]
 pub(super) struct Kept(HashSet<Rc<Regions>>);
 
@@ -46,16 +46,16 @@ pub(super) fn n_elements(ranges: &Ranges) -> u64 {
     ranges.iter().map(|(lo, hi)| hi.saturating_sub(*lo)).product()
 }
 
-/// Elements that two boxes share.
+/// The number of elements in the intersection of two boxes.
 pub(super) fn shared(a: &Ranges, b: &Ranges) -> u64 {
     a.iter().zip(b).map(|(a, b)| a.1.min(b.1).saturating_sub(a.0.max(b.0))).product()
 }
 
-/// Boxes without common elements that together are what none of the others has of a box.
+/// The difference of a box and other boxes, as disjoint boxes.
 pub(super) fn beside(ranges: &Ranges, others: &[&Ranges], each: &mut impl FnMut(&Ranges)) {
     let meets = |other: &&Ranges| ranges.iter().zip(*other).all(|(a, b)| a.0.max(b.0) < a.1.min(b.1));
     let Some(first) = others.iter().position(meets) else { return each(ranges) };
-    // What lies beside the first of them, axis by axis, is cut off; the rest of the box is inside it.
+    // Cut off the parts beside the first of them, axis by axis; the rest of the box is inside it.
     let (other, others) = (others[first], &others[first + 1..]);
     let mut inside = ranges.to_vec();
     for (axis, &(lo, hi)) in other.iter().enumerate() {

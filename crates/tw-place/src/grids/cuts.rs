@@ -1,4 +1,4 @@
-//! Where values and variables of statements are cut, so that every block has one owner and every task one worker.
+//! Cuts of values and of statement variables, with which each block has one owner and each task one worker.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,19 +7,19 @@ use tw_ir::program::ValueId;
 
 use crate::mesh::part;
 
-/// What is cut: an axis of a value, or a variable of the statement of a node.
+/// A side: an axis of a value, or a variable of a node's statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Side {
     Axis(ValueId, usize),
     Variable(usize, usize),
 }
 
-/// Cuts of sides, some of which are cut alike.
+/// Cuts of sides, with classes of sides that are cut alike.
 pub(super) struct Cuts {
-    /// How long a tile may be, and how many there may be between two cuts.
+    /// The largest tile length, and the largest number of tiles between two cuts.
     tile: u64,
     most: u64,
-    /// The class of a side, and the class that a class was joined to.
+    /// The class of each side, and the parent of each class (union-find).
     class: BTreeMap<Side, usize>,
     joined: Vec<usize>,
     cuts: Vec<BTreeSet<u64>>,
@@ -61,13 +61,13 @@ impl Cuts {
         }
     }
 
-    /// Cuts every tile of a side in two, where it has more than one element.
+    /// Halves each tile of a side that has more than one element.
     pub(super) fn halve(&mut self, side: Side, n: u64) {
         let boundaries = self.axis(side, n).boundaries();
         self.add(side, boundaries.windows(2).map(|pair| pair[0] + (pair[1] - pair[0]) / 2));
     }
 
-    /// True if every tile of one side lies within one tile of another, both of this length.
+    /// True if each tile of one side lies within one tile of another; both sides have this length.
     pub(super) fn is_within(&self, inner: Side, outer: Side, n: u64) -> bool {
         if self.class.get(&inner).map(|&class| self.root(class))
             == self.class.get(&outer).map(|&class| self.root(class))

@@ -1,4 +1,7 @@
-//! How values and statements on grids are cut: so that every block has one owner and every task one worker, and tasks are worth their cost.
+//! Chooses cuts for values and statements with meshes, such that each block has one owner, each task one worker, and tasks are worth their overhead.
+//!
+//! A variable is cut like the output axis that it runs along, and like an operand axis if a task would otherwise read two blocks of a large operand. Blocks have at most 64 MiB. If
+//! this would create tasks that are too small or that read the same data repeatedly, the statement is cut by its own mesh, and its workers assemble their operands.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,32 +16,32 @@ use crate::machine::Machine;
 use crate::mesh::{Variable, part};
 use tw_plan::ChosenCuts;
 
-/// Tiles of a part of a variable: this long, and this many at most; only one each for more workers than that.
+/// Tiles per part of a variable: of this length, at most this many; one per part with more workers than `MANY_WORKERS`.
 const GOOD_TILE: u64 = 1024;
 const MOST_TILES: u64 = 8;
 const MANY_WORKERS: u64 = 512;
 
-/// A task should take this many times what every task costs, unless there are no more than so many for each worker.
+/// A task should take this many times its overhead, unless there are at most `FEW_TASKS` per worker.
 const WORTH_A_TASK: f64 = 16.0;
 const FEW_TASKS: u64 = 4;
 
-/// Bytes of a block: more would wait for each other, and for memory.
+/// The largest block in bytes; larger blocks delay their readers and need more memory.
 const MOST_BYTES: u64 = 64 << 20;
 
-/// A cut that makes a statement take this many times as long is worth another one.
+/// A cut that slows a statement by this factor is replaced by another.
 const SLOWER: f64 = 1.25;
 
-/// The part of a statement's time that putting an operand together may take without being noticed.
+/// Assembly of an operand is negligible below this fraction of the time of its statement.
 const IN_NO_TIME: f64 = 0.001;
 
 impl Grids {
-    /// Cuts of values with which every block has one owner, and of variables with which every task has one worker. Parts are cut further, into tiles of about the length
-    /// that is wanted: work then begins before all of a part has arrived.
+    /// The cuts of values and variables with which each block has one owner and each task one worker. Parts are cut further, into tiles of about the requested length,
+    /// so that work starts before a whole part has arrived.
     pub(crate) fn cut(&self, program: &Program, tile: Option<u64>, machine: &Machine) -> ChosenCuts {
         let statements: Vec<Cutting<'_>> =
             self.meshes.iter().filter_map(|(&number, on_grid)| Cutting::of(program, number, on_grid)).collect();
-        // Where everything along a variable is cut alike, no task reads two blocks of an operand. Where that would make tasks too small, workers put together what they read: small operands
-        // first, then all.
+        // If all sides along a variable are cut alike, no task reads two blocks of an operand. If that makes tasks too small, workers assemble operands instead: small operands first,
+        // then all.
         let mut apart: BTreeMap<usize, Apart> = BTreeMap::new();
         loop {
             let cuts = self.cuts(program, &statements, &apart, tile, machine);
@@ -89,13 +92,13 @@ impl Grids {
         let touched = || self.owners.iter().filter(|(value, _)| only.as_ref().is_none_or(|only| only.contains(value)));
         for (&value, owner) in touched() {
             (0..program.ty(value).rank()).for_each(|axis| cuts.add(Side::Axis(value, axis), owner.cuts(axis)));
-            // What the user has cut stays so, and what goes with it follows.
+            // Tilings of the user stay, and the sides of their classes follow.
             if let Some(Tiling::Grid(axes)) = &program.ty(value).tiling {
                 axes.iter().enumerate().for_each(|(axis, cut)| cuts.add(Side::Axis(value, axis), cut.boundaries()));
             }
         }
         let scattered: BTreeSet<Side> = statements.iter().flat_map(Cutting::scattered).collect();
-        // Who reads along which variable what may have to be cut alike.
+        // The reads along each variable that may have to be cut alike.
         let mut reading: Vec<(Side, Side, u64)> = Vec::new();
         for statement in statements {
             let (own, apart) = (statement.scattered(), apart.get(&statement.number));
@@ -117,7 +120,7 @@ impl Grids {
             }
         }
         touched().for_each(|(&value, _)| halve_large_blocks(program.ty(value), value, &mut cuts));
-        // Who reads within one block need not be cut as the block is.
+        // A read within one block need not share the cuts of the block.
         loop {
             let n_before = reading.len();
             reading.retain(|&(variable, read, n)| {
@@ -135,7 +138,7 @@ impl Grids {
     }
 }
 
-/// Cuts a value along its longest sides until no block is larger than a task should read.
+/// Cuts a value along its longest sides until no block exceeds the limit.
 fn halve_large_blocks(ty: &TensorType, value: ValueId, cuts: &mut Cuts) {
     let (Some(shape), None) = (ty.known_shape(), &ty.tiling) else { return };
     loop {
@@ -149,15 +152,15 @@ fn halve_large_blocks(ty: &TensorType, value: ValueId, cuts: &mut Cuts) {
     }
 }
 
-/// What a statement reads that it is not cut as.
+/// The operands that a statement assembles instead of sharing their cuts.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Apart {
-    /// Operands that workers put together in no time.
+    /// Operands whose assembly is negligible.
     FromSmall,
     FromAll,
 }
 
-/// An operation that is cut by its grid.
+/// An operation with a mesh, to be cut.
 struct Cutting<'a> {
     number: usize,
     node: &'a Node,
@@ -171,19 +174,19 @@ impl<'a> Cutting<'a> {
         Some(Cutting { number, node, accesses: Accesses::of(program, node)?, on_grid })
     }
 
-    /// Axes of what it makes that are not cut as its readers are: every block along them is another pass over all that may belong into it.
+    /// Output axes that are not cut like their readers: each block along them needs another pass over all contributions.
     fn scattered(&self) -> Vec<Side> {
         let Op::Scatter { axes, .. } = &self.node.op else { return Vec::new() };
         let sides = |&value: &ValueId| axes.iter().map(move |&axis| Side::Axis(value, axis as usize));
         self.node.results.iter().flat_map(sides).collect()
     }
 
-    /// Axes of what it makes, and of what it reads and is not apart from, that run along a variable.
+    /// The output axes along a variable, and the axes of operands that share its cuts.
     fn along(&self, program: &Program, var: usize, apart: Option<&Apart>, machine: &Machine) -> (Vec<Side>, Vec<Side>) {
         let Variable { first, along, .. } = self.on_grid.variables[var];
         let sides = |value: ValueId, part: &Part| -> Vec<Side> {
             let shape = program.ty(value).known_shape().unwrap_or_default();
-            // What is in tiles is cut already.
+            // Accesses in tiles are cut already.
             let axes = part.idx.iter().zip(&shape).enumerate().filter(|_| part.tiles.is_none());
             let fits = |idx: &Idx, n: u64| idx.as_shifted_var() == Some((Var(var as u32), first as i64)) && n == along;
             let axes = axes.filter(|(_, (idx, n))| fits(idx, **n));
@@ -212,7 +215,7 @@ impl<'a> Cutting<'a> {
         self.on_grid.variables.iter().enumerate().map(axis).collect()
     }
 
-    /// True if tasks of these tiles read so much again and again that it would be better to cut the statement otherwise, and to put together what it reads.
+    /// True if tasks with these tiles reread so much that another cut with assembled operands would be faster.
     fn is_slower(
         &self,
         program: &Program,
@@ -230,7 +233,7 @@ impl<'a> Cutting<'a> {
         seconds(&alone()).is_some_and(|alone| cut > (alone + assembled) * SLOWER)
     }
 
-    /// What a statement takes if it is cut in a way, all workers together.
+    /// Seconds of a statement with these cuts, over all workers.
     fn seconds_cut(&self, program: &Program, axes: &[Axis], machine: &Machine) -> Option<f64> {
         let arithmetic = self.seconds(machine)?;
         let n_tasks = axes.iter().fold(1.0, |n, axis| n * axis.n_tiles() as f64);
@@ -246,13 +249,13 @@ impl<'a> Cutting<'a> {
         self.accesses.reads.iter().map(|(argument, part)| (program.ty(self.node.args[*argument]), part))
     }
 
-    /// False for operands that workers put together in no time beside what they then do: how small ones are cut should not decide how large ones are.
+    /// False for operands whose assembly is negligible: the cuts of small operands should not determine those of large ones.
     fn is_worth_cutting_alike(&self, ty: &TensorType, part: &Part, machine: &Machine) -> bool {
         let assembled = self.assembling(ty, part, machine);
         self.seconds(machine).is_none_or(|seconds| assembled > seconds * IN_NO_TIME)
     }
 
-    /// What putting an operand together takes, all workers together. Along variables that it does not have, everybody has a copy.
+    /// Seconds to assemble an operand, over all workers. Workers along variables that it does not have each assemble a replica.
     fn assembling(&self, ty: &TensorType, part: &Part, machine: &Machine) -> f64 {
         let vars = self.on_grid.variables.iter().zip(self.on_grid.mesh.factors()).enumerate();
         let touched =
@@ -260,7 +263,7 @@ impl<'a> Cutting<'a> {
         touched.product::<f64>() * (2 * ty.dtype.size()) as f64 / machine.stream
     }
 
-    /// What a statement takes, all workers together.
+    /// Seconds of a statement, over all workers.
     fn seconds(&self, machine: &Machine) -> Option<f64> {
         let Op::Index(stmt) = &self.node.op else { return None };
         let points = self.on_grid.variables.iter().fold(1.0, |points, var| points * var.extent as f64);
@@ -268,7 +271,7 @@ impl<'a> Cutting<'a> {
         Some(points * ops as f64 / machine.rate(is_product))
     }
 
-    /// Tasks that are large enough to be worth their cost, or a few for every worker. Other operations than statements are cut as what they read is.
+    /// The largest number of tasks that are worth their overhead, or a few per worker. Operations other than index statements are cut like their operands.
     fn most_tasks(&self, machine: &Machine) -> u64 {
         let Some(seconds) = self.seconds(machine) else { return u64::MAX };
         let worth = seconds / (machine.task * WORTH_A_TASK).max(f64::MIN_POSITIVE);

@@ -1,4 +1,4 @@
-//! What statements that differ in their arrays alone have in common: the grids they may have, and what every worker then reads, owns and receives.
+//! Forms: the common part of statements that differ only in their arrays. A form has the candidate meshes, and what each worker reads, owns and receives under each.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,39 +18,39 @@ use crate::mesh::{Mesh, Ownership, Variable, part};
 use crate::notation::Written;
 use crate::reductions::meetings;
 
-/// Grids that are kept for a statement, before they are numbered.
+/// Meshes kept per statement, before numberings.
 const MOST_GRIDS: usize = 48;
 
-/// More bytes than any time that matters: what is added up to it must not overflow.
+/// A cap on costs in bytes, so that sums do not overflow.
 const MOST_COST: u64 = 1 << 48;
 
-/// Groups of workers that a grid of fewer than all may have.
+/// The number of groups of workers tried for a mesh that does not use all workers.
 const MOST_BEGINNINGS: u64 = 16;
 
-/// The busiest worker may do this much more than its share.
+/// The largest allowed imbalance of work.
 const BALANCED: f64 = 1.05;
 
-/// Messages of sums that are followed one by one; of more, what a worker receives is taken to be the average of its group.
+/// Up to this many messages of a reduction are counted one by one; beyond that, the average of the group is used.
 const MOST_MEETINGS: u64 = 1 << 18;
 
-/// The form of a statement: its variables, and how it reads and writes.
+/// The form of a statement: its variables and accesses.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Form {
     pub(super) variables: Vec<Variable>,
-    /// Those that a grid may cut.
+    /// The variables that a mesh may split.
     can_cut: Vec<bool>,
     pub(super) reads: Vec<Read>,
-    /// Every result, or one for all that are at the same place.
+    /// Each result, or one for all results with the same access.
     pub(super) outs: Vec<Out>,
-    /// Bytes of what is summed for one element of the output.
+    /// Bytes of the accumulator state of one output element.
     pub(super) state_bytes: u64,
-    /// All operations, and whether they run as fast as those of matrix products; none where only bytes count.
+    /// The number of operations, and whether they run at the rate of matrix products; `None` if the objective is bytes.
     work: Option<(u64, bool)>,
-    /// True if workers that share a part of the output each own a piece of it; else one of them owns it all.
+    /// True if workers that share a part of the output each own a piece of it; false if one of them owns it all.
     in_pieces: bool,
 }
 
-/// How one operand is read.
+/// The read of one operand.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Read {
     /// The first read of the same array.
@@ -58,11 +58,11 @@ pub(super) struct Read {
     pub(super) part: Part,
     pub(super) shape: Vec<u64>,
     pub(super) bytes: u64,
-    /// The tiles that belong to somebody as a whole, where there are such.
+    /// The tiles that a worker owns as a whole, if any.
     tiles: Option<Vec<Axis>>,
 }
 
-/// How results are written.
+/// The write of results.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Out {
     shape: Vec<u64>,
@@ -71,26 +71,26 @@ pub(super) struct Out {
     tiles: Option<Vec<Axis>>,
 }
 
-/// A grid that statements of a form may have.
+/// A candidate mesh of a form.
 pub(super) struct Candidate {
     pub(super) mesh: Mesh,
-    /// What a worker receives if everything the statement reads is where it wants it.
+    /// Bytes that a worker receives if all operands are where the statement wants them.
     pub(super) alone: u64,
-    /// Bytes that a worker could receive in the time that the slowest takes for the statement; 0 where only bytes count.
+    /// The time of the slowest worker, in bytes that it could receive meanwhile; 0 if the objective is bytes.
     pub(super) cost: u64,
-    /// What every worker reads of each operand.
+    /// The box of each operand that each worker reads.
     pub(super) needs: Vec<Rc<Regions>>,
-    /// Who would own the operands where they are read, and the output: before anybody's turn, and by the turn of the value; known once somebody asks.
+    /// The owners of operands where they are read, and of the output: without a turn, and per turn of the value. Computed on demand.
     ownerships: RefCell<BTreeMap<Array, Owners>>,
     owners: RefCell<BTreeMap<(Array, u64), Rc<Owned>>>,
-    /// Bytes of parts of sums that every worker receives, by the turn of the output.
+    /// Bytes of partial sums that each worker receives, per turn of the output.
     sums: RefCell<BTreeMap<u64, Rc<Vec<u64>>>>,
 }
 
-/// What statements are planned for.
+/// The machine and the objective of the search.
 pub(super) struct Around<'a> {
     pub(super) machine: &'a Machine,
-    /// Numbers of workers that some statement has shares for, and no more.
+    /// Numbers of workers beyond which some statement has no further shares.
     pub(super) sizes: BTreeSet<u64>,
 }
 
@@ -103,7 +103,7 @@ pub(super) enum Array {
 }
 
 impl Form {
-    /// The form of an operation that can have a grid: every element of the output is made at one point, or is a sum over some.
+    /// The form of an operation that can have a mesh: each output element is computed at one point, or is a reduction over points.
     pub(super) fn of(program: &Program, node: &Node, aim: Aim) -> Option<Form> {
         let Accesses { variables, reads, outs, state_bytes } = Accesses::of(program, node)?;
         let can_cut = variables.iter().map(|(_, can_cut)| *can_cut).collect();
@@ -153,25 +153,25 @@ impl Form {
         Some(Form { variables, can_cut, reads, outs, state_bytes, work, in_pieces })
     }
 
-    /// The grid that makes one of the results where it is written to be, if there is one: what must not be cut is not.
+    /// The mesh that computes a result where the user's distribution puts it, if there is one that splits no forbidden variable.
     pub(super) fn written(&self, result: usize, written: &Written) -> Option<Mesh> {
         let out = &self.outs[result.min(self.outs.len() - 1)];
         let mesh = written.mesh(&out.vars, self.variables.len())?;
         self.can_cut.iter().zip(mesh.factors()).all(|(can_cut, factor)| *can_cut || *factor == 1).then_some(mesh)
     }
 
-    /// How many workers can have a share.
+    /// The largest number of workers with a share.
     pub(super) fn shares(&self) -> u64 {
         self.cut_extents().iter().fold(1u64, |points, &n| points.saturating_mul(n))
     }
 
-    /// What there is of each variable to be cut.
+    /// The extent of each variable that can be split.
     fn cut_extents(&self) -> Vec<u64> {
         let extent = |(var, can_cut): (&Variable, &bool)| if *can_cut { var.extent } else { var.extent.min(1) };
         self.variables.iter().zip(&self.can_cut).map(extent).collect()
     }
 
-    /// A grid of this form.
+    /// A candidate mesh of this form.
     pub(super) fn candidate(&self, mesh: Mesh, alone: u64, machine: &Machine, kept: &mut Kept) -> Candidate {
         let n_workers = machine.n_workers() as u64;
         let regions =
@@ -182,8 +182,8 @@ impl Form {
         Candidate { needs, mesh, alone, cost, ownerships, owners, sums: RefCell::default() }
     }
 
-    /// Looks at all grids of so many workers and keeps those under which a worker receives least if everything is where the statement wants it, with their
-    /// numberings, at most so many in all. Tells how many it looked at.
+    /// Examines all meshes of `n` workers and keeps those under which a worker receives least, if all operands are where the statement wants them. Includes
+    /// their numberings, up to a limit. Also returns the number of meshes examined.
     pub(super) fn candidates(&self, around: &Around<'_>, most: usize, kept: &mut Kept) -> (Vec<Candidate>, usize) {
         let machine = around.machine;
         let n_workers = machine.n_workers() as u64;
@@ -205,14 +205,14 @@ impl Form {
         (chosen.into_iter().map(|(alone, mesh)| self.candidate(mesh, alone, machine, kept)).collect(), n_looked)
     }
 
-    /// The first workers of grids that do not have all: those of equal groups, if there are several. Of those that leave out a few, all leave out the same.
+    /// The first workers of meshes that do not use all workers: one per group of equal size. Meshes that omit a few workers all omit the same ones.
     fn beginnings(&self, mesh: &Mesh, n_workers: u64) -> Vec<u64> {
         let n_groups = n_workers / mesh.n_workers();
         let n_looked = n_groups.clamp(1, MOST_BEGINNINGS);
         (0..n_looked).map(|k| part(n_groups, k, n_looked).start * mesh.n_workers()).collect()
     }
 
-    /// Grids of any number of workers that divides theirs or that others need, by the time that the statement takes and what a worker receives for it.
+    /// Meshes of any divisor of the number of workers, or of a size that another statement needs, ranked by the time of the statement and its traffic.
     fn ranked_by_time(&self, around: &Around<'_>) -> (Vec<(u64, Mesh)>, usize) {
         let machine = around.machine;
         let n_workers = machine.n_workers() as u64;
@@ -230,19 +230,19 @@ impl Form {
         (ranked, n_looked)
     }
 
-    /// The time that the slowest worker of a grid takes, and that messages take to arrive, as bytes that it could receive meanwhile.
+    /// The time of the slowest worker plus message latencies, in bytes that it could receive meanwhile.
     pub(super) fn cost(&self, mesh: &Mesh, machine: &Machine) -> u64 {
         let Some((ops, is_fast)) = self.work else { return 0 };
         let share = mesh.imbalance(&self.variables) / mesh.n_workers() as f64;
         let messages = self.messages(mesh).saturating_mul(machine.worth_sending());
-        // Whoever makes something writes it.
+        // A worker writes the elements that it computes.
         let made = self.outs.iter().map(|out| elements(&out.shape).saturating_mul(self.state_bytes));
         let made = made.fold(0, u64::saturating_add);
         let seconds = (ops as f64 / machine.rate(is_fast)).max(made as f64 / machine.stream) * share;
         ((seconds * machine.farthest().bandwidth) as u64).saturating_add(messages).min(MOST_COST)
     }
 
-    /// Messages that a worker waits for: one from everybody who shares what it reads, and one for each round of a sum.
+    /// Messages that a worker waits for: one per worker that shares its operands, and one per round of a reduction.
     fn messages(&self, mesh: &Mesh) -> u64 {
         let sharers = |read: &Read| -> u64 {
             (0..self.variables.len()).filter(|&var| !read.part.uses(var)).map(|var| mesh.factors()[var]).product()
@@ -251,8 +251,8 @@ impl Form {
         reads + u64::from(self.parts(mesh).next_power_of_two().trailing_zeros())
     }
 
-    /// Grids by what a worker receives, and how many were looked at. Some workers may stay idle, the same for all statements, if the others then receive a tenth less than with all at
-    /// work; or if there is no other way.
+    /// Meshes ranked by the bytes that a worker receives, and the number examined. Some workers may stay idle, the same for all statements, if the others then receive at least
+    /// 10 % less; or if no mesh of all workers exists.
     fn ranked(&self, n_workers: u64) -> (Vec<(u64, Mesh)>, usize) {
         let extents = self.cut_extents();
         let points = self.shares();
@@ -292,8 +292,8 @@ impl Form {
         (ranked, n_looked)
     }
 
-    /// What a worker receives under a grid if everything is spread evenly over those who touch it. One in the middle, with neighbours on all sides, stands for all: the others differ by
-    /// the rounding of parts alone, or receive less.
+    /// Bytes that a worker receives under a mesh if arrays are sharded evenly over the workers that touch them. A worker in the middle, with neighbours on all sides, represents all: the
+    /// others differ only by rounding, or receive less.
     fn alone(&self, mesh: &Mesh) -> u64 {
         let middle = mesh.worker(&mesh.factors().iter().map(|factor| factor / 2).collect::<Vec<_>>());
         let need =
@@ -308,7 +308,7 @@ impl Form {
         sum + (self.parts(mesh) - 1) * output.elements(0) * self.state_bytes
     }
 
-    /// Who owns an array where a grid has it: elements of it, or tiles.
+    /// The owners of an array under a mesh, by elements or by tiles.
     fn owners(&self, array: Array, mesh: &Mesh) -> Owners {
         let (shape, vars, tiles) = match array {
             Array::Output(number) => {
@@ -337,8 +337,8 @@ impl Form {
         if matches!(array, Array::Output(_)) && !self.in_pieces { owners.in_one_piece() } else { owners }
     }
 
-    /// Who owns an array of the statement if it belongs where a grid has it. Pieces that are not worth a message are not made; of those who then could own the array, it
-    /// is the turn of one.
+    /// The owners of an array of the statement under a mesh. Pieces below the size that is worth a message are merged; the turn then selects one of the possible
+    /// owners.
     pub(super) fn owner(&self, candidate: &Candidate, array: Array, turn: u64, machine: &Machine) -> Rc<Owned> {
         let mut ownerships = candidate.ownerships.borrow_mut();
         let before = ownerships.entry(array).or_insert_with(|| {
@@ -362,7 +362,7 @@ impl Form {
         self.outs.first().is_some_and(|out| out.vars.contains(&Some(var)))
     }
 
-    /// Parts that every element of the output is the sum of.
+    /// The number of partial sums per output element.
     fn parts(&self, mesh: &Mesh) -> u64 {
         let summed = (0..self.variables.len()).filter(|var| !self.is_written(*var));
         summed.map(|var| mesh.factors()[var]).product()
@@ -388,7 +388,7 @@ impl Form {
         }))
     }
 
-    /// Bytes of parts of sums that every worker receives where an output has this turn.
+    /// Bytes of partial sums that each worker receives if the output has this turn.
     pub(super) fn sums(&self, candidate: &Candidate, turn: u64, machine: &Machine) -> Rc<Vec<u64>> {
         let output = self.owner(candidate, Array::Output(0), turn, machine);
         let mut sums = candidate.sums.borrow_mut();
@@ -407,7 +407,7 @@ impl Form {
         if parts == 1 {
             return received;
         }
-        // Those with equal coordinates along the output add up.
+        // Workers with equal coordinates along the output hold parts of one sum.
         let group = |worker: u64| {
             let coordinates = candidate.mesh.coordinates(worker);
             let kept = coordinates.iter().zip(factors).enumerate().filter(|(var, _)| self.is_written(*var));
@@ -434,7 +434,7 @@ impl Form {
     }
 }
 
-/// True if a statement that runs over so many elements of an axis leaves out no more than its borders.
+/// True if a statement over this many elements of an axis omits only its borders.
 fn is_nearly(extent: u64, along: u64) -> bool {
     extent <= along && along - extent <= along / 8
 }
@@ -443,7 +443,7 @@ fn elements(shape: &[u64]) -> u64 {
     shape.iter().fold(1, |n: u64, &extent| n.saturating_mul(extent))
 }
 
-/// Fewer workers than there are, but no fewer than that a share is balanced, of the number with the most grids.
+/// A smaller number of workers with still balanced shares, chosen to have the most meshes.
 fn fewer_workers(n_workers: u64) -> Option<u64> {
     let fewest = (n_workers as f64 / BALANCED).ceil() as u64;
     let n_divisors = |n: u64| {

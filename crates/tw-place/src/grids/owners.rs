@@ -1,4 +1,4 @@
-//! Who owns which part of a value, and how much of it a worker lacks.
+//! The owners of a value, and the elements that a worker lacks.
 
 use std::ops::Range;
 use std::rc::Rc;
@@ -9,14 +9,14 @@ use super::boxes::{Ranges, Regions, beside, n_elements, shared};
 use crate::held::Held;
 use crate::mesh::Ownership;
 
-/// Who owns which part of a value.
+/// The owners of a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Owners {
-    /// Those whom a grid gives it to.
+    /// Shards of a mesh.
     Grid(Ownership),
-    /// Those whom a grid gives whole tiles to.
+    /// Shards of a mesh in whole tiles.
     Tiles(Ownership, Vec<Axis>),
-    /// Those who had it before.
+    /// The workers that an earlier segment left it on.
     Held(Held),
 }
 
@@ -33,7 +33,7 @@ impl Owners {
         }
     }
 
-    /// Where the value must be cut so that every block has one owner.
+    /// The cuts of the value with which each block has one owner.
     pub(super) fn cuts(&self, axis: usize) -> Vec<u64> {
         match self {
             Owners::Grid(ownership) => ownership.cuts(axis),
@@ -42,22 +42,22 @@ impl Owners {
         }
     }
 
-    /// Whose turn it is, of those who could own a piece.
+    /// The turn: which of the workers that could own a piece owns it.
     pub(super) fn turn(&self) -> u64 {
         self.ownership().map_or(0, Ownership::turn)
     }
 
-    /// How many could own a piece.
+    /// The number of workers that could own a piece.
     pub(super) fn turns(&self) -> u64 {
         self.ownership().map_or(1, Ownership::turns)
     }
 
-    /// The same where it is another's turn.
+    /// The same owners with another turn.
     pub(super) fn turned(self, turn: u64) -> Owners {
         self.map(|ownership| ownership.turned(turn))
     }
 
-    /// The same where no piece has fewer elements than this; whole tiles are worth a message.
+    /// The same owners with no piece below this many elements. Whole tiles always count as large enough.
     pub(super) fn in_pieces_of(self, least: u64) -> Owners {
         match self {
             Owners::Grid(ownership) => Owners::Grid(ownership.in_pieces_of(least)),
@@ -65,7 +65,7 @@ impl Owners {
         }
     }
 
-    /// The same where one of those who share a part owns all of it.
+    /// The same, but one of the workers that share a part owns all of it.
     pub(super) fn in_one_piece(self) -> Owners {
         self.map(|ownership| ownership.in_pieces_of(u64::MAX))
     }
@@ -92,7 +92,7 @@ impl Owners {
         }
     }
 
-    /// The boxes of each of some workers. They have no elements in common.
+    /// The disjoint boxes of each worker.
     fn boxes(&self, workers: Range<u64>) -> Vec<Vec<BoxRegion>> {
         let elements = |tiles: &BoxRegion, axes: &[Axis]| {
             let ranges = tiles.lo.iter().zip(&tiles.hi).zip(axes);
@@ -121,20 +121,20 @@ impl Owners {
     }
 }
 
-/// Who owns a value, and the parts of every worker.
+/// The owners of a value, with the boxes of each worker.
 #[derive(Debug)]
 pub(super) struct Owned {
     pub(super) owners: Owners,
     rank: usize,
-    /// Boxes of all workers, one after the other, and how many boxes have been there before each worker's.
+    /// The boxes of all workers, consecutively, and the start of each worker's boxes.
     boxes: Vec<(u64, u64)>,
     starts: Vec<usize>,
-    /// For a value without axes: who has it.
+    /// For a value without axes: which workers own it.
     has_scalar: Vec<bool>,
 }
 
 impl Owned {
-    /// What some workers own; they are counted from 0 on here.
+    /// The shards of the first workers.
     pub(super) fn new(owners: Owners, workers: Range<u64>) -> Owned {
         let rank = owners.rank();
         let (mut boxes, mut starts) = (Vec::new(), vec![0]);
@@ -161,7 +161,7 @@ impl Owned {
         }
     }
 
-    /// Elements that a worker reads in any of some ways and does not own.
+    /// Elements in the union of some reads of a worker that it does not own.
     pub(super) fn missing<'a>(&self, worker: usize, needs: impl Iterator<Item = &'a Rc<Regions>>) -> u64 {
         if let Some(has) = self.has_scalar.get(worker) {
             return !has as u64;
@@ -170,7 +170,7 @@ impl Owned {
         let mut before: Vec<&Ranges> = Vec::new();
         let mut sum = 0;
         for need in needs.map(|need| need.of(worker)) {
-            // Nobody else owns what the worker owns, and none of its boxes share elements.
+            // Shards are disjoint, and so are the boxes of one worker.
             beside(need, &before, &mut |part| {
                 sum += n_elements(part) - owned.clone().map(|owned| shared(part, owned)).sum::<u64>()
             });
@@ -180,7 +180,7 @@ impl Owned {
     }
 }
 
-/// Elements of some tiles of an axis.
+/// The number of elements of some tiles of an axis.
 pub(super) fn of_tiles(axis: &Axis, lo: u64, hi: u64) -> Range<u64> {
     let start = if lo < axis.n_tiles() { axis.range(lo).start } else { axis.extent() };
     start..if hi > lo { axis.range(hi - 1).end } else { start }

@@ -1,7 +1,11 @@
-//! The search: a first choice for every statement, then exchanges as long as they help.
+//! The search for meshes: a greedy first choice per statement, then local search.
 //!
-//! What a worker reads of a value in any statement it receives once, so what counts is, for every value and worker, the union of what is read less what is owned.
-//! Where many statements have one form, a summary of the program with one statement of each is searched first: a loop that was unrolled is a few choices, not thousands.
+//! A worker receives a value once, even if several statements read it. So the cost per value and worker is the union of its reads less its shard. Each statement starts with its best mesh given
+//! the choices so far. Then one mesh, or the owner of one source, is exchanged at a time while that reduces the bytes of the busiest worker and the average. To leave a local optimum, the search
+//! worsens one mesh and re-optimises its neighbours, with an undo log. Workers of a mesh may be numbered in any axis order, which decides what shares a node and what two statements
+//! have in common. Limits are counts. A test compares the result with exhaustive search on small programs.
+//!
+//! If many statements have one form, a summary with one statement per form is searched first: an unrolled loop is a few choices, not thousands.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::rc::Rc;
@@ -23,20 +27,20 @@ mod summary;
 #[cfg(test)]
 mod tests;
 
-/// Numbered grids that are kept for each form, at most and at least.
+/// Numbered meshes kept per form: the largest and the smallest number.
 const MOST_CANDIDATES: usize = 96;
 const FEWEST_CANDIDATES: usize = 2;
 
-/// Grids of a statement that are reported with what a worker would receive.
+/// The number of best meshes reported per statement.
 const BEST_FEW: usize = 4;
 
-/// Workers times grids of all forms that are looked at.
+/// The limit of workers times meshes over all forms.
 const LOOKS: usize = 8_000_000;
 
-/// Workers times values that may be looked at for each choice that may be compared.
+/// The limit of workers times values examined per compared choice.
 const LOOKS_OF_A_CHOICE: usize = 4000;
 
-/// What the busiest worker receives, and with it what all do on average: nobody should receive much so that the busiest receives a little less. Smaller is better; here times the number of workers.
+/// The bytes of the busiest worker plus the average, times the number of workers. The average prevents large extra traffic for a small gain of the busiest. Smaller is better.
 fn score(received: &[u64]) -> u128 {
     let (most, n_workers) = (received.iter().copied().max().unwrap_or(0), received.len() as u128);
     u128::from(most) * n_workers + received.iter().map(|&bytes| u128::from(bytes)).sum::<u128>()
@@ -49,9 +53,9 @@ struct Statement {
     form: usize,
     reads: Vec<ValueId>,
     results: Vec<ValueId>,
-    /// The number of its grid among the candidates of its form.
+    /// The number of its mesh among the candidates of its form.
     chosen: usize,
-    /// Bytes of parts of sums that every worker receives, and how many statements this one stands for.
+    /// Bytes of partial sums that each worker receives, and the number of statements that this one represents.
     sums: Rc<Vec<u64>>,
     weight: u64,
 }
@@ -59,28 +63,28 @@ struct Statement {
 /// A value as the search sees it.
 struct Value {
     bytes: u64,
-    /// The statement that makes it, if that has a grid, and statements that read it, with the number of the read.
+    /// Its producer, if that has a mesh, and its readers, with the number of the read.
     maker: Option<usize>,
     readers: Vec<(usize, usize)>,
-    /// The statement whose reading says where a source is.
+    /// The reader that decides the owners of a source.
     anchor: Option<usize>,
     owner: Option<Rc<Owned>>,
-    /// True if the owners stay as they are.
+    /// True if the owners are fixed.
     fixed: bool,
-    /// Bytes that every worker receives, and how many values this one stands for.
+    /// Bytes that each worker receives, and the number of values that this one represents.
     received: Rc<Vec<u64>>,
     weight: u64,
 }
 
-/// What is received of a value by those who read it in some ways, by the owner, the ways and the bytes of an element. Addresses stand for owners and ways, which all live as long as the search.
+/// A cache of received bytes by owners, reads and element size. Addresses identify owners and reads, which all live as long as the search.
 type Known = HashMap<(*const Owned, Vec<*const Regions>, u64), Rc<Vec<u64>>>;
 
 pub(super) struct Search<'a> {
     machine: &'a Machine,
-    /// Forms with their grids.
+    /// Forms with their candidate meshes.
     forms: Rc<Vec<(Form, Vec<Candidate>)>>,
     statements: Vec<Statement>,
-    /// Statements that have a grid already: the first so many.
+    /// The number of statements, from the first, that already have a mesh.
     n_begun: usize,
     values: Vec<Value>,
     owner_computes: BTreeMap<usize, Vec<Variable>>,
@@ -88,13 +92,13 @@ pub(super) struct Search<'a> {
     total: Vec<u64>,
     nothing: Rc<Vec<u64>>,
     known: Known,
-    /// How to get back to what was there before the steps under way.
+    /// The undo log of the current steps.
     undo: Vec<Undo>,
     report: SearchReport,
     looks: usize,
 }
 
-/// What a step changed, to be put back.
+/// A change of a step, for undo.
 enum Undo {
     Chosen(usize, usize, Rc<Vec<u64>>),
     Anchor(usize, Option<usize>),
@@ -103,7 +107,7 @@ enum Undo {
 }
 
 impl<'a> Search<'a> {
-    /// A search that leaves values which have owners already where they are: the user says so, or workers held them before.
+    /// A search in which some values have fixed owners, from the user's distributions or an earlier segment.
     pub(super) fn beside(
         program: &Program,
         machine: &'a Machine,
@@ -145,7 +149,7 @@ impl<'a> Search<'a> {
         for node in &program.body.nodes {
             let Some(held) = before.source(&node.op) else { continue };
             let value = &mut search.values[node.results[0].index()];
-            // What the user has written stands.
+            // The user's distributions are fixed.
             if value.fixed {
                 continue;
             }
@@ -219,7 +223,7 @@ impl<'a> Search<'a> {
         self.statements.push(statement);
     }
 
-    /// Begins, improves, and tells what it found. At most `limit` choices are compared.
+    /// Runs the search. Compares at most `limit` choices.
     pub(super) fn run(mut self, limit: usize) -> Grids {
         self.start();
         let used: BTreeSet<usize> = self.statements.iter().map(|statement| statement.form).collect();
@@ -241,7 +245,7 @@ impl<'a> Search<'a> {
         self.finish()
     }
 
-    /// Every statement in turn gets the grid that is best for what is known by then.
+    /// Gives each statement in turn the best mesh for the choices so far.
     fn start(&mut self) {
         for k in 0..self.statements.len() {
             self.n_begun = k + 1;
@@ -268,13 +272,13 @@ impl<'a> Search<'a> {
         &self.forms[self.statements[k].form].1
     }
 
-    /// Improves what was begun with until nothing in reach is better. Statements of a unit always change together, and have one form.
+    /// Improves the first choice to a local optimum. Statements of a unit have one form and change together.
     fn improve(&mut self, units: &[Vec<usize>], limit: usize) {
         let mut unit_of = vec![0; self.statements.len()];
         for (number, unit) in units.iter().enumerate() {
             unit.iter().for_each(|&k| unit_of[k] = number);
         }
-        // What it took to begin does not count.
+        // Comparisons of the first choice do not count.
         let looks = self.looks.saturating_add(limit.saturating_mul(LOOKS_OF_A_CHOICE));
         let limit = self.report.compared.saturating_add(limit);
         let around = Units { units, unit_of, limit, looks };
@@ -290,8 +294,8 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Exchanges the grids of units, or the places of sources they read, as long as that helps; then those of units next to the ones that changed. One
-    /// of them may have to stay as it is.
+    /// Exchanges the meshes of units, or the owners of sources that they read, while that helps; then those of neighbours of changed units. One
+    /// unit may be fixed.
     fn exchange(&mut self, around: &Units<'_>, units: Vec<usize>, pinned: Option<usize>) {
         let mut waiting: BTreeSet<usize> = units.into_iter().collect();
         while let Some(number) = waiting.pop_first() {
@@ -328,7 +332,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Tries other grids of a unit together with those that its neighbours then want: a step that makes things worse at first.
+    /// Tries other meshes of a unit together with the best response of its neighbours: a step that is worse at first.
     fn escape(&mut self, around: &Units<'_>, number: usize) -> bool {
         let unit = &around.units[number];
         let mut better = false;
@@ -364,7 +368,7 @@ impl<'a> Search<'a> {
         unit.iter().all(|&k| self.statements[k].chosen == candidate)
     }
 
-    /// Units that read what a unit makes or reads, or make what it reads.
+    /// The neighbours of a unit: units that share a value with it.
     fn next_to(&self, around: &Units<'_>, number: usize) -> Vec<usize> {
         let members = around.units[number].iter().map(|&k| &self.statements[k]);
         let mut next = BTreeSet::new();
@@ -388,7 +392,7 @@ impl<'a> Search<'a> {
         better
     }
 
-    /// Gives statements of one form another grid.
+    /// Changes the mesh of statements of one form.
     fn choose(&mut self, unit: &[usize], candidate: usize) {
         let mut affected: Vec<usize> = Vec::new();
         for &k in unit {
@@ -409,7 +413,7 @@ impl<'a> Search<'a> {
         self.update(affected);
     }
 
-    /// What a statement says the owners of: what it makes, and sources that are where it reads them.
+    /// The values whose owners a statement decides: its results, and sources that follow its reads.
     fn owned_by(&self, k: usize) -> Vec<(usize, Rc<Owned>)> {
         let statement = &self.statements[k];
         let mut owned: Vec<(usize, Rc<Owned>)> = Vec::new();
@@ -435,7 +439,7 @@ impl<'a> Search<'a> {
         form.owner(&candidates[statement.chosen], array, turn as u64, self.machine)
     }
 
-    /// Puts a source where one of its readers wants it.
+    /// Gives a source the owners that one of its readers wants.
     fn anchor(&mut self, value: usize, reader: usize) {
         let Some(number) = self.statements[reader].reads.iter().position(|read| read.index() == value) else { return };
         let owner = self.owner(reader, Array::Read(number), value);
@@ -445,7 +449,7 @@ impl<'a> Search<'a> {
         self.update(vec![value]);
     }
 
-    /// Counts again what is received of some values.
+    /// Recomputes the traffic of some values.
     fn update(&mut self, mut affected: Vec<usize>) {
         self.report.compared += 1;
         affected.sort_unstable();
@@ -527,7 +531,7 @@ impl<'a> Search<'a> {
     }
 }
 
-/// Statements that change together, the unit of each, and how many choices may be compared and looks taken by then.
+/// Units of statements that change together, the unit of each statement, and the limits of this phase.
 struct Units<'a> {
     units: &'a [Vec<usize>],
     unit_of: Vec<usize>,
@@ -544,7 +548,7 @@ fn exchange_in(total: &mut [u64], weight: u64, before: &Rc<Vec<u64>>, after: &Rc
     }
 }
 
-/// The best few grids for a statement by itself, with what a worker then receives.
+/// The best few meshes of a statement alone, with the bytes that a worker receives.
 fn best_grids(candidates: &[Candidate]) -> Vec<(Vec<u64>, u64)> {
     let grids = candidates.iter().map(|candidate| (candidate.mesh.factors().to_vec(), candidate.alone));
     let mut best: Vec<(Vec<u64>, u64)> = Vec::new();

@@ -1,4 +1,4 @@
-//! Statements of a program as bounds see them.
+//! The statements of a program in the form that lower bounds need.
 
 use tw_ir::EntityRef;
 use tw_ir::program::{Op, Program};
@@ -8,11 +8,11 @@ use super::form::Form;
 use crate::bounds::{Touching, Volume};
 use crate::mesh::Variable;
 
-/// Every statement of a program whose arrays all run along its variables, with the number of its node. Arrays are numbered as values are.
+/// The statements whose array axes all run along variables, each with its node number. Arrays have the numbers of their values.
 pub(crate) fn touching(program: &Program) -> Vec<(usize, Touching)> {
     let touching = |(number, node): (usize, &tw_ir::program::Node)| {
         let Op::Index(stmt) = &node.op else { return None };
-        // What a guard leaves out nobody has to touch.
+        // No worker must touch points that a guard excludes.
         let form = Form::of(program, node, Aim::Bytes).filter(|_| !stmt.has_guard && stmt.out_is_plain())?;
         let mut arrays: Vec<(usize, Vec<usize>, u64)> = Vec::new();
         for (access, read) in stmt.reads.iter().zip(&form.reads) {

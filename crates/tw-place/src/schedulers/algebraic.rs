@@ -1,4 +1,4 @@
-//! Tasks where the grid of their statement says.
+//! Places each task by the mesh of its statement.
 
 use tw_ir::EntityRef;
 use tw_ir::error::Result;
@@ -13,13 +13,13 @@ use crate::layout::Layouts;
 use crate::machine::Machine;
 use crate::reductions::Assignment;
 
-/// Places tasks by grids that were searched for their program. Statements without a grid run where they can begin soonest.
+/// Places tasks by the meshes of a search. A task whose statement has no mesh runs where it can start first.
 pub struct Algebraic<'a> {
-    /// A word for reports: who made the grids.
+    /// The name in reports: the scheduler that chose the meshes.
     pub name: &'static str,
-    /// The grids.
+    /// The meshes and owners.
     pub grids: &'a Grids,
-    /// The value of every set of blocks, where it is one of the program; other sets are made on the way.
+    /// The program value of each set of blocks; `None` for intermediate sets.
     pub values: &'a [Option<ValueId>],
 }
 
@@ -46,7 +46,7 @@ impl Scheduler for Algebraic<'_> {
             };
             times.run(task, site, &assignment);
             assignment.tasks[task.index()] = site;
-            // Contributions meet where the block is wanted; everything else is where it is made.
+            // Contributions meet at the home of the block; any other block stays where it is computed.
             let first = workflow.outputs(task).first().copied();
             let free = first.is_some_and(|block| self.home(workflow, block).is_none());
             if workflow.kind(task) != TaskKind::Fold || (free && workflow.position(task) == 0) {
@@ -66,7 +66,7 @@ impl Algebraic<'_> {
         Some(owners.owner(&middle(&region.lo, &region.hi)))
     }
 
-    /// The worker of a task whose statement has a grid.
+    /// The worker of a task whose statement has a mesh.
     fn on_grid(&self, workflow: &Workflow, task: TaskId) -> Option<u32> {
         let kernel = &workflow.kernels[workflow.kernel(task)].kernel;
         // Statements of the plan are numbered as the nodes of the program.
@@ -75,7 +75,7 @@ impl Algebraic<'_> {
         (point.len() == variables.len()).then(|| mesh.worker_at(&point, variables) as u32)
     }
 
-    /// Who first reads each block, where its statement has a grid.
+    /// The worker of the first reader of each block, if the statement of the reader has a mesh.
     fn readers(&self, workflow: &Workflow) -> Vec<Option<u32>> {
         let mut readers = vec![None; workflow.n_blocks()];
         for task in workflow.tasks() {
@@ -88,7 +88,7 @@ impl Algebraic<'_> {
         readers
     }
 
-    /// Where a task belongs by grids and owners, if they say.
+    /// The worker of a task by meshes and owners, if they determine it.
     fn planned_site(
         &self,
         workflow: &Workflow,
@@ -100,14 +100,14 @@ impl Algebraic<'_> {
         if workflow.kind(task) == TaskKind::Load {
             return Some(first.map_or(0, |block| assignment.homes[block.index()]));
         }
-        // What is put together from pieces is put together by whoever reads it.
+        // An assembled block is assembled on the worker that reads it.
         let reader = || first.and_then(|block| readers[block.index()]).filter(|_| is_copy(workflow, task));
         let owner = || first.and_then(|block| self.home(workflow, block));
         self.on_grid(workflow, task).or_else(reader).or_else(owner)
     }
 }
 
-/// When workers are free and blocks are made, if tasks begin one after the other as they are listed.
+/// The times at which workers become free and blocks are ready, if tasks start in the listed order.
 struct Times<'a> {
     workflow: &'a Workflow,
     machine: &'a Machine,
@@ -122,14 +122,14 @@ impl<'a> Times<'a> {
         Times { workflow, machine, seconds: machine.task_seconds(workflow), free, made }
     }
 
-    /// Of the workers that have something a task reads, and the one that a layout would give its output to: the one that can begin it soonest. Of several the one that has least to receive.
+    /// The worker that can start a task first, among the holders of its operands and the default owner of its output. Ties go to the worker that receives least.
     fn soonest(&self, task: TaskId, assignment: &Assignment, layouts: &Layouts<'_>) -> u32 {
         let operands = self.workflow.present_operands(task);
         let mut workers: Vec<u32> = operands.map(|operand| assignment.homes[operand.block.index()]).collect();
         workers.extend(self.workflow.outputs(task).first().map(|&block| layouts.worker(block)));
         workers.sort_unstable();
         workers.dedup();
-        // Those with the lowest numbers are enough of very many.
+        // Of very many holders, the lowest numbers suffice.
         workers.truncate(MOST_OPTIONS);
         let begin = |&worker: &u32| (self.begin(task, worker, assignment), worker);
         let soonest = workers
@@ -139,10 +139,10 @@ impl<'a> Times<'a> {
         soonest.map_or(0, |(_, worker)| worker)
     }
 
-    /// When a task can begin on a worker, and how many bytes have to come there.
+    /// The time at which a task can start on a worker, and the bytes that the worker must receive.
     fn begin(&self, task: TaskId, worker: u32, assignment: &Assignment) -> (f64, u64) {
         let (mut begin, mut missing) = (self.free[worker as usize], 0);
-        // What comes from others comes one after the other.
+        // Messages arrive one after the other.
         let mut last_there = 0.0f64;
         for operand in self.workflow.present_operands(task) {
             let (home, made) = (assignment.homes[operand.block.index()], self.made[operand.block.index()]);
@@ -164,10 +164,10 @@ impl<'a> Times<'a> {
     }
 }
 
-/// Workers that are looked at for one task.
+/// Workers considered for one task.
 const MOST_OPTIONS: usize = 64;
 
-/// A point in the middle of what a task does, along the variables that its operation is shared along.
+/// A point in the middle of the iteration space of a task, along the variables that a mesh may split.
 fn point_of(workflow: &Workflow, task: TaskId, kernel: &Kernel) -> Option<Vec<u64>> {
     let of_block = |block: BlockId| {
         let region = workflow.block_box(block);

@@ -1,17 +1,17 @@
-//! Who holds a block.
+//! The workers that hold a block.
 
 use std::collections::{HashMap, HashSet};
 
 use crate::machine::Machine;
 
-/// So many workers are found by looking at them all.
+/// Up to this many workers are searched linearly.
 const FEW: usize = 32;
 
-/// Workers that hold a block, the first that did in front.
+/// Workers that hold a block, the first holder in front.
 #[derive(Clone, Default)]
 pub(super) struct Holders {
     list: Vec<u32>,
-    /// Of many: each of them, and the first on every node.
+    /// With many holders: the set of all, and the first on each node.
     many: Option<Box<Many>>,
 }
 
@@ -44,7 +44,7 @@ impl Holders {
         }
     }
 
-    /// Adds a worker that is not among them.
+    /// Adds a new holder.
     pub(super) fn add(&mut self, worker: u32, machine: &Machine) {
         self.list.push(worker);
         if let Some(many) = &mut self.many {
@@ -56,11 +56,11 @@ impl Holders {
         }
     }
 
-    /// Forgets the worker that was added last.
+    /// Removes the holder that was added last.
     pub(super) fn remove_last(&mut self, machine: &Machine) {
         if let (Some(last), Some(many)) = (self.list.pop(), &mut self.many) {
             many.workers.remove(&last);
-            // Those who came before on its node came first.
+            // An earlier holder on its node is the first there.
             let node = machine.node_of(last);
             if many.first_on_node.get(&node) == Some(&last) {
                 many.first_on_node.remove(&node);
@@ -68,7 +68,7 @@ impl Holders {
         }
     }
 
-    /// The first of them on a node.
+    /// The first holder on a node.
     pub(super) fn first_on_node(&self, node: u32, machine: &Machine) -> Option<u32> {
         match &self.many {
             Some(many) => many.first_on_node.get(&node).copied(),

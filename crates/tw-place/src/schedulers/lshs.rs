@@ -1,12 +1,12 @@
-//! NumS's load simulated hierarchical scheduling.
+//! NumS's load-simulated hierarchical scheduling (LSHS).
 //!
-//! The state of the cluster is simulated while tasks are placed one by one: what every worker holds, has received and has sent. Of the workers that hold
-//! an operand, a task goes to the one for which the largest memory, the largest receipt and the largest dispatch of any worker add up to least. Results
-//! of the program go to their place in the layout.
+//! The scheduler places tasks one by one and simulates the cluster meanwhile: the bytes that each worker holds, has received and has sent. Among the workers that hold
+//! an operand, a task goes to the one that minimises the sum of the largest memory, the largest receipt and the largest dispatch of any worker. Results of the program
+//! go to their worker in the default layout.
 //!
-//! One task alone does not show what its neighbours will read: a block that is sent for one contribution to a sum serves many others, if they run in the
-//! same place, and so does a part of a sum that is begun there. Contributions that are placed one by one therefore end up half with their operands and half
-//! with their sums, and both are sent. So all contributions of a statement are simulated under a few rules that do not mix these, too; the least load wins.
+//! Greedy placement of single contributions does not see reuse: a block that is sent for one contribution also serves other contributions on the same worker, and so does
+//! a partial sum. Contributions that are placed one by one therefore end up partly with their operands and partly with their sums, and both are sent. So this scheduler also
+//! simulates all contributions of a statement under a few uniform rules (`Rule`), and keeps the rule with the least load.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -22,7 +22,7 @@ use crate::layout::Layouts;
 use crate::machine::Machine;
 use crate::reductions::{Assignment, meetings};
 
-/// Load simulated hierarchical scheduling. Ties go to the worker with the least load of its own, then to the lowest number.
+/// Load-simulated hierarchical scheduling. Ties go to the worker with the least load, then to the lowest number.
 pub struct Lshs;
 
 impl Scheduler for Lshs {
@@ -56,24 +56,24 @@ impl Scheduler for Lshs {
     }
 }
 
-/// Where contributions to sums run.
+/// A rule for the workers of contributions to a reduction.
 #[derive(Clone, Copy, PartialEq)]
 enum Rule {
-    /// Each where the load grows least when its turn comes, as in the paper.
+    /// Each contribution on the worker where the load grows least, as in the paper.
     OneByOne,
-    /// Where the sum belongs. A product of matrices is SUMMA then: no part of a sum is sent.
+    /// On the home of the sum. A matrix product is then SUMMA: no partial sum is sent.
     AtSum,
-    /// Where the operand at this position was made, which is not sent then.
+    /// On the worker that computed the operand at this position, which then is not sent.
     AtOperand(usize),
 }
 
-/// Operands of a task that it may follow.
+/// How many operands a rule may follow.
 const MOST_FOLLOWED: usize = 3;
 
-/// Tasks after which it is looked whether a rule can still be the best.
+/// After this many tasks, check whether a rule can still win.
 const BETWEEN_LOOKS: usize = 64;
 
-/// A rule must be better than tasks one by one by more than rounding.
+/// A rule must beat greedy placement by more than rounding.
 const CLEARLY: f64 = 1.0 - 1e-9;
 
 struct Placing<'a> {
@@ -85,7 +85,7 @@ struct Placing<'a> {
 }
 
 impl Placing<'_> {
-    /// Places contributions to sums of one statement by the rule under which the load of the cluster is least.
+    /// Places the contributions of one statement by the rule with the least load.
     fn place_by_best_rule(&mut self, tasks: &[TaskId]) {
         let n_operands = self.workflow.operands(tasks[0]).len().min(MOST_FOLLOWED);
         let rules = std::iter::once(Rule::AtSum).chain((0..n_operands).map(Rule::AtOperand));
@@ -104,7 +104,7 @@ impl Placing<'_> {
         self.state.changes = None;
     }
 
-    /// Places tasks by a rule, as long as the load can stay below a limit. Loads only grow, so a rule that has lost is given up early.
+    /// Places tasks by a rule while the load can stay below a limit. Loads only grow, so a losing rule ends early.
     fn place_below(&mut self, limit: f64, tasks: &[TaskId], rule: Rule) -> Option<f64> {
         let mut coming = Coming::default();
         for &task in tasks {
@@ -156,7 +156,7 @@ impl Placing<'_> {
     }
 }
 
-/// How many tasks contribute to each block.
+/// The number of contributions to each block.
 fn contributions(workflow: &Workflow) -> Vec<u32> {
     let mut n = vec![0; workflow.n_blocks()];
     for task in workflow.tasks() {
@@ -165,7 +165,7 @@ fn contributions(workflow: &Workflow) -> Vec<u32> {
     n
 }
 
-/// Nowhere in particular.
+/// No preferred worker.
 const ANYWHERE: u32 = u32::MAX;
 
 /// Loads of one kind on all workers, with the largest. They only grow.
@@ -188,12 +188,12 @@ impl Loads {
         self.largest = self.largest.max(*each);
     }
 
-    /// The least that the largest is once there is more, wherever that goes.
+    /// A lower bound of the largest load once more bytes are added to any worker.
     fn at_least(&self, more: f64) -> f64 {
         self.largest.max((self.total + more) / self.each.len() as f64)
     }
 
-    /// The largest if a worker had more.
+    /// The largest load if a worker had more.
     fn largest_with(&self, worker: u32, more: f64) -> f64 {
         self.largest.max(self.each[worker as usize] + more)
     }
@@ -205,10 +205,10 @@ struct Cluster {
     memory: Loads,
     received: Loads,
     sent: Loads,
-    /// What crosses between nodes, by node: its workers share a wire.
+    /// Bytes between nodes, per node: workers of a node share its link.
     into_node: Loads,
     out_of_node: Loads,
-    /// What each worker computes, as bytes that it could receive meanwhile.
+    /// Work of each worker, in bytes that it could receive meanwhile.
     work: Loads,
 }
 
@@ -235,22 +235,22 @@ impl Cluster {
         }
     }
 
-    /// The largest of all loads, by which rules are compared, or the least it will be once more is made and computed. Memory stands for work in the paper,
-    /// where blocks are of one size; rules may use more workers or fewer for the same blocks, so work counts as itself here, too.
+    /// The sum of the largest loads, by which rules are compared, or a lower bound of it once the given work is placed. In the paper memory also stands for work,
+    /// because blocks have one size. Rules may use different numbers of workers for the same blocks, so work is a load of its own here.
     fn at_least(&self, more: &Coming) -> f64 {
         let network = self.received.largest + self.sent.largest + self.into_node.largest + self.out_of_node.largest;
         self.memory.at_least(more.made) + self.work.at_least(more.work) + network
     }
 }
 
-/// What tasks will make and compute that are not placed yet.
+/// Bytes and work of tasks that are not placed yet.
 #[derive(Clone, Copy, Default)]
 struct Coming {
     made: f64,
     work: f64,
 }
 
-/// What has been simulated, for it to be undone.
+/// A simulated change, for undo.
 enum Change {
     /// A contribution to a block was placed.
     Contributed(BlockId),
@@ -258,7 +258,7 @@ enum Change {
     Holder(BlockId),
     /// Another worker holds a part of a block.
     Part(u32, u32),
-    /// A sum is complete; those who had parts of it before.
+    /// A sum was completed; the workers that had partial sums before.
     Finished(BlockId, Holders),
 }
 
@@ -267,18 +267,18 @@ struct State<'a> {
     machine: &'a Machine,
     layouts: Layouts<'a>,
     loads: Cluster,
-    /// What each task computes, as bytes that its worker could receive meanwhile.
+    /// Work of each task, in bytes that its worker could receive meanwhile.
     work: Vec<f64>,
-    /// Workers that hold a block, or a chain of contributions to it; whoever made it first.
+    /// Holders of each block, or of a chain of contributions to it; the worker that computed it first.
     holders: Vec<Holders>,
-    /// Workers to which parts of blocks were sent, by block and region.
+    /// Workers that received a region of a block, by block and region.
     parts: HashMap<(u32, u32), Holders>,
-    /// What has changed since there may be an undo.
+    /// Changes since the last commit, for undo.
     changes: Option<Vec<Change>>,
     bytes: Vec<u64>,
-    /// Where results of the program belong.
+    /// The default layouts, for results of the program.
     wanted: Vec<u32>,
-    /// What a byte inside a node costs beside one between nodes.
+    /// Cost of a byte inside a node relative to a byte between nodes.
     inside: f64,
 }
 
@@ -301,13 +301,13 @@ impl<'a> State<'a> {
         }
     }
 
-    /// Loads to which an undo returns.
+    /// Loads that an undo restores.
     fn begin(&mut self) -> Cluster {
         self.changes = Some(Vec::new());
         self.loads.clone()
     }
 
-    /// Undoes everything, and says to which blocks there were contributions, once for each.
+    /// Undoes all changes, and reports each block with an undone contribution, once per contribution.
     fn undo(&mut self, loads: &Cluster) -> Vec<BlockId> {
         self.loads.clone_from(loads);
         let mut contributed = Vec::new();
@@ -326,7 +326,7 @@ impl<'a> State<'a> {
         contributed
     }
 
-    /// The worker that a rule says a task runs on, if it says any.
+    /// The worker of a task under a rule, if the rule determines one.
     fn follow(&self, task: TaskId, rule: Rule) -> Option<u32> {
         match rule {
             Rule::OneByOne => None,
@@ -341,7 +341,7 @@ impl<'a> State<'a> {
         }
     }
 
-    /// The best worker for a task. The only task of a result runs where the result belongs.
+    /// The best worker of a task. The only task of a result runs on the owner of the result.
     fn choose(&self, task: TaskId, last: bool) -> u32 {
         let out = self.workflow.outputs(task).first();
         if let Some(&block) = out
@@ -371,7 +371,7 @@ impl<'a> State<'a> {
         }
     }
 
-    /// Of very many workers those that made most of what a task reads.
+    /// Of very many workers, those that computed most of the bytes that a task reads.
     fn with_most(&self, task: TaskId, mut options: Vec<u32>) -> Vec<u32> {
         let mut there: HashMap<u32, u64> = HashMap::new();
         for operand in self.operands(task) {
@@ -388,11 +388,11 @@ impl<'a> State<'a> {
         self.workflow.present_operands(task)
     }
 
-    /// Largest memory, receipt and dispatch of any worker if a task ran on this one; and, for the many options that change none of these, what the
-    /// worker itself would hold and have received.
+    /// The largest memory, receipt and dispatch of any worker if a task ran on this one. Many options change none of these; to rank them, also the bytes that this worker
+    /// would hold and have received.
     fn objective(&self, task: TaskId, worker: u32) -> (f64, f64) {
         let (mut memory, mut received) = (0.0, 0.0);
-        // What comes from one worker adds up.
+        // Bytes from one sender add up.
         let mut sent: Vec<(u32, f64)> = Vec::new();
         for operand in self.operands(task).filter(|operand| !self.is_there(operand, worker)) {
             let (from, load) = self.message(operand, worker);
@@ -419,8 +419,8 @@ impl<'a> State<'a> {
         )
     }
 
-    /// Bytes that a task makes. Every contribution to a sum counts, though a chain adds them up in one place: as in the paper this load is what spreads
-    /// products over workers that hold their operands already.
+    /// Bytes that a task produces. Each contribution to a sum counts, although a chain accumulates in place. As in the paper, this load spreads products over
+    /// workers that already hold their operands.
     fn made_bytes(&self, task: TaskId) -> u64 {
         self.workflow.outputs(task).iter().map(|block| self.bytes[block.index()]).sum()
     }
@@ -430,12 +430,12 @@ impl<'a> State<'a> {
             || self.part(operand).is_some_and(|holders| holders.contains(worker))
     }
 
-    /// Who was sent the part of a block that is read, if that is not all of it.
+    /// Workers that received the region of a block that is read, if it is not the whole block.
     fn part(&self, operand: &Operand) -> Option<&Holders> {
         if operand.region == 0 { None } else { self.parts.get(&(operand.block.as_u32(), operand.region)) }
     }
 
-    /// Who sends an operand, someone on the same node if possible, and the load of that.
+    /// The sender of an operand, on the same node if possible, and the load of the transfer.
     fn message(&self, operand: &Operand, to: u32) -> (u32, f64) {
         let holders = &self.holders[operand.block.index()];
         let node = self.machine.node_of(to);
@@ -488,7 +488,7 @@ impl<'a> State<'a> {
         }
     }
 
-    /// Ends a block to which everything has been contributed: its chains are combined where it belongs, or else where that costs least.
+    /// Completes a block after its last contribution: its chains are combined on its home, or else where that costs least.
     fn finish(&mut self, block: BlockId) -> u32 {
         let chains = std::mem::take(&mut self.holders[block.index()]);
         let bytes = self.bytes[block.index()] as f64;
@@ -503,7 +503,7 @@ impl<'a> State<'a> {
             }
             (home, _) => home,
         };
-        // Every chain but that at home is sent once, as the trees of the expanded reduction send it.
+        // Each chain except the one at home is sent once, as in the expanded reduction tree.
         let mut workers = chains.list().to_vec();
         if !chains.contains(home) {
             workers.push(home);

@@ -1,4 +1,4 @@
-//! TensorPlanner's patterns: what is reduced runs where its result is, everything else where most of its operands are.
+//! TensorPlanner's patterns: contributions to a reduction run on the home of the output block; other tasks run where their operands are.
 
 use tw_ir::EntityRef;
 use tw_ir::error::Result;
@@ -11,10 +11,10 @@ use crate::machine::Machine;
 use crate::reductions::Assignment;
 use tw_plan::task_flops;
 
-/// Contributions to a block all run at its home, which is its place in a grid of workers: no sum is ever sent, and a block goes to one row or column of
-/// the grid. Other tasks run where an operand is, at the one with the least work.
+/// All contributions to a block run on its home, its coordinate in a mesh of all workers. So no partial sum is sent, and a block goes to one row or column of
+/// the mesh. Any other task runs on the holder of an operand with the least work.
 ///
-/// The grid has all workers: where their number is no product of the paper's kind, it has the factors it has.
+/// The paper uses a square mesh and leaves workers idle. This mesh uses all workers, with the factors that their number has.
 pub struct Pattern;
 
 impl Scheduler for Pattern {
@@ -23,7 +23,7 @@ impl Scheduler for Pattern {
     }
 
     fn place(&self, workflow: &Workflow, machine: &Machine, before: &Before) -> Result<Assignment> {
-        // One grid of all workers: nodes do not matter to the patterns.
+        // One mesh of all workers: the patterns ignore nodes.
         let flat = Machine { nodes: machine.n_workers() as u32, workers: 1, ..machine.clone() };
         let layouts = Layouts::new(workflow, &flat);
         let mut assignment = Assignment::together(workflow);

@@ -1,4 +1,4 @@
-//! What everything else is compared with: a scheduler that knows where data is, but neither the layout of a tensor nor what comes later.
+//! The baseline: a scheduler that knows where blocks are, but neither the layout of a tensor nor later tasks.
 
 use tw_ir::EntityRef;
 use tw_ir::error::Result;
@@ -10,11 +10,11 @@ use crate::held::Before;
 use crate::machine::Machine;
 use crate::reductions::Assignment;
 
-/// As dask places tasks by default: what reads nothing goes to all workers in turn, every other task to the worker that can begin it first among those that hold
-/// something it reads. That is when the worker has done what it was given before, and has received what it lacks. Ties go to the worker that holds fewer bytes, then to
-/// the lowest number. Contributions to a sum are tasks as others are.
+/// Dask's default policy. Tasks without operands are dealt to all workers in turn. Any other task goes to the worker that can start it first, among those that hold one
+/// of its operands: the worker must finish its earlier tasks and receive the missing operands. Ties go to the worker that holds fewer bytes, then to the lowest number.
+/// Contributions to a sum are ordinary tasks.
 ///
-/// Stealing is left out: it depends on times that only a run knows.
+/// Work stealing is omitted: it depends on times that only a run knows.
 pub struct RoundRobin;
 
 impl Scheduler for RoundRobin {
@@ -50,7 +50,7 @@ struct State<'a> {
     machine: &'a Machine,
     /// Seconds of every task, by its number.
     seconds: Vec<f64>,
-    /// Seconds of what every worker was given.
+    /// Seconds of work assigned to each worker.
     busy: Vec<f64>,
     /// Bytes that every worker holds.
     bytes: Vec<u64>,
@@ -70,7 +70,7 @@ impl<'a> State<'a> {
         }
     }
 
-    /// The worker that can begin a task first, if it reads anything.
+    /// The worker that can start a task first, if it has operands.
     fn first_to_begin(&self, task: TaskId) -> Option<u32> {
         let blocks = self.workflow.present_operands(task).map(|operand| operand.block.index());
         let holders = blocks.flat_map(|block| self.holders[block].list().iter().copied().take(MOST_OPTIONS));
@@ -86,7 +86,7 @@ impl<'a> State<'a> {
         options.into_iter().min_by(sooner)
     }
 
-    /// Seconds until a worker has received what a task reads.
+    /// Seconds until a worker has received the operands of a task.
     fn receiving(&self, task: TaskId, worker: u32) -> f64 {
         let missing = self
             .workflow

@@ -1,4 +1,4 @@
-//! Time, event by event.
+//! Simulated time, event by event.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -12,14 +12,14 @@ use crate::machine::Machine;
 use crate::sites::Sites;
 use crate::traffic::Traffic;
 
-/// What happens; of what happens at the same time, in this order.
+/// Events; simultaneous events happen in this order.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Event {
-    /// A worker ends its task.
+    /// A worker finishes its task.
     Ended(u32),
     /// A message has arrived.
     Arrived(u32),
-    /// What a message carries is there, so it can be sent.
+    /// The data of a message is ready to be sent.
     Ready(u32),
 }
 
@@ -32,24 +32,24 @@ pub(super) struct Clock<'a> {
     sites: &'a Sites,
     machine: &'a Machine,
     traffic: &'a Traffic,
-    /// How long every task takes, by its number.
+    /// Seconds of each task.
     seconds: Vec<f64>,
-    /// Tasks of every worker in their order, worker by worker, and where those of each begin and end that are left.
+    /// The tasks of each worker in order, worker by worker, and the range of its remaining tasks.
     tasks: Vec<TaskId>,
     left: Vec<(usize, usize)>,
-    /// Messages that the first task left of each worker waits for.
+    /// Messages for which the next task of each worker waits.
     waits: Vec<u32>,
-    /// When each worker can send and receive the next message.
+    /// The times at which each worker can send and receive the next message.
     sends: Vec<f64>,
     receives: Vec<f64>,
-    /// The last task that writes each block: what is sent is what it leaves.
+    /// The last writer of each block; a message sends its result.
     finisher: Vec<Option<TaskId>>,
     has_arrived: Vec<bool>,
     is_awaited: Vec<bool>,
-    /// Messages that hand on what another brought: the first of them, and the next after each.
+    /// Messages that forward the data of another message, as a linked list: the first, and the next after each.
     first_after: Vec<u32>,
     next_after: Vec<u32>,
-    /// Seconds as the bits of a number that is never negative, which are ordered as the numbers are.
+    /// Non-negative seconds as bits, which sort like the numbers.
     events: BinaryHeap<Reverse<(u64, Event)>>,
 }
 
@@ -127,7 +127,7 @@ impl<'a> Clock<'a> {
         self.events.push(Reverse((time.to_bits(), event)));
     }
 
-    /// Begins the next task of a worker, or finds out what it waits for.
+    /// Starts the next task of a worker, or determines the messages that it waits for.
     fn look_at_next(&mut self, worker: usize, now: f64, simulation: &mut Simulation) {
         let (start, end) = self.left[worker];
         if start == end {
@@ -136,7 +136,7 @@ impl<'a> Clock<'a> {
         let task = self.tasks[start];
         debug_assert_eq!(self.sites.of(task) as usize, worker);
         for operand in self.workflow.present_operands(task) {
-            // What is made here was made by a task before this one.
+            // A block computed on this worker comes from an earlier task.
             let message = self.traffic.bringing(operand.block, operand.region, worker as u32);
             if let Some(number) = message.filter(|&number| !self.has_arrived[number] && !self.is_awaited[number]) {
                 self.is_awaited[number] = true;
@@ -169,7 +169,7 @@ impl<'a> Clock<'a> {
         self.look_at_next(worker, now, simulation);
     }
 
-    /// Sends a message as soon as both ends can; whatever can be sent later goes after it.
+    /// Sends a message as soon as both ends are free. Messages that become ready later follow it.
     fn send(&mut self, number: usize, now: f64) {
         let transfer = &self.traffic.transfers()[number];
         let (from, to) = (transfer.from as usize, transfer.to as usize);

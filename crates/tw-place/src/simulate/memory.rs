@@ -1,4 +1,4 @@
-//! What every worker holds while steps run one by one in the global order: what it must be able to hold, whenever messages come.
+//! Peak memory of each worker, with steps one by one in the global order.
 
 use tw_ir::EntityRef;
 use tw_ir::schedule::{Memory, Replay};
@@ -19,7 +19,7 @@ pub(super) fn replay(
     before: &Before,
 ) {
     let (steps, placement) = traffic.schedule(workflow, order, sites, simulation.workers.len() as u32);
-    // What was here before stays, and is counted already.
+    // Inputs that were here before stay; they are counted already.
     let mut was_here = vec![false; workflow.n_blocks()];
     for &task in order.iter().filter(|&&task| before.home(workflow, task).is_some()) {
         workflow.outputs(task).iter().for_each(|block| was_here[block.index()] = true);
@@ -45,6 +45,6 @@ pub(super) fn replay(
             (most, at_peak) = (*held, Some(change.step));
         }
     });
-    // A message belongs to the task that reads what it brings.
+    // A message counts with the first task that reads its data.
     simulation.at_peak = at_peak.and_then(|step| steps[step..].iter().find_map(|step| step.as_task()));
 }

@@ -1,6 +1,6 @@
-//! What the messages of a placed plan are for: of which values they are, and which statements read them.
+//! Attributes the messages of a placed plan to values and statements, for explain.
 //!
-//! None of this is kept while a plan is made; it is gathered for those who ask.
+//! Planning does not keep these figures; they are computed on request.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,15 +14,15 @@ use tw_plan::task_flops;
 /// Bytes of one set of blocks that are sent for one statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Flow {
-    /// What is sent.
+    /// The set of blocks.
     pub set: BlockSetId,
-    /// The statement that reads it first where it arrives.
+    /// The statement of the first reader.
     pub statement: StmtId,
-    /// How much.
+    /// The bytes.
     pub bytes: u64,
 }
 
-/// What is received for one statement.
+/// Bytes received for one statement.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Received {
     /// By all workers.
@@ -32,7 +32,7 @@ pub struct Received {
 }
 
 impl Placed {
-    /// What is sent to one worker, or to all, the largest first.
+    /// Flows to one worker, or to all workers, the largest first.
     pub fn flows(&self, to: Option<u32>) -> Vec<Flow> {
         let mut sums: BTreeMap<(BlockSetId, StmtId), u64> = BTreeMap::new();
         for transfer in self.traffic.transfers().iter().filter(|transfer| to.is_none_or(|to| transfer.to == to)) {
@@ -45,7 +45,7 @@ impl Placed {
         flows
     }
 
-    /// What is received for every statement, by its number.
+    /// Bytes received for each statement.
     pub fn received_by_statement(&self) -> Vec<Received> {
         let mut sums: BTreeMap<(StmtId, u32), u64> = BTreeMap::new();
         for transfer in self.traffic.transfers() {
@@ -60,7 +60,7 @@ impl Placed {
         received
     }
 
-    /// For every statement, by its number: the workers that run tasks of it, and the tasks.
+    /// For each statement: the number of workers that run its tasks, and the number of tasks.
     pub fn workers_by_statement(&self) -> Vec<(u64, u64)> {
         let mut seen: BTreeSet<(StmtId, u32)> = BTreeSet::new();
         let mut counts = vec![(0, 0); self.workflow.statements.len()];
@@ -73,7 +73,7 @@ impl Placed {
         counts
     }
 
-    /// Scalar operations of the worker that does most of a statement, over an even share of them all; for the statement where that is most.
+    /// The largest imbalance of these statements: operations of the busiest worker of a statement over an even share.
     pub fn unevenness_of(&self, statements: impl Iterator<Item = StmtId>) -> f64 {
         let mut work: BTreeMap<(StmtId, u32), u64> = BTreeMap::new();
         for &task in &self.order {
@@ -88,7 +88,7 @@ impl Placed {
         statements.map(share).fold(1.0, f64::max)
     }
 
-    /// The workers whose tasks made each block, in rising order. What only brings contributions together, or finishes them, has made nothing.
+    /// The workers that computed each block or a part of it, in ascending order. Tasks that only combine or finish contributions do not count.
     pub fn makers(&self) -> Vec<Vec<u32>> {
         let mut makers: Vec<Vec<u32>> = vec![Vec::new(); self.workflow.n_blocks()];
         for &task in &self.order {

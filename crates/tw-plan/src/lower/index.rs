@@ -28,7 +28,7 @@ impl Lowering<'_> {
             (0..extents.len()).map(|v| self.axis_from_reads(stmt, &inputs, Var(v as u32), extents[v])).collect();
         let widest = stmt.result_types().iter().map(|dtype| dtype.size()).max().unwrap_or(1);
         let out_bytes = out_shape.iter().fold(widest, |bytes, &n| bytes.saturating_mul(n));
-        // Where a table says what is written, every entry is a block of its own, and the other axes follow their variables as usual.
+        // An axis written through a table has one block per entry; the other axes follow their variables as usual.
         let looks_up = stmt.out.idx.iter().any(Idx::has_table);
         let given: Vec<Option<Axis>> = stmt
             .out
@@ -155,7 +155,7 @@ impl Lowering<'_> {
     /// The cut of a variable, taken from the largest operand it indexes: exactly if it runs along an axis, in length otherwise. With the bytes of
     /// that operand.
     fn axis_from_reads(&self, stmt: &IndexStmt, inputs: &[RelId], var: Var, extent: u64) -> Option<(u64, Axis)> {
-        // Between two entries of a table may lie what nobody asked for, and what is not read is not computed.
+        // Blocks between two entries of a table may have no readers, and such blocks are not computed.
         if is_looked_up(stmt, var) {
             return Some((u64::MAX, Axis::uniform(extent, 1)));
         }

@@ -1,4 +1,11 @@
-//! Selecting by masks, and putting back what was selected.
+//! Selection by masks (`x[mask]`, `x[mask] = v`, `repeat`).
+//!
+//! Each piece of the mask is counted before anything moves; the counts are constants of the segment (`MaskCounts`). They tell where the run of each piece begins in
+//! the result. So one task per piece copies its run, the result is cut where pieces end, and tasks, bytes and memory grow with the data. `x[mask] = v` is the
+//! transpose; `repeat` has counts instead of bools. The rewrite `selections` removes selections that no statement needs as arrays.
+//!
+//! Rejected: a scan and a scatter, because each piece would meet each block of the result; and packed blocks of unknown length, because the peak would not be
+//! known before the run.
 
 use tw_ir::error::{Error, Result};
 use tw_ir::plan::RelOp;
@@ -8,8 +15,7 @@ use tw_ir::{Axis, DType, Extent};
 
 use super::Lowering;
 
-/// Fewest bytes of a block of selected elements: what a piece of the mask selects is put into one block with what its neighbours do until
-/// there are so many.
+/// The smallest block of selected elements, in bytes. The selections of neighbouring pieces of the mask share one block until it has this size.
 const RUN_BYTES: u64 = 64 << 10;
 
 impl Lowering<'_> {
@@ -41,7 +47,7 @@ impl Lowering<'_> {
             }
         }
         match boundaries.last_mut() {
-            // What is left over joins the last block.
+            // The remainder joins the last block.
             Some(last) if *last > 0 => *last = extent,
             _ if extent > 0 => boundaries.push(extent),
             _ => {}
@@ -70,7 +76,7 @@ impl Lowering<'_> {
         Ok(())
     }
 
-    /// The counts of the mask; one that nobody has counted is one piece.
+    /// The counts of the mask; an uncounted mask is one piece.
     fn counts(&self, node: &Node, counts: Option<&MaskCounts>, total: u64) -> Result<MaskCounts> {
         match counts {
             Some(counts) => Ok(counts.clone()),

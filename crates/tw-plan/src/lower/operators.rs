@@ -1,4 +1,4 @@
-//! The operators beside index statements.
+//! Lowering of all operators other than index statements.
 
 use tw_ir::error::{Error, Result};
 use tw_ir::index::Edge;
@@ -37,7 +37,7 @@ impl Lowering<'_> {
         Ok(())
     }
 
-    /// A result that nobody reads is not made: without positions a sort moves half of the bytes, or less.
+    /// A result without readers is not computed: without positions, a sort moves at most half of the bytes.
     pub(super) fn sort(
         &mut self,
         node: &Node,
@@ -192,7 +192,7 @@ const SCATTERED_BYTES: u64 = 64 << 20;
 /// Bytes that are read for every byte of a further chain's state.
 const CHAIN_SHARE: u64 = 4;
 
-/// The cut of what is scattered into: given axes as they are, scattered ones whole unless blocks become too large.
+/// The tiling of the output of a scatter: other axes keep theirs; scattered axes stay whole unless blocks become too large.
 fn scattered_grid(shape: &[u64], given: &[Option<Axis>], element_size: u64) -> Vec<Axis> {
     let mut grid: Vec<Axis> =
         shape.iter().zip(given).map(|(&n, axis)| axis.clone().unwrap_or_else(|| Axis::whole(n))).collect();

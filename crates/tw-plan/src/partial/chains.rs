@@ -1,4 +1,4 @@
-//! Contributions to a block, as chains and a combining tree.
+//! Contributions to a block, as chains and a reduction tree.
 
 use tw_ir::error::Result;
 use tw_ir::kernel::Kernel;
@@ -18,7 +18,7 @@ pub(super) struct Chains {
 }
 
 impl Chains {
-    /// Prepares `n` chains. `fill` is what an output block holds that nothing contributes to.
+    /// Prepares `n` chains. `fill` is the value of an output block without contributions.
     pub(super) fn new(
         partial: &mut Partial<'_>,
         step: &Step,

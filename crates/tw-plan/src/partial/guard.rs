@@ -1,6 +1,6 @@
-//! Deciding a guard for a whole tile, so that tiles it excludes never become tasks.
+//! Decides a guard for a whole tile, so that excluded tiles yield no tasks.
 //!
-//! Abstract interpretation over intervals of integers and three-valued truth. Anything that reads data is unknown.
+//! Abstract interpretation over integer intervals and three-valued logic. Any value that depends on data is unknown.
 
 use tw_ir::Scalar;
 use tw_ir::index::Interval;

@@ -1,4 +1,4 @@
-//! Masks over block coordinates: one task per piece that selects anything.
+//! Masks over block coordinates: one task per piece that selects an element.
 
 use tw_ir::BoxRegion;
 use tw_ir::error::Result;

@@ -1,4 +1,9 @@
-//! The operators beside index statements, over block coordinates.
+//! Partial evaluation of all operators other than index statements.
+//!
+//! **Gather and scatter.** The planner does not know which data block a computed index names. So each index block of a gather meets all data blocks along the gathered
+//! axis in one task, which looks each index up once; a single index block meets them one after the other, so that each can be deleted early. Constant indices are known while
+//! planning: `x[[3, 4]]` reads only the blocks with rows 3 and 4. A scatter pairs each index block with each output block; output blocks have up to 64 MiB along the scattered axes,
+//! so all but very large outputs have one. Rejected for now: routing contributions to output blocks in a pass of their own.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -83,7 +88,7 @@ impl Partial<'_> {
         let mut fibres = relation.grid.clone();
         fibres[k] = Axis::whole(1);
         for fibre in Odometer::over(&fibres) {
-            // What the blocks so far add up to: nothing, then a total, then carried states.
+            // The carry: nothing at first, then the total of the first block, then carried states.
             let mut before: Option<Vec<BlockId>> = None;
             for turn in 0..n_tiles {
                 let mut coords = fibre.clone();

@@ -1,4 +1,4 @@
-//! Which part of an operand a tile of the iteration space reads.
+//! The region of an operand that a tile of the iteration space reads.
 
 use std::ops::Range;
 
@@ -28,7 +28,7 @@ pub(super) fn image(idx: &Idx, ranges: &[Interval], extent: u64, edge: Edge) -> 
     }
 }
 
-/// What one tile needs along one axis of an operand.
+/// The range that one tile needs along one axis of an operand.
 #[derive(Clone)]
 struct Hit {
     range: Range<u64>,
@@ -45,7 +45,7 @@ impl Hit {
     }
 }
 
-/// How one axis of an operand follows the tiles of the variables.
+/// The mapping from tiles of the variables to one axis of an operand.
 enum AxisReads {
     /// It depends on at most one variable: a table over the tiles of that one.
     Table { var: usize, hits: Vec<Hit> },
@@ -53,7 +53,7 @@ enum AxisReads {
     General(Idx),
 }
 
-/// How one operand follows the tiles of the variables of a join.
+/// The mapping from tiles of the variables of a join to one operand.
 pub(super) struct Reads {
     relation: RelId,
     grid: Vec<Axis>,

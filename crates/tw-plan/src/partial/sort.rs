@@ -1,4 +1,8 @@
-//! Sorting over block coordinates: runs, then an exact merge.
+//! Sorting over block coordinates: sorted runs, then an exact merge by rank.
+//!
+//! Each block is sorted by the digits of integer keys. Then each output block takes its own ranks out of all runs. The result is exact and stable for ragged tiles, unlike that of
+//! merge networks. If there are many output blocks, one task merges several neighbours, so that the plan grows linearly with the length. All runs of a fibre are live while
+//! it merges. Positions are carried only if a statement reads them. If only the first elements are wanted, each run keeps no more than those.
 
 use std::ops::Range;
 
@@ -20,7 +24,7 @@ impl Partial<'_> {
     /// Sorted runs per block; output blocks then merge their own ranks out of all runs of their fibre. Neighbours are merged by one task where a
     /// task for each would make the plan grow with the square of their number.
     ///
-    /// Where only the first elements are wanted, no run keeps more than those: what is merged is then short however long the input.
+    /// If only the first elements are wanted, each run keeps no more than those, so the merge is short for any input.
     pub(super) fn sort(&mut self, step: &Step, sorting: Sorting) -> Result<()> {
         let k = sorting.axis as usize;
         let input = self.plan.relations[step.inputs[0]].clone();
@@ -78,7 +82,7 @@ impl Partial<'_> {
     }
 }
 
-/// Where a run lies: at the beginning of its block, no longer than what is kept.
+/// The position of a run: at the start of its block, no longer than the kept elements.
 fn run_box(grid: &[Axis], at: &[u64], axis: usize, kept: u64) -> BoxRegion {
     let mut bbox = BoxRegion::from_ranges(grid.iter().zip(at).map(|(cut, &tile)| cut.range(tile)));
     bbox.hi[axis] = bbox.hi[axis].min(bbox.lo[axis] + kept);

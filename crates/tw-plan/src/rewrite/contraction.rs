@@ -1,7 +1,8 @@
-//! Contraction order: a product of many operands is summed pair by pair, in the order that takes the fewest operations.
+//! Contraction order: a product of many operands is summed pair by pair, in the order with the fewest operations.
 //!
-//! Preconditions: no guard, plain accesses that stay inside their operands, a product tree that uses each read once, and an accumulator that distributes over the product
-//! ((+, x), (min, +) and (max, +) of floats, (or, and)). Sums of floats are reassociated, as everywhere. The order is found by [`tw_build::contraction_order`].
+//! Preconditions: no guard; plain accesses that stay inside their operands; a product tree that uses each read once; and an accumulator that distributes over the product
+//! ((+, x), (min, +) and (max, +) of floats, (or, and)). Sums of floats are reassociated. The order is fixed per plan, so results are the same on every run, but an
+//! overflow or infinity may appear at another place than in the order written. [`tw_build::contraction_order`] finds the order.
 
 use std::collections::BTreeMap;
 
@@ -112,7 +113,7 @@ impl<'a> Contraction<'a> {
         (best < at_once).then_some(orders)
     }
 
-    /// Emits the pairs. What nobody else needs is summed as early as can be.
+    /// Emits the pairs. An index that no other operand needs is summed as early as possible.
     fn emit(&self, rebuild: &mut Rebuild<'_>, node: &Node, order: &Order) -> Result<()> {
         let args = rebuild.mapped_args(node)?;
         let mut uses = vec![0usize; self.extents.len()];
@@ -135,7 +136,7 @@ impl<'a> Contraction<'a> {
             let pair = [&terms[a], &terms[b]];
             let both = [terms[a].distinct(), terms[b].distinct()].concat();
             both.iter().for_each(|&v| uses[v as usize] -= 1);
-            // Orders do not look at axes of extent 1, which would pile up: the last operand with a kept one has it, nobody else.
+            // Orders ignore axes of extent 1, which would accumulate: only the last operand with a kept one has it.
             let is_needed = |v: &u32| match (uses[*v as usize], self.extents[*v as usize] == 1.0) {
                 (others, true) => others == 1 && self.kept.contains(v),
                 (others, false) => others > 0,
@@ -158,7 +159,7 @@ impl<'a> Contraction<'a> {
         Ok(Operand { value, vars })
     }
 
-    /// The statement that multiplies one or two operands and sums what the output does not keep.
+    /// The statement that multiplies one or two operands and sums the indices that the output does not have.
     fn pair(&self, operands: &[&Operand], out: &[u32]) -> (Op, Vec<ValueId>) {
         let mut ordered: Vec<u32> = operands.iter().flat_map(|operand| operand.vars.iter().copied()).collect();
         ordered.sort_unstable();

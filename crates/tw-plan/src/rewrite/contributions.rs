@@ -1,11 +1,11 @@
-//! Contributions of scatters: elementwise code that makes the values of a scatter becomes part of its accumulator, so that `counts[key[i]] += 1`
-//! writes no ones and `s[key[i]] += w[i] * x[i]` no products.
+//! Contributions of scatters: elementwise code that computes the values of a scatter becomes part of its accumulator. So `counts[key[i]] += 1` stores no ones, and
+//! `s[key[i]] += w[i] * x[i]` stores no products.
 //!
 //! Preconditions, per tensor of values:
 //! - it is elementwise, from operands of its own shape, each read at the point itself, and does not use positions;
 //! - the scatter is its only reader, or it is a constant.
 //!
-//! A scatter whose values are all constants takes the first index tensor in their place: its blocks are there anyway, and the code ignores them.
+//! A scatter whose values are all constants takes the first index tensor in their place: its blocks are read anyway, and the code ignores them.
 
 use std::collections::HashMap;
 

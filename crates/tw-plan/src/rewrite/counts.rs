@@ -1,5 +1,5 @@
-//! Counts known beforehand: a component of an accumulator that only counts points leaves its state, where every group has the same number of
-//! them. So the mean of a table is one sum, and not two.
+//! Counts known in advance: if every group has the same number of points, an accumulator component that only counts points leaves its state. So the mean of a table is one
+//! sum, not two.
 
 use tw_ir::error::Result;
 use tw_ir::program::{IndexStmt, Op, Program};
@@ -78,7 +78,7 @@ fn state(counts: &[Option<Scalar>], first: u32, code: &mut ScalarCode) -> Vec<Sl
     counts.iter().map(&mut slot).collect()
 }
 
-/// How many points contribute to every result, if that is the same for all and known.
+/// The number of points per result, if it is known and the same for all.
 fn points_per_group(stmt: &IndexStmt) -> Option<u64> {
     if stmt.has_guard || !stmt.out_is_plain() {
         return None;
@@ -88,7 +88,7 @@ fn points_per_group(stmt: &IndexStmt) -> Option<u64> {
     (0..ranges.len()).filter(|&var| !written(var)).try_fold(1u64, |n, var| n.checked_mul(ranges[var].1 as u64 + 1))
 }
 
-/// The type of a component that starts from zero, gains one at every point, and is nobody else's business.
+/// The type of a component that starts at zero, grows by one at each point, and is used by no other component.
 fn count(accum: &Accum, k: usize) -> Option<DType> {
     let n_parts = accum.identity.len();
     let (mine, others) = (k as u32, (n_parts + k) as u32);

@@ -1,6 +1,6 @@
-//! Common subexpressions: equal operations on equal operands are one.
+//! Common subexpressions: equal operations on equal operands become one.
 //!
-//! Precondition: operations are pure, which all are but stores.
+//! Precondition: operations are pure. All are, except stores.
 
 use std::collections::HashMap;
 

@@ -1,4 +1,4 @@
-//! Dead values: nodes whose results nobody reads are dropped.
+//! Dead values: nodes without readers are dropped.
 
 use std::collections::HashSet;
 

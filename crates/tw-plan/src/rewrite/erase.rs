@@ -1,7 +1,6 @@
-//! Times become the integers they are stored as.
+//! Erases time types: times become the integers that store them.
 //!
-//! Builders have already said in integer code what times mean. From here on only their storage counts: no plan, task or kernel sees a time, and
-//! results get their types back from the program as it was.
+//! The builders have already emitted integer code for times. From here on no plan, task or kernel sees a time. Results get their types back from the original program.
 
 use std::borrow::Cow;
 use std::sync::Arc;

@@ -1,6 +1,6 @@
-//! Operators that are sugar for others: reshape is an index statement with quotients and remainders.
+//! Expands operators that are shorthand for others: a reshape is an index statement with quotients and remainders.
 //!
-//! This is part of planning, not an optimisation: lowering does not know these operators.
+//! This is part of planning, not an optimisation: lowering does not know these operators. Only the oracle does.
 
 use tw_ir::error::Result;
 use tw_ir::index::{Access, Edge, Idx, Var};

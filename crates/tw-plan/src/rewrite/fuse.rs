@@ -1,12 +1,11 @@
-//! Fusion: an elementwise statement is computed where it is read instead of being stored.
+//! Fusion: an elementwise statement is computed in its reader instead of being stored.
 //!
 //! Preconditions, per read of a consumer:
-//! - the producer is elementwise (no guard, no accumulator, writes every element once at its own variables);
-//! - the access stays inside the producer's result, so no edge rule applies to it;
-//! - nothing is computed twice that costs anything: the producer is a mere view (it only moves elements), or this is its only reader and the
-//!   consumer visits each element about once;
+//! - the producer is elementwise: no guard, no accumulator, and it writes each element once, at its own variables;
+//! - the access stays inside the result of the producer, so no edge rule applies;
+//! - no costly work is repeated: the producer is a view (it only moves elements), or it has one reader that visits each element about once;
 //! - a contraction stays recognisable: it takes only views that permute axes, or look them up in tables;
-//! - what looks positions up in a table is not asked for their value: scalar code has no tables.
+//! - no statement uses the value of a position that is looked up in a table: scalar code has no tables.
 
 use std::collections::HashMap;
 
@@ -133,7 +132,7 @@ impl Fused {
         only_reader && once && (same_value == 1 || producer.work() <= CHEAP_WORK)
     }
 
-    /// True for what the contraction kernels want to see.
+    /// True for accesses that contraction kernels accept.
     fn is_contraction(&self) -> bool {
         Contraction::of_statement(&self.stmt).is_some_and(|contraction| contraction.reuses_operands())
     }

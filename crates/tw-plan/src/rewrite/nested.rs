@@ -3,10 +3,10 @@
 //! A join of blocks by a matrix product, followed by an aggregate over its keys, is one contraction; its terms need not be stored.
 //!
 //! Preconditions:
-//! - both statements fold by the same single operation, in the same type and without guards, and the inner one writes all of its output plainly;
-//! - the outer one folds what it reads as it is, reads inside, and nobody else reads the inner one;
-//! - every variable that only the outer one folds moves two operands of the inner one. Of any other variable it is cheaper to make the terms first;
-//! - together they visit no more points than one after the other: an outer one that reads terms again and again would make them as often.
+//! - both statements fold by the same single operation, in the same type and without guards, and the inner one writes its whole output plainly;
+//! - the outer statement folds the terms unchanged, reads in bounds, and is the only reader of the inner one;
+//! - each variable that only the outer statement folds indexes two operands of the inner one. For any other variable, computing the terms first is cheaper;
+//! - the merged statement visits no more points than both together: an outer statement that reads terms repeatedly would recompute them.
 
 use std::collections::HashMap;
 
@@ -45,7 +45,7 @@ pub(super) fn run(program: &Program) -> Result<Program> {
     rebuild.finish()
 }
 
-/// A plain aggregate of a value computed from what is read, and from nothing else.
+/// A plain aggregate of a value that is computed from the reads alone.
 fn is_sum_of_operands(stmt: &IndexStmt) -> bool {
     let uses_position = |var: usize| stmt.code.uses_param((stmt.reads.len() + var) as u32);
     stmt.accum.as_ref().is_some_and(|accum| accum.as_simple().is_some())
@@ -55,7 +55,7 @@ fn is_sum_of_operands(stmt: &IndexStmt) -> bool {
         && !(0..stmt.vars.len()).any(uses_position)
 }
 
-/// True if the code gives what it reads, unchanged.
+/// True if the code returns its read unchanged.
 fn passes_on(code: &ScalarCode) -> bool {
     let result = code.results().first().map(|slot| &code.ops()[slot.0 as usize]);
     code.results().len() == 1 && matches!(result, Some(ScalarOp::Param(0)))
@@ -122,7 +122,7 @@ mod tests {
 
     use tw_lang::{NoFiles, parse_program};
 
-    /// How many statements compute the output.
+    /// The number of statements that compute the output.
     fn n_statements(text: &str) -> usize {
         let unit = parse_program(text, &BTreeMap::new(), &NoFiles, &FunctionTable::default()).unwrap();
         let program = crate::plan_segment(&unit.program, &Default::default()).unwrap().program;
@@ -136,7 +136,7 @@ mod tests {
     fn a_join_and_an_aggregate_are_one_contraction() {
         let joined = "j[i, k, l, x, z] = sum[y](a[i, k, x, y] * b[k, l, y, z])\n";
         assert_eq!(n_statements(&format!("{BLOCKS}{joined}c = sum(j, axis=1)\noutput c\n")), 1);
-        // Somebody else wants the terms.
+        // Another statement reads the terms.
         assert_eq!(n_statements(&format!("{BLOCKS}{joined}c = sum(j, axis=1)\noutput c\noutput j\n")), 2);
         // Another operation.
         assert_eq!(n_statements(&format!("{BLOCKS}{joined}c = max(j, axis=1)\noutput c\n")), 2);

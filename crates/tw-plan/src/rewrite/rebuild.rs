@@ -1,4 +1,4 @@
-//! Building a program out of another, node by node.
+//! Builds a program from another, node by node.
 
 use std::collections::HashMap;
 
@@ -18,7 +18,7 @@ impl<'a> Rebuild<'a> {
         Rebuild { from, to: Program::new(), map: HashMap::new() }
     }
 
-    /// Where a value of the old program went.
+    /// The new value of each old value.
     pub(super) fn mapped(&self, old: ValueId) -> Result<ValueId> {
         self.map.get(&old).copied().ok_or_else(|| Error::internal(format!("{old} was not rebuilt")))
     }
@@ -27,7 +27,7 @@ impl<'a> Rebuild<'a> {
         node.args.iter().map(|&value| self.mapped(value)).collect()
     }
 
-    /// Says that an old value is now a new one; names move along.
+    /// Maps an old value to a new one; names move along.
     pub(super) fn bind(&mut self, old: ValueId, new: ValueId) {
         self.map.insert(old, new);
         let info = &mut self.to.values[new];
@@ -73,7 +73,7 @@ impl<'a> Rebuild<'a> {
     }
 }
 
-/// How often every value is read, results of the region included.
+/// The number of reads of each value; results of the region count as reads.
 pub(super) fn n_readers(region: &Region) -> HashMap<ValueId, u32> {
     let mut readers = HashMap::new();
     for value in region.nodes.iter().flat_map(|node| &node.args).chain(&region.results) {

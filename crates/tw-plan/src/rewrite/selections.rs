@@ -1,15 +1,14 @@
-//! Selections that nobody needs as arrays: a reduction of `x[mask]`, or `x[mask] = f(x[mask])`, looks at the mask where the elements are.
+//! Selections that no statement needs as arrays: a reduction of `x[mask]`, or `x[mask] = f(x[mask])`, tests the mask in place.
 //!
 //! ```text
 //! sum(compact(mask, f(x)))             a guarded sum over x, where the mask holds
 //! expand(mask, f(compact(mask, x)), y) select(mask, f(x), y)
 //! ```
 //!
-//! So nothing is counted or moved. Elementwise statements on the way then run over all elements, not only the selected ones; where they do
-//! more than a little arithmetic, the selection stays. It also stays if anybody else reads it.
+//! So nothing is counted or moved. Elementwise statements in between then run over all elements, not only the selected ones; if they do
+//! more than a little arithmetic, the selection stays. It also stays if another statement reads it.
 //!
-//! This pass sees whole programs, before they are cut into segments: a selection that has gone needs no count, and a count that nobody needs
-//! does not end a segment.
+//! This pass sees whole programs, before they are cut into segments: a removed selection needs no count, and a count without readers does not end a segment.
 
 use std::collections::{HashMap, HashSet};
 
@@ -22,10 +21,10 @@ use tw_ir::{DType, Extent, Slot};
 use crate::cost::op_weight;
 use crate::options::PlanOptions;
 
-/// Work per element, in additions, up to which a statement runs over everything instead of what a mask selects.
+/// Up to this work per element, in additions, a statement runs over all elements instead of the selected ones.
 const MOST_WORK: u32 = 8;
 
-/// The program without the selections that nobody needs, or `None` if there are none such.
+/// The program without unneeded selections, or `None` if there are none.
 pub fn run(program: &Program, options: &PlanOptions) -> Result<Option<Program>> {
     let selects = |node: &Node| matches!(node.op, Op::Compact { .. });
     if options.leaves_out(super::SELECTIONS) || !program.body.nodes.iter().any(selects) {
@@ -41,7 +40,7 @@ pub fn run(program: &Program, options: &PlanOptions) -> Result<Option<Program>> 
     Ok(changed.then_some(dissolved))
 }
 
-/// What reads a selection, and could as well read what it was selected from.
+/// A reader of a selection that could read the original array instead.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Reader {
     /// Element by element; the result is a selection too.
@@ -85,7 +84,7 @@ impl Selections {
         found
     }
 
-    /// How a statement reads selections by one mask: along its first variable, and nothing else along it.
+    /// The reads of selections by one mask in a statement: all along its first variable, with no other read along it.
     fn reader(&self, program: &Program, node: &Node, stmt: &IndexStmt) -> Option<(ValueId, Reader)> {
         let first = Var(0);
         let mut mask = None;
@@ -121,7 +120,7 @@ impl Selections {
         }
     }
 
-    /// Forgets selections that somebody needs as they are, and readers of those.
+    /// Drops candidates: selections that are needed as arrays, and their readers.
     fn keep_what_others_read(&mut self, region: &Region) {
         let results: HashSet<ValueId> = region.results.iter().copied().collect();
         loop {
@@ -168,7 +167,7 @@ impl Selections {
         if self.readers.is_empty() {
             return Ok(false);
         }
-        // What a selected value was selected from.
+        // The original of each selected value.
         let mut sources: HashMap<ValueId, ValueId> = HashMap::new();
         for (k, node) in region.nodes.iter_mut().enumerate() {
             if let (Op::Compact { .. }, [mask, data @ ..]) = (&node.op, &node.args[..]) {
@@ -283,7 +282,7 @@ fn select(data: &TensorType) -> Result<Op> {
     }))
 }
 
-/// Removes what nobody reads: selections, their counts, and what was computed for those alone. Tells whether there was anything.
+/// Removes values without readers: selections, their counts, and everything computed for those alone. Returns whether anything was removed.
 fn remove_dead(program: &Program, region: &mut Region) -> bool {
     let used = region.used_from(0);
     let mut extents: HashSet<ValueId> = HashSet::new();

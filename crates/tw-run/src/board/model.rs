@@ -55,13 +55,13 @@ impl Model {
         random::integer(self.seed, self.rolls, 0, n as i64) as usize
     }
 
-    /// What `Shared::release` does.
+    /// The effect of `Shared::release`.
     fn release(&mut self) {
         self.board.balance();
         self.check();
     }
 
-    /// What holds whenever nobody holds the lock.
+    /// The invariant while no thread holds the lock.
     fn check(&self) {
         let board = &self.board;
         assert!(board.tokens <= board.sleeping);

@@ -3,7 +3,7 @@
 //! A scenario is run a few thousand times. Every time the scheduler makes other choices, from a fixed seed: uniformly at random, or by random
 //! priorities that change a few times (PCT), which finds bugs that need few preemptions at the right places. `shuttle` fails when all
 //! threads are blocked, so a lost wake-up of a caller, a worker at its end, or a lock never given up is a failure by itself. A worker that is
-//! not woken blocks nobody, for the caller does its work; tasks that wait for each other ([`Meeting`]) make that a deadlock too.
+//! not woken blocks no other thread, because the caller does its work; tasks that wait for each other ([`Meeting`]) make that a deadlock too.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 

@@ -1,4 +1,4 @@
-//! Do both sides compute the same? Shapes, sums and sampled elements are compared.
+//! Compares the results of both sides: shapes, sums and sampled elements.
 
 use serde_json::Value;
 use tw_ir::error::{Error, Result};

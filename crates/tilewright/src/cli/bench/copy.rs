@@ -1,4 +1,4 @@
-//! How fast the machine copies: the rival of everything that is bound by memory.
+//! The memory bandwidth of the machine, measured by copying: the rival of every memory-bound bench.
 
 use std::time::Instant;
 

@@ -1,4 +1,4 @@
-//! Inputs that both sides can make: an element depends on its position and a seed alone.
+//! Inputs that both sides can generate: an element depends only on its position and a seed.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use tw_block::Block;
 use tw_ir::error::{Error, Result};
 use tw_ir::{Array, BoxRegion, Buffer, DType, shape};
 
-/// What an input holds.
+/// The contents of an input.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct InputData {
     pub(super) name: String,
@@ -26,7 +26,7 @@ impl InputData {
         shape::n_bytes(&self.shape, self.dtype.size())
     }
 
-    /// What the rival has to know to make the same array.
+    /// The parameters with which the rival makes the same array.
     pub(super) fn to_json(&self) -> Result<Value> {
         let dtype = numpy_name(self.dtype)?;
         Ok(json!({
@@ -79,7 +79,7 @@ pub(super) struct Arrays {
 }
 
 impl Arrays {
-    /// Makes the arrays that are not there and drops those nobody wants.
+    /// Creates missing arrays and drops unneeded ones.
     pub(super) fn make(&mut self, wanted: &[InputData]) -> Result<Vec<Arc<Array>>> {
         // Names do not change elements.
         let same = |a: &InputData, b: &InputData| InputData { name: b.name.clone(), ..a.clone() } == *b;

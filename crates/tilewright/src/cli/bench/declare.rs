@@ -1,4 +1,4 @@
-//! What a bench is: a declaration of about twenty lines.
+//! The type of a bench: a declaration of about twenty lines.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use super::subject::Subject;
 
 /// A bench. Everything about it but the rivals' programs (`rivals/programs.py`) is here.
 pub(super) struct Bench {
-    /// What people type.
+    /// The name on the command line.
     pub(super) name: &'static str,
     /// One line about it; sizes are added.
     pub(super) about: &'static str,
@@ -16,21 +16,21 @@ pub(super) struct Bench {
     pub(super) ours: Ours,
     /// The rivals' function; nothing if there are no rivals.
     pub(super) rival_program: &'static str,
-    /// Who is measured beside it.
+    /// The rivals.
     pub(super) versus: &'static [Versus],
     /// Parameters of the program that are different with `--quick`.
     pub(super) quick: &'static [(&'static str, i64)],
-    /// What the inputs hold; an input not named here is uniform in [0, 1).
+    /// The contents of inputs; an input not named here is uniform in [0, 1).
     pub(super) data: &'static [(&'static str, Values)],
     /// Scalar operations, from the values of parameters. Only where a rate in GFLOP/s means something.
     pub(super) flops: Option<fn(Sizes<'_>) -> f64>,
-    /// Who multiplies matrices for us.
+    /// The provider of our matrix products.
     pub(super) products: Products,
     /// Most memory, as a multiple of inputs and output.
     pub(super) peak_bar: Option<f64>,
 }
 
-/// What is the same for most benches.
+/// Defaults of most benches.
 pub(super) const BENCH: Bench = Bench {
     name: "",
     about: "",
@@ -60,10 +60,10 @@ pub(super) enum Ours {
     Alone(Start),
 }
 
-/// Who multiplies matrices for us.
+/// The provider of our matrix products.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Products {
-    /// Whoever a session would take.
+    /// The default provider of a session.
     Chosen,
     /// Our own kernel.
     Own,
@@ -97,7 +97,7 @@ pub(super) const fn at_least(ratio: f64, rival: Rival) -> Versus {
     Versus { rival, bar: Some(ratio) }
 }
 
-/// Whose time is compared with ours.
+/// A rival.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, clap::ValueEnum)]
 pub(crate) enum Rival {
     /// Eager arrays.

@@ -1,4 +1,4 @@
-//! Tables in a page of the documentation: what is between two marks is replaced by what was measured.
+//! Replaces the text between two marks of a documentation page by measured tables.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,6 +1,6 @@
-//! A Python environment with the rivals, made once.
+//! A Python environment with the rivals, created once.
 //!
-//! Everything that can go wrong here (no Python, no package registry, no network) comes back as a sentence: then rivals are missing.
+//! Every failure (no Python, no package registry, no network) becomes a message, and the rivals count as missing.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -85,7 +85,7 @@ impl Environment {
 
 /// Says what takes long, beside the results.
 pub(super) fn say(what: std::fmt::Arguments<'_>) {
-    // Nobody listens: then it does not matter.
+    // A closed standard error does not matter.
     let _ = writeln!(std::io::stderr(), "{what}");
 }
 

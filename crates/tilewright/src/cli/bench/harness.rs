@@ -1,4 +1,4 @@
-//! Interleaved repeats: the machine is never the same twice, so each of our times is compared with the rival's right after it.
+//! Interleaved repeats. The load of a machine varies, so each of our times is compared with the rival's time right after it.
 
 use serde_json::{Value, json};
 use tw_ir::error::{Error, Result};
@@ -19,7 +19,7 @@ C = A @ B
 output C
 ";
 
-/// What a bench gave.
+/// The measurements of a bench.
 pub(super) struct Measurement {
     pub(super) bench: &'static Bench,
     pub(super) quick: bool,
@@ -31,7 +31,7 @@ pub(super) struct Measurement {
     pub(super) figures: Vec<Figure>,
 }
 
-/// What came of one rival.
+/// The outcome of one rival.
 pub(super) enum Outcome {
     Compared(Compared),
     /// It could not be measured.
@@ -50,11 +50,11 @@ pub(super) struct Compared {
     pub(super) ratio: f64,
     /// Smallest and largest ratio.
     pub(super) range: (f64, f64),
-    /// How the rival was set up.
+    /// The setup of the rival.
     pub(super) note: String,
 }
 
-/// What all benches share.
+/// The state shared by all benches.
 pub(super) struct Harness {
     pub(super) quick: bool,
     pub(super) repeats: usize,

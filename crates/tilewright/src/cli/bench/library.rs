@@ -1,4 +1,4 @@
-//! Rivals in Python: one process per library, which keeps its data and computes only when it is asked.
+//! Rivals in Python: one process per library, which keeps its data and computes only on request.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};

@@ -1,4 +1,4 @@
-//! The machine, as tables are headed by it.
+//! The description of the machine at the top of the tables.
 
 use std::fs;
 use std::path::Path;
@@ -7,7 +7,7 @@ use tw_block::{Provider, provider};
 
 use crate::explain::units;
 
-/// Threads that everybody uses.
+/// The number of threads of each side.
 pub(super) fn threads() -> usize {
     std::thread::available_parallelism().map_or(1, |n| n.get())
 }

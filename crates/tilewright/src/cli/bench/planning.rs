@@ -1,4 +1,4 @@
-//! Benches of planner and runtime themselves, where the work is next to nothing.
+//! Benches of the planner and the runtime, with almost no numeric work.
 
 use std::collections::BTreeMap;
 use std::time::Instant;

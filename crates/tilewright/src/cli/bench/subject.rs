@@ -1,4 +1,4 @@
-//! Our side of a bench: a program of the language, run by a session on data in memory.
+//! Our side of a bench: a session runs a program of the language on data in memory.
 
 use std::collections::BTreeMap;
 use std::time::Instant;

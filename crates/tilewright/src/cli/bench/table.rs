@@ -1,4 +1,4 @@
-//! Results as a table for people, as markdown, and as a list for other programs.
+//! Results as a table, as Markdown, and as JSON.
 
 use serde_json::{Value, json};
 

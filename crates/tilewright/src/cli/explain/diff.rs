@@ -1,4 +1,4 @@
-//! `tw explain --diff`: another plan to compare with.
+//! `tw explain --diff`: options of the second plan.
 
 use std::path::PathBuf;
 
@@ -11,35 +11,35 @@ use super::super::engine::{EngineArgs, parse_tile};
 use super::super::load::{ProgramArgs, parse_set};
 use crate::explain::{Difference, Level};
 
-/// Options that say with which plan to compare. What they do not say is as in the first plan.
+/// Options of the second plan. Missing options are those of the first plan.
 #[derive(clap::Args)]
 #[command(next_help_heading = "The plan to compare with")]
 pub(crate) struct DiffArgs {
-    /// Show what changes if this is the program.
+    /// Compare with this program.
     #[arg(long, value_name = "FILE")]
     diff: Option<PathBuf>,
-    /// Show what changes if this is the scheduler.
+    /// Compare with the plan of this scheduler.
     #[arg(long, value_enum, value_name = "SCHEDULER")]
     diff_scheduler: Option<Scheduler>,
-    /// Show what changes on this many nodes.
+    /// Compare with a plan for this many nodes.
     #[arg(long, value_name = "K")]
     diff_nodes: Option<u32>,
-    /// Show what changes with this many workers on each node.
+    /// Compare with a plan for this many workers on each node.
     #[arg(long, value_name = "R")]
     diff_workers: Option<u32>,
-    /// Show what changes on the machine in this file.
+    /// Compare with a plan for the machine in this file.
     #[arg(long, value_name = "FILE")]
     diff_machine: Option<PathBuf>,
-    /// Show what changes with tiles of this length.
+    /// Compare with a plan with tiles of this length.
     #[arg(long, value_name = "N", value_parser = parse_tile)]
     diff_tile: Option<u64>,
-    /// Show what changes if a parameter has this value.
+    /// Compare with a plan where a parameter has this value.
     #[arg(long, value_name = "NAME=VALUE", value_parser = parse_set)]
     diff_set: Vec<(String, ParamValue)>,
 }
 
 impl DiffArgs {
-    /// True if there is another plan.
+    /// True if a second plan is requested.
     pub(crate) fn is_given(&self) -> bool {
         self.diff.is_some()
             || self.diff_scheduler.is_some()

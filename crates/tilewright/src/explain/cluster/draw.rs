@@ -1,4 +1,4 @@
-//! Plans for several workers as drawings.
+//! Placements as drawings.
 
 use std::fmt::Write;
 
@@ -12,7 +12,7 @@ use super::owners::{Cell, OwnerMap};
 use super::timeline::{Lane, Timeline};
 use super::{Explanation, OnMachine, Piece};
 
-/// As much as is drawn: cells of a map, workers of a matrix and of a timeline, and columns that can be told apart.
+/// Limits of drawings: cells of a map, workers of a matrix and of a timeline, and distinguishable columns.
 const MAP: usize = 96;
 pub(super) const MATRIX: usize = 64;
 pub(super) const LANES: usize = 64;
@@ -30,7 +30,7 @@ const LINE: usize = 16;
 const LANE: usize = 14;
 
 impl Explanation {
-    /// All pictures of the plans in front.
+    /// All pictures of the chosen plans.
     pub(crate) fn pictures(&self, on: &OnMachine) -> Vec<Drawing> {
         let mut drawings = Vec::new();
         for Piece { rivals, .. } in &on.pieces {
@@ -227,7 +227,7 @@ fn heading(title: &str) -> String {
     format!("<text class=\"title\" x=\"{MARGIN}\" y=\"14\">{}</text>\n", escape(title))
 }
 
-/// A coloured box, with words for who points at it.
+/// A coloured box with a tooltip.
 fn cell(x: usize, y: usize, width: usize, height: usize, fill: &str, tip: &str) -> String {
     let rect = format!(
         "<rect x=\"{x}\" y=\"{y}\" width=\"{width}\" height=\"{height}\" style=\"fill:{fill};stroke:#fff;stroke-width:.5\"/>"
@@ -264,7 +264,7 @@ impl Colour {
         format!("hsl({:.0},{:.0}%,{:.0}%)", self.hue, 100.0 * SATURATION, self.light)
     }
 
-    /// What can be read on it: black or white, whichever has the larger contrast.
+    /// The text colour with the larger contrast: black or white.
     fn ink(self) -> &'static str {
         // White on it has a contrast of 1.05 / (y + 0.05), black one of (y + 0.05) / 0.05.
         if self.luminance() + 0.05 > (1.05f64 * 0.05).sqrt() { "#000" } else { "#fff" }

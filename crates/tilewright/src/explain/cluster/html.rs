@@ -1,4 +1,4 @@
-//! Plans for several workers on a page.
+//! Placements on an HTML page.
 
 use std::fmt::Write;
 

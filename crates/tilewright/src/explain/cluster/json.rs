@@ -1,4 +1,4 @@
-//! Plans for several workers for other programs.
+//! Placements as JSON.
 
 use serde_json::{Map, Value, json};
 use tw_place::{Machine, Placed, Rivals};
@@ -9,11 +9,11 @@ use super::text::idle_words;
 use super::timeline::Timeline;
 use super::{Explanation, OnMachine, Piece};
 
-/// Blocks of one value whose owners are listed; of larger values the others are left out, which is said.
+/// The owners of at most this many blocks per value are listed; a flag marks truncated lists.
 const MOST_BLOCKS: usize = 1 << 14;
 
 impl Explanation {
-    /// Figures of the plan in front and of every other, over all pieces; those of the explanation itself stay beside them.
+    /// Figures of the chosen plan and of all others, over all segments, beside the figures of the explanation itself.
     pub(crate) fn add_machine_to_json(&self, on: &OnMachine, value: &mut Value) {
         let passes = value["input_passes"].clone();
         let plans = || on.counted().flat_map(|rivals| &rivals.placed);
@@ -145,7 +145,7 @@ fn timeline_json(timeline: &Timeline) -> Value {
 }
 
 impl OnMachine {
-    /// The figures of one plan for every piece.
+    /// The figures of one plan per segment.
     fn figures(&self, placed: &[&Placed], passes: &Value) -> Value {
         let sum = |of: fn(&Placed) -> u64| placed.iter().map(|placed| of(placed)).sum::<u64>();
         json!({

@@ -1,14 +1,14 @@
-//! Why a scheduler's plan is not in front, in a sentence made of measured figures.
+//! Why the plan of a scheduler lost: one sentence made of measured figures.
 
 use tw_place::{Machine, Placed, Rivals};
 
 use super::super::units::{bytes, count, seconds};
 use super::{Explanation, busiest};
 
-/// Plans whose times differ by less than this share end at the same time.
+/// Makespans within this fraction count as equal.
 const SAME_TIME: f64 = 0.005;
 
-/// What accounts for less than this share of the difference is no reason.
+/// A cause below this fraction of the difference is not reported.
 const MATTERS: f64 = 0.1;
 
 /// Traffic that is larger by this factor is worth a word in any case.
@@ -17,19 +17,19 @@ const MUCH_MORE: f64 = 1.1;
 /// As many reasons as one sentence bears.
 const MOST_REASONS: usize = 2;
 
-/// As many values as are named as a part of what is sent.
+/// The number of values named in a breakdown of traffic.
 const MOST_VALUES: usize = 3;
 
-/// What is slower in one plan than in another, and by how much.
+/// A cause of the difference between two plans, and its size.
 struct Reason {
     seconds: f64,
     text: String,
-    /// True if it is what comes of messages that come late.
+    /// True if it is a consequence of late messages.
     is_waiting: bool,
 }
 
 impl Explanation {
-    /// One sentence for every scheduler whose plan is not in front.
+    /// One sentence per losing scheduler.
     pub(crate) fn why_lost(&self, rivals: &Rivals, machine: &Machine) -> Vec<String> {
         let Some((chosen, others)) = rivals.placed.split_first() else { return Vec::new() };
         let late = others.iter().map(|rival| self.why_later_than(chosen, rival, machine));
@@ -59,7 +59,7 @@ impl Explanation {
         format!("{b} takes {} as long: it {}", times(theirs / ours), self.reasons(chosen, rival, machine))
     }
 
-    /// What the later of two plans does that takes it longer.
+    /// The causes that make one plan slower than another.
     fn reasons(&self, sooner: &Placed, later: &Placed, machine: &Machine) -> String {
         let difference = later.simulation.makespan - sooner.simulation.makespan;
         let mut reasons = vec![
@@ -73,7 +73,7 @@ impl Explanation {
         let at = reasons.first().is_some_and(|reason| !reason.is_waiting) as usize;
         let mut texts: Vec<String> = reasons.into_iter().map(|reason| reason.text).collect();
         let (most, least) = (later.simulation.wire_bytes_max() as f64, sooner.simulation.wire_bytes_max() as f64);
-        // Who waits, waits for what others send: the cause is told first.
+        // Waiting is caused by late transfers, so the cause comes first.
         if most > MUCH_MORE * least || texts.is_empty() {
             texts.insert(at, self.receives_more(sooner, later));
         }
@@ -134,7 +134,7 @@ fn why_refused(rival: &Placed, machine: &Machine) -> String {
 }
 
 fn works_more(sooner: &Placed, later: &Placed, machine: &Machine) -> Reason {
-    // What tasks cost before they compute anything is a reason of its own.
+    // Task overhead is a cause of its own.
     let computing = |placed: &Placed| -> Vec<f64> {
         let workers = placed.simulation.workers.iter();
         workers.map(|worker| worker.busy - worker.tasks as f64 * machine.task).collect()

@@ -1,4 +1,4 @@
-//! Who sends how much to whom.
+//! The transfer matrix: bytes from each worker to each other worker.
 
 use tw_place::{Machine, Simulation};
 
@@ -17,7 +17,7 @@ pub(crate) struct Matrix {
 }
 
 impl Matrix {
-    /// The matrix of a plan, with at most so many rows: one for each worker, else for each node, else for several nodes.
+    /// The matrix of a plan with at most this many rows: one per worker, else per node, else per group of nodes.
     pub(crate) fn of(simulation: &Simulation, machine: &Machine, most: usize) -> Matrix {
         let n_workers = machine.n_workers() as u32;
         let workers_per_row = match (n_workers as usize <= most, machine.nodes as usize <= most) {
@@ -58,7 +58,7 @@ impl Matrix {
         }
     }
 
-    /// What rows and columns are.
+    /// The title: what rows and columns stand for.
     pub(crate) fn title(&self) -> String {
         let of = match self.workers_per_row {
             1 if self.workers_per_node > 1 => format!("workers, {} on each node", self.workers_per_node),

@@ -1,4 +1,4 @@
-//! Which worker owns which block.
+//! Maps of block owners.
 
 use tw_ir::workflow::{BlockSet, Boxes};
 use tw_ir::{Axis, EntityRef, shape};
@@ -7,7 +7,7 @@ use tw_place::Placed;
 use super::super::units::{count, counted};
 use super::{Explanation, is_value};
 
-/// Who has a block, and who made it.
+/// The owner of a block, and the workers that computed it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Cell {
     /// The worker that has it when it is finished; none if nothing makes it.
@@ -84,7 +84,7 @@ pub(crate) struct Merged {
 }
 
 impl Merged {
-    /// What is missing.
+    /// A note about omitted rows and columns.
     pub(crate) fn note(&self) -> Option<String> {
         let (rows, columns) = (self.rows.len(), self.columns.len());
         let is_cut = (rows, columns) != self.all;
@@ -119,7 +119,7 @@ impl OwnerMap {
         self.axes.last().map_or(1, |axis| axis.n_tiles() as usize)
     }
 
-    /// The map in at most so many rows and columns.
+    /// The map in at most this many rows and columns.
     pub(crate) fn merged(&self, most_rows: usize, most_columns: usize) -> Merged {
         let n_columns = self.n_columns().max(1);
         let n_rows = self.cells.len() / n_columns;

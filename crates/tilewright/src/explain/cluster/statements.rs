@@ -1,4 +1,4 @@
-//! What every statement sends, and the least that it has to.
+//! Traffic of each statement, and its lower bound.
 
 use std::collections::BTreeSet;
 
@@ -22,7 +22,7 @@ pub(crate) struct StatementFlow {
     pub(crate) text: String,
     /// The grid of workers over its variables, if it was placed by one.
     pub(crate) grid: Option<Vec<u64>>,
-    /// The best few grids for it alone, and what a worker would receive.
+    /// The best few meshes for it alone, each with the bytes that a worker would receive.
     pub(crate) best_grids: Vec<(Vec<u64>, u64)>,
     /// Workers that run tasks of it.
     pub(crate) workers: u64,
@@ -35,7 +35,7 @@ pub(crate) struct StatementFlow {
 }
 
 impl StatementFlow {
-    /// What is computed: its operation and line.
+    /// Its operation and line.
     pub(crate) fn words(&self) -> String {
         match self.place.operation() {
             Some(operation) if operation != self.text => format!("{operation}: {}", self.text),
@@ -87,7 +87,7 @@ impl Explanation {
         flows.filter(|(_, flow)| flow.tasks > 0).collect()
     }
 
-    /// The grids that were best for each statement alone, for the plan in front.
+    /// The best meshes of each statement alone, for the chosen plan.
     pub(super) fn grids_text(&self, rivals: &Rivals, placed: &Placed) -> String {
         let mut text =
             String::from("\nthe best grids of each statement alone, and what a worker receives under them\n");
@@ -107,7 +107,7 @@ impl Explanation {
         if is_empty { String::new() } else { text }
     }
 
-    /// Statements that send something or have to, for the plan in front.
+    /// Statements with traffic or a positive lower bound, for the chosen plan.
     pub(super) fn statement_table(&self, rivals: &Rivals) -> Option<Table> {
         let flows = self.statement_flows(rivals, rivals.placed.first()?);
         let mut table = Table::new(&[
@@ -142,7 +142,7 @@ impl Explanation {
                 bytes(flow.received),
                 bytes(flow.busiest),
                 flow.bound.map_or_else(|| "-".to_string(), |bound| bytes(bound as u64)),
-                // What an earlier statement has brought need not come again.
+                // Data that an earlier statement received is not sent again.
                 flow.bound.map_or_else(
                     || "-".to_string(),
                     |bound| against(flow.busiest as f64, bound, flow.busiest as f64 >= 0.999 * bound),

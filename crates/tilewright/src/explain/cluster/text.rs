@@ -1,4 +1,4 @@
-//! Plans for several workers in the terminal.
+//! Placements as text.
 
 use std::fmt::Write;
 
@@ -11,7 +11,7 @@ use super::owners::{Cell, Merged, OwnerMap};
 use super::timeline::Timeline;
 use super::{Explanation, LEAST_TO_COMPARE, OnMachine, Piece, against};
 
-/// What fits on a terminal: rows and columns of a map, workers of a matrix, workers and columns of a timeline.
+/// Limits of a terminal: rows and columns of a map, workers of a matrix, workers and columns of a timeline.
 const MAP: (usize, usize) = (24, 16);
 const MATRIX: usize = 10;
 const TIMELINE: (usize, usize) = (16, 72);
@@ -30,7 +30,7 @@ pub(super) const SCHEDULER_COLUMNS: [(&str, Align); 9] = [
 ];
 
 impl Explanation {
-    /// One line, then for every piece a table of schedulers, why they are in this order, and what each statement sends.
+    /// One line; then per segment a table of schedulers, the reasons for their order, and the traffic of each statement.
     pub(crate) fn machine_text(&self, on: &OnMachine) -> String {
         let mut text = format!("{}\n", on.line());
         if on.pieces.len() > 1 {
@@ -101,7 +101,7 @@ impl Explanation {
 }
 
 impl OnMachine {
-    /// The plans in front in one line.
+    /// The chosen plans in one line.
     pub(crate) fn line(&self) -> String {
         let words = self.machine_words();
         let Some(by) = self.placed_by() else { return format!("on {words}: nothing can be planned without data") };
@@ -126,7 +126,7 @@ impl OnMachine {
     }
 }
 
-/// What the search for grids did.
+/// The statistics of the search for meshes.
 pub(super) fn search_words(rivals: &Rivals) -> String {
     let report = rivals.report();
     let stop = if report.stopped { "the limit was reached" } else { "nothing better was in reach" };

@@ -1,4 +1,4 @@
-//! What every worker does when, and when it waits.
+//! Timelines: the task of each worker at each time, and its waiting.
 
 use tw_ir::EntityRef;
 use tw_ir::workflow::StmtId;
@@ -38,7 +38,7 @@ pub(crate) struct Timeline {
 }
 
 impl Timeline {
-    /// The timeline of a plan, of at most so many workers. What is shorter than the `resolution`-th part of it is drawn together with what follows.
+    /// The timeline of a plan, of at most this many workers. Intervals shorter than the `resolution`-th part of the makespan are merged with their successors.
     pub(crate) fn of(placed: &Placed, most_lanes: usize, resolution: usize) -> Timeline {
         let simulation = &placed.simulation;
         let n_workers = simulation.workers.len();
@@ -72,7 +72,7 @@ impl Timeline {
         Timeline { makespan: simulation.makespan, lanes, statements, n_workers }
     }
 
-    /// The share of the whole time in which a worker waits, or has nothing left to do.
+    /// The fraction of the makespan in which a worker is idle.
     pub(crate) fn waiting(&self, lane: &Lane) -> f64 {
         let busy: f64 = lane.runs.iter().map(|run| run.busy).sum();
         (1.0 - busy / self.makespan.max(f64::MIN_POSITIVE)).clamp(0.0, 1.0)
@@ -89,7 +89,7 @@ impl Timeline {
         letters.clone().nth(number % letters.count()).unwrap_or('A')
     }
 
-    /// A worker's time in so many characters: what it does for most of each, a dot where it waits.
+    /// The timeline of a worker in this many characters: the letter of the statement that takes most of each slot, or a dot for waiting.
     pub(crate) fn characters(&self, lane: &Lane, columns: usize) -> String {
         let width = self.makespan / columns as f64;
         let mut runs = &lane.runs[..];
@@ -115,7 +115,7 @@ impl Timeline {
         text
     }
 
-    /// What is not shown.
+    /// A note about omitted workers.
     pub(crate) fn note(&self) -> Option<String> {
         let (shown, all) = (self.lanes.len(), self.n_workers);
         (shown < all).then(|| format!("{shown} of {} workers, the last to end among them", count(all as u64)))

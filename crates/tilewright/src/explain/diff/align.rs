@@ -1,9 +1,9 @@
-//! Which lines of two programs belong together.
+//! Alignment of the lines of two programs.
 
-/// More comparisons than this are not made: what is left belongs to nothing.
+/// The limit of comparisons; lines beyond it stay unmatched.
 const MOST_COMPARISONS: usize = 4_000_000;
 
-/// Pairs of lines in the order of both texts: equal ones, then in between those that give the same name a value. Lines without a partner stand alone.
+/// Pairs of lines in the order of both texts: equal lines first, then lines between them that assign the same name. Unmatched lines stand alone.
 pub(super) fn align(a: &[String], b: &[String]) -> Vec<(Option<usize>, Option<usize>)> {
     let equal = longest_common(a, b);
     let mut pairs = Vec::new();

@@ -1,4 +1,4 @@
-//! Differences for other programs.
+//! Differences as JSON.
 
 use serde_json::{Map, Value, json};
 
@@ -6,7 +6,7 @@ use super::text::moved;
 use super::{Difference, Line, Side};
 
 impl Difference {
-    /// The figures of both plans, and every line that changed with what it is on both sides.
+    /// The figures of both plans, and both versions of each changed line.
     pub fn to_json(&self) -> Value {
         let changed = self.changed().map(|(a, b)| {
             let moved = a.zip(b).and_then(|(a, b)| moved(a, b)).map(|(moved, _)| moved);

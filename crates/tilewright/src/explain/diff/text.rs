@@ -1,4 +1,4 @@
-//! Differences for people.
+//! Differences as text.
 
 use std::fmt::Write;
 
@@ -8,7 +8,7 @@ use super::super::text::shorten;
 use super::super::units::{bytes, count, counted, flops};
 use super::{Difference, Line, Value};
 
-/// As many values of one line as are told apart.
+/// The number of values of one line that are listed separately.
 const MOST_VALUES: usize = 3;
 
 impl Difference {
@@ -143,7 +143,7 @@ fn change(a: Option<String>, b: Option<String>) -> String {
     }
 }
 
-/// `c [100, 100]`: what a line makes, in blocks of which lengths.
+/// `c [100, 100]`: the value of a line and its block shape.
 fn tiles(values: &[Value]) -> String {
     let value = |value: &Value| format!("{} {}", value.name, value.tiles()).trim_start().to_string();
     let mut texts: Vec<String> = values.iter().take(MOST_VALUES).map(value).collect();

@@ -1,4 +1,4 @@
-//! Masks that were written twice: in `x[x > 0] + y[x > 0]` both are the same operations on the same tensors, so they share a count.
+//! Recently used masks: in `x[x > 0] + y[x > 0]` both masks are the same operations on the same tensors, so they share a count.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, Weak};

@@ -1,4 +1,4 @@
-//! A smaller program that stands for one with many statements of few forms: a loop that was unrolled is a few choices, not thousands.
+//! A summary program: one statement represents all statements of one form, so an unrolled loop is a few choices, not thousands.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -8,7 +8,7 @@ use tw_ir::program::ValueId;
 use super::{Search, Statement, Value};
 use crate::grids::SearchReport;
 
-/// Values that are alike: made by statements of one form and read alike by others, with equal elements. A source is only like itself, and stands here by its number.
+/// The class of a value: its producer's form, the forms of its readers, and its element size. A source is in a class of its own.
 type Alike = (Option<usize>, Vec<(usize, usize)>, u64);
 
 impl<'a> Search<'a> {
@@ -21,7 +21,7 @@ impl<'a> Search<'a> {
         found.into_values().collect()
     }
 
-    /// Gives statements the grids that those of their form have in a summary, and puts sources there too.
+    /// Copies the meshes and source owners of a summary to all statements of the same forms.
     pub(super) fn follow(&mut self, summary: &Search<'_>, value_of: &[ValueId]) {
         let chosen: BTreeMap<usize, usize> = summary.statements.iter().map(|s| (s.form, s.chosen)).collect();
         for unit in self.by_form() {
@@ -37,7 +37,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// The same search with one statement and one value for all that are alike: statements of one form, and values that such statements make and read. Tells which value stands for each.
+    /// The search of the summary, with one statement per form and one value per class. Also returns the representative of each value.
     pub(super) fn summary(&self) -> (Search<'a>, Vec<ValueId>) {
         let form = |k: usize| self.statements[k].form;
         let mut classes: BTreeMap<Alike, usize> = BTreeMap::new();

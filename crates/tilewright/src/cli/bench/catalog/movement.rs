@@ -1,4 +1,4 @@
-//! Data that moves: transposes, joins, gathers, sorts.
+//! Data movement: transposes, concatenations, gathers, sorts.
 
 use super::super::declare::Rival::{Copy, Jax, Numpy};
 use super::super::declare::{BENCH, Bench, Ours, Values, at_least, beside};

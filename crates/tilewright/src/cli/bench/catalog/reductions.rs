@@ -1,4 +1,4 @@
-//! Reductions along axes, running sums, and what is made of reductions.
+//! Reductions along axes, scans, and programs made of reductions.
 
 use super::super::declare::Rival::{Copy, Dask, Jax, Numpy};
 use super::super::declare::{BENCH, Bench, Ours, Values, Versus, at_least, beside};

@@ -1,4 +1,4 @@
-//! Benches of planning for many workers, which nobody else does in a comparable way: figures with bars, and no rivals.
+//! Benches of planning for many workers. They have no rivals: each figure is compared with a bar.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
