@@ -9,7 +9,7 @@ use std::sync::Arc;
 use tw_block::npy::NpyWriter;
 use tw_ir::error::{Error, Result};
 use tw_ir::program::{MaskCounts, Node, Op, Program, Region, TensorType, ValueId};
-use tw_ir::{Array, Axis};
+use tw_ir::{Array, Grid};
 use tw_run::CancelToken;
 
 use crate::io::Input;
@@ -236,7 +236,7 @@ impl Surroundings for Interpreter<'_> {
         self.session.piece_elements()
     }
 
-    fn counts(&self, mask: ValueId, pieces: Vec<Axis>, _total: Option<u64>) -> Result<MaskCounts> {
+    fn counts(&self, mask: ValueId, pieces: Grid, _total: Option<u64>) -> Result<MaskCounts> {
         self.value(mask)?.mask_counts(pieces)
     }
 }

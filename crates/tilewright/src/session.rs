@@ -195,7 +195,7 @@ struct CachedSegment {
     flops: u64,
     /// Per source, bytes of the blocks that are read from it.
     loaded_bytes: Vec<u64>,
-    outputs: Vec<(DType, Vec<tw_ir::Axis>)>,
+    outputs: Vec<(DType, tw_ir::Grid)>,
 }
 
 /// Where in its program a segment is.

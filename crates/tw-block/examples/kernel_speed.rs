@@ -8,7 +8,7 @@ use std::time::Instant;
 use tw_block::{Block, CompiledKernel, Meter};
 use tw_ir::kernel::{Kernel, KernelRead, StatementKernel};
 use tw_ir::{
-    Accum, Array, Axis, BinaryOp, BoxRegion, Buffer, DType, Distribution, Edge, Idx, Scalar, ScalarCode, ScalarOp,
+    Accum, Array, BinaryOp, BoxRegion, Buffer, DType, Distribution, Edge, Grid, Idx, Scalar, ScalarCode, ScalarOp,
     Slot, UnaryOp, Var,
 };
 
@@ -52,7 +52,7 @@ fn statement(
     code.set_results(vec![result]);
     let (out_idx, out_shape) = access(out);
     StatementKernel {
-        vars: extents.iter().map(|&n| Axis::whole(n)).collect(),
+        vars: Grid::whole(extents),
         reads: reads
             .iter()
             .map(|vars| {

@@ -9,10 +9,11 @@ use cranelift_entity::{PrimaryMap, entity_impl};
 use crate::accum::Accum;
 use crate::dtype::{DType, Scalar};
 use crate::error::{Error, Result};
+use crate::grid::Grid;
 use crate::index::Edge;
 use crate::kernel::{Sorting, StatementKernel};
 use crate::program::{BlockFn, MaskCounts};
-use crate::tiling::{Axis, Tiling};
+use crate::tiling::Tiling;
 use crate::workflow::{SinkDecl, SourceDecl, Statement, StmtId};
 
 /// A relation.
@@ -39,7 +40,7 @@ pub struct Relation {
     /// Shape of the whole tensor.
     pub shape: Vec<u64>,
     /// How it is cut.
-    pub grid: Vec<Axis>,
+    pub grid: Grid,
     /// Where its blocks live, once placed.
     pub placement: Option<Placement>,
 }
@@ -52,7 +53,7 @@ impl Relation {
 
     /// Number of block keys.
     pub fn n_blocks(&self) -> u64 {
-        self.grid.iter().fold(1, |n, axis| n.saturating_mul(axis.n_tiles()))
+        self.grid.n_blocks()
     }
 }
 

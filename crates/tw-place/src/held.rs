@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 use tw_ir::kernel::Kernel;
 use tw_ir::program::{Op, Program, Source};
 use tw_ir::workflow::{BlockId, BlockSetId, Boxes, SourceDecl, TaskId, Workflow};
-use tw_ir::{Axis, BoxRegion, EntityRef, Tiling};
+use tw_ir::{BoxRegion, EntityRef, Grid, Tiling};
 
 use super::placed::Placed;
 
 /// Where a value is: its blocks, and the worker that has each.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Held {
-    axes: Vec<Axis>,
+    grid: Grid,
     /// By the row-major position of the block.
     homes: Vec<u32>,
 }
@@ -34,15 +34,15 @@ impl Held {
 
     fn set(workflow: &Workflow, homes: &[Option<u32>], id: BlockSetId) -> Option<Held> {
         let set = &workflow.sets[id];
-        let Boxes::Grid(axes) = &set.boxes else { return None };
+        let Boxes::Grid(grid) = &set.boxes else { return None };
         // What nobody makes is nowhere; it has no elements.
         let home = |position: u64| homes[workflow.block(id, position).index()].unwrap_or(0);
-        Some(Held { axes: axes.clone(), homes: (0..set.n_blocks()).map(home).collect() })
+        Some(Held { grid: grid.clone(), homes: (0..set.n_blocks()).map(home).collect() })
     }
 
     /// Elements along every axis.
     pub fn shape(&self) -> Vec<u64> {
-        self.axes.iter().map(Axis::extent).collect()
+        self.grid.shape()
     }
 
     /// Elements that each of some workers has.
@@ -54,28 +54,18 @@ impl Held {
 
     /// Every block with the worker that has it.
     pub(super) fn boxes(&self) -> impl Iterator<Item = (u32, BoxRegion)> {
-        let region = |position: usize| {
-            let mut rest = position as u64;
-            let mut ranges = Vec::with_capacity(self.axes.len());
-            for axis in self.axes.iter().rev() {
-                ranges.push(axis.range(rest % axis.n_tiles()));
-                rest /= axis.n_tiles();
-            }
-            ranges.reverse();
-            BoxRegion::from_ranges(ranges)
-        };
+        let region = |position: usize| self.grid.box_of(position as u64);
         self.homes.iter().enumerate().map(move |(position, &home)| (home, region(position)))
     }
 
     /// The worker that has an element.
     pub(super) fn owner(&self, element: &[u64]) -> u32 {
-        let tiles = self.axes.iter().zip(element);
-        let position = tiles.fold(0, |position, (axis, &at)| position * axis.n_tiles() + axis.tile_of(at));
-        self.homes[position as usize]
+        let tiles: Vec<u64> = self.grid.iter().zip(element).map(|(axis, &at)| axis.tile_of(at)).collect();
+        self.homes[self.grid.position(&tiles) as usize]
     }
 
-    pub(super) fn axes(&self) -> &[Axis] {
-        &self.axes
+    pub(super) fn grid(&self) -> &Grid {
+        &self.grid
     }
 }
 
@@ -93,7 +83,7 @@ impl Before {
     pub(super) fn cut(&self, program: &Program) -> Program {
         let mut program = program.clone();
         for (name, held) in &self.inputs {
-            program.cut_input(name, Some(&Tiling::Grid(held.axes.clone())));
+            program.cut_input(name, Some(&Tiling::Grid(held.grid.clone())));
         }
         program
     }

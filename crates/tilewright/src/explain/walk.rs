@@ -10,7 +10,7 @@ use tw_ir::error::Result;
 use tw_ir::program::{MaskCounts, Node, Op, Program, Region, TensorType, ValueId};
 use tw_ir::scalar::{BinaryOp, ScalarOp};
 use tw_ir::span::Span;
-use tw_ir::{Axis, DType, Extent};
+use tw_ir::{DType, Extent, Grid};
 
 use super::segment::{Flow, SegmentPlan, n_bytes};
 use super::{Outcome, Role, Section};
@@ -299,7 +299,7 @@ impl Surroundings for Walk<'_> {
     }
 
     /// A mask that nobody has computed holds equally often everywhere.
-    fn counts(&self, mask: ValueId, pieces: Vec<Axis>, total: Option<u64>) -> Result<MaskCounts> {
+    fn counts(&self, mask: ValueId, pieces: Grid, total: Option<u64>) -> Result<MaskCounts> {
         let all = || self.held.get(&mask).and_then(|held| tw_ir::shape::n_elements(&held.ty.known_shape()?).ok());
         MaskCounts::even(pieces, total.or_else(all).unwrap_or(0))
     }

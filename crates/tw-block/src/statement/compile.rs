@@ -1,7 +1,7 @@
 //! Making a statement ready.
 
 use tw_ir::kernel::StatementKernel;
-use tw_ir::{Accum, Axis, DType, Error, Idx, Result, Scalar, ScalarCode, ScalarOp, Slot, Term};
+use tw_ir::{Accum, DType, Error, Grid, Idx, Result, Scalar, ScalarCode, ScalarOp, Slot, Term};
 
 use super::access::Access;
 use super::aggregate::Aggregate;
@@ -23,7 +23,7 @@ const TILE_HEIGHT: i64 = 64;
 /// A statement kernel made ready.
 #[derive(Debug)]
 pub(crate) struct Statement {
-    pub(super) vars: Vec<Axis>,
+    pub(super) vars: Grid,
     /// Loops, outermost first.
     pub(super) order: Vec<usize>,
     /// How many of them are flattened into strips.

@@ -11,8 +11,8 @@ use super::types::{parse_grid, parse_plain_type, parse_type, print_grid};
 use crate::array::{Array, Buffer};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
+use crate::grid::Grid;
 use crate::program::FunctionTable;
-use crate::tiling::Axis;
 use crate::workflow::{BlockSetId, Boxes, KernelEntry, OutputDecl, SinkDecl, SourceDecl, Statement, StmtId, Workflow};
 
 /// What [`parse_meaning`] finds: a workflow without constants, sets and tasks, and what these are made from.
@@ -39,7 +39,7 @@ pub(crate) struct SetHead {
 
 /// Boxes by a grid, or a list that stands elsewhere.
 pub(crate) enum SetBoxes {
-    Grid(Vec<Axis>),
+    Grid(Grid),
     List,
 }
 

@@ -174,7 +174,7 @@ pub(super) fn parse_statement(cursor: &mut Cursor<'_>) -> Result<(StatementKerne
     let out = parse_out(cursor, &labels, parse_shape)?;
     cursor.expect("}")?;
     let kernel = StatementKernel {
-        vars: ranges,
+        vars: ranges.into(),
         reads,
         code,
         has_guard,

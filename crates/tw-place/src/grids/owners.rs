@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::rc::Rc;
 
-use tw_ir::{Axis, BoxRegion};
+use tw_ir::{Axis, BoxRegion, Grid};
 
 use super::boxes::{Ranges, Regions, beside, n_elements, shared};
 use crate::held::Held;
@@ -15,7 +15,7 @@ pub enum Owners {
     /// Those whom a grid gives it to.
     Grid(Ownership),
     /// Those whom a grid gives whole tiles to.
-    Tiles(Ownership, Vec<Axis>),
+    Tiles(Ownership, Grid),
     /// Those who had it before.
     Held(Held),
 }
@@ -38,7 +38,7 @@ impl Owners {
         match self {
             Owners::Grid(ownership) => ownership.cuts(axis),
             Owners::Tiles(_, axes) => axes[axis].boundaries(),
-            Owners::Held(held) => held.axes()[axis].boundaries(),
+            Owners::Held(held) => held.grid()[axis].boundaries(),
         }
     }
 
@@ -88,7 +88,7 @@ impl Owners {
     fn rank(&self) -> usize {
         match self {
             Owners::Grid(ownership) | Owners::Tiles(ownership, _) => ownership.rank(),
-            Owners::Held(held) => held.axes().len(),
+            Owners::Held(held) => held.grid().len(),
         }
     }
 

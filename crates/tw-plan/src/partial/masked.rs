@@ -5,7 +5,6 @@ use tw_ir::error::Result;
 use tw_ir::kernel::Kernel;
 use tw_ir::plan::{RelId, Step};
 use tw_ir::program::MaskCounts;
-use tw_ir::tiling::tile_box;
 use tw_ir::workflow::{BlockId, Operand, TaskKind};
 
 use super::Partial;
@@ -57,7 +56,7 @@ impl Partial<'_> {
         let [mask, values, data] = step.inputs[..] else { return Ok(()) };
         let starts = counts.starts();
         let n = counts.counts().len();
-        let pieces: Vec<BoxRegion> = (0..n).map(|k| tile_box(counts.cut(), k as u64)).collect();
+        let pieces: Vec<BoxRegion> = (0..n).map(|k| counts.cut().box_of(k as u64)).collect();
         let runs: Vec<BoxRegion> =
             starts.windows(2).map(|run| BoxRegion { lo: vec![run[0]], hi: vec![run[1]] }).collect();
         let parts: Vec<Vec<BoxRegion>> = runs.iter().map(|run| self.parts_of(values, run)).collect();
@@ -98,7 +97,7 @@ impl Partial<'_> {
 
 /// The box of an operand that belongs to a piece of the mask: all of its further axes.
 fn piece_of(partial: &Partial<'_>, input: RelId, counts: &MaskCounts, piece: usize, rank: usize) -> BoxRegion {
-    let mut region = tile_box(counts.cut(), piece as u64);
+    let mut region = counts.cut().box_of(piece as u64);
     let shape = &partial.plan.relations[input].shape;
     region.lo.extend((region.lo.len()..rank).map(|_| 0));
     region.hi.extend(&shape[region.hi.len()..rank]);

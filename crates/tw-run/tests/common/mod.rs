@@ -15,7 +15,7 @@ use tw_ir::workflow::{
     Workflow, verify,
 };
 use tw_ir::{
-    Accum, Array, ArrayView, Axis, BinaryOp, BoxRegion, DType, Edge, Error, Idx, Result, Scalar, ScalarCode, Span, Var,
+    Accum, Array, ArrayView, BinaryOp, BoxRegion, DType, Edge, Error, Grid, Idx, Result, Scalar, ScalarCode, Span, Var,
     random,
 };
 use tw_run::{BlockIo, Prepared};
@@ -101,7 +101,7 @@ impl Builder {
 
     pub fn block(&mut self) -> BlockId {
         let name = format!("set{}", self.workflow.n_blocks());
-        let boxes = Boxes::Grid(vec![Axis::whole(N)]);
+        let boxes = Boxes::Grid(Grid::whole(&[N]));
         let set = self.workflow.add_set(name, DType::F64, vec![N], boxes, self.statement).unwrap();
         self.workflow.block(set, 0)
     }
@@ -218,7 +218,7 @@ fn statement(reads: usize, results: usize, accum: Option<Accum>) -> Kernel {
     let sum = code.binary(BinaryOp::Add, product, c).unwrap();
     code.set_results(vec![sum; results]);
     Kernel::Statement(StatementKernel {
-        vars: vec![Axis::whole(N)],
+        vars: Grid::whole(&[N]),
         reads: vec![read; reads],
         code,
         has_guard: false,
