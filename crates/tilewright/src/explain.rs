@@ -38,13 +38,13 @@ mod inputs;
 #[cfg(feature = "json")]
 mod json;
 mod kernels;
-mod machine;
 pub(crate) mod peak;
 mod profile;
 mod recorded;
 mod rows;
 mod segment;
 mod source;
+mod speeds;
 mod svg;
 pub(crate) mod table;
 mod text;
@@ -58,13 +58,13 @@ pub use cost::Cost;
 pub use diff::Difference;
 pub use fusion::{Fate, Kept, fates, why_kept};
 pub use inputs::InputUse;
-pub use machine::Machine;
 pub use peak::{Holder, Peak};
 pub(crate) use profile::profile_of_run;
 pub use profile::{Measured, Profile, TaskRun, profiled};
 pub use segment::SegmentPlan;
 pub(crate) use segment::n_bytes;
 pub use source::{Place, SourceText};
+pub use speeds::Speeds;
 use walk::ValueName;
 
 /// How much to tell, and in which form.
@@ -110,7 +110,7 @@ pub enum Role {
 
 /// Whether a section could be planned.
 #[derive(Clone, Debug)]
-pub enum Outcome {
+pub enum SectionOutcome {
     /// Every extent is known.
     Planned(Box<SegmentPlan>),
     /// Something depends on data.
@@ -136,15 +136,15 @@ pub struct Section {
     /// True if extents depend on data and the plan assumes that masks select everything.
     pub selects_all: bool,
     /// Whether it could be planned.
-    pub outcome: Outcome,
+    pub outcome: SectionOutcome,
 }
 
 impl Section {
     /// The plan, if there is one yet.
     pub fn plan(&self) -> Option<&SegmentPlan> {
         match &self.outcome {
-            Outcome::Planned(plan) => Some(plan),
-            Outcome::Later { .. } => None,
+            SectionOutcome::Planned(plan) => Some(plan),
+            SectionOutcome::Later { .. } => None,
         }
     }
 }
@@ -156,7 +156,7 @@ pub struct Explanation {
     pub sections: Vec<Section>,
     source: Option<SourceText>,
     threads: usize,
-    machine: Machine,
+    speeds: Speeds,
     measured: Option<(Measured, Totals)>,
     on: Option<OnMachine>,
     /// What each place of a loop has after the first round.
@@ -200,7 +200,7 @@ impl Session {
             sections: walk.sections,
             source: None,
             threads: self.threads(),
-            machine: Machine::default(),
+            speeds: Speeds::default(),
             measured: None,
             on: None,
             repeats: walk.repeats,
@@ -242,9 +242,9 @@ impl Explanation {
         }
     }
 
-    /// Estimates times for this machine.
-    pub fn with_machine(mut self, machine: Machine) -> Explanation {
-        self.machine = machine;
+    /// Estimates times by these speeds.
+    pub fn with_speeds(mut self, speeds: Speeds) -> Explanation {
+        self.speeds = speeds;
         self
     }
 
@@ -272,7 +272,7 @@ impl Explanation {
         if summary.distinct_input_bytes > 0 {
             summary.input_passes = summary.cost.input_bytes as f64 / summary.distinct_input_bytes as f64;
         }
-        summary.seconds = self.machine.seconds(&summary.cost, self.threads);
+        summary.seconds = self.speeds.seconds(&summary.cost, self.threads);
         summary
     }
 

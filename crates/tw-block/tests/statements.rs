@@ -6,8 +6,8 @@ use std::sync::Arc;
 use tw_block::{Block, CompiledKernel};
 use tw_ir::kernel::{Kernel, KernelRead, StatementKernel};
 use tw_ir::{
-    Accum, Array, Axis, BinaryOp, Blame, BoxRegion, DType, Distribution, Edge, Grid, Idx, Scalar, ScalarCode, ScalarOp,
-    Slot, UnaryOp, Var,
+    Accum, Array, Axis, BinaryOp, Blame, BoxRegion, DType, Edge, Grid, Idx, RandomDistribution, Scalar, ScalarCode,
+    ScalarOp, Slot, UnaryOp, Var,
 };
 
 mod support;
@@ -50,9 +50,9 @@ fn random_code(dice: &mut Dice, code: &mut ScalarCode, odd: bool) {
             2 => ScalarOp::Cast(dice.pick(&DType::PHYSICAL), a),
             3 if odd => {
                 let distribution = dice.pick(&[
-                    Distribution::Uniform,
-                    Distribution::Normal,
-                    Distribution::Integer { low: -3, high: 9 },
+                    RandomDistribution::Uniform,
+                    RandomDistribution::Normal,
+                    RandomDistribution::Integer { low: -3, high: 9 },
                 ]);
                 ScalarOp::Random { distribution, seed: 7, counter: a }
             }

@@ -43,7 +43,7 @@ pub use error::{Blame, Error, Result};
 pub use grid::Grid;
 pub use index::{Access, Edge, Idx, Term, Var};
 pub use program::{Node, Op, Program, Region, TensorType, ValueId};
-pub use scalar::{BinaryOp, Distribution, ScalarCode, ScalarOp, Slot, UnaryOp};
+pub use scalar::{BinaryOp, RandomDistribution, ScalarCode, ScalarOp, Slot, UnaryOp};
 pub use shape::Extent;
 pub use span::{HostCall, Span};
 pub use tiling::{Axis, BoxRegion, Tiling};

@@ -23,7 +23,7 @@ entity_impl!(RelId, "r");
 
 /// Where the blocks of a relation live on a mesh of processes. The schedulers for several ranks fill it in.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Placement {
+pub struct Distribution {
     /// Per axis of the relation: the mesh axis its tiles are dealt over, or `None` if they are not.
     pub split: Vec<Option<u32>>,
     /// Mesh axes along which every process holds only a part of the sum.
@@ -32,7 +32,7 @@ pub struct Placement {
 
 /// A map from block keys to blocks. Keys are the tiles of the grid.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Relation {
+pub struct BlockRelation {
     /// The user's name, or one derived from it.
     pub name: String,
     /// Element type.
@@ -42,10 +42,10 @@ pub struct Relation {
     /// How it is cut.
     pub grid: Grid,
     /// Where its blocks live, once placed.
-    pub placement: Option<Placement>,
+    pub distribution: Option<Distribution>,
 }
 
-impl Relation {
+impl BlockRelation {
     /// Bytes of the whole tensor.
     pub fn n_bytes(&self) -> u64 {
         self.shape.iter().fold(self.dtype.size(), |bytes, &n| bytes.saturating_mul(n))
@@ -159,7 +159,7 @@ impl RelOp {
 
 /// One definition.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Step {
+pub struct PlanStep {
     /// How.
     pub op: RelOp,
     /// From these.
@@ -180,9 +180,9 @@ pub struct Plan {
     /// Where stores write.
     pub sinks: Vec<SinkDecl>,
     /// All relations.
-    pub relations: PrimaryMap<RelId, Relation>,
+    pub relations: PrimaryMap<RelId, BlockRelation>,
     /// Definitions, each after those of its inputs.
-    pub steps: Vec<Step>,
+    pub steps: Vec<PlanStep>,
     /// Names of results.
     pub outputs: Vec<(String, RelId)>,
 }
@@ -190,7 +190,7 @@ pub struct Plan {
 /// Checks that relations are made once and before they are read, that grids cover shapes, and that joins have the operands their kernels read.
 pub fn verify(plan: &Plan) -> Result<()> {
     let mut made = vec![false; plan.relations.len()];
-    let wrong = |step: &Step, what: String| {
+    let wrong = |step: &PlanStep, what: String| {
         Err(Error::internal(format!("{}: {what}", step.op.name())).at(&plan.statements[step.statement].span))
     };
     for (id, relation) in plan.relations.iter() {

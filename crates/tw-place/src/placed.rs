@@ -12,7 +12,7 @@ use tw_plan::{Lowered, Order, Passes, PlanOptions, Planned, Unordered, evaluate_
 
 use super::eager;
 use super::grids::{Aim, DEFAULT_LIMIT, Grids};
-use super::held::Before;
+use super::homes::Before;
 use super::machine::Machine;
 use super::notation::Notation;
 use super::reductions::{Expanded, expand};

@@ -10,7 +10,7 @@ use tw_ir::EntityRef;
 use tw_ir::error::Result;
 use tw_ir::workflow::{TaskId, Workflow};
 
-use super::held::Before;
+use super::homes::Before;
 use super::machine::Machine;
 use super::sites::Sites;
 use super::traffic::Traffic;
@@ -42,7 +42,7 @@ pub struct Worker {
 
 /// When a task runs in the model.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Interval {
+pub struct TimeInterval {
     /// Seconds from the start of the run.
     pub start: f64,
     /// Seconds from the start of the run.
@@ -67,7 +67,7 @@ pub struct Simulation {
     /// The task during which some worker holds more than any worker ever does otherwise.
     pub at_peak: Option<TaskId>,
     /// When each task runs, by its number; tasks that do not run have no length.
-    pub intervals: Vec<Interval>,
+    pub intervals: Vec<TimeInterval>,
 }
 
 impl Simulation {
@@ -89,7 +89,7 @@ impl Simulation {
             makespan: 0.0,
             critical_path: 0.0,
             at_peak: None,
-            intervals: vec![Interval::default(); workflow.n_tasks()],
+            intervals: vec![TimeInterval::default(); workflow.n_tasks()],
         };
         simulation.count(machine, traffic);
         let seconds = machine.task_seconds(workflow);

@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use tw_ir::error::{Error, Result};
-use tw_ir::plan::{Plan, RelId, RelOp, Relation, Step};
+use tw_ir::plan::{BlockRelation, Plan, PlanStep, RelId, RelOp};
 use tw_ir::program::{Node, Op, OperandMode, Program, Source, ValueId};
 use tw_ir::workflow::{SinkDecl, SourceDecl, Statement, StmtId};
 use tw_ir::{Axis, DType, Grid, Tiling};
@@ -209,11 +209,11 @@ impl<'a> Lowering<'a> {
 
     fn new_relation(&mut self, name: String, dtype: DType, grid: Grid) -> RelId {
         let shape = grid.shape();
-        self.plan.relations.push(Relation { name, dtype, shape, grid, placement: None })
+        self.plan.relations.push(BlockRelation { name, dtype, shape, grid, distribution: None })
     }
 
     fn step(&mut self, op: RelOp, inputs: Vec<RelId>, outputs: Vec<RelId>, statement: StmtId) {
-        self.plan.steps.push(Step { op, inputs, outputs, statement });
+        self.plan.steps.push(PlanStep { op, inputs, outputs, statement });
     }
 
     /// The same tensor under a grid; itself if it already has it.

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 
 use tw_ir::error::{Error, Result};
 use tw_ir::kernel::Kernel;
-use tw_ir::plan::{Plan, RelId, RelOp, Step};
+use tw_ir::plan::{Plan, PlanStep, RelId, RelOp};
 use tw_ir::workflow::{
     BlockId, BlockSetId, Boxes, KernelEntry, KernelId, Operand, OutputDecl, StmtId, TaskKind, Workflow,
 };
@@ -65,7 +65,7 @@ struct Partial<'a> {
 }
 
 impl Partial<'_> {
-    fn step(&mut self, step: &Step) -> Result<()> {
+    fn step(&mut self, step: &PlanStep) -> Result<()> {
         for &output in &step.outputs {
             let relation = &self.plan.relations[output];
             let boxes = Boxes::Grid(relation.grid.clone());
@@ -92,7 +92,7 @@ impl Partial<'_> {
         }
     }
 
-    fn load(&mut self, step: &Step, source: u32) -> Result<()> {
+    fn load(&mut self, step: &PlanStep, source: u32) -> Result<()> {
         let set = self.sets[&step.outputs[0]];
         let kernel = self.kernel(Kernel::Load { source }, step.statement);
         for position in 0..self.workflow.sets[set].n_blocks() {
@@ -103,7 +103,7 @@ impl Partial<'_> {
     }
 
     /// One apply task per block of relations that share a grid.
-    fn block_by_block(&mut self, step: &Step, kernel: Kernel) -> Result<()> {
+    fn block_by_block(&mut self, step: &PlanStep, kernel: Kernel) -> Result<()> {
         let kernel = self.kernel(kernel, step.statement);
         for position in 0..self.plan.relations[step.inputs[0]].n_blocks() {
             let operands: Vec<Operand> = step.inputs.iter().map(|&r| self.whole(r, position)).collect();

@@ -58,7 +58,7 @@ pub fn plan_segment_until(stop: &dyn Fn() -> bool, program: &Program, options: &
 pub struct Unordered {
     program: Program,
     /// Orders of products by the number of the node; none if nothing is rewritten.
-    orders: Option<BTreeMap<usize, Vec<contraction_order::Order>>>,
+    orders: Option<BTreeMap<usize, Vec<contraction_order::ContractionOrder>>>,
     /// Passes that are left out.
     without: Vec<&'static str>,
 }

@@ -14,7 +14,7 @@ use crate::delivery::Outputs;
 use crate::execute::Tally;
 use crate::job::run_inline;
 use crate::options::{BlockIo, Outcome, RunOptions, RunStats};
-use crate::prepared::{Plan, Prepared};
+use crate::prepared::{Prepared, PreparedSchedule};
 
 /// Runs schedules.
 pub trait Engine: Send + Sync {
@@ -50,7 +50,7 @@ impl Engine for Serial {
 /// What is the same for every engine: the budget is checked before anything runs, progress is told, and what happened is reported. `run` is given what the
 /// budget leaves for running ahead, if that matters, and tells how many threads it used.
 pub(crate) fn report(
-    plan: &Plan,
+    plan: &PreparedSchedule,
     options: &RunOptions,
     run: impl FnOnce(Option<u64>) -> Result<(usize, (Outputs, Tally))>,
 ) -> Result<Outcome> {

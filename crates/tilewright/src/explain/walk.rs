@@ -13,7 +13,7 @@ use tw_ir::span::Span;
 use tw_ir::{DType, Extent, Grid};
 
 use super::segment::{Flow, SegmentPlan, n_bytes};
-use super::{Outcome, Role, Section};
+use super::{Role, Section, SectionOutcome};
 use crate::segment::{SegmentBuilder, Surroundings, Taken, counted_mask};
 use crate::session::Session;
 
@@ -131,7 +131,7 @@ impl<'a> Walk<'a> {
         };
         if let Some(unknown) = self.first_unknown(&nodes) {
             let spans = nodes.iter().map(|node| node.span.clone()).collect();
-            self.sections.push(section(Outcome::Later { spans, unknown }));
+            self.sections.push(section(SectionOutcome::Later { spans, unknown }));
             self.held.retain(|value, _| needed.contains(value) || !mine.contains(value));
             return Ok(());
         }
@@ -170,7 +170,7 @@ impl<'a> Walk<'a> {
             let held = self.new_held(ty);
             self.held.insert(value, held);
         }
-        self.sections.push(section(Outcome::Planned(Box::new(plan))));
+        self.sections.push(section(SectionOutcome::Planned(Box::new(plan))));
         Ok(())
     }
 

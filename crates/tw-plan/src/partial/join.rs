@@ -3,14 +3,14 @@
 use tw_ir::Grid;
 use tw_ir::error::Result;
 use tw_ir::kernel::{Kernel, StatementKernel};
-use tw_ir::plan::Step;
+use tw_ir::plan::PlanStep;
 
 use super::chains::Chains;
 use super::reads::{Reads, image, ranges_at};
 use super::{MAX_TASKS, Odometer, Partial, check_count, guard};
 
 impl Partial<'_> {
-    pub(super) fn join(&mut self, step: &Step, kernel: &StatementKernel, chains: u32) -> Result<()> {
+    pub(super) fn join(&mut self, step: &PlanStep, kernel: &StatementKernel, chains: u32) -> Result<()> {
         let out_grid = self.plan.relations[step.outputs[0]].grid.clone();
         let vars = &kernel.vars;
         check_count(vars.n_blocks(), MAX_TASKS, "tiles of its variables")?;

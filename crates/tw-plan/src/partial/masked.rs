@@ -3,7 +3,7 @@
 use tw_ir::BoxRegion;
 use tw_ir::error::Result;
 use tw_ir::kernel::Kernel;
-use tw_ir::plan::{RelId, Step};
+use tw_ir::plan::{PlanStep, RelId};
 use tw_ir::program::MaskCounts;
 use tw_ir::workflow::{BlockId, Operand, TaskKind};
 
@@ -14,7 +14,7 @@ const MAX_PARTS: u64 = 8;
 
 impl Partial<'_> {
     /// Pieces whose runs lie in one block of the result write it one after the other.
-    pub(super) fn compact(&mut self, step: &Step, counts: &MaskCounts) -> Result<()> {
+    pub(super) fn compact(&mut self, step: &PlanStep, counts: &MaskCounts) -> Result<()> {
         let starts = counts.starts();
         let pieces: Vec<usize> = (0..counts.counts().len()).filter(|&k| counts.counts()[k] > 0).collect();
         let regions = |partial: &Self, input: RelId| -> Vec<BoxRegion> {
@@ -52,7 +52,7 @@ impl Partial<'_> {
     }
 
     /// Every piece reads its run of the values, block by block: runs seldom end where blocks do, and putting them together would copy all values.
-    pub(super) fn expand(&mut self, step: &Step, counts: &MaskCounts) -> Result<()> {
+    pub(super) fn expand(&mut self, step: &PlanStep, counts: &MaskCounts) -> Result<()> {
         let [mask, values, data] = step.inputs[..] else { return Ok(()) };
         let starts = counts.starts();
         let n = counts.counts().len();
@@ -89,7 +89,7 @@ impl Partial<'_> {
     }
 
     /// Puts regions together that span several blocks.
-    fn assemble_spanning(&mut self, input: RelId, regions: &[BoxRegion], step: &Step) -> Result<()> {
+    fn assemble_spanning(&mut self, input: RelId, regions: &[BoxRegion], step: &PlanStep) -> Result<()> {
         let spanning = regions.iter().filter(|region| self.spans_blocks(input, region)).cloned().collect();
         self.assemble(input, spanning, step.statement)
     }

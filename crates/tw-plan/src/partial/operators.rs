@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tw_ir::error::{Blame, Error, Result};
 use tw_ir::index::Edge;
 use tw_ir::kernel::Kernel;
-use tw_ir::plan::{RelId, RelOp, Step};
+use tw_ir::plan::{PlanStep, RelId, RelOp};
 use tw_ir::program::{BlockFn, ResultMode};
 use tw_ir::workflow::{BlockId, BlockSetId, Boxes, Operand, SourceDecl, TaskKind};
 use tw_ir::{Accum, Array, Axis, BoxRegion, Grid, Scalar};
@@ -16,7 +16,7 @@ use super::{Odometer, Partial};
 
 impl Partial<'_> {
     /// Inputs one after the other; with one input, the same tensor under another grid.
-    pub(super) fn concat(&mut self, step: &Step, axis: u32) -> Result<()> {
+    pub(super) fn concat(&mut self, step: &PlanStep, axis: u32) -> Result<()> {
         let output = step.outputs[0];
         let k = axis as usize;
         let mut shift = 0;
@@ -51,7 +51,7 @@ impl Partial<'_> {
     }
 
     /// Totals per block, a running state along the axis, then each block on its own.
-    pub(super) fn scan(&mut self, step: &Step, scan: (&Accum, u32, bool, bool)) -> Result<()> {
+    pub(super) fn scan(&mut self, step: &PlanStep, scan: (&Accum, u32, bool, bool)) -> Result<()> {
         let (accum, axis, exclusive, reverse) = scan;
         let k = axis as usize;
         let relation = self.plan.relations[step.outputs[0]].clone();
@@ -127,7 +127,7 @@ impl Partial<'_> {
 
     /// Every index block meets the data blocks it names, if that is known. Otherwise it meets all data blocks along the gathered axes: one after the other if it is the only one, so that each may go after its
     /// turn; else all at once. They would stay for the next index block anyway, and every index is then looked up only once.
-    pub(super) fn gather(&mut self, step: &Step, axes: &[u32], edge: Edge, fill: Scalar) -> Result<()> {
+    pub(super) fn gather(&mut self, step: &PlanStep, axes: &[u32], edge: Edge, fill: Scalar) -> Result<()> {
         let data = self.plan.relations[step.inputs[0]].clone();
         let index_grid = self.plan.relations[step.inputs[1]].grid.clone();
         let out_grid = self.plan.relations[step.outputs[0]].grid.clone();
@@ -183,7 +183,14 @@ impl Partial<'_> {
     }
 
     /// Every index block meets every output block along the scattered axes.
-    pub(super) fn scatter(&mut self, step: &Step, axes: &[u32], edge: Edge, accum: &Accum, chains: u32) -> Result<()> {
+    pub(super) fn scatter(
+        &mut self,
+        step: &PlanStep,
+        axes: &[u32],
+        edge: Edge,
+        accum: &Accum,
+        chains: u32,
+    ) -> Result<()> {
         let output = self.plan.relations[step.outputs[0]].clone();
         let (indices, values) = step.inputs.split_at(axes.len());
         let index_grid = self.plan.relations[indices[0]].grid.clone();
@@ -207,7 +214,7 @@ impl Partial<'_> {
     }
 
     /// One call per key of the function's grid.
-    pub(super) fn block_fn(&mut self, step: &Step, call: &BlockFn) -> Result<()> {
+    pub(super) fn block_fn(&mut self, step: &PlanStep, call: &BlockFn) -> Result<()> {
         let grids: Vec<Grid> = step.inputs.iter().map(|&r| self.plan.relations[r].grid.clone()).collect();
         let mut n_tiles: Vec<u64> = Vec::new();
         for (modes, grid) in call.operands.iter().zip(&grids) {
@@ -277,7 +284,7 @@ impl Partial<'_> {
     }
 
     /// Blocks for a result without elements: it has none in its grid, but every call must write somewhere.
-    fn empty_result(&mut self, step: &Step, output: RelId, boxes: Vec<BoxRegion>) -> Result<Option<BlockSetId>> {
+    fn empty_result(&mut self, step: &PlanStep, output: RelId, boxes: Vec<BoxRegion>) -> Result<Option<BlockSetId>> {
         let relation = &self.plan.relations[output];
         if relation.n_blocks() > 0 {
             return Ok(None);

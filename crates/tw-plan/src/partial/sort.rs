@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use tw_ir::error::Result;
 use tw_ir::kernel::{Kernel, SortResults, Sorting};
-use tw_ir::plan::Step;
+use tw_ir::plan::PlanStep;
 use tw_ir::workflow::{BlockId, BlockSetId, Boxes, Operand, TaskKind};
 use tw_ir::{BoxRegion, DType};
 
@@ -20,7 +20,7 @@ impl Partial<'_> {
     /// task for each would make the plan grow with the square of their number.
     ///
     /// Where only the first elements are wanted, no run keeps more than those: what is merged is then short however long the input.
-    pub(super) fn sort(&mut self, step: &Step, sorting: Sorting) -> Result<()> {
+    pub(super) fn sort(&mut self, step: &PlanStep, sorting: Sorting) -> Result<()> {
         let k = sorting.axis as usize;
         let input = self.plan.relations[step.inputs[0]].clone();
         let output = self.plan.relations[step.outputs[0]].clone();

@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 
 use tw_ir::error::Result;
 use tw_ir::program::{Op, Source, ValueId};
-use tw_place::{Before, DEFAULT_LIMIT, Held, Machine, Notation, Placed, Rivals};
+use tw_place::{Before, DEFAULT_LIMIT, Homes, Machine, Notation, Placed, Rivals};
 
 use super::{Explanation, Piece, put_in_front};
 use crate::explain::segment::SegmentPlan;
@@ -35,7 +35,7 @@ pub(super) struct Wanted<'a> {
 
 /// Where a value is, and its bytes by worker.
 struct Standing {
-    held: Held,
+    held: Homes,
     bytes: Vec<u64>,
 }
 
@@ -253,7 +253,7 @@ impl Between {
 
     /// Remembers where a piece leaves what it makes, and where it wants inputs.
     fn note(&mut self, plan: &SegmentPlan, k: usize, placed: &Placed, machine: &Machine) {
-        let standing = |held: Held, element: u64| {
+        let standing = |held: Homes, element: u64| {
             let bytes = held.elements(machine.n_workers()).into_iter().map(|n| n * element).collect();
             Standing { held, bytes }
         };
@@ -261,14 +261,14 @@ impl Between {
         for (number, &value) in plan.flow.makes.iter().enumerate() {
             // What a loop hands on may have been an input in the beginning.
             let output = placed.workflow.outputs.get(number).map(|output| placed.workflow.sets[output.set].dtype);
-            if let (Some(held), Some(dtype)) = (Held::output(placed, &homes, number), output) {
+            if let (Some(held), Some(dtype)) = (Homes::output(placed, &homes, number), output) {
                 self.values.insert(value, standing(held, dtype.size()));
             }
         }
         for (name, ty) in plan.before.inputs() {
             let Origin::Input(origin) = self.origin(plan, name) else { continue };
             let Some(shared) = self.inputs.get_mut(&origin).filter(|shared| shared.deepest == k) else { continue };
-            if let (None, Some(held)) = (&shared.standing, Held::input(placed, &homes, name)) {
+            if let (None, Some(held)) = (&shared.standing, Homes::input(placed, &homes, name)) {
                 shared.standing = Some(standing(held, ty.dtype.size()));
             }
         }

@@ -11,33 +11,33 @@ use super::placed::Placed;
 
 /// Where a value is: its blocks, and the worker that has each.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Held {
+pub struct Homes {
     grid: Grid,
     /// By the row-major position of the block.
     homes: Vec<u32>,
 }
 
-impl Held {
+impl Homes {
     /// Where the plan leaves an output, by its number, with the homes of all blocks; nothing if that is not cut by a grid.
-    pub fn output(placed: &Placed, homes: &[Option<u32>], number: usize) -> Option<Held> {
-        Held::set(&placed.workflow, homes, placed.workflow.outputs.get(number)?.set)
+    pub fn output(placed: &Placed, homes: &[Option<u32>], number: usize) -> Option<Homes> {
+        Homes::set(&placed.workflow, homes, placed.workflow.outputs.get(number)?.set)
     }
 
     /// Where the plan has an input, by its name, with the homes of all blocks.
-    pub fn input(placed: &Placed, homes: &[Option<u32>], name: &str) -> Option<Held> {
+    pub fn input(placed: &Placed, homes: &[Option<u32>], name: &str) -> Option<Homes> {
         let workflow = &placed.workflow;
         let load = workflow.kernels.values().find(|entry| loaded_by(workflow, &entry.kernel) == Some(name))?;
         // The statement that loads has no other blocks.
         let (set, _) = workflow.sets.iter().find(|(_, set)| set.statement == load.statement)?;
-        Held::set(workflow, homes, set)
+        Homes::set(workflow, homes, set)
     }
 
-    fn set(workflow: &Workflow, homes: &[Option<u32>], id: BlockSetId) -> Option<Held> {
+    fn set(workflow: &Workflow, homes: &[Option<u32>], id: BlockSetId) -> Option<Homes> {
         let set = &workflow.sets[id];
         let Boxes::Grid(grid) = &set.boxes else { return None };
         // What nobody makes is nowhere; it has no elements.
         let home = |position: u64| homes[workflow.block(id, position).index()].unwrap_or(0);
-        Some(Held { grid: grid.clone(), homes: (0..set.n_blocks()).map(home).collect() })
+        Some(Homes { grid: grid.clone(), homes: (0..set.n_blocks()).map(home).collect() })
     }
 
     /// Elements along every axis.
@@ -73,7 +73,7 @@ impl Held {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Before {
     /// Inputs of the program that are with workers already, by name. All others can be loaded anywhere.
-    pub inputs: BTreeMap<String, Held>,
+    pub inputs: BTreeMap<String, Homes>,
     /// Bytes by worker of those inputs, and of what only others need: it stays all the time. Empty if there are none.
     pub bytes: Vec<u64>,
 }
@@ -89,7 +89,7 @@ impl Before {
     }
 
     /// Who has the input that a node of a program loads.
-    pub(super) fn source(&self, op: &Op) -> Option<&Held> {
+    pub(super) fn source(&self, op: &Op) -> Option<&Homes> {
         match op {
             Op::Source(Source::Input { name, .. }) => self.inputs.get(name),
             _ => None,
