@@ -591,7 +591,7 @@ fn loaded_bytes(workflow: &Workflow) -> Vec<u64> {
     for task in workflow.tasks() {
         if let Kernel::Load { source } = workflow.kernels[workflow.kernel(task)].kernel {
             let blocks = workflow.outputs(task).iter();
-            bytes[source as usize] += blocks.map(|&block| workflow.block_bytes(block)).sum::<u64>();
+            bytes[source.as_u32() as usize] += blocks.map(|&block| workflow.block_bytes(block)).sum::<u64>();
         }
     }
     bytes

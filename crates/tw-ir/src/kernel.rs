@@ -13,6 +13,7 @@ use crate::index::{Edge, Idx};
 use crate::program::{FunctionRef, MaskCounts};
 use crate::scalar::ScalarCode;
 use crate::tiling::BoxRegion;
+use crate::workflow::{SinkId, SourceId};
 
 /// How a statement kernel reads one operand. The block given may hold only part of the tensor, but it holds all that the task's box reads.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -68,8 +69,8 @@ impl StatementKernel {
 pub enum Kernel {
     /// The output block, from the source with this number.
     Load {
-        /// Position in the workflow's list of sources.
-        source: u32,
+        /// One of the workflow's sources.
+        source: SourceId,
     },
     /// One box of an index statement. Operands: one block per read (or none). Outputs: results, or the state of the accumulator.
     Statement(StatementKernel),
@@ -154,8 +155,8 @@ pub enum Kernel {
     Call(FunctionRef),
     /// Writes the operand block to the sink with this number. No outputs.
     Store {
-        /// Position in the workflow's list of sinks.
-        sink: u32,
+        /// One of the workflow's sinks.
+        sink: SinkId,
     },
 }
 

@@ -14,7 +14,7 @@ use crate::index::Edge;
 use crate::kernel::{Sorting, StatementKernel};
 use crate::program::{BlockFn, MaskCounts};
 use crate::tiling::Tiling;
-use crate::workflow::{SinkDecl, SourceDecl, Statement, StmtId};
+use crate::workflow::{SinkDecl, SinkId, SourceDecl, SourceId, Statement, StmtId};
 
 /// A relation.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -62,8 +62,8 @@ impl BlockRelation {
 pub enum RelOp {
     /// Blocks of a source.
     Load {
-        /// Position in the plan's list of sources.
-        source: u32,
+        /// One of the plan's sources.
+        source: SourceId,
     },
     /// Joins the inputs on the tiles of the block variables and applies the kernel to every combination. Combinations that meet in one output
     /// block are aggregated: cut into `chains` of consecutive combinations, each folded in order, then combined by a tree.
@@ -131,8 +131,8 @@ pub enum RelOp {
     BlockFn(BlockFn),
     /// Blocks go to a sink. No outputs.
     Store {
-        /// Position in the plan's list of sinks.
-        sink: u32,
+        /// One of the plan's sinks.
+        sink: SinkId,
     },
 }
 
@@ -176,9 +176,9 @@ pub struct Plan {
     /// Statements steps belong to.
     pub statements: PrimaryMap<StmtId, Statement>,
     /// Where loads read.
-    pub sources: Vec<SourceDecl>,
+    pub sources: PrimaryMap<SourceId, SourceDecl>,
     /// Where stores write.
-    pub sinks: Vec<SinkDecl>,
+    pub sinks: PrimaryMap<SinkId, SinkDecl>,
     /// All relations.
     pub relations: PrimaryMap<RelId, BlockRelation>,
     /// Definitions, each after those of its inputs.
@@ -230,10 +230,10 @@ pub fn verify(plan: &Plan) -> Result<()> {
                     }
                 }
             }
-            RelOp::Load { source } if *source as usize >= plan.sources.len() => {
+            RelOp::Load { source } if !plan.sources.is_valid(*source) => {
                 return wrong(step, "no such source".into());
             }
-            RelOp::Store { sink } if *sink as usize >= plan.sinks.len() => return wrong(step, "no such sink".into()),
+            RelOp::Store { sink } if !plan.sinks.is_valid(*sink) => return wrong(step, "no such sink".into()),
             _ => {}
         }
     }

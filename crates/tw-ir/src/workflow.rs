@@ -39,6 +39,10 @@ ids! {
     KernelId = "k";
     /// A statement of the user.
     StmtId = "s";
+    /// Where loads read.
+    SourceId = "source";
+    /// Where stores write.
+    SinkId = "sink";
 }
 
 impl BlockId {
@@ -131,7 +135,7 @@ pub struct Operand {
     pub region: u32,
 }
 
-/// What a source number stands for.
+/// What a source is.
 #[derive(Clone, Debug)]
 #[expect(clippy::large_enum_variant, reason = "programs have few sources, and most are inputs")]
 pub enum SourceDecl {
@@ -156,7 +160,7 @@ impl PartialEq for SourceDecl {
     }
 }
 
-/// What a sink number stands for: a file to write.
+/// What a sink is: a file to write.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SinkDecl {
     /// Path of the file.
@@ -193,9 +197,9 @@ pub struct Workflow {
     /// Statements tasks belong to.
     pub statements: PrimaryMap<StmtId, Statement>,
     /// Where loads read.
-    pub sources: Vec<SourceDecl>,
+    pub sources: PrimaryMap<SourceId, SourceDecl>,
     /// Where stores write.
-    pub sinks: Vec<SinkDecl>,
+    pub sinks: PrimaryMap<SinkId, SinkDecl>,
     /// Kernels.
     pub kernels: PrimaryMap<KernelId, KernelEntry>,
     /// Sets of blocks, in the order of their numbers.

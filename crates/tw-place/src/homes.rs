@@ -120,7 +120,7 @@ fn input_of(workflow: &Workflow, task: TaskId) -> Option<&str> {
 
 fn loaded_by<'a>(workflow: &'a Workflow, kernel: &Kernel) -> Option<&'a str> {
     let Kernel::Load { source } = kernel else { return None };
-    match workflow.sources.get(*source as usize)? {
+    match workflow.sources.get(*source)? {
         SourceDecl::Input { name, .. } => Some(name),
         SourceDecl::Constant(_) => None,
     }

@@ -133,8 +133,7 @@ impl<'a> Lowering<'a> {
                 let input = self.relation(node.args[0])?;
                 let relation = &self.plan.relations[input];
                 let sink = SinkDecl { path: path.clone(), dtype: relation.dtype, shape: relation.shape.clone() };
-                self.plan.sinks.push(sink);
-                let op = RelOp::Store { sink: self.plan.sinks.len() as u32 - 1 };
+                let op = RelOp::Store { sink: self.plan.sinks.push(sink) };
                 self.step(op, vec![input], Vec::new(), statement);
                 Ok(())
             }
@@ -177,8 +176,7 @@ impl<'a> Lowering<'a> {
             Source::Input { name, ty } => SourceDecl::Input { name: name.clone(), ty: ty.clone() },
             Source::Constant(array) => SourceDecl::Constant(array.clone()),
         };
-        self.plan.sources.push(decl);
-        let op = RelOp::Load { source: self.plan.sources.len() as u32 - 1 };
+        let op = RelOp::Load { source: self.plan.sources.push(decl) };
         let relation = self.define(value, grid)?;
         self.step(op, Vec::new(), vec![relation], statement);
         Ok(())

@@ -9,7 +9,7 @@ use tw_ir::error::{Error, Result};
 use tw_ir::kernel::Kernel;
 use tw_ir::plan::{Plan, PlanStep, RelId, RelOp};
 use tw_ir::workflow::{
-    BlockId, BlockSetId, Boxes, KernelEntry, KernelId, Operand, OutputDecl, StmtId, TaskKind, Workflow,
+    BlockId, BlockSetId, Boxes, KernelEntry, KernelId, Operand, OutputDecl, SourceId, StmtId, TaskKind, Workflow,
 };
 use tw_ir::{Axis, BoxRegion, DType};
 
@@ -92,7 +92,7 @@ impl Partial<'_> {
         }
     }
 
-    fn load(&mut self, step: &PlanStep, source: u32) -> Result<()> {
+    fn load(&mut self, step: &PlanStep, source: SourceId) -> Result<()> {
         let set = self.sets[&step.outputs[0]];
         let kernel = self.kernel(Kernel::Load { source }, step.statement);
         for position in 0..self.workflow.sets[set].n_blocks() {

@@ -199,7 +199,7 @@ fn restore_times(workflow: &mut Workflow, original: &Program) {
     }
     for node in &original.body.nodes {
         if let (Op::Store { path, .. }, Some(&stored)) = (&node.op, node.args.first()) {
-            let sinks = workflow.sinks.iter_mut().filter(|sink| sink.path == *path);
+            let sinks = workflow.sinks.values_mut().filter(|sink| sink.path == *path);
             sinks.for_each(|sink| sink.dtype = original.ty(stored).dtype);
         }
     }

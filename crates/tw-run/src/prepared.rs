@@ -55,8 +55,8 @@ impl Prepared {
         let mut code = PrimaryMap::with_capacity(workflow.kernels.len());
         for entry in workflow.kernels.values() {
             code.push(match &entry.kernel {
-                Kernel::Load { source } => TaskCode::Load(*source),
-                Kernel::Store { sink } => TaskCode::Store(*sink),
+                Kernel::Load { source } => TaskCode::Load(source.as_u32()),
+                Kernel::Store { sink } => TaskCode::Store(sink.as_u32()),
                 kernel => {
                     let compiled = CompiledKernel::compile_for(kernel, &provider)
                         .map_err(|error| in_statement(error, &workflow.statements[entry.statement]))?;

@@ -35,7 +35,7 @@ pub(crate) fn replay(schedule: &Schedule, is_shared: &dyn Fn(&str) -> bool) -> P
     let mut free = vec![false; workflow.sets.len()];
     for task in schedule.order() {
         if let Kernel::Load { source } = workflow.kernels[workflow.kernel(task)].kernel
-            && let SourceDecl::Input { name, .. } = &workflow.sources[source as usize]
+            && let SourceDecl::Input { name, .. } = &workflow.sources[source]
             && is_shared(name)
         {
             workflow.outputs(task).iter().for_each(|&block| free[workflow.set_of(block).index()] = true);

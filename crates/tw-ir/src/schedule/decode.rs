@@ -82,7 +82,7 @@ fn text(bytes: &[u8]) -> Result<&str> {
 
 /// The sources that are constants; until their elements are read they are empty ones.
 fn constant_sources(workflow: &mut Workflow) -> impl Iterator<Item = &mut SourceDecl> {
-    workflow.sources.iter_mut().filter(|source| matches!(source, SourceDecl::Constant(_)))
+    workflow.sources.values_mut().filter(|source| matches!(source, SourceDecl::Constant(_)))
 }
 
 fn constant_of(constant: &Constant, bytes: &[u8]) -> Result<Array> {

@@ -3,7 +3,7 @@
 use super::accum::{parse_accum, print_accum};
 use super::block_fn::{parse_call, print_call};
 use super::cursor::Cursor;
-use super::decl::{expect_id, parse_decls, parse_statement_id, print_decls};
+use super::decl::{expect_id, parse_decls, parse_id, parse_statement_id, print_decls};
 use super::index::{parse_edge, print_edge};
 use super::kernel::{flag, parse_axis_number, parse_sorting, parse_statement, print_sorting, print_statement};
 use super::mask::{expect_counts, print_counts};
@@ -83,7 +83,7 @@ fn print_step(printer: &mut Printer, step: &PlanStep) {
     let (inputs, outputs) = (commas(&step.inputs), commas(&step.outputs));
     let head = format!("step {} ({outputs}) = {}({inputs})", step.statement, step.op.name());
     match &step.op {
-        RelOp::Load { source } => printer.line(format_args!("{head} {source}")),
+        RelOp::Load { source } => printer.line(format_args!("{head} {}", source.as_u32())),
         RelOp::Join { kernel, names, chains } => {
             print_statement(printer, &format!("{head} chains {chains}"), kernel, names);
         }
@@ -109,7 +109,7 @@ fn print_step(printer: &mut Printer, step: &PlanStep) {
         }
         RelOp::Sort(sorting) => printer.line(format_args!("{head}{}", print_sorting(*sorting))),
         RelOp::BlockFn(call) => printer.line(format_args!("{head} {}", print_call(call))),
-        RelOp::Store { sink } => printer.line(format_args!("{head} {sink}")),
+        RelOp::Store { sink } => printer.line(format_args!("{head} {}", sink.as_u32())),
     }
 }
 
@@ -121,7 +121,7 @@ fn parse_step(cursor: &mut Cursor<'_>, n_statements: usize, functions: &Function
     let word = cursor.word("an operator")?;
     let inputs = cursor.list("(", ")", parse_relation)?;
     let op = match word {
-        "load" => RelOp::Load { source: cursor.fitting()? },
+        "load" => RelOp::Load { source: parse_id(cursor)? },
         "join" => {
             let chains = parse_chains(cursor)?;
             let (kernel, names) = parse_statement(cursor)?;
@@ -153,7 +153,7 @@ fn parse_step(cursor: &mut Cursor<'_>, n_statements: usize, functions: &Function
         "expand" => RelOp::Expand(expect_counts(cursor)?),
         "sort" => RelOp::Sort(parse_sorting(cursor)?),
         "block_fn" => RelOp::BlockFn(parse_call(cursor, functions)?),
-        "store" => RelOp::Store { sink: cursor.fitting()? },
+        "store" => RelOp::Store { sink: parse_id(cursor)? },
         word => return Err(cursor.error_since(start, format_args!("`{word}` is not an operator"))),
     };
     Ok(PlanStep { op, inputs, outputs, statement })

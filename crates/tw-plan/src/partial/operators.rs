@@ -116,7 +116,7 @@ impl Partial<'_> {
     fn constant(&self, relation: RelId) -> Option<Arc<Array>> {
         let step = self.plan.steps.iter().find(|step| step.outputs.contains(&relation))?;
         match (&step.op, &step.inputs[..]) {
-            (RelOp::Load { source }, _) => match &self.plan.sources[*source as usize] {
+            (RelOp::Load { source }, _) => match &self.plan.sources[*source] {
                 SourceDecl::Constant(array) => Some(array.clone()),
                 SourceDecl::Input { .. } => None,
             },
