@@ -20,7 +20,7 @@ use std::collections::{HashMap, HashSet};
 use tw_ir::error::{Error, Result};
 use tw_ir::program::{MaskCounts, Node, Op, Program, Region, TensorType, ValueId};
 use tw_ir::scalar::{BinaryOp, ScalarOp};
-use tw_ir::{Axis, DType, Extent, Span, Tiling};
+use tw_ir::{DType, Extent, Grid, Span, Tiling};
 
 use crate::session::Session;
 
@@ -51,7 +51,7 @@ pub(crate) trait Domain {
     fn input(&self, name: &str) -> Option<TensorType>;
 
     /// How many elements of each piece a computed mask selects, `total` in all if that has been resolved.
-    fn mask_counts(&self, mask: &Self::Value, pieces: Vec<Axis>, total: Option<u64>) -> Result<MaskCounts>;
+    fn mask_counts(&self, mask: &Self::Value, pieces: Grid, total: Option<u64>) -> Result<MaskCounts>;
 
     /// Computes a segment. Gives its outputs; nothing for those that no later segment can read.
     fn segment(
@@ -479,7 +479,7 @@ impl<D: Domain> Surroundings for Walk<'_, D> {
         self.domain.session().piece_elements()
     }
 
-    fn counts(&self, mask: ValueId, pieces: Vec<Axis>, total: Option<u64>) -> Result<MaskCounts> {
+    fn counts(&self, mask: ValueId, pieces: Grid, total: Option<u64>) -> Result<MaskCounts> {
         self.domain.mask_counts(&self.value(mask)?, pieces, total)
     }
 }

@@ -42,12 +42,12 @@ mod inputs;
 #[cfg(feature = "json")]
 mod json;
 mod kernels;
-mod machine;
 mod recorded;
 mod rows;
 mod sections;
 mod segment;
 mod source;
+mod speeds;
 mod svg;
 pub(crate) mod table;
 mod text;
@@ -59,9 +59,9 @@ pub use cost::Cost;
 pub use diff::Difference;
 pub use fusion::{Fate, Kept, fates, why_kept};
 pub use inputs::InputUse;
-pub use machine::Machine;
 pub use segment::SegmentPlan;
 pub use source::{Place, SourceText};
+pub use speeds::Speeds;
 
 /// Level of detail and form of an explanation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -96,7 +96,7 @@ pub use crate::profile::{Measured, Profile, TaskRun, profiled};
 
 /// The outcome of planning a section.
 #[derive(Clone, Debug)]
-pub enum Outcome {
+pub enum SectionOutcome {
     /// Every extent is known.
     Planned(Box<SegmentPlan>),
     /// An extent depends on data.
@@ -116,15 +116,15 @@ pub struct Section {
     /// True if extents depend on data and the plan assumes that masks select everything.
     pub selects_all: bool,
     /// The outcome of planning it.
-    pub outcome: Outcome,
+    pub outcome: SectionOutcome,
 }
 
 impl Section {
     /// The plan, if there is one yet.
     pub fn plan(&self) -> Option<&SegmentPlan> {
         match &self.outcome {
-            Outcome::Planned(plan) => Some(plan),
-            Outcome::Later { .. } => None,
+            SectionOutcome::Planned(plan) => Some(plan),
+            SectionOutcome::Later { .. } => None,
         }
     }
 }
@@ -136,7 +136,7 @@ pub struct Explanation {
     pub sections: Vec<Section>,
     source: Option<SourceText>,
     threads: usize,
-    machine: Machine,
+    speeds: Speeds,
     measured: Option<(Measured, Totals)>,
     on: Option<OnMachine>,
     /// The most bytes alive at once, in any turn of any loop.
@@ -196,7 +196,7 @@ impl Session {
             sections: types.recorder.collected.items,
             source: None,
             threads: self.threads(),
-            machine: Machine::default(),
+            speeds: Speeds::default(),
             measured: None,
             on: None,
             peak_bytes: types.recorder.peak_bytes,
@@ -240,9 +240,9 @@ impl Explanation {
         }
     }
 
-    /// Estimates times for this machine.
-    pub fn with_machine(mut self, machine: Machine) -> Explanation {
-        self.machine = machine;
+    /// Estimates times by these speeds.
+    pub fn with_speeds(mut self, speeds: Speeds) -> Explanation {
+        self.speeds = speeds;
         self
     }
 
@@ -270,7 +270,7 @@ impl Explanation {
         if summary.distinct_input_bytes > 0 {
             summary.input_passes = summary.cost.input_bytes as f64 / summary.distinct_input_bytes as f64;
         }
-        summary.seconds = self.machine.seconds(&summary.cost, self.threads);
+        summary.seconds = self.speeds.seconds(&summary.cost, self.threads);
         summary
     }
 

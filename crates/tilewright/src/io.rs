@@ -76,7 +76,7 @@ impl SegmentIo {
     ) -> Result<SegmentIo> {
         let sources: Vec<Input> = workflow
             .sources
-            .iter()
+            .values()
             .map(|source| match source {
                 SourceDecl::Constant(array) => Ok(Input::Array(array.clone())),
                 SourceDecl::Input { name, .. } => inputs
@@ -87,7 +87,7 @@ impl SegmentIo {
             .collect::<Result<_>>()?;
         let sinks = workflow
             .sinks
-            .iter()
+            .values()
             .map(|sink| NpyWriter::create(&sink.path, sink.dtype, &sink.shape))
             .collect::<Result<_>>()?;
         // Of a file that is hardly read the parts beside a block are not worth reading along.

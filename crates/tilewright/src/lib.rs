@@ -39,7 +39,7 @@ mod units;
 pub use cancel::until_cancelled;
 pub use io::Input;
 pub use program_text::BoundProgram;
-pub use relation::{Kernel, Key, Relation};
+pub use relation::{Key, Relation, RelationKernel};
 pub use report::Totals;
 pub use session::{Session, SessionBuilder};
 pub use stored::Stored;

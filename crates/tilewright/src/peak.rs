@@ -35,7 +35,7 @@ pub(crate) fn replay(schedule: &Schedule, is_shared: &dyn Fn(&str) -> bool) -> P
     let mut free = vec![false; workflow.sets.len()];
     for task in schedule.order() {
         let Kernel::Load { source } = workflow.kernels[workflow.kernel(task)].kernel else { continue };
-        let is_free = match &workflow.sources[source as usize] {
+        let is_free = match &workflow.sources[source] {
             SourceDecl::Input { name, .. } => is_shared(name),
             // Blocks of a constant are views of it.
             SourceDecl::Constant(_) => true,

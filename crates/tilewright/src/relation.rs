@@ -50,7 +50,7 @@ mod keys;
 mod rearrange;
 mod view;
 
-pub use kernel::Kernel;
+pub use kernel::RelationKernel;
 pub use keys::Key;
 
 use kernel::{KeyedOperand, Kind};
@@ -187,7 +187,7 @@ impl Relation {
 
     /// The same keys with other blocks.
     #[track_caller]
-    pub fn transform(&self, kernel: impl Into<Kernel>) -> Result<Relation> {
+    pub fn transform(&self, kernel: impl Into<RelationKernel>) -> Result<Relation> {
         let kernel = kernel.into();
         located(|| {
             let lead = self.keys.axes().len();
@@ -213,7 +213,7 @@ impl Relation {
                     // The smallest element of a block, where two blocks would have a smaller one of each pair.
                     let kind = tw_build::Reduction::named(op.name());
                     let kind = kind.ok_or_else(|| kernel.unfit("transform", "kernels of one block"))?;
-                    return self.transform(Kernel(Kind::Reduce(kind, None)));
+                    return self.transform(RelationKernel(Kind::Reduce(kind, None)));
                 }
                 Kind::Unknown(_) => return Err(kernel.unfit("transform", "kernels of one block")),
             };

@@ -199,7 +199,7 @@ struct CachedSegment {
     flops: u64,
     /// Per source, bytes of the blocks that are read from it.
     loaded_bytes: Vec<u64>,
-    outputs: Vec<(DType, Vec<tw_ir::Axis>)>,
+    outputs: Vec<(DType, tw_ir::Grid)>,
 }
 
 /// A segment that is to run.
@@ -625,7 +625,7 @@ fn loaded_bytes(workflow: &Workflow) -> Vec<u64> {
     for task in workflow.tasks() {
         if let Kernel::Load { source } = workflow.kernels[workflow.kernel(task)].kernel {
             let blocks = workflow.outputs(task).iter();
-            bytes[source as usize] += blocks.map(|&block| workflow.block_bytes(block)).sum::<u64>();
+            bytes[source.as_u32() as usize] += blocks.map(|&block| workflow.block_bytes(block)).sum::<u64>();
         }
     }
     bytes

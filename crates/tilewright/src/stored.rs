@@ -5,20 +5,19 @@ use std::sync::Arc;
 use tw_block::{Block, count_selected};
 use tw_ir::error::{Error, Result};
 use tw_ir::program::MaskCounts;
-use tw_ir::tiling::tile_box;
-use tw_ir::{Array, Axis, BoxRegion, DType, Scalar, TensorType, Tiling};
+use tw_ir::{Array, Axis, BoxRegion, DType, Grid, Scalar, TensorType, Tiling};
 
 /// A computed tensor, cut by a grid. Blocks are shared, never changed.
 #[derive(Clone, Debug)]
 pub struct Stored {
     dtype: DType,
-    grid: Vec<Axis>,
+    grid: Grid,
     blocks: Vec<Arc<Block>>,
 }
 
 impl Stored {
     /// From blocks in row-major order of the grid.
-    pub(crate) fn new(dtype: DType, grid: Vec<Axis>, blocks: Vec<Arc<Block>>) -> Stored {
+    pub(crate) fn new(dtype: DType, grid: Grid, blocks: Vec<Arc<Block>>) -> Stored {
         Stored { dtype, grid, blocks }
     }
 
@@ -33,7 +32,7 @@ impl Stored {
     }
 
     /// How it is cut.
-    pub fn grid(&self) -> &[Axis] {
+    pub fn grid(&self) -> &Grid {
         &self.grid
     }
 
@@ -74,11 +73,11 @@ impl Stored {
     }
 
     /// As a mask: how many elements each of its pieces takes.
-    pub(crate) fn mask_counts(&self, pieces: Vec<Axis>) -> Result<MaskCounts> {
+    pub(crate) fn mask_counts(&self, pieces: Grid) -> Result<MaskCounts> {
         let n_pieces = pieces.iter().fold(1, |n, axis| n * axis.n_tiles());
         let mut counts = Vec::with_capacity(n_pieces as usize);
         for position in 0..n_pieces {
-            let piece = tile_box(&pieces, position);
+            let piece = pieces.box_of(position);
             let mut count = 0u64;
             for block in self.blocks_meeting(&piece) {
                 count = count.saturating_add(count_selected(block, &block.bbox().intersect(&piece))?);

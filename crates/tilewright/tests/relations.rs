@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use tilewright::ir::scalar::BinaryOp;
-use tilewright::{Array, ArrayView, Buffer, DType, Error, Kernel, Key, Relation, Result, Session, Tensor};
+use tilewright::{Array, ArrayView, Buffer, DType, Error, Key, Relation, RelationKernel, Result, Session, Tensor};
 
 #[path = "relations/engines.rs"]
 mod engines;
@@ -58,8 +58,8 @@ fn doubles(view: &ArrayView<'_>) -> Vec<f64> {
 }
 
 /// A kernel of the user that works element by element on blocks of one shape.
-fn elementwise(name: &str, f: fn(f64, f64) -> f64) -> Kernel {
-    Kernel::function(name, move |blocks| {
+fn elementwise(name: &str, f: fn(f64, f64) -> f64) -> RelationKernel {
+    RelationKernel::function(name, move |blocks| {
         let second = doubles(blocks.last().unwrap());
         let values = doubles(&blocks[0]).into_iter().zip(second).map(|(x, y)| f(x, y)).collect();
         Array::new(blocks[0].shape().to_vec(), Buffer::F64(values))
@@ -111,7 +111,7 @@ fn components_may_agree_crosswise() {
     let minus: fn(f64, f64) -> f64 = |x, y| x - y;
     let times: fn(f64, f64) -> f64 = |x, y| x * y;
     let function = elementwise("minus", minus);
-    for (kernel, f) in [(Kernel::from("sub"), minus), (function, minus), ("ab,ab->ab".into(), times)] {
+    for (kernel, f) in [(RelationKernel::from("sub"), minus), (function, minus), ("ab,ab->ab".into(), times)] {
         let blocks = |x: &Block, y: &Block| x.zip(y, f);
         check(&a.join(&b, &[0, 1], &[1, 0], kernel.clone()).unwrap(), &x.join(&y, &[0, 1], &[1, 0], blocks));
         check(&a.join(&b, &[1], &[0], kernel).unwrap(), &x.join(&y, &[1], &[0], blocks));
@@ -124,7 +124,7 @@ fn what_is_filtered_away_is_not_computed() {
     let calls = Arc::new(AtomicU64::new(0));
     let (a, x) = pair(&session, &[12, 12], &[2, 3], 3);
     let counter = calls.clone();
-    let counted = Kernel::function("counted", move |blocks| {
+    let counted = RelationKernel::function("counted", move |blocks| {
         counter.fetch_add(1, Ordering::Relaxed);
         Ok(blocks[0].to_array())
     });
@@ -299,13 +299,13 @@ fn shapes_and_components_are_checked() {
 fn kernels_that_give_something_else_are_refused() {
     let session = session();
     let (a, _) = pair(&session, &[6, 6], &[3, 2], 10);
-    let wrong = Kernel::function("wrong", |_| Array::zeros(&[2, 2], DType::F64));
+    let wrong = RelationKernel::function("wrong", |_| Array::zeros(&[2, 2], DType::F64));
     let message = "by `wrong` gave a block of f64[2, 2] instead of f64[3, 2]";
     assert_message(a.transform(wrong.clone()).unwrap().compute(), message);
     assert_message(a.join(&a, &[0, 1], &[0, 1], wrong.clone()).unwrap().compute(), message);
     assert_message(a.aggregate(&[0], wrong.clone()).unwrap().compute(), message);
     assert_message(a.aggregate(&[0], wrong.giving(&[2, 2], DType::F64)), "gives other blocks than it takes");
-    let other_type = Kernel::function("other_type", |_| Array::zeros(&[3, 2], DType::F32));
+    let other_type = RelationKernel::function("other_type", |_| Array::zeros(&[3, 2], DType::F32));
     assert_message(a.transform(other_type.clone()).unwrap().compute(), "gave a block of f32[3, 2]");
     let declared = a.transform(other_type.giving(&[3, 2], DType::F32)).unwrap();
     assert_eq!((declared.dtype(), declared.compute().unwrap().len()), (DType::F32, 6));
@@ -315,11 +315,14 @@ fn kernels_that_give_something_else_are_refused() {
 fn kernels_with_parameters() {
     let session = session();
     let (a, x) = pair(&session, &[6, 6], &[3, 2], 11);
-    check(&a.transform(Kernel::with_scalar(BinaryOp::Mul, 2.0)).unwrap(), &x.transform(|x| x.map(|v| 2.0 * v)));
-    let sums = a.transform(Kernel::reduce(tilewright::build::Reduction::Sum, &[1])).unwrap();
+    check(&a.transform(RelationKernel::with_scalar(BinaryOp::Mul, 2.0)).unwrap(), &x.transform(|x| x.map(|v| 2.0 * v)));
+    let sums = a.transform(RelationKernel::reduce(tilewright::build::Reduction::Sum, &[1])).unwrap();
     check(&sums, &x.transform(|x| Block::new(&[3], |at| x.get(&[at[0], 0]) + x.get(&[at[0], 1]))));
     let smallest = a.transform("min").unwrap();
     assert_eq!(smallest.bound(), [0u64; 0]);
-    assert_eq!(a.transform(Kernel::cast(DType::I32)).unwrap().dtype(), DType::I32);
-    assert_message(a.transform(Kernel::reduce(tilewright::build::Reduction::Sum, &[2])), "along axis 2 of blocks");
+    assert_eq!(a.transform(RelationKernel::cast(DType::I32)).unwrap().dtype(), DType::I32);
+    assert_message(
+        a.transform(RelationKernel::reduce(tilewright::build::Reduction::Sum, &[2])),
+        "along axis 2 of blocks",
+    );
 }

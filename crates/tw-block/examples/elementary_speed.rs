@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use tw_block::{Block, CompiledKernel};
 use tw_ir::kernel::{Kernel, KernelRead, StatementKernel};
-use tw_ir::{Array, Axis, BinaryOp, BoxRegion, Buffer, DType, Edge, Idx, ScalarCode, ScalarOp, Slot, UnaryOp, Var};
+use tw_ir::{Array, BinaryOp, BoxRegion, Buffer, DType, Edge, Grid, Idx, ScalarCode, ScalarOp, Slot, UnaryOp, Var};
 
 /// Elements: all arrays stay in the second-level cache.
 const N: u64 = 8_192;
@@ -37,7 +37,7 @@ fn compile(op: ScalarOp, n_params: usize, dtype: DType) -> CompiledKernel {
     let idx = || vec![Idx::var(Var(0))];
     let read = |_| KernelRead { dtype, shape: vec![N], idx: idx(), edge: Edge::Error, fill: dtype.zero() };
     let kernel = StatementKernel {
-        vars: vec![Axis::whole(N)],
+        vars: Grid::whole(&[N]),
         reads: (0..n_params).map(read).collect(),
         code,
         has_guard: false,

@@ -8,8 +8,8 @@ use std::time::Instant;
 use tw_block::{Block, CompiledKernel, Meter};
 use tw_ir::kernel::{Kernel, KernelRead, StatementKernel};
 use tw_ir::{
-    Accum, Array, Axis, BinaryOp, BoxRegion, Buffer, DType, Distribution, Edge, Idx, Scalar, ScalarCode, ScalarOp,
-    Slot, UnaryOp, Var,
+    Accum, Array, BinaryOp, BoxRegion, Buffer, DType, Edge, Grid, Idx, RandomDistribution, Scalar, ScalarCode,
+    ScalarOp, Slot, UnaryOp, Var,
 };
 
 /// Nanoseconds per call, the best of several rounds.
@@ -52,7 +52,7 @@ fn statement(
     code.set_results(vec![result]);
     let (out_idx, out_shape) = access(out);
     StatementKernel {
-        vars: extents.iter().map(|&n| Axis::whole(n)).collect(),
+        vars: Grid::whole(extents),
         reads: reads
             .iter()
             .map(|vars| {
@@ -256,7 +256,7 @@ fn main() {
         report("matrix (min, +) product 200", ours, None, 8e6);
     }
     if wanted("random") {
-        for (name, distribution) in [("uniform", Distribution::Uniform), ("normal", Distribution::Normal)] {
+        for (name, distribution) in [("uniform", RandomDistribution::Uniform), ("normal", RandomDistribution::Normal)] {
             let code = |code: &mut ScalarCode, _: &[Slot]| {
                 let counter = code.param(0);
                 code.push(ScalarOp::Random { distribution, seed: 5, counter }).unwrap()

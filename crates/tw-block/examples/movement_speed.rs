@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use tw_block::{Block, CompiledKernel};
 use tw_ir::kernel::{Kernel, KernelRead, SortResults, Sorting, StatementKernel};
-use tw_ir::{Accum, Array, Axis, BinaryOp, BoxRegion, DType, Edge, Idx, OnEmpty, Scalar, ScalarCode, Var};
+use tw_ir::{Accum, Array, BinaryOp, BoxRegion, DType, Edge, Grid, Idx, OnEmpty, Scalar, ScalarCode, Var};
 
 /// Rounds of every comparison.
 const ROUNDS: usize = 15;
@@ -95,7 +95,7 @@ fn transposing(rows: u64, columns: u64, dtype: DType) -> CompiledKernel {
         fill: dtype.zero(),
     };
     let statement = StatementKernel {
-        vars: vars.iter().map(|&n| Axis::whole(n)).collect(),
+        vars: Grid::whole(&vars),
         reads: vec![read],
         code,
         has_guard: false,

@@ -13,7 +13,7 @@ use crate::place::place;
 use crate::scan::{ScanBlock, ScanTotal};
 use crate::scatter::Scatter;
 use crate::sort::{sort_merge, sort_run};
-use crate::statement::Statement;
+use crate::statement::CompiledStatement;
 
 /// A kernel compiled once and run by many tasks, on any thread.
 #[derive(Debug)]
@@ -21,7 +21,7 @@ pub struct CompiledKernel(Code);
 
 #[derive(Debug)]
 enum Code {
-    Statement(Box<Statement>),
+    Statement(Box<CompiledStatement>),
     Fill(Vec<Scalar>),
     Combine(Combine),
     Finish(Finish),
@@ -50,7 +50,7 @@ impl CompiledKernel {
             Kernel::Load { .. } | Kernel::Store { .. } => {
                 return Err(Error::internal(format!("`{}` moves data; it is not compiled", kernel.name())));
             }
-            Kernel::Statement(statement) => Code::Statement(Box::new(Statement::compile(statement, provider)?)),
+            Kernel::Statement(statement) => Code::Statement(Box::new(CompiledStatement::compile(statement, provider)?)),
             Kernel::Fill(values) => Code::Fill(values.clone()),
             Kernel::Combine(accum) => Code::Combine(Combine::compile(accum)),
             Kernel::Finish { accum, tracked } => Code::Finish(Finish::compile(accum, *tracked)?),

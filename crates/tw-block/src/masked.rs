@@ -8,7 +8,6 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use tw_ir::program::MaskCounts;
-use tw_ir::tiling::tile_box;
 use tw_ir::{BoxRegion, Buffer, DType, Error, Result, shape};
 
 use crate::block::{Block, row_major};
@@ -31,7 +30,7 @@ impl Masked {
     fn piece(&self, point: u32) -> Result<(BoxRegion, Range<u64>)> {
         let k = point as usize;
         match self.starts.get(k..k + 2) {
-            Some(&[start, end]) => Ok((tile_box(self.counts.cut(), point.into()), start..end)),
+            Some(&[start, end]) => Ok((self.counts.cut().box_of(point.into()), start..end)),
             _ => Err(Error::internal(format!("piece {point} of a mask with {} pieces", self.counts.counts().len()))),
         }
     }

@@ -18,4 +18,4 @@ mod segment;
 mod slide;
 mod store;
 
-pub(crate) use compile::Statement;
+pub(crate) use compile::CompiledStatement;

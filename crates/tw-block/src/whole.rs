@@ -11,7 +11,7 @@ use std::cell::UnsafeCell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use tw_ir::{Array, Axis, BoxRegion, Buffer, DType, Error, Result, shape};
+use tw_ir::{Array, BoxRegion, Buffer, DType, Error, Grid, Result, shape};
 
 use crate::block::Block;
 use crate::memory::Meter;
@@ -26,7 +26,7 @@ pub const LARGER_THAN_CACHES: u64 = 32 << 20;
 #[derive(Debug)]
 pub struct Whole {
     dtype: DType,
-    grid: Vec<Axis>,
+    grid: Grid,
     /// Distance between neighbours along each axis.
     strides: Vec<usize>,
     n_bytes: u64,
@@ -48,8 +48,8 @@ unsafe impl Send for Whole {}
 
 impl Whole {
     /// Room for a tensor that is cut by a grid: that of an array of its size that went, or memory that the system provides as it is written.
-    pub fn new(dtype: DType, grid: &[Axis], meter: &Arc<Meter>) -> Result<Whole> {
-        let extents: Vec<u64> = grid.iter().map(Axis::extent).collect();
+    pub fn new(dtype: DType, grid: &Grid, meter: &Arc<Meter>) -> Result<Whole> {
+        let extents = grid.shape();
         let n = shape::n_elements(&extents)?;
         let no_memory =
             || Error::resource(format!("no memory for a {dtype} result of shape {}", shape::display(&extents)));
@@ -63,10 +63,10 @@ impl Whole {
             n_bytes,
             buffer: UnsafeCell::new(buffer),
             start,
-            claimed: (0..grid.iter().map(Axis::n_tiles).product()).map(|_| AtomicBool::new(false)).collect(),
+            claimed: (0..grid.n_blocks()).map(|_| AtomicBool::new(false)).collect(),
             written: AtomicU64::new(0),
             meter: Arc::clone(meter),
-            grid: grid.to_vec(),
+            grid: grid.clone(),
         })
     }
 
@@ -75,29 +75,14 @@ impl Whole {
         if block.bbox().is_empty() {
             return Ok(());
         }
-        let claims = self.position(block.bbox()).filter(|_| block.dtype() == self.dtype);
-        if claims.is_none_or(|position| self.claimed[position].swap(true, Ordering::Relaxed)) {
+        let claims = self.grid.position_of(block.bbox()).filter(|_| block.dtype() == self.dtype);
+        if claims.is_none_or(|position| self.claimed[position as usize].swap(true, Ordering::Relaxed)) {
             return Err(Error::internal(format!("a block {} has no place in the result", block.bbox())));
         }
         self.written.fetch_add(block.n_bytes(), Ordering::Relaxed);
         self.meter.charge(block.n_bytes());
         with_width!(self.dtype, T => self.write_typed::<T>(block));
         Ok(())
-    }
-
-    /// The position in the grid of a box that is one of its blocks.
-    fn position(&self, bbox: &BoxRegion) -> Option<usize> {
-        if bbox.rank() != self.grid.len() {
-            return None;
-        }
-        let mut position = 0;
-        for (axis, cut) in self.grid.iter().enumerate() {
-            let range = bbox.range(axis);
-            let tile = (range.start < cut.extent()).then(|| cut.tile_of(range.start))?;
-            (cut.range(tile) == range).then_some(())?;
-            position = position * cut.n_tiles() + tile;
-        }
-        Some(position as usize)
     }
 
     fn write_typed<T: Bits>(&self, block: &Block) {
@@ -139,7 +124,7 @@ impl Whole {
             return Err(Error::internal("a block of a result was never written"));
         }
         let buffer = std::mem::replace(self.buffer.get_mut(), Buffer::Bool(Vec::new()));
-        Array::new(self.grid.iter().map(Axis::extent).collect(), buffer)
+        Array::new(self.grid.shape(), buffer)
     }
 }
 
@@ -151,6 +136,8 @@ impl Drop for Whole {
 
 #[cfg(test)]
 mod tests {
+    use tw_ir::Axis;
+
     use super::*;
 
     fn counting(extents: &[u64]) -> Arc<Array> {
@@ -158,15 +145,8 @@ mod tests {
         Arc::new(Array::new(extents.to_vec(), Buffer::U32((0..n).collect())).unwrap())
     }
 
-    fn blocks_of(array: &Arc<Array>, grid: &[Axis]) -> Vec<Block> {
-        let tiles = BoxRegion::whole(&grid.iter().map(Axis::n_tiles).collect::<Vec<u64>>());
-        let mut points = Points::new(&tiles);
-        let mut blocks = Vec::new();
-        while let Some(at) = points.next() {
-            let region = BoxRegion::from_ranges(at.iter().zip(grid).map(|(&tile, axis)| axis.range(tile)));
-            blocks.push(Block::view_of(array, &region).unwrap());
-        }
-        blocks
+    fn blocks_of(array: &Arc<Array>, grid: &Grid) -> Vec<Block> {
+        (0..grid.n_blocks()).map(|position| Block::view_of(array, &grid.box_of(position)).unwrap()).collect()
     }
 
     #[test]
@@ -181,7 +161,7 @@ mod tests {
             (vec![4100, 2050], vec![1000, 1025]),
         ] {
             let array = counting(&extents);
-            let grid: Vec<Axis> = extents.iter().zip(&tiles).map(|(&n, &tile)| Axis::uniform(n, tile)).collect();
+            let grid: Grid = extents.iter().zip(&tiles).map(|(&n, &tile)| Axis::uniform(n, tile)).collect();
             let meter = Meter::new();
             let whole = Whole::new(DType::U32, &grid, &meter).unwrap();
             let blocks = blocks_of(&array, &grid);
@@ -208,7 +188,7 @@ mod tests {
     #[test]
     fn only_blocks_of_the_grid_come_and_each_once() {
         let array = counting(&[4, 6]);
-        let grid = [Axis::uniform(4, 2), Axis::uniform(6, 3)];
+        let grid = Grid::from_iter([Axis::uniform(4, 2), Axis::uniform(6, 3)]);
         let whole = Whole::new(DType::U32, &grid, &Meter::new()).unwrap();
         let blocks = blocks_of(&array, &grid);
         whole.write(&blocks[0]).unwrap();
@@ -218,7 +198,7 @@ mod tests {
         let other_type = Block::from_array(&[2, 0], Array::zeros(&[2, 3], DType::F32).unwrap(), None).unwrap();
         assert!(whole.write(&other_type).is_err());
         assert!(whole.finish().is_err());
-        let empty = [Axis::whole(0), Axis::uniform(6, 3)];
+        let empty = Grid::from_iter([Axis::whole(0), Axis::uniform(6, 3)]);
         assert_eq!(Whole::new(DType::U32, &empty, &Meter::new()).unwrap().finish().unwrap().shape(), [0, 6]);
     }
 }

@@ -104,7 +104,7 @@ fn check(spec: &str, seed: u64, dtype: DType, term: Term, accum: &Accum) {
         })
         .collect();
     let kernel = contraction(spec, &extents, dtype, term, accum.clone());
-    let n_tasks: u64 = kernel.vars.iter().map(Axis::n_tiles).product();
+    let n_tasks: u64 = kernel.vars.n_blocks();
     let whole: Vec<Arc<Array>> = kernel
         .reads
         .iter()

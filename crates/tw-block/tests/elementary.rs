@@ -7,7 +7,7 @@ use tw_block::{Block, CompiledKernel};
 use tw_ir::kernel::{Kernel, KernelRead, StatementKernel};
 use tw_ir::scalar::{eval_binary, eval_unary};
 use tw_ir::{
-    Array, Axis, BinaryOp, BoxRegion, Buffer, DType, Edge, Idx, Scalar, ScalarCode, ScalarOp, Slot, UnaryOp, Var,
+    Array, BinaryOp, BoxRegion, Buffer, DType, Edge, Grid, Idx, Scalar, ScalarCode, ScalarOp, Slot, UnaryOp, Var,
     random,
 };
 
@@ -50,7 +50,7 @@ fn run(op: ScalarOp, n_params: usize, dtype: DType, arrays: &[Arc<Array>]) -> Ar
     let idx = || vec![Idx::var(Var(0))];
     let read = || KernelRead { dtype, shape: vec![N], idx: idx(), edge: Edge::Error, fill: dtype.zero() };
     let kernel = StatementKernel {
-        vars: vec![Axis::whole(N)],
+        vars: Grid::whole(&[N]),
         reads: (0..n_params).map(|_| read()).collect(),
         code,
         has_guard: false,

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use tw_block::{Block, CompiledKernel};
 use tw_ir::kernel::Kernel;
 use tw_ir::program::{BlockFunction, FunctionRef};
+use tw_ir::workflow::{SinkId, SourceId};
 use tw_ir::{Accum, Array, ArrayView, BinaryOp, Blame, BoxRegion, DType, Edge, OnEmpty, Result, Scalar, shape};
 
 mod support;
@@ -422,7 +423,7 @@ fn fills_and_what_is_not_compiled() {
     run(Kernel::Fill(vec![Scalar::I64(7)]), true, &[], &mut outputs).unwrap();
     assert_eq!(outputs[0].to_array().unwrap().to_f64_vec(), [7.0; 4]);
     assert_eq!(shape::n_elements(&outputs[0].bbox().shape()).unwrap(), 4);
-    for kernel in [Kernel::Load { source: 0 }, Kernel::Store { sink: 0 }] {
+    for kernel in [Kernel::Load { source: SourceId::from_u32(0) }, Kernel::Store { sink: SinkId::from_u32(0) }] {
         assert_eq!(CompiledKernel::compile(&kernel).unwrap_err().blame(), Blame::Internal);
     }
 }

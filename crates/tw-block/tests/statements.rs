@@ -6,8 +6,8 @@ use std::sync::Arc;
 use tw_block::{Block, CompiledKernel};
 use tw_ir::kernel::{Kernel, KernelRead, StatementKernel};
 use tw_ir::{
-    Accum, Array, Axis, BinaryOp, Blame, BoxRegion, DType, Distribution, Edge, Idx, Scalar, ScalarCode, ScalarOp, Slot,
-    UnaryOp, Var,
+    Accum, Array, Axis, BinaryOp, Blame, BoxRegion, DType, Edge, Grid, Idx, RandomDistribution, Scalar, ScalarCode,
+    ScalarOp, Slot, UnaryOp, Var,
 };
 
 mod support;
@@ -50,9 +50,9 @@ fn random_code(dice: &mut Dice, code: &mut ScalarCode, odd: bool) {
             2 => ScalarOp::Cast(dice.pick(&DType::PHYSICAL), a),
             3 if odd => {
                 let distribution = dice.pick(&[
-                    Distribution::Uniform,
-                    Distribution::Normal,
-                    Distribution::Integer { low: -3, high: 9 },
+                    RandomDistribution::Uniform,
+                    RandomDistribution::Normal,
+                    RandomDistribution::Integer { low: -3, high: 9 },
                 ]);
                 ScalarOp::Random { distribution, seed: 7, counter: a }
             }
@@ -100,7 +100,7 @@ struct Case {
 fn random_case(dice: &mut Dice) -> Case {
     let n_vars = dice.below(4);
     let long = dice.below(8);
-    let vars: Vec<Axis> = (0..n_vars)
+    let vars: Grid = (0..n_vars)
         .map(|k| {
             let extent = match k == long {
                 true => dice.number(300, 800),
@@ -208,7 +208,7 @@ fn touched(kernel: &StatementKernel, read: &KernelRead, tasks: &[u32]) -> Option
 fn run_case(seed: u64) -> bool {
     let mut dice = Dice::new(seed);
     let Case { kernel, exact } = random_case(&mut dice);
-    let n_tasks: u64 = kernel.vars.iter().map(Axis::n_tiles).product();
+    let n_tasks: u64 = kernel.vars.n_blocks();
     let tasks = [dice.below(n_tasks as usize) as u32, dice.below(n_tasks as usize) as u32];
     // Without an accumulator two tasks must not write the same element differently; the same task twice is fine.
     let odd = kernel.accum.is_none();

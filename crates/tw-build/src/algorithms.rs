@@ -25,7 +25,7 @@ use tw_ir::dtype::DType;
 use tw_ir::error::{Error, Result};
 use tw_ir::program::{BlockFn, BlockResult, FunctionTable, Op, OperandMode, ResultMode, TensorType};
 use tw_ir::scalar::{BinaryOp, UnaryOp};
-use tw_ir::{Axis, Extent, Scalar, Tiling, shape};
+use tw_ir::{Axis, Extent, Grid, Scalar, Tiling, shape};
 
 use crate as build;
 use crate::{Joined, SliceItem};
@@ -294,8 +294,8 @@ impl<'a, G: Graph> Algorithms<'a, G> {
         self.one(build::eye(rows, columns, 0, dtype)?, &[])
     }
 
-    fn retiled(&mut self, x: &G::Value, axes: Vec<Axis>) -> Result<G::Value> {
-        let tiling = Tiling::Grid(axes);
+    fn retiled(&mut self, x: &G::Value, grid: impl Into<Grid>) -> Result<G::Value> {
+        let tiling = Tiling::Grid(grid.into());
         if self.ty(x).tiling.as_ref() == Some(&tiling) {
             return Ok(x.clone());
         }
@@ -357,13 +357,11 @@ impl<'a, G: Graph> Algorithms<'a, G> {
     /// Cuts a stack of matrices, of sides up to `longest`, into stacks that are a task each.
     fn cut_stack(&mut self, x: &G::Value, longest: u64) -> Result<G::Value> {
         let shape = self.shape(x)?;
-        let (leading, core) = shape.split_at(shape.len() - 2);
         let per_matrix = longest.saturating_pow(2);
-        let mut axes: Vec<Axis> = leading.iter().map(|&n| Axis::whole(n)).collect();
-        let candidates: Vec<usize> = (0..axes.len()).collect();
-        cut_leading(&mut axes, &candidates, (STACK_ELEMENTS / per_matrix).max(1));
-        axes.extend(core.iter().map(|&n| Axis::whole(n)));
-        self.retiled(x, axes)
+        let mut grid = Grid::whole(&shape);
+        let stack: Vec<usize> = (0..shape.len() - 2).collect();
+        cut_leading(&mut grid[..stack.len()], &stack, (STACK_ELEMENTS / per_matrix).max(1));
+        self.retiled(x, grid)
     }
 
     /// How a matrix is cut into panels of columns, or of rows: as the user has cut it, or by its size.

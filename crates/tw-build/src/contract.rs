@@ -4,7 +4,7 @@ use tw_ir::{Accum, BinaryOp, DType, Error, Extent, Idx, Op, Result, TensorType, 
 
 use super::axes::{broadcast_shapes, check_axes, display_shape, types_first};
 use super::promote::common;
-use super::statement::{Statement, access};
+use super::statement::{StatementBuilder, access};
 
 /// An operand of a product: which label each of its axes carries.
 pub(super) struct Labelled<'a> {
@@ -31,7 +31,7 @@ pub(super) fn product_sum(operands: &[Labelled<'_>], extents: &[Extent], n_out: 
         });
         (access(k, idx.collect()), operand.ty.dtype)
     });
-    let mut statement = Statement::new(extents, reads.collect());
+    let mut statement = StatementBuilder::new(extents, reads.collect());
     let mut product = None;
     for k in 0..operands.len() {
         let value = statement.read(k);

@@ -30,7 +30,7 @@ pub struct Network {
 
 /// An order of pairs.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Order {
+pub struct ContractionOrder {
     /// What is multiplied. Operands are numbered from 0; each pair makes one more.
     pub pairs: Vec<(usize, usize)>,
     /// Multiplications and additions of all pairs; infinite if there are more than about 1e300.
@@ -82,10 +82,10 @@ impl Network {
     }
 
     /// The best orders found, cheapest first, at most `wanted` of them and at least one. Several differ in their last pair if they are exact.
-    pub fn orders(&self, wanted: usize) -> Vec<Order> {
+    pub fn orders(&self, wanted: usize) -> Vec<ContractionOrder> {
         let wanted = wanted.max(1);
         let orders = match self.operands.len() {
-            0 | 1 => return vec![Order { pairs: Vec::new(), operations: 0.0 }],
+            0 | 1 => return vec![ContractionOrder { pairs: Vec::new(), operations: 0.0 }],
             2..=EXACT_LIMIT => exact::orders(self, wanted),
             _ => return greedy::orders(self, wanted),
         };

@@ -1,19 +1,19 @@
 //! Tensors without operands: constants, ranges and random numbers.
 
-use tw_ir::{BinaryOp, DType, Distribution, Error, Extent, Op, Result, Scalar, ScalarCode, ScalarOp, shape};
+use tw_ir::{BinaryOp, DType, Error, Extent, Op, RandomDistribution, Result, Scalar, ScalarCode, ScalarOp, shape};
 
-use super::statement::{Statement, linear_position};
+use super::statement::{StatementBuilder, linear_position};
 
 /// One value everywhere.
 pub fn full(shape: &[Extent], value: Scalar) -> Op {
-    let mut statement = Statement::new(shape, Vec::new());
+    let mut statement = StatementBuilder::new(shape, Vec::new());
     let body = statement.code.constant(value);
     statement.elementwise(body)
 }
 
 /// The coordinate of every element along one axis.
 pub fn coordinate(shape: &[Extent], axis: usize) -> Op {
-    let mut statement = Statement::new(shape, Vec::new());
+    let mut statement = StatementBuilder::new(shape, Vec::new());
     let body = statement.var(axis);
     statement.elementwise(body)
 }
@@ -45,7 +45,7 @@ pub fn progression(first: Scalar, second: Scalar, n: u64, dtype: DType) -> Resul
     let step = difference.binary(BinaryOp::Sub, b, a)?;
     difference.set_results(vec![step]);
     let step = difference.eval(&[first, second])[0];
-    let mut statement = Statement::new(&[Extent::Known(n)], Vec::new());
+    let mut statement = StatementBuilder::new(&[Extent::Known(n)], Vec::new());
     let position = statement.var(0);
     let code = &mut statement.code;
     let (position, first, step) = (code.cast(working, position), code.constant(first), code.constant(step));
@@ -85,7 +85,7 @@ fn arange_length(start: Scalar, stop: Scalar, step: Scalar) -> Result<u64> {
 pub fn linspace(start: f64, stop: f64, n: u64, endpoint: bool, dtype: DType) -> Result<Op> {
     let gaps = if endpoint { n.saturating_sub(1) } else { n };
     let step = if gaps == 0 { 0.0 } else { (stop - start) / gaps as f64 };
-    let mut statement = Statement::new(&[Extent::Known(n)], Vec::new());
+    let mut statement = StatementBuilder::new(&[Extent::Known(n)], Vec::new());
     let position = statement.var(0);
     let code = &mut statement.code;
     let at = code.cast(DType::F64, position);
@@ -105,7 +105,7 @@ pub fn linspace(start: f64, stop: f64, n: u64, endpoint: bool, dtype: DType) -> 
 
 /// Ones on the k-th diagonal above the main one, zeros elsewhere.
 pub fn eye(n: u64, m: u64, k: i64, dtype: DType) -> Result<Op> {
-    let mut statement = Statement::new(&[Extent::Known(n), Extent::Known(m)], Vec::new());
+    let mut statement = StatementBuilder::new(&[Extent::Known(n), Extent::Known(m)], Vec::new());
     let (row, column) = (statement.var(0), statement.var(1));
     let code = &mut statement.code;
     let distance = code.binary(BinaryOp::Sub, column, row)?;
@@ -117,20 +117,20 @@ pub fn eye(n: u64, m: u64, k: i64, dtype: DType) -> Result<Op> {
 
 /// Uniform f64 in `low..high`: a pure function of seed and row-major position.
 pub fn random_uniform(extents: &[u64], seed: u64, low: f64, high: f64) -> Result<Op> {
-    random_scaled(extents, seed, Distribution::Uniform, low, high - low)
+    random_scaled(extents, seed, RandomDistribution::Uniform, low, high - low)
 }
 
 /// Normal f64 with the given mean and standard deviation.
 pub fn random_normal(extents: &[u64], seed: u64, mean: f64, deviation: f64) -> Result<Op> {
-    random_scaled(extents, seed, Distribution::Normal, mean, deviation)
+    random_scaled(extents, seed, RandomDistribution::Normal, mean, deviation)
 }
 
 /// Integers in `low..high`.
 pub fn random_integers(extents: &[u64], seed: u64, low: i64, high: i64) -> Result<Op> {
-    random(extents, seed, Distribution::Integer { low, high }, |statement, drawn| Ok((statement, drawn)))
+    random(extents, seed, RandomDistribution::Integer { low, high }, |statement, drawn| Ok((statement, drawn)))
 }
 
-fn random_scaled(extents: &[u64], seed: u64, distribution: Distribution, offset: f64, scale: f64) -> Result<Op> {
+fn random_scaled(extents: &[u64], seed: u64, distribution: RandomDistribution, offset: f64, scale: f64) -> Result<Op> {
     random(extents, seed, distribution, |mut statement, mut drawn| {
         if scale != 1.0 {
             let scale = statement.code.constant(Scalar::F64(scale));
@@ -147,12 +147,12 @@ fn random_scaled(extents: &[u64], seed: u64, distribution: Distribution, offset:
 fn random(
     extents: &[u64],
     seed: u64,
-    distribution: Distribution,
-    scale: impl FnOnce(Statement, tw_ir::Slot) -> Result<(Statement, tw_ir::Slot)>,
+    distribution: RandomDistribution,
+    scale: impl FnOnce(StatementBuilder, tw_ir::Slot) -> Result<(StatementBuilder, tw_ir::Slot)>,
 ) -> Result<Op> {
     shape::n_elements(extents)?;
     let known: Vec<Extent> = extents.iter().map(|&n| Extent::Known(n)).collect();
-    let mut statement = Statement::new(&known, Vec::new());
+    let mut statement = StatementBuilder::new(&known, Vec::new());
     let vars: Vec<usize> = (0..extents.len()).collect();
     let counter = linear_position(&mut statement, &vars, extents)?;
     let drawn = statement.code.push(ScalarOp::Random { distribution, seed, counter })?;

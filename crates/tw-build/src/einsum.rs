@@ -6,7 +6,7 @@ use tw_ir::{Error, Extent, Op, Result, TensorType, shape};
 
 use super::axes::{display_shape, types_first};
 use super::contract::{Labelled, product_sum};
-use crate::contraction_order::{Network, Order};
+use crate::contraction_order::{ContractionOrder, Network};
 
 /// One subscript: a letter, or an axis under `...` counted from its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -38,7 +38,7 @@ pub fn einsum(spec: &str, types: &[&TensorType]) -> Result<Op> {
 }
 
 /// The order in which the planner multiplies the operands of a specification, if it multiplies them in pairs.
-pub fn einsum_path(spec: &str, types: &[&TensorType]) -> Result<Order> {
+pub fn einsum_path(spec: &str, types: &[&TensorType]) -> Result<ContractionOrder> {
     let Numbered { operands, extents, n_out } = number(spec, types)?;
     let extents = shape::require_all(&extents, || {
         Error::source("the order depends on extents that are known only when data is read")

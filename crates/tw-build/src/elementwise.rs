@@ -4,34 +4,34 @@ use tw_ir::{Access, BinaryOp, DType, Error, Extent, Op, Result, Scalar, ScalarCo
 
 use super::axes::{broadcast_shapes, display_shape};
 use super::promote::{Literal, Typed, emit_binary, emit_cast, emit_logical, emit_logical_not, emit_select, emit_unary};
-use super::statement::{Statement, broadcast_access};
+use super::statement::{StatementBuilder, broadcast_access};
 
 /// An operand of arithmetic.
 #[derive(Clone, Copy, Debug)]
-pub enum Operand<'a> {
+pub enum TypedOperand<'a> {
     /// A tensor: an argument of the node.
     Tensor(&'a TensorType),
     /// A literal of the program: part of the code, weakly typed.
     Literal(Literal),
 }
 
-impl<'a> From<&'a TensorType> for Operand<'a> {
-    fn from(ty: &'a TensorType) -> Operand<'a> {
-        Operand::Tensor(ty)
+impl<'a> From<&'a TensorType> for TypedOperand<'a> {
+    fn from(ty: &'a TensorType) -> TypedOperand<'a> {
+        TypedOperand::Tensor(ty)
     }
 }
 
-impl From<Scalar> for Operand<'_> {
+impl From<Scalar> for TypedOperand<'_> {
     fn from(value: Scalar) -> Self {
-        Operand::Literal(value.into())
+        TypedOperand::Literal(value.into())
     }
 }
 
-impl Operand<'_> {
+impl TypedOperand<'_> {
     fn shape(&self) -> &[Extent] {
         match self {
-            Operand::Tensor(ty) => &ty.shape,
-            Operand::Literal(_) => &[],
+            TypedOperand::Tensor(ty) => &ty.shape,
+            TypedOperand::Literal(_) => &[],
         }
     }
 }
@@ -52,22 +52,22 @@ pub fn logical_not(x: &TensorType) -> Result<Op> {
 }
 
 /// An operation on two operands of any types: both are promoted to where they meet, true division of integers gives f64.
-pub fn binary<'a>(op: BinaryOp, a: impl Into<Operand<'a>>, b: impl Into<Operand<'a>>) -> Result<Op> {
+pub fn binary<'a>(op: BinaryOp, a: impl Into<TypedOperand<'a>>, b: impl Into<TypedOperand<'a>>) -> Result<Op> {
     combined(&[a.into(), b.into()], |code, operands| emit_binary(code, op, operands[0], operands[1]))
         .map_err(|error| error.note(format!("in `{}`", op.written())))
 }
 
 /// `and`, `or` or `xor` of truth values: numbers are true unless zero.
-pub fn logical<'a>(op: BinaryOp, a: impl Into<Operand<'a>>, b: impl Into<Operand<'a>>) -> Result<Op> {
+pub fn logical<'a>(op: BinaryOp, a: impl Into<TypedOperand<'a>>, b: impl Into<TypedOperand<'a>>) -> Result<Op> {
     combined(&[a.into(), b.into()], |code, operands| emit_logical(code, op, operands[0].slot, operands[1].slot))
         .map_err(|error| error.note(format!("in `{}`", op.written())))
 }
 
 /// `yes` where the condition is true, `no` elsewhere.
 pub fn select<'a>(
-    condition: impl Into<Operand<'a>>,
-    yes: impl Into<Operand<'a>>,
-    no: impl Into<Operand<'a>>,
+    condition: impl Into<TypedOperand<'a>>,
+    yes: impl Into<TypedOperand<'a>>,
+    no: impl Into<TypedOperand<'a>>,
 ) -> Result<Op> {
     combined(&[condition.into(), yes.into(), no.into()], |code, operands| {
         emit_select(code, operands[0].slot, operands[1], operands[2])
@@ -81,7 +81,7 @@ pub fn broadcast_to(x: &TensorType, shape: &[Extent]) -> Result<Op> {
         let (from, to) = (display_shape(&x.shape), display_shape(shape));
         Error::source(format!("a tensor of shape {from} does not broadcast to {to}"))
     })?;
-    let mut statement = Statement::new(shape, vec![(broadcast_access(0, &x.shape, shape.len()), x.dtype)]);
+    let mut statement = StatementBuilder::new(shape, vec![(broadcast_access(0, &x.shape, shape.len()), x.dtype)]);
     let body = statement.read(0);
     Ok(statement.elementwise_filled(body, x.fill))
 }
@@ -96,12 +96,12 @@ pub(super) fn check_broadcast(from: &[Extent], to: &[Extent], mismatch: impl Fn(
 
 /// One element from each.
 pub(super) fn mapped(x: &TensorType, body: impl FnOnce(&mut ScalarCode, Slot) -> Result<Slot>) -> Result<Op> {
-    combined(&[Operand::Tensor(x)], |code, operands| body(code, operands[0].slot))
+    combined(&[TypedOperand::Tensor(x)], |code, operands| body(code, operands[0].slot))
 }
 
 /// One result from broadcast operands; literals are constants of the code.
-fn combined(operands: &[Operand<'_>], body: impl FnOnce(&mut ScalarCode, &[Typed]) -> Result<Slot>) -> Result<Op> {
-    let shapes: Vec<&[Extent]> = operands.iter().map(Operand::shape).collect();
+fn combined(operands: &[TypedOperand<'_>], body: impl FnOnce(&mut ScalarCode, &[Typed]) -> Result<Slot>) -> Result<Op> {
+    let shapes: Vec<&[Extent]> = operands.iter().map(TypedOperand::shape).collect();
     let (shape, open) = match broadcast_shapes(&shapes) {
         Ok(shape) => (shape, Ok(())),
         // The code is made nevertheless, over any shape of that rank: a mistake in the types is said before an extent is asked for.
@@ -112,18 +112,18 @@ fn combined(operands: &[Operand<'_>], body: impl FnOnce(&mut ScalarCode, &[Typed
         Err(error) => return Err(error),
     };
     let tensors = operands.iter().filter_map(|operand| match operand {
-        Operand::Tensor(ty) => Some(*ty),
-        Operand::Literal(_) => None,
+        TypedOperand::Tensor(ty) => Some(*ty),
+        TypedOperand::Literal(_) => None,
     });
     let reads: Vec<(Access, DType)> =
         tensors.enumerate().map(|(k, ty)| (broadcast_access(k, &ty.shape, shape.len()), ty.dtype)).collect();
-    let mut statement = Statement::new(&shape, reads);
+    let mut statement = StatementBuilder::new(&shape, reads);
     let mut next_read = 0;
     let mut slots = Vec::with_capacity(operands.len());
     for operand in operands {
         slots.push(match operand {
-            Operand::Literal(value) => value.push(&mut statement.code),
-            Operand::Tensor(_) => {
+            TypedOperand::Literal(value) => value.push(&mut statement.code),
+            TypedOperand::Tensor(_) => {
                 next_read += 1;
                 Typed::element(statement.read(next_read - 1))
             }

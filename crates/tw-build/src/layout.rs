@@ -5,7 +5,7 @@ use tw_ir::{BinaryOp, Edge, Error, Extent, Idx, Op, Result, Scalar, TensorType, 
 
 use super::axes::{check_axes, display_shape, normalize_axis};
 use super::slice::{SliceItem, slice};
-use super::statement::{Statement, moved};
+use super::statement::{StatementBuilder, moved};
 
 /// Axes in reverse order.
 pub fn transpose(x: &TensorType) -> Op {
@@ -148,7 +148,7 @@ pub fn pad(x: &TensorType, widths: &[(u64, u64)], edge: Edge, value: Scalar) -> 
         Edge::Clamp | Edge::Wrap => Ok(moved(x, moved_by(-1), edge, &shape)),
         // Writing the inside and leaving the rest to the fill value reads no element twice and touches no border block.
         Edge::Fill => {
-            let mut statement = Statement::of(x);
+            let mut statement = StatementBuilder::of(x);
             let body = statement.read(0);
             statement.code.set_results(vec![body]);
             let out = Output { idx: moved_by(1), edge: Edge::Error, shape, fill: vec![value.cast(x.dtype)] };
@@ -172,7 +172,7 @@ fn band(x: &TensorType, keeps: BinaryOp, k: i64) -> Result<Op> {
     if rank < 2 {
         return Err(Error::source(format!("the triangle of a tensor of rank {rank}; it needs at least 2 axes")));
     }
-    let mut statement = Statement::of(x);
+    let mut statement = StatementBuilder::of(x);
     let (row, column, value) = (statement.var(rank - 2), statement.var(rank - 1), statement.read(0));
     let code = &mut statement.code;
     let distance = code.binary(BinaryOp::Sub, column, row)?;

@@ -34,17 +34,17 @@ pub use create::{
     arange, coordinate, eye, full, linspace, progression, random_integers, random_normal, random_uniform,
 };
 pub use einsum::{einsum, einsum_path, is_subscript};
-pub use elementwise::{Operand, binary, broadcast_to, cast, logical, logical_not, select, unary};
+pub use elementwise::{TypedOperand, binary, broadcast_to, cast, logical, logical_not, select, unary};
 pub use layout::{diagonal, expand_dims, flip, pad, permute, repeat, roll, squeeze, transpose, tril, triu};
-pub use movement::{Joined, Running, Sorted, concat, gather, reshape, scan, scatter, sort, stack, take, topk};
+pub use movement::{Joined, ScanKind, Sorted, concat, gather, reshape, scan, scatter, sort, stack, take, topk};
 pub use overlap::{Overlap, overlap};
 pub use promote::{
-    CodeSink, Element, Literal, Typed, common, emit_binary, emit_cast, emit_logical, emit_logical_not, emit_select,
+    CodeSink, ElementType, Literal, Typed, common, emit_binary, emit_cast, emit_logical, emit_logical_not, emit_select,
     emit_unary, meet,
 };
 pub use reduce::{Reduction, reduce};
 pub use replace::replace;
-pub use replace::{Placed, placed};
+pub use replace::{PlacedAxis, placed};
 pub use slice::{SliceItem, slice};
 
 #[cfg(test)]

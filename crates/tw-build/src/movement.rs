@@ -8,7 +8,7 @@ use super::elementwise::{cast, mapped, select};
 use super::layout::expand_dims;
 use super::promote::{common, emit_cast};
 use super::reduce::Reduction;
-use super::statement::Statement;
+use super::statement::StatementBuilder;
 
 /// Several operands through one node. Each operand with a `prepare` goes through that node first; then all of them, in order, through `join`.
 #[derive(Clone, Debug)]
@@ -21,7 +21,7 @@ pub struct Joined {
 
 /// A running aggregate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Running {
+pub enum ScanKind {
     /// Running sum; bools are counted.
     Sum,
     /// Running product.
@@ -33,13 +33,13 @@ pub enum Running {
 }
 
 /// A running aggregate along an axis: each element sees those up to and including itself.
-pub fn scan(x: &TensorType, kind: Running, axis: usize) -> Result<Op> {
+pub fn scan(x: &TensorType, kind: ScanKind, axis: usize) -> Result<Op> {
     check_axes(&[axis], x.rank())?;
     let reduction = match kind {
-        Running::Sum => Reduction::Sum,
-        Running::Prod => Reduction::Prod,
-        Running::Min => Reduction::Min,
-        Running::Max => Reduction::Max,
+        ScanKind::Sum => Reduction::Sum,
+        ScanKind::Prod => Reduction::Prod,
+        ScanKind::Min => Reduction::Min,
+        ScanKind::Max => Reduction::Max,
     };
     let dtype = reduction.working_type(x.dtype);
     let mut accum = reduction.accum(dtype)?;
@@ -276,7 +276,7 @@ fn prepare_indices(indices: &[&TensorType], extents: &[Extent], edge: Edge) -> R
 }
 
 fn counted_from_end(index: &TensorType, n: u64) -> Result<Op> {
-    let mut statement = Statement::of(index);
+    let mut statement = StatementBuilder::of(index);
     let at = statement.read(0);
     let code = &mut statement.code;
     let at = code.cast(DType::I64, at);

@@ -17,7 +17,7 @@ use super::{complex, half, power, time};
 
 /// What promotion knows about an operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Element {
+pub struct ElementType {
     /// Its type; of a literal, the type it has before it meets anything.
     pub dtype: DType,
     /// True for literals of the program. Next to anything else only their kind counts, as in NumPy 2: `x + 1` and `x * 0.5` keep the type of an
@@ -25,15 +25,15 @@ pub struct Element {
     pub weak: bool,
 }
 
-impl Element {
+impl ElementType {
     /// An element of a tensor.
-    pub fn strong(dtype: DType) -> Element {
-        Element { dtype, weak: false }
+    pub fn strong(dtype: DType) -> ElementType {
+        ElementType { dtype, weak: false }
     }
 
     /// A literal.
-    pub fn weak(value: Scalar) -> Element {
-        Element { dtype: value.dtype(), weak: true }
+    pub fn weak(value: Scalar) -> ElementType {
+        ElementType { dtype: value.dtype(), weak: true }
     }
 }
 
@@ -41,12 +41,12 @@ impl Element {
 ///
 /// ```
 /// use tw_ir::{DType, Scalar};
-/// use tw_build::{Element, meet};
-/// let x = Element::strong(DType::F32);
-/// assert_eq!(meet(x, Element::weak(Scalar::F64(0.5))), Ok(DType::F32));
-/// assert_eq!(meet(x, Element::strong(DType::F64)), Ok(DType::F64));
+/// use tw_build::{ElementType, meet};
+/// let x = ElementType::strong(DType::F32);
+/// assert_eq!(meet(x, ElementType::weak(Scalar::F64(0.5))), Ok(DType::F32));
+/// assert_eq!(meet(x, ElementType::strong(DType::F64)), Ok(DType::F64));
 /// ```
-pub fn meet(a: Element, b: Element) -> Result<DType> {
+pub fn meet(a: ElementType, b: ElementType) -> Result<DType> {
     match (a.weak, b.weak) {
         (false, true) => meet_literal(a.dtype, b.dtype),
         (true, false) => meet_literal(b.dtype, a.dtype),
@@ -109,7 +109,7 @@ fn is_of_floats(op: BinaryOp) -> bool {
 }
 
 /// The type a binary operation on plain numbers computes in: where the operands meet, but f64 for true division of integers.
-fn binary_type(op: BinaryOp, a: Element, b: Element, meeting: DType) -> Result<DType> {
+fn binary_type(op: BinaryOp, a: ElementType, b: ElementType, meeting: DType) -> Result<DType> {
     use BinaryOp::*;
     let working = match op {
         _ if is_of_floats(op) && !meeting.has_float_arithmetic() => DType::F64,
@@ -206,10 +206,10 @@ impl From<Scalar> for Literal {
 
 impl Literal {
     /// As promotion sees it.
-    pub fn element(self) -> Element {
+    pub fn element(self) -> ElementType {
         match self {
-            Literal::Number(value) => Element::weak(value),
-            Literal::Huge(_) => Element { dtype: DType::I64, weak: true },
+            Literal::Number(value) => ElementType::weak(value),
+            Literal::Huge(_) => ElementType { dtype: DType::I64, weak: true },
         }
     }
 
@@ -269,11 +269,11 @@ impl Typed {
     }
 }
 
-fn element(code: &impl CodeSink, value: Typed) -> Element {
+fn element(code: &impl CodeSink, value: Typed) -> ElementType {
     match value.kind {
-        Kind::Element => Element::strong(code.dtype(value.slot)),
-        Kind::Literal => Element { dtype: code.dtype(value.slot), weak: true },
-        Kind::Huge => Element { dtype: DType::I64, weak: true },
+        Kind::Element => ElementType::strong(code.dtype(value.slot)),
+        Kind::Literal => ElementType { dtype: code.dtype(value.slot), weak: true },
+        Kind::Huge => ElementType { dtype: DType::I64, weak: true },
     }
 }
 

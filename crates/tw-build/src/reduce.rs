@@ -4,7 +4,7 @@ use tw_ir::{Accum, DType, Error, Extent, Idx, Op, Result, Slot, TensorType, Var,
 
 use super::accums;
 use super::axes::{check_axes, display_shape};
-use super::statement::{Statement, linear_position};
+use super::statement::{StatementBuilder, linear_position};
 
 /// What many elements become.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -119,7 +119,7 @@ pub fn reduce(x: &TensorType, kind: Reduction, axes: Option<&[usize]>, keepdims:
         }
     };
     check_not_empty(x, kind, &reduced)?;
-    let mut statement = Statement::of(x);
+    let mut statement = StatementBuilder::of(x);
     let bodies = bodies(&mut statement, x, kind, &reduced)?;
     let (mut idx, mut shape) = (Vec::new(), Vec::new());
     for (axis, &gone) in reduced.iter().enumerate() {
@@ -135,7 +135,7 @@ pub fn reduce(x: &TensorType, kind: Reduction, axes: Option<&[usize]>, keepdims:
     Ok(statement.accumulated(bodies, accum, idx, shape))
 }
 
-fn bodies(statement: &mut Statement, x: &TensorType, kind: Reduction, reduced: &[bool]) -> Result<Vec<Slot>> {
+fn bodies(statement: &mut StatementBuilder, x: &TensorType, kind: Reduction, reduced: &[bool]) -> Result<Vec<Slot>> {
     let value = statement.read(0);
     let value = statement.code.cast(kind.working_type(x.dtype), value);
     if kind == Reduction::Count {

@@ -4,14 +4,14 @@ use tw_ir::error::Blame;
 use tw_ir::{Access, BinaryOp, DType, Edge, Error, Extent, Idx, Op, Result, Scalar, ScalarCode, Slot, TensorType, Var};
 
 use super::axes::display_shape;
-use super::elementwise::{Operand, check_broadcast};
+use super::elementwise::{TypedOperand, check_broadcast};
 use super::promote::emit_cast;
 use super::slice::{SliceItem, slice_range};
-use super::statement::{Statement, access};
+use super::statement::{StatementBuilder, access};
 
 /// Where the new elements lie along one axis of the tensor.
 #[derive(Clone, Copy, Debug)]
-pub struct Placed {
+pub struct PlacedAxis {
     /// The first of them.
     pub first: i64,
     /// Distance to the next; not zero.
@@ -22,7 +22,7 @@ pub struct Placed {
     pub axis: Option<usize>,
 }
 
-impl Placed {
+impl PlacedAxis {
     /// True if every element of the axis is replaced, in order.
     fn is_whole(&self, extent: Extent) -> bool {
         self.first == 0 && self.extent == extent && (self.step == 1 || extent == Extent::Known(1))
@@ -32,7 +32,7 @@ impl Placed {
 /// `x` with the elements that the items select replaced by a value, which is broadcast and converted to the type of `x`.
 ///
 /// Arguments of the node: `x`, then the value unless it is a literal.
-pub fn replace<'a>(x: &TensorType, items: &[SliceItem], value: impl Into<Operand<'a>>) -> Result<Op> {
+pub fn replace<'a>(x: &TensorType, items: &[SliceItem], value: impl Into<TypedOperand<'a>>) -> Result<Op> {
     let (mut parts, mut selected) = (Vec::with_capacity(x.rank()), Vec::new());
     let taken = items.iter().filter(|item| !matches!(item, SliceItem::Ellipsis)).count();
     if taken > x.rank() || items.len() > taken + 1 || items.contains(&SliceItem::NewAxis) {
@@ -41,7 +41,7 @@ pub fn replace<'a>(x: &TensorType, items: &[SliceItem], value: impl Into<Operand
             format!("{taken} indices for a tensor of shape {}", display_shape(&x.shape)),
         ));
     }
-    let whole = |extent| Placed { first: 0, step: 1, extent, axis: None };
+    let whole = |extent| PlacedAxis { first: 0, step: 1, extent, axis: None };
     let missing = x.rank() - taken;
     for item in items.iter().chain(std::iter::repeat_n(&SliceItem::FULL, x.rank())) {
         if *item == SliceItem::Ellipsis {
@@ -62,7 +62,7 @@ pub fn replace<'a>(x: &TensorType, items: &[SliceItem], value: impl Into<Operand
             SliceItem::Slice { start, stop, step } => {
                 let n = length()?;
                 let (first, length) = slice_range(start, stop, step, n);
-                Placed { first, step, extent: Extent::Known(length), axis: None }
+                PlacedAxis { first, step, extent: Extent::Known(length), axis: None }
             }
             SliceItem::Index(at) => {
                 let n = length()?;
@@ -74,7 +74,7 @@ pub fn replace<'a>(x: &TensorType, items: &[SliceItem], value: impl Into<Operand
                         format!("index {at} of axis {axis}, which has {n} elements"),
                     ));
                 }
-                Placed { first, step: 1, extent: Extent::Known(1), axis: None }
+                PlacedAxis { first, step: 1, extent: Extent::Known(1), axis: None }
             }
             // Taken care of above.
             SliceItem::NewAxis | SliceItem::Ellipsis => return Err(Error::internal("an item that takes no axis")),
@@ -82,7 +82,7 @@ pub fn replace<'a>(x: &TensorType, items: &[SliceItem], value: impl Into<Operand
     }
     let value = value.into();
     let shape: Vec<Extent> = selected.iter().map(|&axis| parts[axis].extent).collect();
-    if let Operand::Tensor(ty) = value {
+    if let TypedOperand::Tensor(ty) = value {
         check_broadcast(&ty.shape, &shape, || {
             let (from, to) = (display_shape(&ty.shape), display_shape(&shape));
             Error::source(format!("a value of shape {from} for elements of shape {to}"))
@@ -96,13 +96,13 @@ pub fn replace<'a>(x: &TensorType, items: &[SliceItem], value: impl Into<Operand
 }
 
 /// As [`replace`], with one placement per axis.
-pub fn placed(x: &TensorType, value: Operand<'_>, parts: &[Placed]) -> Result<Op> {
+pub fn placed(x: &TensorType, value: TypedOperand<'_>, parts: &[PlacedAxis]) -> Result<Op> {
     // An empty value has no element to read anywhere.
     let nothing = parts.iter().any(|part| part.extent == Extent::Known(0));
-    let value = if nothing { Operand::from(x.dtype.zero()) } else { value };
+    let value = if nothing { TypedOperand::from(x.dtype.zero()) } else { value };
     let here: Vec<Idx> = (0..x.rank() as u32).map(|axis| Idx::var(Var(axis))).collect();
     let mut reads = vec![(access(0, here), x.dtype)];
-    if let Operand::Tensor(ty) = value {
+    if let TypedOperand::Tensor(ty) = value {
         let mut idx = vec![Idx::constant(0); ty.rank()];
         for (k, part) in parts.iter().enumerate() {
             if let Some(axis) = part.axis {
@@ -114,7 +114,7 @@ pub fn placed(x: &TensorType, value: Operand<'_>, parts: &[Placed]) -> Result<Op
             if parts.iter().zip(&x.shape).all(|(part, &n)| part.is_whole(n)) { Edge::Error } else { Edge::Clamp };
         reads.push((Access { operand: 1, idx, edge }, ty.dtype));
     }
-    let mut statement = Statement::new(&x.shape, reads);
+    let mut statement = StatementBuilder::new(&x.shape, reads);
     let mut inside = None;
     for (k, (part, &extent)) in parts.iter().zip(&x.shape).enumerate() {
         if !part.is_whole(extent) {
@@ -124,11 +124,11 @@ pub fn placed(x: &TensorType, value: Operand<'_>, parts: &[Placed]) -> Result<Op
     }
     let old = statement.read(0);
     let new = match value {
-        Operand::Tensor(_) => {
+        TypedOperand::Tensor(_) => {
             let read = statement.read(1);
             emit_cast(&mut statement.code, x.dtype, read)?
         }
-        Operand::Literal(value) => value.push_as(&mut statement.code, x.dtype)?,
+        TypedOperand::Literal(value) => value.push_as(&mut statement.code, x.dtype)?,
     };
     let body = match inside {
         Some(inside) => statement.code.select(inside, new, old)?,
@@ -137,7 +137,7 @@ pub fn placed(x: &TensorType, value: Operand<'_>, parts: &[Placed]) -> Result<Op
     Ok(statement.elementwise_filled(body, x.fill))
 }
 
-impl Placed {
+impl PlacedAxis {
     /// The smallest position, the distance between positions and the distance from the smallest to the largest.
     fn ascending(&self) -> (i64, i64, i64) {
         let n = self.extent.known().unwrap_or(1).max(1) as i64;

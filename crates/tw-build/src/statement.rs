@@ -6,27 +6,31 @@ use tw_ir::{Access, Accum, DType, Edge, Extent, Idx, Op, Result, Scalar, ScalarC
 use super::axes::variable_name;
 
 /// A statement under construction: its variables and reads are fixed, its code grows.
-pub(super) struct Statement {
+pub(super) struct StatementBuilder {
     vars: Vec<IndexVar>,
     reads: Vec<Access>,
     /// The bodies in the making.
     pub(super) code: ScalarCode,
 }
 
-impl Statement {
+impl StatementBuilder {
     /// Variables with the given extents, and one read per operand.
-    pub(super) fn new(extents: &[Extent], reads: Vec<(Access, DType)>) -> Statement {
+    pub(super) fn new(extents: &[Extent], reads: Vec<(Access, DType)>) -> StatementBuilder {
         let vars: Vec<IndexVar> =
             extents.iter().enumerate().map(|(k, &extent)| IndexVar { name: variable_name(k), extent }).collect();
         let mut params: Vec<DType> = reads.iter().map(|(_, dtype)| *dtype).collect();
         params.extend(std::iter::repeat_n(DType::I64, vars.len()));
-        Statement { vars, reads: reads.into_iter().map(|(access, _)| access).collect(), code: ScalarCode::new(params) }
+        StatementBuilder {
+            vars,
+            reads: reads.into_iter().map(|(access, _)| access).collect(),
+            code: ScalarCode::new(params),
+        }
     }
 
     /// Reads one operand at the variables themselves.
-    pub(super) fn of(x: &TensorType) -> Statement {
+    pub(super) fn of(x: &TensorType) -> StatementBuilder {
         let idx = (0..x.rank() as u32).map(|axis| Idx::var(Var(axis))).collect();
-        Statement::new(&x.shape, vec![(access(0, idx), x.dtype)])
+        StatementBuilder::new(&x.shape, vec![(access(0, idx), x.dtype)])
     }
 
     /// What the k-th read gives.
@@ -46,7 +50,7 @@ impl Statement {
         self.elementwise_filled(body, dtype.zero())
     }
 
-    /// As [`Statement::elementwise`], with the fill value of the result.
+    /// As [`StatementBuilder::elementwise`], with the fill value of the result.
     pub(super) fn elementwise_filled(mut self, body: Slot, fill: Scalar) -> Op {
         self.code.set_results(vec![body]);
         let idx = (0..self.vars.len() as u32).map(|v| Idx::var(Var(v))).collect();
@@ -74,7 +78,7 @@ pub(super) fn access(operand: usize, idx: Vec<Idx>) -> Access {
 
 /// A statement that only moves elements: the result at each point of `shape` is the operand at `idx`.
 pub(super) fn moved(x: &TensorType, idx: Vec<Idx>, edge: Edge, shape: &[Extent]) -> Op {
-    let mut statement = Statement::new(shape, vec![(Access { operand: 0, idx, edge }, x.dtype)]);
+    let mut statement = StatementBuilder::new(shape, vec![(Access { operand: 0, idx, edge }, x.dtype)]);
     let body = statement.read(0);
     statement.elementwise_filled(body, x.fill)
 }
@@ -90,7 +94,7 @@ pub(super) fn broadcast_access(operand: usize, shape: &[Extent], rank: usize) ->
 }
 
 /// The row-major position of a point among the given variables, as code. Extents after the first must be known.
-pub(super) fn linear_position(statement: &mut Statement, vars: &[usize], extents: &[u64]) -> Result<Slot> {
+pub(super) fn linear_position(statement: &mut StatementBuilder, vars: &[usize], extents: &[u64]) -> Result<Slot> {
     use tw_ir::BinaryOp::{Add, Mul};
     let mut position: Option<Slot> = None;
     for (&var, &extent) in vars.iter().zip(extents) {

@@ -150,7 +150,7 @@ fn created_tensors() {
 #[test]
 fn operators_beside_index_statements() {
     let (x, index, mask) = (f64s(&[4, 3]), of(DType::I64, &[2]), of(DType::Bool, &[4]));
-    assert_eq!(shown(scan(&mask, Running::Sum, 0), &[&mask]), "i64[4]");
+    assert_eq!(shown(scan(&mask, ScanKind::Sum, 0), &[&mask]), "i64[4]");
     assert_eq!(shown(sort(&x, 1, true).map(|sorted| sorted.sort), &[&x]), "f64[4, 3]");
     assert_eq!(joined(take(&x, &index, 1), &[&x, &index]), "f64[4, 2]");
     assert_eq!(joined(concat(&[&x, &of(DType::I64, &[1, 3])], 0), &[&x, &of(DType::I64, &[1, 3])]), "f64[5, 3]");

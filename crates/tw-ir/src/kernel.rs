@@ -8,10 +8,12 @@
 
 use crate::accum::Accum;
 use crate::dtype::{DType, Scalar};
+use crate::grid::Grid;
 use crate::index::{Edge, Idx};
 use crate::program::{FunctionRef, MaskCounts};
 use crate::scalar::ScalarCode;
-use crate::tiling::{Axis, BoxRegion, tile_box};
+use crate::tiling::BoxRegion;
+use crate::workflow::{SinkId, SourceId};
 
 /// How a statement kernel reads one operand. The block given may hold only part of the tensor, but it holds all that the task's box reads.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -35,7 +37,7 @@ pub struct KernelRead {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct StatementKernel {
     /// The tiles of each variable; a task's point numbers them row-major.
-    pub vars: Vec<Axis>,
+    pub vars: Grid,
     /// Operands in order.
     pub reads: Vec<KernelRead>,
     /// Guard and bodies.
@@ -57,17 +59,18 @@ pub struct StatementKernel {
 impl StatementKernel {
     /// The box of variables a point stands for.
     pub fn var_box(&self, point: u64) -> BoxRegion {
-        tile_box(&self.vars, point)
+        self.vars.box_of(point)
     }
 }
 
 /// The computation of one task.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[expect(clippy::large_enum_variant, reason = "one kernel serves all tasks of a statement, and most are the large one")]
 pub enum Kernel {
     /// The output block, from the source with this number.
     Load {
-        /// Position in the workflow's list of sources.
-        source: u32,
+        /// One of the workflow's sources.
+        source: SourceId,
     },
     /// One box of an index statement. Operands: one block per read (or none). Outputs: results, or the state of the accumulator.
     Statement(StatementKernel),
@@ -152,8 +155,8 @@ pub enum Kernel {
     Call(FunctionRef),
     /// Writes the operand block to the sink with this number. No outputs.
     Store {
-        /// Position in the workflow's list of sinks.
-        sink: u32,
+        /// One of the workflow's sinks.
+        sink: SinkId,
     },
 }
 

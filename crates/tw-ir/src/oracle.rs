@@ -29,7 +29,7 @@ mod tests;
 
 /// The results of a program.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Outcome {
+pub struct ProgramResults {
     /// The outputs by name.
     pub outputs: BTreeMap<String, Array>,
     /// The arrays that store nodes would write, by path. Of two stores to one path, the later wins.
@@ -45,13 +45,17 @@ pub fn evaluate(program: &Program, inputs: &BTreeMap<String, Array>) -> Result<B
 }
 
 /// The outputs of a program, and what it would store.
-pub fn evaluate_all(program: &Program, inputs: &BTreeMap<String, Array>) -> Result<Outcome> {
+pub fn evaluate_all(program: &Program, inputs: &BTreeMap<String, Array>) -> Result<ProgramResults> {
     evaluate_with_limit(program, inputs, u64::MAX)
 }
 
 /// Like [`evaluate_all`], but gives up with a resource error after running `max_steps` nodes. A loop counts one step for every turn, and
 /// one for every node it runs.
-pub fn evaluate_with_limit(program: &Program, inputs: &BTreeMap<String, Array>, max_steps: u64) -> Result<Outcome> {
+pub fn evaluate_with_limit(
+    program: &Program,
+    inputs: &BTreeMap<String, Array>,
+    max_steps: u64,
+) -> Result<ProgramResults> {
     verify(program)?;
     let mut machine = Machine {
         program,
@@ -63,7 +67,7 @@ pub fn evaluate_with_limit(program: &Program, inputs: &BTreeMap<String, Array>, 
     };
     let results = machine.region(&program.body, &[])?;
     let outputs = program.outputs.iter().zip(results).map(|(name, array)| (name.clone(), (*array).clone())).collect();
-    Ok(Outcome { outputs, stored: machine.stored })
+    Ok(ProgramResults { outputs, stored: machine.stored })
 }
 
 /// The state of an evaluation.

@@ -9,11 +9,12 @@ use cranelift_entity::{PrimaryMap, entity_impl};
 use crate::accum::Accum;
 use crate::dtype::{DType, Scalar};
 use crate::error::{Error, Result};
+use crate::grid::Grid;
 use crate::index::Edge;
 use crate::kernel::{Sorting, StatementKernel};
 use crate::program::{BlockFn, MaskCounts};
-use crate::tiling::{Axis, Tiling};
-use crate::workflow::{SinkDecl, SourceDecl, Statement, StmtId};
+use crate::tiling::Tiling;
+use crate::workflow::{SinkDecl, SinkId, SourceDecl, SourceId, Statement, StmtId};
 
 /// A relation.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -22,7 +23,7 @@ entity_impl!(RelId, "r");
 
 /// Where the blocks of a relation live on a mesh of processes. The schedulers for several ranks fill it in.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Placement {
+pub struct Distribution {
     /// Per axis of the relation: the mesh axis its tiles are dealt over, or `None` if they are not.
     pub split: Vec<Option<u32>>,
     /// Mesh axes along which every process holds only a part of the sum.
@@ -31,7 +32,7 @@ pub struct Placement {
 
 /// A map from block keys to blocks. Keys are the tiles of the grid.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Relation {
+pub struct BlockRelation {
     /// The user's name, or one derived from it.
     pub name: String,
     /// Element type.
@@ -39,12 +40,12 @@ pub struct Relation {
     /// Shape of the whole tensor.
     pub shape: Vec<u64>,
     /// How it is cut.
-    pub grid: Vec<Axis>,
+    pub grid: Grid,
     /// Where its blocks live, once placed.
-    pub placement: Option<Placement>,
+    pub distribution: Option<Distribution>,
 }
 
-impl Relation {
+impl BlockRelation {
     /// Bytes of the whole tensor.
     pub fn n_bytes(&self) -> u64 {
         self.shape.iter().fold(self.dtype.size(), |bytes, &n| bytes.saturating_mul(n))
@@ -52,7 +53,7 @@ impl Relation {
 
     /// Number of block keys.
     pub fn n_blocks(&self) -> u64 {
-        self.grid.iter().fold(1, |n, axis| n.saturating_mul(axis.n_tiles()))
+        self.grid.n_blocks()
     }
 }
 
@@ -61,8 +62,8 @@ impl Relation {
 pub enum RelOp {
     /// Blocks of a source.
     Load {
-        /// Position in the plan's list of sources.
-        source: u32,
+        /// One of the plan's sources.
+        source: SourceId,
     },
     /// Joins the inputs on the tiles of the block variables and applies the kernel to every combination. Combinations that meet in one output
     /// block are aggregated: cut into `chains` of consecutive combinations, each folded in order, then combined by a tree.
@@ -130,8 +131,8 @@ pub enum RelOp {
     BlockFn(BlockFn),
     /// Blocks go to a sink. No outputs.
     Store {
-        /// Position in the plan's list of sinks.
-        sink: u32,
+        /// One of the plan's sinks.
+        sink: SinkId,
     },
 }
 
@@ -158,7 +159,7 @@ impl RelOp {
 
 /// One definition.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Step {
+pub struct PlanStep {
     /// How.
     pub op: RelOp,
     /// From these.
@@ -175,13 +176,13 @@ pub struct Plan {
     /// Statements steps belong to.
     pub statements: PrimaryMap<StmtId, Statement>,
     /// Where loads read.
-    pub sources: Vec<SourceDecl>,
+    pub sources: PrimaryMap<SourceId, SourceDecl>,
     /// Where stores write.
-    pub sinks: Vec<SinkDecl>,
+    pub sinks: PrimaryMap<SinkId, SinkDecl>,
     /// All relations.
-    pub relations: PrimaryMap<RelId, Relation>,
+    pub relations: PrimaryMap<RelId, BlockRelation>,
     /// Definitions, each after those of its inputs.
-    pub steps: Vec<Step>,
+    pub steps: Vec<PlanStep>,
     /// Names of results.
     pub outputs: Vec<(String, RelId)>,
 }
@@ -189,7 +190,7 @@ pub struct Plan {
 /// Checks that relations are made once and before they are read, that grids cover shapes, and that joins have the operands their kernels read.
 pub fn verify(plan: &Plan) -> Result<()> {
     let mut made = vec![false; plan.relations.len()];
-    let wrong = |step: &Step, what: String| {
+    let wrong = |step: &PlanStep, what: String| {
         Err(Error::internal(format!("{}: {what}", step.op.name())).at(&plan.statements[step.statement].span))
     };
     for (id, relation) in plan.relations.iter() {
@@ -229,10 +230,10 @@ pub fn verify(plan: &Plan) -> Result<()> {
                     }
                 }
             }
-            RelOp::Load { source } if *source as usize >= plan.sources.len() => {
+            RelOp::Load { source } if !plan.sources.is_valid(*source) => {
                 return wrong(step, "no such source".into());
             }
-            RelOp::Store { sink } if *sink as usize >= plan.sinks.len() => return wrong(step, "no such sink".into()),
+            RelOp::Store { sink } if !plan.sinks.is_valid(*sink) => return wrong(step, "no such sink".into()),
             _ => {}
         }
     }

@@ -191,6 +191,7 @@ impl IndexStmt {
 
 /// The origin of data.
 #[derive(Clone, Debug)]
+#[expect(clippy::large_enum_variant, reason = "programs have few sources, and most are inputs")]
 pub enum Source {
     /// Bound by name when the program runs: a file, an array of the host, or a value of an earlier segment.
     Input {

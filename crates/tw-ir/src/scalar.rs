@@ -251,7 +251,7 @@ impl BinaryOp {
 
 /// The distribution of a random operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Distribution {
+pub enum RandomDistribution {
     /// Uniform on `[0, 1)`, f64.
     Uniform,
     /// Standard normal, f64.
@@ -283,7 +283,7 @@ pub enum ScalarOp {
     /// A random number: a pure function of seed and counter.
     Random {
         /// The distribution.
-        distribution: Distribution,
+        distribution: RandomDistribution,
         /// Seed of the stream.
         seed: u64,
         /// Position in the stream (i64).
@@ -400,8 +400,8 @@ impl ScalarCode {
             },
             ScalarOp::Cast(dtype, _) => Ok(*dtype),
             ScalarOp::Random { distribution, counter, .. } => match (self.dtype(*counter), distribution) {
-                (DType::I64, Distribution::Integer { low, high }) if low < high => Ok(DType::I64),
-                (DType::I64, Distribution::Integer { low, high }) => {
+                (DType::I64, RandomDistribution::Integer { low, high }) if low < high => Ok(DType::I64),
+                (DType::I64, RandomDistribution::Integer { low, high }) => {
                     Err(Error::source(format!("random integers from the empty range {low}..{high}")))
                 }
                 (DType::I64, _) => Ok(DType::F64),

@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
+use crate::grid::Grid;
 
 /// One axis cut into consecutive tiles. An axis of extent 0 has no tiles.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -156,24 +157,11 @@ impl fmt::Display for Axis {
     }
 }
 
-/// The box of a tile of a grid, by its row-major position.
-pub fn tile_box(grid: &[Axis], position: u64) -> BoxRegion {
-    let mut rest = position;
-    let (mut lo, mut hi) = (vec![0; grid.len()], vec![0; grid.len()]);
-    for (k, axis) in grid.iter().enumerate().rev() {
-        let n = axis.n_tiles().max(1);
-        let range = axis.range(rest % n);
-        (lo[k], hi[k]) = (range.start, range.end);
-        rest /= n;
-    }
-    BoxRegion { lo, hi }
-}
-
 /// How a tensor is cut into blocks.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Tiling {
     /// The product of one cut per axis. Blocks are disjoint and cover the tensor.
-    Grid(Vec<Axis>),
+    Grid(Grid),
     /// Explicit boxes, which may overlap: partitions by stored positions share the rows they cut.
     Pieces {
         /// Modes fused before cutting, as a range of axes.
@@ -186,11 +174,11 @@ pub enum Tiling {
 impl Tiling {
     /// One block.
     pub fn single(shape: &[u64]) -> Tiling {
-        Tiling::Grid(shape.iter().map(|&n| Axis::whole(n)).collect())
+        Tiling::Grid(Grid::whole(shape))
     }
 
     /// The grid, if it is one.
-    pub fn grid(&self) -> Option<&[Axis]> {
+    pub fn grid(&self) -> Option<&Grid> {
         match self {
             Tiling::Grid(axes) => Some(axes),
             Tiling::Pieces { .. } => None,

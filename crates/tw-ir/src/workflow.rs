@@ -9,10 +9,11 @@ use cranelift_entity::{PrimaryMap, entity_impl};
 
 use crate::array::Array;
 use crate::dtype::DType;
+use crate::grid::Grid;
 use crate::kernel::Kernel;
 use crate::program::TensorType;
 use crate::span::Span;
-use crate::tiling::{Axis, BoxRegion, tile_box};
+use crate::tiling::BoxRegion;
 
 mod verify;
 
@@ -38,6 +39,10 @@ ids! {
     KernelId = "k";
     /// A statement of the user.
     StmtId = "s";
+    /// Where loads read.
+    SourceId = "source";
+    /// Where stores write.
+    SinkId = "sink";
 }
 
 impl BlockId {
@@ -63,9 +68,19 @@ pub struct Statement {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Boxes {
     /// Cut by a grid; blocks are numbered row-major.
-    Grid(Vec<Axis>),
+    Grid(Grid),
     /// One box each: regions assembled from several blocks.
     List(Vec<BoxRegion>),
+}
+
+impl Boxes {
+    /// How many there are.
+    pub fn n_blocks(&self) -> u64 {
+        match self {
+            Boxes::Grid(grid) => grid.n_blocks(),
+            Boxes::List(list) => list.len() as u64,
+        }
+    }
 }
 
 /// Blocks of one relation, numbered from `first` on.
@@ -88,17 +103,14 @@ pub struct BlockSet {
 impl BlockSet {
     /// The number of blocks.
     pub fn n_blocks(&self) -> u64 {
-        match &self.boxes {
-            Boxes::Grid(axes) => axes.iter().fold(1, |n, axis| n.saturating_mul(axis.n_tiles())),
-            Boxes::List(list) => list.len() as u64,
-        }
+        self.boxes.n_blocks()
     }
 
     /// The box of the block with this position in the set.
     pub fn block_box(&self, position: u64) -> BoxRegion {
         match &self.boxes {
             Boxes::List(list) => list[position as usize].clone(),
-            Boxes::Grid(axes) => tile_box(axes, position),
+            Boxes::Grid(grid) => grid.box_of(position),
         }
     }
 }
@@ -123,8 +135,9 @@ pub struct Operand {
     pub region: u32,
 }
 
-/// The declaration of a source.
+/// What a source is.
 #[derive(Clone, Debug)]
+#[expect(clippy::large_enum_variant, reason = "programs have few sources, and most are inputs")]
 pub enum SourceDecl {
     /// An input bound by name.
     Input {
@@ -147,7 +160,7 @@ impl PartialEq for SourceDecl {
     }
 }
 
-/// The declaration of a sink: a file to write.
+/// What a sink is: a file to write.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SinkDecl {
     /// Path of the file.
@@ -184,9 +197,9 @@ pub struct Workflow {
     /// Statements tasks belong to.
     pub statements: PrimaryMap<StmtId, Statement>,
     /// The sources of loads.
-    pub sources: Vec<SourceDecl>,
+    pub sources: PrimaryMap<SourceId, SourceDecl>,
     /// The sinks of stores.
-    pub sinks: Vec<SinkDecl>,
+    pub sinks: PrimaryMap<SinkId, SinkDecl>,
     /// Kernels.
     pub kernels: PrimaryMap<KernelId, KernelEntry>,
     /// Sets of blocks, in the order of their numbers.
@@ -340,17 +353,7 @@ impl Workflow {
         let set = &self.sets[self.set_of(block)];
         let elements = match &set.boxes {
             Boxes::List(list) => list[(block.0 - set.first) as usize].n_elements(),
-            Boxes::Grid(axes) => {
-                let mut rest = (block.0 - set.first) as u64;
-                let mut product = 1;
-                for axis in axes.iter().rev() {
-                    let n = axis.n_tiles();
-                    let range = axis.range(rest % n);
-                    product *= range.end - range.start;
-                    rest /= n;
-                }
-                product
-            }
+            Boxes::Grid(grid) => grid.n_elements_of((block.0 - set.first) as u64),
         };
         elements * set.dtype.size()
     }

@@ -1,8 +1,10 @@
 //! The implementation algebra of the tensor relational algebra (Yuan et al., PVLDB 2021): tuples of key, array and site, under broadcast, shuffle and local
 //! operators.
 //!
-//! A [`Term`] says how a relation is computed and on which sites its tuples are. [`Term::types`] derives frontiers, bounds and the distribution of tuples, so that costs are exact.
-//! [`rules`] rewrite a term into others with the same keys and arrays; [`search`] looks for the cheapest. Terms are small: key sets are enumerated where a key function is involved.
+//! A [`RelationTerm`] says how a relation is computed and where its tuples are while that happens. [`RelationTerm::types`] tells
+//! frontiers, bounds and how tuples are spread, so that costs are exact; [`rules`] rewrite a term into others that hold
+//! the same keys and arrays; [`search`] looks for the cheapest. Terms are small: sets of keys are enumerated where a
+//! key function is involved.
 //!
 //! This module reproduces the plans and tables of the paper; its tests derive them. The schedulers of this crate do not use it.
 
@@ -17,8 +19,8 @@ mod tests;
 mod types;
 
 pub use cost::{cost, wire};
-pub use evaluate::{Sites, Tuples, evaluate};
-pub use kernel::{Kernel, KeyMap, Predicate};
+pub use evaluate::{SiteSet, Tuples, evaluate};
+pub use kernel::{KernelFunction, KeyMap, Predicate};
 pub use search::{Found, Stop, search};
-pub use term::Term;
+pub use term::RelationTerm;
 pub use types::{Spread, Type};

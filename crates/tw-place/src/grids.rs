@@ -14,7 +14,7 @@ use tw_ir::contraction::Contraction;
 use tw_ir::error::Result;
 use tw_ir::program::{IndexStmt, Program, ValueId};
 
-use super::held::Before;
+use super::homes::Before;
 use super::machine::Machine;
 use super::mesh::{Mesh, Variable};
 use super::notation::Notation;

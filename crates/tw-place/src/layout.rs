@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use tw_ir::workflow::{BlockId, BlockSet, BlockSetId, Boxes, Workflow};
-use tw_ir::{Axis, EntityRef};
+use tw_ir::{Axis, EntityRef, Grid, shape};
 
 use super::machine::Machine;
 
@@ -23,7 +23,7 @@ impl Layout {
     pub fn of(set: &BlockSet, machine: &Machine) -> Layout {
         Layout::of_tiles(
             match &set.boxes {
-                Boxes::Grid(axes) => axes.iter().map(Axis::n_tiles).collect(),
+                Boxes::Grid(grid) => grid.tiles_per_axis(),
                 Boxes::List(list) => vec![list.len() as u64],
             },
             machine,
@@ -51,19 +51,10 @@ impl Layout {
 
     /// The node of the block at a row-major position of the set, and its number among those of the node.
     fn place(&self, position: u64) -> (u64, u64) {
-        let (mut node, mut turn, mut rest) = (0, 0, position);
-        let mut node_place = 1;
-        let mut turn_place = 1;
-        for (&tiles, &nodes) in self.tiles.iter().zip(&self.nodes).rev() {
-            let tiles = tiles.max(1);
-            let coordinate = rest % tiles;
-            rest /= tiles;
-            node += coordinate % nodes * node_place;
-            node_place *= nodes;
-            turn += coordinate / nodes * turn_place;
-            turn_place *= tiles.div_ceil(nodes);
-        }
-        (node, turn)
+        let coords = shape::unravel(position, &self.tiles);
+        coords.iter().zip(&self.tiles).zip(&self.nodes).fold((0, 0), |(node, turn), ((tile, &tiles), &nodes)| {
+            (node * nodes + tile % nodes, turn * tiles.max(1).div_ceil(nodes) + tile / nodes)
+        })
     }
 
     fn worker_in_turn(&self, node: u64, turn: u64) -> u32 {
@@ -89,7 +80,7 @@ pub struct Layouts<'a> {
 
 /// A grid that another grid refines.
 struct Coarser<'a> {
-    grid: &'a [Axis],
+    grid: &'a Grid,
     /// True if it has at least one block per worker, so that the parts of a block stay on one worker.
     for_workers: bool,
 }
@@ -97,29 +88,29 @@ struct Coarser<'a> {
 impl<'a> Layouts<'a> {
     /// The layouts on a machine.
     pub fn new(workflow: &'a Workflow, machine: &Machine) -> Layouts<'a> {
-        let mut grids: BTreeMap<Vec<u64>, Vec<&'a [Axis]>> = BTreeMap::new();
+        let mut grids: BTreeMap<Vec<u64>, Vec<&'a Grid>> = BTreeMap::new();
         for set in workflow.sets.values() {
             if let Boxes::Grid(axes) = &set.boxes {
-                let alike = grids.entry(axes.iter().map(Axis::extent).collect()).or_default();
-                if !alike.contains(&axes.as_slice()) {
+                let alike = grids.entry(axes.shape()).or_default();
+                if !alike.contains(&axes) {
                     alike.push(axes);
                 }
             }
         }
         let coarser = |set: &BlockSet| {
             let Boxes::Grid(axes) = &set.boxes else { return None };
-            let alike = grids.get(&axes.iter().map(Axis::extent).collect::<Vec<u64>>())?;
-            let cut = || alike.iter().copied().filter(|grid| n_blocks(grid) < set.n_blocks() && refines(axes, grid));
+            let alike = grids.get(&axes.shape())?;
+            let cut = || alike.iter().copied().filter(|grid| grid.n_blocks() < set.n_blocks() && refines(axes, grid));
             // Grids with few blocks would leave most workers, or nodes, without any.
             let fewest_for =
-                |n: usize| cut().filter(|grid| 2 * n_blocks(grid) >= n as u64).min_by_key(|grid| n_blocks(grid));
+                |n: usize| cut().filter(|grid| 2 * grid.n_blocks() >= n as u64).min_by_key(|grid| grid.n_blocks());
             let for_workers = fewest_for(machine.n_workers()).map(|grid| Coarser { grid, for_workers: true });
             let for_nodes = || fewest_for(machine.nodes as usize).map(|grid| Coarser { grid, for_workers: false });
             for_workers.or_else(for_nodes)
         };
         let coarser: Vec<Option<Coarser<'a>>> = workflow.sets.values().map(coarser).collect();
         let layouts = workflow.sets.values().zip(&coarser).map(|(set, coarser)| match coarser {
-            Some(Coarser { grid, .. }) => Layout::of_tiles(grid.iter().map(Axis::n_tiles).collect(), machine),
+            Some(Coarser { grid, .. }) => Layout::of_tiles(grid.tiles_per_axis(), machine),
             None => Layout::of(set, machine),
         });
         Layouts { workflow, layouts: layouts.collect(), coarser }
@@ -143,10 +134,6 @@ impl<'a> Layouts<'a> {
     fn position(&self, set: BlockSetId, block: BlockId) -> u64 {
         (block.as_u32() - self.workflow.sets[set].first) as u64
     }
-}
-
-fn n_blocks(grid: &[Axis]) -> u64 {
-    grid.iter().map(Axis::n_tiles).product()
 }
 
 /// True if each block of one grid lies inside a block of the other, up to half a block.
@@ -177,13 +164,11 @@ struct Within {
     n_parts: u64,
 }
 
-fn position_in(coarse: &[Axis], fine: &[Axis], position: u64) -> Within {
-    let (mut rest, mut place) = (position, 1);
+fn position_in(coarse_grid: &Grid, fine_grid: &Grid, position: u64) -> Within {
     let mut within = Within { block: 0, part: 0, n_parts: 1 };
-    for (coarse, fine) in coarse.iter().zip(fine).rev() {
-        let n = fine.n_tiles().max(1);
-        let tile = rest % n;
-        rest /= n;
+    let mut place = 1;
+    for (axis, tile) in fine_grid.tiles_from_last(position) {
+        let (coarse, fine) = (&coarse_grid[axis], &fine_grid[axis]);
         let around = coarse.tile_of(middle(fine, tile));
         // The first whose middle lies in there may begin before it.
         let start = coarse.range(around).start;
@@ -192,7 +177,7 @@ fn position_in(coarse: &[Axis], fine: &[Axis], position: u64) -> Within {
         within.block += around * place;
         place *= coarse.n_tiles().max(1);
         within.part += tile.saturating_sub(first) * within.n_parts;
-        within.n_parts *= n.div_ceil(coarse.n_tiles().max(1));
+        within.n_parts *= fine.n_tiles().max(1).div_ceil(coarse.n_tiles().max(1));
     }
     within
 }
@@ -243,14 +228,14 @@ mod tests {
 
     #[test]
     fn parts_of_blocks_are_found_though_they_are_not_cut_evenly() {
-        let axis = |extent, tile| Axis::Uniform { extent, tile };
+        let grid = |cuts: [(u64, u64); 2]| Grid::from_iter(cuts.map(|(extent, tile)| Axis::Uniform { extent, tile }));
         // Halves of tiles of seven.
-        let (fine, coarse) = ([axis(84, 4), axis(84, 7)], [axis(84, 7), axis(84, 7)]);
+        let (fine, coarse) = (grid([(84, 4), (84, 7)]), grid([(84, 7), (84, 7)]));
         assert_eq!((fine[0].n_tiles(), coarse[0].n_tiles()), (21, 12));
         assert!(!refines(&fine, &coarse));
-        let (fine, coarse) = ([axis(34, 3), axis(35, 5)], [axis(34, 6), axis(35, 5)]);
+        let (fine, coarse) = (grid([(34, 3), (35, 5)]), grid([(34, 6), (35, 5)]));
         assert!(refines(&fine, &coarse));
-        let (fine, coarse) = ([axis(58, 15), axis(35, 5)], [axis(58, 29), axis(35, 5)]);
+        let (fine, coarse) = (grid([(58, 15), (35, 5)]), grid([(58, 29), (35, 5)]));
         assert!(refines(&fine, &coarse));
         let found: Vec<(u64, u64)> =
             (0..4).map(|row| position_in(&coarse, &fine, row * 7 + 2)).map(|w| (w.block, w.part)).collect();

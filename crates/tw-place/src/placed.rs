@@ -13,7 +13,7 @@ use tw_plan::{Lowered, Order, Passes, PlanOptions, Planned, Unordered, evaluate_
 
 use super::eager;
 use super::grids::{Aim, Grids};
-use super::held::Before;
+use super::homes::Before;
 use super::machine::Machine;
 use super::notation::Notation;
 use super::reductions::{Expanded, expand};

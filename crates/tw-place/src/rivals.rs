@@ -7,7 +7,7 @@ use tw_ir::workflow::StmtId;
 
 use super::bounds::{Touching, least_together_within};
 use super::grids::{Aim, DEFAULT_LIMIT, Grids, SearchReport, touching};
-use super::held::Before;
+use super::homes::Before;
 use super::machine::Machine;
 use super::notation::Notation;
 use super::placed::{ByGrids, Placed, Target, place_after, place_as_written, place_by_grids, place_by_time};

@@ -5,7 +5,7 @@ use tw_ir::error::{Error, Result};
 use tw_ir::kernel::Kernel;
 use tw_ir::workflow::{TaskId, TaskKind, Workflow};
 
-use super::held::Before;
+use super::homes::Before;
 use super::layout::Layouts;
 use super::machine::Machine;
 use super::reductions::Assignment;

@@ -11,7 +11,7 @@ use tw_ir::EntityRef;
 use tw_ir::error::Result;
 use tw_ir::workflow::{TaskId, Workflow};
 
-use super::held::Before;
+use super::homes::Before;
 use super::machine::Machine;
 use super::sites::Sites;
 use super::traffic::Traffic;
@@ -43,7 +43,7 @@ pub struct Worker {
 
 /// The interval in which a task runs, in the model.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Interval {
+pub struct TimeInterval {
     /// Seconds from the start of the run.
     pub start: f64,
     /// Seconds from the start of the run.
@@ -68,7 +68,7 @@ pub struct Simulation {
     /// The task at the largest peak of any worker.
     pub at_peak: Option<TaskId>,
     /// The interval of each task; empty for tasks that do not run.
-    pub intervals: Vec<Interval>,
+    pub intervals: Vec<TimeInterval>,
 }
 
 impl Simulation {
@@ -90,7 +90,7 @@ impl Simulation {
             makespan: 0.0,
             critical_path: 0.0,
             at_peak: None,
-            intervals: vec![Interval::default(); workflow.n_tasks()],
+            intervals: vec![TimeInterval::default(); workflow.n_tasks()],
         };
         simulation.count(machine, traffic);
         let seconds = machine.task_seconds(workflow);

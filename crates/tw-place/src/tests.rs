@@ -246,8 +246,8 @@ fn limits_of_memory_are_kept_or_named() {
     );
 }
 
-fn held_output(placed: &Placed, number: usize) -> Option<Held> {
-    Held::output(placed, &placed.sites.homes(&placed.workflow), number)
+fn held_output(placed: &Placed, number: usize) -> Option<Homes> {
+    Homes::output(placed, &placed.sites.homes(&placed.workflow), number)
 }
 
 #[test]
@@ -265,7 +265,7 @@ fn values_from_before_stay_where_they_are() {
         assert_eq!(bytes.iter().sum::<u64>(), 800 * 800 * 8);
         let before = Before { inputs: [("b".to_string(), held.clone())].into(), bytes: bytes.clone() };
         let next = find(Request::new(&options, &machine).rivals(&before, &second).unwrap());
-        assert_eq!(Held::input(&next, &next.sites.homes(&next.workflow), "b").as_ref(), Some(&held), "{scheduler}");
+        assert_eq!(Homes::input(&next, &next.sites.homes(&next.workflow), "b").as_ref(), Some(&held), "{scheduler}");
         // What is held is there all the time, and so is what is made in the end.
         let made = held_output(&next, 0).unwrap().elements(4);
         for ((worker, held), made) in next.simulation.workers.iter().zip(&bytes).zip(made) {

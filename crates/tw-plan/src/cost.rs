@@ -4,7 +4,7 @@ use tw_ir::Accum;
 use tw_ir::contraction::Contraction;
 use tw_ir::kernel::{Kernel, StatementKernel};
 use tw_ir::program::IndexStmt;
-use tw_ir::scalar::{BinaryOp, Distribution, ScalarCode, ScalarOp, UnaryOp};
+use tw_ir::scalar::{BinaryOp, RandomDistribution, ScalarCode, ScalarOp, UnaryOp};
 use tw_ir::workflow::{Operand, TaskId, Workflow};
 
 /// Scalar operations of all tasks.
@@ -16,7 +16,7 @@ pub fn flops(workflow: &Workflow) -> u64 {
 pub fn op_weight(op: &ScalarOp) -> u32 {
     match op {
         ScalarOp::Param(_) | ScalarOp::Const(_) => 0,
-        ScalarOp::Random { distribution: Distribution::Normal, .. } => 40,
+        ScalarOp::Random { distribution: RandomDistribution::Normal, .. } => 40,
         ScalarOp::Random { .. } => 15,
         ScalarOp::Unary(UnaryOp::Neg | UnaryOp::Abs | UnaryOp::Not | UnaryOp::Sign, _) => 1,
         ScalarOp::Unary(UnaryOp::IsNan | UnaryOp::IsInf | UnaryOp::IsFinite | UnaryOp::Signbit, _) => 1,

@@ -7,10 +7,10 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use tw_ir::error::{Error, Result};
-use tw_ir::plan::{Plan, RelId, RelOp, Relation, Step};
+use tw_ir::plan::{BlockRelation, Plan, PlanStep, RelId, RelOp};
 use tw_ir::program::{Node, Op, OperandMode, Program, Source, ValueId};
 use tw_ir::workflow::{SinkDecl, SourceDecl, Statement, StmtId};
-use tw_ir::{Axis, DType, Tiling};
+use tw_ir::{Axis, DType, Grid, Tiling};
 
 use crate::options::PlanOptions;
 use crate::tile::Tiler;
@@ -28,9 +28,9 @@ pub fn lower(program: &Program, options: &PlanOptions) -> Result<Plan> {
 #[derive(Default)]
 pub struct ChosenCuts {
     /// Cuts of values without a requested tiling.
-    pub values: BTreeMap<ValueId, Vec<Axis>>,
+    pub values: BTreeMap<ValueId, Grid>,
     /// Of the variables of statements, by the number of the node. Those that run along the result are cut as it is.
-    pub variables: BTreeMap<usize, Vec<Axis>>,
+    pub variables: BTreeMap<usize, Grid>,
 }
 
 /// As [`lower`], with cuts chosen by another planner.
@@ -57,16 +57,16 @@ struct Lowering<'a> {
     plan: Plan,
     relations: HashMap<ValueId, RelId>,
     /// Grids asked for by a later retile that is the only reader: the producer makes the blocks right at once.
-    requested: HashMap<ValueId, Vec<Axis>>,
+    requested: HashMap<ValueId, Grid>,
     /// Chosen cuts of the variables of statements, by node.
-    variables: BTreeMap<usize, Vec<Axis>>,
+    variables: BTreeMap<usize, Grid>,
     /// The number of reads of a value; a result of the segment counts as a read.
     readers: HashMap<ValueId, u32>,
 }
 
 /// Sources that functions read whole, in one block: cut, they would only be put together again. What is computed stays cut, so that many threads can
 /// compute it.
-fn read_whole(program: &Program) -> Vec<(ValueId, Vec<Axis>)> {
+fn read_whole(program: &Program) -> Vec<(ValueId, Grid)> {
     let nodes = &program.body.nodes;
     let is_source = |node: &&Node| matches!(node.op, Op::Source(_));
     let sources: HashSet<ValueId> = nodes.iter().filter(is_source).flat_map(|node| node.results.clone()).collect();
@@ -76,7 +76,7 @@ fn read_whole(program: &Program) -> Vec<(ValueId, Vec<Axis>)> {
         for (&arg, modes) in node.args.iter().zip(&call.operands) {
             let is_whole = modes.iter().all(|mode| *mode == OperandMode::Whole);
             if let Some(shape) = program.ty(arg).known_shape().filter(|_| is_whole && sources.contains(&arg)) {
-                found.push((arg, shape.into_iter().map(Axis::whole).collect()));
+                found.push((arg, Grid::whole(&shape)));
             }
         }
     }
@@ -135,8 +135,7 @@ impl<'a> Lowering<'a> {
                 let input = self.relation(node.args[0])?;
                 let relation = &self.plan.relations[input];
                 let sink = SinkDecl { path: path.clone(), dtype: relation.dtype, shape: relation.shape.clone() };
-                self.plan.sinks.push(sink);
-                let op = RelOp::Store { sink: self.plan.sinks.len() as u32 - 1 };
+                let op = RelOp::Store { sink: self.plan.sinks.push(sink) };
                 self.step(op, vec![input], Vec::new(), statement);
                 Ok(())
             }
@@ -179,8 +178,7 @@ impl<'a> Lowering<'a> {
             Source::Input { name, ty } => SourceDecl::Input { name: name.clone(), ty: ty.clone() },
             Source::Constant(array) => SourceDecl::Constant(array.clone()),
         };
-        self.plan.sources.push(decl);
-        let op = RelOp::Load { source: self.plan.sources.len() as u32 - 1 };
+        let op = RelOp::Load { source: self.plan.sources.push(decl) };
         let relation = self.define(value, grid)?;
         self.step(op, Vec::new(), vec![relation], statement);
         Ok(())
@@ -202,36 +200,36 @@ impl<'a> Lowering<'a> {
     }
 
     /// A new relation for a value, cut by a grid.
-    fn define(&mut self, value: ValueId, grid: Vec<Axis>) -> Result<RelId> {
+    fn define(&mut self, value: ValueId, grid: Grid) -> Result<RelId> {
         let ty = self.program.ty(value);
         let relation = self.new_relation(self.program.display_name(value), ty.dtype, grid);
         self.relations.insert(value, relation);
         Ok(relation)
     }
 
-    fn new_relation(&mut self, name: String, dtype: DType, grid: Vec<Axis>) -> RelId {
-        let shape = grid.iter().map(Axis::extent).collect();
-        self.plan.relations.push(Relation { name, dtype, shape, grid, placement: None })
+    fn new_relation(&mut self, name: String, dtype: DType, grid: Grid) -> RelId {
+        let shape = grid.shape();
+        self.plan.relations.push(BlockRelation { name, dtype, shape, grid, distribution: None })
     }
 
     fn step(&mut self, op: RelOp, inputs: Vec<RelId>, outputs: Vec<RelId>, statement: StmtId) {
-        self.plan.steps.push(Step { op, inputs, outputs, statement });
+        self.plan.steps.push(PlanStep { op, inputs, outputs, statement });
     }
 
     /// The same tensor under a grid; itself if it already has it.
-    fn with_grid(&mut self, relation: RelId, grid: &[Axis], statement: StmtId) -> Result<RelId> {
+    fn with_grid(&mut self, relation: RelId, grid: &Grid, statement: StmtId) -> Result<RelId> {
         let from = &self.plan.relations[relation];
-        if from.grid == grid {
+        if from.grid == *grid {
             return Ok(relation);
         }
         let (name, dtype) = (from.name.clone(), from.dtype);
-        let output = self.new_relation(name, dtype, grid.to_vec());
+        let output = self.new_relation(name, dtype, grid.clone());
         self.step(RelOp::Retile, vec![relation], vec![output], statement);
         Ok(output)
     }
 
     /// The grid asked for, or one completed from the given axes.
-    fn output_grid(&self, value: ValueId, shape: &[u64], given: &[Option<Axis>], dtype: DType) -> Vec<Axis> {
+    fn output_grid(&self, value: ValueId, shape: &[u64], given: &[Option<Axis>], dtype: DType) -> Grid {
         match self.requested.get(&value) {
             Some(grid) => grid.clone(),
             None => self.tiler.complete(shape, given, dtype.size()),

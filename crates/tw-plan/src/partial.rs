@@ -11,9 +11,9 @@ use std::collections::HashMap;
 
 use tw_ir::error::{Error, Result};
 use tw_ir::kernel::Kernel;
-use tw_ir::plan::{Plan, RelId, RelOp, Step};
+use tw_ir::plan::{Plan, PlanStep, RelId, RelOp};
 use tw_ir::workflow::{
-    BlockId, BlockSetId, Boxes, KernelEntry, KernelId, Operand, OutputDecl, StmtId, TaskKind, Workflow,
+    BlockId, BlockSetId, Boxes, KernelEntry, KernelId, Operand, OutputDecl, SourceId, StmtId, TaskKind, Workflow,
 };
 use tw_ir::{Axis, BoxRegion, DType};
 
@@ -69,7 +69,7 @@ struct Partial<'a> {
 }
 
 impl Partial<'_> {
-    fn step(&mut self, step: &Step) -> Result<()> {
+    fn step(&mut self, step: &PlanStep) -> Result<()> {
         for &output in &step.outputs {
             let relation = &self.plan.relations[output];
             let boxes = Boxes::Grid(relation.grid.clone());
@@ -96,7 +96,7 @@ impl Partial<'_> {
         }
     }
 
-    fn load(&mut self, step: &Step, source: u32) -> Result<()> {
+    fn load(&mut self, step: &PlanStep, source: SourceId) -> Result<()> {
         let set = self.sets[&step.outputs[0]];
         let kernel = self.kernel(Kernel::Load { source }, step.statement);
         for position in 0..self.workflow.sets[set].n_blocks() {
@@ -107,7 +107,7 @@ impl Partial<'_> {
     }
 
     /// One apply task per block of relations that share a grid.
-    fn block_by_block(&mut self, step: &Step, kernel: Kernel) -> Result<()> {
+    fn block_by_block(&mut self, step: &PlanStep, kernel: Kernel) -> Result<()> {
         let kernel = self.kernel(kernel, step.statement);
         for position in 0..self.plan.relations[step.inputs[0]].n_blocks() {
             let operands: Vec<Operand> = step.inputs.iter().map(|&r| self.whole(r, position)).collect();
@@ -147,11 +147,7 @@ impl Partial<'_> {
         boxes: Boxes,
         statement: StmtId,
     ) -> Result<BlockSetId> {
-        let n_blocks = match &boxes {
-            Boxes::Grid(grid) => n_tiles(grid),
-            Boxes::List(list) => list.len() as u64,
-        };
-        check_count(n_blocks.saturating_add(self.workflow.n_blocks() as u64), MAX_TASKS, "blocks")?;
+        check_count(boxes.n_blocks().saturating_add(self.workflow.n_blocks() as u64), MAX_TASKS, "blocks")?;
         self.workflow
             .add_set(name.to_string(), dtype, shape.to_vec(), boxes, statement)
             .ok_or_else(|| Error::internal(format!("the blocks of `{name}` cannot be numbered")))
@@ -206,12 +202,9 @@ impl Partial<'_> {
     /// The parts of a relation's blocks that make up a region, in row-major order.
     fn overlapping(&mut self, relation: RelId, region: &BoxRegion) -> Vec<Operand> {
         let grid = &self.plan.relations[relation].grid;
-        let tiles: Vec<std::ops::Range<u64>> =
-            grid.iter().enumerate().map(|(axis, cut)| cut.tiles_meeting(&region.range(axis))).collect();
         let set = self.sets[&relation];
         let mut operands = Vec::new();
-        for coords in Odometer::new(tiles) {
-            let position = position_of(&coords, grid);
+        for position in grid.blocks_meeting(region) {
             let block = self.workflow.block(set, position);
             let whole = self.workflow.block_box(block);
             let part = whole.intersect(region);
@@ -250,16 +243,6 @@ fn check_count(n: u64, limit: u64, what: &str) -> Result<()> {
         return Ok(());
     }
     Err(Error::plan(format!("this statement makes more than {limit} {what}")).help("choose larger tiles"))
-}
-
-/// The number of tiles of a grid, or the largest number if that cannot be counted.
-fn n_tiles(grid: &[Axis]) -> u64 {
-    grid.iter().fold(1, |n, axis| n.saturating_mul(axis.n_tiles()))
-}
-
-/// The row-major position of tile coordinates in a grid.
-fn position_of(coords: &[u64], grid: &[Axis]) -> u64 {
-    coords.iter().zip(grid).fold(0, |position, (&c, axis)| position * axis.n_tiles() + c)
 }
 
 /// Every combination of the given ranges, row-major. One empty combination if there are no ranges.

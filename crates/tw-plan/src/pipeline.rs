@@ -59,7 +59,7 @@ pub fn plan_segment_until(stop: &dyn Fn() -> bool, program: &Program, options: &
 pub struct Unordered {
     program: Program,
     /// Candidate contraction orders by node; `None` without rewrites.
-    orders: Option<BTreeMap<usize, Vec<contraction_order::Order>>>,
+    orders: Option<BTreeMap<usize, Vec<contraction_order::ContractionOrder>>>,
     /// Passes to skip.
     without: Vec<&'static str>,
 }
@@ -200,7 +200,7 @@ fn restore_times(workflow: &mut Workflow, original: &Program) {
     }
     for node in &original.body.nodes {
         if let (Op::Store { path, .. }, Some(&stored)) = (&node.op, node.args.first()) {
-            let sinks = workflow.sinks.iter_mut().filter(|sink| sink.path == *path);
+            let sinks = workflow.sinks.values_mut().filter(|sink| sink.path == *path);
             sinks.for_each(|sink| sink.dtype = original.ty(stored).dtype);
         }
     }

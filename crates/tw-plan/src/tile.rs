@@ -7,11 +7,11 @@
 //!
 //! The choice depends on the program, its shapes and the options, never on threads, memory or ranks: the same program has the same blocks on every machine.
 
-use tw_ir::Axis;
 use tw_ir::contraction::Contraction;
 use tw_ir::index::{Idx, Var};
 use tw_ir::program::{IndexStmt, Op, Program};
 use tw_ir::tiling::cut_leading;
+use tw_ir::{Axis, Grid};
 
 use crate::options::PlanOptions;
 
@@ -77,8 +77,8 @@ impl Tiler {
     /// Cuts the axes that are still `None` so that a block has about the wanted size.
     ///
     /// Given axes are kept as they are unless the block would be more than four times too large.
-    pub(crate) fn complete(&self, shape: &[u64], given: &[Option<Axis>], element_size: u64) -> Vec<Axis> {
-        let mut axes: Vec<Axis> = shape
+    pub(crate) fn complete(&self, shape: &[u64], given: &[Option<Axis>], element_size: u64) -> Grid {
+        let mut axes: Grid = shape
             .iter()
             .zip(given)
             .map(|(&n, axis)| match (axis, self.tile) {
@@ -102,7 +102,7 @@ impl Tiler {
     }
 
     /// Cuts a whole tensor.
-    pub(crate) fn automatic(&self, shape: &[u64], element_size: u64) -> Vec<Axis> {
+    pub(crate) fn automatic(&self, shape: &[u64], element_size: u64) -> Grid {
         self.complete(shape, &vec![None; shape.len()], element_size)
     }
 
@@ -183,21 +183,21 @@ mod tests {
     #[test]
     fn blocks_reach_the_wanted_size() {
         let square = tiler(Style::Square);
-        assert_eq!(square.automatic(&[8000, 8000], 8), vec![Axis::uniform(8000, 2000); 2]);
-        assert_eq!(square.automatic(&[10, 10], 8), vec![Axis::whole(10); 2]);
+        assert_eq!(*square.automatic(&[8000, 8000], 8), vec![Axis::uniform(8000, 2000); 2]);
+        assert_eq!(*square.automatic(&[10, 10], 8), vec![Axis::whole(10); 2]);
         // A matrix that would fit into one block is cut as well: its products should not run on one thread.
-        assert_eq!(square.automatic(&[2000, 2000], 8), vec![Axis::uniform(2000, 500); 2]);
-        assert_eq!(square.automatic(&[100_000_000, 4], 8), vec![Axis::uniform(100_000_000, 781_250), Axis::whole(4)]);
+        assert_eq!(*square.automatic(&[2000, 2000], 8), vec![Axis::uniform(2000, 500); 2]);
+        assert_eq!(*square.automatic(&[100_000_000, 4], 8), [Axis::uniform(100_000_000, 781_250), Axis::whole(4)]);
     }
 
     #[test]
     fn streams_keep_rows_whole() {
         let stream = tiler(Style::Stream);
-        assert_eq!(stream.automatic(&[8000, 8000], 8), vec![Axis::uniform(8000, 32), Axis::whole(8000)]);
-        assert_eq!(stream.automatic(&[3, 1 << 20], 8), vec![Axis::uniform(3, 1), Axis::uniform(1 << 20, 1 << 18)]);
-        assert_eq!(stream.automatic(&[0, 5], 8), vec![Axis::whole(0), Axis::whole(5)]);
+        assert_eq!(*stream.automatic(&[8000, 8000], 8), [Axis::uniform(8000, 32), Axis::whole(8000)]);
+        assert_eq!(*stream.automatic(&[3, 1 << 20], 8), [Axis::uniform(3, 1), Axis::uniform(1 << 20, 1 << 18)]);
+        assert_eq!(*stream.automatic(&[0, 5], 8), [Axis::whole(0), Axis::whole(5)]);
         // A terabyte is not cut into half a million blocks.
-        assert_eq!(stream.automatic(&[1 << 37], 8), vec![Axis::uniform(1 << 37, 1 << 22)]);
+        assert_eq!(*stream.automatic(&[1 << 37], 8), [Axis::uniform(1 << 37, 1 << 22)]);
     }
 
     #[test]
@@ -205,11 +205,11 @@ mod tests {
         let ragged = Axis::from_lengths(&[3, 7]).unwrap();
         for style in [Style::Square, Style::Stream] {
             assert_eq!(
-                tiler(style).complete(&[10, 5], &[Some(ragged.clone()), None], 8),
-                vec![ragged.clone(), Axis::whole(5)]
+                *tiler(style).complete(&[10, 5], &[Some(ragged.clone()), None], 8),
+                [ragged.clone(), Axis::whole(5)]
             );
             let by_four = Tiler { tile: Some(4), ..tiler(style) };
-            assert_eq!(by_four.automatic(&[10], 8), vec![Axis::uniform(10, 4)]);
+            assert_eq!(*by_four.automatic(&[10], 8), [Axis::uniform(10, 4)]);
         }
     }
 

@@ -1,7 +1,7 @@
 //! The common part of all operations: from arguments to a node of the graph.
 
 use pyo3::prelude::*;
-use tilewright::build::{Literal, Operand};
+use tilewright::build::{Literal, TypedOperand};
 use tilewright::ir::TensorType;
 use tilewright::ir::program::Op;
 
@@ -26,10 +26,10 @@ impl<'py> Argument<'py> {
         }
     }
 
-    pub(crate) fn operand(&self) -> Operand<'_> {
+    pub(crate) fn operand(&self) -> TypedOperand<'_> {
         match self {
-            Argument::Tensor(tensor) => Operand::Tensor(tensor.get().0.ty()),
-            Argument::Number(value) => Operand::Literal(*value),
+            Argument::Tensor(tensor) => TypedOperand::Tensor(tensor.get().0.ty()),
+            Argument::Number(value) => TypedOperand::Literal(*value),
         }
     }
 

@@ -6,7 +6,7 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyEllipsis, PySlice, PyTuple};
 use tilewright::Axis;
-use tilewright::build::{self, Overlap, Reduction, Running, SliceItem};
+use tilewright::build::{self, Overlap, Reduction, ScanKind, SliceItem};
 use tilewright::ir::program::{Op, Source};
 use tilewright::ir::{BinaryOp, Edge, Extent, UnaryOp};
 
@@ -106,10 +106,10 @@ pub(crate) fn reduce(
 #[pyfunction]
 pub(crate) fn scan(py: Python<'_>, kind: &str, x: &Tensor, axis: i64) -> PyResult<Tensor> {
     let kind = match kind {
-        "sum" => Running::Sum,
-        "prod" => Running::Prod,
-        "min" => Running::Min,
-        "max" => Running::Max,
+        "sum" => ScanKind::Sum,
+        "prod" => ScanKind::Prod,
+        "min" => ScanKind::Min,
+        "max" => ScanKind::Max,
         other => return Err(PyValueError::new_err(format!("there is no running {other}"))),
     };
     let axis = axis_of(x, axis)?;
@@ -520,15 +520,15 @@ pub(crate) fn random(
 /// The type in which types and numbers meet.
 #[pyfunction]
 pub(crate) fn result_type(arguments: Vec<Bound<'_, PyAny>>) -> PyResult<&'static str> {
-    let mut meeting: Option<build::Element> = None;
+    let mut meeting: Option<build::ElementType> = None;
     for argument in arguments {
         let element = match argument.extract::<&str>() {
-            Ok(name) => build::Element::strong(dtype(name)?),
+            Ok(name) => build::ElementType::strong(dtype(name)?),
             Err(_) => literal(&argument)?.element(),
         };
         meeting = Some(match meeting {
             None => element,
-            Some(before) => build::Element::strong(build::meet(before, element).map_err(exception)?),
+            Some(before) => build::ElementType::strong(build::meet(before, element).map_err(exception)?),
         });
     }
     let found = meeting.ok_or_else(|| PyValueError::new_err("no types to find the common one of"))?;

@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use tilewright::build::Reduction;
 use tilewright::ir::program::FunctionRef;
-use tilewright::{DType, Kernel, Key};
+use tilewright::{DType, Key, RelationKernel};
 
 use crate::apply::compute_extents;
 use crate::dtypes::{dtype, numpy_name, scalar};
@@ -29,13 +29,13 @@ pub(crate) enum GivenKernel {
 
 impl GivenKernel {
     /// The kernel for operands of some types.
-    fn of(self, operands: &[DType]) -> PyResult<Kernel> {
+    fn of(self, operands: &[DType]) -> PyResult<RelationKernel> {
         match self {
-            GivenKernel::Name(name) => Ok(Kernel::from(name.as_str())),
+            GivenKernel::Name(name) => Ok(RelationKernel::from(name.as_str())),
             GivenKernel::Function(call, name, bound, gives) => {
                 let gives = dtype(&gives)?;
                 let function = kernel_function(call, name, operands.to_vec(), gives);
-                Ok(Kernel::block_function(FunctionRef(function)).giving(&bound, gives))
+                Ok(RelationKernel::block_function(FunctionRef(function)).giving(&bound, gives))
             }
         }
     }
@@ -124,10 +124,10 @@ impl Relation {
             (GivenKernel::Name(name), Some(axes), None) => {
                 let kind = Reduction::named(name);
                 let kind = kind.ok_or_else(|| PyValueError::new_err(format!("transform by `{name}` has no axis")))?;
-                Kernel::reduce(kind, &axes)
+                RelationKernel::reduce(kind, &axes)
             }
             (GivenKernel::Name(name), None, Some(number)) => {
-                let kernel = Kernel::from(name.as_str());
+                let kernel = RelationKernel::from(name.as_str());
                 kernel.with_number(scalar(number)?).or_raise()?
             }
             (_, None, None) => kernel.of(&[self.0.dtype()])?,
@@ -138,7 +138,7 @@ impl Relation {
 
     fn cast(&self, py: Python<'_>, to: &str) -> PyResult<Relation> {
         let to = dtype(to)?;
-        at_callers_line(py, || self.0.transform(Kernel::cast(to))).map(Relation)
+        at_callers_line(py, || self.0.transform(RelationKernel::cast(to))).map(Relation)
     }
 
     /// New keys, in the order of the old ones.

@@ -10,7 +10,7 @@ use tw_ir::workflow::{BlockSetId, Boxes};
 use tw_ir::{Array, Error, Result};
 
 use crate::options::{OutputForm, RunOptions};
-use crate::prepared::Plan;
+use crate::prepared::PreparedSchedule;
 use crate::slots::{Slot, Slots};
 
 /// The arrays of a run.
@@ -27,7 +27,7 @@ pub(crate) struct Deliveries {
 
 impl Deliveries {
     /// Makes room for the arrays that are asked for.
-    pub(crate) fn new(plan: &Plan, options: &RunOptions) -> Result<Deliveries> {
+    pub(crate) fn new(plan: &PreparedSchedule, options: &RunOptions) -> Result<Deliveries> {
         let workflow = plan.schedule.workflow();
         let any = options.forms.iter().any(|form| form.has_array());
         let mut deliveries = Deliveries { forms: Vec::new(), wholes: Vec::new(), outputs: SecondaryMap::new(), any };
@@ -58,7 +58,13 @@ impl Deliveries {
     }
 
     /// Copies a block that a step has written into its arrays if it is complete. Gives the number of outputs that are done with it.
-    pub(crate) fn deliver(&self, plan: &Plan, step: u32, instance: InstanceId, value: &Block) -> Result<usize> {
+    pub(crate) fn deliver(
+        &self,
+        plan: &PreparedSchedule,
+        step: u32,
+        instance: InstanceId,
+        value: &Block,
+    ) -> Result<usize> {
         let set = plan.schedule.workflow().set_of(plan.schedule.block_of(instance));
         if !self.copies(set) || plan.last_writer(instance) != step || !plan.schedule.is_result(instance) {
             return Ok(0);
@@ -74,7 +80,7 @@ impl Deliveries {
     }
 
     /// The blocks and arrays of every output, once the run is over.
-    pub(crate) fn collect(self, plan: &Plan, slots: &mut impl Slots) -> Result<Outputs> {
+    pub(crate) fn collect(self, plan: &PreparedSchedule, slots: &mut impl Slots) -> Result<Outputs> {
         let workflow = plan.schedule.workflow();
         let n = workflow.outputs.len();
         let mut outputs = Outputs { blocks: Vec::with_capacity(n), arrays: Vec::with_capacity(n) };

@@ -14,7 +14,7 @@ use crate::delivery::Outputs;
 use crate::execute::Tally;
 use crate::job::run_inline;
 use crate::options::{BlockIo, Outcome, RunOptions, RunStats};
-use crate::prepared::{Plan, Prepared};
+use crate::prepared::{Prepared, PreparedSchedule};
 
 /// Runs schedules.
 pub trait Engine: Send + Sync {
@@ -50,7 +50,7 @@ impl Engine for Serial {
 /// The common part of all engines: checks the budget before the run, starts progress, and fills the report. `run` gets the surplus of the budget for running ahead, if
 /// the budget matters, and returns the number of threads that it used.
 pub(crate) fn report(
-    plan: &Plan,
+    plan: &PreparedSchedule,
     options: &RunOptions,
     run: impl FnOnce(Option<u64>) -> Result<(usize, (Outputs, Tally))>,
 ) -> Result<Outcome> {

@@ -14,13 +14,13 @@ use tw_ir::{Error, Result, Span};
 
 use crate::delivery::Deliveries;
 use crate::options::{BlockIo, RunOptions};
-use crate::prepared::{Plan, TaskCode};
+use crate::prepared::{PreparedSchedule, TaskCode};
 use crate::slots::{Slot, Slots};
 
 /// More operands or outputs than this need the heap.
 const FEW: usize = 4;
 
-type Held = SmallVec<[Option<Arc<Block>>; FEW]>;
+type HeldBlocks = SmallVec<[Option<Arc<Block>>; FEW]>;
 
 /// The work of one thread since its last report.
 #[derive(Clone, Copy, Debug, Default)]
@@ -32,7 +32,7 @@ pub(crate) struct Tally {
 
 /// One thread's view of a run.
 pub(crate) struct TaskRunner<'a> {
-    pub(crate) plan: &'a Plan,
+    pub(crate) plan: &'a PreparedSchedule,
     pub(crate) io: &'a dyn BlockIo,
     pub(crate) options: &'a RunOptions,
     pub(crate) deliveries: &'a Deliveries,
@@ -198,8 +198,8 @@ impl TaskRunner<'_> {
         instance.ok_or_else(|| Error::internal(format!("step {step} writes nothing")))
     }
 
-    fn claim_operands(&self, step: u32, task: TaskId, slots: &mut impl Slots) -> Result<Held> {
-        let mut held = Held::new();
+    fn claim_operands(&self, step: u32, task: TaskId, slots: &mut impl Slots) -> Result<HeldBlocks> {
+        let mut held = HeldBlocks::new();
         for read in self.plan.schedule.reads(step as usize) {
             held.push(match read {
                 None => None,
@@ -225,7 +225,7 @@ impl TaskRunner<'_> {
     }
 
     /// Drops references to operands; the last one takes the block with it.
-    fn let_go(&self, task: TaskId, held: Held) {
+    fn let_go(&self, task: TaskId, held: HeldBlocks) {
         if self.options.observer.is_none() {
             return;
         }

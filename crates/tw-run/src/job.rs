@@ -9,13 +9,13 @@ use crate::chaos::Chaos;
 use crate::delivery::{Deliveries, Outputs};
 use crate::execute::{Tally, TaskRunner};
 use crate::options::{BlockIo, RunOptions};
-use crate::prepared::Plan;
+use crate::prepared::PreparedSchedule;
 use crate::slots::{LocalSlots, SharedSlots};
 use crate::sync::{AtomicBool, AtomicU32};
 
 /// The state that all participants of a run share.
 pub(crate) struct Job {
-    plan: Arc<Plan>,
+    plan: Arc<PreparedSchedule>,
     io: Arc<dyn BlockIo>,
     options: RunOptions,
     /// Per step, the number of unfinished predecessors.
@@ -40,7 +40,7 @@ pub(crate) struct Report {
 
 impl Job {
     pub(crate) fn new(
-        plan: &Arc<Plan>,
+        plan: &Arc<PreparedSchedule>,
         io: &Arc<dyn BlockIo>,
         options: &RunOptions,
         surplus: Option<u64>,
@@ -59,7 +59,7 @@ impl Job {
         })
     }
 
-    pub(crate) fn plan(&self) -> &Plan {
+    pub(crate) fn plan(&self) -> &PreparedSchedule {
         &self.plan
     }
     pub(crate) fn options(&self) -> &RunOptions {
@@ -150,7 +150,7 @@ fn take_next(ready: &mut Vec<u32>, chaos: Option<&mut Chaos>) -> u32 {
 }
 
 /// Runs a whole schedule in its own order on this thread, without locks or counters.
-pub(crate) fn run_inline(plan: &Plan, io: &dyn BlockIo, options: &RunOptions) -> Result<(Outputs, Tally)> {
+pub(crate) fn run_inline(plan: &PreparedSchedule, io: &dyn BlockIo, options: &RunOptions) -> Result<(Outputs, Tally)> {
     let mut slots = LocalSlots::new(&plan.claims);
     let deliveries = Deliveries::new(plan, options)?;
     let mut runner = TaskRunner { plan, io, options, deliveries: &deliveries, worker: 0, tally: Tally::default() };

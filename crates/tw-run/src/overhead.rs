@@ -9,7 +9,7 @@ use tw_ir::schedule::Schedule;
 use tw_ir::workflow::{
     BlockSetId, Boxes, KernelEntry, KernelId, Operand, OutputDecl, Statement, StmtId, TaskKind, Workflow,
 };
-use tw_ir::{Axis, BinaryOp, BoxRegion, DType, Edge, Error, Idx, Result, Scalar, ScalarCode, Span, Var};
+use tw_ir::{Axis, BinaryOp, BoxRegion, DType, Edge, Error, Grid, Idx, Result, Scalar, ScalarCode, Span, Var};
 
 use crate::options::{BlockIo, RunOptions};
 use crate::{Engine, Prepared, Runtime};
@@ -84,7 +84,7 @@ impl Rows {
     /// Adds a set of `rows` rows in which row k follows stored row `k + shift`.
     fn add_to(&self, workflow: &mut Workflow, name: &str, rows: u64, shift: i64) -> Result<Part> {
         let shape = vec![rows, self.width];
-        let grid = vec![Axis::uniform(rows, 1), Axis::uniform(self.width, 1)];
+        let grid = Grid::from_iter([Axis::uniform(rows, 1), Axis::uniform(self.width, 1)]);
         let (row, column) = (Idx::var(Var(0)), Idx::var(Var(1)));
         let read = |d: u64| KernelRead {
             dtype: DType::F64,

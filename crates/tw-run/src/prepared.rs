@@ -13,10 +13,10 @@ use crate::execute::in_statement;
 
 /// A schedule with compiled kernels and initial counters. Cheap to clone; runs share it.
 #[derive(Clone)]
-pub struct Prepared(Arc<Plan>);
+pub struct Prepared(Arc<PreparedSchedule>);
 
 /// The immutable data of a run.
-pub(crate) struct Plan {
+pub(crate) struct PreparedSchedule {
     pub(crate) schedule: Arc<Schedule>,
     pub(crate) code: PrimaryMap<KernelId, TaskCode>,
     /// The steps that wait for nothing.
@@ -33,7 +33,7 @@ pub(crate) struct Plan {
     pub(crate) worth_sharing: bool,
 }
 
-impl Plan {
+impl PreparedSchedule {
     /// The step that completes an instance.
     pub(crate) fn last_writer(&self, instance: InstanceId) -> u32 {
         self.last_writers[instance.index()]
@@ -55,8 +55,8 @@ impl Prepared {
         let mut code = PrimaryMap::with_capacity(workflow.kernels.len());
         for entry in workflow.kernels.values() {
             code.push(match &entry.kernel {
-                Kernel::Load { source } => TaskCode::Load(*source),
-                Kernel::Store { sink } => TaskCode::Store(*sink),
+                Kernel::Load { source } => TaskCode::Load(source.as_u32()),
+                Kernel::Store { sink } => TaskCode::Store(sink.as_u32()),
                 kernel => {
                     let compiled = CompiledKernel::compile_for(kernel, &provider)
                         .map_err(|error| in_statement(error, &workflow.statements[entry.statement]))?;
@@ -75,7 +75,7 @@ impl Prepared {
         let total_bytes = blocks.fold(0u64, |sum, block| sum.saturating_add(workflow.block_bytes(block)));
         let past_cache = results_larger_than_caches(&schedule);
         let worth_sharing = !is_chain(&schedule) && !is_quick(&schedule);
-        Ok(Prepared(Arc::new(Plan {
+        Ok(Prepared(Arc::new(PreparedSchedule {
             code,
             initial,
             claims,
@@ -92,7 +92,7 @@ impl Prepared {
         &self.0.schedule
     }
 
-    pub(crate) fn plan(&self) -> &Arc<Plan> {
+    pub(crate) fn plan(&self) -> &Arc<PreparedSchedule> {
         &self.0
     }
 }

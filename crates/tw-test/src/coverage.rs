@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use tw_ir::program::{IndexStmt, Source};
 use tw_ir::{
-    Accum, Axis, BinaryOp, Distribution, Edge, Extent, Idx, OnEmpty, Op, Program, Region, ScalarCode, ScalarOp, Term,
-    Tiling,
+    Accum, Axis, BinaryOp, Edge, Extent, Idx, OnEmpty, Op, Program, RandomDistribution, Region, ScalarCode, ScalarOp,
+    Term, Tiling,
 };
 
 use crate::generate::DTYPES;
@@ -127,9 +127,9 @@ impl Coverage {
                 ScalarOp::Select(..) => self.count("scalar select"),
                 ScalarOp::Cast(dtype, a) => self.count(format!("cast {} {dtype}", code.dtype(*a))),
                 ScalarOp::Random { distribution, .. } => self.count(match distribution {
-                    Distribution::Uniform => "random uniform",
-                    Distribution::Normal => "random normal",
-                    Distribution::Integer { .. } => "random integer",
+                    RandomDistribution::Uniform => "random uniform",
+                    RandomDistribution::Normal => "random normal",
+                    RandomDistribution::Integer { .. } => "random integer",
                 }),
                 ScalarOp::Param(_) | ScalarOp::Const(_) => {}
             }

@@ -9,7 +9,7 @@ mod file;
 mod render;
 
 pub use diff::difference;
-pub use file::PlanFile;
+pub use file::PlanCase;
 pub use render::render;
 
 use std::path::PathBuf;
@@ -51,7 +51,7 @@ pub fn in_parallel<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync)
 }
 
 /// For every rewrite, how many of the files have another plan, or none, without it.
-pub fn changes_without(files: &[PlanFile]) -> Vec<(&'static str, usize)> {
+pub fn changes_without(files: &[PlanCase]) -> Vec<(&'static str, usize)> {
     let passes = tw_plan::pass_names();
     let changes = in_parallel(files, |file| {
         let with_all = render(file, &[]);

@@ -125,6 +125,17 @@ pub fn files_below(directory: &Path, extension: &str) -> std::io::Result<Vec<Pat
     Ok(found)
 }
 
+/// The types and traits that a source makes public by name. Those that macros make are not seen.
+pub fn public_types(source: &str) -> impl Iterator<Item = &str> {
+    source.lines().filter_map(|line| {
+        let mut words = line.trim_start().split(|c: char| !(c.is_alphanumeric() || "_$(".contains(c)));
+        let is_public = words.next() == Some("pub");
+        let is_type = ["struct", "enum", "union", "type", "trait"].contains(&words.next()?);
+        let name = words.next()?.split('(').next()?;
+        (is_public && is_type && !name.starts_with('$')).then_some(name)
+    })
+}
+
 /// A fenced block of a page.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fence {
@@ -174,6 +185,13 @@ mod tests {
         let page = "See `crates/tw-ir/src/lib.rs`, and docs/language.md. Not crates or target/x, but ./corpus/a.tw!";
         let paths: Vec<String> = mentioned_paths(page).into_iter().collect();
         assert_eq!(paths, ["corpus/a.tw", "crates/tw-ir/src/lib.rs", "docs/language.md"]);
+    }
+
+    #[test]
+    fn only_public_types_are_listed() {
+        let source =
+            "pub struct A(u32);\n  pub enum B<T> {\npub(crate) struct C;\nstruct D;\npub fn e() {}\npub struct $f;";
+        assert_eq!(public_types(source).collect::<Vec<_>>(), ["A", "B"]);
     }
 
     #[test]

@@ -2,22 +2,22 @@
 
 use std::path::PathBuf;
 
-use tw_test::plans::{self, PlanFile, difference, render};
+use tw_test::plans::{self, PlanCase, difference, render};
 use tw_test::repository::{files_below, root};
 
 /// All files, or those whose path contains a word.
-fn files(wanted: &str) -> Vec<PlanFile> {
+fn files(wanted: &str) -> Vec<PlanCase> {
     let paths = plans::files().expect("the plan files can be read");
     let chosen: Vec<PathBuf> = paths.into_iter().filter(|path| path.to_string_lossy().contains(wanted)).collect();
     assert!(!chosen.is_empty(), "no plan file was found");
-    let read = plans::in_parallel(&chosen, |path| PlanFile::read(path));
+    let read = plans::in_parallel(&chosen, |path| PlanCase::read(path));
     let problems: Vec<&str> = read.iter().filter_map(|file| file.as_ref().err().map(String::as_str)).collect();
     assert!(problems.is_empty(), "{} files are wrong\n\n{}", problems.len(), problems.join("\n\n"));
     read.into_iter().flatten().collect()
 }
 
 /// What is wrong with the plan of a file.
-fn check(file: &PlanFile) -> Result<(), String> {
+fn check(file: &PlanCase) -> Result<(), String> {
     let found = render(file, &[]);
     if found.contains("not planned:") != file.is_unplanned {
         return Err(format!("`#! unplanned` and what happens differ\n{found}"));
@@ -32,7 +32,7 @@ fn check(file: &PlanFile) -> Result<(), String> {
 }
 
 /// Writes a file anew if its plan is another. Another test may be reading it, so it appears at once.
-fn update(file: &PlanFile, found: &str) -> Result<(), String> {
+fn update(file: &PlanCase, found: &str) -> Result<(), String> {
     if file.expected.as_deref() == Some(found) {
         return Ok(());
     }

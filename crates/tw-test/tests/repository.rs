@@ -1,6 +1,6 @@
 //! The repository keeps to its own rules.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::process::Command;
 
@@ -63,6 +63,26 @@ fn source_files_are_short() {
         let lines = fs::read_to_string(&file).expect("source is text").lines().count();
         assert!(lines <= MAX_LINES, "{} has {lines} lines; the limit is {MAX_LINES}", file.display());
     }
+}
+
+/// Two things of one name are taken for each other, by readers and by whoever imports them.
+#[test]
+fn public_types_have_names_of_their_own() {
+    let root = repository::root();
+    let mut found: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for package in fs::read_dir(root.join("crates")).expect("the tree can be read") {
+        let sources = package.expect("the tree can be read").path().join("src");
+        for file in repository::files_below(&sources, "rs").expect("the tree can be read") {
+            let path = file.strip_prefix(&root).expect("a file below the root").display().to_string();
+            let text = fs::read_to_string(&file).expect("source is text");
+            for name in repository::public_types(&text) {
+                found.entry(name.to_string()).or_default().push(path.clone());
+            }
+        }
+    }
+    assert!(found.contains_key("Grid") && found.contains_key("Relation"), "no types were found at all");
+    found.retain(|_, files| files.len() > 1);
+    assert!(found.is_empty(), "public types that share a name: {found:#?}");
 }
 
 /// What a target is linked into a program or another language as. Tests, examples and build scripts are not shipped.

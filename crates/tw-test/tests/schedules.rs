@@ -7,7 +7,7 @@ use std::sync::Arc;
 use tw_ir::program::FunctionTable;
 use tw_ir::schedule::{Schedule, Step};
 use tw_ir::text::{parse_schedule, print_schedule};
-use tw_ir::workflow::{SourceDecl, TaskId, Workflow};
+use tw_ir::workflow::{SinkId, SourceDecl, TaskId, Workflow};
 use tw_ir::{Array, Buffer};
 use tw_place::{Cluster, SchedulerName};
 use tw_test::differential::Configuration;
@@ -80,8 +80,8 @@ fn whatever_changes_results_or_traffic_changes_the_hash() {
             });
             assert!(other.hash() != hash && other.bits() != bits, "seed {seed}: a region");
         }
-        for k in 0..original.workflow().sources.len() {
-            let SourceDecl::Constant(array) = &original.workflow().sources[k] else { continue };
+        for (id, source) in &original.workflow().sources {
+            let SourceDecl::Constant(array) = source else { continue };
             let (Buffer::F64(values), dtype) = (array.data(), array.dtype()) else { continue };
             if values.is_empty() {
                 continue;
@@ -90,12 +90,12 @@ fn whatever_changes_results_or_traffic_changes_the_hash() {
             let mut values = values.clone();
             values[0] = f64::from_bits(values[0].to_bits() ^ 1);
             let array = Array::new(array.shape().to_vec(), Buffer::F64(values)).unwrap().with_dtype(dtype).unwrap();
-            let other = changed(&original, |workflow| workflow.sources[k] = SourceDecl::Constant(Arc::new(array)));
+            let other = changed(&original, |workflow| workflow.sources[id] = SourceDecl::Constant(Arc::new(array)));
             assert!(other.hash() != hash && other.bits() != bits, "seed {seed}: one bit of a constant");
         }
         if !original.workflow().sinks.is_empty() {
             sinks += 1;
-            let other = changed(&original, |workflow| workflow.sinks[0].path.push('x'));
+            let other = changed(&original, |workflow| workflow.sinks[SinkId::from_u32(0)].path.push('x'));
             assert!(other.hash() != hash && other.bits() == bits, "seed {seed}: where a file goes decides no bits");
         }
         let relabelled = changed(&original, |workflow| {

@@ -38,7 +38,7 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<(), Failure> {
     let said: String =
         said.iter().filter_map(|(name, value)| Some(format!("across.{name} = {}\n", value.as_ref()?))).collect();
     let across = read_machine(Some(("", &said)), None, None)?.across;
-    let rates = explain::Machine::measure()?;
+    let rates = explain::Speeds::measure()?;
     let machine = Machine {
         nodes: 1,
         workers,

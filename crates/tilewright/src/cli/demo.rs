@@ -14,7 +14,7 @@ use super::preview::sum_text;
 use super::progress::Bar;
 use crate::diagnose;
 use crate::explain::table::{Align, Table};
-use crate::explain::{Explanation, Machine, Role, SourceText, units};
+use crate::explain::{Explanation, Role, SourceText, Speeds, units};
 use crate::report::Totals;
 use crate::session::Session;
 
@@ -54,8 +54,8 @@ fn steps(args: &Args, source: &SourceText, out: &mut Out) -> Result<()> {
     }
     show_program(source, args.rows, out);
 
-    let machine = Machine::measure()?;
-    let explanation = demo.explain(&builder.clone().build())?.with_machine(machine);
+    let speeds = Speeds::measure()?;
+    let explanation = demo.explain(&builder.clone().build())?.with_speeds(speeds);
     let peak = explanation.summary().peak_bytes;
     // A third more than the plan needs one task at a time, so that threads may run ahead.
     let budget = peak + peak / 3;

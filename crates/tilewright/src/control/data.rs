@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tw_block::npy::NpyWriter;
 use tw_ir::error::{Error, Result};
 use tw_ir::program::{MaskCounts, Node, Program, TensorType, ValueId};
-use tw_ir::{Array, Axis, Span};
+use tw_ir::{Array, Grid, Span};
 use tw_run::CancelToken;
 
 use super::placed::{Operands, Placer, Sharded};
@@ -108,7 +108,7 @@ impl Domain for Data<'_> {
         self.inputs.get(name).map(Input::ty)
     }
 
-    fn mask_counts(&self, mask: &Tensor, pieces: Vec<Axis>, _total: Option<u64>) -> Result<MaskCounts> {
+    fn mask_counts(&self, mask: &Tensor, pieces: Grid, _total: Option<u64>) -> Result<MaskCounts> {
         mask.stored.mask_counts(pieces)
     }
 

@@ -14,8 +14,8 @@ use std::sync::Arc;
 use tw_ir::error::{Error, Result};
 use tw_ir::program::{MaskCounts, Node, Op, Program, Region, Source, TensorType, ValueId};
 use tw_ir::workflow::SourceDecl;
-use tw_ir::{Axis, Span, Tiling};
-use tw_place::{Before, Cluster, DEFAULT_LIMIT, Held, Machine, Placed, Request, Rivals, SchedulerName};
+use tw_ir::{Grid, Span, Tiling};
+use tw_place::{Before, Cluster, DEFAULT_LIMIT, Homes, Machine, Placed, Request, Rivals, SchedulerName};
 
 use super::collect::{Collected, Item, Position};
 use super::segment::SegmentKey;
@@ -39,7 +39,7 @@ pub(crate) struct Sharded {
     ty: TensorType,
     /// Values that share their shards share the buffer.
     buffer: u32,
-    homes: Option<Arc<Held>>,
+    homes: Option<Arc<Homes>>,
     /// The input of the user that it is.
     input: Option<String>,
 }
@@ -97,7 +97,7 @@ pub(crate) struct Placer<'a> {
     limit: usize,
     preferred: Option<&'static str>,
     /// Where inputs go that several segments read.
-    inputs: BTreeMap<String, Arc<Held>>,
+    inputs: BTreeMap<String, Arc<Homes>>,
     known: HashMap<SegmentKey, Vec<(Before, Arc<Rivals>)>>,
     n_buffers: u32,
 }
@@ -157,7 +157,7 @@ impl<'a> Placer<'a> {
     }
 
     /// Where a value is. An input of the user is where the innermost loop wants it.
-    fn homes<'v>(&'v self, value: &'v Sharded) -> Option<&'v Arc<Held>> {
+    fn homes<'v>(&'v self, value: &'v Sharded) -> Option<&'v Arc<Homes>> {
         match &value.input {
             Some(name) => self.inputs.get(name),
             None => value.homes.as_ref(),
@@ -192,10 +192,10 @@ impl<'a> Placer<'a> {
         let mut outputs: Vec<Sharded> = Vec::with_capacity(workflow.outputs.len());
         for (number, output) in workflow.outputs.iter().enumerate() {
             let set = &workflow.sets[output.set];
-            let held = Held::output(placed, &homes, number);
+            let held = Homes::output(placed, &homes, number);
             let ty = TensorType::known(output.dtype, &set.shape);
             let ty = match &held {
-                Some(held) => ty.with_tiling(Tiling::Grid(held.axes().to_vec())),
+                Some(held) => ty.with_tiling(Tiling::Grid(held.grid().clone())),
                 None => ty,
             };
             let same = workflow.outputs[..number].iter().position(|other| other.set == output.set);
@@ -296,7 +296,7 @@ pub(crate) struct PlacedProgram {
     /// Segments that cannot be planned without data.
     pub(crate) n_postponed: usize,
     /// Where segments want inputs that several of them read, and how many loops are around the segment.
-    wanted: BTreeMap<String, (usize, Arc<Held>)>,
+    wanted: BTreeMap<String, (usize, Arc<Homes>)>,
 }
 
 impl PlacedProgram {
@@ -336,7 +336,7 @@ struct PlacedDomain<'p, 'a> {
     inputs: &'p BTreeMap<String, TensorType>,
     collected: Collected<PlacedSegment>,
     n_postponed: usize,
-    wanted: BTreeMap<String, (usize, Arc<Held>)>,
+    wanted: BTreeMap<String, (usize, Arc<Homes>)>,
 }
 
 impl Domain for PlacedDomain<'_, '_> {
@@ -358,7 +358,7 @@ impl Domain for PlacedDomain<'_, '_> {
         self.inputs.get(name).cloned()
     }
 
-    fn mask_counts(&self, mask: &Sharded, pieces: Vec<Axis>, total: Option<u64>) -> Result<MaskCounts> {
+    fn mask_counts(&self, mask: &Sharded, pieces: Grid, total: Option<u64>) -> Result<MaskCounts> {
         even_counts(&mask.ty, pieces, total)
     }
 
@@ -373,7 +373,7 @@ impl Domain for PlacedDomain<'_, '_> {
             let Some(input) = value.and_then(|value| value.input.as_ref()) else { continue };
             let is_deeper = self.wanted.get(input).is_none_or(|(known, _)| depth > *known);
             if let (true, Some(held)) =
-                (is_deeper && reads(&segment.key.program, name), Held::input(placed, &homes, name))
+                (is_deeper && reads(&segment.key.program, name), Homes::input(placed, &homes, name))
             {
                 self.wanted.insert(input.clone(), (depth, Arc::new(held)));
             }

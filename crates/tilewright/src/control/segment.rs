@@ -9,7 +9,7 @@ use std::hash::{Hash, Hasher};
 
 use tw_ir::error::{Error, Result};
 use tw_ir::program::{MaskCounts, Node, Op, Program, Source, TensorType, ValueId, mask_pieces};
-use tw_ir::{Axis, Span, Tiling};
+use tw_ir::{Axis, Grid, Span, Tiling};
 use tw_place::Before;
 
 /// A segment ready to be planned: its program and what its inputs stand for.
@@ -67,7 +67,7 @@ pub(crate) trait Surroundings {
     /// The elements of a mask that one task should look at.
     fn piece_elements(&self) -> u64;
     /// How many elements the pieces of a computed mask take, `total` in all if that has been resolved.
-    fn counts(&self, mask: ValueId, pieces: Vec<Axis>, total: Option<u64>) -> Result<MaskCounts>;
+    fn counts(&self, mask: ValueId, pieces: Grid, total: Option<u64>) -> Result<MaskCounts>;
 }
 
 /// The mask that must have been computed before a segment with this node is planned: tasks are found from how often its pieces hold. A mask of one

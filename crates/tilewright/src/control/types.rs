@@ -11,7 +11,7 @@ use tw_ir::kernel::Kernel;
 use tw_ir::program::{MaskCounts, Node, Program, Region, TensorType};
 use tw_ir::schedule::Schedule;
 use tw_ir::workflow::{BlockSetId, Boxes, SourceDecl, Workflow};
-use tw_ir::{Axis, Span, Tiling};
+use tw_ir::{Grid, Span, Tiling};
 
 use super::segment::SegmentKey;
 use super::{Alive, Around, Decision, Domain, Step, Walk, walk};
@@ -151,7 +151,7 @@ impl<R: Recorder> Domain for Types<'_, R> {
         self.inputs.get(name).cloned()
     }
 
-    fn mask_counts(&self, mask: &Typed, pieces: Vec<Axis>, total: Option<u64>) -> Result<MaskCounts> {
+    fn mask_counts(&self, mask: &Typed, pieces: Grid, total: Option<u64>) -> Result<MaskCounts> {
         even_counts(&mask.ty, pieces, total)
     }
 
@@ -160,7 +160,7 @@ impl<R: Recorder> Domain for Types<'_, R> {
         let workflow = schedule.workflow();
         // An input that rewriting made unnecessary is dropped before the segment runs.
         let is_read = |wanted: &str| {
-            workflow.sources.iter().any(|source| matches!(source, SourceDecl::Input { name, .. } if name == wanted))
+            workflow.sources.values().any(|source| matches!(source, SourceDecl::Input { name, .. } if name == wanted))
         };
         let taken: HashMap<String, Typed> = step
             .inputs
@@ -241,7 +241,7 @@ impl<R: Recorder> Domain for Types<'_, R> {
 }
 
 /// A mask that has not been computed holds equally often everywhere.
-pub(super) fn even_counts(mask: &TensorType, pieces: Vec<Axis>, total: Option<u64>) -> Result<MaskCounts> {
+pub(super) fn even_counts(mask: &TensorType, pieces: Grid, total: Option<u64>) -> Result<MaskCounts> {
     let all = || tw_ir::shape::n_elements(&mask.known_shape()?).ok();
     MaskCounts::even(pieces, total.or_else(all).unwrap_or(0))
 }
@@ -262,7 +262,7 @@ pub(super) fn loaded_from(workflow: &Workflow, set: BlockSetId) -> Option<&Sourc
     let statement = workflow.sets[set].statement;
     let kernel = workflow.kernels.values().find(|entry| entry.statement == statement)?;
     let Kernel::Load { source } = kernel.kernel else { return None };
-    workflow.sources.get(source as usize)
+    workflow.sources.get(source)
 }
 
 /// Bytes of a tensor; 0 while an extent is unknown.

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use tw_ir::program::Op;
 
 use super::inputs::passes;
-use super::machine::Limit;
 use super::source::Place;
+use super::speeds::Limit;
 use super::{Explanation, SegmentPlan, units};
 
 /// Copies are worth a sentence from this part of all traffic on.
@@ -46,7 +46,7 @@ impl Explanation {
             ));
         }
         let tasks = summary.cost.tasks;
-        if tasks >= MANY_TASKS && self.machine.limit(&summary.cost, self.threads) == Limit::Overhead {
+        if tasks >= MANY_TASKS && self.speeds.limit(&summary.cost, self.threads) == Limit::Overhead {
             sentences.push(format!(
                 "{} of {} on average take less time than to start them: larger blocks need fewer",
                 units::counted(tasks, "task"),

@@ -6,7 +6,7 @@ use tw_ir::EntityRef;
 use tw_ir::kernel::Kernel;
 use tw_ir::program::Op;
 use tw_ir::schedule::Schedule;
-use tw_ir::workflow::{SourceDecl, StmtId, TaskKind, Workflow};
+use tw_ir::workflow::{SourceDecl, SourceId, StmtId, TaskKind, Workflow};
 use tw_plan::KernelWork;
 
 /// Sums over tasks.
@@ -86,8 +86,8 @@ pub(crate) fn per_statement(schedule: &Schedule, is_stored: &dyn Fn(&str) -> boo
     costs
 }
 
-fn is_input(workflow: &Workflow, source: u32, is_stored: &dyn Fn(&str) -> bool) -> bool {
-    matches!(&workflow.sources[source as usize], SourceDecl::Input { name, .. } if !is_stored(name))
+fn is_input(workflow: &Workflow, source: SourceId, is_stored: &dyn Fn(&str) -> bool) -> bool {
+    matches!(&workflow.sources[source], SourceDecl::Input { name, .. } if !is_stored(name))
 }
 
 /// The main kind of work of a statement, in words.

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use tw_ir::workflow::{Boxes, StmtId, Workflow};
-use tw_ir::{Axis, EntityRef};
+use tw_ir::{Axis, EntityRef, Grid};
 use tw_place::{Placed, Rivals};
 
 use super::cluster::is_value;
@@ -62,7 +62,7 @@ struct Line {
 #[derive(Clone, Debug, PartialEq)]
 struct Value {
     name: String,
-    axes: Vec<Axis>,
+    axes: Grid,
     /// The worker of each block.
     owners: Vec<Option<u32>>,
 }

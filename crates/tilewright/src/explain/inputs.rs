@@ -55,7 +55,7 @@ pub(crate) fn of_segment(before: &Program, schedule: &Schedule, is_stored: &dyn 
     let mut read: BTreeMap<InputKey, u64> = BTreeMap::new();
     for task in schedule.order() {
         let key = match &workflow.kernels[workflow.kernel(task)].kernel {
-            Kernel::Load { source } => match &workflow.sources[*source as usize] {
+            Kernel::Load { source } => match &workflow.sources[*source] {
                 SourceDecl::Input { name, .. } => InputKey::Named(name.clone()),
                 _ => continue,
             },

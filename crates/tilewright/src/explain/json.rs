@@ -78,7 +78,7 @@ impl Explanation {
                         "flops": row.cost.flops,
                         "fused": row.fusion(),
                         "moved_bytes": row.cost.moved_bytes,
-                        "planned_s": self.machine.seconds(&row.cost, 1),
+                        "planned_s": self.speeds.seconds(&row.cost, 1),
                         "measured_s": busy.map(|busy| busy.time.as_secs_f64()),
                         "measured_tasks": busy.map(|busy| busy.tasks),
                         "measured_moved_bytes": busy.map(|busy| busy.moved_bytes),

@@ -84,7 +84,7 @@ impl Explanation {
                 row.place.operation().unwrap_or(row.kind).to_string(),
                 units::count(row.cost.tasks),
                 units::count(busy.tasks),
-                units::seconds(self.machine.seconds(&row.cost, 1)),
+                units::seconds(self.speeds.seconds(&row.cost, 1)),
                 units::duration(busy.time),
                 format!("{:.0}%", 100.0 * busy.time.as_secs_f64() / all),
                 units::bytes(row.cost.moved_bytes),

@@ -10,7 +10,7 @@ use tw_ir::span::Span;
 use tw_plan::Planned;
 
 use super::segment::SegmentPlan;
-use super::{Outcome, Section};
+use super::{Section, SectionOutcome};
 use crate::control::Around;
 use crate::control::collect::{Collected, Item, Position};
 use crate::control::segment::SegmentKey;
@@ -42,12 +42,12 @@ impl Recorder for Sections {
         let (at, selects_all) = (Position::new(segment.around), segment.selects_all);
         let plan = SegmentPlan::new(planned, segment);
         self.peak_bytes = self.peak_bytes.max(plan.peak_bytes());
-        self.collected.items.push(Section { at, selects_all, outcome: Outcome::Planned(Box::new(plan)) });
+        self.collected.items.push(Section { at, selects_all, outcome: SectionOutcome::Planned(Box::new(plan)) });
     }
 
     fn postpone(&mut self, nodes: &[&Node], unknown: &Span, around: &[Around<'_>]) {
         let spans = nodes.iter().map(|node| node.span.clone()).collect();
-        let outcome = Outcome::Later { spans, unknown: unknown.clone() };
+        let outcome = SectionOutcome::Later { spans, unknown: unknown.clone() };
         self.collected.items.push(Section { at: Position::new(around), selects_all: true, outcome });
     }
 
@@ -75,7 +75,7 @@ impl Item for Section {
 
     /// The same plan with less around it is not worth showing.
     fn stand_for(&mut self, other: &Section) {
-        if let (Outcome::Planned(plan), Some(other)) = (&mut self.outcome, other.plan()) {
+        if let (SectionOutcome::Planned(plan), Some(other)) = (&mut self.outcome, other.plan()) {
             plan.held_bytes = plan.held_bytes.max(other.held_bytes);
         }
     }

@@ -86,10 +86,10 @@ impl Explanation {
     /// The slowest line and its bottleneck.
     fn bottleneck(&self) -> Option<String> {
         let rows: Vec<Row> = self.plans().flat_map(|(_, plan)| self.rows(plan)).collect();
-        let seconds = |row: &Row| self.machine.seconds(&row.cost, self.threads);
+        let seconds = |row: &Row| self.speeds.seconds(&row.cost, self.threads);
         let longest = rows.iter().filter(|row| row.cost.tasks > 0).max_by(|a, b| seconds(a).total_cmp(&seconds(b)))?;
         let sum: f64 = rows.iter().map(seconds).sum();
-        let limit = self.machine.limit(&longest.cost, self.threads);
+        let limit = self.speeds.limit(&longest.cost, self.threads);
         Some(format!(
             "most of the time ({:.0}%) goes to {}, limited by {}",
             100.0 * seconds(longest) / sum.max(f64::MIN_POSITIVE),

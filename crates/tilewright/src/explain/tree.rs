@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::fmt::Write;
 
 use tw_ir::EntityRef;
-use tw_ir::plan::{RelId, Step};
+use tw_ir::plan::{PlanStep, RelId};
 
 use super::source::Place;
 use super::units;
@@ -64,7 +64,7 @@ impl<'a> Branches<'a> {
         }
     }
 
-    fn describe(&self, step: &Step) -> String {
+    fn describe(&self, step: &PlanStep) -> String {
         let plan = &self.plan.planned.plan;
         let cost = &self.plan.costs[step.statement.index()];
         let place = match self.explanation.place(&plan.statements[step.statement].span) {

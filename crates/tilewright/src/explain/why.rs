@@ -2,14 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use tw_ir::plan::{RelOp, Relation};
+use tw_ir::plan::{BlockRelation, RelOp};
 use tw_ir::workflow::StmtId;
 use tw_ir::{Axis, shape};
 
 use super::fusion::{self, Fate, Kept};
 use super::source::Place;
 use super::units;
-use super::{Explanation, Outcome, Position, Role, Section, SegmentPlan, Turn};
+use super::{Explanation, Position, Role, Section, SectionOutcome, SegmentPlan, Turn};
 use crate::control::types::n_bytes;
 
 /// Longer lists are cut; the rest is counted.
@@ -139,7 +139,7 @@ impl Explanation {
         let mut sentences = Vec::new();
         // Values without a name, and states of reductions, follow those that the user knows.
         let known: BTreeSet<String> = plan.before.values.values().filter_map(|info| info.name.clone()).collect();
-        let named = |relation: &&Relation| relation.n_blocks() > 1 && known.contains(&relation.name);
+        let named = |relation: &&BlockRelation| relation.n_blocks() > 1 && known.contains(&relation.name);
         for relation in shown.map(|&id| &relations[id]).filter(named) {
             let tiles: Vec<String> = relation.grid.iter().map(Axis::to_string).collect();
             let whole = shape::display(&relation.shape);
@@ -170,7 +170,7 @@ impl Explanation {
 
     /// Why a section is planned later.
     pub(crate) fn why_later(&self, section: &Section) -> Option<String> {
-        let Outcome::Later { spans, unknown } = &section.outcome else { return None };
+        let SectionOutcome::Later { spans, unknown } = &section.outcome else { return None };
         let lines: BTreeSet<Place> =
             spans.iter().map(|span| self.place(span)).filter(|p| *p != Place::Planner).collect();
         Some(format!(

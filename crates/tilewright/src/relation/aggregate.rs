@@ -12,7 +12,7 @@ use tw_ir::scalar::{BinaryOp, ScalarCode};
 use tw_ir::{DType, Extent};
 
 use super::join::{picked, unpacked};
-use super::kernel::{BlockKernel, Kernel, KeyedOperand, Kind};
+use super::kernel::{BlockKernel, KeyedOperand, Kind, RelationKernel};
 use super::keys::{Key, Keys, check_components};
 use super::view::{columns, looked_up, var, variables};
 use super::{Relation, located};
@@ -22,7 +22,7 @@ impl Relation {
     /// One block for all keys that agree in the components `by`, which are the key of the result, in that order. The kernel makes one block of two; it must be
     /// associative. Built-in ones are `add`, `mul`, `min`, `max`, `and`, `or`.
     #[track_caller]
-    pub fn aggregate(&self, by: &[usize], kernel: impl Into<Kernel>) -> Result<Relation> {
+    pub fn aggregate(&self, by: &[usize], kernel: impl Into<RelationKernel>) -> Result<Relation> {
         let kernel = kernel.into();
         located(|| {
             check_components("aggregate", by, &self.keys)?;

@@ -6,7 +6,7 @@ use tw_build::{SliceItem, is_subscript};
 use tw_ir::error::{Error, Result};
 use tw_ir::program::OperandMode;
 
-use super::kernel::{Kernel, KeyedOperand, Kind};
+use super::kernel::{KeyedOperand, Kind, RelationKernel};
 use super::keys::{Key, Keys, check_components};
 use super::view::{columns, looked_up, moved, var};
 use super::{Relation, located};
@@ -26,7 +26,7 @@ impl Relation {
         other: &Relation,
         left: &[usize],
         right: &[usize],
-        kernel: impl Into<Kernel>,
+        kernel: impl Into<RelationKernel>,
     ) -> Result<Relation> {
         let kernel = kernel.into();
         located(|| {
@@ -49,7 +49,7 @@ impl Relation {
         other: &Relation,
         (f, g): (&[u64], &[u64]),
         (left, right): (&[usize], &[usize]),
-        kernel: &Kernel,
+        kernel: &RelationKernel,
     ) -> Result<Relation> {
         let (mut f, mut g) = (f.to_vec(), g.to_vec());
         for (&l, &r) in left.iter().zip(right) {
@@ -88,7 +88,12 @@ impl Relation {
     }
 
     /// Keys are listed: every pair of blocks has a position in the result.
-    fn join_listed(&self, other: &Relation, (left, right): (&[usize], &[usize]), kernel: &Kernel) -> Result<Relation> {
+    fn join_listed(
+        &self,
+        other: &Relation,
+        (left, right): (&[usize], &[usize]),
+        kernel: &RelationKernel,
+    ) -> Result<Relation> {
         let kept: Vec<usize> = (0..other.arity()).filter(|component| !right.contains(component)).collect();
         let mut partners: HashMap<Key, Vec<(u64, Key)>> = HashMap::new();
         for (position, key) in other.keys()?.into_iter().enumerate() {

@@ -17,7 +17,7 @@ use crate::tensor::Tensor;
 /// Text names the kernels that need nothing else: `"matmul"`, subscripts as in `"ab,bc->ac"`, operations on elements such as `"add"` or `"exp"`, and
 /// aggregates of whole blocks such as `"sum"`.
 #[derive(Clone, Debug)]
-pub struct Kernel(pub(super) Kind);
+pub struct RelationKernel(pub(super) Kind);
 
 #[derive(Clone, Debug)]
 pub(super) enum Kind {
@@ -47,9 +47,9 @@ pub(super) struct BlockKernel {
     gives: Option<(Vec<u64>, DType)>,
 }
 
-impl From<&str> for Kernel {
-    fn from(name: &str) -> Kernel {
-        Kernel(match name {
+impl From<&str> for RelationKernel {
+    fn from(name: &str) -> RelationKernel {
+        RelationKernel(match name {
             "matmul" => Kind::Einsum("ab,bc->ac".to_string()),
             // What NumPy and the array API call them.
             "multiply" => Kind::Binary(BinaryOp::Mul),
@@ -69,57 +69,57 @@ impl From<&str> for Kernel {
     }
 }
 
-impl From<BinaryOp> for Kernel {
-    fn from(op: BinaryOp) -> Kernel {
-        Kernel(Kind::Binary(op))
+impl From<BinaryOp> for RelationKernel {
+    fn from(op: BinaryOp) -> RelationKernel {
+        RelationKernel(Kind::Binary(op))
     }
 }
 
-impl From<UnaryOp> for Kernel {
-    fn from(op: UnaryOp) -> Kernel {
-        Kernel(Kind::Unary(op))
+impl From<UnaryOp> for RelationKernel {
+    fn from(op: UnaryOp) -> RelationKernel {
+        RelationKernel(Kind::Unary(op))
     }
 }
 
-impl Kernel {
+impl RelationKernel {
     /// An operation of every element with a number.
-    pub fn with_scalar(op: BinaryOp, value: impl Into<Scalar>) -> Kernel {
-        Kernel(Kind::WithScalar(op, value.into()))
+    pub fn with_scalar(op: BinaryOp, value: impl Into<Scalar>) -> RelationKernel {
+        RelationKernel(Kind::WithScalar(op, value.into()))
     }
 
     /// The same operation, of every element with a number in place of a second block.
-    pub fn with_number(self, value: impl Into<Scalar>) -> Result<Kernel> {
+    pub fn with_number(self, value: impl Into<Scalar>) -> Result<RelationKernel> {
         match self.0 {
-            Kind::Binary(op) => Ok(Kernel::with_scalar(op, value)),
+            Kind::Binary(op) => Ok(RelationKernel::with_scalar(op, value)),
             _ => Err(self.unfit("transform with a number", "operations on two elements")),
         }
     }
 
     /// Another element type.
-    pub fn cast(dtype: DType) -> Kernel {
-        Kernel(Kind::Cast(dtype))
+    pub fn cast(dtype: DType) -> RelationKernel {
+        RelationKernel(Kind::Cast(dtype))
     }
 
     /// An aggregate along axes of a block.
-    pub fn reduce(kind: Reduction, axes: &[usize]) -> Kernel {
-        Kernel(Kind::Reduce(kind, Some(axes.to_vec())))
+    pub fn reduce(kind: Reduction, axes: &[usize]) -> RelationKernel {
+        RelationKernel(Kind::Reduce(kind, Some(axes.to_vec())))
     }
 
-    /// A pure function of blocks. It gives blocks shaped and typed like its first operand, unless [`Kernel::giving`] says otherwise.
+    /// A pure function of blocks. It gives blocks shaped and typed like its first operand, unless [`RelationKernel::giving`] says otherwise.
     pub fn function(
         name: impl Into<String>,
         apply: impl Fn(&[ArrayView<'_>]) -> Result<Array> + Send + Sync + 'static,
-    ) -> Kernel {
-        Kernel::block_function(FunctionRef(Arc::new(Closure { name: name.into(), apply })))
+    ) -> RelationKernel {
+        RelationKernel::block_function(FunctionRef(Arc::new(Closure { name: name.into(), apply })))
     }
 
     /// A block function with one result, as block functions of tensors are.
-    pub fn block_function(function: FunctionRef) -> Kernel {
-        Kernel(Kind::Function(BlockKernel { function, gives: None }))
+    pub fn block_function(function: FunctionRef) -> RelationKernel {
+        RelationKernel(Kind::Function(BlockKernel { function, gives: None }))
     }
 
     /// The same function, with the bound and type of the blocks that it gives. Built-in kernels know theirs.
-    pub fn giving(mut self, bound: &[u64], dtype: DType) -> Kernel {
+    pub fn giving(mut self, bound: &[u64], dtype: DType) -> RelationKernel {
         if let Kind::Function(kernel) = &mut self.0 {
             kernel.gives = Some((bound.to_vec(), dtype));
         }

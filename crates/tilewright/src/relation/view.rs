@@ -6,7 +6,7 @@ use tw_ir::error::Result;
 use tw_ir::index::{Access, Edge, Idx, Var};
 use tw_ir::program::{IndexStmt, IndexVar, Op, Output, TensorType};
 use tw_ir::scalar::ScalarCode;
-use tw_ir::{Axis, DType, Extent, Tiling, shape};
+use tw_ir::{Axis, DType, Extent, Grid, Tiling, shape};
 
 use crate::tensor::Tensor;
 
@@ -91,7 +91,7 @@ pub(super) fn position(axes: &[u64]) -> Idx {
 }
 
 /// The same tensor with a cut.
-pub(super) fn retiled(x: &Tensor, grid: Vec<Axis>) -> Result<Tensor> {
+pub(super) fn retiled(x: &Tensor, grid: Grid) -> Result<Tensor> {
     let tiling = Tiling::Grid(grid);
     if x.ty().tiling.as_ref() == Some(&tiling) {
         return Ok(x.clone());

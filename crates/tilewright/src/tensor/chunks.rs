@@ -9,7 +9,7 @@ use std::sync::Arc;
 use tw_ir::error::{Error, Result};
 use tw_ir::index::{Idx, Term, Var};
 use tw_ir::program::{IndexStmt, Op, TensorType};
-use tw_ir::{Axis, Edge, Tiling};
+use tw_ir::{Axis, Edge, Grid, Tiling};
 
 use super::Tensor;
 
@@ -17,18 +17,18 @@ use super::Tensor;
 const AUTOMATIC_BYTES: u64 = 128 << 20;
 
 /// The chunks of a tensor; `None` while its shape is deferred.
-pub(super) type Cut = Option<Arc<[Axis]>>;
+pub(super) type Cut = Option<Grid>;
 
 /// Blocks that stand for several of a tensor.
 pub(super) struct Seen {
-    chunks: Arc<[Axis]>,
+    chunks: Grid,
     /// The same tensor retiled to these chunks, on request.
     whole: Tensor,
 }
 
 impl Tensor {
     /// Its chunks, for user functions: from its type, or from its operands. `None` while its shape is deferred.
-    pub fn chunks(&self) -> Option<Arc<[Axis]>> {
+    pub fn chunks(&self) -> Option<Grid> {
         let seen = self.seen.as_ref().map(|seen| &seen.chunks).or(self.node.chunks[self.result].as_ref());
         seen.cloned().or_else(|| of_type(self.ty()))
     }
@@ -47,7 +47,7 @@ impl Tensor {
     pub fn rechunk(&self, axes: &[Axis]) -> Result<Tensor> {
         match &self.seen {
             Some(seen) if *seen.chunks == *axes && !self.is_computed() => Ok(seen.whole.clone()),
-            _ => Tensor::apply(self.session(), Op::Retile { tiling: Tiling::Grid(axes.to_vec()) }, &[self]),
+            _ => Tensor::apply(self.session(), Op::Retile { tiling: Tiling::Grid(axes.into()) }, &[self]),
         }
     }
 }
@@ -55,8 +55,8 @@ impl Tensor {
 /// The cut of a tensor that nothing but its type describes.
 pub(super) fn of_type(ty: &TensorType) -> Cut {
     match ty.tiling.as_ref().and_then(|tiling| tiling.grid()) {
-        Some(grid) => Some(grid.into()),
-        None => Some(automatic(&ty.known_shape()?, ty.dtype.size(), AUTOMATIC_BYTES).into()),
+        Some(grid) => Some(grid.clone()),
+        None => Some(automatic(&ty.known_shape()?, ty.dtype.size(), AUTOMATIC_BYTES)),
     }
 }
 
@@ -69,7 +69,7 @@ pub(super) fn of_results(op: &Op, operands: &[Cut], results: &[TensorType]) -> V
             Some(operands) if ty.tiling.is_none() && !operands.is_empty() => {
                 let axes = of_operands(op, &operands, &shape)?;
                 let fits = axes.len() == shape.len() && axes.iter().zip(&shape).all(|(axis, &n)| axis.extent() == n);
-                fits.then(|| axes.into())
+                fits.then_some(axes)
             }
             _ => None,
         }
@@ -78,7 +78,7 @@ pub(super) fn of_results(op: &Op, operands: &[Cut], results: &[TensorType]) -> V
 }
 
 /// Blocks of at most `limit` bytes: the longest axis is halved until they are small enough.
-pub fn automatic(shape: &[u64], element_size: u64, limit: u64) -> Vec<Axis> {
+pub fn automatic(shape: &[u64], element_size: u64, limit: u64) -> Grid {
     let mut lengths: Vec<u64> = shape.iter().map(|&n| n.max(1)).collect();
     let bytes =
         |lengths: &[u64]| lengths.iter().fold(u128::from(element_size), |size, &n| size.saturating_mul(n.into()));
@@ -94,13 +94,13 @@ pub fn automatic(shape: &[u64], element_size: u64, limit: u64) -> Vec<Axis> {
     shape.iter().zip(lengths).map(|(&n, length)| Axis::uniform(n, length)).collect()
 }
 
-fn of_operands(op: &Op, operands: &[&[Axis]], shape: &[u64]) -> Option<Vec<Axis>> {
+fn of_operands(op: &Op, operands: &[&[Axis]], shape: &[u64]) -> Option<Grid> {
     let first = operands[0];
     match op {
         Op::Index(stmt) => Some(of_statement(stmt, operands, shape)),
-        Op::Scan { .. } | Op::Sort { limit: None, .. } => Some(first.to_vec()),
+        Op::Scan { .. } | Op::Sort { limit: None, .. } => Some(first.into()),
         Op::Sort { axis, limit: Some(n), .. } => {
-            let mut axes = first.to_vec();
+            let mut axes = Grid::from(first);
             *axes.get_mut(*axis as usize)? = Axis::whole(*n);
             Some(axes)
         }
@@ -112,7 +112,7 @@ fn of_operands(op: &Op, operands: &[&[Axis]], shape: &[u64]) -> Option<Vec<Axis>
 }
 
 /// Along each axis, the coarsest cut that has the boundaries of all operands, seen through the statement.
-fn of_statement(stmt: &IndexStmt, operands: &[&[Axis]], shape: &[u64]) -> Vec<Axis> {
+fn of_statement(stmt: &IndexStmt, operands: &[&[Axis]], shape: &[u64]) -> Grid {
     let along = |var: Var, n: u64, inside: bool| {
         let reads = stmt.reads.iter().filter(|read| (read.edge == Edge::Error) == inside);
         let cuts = reads.flat_map(|read| {
@@ -187,11 +187,11 @@ fn first_beyond(factor: i64, offset: i64, end: i64) -> i64 {
 }
 
 /// Operands one after the other keep their blocks along the axis; along others they are cut alike.
-fn joined(operands: &[&[Axis]], axis: usize) -> Option<Vec<Axis>> {
+fn joined(operands: &[&[Axis]], axis: usize) -> Option<Grid> {
     let holds_some = |axes: &&&[Axis]| axes.iter().all(|axis| axis.extent() > 0);
     let full: Vec<&[Axis]> = operands.iter().filter(holds_some).copied().collect();
     let (first, rest) = full.split_first()?;
-    let mut axes = first.to_vec();
+    let mut axes = Grid::from(*first);
     let mut boundaries = first.get(axis)?.boundaries();
     for other in rest {
         for (own, cut) in axes.iter_mut().zip(*other) {
@@ -207,7 +207,7 @@ fn joined(operands: &[&[Axis]], axis: usize) -> Option<Vec<Axis>> {
 }
 
 /// Elements that one index vector names come in blocks as long as those they are taken from are on average; otherwise they come in the blocks of the index.
-fn gathered(operands: &[&[Axis]], axes: &[u32]) -> Option<Vec<Axis>> {
+fn gathered(operands: &[&[Axis]], axes: &[u32]) -> Option<Grid> {
     let (data, index) = (operands.first()?, operands.get(1)?);
     let first = *axes.first()? as usize;
     let mut found: Vec<Axis> = Vec::new();
@@ -224,14 +224,14 @@ fn gathered(operands: &[&[Axis]], axes: &[u32]) -> Option<Vec<Axis>> {
             found.push(axis.clone());
         }
     }
-    Some(found)
+    Some(found.into())
 }
 
 /// The cut under another shape: axes that stay keep theirs; a group of axes that becomes another is cut where its elements in a row were, or into blocks
 /// that are no larger.
-fn reshaped(axes: &[Axis], shape: &[u64]) -> Vec<Axis> {
+fn reshaped(axes: &[Axis], shape: &[u64]) -> Grid {
     if shape.contains(&0) {
-        return shape.iter().map(|&n| Axis::whole(n)).collect();
+        return Grid::whole(shape);
     }
     let mut found = Vec::with_capacity(shape.len());
     let (mut from, mut to) = (0, 0);
@@ -255,12 +255,12 @@ fn reshaped(axes: &[Axis], shape: &[u64]) -> Vec<Axis> {
                 break;
             }
         }
-        found.extend(regrouped(&axes[start..from], &shape[first..to]));
+        found.extend_from_slice(&regrouped(&axes[start..from], &shape[first..to]));
     }
-    found
+    found.into()
 }
 
-fn regrouped(axes: &[Axis], shape: &[u64]) -> Vec<Axis> {
+fn regrouped(axes: &[Axis], shape: &[u64]) -> Grid {
     let long: Vec<&Axis> = axes.iter().filter(|axis| axis.extent() > 1).collect();
     let total: u64 = shape.iter().product();
     let most = long.iter().map(|axis| axis.longest()).fold(1, u64::saturating_mul);
@@ -337,10 +337,10 @@ mod tests {
     #[test]
     fn automatic_blocks_halve_the_longest_axis() {
         assert_eq!(
-            automatic(&[1 << 14, 1 << 12], 8, 128 << 20),
+            *automatic(&[1 << 14, 1 << 12], 8, 128 << 20),
             [Axis::uniform(1 << 14, 1 << 12), Axis::whole(1 << 12)]
         );
-        assert_eq!(automatic(&[0, 5], 8, 1), [Axis::whole(0), Axis::uniform(5, 1)]);
-        assert_eq!(automatic(&[], 8, 1), []);
+        assert_eq!(*automatic(&[0, 5], 8, 1), [Axis::whole(0), Axis::uniform(5, 1)]);
+        assert_eq!(*automatic(&[], 8, 1), []);
     }
 }

@@ -1,7 +1,7 @@
 //! Operations on tensors, with the semantics of NumPy.
 
 use tw_build as build;
-use tw_build::{Joined, Reduction, Running, SliceItem};
+use tw_build::{Joined, Reduction, ScanKind, SliceItem};
 use tw_ir::accum::Accum;
 use tw_ir::error::{Error, Result};
 use tw_ir::program::{BlockFn, Op, TensorType};
@@ -197,14 +197,14 @@ impl Tensor {
 
     /// Running aggregate along an axis.
     #[track_caller]
-    pub fn scan(&self, kind: Running, axis: usize) -> Result<Tensor> {
+    pub fn scan(&self, kind: ScanKind, axis: usize) -> Result<Tensor> {
         Tensor::build(&[self], || build::scan(self.ty(), kind, axis))
     }
 
     /// Running sum along an axis.
     #[track_caller]
     pub fn cumsum(&self, axis: usize) -> Result<Tensor> {
-        self.scan(Running::Sum, axis)
+        self.scan(ScanKind::Sum, axis)
     }
 
     /// Sorted along an axis: values, and their positions before.

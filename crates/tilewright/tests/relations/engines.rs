@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use tilewright::ir::program::FunctionTable;
 use tilewright::ir::{oracle, text};
 use tilewright::place::{Cluster, SchedulerName};
-use tilewright::{Input, Kernel, Relation, Session};
+use tilewright::{Input, Relation, RelationKernel, Session};
 
 use crate::random::sequence;
 use crate::reference::Block;
@@ -115,7 +115,7 @@ fn no_plan_computes_what_is_filtered_away() {
         let calls = Arc::new(AtomicU64::new(0));
         let (a, x) = pair(&session, &[8, 8], &[2, 2], 3);
         let counter = calls.clone();
-        let counted = Kernel::function("counted", move |blocks| {
+        let counted = RelationKernel::function("counted", move |blocks| {
             counter.fetch_add(1, Ordering::Relaxed);
             Ok(blocks[0].to_array())
         });

@@ -1,6 +1,6 @@
 //! Random sequences of operators.
 
-use tilewright::{Array, Buffer, Kernel, Relation, Session};
+use tilewright::{Array, Buffer, Relation, RelationKernel, Session};
 
 use crate::reference::{Block, Blocks};
 use crate::{check, doubles, elementwise, pair, session};
@@ -162,7 +162,7 @@ fn random_sequences_agree_with_maps_of_blocks() {
 fn kernels_may_change_bounds() {
     let session = session();
     let (a, x) = pair(&session, &[6, 8], &[2, 4], 1);
-    let row_sums = Kernel::function("row_sums", |blocks| {
+    let row_sums = RelationKernel::function("row_sums", |blocks| {
         let columns = blocks[0].shape()[1] as usize;
         let sums: Vec<f64> = doubles(&blocks[0]).chunks(columns).map(|row| row.iter().sum()).collect();
         Ok(Array::vector(Buffer::F64(sums)))

@@ -70,7 +70,7 @@ impl Access {
 
 /// How one task resolves an access.
 #[derive(Debug, Default)]
-pub(super) struct Plan {
+pub(super) struct AccessPlan {
     kind: Kind,
     /// Position of the first point.
     base: i64,
@@ -140,7 +140,7 @@ pub(super) struct Piece {
 }
 
 /// A strip that is several whole rows, each of which moves evenly.
-pub(super) struct Grid {
+pub(super) struct EvenRows {
     pub(super) position: i64,
     pub(super) rows: usize,
     pub(super) row_step: i64,
@@ -159,7 +159,7 @@ pub(super) enum Place {
     Elsewhere,
 }
 
-impl Plan {
+impl AccessPlan {
     /// Plans an access to a block that lies at `bbox` in its storage as `offset` and `strides` say.
     pub(super) fn prepare(
         &mut self,
@@ -298,7 +298,7 @@ impl Plan {
     }
 
     /// The strip as whole rows, if it is that and does not move evenly as one.
-    pub(super) fn grid(&self, frame: &Frame, strip: Strip) -> Option<Grid> {
+    pub(super) fn even_rows(&self, frame: &Frame, strip: Strip) -> Option<EvenRows> {
         let (Kind::Direct, None, [_, row]) = (self.kind, self.inner, &frame.loops[frame.n_outer..]) else {
             return None;
         };
@@ -306,7 +306,7 @@ impl Plan {
         let [row_step, column_step] = self.strides[frame.n_outer..] else { return None };
         let whole = strip.start.is_multiple_of(columns) && strip.len.is_multiple_of(columns);
         let position = self.row + (strip.start / columns) as i64 * row_step;
-        whole.then_some(Grid { position, rows: strip.len / columns, row_step, columns, column_step })
+        whole.then_some(EvenRows { position, rows: strip.len / columns, row_step, columns, column_step })
     }
 
     /// The strip as stairs that do not move on any of them, if it is that.

@@ -1,7 +1,7 @@
 //! Making a statement ready.
 
 use tw_ir::kernel::StatementKernel;
-use tw_ir::{Accum, Axis, DType, Error, Idx, Result, Scalar, ScalarCode, ScalarOp, Slot, Term};
+use tw_ir::{Accum, DType, Error, Grid, Idx, Result, Scalar, ScalarCode, ScalarOp, Slot, Term};
 
 use super::access::Access;
 use super::aggregate::Aggregate;
@@ -22,8 +22,8 @@ const TILE_HEIGHT: i64 = 64;
 
 /// A statement kernel made ready.
 #[derive(Debug)]
-pub(crate) struct Statement {
-    pub(super) vars: Vec<Axis>,
+pub(crate) struct CompiledStatement {
+    pub(super) vars: Grid,
     /// Loops, outermost first.
     pub(super) order: Vec<usize>,
     /// How many of them are flattened into strips.
@@ -83,8 +83,8 @@ pub(super) struct Part {
     pub(super) masked: RegisterId,
 }
 
-impl Statement {
-    pub(crate) fn compile(kernel: &StatementKernel, provider: &Provider) -> Result<Statement> {
+impl CompiledStatement {
+    pub(crate) fn compile(kernel: &StatementKernel, provider: &Provider) -> Result<CompiledStatement> {
         check(kernel)?;
         let n_vars = kernel.vars.len();
         let n_reads = kernel.reads.len();
@@ -131,7 +131,7 @@ impl Statement {
         if tiles.is_empty() && matches!(fold, Fold::Aggregate(_)) && !slides {
             tiles = strips_of_states(&order, &out);
         }
-        Ok(Statement {
+        Ok(CompiledStatement {
             vars: kernel.vars.clone(),
             n_inner: n_flattened(kernel, &order, &tiles),
             tiles,

@@ -9,7 +9,7 @@ use tw_ir::dtype::{C64, C128};
 use tw_ir::kernel::StatementKernel;
 use tw_ir::{Buffer, DType, Error, Idx, Result, Scalar};
 
-use super::access::{Access, Plan};
+use super::access::{Access, AccessPlan};
 use super::frame::Frame;
 use crate::block::Block;
 use crate::gemm::{Batch, Known, Matrix, Multiply, Provider, Task, Truth};
@@ -40,9 +40,9 @@ enum Kind {
 
 /// The output and the operands of a contraction, with the plans of their accesses, which must be direct.
 pub(super) struct Operands<'a> {
-    pub(super) out: (&'a mut Buffer, &'a Plan),
-    pub(super) left: (&'a Block, &'a Plan),
-    pub(super) right: (&'a Block, &'a Plan),
+    pub(super) out: (&'a mut Buffer, &'a AccessPlan),
+    pub(super) left: (&'a Block, &'a AccessPlan),
+    pub(super) right: (&'a Block, &'a AccessPlan),
     /// True if the output holds something already.
     pub(super) accumulate: bool,
 }
@@ -91,12 +91,17 @@ impl Contraction {
     }
 
     /// A copy of an operand in the type of the product, and how it is accessed; `None` if the operand has that type, or code converts it.
-    pub(super) fn converted(&self, operand: &Block, access: &Access, frame: &Frame) -> Result<Option<(Block, Plan)>> {
+    pub(super) fn converted(
+        &self,
+        operand: &Block,
+        access: &Access,
+        frame: &Frame,
+    ) -> Result<Option<(Block, AccessPlan)>> {
         let Some(dtype) = self.operand_type().filter(|&dtype| dtype != operand.dtype()) else { return Ok(None) };
         let mut copy = Block::for_output(dtype, operand.bbox().clone(), None)?;
         let elements = operand.row_major()?;
         with_dtype!(dtype, T => convert(Lane::slice(&elements, 0..elements.len()), T::of_mut(copy.output()?.1)));
-        let mut plan = Plan::default();
+        let mut plan = AccessPlan::default();
         plan.prepare(access, frame, copy.bbox(), 0, |axis| copy.stride(axis));
         Ok(Some((copy, plan)))
     }
@@ -140,7 +145,7 @@ struct KnownProduct<'a> {
     provider: &'a Provider,
     frame: &'a Frame,
     /// Of the output, the left and the right operand.
-    plans: [&'a Plan; 3],
+    plans: [&'a AccessPlan; 3],
     accumulate: bool,
 }
 
@@ -208,7 +213,7 @@ impl KnownProduct<'_> {
     fn operands_are_same(&self, rows: &[usize], columns: &[usize], outer: &[usize]) -> bool {
         let [_, left, right] = self.plans;
         let extents = &self.frame.extents;
-        let moves = |plan: &Plan, var: usize| self.frame.loop_of(var).map_or(0, |depth| plan.step(depth));
+        let moves = |plan: &AccessPlan, var: usize| self.frame.loop_of(var).map_or(0, |depth| plan.step(depth));
         let alike = |a: usize, b: usize| extents[a] == extents[b] && moves(left, a) == moves(right, b);
         left.base() == right.base()
             && rows.len() == columns.len()

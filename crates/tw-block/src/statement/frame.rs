@@ -1,6 +1,6 @@
 //! The loops of one task.
 
-use tw_ir::{Axis, Term, Var};
+use tw_ir::{Grid, Term, Var};
 
 /// One loop, over one variable or over several that move as one.
 #[derive(Clone, Copy, Debug)]
@@ -36,21 +36,13 @@ pub(super) struct Frame {
 
 impl Frame {
     /// Sets the box of a point; false if it is empty.
-    pub(super) fn set_box(&mut self, vars: &[Axis], point: u64) -> bool {
+    pub(super) fn set_box(&mut self, vars: &Grid, point: u64) -> bool {
         self.starts.clear();
         self.extents.clear();
         self.starts.resize(vars.len(), 0);
         self.extents.resize(vars.len(), 0);
-        let mut rest = point;
         let mut empty = false;
-        for (var, axis) in vars.iter().enumerate().rev() {
-            let n = axis.n_tiles();
-            if n == 0 {
-                empty = true;
-                continue;
-            }
-            let range = axis.range(rest % n);
-            rest /= n;
+        for (var, range) in vars.ranges_from_last(point) {
             self.starts[var] = range.start as i64;
             self.extents[var] = range.end.saturating_sub(range.start) as i64;
             empty |= range.is_empty();

@@ -2,7 +2,7 @@
 
 use tw_ir::{Buffer, Edge, Error, Result, Scalar};
 
-use super::access::{Access, Flight, Grid, Piece, Place};
+use super::access::{Access, EvenRows, Flight, Piece, Place};
 use super::compile::Read;
 use super::frame::{Frame, Strip};
 use super::run::{Scratch, Task};
@@ -42,13 +42,13 @@ impl Task<'_> {
         let register = self.statement.code.params()[k];
         let lane = &mut self.lanes[k];
         *lane = None;
-        if let (Some(block), Some(grid)) = (block, plan.grid(frame, strip)) {
+        if let (Some(block), Some(rows)) = (block, plan.even_rows(frame, strip)) {
             // Rows that are all the same are still there from the strip before.
-            let here = (grid.position, strip.len);
+            let here = (rows.position, strip.len);
             let loaded = self.loaded[k].is_some_and(|(position, len)| position == here.0 && len >= here.1);
-            if grid.row_step != 0 || !loaded {
-                copy_grid(registers, register, block.data(), &grid);
-                self.loaded[k] = (grid.row_step == 0).then_some(here);
+            if rows.row_step != 0 || !loaded {
+                copy_rows(registers, register, block.data(), &rows);
+                self.loaded[k] = (rows.row_step == 0).then_some(here);
             }
             return Ok(());
         }
@@ -185,13 +185,13 @@ fn copy_piece(
     })
 }
 
-fn copy_grid(registers: &mut Registers, register: RegisterId, data: &Buffer, grid: &Grid) {
+fn copy_rows(registers: &mut Registers, register: RegisterId, data: &Buffer, rows: &EvenRows) {
     with_dtype!(register.dtype, T => {
         let data = T::of(data);
-        let out = registers.vector::<T>(register.index, grid.rows * grid.columns);
-        for (row, out) in out.chunks_exact_mut(grid.columns).enumerate() {
-            let start = grid.position + row as i64 * grid.row_step;
-            match grid.column_step {
+        let out = registers.vector::<T>(register.index, rows.rows * rows.columns);
+        for (row, out) in out.chunks_exact_mut(rows.columns).enumerate() {
+            let start = rows.position + row as i64 * rows.row_step;
+            match rows.column_step {
                 1 => out.iter_mut().zip(&data[start as usize..]).for_each(|(out, x)| *out = *x),
                 0 => out.fill(data[start as usize]),
                 step => {

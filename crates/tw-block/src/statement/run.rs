@@ -5,9 +5,9 @@ use std::ops::Range;
 
 use tw_ir::{BoxRegion, Buffer, Error, Result, Scalar};
 
-use super::access::Plan;
+use super::access::AccessPlan;
 use super::aggregate::AggregateState;
-use super::compile::{Fold, Statement};
+use super::compile::{CompiledStatement, Fold};
 use super::contract::Operands;
 use super::frame::{Frame, Strip};
 use super::general::StateBuffers;
@@ -26,8 +26,8 @@ pub(super) struct Scratch {
     pub(super) registers: Registers,
     pub(super) frame: Frame,
     /// One per read.
-    pub(super) plans: Vec<Plan>,
-    pub(super) out_plan: Plan,
+    pub(super) plans: Vec<AccessPlan>,
+    pub(super) out_plan: AccessPlan,
     /// One per component of a simple fold: what the current row was reduced to so far.
     pub(super) cascades: Vec<Cascade<Scalar>>,
     pub(super) aggregates: AggregateState,
@@ -38,7 +38,7 @@ pub(super) struct Scratch {
 
 /// One task.
 pub(super) struct Task<'a> {
-    pub(super) statement: &'a Statement,
+    pub(super) statement: &'a CompiledStatement,
     pub(super) blocks: &'a [Option<&'a Block>],
     pub(super) out_box: &'a BoxRegion,
     pub(super) buffers: Vec<&'a mut Buffer>,
@@ -51,7 +51,7 @@ pub(super) struct Task<'a> {
     pub(super) scratch: &'a mut Scratch,
 }
 
-impl Statement {
+impl CompiledStatement {
     pub(crate) fn run(
         &self,
         point: u32,
@@ -146,7 +146,7 @@ impl<'a> Task<'a> {
         let Scratch { frame, plans, out_plan, .. } = &mut *self.scratch;
         frame.set_loops(&statement.order, statement.n_inner);
         out_plan.prepare(&statement.out, frame, out_box, 0, |axis| row_major_stride(out_box, axis));
-        plans.resize_with(statement.reads.len().max(plans.len()), Plan::default);
+        plans.resize_with(statement.reads.len().max(plans.len()), AccessPlan::default);
         for ((read, block), plan) in statement.reads.iter().zip(blocks).zip(plans) {
             match block {
                 Some(block) => {
@@ -290,7 +290,7 @@ fn whole_rows(frame: &Frame, longest: usize) -> usize {
     }
 }
 
-impl Statement {
+impl CompiledStatement {
     /// Strips are short so that intermediate values stay near; without any, longer ones save time.
     fn takes_long_strips(&self) -> bool {
         self.code.is_trivial() && !matches!(self.fold, Fold::General { .. })
@@ -298,8 +298,8 @@ impl Statement {
 
     /// Merges neighbouring loops along which everything moves evenly. It changes no result: what is reduced is never merged, because whether
     /// it could be depends on how blocks are stored, and the order of a sum must not.
-    fn merge_loops(&self, frame: &mut Frame, plans: &mut [Plan], out_plan: &mut Plan) {
-        let all_direct = out_plan.is_direct() && plans.iter().all(Plan::is_direct);
+    fn merge_loops(&self, frame: &mut Frame, plans: &mut [AccessPlan], out_plan: &mut AccessPlan) {
+        let all_direct = out_plan.is_direct() && plans.iter().all(AccessPlan::is_direct);
         if !all_direct {
             return;
         }
@@ -307,7 +307,7 @@ impl Statement {
         while depth >= 2 {
             depth -= 1;
             let inside = frame.loops[depth];
-            let even = |plan: &Plan| plan.step(depth - 1) == plan.step(depth) * inside.extent;
+            let even = |plan: &AccessPlan| plan.step(depth - 1) == plan.step(depth) * inside.extent;
             let reduces = !matches!(self.fold, Fold::Write) && out_plan.step(depth) == 0;
             let counted = |var: usize| self.used_vars.contains(&var);
             if reduces

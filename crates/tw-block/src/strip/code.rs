@@ -1,7 +1,7 @@
 //! Scalar code with a register for every value.
 
 use tw_ir::scalar::{eval_binary, eval_random, eval_unary};
-use tw_ir::{BinaryOp, DType, Distribution, Scalar, ScalarCode, ScalarOp, Slot, UnaryOp};
+use tw_ir::{BinaryOp, DType, RandomDistribution, Scalar, ScalarCode, ScalarOp, Slot, UnaryOp};
 
 use super::RegisterId;
 
@@ -54,7 +54,7 @@ pub(super) enum Operation {
     Binary(BinaryOp),
     Select,
     Cast,
-    Random { distribution: Distribution, seed: u64 },
+    Random { distribution: RandomDistribution, seed: u64 },
 }
 
 /// One loop over a strip.

@@ -5,7 +5,7 @@ use std::ops::{Add, Mul, Neg, Sub};
 use tw_ir::dtype::{CastFrom, Complex};
 use tw_ir::scalar::elementary::Elementary;
 use tw_ir::scalar::math::{self, Integer};
-use tw_ir::{BinaryOp, Distribution, UnaryOp, random};
+use tw_ir::{BinaryOp, RandomDistribution, UnaryOp, random};
 
 use super::Values;
 use crate::wide::wide;
@@ -386,18 +386,18 @@ draws! {
 }
 
 /// Random doubles.
-pub(crate) fn random_f64(distribution: Distribution, seed: u64, counters: Values<'_, i64>, out: &mut [f64]) {
+pub(crate) fn random_f64(distribution: RandomDistribution, seed: u64, counters: Values<'_, i64>, out: &mut [f64]) {
     match distribution {
-        Distribution::Uniform => draw_uniform(seed, counters, out),
-        Distribution::Normal => draw_normal(seed, counters, out),
-        Distribution::Integer { low, high } => map(counters, out, |c| random::integer(seed, c, low, high) as f64),
+        RandomDistribution::Uniform => draw_uniform(seed, counters, out),
+        RandomDistribution::Normal => draw_normal(seed, counters, out),
+        RandomDistribution::Integer { low, high } => map(counters, out, |c| random::integer(seed, c, low, high) as f64),
     }
 }
 
 /// Random integers.
-pub(crate) fn random_i64(distribution: Distribution, seed: u64, counters: Values<'_, i64>, out: &mut [i64]) {
+pub(crate) fn random_i64(distribution: RandomDistribution, seed: u64, counters: Values<'_, i64>, out: &mut [i64]) {
     match distribution {
-        Distribution::Integer { low, high } => map(counters, out, |c| random::integer(seed, c, low, high)),
-        Distribution::Uniform | Distribution::Normal => unreachable!("a random float as an integer"),
+        RandomDistribution::Integer { low, high } => map(counters, out, |c| random::integer(seed, c, low, high)),
+        RandomDistribution::Uniform | RandomDistribution::Normal => unreachable!("a random float as an integer"),
     }
 }

@@ -3,7 +3,7 @@
 use tw_ir::dtype::DType;
 use tw_ir::error::{Error, Result};
 use tw_ir::program::BlockResult;
-use tw_ir::{Axis, Edge, Scalar};
+use tw_ir::{Edge, Grid, Scalar};
 
 use super::{Algorithms, Graph, N_AXES, fibre_modes, first};
 use crate as build;
@@ -48,10 +48,10 @@ impl<G: Graph> Algorithms<'_, G> {
         };
         let x = self.fitted(&x, axis, n_in)?;
         let shape = self.shape(&x)?;
-        let mut axes: Vec<Axis> = shape.iter().map(|&n| Axis::whole(n)).collect();
+        let mut grid = Grid::whole(&shape);
         let others: Vec<usize> = (0..rank).filter(|&k| k != axis).collect();
-        cut_leading(&mut axes, &others, BLOCK_ELEMENTS);
-        let blocks = self.retiled(&x, axes)?;
+        cut_leading(&mut grid, &others, BLOCK_ELEMENTS);
+        let blocks = self.retiled(&x, grid)?;
         let (modes, results) = fibre_modes(rank, axis, n_out);
         let word = match kind {
             Transform::Forward => "forward",

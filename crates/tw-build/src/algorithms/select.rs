@@ -3,7 +3,7 @@
 use tw_ir::dtype::DType;
 use tw_ir::error::{Error, Result};
 use tw_ir::program::{BlockResult, Op, OperandMode, ResultMode};
-use tw_ir::{Axis, Tiling};
+use tw_ir::{Axis, Grid, Tiling};
 
 use super::{Algorithms, Graph, N_AXES, fibre_modes, first};
 use crate as build;
@@ -60,12 +60,12 @@ impl<G: Graph> Algorithms<'_, G> {
             let ranks = self.permuted(ranks, &there)?;
             return self.brought_last(x, axis, |algorithms, x| algorithms.select(x, &ranks, rank - 1));
         }
-        let mut axes: Vec<Axis> = shape.iter().map(|&n| Axis::whole(n)).collect();
+        let mut grid = Grid::whole(&shape);
         let others: Vec<usize> = (0..rank).filter(|&k| k != axis).collect();
-        cut_leading(&mut axes, &others, BLOCK_ELEMENTS);
-        let x = self.retiled(x, axes.clone())?;
-        axes[axis] = Axis::whole(wanted[axis]);
-        let ranks = self.retiled(ranks, axes)?;
+        cut_leading(&mut grid, &others, BLOCK_ELEMENTS);
+        let x = self.retiled(x, grid.clone())?;
+        grid[axis] = Axis::whole(wanted[axis]);
+        let ranks = self.retiled(ranks, grid)?;
         let (modes, results) = fibre_modes(rank, axis, wanted[axis]);
         let name = format!("select_{}", rank - 1 - axis);
         let args: [(&G::Value, &[OperandMode]); 2] = [(&x, &modes), (&ranks, &modes)];

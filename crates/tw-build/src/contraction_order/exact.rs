@@ -1,9 +1,9 @@
 //! The best order of few operands: for every subset of them the best split, from small subsets to large ones.
 
-use super::{EXACT_LIMIT, Network, Order};
+use super::{ContractionOrder, EXACT_LIMIT, Network};
 
 /// The best orders that differ in their last pair.
-pub(super) fn orders(network: &Network, wanted: usize) -> Vec<Order> {
+pub(super) fn orders(network: &Network, wanted: usize) -> Vec<ContractionOrder> {
     // Sixteen operands of at most 64 axes have no more than 1024 indices.
     match network.extents.len() {
         0..=64 => Subsets::<1>::new(network).orders(wanted),
@@ -98,7 +98,7 @@ impl<const W: usize> Subsets<W> {
         }
     }
 
-    fn orders(mut self, wanted: usize) -> Vec<Order> {
+    fn orders(mut self, wanted: usize) -> Vec<ContractionOrder> {
         let full = (1usize << self.operands) - 1;
         let rest = full & (full - 1);
         let mut last: Vec<(f64, usize)> = Vec::new();
@@ -118,7 +118,7 @@ impl<const W: usize> Subsets<W> {
             self.split[full] = part as u32;
             let mut pairs = Vec::with_capacity(self.operands - 1);
             self.emit(full, &mut pairs);
-            Order { pairs, operations }
+            ContractionOrder { pairs, operations }
         };
         last.into_iter().map(order).collect()
     }

@@ -6,7 +6,7 @@ use std::cmp::Ordering;
 use std::collections::{BinaryHeap, HashMap};
 
 use super::improve::Tree;
-use super::{Network, Order};
+use super::{ContractionOrder, Network};
 
 /// What looks best.
 #[derive(Clone, Copy)]
@@ -41,7 +41,7 @@ pub(super) fn unit(network: &Network) -> f64 {
     (greedy.largest - MOST_BITS).max(0.0)
 }
 
-pub(super) fn orders(network: &Network, wanted: usize) -> Vec<Order> {
+pub(super) fn orders(network: &Network, wanted: usize) -> Vec<ContractionOrder> {
     let mut found: Vec<(Vec<(usize, usize)>, f64)> = Vec::new();
     let mut looked = 0;
     for rule in RULES {
@@ -72,7 +72,7 @@ pub(super) fn orders(network: &Network, wanted: usize) -> Vec<Order> {
     }
     trees.sort_by(|a, b| a.0.total_cmp(&b.0));
     trees.iter_mut().for_each(|(_, tree)| tree.improve(&mut left));
-    let mut orders: Vec<Order> = trees.iter().map(|(_, tree)| tree.order()).collect();
+    let mut orders: Vec<ContractionOrder> = trees.iter().map(|(_, tree)| tree.order()).collect();
     orders.sort_by(|a, b| a.operations.total_cmp(&b.operations));
     orders.dedup_by(|a, b| a.pairs == b.pairs);
     orders.truncate(wanted);

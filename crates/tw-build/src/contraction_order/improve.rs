@@ -1,6 +1,6 @@
 //! Better trees from good ones: every subtree of few leaves is replaced by the best one over the same leaves, until nothing changes.
 
-use super::{Network, Order, exact, union};
+use super::{ContractionOrder, Network, exact, union};
 
 /// Leaves of a subtree that is looked at.
 const LEAVES: usize = 7;
@@ -171,10 +171,10 @@ impl<'a> Tree<'a> {
         (leaves, inner)
     }
 
-    pub(super) fn order(&self) -> Order {
+    pub(super) fn order(&self) -> ContractionOrder {
         let leaves = self.network.operands.len();
         let mut number: Vec<usize> = (0..self.nodes.len()).collect();
-        let mut order = Order { pairs: Vec::with_capacity(leaves - 1), operations: 0.0 };
+        let mut order = ContractionOrder { pairs: Vec::with_capacity(leaves - 1), operations: 0.0 };
         for node in self.bottom_up() {
             let Some((a, b)) = self.nodes[node].children else { continue };
             number[node] = leaves + order.pairs.len();

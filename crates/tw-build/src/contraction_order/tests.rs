@@ -32,7 +32,7 @@ fn random_network(draws: &mut Draws, operands: usize, extra: usize) -> (Vec<Vec<
 }
 
 /// Operations of an order, counted from the definition.
-fn operations(operands: &[Vec<u32>], kept: &[u32], extents: &[f64], order: &Order) -> f64 {
+fn operations(operands: &[Vec<u32>], kept: &[u32], extents: &[f64], order: &ContractionOrder) -> f64 {
     let summed_early = |index: &u32| kept.contains(index) || operands.iter().filter(|o| o.contains(index)).count() > 1;
     let mut terms: Vec<Option<Vec<u32>>> = operands
         .iter()

@@ -3,6 +3,7 @@
 use super::points::for_each_point;
 use crate::array::{Array, ArrayView};
 use crate::error::{Error, Result};
+use crate::grid::Grid;
 use crate::program::{BlockFn, OperandMode, ResultMode, TensorType};
 use crate::shape;
 use crate::tiling::{Axis, BoxRegion, Tiling};
@@ -11,15 +12,14 @@ use crate::tiling::{Axis, BoxRegion, Tiling};
 pub(super) fn run(call: &BlockFn, types: &[&TensorType], operands: &[&Array]) -> Result<Vec<Array>> {
     let name = call.function.0.name();
     let grid = grid_of(call, types)?;
-    let result_axes: Vec<Vec<Axis>> = call.results.iter().map(|result| axes_of(&result.modes, &grid)).collect();
+    let result_axes: Vec<Grid> = call.results.iter().map(|result| axes_of(&result.modes, &grid)).collect();
     let mut results: Vec<Array> = call
         .results
         .iter()
         .zip(&result_axes)
-        .map(|(result, axes)| Array::zeros(&axes.iter().map(Axis::extent).collect::<Vec<_>>(), result.dtype))
+        .map(|(result, axes)| Array::zeros(&axes.shape(), result.dtype))
         .collect::<Result<_>>()?;
-    let n_tiles: Vec<u64> = grid.iter().map(Axis::n_tiles).collect();
-    for_each_point(&n_tiles, |key| {
+    for_each_point(&grid.tiles_per_axis(), |key| {
         let blocks: Vec<Array> = operands
             .iter()
             .zip(types)
@@ -47,7 +47,7 @@ pub(super) fn run(call: &BlockFn, types: &[&TensorType], operands: &[&Array]) ->
 }
 
 /// The cut each grid number stands for: that of the first operand axis with the number.
-fn grid_of(call: &BlockFn, types: &[&TensorType]) -> Result<Vec<Axis>> {
+fn grid_of(call: &BlockFn, types: &[&TensorType]) -> Result<Grid> {
     let mut grid: Vec<Option<Axis>> = Vec::new();
     for (ty, modes) in types.iter().zip(&call.operands) {
         for (axis, mode) in modes.iter().enumerate() {
@@ -70,7 +70,7 @@ fn tile_axis(ty: &TensorType, axis: usize) -> Result<&Axis> {
     }
 }
 
-fn axes_of(modes: &[ResultMode], grid: &[Axis]) -> Vec<Axis> {
+fn axes_of(modes: &[ResultMode], grid: &[Axis]) -> Grid {
     modes
         .iter()
         .map(|mode| match *mode {

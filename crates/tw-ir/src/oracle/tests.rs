@@ -309,7 +309,7 @@ fn shapes_change_elements_do_not() {
     let shape = vec![Extent::Known(3), Extent::Known(2)];
     let reshaped = apply(Op::Reshape { shape }, &[&x]).unwrap();
     assert_eq!(reshaped, [matrix(3, 2, &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0])]);
-    let tiling = Tiling::Grid(vec![Axis::uniform(2, 1), Axis::whole(3)]);
+    let tiling = Tiling::Grid(vec![Axis::uniform(2, 1), Axis::whole(3)].into());
     assert_eq!(apply(Op::Retile { tiling }, &[&x]).unwrap()[0], x);
     let beside = apply(Op::Concat { axis: 1 }, &[&x, &matrix(2, 1, &[7.0, 8.0])]).unwrap();
     assert_eq!(beside, [matrix(2, 4, &[1.0, 2.0, 3.0, 7.0, 4.0, 5.0, 6.0, 8.0])]);
@@ -338,7 +338,7 @@ impl BlockFunction for ReverseAndSum {
 fn block_functions_follow_the_tiling() {
     let mut program = Program::new();
     let x = constant(&mut program, matrix(2, 3, &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]));
-    let tiling = Tiling::Grid(vec![Axis::whole(2), Axis::from_lengths(&[1, 2]).unwrap()]);
+    let tiling = Tiling::Grid(vec![Axis::whole(2), Axis::from_lengths(&[1, 2]).unwrap()].into());
     let x = program.push1(Op::Retile { tiling }, &[x], &Span::None).unwrap();
     let call = BlockFn {
         function: FunctionTable::default().register(ReverseAndSum),

@@ -9,6 +9,7 @@ use super::{
 use crate::accum::Accum;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
+use crate::grid::Grid;
 use crate::index::Edge;
 use crate::scalar::BinaryOp;
 use crate::shape::{self, Extent};
@@ -332,7 +333,7 @@ fn infer_block_fn(call: &BlockFn, types: &[&TensorType]) -> Result<Vec<TensorTyp
             }
         }
     }
-    let grid: Vec<Axis> = grid
+    let grid: Grid = grid
         .into_iter()
         .collect::<Option<_>>()
         .ok_or_else(|| Error::source(format!("`{name}` skips a grid number")))?;
@@ -340,7 +341,7 @@ fn infer_block_fn(call: &BlockFn, types: &[&TensorType]) -> Result<Vec<TensorTyp
         .iter()
         .map(|result| {
             let mut seen = vec![false; grid.len()];
-            let mut axes = Vec::new();
+            let mut axes: Vec<Axis> = Vec::new();
             for mode in &result.modes {
                 axes.push(match *mode {
                     // An empty axis has no tiles, so there would be no block for a call to write.
@@ -373,8 +374,8 @@ fn infer_block_fn(call: &BlockFn, types: &[&TensorType]) -> Result<Vec<TensorTyp
             if seen.contains(&false) {
                 return Err(Error::source(format!("every call of `{name}` must write its own blocks of each result")));
             }
-            let shape: Vec<u64> = axes.iter().map(Axis::extent).collect();
-            Ok(TensorType::known(result.dtype, &shape).with_tiling(Tiling::Grid(axes)))
+            let grid = Grid::from(axes);
+            Ok(TensorType::known(result.dtype, &grid.shape()).with_tiling(Tiling::Grid(grid)))
         })
         .collect()
 }

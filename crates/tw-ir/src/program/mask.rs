@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
+use crate::grid::Grid;
 use crate::tiling::{Axis, Tiling};
 
 /// The number of elements that each piece of a mask selects.
@@ -11,15 +12,14 @@ use crate::tiling::{Axis, Tiling};
 /// what a piece selects is one run of the result, and its place follows from the counts of the pieces before.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct MaskCounts {
-    cut: Vec<Axis>,
+    cut: Grid,
     counts: Arc<[u64]>,
 }
 
 impl MaskCounts {
     /// Counts of the pieces of a cut, in row-major order.
-    pub fn new(cut: Vec<Axis>, counts: Vec<u64>) -> Result<MaskCounts> {
-        let n_tiles = cut.iter().fold(1u64, |n, axis| n.saturating_mul(axis.n_tiles()));
-        if !is_row_major(&cut) || n_tiles != counts.len() as u64 {
+    pub fn new(cut: Grid, counts: Vec<u64>) -> Result<MaskCounts> {
+        if !is_row_major(&cut) || cut.n_blocks() != counts.len() as u64 {
             return Err(Error::internal("counts of a mask are not those of consecutive pieces"));
         }
         Ok(MaskCounts { cut, counts: counts.into() })
@@ -27,20 +27,19 @@ impl MaskCounts {
 
     /// A mask as one piece.
     pub fn whole(shape: &[u64], count: u64) -> MaskCounts {
-        let cut: Vec<Axis> = shape.iter().map(|&n| Axis::whole(n)).collect();
         let counts = if shape.contains(&0) { Vec::new() } else { vec![count] };
-        MaskCounts { cut, counts: counts.into() }
+        MaskCounts { cut: Grid::whole(shape), counts: counts.into() }
     }
 
     /// `total` elements spread evenly over the pieces: the assumption for an uncounted mask.
-    pub fn even(cut: Vec<Axis>, total: u64) -> Result<MaskCounts> {
-        let n = cut.iter().fold(1u64, |n, axis| n.saturating_mul(axis.n_tiles()));
+    pub fn even(cut: Grid, total: u64) -> Result<MaskCounts> {
+        let n = cut.n_blocks();
         let share = |k: u64| (total as u128 * k as u128 / n.max(1) as u128) as u64;
         MaskCounts::new(cut, (0..n).map(|k| share(k + 1) - share(k)).collect())
     }
 
     /// The pieces of the mask.
-    pub fn cut(&self) -> &[Axis] {
+    pub fn cut(&self) -> &Grid {
         &self.cut
     }
 
@@ -78,11 +77,11 @@ pub(crate) fn is_row_major(grid: &[Axis]) -> bool {
 
 /// A cut of a mask into pieces of at most about `wanted` elements, consecutive in row-major order, that follows the boundaries of the grids its
 /// elements and the data under it have, as far as these are consecutive too. So pieces are seldom put together from several blocks.
-pub fn mask_pieces(shape: &[u64], grids: &[&[Axis]], wanted: u64) -> Vec<Axis> {
+pub fn mask_pieces(shape: &[u64], grids: &[&[Axis]], wanted: u64) -> Grid {
     // The axis that is cut: the first behind which everything fits into a piece.
     let rest = |k: usize| shape[k + 1..].iter().fold(1u64, |n, &extent| n.saturating_mul(extent));
     let Some(axis) = (0..shape.len()).find(|&k| rest(k) <= wanted) else {
-        return shape.iter().map(|&n| Axis::whole(n)).collect();
+        return Grid::whole(shape);
     };
     let rows = (wanted / rest(axis).max(1)).max(1);
     let follows = |grid: &&&[Axis]| is_row_major(grid) && grid[axis + 1..].iter().all(|cut| cut.n_tiles() <= 1);
@@ -116,17 +115,17 @@ mod tests {
     #[test]
     fn pieces_follow_the_blocks() {
         let blocks = [Axis::uniform(1000, 300)];
-        assert_eq!(mask_pieces(&[1000], &[&blocks], 400), blocks);
-        assert_eq!(mask_pieces(&[1000], &[], 400), [Axis::uniform(1000, 334)]);
+        assert_eq!(*mask_pieces(&[1000], &[&blocks], 400), blocks);
+        assert_eq!(*mask_pieces(&[1000], &[], 400), [Axis::uniform(1000, 334)]);
         let finer = mask_pieces(&[1000], &[&blocks], 200);
-        assert_eq!(finer, [Axis::from_boundaries(vec![0, 150, 300, 450, 600, 750, 900, 1000])]);
-        assert_eq!(mask_pieces(&[10, 50], &[], 100), [Axis::uniform(10, 2), Axis::whole(50)]);
-        assert_eq!(mask_pieces(&[3, 50], &[], 20), [Axis::uniform(3, 1), Axis::from_boundaries(vec![0, 17, 34, 50])]);
+        assert_eq!(*finer, [Axis::from_boundaries(vec![0, 150, 300, 450, 600, 750, 900, 1000])]);
+        assert_eq!(*mask_pieces(&[10, 50], &[], 100), [Axis::uniform(10, 2), Axis::whole(50)]);
+        assert_eq!(*mask_pieces(&[3, 50], &[], 20), [Axis::uniform(3, 1), Axis::from_boundaries(vec![0, 17, 34, 50])]);
         // Blocks that are not consecutive are put together.
         let squares = [Axis::uniform(10, 5), Axis::uniform(50, 25)];
-        assert_eq!(mask_pieces(&[10, 50], &[&squares], 100), [Axis::uniform(10, 2), Axis::whole(50)]);
-        assert_eq!(mask_pieces(&[0, 5], &[], 100), [Axis::whole(0), Axis::whole(5)]);
-        assert_eq!(mask_pieces(&[], &[], 100), []);
+        assert_eq!(*mask_pieces(&[10, 50], &[&squares], 100), [Axis::uniform(10, 2), Axis::whole(50)]);
+        assert_eq!(*mask_pieces(&[0, 5], &[], 100), [Axis::whole(0), Axis::whole(5)]);
+        assert_eq!(*mask_pieces(&[], &[], 100), []);
         for cut in [mask_pieces(&[7, 1000, 3], &[], 100), mask_pieces(&[7, 11, 3], &[&squares], 100)] {
             assert!(is_row_major(&cut), "{cut:?}");
         }
@@ -134,10 +133,10 @@ mod tests {
 
     #[test]
     fn counts_tell_where_runs_begin() {
-        let counts = MaskCounts::new(vec![Axis::uniform(9, 3)], vec![2, 0, 3]).unwrap();
+        let counts = MaskCounts::new(vec![Axis::uniform(9, 3)].into(), vec![2, 0, 3]).unwrap();
         assert_eq!((counts.starts(), counts.total()), (vec![0, 2, 2, 5], 5));
-        assert!(MaskCounts::new(vec![Axis::uniform(9, 3)], vec![2, 0]).is_err());
-        assert!(MaskCounts::new(vec![Axis::uniform(4, 2), Axis::uniform(4, 2)], vec![0; 4]).is_err());
-        assert_eq!(MaskCounts::even(vec![Axis::uniform(9, 3)], 7).unwrap().counts(), [2, 2, 3]);
+        assert!(MaskCounts::new(vec![Axis::uniform(9, 3)].into(), vec![2, 0]).is_err());
+        assert!(MaskCounts::new(vec![Axis::uniform(4, 2), Axis::uniform(4, 2)].into(), vec![0; 4]).is_err());
+        assert_eq!(MaskCounts::even(vec![Axis::uniform(9, 3)].into(), 7).unwrap().counts(), [2, 2, 3]);
     }
 }

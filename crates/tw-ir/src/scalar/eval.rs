@@ -2,7 +2,7 @@
 
 use super::elementary::Elementary;
 use super::math::{self, Integer};
-use super::{BinaryOp, Distribution, UnaryOp};
+use super::{BinaryOp, RandomDistribution, UnaryOp};
 use crate::dtype::{C64, C128, Scalar};
 use crate::random;
 
@@ -205,10 +205,10 @@ pub fn eval_binary(op: BinaryOp, a: Scalar, b: Scalar) -> Scalar {
 }
 
 /// Draws the random number at a position.
-pub fn eval_random(distribution: Distribution, seed: u64, counter: i64) -> Scalar {
+pub fn eval_random(distribution: RandomDistribution, seed: u64, counter: i64) -> Scalar {
     match distribution {
-        Distribution::Uniform => Scalar::F64(random::uniform(seed, counter)),
-        Distribution::Normal => Scalar::F64(random::normal(seed, counter)),
-        Distribution::Integer { low, high } => Scalar::I64(random::integer(seed, counter, low, high)),
+        RandomDistribution::Uniform => Scalar::F64(random::uniform(seed, counter)),
+        RandomDistribution::Normal => Scalar::F64(random::normal(seed, counter)),
+        RandomDistribution::Integer { low, high } => Scalar::I64(random::integer(seed, counter, low, high)),
     }
 }

@@ -82,7 +82,7 @@ fn text(bytes: &[u8]) -> Result<&str> {
 
 /// The sources that are constants; until their elements are read they are empty ones.
 fn constant_sources(workflow: &mut Workflow) -> impl Iterator<Item = &mut SourceDecl> {
-    workflow.sources.iter_mut().filter(|source| matches!(source, SourceDecl::Constant(_)))
+    workflow.sources.values_mut().filter(|source| matches!(source, SourceDecl::Constant(_)))
 }
 
 fn constant_of(constant: &Constant, bytes: &[u8]) -> Result<Array> {
@@ -117,15 +117,11 @@ fn signed(dtype: DType, bits: u64) -> u64 {
 const FREE_BLOCKS: u64 = 1 << 20;
 
 fn add_set(workflow: &mut Workflow, dtype: DType, shape: Vec<u64>, boxes: Boxes, n_bytes: usize) -> Result<()> {
-    let n_blocks = match &boxes {
-        Boxes::Grid(axes) => axes.iter().map(|axis| axis.n_tiles()).try_fold(1u64, u64::checked_mul),
-        Boxes::List(list) => Some(list.len() as u64),
-    };
     let limit = (n_bytes as u64).max(FREE_BLOCKS) - (workflow.n_blocks() as u64).min(FREE_BLOCKS);
     let statement = crate::workflow::StmtId::from_u32(0);
-    let added = n_blocks.filter(|&n| n <= limit);
-    let added = added.and_then(|_| workflow.add_set(String::new(), dtype, shape, boxes, statement));
-    added.map(drop).ok_or_else(|| wrong("a schedule has more blocks than it can make"))
+    let fits = boxes.n_blocks() <= limit;
+    let added = fits.then(|| workflow.add_set(String::new(), dtype, shape, boxes, statement));
+    added.flatten().map(drop).ok_or_else(|| wrong("a schedule has more blocks than it can make"))
 }
 
 fn boxes(reader: &mut Reader<'_>) -> Result<Vec<BoxRegion>> {

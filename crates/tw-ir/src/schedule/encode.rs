@@ -54,7 +54,7 @@ impl Schedule {
         let workflow = self.workflow();
         let mut writer = Writer::default();
         writer.section(print_meaning(workflow, &self.provider).as_bytes());
-        for source in &workflow.sources {
+        for source in workflow.sources.values() {
             if let SourceDecl::Constant(array) = source {
                 writer.section(&elements(array));
             }

@@ -9,33 +9,33 @@ use super::printer::{Printer, commas, quote};
 use super::program::{parse_span, print_span};
 use super::types::{parse_array, parse_plain_type, parse_type, print_array};
 use crate::error::Result;
-use crate::workflow::{SinkDecl, SourceDecl, Statement, StmtId};
+use crate::workflow::{SinkDecl, SinkId, SourceDecl, SourceId, Statement, StmtId};
 
 /// The declarations at the head of a plan or workflow.
 #[derive(Default)]
 pub(super) struct Decls {
     pub(super) statements: PrimaryMap<StmtId, Statement>,
-    pub(super) sources: Vec<SourceDecl>,
-    pub(super) sinks: Vec<SinkDecl>,
+    pub(super) sources: PrimaryMap<SourceId, SourceDecl>,
+    pub(super) sinks: PrimaryMap<SinkId, SinkDecl>,
 }
 
 /// Writes the declarations, one line each.
 pub(super) fn print_decls(
     printer: &mut Printer,
     statements: &PrimaryMap<StmtId, Statement>,
-    sources: &[SourceDecl],
-    sinks: &[SinkDecl],
+    sources: &PrimaryMap<SourceId, SourceDecl>,
+    sinks: &PrimaryMap<SinkId, SinkDecl>,
 ) {
     for (id, statement) in statements {
         printer.line(format_args!("statement {id} {}{}", quote(&statement.label), print_span(&statement.span)));
     }
-    for (k, source) in sources.iter().enumerate() {
+    for (k, source) in sources.values().enumerate() {
         match source {
             SourceDecl::Input { name, ty } => printer.line(format_args!("source {k} input {} {ty}", quote(name))),
             SourceDecl::Constant(array) => print_array(printer, &format!("source {k} constant "), array, ""),
         }
     }
-    for (k, sink) in sinks.iter().enumerate() {
+    for (k, sink) in sinks.values().enumerate() {
         printer.line(format_args!("sink {k} {} {}[{}]", quote(&sink.path), sink.dtype, commas(&sink.shape)));
     }
 }
@@ -63,6 +63,16 @@ pub(super) fn parse_decls(cursor: &mut Cursor<'_>) -> Result<Decls> {
         decls.sinks.push(SinkDecl { path, dtype, shape });
     }
     Ok(decls)
+}
+
+/// The bare number of a source or sink; whoever verifies what is read sees whether that is there.
+pub(super) fn parse_id<T: EntityRef>(cursor: &mut Cursor<'_>) -> Result<T> {
+    let start = cursor.place();
+    match cursor.fitting()? {
+        // Ids keep the largest number for themselves.
+        u32::MAX => Err(cursor.error_since(start, "this number is too large")),
+        number => Ok(T::new(number as usize)),
+    }
 }
 
 /// A statement that has been declared.

@@ -11,8 +11,8 @@ use super::types::{parse_grid, parse_plain_type, parse_type, print_grid};
 use crate::array::{Array, Buffer};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
+use crate::grid::Grid;
 use crate::program::FunctionTable;
-use crate::tiling::Axis;
 use crate::workflow::{BlockSetId, Boxes, KernelEntry, OutputDecl, SinkDecl, SourceDecl, Statement, StmtId, Workflow};
 
 /// What [`parse_meaning`] finds: a workflow without constants, sets and tasks, and what these are made from.
@@ -39,7 +39,7 @@ pub(crate) struct SetHead {
 
 /// Boxes by a grid, or a list that stands elsewhere.
 pub(crate) enum SetBoxes {
-    Grid(Vec<Axis>),
+    Grid(Grid),
     List,
 }
 
@@ -47,7 +47,7 @@ pub(crate) enum SetBoxes {
 pub(crate) fn print_meaning(workflow: &Workflow, provider: &str) -> String {
     let mut printer = Printer::default();
     printer.line(format_args!("provider {}", quote(provider)));
-    for source in &workflow.sources {
+    for source in workflow.sources.values() {
         match source {
             SourceDecl::Input { ty, .. } => printer.line(format_args!("source input {ty}")),
             SourceDecl::Constant(array) => {
@@ -55,7 +55,7 @@ pub(crate) fn print_meaning(workflow: &Workflow, provider: &str) -> String {
             }
         }
     }
-    for sink in &workflow.sinks {
+    for sink in workflow.sinks.values() {
         printer.line(format_args!("sink {}[{}]", sink.dtype, commas(&sink.shape)));
     }
     for (id, entry) in &workflow.kernels {
@@ -123,12 +123,12 @@ pub(crate) fn parse_meaning(text: &str, functions: &FunctionTable) -> Result<Hea
 /// The text that binds a schedule to files and names.
 pub(crate) fn print_bindings(workflow: &Workflow, budget: Option<u64>) -> String {
     let mut printer = Printer::default();
-    for source in &workflow.sources {
+    for source in workflow.sources.values() {
         if let SourceDecl::Input { name, .. } = source {
             printer.line(format_args!("input {}", quote(name)));
         }
     }
-    for sink in &workflow.sinks {
+    for sink in workflow.sinks.values() {
         printer.line(format_args!("sink {}", quote(&sink.path)));
     }
     for output in &workflow.outputs {
@@ -143,13 +143,13 @@ pub(crate) fn print_bindings(workflow: &Workflow, budget: Option<u64>) -> String
 /// Reads what [`print_bindings`] writes into a workflow that has the sources, sinks and outputs already. Gives the budget.
 pub(crate) fn parse_bindings(text: &str, workflow: &mut Workflow) -> Result<Option<u64>> {
     let cursor = &mut Cursor::new(text);
-    for source in &mut workflow.sources {
+    for source in workflow.sources.values_mut() {
         if let SourceDecl::Input { name, .. } = source {
             cursor.expect("input")?;
             *name = cursor.string()?;
         }
     }
-    for sink in &mut workflow.sinks {
+    for sink in workflow.sinks.values_mut() {
         cursor.expect("sink")?;
         sink.path = cursor.string()?;
     }

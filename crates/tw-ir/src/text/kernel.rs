@@ -3,6 +3,7 @@
 use super::accum::{parse_accum, print_accum};
 use super::block_fn::parse_function;
 use super::cursor::Cursor;
+use super::decl::parse_id;
 use super::index::{labels, parse_edge, parse_indices, print_edge, print_indices};
 use super::mask::{expect_counts, print_counts};
 use super::printer::{Printer, commas, quote};
@@ -18,7 +19,7 @@ use crate::shape;
 pub(super) fn print_kernel(printer: &mut Printer, head: &str, kernel: &Kernel) {
     let head = format!("{head}{}", kernel.name());
     match kernel {
-        Kernel::Load { source } => printer.line(format_args!("{head} {source}")),
+        Kernel::Load { source } => printer.line(format_args!("{head} {}", source.as_u32())),
         Kernel::Statement(statement) => print_statement(printer, &head, statement, &[]),
         Kernel::Fill(values) => {
             printer.line(format_args!("{head} ({})", commas(values.iter().map(|&value| typed(value)))));
@@ -50,7 +51,7 @@ pub(super) fn print_kernel(printer: &mut Printer, head: &str, kernel: &Kernel) {
             printer.line(format_args!("{head}{}", print_sorting(*sorting)));
         }
         Kernel::Call(function) => printer.line(format_args!("{head} {}", quote(function.0.name()))),
-        Kernel::Store { sink } => printer.line(format_args!("{head} {sink}")),
+        Kernel::Store { sink } => printer.line(format_args!("{head} {}", sink.as_u32())),
     }
 }
 
@@ -84,7 +85,7 @@ pub(super) fn parse_kernel(cursor: &mut Cursor<'_>, functions: &FunctionTable) -
     let start = cursor.place();
     let word = cursor.word("a kernel")?;
     Ok(match word {
-        "load" => Kernel::Load { source: cursor.fitting()? },
+        "load" => Kernel::Load { source: parse_id(cursor)? },
         "statement" => Kernel::Statement(parse_statement(cursor)?.0),
         "fill" => Kernel::Fill(cursor.list("(", ")", parse_typed)?),
         "combine" => Kernel::Combine(parse_accum(cursor)?),
@@ -124,7 +125,7 @@ pub(super) fn parse_kernel(cursor: &mut Cursor<'_>, functions: &FunctionTable) -
         "sort_run" => Kernel::SortRun(parse_sorting(cursor)?),
         "sort_merge" => Kernel::SortMerge(parse_sorting(cursor)?),
         "call" => Kernel::Call(parse_function(cursor, functions)?),
-        "store" => Kernel::Store { sink: cursor.fitting()? },
+        "store" => Kernel::Store { sink: parse_id(cursor)? },
         word => return Err(cursor.error_since(start, format_args!("`{word}` is not a kernel"))),
     })
 }
@@ -174,7 +175,7 @@ pub(super) fn parse_statement(cursor: &mut Cursor<'_>) -> Result<(StatementKerne
     let out = parse_out(cursor, &labels, parse_shape)?;
     cursor.expect("}")?;
     let kernel = StatementKernel {
-        vars: ranges,
+        vars: ranges.into(),
         reads,
         code,
         has_guard,

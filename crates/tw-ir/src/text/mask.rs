@@ -10,7 +10,7 @@ use crate::tiling::Tiling;
 /// The clause ` pieces tile(4096 of 10000) counts [17, 4, 20]`, or nothing.
 pub(super) fn print_counts(counts: Option<&MaskCounts>) -> String {
     let clause = |counts: &MaskCounts| {
-        let cut = print_tiling(&Tiling::Grid(counts.cut().to_vec()), &[]);
+        let cut = print_tiling(&Tiling::Grid(counts.cut().clone()), &[]);
         format!(" pieces {cut} counts [{}]", commas(counts.counts()))
     };
     counts.map_or_else(String::new, clause)
@@ -26,7 +26,7 @@ pub(super) fn parse_counts(cursor: &mut Cursor<'_>) -> Result<Option<MaskCounts>
     cursor.expect("counts")?;
     let counts = cursor.list("[", "]", Cursor::length)?;
     let Some(cut) = tiling.grid() else { return Err(cursor.error_since(start, "pieces of a mask are cut by a grid")) };
-    cursor.located(start, MaskCounts::new(cut.to_vec(), counts)).map(Some)
+    cursor.located(start, MaskCounts::new(cut.clone(), counts)).map(Some)
 }
 
 /// As [`parse_counts`], where there must be counts.

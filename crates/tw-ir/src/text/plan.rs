@@ -3,7 +3,7 @@
 use super::accum::{parse_accum, print_accum};
 use super::block_fn::{parse_call, print_call};
 use super::cursor::Cursor;
-use super::decl::{expect_id, parse_decls, parse_statement_id, print_decls};
+use super::decl::{expect_id, parse_decls, parse_id, parse_statement_id, print_decls};
 use super::index::{parse_edge, print_edge};
 use super::kernel::{flag, parse_axis_number, parse_sorting, parse_statement, print_sorting, print_statement};
 use super::mask::{expect_counts, print_counts};
@@ -12,7 +12,7 @@ use super::program::well_formed;
 use super::scalar::{parse_typed, typed};
 use super::types::{parse_axes, parse_grid, parse_plain_type, print_grid};
 use crate::error::Result;
-use crate::plan::{Placement, Plan, RelId, RelOp, Relation, Step, verify};
+use crate::plan::{BlockRelation, Distribution, Plan, PlanStep, RelId, RelOp, verify};
 use crate::program::FunctionTable;
 
 /// A plan as text; see [`parse_plan`].
@@ -23,8 +23,8 @@ pub fn print_plan(plan: &Plan) -> String {
     for (id, relation) in &plan.relations {
         let (name, shape) = (quote(&relation.name), commas(&relation.shape));
         let grid = print_grid("grid", &relation.grid, &relation.shape);
-        let placement = relation.placement.as_ref().map(print_placement).unwrap_or_default();
-        printer.line(format_args!("relation {id} {name} {}[{shape}] {grid}{placement}", relation.dtype));
+        let distribution = relation.distribution.as_ref().map(print_distribution).unwrap_or_default();
+        printer.line(format_args!("relation {id} {name} {}[{shape}] {grid}{distribution}", relation.dtype));
     }
     for step in &plan.steps {
         print_step(&mut printer, step);
@@ -49,8 +49,8 @@ pub fn parse_plan(text: &str, functions: &FunctionTable) -> Result<Plan> {
         let name = cursor.string()?;
         let (dtype, shape) = parse_plain_type(cursor)?;
         let grid = parse_grid(cursor, "grid", &shape)?;
-        let placement = cursor.sees("split").then(|| parse_placement(cursor)).transpose()?;
-        plan.relations.push(Relation { name, dtype, shape, grid, placement });
+        let distribution = cursor.sees("split").then(|| parse_distribution(cursor)).transpose()?;
+        plan.relations.push(BlockRelation { name, dtype, shape, grid, distribution });
     }
     while cursor.eat("step") {
         plan.steps.push(parse_step(cursor, n_statements, functions)?);
@@ -66,24 +66,24 @@ pub fn parse_plan(text: &str, functions: &FunctionTable) -> Result<Plan> {
     Ok(plan)
 }
 
-fn print_placement(placement: &Placement) -> String {
-    let split = commas(placement.split.iter().map(|axis| axis.map_or("none".to_string(), |axis| axis.to_string())));
-    format!(" split [{split}] partial [{}]", commas(&placement.partial))
+fn print_distribution(distribution: &Distribution) -> String {
+    let split = commas(distribution.split.iter().map(|axis| axis.map_or("none".to_string(), |axis| axis.to_string())));
+    format!(" split [{split}] partial [{}]", commas(&distribution.partial))
 }
 
-fn parse_placement(cursor: &mut Cursor<'_>) -> Result<Placement> {
+fn parse_distribution(cursor: &mut Cursor<'_>) -> Result<Distribution> {
     cursor.expect("split")?;
     let split =
         cursor.list("[", "]", |cursor| if cursor.eat("none") { Ok(None) } else { cursor.fitting().map(Some) })?;
     cursor.expect("partial")?;
-    Ok(Placement { split, partial: parse_axes(cursor)? })
+    Ok(Distribution { split, partial: parse_axes(cursor)? })
 }
 
-fn print_step(printer: &mut Printer, step: &Step) {
+fn print_step(printer: &mut Printer, step: &PlanStep) {
     let (inputs, outputs) = (commas(&step.inputs), commas(&step.outputs));
     let head = format!("step {} ({outputs}) = {}({inputs})", step.statement, step.op.name());
     match &step.op {
-        RelOp::Load { source } => printer.line(format_args!("{head} {source}")),
+        RelOp::Load { source } => printer.line(format_args!("{head} {}", source.as_u32())),
         RelOp::Join { kernel, names, chains } => {
             print_statement(printer, &format!("{head} chains {chains}"), kernel, names);
         }
@@ -109,11 +109,11 @@ fn print_step(printer: &mut Printer, step: &Step) {
         }
         RelOp::Sort(sorting) => printer.line(format_args!("{head}{}", print_sorting(*sorting))),
         RelOp::BlockFn(call) => printer.line(format_args!("{head} {}", print_call(call))),
-        RelOp::Store { sink } => printer.line(format_args!("{head} {sink}")),
+        RelOp::Store { sink } => printer.line(format_args!("{head} {}", sink.as_u32())),
     }
 }
 
-fn parse_step(cursor: &mut Cursor<'_>, n_statements: usize, functions: &FunctionTable) -> Result<Step> {
+fn parse_step(cursor: &mut Cursor<'_>, n_statements: usize, functions: &FunctionTable) -> Result<PlanStep> {
     let statement = parse_statement_id(cursor, n_statements)?;
     let outputs = cursor.list("(", ")", parse_relation)?;
     cursor.expect("=")?;
@@ -121,7 +121,7 @@ fn parse_step(cursor: &mut Cursor<'_>, n_statements: usize, functions: &Function
     let word = cursor.word("an operator")?;
     let inputs = cursor.list("(", ")", parse_relation)?;
     let op = match word {
-        "load" => RelOp::Load { source: cursor.fitting()? },
+        "load" => RelOp::Load { source: parse_id(cursor)? },
         "join" => {
             let chains = parse_chains(cursor)?;
             let (kernel, names) = parse_statement(cursor)?;
@@ -153,10 +153,10 @@ fn parse_step(cursor: &mut Cursor<'_>, n_statements: usize, functions: &Function
         "expand" => RelOp::Expand(expect_counts(cursor)?),
         "sort" => RelOp::Sort(parse_sorting(cursor)?),
         "block_fn" => RelOp::BlockFn(parse_call(cursor, functions)?),
-        "store" => RelOp::Store { sink: cursor.fitting()? },
+        "store" => RelOp::Store { sink: parse_id(cursor)? },
         word => return Err(cursor.error_since(start, format_args!("`{word}` is not an operator"))),
     };
-    Ok(Step { op, inputs, outputs, statement })
+    Ok(PlanStep { op, inputs, outputs, statement })
 }
 
 fn parse_chains(cursor: &mut Cursor<'_>) -> Result<u32> {

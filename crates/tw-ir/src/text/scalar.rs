@@ -7,7 +7,7 @@ use super::printer::{Printer, commas};
 use crate::dtype::cast::{narrow_bf16, narrow_f16};
 use crate::dtype::{Complex, DType, NAT, Scalar, bf16, f16};
 use crate::error::Result;
-use crate::scalar::{BinaryOp, Distribution, ScalarCode, ScalarOp, Slot, UnaryOp};
+use crate::scalar::{BinaryOp, RandomDistribution, ScalarCode, ScalarOp, Slot, UnaryOp};
 
 /// An element with its type: `f64 1.5`.
 pub(super) fn typed(value: Scalar) -> String {
@@ -113,9 +113,9 @@ fn print_op(op: &ScalarOp) -> String {
         ScalarOp::Cast(dtype, a) => format!("cast {dtype} s{}", a.0),
         ScalarOp::Random { distribution, seed, counter } => {
             let distribution = match distribution {
-                Distribution::Uniform => "uniform".to_string(),
-                Distribution::Normal => "normal".to_string(),
-                Distribution::Integer { low, high } => format!("integer {low} {high}"),
+                RandomDistribution::Uniform => "uniform".to_string(),
+                RandomDistribution::Normal => "normal".to_string(),
+                RandomDistribution::Integer { low, high } => format!("integer {low} {high}"),
             };
             format!("random {distribution} seed {seed} at s{}", counter.0)
         }
@@ -173,13 +173,13 @@ fn parse_op(cursor: &mut Cursor<'_>) -> Result<ScalarOp> {
     }
 }
 
-fn parse_distribution(cursor: &mut Cursor<'_>) -> Result<Distribution> {
+fn parse_distribution(cursor: &mut Cursor<'_>) -> Result<RandomDistribution> {
     if cursor.eat("uniform") {
-        Ok(Distribution::Uniform)
+        Ok(RandomDistribution::Uniform)
     } else if cursor.eat("normal") {
-        Ok(Distribution::Normal)
+        Ok(RandomDistribution::Normal)
     } else if cursor.eat("integer") {
-        Ok(Distribution::Integer { low: cursor.fitting()?, high: cursor.fitting()? })
+        Ok(RandomDistribution::Integer { low: cursor.fitting()?, high: cursor.fitting()? })
     } else {
         Err(cursor.error("expected `uniform`, `normal` or `integer`"))
     }

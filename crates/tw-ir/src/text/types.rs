@@ -11,6 +11,7 @@ use crate::array::{Array, Buffer};
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::format::{Format, ModeFormat};
+use crate::grid::Grid;
 use crate::program::{TensorType, ValueId};
 use crate::shape::Extent;
 use crate::tiling::{Axis, BoxRegion, Tiling};
@@ -118,10 +119,10 @@ pub(super) fn print_grid(what: &str, axes: &[Axis], shape: &[u64]) -> String {
 }
 
 /// Reads what [`print_grid`] writes.
-pub(super) fn parse_grid(cursor: &mut Cursor<'_>, what: &str, shape: &[u64]) -> Result<Vec<Axis>> {
+pub(super) fn parse_grid(cursor: &mut Cursor<'_>, what: &str, shape: &[u64]) -> Result<Grid> {
     cursor.expect(what)?;
     let mut known = shape.iter().copied();
-    cursor.list("(", ")", |cursor| parse_axis(cursor, known.next()))
+    Ok(cursor.list("(", ")", |cursor| parse_axis(cursor, known.next()))?.into())
 }
 
 /// A tiling. Extents the reader knows are left out.
@@ -139,7 +140,7 @@ pub(super) fn print_tiling(tiling: &Tiling, shape: &[Option<u64>]) -> String {
 pub(super) fn parse_tiling(cursor: &mut Cursor<'_>, shape: &[Option<u64>]) -> Result<Tiling> {
     if cursor.eat("tile") {
         let mut known = shape.iter().copied();
-        return Ok(Tiling::Grid(cursor.list("(", ")", |cursor| parse_axis(cursor, known.next().flatten()))?));
+        return Ok(Tiling::Grid(cursor.list("(", ")", |cursor| parse_axis(cursor, known.next().flatten()))?.into()));
     }
     cursor.expect("pieces")?;
     cursor.expect("(")?;

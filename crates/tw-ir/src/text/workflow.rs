@@ -9,7 +9,6 @@ use super::scalar::parse_dtype;
 use super::types::{parse_box, parse_grid, parse_plain_type, print_grid};
 use crate::error::Result;
 use crate::program::FunctionTable;
-use crate::tiling::Axis;
 use crate::workflow::{
     BlockId, BlockSetId, Boxes, KernelEntry, KernelId, Operand, OutputDecl, TaskKind, Workflow, verify,
 };
@@ -119,12 +118,8 @@ fn parse_set(cursor: &mut Cursor<'_>, workflow: &mut Workflow) -> Result<()> {
         Boxes::List(cursor.list("(", ")", parse_box)?)
     };
     // A block takes memory once its set is added; the task that computes it takes at least a byte of text.
-    let n_blocks = match &boxes {
-        Boxes::Grid(axes) => axes.iter().map(Axis::n_tiles).try_fold(1u64, u64::checked_mul),
-        Boxes::List(list) => Some(list.len() as u64),
-    };
     let limit = (cursor.text_len().max(FREE_BLOCKS) - workflow.n_blocks().min(FREE_BLOCKS)) as u64;
-    if n_blocks.is_none_or(|n| n > limit) {
+    if boxes.n_blocks() > limit {
         return Err(cursor.error_since(start, "more blocks than this text can make"));
     }
     cursor.expect("from")?;

@@ -21,8 +21,8 @@ pub fn verify(workflow: &Workflow) -> Result<()> {
     let wrong = |what: String| Err(Error::internal(what));
     for (id, entry) in &workflow.kernels {
         let is_named = match entry.kernel {
-            Kernel::Load { source } => (source as usize) < workflow.sources.len(),
-            Kernel::Store { sink } => (sink as usize) < workflow.sinks.len(),
+            Kernel::Load { source } => workflow.sources.is_valid(source),
+            Kernel::Store { sink } => workflow.sinks.is_valid(sink),
             _ => true,
         };
         if !is_named || !workflow.statements.is_valid(entry.statement) {

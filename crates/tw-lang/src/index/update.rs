@@ -9,7 +9,7 @@ use super::context::Context;
 use super::target::{Before, Target};
 use crate::diagnose::{Lowered, Place, check_fits, error};
 use tw_build as build;
-use tw_build::{Operand, Placed};
+use tw_build::{PlacedAxis, TypedOperand};
 
 impl<'a> Context<'_, 'a, '_> {
     /// `C[i, j] = ..`. If the target has a value and the statement writes only a part of it, the rest keeps its value.
@@ -97,7 +97,7 @@ impl<'a> Context<'_, 'a, '_> {
             let shape = outer.iter().map(|&v| self.extent(v)).collect::<tw_ir::Result<Vec<Extent>>>()?;
             let values = self.write(target, &over, reduced, shape, None)?;
             check_fits(self.lowering.ty(values).dtype, ty.dtype, reduced.range)?;
-            let op = build::placed(ty, Operand::Tensor(self.lowering.ty(values)), &region).at(reduced.range)?;
+            let op = build::placed(ty, TypedOperand::Tensor(self.lowering.ty(values)), &region).at(reduced.range)?;
             return self.lowering.push1(op, &[before, values], reduced.range);
         }
         // In general: the values, where they were written, and a choice between both.
@@ -128,7 +128,7 @@ impl<'a> Context<'_, 'a, '_> {
     }
 
     /// The part that is written, if it is a box with one index per axis.
-    fn box_of(&self, idx: &[Idx], ty: &TensorType) -> Option<Vec<Placed>> {
+    fn box_of(&self, idx: &[Idx], ty: &TensorType) -> Option<Vec<PlacedAxis>> {
         let outer = self.left_variables();
         if !distinct(idx) {
             return None;
@@ -137,7 +137,7 @@ impl<'a> Context<'_, 'a, '_> {
             .zip(&ty.shape)
             .map(|(idx, extent)| {
                 if idx.terms().is_empty() {
-                    return Some(Placed { first: idx.offset(), step: 1, extent: Extent::Known(1), axis: None });
+                    return Some(PlacedAxis { first: idx.offset(), step: 1, extent: Extent::Known(1), axis: None });
                 }
                 let (Var(v), offset) = idx.as_shifted_var()?;
                 let axis = outer.iter().position(|&o| o == v)?;
@@ -145,12 +145,12 @@ impl<'a> Context<'_, 'a, '_> {
                 let known = variable.extent?.known().is_some() && extent.known().is_some();
                 let whole = variable.extent == Some(*extent) && variable.start == 0 && offset == 0;
                 let first = offset.saturating_add(variable.start);
-                (known || whole).then_some(Placed { first, step: 1, extent: variable.extent?, axis: Some(axis) })
+                (known || whole).then_some(PlacedAxis { first, step: 1, extent: variable.extent?, axis: Some(axis) })
             })
             .collect()
     }
 
-    fn check_box(&self, target: &Target, region: &[Placed], ty: &TensorType) -> Lowered<()> {
+    fn check_box(&self, target: &Target, region: &[PlacedAxis], ty: &TensorType) -> Lowered<()> {
         for (k, (part, extent)) in region.iter().zip(&ty.shape).enumerate() {
             let (Some(n), Some(length @ 1..)) = (extent.known(), part.extent.known()) else { continue };
             let high = part.first as i128 + length as i128 - 1;

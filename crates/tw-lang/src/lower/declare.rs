@@ -191,7 +191,7 @@ impl<'a> Lowering<'a, '_> {
                 }
             });
         }
-        let tiling = Tiling::Grid(axes);
+        let tiling = Tiling::Grid(axes.into());
         tiling.verify(&shape).at(tile.range)?;
         Ok(tiling)
     }

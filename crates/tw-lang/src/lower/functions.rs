@@ -10,7 +10,7 @@ use super::{Lowering, Value};
 use crate::ast::ExprKind;
 use crate::diagnose::{Lowered, Place, error};
 use tw_build as build;
-use tw_build::{Reduction, Running};
+use tw_build::{Reduction, ScanKind};
 
 /// Every function that is not elementwise, by group.
 pub(super) const FUNCTIONS: [&[Function]; 5] = [CREATE, REDUCE, REARRANGE, SELECT, LINALG];
@@ -70,10 +70,10 @@ fn scan<'a>(lowering: &mut Lowering<'a, '_>, call: &Call<'_, 'a>) -> Lowered<Val
     let ty = lowering.ty(x).clone();
     let axis = call.axis(lowering, ty.rank(), None)?;
     let kind = match call.function.name {
-        "cumsum" => Running::Sum,
-        "cumprod" => Running::Prod,
-        "cummin" => Running::Min,
-        _ => Running::Max,
+        "cumsum" => ScanKind::Sum,
+        "cumprod" => ScanKind::Prod,
+        "cummin" => ScanKind::Min,
+        _ => ScanKind::Max,
     };
     let op = build::scan(&ty, kind, axis).at(call.range)?;
     Ok(Value::Tensor(lowering.push1(op, &[x], call.range)?))

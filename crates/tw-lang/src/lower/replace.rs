@@ -8,7 +8,7 @@ use crate::ast::{Assign, AssignOp, Expr, Item};
 use crate::diagnose::{Lowered, Place, check_fits, check_literal_fits, error, find_name};
 use crate::token::Range;
 use tw_build as build;
-use tw_build::Operand;
+use tw_build::TypedOperand;
 
 impl<'a> Lowering<'a, '_> {
     /// What the target is after an assignment to slices or under a mask; `None` if the assignment is not one.
@@ -97,8 +97,8 @@ impl<'a> Lowering<'a, '_> {
         };
         let value = self.new_elements(assign, old, &ty, range)?;
         let (operand, args) = match value {
-            Value::Literal(literal) => (Operand::from(literal), vec![before]),
-            Value::Tensor(tensor) => (Operand::Tensor(self.ty(tensor)), vec![before, tensor]),
+            Value::Literal(literal) => (TypedOperand::from(literal), vec![before]),
+            Value::Tensor(tensor) => (TypedOperand::Tensor(self.ty(tensor)), vec![before, tensor]),
         };
         let op = build::replace(&ty, &selected, operand).at(range)?;
         self.push1(op, &args, range)

@@ -10,7 +10,7 @@ use crate::diagnose::{Lowered, Place, error};
 use crate::index::{self, IndexStatement};
 use crate::token::Range;
 use tw_build as build;
-use tw_build::Operand;
+use tw_build::TypedOperand;
 
 /// What an expression on whole tensors stands for.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -113,13 +113,13 @@ impl<'a> Lowering<'a, '_> {
         &mut self,
         values: &[Value],
         range: Range,
-        build: impl FnOnce(&[Operand<'_>]) -> Result<Op>,
+        build: impl FnOnce(&[TypedOperand<'_>]) -> Result<Op>,
     ) -> Lowered<Value> {
-        let operands: Vec<Operand<'_>> = values
+        let operands: Vec<TypedOperand<'_>> = values
             .iter()
             .map(|value| match value {
-                Value::Literal(literal) => Operand::from(*literal),
-                Value::Tensor(tensor) => Operand::Tensor(self.ty(*tensor)),
+                Value::Literal(literal) => TypedOperand::from(*literal),
+                Value::Tensor(tensor) => TypedOperand::Tensor(self.ty(*tensor)),
             })
             .collect();
         let op = build(&operands).at(range)?;

@@ -2,16 +2,16 @@
 
 use tw_ir::error::Result;
 
-use super::term::Term;
+use super::term::RelationTerm;
 use super::types::{Spread, Type, n_below};
 
 /// The cost model of the paper: a broadcast sends a relation once per site, a shuffle sends it once.
 ///
 /// It charges tuples that are already on their site, and counts the parts of a sum as one; [`wire`] does
 /// neither.
-pub fn cost(term: &Term, sites: u64) -> Result<u64> {
+pub fn cost(term: &RelationTerm, sites: u64) -> Result<u64> {
     total(term, &|term, ty| match term {
-        Term::Broadcast(_) => Ok(ty.n_floats().saturating_mul(sites)),
+        RelationTerm::Broadcast(_) => Ok(ty.n_floats().saturating_mul(sites)),
         _ => Ok(ty.n_floats()),
     })
 }
@@ -21,27 +21,27 @@ pub fn cost(term: &Term, sites: u64) -> Result<u64> {
 ///
 /// The site of a tuple is a function of key components. If these components do not change, the tuple stays; of all
 /// other tuples, one in `sites` stays by chance.
-pub fn wire(term: &Term, sites: u64) -> Result<u64> {
+pub fn wire(term: &RelationTerm, sites: u64) -> Result<u64> {
     total(term, &|term, ty| {
         let floats = ty.n_floats();
         let elsewhere = |floats: u64| floats - floats / sites.max(1);
         Ok(match (term, &ty.spread) {
             (_, Spread::All) => 0,
-            (Term::Broadcast(_), _) => floats.saturating_mul(sites.saturating_sub(1)),
-            (Term::Shuffle(by, _), Spread::Part(there)) => {
+            (RelationTerm::Broadcast(_), _) => floats.saturating_mul(sites.saturating_sub(1)),
+            (RelationTerm::Shuffle(by, _), Spread::Part(there)) => {
                 let staying = ty.n_agreeing(there, &sorted(by));
                 elsewhere(floats.saturating_sub(ty.n_floats_of(staying)))
             }
-            (Term::Shuffle(by, input), Spread::Partial) => elsewhere(moving_parts(by, input, &ty, sites)?),
+            (RelationTerm::Shuffle(by, input), Spread::Partial) => elsewhere(moving_parts(by, input, &ty, sites)?),
             _ => elsewhere(floats),
         })
     })
 }
 
 /// Numbers in the parts of sums that a shuffle does not find where it takes them.
-fn moving_parts(by: &[usize], input: &Term, ty: &Type, sites: u64) -> Result<u64> {
+fn moving_parts(by: &[usize], input: &RelationTerm, ty: &Type, sites: u64) -> Result<u64> {
     let most = ty.n_floats().saturating_mul(sites);
-    let Term::Aggregate { group, input, .. } = input else {
+    let RelationTerm::Aggregate { group, input, .. } = input else {
         return Ok(most.min(ty.n_floats().saturating_mul(n_parts(input)?)));
     };
     let below = input.types()?;
@@ -66,9 +66,9 @@ fn sorted(by: &[usize]) -> Vec<usize> {
 }
 
 /// The sum over all broadcasts and shuffles of what one sends, told by it and the type of what it is done to.
-fn total(term: &Term, sent: &impl Fn(&Term, Type) -> Result<u64>) -> Result<u64> {
+fn total(term: &RelationTerm, sent: &impl Fn(&RelationTerm, Type) -> Result<u64>) -> Result<u64> {
     let mut sum = match term {
-        Term::Broadcast(input) | Term::Shuffle(_, input) => sent(term, input.types()?)?,
+        RelationTerm::Broadcast(input) | RelationTerm::Shuffle(_, input) => sent(term, input.types()?)?,
         _ => 0,
     };
     for part in term.parts() {
@@ -78,10 +78,10 @@ fn total(term: &Term, sent: &impl Fn(&Term, Type) -> Result<u64>) -> Result<u64>
 }
 
 /// The most sites that can have a part of one sum: as many as there are places its terms come from.
-fn n_parts(input: &Term) -> Result<u64> {
+fn n_parts(input: &RelationTerm) -> Result<u64> {
     Ok(match input {
-        Term::Filter(_, input) | Term::Map { input, .. } => n_parts(input)?,
-        Term::Aggregate { group, input, .. } => {
+        RelationTerm::Filter(_, input) | RelationTerm::Map { input, .. } => n_parts(input)?,
+        RelationTerm::Aggregate { group, input, .. } => {
             let ty = input.types()?;
             match &ty.spread {
                 Spread::Part(by) => {

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use tw_ir::error::{Error, Result};
 
-use super::kernel::Kernel;
-use super::term::Term;
+use super::kernel::KernelFunction;
+use super::term::RelationTerm;
 use super::types::{Spread, Type};
 
 /// Tuples of a relation: an array for keys on sites.
@@ -13,14 +13,14 @@ pub type Tuples = BTreeMap<(Vec<u64>, u32), i64>;
 
 /// The sites, and the site function of shuffles.
 #[derive(Clone, Copy, Debug)]
-pub struct Sites {
+pub struct SiteSet {
     /// The number of sites.
     pub n: u32,
     /// The seed of the site function.
     pub seed: u64,
 }
 
-impl Sites {
+impl SiteSet {
     /// The site of values that a shuffle looks at: one function for all shuffles, so that what agrees meets.
     pub(super) fn of(self, values: impl Iterator<Item = u64>) -> u32 {
         let mixed = values.fold(self.seed, |mixed, value| mix(mixed ^ value.wrapping_add(0x9e37_79b9)));
@@ -41,7 +41,7 @@ impl Sites {
                     tuples.insert((key, site), array);
                 }
                 Spread::Somewhere | Spread::Partial => {
-                    let site = Sites { seed: !self.seed, ..self }.of(key.iter().copied());
+                    let site = SiteSet { seed: !self.seed, ..self }.of(key.iter().copied());
                     tuples.insert((key, site), array);
                 }
             }
@@ -58,19 +58,19 @@ fn mix(number: u64) -> u64 {
 }
 
 /// Computes a term from its inputs.
-pub fn evaluate(term: &Term, inputs: &BTreeMap<String, Tuples>, sites: Sites) -> Result<Tuples> {
-    let of = |term: &Term| evaluate(term, inputs, sites);
+pub fn evaluate(term: &RelationTerm, inputs: &BTreeMap<String, Tuples>, sites: SiteSet) -> Result<Tuples> {
+    let of = |term: &RelationTerm| evaluate(term, inputs, sites);
     Ok(match term {
-        Term::Input { name, .. } => {
+        RelationTerm::Input { name, .. } => {
             let input = inputs.get(name).ok_or_else(|| Error::source(format!("the relation `{name}` is missing")))?;
             input.clone()
         }
-        Term::Broadcast(input) => {
+        RelationTerm::Broadcast(input) => {
             let once: BTreeMap<Vec<u64>, i64> = of(input)?.into_iter().map(|((key, _), array)| (key, array)).collect();
             let everywhere = |(key, array): (Vec<u64>, i64)| (0..sites.n).map(move |site| ((key.clone(), site), array));
             once.into_iter().flat_map(everywhere).collect()
         }
-        Term::Shuffle(by, input) => {
+        RelationTerm::Shuffle(by, input) => {
             let mut by = by.clone();
             by.sort_unstable();
             // Parts of one sum meet on one site; copies of one array are simply one.
@@ -83,15 +83,17 @@ pub fn evaluate(term: &Term, inputs: &BTreeMap<String, Tuples>, sites: Sites) ->
             }
             moved
         }
-        Term::Filter(predicate, input) => of(input)?.into_iter().filter(|((key, _), _)| predicate.holds(key)).collect(),
-        Term::Map { keys, kernel, input } => {
+        RelationTerm::Filter(predicate, input) => {
+            of(input)?.into_iter().filter(|((key, _), _)| predicate.holds(key)).collect()
+        }
+        RelationTerm::Map { keys, kernel, input } => {
             let map = |((key, site), array): ((Vec<u64>, u32), i64)| {
                 let array = kernel.value(&[array]);
                 keys.keys(&key).into_iter().map(move |key| ((key, site), array)).collect::<Vec<_>>()
             };
             of(input)?.into_iter().flat_map(map).collect()
         }
-        Term::Aggregate { group, before, kernel, after, input } => {
+        RelationTerm::Aggregate { group, before, kernel, after, input } => {
             let mut groups = Tuples::new();
             for ((key, site), array) in of(input)? {
                 let key: Vec<u64> = group.iter().map(|&k| key[k]).collect();
@@ -99,7 +101,7 @@ pub fn evaluate(term: &Term, inputs: &BTreeMap<String, Tuples>, sites: Sites) ->
             }
             groups.into_iter().map(|(key, array)| (key, after.value(&[array]))).collect()
         }
-        Term::Join { on, kernel, left, right } => {
+        RelationTerm::Join { on, kernel, left, right } => {
             let (left, right) = (of(left)?, of(right)?);
             let mut joined = Tuples::new();
             for ((l, site), a) in &left {
@@ -116,7 +118,7 @@ pub fn evaluate(term: &Term, inputs: &BTreeMap<String, Tuples>, sites: Sites) ->
     })
 }
 
-fn combine(tuples: &mut Tuples, key: (Vec<u64>, u32), array: i64, kernel: Option<&Kernel>) {
+fn combine(tuples: &mut Tuples, key: (Vec<u64>, u32), array: i64, kernel: Option<&KernelFunction>) {
     match (tuples.get_mut(&key), kernel) {
         (Some(there), Some(kernel)) => *there = kernel.value(&[*there, array]),
         _ => {

@@ -13,7 +13,7 @@ type Holds = dyn Fn(&[u64]) -> bool + Send + Sync;
 /// It gives the shape of its result, and a meaning on single numbers, which stand for arrays when terms are
 /// [evaluated](super::evaluate).
 #[derive(Clone)]
-pub struct Kernel {
+pub struct KernelFunction {
     name: Arc<str>,
     bound: Arc<BoundOf>,
     value: Arc<ValueOf>,
@@ -23,14 +23,14 @@ pub struct Kernel {
     identity: bool,
 }
 
-impl Kernel {
+impl KernelFunction {
     /// A function with a name, the bound of its result from those of its arguments, and its meaning on numbers.
     pub fn new(
         name: &str,
         bound: impl Fn(&[&[u64]]) -> Vec<u64> + Send + Sync + 'static,
         value: impl Fn(&[i64]) -> i64 + Send + Sync + 'static,
-    ) -> Kernel {
-        Kernel {
+    ) -> KernelFunction {
+        KernelFunction {
             name: name.into(),
             bound: Arc::new(bound),
             value: Arc::new(value),
@@ -40,43 +40,43 @@ impl Kernel {
     }
 
     /// A function of arrays of one bound to an array of that bound.
-    pub fn same_bound(name: &str, value: impl Fn(&[i64]) -> i64 + Send + Sync + 'static) -> Kernel {
-        Kernel::new(name, |bounds| bounds.first().map_or_else(Vec::new, |bound| bound.to_vec()), value)
+    pub fn same_bound(name: &str, value: impl Fn(&[i64]) -> i64 + Send + Sync + 'static) -> KernelFunction {
+        KernelFunction::new(name, |bounds| bounds.first().map_or_else(Vec::new, |bound| bound.to_vec()), value)
     }
 
     /// The array itself.
-    pub fn identity() -> Kernel {
-        Kernel { identity: true, ..Kernel::same_bound("id", |values| values[0]) }
+    pub fn identity() -> KernelFunction {
+        KernelFunction { identity: true, ..KernelFunction::same_bound("id", |values| values[0]) }
     }
 
     /// The product of two matrices.
-    pub fn mat_mul() -> Kernel {
+    pub fn mat_mul() -> KernelFunction {
         let bound = |bounds: &[&[u64]]| match bounds {
             [[m, _], [_, n]] => vec![*m, *n],
             _ => Vec::new(),
         };
-        Kernel::new("matMul", bound, |values| values[0].wrapping_mul(values[1]))
+        KernelFunction::new("matMul", bound, |values| values[0].wrapping_mul(values[1]))
     }
 
     /// The sum of two arrays.
-    pub fn add() -> Kernel {
-        Kernel::same_bound("add", |values| values[0].wrapping_add(values[1]))
+    pub fn add() -> KernelFunction {
+        KernelFunction::same_bound("add", |values| values[0].wrapping_add(values[1]))
     }
 
     /// The product of two arrays element by element.
-    pub fn mul() -> Kernel {
-        Kernel::same_bound("mul", |values| values[0].wrapping_mul(values[1]))
+    pub fn mul() -> KernelFunction {
+        KernelFunction::same_bound("mul", |values| values[0].wrapping_mul(values[1]))
     }
 
     /// The same function, known to distribute over another: `f(g(a, b)) = g(f(a), f(b))`.
-    pub fn distributing_over(mut self, other: &Kernel) -> Kernel {
+    pub fn distributing_over(mut self, other: &KernelFunction) -> KernelFunction {
         let names = self.distributes_over.iter().cloned().chain([other.name.to_string()]);
         self.distributes_over = names.collect();
         self
     }
 
     /// Whether it distributes over another function.
-    pub fn distributes_over(&self, other: &Kernel) -> bool {
+    pub fn distributes_over(&self, other: &KernelFunction) -> bool {
         self.is_identity() || self.distributes_over.iter().any(|name| **name == *other.name)
     }
 
@@ -101,7 +101,7 @@ impl Kernel {
     }
 
     /// The composition: this function after another.
-    pub fn after(&self, first: &Kernel) -> Kernel {
+    pub fn after(&self, first: &KernelFunction) -> KernelFunction {
         if self.is_identity() {
             return first.clone();
         }
@@ -110,7 +110,7 @@ impl Kernel {
         }
         let (outer, inner) = (self.clone(), first.clone());
         let (outer_value, inner_value) = (self.clone(), first.clone());
-        Kernel::new(
+        KernelFunction::new(
             &format!("{}.{}", self.name, first.name),
             move |bounds| outer.bound(&[&inner.bound(bounds)]),
             move |values| outer_value.value(&[inner_value.value(values)]),
@@ -258,9 +258,9 @@ macro_rules! named {
         })*
     };
 }
-named! { Kernel KeyMap Predicate }
+named! { KernelFunction KeyMap Predicate }
 
-impl fmt::Display for Kernel {
+impl fmt::Display for KernelFunction {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.name)
     }

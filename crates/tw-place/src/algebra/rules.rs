@@ -1,11 +1,12 @@
 //! The equivalence rules of the paper, by name.
 //!
-//! Equal keys and arrays do not suffice if a local operator follows: the sites of tuples matter too. So a rewrite of a subterm
-//! is kept only if the whole term still has a type ([`Term::types`] checks that local operators find their tuples on one site).
-//! A complete sum may become a sum in parts, which must be shuffled and aggregated to give the same arrays.
+//! Equal keys and arrays are not enough where a local operator follows: it also matters where tuples are. So a rewrite
+//! of a part is only taken if the whole term still has a type ([`RelationTerm::types`] checks that local operators find
+//! together what they need). A whole sum may become one that is left in parts, which are to be shuffled and aggregated
+//! before they are the same arrays.
 
 use super::kernel::KeyMap;
-use super::term::Term;
+use super::term::RelationTerm;
 use super::types::Spread;
 
 /// A rule: a name, and its rewrites of a term at the root.
@@ -13,7 +14,7 @@ pub struct Rule {
     /// The name in the paper.
     pub name: &'static str,
     /// The rewritten terms; none if the rule does not apply.
-    pub apply: fn(&Term) -> Vec<Term>,
+    pub apply: fn(&RelationTerm) -> Vec<RelationTerm>,
 }
 
 /// All rules.
@@ -35,13 +36,13 @@ pub const RULES: &[Rule] = &[
 ];
 
 /// All well-typed terms that one rule makes of a term, at its root or inside.
-pub fn rewrites(term: &Term) -> Vec<(&'static str, Term)> {
+pub fn rewrites(term: &RelationTerm) -> Vec<(&'static str, RelationTerm)> {
     let mut found = inside(term);
     found.retain(|(_, term)| term.types().is_ok());
     found
 }
 
-fn inside(term: &Term) -> Vec<(&'static str, Term)> {
+fn inside(term: &RelationTerm) -> Vec<(&'static str, RelationTerm)> {
     let at_root = |rule: &'static Rule| (rule.apply)(term).into_iter().map(|made| (rule.name, made));
     let mut found: Vec<_> = RULES.iter().flat_map(at_root).collect();
     for (number, part) in term.parts().into_iter().enumerate() {
@@ -51,10 +52,10 @@ fn inside(term: &Term) -> Vec<(&'static str, Term)> {
 }
 
 /// Two filters are one.
-fn merge_filters(term: &Term) -> Vec<Term> {
+fn merge_filters(term: &RelationTerm) -> Vec<RelationTerm> {
     match term {
-        Term::Filter(outer, input) => match &**input {
-            Term::Filter(inner, input) => vec![Term::Filter(outer.and(inner), input.clone())],
+        RelationTerm::Filter(outer, input) => match &**input {
+            RelationTerm::Filter(inner, input) => vec![RelationTerm::Filter(outer.and(inner), input.clone())],
             _ => Vec::new(),
         },
         _ => Vec::new(),
@@ -62,11 +63,17 @@ fn merge_filters(term: &Term) -> Vec<Term> {
 }
 
 /// Two maps that give one tuple for each are one.
-fn merge_maps(term: &Term) -> Vec<Term> {
+fn merge_maps(term: &RelationTerm) -> Vec<RelationTerm> {
     match term {
-        Term::Map { keys, kernel, input } => match &**input {
-            Term::Map { keys: inner_keys, kernel: inner, input } if keys.arity() == 1 && inner_keys.arity() == 1 => {
-                vec![Term::Map { keys: keys.after(inner_keys), kernel: kernel.after(inner), input: input.clone() }]
+        RelationTerm::Map { keys, kernel, input } => match &**input {
+            RelationTerm::Map { keys: inner_keys, kernel: inner, input }
+                if keys.arity() == 1 && inner_keys.arity() == 1 =>
+            {
+                vec![RelationTerm::Map {
+                    keys: keys.after(inner_keys),
+                    kernel: kernel.after(inner),
+                    input: input.clone(),
+                }]
             }
             _ => Vec::new(),
         },
@@ -75,16 +82,16 @@ fn merge_maps(term: &Term) -> Vec<Term> {
 }
 
 /// A map that leaves keys alone and a filter may change places.
-fn exchange_map_and_filter(term: &Term) -> Vec<Term> {
+fn exchange_map_and_filter(term: &RelationTerm) -> Vec<RelationTerm> {
     match term {
-        Term::Map { keys, kernel, input } if keys.is_identity() => match &**input {
-            Term::Filter(predicate, input) => {
+        RelationTerm::Map { keys, kernel, input } if keys.is_identity() => match &**input {
+            RelationTerm::Filter(predicate, input) => {
                 vec![(**input).clone().map(KeyMap::identity(), kernel.clone()).filter(predicate.clone())]
             }
             _ => Vec::new(),
         },
-        Term::Filter(predicate, input) => match &**input {
-            Term::Map { keys, kernel, input } if keys.is_identity() => {
+        RelationTerm::Filter(predicate, input) => match &**input {
+            RelationTerm::Map { keys, kernel, input } if keys.is_identity() => {
                 vec![(**input).clone().filter(predicate.clone()).map(KeyMap::identity(), kernel.clone())]
             }
             _ => Vec::new(),
@@ -95,15 +102,15 @@ fn exchange_map_and_filter(term: &Term) -> Vec<Term> {
 
 /// A map of arrays is done by the aggregate before it, on the results, or on what goes in if it distributes. Parts of
 /// sums are not results yet.
-fn map_into_aggregate(term: &Term) -> Vec<Term> {
-    let Term::Map { keys, kernel: map, input } = term else { return Vec::new() };
-    let Term::Aggregate { group, before, kernel, after, input: below } = &**input else { return Vec::new() };
+fn map_into_aggregate(term: &RelationTerm) -> Vec<RelationTerm> {
+    let RelationTerm::Map { keys, kernel: map, input } = term else { return Vec::new() };
+    let RelationTerm::Aggregate { group, before, kernel, after, input: below } = &**input else { return Vec::new() };
     let whole = input.types().is_ok_and(|ty| ty.spread != Spread::Partial);
     if !keys.is_identity() {
         return Vec::new();
     }
     let mut made = Vec::new();
-    let aggregate = |before, after| Term::Aggregate {
+    let aggregate = |before, after| RelationTerm::Aggregate {
         group: group.clone(),
         before,
         kernel: kernel.clone(),
@@ -120,11 +127,11 @@ fn map_into_aggregate(term: &Term) -> Vec<Term> {
 }
 
 /// A filter by what an aggregate keeps is done before it.
-fn filter_below_aggregate(term: &Term) -> Vec<Term> {
-    let Term::Filter(predicate, input) = term else { return Vec::new() };
-    let Term::Aggregate { group, before, kernel, after, input } = &**input else { return Vec::new() };
+fn filter_below_aggregate(term: &RelationTerm) -> Vec<RelationTerm> {
+    let RelationTerm::Filter(predicate, input) = term else { return Vec::new() };
+    let RelationTerm::Aggregate { group, before, kernel, after, input } = &**input else { return Vec::new() };
     let Some(below) = predicate.moved(|k| group.get(k).copied()) else { return Vec::new() };
-    vec![Term::Aggregate {
+    vec![RelationTerm::Aggregate {
         group: group.clone(),
         before: before.clone(),
         kernel: kernel.clone(),
@@ -134,9 +141,9 @@ fn filter_below_aggregate(term: &Term) -> Vec<Term> {
 }
 
 /// A filter by components of the join is done on both sides.
-fn filter_into_join(term: &Term) -> Vec<Term> {
-    let Term::Filter(predicate, input) = term else { return Vec::new() };
-    let Term::Join { on, kernel, left, right } = &**input else { return Vec::new() };
+fn filter_into_join(term: &RelationTerm) -> Vec<RelationTerm> {
+    let RelationTerm::Filter(predicate, input) = term else { return Vec::new() };
+    let RelationTerm::Join { on, kernel, left, right } = &**input else { return Vec::new() };
     if !predicate.reads().iter().all(|k| on.iter().any(|(l, _)| l == k)) {
         return Vec::new();
     }
@@ -146,51 +153,51 @@ fn filter_into_join(term: &Term) -> Vec<Term> {
 }
 
 /// A map of arrays is done by the join before it, or on both sides if it distributes over what the join does.
-fn map_into_join(term: &Term) -> Vec<Term> {
-    let Term::Map { keys, kernel: map, input } = term else { return Vec::new() };
-    let Term::Join { on, kernel, left, right } = &**input else { return Vec::new() };
+fn map_into_join(term: &RelationTerm) -> Vec<RelationTerm> {
+    let RelationTerm::Map { keys, kernel: map, input } = term else { return Vec::new() };
+    let RelationTerm::Join { on, kernel, left, right } = &**input else { return Vec::new() };
     if !keys.is_identity() {
         return Vec::new();
     }
     let mut made = vec![(**left).clone().join((**right).clone(), on, map.after(kernel))];
     if map.distributes_over(kernel) {
-        let side = |side: &Term| side.clone().map(KeyMap::identity(), map.clone());
+        let side = |side: &RelationTerm| side.clone().map(KeyMap::identity(), map.clone());
         made.push(side(left).join(side(right), on, kernel.clone()));
     }
     made
 }
 
 /// Of broadcasts and shuffles in a row only the last counts.
-fn last_repartition_wins(term: &Term) -> Vec<Term> {
-    let below = |input: &Term| match input {
-        Term::Broadcast(input) => Some((**input).clone()),
+fn last_repartition_wins(term: &RelationTerm) -> Vec<RelationTerm> {
+    let below = |input: &RelationTerm| match input {
+        RelationTerm::Broadcast(input) => Some((**input).clone()),
         // A shuffle of parts of sums is where they meet.
-        Term::Shuffle(_, input) if input.types().is_ok_and(|ty| ty.spread != Spread::Partial) => {
+        RelationTerm::Shuffle(_, input) if input.types().is_ok_and(|ty| ty.spread != Spread::Partial) => {
             Some((**input).clone())
         }
         _ => None,
     };
     match term {
-        Term::Broadcast(input) => below(input).map(Term::broadcast).into_iter().collect(),
-        Term::Shuffle(by, input) => below(input).map(|input| input.shuffle(by)).into_iter().collect(),
+        RelationTerm::Broadcast(input) => below(input).map(RelationTerm::broadcast).into_iter().collect(),
+        RelationTerm::Shuffle(by, input) => below(input).map(|input| input.shuffle(by)).into_iter().collect(),
         _ => Vec::new(),
     }
 }
 
 /// Repartitioning and a filter may change places.
-fn exchange_repartition_and_filter(term: &Term) -> Vec<Term> {
+fn exchange_repartition_and_filter(term: &RelationTerm) -> Vec<RelationTerm> {
     match term {
-        Term::Broadcast(input) => match &**input {
-            Term::Filter(predicate, input) => vec![(**input).clone().broadcast().filter(predicate.clone())],
+        RelationTerm::Broadcast(input) => match &**input {
+            RelationTerm::Filter(predicate, input) => vec![(**input).clone().broadcast().filter(predicate.clone())],
             _ => Vec::new(),
         },
-        Term::Shuffle(by, input) => match &**input {
-            Term::Filter(predicate, input) => vec![(**input).clone().shuffle(by).filter(predicate.clone())],
+        RelationTerm::Shuffle(by, input) => match &**input {
+            RelationTerm::Filter(predicate, input) => vec![(**input).clone().shuffle(by).filter(predicate.clone())],
             _ => Vec::new(),
         },
-        Term::Filter(predicate, input) => match &**input {
-            Term::Broadcast(input) => vec![(**input).clone().filter(predicate.clone()).broadcast()],
-            Term::Shuffle(by, input) => vec![(**input).clone().filter(predicate.clone()).shuffle(by)],
+        RelationTerm::Filter(predicate, input) => match &**input {
+            RelationTerm::Broadcast(input) => vec![(**input).clone().filter(predicate.clone()).broadcast()],
+            RelationTerm::Shuffle(by, input) => vec![(**input).clone().filter(predicate.clone()).shuffle(by)],
             _ => Vec::new(),
         },
         _ => Vec::new(),
@@ -198,23 +205,23 @@ fn exchange_repartition_and_filter(term: &Term) -> Vec<Term> {
 }
 
 /// Repartitioning and a map may change places; a shuffle only with a map that leaves keys alone.
-fn exchange_repartition_and_map(term: &Term) -> Vec<Term> {
+fn exchange_repartition_and_map(term: &RelationTerm) -> Vec<RelationTerm> {
     match term {
-        Term::Broadcast(input) => match &**input {
-            Term::Map { keys, kernel, input } => {
+        RelationTerm::Broadcast(input) => match &**input {
+            RelationTerm::Map { keys, kernel, input } => {
                 vec![(**input).clone().broadcast().map(keys.clone(), kernel.clone())]
             }
             _ => Vec::new(),
         },
-        Term::Shuffle(by, input) => match &**input {
-            Term::Map { keys, kernel, input } if keys.is_identity() && !is_partial(input) => {
+        RelationTerm::Shuffle(by, input) => match &**input {
+            RelationTerm::Map { keys, kernel, input } if keys.is_identity() && !is_partial(input) => {
                 vec![(**input).clone().shuffle(by).map(keys.clone(), kernel.clone())]
             }
             _ => Vec::new(),
         },
-        Term::Map { keys, kernel, input } => match &**input {
-            Term::Broadcast(input) => vec![(**input).clone().map(keys.clone(), kernel.clone()).broadcast()],
-            Term::Shuffle(by, input) if keys.is_identity() && !is_partial(input) => {
+        RelationTerm::Map { keys, kernel, input } => match &**input {
+            RelationTerm::Broadcast(input) => vec![(**input).clone().map(keys.clone(), kernel.clone()).broadcast()],
+            RelationTerm::Shuffle(by, input) if keys.is_identity() && !is_partial(input) => {
                 vec![(**input).clone().map(keys.clone(), kernel.clone()).shuffle(by)]
             }
             _ => Vec::new(),
@@ -223,40 +230,40 @@ fn exchange_repartition_and_map(term: &Term) -> Vec<Term> {
     }
 }
 
-fn is_partial(term: &Term) -> bool {
+fn is_partial(term: &RelationTerm) -> bool {
     term.types().is_ok_and(|ty| ty.spread == Spread::Partial)
 }
 
 /// A shuffle before an aggregate is not needed where tuples of a group are together already.
-fn drop_shuffle_before_aggregate(term: &Term) -> Vec<Term> {
-    let Term::Aggregate { group, before, kernel, after, input } = term else { return Vec::new() };
-    let Term::Shuffle(_, input) = &**input else { return Vec::new() };
+fn drop_shuffle_before_aggregate(term: &RelationTerm) -> Vec<RelationTerm> {
+    let RelationTerm::Aggregate { group, before, kernel, after, input } = term else { return Vec::new() };
+    let RelationTerm::Shuffle(_, input) = &**input else { return Vec::new() };
     if !input.types().is_ok_and(|ty| ty.spread.is_part_of(group) || ty.spread == Spread::All) {
         return Vec::new();
     }
     let (before, kernel, after) = (before.clone(), kernel.clone(), after.clone());
-    vec![Term::Aggregate { group: group.clone(), before, kernel, after, input: input.clone() }]
+    vec![RelationTerm::Aggregate { group: group.clone(), before, kernel, after, input: input.clone() }]
 }
 
 /// Tuples of a site are aggregated before they are shuffled and aggregated again.
-fn aggregate_in_two_phases(term: &Term) -> Vec<Term> {
-    let Term::Aggregate { group, before, kernel, after, input } = term else { return Vec::new() };
-    let Term::Shuffle(by, input) = &**input else { return Vec::new() };
+fn aggregate_in_two_phases(term: &RelationTerm) -> Vec<RelationTerm> {
+    let RelationTerm::Aggregate { group, before, kernel, after, input } = term else { return Vec::new() };
+    let RelationTerm::Shuffle(by, input) = &**input else { return Vec::new() };
     let within = by.iter().map(|k| group.iter().position(|g| g == k)).collect::<Option<Vec<usize>>>();
     let (Some(by), Ok(ty)) = (within, input.types()) else { return Vec::new() };
     // A replicated relation would be counted once per site, and a split aggregate would be split again.
     if matches!(ty.spread, Spread::All | Spread::Partial) {
         return Vec::new();
     }
-    let identity = super::kernel::Kernel::identity;
-    let first = Term::Aggregate {
+    let identity = super::kernel::KernelFunction::identity;
+    let first = RelationTerm::Aggregate {
         group: group.clone(),
         before: before.clone(),
         kernel: kernel.clone(),
         after: identity(),
         input: input.clone(),
     };
-    vec![Term::Aggregate {
+    vec![RelationTerm::Aggregate {
         group: (0..group.len()).collect(),
         before: identity(),
         kernel: kernel.clone(),
@@ -266,12 +273,12 @@ fn aggregate_in_two_phases(term: &Term) -> Vec<Term> {
 }
 
 /// The three ways to bring together what is joined.
-fn exchange_ways_to_join(term: &Term) -> Vec<Term> {
-    let Term::Join { on, kernel, left, right } = term else { return Vec::new() };
+fn exchange_ways_to_join(term: &RelationTerm) -> Vec<RelationTerm> {
+    let RelationTerm::Join { on, kernel, left, right } = term else { return Vec::new() };
     let (l, r) = match (&**left, &**right) {
-        (Term::Broadcast(l), r) => (&**l, r),
-        (l, Term::Broadcast(r)) => (l, &**r),
-        (Term::Shuffle(_, l), Term::Shuffle(_, r)) => (&**l, &**r),
+        (RelationTerm::Broadcast(l), r) => (&**l, r),
+        (l, RelationTerm::Broadcast(r)) => (l, &**r),
+        (RelationTerm::Shuffle(_, l), RelationTerm::Shuffle(_, r)) => (&**l, &**r),
         _ => return Vec::new(),
     };
     let (by_left, by_right): (Vec<usize>, Vec<usize>) = on.iter().copied().unzip();
@@ -286,10 +293,10 @@ fn exchange_ways_to_join(term: &Term) -> Vec<Term> {
 }
 
 /// A join of what was shuffled by its components needs no shuffle by some of them after it.
-fn drop_shuffle_over_join(term: &Term) -> Vec<Term> {
-    let Term::Shuffle(by, input) = term else { return Vec::new() };
+fn drop_shuffle_over_join(term: &RelationTerm) -> Vec<RelationTerm> {
+    let RelationTerm::Shuffle(by, input) = term else { return Vec::new() };
     match &**input {
-        Term::Join { on, .. } if by.iter().all(|k| on.iter().any(|(l, _)| l == k)) => match input.types() {
+        RelationTerm::Join { on, .. } if by.iter().all(|k| on.iter().any(|(l, _)| l == k)) => match input.types() {
             Ok(ty) if ty.spread == Spread::part(by) => vec![(**input).clone()],
             _ => Vec::new(),
         },

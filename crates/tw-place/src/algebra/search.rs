@@ -6,7 +6,7 @@ use tw_ir::error::Result;
 
 use super::cost::wire;
 use super::rules::rewrites;
-use super::term::Term;
+use super::term::RelationTerm;
 use super::types::Spread;
 
 /// Why a search ended.
@@ -22,7 +22,7 @@ pub enum Stop {
 #[derive(Clone, Debug)]
 pub struct Found {
     /// The cheapest terms, cheapest first, each with its traffic and the rules that led to it.
-    pub best: Vec<(u64, Term, Vec<&'static str>)>,
+    pub best: Vec<(u64, RelationTerm, Vec<&'static str>)>,
     /// The number of terms examined.
     pub tried: usize,
     /// How often each rule produced a new term.
@@ -33,13 +33,14 @@ pub struct Found {
 
 /// Finds the terms with the least traffic between `sites` sites, cheapest first, and examines at most `limit` terms. Terms are
 /// identified by their text; among equal costs, the smaller text comes first. So the result is deterministic.
-pub fn search(term: &Term, sites: u64, limit: usize, keep: usize) -> Result<Found> {
+pub fn search(term: &RelationTerm, sites: u64, limit: usize, keep: usize) -> Result<Found> {
     let mut seen: BTreeSet<String> = BTreeSet::from([term.to_string()]);
-    let mut open: BTreeMap<(u64, usize, String), (Term, Vec<&'static str>)> = BTreeMap::new();
-    let mut done: BTreeMap<(u64, usize, String), (Term, Vec<&'static str>)> = BTreeMap::new();
+    let mut open: BTreeMap<(u64, usize, String), (RelationTerm, Vec<&'static str>)> = BTreeMap::new();
+    let mut done: BTreeMap<(u64, usize, String), (RelationTerm, Vec<&'static str>)> = BTreeMap::new();
     let mut fired = BTreeMap::new();
-    let key =
-        |term: &Term, text: String| -> Result<(u64, usize, String)> { Ok((wire(term, sites)?, text.len(), text)) };
+    let key = |term: &RelationTerm, text: String| -> Result<(u64, usize, String)> {
+        Ok((wire(term, sites)?, text.len(), text))
+    };
     let unfinished = term.types()?.spread == Spread::Partial;
     open.insert(key(term, term.to_string())?, (term.clone(), Vec::new()));
     let stop = loop {

@@ -5,12 +5,12 @@ use std::fmt;
 
 use tw_ir::error::{Error, Result};
 
-use super::kernel::{Kernel, KeyMap, Predicate};
+use super::kernel::{KernelFunction, KeyMap, Predicate};
 use super::types::{Spread, Type};
 
 /// How a relation is computed.
 #[derive(Clone, Debug)]
-pub enum Term {
+pub enum RelationTerm {
     /// A relation that is there.
     Input {
         /// Its name.
@@ -19,107 +19,111 @@ pub enum Term {
         ty: Type,
     },
     /// Every tuple to every site.
-    Broadcast(Box<Term>),
+    Broadcast(Box<RelationTerm>),
     /// Tuples to sites by these components of their keys.
-    Shuffle(Vec<usize>, Box<Term>),
+    Shuffle(Vec<usize>, Box<RelationTerm>),
     /// Pairs of tuples on one site whose keys agree: the key is the left one and the rest of the right one.
     Join {
         /// Components that agree, left and right.
         on: Vec<(usize, usize)>,
         /// From both arrays to one.
-        kernel: Kernel,
+        kernel: KernelFunction,
         /// Left.
-        left: Box<Term>,
+        left: Box<RelationTerm>,
         /// Right.
-        right: Box<Term>,
+        right: Box<RelationTerm>,
     },
     /// Arrays of tuples on one site with equal components, combined.
     Aggregate {
         /// The components that stay.
         group: Vec<usize>,
         /// Applied to every array first.
-        before: Kernel,
+        before: KernelFunction,
         /// From two arrays to one; associative and commutative.
-        kernel: Kernel,
+        kernel: KernelFunction,
         /// Applied to every result.
-        after: Kernel,
+        after: KernelFunction,
         /// Of what.
-        input: Box<Term>,
+        input: Box<RelationTerm>,
     },
     /// Tuples whose keys fulfil a condition.
-    Filter(Predicate, Box<Term>),
+    Filter(Predicate, Box<RelationTerm>),
     /// Keys and arrays mapped.
     Map {
         /// The new keys.
         keys: KeyMap,
         /// The new array, the same for every new key.
-        kernel: Kernel,
+        kernel: KernelFunction,
         /// Of what.
-        input: Box<Term>,
+        input: Box<RelationTerm>,
     },
 }
 
-impl Term {
+impl RelationTerm {
     /// A relation that is there.
-    pub fn input(name: &str, ty: Type) -> Term {
-        Term::Input { name: name.to_string(), ty }
+    pub fn input(name: &str, ty: Type) -> RelationTerm {
+        RelationTerm::Input { name: name.to_string(), ty }
     }
     /// Every tuple to every site.
-    pub fn broadcast(self) -> Term {
-        Term::Broadcast(Box::new(self))
+    pub fn broadcast(self) -> RelationTerm {
+        RelationTerm::Broadcast(Box::new(self))
     }
     /// Tuples to sites by components of their keys.
-    pub fn shuffle(self, by: &[usize]) -> Term {
-        Term::Shuffle(by.to_vec(), Box::new(self))
+    pub fn shuffle(self, by: &[usize]) -> RelationTerm {
+        RelationTerm::Shuffle(by.to_vec(), Box::new(self))
     }
     /// Pairs of tuples.
-    pub fn join(self, right: Term, on: &[(usize, usize)], kernel: Kernel) -> Term {
-        Term::Join { on: on.to_vec(), kernel, left: Box::new(self), right: Box::new(right) }
+    pub fn join(self, right: RelationTerm, on: &[(usize, usize)], kernel: KernelFunction) -> RelationTerm {
+        RelationTerm::Join { on: on.to_vec(), kernel, left: Box::new(self), right: Box::new(right) }
     }
     /// Arrays combined, by components of keys.
-    pub fn aggregate(self, group: &[usize], kernel: Kernel) -> Term {
-        let (before, after) = (Kernel::identity(), Kernel::identity());
-        Term::Aggregate { group: group.to_vec(), before, kernel, after, input: Box::new(self) }
+    pub fn aggregate(self, group: &[usize], kernel: KernelFunction) -> RelationTerm {
+        let (before, after) = (KernelFunction::identity(), KernelFunction::identity());
+        RelationTerm::Aggregate { group: group.to_vec(), before, kernel, after, input: Box::new(self) }
     }
     /// Tuples whose keys fulfil a condition.
-    pub fn filter(self, predicate: Predicate) -> Term {
-        Term::Filter(predicate, Box::new(self))
+    pub fn filter(self, predicate: Predicate) -> RelationTerm {
+        RelationTerm::Filter(predicate, Box::new(self))
     }
     /// Keys and arrays mapped.
-    pub fn map(self, keys: KeyMap, kernel: Kernel) -> Term {
-        Term::Map { keys, kernel, input: Box::new(self) }
+    pub fn map(self, keys: KeyMap, kernel: KernelFunction) -> RelationTerm {
+        RelationTerm::Map { keys, kernel, input: Box::new(self) }
     }
 
     /// Its subterms.
-    pub fn parts(&self) -> Vec<&Term> {
+    pub fn parts(&self) -> Vec<&RelationTerm> {
         match self {
-            Term::Input { .. } => Vec::new(),
-            Term::Join { left, right, .. } => vec![left, right],
-            Term::Broadcast(input) | Term::Shuffle(_, input) | Term::Filter(_, input) => vec![input],
-            Term::Aggregate { input, .. } | Term::Map { input, .. } => vec![input],
+            RelationTerm::Input { .. } => Vec::new(),
+            RelationTerm::Join { left, right, .. } => vec![left, right],
+            RelationTerm::Broadcast(input) | RelationTerm::Shuffle(_, input) | RelationTerm::Filter(_, input) => {
+                vec![input]
+            }
+            RelationTerm::Aggregate { input, .. } | RelationTerm::Map { input, .. } => vec![input],
         }
     }
 
     /// The same term with one subterm replaced.
-    pub fn with_part(&self, number: usize, part: Term) -> Term {
+    pub fn with_part(&self, number: usize, part: RelationTerm) -> RelationTerm {
         let mut term = self.clone();
         let slot = match &mut term {
-            Term::Input { .. } => return term,
-            Term::Join { left, .. } if number == 0 => left,
-            Term::Join { right, .. } => right,
-            Term::Broadcast(input) | Term::Shuffle(_, input) | Term::Filter(_, input) => input,
-            Term::Aggregate { input, .. } | Term::Map { input, .. } => input,
+            RelationTerm::Input { .. } => return term,
+            RelationTerm::Join { left, .. } if number == 0 => left,
+            RelationTerm::Join { right, .. } => right,
+            RelationTerm::Broadcast(input) | RelationTerm::Shuffle(_, input) | RelationTerm::Filter(_, input) => input,
+            RelationTerm::Aggregate { input, .. } | RelationTerm::Map { input, .. } => input,
         };
         **slot = part;
         term
     }
 
     /// The kernel that combines the parts of a sum, from the aggregate that made them; replicas of one array are not parts.
-    pub(super) fn kernel_of_parts(&self) -> Option<&Kernel> {
+    pub(super) fn kernel_of_parts(&self) -> Option<&KernelFunction> {
         match self {
-            Term::Aggregate { kernel, .. } => Some(kernel),
-            Term::Filter(_, input) | Term::Map { input, .. } | Term::Shuffle(_, input) => input.kernel_of_parts(),
-            Term::Input { .. } | Term::Broadcast(_) | Term::Join { .. } => None,
+            RelationTerm::Aggregate { kernel, .. } => Some(kernel),
+            RelationTerm::Filter(_, input) | RelationTerm::Map { input, .. } | RelationTerm::Shuffle(_, input) => {
+                input.kernel_of_parts()
+            }
+            RelationTerm::Input { .. } | RelationTerm::Broadcast(_) | RelationTerm::Join { .. } => None,
         }
     }
 
@@ -127,26 +131,26 @@ impl Term {
     /// site.
     pub fn types(&self) -> Result<Type> {
         match self {
-            Term::Input { ty, .. } => Ok(ty.clone()),
-            Term::Broadcast(input) => match input.types()? {
+            RelationTerm::Input { ty, .. } => Ok(ty.clone()),
+            RelationTerm::Broadcast(input) => match input.types()? {
                 Type { spread: Spread::Partial, .. } => Err(partial("a broadcast")),
                 ty => Ok(Type { spread: Spread::All, ..ty }),
             },
-            Term::Shuffle(by, input) => {
+            RelationTerm::Shuffle(by, input) => {
                 let ty = input.types()?;
                 self.check_components(by, ty.frontier.len())?;
                 // A shuffle of parts brings the parts together; only an aggregate may follow.
                 let spread = if ty.spread == Spread::Partial { Spread::Partial } else { Spread::part(by) };
                 Ok(Type { spread, ..ty })
             }
-            Term::Filter(predicate, input) => {
+            RelationTerm::Filter(predicate, input) => {
                 let ty = input.types()?;
                 self.check_components(predicate.reads(), ty.frontier.len())?;
                 let keys = ty.keys().into_iter().filter(|key| predicate.holds(key)).collect();
                 Ok(Type::of_keys(keys, ty.frontier.len(), ty.bound, ty.spread))
             }
-            Term::Map { keys, kernel, input } => self.type_of_map(keys, kernel, input.types()?),
-            Term::Aggregate { group, before, kernel, after, input } => {
+            RelationTerm::Map { keys, kernel, input } => self.type_of_map(keys, kernel, input.types()?),
+            RelationTerm::Aggregate { group, before, kernel, after, input } => {
                 let ty = input.types()?;
                 self.check_components(group, ty.frontier.len())?;
                 let bound = before.bound(&[&ty.bound]);
@@ -160,7 +164,9 @@ impl Term {
                     ty => Ok(ty),
                 }
             }
-            Term::Join { on, kernel, left, right } => self.type_of_join(on, kernel, left.types()?, right.types()?),
+            RelationTerm::Join { on, kernel, left, right } => {
+                self.type_of_join(on, kernel, left.types()?, right.types()?)
+            }
         }
     }
 
@@ -169,7 +175,7 @@ impl Term {
         if let Some(wrong) = components.iter().find(|&&k| k >= arity) {
             return Err(Error::source(format!("`{self}` names component {wrong} of keys with {arity}")));
         }
-        if matches!(self, Term::Filter(..)) {
+        if matches!(self, RelationTerm::Filter(..)) {
             return Ok(());
         }
         match (0..components.len()).find(|&k| twice(k)) {
@@ -178,7 +184,7 @@ impl Term {
         }
     }
 
-    fn type_of_map(&self, map: &KeyMap, kernel: &Kernel, ty: Type) -> Result<Type> {
+    fn type_of_map(&self, map: &KeyMap, kernel: &KernelFunction, ty: Type) -> Result<Type> {
         if ty.spread == Spread::Partial && !kernel.is_identity() {
             return Err(partial("a map"));
         }
@@ -219,7 +225,7 @@ impl Term {
         }
     }
 
-    fn type_of_aggregate(&self, group: &[usize], bound: Vec<u64>, ty: Type, input: &Term) -> Type {
+    fn type_of_aggregate(&self, group: &[usize], bound: Vec<u64>, ty: Type, input: &RelationTerm) -> Type {
         // The new positions of the components that decide the site, if all of them stay.
         let places = |by: &Spread| match by {
             Spread::Part(by) => {
@@ -232,7 +238,7 @@ impl Term {
             Spread::All => Spread::All,
             Spread::Partial => match input {
                 // Parts that were shuffled by what stays are together.
-                Term::Shuffle(by, _) => places(&Spread::part(by)),
+                RelationTerm::Shuffle(by, _) => places(&Spread::part(by)),
                 _ => Spread::Partial,
             },
             Spread::Somewhere => Spread::Partial,
@@ -241,7 +247,7 @@ impl Term {
         Type { bound, spread, ..ty.project(group) }
     }
 
-    fn type_of_join(&self, on: &[(usize, usize)], kernel: &Kernel, left: Type, right: Type) -> Result<Type> {
+    fn type_of_join(&self, on: &[(usize, usize)], kernel: &KernelFunction, left: Type, right: Type) -> Result<Type> {
         let (on_left, on_right): (Vec<usize>, Vec<usize>) = on.iter().copied().unzip();
         self.check_components(&on_left, left.frontier.len())?;
         self.check_components(&on_right, right.frontier.len())?;
@@ -289,23 +295,23 @@ fn partial(what: &str) -> Error {
     Error::source(format!("{what} of arrays that are only parts of sums")).help("shuffle and aggregate them first")
 }
 
-impl fmt::Display for Term {
+impl fmt::Display for RelationTerm {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Term::Input { name, .. } => f.write_str(name),
-            Term::Broadcast(input) => write!(f, "BCAST({input})"),
-            Term::Shuffle(by, input) => write!(f, "SHUF{by:?}({input})"),
-            Term::Join { on, kernel, left, right } => write!(f, "join{on:?}[{kernel}]({left}, {right})"),
-            Term::Aggregate { group, before, kernel, after, input } => {
-                let around = |word: &str, k: &Kernel| match k.is_identity() {
+            RelationTerm::Input { name, .. } => f.write_str(name),
+            RelationTerm::Broadcast(input) => write!(f, "BCAST({input})"),
+            RelationTerm::Shuffle(by, input) => write!(f, "SHUF{by:?}({input})"),
+            RelationTerm::Join { on, kernel, left, right } => write!(f, "join{on:?}[{kernel}]({left}, {right})"),
+            RelationTerm::Aggregate { group, before, kernel, after, input } => {
+                let around = |word: &str, k: &KernelFunction| match k.is_identity() {
                     true => String::new(),
                     false => format!("{word} {k}, "),
                 };
                 let (after, before) = (around("after", after), around("before", before));
                 write!(f, "agg{group:?}[{after}{before}{kernel}]({input})")
             }
-            Term::Filter(predicate, input) => write!(f, "filter[{predicate}]({input})"),
-            Term::Map { keys, kernel, input } => write!(f, "map[{keys}, {kernel}]({input})"),
+            RelationTerm::Filter(predicate, input) => write!(f, "filter[{predicate}]({input})"),
+            RelationTerm::Map { keys, kernel, input } => write!(f, "map[{keys}, {kernel}]({input})"),
         }
     }
 }

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use tw_ir::Axis;
 use tw_ir::index::{Idx, Var};
 use tw_ir::program::{BlockFn, BlockResult, Node, Op, OperandMode, Program, ResultMode, ValueId};
+use tw_ir::{Axis, Grid};
 
 /// An operation over variables. Each point belongs to one worker; the indices give the elements that a point reads and writes.
 pub(super) struct Accesses {
@@ -23,7 +23,7 @@ pub(super) struct Accesses {
 pub(super) struct Part {
     pub(super) idx: Vec<Idx>,
     /// The tiling of each axis, if indices count tiles.
-    pub(super) tiles: Option<Vec<Axis>>,
+    pub(super) tiles: Option<Grid>,
 }
 
 impl Part {
@@ -117,7 +117,7 @@ impl Accesses {
             }
             Op::BlockFn(call) => of_call(program, node, call),
             Op::Retile { tiling } => {
-                let axes = tiling.grid().filter(|axes| n_tiles(axes) <= MOST_TILES)?.to_vec();
+                let axes = tiling.grid().filter(|grid| grid.n_blocks() <= MOST_TILES)?.clone();
                 let part = Part { idx: (0..axes.len()).map(variable).collect(), tiles: Some(axes.clone()) };
                 Some(Accesses {
                     variables: axes.iter().map(|axis| (axis.n_tiles(), true)).collect(),
@@ -135,16 +135,16 @@ impl Accesses {
 fn of_call(program: &Program, node: &Node, call: &BlockFn) -> Option<Accesses> {
     let cut = |value: ValueId| {
         let axes = program.ty(value).tiling.as_ref()?.grid()?;
-        (n_tiles(axes) <= MOST_TILES).then(|| axes.to_vec())
+        (axes.n_blocks() <= MOST_TILES).then(|| axes.clone())
     };
     let mut extents: BTreeMap<usize, u64> = BTreeMap::new();
     let mut reads = Vec::new();
     for (argument, modes) in call.operands.iter().enumerate() {
         let value = node.args[argument];
-        let whole = || program.ty(value).known_shape().map(|shape| shape.into_iter().map(Axis::whole).collect());
+        let whole = || program.ty(value).known_shape().map(|shape| Grid::whole(&shape));
         let sees_all = modes.iter().all(|mode| matches!(mode, OperandMode::Whole));
-        let (mut idx, mut tiles): (Vec<Idx>, Vec<Axis>) = (Vec::new(), if sees_all { whole() } else { cut(value) }?);
-        for (mode, axis) in modes.iter().zip(&mut tiles) {
+        let (mut idx, mut tiles): (Vec<Idx>, Grid) = (Vec::new(), if sees_all { whole() } else { cut(value) }?);
+        for (mode, axis) in modes.iter().zip(tiles.iter_mut()) {
             idx.push(match mode {
                 OperandMode::Grid(number) => {
                     extents.insert(*number as usize, axis.n_tiles());
@@ -171,10 +171,6 @@ fn of_call(program: &Program, node: &Node, call: &BlockFn) -> Option<Accesses> {
     let variables = (0..extents.len()).map(|number| Some((*extents.get(&number)?, true))).collect::<Option<_>>()?;
     let sizes = node.results.iter().map(|&value| program.ty(value).dtype.size());
     Some(Accesses { variables, reads, outs, state_bytes: sizes.max()? })
-}
-
-fn n_tiles(axes: &[Axis]) -> u64 {
-    axes.iter().fold(1, |n: u64, axis| n.saturating_mul(axis.n_tiles()))
 }
 
 fn variable(number: usize) -> Idx {

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use tw_ir::index::{Idx, Var};
 use tw_ir::program::{Node, Op, Program, TensorType, ValueId};
-use tw_ir::{Axis, Tiling};
+use tw_ir::{Axis, Grid, Tiling};
 
 use super::access::{Accesses, Part};
 use super::cuts::{Cuts, Side};
@@ -51,7 +51,7 @@ impl Grids {
             };
             let is_cut_too_small = |statement: &&Cutting<'_>| {
                 let axes = statement.axes(&cuts);
-                let n_tasks = axes.iter().fold(1u64, |n, axis| n.saturating_mul(axis.n_tiles()));
+                let n_tasks = axes.n_blocks();
                 let too_many = n_tasks > statement.most_tasks(machine);
                 too_many || statement.is_slower(program, &axes, machine, || statement.axes(&alone(statement)))
             };
@@ -205,7 +205,7 @@ impl<'a> Cutting<'a> {
         )
     }
 
-    fn axes(&self, cuts: &Cuts) -> Vec<Axis> {
+    fn axes(&self, cuts: &Cuts) -> Grid {
         let axis = |(number, var): (usize, &Variable)| {
             let along = cuts.axis(Side::Variable(self.number, number), var.along);
             let mut cuts: Vec<u64> = along.boundaries().into_iter().map(|cut| var.value_at(cut)).collect();
@@ -216,14 +216,8 @@ impl<'a> Cutting<'a> {
     }
 
     /// True if tasks with these tiles reread so much that another cut with assembled operands would be faster.
-    fn is_slower(
-        &self,
-        program: &Program,
-        axes: &[Axis],
-        machine: &Machine,
-        alone: impl FnOnce() -> Vec<Axis>,
-    ) -> bool {
-        let whole: Vec<Axis> = axes.iter().map(|axis| Axis::whole(axis.extent())).collect();
+    fn is_slower(&self, program: &Program, axes: &Grid, machine: &Machine, alone: impl FnOnce() -> Grid) -> bool {
+        let whole = Grid::whole(&axes.shape());
         let seconds = |axes: &[Axis]| self.seconds_cut(program, axes, machine);
         let (Some(cut), Some(least)) = (seconds(axes), seconds(&whole)) else { return false };
         if cut < least * SLOWER {

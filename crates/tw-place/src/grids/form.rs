@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use tw_ir::index::Var;
 use tw_ir::program::{Node, Op, Program, ValueId};
-use tw_ir::{Axis, BoxRegion};
+use tw_ir::{Axis, BoxRegion, Grid};
 
 use super::access::{Accesses, Part};
 use super::boxes::{Kept, Regions};
@@ -59,7 +59,7 @@ pub(super) struct Read {
     pub(super) shape: Vec<u64>,
     pub(super) bytes: u64,
     /// The tiles that a worker owns as a whole, if any.
-    tiles: Option<Vec<Axis>>,
+    tiles: Option<Grid>,
 }
 
 /// The write of results.
@@ -68,7 +68,7 @@ pub(super) struct Out {
     shape: Vec<u64>,
     /// The variable along each axis, if there is one.
     pub(super) vars: Vec<Option<usize>>,
-    tiles: Option<Vec<Axis>>,
+    tiles: Option<Grid>,
 }
 
 /// A candidate mesh of a form.
@@ -134,7 +134,7 @@ impl Form {
         let read = |number: usize| {
             let (ty, part) = (program.ty(value(number)), reads[number].1.clone());
             let array = (0..number).find(|&before| value(before) == value(number)).unwrap_or(number);
-            let tiles = ty.tiling.as_ref().and_then(|tiling| tiling.grid()).map(<[Axis]>::to_vec);
+            let tiles = ty.tiling.as_ref().and_then(|tiling| tiling.grid()).cloned();
             Some(Read { array, part, shape: ty.known_shape()?, bytes: ty.dtype.size(), tiles })
         };
         let reads = (0..reads.len()).map(read).collect::<Option<Vec<Read>>>()?;
@@ -329,10 +329,7 @@ impl Form {
         };
         let owners = match tiles {
             None => Owners::Grid(Ownership::new(shape, mesh, vars)),
-            Some(axes) => {
-                let n_tiles: Vec<u64> = axes.iter().map(Axis::n_tiles).collect();
-                Owners::Tiles(Ownership::new(&n_tiles, mesh, vars), axes.clone())
-            }
+            Some(axes) => Owners::Tiles(Ownership::new(&axes.tiles_per_axis(), mesh, vars), axes.clone()),
         };
         if matches!(array, Array::Output(_)) && !self.in_pieces { owners.in_one_piece() } else { owners }
     }

@@ -3,10 +3,10 @@
 use std::ops::Range;
 use std::rc::Rc;
 
-use tw_ir::{Axis, BoxRegion};
+use tw_ir::{Axis, BoxRegion, Grid};
 
 use super::boxes::{Ranges, Regions, beside, n_elements, shared};
-use crate::held::Held;
+use crate::homes::Homes;
 use crate::mesh::Ownership;
 
 /// The owners of a value.
@@ -15,9 +15,9 @@ pub enum Owners {
     /// Shards of a mesh.
     Grid(Ownership),
     /// Shards of a mesh in whole tiles.
-    Tiles(Ownership, Vec<Axis>),
+    Tiles(Ownership, Grid),
     /// The workers that an earlier segment left it on.
-    Held(Held),
+    Homes(Homes),
 }
 
 impl Owners {
@@ -29,7 +29,7 @@ impl Owners {
                 let tiles: Vec<u64> = axes.iter().zip(element).map(|(axis, &at)| axis.tile_of(at)).collect();
                 ownership.owner(&tiles) as u32
             }
-            Owners::Held(held) => held.owner(element),
+            Owners::Homes(held) => held.owner(element),
         }
     }
 
@@ -38,7 +38,7 @@ impl Owners {
         match self {
             Owners::Grid(ownership) => ownership.cuts(axis),
             Owners::Tiles(_, axes) => axes[axis].boundaries(),
-            Owners::Held(held) => held.axes()[axis].boundaries(),
+            Owners::Homes(held) => held.grid()[axis].boundaries(),
         }
     }
 
@@ -73,7 +73,7 @@ impl Owners {
     fn ownership(&self) -> Option<&Ownership> {
         match self {
             Owners::Grid(ownership) | Owners::Tiles(ownership, _) => Some(ownership),
-            Owners::Held(_) => None,
+            Owners::Homes(_) => None,
         }
     }
 
@@ -81,14 +81,14 @@ impl Owners {
         match self {
             Owners::Grid(ownership) => Owners::Grid(change(ownership)),
             Owners::Tiles(ownership, axes) => Owners::Tiles(change(ownership), axes),
-            Owners::Held(held) => Owners::Held(held),
+            Owners::Homes(held) => Owners::Homes(held),
         }
     }
 
     fn rank(&self) -> usize {
         match self {
             Owners::Grid(ownership) | Owners::Tiles(ownership, _) => ownership.rank(),
-            Owners::Held(held) => held.axes().len(),
+            Owners::Homes(held) => held.grid().len(),
         }
     }
 
@@ -103,7 +103,7 @@ impl Owners {
             Owners::Tiles(ownership, axes) => {
                 workers.map(|worker| vec![elements(&ownership.owned(worker), axes)]).collect()
             }
-            Owners::Held(held) => {
+            Owners::Homes(held) => {
                 let mut boxes = vec![Vec::new(); (workers.end - workers.start) as usize];
                 let here = held.boxes().filter(|(worker, _)| workers.contains(&u64::from(*worker)));
                 here.for_each(|(worker, region)| boxes[(u64::from(worker) - workers.start) as usize].push(region));
@@ -116,7 +116,7 @@ impl Owners {
     fn owns_scalar(&self, worker: u64) -> bool {
         match self {
             Owners::Grid(ownership) | Owners::Tiles(ownership, _) => ownership.owns_scalar(worker),
-            Owners::Held(held) => u64::from(held.owner(&[])) == worker,
+            Owners::Homes(held) => u64::from(held.owner(&[])) == worker,
         }
     }
 }

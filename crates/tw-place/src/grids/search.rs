@@ -18,7 +18,7 @@ use super::boxes::{Kept, Regions};
 use super::form::{Around, Array, Candidate, Form};
 use super::owners::{Owned, Owners};
 use super::{Aim, Grids, OnGrid, SearchReport};
-use crate::held::Before;
+use crate::homes::Before;
 use crate::machine::Machine;
 use crate::mesh::{Mesh, Variable};
 use crate::notation::Written;
@@ -153,7 +153,7 @@ impl<'a> Search<'a> {
             if value.fixed {
                 continue;
             }
-            (value.owner, value.fixed) = (Some(Rc::new(Owned::new(Owners::Held(held.clone()), 0..n_workers))), true);
+            (value.owner, value.fixed) = (Some(Rc::new(Owned::new(Owners::Homes(held.clone()), 0..n_workers))), true);
         }
         let nodes = program.body.nodes.iter().enumerate();
         // What cannot be shared along its variables is not an operation for one worker: its tasks have places of their own. Functions have as many calls as they have.

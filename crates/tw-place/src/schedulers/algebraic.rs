@@ -8,7 +8,7 @@ use tw_ir::workflow::{BlockId, TaskId, TaskKind, Workflow};
 
 use super::{Scheduler, is_copy, place_loads};
 use crate::grids::Grids;
-use crate::held::Before;
+use crate::homes::Before;
 use crate::layout::Layouts;
 use crate::machine::Machine;
 use crate::reductions::Assignment;

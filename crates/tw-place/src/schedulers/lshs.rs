@@ -17,7 +17,7 @@ use tw_ir::workflow::{BlockId, Operand, TaskId, TaskKind, Workflow};
 
 use super::holders::Holders;
 use super::{MOST_OPTIONS, Scheduler, place_loads};
-use crate::held::Before;
+use crate::homes::Before;
 use crate::layout::Layouts;
 use crate::machine::Machine;
 use crate::reductions::{Assignment, meetings};

@@ -5,7 +5,7 @@ use tw_ir::error::Result;
 use tw_ir::workflow::{TaskKind, Workflow};
 
 use super::{Scheduler, home_of_largest, is_copy, place_loads};
-use crate::held::Before;
+use crate::homes::Before;
 use crate::layout::Layouts;
 use crate::machine::Machine;
 use crate::reductions::Assignment;

@@ -6,7 +6,7 @@ use tw_ir::workflow::{TaskId, TaskKind, Workflow};
 
 use super::holders::Holders;
 use super::{MOST_OPTIONS, Scheduler};
-use crate::held::Before;
+use crate::homes::Before;
 use crate::machine::Machine;
 use crate::reductions::Assignment;
 

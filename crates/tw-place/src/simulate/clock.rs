@@ -7,7 +7,7 @@ use tw_ir::EntityRef;
 use tw_ir::error::{Error, Result};
 use tw_ir::workflow::{TaskId, Workflow};
 
-use super::{Interval, Simulation};
+use super::{Simulation, TimeInterval};
 use crate::machine::Machine;
 use crate::sites::Sites;
 use crate::traffic::Traffic;
@@ -151,7 +151,7 @@ impl<'a> Clock<'a> {
     fn begin(&mut self, worker: usize, now: f64, simulation: &mut Simulation) {
         let task = self.tasks[self.left[worker].0];
         let end = now + self.seconds[task.index()];
-        simulation.intervals[task.index()] = Interval { start: now, end };
+        simulation.intervals[task.index()] = TimeInterval { start: now, end };
         self.at(end, Event::Ended(worker as u32));
     }
 

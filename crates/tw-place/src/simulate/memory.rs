@@ -5,7 +5,7 @@ use tw_ir::schedule::{Memory, Replay};
 use tw_ir::workflow::{TaskId, Workflow};
 
 use super::Simulation;
-use crate::held::Before;
+use crate::homes::Before;
 use crate::sites::Sites;
 use crate::traffic::Traffic;
 

@@ -7,7 +7,7 @@ use tw_ir::kernel::{KernelRead, StatementKernel};
 use tw_ir::plan::{RelId, RelOp};
 use tw_ir::program::{IndexStmt, Node};
 use tw_ir::workflow::StmtId;
-use tw_ir::{Accum, Axis, EntityRef, OnEmpty};
+use tw_ir::{Accum, Axis, EntityRef, Grid, OnEmpty};
 
 use super::Lowering;
 use crate::tile::SQUARE_BLOCKS;
@@ -65,7 +65,7 @@ impl Lowering<'_> {
                 }
             }
         }
-        let vars: Vec<Axis> = candidates
+        let vars: Grid = candidates
             .into_iter()
             .enumerate()
             .map(|(v, axis)| {
@@ -126,13 +126,13 @@ impl Lowering<'_> {
     }
 
     /// One relation per component of an accumulator's state.
-    pub(super) fn state_relations(&mut self, node: &Node, state: &Accum, grid: &[Axis]) -> Vec<RelId> {
+    pub(super) fn state_relations(&mut self, node: &Node, state: &Accum, grid: &Grid) -> Vec<RelId> {
         let name = self.program.display_name(node.results[0]);
         let types = state.state_types();
         types
             .iter()
             .enumerate()
-            .map(|(k, &dtype)| self.new_relation(format!("{name}.state{k}"), dtype, grid.to_vec()))
+            .map(|(k, &dtype)| self.new_relation(format!("{name}.state{k}"), dtype, grid.clone()))
             .collect()
     }
 
@@ -143,11 +143,11 @@ impl Lowering<'_> {
         accum: Accum,
         tracked: bool,
         states: Vec<RelId>,
-        grid: &[Axis],
+        grid: &Grid,
         statement: StmtId,
     ) -> Result<()> {
         let results: Vec<RelId> =
-            node.results.iter().map(|&value| self.define(value, grid.to_vec())).collect::<Result<_>>()?;
+            node.results.iter().map(|&value| self.define(value, grid.clone())).collect::<Result<_>>()?;
         self.step(RelOp::Finish { accum, tracked }, states, results, statement);
         Ok(())
     }
@@ -201,10 +201,10 @@ impl Lowering<'_> {
         others.fold(1, |n, (_, axis)| n.saturating_mul(axis.longest().max(1)))
     }
 
-    fn chains_of(&self, kernel: &StatementKernel, inputs: &[RelId], out_grid: &[Axis]) -> u32 {
+    fn chains_of(&self, kernel: &StatementKernel, inputs: &[RelId], out_grid: &Grid) -> u32 {
         let Some(accum) = &kernel.accum else { return 1 };
-        let n_points = kernel.vars.iter().fold(1u64, |n, axis| n.saturating_mul(axis.n_tiles()));
-        let n_outputs = out_grid.iter().fold(1u64, |n, axis| n.saturating_mul(axis.n_tiles()));
+        let n_points = kernel.vars.n_blocks();
+        let n_outputs = out_grid.n_blocks();
         // A product with enough blocks to keep threads busy is not worth a second pass over its partial results.
         if n_outputs >= SQUARE_BLOCKS && Contraction::of_kernel(kernel).is_some() {
             return 1;
@@ -268,8 +268,8 @@ fn cut_at_wraps(axis: Axis, stmt: &IndexStmt, var: Var, node: &Node, lowering: &
 mod tests {
     use std::collections::BTreeMap;
 
-    use tw_ir::Axis;
     use tw_ir::program::FunctionTable;
+    use tw_ir::{Axis, Grid};
 
     use crate::options::PlanOptions;
     use tw_lang::{NoFiles, parse_program};
@@ -289,7 +289,7 @@ mod tests {
         }
     }
 
-    fn grid_of_output(text: &str) -> Vec<Axis> {
+    fn grid_of_output(text: &str) -> Grid {
         let unit = parse_program(text, &BTreeMap::new(), &NoFiles, &FunctionTable::default()).unwrap();
         let plan = super::super::lower(&unit.program, &PlanOptions::default()).unwrap();
         plan.relations[plan.outputs[0].1].grid.clone()
@@ -298,12 +298,12 @@ mod tests {
     #[test]
     fn a_broadcast_column_does_not_slice_the_result() {
         let grid = grid_of_output("input c: f64[80000, 1]\ny = c + arange(400)\noutput y\n");
-        assert_eq!(grid, [Axis::uniform(80_000, 651), Axis::whole(400)]);
+        assert_eq!(*grid, [Axis::uniform(80_000, 651), Axis::whole(400)]);
     }
 
     #[test]
     fn a_large_operand_is_followed() {
         let grid = grid_of_output("input c: f64[80000, 400] tile(80000, 7)\ny = c + 1\noutput y\n");
-        assert_eq!(grid, [Axis::whole(80_000), Axis::uniform(400, 7)]);
+        assert_eq!(*grid, [Axis::whole(80_000), Axis::uniform(400, 7)]);
     }
 }

@@ -71,7 +71,7 @@ impl Lowering<'_> {
         if counts.total() != n_values {
             return Err(Error::data(format!("{n_values} values for {} places", counts.total())));
         }
-        let output = self.define(node.results[0], counts.cut().to_vec())?;
+        let output = self.define(node.results[0], counts.cut().clone())?;
         self.step(RelOp::Expand(counts), inputs, vec![output], statement);
         Ok(())
     }

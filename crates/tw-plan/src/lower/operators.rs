@@ -6,7 +6,7 @@ use tw_ir::kernel::{SortResults, Sorting};
 use tw_ir::plan::{RelId, RelOp};
 use tw_ir::program::{BlockFn, Node, ValueId};
 use tw_ir::workflow::StmtId;
-use tw_ir::{Accum, Axis, OnEmpty, Tiling};
+use tw_ir::{Accum, Axis, Grid, OnEmpty, Tiling};
 
 use super::Lowering;
 use tw_ir::tiling::cut_leading;
@@ -16,11 +16,11 @@ impl Lowering<'_> {
         node.args.iter().map(|&value| self.relation(value)).collect()
     }
 
-    fn grid(&self, relation: RelId) -> Vec<Axis> {
+    fn grid(&self, relation: RelId) -> Grid {
         self.plan.relations[relation].grid.clone()
     }
 
-    fn align(&mut self, relations: &mut [RelId], grid: &[Axis], statement: StmtId) -> Result<()> {
+    fn align(&mut self, relations: &mut [RelId], grid: &Grid, statement: StmtId) -> Result<()> {
         for relation in relations {
             *relation = self.with_grid(*relation, grid, statement)?;
         }
@@ -95,7 +95,7 @@ impl Lowering<'_> {
         // Values follow the indices along the index axes, and keep their own cut elsewhere.
         let first = axes[0] as usize;
         let mut value_grid = self.grid(inputs[axes.len()]);
-        value_grid.splice(first..first + index_grid.len(), index_grid.iter().cloned());
+        value_grid[first..first + index_grid.len()].clone_from_slice(&index_grid);
         self.align(&mut inputs[axes.len()..], &value_grid, statement)?;
 
         let shape = self.program.ty(node.results[0]).require_shape()?;
@@ -121,12 +121,10 @@ impl Lowering<'_> {
         } else {
             node.results.iter().map(|&value| self.define(value, grid.clone())).collect::<Result<_>>()?
         };
-        let n_terms = index_grid.iter().fold(1u64, |n, axis| n.saturating_mul(axis.n_tiles()));
-        let n_outputs = grid.iter().fold(1u64, |n, axis| n.saturating_mul(axis.n_tiles()));
         let operand_bytes = inputs.iter().fold(0u64, |sum, &r| sum.saturating_add(self.plan.relations[r].n_bytes()));
         let output_bytes = shape.iter().fold(widest, |bytes, &n| bytes.saturating_mul(n));
         // Every chain has a state of the whole output, which is then combined: work that a single chain would not do.
-        let chains = self.n_chains(n_terms, n_outputs, operand_bytes / CHAIN_SHARE, output_bytes);
+        let chains = self.n_chains(index_grid.n_blocks(), grid.n_blocks(), operand_bytes / CHAIN_SHARE, output_bytes);
         let op = RelOp::Scatter { axes: axes.to_vec(), edge, accum: state, chains };
         self.step(op, inputs, outputs.clone(), statement);
         if needs_finish {
@@ -153,7 +151,7 @@ impl Lowering<'_> {
             );
         }
         let kept = Axis::from_boundaries(boundaries);
-        let mut given: Vec<Option<Axis>> = self.grid(inputs[0]).into_iter().map(Some).collect();
+        let mut given: Vec<Option<Axis>> = self.grid(inputs[0]).iter().cloned().map(Some).collect();
         given[axis_position] = None;
         let even = self.tiler.complete(&shape, &given, dtype.size());
         if kept.n_tiles() <= 2 * even[axis_position].n_tiles() + 8 {
@@ -193,8 +191,8 @@ const SCATTERED_BYTES: u64 = 64 << 20;
 const CHAIN_SHARE: u64 = 4;
 
 /// The tiling of the output of a scatter: other axes keep theirs; scattered axes stay whole unless blocks become too large.
-fn scattered_grid(shape: &[u64], given: &[Option<Axis>], element_size: u64) -> Vec<Axis> {
-    let mut grid: Vec<Axis> =
+fn scattered_grid(shape: &[u64], given: &[Option<Axis>], element_size: u64) -> Grid {
+    let mut grid: Grid =
         shape.iter().zip(given).map(|(&n, axis)| axis.clone().unwrap_or_else(|| Axis::whole(n))).collect();
     let scattered: Vec<usize> = (0..shape.len()).filter(|&k| given[k].is_none()).collect();
     cut_leading(&mut grid, &scattered, (SCATTERED_BYTES / element_size.max(1)).max(1));
@@ -208,7 +206,7 @@ fn first_part(axis: &Axis, n: u64) -> Axis {
 }
 
 /// The grid of a gather: index axes stand where the first gathered axis was.
-fn splice(data: &[Axis], axes: &[u32], index: &[Axis]) -> Vec<Axis> {
+fn splice(data: &[Axis], axes: &[u32], index: &[Axis]) -> Grid {
     let mut grid = Vec::new();
     for (axis, cut) in data.iter().enumerate() {
         if axes.first() == Some(&(axis as u32)) {
@@ -218,5 +216,5 @@ fn splice(data: &[Axis], axes: &[u32], index: &[Axis]) -> Vec<Axis> {
             grid.push(cut.clone());
         }
     }
-    grid
+    grid.into()
 }

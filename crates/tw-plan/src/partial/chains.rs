@@ -2,7 +2,7 @@
 
 use tw_ir::error::Result;
 use tw_ir::kernel::Kernel;
-use tw_ir::plan::Step;
+use tw_ir::plan::PlanStep;
 use tw_ir::workflow::{BlockId, BlockSetId, Boxes, KernelId, Operand, TaskKind};
 use tw_ir::{Accum, Scalar};
 
@@ -21,7 +21,7 @@ impl Chains {
     /// Prepares `n` chains. `fill` is the value of an output block without contributions.
     pub(super) fn new(
         partial: &mut Partial<'_>,
-        step: &Step,
+        step: &PlanStep,
         kernel: Kernel,
         accum: Option<&Accum>,
         fill: Vec<Scalar>,

@@ -1,19 +1,19 @@
 //! Index statements over block coordinates.
 
-use tw_ir::Axis;
+use tw_ir::Grid;
 use tw_ir::error::Result;
 use tw_ir::kernel::{Kernel, StatementKernel};
-use tw_ir::plan::Step;
+use tw_ir::plan::PlanStep;
 
 use super::chains::Chains;
 use super::reads::{Reads, image, ranges_at};
-use super::{MAX_TASKS, Odometer, Partial, check_count, guard, n_tiles, position_of};
+use super::{MAX_TASKS, Odometer, Partial, check_count, guard};
 
 impl Partial<'_> {
-    pub(super) fn join(&mut self, step: &Step, kernel: &StatementKernel, chains: u32) -> Result<()> {
+    pub(super) fn join(&mut self, step: &PlanStep, kernel: &StatementKernel, chains: u32) -> Result<()> {
         let out_grid = self.plan.relations[step.outputs[0]].grid.clone();
         let vars = &kernel.vars;
-        check_count(n_tiles(vars), MAX_TASKS, "tiles of its variables")?;
+        check_count(vars.n_blocks(), MAX_TASKS, "tiles of its variables")?;
         let reads: Vec<Reads> = kernel
             .reads
             .iter()
@@ -29,7 +29,7 @@ impl Partial<'_> {
             let mut relation = None;
             contributions.for_each(|_, points| {
                 for &point in points {
-                    if let Some((r, region)) = read.spanning_region(vars, &coords_of(point, vars)) {
+                    if let Some((r, region)) = read.spanning_region(vars, &vars.coords(point.into())) {
                         relation = Some(r);
                         regions.push(region);
                     }
@@ -45,7 +45,7 @@ impl Partial<'_> {
         let chains = Chains::new(self, step, kernel_ref, kernel.accum.as_ref(), fill, chains)?;
         contributions.for_each(|position, points| {
             chains.emit(self, position, points, |partial, point, operands| {
-                let coords = coords_of(point, vars);
+                let coords = vars.coords(point.into());
                 for read in &reads {
                     operands.push(read.operand(partial, vars, &coords)?);
                 }
@@ -53,18 +53,6 @@ impl Partial<'_> {
             })
         })
     }
-}
-
-/// Tile coordinates of a point.
-fn coords_of(point: u32, vars: &[Axis]) -> Vec<u64> {
-    let mut coords = vec![0; vars.len()];
-    let mut rest = point as u64;
-    for (k, axis) in vars.iter().enumerate().rev() {
-        let n = axis.n_tiles();
-        coords[k] = rest % n;
-        rest /= n;
-    }
-    coords
 }
 
 /// Which tiles of the iteration space contribute to which output block.
@@ -76,7 +64,7 @@ enum Contributions<'a> {
 }
 
 impl<'a> Contributions<'a> {
-    fn new(kernel: &'a StatementKernel, out_grid: &[Axis]) -> Result<Contributions<'a>> {
+    fn new(kernel: &'a StatementKernel, out_grid: &Grid) -> Result<Contributions<'a>> {
         let mut out_vars = Vec::new();
         for (idx, axis) in kernel.out_idx.iter().zip(out_grid) {
             match idx.as_var() {
@@ -90,7 +78,7 @@ impl<'a> Contributions<'a> {
         Ok(Contributions::Aligned { kernel, out_vars, reduced })
     }
 
-    fn listed(kernel: &StatementKernel, out_grid: &[Axis]) -> Result<Contributions<'a>> {
+    fn listed(kernel: &StatementKernel, out_grid: &Grid) -> Result<Contributions<'a>> {
         let mut pairs: Vec<(u32, u32)> = Vec::new();
         for (point, coords) in Odometer::over(&kernel.vars).enumerate() {
             let ranges = ranges_at(&kernel.vars, &coords);
@@ -105,11 +93,11 @@ impl<'a> Contributions<'a> {
                 .collect();
             for out in Odometer::new(tiles) {
                 check_count(pairs.len() as u64, MAX_TASKS, "contributions")?;
-                pairs.push((position_of(&out, out_grid) as u32, point as u32));
+                pairs.push((out_grid.position(&out) as u32, point as u32));
             }
         }
         pairs.sort_unstable();
-        let n_outputs = n_tiles(out_grid);
+        let n_outputs = out_grid.n_blocks();
         Ok(Contributions::Listed { n_outputs, pairs })
     }
 
@@ -118,24 +106,16 @@ impl<'a> Contributions<'a> {
         let mut points: Vec<u32> = Vec::new();
         match self {
             Contributions::Aligned { kernel, out_vars, reduced } => {
-                let counts: Vec<u64> = kernel.vars.iter().map(Axis::n_tiles).collect();
-                let mut strides = vec![1u64; counts.len()];
-                for k in (0..counts.len().saturating_sub(1)).rev() {
-                    strides[k] = strides[k + 1] * counts[k + 1];
-                }
-                let tiles_of = |vars: &[usize]| vars.iter().map(|&v| 0..counts[v]).collect::<Vec<_>>();
+                let tiles_of = |vars: &[usize]| vars.iter().map(|&v| 0..kernel.vars[v].n_tiles()).collect();
+                let mut coords = vec![0; kernel.vars.len()];
                 for (position, out) in Odometer::new(tiles_of(out_vars)).enumerate() {
                     points.clear();
-                    let base: u64 = out.iter().zip(out_vars).map(|(c, &v)| c * strides[v]).sum();
+                    out_vars.iter().zip(&out).for_each(|(&v, &tile)| coords[v] = tile);
                     for inner in Odometer::new(tiles_of(reduced)) {
-                        let point = base + inner.iter().zip(reduced).map(|(c, &v)| c * strides[v]).sum::<u64>();
-                        let point = point as u32;
-                        if kernel.has_guard
-                            && excluded(kernel, &ranges_at(&kernel.vars, &coords_of(point, &kernel.vars)))
-                        {
-                            continue;
+                        reduced.iter().zip(&inner).for_each(|(&v, &tile)| coords[v] = tile);
+                        if !(kernel.has_guard && excluded(kernel, &ranges_at(&kernel.vars, &coords))) {
+                            points.push(kernel.vars.position(&coords) as u32);
                         }
-                        points.push(point);
                     }
                     f(position as u64, &points)?;
                 }

@@ -3,9 +3,8 @@
 use tw_ir::BoxRegion;
 use tw_ir::error::Result;
 use tw_ir::kernel::Kernel;
-use tw_ir::plan::{RelId, Step};
+use tw_ir::plan::{PlanStep, RelId};
 use tw_ir::program::MaskCounts;
-use tw_ir::tiling::tile_box;
 use tw_ir::workflow::{BlockId, Operand, TaskKind};
 
 use super::Partial;
@@ -15,7 +14,7 @@ const MAX_PARTS: u64 = 8;
 
 impl Partial<'_> {
     /// Pieces whose runs lie in one block of the result write it one after the other.
-    pub(super) fn compact(&mut self, step: &Step, counts: &MaskCounts) -> Result<()> {
+    pub(super) fn compact(&mut self, step: &PlanStep, counts: &MaskCounts) -> Result<()> {
         let starts = counts.starts();
         let pieces: Vec<usize> = (0..counts.counts().len()).filter(|&k| counts.counts()[k] > 0).collect();
         let regions = |partial: &Self, input: RelId| -> Vec<BoxRegion> {
@@ -53,11 +52,11 @@ impl Partial<'_> {
     }
 
     /// Every piece reads its run of the values, block by block: runs seldom end where blocks do, and putting them together would copy all values.
-    pub(super) fn expand(&mut self, step: &Step, counts: &MaskCounts) -> Result<()> {
+    pub(super) fn expand(&mut self, step: &PlanStep, counts: &MaskCounts) -> Result<()> {
         let [mask, values, data] = step.inputs[..] else { return Ok(()) };
         let starts = counts.starts();
         let n = counts.counts().len();
-        let pieces: Vec<BoxRegion> = (0..n).map(|k| tile_box(counts.cut(), k as u64)).collect();
+        let pieces: Vec<BoxRegion> = (0..n).map(|k| counts.cut().box_of(k as u64)).collect();
         let runs: Vec<BoxRegion> =
             starts.windows(2).map(|run| BoxRegion { lo: vec![run[0]], hi: vec![run[1]] }).collect();
         let parts: Vec<Vec<BoxRegion>> = runs.iter().map(|run| self.parts_of(values, run)).collect();
@@ -90,7 +89,7 @@ impl Partial<'_> {
     }
 
     /// Puts regions together that span several blocks.
-    fn assemble_spanning(&mut self, input: RelId, regions: &[BoxRegion], step: &Step) -> Result<()> {
+    fn assemble_spanning(&mut self, input: RelId, regions: &[BoxRegion], step: &PlanStep) -> Result<()> {
         let spanning = regions.iter().filter(|region| self.spans_blocks(input, region)).cloned().collect();
         self.assemble(input, spanning, step.statement)
     }
@@ -98,7 +97,7 @@ impl Partial<'_> {
 
 /// The box of an operand that belongs to a piece of the mask: all of its further axes.
 fn piece_of(partial: &Partial<'_>, input: RelId, counts: &MaskCounts, piece: usize, rank: usize) -> BoxRegion {
-    let mut region = tile_box(counts.cut(), piece as u64);
+    let mut region = counts.cut().box_of(piece as u64);
     let shape = &partial.plan.relations[input].shape;
     region.lo.extend((region.lo.len()..rank).map(|_| 0));
     region.hi.extend(&shape[region.hi.len()..rank]);

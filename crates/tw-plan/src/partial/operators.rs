@@ -11,18 +11,17 @@ use std::sync::Arc;
 use tw_ir::error::{Blame, Error, Result};
 use tw_ir::index::Edge;
 use tw_ir::kernel::Kernel;
-use tw_ir::plan::{RelId, RelOp, Step};
+use tw_ir::plan::{PlanStep, RelId, RelOp};
 use tw_ir::program::{BlockFn, ResultMode};
-use tw_ir::tiling::tile_box;
 use tw_ir::workflow::{BlockId, BlockSetId, Boxes, Operand, SourceDecl, TaskKind};
-use tw_ir::{Accum, Array, Axis, BoxRegion, Scalar};
+use tw_ir::{Accum, Array, Axis, BoxRegion, Grid, Scalar};
 
 use super::chains::Chains;
-use super::{Odometer, Partial, position_of};
+use super::{Odometer, Partial};
 
 impl Partial<'_> {
     /// Inputs one after the other; with one input, the same tensor under another grid.
-    pub(super) fn concat(&mut self, step: &Step, axis: u32) -> Result<()> {
+    pub(super) fn concat(&mut self, step: &PlanStep, axis: u32) -> Result<()> {
         let output = step.outputs[0];
         let k = axis as usize;
         let mut shift = 0;
@@ -57,14 +56,14 @@ impl Partial<'_> {
     }
 
     /// Totals per block, a running state along the axis, then each block on its own.
-    pub(super) fn scan(&mut self, step: &Step, scan: (&Accum, u32, bool, bool)) -> Result<()> {
+    pub(super) fn scan(&mut self, step: &PlanStep, scan: (&Accum, u32, bool, bool)) -> Result<()> {
         let (accum, axis, exclusive, reverse) = scan;
         let k = axis as usize;
         let relation = self.plan.relations[step.outputs[0]].clone();
         let n_tiles = relation.grid[k].n_tiles();
         let mut state_grid = relation.grid.clone();
         state_grid[k] = Axis::uniform(n_tiles, 1);
-        let state_shape: Vec<u64> = state_grid.iter().map(Axis::extent).collect();
+        let state_shape = state_grid.shape();
         let state_sets = |partial: &mut Self, what: &str| -> Result<Vec<BlockSetId>> {
             let name = format!("{} ({what})", relation.name);
             let types = accum.state_types();
@@ -93,7 +92,7 @@ impl Partial<'_> {
             for turn in 0..n_tiles {
                 let mut coords = fibre.clone();
                 coords[k] = if reverse { n_tiles - 1 - turn } else { turn };
-                let position = position_of(&coords, &relation.grid);
+                let position = relation.grid.position(&coords);
                 let bodies: Vec<Operand> = step.inputs.iter().map(|&r| self.whole(r, position)).collect();
                 let mut operands = bodies.clone();
                 operands.extend(before.iter().flat_map(|states| as_operands(states)));
@@ -122,7 +121,7 @@ impl Partial<'_> {
     fn constant(&self, relation: RelId) -> Option<Arc<Array>> {
         let step = self.plan.steps.iter().find(|step| step.outputs.contains(&relation))?;
         match (&step.op, &step.inputs[..]) {
-            (RelOp::Load { source }, _) => match &self.plan.sources[*source as usize] {
+            (RelOp::Load { source }, _) => match &self.plan.sources[*source] {
                 SourceDecl::Constant(array) => Some(array.clone()),
                 SourceDecl::Input { .. } => None,
             },
@@ -133,7 +132,7 @@ impl Partial<'_> {
 
     /// Every index block meets the data blocks it names, if that is known. Otherwise it meets all data blocks along the gathered axes: one after the other if it is the only one, so that each may go after its
     /// turn; else all at once. They would stay for the next index block anyway, and every index is then looked up only once.
-    pub(super) fn gather(&mut self, step: &Step, axes: &[u32], edge: Edge, fill: Scalar) -> Result<()> {
+    pub(super) fn gather(&mut self, step: &PlanStep, axes: &[u32], edge: Edge, fill: Scalar) -> Result<()> {
         let data = self.plan.relations[step.inputs[0]].clone();
         let index_grid = self.plan.relations[step.inputs[1]].grid.clone();
         let out_grid = self.plan.relations[step.outputs[0]].grid.clone();
@@ -152,7 +151,7 @@ impl Partial<'_> {
         for (position, out) in Odometer::over(&out_grid).enumerate() {
             let index_coords = &out[first..first + index_grid.len()];
             let others: Vec<u64> = out[..first].iter().chain(&out[first + index_grid.len()..]).copied().collect();
-            let index_position = position_of(index_coords, &index_grid);
+            let index_position = index_grid.position(index_coords);
             let data_position = |part: u32| {
                 let along = tw_ir::shape::unravel(part as u64, &tiles);
                 let mut rest = others.iter();
@@ -162,15 +161,15 @@ impl Partial<'_> {
                         None => rest.next().copied().unwrap_or(0),
                     })
                     .collect();
-                position_of(&coords, &data.grid)
+                data.grid.position(&coords)
             };
             if let Some(known) = &known {
                 // Only blocks that are named, in runs of neighbours.
-                let named = named_tiles(known, &tile_box(&index_grid, index_position), axes, &data.grid, edge);
+                let named = named_tiles(known, &index_grid.box_of(index_position), axes, &data.grid, edge);
                 let turns: Vec<u32> = (0..named.len() as u32).collect();
                 chains.emit(self, position as u64, &turns, |partial, turn, operands| {
                     for along in Odometer::new(named[turn as usize].clone()) {
-                        let part = along.iter().zip(&tiles).fold(0, |part, (tile, n)| part * n + tile);
+                        let part = tw_ir::shape::ravel(&along, &tiles);
                         operands.push(partial.whole(step.inputs[0], data_position(part as u32)));
                     }
                     operands.extend(step.inputs[1..].iter().map(|&r| partial.whole(r, index_position)));
@@ -189,25 +188,30 @@ impl Partial<'_> {
     }
 
     /// Every index block meets every output block along the scattered axes.
-    pub(super) fn scatter(&mut self, step: &Step, axes: &[u32], edge: Edge, accum: &Accum, chains: u32) -> Result<()> {
+    pub(super) fn scatter(
+        &mut self,
+        step: &PlanStep,
+        axes: &[u32],
+        edge: Edge,
+        accum: &Accum,
+        chains: u32,
+    ) -> Result<()> {
         let output = self.plan.relations[step.outputs[0]].clone();
         let (indices, values) = step.inputs.split_at(axes.len());
         let index_grid = self.plan.relations[indices[0]].grid.clone();
         let value_grid = self.plan.relations[values[0]].grid.clone();
-        let n_index: u64 = index_grid.iter().map(Axis::n_tiles).product();
         let kernel = Kernel::Scatter { axes: axes.to_vec(), shape: output.shape.clone(), edge, accum: accum.clone() };
         let chains = Chains::new(self, step, kernel, Some(accum), accum.identity.clone(), chains)?;
-        let parts: Vec<u32> = (0..n_index as u32).collect();
-        let index_tiles: Vec<u64> = index_grid.iter().map(Axis::n_tiles).collect();
+        let parts: Vec<u32> = (0..index_grid.n_blocks() as u32).collect();
         let first = axes[0] as usize;
         for (position, out) in Odometer::over(&output.grid).enumerate() {
             let others: Vec<u64> =
                 out.iter().enumerate().filter(|(axis, _)| !axes.contains(&(*axis as u32))).map(|(_, &c)| c).collect();
             chains.emit(self, position as u64, &parts, |partial, part, operands| {
                 let mut coords = others.clone();
-                coords.splice(first..first, tw_ir::shape::unravel(part as u64, &index_tiles));
+                coords.splice(first..first, index_grid.coords(part.into()));
                 operands.extend(indices.iter().map(|&r| partial.whole(r, part as u64)));
-                operands.extend(values.iter().map(|&r| partial.whole(r, position_of(&coords, &value_grid))));
+                operands.extend(values.iter().map(|&r| partial.whole(r, value_grid.position(&coords))));
                 Ok(())
             })?;
         }
@@ -215,8 +219,8 @@ impl Partial<'_> {
     }
 
     /// One call per key of the function's grid.
-    pub(super) fn block_fn(&mut self, step: &Step, call: &BlockFn) -> Result<()> {
-        let grids: Vec<Vec<Axis>> = step.inputs.iter().map(|&r| self.plan.relations[r].grid.clone()).collect();
+    pub(super) fn block_fn(&mut self, step: &PlanStep, call: &BlockFn) -> Result<()> {
+        let grids: Vec<Grid> = step.inputs.iter().map(|&r| self.plan.relations[r].grid.clone()).collect();
         let mut n_tiles: Vec<u64> = Vec::new();
         for (modes, grid) in call.operands.iter().zip(&grids) {
             for (mode, axis) in modes.iter().zip(grid) {
@@ -276,7 +280,7 @@ impl Partial<'_> {
                             ResultMode::Whole(_) => 0,
                         })
                         .collect();
-                    self.block_at(output, position_of(&coords, &self.plan.relations[output].grid))
+                    self.block_at(output, self.plan.relations[output].grid.position(&coords))
                 })
                 .collect();
             self.task(TaskKind::Apply, kernel, 0, 0, &operands, &outputs)?;
@@ -285,7 +289,7 @@ impl Partial<'_> {
     }
 
     /// Blocks for a result without elements: it has none in its grid, but every call must write somewhere.
-    fn empty_result(&mut self, step: &Step, output: RelId, boxes: Vec<BoxRegion>) -> Result<Option<BlockSetId>> {
+    fn empty_result(&mut self, step: &PlanStep, output: RelId, boxes: Vec<BoxRegion>) -> Result<Option<BlockSetId>> {
         let relation = &self.plan.relations[output];
         if relation.n_blocks() > 0 {
             return Ok(None);

@@ -6,7 +6,7 @@ use tw_ir::error::Result;
 use tw_ir::index::{Edge, Idx, Interval};
 use tw_ir::plan::RelId;
 use tw_ir::workflow::{BlockId, Operand};
-use tw_ir::{Axis, BoxRegion};
+use tw_ir::{Axis, BoxRegion, Grid};
 
 use super::Partial;
 
@@ -56,7 +56,7 @@ enum AxisReads {
 /// The mapping from tiles of the variables of a join to one operand.
 pub(super) struct Reads {
     relation: RelId,
-    grid: Vec<Axis>,
+    grid: Grid,
     edge: Edge,
     axes: Vec<AxisReads>,
 }
@@ -71,7 +71,7 @@ fn inclusive(range: Range<u64>) -> Interval {
 }
 
 impl Reads {
-    pub(super) fn new(relation: RelId, grid: &[Axis], idx: &[Idx], edge: Edge, vars: &[Axis]) -> Reads {
+    pub(super) fn new(relation: RelId, grid: &Grid, idx: &[Idx], edge: Edge, vars: &[Axis]) -> Reads {
         // Beside a variable without tiles another may have more than can be listed, and none of them is ever visited.
         let nothing_is_read = vars.iter().any(|axis| axis.n_tiles() == 0);
         let axes = idx
@@ -102,7 +102,7 @@ impl Reads {
                 AxisReads::Table { var, hits }
             })
             .collect();
-        Reads { relation, grid: grid.to_vec(), edge, axes }
+        Reads { relation, grid: grid.clone(), edge, axes }
     }
 
     fn hit(&self, k: usize, vars: &[Axis], coords: &[u64]) -> Hit {
@@ -138,7 +138,7 @@ impl Reads {
 
     /// The operand at a tile; regions that span blocks must have been assembled.
     pub(super) fn operand(&self, partial: &mut Partial<'_>, vars: &[Axis], coords: &[u64]) -> Result<Operand> {
-        let (mut position, mut whole) = (0, true);
+        let (mut block, mut whole) = (Vec::with_capacity(self.axes.len()), true);
         for k in 0..self.axes.len() {
             let (tiles, is_whole) = match &self.axes[k] {
                 AxisReads::Table { var, hits } if hits.len() > 1 => {
@@ -153,11 +153,11 @@ impl Reads {
             if tiles.is_empty() {
                 return Ok(Operand { block: BlockId::NONE, region: 0 });
             }
-            position = position * self.grid[k].n_tiles() + tiles.start;
+            block.push(tiles.start);
             whole &= is_whole;
         }
         if whole {
-            return Ok(partial.whole(self.relation, position));
+            return Ok(partial.whole(self.relation, self.grid.position(&block)));
         }
         partial.operand_for(self.relation, &self.region(vars, coords))
     }

@@ -6,14 +6,13 @@
 
 use std::ops::Range;
 
-use tw_ir::Axis;
 use tw_ir::error::Result;
 use tw_ir::kernel::{Kernel, SortResults, Sorting};
-use tw_ir::plan::Step;
+use tw_ir::plan::PlanStep;
 use tw_ir::workflow::{BlockId, BlockSetId, Boxes, Operand, TaskKind};
 use tw_ir::{BoxRegion, DType};
 
-use super::{MAX_OPERANDS, Odometer, Partial, check_count, position_of};
+use super::{MAX_OPERANDS, Odometer, Partial, check_count};
 
 /// A fibre is merged by no more tasks than this: enough for the threads of any machine.
 const MAX_MERGES: u64 = 128;
@@ -25,7 +24,7 @@ impl Partial<'_> {
     /// task for each would make the plan grow with the square of their number.
     ///
     /// If only the first elements are wanted, each run keeps no more than those, so the merge is short for any input.
-    pub(super) fn sort(&mut self, step: &Step, sorting: Sorting) -> Result<()> {
+    pub(super) fn sort(&mut self, step: &PlanStep, sorting: Sorting) -> Result<()> {
         let k = sorting.axis as usize;
         let input = self.plan.relations[step.inputs[0]].clone();
         let output = self.plan.relations[step.outputs[0]].clone();
@@ -43,7 +42,8 @@ impl Partial<'_> {
         let n_merges = merges.iter().fold(1u64, |n, range| n.saturating_mul(range.end));
         check_count(n_merges.saturating_mul(n_tiles), MAX_OPERANDS, "operands of tasks")?;
         let kept = output.shape[k];
-        let boxes: Vec<BoxRegion> = Odometer::over(&input.grid).map(|at| run_box(&input.grid, &at, k, kept)).collect();
+        let boxes: Vec<BoxRegion> =
+            (0..input.n_blocks()).map(|position| run_box(input.grid.box_of(position), k, kept)).collect();
         let mut runs: Vec<BlockSetId> = Vec::new();
         let (run_results, types) = match sorting.results {
             SortResults::Values => (SortResults::Values, &[input.dtype][..]),
@@ -66,14 +66,14 @@ impl Partial<'_> {
             for &set in &runs {
                 for tile in 0..n_tiles {
                     coords[k] = tile;
-                    let block = self.workflow.block(set, position_of(&coords, &input.grid));
+                    let block = self.workflow.block(set, input.grid.position(&coords));
                     operands.push(Operand { block, region: 0 });
                 }
             }
             let mut outputs: Vec<BlockId> = Vec::with_capacity(step.outputs.len() * n_together as usize);
             for tile in first..(first + n_together).min(n_outputs) {
                 coords[k] = tile;
-                let position = position_of(&coords, &output.grid);
+                let position = output.grid.position(&coords);
                 outputs.extend(step.outputs.iter().map(|&relation| self.block_at(relation, position)));
             }
             self.task(TaskKind::Apply, merge, 0, 0, &operands, &outputs)?;
@@ -83,8 +83,7 @@ impl Partial<'_> {
 }
 
 /// The position of a run: at the start of its block, no longer than the kept elements.
-fn run_box(grid: &[Axis], at: &[u64], axis: usize, kept: u64) -> BoxRegion {
-    let mut bbox = BoxRegion::from_ranges(grid.iter().zip(at).map(|(cut, &tile)| cut.range(tile)));
+fn run_box(mut bbox: BoxRegion, axis: usize, kept: u64) -> BoxRegion {
     bbox.hi[axis] = bbox.hi[axis].min(bbox.lo[axis] + kept);
     bbox
 }

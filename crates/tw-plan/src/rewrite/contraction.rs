@@ -15,20 +15,24 @@ use tw_ir::shape::Extent;
 use tw_ir::{DType, Scalar};
 
 use super::rebuild::Rebuild;
-use tw_build::contraction_order::{Network, Order};
+use tw_build::contraction_order::{ContractionOrder, Network};
 
 /// Orders that are kept for each product, and how many more operations than the best they may take.
 const ORDERS: usize = 4;
 const NEARLY: f64 = 1.1;
 
 /// The best few orders of every product of a program that is multiplied in pairs, by the number of its node.
-pub(crate) fn orders(program: &Program) -> BTreeMap<usize, Vec<Order>> {
+pub(crate) fn orders(program: &Program) -> BTreeMap<usize, Vec<ContractionOrder>> {
     let nodes = program.body.nodes.iter().enumerate();
     nodes.filter_map(|(number, node)| Some((number, Contraction::of(program, node)?.orders()?))).collect()
 }
 
 /// Multiplies every product in the order that is chosen for it: the best, unless `choice` has another number for it.
-pub(crate) fn run(program: &Program, orders: &BTreeMap<usize, Vec<Order>>, choice: &[usize]) -> Result<Program> {
+pub(crate) fn run(
+    program: &Program,
+    orders: &BTreeMap<usize, Vec<ContractionOrder>>,
+    choice: &[usize],
+) -> Result<Program> {
     let mut rebuild = Rebuild::new(program);
     let mut choice = choice.iter();
     for (number, node) in program.body.nodes.iter().enumerate() {
@@ -104,7 +108,7 @@ impl<'a> Contraction<'a> {
     }
 
     /// The best few orders, if they take fewer operations than all at once.
-    fn orders(&self) -> Option<Vec<Order>> {
+    fn orders(&self) -> Option<Vec<ContractionOrder>> {
         let mut orders = Network::new(&self.operands, &self.kept, &self.extents).orders(ORDERS);
         let best = orders.first()?.operations;
         orders.retain(|order| order.operations <= NEARLY * best);
@@ -114,7 +118,7 @@ impl<'a> Contraction<'a> {
     }
 
     /// Emits the pairs. An index that no other operand needs is summed as early as possible.
-    fn emit(&self, rebuild: &mut Rebuild<'_>, node: &Node, order: &Order) -> Result<()> {
+    fn emit(&self, rebuild: &mut Rebuild<'_>, node: &Node, order: &ContractionOrder) -> Result<()> {
         let args = rebuild.mapped_args(node)?;
         let mut uses = vec![0usize; self.extents.len()];
         self.kept.iter().for_each(|&v| uses[v as usize] += 1);

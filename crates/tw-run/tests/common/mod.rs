@@ -15,7 +15,7 @@ use tw_ir::workflow::{
     Workflow, verify,
 };
 use tw_ir::{
-    Accum, Array, ArrayView, Axis, BinaryOp, BoxRegion, DType, Edge, Error, Idx, Result, Scalar, ScalarCode, Span, Var,
+    Accum, Array, ArrayView, BinaryOp, BoxRegion, DType, Edge, Error, Grid, Idx, Result, Scalar, ScalarCode, Span, Var,
     random,
 };
 use tw_run::{BlockIo, Prepared};
@@ -101,7 +101,7 @@ impl Builder {
 
     pub fn block(&mut self) -> BlockId {
         let name = format!("set{}", self.workflow.n_blocks());
-        let boxes = Boxes::Grid(vec![Axis::whole(N)]);
+        let boxes = Boxes::Grid(Grid::whole(&[N]));
         let set = self.workflow.add_set(name, DType::F64, vec![N], boxes, self.statement).unwrap();
         self.workflow.block(set, 0)
     }
@@ -117,9 +117,9 @@ impl Builder {
     }
 
     pub fn load(&mut self) -> BlockId {
-        let source = self.workflow.sources.len() as u32;
+        let name = format!("in{}", self.workflow.sources.len());
         let ty = TensorType::known(DType::F64, &[N]);
-        self.workflow.sources.push(SourceDecl::Input { name: format!("in{source}"), ty });
+        let source = self.workflow.sources.push(SourceDecl::Input { name, ty });
         let entry = KernelEntry { kernel: Kernel::Load { source }, statement: self.statement };
         let kernel = self.workflow.kernels.push(entry);
         let output = self.block();
@@ -128,8 +128,8 @@ impl Builder {
     }
 
     pub fn store(&mut self, block: BlockId) {
-        let sink = self.workflow.sinks.len() as u32;
-        self.workflow.sinks.push(SinkDecl { path: format!("out{sink}"), dtype: DType::F64, shape: vec![N] });
+        let path = format!("out{}", self.workflow.sinks.len());
+        let sink = self.workflow.sinks.push(SinkDecl { path, dtype: DType::F64, shape: vec![N] });
         let entry = KernelEntry { kernel: Kernel::Store { sink }, statement: self.statement };
         let kernel = self.workflow.kernels.push(entry);
         self.workflow.add_task(TaskKind::Apply, kernel, 0, 0, &[whole(block)], &[]);
@@ -218,7 +218,7 @@ fn statement(reads: usize, results: usize, accum: Option<Accum>) -> Kernel {
     let sum = code.binary(BinaryOp::Add, product, c).unwrap();
     code.set_results(vec![sum; results]);
     Kernel::Statement(StatementKernel {
-        vars: vec![Axis::whole(N)],
+        vars: Grid::whole(&[N]),
         reads: vec![read; reads],
         code,
         has_guard: false,
@@ -330,7 +330,7 @@ pub fn replay(schedule: &Schedule) -> Replayed {
         for &output in workflow.outputs(task) {
             outputs.push(match (kernel, blocks[output.index()].take()) {
                 (Kernel::Load { source }, _) => io
-                    .load(*source, &workflow.block_box(output), &meter)
+                    .load(source.as_u32(), &workflow.block_box(output), &meter)
                     .map(|block| Arc::into_inner(block).unwrap())
                     .unwrap(),
                 (_, Some(block)) => block,
@@ -341,7 +341,7 @@ pub fn replay(schedule: &Schedule) -> Replayed {
             workflow.operands(task).iter().map(|operand| blocks[operand.block.index()].as_ref()).collect();
         match kernel {
             Kernel::Load { .. } => {}
-            Kernel::Store { sink } => io.store(*sink, operands[0].unwrap()).unwrap(),
+            Kernel::Store { sink } => io.store(sink.as_u32(), operands[0].unwrap()).unwrap(),
             kernel => {
                 CompiledKernel::compile(kernel).unwrap().run(0, first, &operands, &mut outputs).unwrap();
             }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use tilewright::{Input, Session, Totals};
 use tw_block::npy;
-use tw_ir::oracle::{self, Outcome};
+use tw_ir::oracle::{self, ProgramResults};
 use tw_ir::{Array, Error, Op, Program, Span};
 use tw_lang as lang;
 use tw_lang::ProgramUnit;
@@ -61,7 +61,7 @@ impl<'c> Loaded<'c> {
     }
 
     /// Runs it on threads and tells what that cost.
-    pub fn run(&self, session: &Session) -> Result<(Outcome, Totals), Error> {
+    pub fn run(&self, session: &Session) -> Result<(ProgramResults, Totals), Error> {
         let mut inputs = BTreeMap::new();
         for input in &self.unit.inputs {
             let data = match &input.path {
@@ -78,7 +78,7 @@ impl<'c> Loaded<'c> {
         let outputs = results.into_iter().map(|(name, stored)| Ok((name, stored.to_array()?)));
         let outputs = outputs.collect::<Result<_, Error>>()?;
         let stored = paths.into_iter().map(|path| Ok((path.clone(), npy::read_array(self.directory.path(&path))?)));
-        Ok((Outcome { outputs, stored: stored.collect::<Result<_, Error>>()? }, totals))
+        Ok((ProgramResults { outputs, stored: stored.collect::<Result<_, Error>>()? }, totals))
     }
 }
 
@@ -135,7 +135,7 @@ fn redirected(program: &Program, directory: &Scratch) -> (Program, Vec<String>) 
 }
 
 /// Compares what came with what must come.
-fn judge(case: &Case, came: Result<Outcome, Error>) -> Result<(), String> {
+fn judge(case: &Case, came: Result<ProgramResults, Error>) -> Result<(), String> {
     match (&case.expectation, came) {
         (Expectation::Results { outputs, files }, Ok(outcome)) => {
             compare(case, outputs, &outcome.outputs)?;

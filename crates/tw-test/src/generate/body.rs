@@ -3,7 +3,7 @@
 //! Engines may sum in another order than the oracle and may compute `exp` in another way. So each value carries a [`Fact`], and operations are
 //! chosen such that exact programs give equal results in any order, and inexact ones never amplify a rounding error into a jump.
 
-use tw_ir::{BinaryOp, DType, Distribution, Scalar, ScalarCode, ScalarOp, Slot, UnaryOp};
+use tw_ir::{BinaryOp, DType, RandomDistribution, Scalar, ScalarCode, ScalarOp, Slot, UnaryOp};
 
 use super::data::DTYPES;
 use super::rng::Rng;
@@ -374,7 +374,7 @@ impl<'a> Body<'a> {
             2 if dtype == DType::I64 => {
                 let counter = self.expression(dtype, depth - 1);
                 let (low, width, seed) = (self.rng.range(-4, 2), self.rng.range(1, 5), self.rng.seed());
-                let distribution = Distribution::Integer { low, high: low + width };
+                let distribution = RandomDistribution::Integer { low, high: low + width };
                 self.push(ScalarOp::Random { distribution, seed, counter }, Fact::integers(8.0))
             }
             3 => {
@@ -414,7 +414,7 @@ impl<'a> Body<'a> {
                 let counter = self.expression(DType::I64, depth - 1);
                 let seed = self.rng.seed();
                 let normal = self.inexact && self.rng.chance(50);
-                let distribution = if normal { Distribution::Normal } else { Distribution::Uniform };
+                let distribution = if normal { RandomDistribution::Normal } else { RandomDistribution::Uniform };
                 let fact = Fact { exact: !normal, integral: false, bound: if normal { 16.0 } else { 1.0 } };
                 self.push(ScalarOp::Random { distribution, seed, counter }, fact)
             }

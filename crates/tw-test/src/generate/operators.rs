@@ -242,7 +242,7 @@ impl Generator<'_> {
                 };
                 let other = Array::zeros(&[n_tiles], dtype).ok()?;
                 let other = self.emit(Op::Source(Source::Constant(other.into())), &[], &[fact])?[0];
-                let tiling = Tiling::Grid(vec![Axis::uniform(n_tiles, 1)]);
+                let tiling = Tiling::Grid(vec![Axis::uniform(n_tiles, 1)].into());
                 let other = self.emit(Op::Retile { tiling }, &[other], &[fact])?[0];
                 let operands = vec![cut, vec![OperandMode::Grid(0)]];
                 self.call("add_first", operands, vec![result(whole)], &[value, other], &[sum])

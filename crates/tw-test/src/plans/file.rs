@@ -15,7 +15,7 @@ const SEPARATOR: &str = "----";
 
 /// A program and the plan that is expected of it.
 #[derive(Clone, Debug)]
-pub struct PlanFile {
+pub struct PlanCase {
     /// Where it was read from.
     pub path: PathBuf,
     /// Everything before the separator.
@@ -34,11 +34,11 @@ pub struct PlanFile {
     pub is_unplanned: bool,
 }
 
-impl PlanFile {
+impl PlanCase {
     /// Reads a file.
-    pub fn read(path: &Path) -> Result<PlanFile, String> {
+    pub fn read(path: &Path) -> Result<PlanCase, String> {
         let text = std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
-        PlanFile::parse(path, &text).map_err(|problem| format!("{}: {problem}", path.display()))
+        PlanCase::parse(path, &text).map_err(|problem| format!("{}: {problem}", path.display()))
     }
 
     /// Its path below the directory of plan files.
@@ -47,7 +47,7 @@ impl PlanFile {
     }
 
     /// Reads the text of a file.
-    pub fn parse(path: &Path, text: &str) -> Result<PlanFile, String> {
+    pub fn parse(path: &Path, text: &str) -> Result<PlanCase, String> {
         let (input, expected) = split(text);
         let mut program = parse_program(&input)?;
         let labels = program.body.nodes.iter().map(|node| label(&program, node.results.first(), &node.span, &input));
@@ -57,7 +57,7 @@ impl PlanFile {
         }
         let path = path.to_path_buf();
         let (options, selected, is_unplanned) = (PlanOptions::default(), None, false);
-        let mut file = PlanFile { path, input, expected, program, labels, options, selected, is_unplanned };
+        let mut file = PlanCase { path, input, expected, program, labels, options, selected, is_unplanned };
         let directives: Vec<String> =
             file.input.lines().filter_map(|line| Some(line.trim_start().strip_prefix("#!")?.trim().into())).collect();
         for directive in directives {
@@ -166,8 +166,8 @@ fn quoted(text: &str) -> String {
 mod tests {
     use super::*;
 
-    fn parse(text: &str) -> Result<PlanFile, String> {
-        PlanFile::parse(Path::new("x.plan"), text)
+    fn parse(text: &str) -> Result<PlanCase, String> {
+        PlanCase::parse(Path::new("x.plan"), text)
     }
 
     #[test]

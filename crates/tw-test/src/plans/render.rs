@@ -11,14 +11,14 @@ use tw_ir::workflow::StmtId;
 use tw_ir::{Error, Span, text};
 use tw_plan::{PlanOptions, Planned, dissolve_selections, flops, is_fast_product, plan_segment};
 
-use super::file::PlanFile;
+use super::file::PlanCase;
 
 /// What the planner makes of a file without some of its passes. Where planning fails, the text says why.
-pub fn render(file: &PlanFile, without: &[&'static str]) -> String {
+pub fn render(file: &PlanCase, without: &[&'static str]) -> String {
     rendered(file, without).unwrap_or_else(|problem| format!("not planned: {problem}\n"))
 }
 
-fn rendered(file: &PlanFile, without: &[&'static str]) -> Result<String, String> {
+fn rendered(file: &PlanCase, without: &[&'static str]) -> Result<String, String> {
     let message = |error: Error| error.message().to_string();
     let options = PlanOptions { without: without.to_vec(), ..file.options.clone() };
     let dissolved = dissolve_selections(&file.program, &options).map_err(message)?;
@@ -88,7 +88,7 @@ fn print_plan(plan: &Plan) -> String {
 }
 
 /// What became of the operations of a program, and why some are stored that might have been fused.
-fn print_fates(file: &PlanFile, program: &Program, planned: &Planned) -> String {
+fn print_fates(file: &PlanCase, program: &Program, planned: &Planned) -> String {
     let nodes = &program.body.nodes;
     let label = |k: usize| match nodes[k].span {
         Span::Text { start, .. } => file.labels[start as usize].clone(),

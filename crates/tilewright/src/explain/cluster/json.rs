@@ -106,7 +106,7 @@ impl Explanation {
             let mut value = json!({
                 "value": map.name,
                 "shape": map.shape,
-                "grid": map.axes.iter().map(|axis| axis.n_tiles()).collect::<Vec<u64>>(),
+                "grid": map.grid.tiles_per_axis(),
                 "owners": shown.iter().map(|cell| cell.owner).collect::<Vec<_>>(),
                 "left_out": map.cells.len() - shown.len(),
             });

@@ -1,7 +1,7 @@
 //! Maps of block owners.
 
 use tw_ir::workflow::{BlockSet, Boxes};
-use tw_ir::{Axis, EntityRef, shape};
+use tw_ir::{Axis, EntityRef, Grid, shape};
 use tw_place::Placed;
 
 use super::super::units::{count, counted};
@@ -42,7 +42,7 @@ pub(crate) struct OwnerMap {
     /// The value, or where it is made if it has no name.
     pub(crate) name: String,
     pub(crate) shape: Vec<u64>,
-    pub(crate) axes: Vec<Axis>,
+    pub(crate) grid: Grid,
     /// By position in the grid, row-major.
     pub(crate) cells: Vec<Cell>,
 }
@@ -53,7 +53,7 @@ impl Explanation {
         let workflow = &placed.workflow;
         let (homes, makers) = (placed.sites.homes(workflow), placed.makers());
         let map = |(id, set): (_, &BlockSet)| {
-            let Boxes::Grid(axes) = &set.boxes else { return None };
+            let Boxes::Grid(grid) = &set.boxes else { return None };
             let cell = |position: u64| {
                 let block = workflow.block(id, position).index();
                 Cell { owner: homes[block], makers: makers[block].clone() }
@@ -64,7 +64,7 @@ impl Explanation {
                     false => set.name.clone(),
                 },
                 shape: set.shape.clone(),
-                axes: axes.clone(),
+                grid: grid.clone(),
                 cells: (0..set.n_blocks()).map(cell).collect(),
             })
         };
@@ -100,7 +100,7 @@ impl OwnerMap {
         let mut owners: Vec<u32> = self.cells.iter().filter_map(|cell| cell.owner).collect();
         owners.sort_unstable();
         owners.dedup();
-        let tiles = self.axes.iter().map(|axis| count(axis.n_tiles())).collect::<Vec<_>>().join(" x ");
+        let tiles = self.grid.iter().map(|axis| count(axis.n_tiles())).collect::<Vec<_>>().join(" x ");
         let blocks = match self.cells.len() {
             1 => "1 block".to_string(),
             _ => format!("{tiles} blocks"),
@@ -116,7 +116,7 @@ impl OwnerMap {
 
     /// Rows of blocks: the last axis is drawn to the right, all others downwards.
     fn n_columns(&self) -> usize {
-        self.axes.last().map_or(1, |axis| axis.n_tiles() as usize)
+        self.grid.last().map_or(1, |axis| axis.n_tiles() as usize)
     }
 
     /// The map in at most this many rows and columns.
@@ -128,7 +128,7 @@ impl OwnerMap {
         let columns = runs(n_columns, |a, b| rows.iter().all(|&(first, _)| row(first)[a] == row(first)[b]));
         let all = (rows.len(), columns.len());
         let (rows, columns) = (&rows[..all.0.min(most_rows)], &columns[..all.1.min(most_columns)]);
-        let column = |&(first, last): &(usize, usize)| match self.axes.last() {
+        let column = |&(first, last): &(usize, usize)| match self.grid.last() {
             None => String::new(),
             Some(axis) => range(axis, first, last),
         };
@@ -143,18 +143,14 @@ impl OwnerMap {
     }
 
     fn row_label(&self, first: usize, last: usize) -> String {
-        match &self.axes[..] {
+        match &self.grid[..] {
             [] | [_] => String::new(),
             [axis, _] => range(axis, first, last),
             [axes @ .., _] => {
+                // A row is named by its first block, without the coordinate along the row.
                 let coordinates = |row: usize| {
-                    let mut rest = row as u64;
-                    let mut at: Vec<String> = Vec::new();
-                    for axis in axes.iter().rev() {
-                        at.push((rest % axis.n_tiles()).to_string());
-                        rest /= axis.n_tiles();
-                    }
-                    at.reverse();
+                    let coords = self.grid.coords((row * self.n_columns()) as u64);
+                    let at: Vec<String> = coords[..axes.len()].iter().map(u64::to_string).collect();
                     format!("block {}", at.join(","))
                 };
                 if first == last {
@@ -189,12 +185,12 @@ mod tests {
     use super::*;
 
     fn map(tiles: &[u64], owner: impl Fn(u64) -> u32) -> OwnerMap {
-        let axes: Vec<Axis> = tiles.iter().map(|&n| Axis::uniform(n * 10, 10)).collect();
+        let grid = tiles.iter().map(|&n| Axis::uniform(n * 10, 10)).collect();
         let cell = |k: u64| Cell { owner: Some(owner(k)), makers: vec![owner(k)] };
         OwnerMap {
             name: "a".into(),
             shape: tiles.iter().map(|n| n * 10).collect(),
-            axes,
+            grid,
             cells: (0..tiles.iter().product()).map(cell).collect(),
         }
     }

@@ -20,7 +20,7 @@ impl Difference {
         let values = line.values.iter().map(|value| {
             json!({
                 "name": value.name,
-                "grid": value.axes.iter().map(|axis| axis.n_tiles()).collect::<Vec<u64>>(),
+                "grid": value.axes.tiles_per_axis(),
                 "tiles": value.axes.iter().map(|axis| axis.longest()).collect::<Vec<u64>>(),
             })
         });

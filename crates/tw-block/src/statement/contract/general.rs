@@ -7,7 +7,7 @@ use tw_ir::contraction::{Contraction, Roles};
 use tw_ir::kernel::StatementKernel;
 use tw_ir::{Buffer, DType, Result, Scalar};
 
-use super::super::access::Plan;
+use super::super::access::AccessPlan;
 use super::super::frame::Frame;
 use super::Operands;
 use crate::copy::{Place, copy_box};
@@ -107,7 +107,7 @@ struct Shape {
 }
 
 /// The elements that an operand has at the given variables, the last one innermost.
-fn in_order(data: &Buffer, plan: &Plan, frame: &Frame, vars: &[usize]) -> Result<Buffer> {
+fn in_order(data: &Buffer, plan: &AccessPlan, frame: &Frame, vars: &[usize]) -> Result<Buffer> {
     let shape: Vec<u64> = vars.iter().map(|&var| frame.extents[var] as u64).collect();
     let from: Vec<usize> = vars.iter().map(|&var| step(plan, frame, var)).collect();
     let to: Vec<usize> = tw_ir::shape::row_major_strides(&shape).iter().map(|&s| s as usize).collect();
@@ -118,7 +118,7 @@ fn in_order(data: &Buffer, plan: &Plan, frame: &Frame, vars: &[usize]) -> Result
 }
 
 /// How far the output moves for every value of the given variables, the last one innermost.
-fn positions(plan: &Plan, frame: &Frame, vars: &[usize]) -> Vec<usize> {
+fn positions(plan: &AccessPlan, frame: &Frame, vars: &[usize]) -> Vec<usize> {
     let mut positions = vec![0];
     for &var in vars {
         let step = step(plan, frame, var);
@@ -128,6 +128,6 @@ fn positions(plan: &Plan, frame: &Frame, vars: &[usize]) -> Vec<usize> {
     positions
 }
 
-fn step(plan: &Plan, frame: &Frame, var: usize) -> usize {
+fn step(plan: &AccessPlan, frame: &Frame, var: usize) -> usize {
     frame.loop_of(var).map_or(0, |depth| plan.step(depth) as usize)
 }

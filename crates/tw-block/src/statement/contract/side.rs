@@ -1,6 +1,6 @@
 //! Operands of contractions as matrices.
 
-use super::super::access::Plan;
+use super::super::access::AccessPlan;
 use super::super::frame::Frame;
 use crate::copy::{Place, copy_typed};
 
@@ -18,7 +18,7 @@ pub(super) struct Side<'a, T> {
 
 impl<'a, T: Copy + Default> Side<'a, T> {
     /// The operand where it lies, or a copy if it does not move evenly there.
-    pub(super) fn new(given: &'a [T], plan: &Plan, frame: &Frame, vars: [&[usize]; 3]) -> Side<'a, T> {
+    pub(super) fn new(given: &'a [T], plan: &AccessPlan, frame: &Frame, vars: [&[usize]; 3]) -> Side<'a, T> {
         let [outer, free, terms] = vars;
         let step = |var: usize| frame.loop_of(var).map_or(0, |depth| plan.step(depth) as usize);
         let extent = |var: usize| frame.extents[var] as usize;
@@ -34,7 +34,7 @@ impl<'a, T: Copy + Default> Side<'a, T> {
     /// A copy with free variables as neighbours.
     pub(super) fn copied(
         given: &'a [T],
-        plan: &Plan,
+        plan: &AccessPlan,
         frame: &Frame,
         [outer, free, terms]: [&[usize]; 3],
     ) -> Side<'a, T> {

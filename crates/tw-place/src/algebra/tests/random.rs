@@ -41,33 +41,35 @@ fn scatter(number: u64) -> u64 {
     number ^ (number >> 31)
 }
 
-fn maximum() -> Kernel {
-    Kernel::same_bound("max", |values| values[0].max(values[1]))
+fn maximum() -> KernelFunction {
+    KernelFunction::same_bound("max", |values| values[0].max(values[1]))
 }
 
 /// What a map does to arrays: nothing, and what distributes over sums, over products, and over nothing.
-fn unary(draw: &mut Draw) -> Kernel {
+fn unary(draw: &mut Draw) -> KernelFunction {
     match draw.below(4) {
-        0 => Kernel::identity(),
-        1 => Kernel::same_bound("triple", |values| values[0].wrapping_mul(3)).distributing_over(&Kernel::add()),
-        2 => Kernel::same_bound("square", |values| values[0].wrapping_mul(values[0])).distributing_over(&Kernel::mul()),
-        _ => Kernel::same_bound("succ", |values| values[0].wrapping_add(1)),
+        0 => KernelFunction::identity(),
+        1 => KernelFunction::same_bound("triple", |values| values[0].wrapping_mul(3))
+            .distributing_over(&KernelFunction::add()),
+        2 => KernelFunction::same_bound("square", |values| values[0].wrapping_mul(values[0]))
+            .distributing_over(&KernelFunction::mul()),
+        _ => KernelFunction::same_bound("succ", |values| values[0].wrapping_add(1)),
     }
 }
 
-fn binary(draw: &mut Draw) -> Kernel {
+fn binary(draw: &mut Draw) -> KernelFunction {
     match draw.below(3) {
-        0 => Kernel::add(),
-        1 => Kernel::mul(),
-        _ => Kernel::same_bound("sub", |values| values[0].wrapping_sub(values[1])),
+        0 => KernelFunction::add(),
+        1 => KernelFunction::mul(),
+        _ => KernelFunction::same_bound("sub", |values| values[0].wrapping_sub(values[1])),
     }
 }
 
-fn combining(draw: &mut Draw) -> Kernel {
+fn combining(draw: &mut Draw) -> KernelFunction {
     match draw.below(4) {
         0 => maximum(),
-        1 => Kernel::mul(),
-        _ => Kernel::add(),
+        1 => KernelFunction::mul(),
+        _ => KernelFunction::add(),
     }
 }
 
@@ -80,11 +82,11 @@ fn condition(draw: &mut Draw, reads: &[usize]) -> Predicate {
     }
 }
 
-fn arity(term: &Term) -> usize {
+fn arity(term: &RelationTerm) -> usize {
     term.types().unwrap().frontier.len()
 }
 
-fn input(draw: &mut Draw) -> Term {
+fn input(draw: &mut Draw) -> RelationTerm {
     let frontier: Vec<u64> = (0..1 + draw.below(3)).map(|_| 1 + draw.below(4) as u64).collect();
     let spread = match draw.below(4) {
         0 => Spread::All,
@@ -92,10 +94,10 @@ fn input(draw: &mut Draw) -> Term {
         _ => Spread::part(&draw.some_of(frontier.len())),
     };
     let name = format!("x{}", draw.below(1 << 30));
-    Term::input(&name, Type::new(&frontier, &[2], spread))
+    RelationTerm::input(&name, Type::new(&frontier, &[2], spread))
 }
 
-fn map(draw: &mut Draw, of: Term) -> Term {
+fn map(draw: &mut Draw, of: RelationTerm) -> RelationTerm {
     let arity = arity(&of);
     let keys = match draw.below(6) {
         0 => KeyMap::new("reverse", 1, |key| vec![key.iter().rev().copied().collect()]),
@@ -106,7 +108,7 @@ fn map(draw: &mut Draw, of: Term) -> Term {
     of.map(keys, unary(draw))
 }
 
-fn join(draw: &mut Draw, left: Term, right: Term) -> Term {
+fn join(draw: &mut Draw, left: RelationTerm, right: RelationTerm) -> RelationTerm {
     let (of_left, of_right) = (draw.some_of(arity(&left)), draw.some_of(arity(&right)));
     let (on_left, on_right): (Vec<usize>, Vec<usize>) = of_left.into_iter().zip(of_right).unzip();
     let on: Vec<(usize, usize)> = on_left.iter().copied().zip(on_right.iter().copied()).collect();
@@ -119,7 +121,7 @@ fn join(draw: &mut Draw, left: Term, right: Term) -> Term {
     }
 }
 
-fn aggregate(draw: &mut Draw, of: Term) -> Term {
+fn aggregate(draw: &mut Draw, of: RelationTerm) -> RelationTerm {
     let group = draw.some_of(arity(&of));
     let of = match draw.below(3) {
         0 => of,
@@ -128,13 +130,13 @@ fn aggregate(draw: &mut Draw, of: Term) -> Term {
             of.shuffle(&by)
         }
     };
-    let around = |draw: &mut Draw| if draw.one_in(4) { unary(draw) } else { Kernel::identity() };
+    let around = |draw: &mut Draw| if draw.one_in(4) { unary(draw) } else { KernelFunction::identity() };
     let (before, after) = (around(draw), around(draw));
-    Term::Aggregate { group, before, kernel: combining(draw), after, input: Box::new(of) }
+    RelationTerm::Aggregate { group, before, kernel: combining(draw), after, input: Box::new(of) }
 }
 
 /// A term with a type.
-fn term(draw: &mut Draw, depth: usize) -> Term {
+fn term(draw: &mut Draw, depth: usize) -> RelationTerm {
     if depth == 0 {
         return input(draw);
     }
@@ -165,9 +167,9 @@ fn term(draw: &mut Draw, depth: usize) -> Term {
 }
 
 /// The keys and arrays of a term. Parts of sums are added up, and what the type of the term says must be so.
-pub(super) fn meaning(term: &Term, sites: Sites) -> BTreeMap<Vec<u64>, i64> {
-    fn inputs(term: &Term, sites: Sites, found: &mut BTreeMap<String, Tuples>) {
-        if let Term::Input { name, ty } = term {
+pub(super) fn meaning(term: &RelationTerm, sites: SiteSet) -> BTreeMap<Vec<u64>, i64> {
+    fn inputs(term: &RelationTerm, sites: SiteSet, found: &mut BTreeMap<String, Tuples>) {
+        if let RelationTerm::Input { name, ty } = term {
             let start = name.bytes().fold(sites.seed, |mixed, byte| scatter(mixed ^ byte as u64));
             let value = |key: &[u64]| (key.iter().fold(start, |mixed, &k| scatter(mixed ^ k)) % 201) as i64 - 100;
             found.insert(name.clone(), sites.spread(ty, value));
@@ -215,7 +217,7 @@ fn every_rule_keeps_the_meaning_of_random_terms() {
         let made = rewrites(&before);
         let bound = before.types().unwrap().bound;
         for seed in 0..3 {
-            let sites = Sites { n: 1 + (number % 4) as u32, seed: 1000 * number + seed };
+            let sites = SiteSet { n: 1 + (number % 4) as u32, seed: 1000 * number + seed };
             let expected = meaning(&before, sites);
             for (rule, after) in &made {
                 assert_eq!(meaning(after, sites), expected, "term {number}: {rule} makes {after} of {before}");

@@ -11,7 +11,7 @@ use crate::tensor::Tensor;
 /// Rates that turn costs into seconds. The default is a guess at one core of a common machine: good enough to say which statement takes longest,
 /// not how long it takes.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Machine {
+pub struct Speeds {
     /// Operations of sums of products per second and thread.
     pub product_flops: f64,
     /// Other scalar operations per second and thread, transcendental ones counted by their weight.
@@ -22,9 +22,9 @@ pub struct Machine {
     pub task: f64,
 }
 
-impl Default for Machine {
-    fn default() -> Machine {
-        Machine { product_flops: 30e9, scalar_work: 2e9, bytes: 10e9, task: 2e-6 }
+impl Default for Speeds {
+    fn default() -> Speeds {
+        Speeds { product_flops: 30e9, scalar_work: 2e9, bytes: 10e9, task: 2e-6 }
     }
 }
 
@@ -46,9 +46,9 @@ impl Limit {
     }
 }
 
-impl Machine {
+impl Speeds {
     /// Measures this machine with a few small programs; takes a fraction of a second. The time a task costs is not measured.
-    pub fn measure() -> Result<Machine> {
+    pub fn measure() -> Result<Speeds> {
         let session = Session::builder().threads(1).build();
         let square = session.random_normal(&[800, 800], 1)?;
         let vector = session.random_normal(&[1 << 21], 2)?;
@@ -57,11 +57,11 @@ impl Machine {
         let product = probe(|| square.matmul(&square))?;
         let scalar = probe(|| session.random_normal(&[1 << 20], 3)?.sum(None))?;
         let bytes = probe(|| vector.add_scalar(1.0))?;
-        Ok(Machine {
+        Ok(Speeds {
             product_flops: product.0.product_flops as f64 / product.1,
             scalar_work: scalar.0.scalar_work as f64 / scalar.1,
             bytes: bytes.0.moved_bytes as f64 / bytes.1,
-            ..Machine::default()
+            ..Speeds::default()
         })
     }
 
@@ -108,21 +108,21 @@ mod tests {
 
     #[test]
     fn the_limit_follows_the_cost() {
-        let machine = Machine::default();
+        let speeds = Speeds::default();
         let product = Cost { tasks: 8, product_flops: 1 << 40, moved_bytes: 1 << 20, ..Cost::default() };
         let copy = Cost { tasks: 8, moved_bytes: 1 << 40, ..Cost::default() };
         let crumbs = Cost { tasks: 1 << 20, moved_bytes: 1 << 20, ..Cost::default() };
-        assert_eq!(machine.limit(&product, 2), Limit::Arithmetic);
-        assert_eq!(machine.limit(&copy, 2), Limit::Memory);
-        assert_eq!(machine.limit(&crumbs, 2), Limit::Overhead);
-        assert!(machine.seconds(&product, 2) < machine.seconds(&product, 1));
+        assert_eq!(speeds.limit(&product, 2), Limit::Arithmetic);
+        assert_eq!(speeds.limit(&copy, 2), Limit::Memory);
+        assert_eq!(speeds.limit(&crumbs, 2), Limit::Overhead);
+        assert!(speeds.seconds(&product, 2) < speeds.seconds(&product, 1));
     }
 
     #[test]
     fn a_machine_can_be_measured() {
-        let machine = Machine::measure().unwrap();
-        for rate in [machine.product_flops, machine.scalar_work, machine.bytes] {
-            assert!(rate.is_finite() && rate > 1e5, "{machine:?}");
+        let speeds = Speeds::measure().unwrap();
+        for rate in [speeds.product_flops, speeds.scalar_work, speeds.bytes] {
+            assert!(rate.is_finite() && rate > 1e5, "{speeds:?}");
         }
     }
 }

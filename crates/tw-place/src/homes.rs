@@ -5,44 +5,44 @@ use std::collections::BTreeMap;
 use tw_ir::kernel::Kernel;
 use tw_ir::program::{Op, Program, Source};
 use tw_ir::workflow::{BlockId, BlockSetId, Boxes, SourceDecl, TaskId, Workflow};
-use tw_ir::{Axis, BoxRegion, EntityRef, Tiling};
+use tw_ir::{BoxRegion, EntityRef, Grid, Tiling};
 
 use super::placed::Placed;
 
 /// The location of a value: its blocks, and the worker that holds each.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Held {
-    axes: Vec<Axis>,
+pub struct Homes {
+    grid: Grid,
     /// The worker of each block, row-major.
     homes: Vec<u32>,
 }
 
-impl Held {
+impl Homes {
     /// The location in which a plan leaves an output. `homes` are the homes of all blocks; `number` is that of the output. `None` if the output has no grid.
-    pub fn output(placed: &Placed, homes: &[Option<u32>], number: usize) -> Option<Held> {
-        Held::set(&placed.workflow, homes, placed.workflow.outputs.get(number)?.set)
+    pub fn output(placed: &Placed, homes: &[Option<u32>], number: usize) -> Option<Homes> {
+        Homes::set(&placed.workflow, homes, placed.workflow.outputs.get(number)?.set)
     }
 
     /// The location in which a plan has an input. `homes` are the homes of all blocks.
-    pub fn input(placed: &Placed, homes: &[Option<u32>], name: &str) -> Option<Held> {
+    pub fn input(placed: &Placed, homes: &[Option<u32>], name: &str) -> Option<Homes> {
         let workflow = &placed.workflow;
         let load = workflow.kernels.values().find(|entry| loaded_by(workflow, &entry.kernel) == Some(name))?;
         // The statement that loads has no other blocks.
         let (set, _) = workflow.sets.iter().find(|(_, set)| set.statement == load.statement)?;
-        Held::set(workflow, homes, set)
+        Homes::set(workflow, homes, set)
     }
 
-    fn set(workflow: &Workflow, homes: &[Option<u32>], id: BlockSetId) -> Option<Held> {
+    fn set(workflow: &Workflow, homes: &[Option<u32>], id: BlockSetId) -> Option<Homes> {
         let set = &workflow.sets[id];
-        let Boxes::Grid(axes) = &set.boxes else { return None };
+        let Boxes::Grid(grid) = &set.boxes else { return None };
         // A block without a producer has no elements and no home.
         let home = |position: u64| homes[workflow.block(id, position).index()].unwrap_or(0);
-        Some(Held { axes: axes.clone(), homes: (0..set.n_blocks()).map(home).collect() })
+        Some(Homes { grid: grid.clone(), homes: (0..set.n_blocks()).map(home).collect() })
     }
 
     /// Elements along every axis.
     pub fn shape(&self) -> Vec<u64> {
-        self.axes.iter().map(Axis::extent).collect()
+        self.grid.shape()
     }
 
     /// Elements that each worker holds.
@@ -54,29 +54,19 @@ impl Held {
 
     /// Each block with its worker.
     pub(super) fn boxes(&self) -> impl Iterator<Item = (u32, BoxRegion)> {
-        let region = |position: usize| {
-            let mut rest = position as u64;
-            let mut ranges = Vec::with_capacity(self.axes.len());
-            for axis in self.axes.iter().rev() {
-                ranges.push(axis.range(rest % axis.n_tiles()));
-                rest /= axis.n_tiles();
-            }
-            ranges.reverse();
-            BoxRegion::from_ranges(ranges)
-        };
+        let region = |position: usize| self.grid.box_of(position as u64);
         self.homes.iter().enumerate().map(move |(position, &home)| (home, region(position)))
     }
 
     /// The worker that holds an element.
     pub(super) fn owner(&self, element: &[u64]) -> u32 {
-        let tiles = self.axes.iter().zip(element);
-        let position = tiles.fold(0, |position, (axis, &at)| position * axis.n_tiles() + axis.tile_of(at));
-        self.homes[position as usize]
+        let tiles: Vec<u64> = self.grid.iter().zip(element).map(|(axis, &at)| axis.tile_of(at)).collect();
+        self.homes[self.grid.position(&tiles) as usize]
     }
 
     /// How it is cut.
-    pub fn axes(&self) -> &[Axis] {
-        &self.axes
+    pub fn grid(&self) -> &Grid {
+        &self.grid
     }
 }
 
@@ -84,7 +74,7 @@ impl Held {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Before {
     /// Inputs that workers already hold, by name. Any worker can load the other inputs.
-    pub inputs: BTreeMap<String, Held>,
+    pub inputs: BTreeMap<String, Homes>,
     /// Bytes per worker of those inputs and of values that only later segments need. They stay live throughout. Empty if there are none.
     pub bytes: Vec<u64>,
 }
@@ -94,13 +84,13 @@ impl Before {
     pub(super) fn cut(&self, program: &Program) -> Program {
         let mut program = program.clone();
         for (name, held) in &self.inputs {
-            program.cut_input(name, Some(&Tiling::Grid(held.axes.clone())));
+            program.cut_input(name, Some(&Tiling::Grid(held.grid.clone())));
         }
         program
     }
 
     /// The location of the input that a node loads.
-    pub(super) fn source(&self, op: &Op) -> Option<&Held> {
+    pub(super) fn source(&self, op: &Op) -> Option<&Homes> {
         match op {
             Op::Source(Source::Input { name, .. }) => self.inputs.get(name),
             _ => None,
@@ -131,7 +121,7 @@ fn input_of(workflow: &Workflow, task: TaskId) -> Option<&str> {
 
 fn loaded_by<'a>(workflow: &'a Workflow, kernel: &Kernel) -> Option<&'a str> {
     let Kernel::Load { source } = kernel else { return None };
-    match workflow.sources.get(*source as usize)? {
+    match workflow.sources.get(*source)? {
         SourceDecl::Input { name, .. } => Some(name),
         SourceDecl::Constant(_) => None,
     }
