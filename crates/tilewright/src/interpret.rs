@@ -3,34 +3,33 @@
 //! Walks the control flow of a program. Straight-line nodes are collected until something needs a value now: a scalar to resolve, a condition, a
 //! loop. Then they become a segment, which is planned (or found in the cache), run, and forgotten, except for what is still needed.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use tw_block::npy::NpyWriter;
+use tw_block::{Sink, Source};
 use tw_ir::error::{Error, Result};
 use tw_ir::program::{MaskCounts, Node, Op, Program, Region, TensorType, ValueId};
 use tw_ir::{Array, Axis};
-use tw_run::CancelToken;
+use tw_run::{CancelToken, TensorHandle};
 
-use crate::io::Input;
+use crate::bindings::Inputs;
 use crate::report::Totals;
 use crate::results::{Computed, Want};
 use crate::segment::{SegmentBuilder, Surroundings, Taken, counted_mask};
 use crate::session::{Place, Session};
-use crate::stored::Stored;
 
 pub(crate) struct Interpreter<'a> {
     session: &'a Session,
     program: &'a Program,
-    inputs: &'a BTreeMap<String, Input>,
-    computed: HashMap<ValueId, Arc<Stored>>,
+    inputs: &'a Inputs,
+    computed: HashMap<ValueId, Arc<TensorHandle>>,
     /// How results of the program are wanted, other than as blocks.
     wants: HashMap<ValueId, Want>,
     /// Results that the last segment has made as arrays.
     arrays: HashMap<ValueId, Array>,
     extents: HashMap<ValueId, u64>,
-    /// Files written so far, under temporary names until the whole program has succeeded.
-    written: Vec<NpyWriter>,
+    /// What was written so far, to be committed when the whole program has succeeded.
+    written: Vec<Arc<dyn Sink>>,
     cancel: CancelToken,
     pub(crate) totals: Totals,
 }
@@ -39,7 +38,7 @@ impl<'a> Interpreter<'a> {
     pub(crate) fn new(
         session: &'a Session,
         program: &'a Program,
-        inputs: &'a BTreeMap<String, Input>,
+        inputs: &'a Inputs,
         wants: &[Want],
         cancel: CancelToken,
     ) -> Interpreter<'a> {
@@ -77,14 +76,14 @@ impl<'a> Interpreter<'a> {
             results.push(computed);
         }
         self.computed.retain(|value, _| !mine.contains(value));
-        for file in self.written.drain(..) {
-            file.commit()?;
+        for sink in self.written.drain(..) {
+            sink.commit()?;
         }
         Ok(results)
     }
 
     /// Runs a region whose parameters are already among the computed values.
-    fn region(&mut self, region: &Region) -> Result<Vec<Arc<Stored>>> {
+    fn region(&mut self, region: &Region) -> Result<Vec<Arc<TensorHandle>>> {
         let mine = self.nodes(region)?;
         let results = region.results.iter().map(|&value| self.value(value)).collect::<Result<_>>()?;
         self.computed.retain(|value, _| !mine.contains(value));
@@ -146,7 +145,7 @@ impl<'a> Interpreter<'a> {
             };
             let outcome =
                 self.session.run_segment(segment.key, place, inputs, &wants, &self.cancel, &mut self.totals)?;
-            self.written.extend(outcome.files);
+            self.written.extend(outcome.sinks);
             for (value, Computed { stored, array, .. }) in outputs.into_iter().zip(outcome.results) {
                 self.computed.extend(stored.map(|stored| (value, stored)));
                 self.arrays.extend(array.map(|array| (value, array)));
@@ -157,11 +156,11 @@ impl<'a> Interpreter<'a> {
         Ok(())
     }
 
-    fn bind_inputs(&self, taken: Vec<(String, Taken)>) -> Result<BTreeMap<String, Input>> {
+    fn bind_inputs(&self, taken: Vec<(String, Taken)>) -> Result<Inputs> {
         let bind = |(name, taken): (String, Taken)| {
             let input = match taken {
                 Taken::Input => self.inputs.get(&name).cloned(),
-                Taken::Value(value) => Some(Input::Stored(self.value(value)?)),
+                Taken::Value(value) => Some(self.value(value)? as Arc<dyn Source>),
             };
             let input = input.ok_or_else(|| Error::internal(format!("`{name}` has no data")))?;
             Ok((name, input))
@@ -179,7 +178,7 @@ impl<'a> Interpreter<'a> {
                 self.computed.insert(node.results[0], stored);
             }
             Op::While { condition, body } => {
-                let mut carried: Vec<Arc<Stored>> =
+                let mut carried: Vec<Arc<TensorHandle>> =
                     node.args.iter().map(|&value| self.value(value)).collect::<Result<_>>()?;
                 // The initial values live on only if something else reads them.
                 let mut needed = region.used_from(k + 1);
@@ -210,11 +209,11 @@ impl<'a> Interpreter<'a> {
         Ok(())
     }
 
-    fn enter(&mut self, region: &Region, values: &[Arc<Stored>]) {
+    fn enter(&mut self, region: &Region, values: &[Arc<TensorHandle>]) {
         self.computed.extend(region.params.iter().copied().zip(values.iter().cloned()));
     }
 
-    fn value(&self, value: ValueId) -> Result<Arc<Stored>> {
+    fn value(&self, value: ValueId) -> Result<Arc<TensorHandle>> {
         self.computed.get(&value).cloned().ok_or_else(|| Error::internal(format!("{value} has not been computed")))
     }
 }
@@ -225,7 +224,7 @@ impl Surroundings for Interpreter<'_> {
     }
 
     fn bound(&self, name: &str) -> Option<TensorType> {
-        self.inputs.get(name).map(Input::ty)
+        self.inputs.get(name).map(|source| source.ty())
     }
 
     fn extent(&self, value: ValueId) -> Option<u64> {

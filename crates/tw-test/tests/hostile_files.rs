@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::path::Path;
 
-use tilewright::{Array, Input, Session};
-use tw_block::npy::{self, NpyReader};
+use tilewright::{Array, Inputs, Session, in_memory};
+use tw_block::{Meter, formats};
 use tw_ir::program::FunctionTable;
 use tw_ir::{Blame, BoxRegion, Error, Op, Span};
 use tw_lang::{ProgramUnit, parse_program};
@@ -26,9 +26,9 @@ fn file_bytes(header: &str, data: usize) -> Vec<u8> {
 
 /// Reads a file in every way there is. All ways must agree on whether it can be read.
 fn read(path: &Path) -> Result<Array, Error> {
-    let opened = Input::open(path);
-    assert_eq!(npy::read_header(path).is_ok(), opened.is_ok());
-    npy::read_array(path)
+    let (opened, read) = (formats::open(path), formats::read_array(path));
+    assert_eq!(read.is_ok(), opened.is_ok());
+    read
 }
 
 fn refused(path: &Path, bytes: &[u8]) -> Error {
@@ -114,7 +114,7 @@ fn headers_that_are_not_headers_are_refused() {
 fn every_damaged_byte_is_read_or_refused() {
     let directory = scratch();
     let path = directory.path("a.npy");
-    npy::write_array(&path, &Array::from_i64(&[1, 2, 3])).unwrap();
+    formats::write_array(&path, &Array::from_i64(&[1, 2, 3])).unwrap();
     let bytes = fs::read(&path).unwrap();
     for length in 0..bytes.len() {
         refused(&path, &bytes[..length]);
@@ -157,8 +157,8 @@ fn redirect(unit: &mut ProgramUnit, directory: &Scratch) {
     }
 }
 
-fn bind(unit: &ProgramUnit, directory: &Scratch) -> BTreeMap<String, Input> {
-    let open = |path: &String| Input::open(directory.path(path)).expect("the file can be opened");
+fn bind(unit: &ProgramUnit, directory: &Scratch) -> Inputs {
+    let open = |path: &String| formats::open(directory.path(path)).expect("the file can be opened");
     let files = unit.inputs.iter().filter_map(|input| Some((input.name.clone(), open(input.path.as_ref()?))));
     files.collect()
 }
@@ -175,7 +175,7 @@ fn a_file_that_shrinks_while_it_is_open_is_an_error_of_the_file() {
     let directory = scratch();
     let values: Vec<f64> = (0..1000).map(f64::from).collect();
     for (length, threads) in [(200, 1), (0, 1), (4000, 2), (8000, 4)] {
-        npy::write_array(directory.path("x.npy"), &Array::from_f64(&values)).unwrap();
+        formats::write_array(directory.path("x.npy"), &Array::from_f64(&values)).unwrap();
         let text = "input x = \"x.npy\" tile(100)\ny = x * 2\ntotal = sum(y)\noutput total";
         let unit = unit(text, &directory);
         let inputs = bind(&unit, &directory);
@@ -187,7 +187,7 @@ fn a_file_that_shrinks_while_it_is_open_is_an_error_of_the_file() {
         assert_eq!(place(&error, text), "input x = \"x.npy\" tile(100)");
         // The session is none the worse.
         drop(inputs);
-        npy::write_array(directory.path("x.npy"), &Array::from_f64(&values)).unwrap();
+        formats::write_array(directory.path("x.npy"), &Array::from_f64(&values)).unwrap();
         let results = session.run(&unit.program, &bind(&unit, &directory)).expect("the file is whole again");
         assert_eq!(results["total"].item().unwrap().as_f64(), 999_000.0);
     }
@@ -196,10 +196,10 @@ fn a_file_that_shrinks_while_it_is_open_is_an_error_of_the_file() {
 #[test]
 fn a_file_that_is_replaced_after_reading_the_program_is_checked_again() {
     let directory = scratch();
-    npy::write_array(directory.path("x.npy"), &Array::from_f64(&[1.0, 2.0, 3.0])).unwrap();
+    formats::write_array(directory.path("x.npy"), &Array::from_f64(&[1.0, 2.0, 3.0])).unwrap();
     let unit = unit("input x = \"x.npy\"\ny = x + 1\noutput y", &directory);
     for replacement in [Array::from_f64(&[1.0]), Array::from_i64(&[1, 2, 3])] {
-        npy::write_array(directory.path("x.npy"), &replacement).unwrap();
+        formats::write_array(directory.path("x.npy"), &replacement).unwrap();
         let error = Session::new().run(&unit.program, &bind(&unit, &directory)).expect_err("another type");
         assert_eq!(error.blame(), Blame::Source, "{error:?}");
         assert!(error.message().contains('x'), "{error:?}");
@@ -211,7 +211,7 @@ fn inputs_that_do_not_fit_are_refused() {
     let directory = scratch();
     let text = "input x: f64[3]\ny = x + 1\noutput y";
     let unit = unit(text, &directory);
-    let bound = |array: Array| BTreeMap::from([("x".to_string(), Input::Array(array.into()))]);
+    let bound = |array: Array| BTreeMap::from([("x".to_string(), in_memory(array))]);
     let missing = Session::new().run(&unit.program, &BTreeMap::new()).expect_err("nothing is bound");
     assert_eq!((missing.blame(), place(&missing, text)), (Blame::Source, "input x: f64[3]"));
     for array in [Array::from_f64(&[1.0]), Array::from_i64(&[1, 2, 3]), Array::scalar(1.0.into())] {
@@ -253,8 +253,8 @@ fn a_failing_program_leaves_no_files() {
 #[test]
 fn regions_outside_a_file_are_refused() {
     let directory = scratch();
-    npy::write_array(directory.path("x.npy"), &Array::from_f64(&[1.0, 2.0])).unwrap();
-    let reader = NpyReader::open(directory.path("x.npy")).unwrap();
-    assert!(reader.read_region(&BoxRegion { lo: vec![1], hi: vec![3] }, None).is_err());
-    assert!(reader.read_region(&BoxRegion { lo: vec![], hi: vec![] }, None).is_err());
+    formats::write_array(directory.path("x.npy"), &Array::from_f64(&[1.0, 2.0])).unwrap();
+    let source = formats::open(directory.path("x.npy")).unwrap();
+    assert!(source.read(&BoxRegion { lo: vec![1], hi: vec![3] }, &Meter::new()).is_err());
+    assert!(source.read(&BoxRegion { lo: vec![], hi: vec![] }, &Meter::new()).is_err());
 }
