@@ -37,6 +37,9 @@ pub const UNSAFE_CRATE: &str = "tw-block";
 /// Files of other crates that may contain `unsafe`, each for a reason given in it. Their crates deny it everywhere else.
 pub const UNSAFE_FILES: &[&str] = &["crates/tw-py/src/cfunction.rs"];
 
+/// The only module that knows formats of files, with a file each below it.
+pub const FORMATS: &str = "crates/tw-block/src/formats";
+
 /// A source file with more lines than this wants to be two.
 pub const MAX_LINES: usize = 800;
 
@@ -125,6 +128,20 @@ pub fn files_below(directory: &Path, extension: &str) -> std::io::Result<Vec<Pat
     Ok(found)
 }
 
+/// True if code names a format of files as a module or in a type. Comments, strings and the tests at the end of a file do not count.
+pub fn names_format(source: &str, format: &str) -> bool {
+    let code = source.split("#[cfg(test)]\nmod ").next().unwrap_or_default();
+    let mut capital = format.to_string();
+    capital[..1].make_ascii_uppercase();
+    code.lines().map(|line| line.split("//").next().unwrap_or_default()).any(|line| {
+        // Every other piece is inside a string.
+        line.split('"').step_by(2).any(|piece| {
+            let mut words = piece.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_'));
+            words.any(|word| word == format || word.starts_with(&capital))
+        })
+    })
+}
+
 /// A fenced block of a page.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fence {
@@ -174,6 +191,22 @@ mod tests {
         let page = "See `crates/tw-ir/src/lib.rs`, and docs/language.md. Not crates or target/x, but ./corpus/a.tw!";
         let paths: Vec<String> = mentioned_paths(page).into_iter().collect();
         assert_eq!(paths, ["corpus/a.tw", "crates/tw-ir/src/lib.rs", "docs/language.md"]);
+    }
+
+    #[test]
+    fn formats_are_found_in_code_only() {
+        for code in ["mod npy;", "use x::npy::open;", "let reader: NpyReader;", "f(\"a\", npy::X)"] {
+            assert!(names_format(code, "npy"), "{code}");
+        }
+        for code in [
+            "// npy::open",
+            "/// [`NpyReader`]",
+            "help(\"a .npy file\")",
+            "fn open_npy()",
+            "#[cfg(test)]\nmod tests {\nuse npy;",
+        ] {
+            assert!(!names_format(code, "npy"), "{code}");
+        }
     }
 
     #[test]

@@ -1,13 +1,15 @@
-//! Hostile files: truncated, lying, changing under the reader, and outputs that cannot be written.
+//! Hostile files: truncated, lying, changing under the reader, and outputs that cannot be written. Sources that fail.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::path::Path;
+use std::sync::{Arc, Mutex};
 
 use tilewright::{Array, Inputs, Session, in_memory};
-use tw_block::{Meter, formats};
+use tw_block::{Access, Block, Meter, Source, formats};
 use tw_ir::program::FunctionTable;
-use tw_ir::{Blame, BoxRegion, Error, Op, Span};
+use tw_ir::schedule::Digest;
+use tw_ir::{Blame, BoxRegion, Error, Op, Span, TensorType};
 use tw_lang::{ProgramUnit, parse_program};
 use tw_test::scratch::Scratch;
 
@@ -257,4 +259,170 @@ fn regions_outside_a_file_are_refused() {
     let source = formats::open(directory.path("x.npy")).unwrap();
     assert!(source.read(&BoxRegion { lo: vec![1], hi: vec![3] }, &Meter::new()).is_err());
     assert!(source.read(&BoxRegion { lo: vec![], hi: vec![] }, &Meter::new()).is_err());
+}
+
+/// A source that does something before every read.
+struct Watched<F> {
+    usual: Arc<dyn Source>,
+    before: F,
+}
+
+impl<F> std::fmt::Debug for Watched<F> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Watched({:?})", self.usual)
+    }
+}
+
+impl<F: Fn(&BoxRegion) -> Result<(), Error> + Send + Sync> Source for Watched<F> {
+    fn ty(&self) -> TensorType {
+        self.usual.ty()
+    }
+    fn fingerprint(&self) -> Option<Digest> {
+        self.usual.fingerprint()
+    }
+    fn access(&self) -> Access {
+        Access::Foreign
+    }
+    fn layout(&self) -> String {
+        self.usual.layout()
+    }
+    fn scratch(&self, region: &BoxRegion) -> u64 {
+        self.usual.scratch(region)
+    }
+    fn read(&self, region: &BoxRegion, meter: &Arc<Meter>) -> Result<Arc<Block>, Error> {
+        (self.before)(region)?;
+        self.usual.read(region, meter)
+    }
+}
+
+fn watched(array: Array, before: impl Fn(&BoxRegion) -> Result<(), Error> + Send + Sync + 'static) -> Arc<dyn Source> {
+    Arc::new(Watched { usual: in_memory(array), before })
+}
+
+fn names_in(directory: &Scratch) -> Vec<String> {
+    let entries = fs::read_dir(directory.directory()).expect("the directory is there");
+    let mut names: Vec<String> =
+        entries.map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned()).collect();
+    names.sort();
+    names
+}
+
+/// A file is written in the first segment; the second reads `late`.
+const TWO_SEGMENTS: &str = "input x: f64[1000] tile(100)
+input late: f64[1000] tile(100)
+y = x * 2
+output y -> \"y.npy\"
+k = 0
+while k < 3 {
+    k += 1
+}
+total = sum(late) + k
+output total";
+
+fn thousand() -> Array {
+    Array::from_f64(&(0..1000).map(f64::from).collect::<Vec<_>>())
+}
+
+#[test]
+fn a_source_that_fails_is_named_and_leaves_nothing() {
+    for (builder, broken) in [
+        (Session::builder().serial(), "x"),
+        (Session::builder().threads(1), "late"),
+        (Session::builder().threads(4), "x"),
+        (Session::builder().threads(4).chaos(3), "late"),
+    ] {
+        let directory = scratch();
+        let mut unit = unit(TWO_SEGMENTS, &directory);
+        redirect(&mut unit, &directory);
+        let session = builder.build();
+        let failing = watched(thousand(), |region| match region.lo[0] {
+            700 => Err(Error::io("tape 9 is torn")),
+            _ => Ok(()),
+        });
+        let whole = |name: &str| (name.to_string(), in_memory(thousand()));
+        let mut inputs = Inputs::from([whole("x"), whole("late")]);
+        inputs.insert(broken.to_string(), failing);
+        let error = session.run(&unit.program, &inputs).expect_err("a source is broken");
+        assert_eq!((error.blame(), error.message()), (Blame::Io, "tape 9 is torn"));
+        assert_eq!(place(&error, TWO_SEGMENTS), format!("input {broken}: f64[1000] tile(100)"));
+        assert_eq!(names_in(&directory), [""; 0], "files of a program that failed");
+        assert_eq!(session.memory().0, 0, "blocks are left");
+        // The session is none the worse.
+        let results = session.run(&unit.program, &Inputs::from([whole("x"), whole("late")])).expect("it runs");
+        assert_eq!(results["total"].item().unwrap().as_f64(), 499_503.0);
+        assert_eq!(names_in(&directory), ["y.npy"]);
+    }
+}
+
+#[test]
+fn files_are_committed_after_the_whole_program() {
+    let directory = scratch();
+    let mut unit = unit(TWO_SEGMENTS, &directory);
+    redirect(&mut unit, &directory);
+    let path = directory.path("y.npy");
+    formats::write_array(&path, &Array::from_f64(&[7.0])).unwrap();
+    // When the second segment reads, all of the file is written, and nobody can see it.
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let look = {
+        let (seen, path) = (seen.clone(), path.clone());
+        move |_: &BoxRegion| {
+            let others = fs::read_dir(path.parent().expect("a directory")).expect("it can be read").count() - 1;
+            seen.lock().unwrap().push((formats::read_array(&path)?.shape().to_vec(), others));
+            Ok(())
+        }
+    };
+    let inputs =
+        Inputs::from([("x".to_string(), in_memory(thousand())), ("late".to_string(), watched(thousand(), look))]);
+    Session::builder().threads(2).build().run(&unit.program, &inputs).expect("it runs");
+    assert_eq!(*seen.lock().unwrap(), vec![(vec![1], 1); 10], "the old file, and one under another name");
+    assert_eq!(names_in(&directory), ["y.npy"]);
+    assert_eq!(formats::read_array(&path).unwrap().get(&[999]).as_f64(), 1998.0);
+}
+
+#[test]
+fn a_file_may_be_replaced_by_what_is_computed_from_it() {
+    let text = "input x = \"x.npy\" tile(100)
+y = x * 2
+output y -> \"x.npy\"
+k = 0
+while k < 3 {
+    k += 1
+}
+total = sum(x) + k
+output total";
+    for threads in [1, 4] {
+        let directory = scratch();
+        let path = directory.path("x.npy");
+        formats::write_array(&path, &thousand()).unwrap();
+        let mut unit = unit(text, &directory);
+        redirect(&mut unit, &directory);
+        let session = Session::builder().threads(threads).build();
+        // What is open stays what it was, also for a second run.
+        let inputs = bind(&unit, &directory);
+        for _ in 0..2 {
+            let results = session.run(&unit.program, &inputs).expect("it runs");
+            assert_eq!(results["total"].item().unwrap().as_f64(), 499_503.0);
+            assert_eq!(formats::read_array(&path).unwrap().get(&[999]).as_f64(), 1998.0);
+        }
+        let results = session.run(&unit.program, &bind(&unit, &directory)).expect("it runs");
+        assert_eq!(results["total"].item().unwrap().as_f64(), 2.0 * 499_500.0 + 3.0);
+        assert_eq!(names_in(&directory), ["x.npy"]);
+    }
+}
+
+#[test]
+fn fingerprints_tell_versions_apart() {
+    let directory = scratch();
+    let path = directory.path("x.npy");
+    formats::write_array(&path, &Array::from_f64(&[1.0, 2.0])).unwrap();
+    let before = formats::open(&path).unwrap();
+    assert!(before.fingerprint().is_some());
+    assert_eq!(before.fingerprint(), formats::open(&path).unwrap().fingerprint());
+    formats::write_array(&path, &Array::from_f64(&[1.0, 3.0])).unwrap();
+    assert_ne!(before.fingerprint(), formats::open(&path).unwrap().fingerprint());
+    let of = |array: Array| in_memory(array).fingerprint();
+    assert_eq!(of(Array::from_f64(&[1.0, 2.0])), of(Array::from_f64(&[1.0, 2.0])));
+    assert_ne!(of(Array::from_f64(&[1.0, 2.0])), of(Array::from_f64(&[1.0, 3.0])));
+    assert_ne!(of(Array::from_f64(&[0.0])), of(Array::from_i64(&[0])));
+    assert_ne!(of(Array::from_f64(&[0.0])), of(Array::from_f64(&[0.0]).reshaped(&[1, 1]).unwrap()));
 }
