@@ -135,7 +135,7 @@ pub fn names_format(source: &str, format: &str) -> bool {
     capital[..1].make_ascii_uppercase();
     code.lines().map(|line| line.split("//").next().unwrap_or_default()).any(|line| {
         // Every other piece is inside a string.
-        line.split('"').step_by(2).any(|piece| {
+        line.replace("\\\"", "").split('"').step_by(2).any(|piece| {
             let mut words = piece.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_'));
             words.any(|word| word == format || word.starts_with(&capital))
         })
@@ -203,6 +203,7 @@ mod tests {
             "/// [`NpyReader`]",
             "help(\"a .npy file\")",
             "fn open_npy()",
+            r#"help("for example \"a.npy\"")"#,
             "#[cfg(test)]\nmod tests {\nuse npy;",
         ] {
             assert!(!names_format(code, "npy"), "{code}");

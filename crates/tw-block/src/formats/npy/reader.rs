@@ -51,11 +51,6 @@ impl NpyReader {
         &self.header
     }
 
-    /// Where the file is.
-    pub fn path(&self) -> &Path {
-        &self.path
-    }
-
     /// What tells this version of the file from others, as far as the system knows.
     pub(super) fn fingerprint(&self) -> Option<Digest> {
         let metadata = self.file.metadata().ok()?;
@@ -67,8 +62,12 @@ impl NpyReader {
 
     /// At most so many bytes are held beside the block while a region is read.
     pub(super) fn scratch(&self, region: &BoxRegion) -> u64 {
-        let size = self.header.dtype.size();
-        let slab = if self.header.fortran { SLAB_BYTES.min(region.n_elements() * size) } else { 0 };
+        let bytes = region.n_elements().saturating_mul(self.header.dtype.size());
+        let slab = match (region.lo.last(), region.hi.last()) {
+            // A row is read at once, however long it is.
+            (Some(lo), Some(hi)) if self.header.fortran => SLAB_BYTES.max(bytes / (hi - lo).max(1)).min(bytes),
+            _ => 0,
+        };
         slab + SIEVE_BYTES.min(self.header.n_bytes())
     }
 

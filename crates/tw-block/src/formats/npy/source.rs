@@ -177,9 +177,12 @@ mod tests {
     }
 
     #[test]
-    fn files_that_are_hardly_read_are_read_block_by_block() {
+    fn files_that_are_hardly_read_have_no_bands() {
         let (path, _) = file("hardly", &[100, 100]);
         let source = crate::formats::open(&path).unwrap();
+        // The file is smaller than what is read through at once.
+        assert_eq!(source.scratch(&BoxRegion::whole(&[100, 1])), source.n_bytes());
+        assert_eq!(source.layout(), "row-major (C), data from byte 128 on");
         assert!(source.for_run(source.n_bytes() / 5, &ReadAhead::new(1 << 20)).is_none());
         std::fs::remove_file(path).unwrap();
     }
