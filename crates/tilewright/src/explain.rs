@@ -23,9 +23,9 @@ use tw_ir::error::{Error, Result};
 use tw_ir::program::{self, Program, TensorType};
 use tw_ir::span::Span;
 
+use crate::bindings::Inputs;
 use crate::control::types::Types;
 use crate::control::walk;
-use crate::io::Input;
 use crate::report::Totals;
 use crate::session::Session;
 pub(crate) use crate::units;
@@ -178,7 +178,7 @@ impl Session {
     }
 
     /// The same with the data that a run would be given: arrays that are in memory already are not counted again.
-    pub fn explain_bound(&self, program: &Program, inputs: &BTreeMap<String, Input>) -> Result<Explanation> {
+    pub fn explain_bound(&self, program: &Program, inputs: &Inputs) -> Result<Explanation> {
         self.explain_types(program, |_| Types::bound(self, inputs, sections::Sections::default()))
     }
 

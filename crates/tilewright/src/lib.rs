@@ -17,6 +17,7 @@
 #[cfg(feature = "linalg")]
 pub mod algorithms;
 mod available;
+mod bindings;
 mod cancel;
 #[cfg(feature = "cli")]
 pub mod cli;
@@ -24,7 +25,6 @@ mod control;
 #[cfg(feature = "diagnose")]
 pub mod diagnose;
 pub mod explain;
-mod io;
 mod peak;
 mod profile;
 mod program_text;
@@ -32,26 +32,25 @@ mod relation;
 mod report;
 mod results;
 mod session;
-mod stored;
 mod tensor;
 mod units;
 
+pub use bindings::Inputs;
 pub use cancel::until_cancelled;
-pub use io::Input;
 pub use program_text::BoundProgram;
 pub use relation::{Key, Relation, RelationKernel};
 pub use report::Totals;
 pub use session::{Session, SessionBuilder};
-pub use stored::Stored;
 pub use tensor::chunks::automatic as automatic_chunks;
 pub use tensor::ops::{concat, einsum, joined, map_blocks};
 pub use tensor::{Tensor, at_span, compute_all, compute_arrays, numbers_needed, settle_all};
 pub use tw_block as block;
-pub use tw_block::Provider;
+pub use tw_block::formats::open;
+pub use tw_block::{Access, Provider, Source, in_memory};
 pub use tw_build as build;
 pub use tw_ir as ir;
 pub use tw_ir::{Array, ArrayView, Axis, Buffer, DType, Error, Program, Result, Scalar};
 pub use tw_lang as lang;
 pub use tw_place as place;
 pub use tw_plan as plan;
-pub use tw_run::CancelToken;
+pub use tw_run::{BlockHandle, CancelToken, TensorHandle};

@@ -4,20 +4,20 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use tw_block::npy::NpyReader;
+use tw_block::{Source, formats};
 use tw_ir::DType;
 use tw_ir::error::{Error, Result};
 use tw_ir::program::FunctionTable;
 use tw_lang::{Catalog, ParamValue, ProgramUnit, parse_program};
 
-use crate::io::Input;
+use crate::bindings::Inputs;
 
 /// A program read from text, with the data of its bound inputs.
 pub struct BoundProgram {
     /// The program, its parameters and its inputs.
     pub unit: ProgramUnit,
     /// Data by the name of the input.
-    pub inputs: BTreeMap<String, Input>,
+    pub inputs: Inputs,
 }
 
 /// The block functions that every program may call: factorisations and Fourier transforms, if compiled in.
@@ -51,20 +51,19 @@ impl BoundProgram {
         let unit = parse_program(text, sets, &files, functions)?;
         let opened = files.opened.into_inner();
         let file_of = |path: &Option<String>| path.as_ref().and_then(|path| opened.get(path)).cloned();
-        let named =
-            unit.inputs.iter().filter_map(|input| Some((input.name.clone(), Input::File(file_of(&input.path)?))));
+        let named = unit.inputs.iter().filter_map(|input| Some((input.name.clone(), file_of(&input.path)?)));
         let inputs = named.collect();
         Ok(BoundProgram { unit, inputs })
     }
 
     /// Binds data to an input that the program declares.
-    pub fn bind(&mut self, name: &str, input: Input) -> Result<()> {
+    pub fn bind(&mut self, name: &str, source: Arc<dyn Source>) -> Result<()> {
         if !self.unit.inputs.iter().any(|input| input.name == *name) {
             let names: Vec<String> = self.unit.inputs.iter().map(|input| format!("`{}`", input.name)).collect();
             let has = if names.is_empty() { "it has no inputs".into() } else { format!("it has {}", names.join(", ")) };
             return Err(Error::source(format!("the program has no input `{name}`")).help(has));
         }
-        self.inputs.insert(name.to_string(), input);
+        self.inputs.insert(name.to_string(), source);
         Ok(())
     }
 }
@@ -72,16 +71,16 @@ impl BoundProgram {
 /// Opens the files of a program and keeps them open, so that a run reads the files that were checked.
 #[derive(Default)]
 struct Files {
-    opened: RefCell<BTreeMap<String, Arc<NpyReader>>>,
+    opened: RefCell<BTreeMap<String, Arc<dyn Source>>>,
 }
 
 impl Catalog for Files {
     fn header(&self, path: &str) -> Result<(DType, Vec<u64>)> {
         let mut opened = self.opened.borrow_mut();
-        let reader = match opened.get(path) {
-            Some(reader) => reader,
-            None => opened.entry(path.to_string()).or_insert(Arc::new(NpyReader::open(path)?)),
+        let source = match opened.get(path) {
+            Some(source) => source,
+            None => opened.entry(path.to_string()).or_insert(formats::open(path)?),
         };
-        Ok((reader.header().dtype, reader.header().shape.clone()))
+        Ok((source.ty().dtype, source.shape()?))
     }
 }

@@ -5,9 +5,7 @@ use std::sync::Arc;
 use tw_ir::Array;
 use tw_ir::error::{Error, Result};
 use tw_ir::workflow::{BlockSet, Boxes, Workflow};
-use tw_run::OutputForm;
-
-use crate::stored::Stored;
+use tw_run::{OutputForm, TensorHandle};
 
 /// The requested form of a result.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -25,7 +23,7 @@ pub(crate) enum Want {
 /// A computed result: blocks, an array, or both.
 #[derive(Debug, Default)]
 pub(crate) struct Computed {
-    pub(crate) stored: Option<Arc<Stored>>,
+    pub(crate) stored: Option<Arc<TensorHandle>>,
     pub(crate) array: Option<Array>,
     /// True if it can be recomputed without keeping any array in memory.
     pub(crate) can_repeat: bool,
@@ -33,16 +31,16 @@ pub(crate) struct Computed {
 
 impl Computed {
     /// The blocks of a result that was requested as blocks.
-    pub(crate) fn into_stored(self) -> Result<Arc<Stored>> {
+    pub(crate) fn into_stored(self) -> Result<Arc<TensorHandle>> {
         self.stored.ok_or_else(|| Error::internal("a result has no blocks"))
     }
 
     /// One array, and the blocks if they are kept. `keep_up_to` is that of the request.
-    pub(crate) fn into_array(self, keep_up_to: u64) -> Result<(Array, Option<Arc<Stored>>)> {
+    pub(crate) fn into_array(self, keep_up_to: u64) -> Result<(Array, Option<Arc<TensorHandle>>)> {
         match (self.array, self.stored) {
             (Some(array), stored) => Ok((array, stored.filter(|stored| stored.n_bytes() <= keep_up_to))),
             (None, Some(stored)) if stored.n_bytes() <= keep_up_to => Ok((stored.to_array()?, Some(stored))),
-            (None, Some(stored)) => Ok((Stored::into_array(stored)?, None)),
+            (None, Some(stored)) => Ok((TensorHandle::into_array(stored)?, None)),
             (None, None) => Err(Error::internal("a result was not computed")),
         }
     }

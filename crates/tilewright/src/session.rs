@@ -5,33 +5,31 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use rustc_hash::FxHashMap;
-use tw_block::npy::NpyWriter;
-use tw_block::{Meter, Provider, provider};
+use tw_block::{Access, Meter, Provider, Sink, provider};
 use tw_ir::error::{Error, Result};
 use tw_ir::kernel::Kernel;
 use tw_ir::program::{self, FunctionTable, Op, Program, Region, ValueId};
 use tw_ir::schedule::{Digest, PlanFile, Schedule, encode_plan};
 use tw_ir::text::print_program;
-use tw_ir::workflow::{Boxes, Workflow};
+use tw_ir::workflow::Workflow;
 use tw_ir::{DType, Span};
 use tw_place::Cluster;
 use tw_plan::{PlanOptions, Planned, ProviderName, dissolve_selections, plan_segment_until};
-use tw_run::{BlockIo, CancelToken, Engine, Observer, Prepared, Progress, RunOptions, Runtime, Serial};
+use tw_run::{CancelToken, Engine, Observer, Prepared, Progress, RunOptions, Runtime, Serial, TensorHandle};
 
 use crate::available::available_bytes;
+use crate::bindings::{Inputs, bind, may_read_ahead};
 use crate::cancel::token_of_run;
 use crate::control::Place;
 use crate::control::data::Data;
 use crate::control::placed::{PlacedSegment, place_program};
 use crate::control::segment::SegmentKey;
 use crate::control::types::{declared_inputs, foresee_segments, n_bytes};
-use crate::io::{Input, SegmentIo};
 use crate::peak;
 use crate::profile::{Profile, profile_of_run};
 use crate::program_text::standard_functions;
 use crate::report::Totals;
 use crate::results::{Computed, Want, forms};
-use crate::stored::Stored;
 use crate::tensor::allowance::{Allowance, SHARE_OF_BUDGET};
 
 /// Planned segments kept. A program has few; a host loop that never repeats itself would otherwise grow without limit.
@@ -191,15 +189,14 @@ struct Inner {
     allowance: Allowance,
 }
 
-/// The part of the memory that is left which may be taken by parts of files that several blocks are cut out of.
-const SHARE_OF_BANDS: u64 = 8;
+/// The part of the memory that is left which sources may hold beside the blocks they were asked for.
+const SHARE_OF_READ_AHEAD: u64 = 8;
 
 struct CachedSegment {
     prepared: Prepared,
     flops: u64,
     /// Per source, bytes of the blocks that are read from it.
     loaded_bytes: Vec<u64>,
-    outputs: Vec<(DType, tw_ir::Grid)>,
 }
 
 /// A segment that is to run.
@@ -208,7 +205,7 @@ pub(crate) struct SegmentRun<'a> {
     /// On a cluster, its plan.
     pub(crate) placed: Option<PlacedSegment>,
     pub(crate) place: Place,
-    pub(crate) inputs: BTreeMap<String, Input>,
+    pub(crate) inputs: Inputs,
     /// How its outputs are wanted, other than as blocks.
     pub(crate) wants: &'a [Want],
 }
@@ -216,7 +213,8 @@ pub(crate) struct SegmentRun<'a> {
 /// What one segment gave.
 pub(crate) struct SegmentOutcome {
     pub(crate) results: Vec<Computed>,
-    pub(crate) files: Vec<NpyWriter>,
+    /// What it has written, not committed yet.
+    pub(crate) sinks: Vec<Arc<dyn Sink>>,
 }
 
 impl Default for Session {
@@ -248,7 +246,7 @@ impl Session {
     }
 
     /// Runs a program. Results come by output name.
-    pub fn run(&self, program: &Program, inputs: &BTreeMap<String, Input>) -> Result<BTreeMap<String, Arc<Stored>>> {
+    pub fn run(&self, program: &Program, inputs: &Inputs) -> Result<BTreeMap<String, Arc<TensorHandle>>> {
         Ok(self.run_with_report(program, inputs)?.0)
     }
 
@@ -256,8 +254,8 @@ impl Session {
     pub fn run_with_report(
         &self,
         program: &Program,
-        inputs: &BTreeMap<String, Input>,
-    ) -> Result<(BTreeMap<String, Arc<Stored>>, Totals)> {
+        inputs: &Inputs,
+    ) -> Result<(BTreeMap<String, Arc<TensorHandle>>, Totals)> {
         program::verify(program)?;
         let mut totals = Totals::default();
         let results = self.interpret(program, inputs, &[], &mut totals)?;
@@ -269,7 +267,7 @@ impl Session {
     pub(crate) fn interpret(
         &self,
         program: &Program,
-        inputs: &BTreeMap<String, Input>,
+        inputs: &Inputs,
         wants: &[Want],
         totals: &mut Totals,
     ) -> Result<Vec<Computed>> {
@@ -344,7 +342,8 @@ impl Session {
         let workflow = cached.prepared.schedule().workflow();
         let is_large = cached.prepared.schedule().peak_bytes() > SURELY_AVAILABLE;
         let shared: HashSet<String> = if self.0.run.budget.is_some() || is_large {
-            inputs.iter().filter(|(_, input)| input.is_shared()).map(|(name, _)| name.clone()).collect()
+            let in_memory = inputs.iter().filter(|(_, source)| source.access() == Access::Memory);
+            in_memory.map(|(name, _)| name.clone()).collect()
         } else {
             HashSet::new()
         };
@@ -359,33 +358,22 @@ impl Session {
             options.forms = forms;
             options.budget = options.budget.map(|left| left - needed);
         }
-        let band_bytes = match options.budget {
-            _ if !inputs.values().any(Input::is_large_file) => 0,
+        let ahead_bytes = match options.budget {
+            _ if !inputs.values().any(|source| may_read_ahead(source.as_ref())) => 0,
             Some(left) => (left - cached.prepared.schedule().peak_bytes()) / 2,
-            None => available_bytes().unwrap_or(SURELY_AVAILABLE) / SHARE_OF_BANDS,
+            None => available_bytes().unwrap_or(SURELY_AVAILABLE) / SHARE_OF_READ_AHEAD,
         };
-        options.budget = options.budget.map(|left| left - band_bytes);
-        let io = Arc::new(SegmentIo::open(workflow, &inputs, &cached.loaded_bytes, band_bytes)?);
+        options.budget = options.budget.map(|left| left - ahead_bytes);
+        let bindings = bind(workflow, &inputs, &cached.loaded_bytes, ahead_bytes)?;
         drop(inputs);
-        let as_io: Arc<dyn BlockIo> = io.clone();
         if let Some(profile) = profile_of_run(self.0.profile.as_ref()) {
             options.observer = Some(profile.watch(cached.prepared.schedule(), options.observer));
         }
-        let outcome = self.0.engine.run(&cached.prepared, &as_io, &options)?;
-        drop(as_io);
-        let files = match Arc::try_unwrap(io) {
-            Ok(io) => io.into_sinks(),
-            Err(io) if io.has_sinks() => return Err(Error::internal("a file is still in use after the run")),
-            Err(_) => Vec::new(),
-        };
-        let mut results = Vec::with_capacity(cached.outputs.len());
-        for (k, (blocks, array)) in outcome.outputs.into_iter().zip(outcome.arrays).enumerate() {
-            let (dtype, grid) = &cached.outputs[k];
-            let has_blocks = options.forms.get(k).is_none_or(|form| form.has_blocks());
-            let stored = has_blocks.then(|| Arc::new(Stored::new(*dtype, grid.clone(), blocks)));
-            let array = array.map(|array| array.with_dtype(*dtype)).transpose()?;
-            results.push(Computed { stored, array, ..Computed::default() });
-        }
+        let outcome = self.0.engine.run(&cached.prepared, &bindings, &options)?;
+        let results = outcome.outputs.into_iter().zip(outcome.arrays);
+        let results =
+            results.map(|(handle, array)| Computed { stored: handle.map(Arc::new), array, ..Computed::default() });
+        let results = results.collect();
         totals.add(&Totals {
             segments: 1,
             cached_segments: hit as u64,
@@ -398,7 +386,7 @@ impl Session {
             planned_peak_bytes: cached.prepared.schedule().peak_bytes(),
             flops: cached.flops,
         });
-        Ok(SegmentOutcome { results, files })
+        Ok(SegmentOutcome { results, sinks: bindings.sinks })
     }
 
     /// Refuses results that the machine cannot hold, before anything is planned: planning them would take long, too.
@@ -533,18 +521,10 @@ impl Session {
     /// Makes a schedule ready to run, whenever the segment is met.
     fn keep_ready(&self, key: SegmentKey, schedule: Arc<Schedule>) -> Result<Arc<CachedSegment>> {
         let workflow = schedule.workflow();
-        let mut outputs = Vec::new();
-        for output in &workflow.outputs {
-            let set = &workflow.sets[output.set];
-            match &set.boxes {
-                Boxes::Grid(grid) => outputs.push((output.dtype, grid.clone())),
-                Boxes::List(_) => return Err(Error::internal("an output without a grid")),
-            }
-        }
         let flops = tw_plan::flops(workflow);
         let loaded_bytes = loaded_bytes(workflow);
         let prepared = Prepared::new(schedule.clone())?;
-        let cached = Arc::new(CachedSegment { prepared, flops, loaded_bytes, outputs });
+        let cached = Arc::new(CachedSegment { prepared, flops, loaded_bytes });
         if key.is_lasting() {
             let mut cache = lock(&self.0.cache);
             if cache.len() >= CACHE_LIMIT {

@@ -5,21 +5,22 @@
 //! the same. Data-dependent extents are computed with the results, or when a shape is requested.
 
 use std::cell::RefCell;
-use std::collections::{BTreeMap, HashSet};
+use std::collections::HashSet;
 use std::panic::Location;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+use tw_block::Source;
 use tw_ir::error::{Blame, Error, Result};
 use tw_ir::program::{self, Op, Program, TensorType, ValueId};
 use tw_ir::{Array, DType, Extent, PrimaryMap, Scalar, Span};
 use tw_plan::dissolve_selections;
+use tw_run::TensorHandle;
 
-use crate::io::Input;
+use crate::bindings::Inputs;
 use crate::report::Totals;
 use crate::results::{Computed, Want};
 use crate::session::{Session, lock};
-use crate::stored::Stored;
 
 pub(crate) mod allowance;
 pub(crate) mod chunks;
@@ -61,7 +62,7 @@ struct TensorNode {
     /// Elements of the results and of all that leads to them, at least as far as it was not computed when the node was made.
     n_touched: u64,
     /// Results that have been computed.
-    computed: Mutex<Vec<Option<Arc<Stored>>>>,
+    computed: Mutex<Vec<Option<Arc<TensorHandle>>>>,
     /// True if a run has computed it, for itself or on the way to something else.
     was_computed: AtomicBool,
     /// True if it stands for a part of what it reads, of which the rest shall not be computed.
@@ -72,7 +73,7 @@ struct TensorNode {
 
 enum TensorOp {
     /// Data bound when the tensor was made.
-    Bound(Input),
+    Bound(Arc<dyn Source>),
     /// An operation on the arguments.
     Node(Box<Op>),
 }
@@ -121,18 +122,14 @@ fn release(mut tensors: Vec<Tensor>) {
 
 impl Tensor {
     #[track_caller]
-    fn bound(session: &Session, input: Input) -> Tensor {
-        let ty = input.ty();
-        let computed = match &input {
-            Input::Stored(stored) => Some(stored.clone()),
-            _ => None,
-        };
+    fn bound(session: &Session, source: Arc<dyn Source>, computed: Option<Arc<TensorHandle>>) -> Tensor {
+        let ty = source.ty();
         Tensor::from_node(TensorNode {
             session: session.clone(),
-            op: TensorOp::Bound(input),
+            chunks: vec![chunks::of_source(source.as_ref())],
+            op: TensorOp::Bound(source),
             args: Mutex::new(Vec::new()),
             n_touched: n_elements(&ty),
-            chunks: vec![chunks::of_type(&ty)],
             types: vec![ty],
             counts: Vec::new(),
             settled: Box::default(),
@@ -234,7 +231,7 @@ impl Tensor {
     }
 
     /// Computes the tensor and keeps its blocks; the handle itself is then cheap to read.
-    pub fn persist(&self) -> Result<Arc<Stored>> {
+    pub fn persist(&self) -> Result<Arc<TensorHandle>> {
         if let Some(stored) = self.stored() {
             if self.node.in_allowance.load(Ordering::Relaxed) {
                 self.pin(&stored);
@@ -258,7 +255,7 @@ impl Tensor {
     }
 
     /// The program that would compute this tensor: what explain shows.
-    pub fn program(&self) -> Result<(Program, BTreeMap<String, Input>)> {
+    pub fn program(&self) -> Result<(Program, Inputs)> {
         let graph = Graph::collect(&[self])?;
         Ok((graph.program, graph.inputs))
     }
@@ -269,12 +266,12 @@ impl Tensor {
         self
     }
 
-    fn stored(&self) -> Option<Arc<Stored>> {
+    fn stored(&self) -> Option<Arc<TensorHandle>> {
         lock(&self.node.computed)[self.result].clone()
     }
 
     /// Keeps blocks that are kept already for as long as the tensor lives.
-    fn pin(&self, stored: &Arc<Stored>) {
+    fn pin(&self, stored: &Arc<TensorHandle>) {
         if self.node.types.len() == 1 {
             self.node.in_allowance.store(false, Ordering::Relaxed);
         }
@@ -283,7 +280,7 @@ impl Tensor {
         self.keep(stored.clone());
     }
 
-    fn keep(&self, stored: Arc<Stored>) {
+    fn keep(&self, stored: Arc<TensorHandle>) {
         let mut computed = lock(&self.node.computed);
         computed[self.result] = Some(stored);
         if computed.iter().all(Option::is_some) {
@@ -300,13 +297,13 @@ impl std::fmt::Debug for Tensor {
 }
 
 /// Computes several tensors in one plan, sharing what they have in common, and keeps their blocks.
-pub fn compute_all(tensors: &[&Tensor]) -> Result<Vec<Arc<Stored>>> {
+pub fn compute_all(tensors: &[&Tensor]) -> Result<Vec<Arc<TensorHandle>>> {
     compute_wanted(tensors, &[])?.into_iter().map(Computed::into_stored).collect()
 }
 
 /// Computes several tensors in one plan, each into one array that the caller owns, as [`Tensor::compute`] does.
 pub fn compute_arrays(tensors: &[&Tensor]) -> Result<Vec<Array>> {
-    let before: Vec<Option<Arc<Stored>>> = tensors.iter().map(|tensor| tensor.stored()).collect();
+    let before: Vec<Option<Arc<TensorHandle>>> = tensors.iter().map(|tensor| tensor.stored()).collect();
     let open: Vec<&Tensor> =
         tensors.iter().zip(&before).filter(|(_, stored)| stored.is_none()).map(|(t, _)| *t).collect();
     let limits: Vec<u64> = open.iter().map(|tensor| kept::keep_up_to(tensor)).collect();

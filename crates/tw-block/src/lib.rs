@@ -1,4 +1,4 @@
-//! Dense blocks in memory, the kernels that compute them, and `.npy` files.
+//! Dense blocks in memory, the kernels that compute them, and where they are read from and written to.
 //!
 //! A [`Block`] is a box of a tensor with its elements. A [`CompiledKernel`] is a [`tw_ir::kernel::Kernel`] made ready to run: compiled once per
 //! schedule, shared by threads, run once per task. Nothing here plans, orders or waits.
@@ -12,19 +12,23 @@ mod bytes;
 mod copy;
 mod elementwise;
 mod foreign;
+pub mod formats;
 mod gather;
 mod gemm;
+mod in_memory;
 mod indexing;
 mod kernel;
 mod masked;
 mod memory;
-pub mod npy;
 mod pages;
 mod past_cache;
 mod place;
+mod read_ahead;
 mod scan;
 mod scatter;
+mod sink;
 mod sort;
+mod source;
 mod statement;
 mod states;
 mod strip;
@@ -36,7 +40,11 @@ mod width;
 pub use block::Block;
 pub use foreign::{ElementwiseFunction, MOST_OPERANDS};
 pub use gemm::{Provider, provider};
+pub use in_memory::in_memory;
 pub use kernel::CompiledKernel;
 pub use masked::count_selected;
 pub use memory::{Meter, Running};
+pub use read_ahead::ReadAhead;
+pub use sink::Sink;
+pub use source::{Access, Source};
 pub use whole::{LARGER_THAN_CACHES, Whole};

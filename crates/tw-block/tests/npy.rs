@@ -5,8 +5,9 @@ use std::fs::{self, OpenOptions};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use tw_block::npy::{NpyReader, NpyWriter, read_array, read_header, write_array};
-use tw_block::{Block, Meter};
+use tw_block::formats::npy::{NpyReader, NpyWriter};
+use tw_block::formats::{read_array, write_array};
+use tw_block::{Block, Meter, Sink};
 use tw_ir::{Array, Blame, BoxRegion, DType, Error, Scalar, TimeUnit, shape};
 
 mod support;
@@ -62,7 +63,8 @@ fn arrays_survive_a_round_trip() {
             let path = path("round-trip");
             let array = dice.array(extents, dtype, true);
             write_array(&path, &array).unwrap();
-            let header = read_header(&path).unwrap();
+            let reader = NpyReader::open(&path).unwrap();
+            let header = reader.header();
             assert_eq!((header.dtype, header.shape.as_slice(), header.fortran), (dtype, extents, false));
             assert_eq!(header.data_offset % 64, 0, "elements must be aligned");
             assert!(read_array(&path).unwrap().same_bits(&array));
@@ -91,7 +93,7 @@ fn regions_hold_what_the_array_holds() {
             write_array(&path, &transposed).unwrap();
             // The same bytes under a header that says Fortran order, for the shape as it was.
             let bytes = fs::read(&path).unwrap();
-            let offset = read_header(&path).unwrap().data_offset as usize;
+            let offset = NpyReader::open(&path).unwrap().header().data_offset as usize;
             let start = String::from_utf8_lossy(&bytes[10..offset]).into_owned();
             let descr = start.split('\'').nth(3).unwrap();
             let tuple: String = extents.iter().map(|n| format!("{n}, ")).collect();
@@ -131,7 +133,7 @@ fn blocks_written_by_threads_make_one_file() {
                     let view = Block::view_of(array, &region).unwrap();
                     // Half of the blocks own their elements.
                     let owned = Block::from_array(&region.lo, view.to_array().unwrap(), None).unwrap();
-                    writer.write_block(if columns == 1 { &owned } else { &view }).unwrap();
+                    writer.write(if columns == 1 { &owned } else { &view }).unwrap();
                 }
             });
         }
@@ -160,9 +162,9 @@ fn blocks_must_fit_their_file() {
     let path = path("misfit");
     let writer = NpyWriter::create(&path, DType::F64, &[4]).unwrap();
     let block = |dtype: DType, n: u64| Block::for_output(dtype, BoxRegion::whole(&[n]), None).unwrap();
-    assert!(writer.write_block(&block(DType::F64, 5)).is_err());
-    assert!(writer.write_block(&block(DType::F32, 4)).is_err());
-    writer.write_block(&block(DType::F64, 4)).unwrap();
+    assert!(writer.write(&block(DType::F64, 5)).is_err());
+    assert!(writer.write(&block(DType::F32, 4)).is_err());
+    writer.write(&block(DType::F64, 4)).unwrap();
 }
 
 #[test]

@@ -134,5 +134,5 @@ pub(crate) fn copy_from_numpy(source: &Bound<'_, PyAny>, target: &mut Array) -> 
 /// A tensor over an `.npy` file, of which only the header is read now.
 #[pyfunction]
 pub(crate) fn open_npy(py: Python<'_>, path: std::path::PathBuf) -> PyResult<Tensor> {
-    at_callers_line(py, || current().open_npy(path)).map(Tensor)
+    at_callers_line(py, || current().open(path)).map(Tensor)
 }

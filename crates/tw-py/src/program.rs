@@ -3,8 +3,8 @@
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyFloat, PyInt};
+use tilewright::BoundProgram;
 use tilewright::lang::ParamValue;
-use tilewright::{BoundProgram, Input};
 
 use crate::errors::exception_in_text;
 use crate::interrupt;
@@ -27,15 +27,15 @@ pub(crate) fn program(
         tensors.into_iter().map(|(name, tensor)| (name, tensor.get().0.clone())).unzip();
     let (inner, source) = (session.clone(), text.to_string());
     let outputs = interrupt::run(py, &session, true, None, move || {
-        let stored = tilewright::compute_all(&tensors.iter().collect::<Vec<_>>())?;
-        for (name, stored) in names.iter().zip(stored) {
-            program.bind(name, Input::Stored(stored))?;
+        let handles = tilewright::compute_all(&tensors.iter().collect::<Vec<_>>())?;
+        for (name, handle) in names.iter().zip(handles) {
+            program.bind(name, handle)?;
         }
         let results = match inner.run(&program.unit.program, &program.inputs) {
             Ok(results) => results,
             Err(error) => return Ok(Err((error, source))),
         };
-        let kept = |name: &String| results.get(name).map(|stored| (name.clone(), Tensor(inner.kept(stored.clone()))));
+        let kept = |name: &String| results.get(name).map(|handle| (name.clone(), Tensor(inner.kept(handle.clone()))));
         Ok(Ok(program.unit.program.outputs.iter().filter_map(kept).collect()))
     })?;
     outputs.map_err(|(error, source)| exception_in_text(vec![error], &source))

@@ -2,7 +2,7 @@
 
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
-use tilewright::{Result, Stored};
+use tilewright::{Result, TensorHandle};
 
 use crate::apply::compute_extents;
 use crate::dtypes::{numpy_name, to_python};
@@ -84,7 +84,7 @@ impl Tensor {
 
     /// The only element.
     pub(crate) fn item<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let value = self.computed(py, |stored| stored.item())?;
+        let value = self.computed(py, |handle| handle.item())?;
         to_python(py, value)
     }
 
@@ -122,7 +122,7 @@ impl Tensor {
     pub(crate) fn computed<T: Send + 'static>(
         &self,
         py: Python<'_>,
-        read: impl FnOnce(&Stored) -> Result<T> + Send + 'static,
+        read: impl FnOnce(&TensorHandle) -> Result<T> + Send + 'static,
     ) -> PyResult<T> {
         let tensor = self.0.clone();
         interrupt::run(py, self.0.session(), takes_long(&[&self.0]), None, move || read(&*tensor.persist()?))

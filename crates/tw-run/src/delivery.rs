@@ -9,6 +9,7 @@ use tw_ir::schedule::InstanceId;
 use tw_ir::workflow::{BlockSetId, Boxes};
 use tw_ir::{Array, Error, Result};
 
+use crate::handle::{BlockHandle, TensorHandle};
 use crate::options::{OutputForm, RunOptions};
 use crate::prepared::PreparedSchedule;
 use crate::slots::{Slot, Slots};
@@ -83,7 +84,7 @@ impl Deliveries {
     pub(crate) fn collect(self, plan: &PreparedSchedule, slots: &mut impl Slots) -> Result<Outputs> {
         let workflow = plan.schedule.workflow();
         let n = workflow.outputs.len();
-        let mut outputs = Outputs { blocks: Vec::with_capacity(n), arrays: Vec::with_capacity(n) };
+        let mut outputs = Outputs { handles: Vec::with_capacity(n), arrays: Vec::with_capacity(n) };
         let mut wholes = self.wholes.into_iter();
         let mut results = plan.schedule.results();
         for (k, output) in workflow.outputs.iter().enumerate() {
@@ -97,12 +98,20 @@ impl Deliveries {
                     .ok_or_else(|| Error::internal(format!("a block of output `{}` is not there", output.name)))
             });
             let mut blocks = blocks.collect::<Result<Vec<_>>>()?;
-            outputs.arrays.push(match whole {
+            let array = match whole {
                 Some(whole) => Some(whole.finish()?),
                 None if form.has_array() => Some(array_of(&mut blocks, form)?),
                 None => None,
+            };
+            outputs.arrays.push(array.map(|array| array.with_dtype(output.dtype)).transpose()?);
+            outputs.handles.push(match &workflow.sets[output.set].boxes {
+                _ if !form.has_blocks() => None,
+                Boxes::Grid(grid) => {
+                    let blocks = blocks.into_iter().map(BlockHandle::from).collect();
+                    Some(TensorHandle::new(output.dtype, grid.clone(), blocks))
+                }
+                Boxes::List(_) => return Err(Error::internal("an output without a grid")),
             });
-            outputs.blocks.push(blocks);
         }
         Ok(outputs)
     }
@@ -123,7 +132,8 @@ fn array_of(blocks: &mut Vec<Arc<Block>>, form: OutputForm) -> Result<Array> {
 
 /// The outputs of a run.
 pub(crate) struct Outputs {
-    pub(crate) blocks: Vec<Vec<Arc<Block>>>,
+    /// None for those that are wanted as arrays alone.
+    pub(crate) handles: Vec<Option<TensorHandle>>,
     pub(crate) arrays: Vec<Option<Array>>,
 }
 
@@ -133,9 +143,9 @@ mod tests {
     use tw_block::provider;
     use tw_ir::schedule::Schedule;
 
-    use crate::options::{BlockIo, OutputForm, RunOptions};
-    use crate::overhead::{NoIo, overhead_workflow};
-    use crate::{Engine, Prepared, Runtime};
+    use crate::options::{OutputForm, RunOptions};
+    use crate::overhead::overhead_workflow;
+    use crate::{Bindings, Engine, Prepared, Runtime};
     use std::sync::Arc;
 
     #[test]
@@ -144,18 +154,15 @@ mod tests {
             let workflow = overhead_workflow(50 * n_chains, n_chains).unwrap();
             let order = workflow.tasks().collect();
             let prepared = Prepared::new(Arc::new(Schedule::freeze(workflow, order, provider()).unwrap())).unwrap();
-            let io: Arc<dyn BlockIo> = Arc::new(NoIo);
             for (threads, chaos) in [(1, None), (3, None), (3, Some(5))] {
                 for form in [OutputForm::Blocks, OutputForm::Array, OutputForm::BlocksAndArray] {
                     let options = RunOptions { forms: vec![form], chaos, ..RunOptions::default() };
-                    let outcome = Runtime::new(threads).run(&prepared, &io, &options).unwrap();
-                    let n_blocks = outcome.outputs[0].len();
-                    assert_eq!(n_blocks, if form.has_blocks() { n_chains as usize } else { 0 });
+                    let outcome = Runtime::new(threads).run(&prepared, &Bindings::default(), &options).unwrap();
+                    let handle = &outcome.outputs[0];
+                    let n_blocks = handle.as_ref().map(|handle| handle.blocks().len());
+                    assert_eq!(n_blocks, form.has_blocks().then_some(n_chains as usize));
                     // An array that is given away is no longer counted.
-                    assert_eq!(
-                        options.meter.now(),
-                        outcome.outputs[0].iter().map(|block| block.n_bytes()).sum::<u64>()
-                    );
+                    assert_eq!(options.meter.now(), handle.as_ref().map_or(0, |handle| handle.n_bytes()));
                     let elements = outcome.arrays[0].as_ref().map(|array| array.to_f64_vec());
                     assert_eq!(elements, form.has_array().then(|| vec![50.0; n_chains as usize]), "{form:?} {threads}");
                 }

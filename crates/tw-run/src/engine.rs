@@ -1,19 +1,19 @@
 //! Engines: they run a frozen schedule.
 //!
-//! An engine takes a prepared schedule (with compiled kernels), bound sources and sinks, and options. It returns blocks and a report. Engines
-//! differ in where steps run, never in what they compute: results have the same bits on all of them. [`Runtime`](crate::Runtime) distributes steps over the threads
-//! of this machine. [`Serial`] runs them one by one in the order of the schedule and serves as the reference. To add an engine, implement [`Engine`].
+//! An engine takes a schedule with its kernels, the sources and sinks that it is bound to, and how to run it; it gives handles of blocks and a report. Engines
+//! differ in where steps run, never in what they compute: results have the same bits on all of them. [`Runtime`](crate::Runtime) shares steps between the threads
+//! of this machine, [`Serial`] runs them one by one in the order of the schedule and serves as the reference.
 
-use std::sync::Arc;
 use std::time::Instant;
 
 use tw_ir::{Error, Result};
 
+use crate::bindings::Bindings;
 use crate::budget::surplus;
 use crate::delivery::Outputs;
 use crate::execute::Tally;
 use crate::job::run_inline;
-use crate::options::{BlockIo, Outcome, RunOptions, RunStats};
+use crate::options::{Outcome, RunOptions, RunStats};
 use crate::prepared::{Prepared, PreparedSchedule};
 
 /// Runs schedules.
@@ -25,7 +25,7 @@ pub trait Engine: Send + Sync {
     fn threads(&self) -> usize;
 
     /// Runs a schedule to its end. Several threads may call this concurrently.
-    fn run(&self, prepared: &Prepared, io: &Arc<dyn BlockIo>, options: &RunOptions) -> Result<Outcome>;
+    fn run(&self, prepared: &Prepared, bindings: &Bindings, options: &RunOptions) -> Result<Outcome>;
 }
 
 /// Runs steps one by one, in the order of the schedule, on the calling thread. So its peak is exactly that of the schedule.
@@ -41,9 +41,9 @@ impl Engine for Serial {
         1
     }
 
-    fn run(&self, prepared: &Prepared, io: &Arc<dyn BlockIo>, options: &RunOptions) -> Result<Outcome> {
+    fn run(&self, prepared: &Prepared, bindings: &Bindings, options: &RunOptions) -> Result<Outcome> {
         let plan = prepared.plan();
-        report(plan, options, |_| Ok((1, run_inline(plan, io.as_ref(), options)?)))
+        report(plan, options, |_| Ok((1, run_inline(plan, bindings, options)?)))
     }
 }
 
@@ -73,5 +73,5 @@ pub(crate) fn report(
         peak_bytes: options.meter.peak(),
         threads,
     };
-    Ok(Outcome { outputs: outputs.blocks, arrays: outputs.arrays, stats })
+    Ok(Outcome { outputs: outputs.handles, arrays: outputs.arrays, stats })
 }

@@ -12,8 +12,9 @@ use tw_ir::schedule::{InstanceId, StepKind};
 use tw_ir::workflow::{BlockId, Statement, TaskId, TaskKind};
 use tw_ir::{Error, Result, Span};
 
+use crate::bindings::Bindings;
 use crate::delivery::Deliveries;
-use crate::options::{BlockIo, RunOptions};
+use crate::options::RunOptions;
 use crate::prepared::{PreparedSchedule, TaskCode};
 use crate::slots::{Slot, Slots};
 
@@ -33,7 +34,7 @@ pub(crate) struct Tally {
 /// One thread's view of a run.
 pub(crate) struct TaskRunner<'a> {
     pub(crate) plan: &'a PreparedSchedule,
-    pub(crate) io: &'a dyn BlockIo,
+    pub(crate) bindings: &'a Bindings,
     pub(crate) options: &'a RunOptions,
     pub(crate) deliveries: &'a Deliveries,
     pub(crate) worker: u32,
@@ -103,7 +104,7 @@ impl TaskRunner<'_> {
             TaskCode::Load(source) => {
                 let &[output] = workflow.outputs(task) else { return Err(malformed(task)) };
                 let region = workflow.block_box(output);
-                let block = self.io.load(*source, &region, &self.options.meter)?;
+                let block = self.bindings.source(*source)?.read(&region, &self.options.meter)?;
                 let set = &workflow.sets[workflow.set_of(output)];
                 if *block.bbox() != region || block.dtype() != set.dtype {
                     return Err(Error::internal(format!(
@@ -119,7 +120,7 @@ impl TaskRunner<'_> {
             TaskCode::Store(sink) => {
                 let held = self.claim_operands(step, task, slots)?;
                 let [Some(block)] = held.as_slice() else { return Err(malformed(task)) };
-                self.io.store(*sink, block)?;
+                self.bindings.sink(*sink)?.write(block)?;
                 self.tally.stored_bytes += block.n_bytes();
                 self.let_go(task, held);
             }

@@ -5,10 +5,11 @@ use std::sync::atomic::Ordering;
 
 use tw_ir::{Error, Result};
 
+use crate::bindings::Bindings;
 use crate::chaos::Chaos;
 use crate::delivery::{Deliveries, Outputs};
 use crate::execute::{Tally, TaskRunner};
-use crate::options::{BlockIo, RunOptions};
+use crate::options::RunOptions;
 use crate::prepared::PreparedSchedule;
 use crate::slots::{LocalSlots, SharedSlots};
 use crate::sync::{AtomicBool, AtomicU32};
@@ -16,7 +17,7 @@ use crate::sync::{AtomicBool, AtomicU32};
 /// The state that all participants of a run share.
 pub(crate) struct Job {
     plan: Arc<PreparedSchedule>,
-    io: Arc<dyn BlockIo>,
+    bindings: Bindings,
     options: RunOptions,
     /// Per step, the number of unfinished predecessors.
     waiting: Vec<AtomicU32>,
@@ -41,7 +42,7 @@ pub(crate) struct Report {
 impl Job {
     pub(crate) fn new(
         plan: &Arc<PreparedSchedule>,
-        io: &Arc<dyn BlockIo>,
+        bindings: &Bindings,
         options: &RunOptions,
         surplus: Option<u64>,
     ) -> Result<Job> {
@@ -49,7 +50,7 @@ impl Job {
         let waiting = (0..schedule.n_steps()).map(|step| AtomicU32::new(schedule.n_dependencies(step))).collect();
         Ok(Job {
             plan: Arc::clone(plan),
-            io: Arc::clone(io),
+            bindings: bindings.clone(),
             options: options.clone(),
             waiting,
             slots: SharedSlots::new(&plan.claims),
@@ -88,9 +89,9 @@ impl Job {
         ready: &mut Vec<u32>,
         mut share: impl FnMut(&mut Vec<u32>),
     ) -> Report {
-        let (plan, io, options) = (self.plan.as_ref(), self.io.as_ref(), &self.options);
+        let (plan, bindings, options) = (self.plan.as_ref(), &self.bindings, &self.options);
         let deliveries = &self.deliveries;
-        let mut runner = TaskRunner { plan, io, options, deliveries, worker, tally: Tally::default() };
+        let mut runner = TaskRunner { plan, bindings, options, deliveries, worker, tally: Tally::default() };
         let mut slots = &self.slots;
         let mut chaos = options.chaos.map(|seed| Chaos::new(seed, first));
         let mut rank = first;
@@ -150,10 +151,15 @@ fn take_next(ready: &mut Vec<u32>, chaos: Option<&mut Chaos>) -> u32 {
 }
 
 /// Runs a whole schedule in its own order on this thread, without locks or counters.
-pub(crate) fn run_inline(plan: &PreparedSchedule, io: &dyn BlockIo, options: &RunOptions) -> Result<(Outputs, Tally)> {
+pub(crate) fn run_inline(
+    plan: &PreparedSchedule,
+    bindings: &Bindings,
+    options: &RunOptions,
+) -> Result<(Outputs, Tally)> {
     let mut slots = LocalSlots::new(&plan.claims);
     let deliveries = Deliveries::new(plan, options)?;
-    let mut runner = TaskRunner { plan, io, options, deliveries: &deliveries, worker: 0, tally: Tally::default() };
+    let mut runner =
+        TaskRunner { plan, bindings, options, deliveries: &deliveries, worker: 0, tally: Tally::default() };
     for step in 0..plan.schedule.n_steps() as u32 {
         if options.cancel.is_cancelled() {
             return Err(Error::cancelled());

@@ -1,7 +1,8 @@
 //! Runs a frozen schedule on the threads of one machine.
 //!
 //! A [`Prepared`] is a [`Schedule`](tw_ir::schedule::Schedule) with its kernels compiled; it is made once and run any number of times. A [`Runtime`]
-//! is a pool of threads; a run borrows them. [`Serial`] runs step by step; both are an [`Engine`]. Data comes in and goes out through [`BlockIo`].
+//! is a pool of threads; a run borrows them. [`Serial`] runs step by step; both are an [`Engine`]. Data comes in from the sources of its
+//! [`Bindings`] and goes out to their sinks; results are [`TensorHandle`]s.
 //!
 //! What a run promises:
 //!
@@ -13,27 +14,17 @@
 //!
 //! ```
 //! use std::sync::Arc;
-//! use tw_block::{Block, Meter, provider};
-//! use tw_ir::{BoxRegion, Error, Result, schedule::Schedule};
-//! use tw_run::{BlockIo, Engine, Prepared, RunOptions, Runtime, overhead::overhead_workflow};
-//!
-//! struct Nothing;
-//! impl BlockIo for Nothing {
-//!     fn load(&self, _: u32, _: &BoxRegion, _: &Arc<Meter>) -> Result<Arc<Block>> {
-//!         Err(Error::io("there is nothing to read"))
-//!     }
-//!     fn store(&self, _: u32, _: &Block) -> Result<()> {
-//!         Err(Error::io("there is nowhere to write"))
-//!     }
-//! }
+//! use tw_block::provider;
+//! use tw_ir::{Error, schedule::Schedule};
+//! use tw_run::{Bindings, Engine, Prepared, RunOptions, Runtime, overhead::overhead_workflow};
 //!
 //! let workflow = overhead_workflow(100, 4)?; // four chains of 25 tasks
 //! let order = workflow.tasks().collect();
 //! let prepared = Prepared::new(Arc::new(Schedule::freeze(workflow, order, provider())?))?;
-//! let io: Arc<dyn BlockIo> = Arc::new(Nothing);
-//! let outcome = Runtime::new(2).run(&prepared, &io, &RunOptions::default())?;
-//! assert_eq!(outcome.outputs[0].len(), 4);
-//! assert_eq!(outcome.outputs[0][0].to_array()?.to_f64_vec(), [25.0]);
+//! let outcome = Runtime::new(2).run(&prepared, &Bindings::default(), &RunOptions::default())?;
+//! let result = outcome.outputs[0].as_ref().ok_or_else(|| Error::internal("no blocks"))?;
+//! assert_eq!(result.blocks().len(), 4);
+//! assert_eq!(result.to_array()?.to_f64_vec(), [25.0; 4]);
 //! # Ok::<(), Error>(())
 //! ```
 //!
@@ -45,6 +36,7 @@
 #[cfg(feature = "model-check")]
 extern crate self as tw_run;
 
+mod bindings;
 mod board;
 mod budget;
 mod cancel;
@@ -53,6 +45,7 @@ mod delivery;
 mod engine;
 mod events;
 mod execute;
+mod handle;
 mod job;
 mod options;
 pub mod overhead;
@@ -63,10 +56,12 @@ mod slots;
 mod sync;
 mod timeline;
 
+pub use bindings::Bindings;
 pub use cancel::CancelToken;
 pub use engine::{Engine, Serial};
 pub use events::{Observer, Progress};
-pub use options::{BlockIo, Outcome, OutputForm, RunOptions, RunStats};
+pub use handle::{BlockHandle, TensorHandle};
+pub use options::{Outcome, OutputForm, RunOptions, RunStats};
 pub use pool::Runtime;
 pub use prepared::Prepared;
 pub use timeline::{Event, Timeline};

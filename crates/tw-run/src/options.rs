@@ -2,21 +2,12 @@
 
 use std::sync::Arc;
 
-use tw_block::{Block, Meter};
-use tw_ir::{Array, BoxRegion, Result};
+use tw_block::Meter;
+use tw_ir::Array;
 
 use crate::cancel::CancelToken;
 use crate::events::{Observer, Progress};
-
-/// Loads blocks from sources and stores blocks to sinks. Several threads call it concurrently.
-pub trait BlockIo: Send + Sync {
-    /// The elements of one region of a source, by its number in the workflow; constants count as sources too. Bytes that are copied are
-    /// charged to the meter; a block that is in memory already is shared, not copied.
-    fn load(&self, source: u32, region: &BoxRegion, meter: &Arc<Meter>) -> Result<Arc<Block>>;
-
-    /// Writes a block to a sink, by its number in the workflow. Every block of a sink comes exactly once, in any order.
-    fn store(&self, sink: u32, block: &Block) -> Result<()>;
-}
+use crate::handle::TensorHandle;
 
 /// The form of an output.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -80,8 +71,8 @@ impl Default for RunOptions {
 /// The results of a run.
 #[derive(Debug)]
 pub struct Outcome {
-    /// Per output of the workflow its blocks, row-major over the grid; none if it is wanted as an array alone.
-    pub outputs: Vec<Vec<Arc<Block>>>,
+    /// Per output of the workflow its blocks, unless it is wanted as an array alone.
+    pub outputs: Vec<Option<TensorHandle>>,
     /// Per output of the workflow all of it, if it is wanted as an array.
     pub arrays: Vec<Option<Array>>,
     /// Measurements.

@@ -3,15 +3,16 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use tw_block::{Block, Meter, provider};
+use tw_block::provider;
 use tw_ir::kernel::{Kernel, KernelRead, StatementKernel};
 use tw_ir::schedule::Schedule;
 use tw_ir::workflow::{
     BlockSetId, Boxes, KernelEntry, KernelId, Operand, OutputDecl, Statement, StmtId, TaskKind, Workflow,
 };
-use tw_ir::{Axis, BinaryOp, BoxRegion, DType, Edge, Error, Grid, Idx, Result, Scalar, ScalarCode, Span, Var};
+use tw_ir::{Axis, BinaryOp, DType, Edge, Error, Grid, Idx, Result, Scalar, ScalarCode, Span, Var};
 
-use crate::options::{BlockIo, RunOptions};
+use crate::bindings::Bindings;
+use crate::options::RunOptions;
 use crate::{Engine, Prepared, Runtime};
 
 /// The cost of a schedule of trivial tasks, in seconds per task.
@@ -130,26 +131,13 @@ pub fn measure(runtime: &Runtime, workflow: Workflow, repeats: usize) -> Result<
     let order = workflow.tasks().collect();
     let prepared = Prepared::new(Arc::new(Schedule::freeze(workflow, order, provider())?))?;
     let prepare = start.elapsed().as_secs_f64();
-    let io: Arc<dyn BlockIo> = Arc::new(NoIo);
+    let bindings = Bindings::default();
     let mut run = f64::INFINITY;
     for _ in 0..repeats.max(1) {
-        run = run.min(runtime.run(&prepared, &io, &RunOptions::default())?.stats.seconds);
+        run = run.min(runtime.run(&prepared, &bindings, &RunOptions::default())?.stats.seconds);
     }
     let tasks = prepared.schedule().n_tasks().max(1) as f64;
     Ok(Overhead { prepare: prepare / tasks, run: run / tasks })
-}
-
-/// For schedules without sources and sinks.
-pub(crate) struct NoIo;
-
-impl BlockIo for NoIo {
-    fn load(&self, source: u32, _: &BoxRegion, _: &Arc<Meter>) -> Result<Arc<Block>> {
-        Err(Error::internal(format!("there is no source {source}")))
-    }
-
-    fn store(&self, sink: u32, _: &Block) -> Result<()> {
-        Err(Error::internal(format!("there is no sink {sink}")))
-    }
 }
 
 #[cfg(test)]
@@ -162,10 +150,9 @@ mod tests {
         tw_ir::workflow::verify(&workflow).unwrap();
         let order = workflow.tasks().collect();
         let prepared = Prepared::new(Arc::new(Schedule::freeze(workflow, order, provider()).unwrap())).unwrap();
-        let io: Arc<dyn BlockIo> = Arc::new(NoIo);
-        let outcome = Runtime::new(threads).run(&prepared, &io, &RunOptions::default()).unwrap();
+        let outcome = Runtime::new(threads).run(&prepared, &Bindings::default(), &RunOptions::default()).unwrap();
         assert_eq!(outcome.stats.tasks, prepared.schedule().n_tasks() as u64);
-        outcome.outputs[0].iter().map(|block| block.to_array().unwrap().to_f64_vec()[0]).collect()
+        outcome.outputs[0].as_ref().unwrap().to_array().unwrap().to_f64_vec()
     }
 
     #[test]

@@ -61,12 +61,13 @@ use std::sync::{Arc, PoisonError};
 
 use tw_ir::Result;
 
+use crate::bindings::Bindings;
 use crate::board::{Board, JobId};
 use crate::delivery::Outputs;
 use crate::engine::{Engine, report};
 use crate::execute::Tally;
 use crate::job::{Job, run_inline};
-use crate::options::{BlockIo, Outcome, RunOptions};
+use crate::options::{Outcome, RunOptions};
 use crate::prepared::Prepared;
 use crate::sync::{AtomicUsize, Condvar, Mutex, MutexGuard, SEARCH_ROUNDS, thread};
 
@@ -117,14 +118,14 @@ impl Engine for Runtime {
     }
 
     /// Runs of several callers share the pool, the oldest first.
-    fn run(&self, prepared: &Prepared, io: &Arc<dyn BlockIo>, options: &RunOptions) -> Result<Outcome> {
+    fn run(&self, prepared: &Prepared, bindings: &Bindings, options: &RunOptions) -> Result<Outcome> {
         let plan = prepared.plan();
         let alone = self.workers.is_empty() || !plan.worth_sharing;
         report(plan, options, |surplus| {
             if alone && options.chaos.is_none() {
-                return Ok((1, run_inline(plan, io.as_ref(), options)?));
+                return Ok((1, run_inline(plan, bindings, options)?));
             }
-            let job = Job::new(plan, io, options, surplus)?;
+            let job = Job::new(plan, bindings, options, surplus)?;
             Ok((if alone { 1 } else { self.threads() }, self.shared.run(job)?))
         })
     }

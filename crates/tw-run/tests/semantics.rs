@@ -8,21 +8,20 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
-use common::{BLOCK_BYTES, Builder, Flaky, TestIo, bits, random_schedule, replay, whole};
+use common::{BLOCK_BYTES, Builder, Flaky, Reading, TestIo, bits, only, random_schedule, replay, whole};
 use tw_block::{Block, Meter, provider};
 use tw_ir::program::{BlockFunction, FunctionRef};
 use tw_ir::schedule::Schedule;
 use tw_ir::workflow::TaskKind;
 use tw_ir::{Array, ArrayView, Blame, BoxRegion, DType, Error, Result, Span};
-use tw_run::{BlockIo, CancelToken, Engine, Event, Outcome, Prepared, Progress, RunOptions, Runtime, Timeline};
+use tw_run::{Bindings, CancelToken, Engine, Event, Outcome, Prepared, Progress, RunOptions, Runtime, Timeline};
 
 fn run(threads: usize, prepared: &Prepared, options: &RunOptions) -> Result<Outcome> {
     run_with(threads, prepared, TestIo::default(), options)
 }
 
 fn run_with(threads: usize, prepared: &Prepared, io: TestIo, options: &RunOptions) -> Result<Outcome> {
-    let io: Arc<dyn BlockIo> = Arc::new(io);
-    Runtime::new(threads).run(prepared, &io, options)
+    Runtime::new(threads).run(prepared, &Arc::new(io).bindings(prepared.schedule()), options)
 }
 
 #[test]
@@ -142,21 +141,15 @@ fn a_reader_between_contributions_is_refused() {
 
 #[test]
 fn a_source_that_gives_another_box_is_refused() {
-    struct Shifted;
-    impl BlockIo for Shifted {
-        fn load(&self, _: u32, region: &BoxRegion, meter: &Arc<Meter>) -> Result<Arc<Block>> {
-            let moved = BoxRegion { lo: vec![region.lo[0] + 1], hi: vec![region.hi[0] + 1] };
-            Block::for_output(DType::F64, moved, Some(meter)).map(Arc::new)
-        }
-        fn store(&self, _: u32, _: &Block) -> Result<()> {
-            Ok(())
-        }
-    }
+    let shifted = |region: &BoxRegion, meter: &Arc<Meter>| {
+        let moved = BoxRegion { lo: vec![region.lo[0] + 1], hi: vec![region.hi[0] + 1] };
+        Block::for_output(DType::F64, moved, Some(meter)).map(Arc::new)
+    };
     let mut builder = Builder::new(&Flaky::never());
     let a = builder.load();
     builder.output(a);
-    let io: Arc<dyn BlockIo> = Arc::new(Shifted);
-    let error = Runtime::new(1).run(&builder.prepare(), &io, &RunOptions::default()).unwrap_err();
+    let bindings = Bindings { sources: vec![Arc::new(Reading(shifted))], sinks: Vec::new() };
+    let error = Runtime::new(1).run(&builder.prepare(), &bindings, &RunOptions::default()).unwrap_err();
     assert_eq!(error.blame(), Blame::Internal);
 }
 
@@ -187,7 +180,7 @@ fn the_timeline_has_every_task_and_every_deletion_once() {
         }
         assert!(tasks.len() as u64 == n_tasks && tasks.values().all(|&n| n == 1));
         assert!(deleted.values().all(|&n| n == 1));
-        let mut kept: Vec<_> = outcome.outputs.iter().flatten().map(Arc::as_ptr).collect();
+        let mut kept: Vec<_> = outcome.outputs.iter().map(|output| Arc::as_ptr(&only(output))).collect();
         kept.sort_unstable();
         kept.dedup();
         let made: std::collections::BTreeSet<_> =
@@ -244,7 +237,6 @@ impl BlockFunction for Meeting {
 fn independent_tasks_run_at_the_same_time() {
     let runtime = Runtime::new(3);
     assert_eq!(runtime.threads(), 3);
-    let io: Arc<dyn BlockIo> = Arc::new(TestIo::default());
     for _ in 0..50 {
         let mut builder = Builder::new(&Flaky::never());
         let meeting = Meeting::of(3);
@@ -252,23 +244,16 @@ fn independent_tasks_run_at_the_same_time() {
             let block = builder.call_function(FunctionRef(meeting.clone()), &[]);
             builder.output(block);
         }
-        assert_eq!(runtime.run(&builder.prepare(), &io, &RunOptions::default()).unwrap().stats.threads, 3);
+        assert_eq!(
+            runtime.run(&builder.prepare(), &Bindings::default(), &RunOptions::default()).unwrap().stats.threads,
+            3
+        );
     }
 }
 
 /// One slow fold after many loads that could all run ahead of it.
 #[test]
 fn a_budget_keeps_loads_from_running_ahead() {
-    struct CountedIo(TestIo, Arc<Meeting>);
-    impl BlockIo for CountedIo {
-        fn load(&self, source: u32, region: &BoxRegion, meter: &Arc<Meter>) -> Result<Arc<Block>> {
-            self.1.arrive();
-            self.0.load(source, region, meter)
-        }
-        fn store(&self, _: u32, _: &Block) -> Result<()> {
-            Ok(())
-        }
-    }
     /// Passes if all loads have run ahead before the time is over, exactly if it should.
     struct Slow(Arc<Meeting>, Duration, bool);
     impl BlockFunction for Slow {
@@ -291,9 +276,16 @@ fn a_budget_keeps_loads_from_running_ahead() {
         builder.output(last);
         let prepared = builder.prepare();
         let budget = bounded.then(|| prepared.schedule().peak_bytes() + 3 * BLOCK_BYTES);
-        let io: Arc<dyn BlockIo> = Arc::new(CountedIo(TestIo::default(), loads));
+        let mut bindings = Arc::new(TestIo::default()).bindings(prepared.schedule());
+        for source in &mut bindings.sources {
+            let (usual, loads) = (source.clone(), loads.clone());
+            *source = Arc::new(Reading(move |region: &BoxRegion, meter: &Arc<Meter>| {
+                loads.arrive();
+                usual.read(region, meter)
+            }));
+        }
         let options = RunOptions { budget, ..RunOptions::default() };
-        Runtime::new(2).run(&prepared, &io, &options).unwrap();
+        Runtime::new(2).run(&prepared, &bindings, &options).unwrap();
         match budget {
             Some(budget) => assert!(options.meter.peak() <= budget),
             None => assert!(options.meter.peak() > 40 * BLOCK_BYTES),
@@ -309,8 +301,8 @@ fn a_task_may_run_another_schedule_on_the_same_pool() {
             "nested"
         }
         fn apply(&self, _: &[ArrayView<'_>], _: &mut [Array]) -> Result<()> {
-            let io: Arc<dyn BlockIo> = Arc::new(TestIo::default());
-            self.0.run(&self.1, &io, &RunOptions::default())?;
+            let bindings = Arc::new(TestIo::default()).bindings(self.1.schedule());
+            self.0.run(&self.1, &bindings, &RunOptions::default())?;
             self.2.fetch_add(1, Ordering::Relaxed);
             Ok(())
         }
@@ -323,8 +315,7 @@ fn a_task_may_run_another_schedule_on_the_same_pool() {
         let block = builder.call_function(FunctionRef(nested.clone()), &[]);
         builder.output(block);
     }
-    let io: Arc<dyn BlockIo> = Arc::new(TestIo::default());
-    runtime.run(&builder.prepare(), &io, &RunOptions::default()).unwrap();
+    runtime.run(&builder.prepare(), &Bindings::default(), &RunOptions::default()).unwrap();
     assert_eq!(nested.2.load(Ordering::Relaxed), 10);
 }
 
@@ -342,7 +333,7 @@ fn tasks_outside_the_order_do_not_run() {
         let prepared = Prepared::new(schedule.clone()).unwrap();
         let outcome = run(2, &prepared, &RunOptions { chaos, ..RunOptions::default() }).unwrap();
         assert_eq!(outcome.stats.tasks, 2);
-        assert_eq!(bits(&outcome.outputs[0][0]), expected[0]);
+        assert_eq!(bits(&only(&outcome.outputs[0])), expected[0]);
     }
 }
 
@@ -368,5 +359,5 @@ fn operands_may_be_absent() {
     builder.workflow.add_task(TaskKind::Apply, kernel, 0, 0, &[whole(b), none], &[c]);
     builder.output(c);
     let outcome = run(2, &builder.prepare(), &RunOptions { chaos: Some(1), ..RunOptions::default() }).unwrap();
-    assert_eq!(outcome.outputs[0][0].to_array().unwrap().to_f64_vec(), [0.1; common::N as usize]);
+    assert_eq!(only(&outcome.outputs[0]).to_array().unwrap().to_f64_vec(), [0.1; common::N as usize]);
 }

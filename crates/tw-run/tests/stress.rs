@@ -8,11 +8,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
-use common::{BLOCK_BYTES, Dice, Flaky, Replayed, TestIo, bits, random_schedule, replay};
+use common::{BLOCK_BYTES, Dice, Flaky, Replayed, TestIo, bits, only, random_schedule, replay};
 use tw_block::Meter;
 use tw_ir::workflow::TaskId;
 use tw_ir::{Blame, Result};
-use tw_run::{BlockIo, CancelToken, Engine, Observer, Outcome, Prepared, RunOptions, Runtime};
+use tw_run::{CancelToken, Engine, Observer, Outcome, Prepared, RunOptions, Runtime};
 
 const THREADS: [usize; 4] = [1, 2, 4, 8];
 
@@ -27,7 +27,7 @@ fn chaos(round: u64) -> Option<u64> {
 
 /// Bytes of the distinct blocks among the outputs.
 fn held(outcome: &Outcome) -> u64 {
-    let mut blocks: Vec<_> = outcome.outputs.iter().flatten().map(Arc::as_ptr).collect();
+    let mut blocks: Vec<_> = outcome.outputs.iter().map(|output| Arc::as_ptr(&only(output))).collect();
     blocks.sort_unstable();
     blocks.dedup();
     blocks.len() as u64 * BLOCK_BYTES
@@ -38,11 +38,11 @@ fn run_checked(runtime: &Runtime, prepared: &Prepared, expected: &Replayed, opti
     let meter = Meter::new();
     let budget = options.budget.unwrap_or(u64::MAX);
     let io = Arc::new(TestIo::default());
-    let dyn_io: Arc<dyn BlockIo> = io.clone();
-    let result = runtime.run(prepared, &dyn_io, &RunOptions { meter: meter.clone(), ..options });
-    drop(dyn_io);
+    let bindings = io.bindings(prepared.schedule());
+    let result = runtime.run(prepared, &bindings, &RunOptions { meter: meter.clone(), ..options });
+    drop(bindings);
     let checked = result.map(|outcome| {
-        let outputs: Vec<Vec<u64>> = outcome.outputs.iter().map(|blocks| bits(&blocks[0])).collect();
+        let outputs: Vec<Vec<u64>> = outcome.outputs.iter().map(|output| bits(&only(output))).collect();
         assert_eq!(outputs, expected.outputs);
         assert_eq!(*io.stored.lock().unwrap(), expected.stored);
         assert_eq!(outcome.stats.tasks, prepared.schedule().n_tasks() as u64);
@@ -93,21 +93,11 @@ fn budgets_hold_and_do_not_change_results() {
 fn many_small_runs_lose_no_wake_up() {
     let runtime = Runtime::new(4);
     let (prepared, expected) = healthy(7, 40);
-    let io: Arc<dyn BlockIo> = Arc::new(IgnoreStores(TestIo::default()));
+    let io = Arc::new(TestIo { forgets: true, ..TestIo::default() });
+    let bindings = io.bindings(prepared.schedule());
     for _ in 0..4000 {
-        let outcome = runtime.run(&prepared, &io, &RunOptions::default()).unwrap();
-        assert_eq!(bits(&outcome.outputs[0][0]), expected.outputs[0]);
-    }
-}
-
-struct IgnoreStores(TestIo);
-
-impl BlockIo for IgnoreStores {
-    fn load(&self, source: u32, region: &tw_ir::BoxRegion, meter: &Arc<Meter>) -> Result<Arc<tw_block::Block>> {
-        self.0.load(source, region, meter)
-    }
-    fn store(&self, _: u32, _: &tw_block::Block) -> Result<()> {
-        Ok(())
+        let outcome = runtime.run(&prepared, &bindings, &RunOptions::default()).unwrap();
+        assert_eq!(bits(&only(&outcome.outputs[0])), expected.outputs[0]);
     }
 }
 

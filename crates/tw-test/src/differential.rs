@@ -1,9 +1,8 @@
 //! One program on the oracle and on the engine.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
-use tilewright::{Array, Input, Session};
+use tilewright::{Array, Session, in_memory};
 use tw_ir::error::{Blame, Error};
 use tw_ir::{DType, Program, oracle};
 use tw_place::Cluster;
@@ -49,7 +48,7 @@ pub type Results = BTreeMap<String, Array>;
 
 /// Runs a program on the engine.
 pub fn run(session: &Session, program: &Program, inputs: &Results) -> Result<Results, Error> {
-    let bound = inputs.iter().map(|(name, array)| (name.clone(), Input::Array(Arc::new(array.clone())))).collect();
+    let bound = inputs.iter().map(|(name, array)| (name.clone(), in_memory(array.clone()))).collect();
     let stored = session.run(program, &bound)?;
     stored.into_iter().map(|(name, stored)| Ok((name, stored.to_array()?))).collect()
 }

@@ -37,6 +37,9 @@ pub const UNSAFE_CRATE: &str = "tw-block";
 /// Files of other crates that may contain `unsafe`, each for a reason given in it. Their crates deny it everywhere else.
 pub const UNSAFE_FILES: &[&str] = &["crates/tw-py/src/cfunction.rs"];
 
+/// The only module that knows formats of files, with a file each below it.
+pub const FORMATS: &str = "crates/tw-block/src/formats";
+
 /// A source file with more lines than this wants to be two.
 pub const MAX_LINES: usize = 800;
 
@@ -136,6 +139,20 @@ pub fn public_types(source: &str) -> impl Iterator<Item = &str> {
     })
 }
 
+/// True if code names a format of files as a module or in a type. Comments, strings and the tests at the end of a file do not count.
+pub fn names_format(source: &str, format: &str) -> bool {
+    let code = source.split("#[cfg(test)]\nmod ").next().unwrap_or_default();
+    let mut capital = format.to_string();
+    capital[..1].make_ascii_uppercase();
+    code.lines().map(|line| line.split("//").next().unwrap_or_default()).any(|line| {
+        // Every other piece is inside a string.
+        line.replace("\\\"", "").split('"').step_by(2).any(|piece| {
+            let mut words = piece.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_'));
+            words.any(|word| word == format || word.starts_with(&capital))
+        })
+    })
+}
+
 /// A fenced block of a page.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fence {
@@ -192,6 +209,23 @@ mod tests {
         let source =
             "pub struct A(u32);\n  pub enum B<T> {\npub(crate) struct C;\nstruct D;\npub fn e() {}\npub struct $f;";
         assert_eq!(public_types(source).collect::<Vec<_>>(), ["A", "B"]);
+    }
+
+    #[test]
+    fn formats_are_found_in_code_only() {
+        for code in ["mod npy;", "use x::npy::open;", "let reader: NpyReader;", "f(\"a\", npy::X)"] {
+            assert!(names_format(code, "npy"), "{code}");
+        }
+        for code in [
+            "// npy::open",
+            "/// [`NpyReader`]",
+            "help(\"a .npy file\")",
+            "fn open_npy()",
+            r#"help("for example \"a.npy\"")"#,
+            "#[cfg(test)]\nmod tests {\nuse npy;",
+        ] {
+            assert!(!names_format(code, "npy"), "{code}");
+        }
     }
 
     #[test]

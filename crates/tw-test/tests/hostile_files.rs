@@ -1,13 +1,15 @@
-//! Hostile files: truncated, lying, changing under the reader, and outputs that cannot be written.
+//! Hostile files: truncated, lying, changing under the reader, and outputs that cannot be written. Sources that fail.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::path::Path;
+use std::sync::{Arc, Mutex};
 
-use tilewright::{Array, Input, Session};
-use tw_block::npy::{self, NpyReader};
+use tilewright::{Array, Inputs, Session, in_memory};
+use tw_block::{Access, Block, Meter, Source, formats};
 use tw_ir::program::FunctionTable;
-use tw_ir::{Blame, BoxRegion, Error, Op, Span};
+use tw_ir::schedule::Digest;
+use tw_ir::{Blame, BoxRegion, Error, Op, Span, TensorType};
 use tw_lang::{ProgramUnit, parse_program};
 use tw_test::scratch::Scratch;
 
@@ -26,9 +28,9 @@ fn file_bytes(header: &str, data: usize) -> Vec<u8> {
 
 /// Reads a file in every way there is. All ways must agree on whether it can be read.
 fn read(path: &Path) -> Result<Array, Error> {
-    let opened = Input::open(path);
-    assert_eq!(npy::read_header(path).is_ok(), opened.is_ok());
-    npy::read_array(path)
+    let (opened, read) = (formats::open(path), formats::read_array(path));
+    assert_eq!(read.is_ok(), opened.is_ok());
+    read
 }
 
 fn refused(path: &Path, bytes: &[u8]) -> Error {
@@ -114,7 +116,7 @@ fn headers_that_are_not_headers_are_refused() {
 fn every_damaged_byte_is_read_or_refused() {
     let directory = scratch();
     let path = directory.path("a.npy");
-    npy::write_array(&path, &Array::from_i64(&[1, 2, 3])).unwrap();
+    formats::write_array(&path, &Array::from_i64(&[1, 2, 3])).unwrap();
     let bytes = fs::read(&path).unwrap();
     for length in 0..bytes.len() {
         refused(&path, &bytes[..length]);
@@ -157,8 +159,8 @@ fn redirect(unit: &mut ProgramUnit, directory: &Scratch) {
     }
 }
 
-fn bind(unit: &ProgramUnit, directory: &Scratch) -> BTreeMap<String, Input> {
-    let open = |path: &String| Input::open(directory.path(path)).expect("the file can be opened");
+fn bind(unit: &ProgramUnit, directory: &Scratch) -> Inputs {
+    let open = |path: &String| formats::open(directory.path(path)).expect("the file can be opened");
     let files = unit.inputs.iter().filter_map(|input| Some((input.name.clone(), open(input.path.as_ref()?))));
     files.collect()
 }
@@ -175,7 +177,7 @@ fn a_file_that_shrinks_while_it_is_open_is_an_error_of_the_file() {
     let directory = scratch();
     let values: Vec<f64> = (0..1000).map(f64::from).collect();
     for (length, threads) in [(200, 1), (0, 1), (4000, 2), (8000, 4)] {
-        npy::write_array(directory.path("x.npy"), &Array::from_f64(&values)).unwrap();
+        formats::write_array(directory.path("x.npy"), &Array::from_f64(&values)).unwrap();
         let text = "input x = \"x.npy\" tile(100)\ny = x * 2\ntotal = sum(y)\noutput total";
         let unit = unit(text, &directory);
         let inputs = bind(&unit, &directory);
@@ -187,7 +189,7 @@ fn a_file_that_shrinks_while_it_is_open_is_an_error_of_the_file() {
         assert_eq!(place(&error, text), "input x = \"x.npy\" tile(100)");
         // The session is none the worse.
         drop(inputs);
-        npy::write_array(directory.path("x.npy"), &Array::from_f64(&values)).unwrap();
+        formats::write_array(directory.path("x.npy"), &Array::from_f64(&values)).unwrap();
         let results = session.run(&unit.program, &bind(&unit, &directory)).expect("the file is whole again");
         assert_eq!(results["total"].item().unwrap().as_f64(), 999_000.0);
     }
@@ -196,10 +198,10 @@ fn a_file_that_shrinks_while_it_is_open_is_an_error_of_the_file() {
 #[test]
 fn a_file_that_is_replaced_after_reading_the_program_is_checked_again() {
     let directory = scratch();
-    npy::write_array(directory.path("x.npy"), &Array::from_f64(&[1.0, 2.0, 3.0])).unwrap();
+    formats::write_array(directory.path("x.npy"), &Array::from_f64(&[1.0, 2.0, 3.0])).unwrap();
     let unit = unit("input x = \"x.npy\"\ny = x + 1\noutput y", &directory);
     for replacement in [Array::from_f64(&[1.0]), Array::from_i64(&[1, 2, 3])] {
-        npy::write_array(directory.path("x.npy"), &replacement).unwrap();
+        formats::write_array(directory.path("x.npy"), &replacement).unwrap();
         let error = Session::new().run(&unit.program, &bind(&unit, &directory)).expect_err("another type");
         assert_eq!(error.blame(), Blame::Source, "{error:?}");
         assert!(error.message().contains('x'), "{error:?}");
@@ -211,7 +213,7 @@ fn inputs_that_do_not_fit_are_refused() {
     let directory = scratch();
     let text = "input x: f64[3]\ny = x + 1\noutput y";
     let unit = unit(text, &directory);
-    let bound = |array: Array| BTreeMap::from([("x".to_string(), Input::Array(array.into()))]);
+    let bound = |array: Array| BTreeMap::from([("x".to_string(), in_memory(array))]);
     let missing = Session::new().run(&unit.program, &BTreeMap::new()).expect_err("nothing is bound");
     assert_eq!((missing.blame(), place(&missing, text)), (Blame::Source, "input x: f64[3]"));
     for array in [Array::from_f64(&[1.0]), Array::from_i64(&[1, 2, 3]), Array::scalar(1.0.into())] {
@@ -253,8 +255,174 @@ fn a_failing_program_leaves_no_files() {
 #[test]
 fn regions_outside_a_file_are_refused() {
     let directory = scratch();
-    npy::write_array(directory.path("x.npy"), &Array::from_f64(&[1.0, 2.0])).unwrap();
-    let reader = NpyReader::open(directory.path("x.npy")).unwrap();
-    assert!(reader.read_region(&BoxRegion { lo: vec![1], hi: vec![3] }, None).is_err());
-    assert!(reader.read_region(&BoxRegion { lo: vec![], hi: vec![] }, None).is_err());
+    formats::write_array(directory.path("x.npy"), &Array::from_f64(&[1.0, 2.0])).unwrap();
+    let source = formats::open(directory.path("x.npy")).unwrap();
+    assert!(source.read(&BoxRegion { lo: vec![1], hi: vec![3] }, &Meter::new()).is_err());
+    assert!(source.read(&BoxRegion { lo: vec![], hi: vec![] }, &Meter::new()).is_err());
+}
+
+/// A source that does something before every read.
+struct Watched<F> {
+    usual: Arc<dyn Source>,
+    before: F,
+}
+
+impl<F> std::fmt::Debug for Watched<F> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Watched({:?})", self.usual)
+    }
+}
+
+impl<F: Fn(&BoxRegion) -> Result<(), Error> + Send + Sync> Source for Watched<F> {
+    fn ty(&self) -> TensorType {
+        self.usual.ty()
+    }
+    fn fingerprint(&self) -> Option<Digest> {
+        self.usual.fingerprint()
+    }
+    fn access(&self) -> Access {
+        Access::Foreign
+    }
+    fn layout(&self) -> String {
+        self.usual.layout()
+    }
+    fn scratch(&self, region: &BoxRegion) -> u64 {
+        self.usual.scratch(region)
+    }
+    fn read(&self, region: &BoxRegion, meter: &Arc<Meter>) -> Result<Arc<Block>, Error> {
+        (self.before)(region)?;
+        self.usual.read(region, meter)
+    }
+}
+
+fn watched(array: Array, before: impl Fn(&BoxRegion) -> Result<(), Error> + Send + Sync + 'static) -> Arc<dyn Source> {
+    Arc::new(Watched { usual: in_memory(array), before })
+}
+
+fn names_in(directory: &Scratch) -> Vec<String> {
+    let entries = fs::read_dir(directory.directory()).expect("the directory is there");
+    let mut names: Vec<String> =
+        entries.map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned()).collect();
+    names.sort();
+    names
+}
+
+/// A file is written in the first segment; the second reads `late`.
+const TWO_SEGMENTS: &str = "input x: f64[1000] tile(100)
+input late: f64[1000] tile(100)
+y = x * 2
+output y -> \"y.npy\"
+k = 0
+while k < 3 {
+    k += 1
+}
+total = sum(late) + k
+output total";
+
+fn thousand() -> Array {
+    Array::from_f64(&(0..1000).map(f64::from).collect::<Vec<_>>())
+}
+
+#[test]
+fn a_source_that_fails_is_named_and_leaves_nothing() {
+    for (builder, broken) in [
+        (Session::builder().serial(), "x"),
+        (Session::builder().threads(1), "late"),
+        (Session::builder().threads(4), "x"),
+        (Session::builder().threads(4).chaos(3), "late"),
+    ] {
+        let directory = scratch();
+        let mut unit = unit(TWO_SEGMENTS, &directory);
+        redirect(&mut unit, &directory);
+        let session = builder.build();
+        let failing = watched(thousand(), |region| match region.lo[0] {
+            700 => Err(Error::io("tape 9 is torn")),
+            _ => Ok(()),
+        });
+        let whole = |name: &str| (name.to_string(), in_memory(thousand()));
+        let mut inputs = Inputs::from([whole("x"), whole("late")]);
+        inputs.insert(broken.to_string(), failing);
+        let error = session.run(&unit.program, &inputs).expect_err("a source is broken");
+        assert_eq!((error.blame(), error.message()), (Blame::Io, "tape 9 is torn"));
+        assert_eq!(place(&error, TWO_SEGMENTS), format!("input {broken}: f64[1000] tile(100)"));
+        assert_eq!(names_in(&directory), [""; 0], "files of a program that failed");
+        assert_eq!(session.memory().0, 0, "blocks are left");
+        // The session is none the worse.
+        let results = session.run(&unit.program, &Inputs::from([whole("x"), whole("late")])).expect("it runs");
+        assert_eq!(results["total"].item().unwrap().as_f64(), 499_503.0);
+        assert_eq!(names_in(&directory), ["y.npy"]);
+    }
+}
+
+#[test]
+fn files_are_committed_after_the_whole_program() {
+    let directory = scratch();
+    let mut unit = unit(TWO_SEGMENTS, &directory);
+    redirect(&mut unit, &directory);
+    let path = directory.path("y.npy");
+    formats::write_array(&path, &Array::from_f64(&[7.0])).unwrap();
+    // When the second segment reads, all of the file is written, and nobody can see it.
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let look = {
+        let (seen, path) = (seen.clone(), path.clone());
+        move |_: &BoxRegion| {
+            let others = fs::read_dir(path.parent().expect("a directory")).expect("it can be read").count() - 1;
+            seen.lock().unwrap().push((formats::read_array(&path)?.shape().to_vec(), others));
+            Ok(())
+        }
+    };
+    let inputs =
+        Inputs::from([("x".to_string(), in_memory(thousand())), ("late".to_string(), watched(thousand(), look))]);
+    Session::builder().threads(2).build().run(&unit.program, &inputs).expect("it runs");
+    assert_eq!(*seen.lock().unwrap(), vec![(vec![1], 1); 10], "the old file, and one under another name");
+    assert_eq!(names_in(&directory), ["y.npy"]);
+    assert_eq!(formats::read_array(&path).unwrap().get(&[999]).as_f64(), 1998.0);
+}
+
+#[test]
+fn a_file_may_be_replaced_by_what_is_computed_from_it() {
+    let text = "input x = \"x.npy\" tile(100)
+y = x * 2
+output y -> \"x.npy\"
+k = 0
+while k < 3 {
+    k += 1
+}
+total = sum(x) + k
+output total";
+    for threads in [1, 4] {
+        let directory = scratch();
+        let path = directory.path("x.npy");
+        formats::write_array(&path, &thousand()).unwrap();
+        let mut unit = unit(text, &directory);
+        redirect(&mut unit, &directory);
+        let session = Session::builder().threads(threads).build();
+        // What is open stays what it was, also for a second run.
+        let inputs = bind(&unit, &directory);
+        for _ in 0..2 {
+            let results = session.run(&unit.program, &inputs).expect("it runs");
+            assert_eq!(results["total"].item().unwrap().as_f64(), 499_503.0);
+            assert_eq!(formats::read_array(&path).unwrap().get(&[999]).as_f64(), 1998.0);
+        }
+        let results = session.run(&unit.program, &bind(&unit, &directory)).expect("it runs");
+        assert_eq!(results["total"].item().unwrap().as_f64(), 2.0 * 499_500.0 + 3.0);
+        assert_eq!(names_in(&directory), ["x.npy"]);
+    }
+}
+
+#[test]
+fn fingerprints_tell_versions_apart() {
+    let directory = scratch();
+    let path = directory.path("x.npy");
+    formats::write_array(&path, &Array::from_f64(&[1.0, 2.0])).unwrap();
+    let before = formats::open(&path).unwrap();
+    assert!(before.fingerprint().is_some());
+    assert_eq!(before.fingerprint(), formats::open(&path).unwrap().fingerprint());
+    formats::write_array(&path, &Array::from_f64(&[1.0, 3.0])).unwrap();
+    assert_ne!(before.fingerprint(), formats::open(&path).unwrap().fingerprint());
+    let of = |array: Array| in_memory(array).fingerprint();
+    assert_eq!(of(Array::from_f64(&[1.0, 2.0])), of(Array::from_f64(&[1.0, 2.0])));
+    assert_ne!(of(Array::from_f64(&[1.0, 2.0])), of(Array::from_f64(&[1.0, 3.0])));
+    assert_ne!(of(Array::from_f64(&[0.0])), of(Array::from_i64(&[0])));
+    assert_ne!(of(Array::from_f64(&[0.0])), of(Array::from_f64(&[0.0]).reshaped(&[1, 1]).unwrap()));
 }

@@ -5,13 +5,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use tilewright::{Input, Session};
+use tilewright::{Inputs, Session, in_memory};
 use tw_ir::program::{Op, Program, Region};
 use tw_ir::text::print_program;
 use tw_test::generate::{Options, random_program};
 use tw_test::shrink::shrink;
-
-type Inputs = BTreeMap<String, Input>;
 
 /// A number from the environment.
 fn setting(name: &str, otherwise: u64) -> u64 {
@@ -40,7 +38,7 @@ fn peaks(session: &Session, program: &Program, inputs: &Inputs) -> Option<(u64, 
 }
 
 fn bound(arrays: &BTreeMap<String, tilewright::Array>) -> Inputs {
-    arrays.iter().map(|(name, array)| (name.clone(), Input::Array(Arc::new(array.clone())))).collect()
+    arrays.iter().map(|(name, array)| (name.clone(), in_memory(Arc::new(array.clone())))).collect()
 }
 
 /// Programs with loops that all have a few turns, so that every turn that is planned runs.

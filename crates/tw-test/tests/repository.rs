@@ -5,7 +5,7 @@ use std::fs;
 use std::process::Command;
 
 use serde_json::Value;
-use tw_test::repository::{self, MAX_LINES, PAGES, TEST_CRATE, TEST_EDGES, UNSAFE_CRATE, UNSAFE_FILES};
+use tw_test::repository::{self, FORMATS, MAX_LINES, PAGES, TEST_CRATE, TEST_EDGES, UNSAFE_CRATE, UNSAFE_FILES};
 
 fn packages() -> Vec<Value> {
     let output = Command::new(env!("CARGO"))
@@ -132,4 +132,21 @@ fn exceptions_from_denied_unsafe_code_are_listed() {
     }
     let listed: BTreeSet<String> = UNSAFE_FILES.iter().map(|file| file.to_string()).collect();
     assert_eq!(found, listed, "files that allow unsafe code, and those listed in repository.rs");
+}
+
+#[test]
+fn formats_of_files_are_known_in_one_place() {
+    let root = repository::root();
+    let mut namers = BTreeSet::new();
+    for file in repository::files_below(&root.join("crates"), "rs").expect("the tree can be read") {
+        let path =
+            file.strip_prefix(&root).expect("a file below the root").to_str().expect("a path is text").to_string();
+        let is_test = path.contains("/tests/") || path.starts_with(&format!("crates/{TEST_CRATE}/"));
+        if !is_test && repository::names_format(&fs::read_to_string(&file).expect("source is text"), "npy") {
+            namers.insert(path);
+        }
+    }
+    assert!(namers.remove(&format!("{FORMATS}.rs")), "the table of formats names none");
+    let elsewhere: Vec<&String> = namers.iter().filter(|path| !path.starts_with(&format!("{FORMATS}/"))).collect();
+    assert!(elsewhere.is_empty(), "these know a format of files: {elsewhere:?}; only {FORMATS} may");
 }

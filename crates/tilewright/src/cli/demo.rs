@@ -103,7 +103,7 @@ impl Demo {
         let (results, totals) = outcome?;
         let shown: Vec<String> = results
             .iter()
-            .map(|(name, stored)| Ok(format!("{name} = {}", sum_text(Digest::of_stored(stored)?.sum()))))
+            .map(|(name, handle)| Ok(format!("{name} = {}", sum_text(Digest::of_handle(handle)?.sum()))))
             .collect::<Result<_>>()?;
         out.line(format_args!("{}\n", shown.join(", ")));
         Ok((totals, elapsed))
@@ -163,7 +163,7 @@ fn same_bits(rows: u32, out: &mut Out) -> Result<()> {
     let checksums = |threads: usize| -> Result<Vec<String>> {
         let session = Session::builder().threads(threads).block_bytes(1 << 20).build();
         let results = session.run(&unit.program, &BTreeMap::new())?;
-        results.values().map(|stored| Ok(Digest::of_stored(stored)?.checksum())).collect()
+        results.values().map(|handle| Ok(Digest::of_handle(handle)?.checksum())).collect()
     };
     let (one, two) = (checksums(1)?, checksums(2)?);
     let verdict = if one == two { "equal" } else { "DIFFERENT" };

@@ -1,12 +1,10 @@
 //! Sums and checksums of results, block by block.
 
-use tw_block::Block;
-use tw_block::npy::NpyReader;
+use tw_block::{Block, Meter, Source};
 use tw_ir::dtype::Element;
 use tw_ir::error::Result;
 use tw_ir::{BoxRegion, Buffer, DType, Scalar, shape, with_buffer};
-
-use crate::stored::Stored;
+use tw_run::TensorHandle;
 
 /// Elements of a file that are read at once.
 const CHUNK: u64 = 1 << 22;
@@ -76,19 +74,20 @@ impl Digest {
         Digest { integers: 0, real: Accurate::default(), imaginary: Accurate::default(), kind, checksum: 0 }
     }
 
-    pub(crate) fn of_stored(stored: &Stored) -> Result<Digest> {
-        let shape = stored.shape();
-        let mut digest = Digest::new(stored.dtype());
-        for block in stored.blocks() {
-            digest.add(block, &shape)?;
+    pub(crate) fn of_handle(handle: &TensorHandle) -> Result<Digest> {
+        let shape = handle.shape();
+        let mut digest = Digest::new(handle.dtype());
+        for block in handle.blocks() {
+            digest.add(&*block.block()?, &shape)?;
         }
         Ok(digest)
     }
 
-    /// Reads a file in pieces: it may be larger than memory.
-    pub(crate) fn of_file(reader: &NpyReader) -> Result<Digest> {
-        let shape = reader.header().shape.clone();
-        let mut digest = Digest::new(reader.header().dtype);
+    /// Reads a source in pieces: it may be larger than memory.
+    pub(crate) fn of_source(source: &dyn Source) -> Result<Digest> {
+        let shape = source.shape()?;
+        let mut digest = Digest::new(source.ty().dtype);
+        let meter = Meter::new();
         let mut pieces = vec![BoxRegion::whole(&shape)];
         while let Some(mut piece) = pieces.pop() {
             let longest = (0..piece.rank()).find(|&axis| piece.hi[axis] - piece.lo[axis] > 1);
@@ -100,7 +99,7 @@ impl Digest {
                     (piece.hi[axis], second.lo[axis]) = (middle, middle);
                     pieces.extend([second, piece]);
                 }
-                _ => digest.add(&reader.read_region(&piece, None)?, &shape)?,
+                _ => digest.add(&*source.read(&piece, &meter)?, &shape)?,
             }
         }
         Ok(digest)
@@ -191,7 +190,7 @@ mod tests {
     fn digest(tile: u64) -> Digest {
         let session = Session::builder().threads(1).tile(tile).build();
         let x = session.random_normal(&[13, 7, 5], 3).unwrap();
-        Digest::of_stored(&x.persist().unwrap()).unwrap()
+        Digest::of_handle(&x.persist().unwrap()).unwrap()
     }
 
     #[test]
@@ -200,19 +199,19 @@ mod tests {
         assert_eq!(digest(3).checksum(), digest(5).checksum());
         let session = Session::builder().threads(1).build();
         let other = session.random_normal(&[13, 7, 5], 4).unwrap().persist().unwrap();
-        assert_ne!(Digest::of_stored(&other).unwrap().checksum(), digest(100).checksum());
+        assert_ne!(Digest::of_handle(&other).unwrap().checksum(), digest(100).checksum());
     }
 
     #[test]
     fn sums_are_exact_where_they_can_be() {
         let session = Session::builder().threads(1).tile(3).build();
         let x = session.range(0, 1000).unwrap().persist().unwrap();
-        assert_eq!(Digest::of_stored(&x).unwrap().sum(), Sum::Integer(499_500));
+        assert_eq!(Digest::of_handle(&x).unwrap().sum(), Sum::Integer(499_500));
         let x = session.array(crate::Array::from_f64(&[1e100, 1.0, -1e100])).persist().unwrap();
-        assert_eq!(Digest::of_stored(&x).unwrap().sum(), Sum::Float(1.0));
+        assert_eq!(Digest::of_handle(&x).unwrap().sum(), Sum::Float(1.0));
         let x = session.array(crate::Array::from_f64(&[f64::INFINITY, 1.0])).persist().unwrap();
-        assert_eq!(Digest::of_stored(&x).unwrap().sum(), Sum::Float(f64::INFINITY));
+        assert_eq!(Digest::of_handle(&x).unwrap().sum(), Sum::Float(f64::INFINITY));
         let x = session.array(crate::Array::from_f64(&[])).persist().unwrap();
-        assert_eq!(Digest::of_stored(&x).unwrap().sum(), Sum::Float(0.0));
+        assert_eq!(Digest::of_handle(&x).unwrap().sum(), Sum::Float(0.0));
     }
 }

@@ -1,11 +1,9 @@
 //! `tw info`.
 
-use std::fs::File;
-use std::io::Read;
+use std::path::Path;
 
-use tw_block::npy::NpyReader;
-use tw_ir::TensorType;
-use tw_ir::error::{Error, Result};
+use tw_block::{Source, formats};
+use tw_ir::error::Result;
 use tw_lang::InputDecl;
 
 use super::Failure;
@@ -24,31 +22,19 @@ pub(crate) struct Args {
 /// Runs the command.
 pub(crate) fn run(args: &Args, out: &mut Out) -> Result<(), Failure> {
     let path = &args.program.file;
-    let mut start = Vec::new();
-    File::open(path)
-        .and_then(|file| file.take(6).read_to_end(&mut start))
-        .map_err(|error| Error::io(format!("{} cannot be read: {error}", path.display())))?;
-    let is_array = start == b"\x93NUMPY" || path.extension().is_some_and(|extension| extension == "npy");
-    if is_array {
-        array(&NpyReader::open(path)?, out)
+    if formats::is_known(path)? {
+        array(path, formats::open(path)?.as_ref(), out)
     } else {
         program(&args.program.load()?, out)
     }
     Ok(())
 }
 
-fn array(reader: &NpyReader, out: &mut Out) {
-    let header = reader.header();
-    let ty = TensorType::known(header.dtype, &header.shape);
-    let n = header.shape.iter().product::<u64>();
-    let order = if header.fortran { "column-major (Fortran)" } else { "row-major (C)" };
-    out.heading(format_args!("{}: {ty}", reader.path().display()));
-    out.line(format_args!(
-        "  {} in {} elements, {order}, data from byte {} on",
-        units::bytes(n * header.dtype.size()),
-        units::count(n),
-        header.data_offset
-    ));
+fn array(path: &Path, source: &dyn Source, out: &mut Out) {
+    let (ty, bytes) = (source.ty(), source.n_bytes());
+    out.heading(format_args!("{}: {ty}", path.display()));
+    let n = bytes / ty.dtype.size();
+    out.line(format_args!("  {} in {} elements, {}", units::bytes(bytes), units::count(n), source.layout()));
 }
 
 fn program(loaded: &Loaded, out: &mut Out) {

@@ -5,13 +5,14 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
+use tw_block::formats;
 use tw_ir::error::{Error, Result};
 use tw_ir::program::{Op, ValueId};
 use tw_lang::{ParamValue, ProgramUnit};
 
 use super::Failure;
+use crate::bindings::Inputs;
 use crate::explain::SourceText;
-use crate::io::Input;
 use crate::program_text::{BoundProgram, standard_functions};
 
 /// Longer files are refused.
@@ -35,7 +36,7 @@ pub(crate) struct Loaded {
     pub(crate) source: SourceText,
     pub(crate) unit: ProgramUnit,
     /// Data for the inputs that have any.
-    pub(crate) inputs: BTreeMap<String, Input>,
+    pub(crate) inputs: Inputs,
 }
 
 impl Loaded {
@@ -83,7 +84,7 @@ impl ProgramArgs {
         let mut program = BoundProgram::read(source.text(), &sets, &standard_functions())
             .map_err(|errors| Failure::in_source(errors, &source))?;
         for (name, path) in &self.input {
-            program.bind(name, Input::open(path)?)?;
+            program.bind(name, formats::open(path)?)?;
         }
         let BoundProgram { unit, inputs } = program;
         Ok(Loaded { source, unit, inputs })

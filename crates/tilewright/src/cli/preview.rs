@@ -2,9 +2,9 @@
 
 use tw_ir::error::Result;
 use tw_ir::{Array, Scalar, shape};
+use tw_run::TensorHandle;
 
 use super::digest::Sum;
-use crate::stored::Stored;
 
 /// Rows and columns shown.
 const CORNER: u64 = 4;
@@ -16,11 +16,12 @@ pub(crate) fn corner_shape(whole: &[u64]) -> Vec<u64> {
 }
 
 /// The corner of a computed tensor.
-pub(crate) fn corner_of(stored: &Stored) -> Result<Array> {
-    let shape = corner_shape(&stored.shape());
+pub(crate) fn corner_of(handle: &TensorHandle) -> Result<Array> {
+    let shape = corner_shape(&handle.shape());
     let origin = vec![0; shape.len()];
-    let mut corner = Array::zeros(&shape, stored.dtype())?;
-    for block in stored.blocks() {
+    let mut corner = Array::zeros(&shape, handle.dtype())?;
+    for block in handle.blocks() {
+        let block = block.block()?;
         if block.bbox().lo.iter().zip(&shape).all(|(lo, n)| lo < n) {
             block.copy_overlap_into(&origin, &mut corner)?;
         }

@@ -5,9 +5,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use tw_block::npy::NpyReader;
+use tw_block::{Meter, formats};
 use tw_ir::error::Result;
 use tw_ir::{Array, BoxRegion, DType, TensorType};
+use tw_run::TensorHandle;
 
 use super::Failure;
 use super::digest::Digest;
@@ -21,7 +22,6 @@ use super::report::{ReportFile, report};
 use crate::explain::units;
 use crate::report::Totals;
 use crate::session::Session;
-use crate::stored::Stored;
 
 /// Arguments of `tw run`.
 #[derive(clap::Args)]
@@ -112,18 +112,19 @@ fn read_plan(path: &Path) -> Result<Vec<u8>> {
     std::fs::read(path).map_err(|error| tw_ir::Error::io(format!("cannot read {}: {error}", path.display())))
 }
 
-fn show(name: &str, results: &BTreeMap<String, Arc<Stored>>, paths: &BTreeMap<String, String>) -> Result<Shown> {
+fn show(name: &str, results: &BTreeMap<String, Arc<TensorHandle>>, paths: &BTreeMap<String, String>) -> Result<Shown> {
     let name = name.to_string();
     if let Some(path) = paths.get(&name) {
-        let reader = NpyReader::open(path)?;
-        let (shape, dtype) = (reader.header().shape.clone(), reader.header().dtype);
+        let source = formats::open(path)?;
+        let (shape, dtype) = (source.shape()?, source.ty().dtype);
         let corner = BoxRegion::whole(&preview::corner_shape(&shape));
-        let corner = reader.read_region(&corner, None)?.into_array()?;
-        return Ok(Shown { name, shape, dtype, digest: Digest::of_file(&reader)?, corner, path: Some(path.clone()) });
+        let corner = source.read(&corner, &Meter::new())?.to_array()?;
+        let digest = Digest::of_source(source.as_ref())?;
+        return Ok(Shown { name, shape, dtype, digest, corner, path: Some(path.clone()) });
     }
-    let stored = results.get(&name).ok_or_else(|| tw_ir::Error::internal(format!("no result `{name}`")))?;
-    let (shape, dtype) = (stored.shape(), stored.dtype());
-    let (digest, corner) = (Digest::of_stored(stored)?, preview::corner_of(stored)?);
+    let handle = results.get(&name).ok_or_else(|| tw_ir::Error::internal(format!("no result `{name}`")))?;
+    let (shape, dtype) = (handle.shape(), handle.dtype());
+    let (digest, corner) = (Digest::of_handle(handle)?, preview::corner_of(handle)?);
     Ok(Shown { name, shape, dtype, digest, corner, path: None })
 }
 

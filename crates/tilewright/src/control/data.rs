@@ -1,26 +1,25 @@
 //! Running a program: values are computed tensors, and segments are planned (or found in the cache) and run.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::sync::Arc;
 
-use tw_block::npy::NpyWriter;
+use tw_block::{Sink, Source};
 use tw_ir::error::{Error, Result};
 use tw_ir::program::{MaskCounts, Node, Program, TensorType, ValueId};
 use tw_ir::{Array, Grid, Span};
-use tw_run::CancelToken;
+use tw_run::{CancelToken, TensorHandle};
 
 use super::placed::{Operands, Placer, Sharded};
 use super::{Alive, Around, Decision, Domain, Place, Step, walk};
-use crate::io::Input;
+use crate::bindings::Inputs;
 use crate::report::Totals;
 use crate::results::{Computed, Want};
 use crate::session::{SegmentRun, Session};
-use crate::stored::Stored;
 
 /// A computed tensor.
 #[derive(Clone)]
 pub(crate) struct Tensor {
-    stored: Arc<Stored>,
+    stored: Arc<TensorHandle>,
     /// On a cluster, the workers that hold it.
     shards: Option<Sharded>,
 }
@@ -29,13 +28,13 @@ pub(crate) struct Tensor {
 pub(crate) struct Data<'a> {
     session: &'a Session,
     program: &'a Program,
-    inputs: &'a BTreeMap<String, Input>,
+    inputs: &'a Inputs,
     /// How results of the program are wanted, other than as blocks.
     wants: HashMap<ValueId, Want>,
     /// Results that the last segment has made as arrays.
     arrays: HashMap<ValueId, Array>,
-    /// Files written so far, under temporary names until the whole program has succeeded.
-    written: Vec<NpyWriter>,
+    /// What was written so far, to be committed when the whole program has succeeded.
+    written: Vec<Arc<dyn Sink>>,
     cancel: CancelToken,
     /// On a cluster, plans segments.
     placer: Option<Placer<'a>>,
@@ -46,7 +45,7 @@ impl<'a> Data<'a> {
     pub(crate) fn new(
         session: &'a Session,
         program: &'a Program,
-        inputs: &'a BTreeMap<String, Input>,
+        inputs: &'a Inputs,
         wants: &[Want],
         cancel: CancelToken,
         placer: Option<Placer<'a>>,
@@ -70,7 +69,7 @@ impl<'a> Data<'a> {
         }
     }
 
-    /// Runs the program and commits its files. Results are in the order of its outputs.
+    /// Runs the program and commits its sinks. Results are in the order of its outputs.
     pub(crate) fn run(&mut self) -> Result<Vec<Computed>> {
         let tensors = walk(self.program, self)?;
         let mut results = Vec::with_capacity(tensors.len());
@@ -82,8 +81,8 @@ impl<'a> Data<'a> {
             }
             results.push(Computed { array, stored, ..Computed::default() });
         }
-        for file in self.written.drain(..) {
-            file.commit()?;
+        for sink in self.written.drain(..) {
+            sink.commit()?;
         }
         Ok(results)
     }
@@ -105,7 +104,7 @@ impl Domain for Data<'_> {
     }
 
     fn input(&self, name: &str) -> Option<TensorType> {
-        self.inputs.get(name).map(Input::ty)
+        self.inputs.get(name).map(|source| source.ty())
     }
 
     fn mask_counts(&self, mask: &Tensor, pieces: Grid, _total: Option<u64>) -> Result<MaskCounts> {
@@ -127,7 +126,8 @@ impl Domain for Data<'_> {
             }
         };
         let bind = |(name, tensor): (String, Option<Tensor>)| {
-            let input = tensor.map(|tensor| Input::Stored(tensor.stored)).or_else(|| self.inputs.get(&name).cloned());
+            let input =
+                tensor.map(|tensor| tensor.stored as Arc<dyn Source>).or_else(|| self.inputs.get(&name).cloned());
             let input = input.ok_or_else(|| Error::internal(format!("`{name}` has no data")))?;
             Ok((name, input))
         };
@@ -140,7 +140,7 @@ impl Domain for Data<'_> {
         };
         let segment = SegmentRun { key: step.key, placed, place: step.place, inputs, wants: &wants };
         let outcome = self.session.run_segment(segment, &self.cancel, &mut self.totals)?;
-        self.written.extend(outcome.files);
+        self.written.extend(outcome.sinks);
         let mut shards = shards.into_iter();
         let mut results = Vec::with_capacity(step.outputs.len());
         for (&value, Computed { stored, array, .. }) in step.outputs.iter().zip(outcome.results) {

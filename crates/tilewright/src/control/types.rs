@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
+use tw_block::Access;
 use tw_ir::error::{Blame, Result};
 use tw_ir::kernel::Kernel;
 use tw_ir::program::{MaskCounts, Node, Program, Region, TensorType};
@@ -15,7 +16,7 @@ use tw_ir::{Grid, Span, Tiling};
 
 use super::segment::SegmentKey;
 use super::{Alive, Around, Decision, Domain, Step, Walk, walk};
-use crate::io::Input;
+use crate::bindings::Inputs;
 use crate::session::Session;
 
 /// Turns of a loop that are walked at most: carried values may change places for ever.
@@ -120,8 +121,9 @@ impl<'a, R: Recorder> Types<'a, R> {
     }
 
     /// Of a program whose inputs are bound.
-    pub(crate) fn bound(session: &'a Session, inputs: &BTreeMap<String, Input>, recorder: R) -> Types<'a, R> {
-        let resident = inputs.iter().filter(|(_, input)| input.is_shared()).map(|(name, _)| name.clone()).collect();
+    pub(crate) fn bound(session: &'a Session, inputs: &Inputs, recorder: R) -> Types<'a, R> {
+        let resident =
+            inputs.iter().filter(|(_, input)| input.access() == Access::Memory).map(|(name, _)| name.clone()).collect();
         let inputs = inputs.iter().map(|(name, input)| (name.clone(), input.ty())).collect();
         Types { session, inputs, resident, recorder, n_buffers: 0 }
     }

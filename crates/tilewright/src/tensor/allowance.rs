@@ -7,10 +7,11 @@
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, Weak};
 
+use tw_run::TensorHandle;
+
 use super::{Tensor, TensorNode};
 use crate::available::machine_bytes;
 use crate::session::lock;
-use crate::stored::Stored;
 
 /// The fraction of a budget that the allowance may take.
 pub(crate) const SHARE_OF_BUDGET: u64 = 8;
@@ -42,7 +43,7 @@ struct Kept {
 struct Entry {
     node: Weak<TensorNode>,
     result: usize,
-    stored: Weak<Stored>,
+    stored: Weak<TensorHandle>,
     bytes: u64,
     /// Elements that are touched to compute it again, if that is possible.
     work: Option<u64>,
@@ -85,7 +86,7 @@ impl Allowance {
     }
 
     /// Keeps the blocks of a tensor, and lets go of what does not fit any more. `again` says whether they can be computed again.
-    pub(super) fn keep(&self, tensor: &Tensor, stored: Arc<Stored>, again: bool) {
+    pub(super) fn keep(&self, tensor: &Tensor, stored: Arc<TensorHandle>, again: bool) {
         let node = &tensor.node;
         let entry = Entry {
             node: Arc::downgrade(node),
@@ -110,7 +111,7 @@ impl Allowance {
     }
 
     /// Removes blocks from the allowance, because `persist` keeps them now.
-    pub(super) fn forget(&self, stored: &Arc<Stored>) {
+    pub(super) fn forget(&self, stored: &Arc<TensorHandle>) {
         let mut kept = lock(&self.kept);
         let is_of = |entry: &Entry| std::ptr::eq(entry.stored.as_ptr(), Arc::as_ptr(stored));
         let entries = std::mem::take(&mut kept.entries);
@@ -127,7 +128,7 @@ impl Allowance {
 
 impl Kept {
     /// Evicts the cheapest tensors until the rest fits, or nothing else can go. Returns them, so that the caller drops them without the lock.
-    fn let_go(&mut self, limit: u64) -> Vec<Arc<Stored>> {
+    fn let_go(&mut self, limit: u64) -> Vec<Arc<TensorHandle>> {
         let mut dropped = Vec::new();
         if self.bytes > limit || self.entries.len() > MANY.max(2 * self.n_alive) {
             self.sweep();

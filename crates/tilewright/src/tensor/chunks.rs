@@ -6,6 +6,7 @@
 
 use std::sync::Arc;
 
+use tw_block::Source;
 use tw_ir::error::{Error, Result};
 use tw_ir::index::{Idx, Term, Var};
 use tw_ir::program::{IndexStmt, Op, TensorType};
@@ -50,6 +51,11 @@ impl Tensor {
             _ => Tensor::apply(self.session(), Op::Retile { tiling: Tiling::Grid(axes.into()) }, &[self]),
         }
     }
+}
+
+/// The cut of a source: its own, or as its type says.
+pub(super) fn of_source(source: &dyn Source) -> Cut {
+    source.chunks().cloned().or_else(|| of_type(&source.ty()))
 }
 
 /// The cut of a tensor that nothing but its type describes.

@@ -3,15 +3,15 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use tw_block::{formats, in_memory};
 use tw_build as build;
 use tw_ir::error::Result;
 use tw_ir::program::Op;
 use tw_ir::{Array, Axis, DType, Scalar, Tiling};
+use tw_run::TensorHandle;
 
 use super::Tensor;
-use crate::io::Input;
 use crate::session::Session;
-use crate::stored::Stored;
 
 fn extents(shape: &[u64]) -> Vec<tw_ir::Extent> {
     shape.iter().map(|&n| n.into()).collect()
@@ -21,19 +21,19 @@ impl Session {
     /// A tensor over an array; nothing is copied.
     #[track_caller]
     pub fn array(&self, array: Array) -> Tensor {
-        Tensor::bound(self, Input::Array(Arc::new(array)))
+        Tensor::bound(self, in_memory(array), None)
     }
 
     /// A tensor that was computed before; its blocks are shared.
     #[track_caller]
-    pub fn kept(&self, stored: Arc<Stored>) -> Tensor {
-        Tensor::bound(self, Input::Stored(stored))
+    pub fn kept(&self, handle: Arc<TensorHandle>) -> Tensor {
+        Tensor::bound(self, handle.clone(), Some(handle))
     }
 
-    /// A tensor over an `.npy` file; only the header is read now.
+    /// A tensor over a file, such as an `.npy` file; only the header is read now.
     #[track_caller]
-    pub fn open_npy(&self, path: impl AsRef<Path>) -> Result<Tensor> {
-        Ok(Tensor::bound(self, Input::open(path.as_ref())?))
+    pub fn open(&self, path: impl AsRef<Path>) -> Result<Tensor> {
+        Ok(Tensor::bound(self, formats::open(path)?, None))
     }
 
     /// Zeros.

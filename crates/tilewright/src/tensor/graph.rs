@@ -4,21 +4,22 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
+use tw_block::Source;
 use tw_ir::Extent;
 use tw_ir::error::{Error, Result};
-use tw_ir::program::{self, Op, Program, Source, TensorType, ValueId};
+use tw_ir::program::{self, Op, Program, TensorType, ValueId};
+use tw_run::TensorHandle;
 
 use super::count::Count;
 use super::kept::Run;
 use super::{Tensor, TensorNode, TensorOp};
-use crate::io::Input;
+use crate::bindings::Inputs;
 use crate::session::lock;
-use crate::stored::Stored;
 
 /// A program that computes some tensors, in the order of its outputs, and the data it reads.
 pub(super) struct Graph {
     pub(super) program: Program,
-    pub(super) inputs: BTreeMap<String, Input>,
+    pub(super) inputs: Inputs,
     /// The tensors kept besides the requested ones; their outputs come last.
     pub(super) kept: Vec<Tensor>,
     pub(super) run: Run,
@@ -36,7 +37,7 @@ struct Visit {
     args: Vec<Tensor>,
     /// What has to be visited before: counts first, so that as little as possible runs before an extent is known.
     below: Vec<Tensor>,
-    stored: Option<Arc<Stored>>,
+    stored: Option<Arc<TensorHandle>>,
 }
 
 impl Visit {
@@ -98,8 +99,8 @@ impl Graph {
             }
             let Some(Visit { tensor, args, stored, .. }) = stack.pop() else { break };
             match (stored, &tensor.node.op) {
-                (Some(stored), _) => self.input(&tensor, Input::Stored(stored)),
-                (None, TensorOp::Bound(input)) => self.input(&tensor, input.clone()),
+                (Some(stored), _) => self.input(&tensor, stored),
+                (None, TensorOp::Bound(source)) => self.input(&tensor, source.clone()),
                 (None, TensorOp::Node(op)) => self.node(&tensor, op, &args)?,
             }
         }
@@ -149,16 +150,14 @@ impl Graph {
         Ok(())
     }
 
-    fn input(&mut self, tensor: &Tensor, input: Input) {
+    fn input(&mut self, tensor: &Tensor, data: Arc<dyn Source>) {
         let name = format!("in{}", self.inputs.len());
         let mut ty = tensor.ty().clone();
-        if let Input::Stored(stored) = &input {
-            // Plans that are shown have the blocks that are there, as those that run.
-            ty.tiling = ty.tiling.or_else(|| stored.ty().tiling);
-        }
-        let source = Source::Input { name: name.clone(), ty: ty.clone() };
+        // Plans that are shown have the blocks that are there, as those that run.
+        ty.tiling = ty.tiling.or_else(|| data.ty().tiling);
+        let source = program::Source::Input { name: name.clone(), ty: ty.clone() };
         let value = self.program.push_source(source, ty, &tensor.node.span);
-        self.inputs.insert(name, input);
+        self.inputs.insert(name, data);
         self.values.insert(key(tensor), value);
     }
 

@@ -8,12 +8,12 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use rustc_hash::{FxHashMap, FxHashSet};
+use tw_block::Access;
 use tw_ir::index::Idx;
 use tw_ir::program::{Op, Source};
 
 use super::graph::key;
 use super::{Tensor, TensorNode, TensorOp};
-use crate::io::Input;
 use crate::session::lock;
 
 /// Bytes up to which a tensor that the host holds is kept at once.
@@ -39,7 +39,7 @@ impl Run {
         let is_new = !tensor.node.was_computed.load(Ordering::Relaxed);
         // Arguments come before the nodes that read them.
         let repeats = |arg: &Tensor| match &arg.node.op {
-            TensorOp::Bound(input) => matches!(input, Input::File(_)),
+            TensorOp::Bound(source) => source.access() != Access::Memory,
             TensorOp::Node(_) => self.repeatable.contains(&Arc::as_ptr(&arg.node)),
         };
         if args.iter().all(repeats) {

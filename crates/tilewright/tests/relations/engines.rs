@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use tilewright::ir::program::FunctionTable;
 use tilewright::ir::{oracle, text};
 use tilewright::place::{Cluster, SchedulerName};
-use tilewright::{Input, Relation, RelationKernel, Session};
+use tilewright::{Relation, RelationKernel, Session};
 
 use crate::random::sequence;
 use crate::reference::Block;
@@ -45,12 +45,7 @@ fn plans_of_every_kind_agree() {
 
 fn inputs_of(relation: &Relation) -> (tilewright::Program, BTreeMap<String, tilewright::Array>) {
     let (program, inputs) = relation.tensor().program().unwrap();
-    let array = |input: Input| match input {
-        Input::Array(array) => (*array).clone(),
-        Input::Stored(stored) => stored.to_array().unwrap(),
-        Input::File(_) => panic!("no test reads files"),
-    };
-    (program, inputs.into_iter().map(|(name, input)| (name, array(input))).collect())
+    (program, inputs.into_iter().map(|(name, source)| (name, source.to_array().unwrap())).collect())
 }
 
 #[test]

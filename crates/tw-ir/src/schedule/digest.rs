@@ -10,7 +10,7 @@ pub struct Digest(pub [u8; 32]);
 
 impl Digest {
     /// The hash of parts of a message, one after the other. The context separates hashes that mean different things.
-    pub(super) fn of(context: &str, parts: &[&[u8]]) -> Digest {
+    pub fn of(context: &str, parts: &[&[u8]]) -> Digest {
         let mut hasher = blake3::Hasher::new_derive_key(context);
         parts.iter().for_each(|part| {
             hasher.update(part);

@@ -12,9 +12,10 @@ use tw_ir::workflow::Workflow;
 use tw_ir::{Result, random};
 
 use super::{Board, Caller, JobId};
+use crate::bindings::Bindings;
 use crate::job::{Job, Report};
-use crate::options::{BlockIo, RunOptions};
-use crate::overhead::{NoIo, coupled_workflow, overhead_workflow};
+use crate::options::RunOptions;
+use crate::overhead::{coupled_workflow, overhead_workflow};
 use crate::prepared::Prepared;
 
 enum State {
@@ -151,11 +152,10 @@ impl Model {
 }
 
 fn walks(prepared: &Prepared, surplus: Option<u64>, n_walks: u64) {
-    let io: Arc<dyn BlockIo> = Arc::new(NoIo);
     for seed in 0..n_walks {
         let chaos = (seed % 2 == 1).then_some(seed);
         let options = RunOptions { chaos, ..RunOptions::default() };
-        let job = Job::new(prepared.plan(), &io, &options, surplus).unwrap();
+        let job = Job::new(prepared.plan(), &Bindings::default(), &options, surplus).unwrap();
         let tasks = Model::new(job, 1 + seed as usize % 4, seed).walk();
         assert_eq!(tasks, prepared.schedule().n_tasks() as u64);
     }

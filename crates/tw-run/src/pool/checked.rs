@@ -22,8 +22,8 @@ use tw_ir::workflow::{BlockId, TaskId};
 use tw_ir::{Array, ArrayView, Blame, Result};
 
 use super::Runtime;
-use crate::{BlockIo, CancelToken, Engine, Observer, Outcome, Prepared, RunOptions};
-use common::{BLOCK_BYTES, Builder, Flaky, TestIo, bits, replay};
+use crate::{Bindings, CancelToken, Engine, Observer, Outcome, Prepared, RunOptions};
+use common::{BLOCK_BYTES, Builder, Flaky, TestIo, bits, only, replay};
 
 #[path = "../../tests/common/mod.rs"]
 mod common;
@@ -61,10 +61,8 @@ fn run(runtime: &Runtime, prepared: &Prepared, io: TestIo, options: RunOptions) 
     let observer: Arc<dyn Observer> = counter.clone();
     let (meter, budget) = (Meter::new(), options.budget.unwrap_or(u64::MAX));
     let io = Arc::new(io);
-    let dyn_io: Arc<dyn BlockIo> = io.clone();
     let options = RunOptions { meter: meter.clone(), observer: Some(observer), ..options };
-    let result = runtime.run(prepared, &dyn_io, &options);
-    drop(dyn_io);
+    let result = runtime.run(prepared, &io.bindings(schedule), &options);
     assert_eq!(Arc::strong_count(&io), 1, "the pool still holds on to the run");
     assert!(meter.peak() <= budget, "{} bytes under a budget of {budget}", meter.peak());
     let ran = |k: usize| counter.0[k].load(Ordering::Relaxed);
@@ -72,7 +70,7 @@ fn run(runtime: &Runtime, prepared: &Prepared, io: TestIo, options: RunOptions) 
     let result = result.map(|outcome: Outcome| {
         assert_eq!(outcome.stats.threads, runtime.threads(), "the schedule is too small to be shared");
         assert!((0..n_tasks).all(|k| ran(k) == 1), "a task has not run");
-        let outputs: Vec<Vec<u64>> = outcome.outputs.iter().map(|blocks| bits(&blocks[0])).collect();
+        let outputs: Vec<Vec<u64>> = outcome.outputs.iter().map(|output| bits(&only(output))).collect();
         assert_eq!(outputs, replay(schedule).outputs);
     });
     assert_eq!(meter.now(), 0, "blocks were leaked");
@@ -246,8 +244,7 @@ fn meetings(n: usize) -> Prepared {
 
 /// Runs without comparing the results: a serial replay would wait for itself.
 fn meet(runtime: &Runtime, n: usize) {
-    let io: Arc<dyn BlockIo> = Arc::new(TestIo::default());
-    runtime.run(&meetings(n), &io, &RunOptions::default()).unwrap();
+    runtime.run(&meetings(n), &Bindings::default(), &RunOptions::default()).unwrap();
 }
 
 #[test]

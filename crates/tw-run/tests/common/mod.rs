@@ -6,10 +6,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use cranelift_entity::EntityRef;
-use tw_block::{Block, CompiledKernel, Meter, provider};
+use tw_block::{Access, Block, CompiledKernel, Meter, Sink, Source, provider};
 use tw_ir::kernel::{Kernel, KernelRead, StatementKernel};
 use tw_ir::program::{BlockFunction, FunctionRef, TensorType};
-use tw_ir::schedule::Schedule;
+use tw_ir::schedule::{Digest, Schedule};
 use tw_ir::workflow::{
     BlockId, Boxes, KernelEntry, KernelId, Operand, OutputDecl, SinkDecl, SourceDecl, Statement, StmtId, TaskKind,
     Workflow, verify,
@@ -18,7 +18,7 @@ use tw_ir::{
     Accum, Array, ArrayView, BinaryOp, BoxRegion, DType, Edge, Error, Grid, Idx, Result, Scalar, ScalarCode, Span, Var,
     random,
 };
-use tw_run::{BlockIo, Prepared};
+use tw_run::{Bindings, Prepared, TensorHandle};
 
 /// Elements per block.
 pub const N: u64 = 3;
@@ -283,13 +283,30 @@ pub fn random_schedule(seed: u64, n_tasks: usize, flaky: &Arc<Flaky>) -> Arc<Sch
 }
 
 /// Loads numbers that depend on the source alone, keeps what is stored.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub struct TestIo {
     pub stored: Mutex<BTreeMap<u32, Vec<u64>>>,
     pub fail_sources: Vec<u32>,
+    pub fail_sinks: Vec<u32>,
+    /// Stores are not kept, so that a schedule may run again.
+    pub forgets: bool,
 }
 
-impl BlockIo for TestIo {
+impl TestIo {
+    /// The sources and sinks of a schedule.
+    pub fn bindings(self: &Arc<TestIo>, schedule: &Schedule) -> Bindings {
+        let workflow = schedule.workflow();
+        let source = |number: u32| -> Arc<dyn Source> {
+            let io = Arc::clone(self);
+            Arc::new(Reading(move |region: &BoxRegion, meter: &Arc<Meter>| io.load(number, region, meter)))
+        };
+        let sink = |number: u32| -> Arc<dyn Sink> { Arc::new(Numbered(Arc::clone(self), number)) };
+        Bindings {
+            sources: (0..workflow.sources.len() as u32).map(source).collect(),
+            sinks: (0..workflow.sinks.len() as u32).map(sink).collect(),
+        }
+    }
+
     fn load(&self, source: u32, region: &BoxRegion, meter: &Arc<Meter>) -> Result<Arc<Block>> {
         if self.fail_sources.contains(&source) {
             return Err(Error::io(format!("source {source} is broken")));
@@ -301,10 +318,64 @@ impl BlockIo for TestIo {
     }
 
     fn store(&self, sink: u32, block: &Block) -> Result<()> {
+        if self.fail_sinks.contains(&sink) {
+            return Err(Error::io(format!("sink {sink} is full")));
+        }
+        if self.forgets {
+            return Ok(());
+        }
         let twice = self.stored.lock().unwrap().insert(sink, bits(block));
         assert!(twice.is_none(), "sink {sink} was written twice");
         Ok(())
     }
+}
+
+/// A source that does what a function says.
+pub struct Reading<F>(pub F);
+
+impl<F> std::fmt::Debug for Reading<F> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Reading")
+    }
+}
+
+impl<F: Fn(&BoxRegion, &Arc<Meter>) -> Result<Arc<Block>> + Send + Sync> Source for Reading<F> {
+    fn ty(&self) -> TensorType {
+        TensorType::known(DType::F64, &[N])
+    }
+    fn fingerprint(&self) -> Option<Digest> {
+        None
+    }
+    fn access(&self) -> Access {
+        Access::Foreign
+    }
+    fn layout(&self) -> String {
+        "made when it is read".into()
+    }
+    fn scratch(&self, _: &BoxRegion) -> u64 {
+        0
+    }
+    fn read(&self, region: &BoxRegion, meter: &Arc<Meter>) -> Result<Arc<Block>> {
+        (self.0)(region, meter)
+    }
+}
+
+/// One sink of a [`TestIo`].
+#[derive(Debug)]
+struct Numbered(Arc<TestIo>, u32);
+
+impl Sink for Numbered {
+    fn write(&self, block: &Block) -> Result<()> {
+        self.0.store(self.1, block)
+    }
+    fn commit(&self) -> Result<()> {
+        Err(Error::internal("an engine commits nothing"))
+    }
+}
+
+/// The block of an output of one block.
+pub fn only(output: &Option<TensorHandle>) -> Arc<Block> {
+    output.as_ref().unwrap().blocks()[0].block().unwrap()
 }
 
 pub fn bits(block: &Block) -> Vec<u64> {

@@ -3,9 +3,9 @@
 use serde_json::Value;
 use tw_ir::error::{Error, Result};
 use tw_ir::{DType, shape};
+use tw_run::{BlockHandle, TensorHandle};
 
 use crate::cli::digest::{Digest, Sum};
-use crate::stored::Stored;
 
 /// Elements that are compared, spread over the whole; `SAMPLES` in `rivals/driver.py`.
 const SAMPLES: u64 = 61;
@@ -21,9 +21,9 @@ pub(super) struct Answer {
 }
 
 impl Answer {
-    pub(super) fn of_stored(stored: &Stored) -> Result<Answer> {
-        let shape = stored.shape();
-        let sum = match Digest::of_stored(stored)?.sum() {
+    pub(super) fn of_handle(handle: &TensorHandle) -> Result<Answer> {
+        let shape = handle.shape();
+        let sum = match Digest::of_handle(handle)?.sum() {
             Sum::Integer(sum) => sum as f64,
             Sum::Float(sum) => sum,
             // The cases compare real numbers; of others the magnitude has to do.
@@ -31,13 +31,14 @@ impl Answer {
             Sum::None => 0.0,
         };
         let last = shape::n_elements(&shape)?.saturating_sub(1);
+        let blocks = handle.blocks().iter().map(BlockHandle::block).collect::<Result<Vec<_>>>()?;
         let sample = |k: u64| {
             let coords = shape::unravel(k * last / (SAMPLES - 1), &shape);
-            let element = stored.blocks().iter().find_map(|block| block.get(&coords));
+            let element = blocks.iter().find_map(|block| block.get(&coords));
             element.map(|scalar| scalar.as_f64()).ok_or_else(|| Error::internal("a result without elements"))
         };
         let samples = (0..SAMPLES).map(sample).collect::<Result<_>>()?;
-        let tolerance = match stored.dtype() {
+        let tolerance = match handle.dtype() {
             DType::F64 => 1e-9,
             DType::F32 => 1e-4,
             _ => 0.0,
@@ -85,7 +86,7 @@ mod tests {
     #[test]
     fn differences_are_found() {
         let session = Session::builder().threads(1).tile(7).build();
-        let ours = Answer::of_stored(&session.arange(0.0, 61.0, 1.0).unwrap().persist().unwrap()).unwrap();
+        let ours = Answer::of_handle(&session.arange(0.0, 61.0, 1.0).unwrap().persist().unwrap()).unwrap();
         let samples: Vec<f64> = (0..61).map(f64::from).collect();
         let same = json!({ "shape": [61], "sum": 1830.0, "samples": samples });
         assert_eq!(ours.difference(&same), None);

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Instant;
 
-use tw_block::Provider;
+use tw_block::{Provider, in_memory};
 use tw_ir::error::{Error, Result};
 use tw_ir::program::{FunctionTable, Program};
 use tw_lang::{NoFiles, ParamValue, ProgramUnit, parse_program};
@@ -12,7 +12,7 @@ use super::answer::Answer;
 use super::data::{Arrays, InputData};
 use super::declare::{Bench, Products, Values};
 use super::machine;
-use crate::io::Input;
+use crate::bindings::Inputs;
 use crate::session::Session;
 
 /// What is measured, set up once.
@@ -43,7 +43,7 @@ pub(super) struct Figure {
 pub(super) struct ProgramSubject {
     session: Session,
     program: Program,
-    inputs: BTreeMap<String, Input>,
+    inputs: Inputs,
     pub(super) data: Vec<InputData>,
     params: BTreeMap<String, ParamValue>,
     input_bytes: u64,
@@ -68,7 +68,7 @@ impl ProgramSubject {
         }
         let input_bytes = data.iter().map(InputData::n_bytes).sum::<Result<u64>>()?;
         let made = arrays.make(&data)?;
-        let inputs = data.iter().zip(made).map(|(data, array)| (data.name.clone(), Input::Array(array))).collect();
+        let inputs = data.iter().zip(made).map(|(data, array)| (data.name.clone(), in_memory(array))).collect();
         let session = Session::builder().threads(machine::threads());
         let session = if bench.products == Products::Own { session.provider(&Provider::rust()) } else { session };
         let session = session.build();
@@ -83,7 +83,7 @@ impl ProgramSubject {
         let Some(result) = results.into_values().next() else {
             return Err(Error::internal("a bench without a result"));
         };
-        self.output_bytes = result.blocks().iter().map(|block| block.n_bytes()).sum();
+        self.output_bytes = result.n_bytes();
         let data = self.moved_bytes() as f64;
         let of_data = |name, bytes: u64, what: &str, at_most| {
             let value = bytes as f64 / data;
@@ -96,7 +96,7 @@ impl ProgramSubject {
         if let Some(bytes) = resident.filter(|_| data >= (64 << 20) as f64) {
             figures.push(of_data("resident_over_data", bytes, "process", peak_bar));
         }
-        Ok((Answer::of_stored(&result)?, figures))
+        Ok((Answer::of_handle(&result)?, figures))
     }
 
     /// Bytes of inputs and output: what has to be read and written at least. Known after the first run.

@@ -8,7 +8,7 @@ use tw_ir::{DType, Error, Result, shape};
 
 use super::{descr, failed, parse_descr};
 
-const MAGIC: &[u8; 6] = b"\x93NUMPY";
+pub(super) const MAGIC: &[u8; 6] = b"\x93NUMPY";
 /// NumPy refuses longer headers as well; nothing we can hold needs more.
 const LONGEST_HEADER: u64 = 1 << 16;
 

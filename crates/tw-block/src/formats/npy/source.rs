@@ -1,100 +1,95 @@
-//! Blocks that share rows of a file, cut out of bands.
+//! A file as a source. Blocks that share rows of it are cut out of bands.
 //!
 //! A block of columns of a row-major file consists of short runs. Reading them one by one costs a call each; reading what lies between them costs
 //! the whole file for every block. So the blocks beside it are read along: a band is a block made wider until its runs are long or it takes all
-//! the memory that bands may take. It is held until every element has been asked for, or until newer bands need its place. Files in Fortran order
-//! have the same with rows.
+//! the memory that a part which is read ahead may take. Files in Fortran order have the same with rows.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
-use tw_ir::{BoxRegion, Result};
+use tw_ir::schedule::Digest;
+use tw_ir::{BoxRegion, Result, TensorType};
 
 use super::reader::NpyReader;
 use crate::block::Block;
 use crate::memory::Meter;
+use crate::read_ahead::ReadAhead;
+use crate::source::{Access, Source};
 
 /// Runs of so many bytes are read as they are: the call of the system no longer matters.
 const LONG_RUN: u64 = 16 << 10;
 
-/// The bands of some files that several threads read blocks of.
+/// Blocks are cut out of bands if one part in so many of the file is read. Of a file that is hardly read the parts beside a block are not worth
+/// reading along.
+const LEAST_SHARE_FOR_BANDS: u64 = 4;
+
+/// An open file.
 #[derive(Debug)]
-pub struct Bands {
-    /// Bytes that all bands may hold.
-    limit: u64,
-    held: Mutex<Vec<Band>>,
+pub(super) struct NpySource {
+    reader: Arc<NpyReader>,
+    /// Where bands are held, and the number of this reader there; `None` to read blocks on their own.
+    bands: Option<(Arc<ReadAhead>, u32)>,
 }
 
-#[derive(Debug)]
-struct Band {
-    /// Which of the files.
-    file: u32,
-    block: Arc<Block>,
-    /// Elements that nobody has asked for.
-    unread: u64,
-}
-
-impl Bands {
-    /// Nothing yet, and never more than this many bytes.
-    pub fn new(limit: u64) -> Bands {
-        Bands { limit, held: Mutex::default() }
+impl NpySource {
+    pub(super) fn new(reader: NpyReader) -> NpySource {
+        NpySource { reader: Arc::new(reader), bands: None }
     }
 
-    /// Reads one region of a file into a block of its own, out of a band if its runs are short. Callers give every file a number.
-    pub fn read_region(
+    fn read_from_band(
         &self,
-        file: u32,
-        reader: &NpyReader,
+        (ahead, number): (&ReadAhead, u32),
         region: &BoxRegion,
-        meter: Option<&Arc<Meter>>,
+        meter: &Arc<Meter>,
     ) -> Result<Block> {
-        // Half, because a thread may still be in the band before.
-        let wide = widened(reader, region, self.limit / 2);
+        let reader = &self.reader;
+        let wide = widened(reader, region, ahead.most_bytes());
         if wide == *region {
-            return reader.read_region(region, meter);
+            return reader.read_region(region, Some(meter));
         }
-        let band = self.band(file, reader, region, wide, meter)?;
-        let mut block = Block::for_output(reader.header().dtype, region.clone(), meter)?;
+        let bytes = wide.n_elements() * reader.header().dtype.size();
+        let band = ahead.part(number, region, bytes, || reader.read_region(&wide, Some(meter)))?;
+        let mut block = Block::for_output(reader.header().dtype, region.clone(), Some(meter))?;
         let (_, buffer) = block.output()?;
         band.copy_moved_overlap(band.bbox(), region, buffer)?;
         Ok(block)
     }
+}
 
-    /// The band that a region lies in. Threads wait here for whoever reads it.
-    fn band(
-        &self,
-        file: u32,
-        reader: &NpyReader,
-        region: &BoxRegion,
-        wide: BoxRegion,
-        meter: Option<&Arc<Meter>>,
-    ) -> Result<Arc<Block>> {
-        let mut held = self.lock();
-        let found = held.iter().position(|band| band.file == file && band.block.bbox().contains(region));
-        let position = match found {
-            Some(position) => position,
-            None => {
-                let bytes = wide.n_elements() * reader.header().dtype.size();
-                while held.iter().map(|band| band.block.n_bytes()).sum::<u64>() + bytes > self.limit && !held.is_empty()
-                {
-                    held.remove(0);
-                }
-                let unread = wide.n_elements();
-                held.push(Band { file, block: Arc::new(reader.read_region(&wide, meter)?), unread });
-                held.len() - 1
-            }
-        };
-        let band = &mut held[position];
-        band.unread = band.unread.saturating_sub(region.n_elements());
-        let block = Arc::clone(&band.block);
-        if band.unread == 0 {
-            held.remove(position);
-        }
-        Ok(block)
+impl Source for NpySource {
+    fn ty(&self) -> TensorType {
+        TensorType::known(self.reader.header().dtype, &self.reader.header().shape)
     }
 
-    fn lock(&self) -> MutexGuard<'_, Vec<Band>> {
-        // A list of bands is whole at every moment, whoever panicked while holding it.
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    fn fingerprint(&self) -> Option<Digest> {
+        self.reader.fingerprint()
+    }
+
+    fn access(&self) -> Access {
+        Access::File
+    }
+
+    fn layout(&self) -> String {
+        let header = self.reader.header();
+        let order = if header.fortran { "column-major (Fortran)" } else { "row-major (C)" };
+        format!("{order}, data from byte {} on", header.data_offset)
+    }
+
+    fn scratch(&self, region: &BoxRegion) -> u64 {
+        self.reader.scratch(region)
+    }
+
+    fn read(&self, region: &BoxRegion, meter: &Arc<Meter>) -> Result<Arc<Block>> {
+        let block = match &self.bands {
+            Some((ahead, number)) => self.read_from_band((ahead, *number), region, meter)?,
+            None => self.reader.read_region(region, Some(meter))?,
+        };
+        Ok(Arc::new(block))
+    }
+
+    fn for_run(&self, bytes: u64, ahead: &Arc<ReadAhead>) -> Option<Arc<dyn Source>> {
+        let is_mostly_read = bytes.saturating_mul(LEAST_SHARE_FOR_BANDS) >= self.reader.header().n_bytes();
+        let bands = Some((ahead.clone(), ahead.add_reader()));
+        is_mostly_read.then(|| Arc::new(NpySource { reader: self.reader.clone(), bands }) as Arc<dyn Source>)
     }
 }
 
@@ -137,24 +132,28 @@ mod tests {
         let path = std::env::temp_dir().join(format!("tw-bands-{name}-{}.npy", std::process::id()));
         let n = extents.iter().product::<u64>() as u32;
         let array = Array::new(extents.to_vec(), Buffer::U32((0..n).collect())).unwrap();
-        crate::npy::write_array(&path, &array).unwrap();
+        crate::formats::write_array(&path, &array).unwrap();
         (path, Arc::new(array))
+    }
+
+    fn in_bands(path: &std::path::Path, limit: u64) -> Arc<dyn Source> {
+        let source = crate::formats::open(path).unwrap();
+        source.for_run(source.n_bytes(), &ReadAhead::new(limit)).unwrap()
     }
 
     #[test]
     fn blocks_of_any_cut_are_those_of_the_file() {
         let (path, array) = file("cuts", &[50, 6, 70]);
-        let reader = NpyReader::open(&path).unwrap();
         for tiles in [[50, 6, 1], [50, 1, 7], [7, 6, 70], [50, 6, 33], [20, 4, 9], [50, 6, 70]] {
             let grid: Vec<Axis> = array.shape().iter().zip(tiles).map(|(&n, tile)| Axis::uniform(n, tile)).collect();
             for limit in [0, 1000, 20_000, 1 << 20] {
-                let bands = Bands::new(limit);
+                let bands = in_bands(&path, limit);
                 let meter = Meter::new();
                 let n_tiles: Vec<u64> = grid.iter().map(Axis::n_tiles).collect();
                 let mut points = Points::new(&BoxRegion::whole(&n_tiles));
                 while let Some(at) = points.next() {
                     let region = BoxRegion::from_ranges(at.iter().zip(&grid).map(|(&tile, axis)| axis.range(tile)));
-                    let block = bands.read_region(0, &reader, &region, Some(&meter)).unwrap();
+                    let block = bands.read(&region, &meter).unwrap();
                     let expected = Block::view_of(&array, &region).unwrap().to_array().unwrap();
                     assert_eq!(block.to_array().unwrap(), expected, "{tiles:?} {limit} {region}");
                 }
@@ -168,13 +167,23 @@ mod tests {
     #[test]
     fn bands_go_when_all_of_them_is_read() {
         let (path, _) = file("gone", &[100, 100]);
-        let reader = NpyReader::open(&path).unwrap();
-        let (bands, meter) = (Bands::new(1 << 20), Meter::new());
+        let (bands, meter) = (in_bands(&path, 1 << 20), Meter::new());
         for column in 0..100 {
             let region = BoxRegion { lo: vec![0, column], hi: vec![100, column + 1] };
-            bands.read_region(0, &reader, &region, Some(&meter)).unwrap();
+            bands.read(&region, &meter).unwrap();
             assert_eq!(meter.now(), if column < 99 { 40_000 } else { 0 });
         }
+        std::fs::remove_file(path).unwrap();
+    }
+
+    #[test]
+    fn files_that_are_hardly_read_have_no_bands() {
+        let (path, _) = file("hardly", &[100, 100]);
+        let source = crate::formats::open(&path).unwrap();
+        // The file is smaller than what is read through at once.
+        assert_eq!(source.scratch(&BoxRegion::whole(&[100, 1])), source.n_bytes());
+        assert_eq!(source.layout(), "row-major (C), data from byte 128 on");
+        assert!(source.for_run(source.n_bytes() / 5, &ReadAhead::new(1 << 20)).is_none());
         std::fs::remove_file(path).unwrap();
     }
 

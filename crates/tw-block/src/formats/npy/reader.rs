@@ -1,13 +1,14 @@
 //! Reading regions.
 //!
 //! A call of the system costs as much as copying a few KiB. So runs of elements that lie close to each other in the file are read with what is between
-//! them and picked out in memory (data sieving). Blocks that share rows of a file, such as its columns, are cut out of bands: see [`super::bands`].
+//! them and picked out in memory (data sieving). Blocks that share rows of a file, such as its columns, are cut out of bands: see [`super::source`].
 
 use std::fs::File;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use tw_ir::schedule::Digest;
 use tw_ir::{BoxRegion, Buffer, Error, Result, shape};
 
 use super::failed;
@@ -50,9 +51,24 @@ impl NpyReader {
         &self.header
     }
 
-    /// Where the file is.
-    pub fn path(&self) -> &Path {
-        &self.path
+    /// What tells this version of the file from others, as far as the system knows.
+    pub(super) fn fingerprint(&self) -> Option<Digest> {
+        let metadata = self.file.metadata().ok()?;
+        let facts = [metadata.dev(), metadata.ino(), metadata.len()];
+        let times = [metadata.mtime(), metadata.mtime_nsec()];
+        let facts = facts.map(u64::to_le_bytes).into_iter().chain(times.map(i64::to_le_bytes));
+        Some(Digest::of("tilewright 1 version of a file", &[&facts.collect::<Vec<_>>().concat()]))
+    }
+
+    /// At most so many bytes are held beside the block while a region is read.
+    pub(super) fn scratch(&self, region: &BoxRegion) -> u64 {
+        let bytes = region.n_elements().saturating_mul(self.header.dtype.size());
+        let slab = match (region.lo.last(), region.hi.last()) {
+            // A row is read at once, however long it is.
+            (Some(lo), Some(hi)) if self.header.fortran => SLAB_BYTES.max(bytes / (hi - lo).max(1)).min(bytes),
+            _ => 0,
+        };
+        slab + SIEVE_BYTES.min(self.header.n_bytes())
     }
 
     /// Reads one region into a block of its own.

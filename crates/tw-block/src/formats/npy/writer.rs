@@ -3,13 +3,14 @@
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use tw_ir::{BoxRegion, Buffer, DType, Error, Result, shape};
 
 use super::{failed, header};
 use crate::block::Block;
 use crate::bytes::write_elements;
+use crate::sink::Sink;
 use crate::walk::Points;
 
 /// A file being written. Blocks may be written by several threads at once. The file gets its name only when it is committed; a writer
@@ -22,7 +23,7 @@ pub struct NpyWriter {
     dtype: DType,
     shape: Vec<u64>,
     data_offset: u64,
-    committed: bool,
+    committed: AtomicBool,
 }
 
 /// Tells apart the temporaries of one process.
@@ -46,15 +47,30 @@ impl NpyWriter {
             .open(&temporary)
             .map_err(|error| failed(&path, "cannot be created", &error))?;
         let data_offset = header.len() as u64;
-        let writer = NpyWriter { path, temporary, file, dtype, shape: shape.to_vec(), data_offset, committed: false };
+        let (shape, committed) = (shape.to_vec(), AtomicBool::new(false));
+        let writer = NpyWriter { path, temporary, file, dtype, shape, data_offset, committed };
         writer.file.write_all_at(&header, 0).map_err(|error| writer.write_failed(0, &error))?;
         let length = data_offset + n_bytes;
         writer.file.set_len(length).map_err(|error| writer.write_failed(length, &error))?;
         Ok(writer)
     }
 
-    /// Writes a block where its box says.
-    pub fn write_block(&self, block: &Block) -> Result<()> {
+    fn write_run(&self, start: u64, buffer: &Buffer, range: std::ops::Range<usize>) -> Result<()> {
+        let mut offset = self.data_offset + start * self.dtype.size();
+        write_elements(buffer, range, |bytes| {
+            self.file.write_all_at(bytes, offset).map_err(|error| self.write_failed(offset, &error))?;
+            offset += bytes.len() as u64;
+            Ok::<(), Error>(())
+        })
+    }
+
+    fn write_failed(&self, offset: u64, error: &std::io::Error) -> Error {
+        failed(&self.path, &format!("cannot be written at byte {offset}"), error)
+    }
+}
+
+impl Sink for NpyWriter {
+    fn write(&self, block: &Block) -> Result<()> {
         let region = block.bbox();
         let outside = region.rank() != self.shape.len() || region.hi.iter().zip(&self.shape).any(|(hi, n)| hi > n);
         if outside || block.dtype() != self.dtype.storage() {
@@ -90,36 +106,17 @@ impl NpyWriter {
         Ok(())
     }
 
-    /// Writes elements that are consecutive in the file, from the given element on.
-    pub(super) fn write_rows(&self, start: u64, buffer: &Buffer) -> Result<()> {
-        self.write_run(start, buffer, 0..buffer.len())
-    }
-
-    fn write_run(&self, start: u64, buffer: &Buffer, range: std::ops::Range<usize>) -> Result<()> {
-        let mut offset = self.data_offset + start * self.dtype.size();
-        write_elements(buffer, range, |bytes| {
-            self.file.write_all_at(bytes, offset).map_err(|error| self.write_failed(offset, &error))?;
-            offset += bytes.len() as u64;
-            Ok::<(), Error>(())
-        })
-    }
-
-    /// Makes the file durable and gives it its name.
-    pub fn commit(mut self) -> Result<()> {
+    fn commit(&self) -> Result<()> {
         self.file.sync_all().map_err(|error| failed(&self.path, "cannot be made durable", &error))?;
         fs::rename(&self.temporary, &self.path).map_err(|error| failed(&self.path, "cannot be replaced", &error))?;
-        self.committed = true;
+        self.committed.store(true, Ordering::Relaxed);
         Ok(())
-    }
-
-    fn write_failed(&self, offset: u64, error: &std::io::Error) -> Error {
-        failed(&self.path, &format!("cannot be written at byte {offset}"), error)
     }
 }
 
 impl Drop for NpyWriter {
     fn drop(&mut self) {
-        if !self.committed {
+        if !*self.committed.get_mut() {
             // Nothing can be done about a failure here, and the error that led here is more important.
             let _ = fs::remove_file(&self.temporary);
         }

@@ -3,40 +3,43 @@
 //! Files are read and written at given positions, never mapped: a file that shrinks while it is open is an error with a name and an
 //! offset, not a signal. A header is believed only as far as the length of the file supports it.
 
-use std::fs::File;
 use std::path::Path;
+use std::sync::Arc;
 
-use tw_ir::{Array, BoxRegion, DType, Error, Result, TimeUnit};
+use tw_ir::{DType, Error, Result, TimeUnit};
 
-mod bands;
+use super::Format;
+use crate::sink::Sink;
+use crate::source::Source;
+
 mod header;
 mod reader;
+mod source;
 mod writer;
 
-pub use bands::Bands;
 pub use header::NpyHeader;
 pub use reader::NpyReader;
 pub use writer::NpyWriter;
 
-/// Reads and checks the header of a file.
-pub fn read_header(path: impl AsRef<Path>) -> Result<NpyHeader> {
-    let path = path.as_ref();
-    let file = File::open(path).map_err(|error| failed(path, "cannot be opened", &error))?;
-    header::read(path, &file)
-}
+/// The format, for the table of all.
+pub(super) struct Npy;
 
-/// Reads a whole file.
-pub fn read_array(path: impl AsRef<Path>) -> Result<Array> {
-    let reader = NpyReader::open(path)?;
-    let whole = BoxRegion::whole(&reader.header().shape);
-    reader.read_region(&whole, None)?.into_array()?.with_dtype(reader.header().dtype)
-}
+impl Format for Npy {
+    fn extension(&self) -> &'static str {
+        "npy"
+    }
 
-/// Writes a whole array, replacing the file only when all of it is written.
-pub fn write_array(path: impl AsRef<Path>, array: &Array) -> Result<()> {
-    let writer = NpyWriter::create(path, array.dtype(), array.shape())?;
-    writer.write_rows(0, array.data())?;
-    writer.commit()
+    fn magic(&self) -> &'static [u8] {
+        header::MAGIC
+    }
+
+    fn open(&self, path: &Path) -> Result<Arc<dyn Source>> {
+        Ok(Arc::new(source::NpySource::new(NpyReader::open(path)?)))
+    }
+
+    fn create(&self, path: &Path, dtype: DType, shape: &[u64]) -> Result<Arc<dyn Sink>> {
+        Ok(Arc::new(NpyWriter::create(path, dtype, shape)?))
+    }
 }
 
 /// How a dtype is written in a header. NumPy has no bfloat16.

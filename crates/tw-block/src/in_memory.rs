@@ -1,0 +1,52 @@
+//! An array of the host as a source: what callers bind, and the constants of a plan.
+
+use std::sync::Arc;
+
+use tw_ir::schedule::Digest;
+use tw_ir::{Array, BoxRegion, Result, TensorType};
+
+use crate::block::Block;
+use crate::bytes::write_elements;
+use crate::memory::Meter;
+use crate::source::{Access, Source};
+
+#[derive(Debug)]
+struct InMemory(Arc<Array>);
+
+/// A source over an array. Blocks are views of it.
+pub fn in_memory(array: impl Into<Arc<Array>>) -> Arc<dyn Source> {
+    Arc::new(InMemory(array.into()))
+}
+
+impl Source for InMemory {
+    fn ty(&self) -> TensorType {
+        TensorType::known(self.0.dtype(), self.0.shape())
+    }
+
+    /// Of type and elements.
+    fn fingerprint(&self) -> Option<Digest> {
+        let mut parts = vec![Digest::of("tilewright 1 type of an array", &[self.ty().to_string().as_bytes()])];
+        let add = |bytes: &[u8]| {
+            parts.push(Digest::of("tilewright 1 elements of an array", &[bytes]));
+            Ok::<(), std::convert::Infallible>(())
+        };
+        let Ok(()) = write_elements(self.0.data(), 0..self.0.data().len(), add);
+        Some(Digest::of_all(&parts))
+    }
+
+    fn access(&self) -> Access {
+        Access::Memory
+    }
+
+    fn layout(&self) -> String {
+        "in memory".into()
+    }
+
+    fn scratch(&self, _: &BoxRegion) -> u64 {
+        0
+    }
+
+    fn read(&self, region: &BoxRegion, _: &Arc<Meter>) -> Result<Arc<Block>> {
+        Ok(Arc::new(Block::view_of(&self.0, region)?))
+    }
+}

@@ -1,0 +1,77 @@
+//! Parts of sources that are held to cut blocks out of.
+//!
+//! Where it is dear to read a block on its own (a column of a row-major file), its source reads what lies around it along, and leaves it here for whoever reads the
+//! neighbours. A part is held until every element of it has been asked for, or until newer parts need its place. All sources of a run share one limit.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tw_ir::{BoxRegion, Result};
+
+use crate::block::Block;
+
+/// The parts that the sources of one run hold.
+#[derive(Debug)]
+pub struct ReadAhead {
+    /// Bytes that all parts may hold.
+    limit: u64,
+    n_readers: AtomicU32,
+    held: Mutex<Vec<Part>>,
+}
+
+#[derive(Debug)]
+struct Part {
+    reader: u32,
+    block: Arc<Block>,
+    /// Elements that nobody has asked for.
+    unread: u64,
+}
+
+impl ReadAhead {
+    /// Nothing yet, and never more than this many bytes.
+    pub fn new(limit: u64) -> Arc<ReadAhead> {
+        Arc::new(ReadAhead { limit, n_readers: AtomicU32::new(0), held: Mutex::default() })
+    }
+
+    /// A number for one more source.
+    pub(crate) fn add_reader(&self) -> u32 {
+        self.n_readers.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// The most bytes of one part: half of the limit, because a thread may still be in the part before.
+    pub(crate) fn most_bytes(&self) -> u64 {
+        self.limit / 2
+    }
+
+    /// The part that a region lies in; if there is none, `read` makes it, with this many bytes. Threads wait here for whoever reads.
+    pub(crate) fn part(
+        &self,
+        reader: u32,
+        region: &BoxRegion,
+        bytes: u64,
+        read: impl FnOnce() -> Result<Block>,
+    ) -> Result<Arc<Block>> {
+        // A list of parts is whole at every moment, whoever panicked while holding it.
+        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        let found = held.iter().position(|part| part.reader == reader && part.block.bbox().contains(region));
+        let position = match found {
+            Some(position) => position,
+            None => {
+                while held.iter().map(|part| part.block.n_bytes()).sum::<u64>() + bytes > self.limit && !held.is_empty()
+                {
+                    held.remove(0);
+                }
+                let block = Arc::new(read()?);
+                held.push(Part { reader, unread: block.n_elements(), block });
+                held.len() - 1
+            }
+        };
+        let part = &mut held[position];
+        part.unread = part.unread.saturating_sub(region.n_elements());
+        let block = Arc::clone(&part.block);
+        if part.unread == 0 {
+            held.remove(position);
+        }
+        Ok(block)
+    }
+}

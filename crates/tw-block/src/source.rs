@@ -1,0 +1,80 @@
+//! Where blocks are read from.
+
+use std::fmt::Debug;
+use std::sync::Arc;
+
+use tw_ir::schedule::Digest;
+use tw_ir::{Array, BoxRegion, Error, Grid, Result, TensorType};
+
+use crate::block::Block;
+use crate::memory::Meter;
+use crate::read_ahead::ReadAhead;
+
+/// How a source is reached, which decides what a read costs and what it holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// It is in memory already. Blocks of it are shared, not copied, and charged to nobody.
+    Memory,
+    /// A file: reads take time, and a copy.
+    File,
+    /// Code of the host language, which may take locks of its own.
+    Foreign,
+}
+
+/// A tensor whose elements are read box by box. Several threads read at once.
+///
+/// Errors name the source, since only it knows what its users call it; the engine adds the statement.
+pub trait Source: Debug + Send + Sync {
+    /// Element type and shape, every extent known. A tiling is the cut it is planned with.
+    fn ty(&self) -> TensorType;
+
+    /// The blocks it consists of, if it has any: reading one of them as a whole costs least. Any other box may be read as well.
+    fn chunks(&self) -> Option<&Grid> {
+        None
+    }
+
+    /// Tells apart sources with different elements, and versions of one, as well as that can be done without reading a file. `None` if nothing is known.
+    fn fingerprint(&self) -> Option<Digest>;
+
+    /// How it is reached.
+    fn access(&self) -> Access;
+
+    /// How it lies where it is, in a few words for people.
+    fn layout(&self) -> String;
+
+    /// Bytes that reading a box holds for a moment beside its block. They are charged to no meter.
+    fn scratch(&self, region: &BoxRegion) -> u64;
+
+    /// The elements of one box. What is copied is charged to the meter.
+    fn read(&self, region: &BoxRegion, meter: &Arc<Meter>) -> Result<Arc<Block>>;
+
+    /// The same source for one run, which will read blocks of `bytes` bytes and lets its sources hold more than they were asked for in `ahead`. `None` if it
+    /// reads as it always does.
+    fn for_run(&self, bytes: u64, ahead: &Arc<ReadAhead>) -> Option<Arc<dyn Source>> {
+        let _ = (bytes, ahead);
+        None
+    }
+}
+
+impl dyn Source + '_ {
+    /// Extents of the axes.
+    pub fn shape(&self) -> Result<Vec<u64>> {
+        self.ty().known_shape().ok_or_else(|| Error::internal(format!("a source of type {}", self.ty())))
+    }
+
+    /// Bytes of all elements.
+    pub fn n_bytes(&self) -> u64 {
+        let ty = self.ty();
+        ty.shape.iter().filter_map(|extent| extent.known()).fold(ty.dtype.size(), u64::saturating_mul)
+    }
+
+    /// All elements in one array.
+    pub fn to_array(&self) -> Result<Array> {
+        let block = self.read(&BoxRegion::whole(&self.shape()?), &Meter::new())?;
+        let array = match Arc::try_unwrap(block) {
+            Ok(block) => block.into_array()?,
+            Err(shared) => shared.to_array()?,
+        };
+        array.with_dtype(self.ty().dtype)
+    }
+}
