@@ -19,11 +19,12 @@ use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
-use tw_ir::error::{Error, Result};
+use tw_ir::error::Result;
 use tw_ir::program::{self, Program, TensorType};
 use tw_ir::span::Span;
 
 use crate::bindings::Inputs;
+use crate::budget::{Need, Rest};
 use crate::control::types::Types;
 use crate::control::walk;
 use crate::report::Totals;
@@ -139,8 +140,8 @@ pub struct Explanation {
     speeds: Speeds,
     measured: Option<(Measured, Totals)>,
     on: Option<OnMachine>,
-    /// The most bytes alive at once, in any turn of any loop.
-    peak_bytes: u64,
+    /// The most bytes alive at once, in any turn of any loop, one task at a time and on all threads.
+    peaks: (u64, u64),
     program: Program,
     /// The types of the inputs.
     inputs: BTreeMap<String, TensorType>,
@@ -155,6 +156,8 @@ pub struct Summary {
     pub cost: Cost,
     /// The largest number of bytes alive at once, one task at a time.
     pub peak_bytes: u64,
+    /// The largest number of bytes alive at once on all threads of the session, which run ahead of each other.
+    pub peak_bytes_on_threads: u64,
     /// True if that assumes that masks select everything.
     pub selects_all: bool,
     /// Bytes of the distinct inputs of the user of which something is read.
@@ -174,12 +177,12 @@ pub struct Summary {
 impl Session {
     /// Plans what can be planned without data. Inputs are taken to be what they are declared as, and to be read from files.
     pub fn explain(&self, program: &Program) -> Result<Explanation> {
-        self.explain_types(program, |program| Types::declared(self, program, sections::Sections::default()))
+        self.explain_types(program, |program| Types::declared(self, program, sections::Sections::on(self.threads())))
     }
 
     /// The same with the data that a run would be given: arrays that are in memory already are not counted again.
     pub fn explain_bound(&self, program: &Program, inputs: &Inputs) -> Result<Explanation> {
-        self.explain_types(program, |_| Types::bound(self, inputs, sections::Sections::default()))
+        self.explain_types(program, |_| Types::bound(self, inputs, sections::Sections::on(self.threads())))
     }
 
     fn explain_types<'a>(
@@ -199,7 +202,7 @@ impl Session {
             speeds: Speeds::default(),
             measured: None,
             on: None,
-            peak_bytes: types.recorder.peak_bytes,
+            peaks: types.recorder.peaks,
             inputs: types.inputs,
             program,
             host_lines: HashMap::new(),
@@ -255,7 +258,8 @@ impl Explanation {
     /// The summary figures.
     pub fn summary(&self) -> Summary {
         let has_loops = self.sections.iter().any(|section| section.at.depth > 0);
-        let mut summary = Summary { has_loops, peak_bytes: self.peak_bytes, ..Summary::default() };
+        let mut summary =
+            Summary { has_loops, peak_bytes: self.peaks.0, peak_bytes_on_threads: self.peaks.1, ..Summary::default() };
         for section in &self.sections {
             let Some(plan) = section.plan() else {
                 summary.has_later = true;
@@ -279,19 +283,12 @@ impl Explanation {
     pub fn check_budget(&self, budget: u64) -> Result<()> {
         let certain = self.plans().filter(|(section, _)| !section.selects_all);
         let Some((_, plan)) = certain.max_by_key(|(_, plan)| plan.peak_bytes()) else { return Ok(()) };
-        let needed = plan.peak_bytes();
-        if needed <= budget {
-            return Ok(());
-        }
-        let message = format!("the program needs {}, but the budget is {}", units::bytes(needed), units::bytes(budget));
-        let statement = plan.peak.during.map(|statement| &plan.planned.plan.statements[statement].span);
         let is_all_known = self.sections.iter().all(|section| section.plan().is_some() && !section.selects_all);
-        let help = match is_all_known {
-            true => format!("the smallest budget that works is {needed} bytes; smaller tiles may need less"),
-            false => format!("at least {needed} bytes are needed, and what depends on data may need more"),
-        };
-        let error = Error::resource(message).note(self.why_peak(plan)).help(help);
-        Err(error.at(statement.unwrap_or(&Span::None)))
+        let bytes = plan.peak_bytes();
+        let at = plan.peak.during.map(|statement| &plan.planned.plan.statements[statement].span);
+        let rest = if is_all_known { Rest::Enough(bytes) } else { Rest::Unknown };
+        let granted = Need { bytes, held: plan.held_bytes, at, rest }.grant(budget);
+        granted.map(drop).map_err(|error| error.note(self.why_peak(plan)))
     }
 
     /// Sections with a plan.

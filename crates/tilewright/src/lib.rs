@@ -18,6 +18,7 @@
 pub mod algorithms;
 mod available;
 mod bindings;
+mod budget;
 mod cancel;
 #[cfg(feature = "cli")]
 pub mod cli;

@@ -3,7 +3,7 @@
 use tw_ir::EntityRef;
 use tw_ir::kernel::Kernel;
 use tw_ir::schedule::{Change, Schedule};
-use tw_ir::workflow::{BlockSet, BlockSetId, SourceDecl, StmtId};
+use tw_ir::workflow::{BlockId, BlockSet, BlockSetId, SourceDecl, StmtId};
 
 /// The moment of serial replay with most bytes alive.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -12,6 +12,10 @@ pub struct Peak {
     pub bytes: u64,
     /// The statement whose task runs then.
     pub during: Option<StmtId>,
+    /// Bytes of all blocks that are made.
+    pub total_bytes: u64,
+    /// The most bytes that one task makes.
+    pub largest_step: u64,
     /// What is alive, largest first.
     pub holders: Vec<Holder>,
 }
@@ -66,7 +70,10 @@ pub(crate) fn replay(schedule: &Schedule, is_shared: &dyn Fn(&str) -> bool) -> P
     let mut holders: Vec<Holder> = workflow.sets.iter().map(holder).filter(|holder| holder.bytes > 0).collect();
     holders.sort_by_key(|holder| std::cmp::Reverse(holder.bytes));
     let during = schedule.steps()[worst.1.min(schedule.n_steps())..].iter().find_map(|step| step.as_task());
-    Peak { bytes: worst.0, during: during.map(|task| workflow.statement(task)), holders }
+    let blocks = (0..workflow.n_blocks()).map(BlockId::new).filter(|&block| !free[workflow.set_of(block).index()]);
+    let total_bytes = blocks.fold(0u64, |sum, block| sum.saturating_add(workflow.block_bytes(block)));
+    let largest_step = tw_run::largest_step(schedule);
+    Peak { total_bytes, largest_step, bytes: worst.0, during: during.map(|task| workflow.statement(task)), holders }
 }
 
 /// What is alive on one machine, where all instances of a block are one.

@@ -7,11 +7,9 @@ use std::time::Instant;
 use rustc_hash::FxHashMap;
 use tw_block::{Access, Meter, Provider, Sink, provider};
 use tw_ir::error::{Error, Result};
-use tw_ir::kernel::Kernel;
 use tw_ir::program::{self, FunctionTable, Op, Program, Region, ValueId};
 use tw_ir::schedule::{Digest, PlanFile, Schedule, encode_plan};
 use tw_ir::text::print_program;
-use tw_ir::workflow::Workflow;
 use tw_ir::{DType, Span};
 use tw_place::Cluster;
 use tw_plan::{PlanOptions, Planned, ProviderName, dissolve_selections, plan_segment_until};
@@ -19,6 +17,7 @@ use tw_run::{CancelToken, Engine, Observer, Prepared, Progress, RunOptions, Runt
 
 use crate::available::available_bytes;
 use crate::bindings::{Inputs, bind, may_read_ahead};
+use crate::budget::{Need, Rest};
 use crate::cancel::token_of_run;
 use crate::control::Place;
 use crate::control::data::Data;
@@ -134,7 +133,7 @@ impl SessionBuilder {
             meter: Meter::new(),
             // Every run has its own.
             cancel: CancelToken::new(),
-            budget: self.budget,
+            ahead: None,
             observer: self.observer,
             progress: Some(progress.clone()),
             chaos: self.chaos,
@@ -145,6 +144,7 @@ impl SessionBuilder {
             plan: self.plan,
             cluster: self.cluster,
             run,
+            budget: self.budget,
             cancel: Mutex::new(CancelToken::new()),
             process: std::process::id(),
             progress,
@@ -176,6 +176,8 @@ struct Inner {
     /// Workers that programs are planned for instead of one.
     cluster: Option<Cluster>,
     run: RunOptions,
+    /// Bytes that blocks may take, if that is limited.
+    budget: Option<u64>,
     /// The token of the runs that are under way.
     cancel: Mutex<CancelToken>,
     /// The process that started the threads: they do not survive a fork.
@@ -195,8 +197,6 @@ const SHARE_OF_READ_AHEAD: u64 = 8;
 struct CachedSegment {
     prepared: Prepared,
     flops: u64,
-    /// Per source, bytes of the blocks that are read from it.
-    loaded_bytes: Vec<u64>,
 }
 
 /// A segment that is to run.
@@ -341,7 +341,7 @@ impl Session {
         let _running = self.0.run.meter.begin_run();
         let workflow = cached.prepared.schedule().workflow();
         let is_large = cached.prepared.schedule().peak_bytes() > SURELY_AVAILABLE;
-        let shared: HashSet<String> = if self.0.run.budget.is_some() || is_large {
+        let shared: HashSet<String> = if self.0.budget.is_some() || is_large {
             let in_memory = inputs.iter().filter(|(_, source)| source.access() == Access::Memory);
             in_memory.map(|(name, _)| name.clone()).collect()
         } else {
@@ -351,20 +351,19 @@ impl Session {
             self.check_peak(&cached, &shared)?;
         }
         let mut options = RunOptions { cancel: cancel.clone(), ..self.0.run.clone() };
-        options.budget = options.budget.map(|budget| self.left_of(budget, &cached, &shared, place)).transpose()?;
+        options.ahead = self.0.budget.map(|budget| self.left_of(budget, &cached, &shared, place)).transpose()?;
         if wants.iter().any(|want| *want != Want::Blocks) {
-            let room = options.budget.map_or(u64::MAX, |left| left - cached.prepared.schedule().peak_bytes());
-            let (forms, needed) = forms(workflow, wants, self.threads(), room);
+            let (forms, needed) = forms(workflow, wants, self.threads(), options.ahead.unwrap_or(u64::MAX));
             options.forms = forms;
-            options.budget = options.budget.map(|left| left - needed);
+            options.ahead = options.ahead.map(|left| left - needed);
         }
-        let ahead_bytes = match options.budget {
+        let read_ahead = match options.ahead {
             _ if !inputs.values().any(|source| may_read_ahead(source.as_ref())) => 0,
-            Some(left) => (left - cached.prepared.schedule().peak_bytes()) / 2,
+            Some(left) => left / 2,
             None => available_bytes().unwrap_or(SURELY_AVAILABLE) / SHARE_OF_READ_AHEAD,
         };
-        options.budget = options.budget.map(|left| left - ahead_bytes);
-        let bindings = bind(workflow, &inputs, &cached.loaded_bytes, ahead_bytes)?;
+        options.ahead = options.ahead.map(|left| left - read_ahead);
+        let bindings = bind(workflow, &inputs, cached.prepared.loaded_bytes(), read_ahead)?;
         drop(inputs);
         if let Some(profile) = profile_of_run(self.0.profile.as_ref()) {
             options.observer = Some(profile.watch(cached.prepared.schedule(), options.observer));
@@ -428,34 +427,22 @@ impl Session {
         }
     }
 
-    /// What a budget leaves to a segment, as the runtime counts: it compares with the peak of serial replay, in which blocks of earlier segments
-    /// appear when they are loaded, though they are held all the time.
+    /// What a budget leaves to a segment for running ahead.
     fn left_of(&self, budget: u64, cached: &CachedSegment, shared: &HashSet<String>, place: Place) -> Result<u64> {
         let schedule = cached.prepared.schedule();
         let peak = peak::replay(schedule, &|name| shared.contains(name));
         let held = self.0.run.meter.now();
-        let needed = held.saturating_add(peak.bytes);
-        if needed > budget {
-            let worst = peak.during.map(|statement| &schedule.workflow().statements[statement].span);
+        let bytes = held.saturating_add(peak.bytes);
+        let rest = match place {
             // With a larger budget earlier runs would have kept more, up to its share.
-            let enough = needed.saturating_add(needed / (SHARE_OF_BUDGET - 1)).saturating_add(1);
-            let help = match place {
-                Place::Last if held == 0 => {
-                    format!("the smallest budget that works is {needed} bytes; smaller blocks may need less")
-                }
-                Place::Last => format!("a budget of {enough} bytes works; smaller blocks may need less"),
-                Place::Before => {
-                    format!("{needed} bytes suffice up to here; what follows depends on data and may need more")
-                }
-            };
-            let mut error =
-                Error::resource(format!("blocks need {needed} bytes, but the budget is {budget}")).help(help);
-            if held > 0 {
-                error = error.note(format!("{held} bytes of them are results that are kept"));
+            Place::Last if held > 0 => {
+                Rest::Enough(bytes.saturating_add(bytes / (SHARE_OF_BUDGET - 1)).saturating_add(1))
             }
-            return Err(error.at(worst.unwrap_or(&Span::None)));
-        }
-        Ok(budget - needed + schedule.peak_bytes())
+            Place::Last => Rest::Enough(bytes),
+            Place::Before => Rest::Unknown,
+        };
+        let at = peak.during.map(|statement| &schedule.workflow().statements[statement].span);
+        Need { bytes, held, at, rest }.grant(budget)
     }
 
     /// Plans a segment and keeps it ready for a run.
@@ -522,9 +509,8 @@ impl Session {
     fn keep_ready(&self, key: SegmentKey, schedule: Arc<Schedule>) -> Result<Arc<CachedSegment>> {
         let workflow = schedule.workflow();
         let flops = tw_plan::flops(workflow);
-        let loaded_bytes = loaded_bytes(workflow);
         let prepared = Prepared::new(schedule.clone())?;
-        let cached = Arc::new(CachedSegment { prepared, flops, loaded_bytes });
+        let cached = Arc::new(CachedSegment { prepared, flops });
         if key.is_lasting() {
             let mut cache = lock(&self.0.cache);
             if cache.len() >= CACHE_LIMIT {
@@ -578,7 +564,7 @@ impl Session {
 
     /// Bytes that blocks may take, if that is limited.
     pub fn budget(&self) -> Option<u64> {
-        self.0.run.budget
+        self.0.budget
     }
 
     /// What is kept though nobody has asked for it.
@@ -597,18 +583,6 @@ impl Session {
     pub fn functions(&self) -> &FunctionTable {
         &self.0.functions
     }
-}
-
-/// Per source, bytes of the blocks that are read from it.
-fn loaded_bytes(workflow: &Workflow) -> Vec<u64> {
-    let mut bytes = vec![0u64; workflow.sources.len()];
-    for task in workflow.tasks() {
-        if let Kernel::Load { source } = workflow.kernels[workflow.kernel(task)].kernel {
-            let blocks = workflow.outputs(task).iter();
-            bytes[source.as_u32() as usize] += blocks.map(|&block| workflow.block_bytes(block)).sum::<u64>();
-        }
-    }
-    bytes
 }
 
 /// Functions of the user's process have no name that another process could find.

@@ -5,9 +5,8 @@
 use std::sync::Arc;
 
 use tw_ir::Error;
-use tw_ir::workflow::TaskKind;
 
-use crate::budget::Ledger;
+use crate::budget::{self, Ledger};
 use crate::chaos::Chaos;
 use crate::execute::Tally;
 use crate::job::{Job, Report};
@@ -118,13 +117,9 @@ impl JobState {
 /// Bytes of the blocks a task makes; a fold that continues makes none.
 fn new_bytes(job: &Job, rank: u32) -> u64 {
     let schedule = &job.plan().schedule;
-    let workflow = schedule.workflow();
     // Moves between ranks of one machine copy nothing.
-    let Some(task) = schedule.steps()[rank as usize].as_task() else { return 0 };
-    if workflow.kind(task) == TaskKind::Fold && workflow.position(task) > 0 {
-        return 0;
-    }
-    workflow.outputs(task).iter().map(|&block| workflow.block_bytes(block)).sum()
+    let task = schedule.steps()[rank as usize].as_task();
+    task.map_or(0, |task| budget::new_bytes(schedule.workflow(), task))
 }
 
 impl Board {

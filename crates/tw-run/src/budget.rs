@@ -3,18 +3,20 @@
 //! The head is the lowest rank that has not finished. Serial replay of the schedule holds at most its `peak_bytes`, and the head may always
 //! run: when it does, the blocks made by tasks before it that are still alive, together with its own, are blocks that serial replay holds at
 //! that step too. (A reader before the head has finished, so whatever serial replay has deleted is deleted here.) Everything else alive
-//! was made by tasks that ran ahead of the head, and those had to reserve the bytes of the blocks they make from the surplus, which is
-//! the budget minus `peak_bytes`. A reservation is given back when the head reaches the task that made it, for from then on serial replay
+//! was made by tasks that ran ahead of the head, and those had to reserve the bytes of the blocks they make from the surplus: the budget
+//! minus `peak_bytes`, or [`run_ahead`] where there is no budget. A reservation is given back when the head reaches the task that made it, for from then on serial replay
 //! accounts for those blocks. So blocks hold at most `peak_bytes` plus the surplus.
 //!
-//! A run whose blocks fit into the budget all at once has no ledger and pays nothing for its budget.
+//! A run whose blocks fit into that all at once has no ledger and pays nothing for it. Who gives a run its surplus has made sure that
+//! `peak_bytes` fit; nothing is refused here.
 //!
 //! Nothing waits forever: all that the head depends on has a lower rank, hence has finished, so the head is running or ready; if it is ready it is the
 //! lowest of the ready ones, which is the one that is looked at.
 
 use std::collections::BTreeMap;
 
-use tw_ir::{Error, Result};
+use tw_ir::schedule::Schedule;
+use tw_ir::workflow::{TaskId, TaskKind, Workflow};
 
 /// The bytes a run may still hand out to tasks ahead of the head.
 #[derive(Debug)]
@@ -26,12 +28,27 @@ pub(crate) struct Ledger {
     reserved: BTreeMap<u32, u64>,
 }
 
-/// The surplus of a budget for running ahead; an error if not even serial replay fits.
-pub(crate) fn surplus(budget: u64, peak_bytes: u64) -> Result<u64> {
-    budget.checked_sub(peak_bytes).ok_or_else(|| {
-        Error::resource(format!("a budget of {budget} bytes for blocks that need {peak_bytes} bytes"))
-            .help(format!("the smallest budget that works is {peak_bytes} bytes"))
-    })
+/// Bytes that each further thread may run ahead by, however small blocks are: programs below this run without a ledger.
+const LEAST_AHEAD: u64 = 64 << 20;
+
+/// Bytes of blocks that steps ahead of the head may make in a run without a budget. Two steps for each further thread keep it busy while the head runs.
+pub fn run_ahead(largest_step: u64, threads: usize) -> u64 {
+    let others = threads.saturating_sub(1) as u64;
+    others.saturating_mul(largest_step.saturating_mul(2).max(LEAST_AHEAD))
+}
+
+/// The most bytes of blocks that some step makes.
+pub fn largest_step(schedule: &Schedule) -> u64 {
+    let workflow = schedule.workflow();
+    schedule.order().map(|task| new_bytes(workflow, task)).max().unwrap_or(0)
+}
+
+/// Bytes of the blocks a task makes; a fold that continues makes none.
+pub(crate) fn new_bytes(workflow: &Workflow, task: TaskId) -> u64 {
+    if workflow.kind(task) == TaskKind::Fold && workflow.position(task) > 0 {
+        return 0;
+    }
+    workflow.outputs(task).iter().map(|&block| workflow.block_bytes(block)).sum()
 }
 
 impl Ledger {
@@ -88,13 +105,5 @@ mod tests {
         assert!(!ledger.admits(3, 21));
         ledger.finish(1);
         assert!(ledger.admits(4, 30) && !ledger.admits(4, 31));
-    }
-
-    #[test]
-    fn a_budget_below_the_peak_is_refused() {
-        let error = surplus(69, 70).unwrap_err();
-        assert_eq!(surplus(100, 70), Ok(30));
-        assert_eq!(error.blame(), tw_ir::Blame::Resource);
-        assert!(error.help_text().is_some_and(|help| help.contains("70")));
     }
 }

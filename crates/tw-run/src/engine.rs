@@ -9,7 +9,7 @@ use std::time::Instant;
 use tw_ir::{Error, Result};
 
 use crate::bindings::Bindings;
-use crate::budget::surplus;
+use crate::budget::run_ahead;
 use crate::delivery::Outputs;
 use crate::execute::Tally;
 use crate::job::run_inline;
@@ -43,25 +43,28 @@ impl Engine for Serial {
 
     fn run(&self, prepared: &Prepared, bindings: &Bindings, options: &RunOptions) -> Result<Outcome> {
         let plan = prepared.plan();
-        report(plan, options, |_| Ok((1, run_inline(plan, bindings, options)?)))
+        report(plan, bindings, options, 1, |_| Ok((1, run_inline(plan, bindings, options)?)))
     }
 }
 
-/// The common part of all engines: checks the budget before the run, starts progress, and fills the report. `run` gets the surplus of the budget for running ahead, if
-/// the budget matters, and returns the number of threads that it used.
+/// The common part of all engines: starts progress, and fills the report. `run` gets the bytes for running ahead on so many threads, if they can run out, and returns the number of
+/// threads that it used.
 pub(crate) fn report(
     plan: &PreparedSchedule,
+    bindings: &Bindings,
     options: &RunOptions,
+    threads: usize,
     run: impl FnOnce(Option<u64>) -> Result<(usize, (Outputs, Tally))>,
 ) -> Result<Outcome> {
     let start = Instant::now();
     if let Some(progress) = &options.progress {
         progress.begin(plan.schedule.n_steps() as u64);
     }
-    let surplus = match options.budget {
-        Some(budget) => Some(surplus(budget, plan.schedule.peak_bytes())?).filter(|_| budget < plan.total_bytes),
-        None => None,
-    };
+    let ahead = options.ahead.unwrap_or_else(|| run_ahead(plan.largest_step, threads));
+    // Blocks that are in memory already cost nothing, so that the peak without them counts.
+    let resident = plan.resident_bytes(bindings);
+    let peak = plan.schedule.peak_bytes().saturating_sub(resident);
+    let surplus = Some(ahead).filter(|_| plan.total_bytes - resident > peak.saturating_add(ahead));
     // An error after cancellation is probably a consequence of it.
     let cancelled = |error| if options.cancel.is_cancelled() { Error::cancelled() } else { error };
     let (threads, (outputs, tally)) = run(surplus).map_err(cancelled)?;

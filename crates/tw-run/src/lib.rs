@@ -8,7 +8,7 @@
 //!
 //! * The same bits for any number of threads: contributions to one block are ordered by the schedule, never by time.
 //! * A block is dropped by the last task that reads it; outputs are handed to the caller.
-//! * With a [budget](RunOptions::budget) blocks never hold more bytes than that, as long as the schedule's own peak fits.
+//! * Blocks never hold more bytes than the schedule's own peak and what a run may [run ahead by](RunOptions::ahead).
 //! * When [`Engine::run`] returns, whether with results or an error, nothing of the run is left behind in the pool.
 //! * A failing or panicking task ends its run with an error that names the statement; the pool lives on.
 //!
@@ -57,6 +57,7 @@ mod sync;
 mod timeline;
 
 pub use bindings::Bindings;
+pub use budget::{largest_step, run_ahead};
 pub use cancel::CancelToken;
 pub use engine::{Engine, Serial};
 pub use events::{Observer, Progress};

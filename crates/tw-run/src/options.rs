@@ -40,9 +40,9 @@ pub struct RunOptions {
     pub meter: Arc<Meter>,
     /// Stops the run from outside.
     pub cancel: CancelToken,
-    /// The memory budget for blocks, in bytes. A run whose schedule has a larger peak is refused. Without a budget, threads run ahead of the schedule as far as
-    /// dependencies allow, and memory is not limited.
-    pub budget: Option<u64>,
+    /// Bytes of blocks that a run may hold beyond the peak of its schedule, because threads run ahead of its order. If not given, as many as
+    /// [`run_ahead`](crate::run_ahead) says.
+    pub ahead: Option<u64>,
     /// Sees every event.
     pub observer: Option<Arc<dyn Observer>>,
     /// Counts tasks, for progress displays.
@@ -59,7 +59,7 @@ impl Default for RunOptions {
         RunOptions {
             meter: Meter::new(),
             cancel: CancelToken::new(),
-            budget: None,
+            ahead: None,
             observer: None,
             progress: None,
             chaos: None,

@@ -121,7 +121,7 @@ impl Engine for Runtime {
     fn run(&self, prepared: &Prepared, bindings: &Bindings, options: &RunOptions) -> Result<Outcome> {
         let plan = prepared.plan();
         let alone = self.workers.is_empty() || !plan.worth_sharing;
-        report(plan, options, |surplus| {
+        report(plan, bindings, options, self.threads(), |surplus| {
             if alone && options.chaos.is_none() {
                 return Ok((1, run_inline(plan, bindings, options)?));
             }

@@ -3,12 +3,14 @@
 use std::sync::Arc;
 
 use cranelift_entity::{EntityRef, PrimaryMap, SecondaryMap};
-use tw_block::{CompiledKernel, LARGER_THAN_CACHES, Provider};
+use tw_block::{Access, CompiledKernel, LARGER_THAN_CACHES, Provider};
 use tw_ir::kernel::Kernel;
 use tw_ir::schedule::{InstanceId, Schedule};
-use tw_ir::workflow::{BlockId, BlockSetId, KernelId, TaskId};
+use tw_ir::workflow::{BlockId, BlockSetId, KernelId, TaskId, Workflow};
 use tw_ir::{Error, Result};
 
+use crate::bindings::Bindings;
+use crate::budget::largest_step;
 use crate::execute::in_statement;
 
 /// A schedule with compiled kernels and initial counters. Cheap to clone; runs share it.
@@ -27,6 +29,10 @@ pub(crate) struct PreparedSchedule {
     last_writers: Vec<u32>,
     /// Bytes of all blocks together.
     pub(crate) total_bytes: u64,
+    /// The most bytes of blocks that some step makes.
+    pub(crate) largest_step: u64,
+    /// Per source, bytes of the blocks that are read from it.
+    loaded_bytes: Vec<u64>,
     /// Per set: true if its blocks are written past the caches.
     pub(crate) past_cache: SecondaryMap<BlockSetId, bool>,
     /// False if a second thread could not help.
@@ -34,6 +40,12 @@ pub(crate) struct PreparedSchedule {
 }
 
 impl PreparedSchedule {
+    /// Bytes of the blocks that are read from sources in memory.
+    pub(crate) fn resident_bytes(&self, bindings: &Bindings) -> u64 {
+        let sources = bindings.sources.iter().zip(&self.loaded_bytes);
+        sources.filter(|(source, _)| source.access() == Access::Memory).map(|(_, bytes)| bytes).sum()
+    }
+
     /// The step that completes an instance.
     pub(crate) fn last_writer(&self, instance: InstanceId) -> u32 {
         self.last_writers[instance.index()]
@@ -81,6 +93,8 @@ impl Prepared {
             claims,
             last_writers,
             total_bytes,
+            largest_step: largest_step(&schedule),
+            loaded_bytes: loaded_bytes(workflow),
             past_cache,
             worth_sharing,
             schedule,
@@ -92,9 +106,26 @@ impl Prepared {
         &self.0.schedule
     }
 
+    /// Per source, bytes of the blocks that are read from it.
+    pub fn loaded_bytes(&self) -> &[u64] {
+        &self.0.loaded_bytes
+    }
+
     pub(crate) fn plan(&self) -> &Arc<PreparedSchedule> {
         &self.0
     }
+}
+
+/// Per source, bytes of the blocks that are read from it.
+fn loaded_bytes(workflow: &Workflow) -> Vec<u64> {
+    let mut bytes = vec![0u64; workflow.sources.len()];
+    for task in workflow.tasks() {
+        if let Kernel::Load { source } = workflow.kernels[workflow.kernel(task)].kernel {
+            let blocks = workflow.outputs(task).iter();
+            bytes[source.index()] += blocks.map(|&block| workflow.block_bytes(block)).sum::<u64>();
+        }
+    }
+    bytes
 }
 
 /// Sets of blocks that are results without readers and too large to stay in a cache. Kernels write them past the cache.

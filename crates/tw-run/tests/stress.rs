@@ -36,7 +36,7 @@ fn held(outcome: &Outcome) -> u64 {
 /// Runs, checks the result if there is one, and that nothing leaks.
 fn run_checked(runtime: &Runtime, prepared: &Prepared, expected: &Replayed, options: RunOptions) -> Result<()> {
     let meter = Meter::new();
-    let budget = options.budget.unwrap_or(u64::MAX);
+    let budget = options.ahead.map_or(u64::MAX, |ahead| prepared.schedule().peak_bytes() + ahead);
     let io = Arc::new(TestIo::default());
     let bindings = io.bindings(prepared.schedule());
     let result = runtime.run(prepared, &bindings, &RunOptions { meter: meter.clone(), ..options });
@@ -81,8 +81,8 @@ fn budgets_hold_and_do_not_change_results() {
         let (prepared, expected) = healthy(seed, 150);
         for runtime in &runtimes {
             for round in 0..4 {
-                let budget = prepared.schedule().peak_bytes() + round * BLOCK_BYTES;
-                let options = RunOptions { budget: Some(budget), chaos: chaos(round + seed), ..RunOptions::default() };
+                let ahead = Some(round * BLOCK_BYTES);
+                let options = RunOptions { ahead, chaos: chaos(round + seed), ..RunOptions::default() };
                 run_checked(runtime, &prepared, &expected, options).unwrap();
             }
         }
@@ -112,7 +112,7 @@ fn several_callers_share_a_pool() {
                     let (prepared, expected) = healthy(caller * 1000 + seed, 120);
                     let options = RunOptions {
                         chaos: chaos(seed),
-                        budget: (caller % 2 == 0).then(|| prepared.schedule().peak_bytes() + 3 * BLOCK_BYTES),
+                        ahead: (caller % 2 == 0).then_some(3 * BLOCK_BYTES),
                         ..RunOptions::default()
                     };
                     run_checked(runtime, &prepared, &expected, options).unwrap();

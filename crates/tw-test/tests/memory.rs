@@ -80,6 +80,19 @@ fn what_is_read_for_the_last_time_is_deleted() {
     assert!(threaded <= budget, "{threaded} bytes with a budget of {budget}");
 }
 
+/// Without a budget threads run ahead by a bounded number of bytes, however many tasks are ready: here all loads of a long sum.
+#[test]
+fn threads_run_ahead_by_no_more_than_predicted() {
+    let text =
+        "x = retile(random.normal(60000000, seed=3), tile(1000000))\ny = x * 2\nz = retile(y, tile(700000))\noutput z";
+    let unit = read(text, &[]);
+    let session = Session::builder().threads(3).rewrites(false).build();
+    let predicted = session.explain(&unit.program).expect("a plan").summary();
+    assert!(predicted.peak_bytes < predicted.peak_bytes_on_threads);
+    let measured = peak(Session::builder().threads(3).rewrites(false), &unit);
+    assert!(measured <= predicted.peak_bytes_on_threads, "{measured} bytes, predicted {predicted:?}");
+}
+
 #[test]
 fn a_budget_is_kept_or_refused() {
     let unit = read("x = random.normal(300, 300)\ny = x @ x\nz = y @ x\nt = sum(z)\noutput t", &[]);

@@ -79,3 +79,28 @@ fn the_peak_of_a_loop_is_predicted() {
     }
     panic!("only {compared} of {n} programs were compared");
 }
+
+/// Threads run ahead of each other, by no more than is predicted for them.
+#[test]
+fn threads_keep_to_the_peak_predicted_for_them() {
+    let n = setting("TW_RANDOM_PROGRAMS", 1_000) / 4;
+    let mut compared = 0;
+    for (seed, program, arrays) in looping_programs() {
+        let inputs = bound(&arrays);
+        let threads = 2 + (seed % 3) as usize;
+        let session = Session::builder().threads(threads).chaos(seed).tile(1 + seed % 4).build();
+        let Ok(explanation) = session.explain_bound(&program, &inputs) else { continue };
+        let summary = explanation.summary();
+        let Ok((_, totals)) = session.run_with_report(&program, &inputs) else { continue };
+        if summary.has_later {
+            continue;
+        }
+        let (predicted, measured) = (summary.peak_bytes_on_threads, totals.peak_bytes);
+        assert!(measured <= predicted, "seed {seed}: predicted {predicted}, measured {measured}");
+        compared += 1;
+        if compared == n {
+            return;
+        }
+    }
+    panic!("only {compared} of {n} programs were compared");
+}

@@ -3,9 +3,12 @@
 use std::time::{Duration, Instant};
 
 use tw_ir::error::{Error, Result};
+use tw_ir::program::Program;
+use tw_ir::schedule::Digest;
 use tw_ir::span::Span;
 use tw_ir::workflow::{BlockSet, BlockSetId, StmtId, Workflow};
 use tw_place::{Cluster, Machine, Notation, Placed, Rivals};
+use tw_plan::PlanOptions;
 
 use super::source::Place;
 use super::{Explanation, units};
@@ -44,6 +47,8 @@ pub struct Piece {
     pub title: String,
     /// What each scheduler makes of it.
     pub rivals: Rivals,
+    /// The segment before rewriting.
+    pub program: Program,
     /// False for the branch of an `if` that ends sooner: figures of the whole are those of the other.
     pub counts: bool,
 }
@@ -58,7 +63,8 @@ impl Explanation {
         let piece = |(k, segment): (usize, &PlacedSegment)| {
             let mut rivals = segment.rivals.as_ref().clone();
             rivals.placed[..=segment.chosen].rotate_right(1);
-            Piece { title: self.title(&segment.at, k + 1), rivals, counts: !rarer.contains(&k) }
+            let program = segment.key.program.clone();
+            Piece { title: self.title(&segment.at, k + 1), program, rivals, counts: !rarer.contains(&k) }
         };
         let pieces: Vec<Piece> = placed.segments.iter().enumerate().map(piece).collect();
         if let Some(distribution) = &cluster.distribution {
@@ -151,6 +157,15 @@ pub(super) fn is_value(set: &BlockSet) -> bool {
 }
 
 impl OnMachine {
+    /// The schedules that a run on the cluster executes, by their hashes.
+    pub fn hashes(&self, options: &PlanOptions) -> Result<Vec<Digest>> {
+        let hash = |piece: &Piece| -> Option<Result<Digest>> {
+            let placed = piece.rivals.placed.first()?;
+            Some(placed.freeze(&|| false, &piece.program, options).map(|planned| planned.schedule.hash()))
+        };
+        self.pieces.iter().filter_map(hash).collect()
+    }
+
     /// The plans in front, of every piece that counts.
     pub fn chosen(&self) -> impl Iterator<Item = &Placed> {
         self.counted().filter_map(|rivals| rivals.placed.first())

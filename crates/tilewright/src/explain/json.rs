@@ -20,6 +20,7 @@ impl Explanation {
             "wire_bytes_max_rank": 0,
             "flops_max_rank": summary.cost.flops,
             "peak_bytes_max_rank": summary.peak_bytes,
+            "peak_bytes_on_threads": summary.peak_bytes_on_threads,
             "lower_bound_bytes": 0,
         });
         let mut all = figures.clone();

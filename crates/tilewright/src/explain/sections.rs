@@ -21,9 +21,16 @@ use crate::session::Session;
 #[derive(Default)]
 pub(super) struct Sections {
     pub(super) collected: Collected<Section>,
-    /// The most bytes alive at once, in any turn of any loop.
-    pub(super) peak_bytes: u64,
+    /// The most bytes alive at once, in any turn of any loop, one task at a time and on all threads.
+    pub(super) peaks: (u64, u64),
+    pub(super) threads: usize,
     planned: HashMap<SegmentKey, Planned>,
+}
+
+impl Sections {
+    pub(super) fn on(threads: usize) -> Sections {
+        Sections { threads, ..Sections::default() }
+    }
 }
 
 impl Recorder for Sections {
@@ -41,7 +48,8 @@ impl Recorder for Sections {
         let Some(planned) = self.planned.get(&segment.key).cloned() else { return };
         let (at, selects_all) = (Position::new(segment.around), segment.selects_all);
         let plan = SegmentPlan::new(planned, segment);
-        self.peak_bytes = self.peak_bytes.max(plan.peak_bytes());
+        let (serial, threads) = (plan.peak_bytes(), plan.peak_bytes_on(self.threads));
+        self.peaks = (self.peaks.0.max(serial), self.peaks.1.max(threads));
         self.collected.items.push(Section { at, selects_all, outcome: SectionOutcome::Planned(Box::new(plan)) });
     }
 

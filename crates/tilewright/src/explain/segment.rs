@@ -60,6 +60,13 @@ impl SegmentPlan {
         self.peak.bytes.saturating_add(self.held_bytes)
     }
 
+    /// The same on several threads, which run ahead of each other.
+    pub fn peak_bytes_on(&self, threads: usize) -> u64 {
+        let ahead = tw_run::run_ahead(self.peak.largest_step, threads);
+        let blocks = self.peak.bytes.saturating_add(ahead).min(self.peak.total_bytes);
+        blocks.saturating_add(self.held_bytes)
+    }
+
     /// How long planning took.
     pub fn planning(&self) -> Duration {
         self.planned.planning_time()

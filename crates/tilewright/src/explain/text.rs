@@ -9,7 +9,7 @@ use super::rows::Row;
 use super::source::Place;
 use super::table::{Align, Table};
 use super::units;
-use super::{Explanation, Level, Section, SegmentPlan};
+use super::{Explanation, Level, Section, SegmentPlan, Summary};
 use crate::report::Totals;
 
 /// Workflows with more tasks than this are not printed task by task.
@@ -72,6 +72,15 @@ impl Explanation {
         )
     }
 
+    /// The peak on several threads, where that is more than on one.
+    fn threads_line(&self) -> Option<String> {
+        let Summary { peak_bytes, peak_bytes_on_threads, .. } = self.summary();
+        (peak_bytes_on_threads > peak_bytes).then(|| {
+            let (bytes, threads) = (units::bytes(peak_bytes_on_threads), units::counted(self.threads as u64, "thread"));
+            format!("at most {bytes} on {threads}, which run ahead of each other")
+        })
+    }
+
     fn measured_line(&self, totals: &Totals) -> String {
         format!(
             "measured: ran in {} on {}, peak {}, {} in {}",
@@ -103,7 +112,7 @@ impl Explanation {
         if let Some((_, totals)) = &self.measured {
             let _ = writeln!(out, "{}", self.measured_line(totals));
         }
-        for line in self.input_lines() {
+        for line in self.threads_line().into_iter().chain(self.input_lines()) {
             let _ = writeln!(out, "  - {line}");
         }
         for sentence in self.avoidable() {

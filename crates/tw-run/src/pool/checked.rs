@@ -59,7 +59,8 @@ fn run(runtime: &Runtime, prepared: &Prepared, io: TestIo, options: RunOptions) 
     let n_tasks = schedule.workflow().n_tasks();
     let counter = Arc::new(Counter((0..n_tasks).map(|_| AtomicU32::new(0)).collect()));
     let observer: Arc<dyn Observer> = counter.clone();
-    let (meter, budget) = (Meter::new(), options.budget.unwrap_or(u64::MAX));
+    let meter = Meter::new();
+    let budget = options.ahead.map_or(u64::MAX, |ahead| prepared.schedule().peak_bytes() + ahead);
     let io = Arc::new(io);
     let options = RunOptions { meter: meter.clone(), observer: Some(observer), ..options };
     let result = runtime.run(prepared, &io.bindings(schedule), &options);
@@ -164,7 +165,11 @@ fn budgets_bind_and_nobody_waits_forever() {
         let budget = prepared.schedule().peak_bytes() + blocks_ahead * BLOCK_BYTES;
         assert!(budget < prepared.plan().total_bytes, "the budget does not bind");
         explore(move || {
-            succeeds(&Runtime::new(3), &prepared, RunOptions { budget: Some(budget), ..RunOptions::default() });
+            succeeds(
+                &Runtime::new(3),
+                &prepared,
+                RunOptions { ahead: Some(blocks_ahead * BLOCK_BYTES), ..RunOptions::default() },
+            );
         });
     }
 }
@@ -176,8 +181,8 @@ fn concurrent_runs_share_the_pool() {
         let runtime = Arc::new(Runtime::new(3));
         let callers = schedules.each_ref().map(|prepared| {
             let (runtime, prepared) = (runtime.clone(), prepared.clone());
-            let budget = Some(prepared.schedule().peak_bytes() + BLOCK_BYTES);
-            thread::spawn(move || succeeds(&runtime, &prepared, RunOptions { budget, ..RunOptions::default() }))
+            let ahead = Some(BLOCK_BYTES);
+            thread::spawn(move || succeeds(&runtime, &prepared, RunOptions { ahead, ..RunOptions::default() }))
         });
         callers.into_iter().for_each(|caller| caller.join().unwrap());
     });
@@ -205,8 +210,7 @@ fn a_run_can_be_cancelled_at_any_moment() {
                 let cancel = cancel.clone();
                 move || cancel.cancel()
             });
-            let budget = binds.then(|| prepared.schedule().peak_bytes());
-            let options = RunOptions { cancel, budget, ..RunOptions::default() };
+            let options = RunOptions { cancel, ahead: binds.then_some(0), ..RunOptions::default() };
             if let Err(error) = run(&runtime, &prepared, TestIo::default(), options) {
                 assert_eq!(error.blame(), Blame::Cancelled, "{error}");
             }

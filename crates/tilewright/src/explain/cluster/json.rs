@@ -41,7 +41,7 @@ impl Explanation {
     }
 
     fn piece_json(&self, piece: &Piece, machine: &Machine) -> Value {
-        let Piece { title, rivals, counts } = piece;
+        let Piece { title, rivals, counts, .. } = piece;
         let Some(placed) = rivals.placed.first() else { return Value::Null };
         let lost = rivals.placed[1..].iter().chain(&rivals.refused).zip(self.why_lost(rivals, machine));
         let lost = lost.map(|(rival, why)| self.lost_json(rival, &why));
