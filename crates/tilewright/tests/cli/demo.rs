@@ -17,7 +17,7 @@ fn the_demo_shows_everything() {
         "GFLOP/s",
         "C = Z.T @ Z / n",
         ": equal",
-        "error: the program needs ",
+        "error: blocks need ",
         "bytes are needed, and what depends on data may need more",
         "16 ranks",
     ] {
