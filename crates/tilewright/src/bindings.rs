@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use tw_block::{Access, ReadAhead, Source, formats, in_memory};
+use tw_block::{ReadAhead, Source, SourceAccess, formats, in_memory};
 use tw_ir::error::{Error, Result};
 use tw_ir::workflow::{SourceDecl, Workflow};
 use tw_run::Bindings;
@@ -16,7 +16,7 @@ const WORTH_READING_AHEAD: u64 = 1 << 20;
 
 /// True for sources that may hold more than was asked for.
 pub(crate) fn may_read_ahead(source: &dyn Source) -> bool {
-    source.access() == Access::File && source.n_bytes() >= WORTH_READING_AHEAD
+    source.access() == SourceAccess::File && source.n_bytes() >= WORTH_READING_AHEAD
 }
 
 /// Finds every source of a workflow by name and opens every sink. Of each source the blocks that are read have `loaded_bytes`. All together may hold

@@ -38,7 +38,7 @@ impl Need<'_> {
             }
             Rest::Enough(bytes) => format!("a budget of {bytes} bytes works; smaller blocks may need less"),
             Rest::Unknown => {
-                format!("{} bytes suffice up to here; what follows depends on data and may need more", self.bytes)
+                format!("at least {} bytes are needed, and what depends on data may need more", self.bytes)
             }
         };
         let (needed, given) = (units::bytes(self.bytes), units::bytes(budget));

@@ -7,13 +7,13 @@
 //! |---|---|---|---|
 //! | [`Data`](data::Data) | blocks | planned and run | is read |
 //! | [`Types`](types::Types) | a type and the buffer it would occupy | planned | goes both ways |
-//! | [`Placed`](placed::Placed) | a type and the workers that hold its shards | planned for a cluster | goes both ways |
+//! | [`Placed`](placed::Placer) | a type and the workers that hold its shards | planned for a cluster | goes both ways |
 //!
 //! Liveness is decided here alone: a value is dropped before the last segment that reads it begins, unless that segment takes it. So what explain predicts
 //! to be alive is what a run keeps alive.
 //!
 //! Both branches of an `if` leave their results on one grid, that of `then`: `otherwise` retiles where it must. What follows an `if` is therefore planned
-//! the same way whichever branch runs.
+//! the same way whichever branch runs. A loop is taken to have a turn: where it has none and its body cuts values otherwise, what follows is planned when it runs.
 
 use std::collections::{HashMap, HashSet};
 
@@ -37,6 +37,9 @@ use types::foresee;
 pub(crate) trait Domain {
     /// A value between segments.
     type Value: Clone;
+
+    /// True if every extent and operand is known when a segment is made, so that nothing is postponed.
+    const KNOWS_ALL: bool;
 
     /// The session whose options the program is planned with.
     fn session(&self) -> &Session;
@@ -68,6 +71,12 @@ pub(crate) trait Domain {
 
     /// Which way a condition goes.
     fn decide(&mut self, condition: &Self::Value) -> Result<Decision>;
+
+    /// True if both branches of an `if` leave their results on one grid, that of `then`.
+    fn cuts_branches_alike(&self) -> bool;
+
+    /// What stands for the result of an `if` that may go either way.
+    fn join(&mut self, then: Self::Value, otherwise: Self::Value) -> Self::Value;
 
     /// A turn of a loop begins; 0 is the first.
     fn begin_turn(&mut self, turn: usize) -> Result<()>;
@@ -133,7 +142,7 @@ impl<'a, V> Alive<'a, V> {
 pub(crate) struct Around<'a> {
     pub(crate) role: Role,
     pub(crate) span: &'a Span,
-    /// A number of the `if` or the loop, in the order of the program.
+    /// The number of the `if` or the loop; those inside it have higher ones.
     pub(crate) number: u32,
 }
 
@@ -167,7 +176,8 @@ struct Walk<'a, D: Domain> {
     /// What loops carry while their conditions are computed, innermost last.
     carried: Vec<Vec<Option<D::Value>>>,
     around: Vec<Around<'a>>,
-    n_around: u32,
+    /// The loops and branches that have been met, by their addresses: outer ones have lower numbers.
+    numbers: HashMap<*const Node, u32>,
 }
 
 impl<'a, D: Domain> Walk<'a, D> {
@@ -179,7 +189,7 @@ impl<'a, D: Domain> Walk<'a, D> {
             extents: HashMap::new(),
             carried: Vec::new(),
             around: Vec::new(),
-            n_around: 0,
+            numbers: HashMap::new(),
         }
     }
 
@@ -208,6 +218,7 @@ impl<'a, D: Domain> Walk<'a, D> {
         self.flush(&mut pending, place, &needed, &mine)?;
         let results = region.results.iter().map(|value| self.values.get(value).cloned()).collect();
         self.values.retain(|value, _| !mine.contains(value));
+        self.extents.retain(|value, _| !mine.contains(value));
         Ok(results)
     }
 
@@ -224,7 +235,8 @@ impl<'a, D: Domain> Walk<'a, D> {
             self.prune(needed, mine);
             return Ok(());
         }
-        if let Some(unknown) = self.first_unknown(&nodes) {
+        let unknown = if D::KNOWS_ALL { None } else { self.first_unknown(&nodes) };
+        if let Some(unknown) = unknown {
             self.domain.postpone(&nodes, &unknown.span, &self.around)?;
             self.prune(needed, mine);
             return Ok(());
@@ -244,7 +256,7 @@ impl<'a, D: Domain> Walk<'a, D> {
             Taken::Value(value) => Ok((name, Some(self.value(value)?))),
         };
         let inputs = segment.taken.into_iter().map(bind).collect::<Result<_>>()?;
-        let has_resolved_extents = nodes.iter().any(|node| self.needs_resolved(node));
+        let has_resolved_extents = !D::KNOWS_ALL && nodes.iter().any(|node| self.needs_resolved(node));
         // Values that only this segment reads live as long as the segment, not to the end of the region.
         self.prune(needed, mine);
         let step =
@@ -268,7 +280,7 @@ impl<'a, D: Domain> Walk<'a, D> {
                 let mut needed = region.used_from(k + 1);
                 node.op.regions().for_each(|region| region.add_uses(&mut needed));
                 self.prune(&needed, mine);
-                let results = self.turns(carried, condition, body, &node.span)?;
+                let results = self.turns(carried, condition, body, node)?;
                 self.domain.end_loop();
                 self.bind(&node.results, results);
                 Ok(())
@@ -283,8 +295,7 @@ impl<'a, D: Domain> Walk<'a, D> {
                 let mut needed = region.used_from(k + 1);
                 node.op.regions().for_each(|region| region.add_uses(&mut needed));
                 self.prune(&needed, mine);
-                self.n_around += 1;
-                let results = self.branch(decision, then, otherwise, &node.span)?;
+                let results = self.branch(decision, then, otherwise, node)?;
                 self.bind(&node.results, results);
                 Ok(())
             }
@@ -296,6 +307,7 @@ impl<'a, D: Domain> Walk<'a, D> {
         let value = self.values.get(&node.args[0]).cloned();
         if let Some(value) = &value {
             let extent = self.domain.resolve(value, largest_count(before, node.args[0]))?;
+            self.extents.remove(&node.results[0]);
             self.extents.extend(extent.map(|extent| (node.results[0], extent)));
         }
         self.bind(&node.results, vec![value]);
@@ -308,10 +320,10 @@ impl<'a, D: Domain> Walk<'a, D> {
         mut carried: Vec<Option<D::Value>>,
         condition: &'a Region,
         body: &'a Region,
-        span: &'a Span,
+        node: &'a Node,
     ) -> Result<Vec<Option<D::Value>>> {
-        self.n_around += 1;
-        let around = |role| Around { role, span, number: self.n_around };
+        let number = self.number(node);
+        let around = |role| Around { role, span: &node.span, number };
         let (in_condition, in_body) = (around(Role::Condition), around(Role::Body));
         for turn in 0.. {
             self.domain.begin_turn(turn)?;
@@ -345,25 +357,38 @@ impl<'a, D: Domain> Walk<'a, D> {
         decision: Decision,
         then: &'a Region,
         otherwise: &'a Region,
-        span: &'a Span,
+        node: &'a Node,
     ) -> Result<Vec<Option<D::Value>>> {
-        let around = |role| Around { role, span, number: self.n_around };
+        let number = self.number(node);
+        let around = |role| Around { role, span: &node.span, number };
         let (in_then, in_otherwise) = (around(Role::Then), around(Role::Otherwise));
         match decision {
             Decision::True => self.inside(then, in_then),
             Decision::False => {
-                let wanted = foresee(self, then)?;
+                let wanted = if self.domain.cuts_branches_alike() { foresee(self, then)? } else { Vec::new() };
                 let results = self.inside(otherwise, in_otherwise)?;
                 self.cut_as(results, &wanted, in_otherwise)
             }
             Decision::Either => {
                 let results = self.inside(then, in_then)?;
-                let wanted: Vec<_> = results.iter().map(|value| Some(self.domain.ty(value.as_ref()?))).collect();
+                let wanted: Vec<_> = match self.domain.cuts_branches_alike() {
+                    true => results.iter().map(|value| Some(self.domain.ty(value.as_ref()?))).collect(),
+                    false => Vec::new(),
+                };
                 let others = self.inside(otherwise, in_otherwise)?;
-                self.cut_as(others, &wanted, in_otherwise)?;
-                Ok(results)
+                let others = self.cut_as(others, &wanted, in_otherwise)?;
+                let join = |(then, otherwise)| match (then, otherwise) {
+                    (Some(then), Some(otherwise)) => Some(self.domain.join(then, otherwise)),
+                    (then, _) => then,
+                };
+                Ok(results.into_iter().zip(others).map(join).collect())
             }
         }
+    }
+
+    fn number(&mut self, node: &Node) -> u32 {
+        let next = self.numbers.len() as u32;
+        *self.numbers.entry(std::ptr::from_ref(node)).or_insert(next)
     }
 
     fn inside(&mut self, region: &'a Region, around: Around<'a>) -> Result<Vec<Option<D::Value>>> {

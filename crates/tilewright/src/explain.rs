@@ -265,7 +265,10 @@ impl Explanation {
                 summary.has_later = true;
                 continue;
             };
-            summary.cost += plan.cost();
+            // A first iteration that differs does not make a loop body count twice.
+            if section.at.turn != Turn::First {
+                summary.cost += plan.cost();
+            }
             summary.selects_all |= section.selects_all;
             summary.planning += plan.planning();
         }
@@ -281,10 +284,13 @@ impl Explanation {
     /// An error that names the smallest budget that works, if a section certainly needs more memory than this. Sections whose extents
     /// depend on data are judged when they run; where there are some, the error names the least that is needed.
     pub fn check_budget(&self, budget: u64) -> Result<()> {
-        let certain = self.plans().filter(|(section, _)| !section.selects_all);
+        // Which branch runs is not known.
+        let certain = self.plans().filter(|(section, _)| !section.selects_all && section.at.branches.is_empty());
         let Some((_, plan)) = certain.max_by_key(|(_, plan)| plan.peak_bytes()) else { return Ok(()) };
-        let is_all_known = self.sections.iter().all(|section| section.plan().is_some() && !section.selects_all);
         let bytes = plan.peak_bytes();
+        let is_known =
+            |section: &Section| !section.selects_all && section.plan().is_some_and(|plan| plan.peak_bytes() <= bytes);
+        let is_all_known = self.sections.iter().all(is_known);
         let at = plan.peak.during.map(|statement| &plan.planned.plan.statements[statement].span);
         let rest = if is_all_known { Rest::Enough(bytes) } else { Rest::Unknown };
         let granted = Need { bytes, held: plan.held_bytes, at, rest }.grant(budget);

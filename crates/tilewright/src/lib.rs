@@ -47,7 +47,7 @@ pub use tensor::ops::{concat, einsum, joined, map_blocks};
 pub use tensor::{Tensor, at_span, compute_all, compute_arrays, numbers_needed, settle_all};
 pub use tw_block as block;
 pub use tw_block::formats::open;
-pub use tw_block::{Access, Provider, Source, in_memory};
+pub use tw_block::{Provider, Source, SourceAccess, in_memory};
 pub use tw_build as build;
 pub use tw_ir as ir;
 pub use tw_ir::{Array, ArrayView, Axis, Buffer, DType, Error, Program, Result, Scalar};

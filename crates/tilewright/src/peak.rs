@@ -141,7 +141,7 @@ mod tests {
     fn nothing_is_held_by_nothing() {
         let mut program = Program::new();
         let ty = TensorType::known(DType::F64, &[0]);
-        let op = tw_ir::program::Op::Source(tw_ir::program::Source::Input { name: "x".into(), ty });
+        let op = tw_ir::program::Op::Source(tw_ir::program::SourceOp::Input { name: "x".into(), ty });
         let x = program.push1(op, &[], &Span::None).unwrap();
         program.output("x", x);
         let planned = Session::builder().threads(1).build().plan(&program).unwrap();

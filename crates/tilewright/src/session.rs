@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use rustc_hash::FxHashMap;
-use tw_block::{Access, Meter, Provider, Sink, provider};
+use tw_block::{Meter, Provider, Sink, SourceAccess, provider};
 use tw_ir::error::{Error, Result};
 use tw_ir::program::{self, FunctionTable, Op, Program, Region, ValueId};
 use tw_ir::schedule::{Digest, PlanFile, Schedule, encode_plan};
@@ -342,7 +342,7 @@ impl Session {
         let workflow = cached.prepared.schedule().workflow();
         let is_large = cached.prepared.schedule().peak_bytes() > SURELY_AVAILABLE;
         let shared: HashSet<String> = if self.0.budget.is_some() || is_large {
-            let in_memory = inputs.iter().filter(|(_, source)| source.access() == Access::Memory);
+            let in_memory = inputs.iter().filter(|(_, source)| source.access() == SourceAccess::Memory);
             in_memory.map(|(name, _)| name.clone()).collect()
         } else {
             HashSet::new()
@@ -389,7 +389,7 @@ impl Session {
     }
 
     /// Refuses results that the machine cannot hold, before anything is planned: planning them would take long, too.
-    fn check_results(&self, program: &Program) -> Result<()> {
+    pub(crate) fn check_results(&self, program: &Program) -> Result<()> {
         // What is only handed on is there already.
         let sources = program.body.nodes.iter().filter(|node| matches!(node.op, Op::Source(_)));
         let there: HashSet<ValueId> = sources.flat_map(|node| node.results.iter().copied()).collect();

@@ -8,7 +8,7 @@ use tw_ir::{Array, BoxRegion, Result, TensorType};
 use crate::block::Block;
 use crate::bytes::write_elements;
 use crate::memory::Meter;
-use crate::source::{Access, Source};
+use crate::source::{Source, SourceAccess};
 
 #[derive(Debug)]
 struct InMemory(Arc<Array>);
@@ -34,8 +34,8 @@ impl Source for InMemory {
         Some(Digest::of_all(&parts))
     }
 
-    fn access(&self) -> Access {
-        Access::Memory
+    fn access(&self) -> SourceAccess {
+        SourceAccess::Memory
     }
 
     fn layout(&self) -> String {

@@ -46,5 +46,5 @@ pub use masked::count_selected;
 pub use memory::{Meter, Running};
 pub use read_ahead::ReadAhead;
 pub use sink::Sink;
-pub use source::{Access, Source};
+pub use source::{Source, SourceAccess};
 pub use whole::{LARGER_THAN_CACHES, Whole};

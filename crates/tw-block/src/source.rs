@@ -12,7 +12,7 @@ use crate::read_ahead::ReadAhead;
 
 /// How a source is reached, which decides what a read costs and what it holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Access {
+pub enum SourceAccess {
     /// It is in memory already. Blocks of it are shared, not copied, and charged to nobody.
     Memory,
     /// A file: reads take time, and a copy.
@@ -37,7 +37,7 @@ pub trait Source: Debug + Send + Sync {
     fn fingerprint(&self) -> Option<Digest>;
 
     /// How it is reached.
-    fn access(&self) -> Access;
+    fn access(&self) -> SourceAccess;
 
     /// How it lies where it is, in a few words for people.
     fn layout(&self) -> String;

@@ -170,7 +170,7 @@ fn elements(op: Result<Op>, operands: &[&TensorType]) -> Vec<f64> {
         let n = shape.iter().product::<u64>() as i64;
         let mut array = tw_ir::Array::zeros(&shape, ty.dtype).unwrap();
         (0..n).for_each(|k| array.data_mut().set(k as usize, Scalar::from_i64(k, ty.dtype)));
-        let source = Op::Source(tw_ir::program::Source::Constant(array.into()));
+        let source = Op::Source(tw_ir::program::SourceOp::Constant(array.into()));
         args.push(program.push1(source, &[], &tw_ir::Span::None).unwrap());
     }
     let results = program.push(op.unwrap(), &args, &tw_ir::Span::None).unwrap();

@@ -11,7 +11,7 @@ use cranelift_entity::SecondaryMap;
 use crate::array::Array;
 use crate::dtype::Scalar;
 use crate::error::{Error, Result};
-use crate::program::{Node, Op, Program, Region, Source, TensorType, ValueId, verify};
+use crate::program::{Node, Op, Program, Region, SourceOp, TensorType, ValueId, verify};
 use crate::shape::{self, Extent};
 
 mod arrange;
@@ -118,8 +118,8 @@ impl Machine<'_> {
         let arrays: Vec<&Array> = args.iter().map(|array| &**array).collect();
         let fills: Vec<Scalar> = node.args.iter().map(|&value| self.program.ty(value).fill).collect();
         match &node.op {
-            Op::Source(Source::Input { name, ty }) => Ok(vec![self.input(name, ty)?]),
-            Op::Source(Source::Constant(array)) => Ok(vec![(**array).clone()]),
+            Op::Source(SourceOp::Input { name, ty }) => Ok(vec![self.input(name, ty)?]),
+            Op::Source(SourceOp::Constant(array)) => Ok(vec![(**array).clone()]),
             Op::Index(stmt) => {
                 let extents: Vec<Extent> = stmt.vars.iter().map(|var| var.extent).collect();
                 let (extents, out_shape) = (self.extents(&extents)?, self.extents(&stmt.out.shape)?);

@@ -192,7 +192,7 @@ impl IndexStmt {
 /// The origin of data.
 #[derive(Clone, Debug)]
 #[expect(clippy::large_enum_variant, reason = "programs have few sources, and most are inputs")]
-pub enum Source {
+pub enum SourceOp {
     /// Bound by name when the program runs: a file, an array of the host, or a value of an earlier segment.
     Input {
         /// The user's name for it.
@@ -204,22 +204,22 @@ pub enum Source {
     Constant(Arc<Array>),
 }
 
-impl PartialEq for Source {
-    fn eq(&self, other: &Source) -> bool {
+impl PartialEq for SourceOp {
+    fn eq(&self, other: &SourceOp) -> bool {
         match (self, other) {
-            (Source::Input { name: a, ty: x }, Source::Input { name: b, ty: y }) => a == b && x == y,
-            (Source::Constant(a), Source::Constant(b)) => Arc::ptr_eq(a, b) || a.same_bits(b),
+            (SourceOp::Input { name: a, ty: x }, SourceOp::Input { name: b, ty: y }) => a == b && x == y,
+            (SourceOp::Constant(a), SourceOp::Constant(b)) => Arc::ptr_eq(a, b) || a.same_bits(b),
             _ => false,
         }
     }
 }
-impl Eq for Source {}
-impl Hash for Source {
+impl Eq for SourceOp {}
+impl Hash for SourceOp {
     fn hash<H: Hasher>(&self, state: &mut H) {
         match self {
-            Source::Input { name, ty } => (0u8, name, ty).hash(state),
+            SourceOp::Input { name, ty } => (0u8, name, ty).hash(state),
             // A prefix is enough to tell constants apart in practice; equality looks at all of it.
-            Source::Constant(array) => {
+            SourceOp::Constant(array) => {
                 (1u8, array.shape(), array.dtype()).hash(state);
                 array.iter().take(64).for_each(|value| value.hash(state));
             }
@@ -231,7 +231,7 @@ impl Hash for Source {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Op {
     /// No arguments, one result.
-    Source(Source),
+    Source(SourceOp),
     /// Arguments are the operands of the reads.
     Index(IndexStmt),
     /// Running aggregate along an axis. One argument per body of the accumulator, all of one shape; one result per finished value. What the
@@ -383,7 +383,7 @@ impl Op {
                 }
                 stmt.out.shape = mapped(&stmt.out.shape, map);
             }
-            Op::Source(Source::Input { ty, .. }) => *ty = ty.map_extents(map),
+            Op::Source(SourceOp::Input { ty, .. }) => *ty = ty.map_extents(map),
             Op::Scatter { extents, .. } => *extents = mapped(extents, map),
             Op::Compact { extent, .. } => *extent = map(*extent),
             Op::Reshape { shape } => *shape = mapped(shape, map),
@@ -396,7 +396,7 @@ impl Op {
     pub fn extents(&self) -> Vec<Extent> {
         match self {
             Op::Index(stmt) => stmt.vars.iter().map(|var| var.extent).chain(stmt.out.shape.iter().copied()).collect(),
-            Op::Source(Source::Input { ty, .. }) => ty.shape.clone(),
+            Op::Source(SourceOp::Input { ty, .. }) => ty.shape.clone(),
             Op::Scatter { extents, .. } => extents.clone(),
             Op::Compact { extent, .. } => vec![*extent],
             Op::Reshape { shape } => shape.clone(),
@@ -520,7 +520,7 @@ impl Program {
     }
 
     /// Appends a source to the body. Its type is the given one, so there is nothing to infer.
-    pub fn push_source(&mut self, source: Source, ty: TensorType, span: &Span) -> ValueId {
+    pub fn push_source(&mut self, source: SourceOp, ty: TensorType, span: &Span) -> ValueId {
         let value = self.new_value(ty);
         self.body.nodes.push(Node {
             op: Op::Source(source),
@@ -562,7 +562,7 @@ impl Program {
             .nodes
             .iter()
             .filter_map(|node| match &node.op {
-                Op::Source(Source::Input { name, ty }) => Some((name.as_str(), ty)),
+                Op::Source(SourceOp::Input { name, ty }) => Some((name.as_str(), ty)),
                 _ => None,
             })
             .collect()
@@ -571,7 +571,7 @@ impl Program {
     /// Sets the tiling of an input, or leaves it open.
     pub fn cut_input(&mut self, wanted: &str, tiling: Option<&Tiling>) {
         for node in &mut self.body.nodes {
-            if let Op::Source(Source::Input { name, ty }) = &mut node.op
+            if let Op::Source(SourceOp::Input { name, ty }) = &mut node.op
                 && name == wanted
             {
                 ty.tiling = tiling.cloned();

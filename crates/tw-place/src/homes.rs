@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use tw_ir::kernel::Kernel;
-use tw_ir::program::{Op, Program, Source};
+use tw_ir::program::{Op, Program, SourceOp};
 use tw_ir::workflow::{BlockId, BlockSetId, Boxes, SourceDecl, TaskId, Workflow};
 use tw_ir::{BoxRegion, EntityRef, Grid, Tiling};
 
@@ -92,7 +92,7 @@ impl Before {
     /// The location of the input that a node loads.
     pub(super) fn source(&self, op: &Op) -> Option<&Homes> {
         match op {
-            Op::Source(Source::Input { name, .. }) => self.inputs.get(name),
+            Op::Source(SourceOp::Input { name, .. }) => self.inputs.get(name),
             _ => None,
         }
     }

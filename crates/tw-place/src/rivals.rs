@@ -76,9 +76,8 @@ impl<'a> Request<'a> {
                         Err(error) => found.failed.push(("timed", error)),
                     }
                 }
-                let replaces = by_time.is_some() && self.only == Some("timed");
                 found.placed.extend(by_time);
-                found.placed.extend(Some(placed).filter(|_| !replaces));
+                found.placed.push(placed);
                 (program, grids)
             }
             other => {

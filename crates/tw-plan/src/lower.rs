@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use tw_ir::error::{Error, Result};
 use tw_ir::plan::{BlockRelation, Plan, PlanStep, RelId, RelOp};
-use tw_ir::program::{Node, Op, OperandMode, Program, Source, ValueId};
+use tw_ir::program::{Node, Op, OperandMode, Program, SourceOp, ValueId};
 use tw_ir::workflow::{SinkDecl, SourceDecl, Statement, StmtId};
 use tw_ir::{Axis, DType, Grid, Tiling};
 
@@ -157,7 +157,7 @@ impl<'a> Lowering<'a> {
         }
     }
 
-    fn source(&mut self, node: &Node, source: &Source, statement: StmtId) -> Result<()> {
+    fn source(&mut self, node: &Node, source: &SourceOp, statement: StmtId) -> Result<()> {
         let value = node.results[0];
         let ty = self.program.ty(value);
         let shape = ty.require_shape()?;
@@ -175,8 +175,8 @@ impl<'a> Lowering<'a> {
             return Err(Error::plan(format!("{} cannot be planned yet: only dense formats are", ty.format)));
         }
         let decl = match source {
-            Source::Input { name, ty } => SourceDecl::Input { name: name.clone(), ty: ty.clone() },
-            Source::Constant(array) => SourceDecl::Constant(array.clone()),
+            SourceOp::Input { name, ty } => SourceDecl::Input { name: name.clone(), ty: ty.clone() },
+            SourceOp::Constant(array) => SourceDecl::Constant(array.clone()),
         };
         let op = RelOp::Load { source: self.plan.sources.push(decl) };
         let relation = self.define(value, grid)?;

@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyEllipsis, PySlice, PyTuple};
 use tilewright::Axis;
 use tilewright::build::{self, Overlap, Reduction, ScanKind, SliceItem};
-use tilewright::ir::program::{Op, Source};
+use tilewright::ir::program::{Op, SourceOp};
 use tilewright::ir::{BinaryOp, Edge, Extent, UnaryOp};
 
 use crate::apply::{Argument, apply, apply_to, compute_extents, inner, make, types};
@@ -167,7 +167,7 @@ pub(crate) fn gather_known(
     let axes = axes_of(x, &axes)?;
     let constant = |index: &Bound<'_, PyAny>| {
         let array = Arc::new(array_of(index, "int64")?);
-        apply(py, &[], || Ok(Op::Source(Source::Constant(array.clone()))))
+        apply(py, &[], || Ok(Op::Source(SourceOp::Constant(array.clone()))))
     };
     let indices: Vec<Tensor> = indices.iter().map(constant).collect::<PyResult<_>>()?;
     let mut tensors = vec![&x.0];

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use tw_ir::Error;
 
-use crate::budget::{self, Ledger};
+use crate::budget::Ledger;
 use crate::chaos::Chaos;
 use crate::execute::Tally;
 use crate::job::{Job, Report};
@@ -63,10 +63,10 @@ pub(crate) struct Board {
 }
 
 impl JobState {
-    /// Ready tasks that could begin now. At most this; with a budget only the first is looked at.
+    /// Ready tasks that could begin now. At most this; with a ledger only the first is looked at.
     fn available(&self) -> usize {
         match (&self.ledger, self.ready.peek()) {
-            (Some(ledger), Some(rank)) if !ledger.admits(rank, new_bytes(&self.job, rank)) => 0,
+            (Some(ledger), Some(rank)) if !ledger.admits(rank, self.job.new_bytes(rank)) => 0,
             _ => self.ready.len(),
         }
     }
@@ -83,7 +83,7 @@ impl JobState {
         }
         let (job, ledger) = (&self.job, &mut self.ledger);
         let rank = self.ready.pop_if(|rank| match ledger {
-            Some(ledger) => ledger.admit(rank, new_bytes(job, rank)),
+            Some(ledger) => ledger.admit(rank, job.new_bytes(rank)),
             None => true,
         })?;
         self.active += 1;
@@ -112,14 +112,6 @@ impl JobState {
             self.ready.clear();
         }
     }
-}
-
-/// Bytes of the blocks a task makes; a fold that continues makes none.
-fn new_bytes(job: &Job, rank: u32) -> u64 {
-    let schedule = &job.plan().schedule;
-    // Moves between ranks of one machine copy nothing.
-    let task = schedule.steps()[rank as usize].as_task();
-    task.map_or(0, |task| budget::new_bytes(schedule.workflow(), task))
 }
 
 impl Board {

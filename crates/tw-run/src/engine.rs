@@ -47,8 +47,8 @@ impl Engine for Serial {
     }
 }
 
-/// The common part of all engines: starts progress, and fills the report. `run` gets the bytes for running ahead on so many threads, if they can run out, and returns the number of
-/// threads that it used.
+/// The common part of all engines: starts progress, and fills the report. `run` gets the surplus for running ahead on so many threads, or nothing if all blocks
+/// fit at once, and returns the number of threads that it used.
 pub(crate) fn report(
     plan: &PreparedSchedule,
     bindings: &Bindings,
@@ -64,7 +64,7 @@ pub(crate) fn report(
     // Blocks that are in memory already cost nothing, so that the peak without them counts.
     let resident = plan.resident_bytes(bindings);
     let peak = plan.schedule.peak_bytes().saturating_sub(resident);
-    let surplus = Some(ahead).filter(|_| plan.total_bytes - resident > peak.saturating_add(ahead));
+    let surplus = Some(ahead).filter(|_| plan.total_bytes.saturating_sub(resident) > peak.saturating_add(ahead));
     // An error after cancellation is probably a consequence of it.
     let cancelled = |error| if options.cancel.is_cancelled() { Error::cancelled() } else { error };
     let (threads, (outputs, tally)) = run(surplus).map_err(cancelled)?;

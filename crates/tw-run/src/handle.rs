@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tw_block::{Access, Block, Meter, Source, count_selected};
+use tw_block::{Block, Meter, Source, SourceAccess, count_selected};
 use tw_ir::program::MaskCounts;
 use tw_ir::schedule::Digest;
 use tw_ir::{Array, BoxRegion, DType, Error, Grid, Result, Scalar, TensorType, Tiling};
@@ -165,8 +165,8 @@ impl Source for TensorHandle {
         None
     }
 
-    fn access(&self) -> Access {
-        Access::Memory
+    fn access(&self) -> SourceAccess {
+        SourceAccess::Memory
     }
 
     fn layout(&self) -> String {

@@ -3,14 +3,16 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use tw_block::SourceAccess;
 use tw_ir::{Error, Result};
 
 use crate::bindings::Bindings;
+use crate::budget;
 use crate::chaos::Chaos;
 use crate::delivery::{Deliveries, Outputs};
 use crate::execute::{Tally, TaskRunner};
 use crate::options::RunOptions;
-use crate::prepared::PreparedSchedule;
+use crate::prepared::{PreparedSchedule, TaskCode};
 use crate::slots::{LocalSlots, SharedSlots};
 use crate::sync::{AtomicBool, AtomicU32};
 
@@ -23,8 +25,10 @@ pub(crate) struct Job {
     waiting: Vec<AtomicU32>,
     slots: SharedSlots,
     deliveries: Deliveries,
-    /// The ledger of the surplus for running ahead, if the budget matters.
+    /// Bytes for running ahead, unless all blocks fit at once.
     surplus: Option<u64>,
+    /// Per source, true if it is in memory: loading its blocks costs nothing.
+    resident: Vec<bool>,
     /// Set when a task has failed: participants stop at the next task.
     stop: AtomicBool,
 }
@@ -56,6 +60,7 @@ impl Job {
             slots: SharedSlots::new(&plan.claims),
             deliveries: Deliveries::new(plan, options)?,
             surplus,
+            resident: bindings.sources.iter().map(|source| source.access() == SourceAccess::Memory).collect(),
             stop: AtomicBool::new(false),
         })
     }
@@ -65,6 +70,16 @@ impl Job {
     }
     pub(crate) fn options(&self) -> &RunOptions {
         &self.options
+    }
+
+    /// Bytes of the blocks that a step makes; one that continues a fold or moves a block between ranks of one machine makes none.
+    pub(crate) fn new_bytes(&self, step: u32) -> u64 {
+        let schedule = &self.plan.schedule;
+        let Some(task) = schedule.steps()[step as usize].as_task() else { return 0 };
+        match self.plan.code[schedule.workflow().kernel(task)] {
+            TaskCode::Load(source) if self.resident.get(source as usize) == Some(&true) => 0,
+            _ => budget::new_bytes(schedule.workflow(), task),
+        }
     }
 
     pub(crate) fn surplus(&self) -> Option<u64> {
@@ -80,7 +95,7 @@ impl Job {
         self.stop.load(Ordering::Relaxed) || self.options.cancel.is_cancelled()
     }
 
-    /// Runs a task, then as long as one of its successors has become ready the first of those. The others go to `share`. With a budget,
+    /// Runs a task, then as long as one of its successors has become ready the first of those. The others go to `share`. With a ledger,
     /// and at times with chaos, a single task is run. Tasks left in `ready` afterwards are ready and not taken.
     pub(crate) fn run_from(
         &self,

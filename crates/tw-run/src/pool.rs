@@ -5,7 +5,7 @@
 //! A *run* is put on the *board* by the thread that calls [`Engine::run`]. That caller and the *workers* of the pool *participate* in
 //! it. A participant takes a ready task (lowest rank first) off the board, runs it, counts its successors down, keeps the lowest of those that
 //! became ready and goes on with it; the others it puts on the board. When no successor is ready it returns to the board, reports what it
-//! has done, and takes another task. (Under a budget that matters it returns after every task, because the ledger has to admit the next one.)
+//! has done, and takes another task. (With a ledger it returns after every task, because the ledger has to admit the next one.)
 //! Callers participate only in their own run; workers in the oldest run that has something to do.
 //!
 //! One lock guards the board: the ready tasks of every run, the number of participants of each, reports, and who is idle. It is taken when

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use cranelift_entity::{EntityRef, PrimaryMap, SecondaryMap};
-use tw_block::{Access, CompiledKernel, LARGER_THAN_CACHES, Provider};
+use tw_block::{CompiledKernel, LARGER_THAN_CACHES, Provider, SourceAccess};
 use tw_ir::kernel::Kernel;
 use tw_ir::schedule::{InstanceId, Schedule};
 use tw_ir::workflow::{BlockId, BlockSetId, KernelId, TaskId, Workflow};
@@ -43,7 +43,7 @@ impl PreparedSchedule {
     /// Bytes of the blocks that are read from sources in memory.
     pub(crate) fn resident_bytes(&self, bindings: &Bindings) -> u64 {
         let sources = bindings.sources.iter().zip(&self.loaded_bytes);
-        sources.filter(|(source, _)| source.access() == Access::Memory).map(|(_, bytes)| bytes).sum()
+        sources.filter(|(source, _)| source.access() == SourceAccess::Memory).map(|(_, bytes)| bytes).sum()
     }
 
     /// The step that completes an instance.

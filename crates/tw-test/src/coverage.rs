@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use tw_ir::program::{IndexStmt, Source};
+use tw_ir::program::{IndexStmt, SourceOp};
 use tw_ir::{
     Accum, Axis, BinaryOp, Edge, Extent, Idx, OnEmpty, Op, Program, RandomDistribution, Region, ScalarCode, ScalarOp,
     Term, Tiling,
@@ -55,8 +55,8 @@ impl Coverage {
         for node in &region.nodes {
             self.count(format!("op {}", node.op.name()));
             match &node.op {
-                Op::Source(Source::Input { .. }) => self.count("source input"),
-                Op::Source(Source::Constant(_)) => self.count("source constant"),
+                Op::Source(SourceOp::Input { .. }) => self.count("source input"),
+                Op::Source(SourceOp::Constant(_)) => self.count("source constant"),
                 Op::Index(stmt) => self.statement(stmt),
                 Op::Scan { accum, exclusive, reverse, .. } => {
                     self.count(format!("scan exclusive {exclusive} reverse {reverse}"));

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use tw_ir::program::Source;
+use tw_ir::program::SourceOp;
 use tw_ir::{Array, Extent, Op, Program, Region, Span, TensorType, ValueId, oracle};
 
 use body::Fact;
@@ -216,7 +216,7 @@ impl<'a> Generator<'a> {
         let array = data::array(&mut self.rng, dtype, &shape, self.options.special_values)?;
         let fact = Fact::integers(data::MAGNITUDE as f64);
         if self.depth > 0 || self.rng.chance(25) {
-            self.emit(Op::Source(Source::Constant(array.into())), &[], &[fact])?;
+            self.emit(Op::Source(SourceOp::Constant(array.into())), &[], &[fact])?;
             return Some(());
         }
         let mut ty = TensorType::known(dtype, &shape);
@@ -228,7 +228,7 @@ impl<'a> Generator<'a> {
         }
         let name = format!("in{}", self.inputs.len());
         self.inputs.insert(name.clone(), array);
-        let value = self.emit(Op::Source(Source::Input { name: name.clone(), ty }), &[], &[fact])?[0];
+        let value = self.emit(Op::Source(SourceOp::Input { name: name.clone(), ty }), &[], &[fact])?[0];
         self.program.name(value, name);
         Some(())
     }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use tw_ir::program::{IndexStmt, Node, Source, verify};
+use tw_ir::program::{IndexStmt, Node, SourceOp, verify};
 use tw_ir::{Array, Op, Program, Region, ScalarOp, Slot, ValueId, oracle};
 
 mod renumber;
@@ -116,7 +116,7 @@ fn with_constants(program: &Program, k: usize, values: &BTreeMap<ValueId, Array>
     }
     let constants = node.results.iter().map(|value| {
         let array = Arc::new(values.get(value)?.clone());
-        let op = Op::Source(Source::Constant(array));
+        let op = Op::Source(SourceOp::Constant(array));
         Some(Node { op, args: Vec::new(), results: vec![*value], span: node.span.clone() })
     });
     let constants: Vec<Node> = constants.collect::<Option<_>>()?;

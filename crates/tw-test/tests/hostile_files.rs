@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use tilewright::{Array, Inputs, Session, in_memory};
-use tw_block::{Access, Block, Meter, Source, formats};
+use tw_block::{Block, Meter, Source, SourceAccess, formats};
 use tw_ir::program::FunctionTable;
 use tw_ir::schedule::Digest;
 use tw_ir::{Blame, BoxRegion, Error, Op, Span, TensorType};
@@ -280,8 +280,8 @@ impl<F: Fn(&BoxRegion) -> Result<(), Error> + Send + Sync> Source for Watched<F>
     fn fingerprint(&self) -> Option<Digest> {
         self.usual.fingerprint()
     }
-    fn access(&self) -> Access {
-        Access::Foreign
+    fn access(&self) -> SourceAccess {
+        SourceAccess::Foreign
     }
     fn layout(&self) -> String {
         self.usual.layout()

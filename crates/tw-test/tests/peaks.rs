@@ -1,4 +1,4 @@
-//! What explain predicts of random programs with loops and branches is what a run needs.
+//! What explain predicts of random programs with loops is what a run needs. With branches it is the most that any way through the program needs.
 //!
 //! `TW_RANDOM_PROGRAMS` asks for more programs, `TW_RANDOM_FIRST` starts at another seed: the one that a failure names.
 
@@ -72,6 +72,35 @@ fn the_peak_of_a_loop_is_predicted() {
             let text = print_program(&small);
             panic!("seed {seed}: predicted {predicted}, measured {measured}; smaller {of_small:?}:\n{text}");
         }
+        compared += 1;
+        if compared == n {
+            return;
+        }
+    }
+    panic!("only {compared} of {n} programs were compared");
+}
+
+/// Which branch runs is not known: a run needs no more than is predicted.
+#[test]
+fn no_way_through_branches_needs_more_than_predicted() {
+    let n = setting("TW_RANDOM_PROGRAMS", 1_000) / 4;
+    let mut compared = 0;
+    for (seed, program, arrays) in looping_programs() {
+        let inputs = bound(&arrays);
+        let session = Session::builder().serial().tile(1 + seed % 4).build();
+        let Ok(explanation) = session.explain_bound(&program, &inputs) else { continue };
+        let has_branches = explanation.sections.iter().any(|section| !section.at.branches.is_empty());
+        let summary = explanation.summary();
+        if !has_branches || summary.has_later || summary.selects_all {
+            continue;
+        }
+        let Ok((_, totals)) = session.run_with_report(&program, &inputs) else { continue };
+        let (predicted, measured) = (summary.peak_bytes, totals.peak_bytes);
+        assert!(
+            measured <= predicted,
+            "seed {seed}: predicted {predicted}, measured {measured}\n{}",
+            print_program(&program)
+        );
         compared += 1;
         if compared == n {
             return;

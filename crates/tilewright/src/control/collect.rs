@@ -74,6 +74,14 @@ impl<T> Default for Collected<T> {
     }
 }
 
+/// Notes the turn of a loop, unless a loop inside has said which of its own turns the item stands for.
+fn note(item: &mut impl Item, turn: Turn) {
+    let known = &mut item.position().turn;
+    if *known == Turn::Every {
+        *known = turn;
+    }
+}
+
 impl<T: Item> Collected<T> {
     pub(crate) fn begin_turn(&mut self, turn: usize) {
         if turn == 0 {
@@ -88,17 +96,24 @@ impl<T: Item> Collected<T> {
         let Some(turns) = self.turns.pop() else { return };
         let (&[first, second, ..], Some(&last)) = (turns.as_slice(), turns.last()) else { return };
         let mut repeated = self.items.split_off(last);
-        self.items.truncate(second);
+        let between = self.items.split_off(second);
         let began = self.items.split_off(first);
         let is_aligned = began.len() == repeated.len();
+        if !repeated.is_empty() {
+            // Turns between the first and the last are shown by the last.
+            for turn in between.chunks_exact(repeated.len()) {
+                let alike = repeated.iter_mut().zip(turn).filter(|(later, item)| later.repeats(item));
+                alike.for_each(|(later, item)| later.stand_for(item));
+            }
+        }
         for (k, mut item) in began.into_iter().enumerate() {
             match repeated.get_mut(k).filter(|_| is_aligned) {
                 Some(later) if later.repeats(&item) => later.stand_for(&item),
                 later => {
                     if let Some(later) = later {
-                        later.position().turn = Turn::Later;
+                        note(later, Turn::Later);
                     }
-                    item.position().turn = Turn::First;
+                    note(&mut item, Turn::First);
                     self.items.push(item);
                 }
             }

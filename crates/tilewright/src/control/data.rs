@@ -90,6 +90,7 @@ impl<'a> Data<'a> {
 
 impl Domain for Data<'_> {
     type Value = Tensor;
+    const KNOWS_ALL: bool = true;
 
     fn session(&self) -> &Session {
         self.session
@@ -163,6 +164,14 @@ impl Domain for Data<'_> {
 
     fn decide(&mut self, condition: &Tensor) -> Result<Decision> {
         Ok(if condition.stored.item()?.is_true() { Decision::True } else { Decision::False })
+    }
+
+    fn cuts_branches_alike(&self) -> bool {
+        self.placer.is_none()
+    }
+
+    fn join(&mut self, then: Tensor, _otherwise: Tensor) -> Tensor {
+        then
     }
 
     fn begin_turn(&mut self, _turn: usize) -> Result<()> {

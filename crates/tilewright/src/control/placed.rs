@@ -2,7 +2,8 @@
 //!
 //! A [`Placer`] plans segment by segment. Each segment finds its operands where earlier segments have left their shards, and leaves its results where the
 //! chosen scheduler puts them. Explaining walks with a placer alone; running walks data, and asks the same placer for every segment. So what explain
-//! shows is what a run does.
+//! shows is what a run does. One thing only data tells: the branches of an `if` may leave the shards of their results with different workers.
+//! Explain goes on with the shards that `then` leaves; a run that takes the other branch plans what follows for the shards that it has.
 //!
 //! Two decisions concern the whole program, and [`place_program`] makes them before anything runs: which scheduler is preferred in all segments (the best plan of every
 //! segment by itself may leave values where the next segment does not want them), and where inputs go that several segments read (to where the innermost
@@ -12,14 +13,14 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use tw_ir::error::{Error, Result};
-use tw_ir::program::{MaskCounts, Node, Op, Program, Region, Source, TensorType, ValueId};
+use tw_ir::program::{MaskCounts, Node, Op, Program, Region, SourceOp, TensorType, ValueId};
 use tw_ir::workflow::SourceDecl;
 use tw_ir::{Grid, Span, Tiling};
 use tw_place::{Before, Cluster, DEFAULT_LIMIT, Homes, Machine, Placed, Request, Rivals, SchedulerName};
 
 use super::collect::{Collected, Item, Position};
 use super::segment::SegmentKey;
-use super::types::{even_counts, loaded_from};
+use super::types::{even_counts, loaded_from, sharing};
 use super::{Alive, Around, Decision, Domain, Step, walk};
 use crate::session::Session;
 use crate::units;
@@ -177,7 +178,7 @@ impl<'a> Placer<'a> {
         };
         let rivals = request.rivals(before, &key.program).map_err(|error| match before.bytes.iter().max() {
             Some(&most) if most > 0 && machine.memory.is_some() => {
-                error.note(format!("some worker has {} that is held when the piece begins", units::bytes(most)))
+                error.note(format!("some worker has {} that is held when the segment begins", units::bytes(most)))
             }
             _ => error,
         });
@@ -341,6 +342,7 @@ struct PlacedDomain<'p, 'a> {
 
 impl Domain for PlacedDomain<'_, '_> {
     type Value = Sharded;
+    const KNOWS_ALL: bool = false;
 
     fn session(&self) -> &Session {
         self.placer.session
@@ -395,16 +397,29 @@ impl Domain for PlacedDomain<'_, '_> {
         Ok(Decision::Either)
     }
 
+    /// Grids belong to placements: cutting alike would not bring shards to the same workers.
+    fn cuts_branches_alike(&self) -> bool {
+        false
+    }
+
+    fn join(&mut self, then: Sharded, _otherwise: Sharded) -> Sharded {
+        then
+    }
+
     fn begin_turn(&mut self, turn: usize) -> Result<()> {
         self.collected.begin_turn(turn);
         Ok(())
     }
 
-    /// Turns repeat if carried values keep their types and their shards stay where they are.
-    fn is_steady(&self, before: &[Option<Sharded>], after: &[Option<Sharded>], _alive: Alive<'_, Sharded>) -> bool {
+    /// Turns repeat if carried values keep their types, their shards stay where they are, and share buffers as before.
+    fn is_steady(&self, before: &[Option<Sharded>], after: &[Option<Sharded>], alive: Alive<'_, Sharded>) -> bool {
+        let around: HashSet<u32> = alive.iter().map(|value| value.buffer).collect();
         let facts = |value: &Sharded| (value.ty.clone(), value.homes.clone(), value.input.clone());
-        let state =
-            |values: &[Option<Sharded>]| values.iter().map(|value| value.as_ref().map(facts)).collect::<Vec<_>>();
+        let state = |values: &[Option<Sharded>]| {
+            let buffers: Vec<Option<u32>> = values.iter().map(|value| Some(value.as_ref()?.buffer)).collect();
+            let facts: Vec<_> = values.iter().map(|value| value.as_ref().map(facts)).collect();
+            (facts, sharing(&buffers, &around))
+        };
         state(before) == state(after)
     }
 
@@ -433,7 +448,7 @@ fn why_not(rivals: &Rivals, name: &str, machine: &Machine) -> Error {
 /// True if a node of a program reads an input, rather than that it is only handed on.
 fn reads(program: &Program, name: &str) -> bool {
     let nodes = &program.body.nodes;
-    let is_input = |node: &&Node| matches!(&node.op, Op::Source(Source::Input { name: input, .. }) if input == name);
+    let is_input = |node: &&Node| matches!(&node.op, Op::Source(SourceOp::Input { name: input, .. }) if input == name);
     let values: Vec<ValueId> = nodes.iter().filter(is_input).flat_map(|node| node.results.iter().copied()).collect();
     nodes.iter().any(|node| node.args.iter().any(|arg| values.contains(arg)))
 }

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::hash::{Hash, Hasher};
 
 use tw_ir::error::{Error, Result};
-use tw_ir::program::{MaskCounts, Node, Op, Program, Source, TensorType, ValueId, mask_pieces};
+use tw_ir::program::{MaskCounts, Node, Op, Program, SourceOp, TensorType, ValueId, mask_pieces};
 use tw_ir::{Axis, Grid, Span, Tiling};
 use tw_place::Before;
 
@@ -94,7 +94,7 @@ pub(crate) fn retiling(
 ) -> Result<(SegmentKey, ValueId)> {
     let span = span.unwrap_or(&Span::None);
     let mut program = Program::new();
-    let value = program.push_source(Source::Input { name: name.to_string(), ty: ty.clone() }, ty.clone(), span);
+    let value = program.push_source(SourceOp::Input { name: name.to_string(), ty: ty.clone() }, ty.clone(), span);
     let result = program.push1(Op::Retile { tiling }, &[value], span)?;
     program.output(name, result);
     Ok((SegmentKey::of(program), result))
@@ -117,7 +117,7 @@ impl<'a> SegmentBuilder<'a> {
     /// Adds a node; values of earlier segments become inputs.
     pub(crate) fn node(&mut self, node: &Node) -> Result<()> {
         let args: Vec<ValueId> = node.args.iter().map(|&value| self.value(value)).collect::<Result<_>>()?;
-        if let Op::Source(Source::Input { name, ty }) = &node.op {
+        if let Op::Source(SourceOp::Input { name, ty }) = &node.op {
             let value = self.outer_input(name, ty, &node.span)?;
             self.bind(node.results[0], value);
             return Ok(());
@@ -221,6 +221,6 @@ impl<'a> SegmentBuilder<'a> {
 
     fn input(&mut self, name: String, ty: TensorType, taken: Taken, span: &Span) -> Result<ValueId> {
         self.taken.push((name.clone(), taken));
-        Ok(self.program.push_source(Source::Input { name, ty: ty.clone() }, ty, span))
+        Ok(self.program.push_source(SourceOp::Input { name, ty: ty.clone() }, ty, span))
     }
 }

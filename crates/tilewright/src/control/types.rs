@@ -6,10 +6,10 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
-use tw_block::Access;
+use tw_block::SourceAccess;
 use tw_ir::error::{Blame, Result};
 use tw_ir::kernel::Kernel;
-use tw_ir::program::{MaskCounts, Node, Program, Region, TensorType};
+use tw_ir::program::{MaskCounts, Node, Op, Program, Region, TensorType};
 use tw_ir::schedule::Schedule;
 use tw_ir::workflow::{BlockSetId, Boxes, SourceDecl, Workflow};
 use tw_ir::{Grid, Span, Tiling};
@@ -66,6 +66,7 @@ struct Forget;
 
 impl Recorder for Forget {
     fn plan(&mut self, session: &Session, key: &SegmentKey) -> Result<Arc<Schedule>> {
+        session.check_results(&key.program)?;
         session.schedule_of(key)
     }
     fn record(&mut self, _segment: Foreseen<'_>) {}
@@ -76,6 +77,12 @@ impl Recorder for Forget {
 
 /// The types that a region would leave, where they are known before it runs.
 pub(super) fn foresee<D: Domain>(walk: &Walk<'_, D>, region: &Region) -> Result<Vec<Option<TensorType>>> {
+    let nothing = vec![None; region.results.len()];
+    // Numbers have one grid. Functions that no plan can name would be planned again in every turn.
+    let is_cut = region.results.iter().any(|&value| !walk.program.ty(value).shape.is_empty());
+    if !is_cut || has_nameless_functions(region) {
+        return Ok(nothing);
+    }
     let inputs = walk.program.inputs().into_iter();
     let inputs = inputs.filter_map(|(name, _)| Some((name.to_string(), walk.domain.input(name)?))).collect();
     let mut types =
@@ -88,8 +95,13 @@ pub(super) fn foresee<D: Domain>(walk: &Walk<'_, D>, region: &Region) -> Result<
         Ok(results) => Ok(results.into_iter().map(|value| value.map(|value| value.ty)).collect()),
         Err(error) if error.blame() == Blame::Cancelled => Err(error),
         // A branch that cannot be planned asks for nothing.
-        Err(_) => Ok(vec![None; region.results.len()]),
+        Err(_) => Ok(nothing),
     }
+}
+
+fn has_nameless_functions(region: &Region) -> bool {
+    let is_nameless = |op: &Op| matches!(op, Op::BlockFn(call) if !call.function.0.is_lasting());
+    region.nodes.iter().any(|node| is_nameless(&node.op) || node.op.regions().any(has_nameless_functions))
 }
 
 /// Plans all segments that can be planned without data, into the cache of the session.
@@ -122,8 +134,11 @@ impl<'a, R: Recorder> Types<'a, R> {
 
     /// Of a program whose inputs are bound.
     pub(crate) fn bound(session: &'a Session, inputs: &Inputs, recorder: R) -> Types<'a, R> {
-        let resident =
-            inputs.iter().filter(|(_, input)| input.access() == Access::Memory).map(|(name, _)| name.clone()).collect();
+        let resident = inputs
+            .iter()
+            .filter(|(_, input)| input.access() == SourceAccess::Memory)
+            .map(|(name, _)| name.clone())
+            .collect();
         let inputs = inputs.iter().map(|(name, input)| (name.clone(), input.ty())).collect();
         Types { session, inputs, resident, recorder, n_buffers: 0 }
     }
@@ -136,6 +151,7 @@ impl<'a, R: Recorder> Types<'a, R> {
 
 impl<R: Recorder> Domain for Types<'_, R> {
     type Value = Typed;
+    const KNOWS_ALL: bool = false;
 
     fn session(&self) -> &Session {
         self.session
@@ -216,6 +232,19 @@ impl<R: Recorder> Domain for Types<'_, R> {
         Ok(Decision::Either)
     }
 
+    fn cuts_branches_alike(&self) -> bool {
+        true
+    }
+
+    /// Unless both branches hand one value on, each makes its own.
+    fn join(&mut self, then: Typed, otherwise: Typed) -> Typed {
+        if then.buffer == otherwise.buffer {
+            return then;
+        }
+        let bytes = then.bytes.max(otherwise.bytes);
+        Typed { bytes, ..self.new_value(then.ty) }
+    }
+
     fn begin_turn(&mut self, turn: usize) -> Result<()> {
         self.recorder.begin_turn(turn);
         Ok(())
@@ -224,22 +253,26 @@ impl<R: Recorder> Domain for Types<'_, R> {
     /// Turns repeat if carried values keep their types and sizes, and share buffers, with each other and with values around the loop, as before.
     fn is_steady(&self, before: &[Option<Typed>], after: &[Option<Typed>], alive: Alive<'_, Typed>) -> bool {
         let around: HashSet<u32> = alive.iter().map(|value| value.buffer).collect();
-        let shape_of = |values: &[Option<Typed>]| -> Vec<Option<(TensorType, u64, Result<u32, usize>)>> {
-            let sharing = |value: &Typed| match around.contains(&value.buffer) {
-                true => Ok(value.buffer),
-                false => Err(values.iter().flatten().position(|other| other.buffer == value.buffer).unwrap_or(0)),
-            };
-            values
-                .iter()
-                .map(|value| value.as_ref().map(|value| (value.ty.clone(), value.bytes, sharing(value))))
-                .collect()
+        let state = |values: &[Option<Typed>]| {
+            let facts = |value: &Option<Typed>| value.as_ref().map(|value| (value.ty.clone(), value.bytes));
+            let buffers: Vec<Option<u32>> = values.iter().map(|value| Some(value.as_ref()?.buffer)).collect();
+            (values.iter().map(facts).collect::<Vec<_>>(), sharing(&buffers, &around))
         };
-        shape_of(before) == shape_of(after)
+        state(before) == state(after)
     }
 
     fn end_loop(&mut self) {
         self.recorder.end_loop();
     }
+}
+
+/// How values share buffers: with which value around them, or else with the first of them.
+pub(super) fn sharing(buffers: &[Option<u32>], around: &HashSet<u32>) -> Vec<Result<u32, Option<usize>>> {
+    let of = |buffer: &Option<u32>| match buffer {
+        Some(buffer) if around.contains(buffer) => Ok(*buffer),
+        _ => Err(buffers.iter().position(|other| other == buffer)),
+    };
+    buffers.iter().map(of).collect()
 }
 
 /// A mask that has not been computed holds equally often everywhere.

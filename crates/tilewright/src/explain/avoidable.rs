@@ -75,7 +75,7 @@ impl Explanation {
 mod tests {
     use tw_build as build;
     use tw_build::Reduction;
-    use tw_ir::program::{Program, Source, TensorType, ValueId};
+    use tw_ir::program::{Program, SourceOp, TensorType, ValueId};
     use tw_ir::span::Span;
     use tw_ir::{BinaryOp, DType};
 
@@ -87,7 +87,7 @@ mod tests {
         let ty = TensorType::known(DType::I64, &[elements]);
         let mut program = Program::new();
         let input = |program: &mut Program| {
-            let source = Op::Source(Source::Input { name: "x".into(), ty: ty.clone() });
+            let source = Op::Source(SourceOp::Input { name: "x".into(), ty: ty.clone() });
             program.push1(source, &[], &Span::text(0, 1)).unwrap()
         };
         let reduced = |program: &mut Program, x: ValueId, kind| {

@@ -136,7 +136,7 @@ fn is_product(stmt: &IndexStmt) -> bool {
 #[cfg(test)]
 mod tests {
     use tw_build as build;
-    use tw_ir::program::{Source, TensorType};
+    use tw_ir::program::{SourceOp, TensorType};
     use tw_ir::{BinaryOp, DType};
 
     use super::*;
@@ -146,7 +146,7 @@ mod tests {
     fn operations_are_found_again() {
         let mut program = Program::new();
         let ty = TensorType::known(DType::F64, &[8]);
-        let source = Op::Source(Source::Input { name: "x".into(), ty: ty.clone() });
+        let source = Op::Source(SourceOp::Input { name: "x".into(), ty: ty.clone() });
         let x = program.push1(source, &[], &Span::text(0, 1)).unwrap();
         let mut binary = |op, a, b, at: usize| {
             let op = build::binary(op, &ty, &ty).unwrap();

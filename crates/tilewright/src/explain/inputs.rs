@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use tw_ir::kernel::Kernel;
-use tw_ir::program::{FunctionRef, Op, Program, Source};
+use tw_ir::program::{FunctionRef, Op, Program, SourceOp};
 use tw_ir::schedule::Schedule;
 use tw_ir::span::Span;
 use tw_ir::workflow::SourceDecl;
 
 use super::cost::reads_input;
 use super::source::Place;
-use super::{Explanation, units};
+use super::{Explanation, Turn, units};
 use crate::control::types::n_bytes;
 
 /// The reads of one input.
@@ -69,7 +69,9 @@ pub(crate) fn of_segment(before: &Program, schedule: &Schedule, is_stored: &dyn 
     let mut inputs: Vec<InputUse> = Vec::new();
     for node in &before.body.nodes {
         let (key, name) = match &node.op {
-            Op::Source(Source::Input { name, .. }) if !is_stored(name) => (InputKey::Named(name.clone()), name.clone()),
+            Op::Source(SourceOp::Input { name, .. }) if !is_stored(name) => {
+                (InputKey::Named(name.clone()), name.clone())
+            }
             Op::BlockFn(call) if reads_input(&node.op) => {
                 (InputKey::of(&call.function), call.function.0.name().to_string())
             }
@@ -90,7 +92,8 @@ impl Explanation {
     /// The reads of each input over the whole program, in the order of first use. Loop bodies count once.
     pub fn inputs(&self) -> Vec<InputUse> {
         let mut all: Vec<InputUse> = Vec::new();
-        for input in self.plans().flat_map(|(_, plan)| &plan.inputs) {
+        let sections = self.plans().filter(|(section, _)| section.at.turn != Turn::First);
+        for input in sections.flat_map(|(_, plan)| &plan.inputs) {
             match all.iter_mut().find(|known| known.key == input.key) {
                 Some(known) => known.read_bytes = known.read_bytes.saturating_add(input.read_bytes),
                 None => all.push(input.clone()),

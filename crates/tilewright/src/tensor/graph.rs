@@ -155,7 +155,7 @@ impl Graph {
         let mut ty = tensor.ty().clone();
         // Plans that are shown have the blocks that are there, as those that run.
         ty.tiling = ty.tiling.or_else(|| data.ty().tiling);
-        let source = program::Source::Input { name: name.clone(), ty: ty.clone() };
+        let source = program::SourceOp::Input { name: name.clone(), ty: ty.clone() };
         let value = self.program.push_source(source, ty, &tensor.node.span);
         self.inputs.insert(name, data);
         self.values.insert(key(tensor), value);

@@ -8,9 +8,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use rustc_hash::{FxHashMap, FxHashSet};
-use tw_block::Access;
+use tw_block::SourceAccess;
 use tw_ir::index::Idx;
-use tw_ir::program::{Op, Source};
+use tw_ir::program::{Op, SourceOp};
 
 use super::graph::key;
 use super::{Tensor, TensorNode, TensorOp};
@@ -39,7 +39,7 @@ impl Run {
         let is_new = !tensor.node.was_computed.load(Ordering::Relaxed);
         // Arguments come before the nodes that read them.
         let repeats = |arg: &Tensor| match &arg.node.op {
-            TensorOp::Bound(source) => source.access() != Access::Memory,
+            TensorOp::Bound(source) => source.access() != SourceAccess::Memory,
             TensorOp::Node(_) => self.repeatable.contains(&Arc::as_ptr(&arg.node)),
         };
         if args.iter().all(repeats) {
@@ -142,7 +142,7 @@ fn reads_all(op: &Op, argument: usize, args: &[Tensor]) -> bool {
         }
         Op::Gather { .. } if argument == 0 => {
             let is_known = |index: &Tensor| match &index.node.op {
-                TensorOp::Node(op) => matches!(**op, Op::Source(Source::Constant(_))),
+                TensorOp::Node(op) => matches!(**op, Op::Source(SourceOp::Constant(_))),
                 TensorOp::Bound(_) => false,
             };
             !args[1..].iter().all(is_known)

@@ -60,7 +60,7 @@ fn what_other_pieces_need_counts_against_the_limit() {
     dir.write("tight.txt", "nodes = 2\nmemory = 6MiB\n");
     let message = dir.refused(&["explain", "p.tw", "--machine", "tight.txt"]);
     assert!(
-        message.contains("keeps every worker within") && message.contains("held when the piece begins"),
+        message.contains("keeps every worker within") && message.contains("held when the segment begins"),
         "{message}"
     );
 }

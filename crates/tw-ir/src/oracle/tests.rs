@@ -11,7 +11,7 @@ use crate::error::{Blame, Result};
 use crate::index::{Access, Edge, Idx, Var};
 use crate::program::{
     BlockFn, BlockFunction, BlockResult, FunctionTable, IndexStmt, IndexVar, Op, OperandMode, Output, Program, Region,
-    ResultMode, Source, TensorType, ValueId,
+    ResultMode, SourceOp, TensorType, ValueId,
 };
 use crate::scalar::{BinaryOp, ScalarCode};
 use crate::shape::Extent;
@@ -27,7 +27,7 @@ fn matrix(rows: u64, columns: u64, values: &[f64]) -> Array {
 }
 
 fn constant(program: &mut Program, array: Array) -> ValueId {
-    program.push1(Op::Source(Source::Constant(Arc::new(array))), &[], &Span::None).unwrap()
+    program.push1(Op::Source(SourceOp::Constant(Arc::new(array))), &[], &Span::None).unwrap()
 }
 
 fn run1(mut program: Program, value: ValueId) -> Result<Array> {
@@ -439,7 +439,7 @@ fn resolved_scalars_are_extents() {
 fn inputs_are_checked() {
     let mut program = Program::new();
     let ty = TensorType::known(DType::F64, &[2]);
-    let x = program.push1(Op::Source(Source::Input { name: "x".into(), ty }), &[], &Span::None).unwrap();
+    let x = program.push1(Op::Source(SourceOp::Input { name: "x".into(), ty }), &[], &Span::None).unwrap();
     program.output("y", x);
     let with = |array: Array| evaluate(&program, &BTreeMap::from([("x".to_string(), array)]));
     assert_eq!(with(Array::from_f64(&[1.0, 2.0])).unwrap()["y"], Array::from_f64(&[1.0, 2.0]));

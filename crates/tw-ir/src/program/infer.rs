@@ -3,7 +3,7 @@
 use cranelift_entity::PrimaryMap;
 
 use super::{
-    BlockFn, IndexStmt, MaskCounts, Op, OperandMode, Region, ResultMode, Source, TensorType, ValueId, ValueInfo,
+    BlockFn, IndexStmt, MaskCounts, Op, OperandMode, Region, ResultMode, SourceOp, TensorType, ValueId, ValueInfo,
     is_injective, verify_type,
 };
 use crate::accum::Accum;
@@ -23,8 +23,8 @@ pub fn infer(values: &PrimaryMap<ValueId, ValueInfo>, op: &Op, types: &[&TensorT
         Op::Source(source) => {
             expect_args(op, types, 0)?;
             vec![match source {
-                Source::Input { ty, .. } => ty.clone(),
-                Source::Constant(array) => TensorType::known(array.dtype(), array.shape()),
+                SourceOp::Input { ty, .. } => ty.clone(),
+                SourceOp::Constant(array) => TensorType::known(array.dtype(), array.shape()),
             }]
         }
         Op::Index(stmt) => infer_index(stmt, types)?,

@@ -17,19 +17,19 @@ use super::types::{
 };
 use crate::error::Result;
 use crate::index::Access;
-use crate::program::{IndexStmt, IndexVar, Node, Op, Output, Program, Source, ValueId};
+use crate::program::{IndexStmt, IndexVar, Node, Op, Output, Program, SourceOp, ValueId};
 
 /// Writes `head`, the operator with its arguments, and `tail`.
 pub(super) fn print_op(printer: &mut Printer, program: &Program, node: &Node, head: &str, tail: &str) {
     let args = if node.args.is_empty() { String::new() } else { format!("({})", commas(&node.args)) };
     let head = format!("{head}{}{args}", node.op.name());
     match &node.op {
-        Op::Source(Source::Input { name, ty }) => {
+        Op::Source(SourceOp::Input { name, ty }) => {
             let is_declared = node.results.first().is_some_and(|&value| program.ty(value) == ty);
             let ty = if is_declared { String::new() } else { format!(" as {ty}") };
             printer.line(format_args!("{head} input {}{ty}{tail}", quote(name)));
         }
-        Op::Source(Source::Constant(array)) => print_array(printer, &format!("{head} constant "), array, tail),
+        Op::Source(SourceOp::Constant(array)) => print_array(printer, &format!("{head} constant "), array, tail),
         Op::Index(stmt) => {
             printer.open(format_args!("{head} {{"));
             print_statement(printer, stmt, &node.args);
@@ -86,7 +86,7 @@ pub(super) fn parse_op(
     let word = cursor.word("an operator")?;
     let args = if cursor.sees("(") { cursor.list("(", ")", parse_value)? } else { Vec::new() };
     let op = match word {
-        "source" if cursor.eat("constant") => Op::Source(Source::Constant(Arc::new(parse_array(cursor)?))),
+        "source" if cursor.eat("constant") => Op::Source(SourceOp::Constant(Arc::new(parse_array(cursor)?))),
         "source" => {
             cursor.expect("input")?;
             let name = cursor.string()?;
@@ -98,7 +98,7 @@ pub(super) fn parse_op(
                     parse_type(cursor)?
                 }
             };
-            Op::Source(Source::Input { name, ty })
+            Op::Source(SourceOp::Input { name, ty })
         }
         "index" => Op::Index(parse_statement(cursor, &args)?),
         "scan" => {

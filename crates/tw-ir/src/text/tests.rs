@@ -6,7 +6,7 @@ use super::*;
 use crate::array::{Array, ArrayView, Buffer};
 use crate::dtype::{DType, Scalar};
 use crate::error::{Blame, Result};
-use crate::program::{BlockFunction, FunctionTable, Op, Program, Source, TensorType};
+use crate::program::{BlockFunction, FunctionTable, Op, Program, SourceOp, TensorType};
 use crate::random;
 use crate::span::{HostCall, Span};
 
@@ -93,7 +93,7 @@ fn spans_names_and_bits_survive() {
     for array in arrays {
         let call = HostCall { position: 3, operation: "mean \"of\" it".into() };
         let span = Span::Host { file: "a \"b\"\n.py".into(), line: 7, call: Some(call.into()) };
-        let value = program.push1(Op::Source(Source::Constant(Arc::new(array))), &[], &span).unwrap();
+        let value = program.push1(Op::Source(SourceOp::Constant(Arc::new(array))), &[], &span).unwrap();
         program.name(value, "an \\ odd\tname \u{1}");
         program.output("out\r", value);
     }

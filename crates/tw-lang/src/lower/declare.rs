@@ -1,6 +1,6 @@
 //! Parameters, inputs, types and tilings.
 
-use tw_ir::program::{Source, verify_type};
+use tw_ir::program::{SourceOp, verify_type};
 use tw_ir::{Axis, DType, Error, Extent, Op, TensorType, Tiling};
 
 use super::{Lowering, Value};
@@ -103,7 +103,7 @@ impl<'a> Lowering<'a, '_> {
             ty.tiling = Some(self.tiling(tile, &ty)?);
         }
         verify_type(&ty).at(range)?;
-        let source = Source::Input { name: name.text.to_string(), ty: ty.clone() };
+        let source = SourceOp::Input { name: name.text.to_string(), ty: ty.clone() };
         let value = self.push1(Op::Source(source), &[], range)?;
         let path = path.map(|path| path.text.to_string());
         self.inputs.push(InputDecl { name: name.text.to_string(), ty, path, span: range.span() });

@@ -1,6 +1,6 @@
 //! Constant tensors: `[1, 2, 3]`, `[[1, 0], [0, 1]]`.
 
-use tw_ir::program::Source;
+use tw_ir::program::SourceOp;
 use tw_ir::{Array, Buffer, DType, Op, Scalar, ValueId};
 
 use super::Lowering;
@@ -32,7 +32,7 @@ impl<'a> Lowering<'a, '_> {
             data.set(k, value.cast(dtype));
         }
         let array = Array::new(shape, data).at(range)?;
-        self.push1(Op::Source(Source::Constant(array.into())), &[], range)
+        self.push1(Op::Source(SourceOp::Constant(array.into())), &[], range)
     }
 
     fn elements(&mut self, parts: &[Expr<'a>], shape: &[u64], into: &mut Vec<Scalar>, range: Range) -> Lowered<()> {

@@ -5,7 +5,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use tw_ir::program::{IndexStmt, Node, Op, Program, Source, TensorType};
+use tw_ir::program::{IndexStmt, Node, Op, Program, SourceOp, TensorType};
 use tw_ir::{Accum, DType, Error, OnEmpty, Result, Scalar, ScalarCode, ScalarOp, Slot};
 
 /// The program without times; itself if it has none.
@@ -46,8 +46,8 @@ fn erase_type(ty: &mut TensorType) {
 
 fn erase_node(node: &mut Node) -> Result<()> {
     match &mut node.op {
-        Op::Source(Source::Input { ty, .. }) => erase_type(ty),
-        Op::Source(Source::Constant(array)) if array.dtype().is_time() => {
+        Op::Source(SourceOp::Input { ty, .. }) => erase_type(ty),
+        Op::Source(SourceOp::Constant(array)) if array.dtype().is_time() => {
             *array = Arc::new(array.as_ref().clone().with_dtype(DType::I64)?);
         }
         Op::Index(stmt) => erase_statement(stmt)?,
@@ -117,7 +117,7 @@ mod tests {
     fn results_of_block_functions_become_integers() {
         let mut program = Program::new();
         let ty = TensorType::known(DType::DateTime(TimeUnit::Day), &[4]);
-        let x = program.push_source(Source::Input { name: "x".into(), ty: ty.clone() }, ty.clone(), &Span::None);
+        let x = program.push_source(SourceOp::Input { name: "x".into(), ty: ty.clone() }, ty.clone(), &Span::None);
         let call = BlockFn {
             function: FunctionRef(Arc::new(Copy)),
             operands: vec![vec![OperandMode::Whole]],
@@ -136,7 +136,7 @@ mod tests {
         let (day, second) = (DType::DateTime(TimeUnit::Day), DType::DateTime(TimeUnit::Second));
         let mut source = |name: &str, dtype: DType| {
             let ty = TensorType::known(dtype, &[4]);
-            program.push_source(Source::Input { name: name.into(), ty: ty.clone() }, ty, &Span::None)
+            program.push_source(SourceOp::Input { name: name.into(), ty: ty.clone() }, ty, &Span::None)
         };
         let (a, b) = (source("a", day), source("b", second));
         let op = build::binary(BinaryOp::Sub, program.ty(a), program.ty(b)).unwrap();

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use cranelift_entity::EntityRef;
-use tw_block::{Access, Block, CompiledKernel, Meter, Sink, Source, provider};
+use tw_block::{Block, CompiledKernel, Meter, Sink, Source, SourceAccess, provider};
 use tw_ir::kernel::{Kernel, KernelRead, StatementKernel};
 use tw_ir::program::{BlockFunction, FunctionRef, TensorType};
 use tw_ir::schedule::{Digest, Schedule};
@@ -346,8 +346,8 @@ impl<F: Fn(&BoxRegion, &Arc<Meter>) -> Result<Arc<Block>> + Send + Sync> Source 
     fn fingerprint(&self) -> Option<Digest> {
         None
     }
-    fn access(&self) -> Access {
-        Access::Foreign
+    fn access(&self) -> SourceAccess {
+        SourceAccess::Foreign
     }
     fn layout(&self) -> String {
         "made when it is read".into()

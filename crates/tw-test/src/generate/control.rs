@@ -1,6 +1,6 @@
 //! Loops and branches.
 
-use tw_ir::program::Source;
+use tw_ir::program::SourceOp;
 use tw_ir::{Accum, Array, BinaryOp, DType, Idx, Op, Region, Scalar, Slot, TensorType, ValueId};
 
 use super::Generator;
@@ -35,7 +35,7 @@ impl Generator<'_> {
     /// A loop that counts to a small number, and may end earlier because of its data.
     pub(super) fn while_loop(&mut self) -> Option<()> {
         let counter = Array::scalar(Scalar::I64(0));
-        let counter = self.emit(Op::Source(Source::Constant(counter.into())), &[], &[Fact::integers(8.0)])?[0];
+        let counter = self.emit(Op::Source(SourceOp::Constant(counter.into())), &[], &[Fact::integers(8.0)])?[0];
         let mut carried = vec![counter];
         for _ in 0..self.rng.range(1, 2) {
             let value = self.pick(|this, value| this.program.ty(value).known_shape().is_some())?;

@@ -1,6 +1,6 @@
 //! The operators beside index statements.
 
-use tw_ir::program::{BlockFn, BlockResult, OperandMode, ResultMode, Source};
+use tw_ir::program::{BlockFn, BlockResult, OperandMode, ResultMode, SourceOp};
 use tw_ir::{Accum, Array, Axis, BinaryOp, DType, Edge, Extent, Idx, Op, Slot, Tiling, ValueId};
 
 use super::accum::{Setting, aggregate};
@@ -241,7 +241,7 @@ impl Generator<'_> {
                     _ => return None,
                 };
                 let other = Array::zeros(&[n_tiles], dtype).ok()?;
-                let other = self.emit(Op::Source(Source::Constant(other.into())), &[], &[fact])?[0];
+                let other = self.emit(Op::Source(SourceOp::Constant(other.into())), &[], &[fact])?[0];
                 let tiling = Tiling::Grid(vec![Axis::uniform(n_tiles, 1)].into());
                 let other = self.emit(Op::Retile { tiling }, &[other], &[fact])?[0];
                 let operands = vec![cut, vec![OperandMode::Grid(0)]];
@@ -303,7 +303,7 @@ impl Generator<'_> {
         let mask = data::array(&mut self.rng, DType::Bool, &shape[..rank], false)?;
         let n = (0..mask.data().len()).filter(|&k| mask.data().get(k).is_true()).count() as u64;
         let n_elements = mask.data().len() as f64;
-        let mask = self.emit(Op::Source(Source::Constant(mask.into())), &[], &[Fact::integers(1.0)])?[0];
+        let mask = self.emit(Op::Source(SourceOp::Constant(mask.into())), &[], &[Fact::integers(1.0)])?[0];
         let op = Op::Compact { extent: Extent::Known(n), counts: None };
         match self.rng.chance(25) {
             true => self.emit(op, &[mask], &[Fact::integers(n_elements)])?,
@@ -317,7 +317,7 @@ impl Generator<'_> {
         let (value, shape) = self.pick_known(1)?;
         let times: Vec<i64> = (0..shape[0]).map(|_| self.rng.range(0, 3)).collect();
         let n = times.iter().sum::<i64>() as u64;
-        let times = Source::Constant(Array::from_i64(&times).into());
+        let times = SourceOp::Constant(Array::from_i64(&times).into());
         let times = self.emit(Op::Source(times), &[], &[Fact::integers(3.0)])?[0];
         self.emit(Op::Compact { extent: Extent::Known(n), counts: None }, &[times, value], &[self.fact(value)])?;
         Some(())

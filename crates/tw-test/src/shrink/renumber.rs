@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use tw_ir::program::{Source, ValueInfo};
+use tw_ir::program::{SourceOp, ValueInfo};
 use tw_ir::{Extent, Op, PrimaryMap, Program, Region, ValueId};
 
 /// The same program with its values numbered in the order they are made.
@@ -57,7 +57,7 @@ impl Numbers<'_> {
                     stmt.vars.iter_mut().for_each(|var| var.extent = renamed(&self.map, var.extent));
                     self.extents(&mut stmt.out.shape);
                 }
-                Op::Source(Source::Input { ty, .. }) => self.extents(&mut ty.shape),
+                Op::Source(SourceOp::Input { ty, .. }) => self.extents(&mut ty.shape),
                 Op::Scatter { extents, .. } => self.extents(extents),
                 Op::Compact { extent, .. } => *extent = renamed(&self.map, *extent),
                 Op::Reshape { shape } => self.extents(shape),

@@ -13,7 +13,7 @@ use super::reader::NpyReader;
 use crate::block::Block;
 use crate::memory::Meter;
 use crate::read_ahead::ReadAhead;
-use crate::source::{Access, Source};
+use crate::source::{Source, SourceAccess};
 
 /// Runs of so many bytes are read as they are: the call of the system no longer matters.
 const LONG_RUN: u64 = 16 << 10;
@@ -64,8 +64,8 @@ impl Source for NpySource {
         self.reader.fingerprint()
     }
 
-    fn access(&self) -> Access {
-        Access::File
+    fn access(&self) -> SourceAccess {
+        SourceAccess::File
     }
 
     fn layout(&self) -> String {
