@@ -74,7 +74,7 @@ def test_the_smallest_budget_is_true_for_open_shapes(case):
             # What was said to work does.
             assert "works" not in advice, (advice, str(error))
             advice = str(error)
-            needed = re.search(r"budget that works is (\d+)|budget of (\d+) bytes works|(\d+) bytes suffice up to here", advice)
+            needed = re.search(r"budget that works is (\d+)|budget of (\d+) bytes works|at least (\d+) bytes are needed", advice)
             assert needed, advice
             larger = int(next(filter(None, needed.groups())))
             assert larger > budget
