@@ -83,10 +83,10 @@ impl Item for Section {
 
     /// The same plan with less around it is not worth showing.
     fn stand_for(&mut self, other: &Section) {
-        if let (SectionOutcome::Planned(plan), Some(other)) = (&mut self.outcome, other.plan()) {
-            if other.peak_bytes() > plan.peak_bytes() {
-                (plan.held_bytes, plan.peak) = (other.held_bytes, other.peak.clone());
-            }
+        if let (SectionOutcome::Planned(plan), Some(other)) = (&mut self.outcome, other.plan())
+            && other.peak_bytes() > plan.peak_bytes()
+        {
+            (plan.held_bytes, plan.peak) = (other.held_bytes, other.peak.clone());
         }
     }
 }
