@@ -11,6 +11,7 @@
 mod cost;
 mod evaluate;
 mod kernel;
+mod of_plan;
 pub mod rules;
 mod search;
 mod term;
@@ -21,6 +22,7 @@ mod types;
 pub use cost::{cost, wire};
 pub use evaluate::{SiteSet, Tuples, evaluate};
 pub use kernel::{KernelFunction, KeyMap, Predicate};
+pub use of_plan::StatementTerm;
 pub use search::{Found, Stop, search};
 pub use term::RelationTerm;
 pub use types::{Spread, Type};

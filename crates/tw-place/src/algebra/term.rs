@@ -90,6 +90,27 @@ impl RelationTerm {
         RelationTerm::Map { keys, kernel, input: Box::new(self) }
     }
 
+    /// The term in words: `local aggregate(sum, local join(broadcast(a), shuffle(b)))`. A map that adds key components is
+    /// `replicate(copies, input)`.
+    pub fn words(&self) -> String {
+        match self {
+            RelationTerm::Input { name, .. } => name.clone(),
+            RelationTerm::Broadcast(input) => format!("broadcast({})", input.words()),
+            RelationTerm::Shuffle(_, input) => format!("shuffle({})", input.words()),
+            RelationTerm::Join { left, right, .. } => format!("local join({}, {})", left.words(), right.words()),
+            RelationTerm::Aggregate { kernel, input, .. } => format!("local aggregate({kernel}, {})", input.words()),
+            RelationTerm::Filter(_, input) => format!("local filter({})", input.words()),
+            RelationTerm::Map { keys, .. } if !keys.is_identity() => {
+                let (mut copies, mut below) = (1, self);
+                while let RelationTerm::Map { keys, input, .. } = below {
+                    (copies, below) = (copies * keys.arity(), &**input);
+                }
+                format!("replicate({copies}, {})", below.words())
+            }
+            RelationTerm::Map { input, .. } => format!("local map({})", input.words()),
+        }
+    }
+
     /// Its subterms.
     pub fn parts(&self) -> Vec<&RelationTerm> {
         match self {

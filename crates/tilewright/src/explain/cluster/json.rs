@@ -95,6 +95,8 @@ impl Explanation {
                 "wire_bytes_total": flow.received,
                 "wire_bytes_max_rank": flow.busiest,
                 "lower_bound_bytes": flow.bound.map(|bound| bound.ceil() as u64),
+                "term": flow.term,
+                "term_bytes": flow.term_bytes,
             })
         });
         flows.collect()
