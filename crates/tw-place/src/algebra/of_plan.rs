@@ -7,39 +7,82 @@
 //! along the others and then shuffled. If no message brings blocks for the statement, the operand is in place already.
 //! A sum over a placing variable leaves partial sums, which are shuffled to their homes and aggregated again.
 //!
-//! Keys are numbers of parts, and bounds are bytes. [`wire`] then predicts the bytes of the statement. It assumes that
+//! Keys are numbers of parts, and bounds are bytes. `wire` then predicts the bytes of the statement. It assumes that
 //! owners are spread evenly, whereas a plan may keep a block on one of its readers: for statements that receive all of
 //! their operands themselves, prediction and transfers differ by at most one copy of every relation that moves (and by
 //! rounding, if parts differ in size). Data that an earlier statement received is not sent again.
 //!
+//! The same owners are also given to the textbook term of the paper (broadcast the left relation, shuffle, aggregate), and
+//! `search` rewrites that by the rules: what it finds tells what another way to deal the statement would send.
+//!
 //! Other statements (sorts, gathers, tasks that are not dealt as a grid) have terms too, from the readers of each
-//! block, but no prediction.
+//! block, but no prediction. Neither have statements that read a halo or a slice of an operand: whole blocks are the
+//! tuples of the algebra.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use tw_ir::EntityRef;
 use tw_ir::accum::Accum;
-use tw_ir::index::Var;
-use tw_ir::kernel::{Kernel, StatementKernel};
+use tw_ir::grid::Grid;
+use tw_ir::index::{Idx, Var};
+use tw_ir::kernel::{Kernel, KernelRead, StatementKernel};
 use tw_ir::scalar::BinaryOp;
 use tw_ir::workflow::{BlockId, BlockSetId, StmtId, TaskId, Workflow};
 
 use super::super::placed::Placed;
 use super::cost::wire;
 use super::kernel::{KernelFunction, KeyMap};
+use super::search::{Stop, search};
 use super::term::RelationTerm;
 use super::types::{Spread, Type};
 
 /// How a placed plan computes a statement.
 #[derive(Clone, Debug)]
 pub struct StatementTerm {
-    /// The term.
-    pub term: RelationTerm,
+    term: RelationTerm,
     /// Workers that take part.
     pub sites: u64,
     /// The bytes that the term sends if owners are spread evenly; `None` if its tasks are not dealt as a grid.
     pub bytes: Option<u64>,
+    /// The cheapest term that the rules reach from the textbook one, with the same owners; `None` if there are no `bytes`.
+    pub best: Option<BestTerm>,
 }
+
+/// The result of a search over the rules.
+#[derive(Clone, Debug)]
+pub struct BestTerm {
+    term: RelationTerm,
+    /// The bytes that it sends.
+    pub bytes: u64,
+    /// The rules that lead to it.
+    pub rules: Vec<&'static str>,
+    /// The number of terms that the search examined.
+    pub tried: usize,
+    /// How often each rule produced a new term.
+    pub fired: BTreeMap<&'static str, usize>,
+    /// True if the search stopped at its limit and left terms unexamined.
+    pub stopped: bool,
+}
+
+impl StatementTerm {
+    /// The term in words: `local aggregate(sum, local join(broadcast(a), shuffle(b)))`.
+    pub fn words(&self) -> String {
+        self.term.words()
+    }
+}
+
+impl BestTerm {
+    /// The term in words, as [`StatementTerm::words`].
+    pub fn words(&self) -> String {
+        self.term.words()
+    }
+}
+
+/// Terms that a search examines for one statement.
+const MOST_TERMS: usize = 64;
+
+/// Terms with maps are typed by listing keys: at most this many.
+const MOST_KEYS: u64 = 1 << 12;
 
 impl Placed {
     /// The term of each statement that computes; `None` for statements without tasks, and for those that only load or fill.
@@ -81,19 +124,27 @@ struct Compiler<'a> {
 struct Keyed {
     term: RelationTerm,
     vars: Vec<usize>,
+    /// The variables of an operand before copies are made of it.
+    own: Vec<usize>,
 }
 
-/// The number of parts of each variable of a statement.
-struct Parts(Vec<u64>);
+/// How the variables of a statement are cut in its term.
+struct Parts {
+    /// The number of parts of each variable. One that does not decide on the worker has as many as there are workers, so
+    /// that the rules may deal it instead, or as it has tiles if these are fewer.
+    n: Vec<u64>,
+    /// The variables that decide on the worker.
+    placing: Vec<usize>,
+}
 
 impl Parts {
-    /// The variables that decide on the worker.
-    fn placing(&self) -> Vec<usize> {
-        (0..self.0.len()).filter(|&var| self.0[var] > 1).collect()
+    fn frontier(&self, vars: &[usize]) -> Vec<u64> {
+        vars.iter().map(|&var| self.n[var]).collect()
     }
 
-    fn frontier(&self, vars: &[usize]) -> Vec<u64> {
-        vars.iter().map(|&var| self.0[var]).collect()
+    /// Workers that take part: one for each combination of parts of the placing variables.
+    fn sites(&self) -> u64 {
+        self.frontier(&self.placing).iter().product()
     }
 
     /// Parts of a relation with these variables as keys, of so many bytes.
@@ -131,20 +182,22 @@ impl Compiler<'_> {
         }
         let tasks: Vec<TaskId> = self.tasks.iter().copied().filter(|&task| workflow.kernel(task) == kernel).collect();
         let parts = self.parts(statement, &tasks)?;
-        let sites: u64 = parts.0.iter().product();
-        let operands = (0..statement.reads.len()).filter_map(|slot| self.operand(statement, slot, &tasks, &parts));
-        let out_vars = used(statement.out_idx.iter().flat_map(|idx| vars_of(idx, parts.0.len())));
+        let sites = parts.sites();
+        let operands: Vec<Keyed> =
+            (0..statement.reads.len()).filter_map(|slot| self.operand(statement, slot, &tasks, &parts)).collect();
+        let owned: Vec<Keyed> = operands.iter().map(Keyed::owned).collect();
+        let out_vars = used(statement.out_idx.iter().flat_map(|idx| vars_of(idx, parts.n.len())));
         let out_bytes = self.output_bytes(&tasks);
         let kernel = element_kernel(parts.ty(&out_vars, out_bytes, Spread::All).bound);
-        let joined = operands.reduce(|left, right| left.join(right, &kernel))?;
-        let n_reads = statement.reads.len();
-        let Keyed { mut term, vars } = joined;
-        let placing = parts.placing();
-        let mut is_known = true;
+        let joined = operands.into_iter().reduce(|left, right| left.join(right, &kernel))?;
+        let (n_reads, body) = (statement.reads.len(), kernel.clone());
+        let Keyed { mut term, vars, .. } = joined;
+        let mut is_known = statement.reads.iter().all(|read| reads_all(read, &statement.vars));
         if let Some(accum) = &statement.accum {
             let group = positions(&out_vars, &vars);
-            is_known =
-                group.len() == out_vars.len() && (term.types().ok()?.spread != Spread::All || placing.is_empty());
+            // A sum over a placing variable that no operand has would be counted once per worker.
+            let is_counted_once = term.types().is_ok_and(|ty| ty.spread != Spread::All) || parts.placing.is_empty();
+            is_known &= group.len() == out_vars.len() && is_counted_once;
             // The body of a statement with one operand is done by the aggregate; that of several by their join.
             let before = if n_reads == 1 { kernel } else { KernelFunction::identity() };
             let sum = KernelFunction::same_bound(&accum_name(accum), |values| values[0]);
@@ -162,7 +215,8 @@ impl Compiler<'_> {
         }
         let is_whole = term.types().is_ok_and(|ty| ty.spread != Spread::Partial);
         let bytes = if is_known && is_whole { wire(&term, sites).ok() } else { None };
-        Some(StatementTerm { term, sites, bytes })
+        let best = bytes.and_then(|_| best(owned, &out_vars, &term, &body, sites));
+        Some(StatementTerm { term, sites, bytes, best })
     }
 
     /// The parts of each variable, if every point of the grid has one worker and every worker one combination of parts.
@@ -186,9 +240,20 @@ impl Compiler<'_> {
             }
             seen.into_iter().collect::<BTreeSet<_>>().len() as u64
         };
-        let parts = Parts((0..tiles.len()).map(n_parts).collect());
-        let distinct = workers.iter().collect::<BTreeSet<_>>().len() as u64;
-        (parts.0.iter().product::<u64>() == distinct).then_some(parts)
+        let n: Vec<u64> = (0..tiles.len()).map(n_parts).collect();
+        let placing: Vec<usize> = (0..tiles.len()).filter(|&var| n[var] > 1).collect();
+        let mut parts = Parts { n, placing };
+        let sites = parts.sites();
+        if sites != workers.iter().collect::<BTreeSet<_>>().len() as u64 {
+            return None;
+        }
+        for var in (0..tiles.len()).filter(|var| !parts.placing.contains(var)) {
+            let next = tiles[var].min(sites);
+            if parts.n.iter().product::<u64>().saturating_mul(next) <= MOST_KEYS {
+                parts.n[var] = next;
+            }
+        }
+        Some(parts)
     }
 
     /// A read operand, with the broadcast or shuffle that brings it; `None` if it reads nothing.
@@ -201,8 +266,8 @@ impl Compiler<'_> {
         let moved = tasks.iter().any(comes) || is_assembled && self.sends(base(&workflow.sets[first].name));
         let read = &statement.reads[slot];
         let bytes = read.shape.iter().product::<u64>() * read.dtype.size();
-        let mut vars = used(read.idx.iter().flat_map(|idx| vars_of(idx, parts.0.len())));
-        let placing = parts.placing();
+        let mut vars = used(read.idx.iter().flat_map(|idx| vars_of(idx, parts.n.len())));
+        let placing = &parts.placing;
         let missing: Vec<usize> = placing.iter().copied().filter(|var| !vars.contains(var)).collect();
         let to_all = !placing.is_empty() && missing.len() == placing.len();
         let name = (self.name)(first);
@@ -211,19 +276,21 @@ impl Compiler<'_> {
             let copies: u64 = parts.frontier(&here).iter().product();
             vars.extend(here);
             vars.sort_unstable();
-            let spread = if to_all { Spread::All } else { Spread::Part(positions(&placing, &vars)) };
-            return Some(Keyed { term: RelationTerm::input(&name, parts.ty(&vars, bytes * copies, spread)), vars });
+            let spread = if to_all { Spread::All } else { Spread::Part(positions(placing, &vars)) };
+            let term = RelationTerm::input(&name, parts.ty(&vars, bytes * copies, spread));
+            return Some(Keyed { term, own: vars.clone(), vars });
         }
         let mut term = RelationTerm::input(&name, parts.ty(&vars, bytes, Spread::Somewhere));
+        let own = vars.clone();
         if to_all {
-            return Some(Keyed { term: term.broadcast(), vars });
+            return Some(Keyed { term: term.broadcast(), vars, own });
         }
         for var in missing {
             let position = vars.partition_point(|&other| other < var);
             vars.insert(position, var);
-            term = term.map(KeyMap::insert(position, parts.0[var]), KernelFunction::identity());
+            term = term.map(KeyMap::insert(position, parts.n[var]), KernelFunction::identity());
         }
-        Some(Keyed { term: term.shuffle(&positions(&placing, &vars)), vars })
+        Some(Keyed { term: term.shuffle(&positions(placing, &vars)), vars, own })
     }
 
     /// True if a message brings a block to a task, and no earlier statement has asked for it.
@@ -313,17 +380,79 @@ impl Compiler<'_> {
                 None => term.shuffle(&[0]).map(KeyMap::identity(), kernel),
             };
         }
-        StatementTerm { term, sites, bytes: None }
+        StatementTerm { term, sites, bytes: None, best: None }
     }
 }
 
+/// The cheapest term that the rules reach from the textbook one: join with a broadcast of the left relation, shuffle by
+/// what stays, aggregate. Terms that leave workers without a pair to join do not count.
+fn best(
+    owned: Vec<Keyed>,
+    out_vars: &[usize],
+    term: &RelationTerm,
+    body: &KernelFunction,
+    sites: u64,
+) -> Option<BestTerm> {
+    let joined = owned.into_iter().reduce(|left, right| {
+        let everywhere = Keyed { term: left.term.broadcast(), ..left };
+        everywhere.join(right, body)
+    })?;
+    let compiled = match term {
+        RelationTerm::Aggregate { kernel, before, .. } => {
+            let (group, after) = (positions(out_vars, &joined.vars), KernelFunction::identity());
+            let (before, kernel, input) = (first_body(term, before), kernel.clone(), joined.term.shuffle(&group));
+            RelationTerm::Aggregate { group, before, kernel, after, input: Box::new(input) }
+        }
+        _ => joined.term,
+    };
+    let found = search(&compiled, sites, MOST_TERMS, MOST_TERMS).ok()?;
+    let (tried, fired, stopped) = (found.tried, found.fired, found.stop == Stop::Limit);
+    let (bytes, term, rules) = found.best.into_iter().find(|(_, term, _)| n_busy(term, sites) >= sites)?;
+    Some(BestTerm { term, bytes, rules, tried, fired, stopped })
+}
+
+/// What the innermost aggregate applies first: in two phases, the second only combines.
+fn first_body(term: &RelationTerm, before: &KernelFunction) -> KernelFunction {
+    match term.parts()[..] {
+        [RelationTerm::Shuffle(_, input)] => match &**input {
+            RelationTerm::Aggregate { before, .. } => before.clone(),
+            _ => before.clone(),
+        },
+        _ => before.clone(),
+    }
+}
+
+/// The most sites that can have something to do in every join of a term.
+fn n_busy(term: &RelationTerm, sites: u64) -> u64 {
+    let here = match (term, term.types()) {
+        (RelationTerm::Join { .. }, Ok(Type { spread: Spread::Part(by), frontier, .. })) => {
+            by.iter().map(|&k| frontier[k]).product()
+        }
+        (RelationTerm::Join { left, right, .. }, Ok(Type { spread: Spread::Somewhere, .. })) => {
+            let spread = |side: &RelationTerm| side.types().ok().filter(|ty| ty.spread == Spread::Somewhere);
+            spread(left).or(spread(right)).map_or(sites, |ty| ty.n_keys())
+        }
+        _ => sites,
+    };
+    term.parts().into_iter().map(|part| n_busy(part, sites)).fold(here, u64::min)
+}
+
 impl Keyed {
+    /// The operand before it is moved for the statement.
+    fn owned(&self) -> Keyed {
+        let mut term = &self.term;
+        while let [below] = term.parts()[..] {
+            term = below;
+        }
+        Keyed { term: term.clone(), vars: self.own.clone(), own: self.own.clone() }
+    }
+
     fn join(self, right: Keyed, kernel: &KernelFunction) -> Keyed {
         let pair = |(r, var): (usize, &usize)| self.vars.iter().position(|other| other == var).map(|l| (l, r));
         let on: Vec<(usize, usize)> = right.vars.iter().enumerate().filter_map(pair).collect();
         let rest = right.vars.iter().copied().filter(|var| !self.vars.contains(var));
-        let vars = self.vars.iter().copied().chain(rest).collect();
-        Keyed { term: self.term.join(right.term, &on, kernel.clone()), vars }
+        let vars: Vec<usize> = self.vars.iter().copied().chain(rest).collect();
+        Keyed { term: self.term.join(right.term, &on, kernel.clone()), own: vars.clone(), vars }
     }
 }
 
@@ -332,12 +461,20 @@ fn element_kernel(bound: Vec<u64>) -> KernelFunction {
     KernelFunction::new("body", move |_| bound.clone(), |values| values[0])
 }
 
+/// True for an access that reads every element of its tensor once per point of the other variables: no halo, no slice.
+fn reads_all(read: &KernelRead, vars: &Grid) -> bool {
+    let extents = vars.shape();
+    let axes = read.idx.iter().zip(&read.shape);
+    let plain = |(idx, n): (&Idx, &u64)| idx.as_var().filter(|var| extents[var.0 as usize] == *n);
+    axes.map(plain).collect::<Option<BTreeSet<Var>>>().is_some_and(|vars| vars.len() == read.idx.len())
+}
+
 /// Variables in order, each once.
 fn used(vars: impl Iterator<Item = usize>) -> Vec<usize> {
     vars.collect::<BTreeSet<usize>>().into_iter().collect()
 }
 
-fn vars_of(idx: &tw_ir::index::Idx, n: usize) -> impl Iterator<Item = usize> + use<'_> {
+fn vars_of(idx: &Idx, n: usize) -> impl Iterator<Item = usize> + use<'_> {
     (0..n).filter(|&var| idx.uses(Var(var as u32)))
 }
 

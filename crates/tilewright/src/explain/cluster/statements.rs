@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use tw_ir::EntityRef;
 use tw_ir::workflow::{BlockSetId, StmtId, Workflow};
-use tw_place::{Placed, Rivals};
+use tw_place::{Placed, Rivals, StatementTerm};
 
 use super::super::source::Place;
 use super::super::table::{Align, Table};
@@ -33,9 +33,7 @@ pub(crate) struct StatementFlow {
     /// The least that the busiest worker can receive, if that is known.
     pub(crate) bound: Option<f64>,
     /// How it is computed, in the implementation algebra; `None` if it only loads or fills.
-    pub(crate) term: Option<String>,
-    /// The bytes that the term sends if owners are spread evenly, if that is known.
-    pub(crate) term_bytes: Option<u64>,
+    pub(crate) term: Option<StatementTerm>,
 }
 
 impl StatementFlow {
@@ -74,7 +72,7 @@ impl Explanation {
         let received = placed.received_by_statement();
         let work = placed.workers_by_statement();
         let grids = placed.grids.as_ref();
-        let terms = placed.terms(&|set| self.operand_name(&placed.workflow, set));
+        let mut terms = placed.terms(&|set| self.operand_name(&placed.workflow, set));
         // A product of several may be in another order, with other statements.
         let has_bounds = rivals.by_grids().is_some_and(|other| values(&other.workflow) == values(&placed.workflow));
         let flow = |number: usize| {
@@ -86,21 +84,8 @@ impl Explanation {
                 rivals.statements.iter().find(|(of, _)| has_bounds && *of == statement).map(|(_, bound)| *bound);
             let (received, busiest) = (received[number].bytes, received[number].busiest_bytes);
             let (workers, tasks) = work[number];
-            let term = terms[number].as_ref().map(|found| found.term.words());
-            let term_bytes = terms[number].as_ref().and_then(|found| found.bytes);
-            let flow = StatementFlow {
-                place,
-                text,
-                grid,
-                best_grids,
-                workers,
-                tasks,
-                received,
-                busiest,
-                bound,
-                term,
-                term_bytes,
-            };
+            let term = terms[number].take();
+            let flow = StatementFlow { place, text, grid, best_grids, workers, tasks, received, busiest, bound, term };
             (statement, flow)
         };
         let flows = (0..received.len()).map(flow);
@@ -134,17 +119,20 @@ impl Explanation {
         let mut table = Table::new(&[
             ("line", Align::Right),
             ("by term", Align::Right),
+            ("by rules", Align::Right),
             ("sent", Align::Right),
             ("in the implementation algebra", Align::Left),
         ]);
-        let with_terms: Vec<(&StatementFlow, &String)> =
+        let with_terms: Vec<(&StatementFlow, &StatementTerm)> =
             flows.iter().filter_map(|(_, flow)| flow.term.as_ref().map(|term| (flow, term))).collect();
         for (flow, term) in with_terms.iter().take(MOST_STATEMENTS) {
-            let by_term = flow.term_bytes.map_or_else(|| "-".to_string(), bytes);
-            table.row(vec![flow.place.short(), by_term, bytes(flow.received), term.to_string()]);
+            let size = |n: Option<u64>| n.map_or_else(|| "-".to_string(), bytes);
+            let (by_term, by_rules) = (size(term.bytes), size(term.best.as_ref().map(|best| best.bytes)));
+            table.row(vec![flow.place.short(), by_term, by_rules, bytes(flow.received), term.words()]);
         }
         if let Some(more) = with_terms.len().checked_sub(MOST_STATEMENTS).filter(|more| *more > 0) {
-            table.row(vec![String::new(), String::new(), String::new(), format!("and {more} more")]);
+            let empty = String::new;
+            table.row(vec![empty(), empty(), empty(), empty(), format!("and {more} more")]);
         }
         (!with_terms.is_empty()).then_some(table)
     }
