@@ -31,7 +31,7 @@
 //!   tree that ends at the home of the block and starts at a different node for each home. So a sum crosses between nodes once per node but one.
 //! - **Transfers.** Overlapping regions of a block that one worker reads become one message. Workers that need the same region forward it along a
 //!   binomial tree of nodes.
-//! - **Segments.** Loops and branches cut a program into segments. [`Before`] describes the values that earlier segments left on workers ([`Held`]), and the
+//! - **Segments.** Loops and branches cut a program into segments. [`Before`] describes the values that earlier segments left on workers ([`Homes`]), and the
 //!   bytes that stay on each worker throughout. Such inputs keep their tiles, their loads run where the block is, and the search charges only regions that a
 //!   worker does not have. A loop body starts from the values of the previous iteration; segments are placed again until no value moves, at most
 //!   three times.

@@ -228,7 +228,7 @@ fn statements_have_terms_of_the_implementation_algebra() {
         ),
     ] {
         let line = |name: &str| format!("{name}(x, y) -> M({place})\n");
-        dir.write("d.txt", &format!("{machine}\n{}{}{}", line("a"), line("b"), line("c")));
+        dir.write("d.txt", format!("{machine}\n{}{}{}", line("a"), line("b"), line("c")));
         let more = ["--nodes", "4", "--distribution", "d.txt", "--scheduler", "tdn"];
         let text = dir.ok(&[&["explain", "p.tw"], &more[..]].concat());
         assert!(text.lines().any(|line| line.ends_with(&format!("  {words}"))), "{words}:\n{text}");
