@@ -32,7 +32,8 @@
 //!
 //! - One tensor per dense part of a relation with holes: a random filter would create as many nodes as keys.
 //! - Gathers by index tensors: the planner could not see which blocks they read.
-//! - Compiling relations through `tw_place::algebra`. That module models the plans of the paper, with sites; relations do not use it.
+//! - Compiling relations to terms of the implementation algebra before planning. Relations are programs like any other: `explain` derives the terms
+//!   of their placed statements (`tw_place::Placed::terms`).
 
 use std::panic::Location;
 

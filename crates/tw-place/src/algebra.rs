@@ -1,26 +1,38 @@
-//! The implementation algebra of the tensor relational algebra (Yuan et al., PVLDB 2021): tuples of key, array and site, under broadcast, shuffle and local
+//! The implementation algebra of the tensor relational algebra (Yuan et al., PVLDB 2021, Table 1): tuples of key, array and site, under broadcast, shuffle and local
 //! operators.
 //!
-//! A [`RelationTerm`] says how a relation is computed and where its tuples are while that happens. [`RelationTerm::types`] tells
-//! frontiers, bounds and how tuples are spread, so that costs are exact; [`rules`] rewrite a term into others that hold
-//! the same keys and arrays; [`search`] looks for the cheapest. Terms are small: sets of keys are enumerated where a
+//! A `RelationTerm` says how a relation is computed and where its tuples are while that happens. `RelationTerm::types` tells
+//! frontiers, bounds and how tuples are spread, so that costs are exact; `rules` rewrite a term into others that hold
+//! the same keys and arrays; `search` looks for the cheapest. Terms are small: sets of keys are enumerated where a
 //! key function is involved.
 //!
-//! This module reproduces the plans and tables of the paper; its tests derive them. The schedulers of this crate do not use it.
+//! `of_plan` derives the term of every statement of a placed plan, for `explain`: [`Placed::terms`](super::Placed::terms). The schedulers
+//! of this crate decide without it. The tests also derive the plans and tables of the paper; only they need the meaning of terms
+//! (`evaluate`) and the paper's own cost model.
 
 mod cost;
+#[cfg(test)]
 mod evaluate;
 mod kernel;
-pub mod rules;
+mod of_plan;
+mod rules;
 mod search;
 mod term;
 #[cfg(test)]
 mod tests;
 mod types;
 
-pub use cost::{cost, wire};
-pub use evaluate::{SiteSet, Tuples, evaluate};
-pub use kernel::{KernelFunction, KeyMap, Predicate};
-pub use search::{Found, Stop, search};
-pub use term::RelationTerm;
-pub use types::{Spread, Type};
+pub use of_plan::{BestTerm, StatementTerm};
+
+#[cfg(test)]
+use cost::{cost, wire};
+#[cfg(test)]
+use evaluate::{SiteSet, Tuples, evaluate};
+#[cfg(test)]
+use kernel::{KernelFunction, KeyMap, Predicate};
+#[cfg(test)]
+use search::{Stop, search};
+#[cfg(test)]
+use term::RelationTerm;
+#[cfg(test)]
+use types::{Spread, Type};

@@ -15,6 +15,8 @@
 //! Simulation       bytes, memory and time of each worker on a Machine    simulate
 //! ```
 //!
+//! For `explain`, [`Placed::terms`] reads a placed plan back as terms of the implementation algebra (`algebra`).
+//!
 //! # Schedulers
 //!
 //! `roundrobin`, `pattern` (TensorPlanner) and `lshs` (NumS) place any plan: they take its tiles as given. `algebraic` chooses meshes, cuts and contraction
@@ -45,7 +47,7 @@
 
 #![forbid(unsafe_code)]
 
-pub mod algebra;
+mod algebra;
 mod bounds;
 mod cluster;
 mod eager;
@@ -65,6 +67,7 @@ mod sites;
 mod tests;
 mod traffic;
 
+pub use algebra::{BestTerm, StatementTerm};
 pub use bounds::Volume;
 pub use cluster::Cluster;
 pub use grids::{DEFAULT_LIMIT, Grids, Owners, SearchReport};

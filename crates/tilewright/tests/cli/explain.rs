@@ -206,3 +206,51 @@ fn idle_workers_have_a_reason_and_grids_have_rivals() {
     assert!(!text.contains("algebraic: "), "{text}");
     assert!(text.contains("the best grids of each statement alone"), "{text}");
 }
+
+/// The statements of the first piece that have a term.
+fn terms(dir: &Dir, more: &[&str]) -> Vec<Value> {
+    let json = dir.ok(&[&["explain", "p.tw", "--level", "json"], more].concat());
+    let value: Value = serde_json::from_str(&json).unwrap();
+    let statements = value["machine"]["pieces"][0]["statements"].as_array().unwrap();
+    statements.iter().filter(|statement| !statement["term"].is_null()).cloned().collect()
+}
+
+#[test]
+fn statements_have_terms_of_the_implementation_algebra() {
+    let dir = Dir::with_program("input a: f64[400, 400]\ninput b: f64[400, 400]\nc = a @ b\noutput c\n");
+    for (machine, place, words) in [
+        ("machine M(4)", "x", "local aggregate(sum, local join(a, broadcast(b)))"),
+        ("machine M(4)", "y", "local aggregate(sum, local join(broadcast(a), b))"),
+        (
+            "machine M(2, 2)",
+            "x, y",
+            "local aggregate(sum, local join(shuffle(replicate(2, a)), shuffle(replicate(2, b))))",
+        ),
+    ] {
+        let line = |name: &str| format!("{name}(x, y) -> M({place})\n");
+        dir.write("d.txt", format!("{machine}\n{}{}{}", line("a"), line("b"), line("c")));
+        let more = ["--nodes", "4", "--distribution", "d.txt", "--scheduler", "tdn"];
+        let text = dir.ok(&[&["explain", "p.tw"], &more[..]].concat());
+        assert!(text.lines().any(|line| line.ends_with(&format!("  {words}"))), "{words}:\n{text}");
+        let found = terms(&dir, &more);
+        assert_eq!(found.len(), 1);
+        assert_eq!(found[0]["term"]["text"], words);
+        // By rows or columns a matrix goes to the three others; on a square two matrices do in two copies.
+        let matrix = 400 * 400 * 8;
+        let (by_term, sent) =
+            (found[0]["term"]["bytes"].as_u64().unwrap(), found[0]["wire_bytes_total"].as_u64().unwrap());
+        assert!(by_term.abs_diff(sent) <= if place == "x, y" { 2 * matrix } else { 0 }, "{words}: {by_term} {sent}");
+        assert!(found[0]["term"]["by_rules"]["tried"].as_u64().unwrap() > 0);
+    }
+}
+
+#[test]
+fn a_halo_has_a_term_without_a_prediction() {
+    let dir = Dir::with_program("input x: f64[4000, 4000]\ny[i,j] = x[i,j] + x[i+1,j] for i in 0..3999\noutput y\n");
+    let found = terms(&dir, &["--nodes", "4", "--scheduler", "algebraic"]);
+    assert!(!found.is_empty());
+    for statement in found {
+        assert!(statement["term"]["text"].as_str().unwrap().contains("local"), "{statement:#}");
+        assert!(statement["term"]["bytes"].is_null(), "{statement:#}");
+    }
+}

@@ -9,7 +9,8 @@ use super::types::{Spread, Type, n_below};
 ///
 /// It charges tuples that are already on their site, and counts the parts of a sum as one; [`wire`] does
 /// neither.
-pub fn cost(term: &RelationTerm, sites: u64) -> Result<u64> {
+#[cfg(test)]
+pub(super) fn cost(term: &RelationTerm, sites: u64) -> Result<u64> {
     total(term, &|term, ty| match term {
         RelationTerm::Broadcast(_) => Ok(ty.n_floats().saturating_mul(sites)),
         _ => Ok(ty.n_floats()),
@@ -21,7 +22,7 @@ pub fn cost(term: &RelationTerm, sites: u64) -> Result<u64> {
 ///
 /// The site of a tuple is a function of key components. If these components do not change, the tuple stays; of all
 /// other tuples, one in `sites` stays by chance.
-pub fn wire(term: &RelationTerm, sites: u64) -> Result<u64> {
+pub(super) fn wire(term: &RelationTerm, sites: u64) -> Result<u64> {
     total(term, &|term, ty| {
         let floats = ty.n_floats();
         let elsewhere = |floats: u64| floats - floats / sites.max(1);

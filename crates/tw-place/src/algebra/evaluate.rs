@@ -9,15 +9,15 @@ use super::term::RelationTerm;
 use super::types::{Spread, Type};
 
 /// Tuples of a relation: an array for keys on sites.
-pub type Tuples = BTreeMap<(Vec<u64>, u32), i64>;
+pub(super) type Tuples = BTreeMap<(Vec<u64>, u32), i64>;
 
 /// The sites, and the site function of shuffles.
 #[derive(Clone, Copy, Debug)]
-pub struct SiteSet {
+pub(super) struct SiteSet {
     /// The number of sites.
-    pub n: u32,
+    pub(super) n: u32,
     /// The seed of the site function.
-    pub seed: u64,
+    pub(super) seed: u64,
 }
 
 impl SiteSet {
@@ -28,7 +28,7 @@ impl SiteSet {
     }
 
     /// The tuples of an input, distributed by its type.
-    pub fn spread(self, ty: &Type, value: impl Fn(&[u64]) -> i64) -> Tuples {
+    pub(super) fn spread(self, ty: &Type, value: impl Fn(&[u64]) -> i64) -> Tuples {
         let mut tuples = Tuples::new();
         for key in ty.keys() {
             let array = value(&key);
@@ -58,7 +58,7 @@ fn mix(number: u64) -> u64 {
 }
 
 /// Computes a term from its inputs.
-pub fn evaluate(term: &RelationTerm, inputs: &BTreeMap<String, Tuples>, sites: SiteSet) -> Result<Tuples> {
+pub(super) fn evaluate(term: &RelationTerm, inputs: &BTreeMap<String, Tuples>, sites: SiteSet) -> Result<Tuples> {
     let of = |term: &RelationTerm| evaluate(term, inputs, sites);
     Ok(match term {
         RelationTerm::Input { name, .. } => {

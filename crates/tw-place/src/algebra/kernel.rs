@@ -13,7 +13,7 @@ type Holds = dyn Fn(&[u64]) -> bool + Send + Sync;
 /// It gives the shape of its result, and a meaning on single numbers, which stand for arrays when terms are
 /// [evaluated](super::evaluate).
 #[derive(Clone)]
-pub struct KernelFunction {
+pub(super) struct KernelFunction {
     name: Arc<str>,
     bound: Arc<BoundOf>,
     value: Arc<ValueOf>,
@@ -25,7 +25,7 @@ pub struct KernelFunction {
 
 impl KernelFunction {
     /// A function with a name, the bound of its result from those of its arguments, and its meaning on numbers.
-    pub fn new(
+    pub(super) fn new(
         name: &str,
         bound: impl Fn(&[&[u64]]) -> Vec<u64> + Send + Sync + 'static,
         value: impl Fn(&[i64]) -> i64 + Send + Sync + 'static,
@@ -40,17 +40,18 @@ impl KernelFunction {
     }
 
     /// A function of arrays of one bound to an array of that bound.
-    pub fn same_bound(name: &str, value: impl Fn(&[i64]) -> i64 + Send + Sync + 'static) -> KernelFunction {
+    pub(super) fn same_bound(name: &str, value: impl Fn(&[i64]) -> i64 + Send + Sync + 'static) -> KernelFunction {
         KernelFunction::new(name, |bounds| bounds.first().map_or_else(Vec::new, |bound| bound.to_vec()), value)
     }
 
     /// The array itself.
-    pub fn identity() -> KernelFunction {
+    pub(super) fn identity() -> KernelFunction {
         KernelFunction { identity: true, ..KernelFunction::same_bound("id", |values| values[0]) }
     }
 
     /// The product of two matrices.
-    pub fn mat_mul() -> KernelFunction {
+    #[cfg(test)]
+    pub(super) fn mat_mul() -> KernelFunction {
         let bound = |bounds: &[&[u64]]| match bounds {
             [[m, _], [_, n]] => vec![*m, *n],
             _ => Vec::new(),
@@ -59,49 +60,52 @@ impl KernelFunction {
     }
 
     /// The sum of two arrays.
-    pub fn add() -> KernelFunction {
+    #[cfg(test)]
+    pub(super) fn add() -> KernelFunction {
         KernelFunction::same_bound("add", |values| values[0].wrapping_add(values[1]))
     }
 
     /// The product of two arrays element by element.
-    pub fn mul() -> KernelFunction {
+    #[cfg(test)]
+    pub(super) fn mul() -> KernelFunction {
         KernelFunction::same_bound("mul", |values| values[0].wrapping_mul(values[1]))
     }
 
     /// The same function, known to distribute over another: `f(g(a, b)) = g(f(a), f(b))`.
-    pub fn distributing_over(mut self, other: &KernelFunction) -> KernelFunction {
+    #[cfg(test)]
+    pub(super) fn distributing_over(mut self, other: &KernelFunction) -> KernelFunction {
         let names = self.distributes_over.iter().cloned().chain([other.name.to_string()]);
         self.distributes_over = names.collect();
         self
     }
 
     /// Whether it distributes over another function.
-    pub fn distributes_over(&self, other: &KernelFunction) -> bool {
+    pub(super) fn distributes_over(&self, other: &KernelFunction) -> bool {
         self.is_identity() || self.distributes_over.iter().any(|name| **name == *other.name)
     }
 
     /// Its name.
-    pub fn name(&self) -> &str {
+    pub(super) fn name(&self) -> &str {
         &self.name
     }
 
     /// True for the identity.
-    pub fn is_identity(&self) -> bool {
+    pub(super) fn is_identity(&self) -> bool {
         self.identity
     }
 
     /// The bound of its result.
-    pub fn bound(&self, arguments: &[&[u64]]) -> Vec<u64> {
+    pub(super) fn bound(&self, arguments: &[&[u64]]) -> Vec<u64> {
         (self.bound)(arguments)
     }
 
     /// Its meaning on numbers.
-    pub fn value(&self, arguments: &[i64]) -> i64 {
+    pub(super) fn value(&self, arguments: &[i64]) -> i64 {
         (self.value)(arguments)
     }
 
     /// The composition: this function after another.
-    pub fn after(&self, first: &KernelFunction) -> KernelFunction {
+    pub(super) fn after(&self, first: &KernelFunction) -> KernelFunction {
         if self.is_identity() {
             return first.clone();
         }
@@ -120,7 +124,7 @@ impl KernelFunction {
 
 /// A function from a key to one or more keys.
 #[derive(Clone)]
-pub struct KeyMap {
+pub(super) struct KeyMap {
     name: Arc<str>,
     arity: usize,
     keys: Arc<KeysOf>,
@@ -140,17 +144,21 @@ enum Form {
 
 impl KeyMap {
     /// A named function with this many keys per key.
-    pub fn new(name: &str, arity: usize, keys: impl Fn(&[u64]) -> Vec<Vec<u64>> + Send + Sync + 'static) -> KeyMap {
+    pub(super) fn new(
+        name: &str,
+        arity: usize,
+        keys: impl Fn(&[u64]) -> Vec<Vec<u64>> + Send + Sync + 'static,
+    ) -> KeyMap {
         KeyMap { name: name.into(), arity, keys: Arc::new(keys), form: Form::Any }
     }
 
     /// The key itself.
-    pub fn identity() -> KeyMap {
+    pub(super) fn identity() -> KeyMap {
         KeyMap { form: Form::Identity, ..KeyMap::new("id", 1, |key| vec![key.to_vec()]) }
     }
 
     /// Inserts a component at a position, with each value below `copies`: the array is replicated.
-    pub fn insert(position: usize, copies: u64) -> KeyMap {
+    pub(super) fn insert(position: usize, copies: u64) -> KeyMap {
         let map = KeyMap::new(&format!("insert({position},{copies})"), copies as usize, move |key| {
             let with = |value: u64| {
                 let mut key = key.to_vec();
@@ -162,23 +170,18 @@ impl KeyMap {
         KeyMap { form: Form::Insert(position), ..map }
     }
 
-    /// Its name.
-    pub fn name(&self) -> &str {
-        &self.name
-    }
-
     /// The number of keys per key.
-    pub fn arity(&self) -> usize {
+    pub(super) fn arity(&self) -> usize {
         self.arity
     }
 
     /// True for the identity.
-    pub fn is_identity(&self) -> bool {
+    pub(super) fn is_identity(&self) -> bool {
         self.form == Form::Identity
     }
 
     /// The position of a component in the new keys, if it is known to be in all of them.
-    pub fn place(&self, component: usize) -> Option<usize> {
+    pub(super) fn place(&self, component: usize) -> Option<usize> {
         match self.form {
             Form::Identity => Some(component),
             Form::Insert(position) => Some(component + usize::from(component >= position)),
@@ -187,12 +190,12 @@ impl KeyMap {
     }
 
     /// The keys for a key.
-    pub fn keys(&self, key: &[u64]) -> Vec<Vec<u64>> {
+    pub(super) fn keys(&self, key: &[u64]) -> Vec<Vec<u64>> {
         (self.keys)(key)
     }
 
     /// This function after another.
-    pub fn after(&self, first: &KeyMap) -> KeyMap {
+    pub(super) fn after(&self, first: &KeyMap) -> KeyMap {
         if self.is_identity() {
             return first.clone();
         }
@@ -208,7 +211,7 @@ impl KeyMap {
 
 /// A predicate on some components of a key.
 #[derive(Clone)]
-pub struct Predicate {
+pub(super) struct Predicate {
     name: Arc<str>,
     reads: Vec<usize>,
     holds: Arc<Holds>,
@@ -216,23 +219,28 @@ pub struct Predicate {
 
 impl Predicate {
     /// A named predicate on these components of a key, in this order.
-    pub fn new(name: &str, reads: &[usize], holds: impl Fn(&[u64]) -> bool + Send + Sync + 'static) -> Predicate {
+    #[cfg(test)]
+    pub(super) fn new(
+        name: &str,
+        reads: &[usize],
+        holds: impl Fn(&[u64]) -> bool + Send + Sync + 'static,
+    ) -> Predicate {
         Predicate { name: name.into(), reads: reads.to_vec(), holds: Arc::new(holds) }
     }
 
     /// The components it reads.
-    pub fn reads(&self) -> &[usize] {
+    pub(super) fn reads(&self) -> &[usize] {
         &self.reads
     }
 
     /// Whether it holds for a key.
-    pub fn holds(&self, key: &[u64]) -> bool {
+    pub(super) fn holds(&self, key: &[u64]) -> bool {
         let read: Vec<u64> = self.reads.iter().map(|&k| key[k]).collect();
         (self.holds)(&read)
     }
 
     /// Both conditions.
-    pub fn and(&self, other: &Predicate) -> Predicate {
+    pub(super) fn and(&self, other: &Predicate) -> Predicate {
         let n = self.reads.len();
         let (a, b) = (Arc::clone(&self.holds), Arc::clone(&other.holds));
         Predicate {
@@ -243,7 +251,7 @@ impl Predicate {
     }
 
     /// The same predicate on moved components: component `k` is now at `moved(k)`. `None` if one of them is gone.
-    pub fn moved(&self, moved: impl Fn(usize) -> Option<usize>) -> Option<Predicate> {
+    pub(super) fn moved(&self, moved: impl Fn(usize) -> Option<usize>) -> Option<Predicate> {
         let reads = self.reads.iter().map(|&k| moved(k)).collect::<Option<Vec<usize>>>()?;
         Some(Predicate { reads, ..self.clone() })
     }

@@ -10,15 +10,15 @@ use super::term::RelationTerm;
 use super::types::Spread;
 
 /// A rule: a name, and its rewrites of a term at the root.
-pub struct Rule {
+pub(super) struct Rule {
     /// The name in the paper.
-    pub name: &'static str,
+    pub(super) name: &'static str,
     /// The rewritten terms; none if the rule does not apply.
-    pub apply: fn(&RelationTerm) -> Vec<RelationTerm>,
+    pub(super) apply: fn(&RelationTerm) -> Vec<RelationTerm>,
 }
 
 /// All rules.
-pub const RULES: &[Rule] = &[
+pub(super) const RULES: &[Rule] = &[
     Rule { name: "R1-1", apply: merge_filters },
     Rule { name: "R1-2", apply: merge_maps },
     Rule { name: "R1-3", apply: exchange_map_and_filter },
@@ -36,7 +36,7 @@ pub const RULES: &[Rule] = &[
 ];
 
 /// All well-typed terms that one rule makes of a term, at its root or inside.
-pub fn rewrites(term: &RelationTerm) -> Vec<(&'static str, RelationTerm)> {
+pub(super) fn rewrites(term: &RelationTerm) -> Vec<(&'static str, RelationTerm)> {
     let mut found = inside(term);
     found.retain(|(_, term)| term.types().is_ok());
     found

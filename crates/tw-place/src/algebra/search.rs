@@ -11,7 +11,7 @@ use super::types::Spread;
 
 /// Why a search ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stop {
+pub(super) enum Stop {
     /// There was nothing left to try.
     Exhausted,
     /// The limit of terms was reached.
@@ -20,20 +20,20 @@ pub enum Stop {
 
 /// The result of a search.
 #[derive(Clone, Debug)]
-pub struct Found {
+pub(super) struct Found {
     /// The cheapest terms, cheapest first, each with its traffic and the rules that led to it.
-    pub best: Vec<(u64, RelationTerm, Vec<&'static str>)>,
+    pub(super) best: Vec<(u64, RelationTerm, Vec<&'static str>)>,
     /// The number of terms examined.
-    pub tried: usize,
+    pub(super) tried: usize,
     /// How often each rule produced a new term.
-    pub fired: BTreeMap<&'static str, usize>,
+    pub(super) fired: BTreeMap<&'static str, usize>,
     /// Why it ended.
-    pub stop: Stop,
+    pub(super) stop: Stop,
 }
 
 /// Finds the terms with the least traffic between `sites` sites, cheapest first, and examines at most `limit` terms. Terms are
 /// identified by their text; among equal costs, the smaller text comes first. So the result is deterministic.
-pub fn search(term: &RelationTerm, sites: u64, limit: usize, keep: usize) -> Result<Found> {
+pub(super) fn search(term: &RelationTerm, sites: u64, limit: usize, keep: usize) -> Result<Found> {
     let mut seen: BTreeSet<String> = BTreeSet::from([term.to_string()]);
     let mut open: BTreeMap<(u64, usize, String), (RelationTerm, Vec<&'static str>)> = BTreeMap::new();
     let mut done: BTreeMap<(u64, usize, String), (RelationTerm, Vec<&'static str>)> = BTreeMap::new();

@@ -10,7 +10,7 @@ use super::types::{Spread, Type};
 
 /// How a relation is computed.
 #[derive(Clone, Debug)]
-pub enum RelationTerm {
+pub(super) enum RelationTerm {
     /// A relation that is there.
     Input {
         /// Its name.
@@ -61,37 +61,58 @@ pub enum RelationTerm {
 
 impl RelationTerm {
     /// A relation that is there.
-    pub fn input(name: &str, ty: Type) -> RelationTerm {
+    pub(super) fn input(name: &str, ty: Type) -> RelationTerm {
         RelationTerm::Input { name: name.to_string(), ty }
     }
     /// Every tuple to every site.
-    pub fn broadcast(self) -> RelationTerm {
+    pub(super) fn broadcast(self) -> RelationTerm {
         RelationTerm::Broadcast(Box::new(self))
     }
     /// Tuples to sites by components of their keys.
-    pub fn shuffle(self, by: &[usize]) -> RelationTerm {
+    pub(super) fn shuffle(self, by: &[usize]) -> RelationTerm {
         RelationTerm::Shuffle(by.to_vec(), Box::new(self))
     }
     /// Pairs of tuples.
-    pub fn join(self, right: RelationTerm, on: &[(usize, usize)], kernel: KernelFunction) -> RelationTerm {
+    pub(super) fn join(self, right: RelationTerm, on: &[(usize, usize)], kernel: KernelFunction) -> RelationTerm {
         RelationTerm::Join { on: on.to_vec(), kernel, left: Box::new(self), right: Box::new(right) }
     }
     /// Arrays combined, by components of keys.
-    pub fn aggregate(self, group: &[usize], kernel: KernelFunction) -> RelationTerm {
+    pub(super) fn aggregate(self, group: &[usize], kernel: KernelFunction) -> RelationTerm {
         let (before, after) = (KernelFunction::identity(), KernelFunction::identity());
         RelationTerm::Aggregate { group: group.to_vec(), before, kernel, after, input: Box::new(self) }
     }
     /// Tuples whose keys fulfil a condition.
-    pub fn filter(self, predicate: Predicate) -> RelationTerm {
+    pub(super) fn filter(self, predicate: Predicate) -> RelationTerm {
         RelationTerm::Filter(predicate, Box::new(self))
     }
     /// Keys and arrays mapped.
-    pub fn map(self, keys: KeyMap, kernel: KernelFunction) -> RelationTerm {
+    pub(super) fn map(self, keys: KeyMap, kernel: KernelFunction) -> RelationTerm {
         RelationTerm::Map { keys, kernel, input: Box::new(self) }
     }
 
+    /// The term in words: `local aggregate(sum, local join(broadcast(a), shuffle(b)))`. A map that adds key components is
+    /// `replicate(copies, input)`.
+    pub(super) fn words(&self) -> String {
+        match self {
+            RelationTerm::Input { name, .. } => name.clone(),
+            RelationTerm::Broadcast(input) => format!("broadcast({})", input.words()),
+            RelationTerm::Shuffle(_, input) => format!("shuffle({})", input.words()),
+            RelationTerm::Join { left, right, .. } => format!("local join({}, {})", left.words(), right.words()),
+            RelationTerm::Aggregate { kernel, input, .. } => format!("local aggregate({kernel}, {})", input.words()),
+            RelationTerm::Filter(_, input) => format!("local filter({})", input.words()),
+            RelationTerm::Map { keys, .. } if !keys.is_identity() => {
+                let (mut copies, mut below) = (1, self);
+                while let RelationTerm::Map { keys, input, .. } = below {
+                    (copies, below) = (copies * keys.arity(), &**input);
+                }
+                format!("replicate({copies}, {})", below.words())
+            }
+            RelationTerm::Map { input, .. } => format!("local map({})", input.words()),
+        }
+    }
+
     /// Its subterms.
-    pub fn parts(&self) -> Vec<&RelationTerm> {
+    pub(super) fn parts(&self) -> Vec<&RelationTerm> {
         match self {
             RelationTerm::Input { .. } => Vec::new(),
             RelationTerm::Join { left, right, .. } => vec![left, right],
@@ -103,7 +124,7 @@ impl RelationTerm {
     }
 
     /// The same term with one subterm replaced.
-    pub fn with_part(&self, number: usize, part: RelationTerm) -> RelationTerm {
+    pub(super) fn with_part(&self, number: usize, part: RelationTerm) -> RelationTerm {
         let mut term = self.clone();
         let slot = match &mut term {
             RelationTerm::Input { .. } => return term,
@@ -129,7 +150,7 @@ impl RelationTerm {
 
     /// The type of the relation. Keys must be unique, components must exist, and a local operator must find its tuples on one
     /// site.
-    pub fn types(&self) -> Result<Type> {
+    pub(super) fn types(&self) -> Result<Type> {
         match self {
             RelationTerm::Input { ty, .. } => Ok(ty.clone()),
             RelationTerm::Broadcast(input) => match input.types()? {

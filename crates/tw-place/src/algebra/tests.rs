@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 mod found;
 mod grids;
+mod of_plan;
 mod random;
 
 use super::rules::RULES;

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 /// The distribution of the tuples of a relation over sites.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Spread {
+pub(super) enum Spread {
     /// Every tuple is on every site.
     All,
     /// Every tuple is on one site, and tuples that agree in these components of their key are on the same. One
@@ -19,43 +19,43 @@ pub enum Spread {
 
 impl Spread {
     /// Distributed by these components in key order, as after a shuffle.
-    pub fn part(components: &[usize]) -> Spread {
+    pub(super) fn part(components: &[usize]) -> Spread {
         let components: BTreeSet<usize> = components.iter().copied().collect();
         Spread::Part(components.into_iter().collect())
     }
 
     /// True if tuples that agree in these components are on one site. That also holds if a subset of them decides the site.
-    pub fn is_part_of(&self, components: &[usize]) -> bool {
+    pub(super) fn is_part_of(&self, components: &[usize]) -> bool {
         matches!(self, Spread::Part(by) if by.iter().all(|k| components.contains(k)))
     }
 }
 
 /// The type of a relation.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Type {
+pub(super) struct Type {
     /// The smallest vector above all keys.
-    pub frontier: Vec<u64>,
+    pub(super) frontier: Vec<u64>,
     /// The shape of every array.
-    pub bound: Vec<u64>,
+    pub(super) bound: Vec<u64>,
     /// The distribution of tuples.
-    pub spread: Spread,
+    pub(super) spread: Spread,
     /// The keys, if some below the frontier are missing.
-    pub keys: Option<BTreeSet<Vec<u64>>>,
+    pub(super) keys: Option<BTreeSet<Vec<u64>>>,
 }
 
 impl Type {
     /// A relation with all keys below a frontier.
-    pub fn new(frontier: &[u64], bound: &[u64], spread: Spread) -> Type {
+    pub(super) fn new(frontier: &[u64], bound: &[u64], spread: Spread) -> Type {
         Type { frontier: frontier.to_vec(), bound: bound.to_vec(), spread, keys: None }
     }
 
     /// The exact number of keys.
-    pub fn n_keys(&self) -> u64 {
+    pub(super) fn n_keys(&self) -> u64 {
         self.keys.as_ref().map_or_else(|| n_below(&self.frontier), |keys| keys.len() as u64)
     }
 
     /// Numbers in the arrays of all keys, each counted once.
-    pub fn n_floats(&self) -> u64 {
+    pub(super) fn n_floats(&self) -> u64 {
         self.n_floats_of(self.n_keys())
     }
 
@@ -65,7 +65,7 @@ impl Type {
     }
 
     /// The keys, enumerated.
-    pub fn keys(&self) -> BTreeSet<Vec<u64>> {
+    pub(super) fn keys(&self) -> BTreeSet<Vec<u64>> {
         if let Some(keys) = &self.keys {
             return keys.clone();
         }

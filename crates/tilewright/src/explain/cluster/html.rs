@@ -21,7 +21,7 @@ impl Explanation {
                 let _ = writeln!(out, "<li>{}</li>", escape(&sentence));
             }
             out.push_str("</ul>\n");
-            if let Some(table) = self.statement_table(rivals) {
+            for table in [self.statement_table(rivals), self.term_table(rivals)].into_iter().flatten() {
                 let _ = writeln!(out, "<div class=wide>{}</div>", table.to_html());
             }
         }

@@ -95,6 +95,19 @@ impl Explanation {
                 "wire_bytes_total": flow.received,
                 "wire_bytes_max_rank": flow.busiest,
                 "lower_bound_bytes": flow.bound.map(|bound| bound.ceil() as u64),
+                "term": flow.term.as_ref().map(|term| json!({
+                    "text": term.words(),
+                    "workers": term.sites,
+                    "bytes": term.bytes,
+                    "by_rules": term.best.as_ref().map(|best| json!({
+                        "text": best.words(),
+                        "bytes": best.bytes,
+                        "rules": best.rules,
+                        "tried": best.tried,
+                        "fired": best.fired,
+                        "stopped": best.stopped,
+                    })),
+                })),
             })
         });
         flows.collect()

@@ -3,14 +3,14 @@
 use std::collections::BTreeSet;
 
 use tw_ir::EntityRef;
-use tw_ir::workflow::{StmtId, Workflow};
-use tw_place::{Placed, Rivals};
+use tw_ir::workflow::{BlockSetId, StmtId, Workflow};
+use tw_place::{Placed, Rivals, StatementTerm};
 
 use super::super::source::Place;
 use super::super::table::{Align, Table};
 use super::super::text::shorten;
 use super::super::units::{bytes, count};
-use super::{Explanation, against, is_value};
+use super::{Explanation, against, is_value, value_name};
 
 /// As many statements as a table bears.
 const MOST_STATEMENTS: usize = 24;
@@ -32,6 +32,8 @@ pub(crate) struct StatementFlow {
     pub(crate) busiest: u64,
     /// The least that the busiest worker can receive, if that is known.
     pub(crate) bound: Option<f64>,
+    /// How it is computed, in the implementation algebra; `None` if it only loads or fills.
+    pub(crate) term: Option<StatementTerm>,
 }
 
 impl StatementFlow {
@@ -70,6 +72,7 @@ impl Explanation {
         let received = placed.received_by_statement();
         let work = placed.workers_by_statement();
         let grids = placed.grids.as_ref();
+        let mut terms = placed.terms(&|set| self.operand_name(&placed.workflow, set));
         // A product of several may be in another order, with other statements.
         let has_bounds = rivals.by_grids().is_some_and(|other| values(&other.workflow) == values(&placed.workflow));
         let flow = |number: usize| {
@@ -81,7 +84,9 @@ impl Explanation {
                 rivals.statements.iter().find(|(of, _)| has_bounds && *of == statement).map(|(_, bound)| *bound);
             let (received, busiest) = (received[number].bytes, received[number].busiest_bytes);
             let (workers, tasks) = work[number];
-            (statement, StatementFlow { place, text, grid, best_grids, workers, tasks, received, busiest, bound })
+            let term = terms[number].take();
+            let flow = StatementFlow { place, text, grid, best_grids, workers, tasks, received, busiest, bound, term };
+            (statement, flow)
         };
         let flows = (0..received.len()).map(flow);
         flows.filter(|(_, flow)| flow.tasks > 0).collect()
@@ -105,6 +110,41 @@ impl Explanation {
             text.push_str(&format!("  {}: {}\n", flow.place, grids.join(", ")));
         }
         if is_empty { String::new() } else { text }
+    }
+
+    /// The chosen plan in the implementation algebra: a term for each statement that computes, beside the bytes that it
+    /// sends by the algebra and by the transfers of the plan.
+    pub(super) fn term_table(&self, rivals: &Rivals) -> Option<Table> {
+        let flows = self.statement_flows(rivals, rivals.placed.first()?);
+        let mut table = Table::new(&[
+            ("line", Align::Right),
+            ("by term", Align::Right),
+            ("by rules", Align::Right),
+            ("sent", Align::Right),
+            ("in the implementation algebra", Align::Left),
+        ]);
+        let with_terms: Vec<(&StatementFlow, &StatementTerm)> =
+            flows.iter().filter_map(|(_, flow)| flow.term.as_ref().map(|term| (flow, term))).collect();
+        for (flow, term) in with_terms.iter().take(MOST_STATEMENTS) {
+            let size = |n: Option<u64>| n.map_or_else(|| "-".to_string(), bytes);
+            let (by_term, by_rules) = (size(term.bytes), size(term.best.as_ref().map(|best| best.bytes)));
+            table.row(vec![flow.place.short(), by_term, by_rules, bytes(flow.received), term.words()]);
+        }
+        if let Some(more) = with_terms.len().checked_sub(MOST_STATEMENTS).filter(|more| *more > 0) {
+            let empty = String::new;
+            table.row(vec![empty(), empty(), empty(), empty(), format!("and {more} more")]);
+        }
+        (!with_terms.is_empty()).then_some(table)
+    }
+
+    /// A short name for the blocks of a set: that of their value, or the place of the statement that makes them.
+    fn operand_name(&self, workflow: &Workflow, set: BlockSetId) -> String {
+        let (name, _) = value_name(&workflow.sets[set].name);
+        let made = workflow.sets.values().find(|other| other.name == name).unwrap_or(&workflow.sets[set]);
+        match name.starts_with('%') {
+            true => format!("<{}>", self.place(&workflow.statements[made.statement].span)),
+            false => name.to_string(),
+        }
     }
 
     /// Statements with traffic or a positive lower bound, for the chosen plan.

@@ -53,7 +53,7 @@ impl Explanation {
             for (name, error) in &rivals.failed {
                 let _ = writeln!(text, "  - {name} has no plan: {}", error.message());
             }
-            if let Some(table) = self.statement_table(rivals) {
+            for table in [self.statement_table(rivals), self.term_table(rivals)].into_iter().flatten() {
                 let _ = write!(text, "\n{}", table.to_text(2));
             }
             if let (true, Some(placed)) = (on.with_pictures, rivals.placed.first()) {
