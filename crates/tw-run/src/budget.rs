@@ -15,8 +15,9 @@
 
 use std::collections::BTreeMap;
 
+use tw_ir::EntityRef;
 use tw_ir::schedule::Schedule;
-use tw_ir::workflow::{TaskId, TaskKind, Workflow};
+use tw_ir::workflow::{BlockId, TaskId, TaskKind, Workflow};
 
 /// The bytes a run may still hand out to tasks ahead of the head.
 #[derive(Debug)]
@@ -37,10 +38,18 @@ pub fn run_ahead(largest_step: u64, threads: usize) -> u64 {
     others.saturating_mul(largest_step.saturating_mul(2).max(LEAST_AHEAD))
 }
 
-/// The most bytes of blocks that some step makes.
+/// A bound on the bytes of the blocks that a step makes: those of the largest block, for each of the most blocks that a task makes.
 pub fn largest_step(schedule: &Schedule) -> u64 {
+    sizes(schedule).1
+}
+
+/// Bytes of all blocks together, and the bound on those that a step makes. One pass over the blocks serves both.
+pub(crate) fn sizes(schedule: &Schedule) -> (u64, u64) {
     let workflow = schedule.workflow();
-    schedule.order().map(|task| new_bytes(workflow, task)).max().unwrap_or(0)
+    let blocks = (0..workflow.n_blocks()).map(|block| workflow.block_bytes(BlockId::new(block)));
+    let (total, largest) = blocks.fold((0u64, 0u64), |(sum, most), bytes| (sum.saturating_add(bytes), most.max(bytes)));
+    let most_outputs = workflow.tasks().map(|task| workflow.outputs(task).len()).max().unwrap_or(0);
+    (total, largest.saturating_mul(most_outputs as u64))
 }
 
 /// Bytes of the blocks a task makes; a fold that continues makes none.

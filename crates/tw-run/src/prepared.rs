@@ -10,7 +10,7 @@ use tw_ir::workflow::{BlockId, BlockSetId, KernelId, TaskId, Workflow};
 use tw_ir::{Error, Result};
 
 use crate::bindings::Bindings;
-use crate::budget::largest_step;
+use crate::budget::sizes;
 use crate::execute::in_statement;
 
 /// A schedule with compiled kernels and initial counters. Cheap to clone; runs share it.
@@ -29,7 +29,7 @@ pub(crate) struct PreparedSchedule {
     last_writers: Vec<u32>,
     /// Bytes of all blocks together.
     pub(crate) total_bytes: u64,
-    /// The most bytes of blocks that some step makes.
+    /// A bound on the bytes of the blocks that a step makes.
     pub(crate) largest_step: u64,
     /// Per source, bytes of the blocks that are read from it.
     loaded_bytes: Vec<u64>,
@@ -83,8 +83,7 @@ impl Prepared {
         }
         let initial = (0..schedule.n_steps()).filter(|&step| schedule.n_dependencies(step) == 0);
         let initial = initial.map(|step| step as u32).collect();
-        let blocks = (0..workflow.n_blocks()).map(EntityRef::new);
-        let total_bytes = blocks.fold(0u64, |sum, block| sum.saturating_add(workflow.block_bytes(block)));
+        let (total_bytes, largest_step) = sizes(&schedule);
         let past_cache = results_larger_than_caches(&schedule);
         let worth_sharing = !is_chain(&schedule) && !is_quick(&schedule);
         Ok(Prepared(Arc::new(PreparedSchedule {
@@ -93,7 +92,7 @@ impl Prepared {
             claims,
             last_writers,
             total_bytes,
-            largest_step: largest_step(&schedule),
+            largest_step,
             loaded_bytes: loaded_bytes(workflow),
             past_cache,
             worth_sharing,
