@@ -106,6 +106,12 @@ impl Schedule {
         })
     }
 
+    /// The same workflow in another order, with moves, for a budget of every rank.
+    pub fn with_moves(&self, steps: Vec<Step>, placement: Placement, budget: Option<u64>) -> Result<Schedule> {
+        placement.verify(&self.workflow, &steps)?;
+        Schedule::of_steps(Arc::clone(&self.workflow), steps, Some(placement), budget, &self.provider)
+    }
+
     /// The same schedule, made for a budget of every rank.
     pub fn with_budget(self, budget: Option<u64>) -> Schedule {
         Schedule { budget, digests: OnceLock::new(), ..self }
@@ -149,6 +155,17 @@ impl Schedule {
             None => BlockId::new(instance.index()),
             Some(placement) => placement.instance(instance).block,
         }
+    }
+    /// The memory of an instance.
+    pub fn memory_of(&self, instance: InstanceId) -> Memory {
+        self.placement.as_ref().map_or(Memory::Host(0), |placement| placement.instance(instance).memory)
+    }
+    /// The block that a step brings from disk to main memory, if it does that.
+    pub fn fetched_block(&self, step: usize) -> Option<BlockId> {
+        let (placement, StepKind::Move(id)) = (self.placement.as_ref()?, self.steps[step].kind()) else { return None };
+        let Move { from, to } = placement.moved(id);
+        let is_fetch = matches!((self.memory_of(from), self.memory_of(to)), (Memory::Disk(_), Memory::Host(_)));
+        is_fetch.then(|| self.block_of(from))
     }
     /// The instances that a step reads, one per operand of a task; `None` for operands without a block.
     pub fn reads(&self, step: usize) -> impl Iterator<Item = Option<InstanceId>> {

@@ -1,6 +1,8 @@
-//! The order of tasks: depth-first from the results.
+//! The order of tasks.
 //!
-//! Each task runs as late as possible before its first reader, so few blocks are live at once. Tasks that no result needs do not run.
+//! [`depth_first`] starts from the results: each task runs as late as possible before its first reader, so few blocks are live at once. Tasks that no
+//! result needs do not run. [`eager`] starts from the sources: each task runs as soon as its operands are there, so that all consumers of a block run
+//! while it is in memory.
 
 use tw_ir::EntityRef;
 use tw_ir::kernel::Kernel;
@@ -65,6 +67,48 @@ pub fn depth_first(workflow: &Workflow) -> Vec<TaskId> {
         }
     }
     visit.order
+}
+
+/// The same tasks, each as early as possible: tasks without dependencies come in the given order, and after each of them all tasks that it has made
+/// ready, depth-first. So the reductions of one input advance together, block by block.
+pub(crate) fn eager(workflow: &Workflow, order: &[TaskId]) -> Vec<TaskId> {
+    let makers = Makers::of(workflow);
+    // Successors of a task in the given order, as rows of one array.
+    let mut waiting = vec![0u32; workflow.n_tasks()];
+    let mut edges: Vec<(u32, u32)> = Vec::with_capacity(2 * order.len());
+    for (rank, &task) in order.iter().enumerate() {
+        let blocks = workflow.present_operands(task).filter_map(|operand| makers.of_block(operand.block));
+        let mut dependencies: Vec<TaskId> = blocks.chain(makers.previous(task)).collect();
+        dependencies.sort_unstable();
+        dependencies.dedup();
+        waiting[task.index()] = dependencies.len() as u32;
+        edges.extend(dependencies.iter().map(|dependency| (dependency.as_u32(), rank as u32)));
+    }
+    edges.sort_unstable();
+    let successors = |task: TaskId| {
+        let start = edges.partition_point(|&(from, _)| from < task.as_u32());
+        edges[start..].iter().take_while(move |&&(from, _)| from == task.as_u32()).map(|&(_, rank)| rank)
+    };
+    let mut result = Vec::with_capacity(order.len());
+    let mut ready: Vec<TaskId> = Vec::new();
+    let roots: Vec<TaskId> = order.iter().copied().filter(|task| waiting[task.index()] == 0).collect();
+    for root in roots {
+        ready.push(root);
+        while let Some(task) = ready.pop() {
+            result.push(task);
+            let first = ready.len();
+            for rank in successors(task) {
+                let successor = order[rank as usize];
+                waiting[successor.index()] -= 1;
+                if waiting[successor.index()] == 0 {
+                    ready.push(successor);
+                }
+            }
+            // The stack gives the last first; the earliest in the given order is to be the first.
+            ready[first..].reverse();
+        }
+    }
+    result
 }
 
 struct Visit<'a> {

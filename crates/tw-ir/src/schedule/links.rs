@@ -76,15 +76,16 @@ pub(super) struct Links {
 const NOBODY: u32 = u32::MAX;
 
 impl Links {
-    /// Builds the graph: a reader waits for the last writer of each instance it reads, a fold for the fold before it.
+    /// Builds the graph: a reader waits for the last writer of each instance it reads, a fold for the step before it that made or changed its block.
     ///
     /// Refuses orders in which an instance is read before it is complete: dependencies would not order that reader before the next contribution, so
-    /// its bits would depend on time.
+    /// its bits would depend on time. Moves may read an unfinished block; the chain then goes on in the instance that the last move has made.
     pub(super) fn of(workflow: &Workflow, steps: &[Step], placement: Option<&Placement>) -> Result<Links> {
         let n_instances = placement.map_or(workflow.n_blocks(), Placement::n_instances);
         let mut last_writer: Vec<u32> = vec![NOBODY; n_instances];
-        // Reads before the last contribution are found when that comes.
+        // Reads before the last contribution to an instance are found when that comes.
         let mut is_read = vec![false; n_instances];
+        let mut chains = placement.map(|_| Chains::of(workflow, n_instances));
         let mut n_dependencies = vec![0u32; steps.len()];
         let mut edges: Vec<(u32, u32)> = Vec::with_capacity(steps.len() * 3);
         let mut reads: Vec<(u32, u32)> = Vec::with_capacity(steps.len() * 2);
@@ -107,18 +108,23 @@ impl Links {
                 is_read[read.index()] = true;
                 reads.push((read.as_u32(), position));
             }
+            if let (Some(chains), Some(placement)) = (&mut chains, placement) {
+                chains.step(workflow, placement, position as usize, step)?;
+            }
             let chain = match step.kind() {
                 StepKind::Task(task) if workflow.kind(task) == TaskKind::Fold => workflow.position(task),
                 _ => 0,
             };
             for written in step::writes(workflow, placement, position as usize, step) {
                 let previous = last_writer[written.index()];
-                let before = (previous != NOBODY).then(|| steps[previous as usize].as_task()).flatten();
+                let follows = |previous: u32| match steps[previous as usize].as_task() {
+                    Some(task) => workflow.position(task) + 1 == chain,
+                    // A fetched block: `Chains` has compared how far its chain has come.
+                    None => true,
+                };
                 match (chain, previous) {
                     (0, NOBODY) => {}
-                    (1.., _) if before.is_some_and(|task| workflow.position(task) + 1 == chain) => {
-                        add(previous, &mut edges)
-                    }
+                    (1.., previous) if previous != NOBODY && follows(previous) => add(previous, &mut edges),
                     (1.., NOBODY) => {
                         return Err(Error::internal(format!("step {position} continues a chain that has not begun")));
                     }
@@ -144,5 +150,53 @@ impl Links {
             + self.successors.heap_bytes()
             + self.readers.heap_bytes()
             + 4 * self.n_outputs.capacity()
+    }
+}
+
+/// How far the chains of blocks have come, by instance. Without a placement the only instance of a block is in order if its writers are.
+struct Chains {
+    /// Per block, the number of its contributions; 0 if one task makes it.
+    lengths: Vec<u32>,
+    /// Per instance, the contributions it has.
+    contributions: Vec<u32>,
+}
+
+impl Chains {
+    fn of(workflow: &Workflow, n_instances: usize) -> Chains {
+        let mut lengths = vec![0; workflow.n_blocks()];
+        for task in workflow.tasks().filter(|&task| workflow.kind(task) == TaskKind::Fold) {
+            for &block in workflow.outputs(task) {
+                let length = &mut lengths[block.index()];
+                *length = (*length).max(workflow.position(task) + 1);
+            }
+        }
+        Chains { lengths, contributions: vec![0; n_instances] }
+    }
+
+    /// Checks that a task reads finished blocks and that a fold has the contributions before its own; counts contributions.
+    fn step(&mut self, workflow: &Workflow, placement: &Placement, position: usize, step: Step) -> Result<()> {
+        match step.kind() {
+            StepKind::Move(id) => {
+                let moved = placement.moved(id);
+                self.contributions[moved.to.index()] = self.contributions[moved.from.index()];
+            }
+            StepKind::Task(task) => {
+                for read in placement.reads(position).flatten() {
+                    if self.contributions[read.index()] != self.lengths[placement.instance(read).block.index()] {
+                        return Err(Error::internal(format!("step {position} reads {read}, which is not complete")));
+                    }
+                }
+                if workflow.kind(task) == TaskKind::Fold {
+                    for written in placement.writes(position) {
+                        let contributions = &mut self.contributions[written.index()];
+                        if *contributions != workflow.position(task) {
+                            return Err(Error::internal(format!("step {position} writes {written} out of turn")));
+                        }
+                        *contributions += 1;
+                    }
+                }
+            }
+        }
+        Ok(())
     }
 }

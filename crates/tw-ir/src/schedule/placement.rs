@@ -49,8 +49,9 @@ pub struct Move {
 
 /// The rank of each task, and the moves.
 ///
-/// Every instance is made once: by the tasks of one chain, all on its rank, or by one move. Reads and writes are listed per step, so that a block
-/// that was dropped and made again is another instance.
+/// Every instance is made once: by one task, by the folds of one chain, all on its rank, or by one move. Folds may continue an instance that a move has
+/// made: a chain whose block was spilled goes on in the instance that was fetched. Reads and writes are listed per step, so that a block that was dropped
+/// and made again, by a second step of the same task, is another instance.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Placement {
     pub(super) n_ranks: u32,
@@ -177,8 +178,10 @@ impl Placement {
     /// 2. There is one row of reads and of writes per step; a task's rows name one instance per operand and output, of the same block.
     /// 3. A task reads and writes main memory of its own rank. The instance that it reads contains the region of the operand.
     /// 4. A move copies between different memories of one block, and no more than there is.
-    /// 5. Every instance is made by one move, or by tasks alone.
-    /// 6. Results are the instances of the blocks of every output, whole.
+    /// 5. Every instance is made once; only folds that continue a chain write an instance that is there, whole. How far a chain has come is checked
+    ///    with the dependencies.
+    /// 6. Only tasks that make blocks from sources and operands occur twice: folds and stores change what is there.
+    /// 7. Results are the instances of the blocks of every output, whole, in main memory or on disk.
     pub fn verify(&self, workflow: &Workflow, steps: &[Step]) -> Result<()> {
         let wrong = |what: String| Err(Error::internal(what));
         if self.sites.len() != workflow.n_tasks() || self.sites.iter().any(|&site| site >= self.n_ranks) {
@@ -203,14 +206,15 @@ impl Placement {
                 return wrong(format!("instance {k} is a part that its block does not have"));
             }
         }
-        let mut made_by_move = vec![false; self.instances.len()];
-        let mut made_by_task = vec![false; self.instances.len()];
+        let mut is_made = vec![false; self.instances.len()];
         let (mut next_move, mut seen) = (0, vec![false; workflow.n_tasks()]);
         for (position, step) in steps.iter().enumerate() {
             match step.kind() {
                 StepKind::Task(task) => {
+                    let is_repeatable = workflow.kind(task) != TaskKind::Fold && !workflow.outputs(task).is_empty();
                     match seen.get_mut(task.index()).map(|seen| std::mem::replace(seen, true)) {
                         Some(false) => {}
+                        Some(true) if is_repeatable => {}
                         _ => return wrong(format!("{task} occurs twice in the order, or does not exist")),
                     }
                     let here = Memory::Host(self.sites[task.index()]);
@@ -244,9 +248,9 @@ impl Placement {
                     for (&block, id) in outputs.iter().zip(self.writes(position)) {
                         let instance = self.instance(id);
                         let continues = workflow.kind(task) == TaskKind::Fold && workflow.position(task) > 0;
-                        let again = std::mem::replace(&mut made_by_task[id.index()], true);
+                        let again = std::mem::replace(&mut is_made[id.index()], true);
                         let fits = *instance == Instance { block, region: 0, memory: here };
-                        if !fits || made_by_move[id.index()] || (again && !continues) {
+                        if !fits || again != continues {
                             return wrong(format!("{task} writes an instance that is not its own"));
                         }
                     }
@@ -264,8 +268,7 @@ impl Placement {
                         (Some(all), Some(part)) => all.contains(part),
                     };
                     let fits = from.block == to.block && from.memory != to.memory && holds;
-                    let again = std::mem::replace(&mut made_by_move[moved.to.index()], true);
-                    if !fits || again || made_by_task[moved.to.index()] {
+                    if !fits || std::mem::replace(&mut is_made[moved.to.index()], true) {
                         return wrong(format!("{id} moves what it cannot"));
                     }
                     if rows != (&[moved.from.as_u32()][..], &[moved.to.as_u32()][..]) {

@@ -87,11 +87,12 @@ impl<'a> Replay<'a> {
         }
     }
 
-    /// The most bytes alive at once if all ranks share one memory: a block then counts once, as long as any instance of it is alive.
+    /// The most bytes alive at once if all ranks share one main memory: a block then counts once, as long as any instance of it is alive there.
     pub fn shared_peak(self) -> u64 {
         let mut instances = vec![0u32; self.workflow.n_blocks()];
         let (mut now, mut peak) = (0u64, 0u64);
         self.walk(|change| {
+            let Memory::Host(_) = change.memory else { return };
             let alive = &mut instances[change.block.index()];
             if change.appears {
                 *alive += 1;

@@ -1,0 +1,371 @@
+//! Fits a schedule into a memory budget: which blocks leave main memory, when, and how they come back.
+//!
+//! [`fit`] replays an order of tasks serially under a budget. When a step needs room, the block whose next use is farthest away is evicted (Belady's rule;
+//! optimal for blocks of equal size and cost, a heuristic otherwise). An evicted block comes back in the cheapest way there is:
+//!
+//! * a block that a task makes without operands, from a source or from positions alone, is dropped, and the task runs again;
+//! * a block that is on disk already is dropped, and fetched;
+//! * any other block is spilled first, once: it stays on disk until its last use. A fold that changes a fetched block makes the copy on disk worthless.
+//!
+//! Blocks that the current step reads or writes are never evicted. So a budget works exactly if every single step fits ([`least_bytes`]).
+//! Moves are steps of the schedule and instances are its blocks in one memory ([`tw_ir::schedule`]), so engines, peaks and hashes know nothing of this
+//! module, and the bits of results do not depend on it.
+//!
+//! Two orders are tried ([`order`](crate::order)), and the one that moves fewer bytes is taken: depth-first, which holds few intermediate blocks, and
+//! eager, where all consumers of a block run as soon as they can, which reads inputs of several results together.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::ops::AddAssign;
+
+use tw_ir::EntityRef;
+use tw_ir::error::{Error, Result};
+use tw_ir::kernel::Kernel;
+use tw_ir::schedule::{Instance, InstanceId, Memory, Move, Placement, Schedule, Step};
+use tw_ir::workflow::{BlockId, TaskId, TaskKind, Workflow};
+
+use crate::order::eager;
+
+/// A schedule that keeps to a budget, and its price.
+#[derive(Clone, Debug)]
+pub struct Fitted {
+    /// The schedule, with moves.
+    pub schedule: Schedule,
+    /// The bytes that it moves.
+    pub traffic: BudgetTraffic,
+}
+
+/// Bytes that a budget makes a schedule move.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BudgetTraffic {
+    /// Made again without operands: read again from sources, or computed again.
+    pub remade: u64,
+    /// Written to the spill directory.
+    pub spilled: u64,
+    /// Read from the spill directory.
+    pub fetched: u64,
+}
+
+impl BudgetTraffic {
+    /// All of them.
+    pub fn total(&self) -> u64 {
+        self.remade.saturating_add(self.spilled).saturating_add(self.fetched)
+    }
+}
+
+impl AddAssign for BudgetTraffic {
+    fn add_assign(&mut self, other: BudgetTraffic) {
+        self.remade = self.remade.saturating_add(other.remade);
+        self.spilled = self.spilled.saturating_add(other.spilled);
+        self.fetched = self.fetched.saturating_add(other.fetched);
+    }
+}
+
+/// The bytes of the largest step: its operands and outputs, but for blocks that are in memory anyway. Gives the task, too. No smaller budget works.
+pub fn least_bytes(schedule: &Schedule, is_resident: &dyn Fn(BlockId) -> bool) -> (u64, Option<TaskId>) {
+    let workflow = schedule.workflow();
+    let mut seen = vec![u32::MAX; workflow.n_blocks()];
+    let mut most = (0, None);
+    for (position, task) in schedule.order().enumerate() {
+        let mut bytes = 0u64;
+        for block in touched(workflow, task) {
+            let is_new = std::mem::replace(&mut seen[block.index()], position as u32) != position as u32;
+            if is_new && !is_resident(block) {
+                bytes = bytes.saturating_add(workflow.block_bytes(block));
+            }
+        }
+        if bytes > most.0 {
+            most = (bytes, Some(task));
+        }
+    }
+    most
+}
+
+/// The schedule of the same workflow that keeps to a budget with the fewest bytes moved, of the orders that are tried.
+///
+/// `is_resident` names blocks of sources that are in memory already: they cost nothing. `None` if a step alone is larger than the budget.
+pub fn fit(schedule: &Schedule, budget: u64, is_resident: &dyn Fn(BlockId) -> bool) -> Result<Option<Fitted>> {
+    if schedule.placement().is_some() {
+        return Err(Error::internal("only schedules of one rank are fitted into a budget"));
+    }
+    if least_bytes(schedule, is_resident).0 > budget {
+        return Ok(None);
+    }
+    let workflow = schedule.workflow();
+    let depth_first: Vec<TaskId> = schedule.order().collect();
+    let eager = eager(workflow, &depth_first);
+    let mut best: Option<Replayed> = None;
+    for order in [depth_first, eager] {
+        let found = Replayed::of(workflow, &order, budget, is_resident)?;
+        if best.as_ref().is_none_or(|best| found.traffic.total() < best.traffic.total()) {
+            best = Some(found);
+        }
+    }
+    let Some(Replayed { steps, placement, traffic, .. }) = best else { return Ok(None) };
+    let schedule = schedule.with_moves(steps, placement, Some(budget))?;
+    Ok(Some(Fitted { schedule, traffic }))
+}
+
+/// The blocks that a task reads or writes; some may come twice.
+fn touched(workflow: &Workflow, task: TaskId) -> impl Iterator<Item = BlockId> {
+    let reads = workflow.present_operands(task).map(|operand| operand.block);
+    reads.chain(workflow.outputs(task).iter().copied())
+}
+
+/// True if a task makes its block from nothing that could be evicted, cheaply enough to run again.
+fn is_remakeable(workflow: &Workflow, task: TaskId) -> bool {
+    if workflow.outputs(task).len() != 1 || workflow.kind(task) == TaskKind::Fold {
+        return false;
+    }
+    match &workflow.kernels[workflow.kernel(task)].kernel {
+        Kernel::Load { .. } => true,
+        Kernel::Statement(_) | Kernel::Fill(_) => workflow.present_operands(task).next().is_none(),
+        Kernel::Call(function) => function.0.reads_input() && workflow.operands(task).is_empty(),
+        _ => false,
+    }
+}
+
+const NONE: u32 = u32::MAX;
+
+/// The uses of every block, in the order of steps.
+struct Uses {
+    ends: Vec<u32>,
+    positions: Vec<u32>,
+    /// Per block, the next of its uses.
+    next: Vec<u32>,
+}
+
+impl Uses {
+    fn of(workflow: &Workflow, order: &[TaskId]) -> Uses {
+        let mut ends = vec![0u32; workflow.n_blocks()];
+        let mut last = vec![NONE; workflow.n_blocks()];
+        let mut each = |count: &mut dyn FnMut(BlockId, u32)| {
+            last.fill(NONE);
+            for (position, &task) in order.iter().enumerate() {
+                for block in touched(workflow, task) {
+                    if std::mem::replace(&mut last[block.index()], position as u32) != position as u32 {
+                        count(block, position as u32);
+                    }
+                }
+            }
+        };
+        each(&mut |block, _| ends[block.index()] += 1);
+        let mut sum = 0;
+        let mut next = Vec::with_capacity(ends.len());
+        for end in &mut ends {
+            next.push(sum);
+            sum += *end;
+            *end = sum;
+        }
+        let mut positions = vec![0; sum as usize];
+        let mut cursor = next.clone();
+        each(&mut |block, position| {
+            positions[cursor[block.index()] as usize] = position;
+            cursor[block.index()] += 1;
+        });
+        Uses { ends, positions, next }
+    }
+
+    /// The next use of a block; `NONE` if there is none.
+    fn next(&self, block: BlockId) -> u32 {
+        let next = self.next[block.index()];
+        if next < self.ends[block.index()] { self.positions[next as usize] } else { NONE }
+    }
+
+    /// The next use has come.
+    fn advance(&mut self, block: BlockId) {
+        self.next[block.index()] += 1;
+    }
+}
+
+/// An order replayed under a budget.
+struct Replayed<'a> {
+    workflow: &'a Workflow,
+    budget: u64,
+    is_resident: Vec<bool>,
+    is_result: Vec<bool>,
+    /// Per block, the task that can make it again.
+    remaker: Vec<u32>,
+    uses: Uses,
+    /// Per block, its instance in main memory and on disk.
+    host: Vec<u32>,
+    disk: Vec<u32>,
+    /// Blocks that can be evicted, the farthest next use first; ties by number. Entries whose next use has changed are stale.
+    candidates: BinaryHeap<(u32, Reverse<u32>)>,
+    now: u64,
+    steps: Vec<Step>,
+    placement: Placement,
+    traffic: BudgetTraffic,
+}
+
+impl<'a> Replayed<'a> {
+    fn of(
+        workflow: &'a Workflow,
+        order: &[TaskId],
+        budget: u64,
+        is_resident: &dyn Fn(BlockId) -> bool,
+    ) -> Result<Replayed<'a>> {
+        let n_blocks = workflow.n_blocks();
+        let mut is_result = vec![false; n_blocks];
+        for output in &workflow.outputs {
+            let first = workflow.sets[output.set].first as usize;
+            is_result[first..first + workflow.sets[output.set].n_blocks() as usize].fill(true);
+        }
+        let mut remaker = vec![NONE; n_blocks];
+        for task in workflow.tasks().filter(|&task| is_remakeable(workflow, task)) {
+            for &block in workflow.outputs(task) {
+                // A result has to be somewhere at the end.
+                if !is_result[block.index()] {
+                    remaker[block.index()] = task.as_u32();
+                }
+            }
+        }
+        let mut replayed = Replayed {
+            workflow,
+            budget,
+            is_resident: (0..n_blocks).map(|block| is_resident(BlockId::new(block))).collect(),
+            is_result,
+            remaker,
+            uses: Uses::of(workflow, order),
+            host: vec![NONE; n_blocks],
+            disk: vec![NONE; n_blocks],
+            candidates: BinaryHeap::new(),
+            now: 0,
+            steps: Vec::with_capacity(order.len()),
+            placement: Placement::new(1, vec![0; workflow.n_tasks()], Vec::new()),
+            traffic: BudgetTraffic::default(),
+        };
+        for (position, &task) in order.iter().enumerate() {
+            replayed.step(position as u32, task)?;
+        }
+        replayed.name_results()?;
+        Ok(replayed)
+    }
+
+    fn step(&mut self, position: u32, task: TaskId) -> Result<()> {
+        let workflow = self.workflow;
+        let continues = workflow.kind(task) == TaskKind::Fold && workflow.position(task) > 0;
+        for operand in workflow.present_operands(task) {
+            self.bring(operand.block, position)?;
+        }
+        for &block in workflow.outputs(task) {
+            if continues {
+                self.bring(block, position)?;
+                // The copy on disk lacks the contribution that comes now.
+                self.disk[block.index()] = NONE;
+            } else {
+                self.make(block, position)?;
+            }
+        }
+        let instance = |host: &[u32], block: BlockId| InstanceId::from_u32(host[block.index()]);
+        let operands = workflow.operands(task).iter();
+        let reads = operands.map(|operand| operand.block.is_some().then(|| instance(&self.host, operand.block)));
+        let writes = workflow.outputs(task).iter().map(|&block| instance(&self.host, block));
+        self.placement.add_task(reads, writes);
+        self.steps.push(Step::task(task));
+        for block in touched(workflow, task) {
+            // A block that the task touches twice was counted off the first time.
+            if self.uses.next(block) == position {
+                self.uses.advance(block);
+                self.after_use(block);
+            }
+        }
+        Ok(())
+    }
+
+    /// A block was used: it dies, or can be evicted from now on.
+    fn after_use(&mut self, block: BlockId) {
+        let next = self.uses.next(block);
+        if next == NONE && !self.is_result[block.index()] {
+            self.let_go(block);
+            self.disk[block.index()] = NONE;
+        } else if !self.is_resident[block.index()] {
+            self.candidates.push((next, Reverse(block.as_u32())));
+        }
+    }
+
+    fn let_go(&mut self, block: BlockId) {
+        if self.host[block.index()] != NONE {
+            self.host[block.index()] = NONE;
+            self.now -= self.bytes(block);
+        }
+    }
+
+    fn bytes(&self, block: BlockId) -> u64 {
+        if self.is_resident[block.index()] { 0 } else { self.workflow.block_bytes(block) }
+    }
+
+    /// Makes room for a new instance of a block in main memory.
+    fn make(&mut self, block: BlockId, position: u32) -> Result<()> {
+        let bytes = self.bytes(block);
+        while self.now.saturating_add(bytes) > self.budget {
+            self.evict(position)?;
+        }
+        self.now += bytes;
+        let instance = Instance { block, region: 0, memory: Memory::Host(0) };
+        self.host[block.index()] = self.placement.add_instance(instance).as_u32();
+        Ok(())
+    }
+
+    /// Sees to it that a block that was made before is in main memory.
+    fn bring(&mut self, block: BlockId, position: u32) -> Result<()> {
+        if self.host[block.index()] != NONE {
+            return Ok(());
+        }
+        self.make(block, position)?;
+        let (bytes, to) = (self.bytes(block), InstanceId::from_u32(self.host[block.index()]));
+        if self.disk[block.index()] != NONE {
+            let from = InstanceId::from_u32(self.disk[block.index()]);
+            let step = self.placement.add_move(Move { from, to });
+            self.steps.push(step);
+            self.traffic.fetched += bytes;
+        } else if self.remaker[block.index()] != NONE {
+            let task = TaskId::from_u32(self.remaker[block.index()]);
+            self.placement.add_task(self.workflow.operands(task).iter().map(|_| None), [to]);
+            self.steps.push(Step::task(task));
+            self.traffic.remade += bytes;
+        } else {
+            return Err(Error::internal(format!("{block} is used before it is made")));
+        }
+        Ok(())
+    }
+
+    /// Evicts the block whose next use is farthest away.
+    fn evict(&mut self, position: u32) -> Result<()> {
+        while let Some((next, Reverse(number))) = self.candidates.pop() {
+            let block = BlockId::from_u32(number);
+            if self.host[block.index()] == NONE || self.uses.next(block) != next {
+                continue;
+            }
+            if next <= position {
+                break;
+            }
+            if self.disk[block.index()] == NONE && self.remaker[block.index()] == NONE {
+                let from = InstanceId::from_u32(self.host[block.index()]);
+                let to = self.placement.add_instance(Instance { block, region: 0, memory: Memory::Disk(0) });
+                let step = self.placement.add_move(Move { from, to });
+                self.steps.push(step);
+                self.disk[block.index()] = to.as_u32();
+                self.traffic.spilled += self.bytes(block);
+            }
+            self.let_go(block);
+            return Ok(());
+        }
+        Err(Error::internal("a step is larger than the budget that was said to be enough"))
+    }
+
+    /// Results stay where they are at the end.
+    fn name_results(&mut self) -> Result<()> {
+        let mut results = Vec::new();
+        for output in &self.workflow.outputs {
+            for k in 0..self.workflow.sets[output.set].n_blocks() {
+                let block = self.workflow.block(output.set, k);
+                let found = [self.host[block.index()], self.disk[block.index()]].into_iter().find(|&id| id != NONE);
+                let missing = || Error::internal(format!("{block}, a result, is never made"));
+                results.push(InstanceId::from_u32(found.ok_or_else(missing)?));
+            }
+        }
+        self.placement.set_results(results);
+        Ok(())
+    }
+}
