@@ -65,6 +65,11 @@ impl Block {
         self.past_cache
     }
 
+    /// True if its elements belong to a shared array, so that dropping it frees nothing.
+    pub fn is_view(&self) -> bool {
+        matches!(self.elements, Elements::Shared { .. })
+    }
+
     /// Where it lies in its tensor.
     pub fn bbox(&self) -> &BoxRegion {
         &self.bbox

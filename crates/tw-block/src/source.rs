@@ -39,6 +39,12 @@ pub trait Source: Debug + Send + Sync {
     /// How it is reached.
     fn access(&self) -> SourceAccess;
 
+    /// True if a box is in memory already, so that reading it costs nothing.
+    fn is_resident(&self, region: &BoxRegion) -> bool {
+        let _ = region;
+        self.access() == SourceAccess::Memory
+    }
+
     /// How it lies where it is, in a few words for people.
     fn layout(&self) -> String;
 
@@ -64,8 +70,7 @@ impl dyn Source + '_ {
 
     /// Bytes of all elements.
     pub fn n_bytes(&self) -> u64 {
-        let ty = self.ty();
-        ty.shape.iter().filter_map(|extent| extent.known()).fold(ty.dtype.size(), u64::saturating_mul)
+        self.ty().known_bytes().unwrap_or(0)
     }
 
     /// All elements in one array.

@@ -1,0 +1,391 @@
+//! The spill file: blocks that have left main memory and come back.
+//!
+//! A [`SpillFile`] belongs to one session. It is created in the spill directory when the first block is written, and its name is removed at once: the system gives
+//! the space back when the process ends, however it ends. A process that is killed between these two calls leaves an empty file; the next process that
+//! spills to the directory removes it.
+//!
+//! Every block has a slot: a range of the file as large as its elements, rounded up to pages. A slot is free again when its [`SpilledBlock`] is dropped, and
+//! slots of one size are used again. The elements are compressed with LZ4 where that is faster than writing them as they are, going by a sample of the block and
+//! by how fast the file took the blocks before. A checksum over the stored bytes is compared when the block is read.
+
+use std::collections::BTreeMap;
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+
+use tw_ir::{BoxRegion, DType, Error, Result};
+use xxhash_rust::xxh3::Xxh3;
+
+use crate::block::Block;
+use crate::bytes::{read_elements, write_elements};
+use crate::memory::Meter;
+
+mod pace;
+
+use pace::Pace;
+
+/// Slots begin at multiples of this.
+const PAGE: u64 = 4096;
+
+/// Names of spill files begin so; the number of the process and a counter follow.
+const PREFIX: &str = "tilewright-spill-";
+
+/// Elements are compressed in pieces of so many bytes, so that the working space of a write stays small.
+const PIECE: usize = 1 << 18;
+
+/// Bytes that writing or reading a block may hold beside it.
+pub const SPILL_SCRATCH: u64 = 3 * PIECE as u64;
+
+/// The place of blocks that do not fit into memory.
+#[derive(Debug)]
+pub struct SpillFile {
+    directory: PathBuf,
+    /// The most bytes that the file may have.
+    limit: Option<u64>,
+    space: Mutex<Space>,
+    pace: Pace,
+    written: AtomicU64,
+    read: AtomicU64,
+}
+
+/// The file and its slots.
+#[derive(Debug, Default)]
+struct Space {
+    file: Option<Arc<File>>,
+    end: u64,
+    /// Free slots: by size, where they begin.
+    free: BTreeMap<u64, Vec<u64>>,
+    used: u64,
+    most_used: u64,
+}
+
+/// A block in the spill file. Dropping it frees its slot.
+#[derive(Debug)]
+pub struct SpilledBlock {
+    home: Arc<SpillFile>,
+    file: Arc<File>,
+    offset: u64,
+    room: u64,
+    bbox: BoxRegion,
+    dtype: DType,
+    /// Per piece of the elements, the bytes it takes in the file; nothing if the elements lie there as they are.
+    pieces: Vec<u32>,
+    checksum: u64,
+}
+
+impl SpillFile {
+    /// Spills to a directory, at most so many bytes at once. Nothing is created before the first block comes.
+    pub fn new(directory: &Path, limit: Option<u64>) -> Arc<SpillFile> {
+        Arc::new(SpillFile {
+            directory: directory.to_path_buf(),
+            limit,
+            space: Mutex::default(),
+            pace: Pace::default(),
+            written: AtomicU64::new(0),
+            read: AtomicU64::new(0),
+        })
+    }
+
+    /// The spill directory.
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// The most bytes that can be spilled at once: as many as the disk has left, but for a tenth, within the limit. `None` if the system does not tell.
+    pub fn capacity(&self) -> Option<u64> {
+        let existing = self.directory.ancestors().find(|directory| directory.exists())?;
+        let system = rustix::fs::statvfs(existing).ok()?;
+        let free = system.f_bavail.saturating_mul(system.f_frsize);
+        let reached = self.lock().end.saturating_add(free / 10 * 9);
+        Some(self.limit.map_or(reached, |limit| limit.min(reached)))
+    }
+
+    /// Bytes of blocks written and read so far, before compression.
+    pub fn moved_bytes(&self) -> (u64, u64) {
+        (self.written.load(Ordering::Relaxed), self.read.load(Ordering::Relaxed))
+    }
+
+    /// Bytes of the slots in use now, and of the most at once.
+    pub fn used_bytes(&self) -> (u64, u64) {
+        let space = self.lock();
+        (space.used, space.most_used)
+    }
+
+    /// Writes a block.
+    pub fn write(self: &Arc<SpillFile>, block: &Block) -> Result<SpilledBlock> {
+        let (elements, first) = block.row_major_from()?;
+        let n_bytes = block.n_bytes();
+        let (file, offset, room) = self.take_slot(n_bytes)?;
+        let mut spilled = SpilledBlock {
+            home: Arc::clone(self),
+            file,
+            offset,
+            room,
+            bbox: block.bbox().clone(),
+            dtype: block.dtype(),
+            pieces: Vec::new(),
+            checksum: 0,
+        };
+        let range = first..first + block.n_elements() as usize;
+        let mut hash = Xxh3::new();
+        let mut at = offset;
+        let mut compressed = Vec::new();
+        let mut choice = None;
+        let start = Instant::now();
+        let written: io::Result<()> = write_elements(&elements, range, |bytes| {
+            let compresses = *choice.get_or_insert_with(|| self.pace.compresses(bytes));
+            if !compresses {
+                hash.update(bytes);
+                spilled.file.write_all_at(bytes, at)?;
+                at += bytes.len() as u64;
+                return Ok(());
+            }
+            for piece in bytes.chunks(PIECE) {
+                compressed.resize(lz4_flex::block::get_maximum_output_size(piece.len()), 0);
+                let length = lz4_flex::block::compress_into(piece, &mut compressed).map_err(io::Error::other)?;
+                // A piece that does not shrink is stored as it is, so that no block outgrows its slot.
+                let stored = if length < piece.len() { &compressed[..length] } else { piece };
+                hash.update(stored);
+                spilled.file.write_all_at(stored, at)?;
+                at += stored.len() as u64;
+                spilled.pieces.push(stored.len() as u32);
+            }
+            Ok(())
+        });
+        written.map_err(|error| self.failed("writing", &error))?;
+        if spilled.pieces.is_empty() {
+            self.pace.wrote(n_bytes, start.elapsed());
+        }
+        spilled.checksum = hash.digest();
+        self.written.fetch_add(n_bytes, Ordering::Relaxed);
+        Ok(spilled)
+    }
+
+    /// A slot for so many bytes: the file, where it begins, how long it is.
+    fn take_slot(&self, n_bytes: u64) -> Result<(Arc<File>, u64, u64)> {
+        let room = n_bytes.max(1).next_multiple_of(PAGE);
+        let mut space = self.lock();
+        let file = match &space.file {
+            Some(file) => Arc::clone(file),
+            None => {
+                let file = Arc::new(self.create()?);
+                space.file = Some(Arc::clone(&file));
+                file
+            }
+        };
+        let reused = space.free.get_mut(&room).and_then(Vec::pop);
+        let offset = match reused {
+            Some(offset) => offset,
+            None => {
+                if let Some(limit) = self.limit
+                    && space.end.saturating_add(room) > limit
+                {
+                    return Err(Error::resource(format!(
+                        "spilled blocks need more than the {limit} bytes that the spill directory {} may hold",
+                        self.directory.display()
+                    ))
+                    .help("allow more, give a larger memory budget, or compute less at once"));
+                }
+                let offset = space.end;
+                space.end += room;
+                offset
+            }
+        };
+        space.used += room;
+        space.most_used = space.most_used.max(space.used);
+        Ok((file, offset, room))
+    }
+
+    fn free_slot(&self, offset: u64, room: u64) {
+        let mut space = self.lock();
+        space.used -= room;
+        space.free.entry(room).or_default().push(offset);
+        if space.used == 0 {
+            // Nothing is left: the space goes back to the system. Failing to shrink a file loses nothing.
+            if let Some(file) = &space.file {
+                let _ = file.set_len(0);
+            }
+            space.free.clear();
+            space.end = 0;
+        }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Space> {
+        // The list of slots is whole at every moment.
+        self.space.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn create(&self) -> Result<File> {
+        std::fs::create_dir_all(&self.directory).map_err(|error| self.failed("creating", &error))?;
+        remove_left_over_files(&self.directory);
+        static COUNTER: AtomicU64 = AtomicU64::new(0);
+        loop {
+            let name = format!("{PREFIX}{}-{}", std::process::id(), COUNTER.fetch_add(1, Ordering::Relaxed));
+            let path = self.directory.join(name);
+            match OpenOptions::new().read(true).write(true).create_new(true).open(&path) {
+                Ok(file) => {
+                    std::fs::remove_file(&path).map_err(|error| self.failed("removing the name of", &error))?;
+                    return Ok(file);
+                }
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(self.failed("creating", &error)),
+            }
+        }
+    }
+
+    fn failed(&self, doing: &str, error: &io::Error) -> Error {
+        let directory = self.directory.display();
+        let failed = Error::resource(format!("{doing} the spill file in {directory} failed: {error}"));
+        failed.help("choose another spill directory, or give a larger memory budget")
+    }
+}
+
+impl SpilledBlock {
+    /// Bytes of its elements, as they are in memory.
+    pub fn n_bytes(&self) -> u64 {
+        self.bbox.n_elements() * self.dtype.size()
+    }
+
+    /// The box of the block.
+    pub fn bbox(&self) -> &BoxRegion {
+        &self.bbox
+    }
+
+    /// The block, in main memory again. It stays in the file, too.
+    pub fn read(&self, meter: &Arc<Meter>) -> Result<Block> {
+        let mut block = Block::for_output(self.dtype, self.bbox.clone(), Some(meter))?;
+        let n_elements = block.n_elements() as usize;
+        let mut at = self.offset;
+        let mut hash = Xxh3::new();
+        let mut stored = Vec::new();
+        let mut pieces = self.pieces.iter();
+        let (_, buffer) = block.output()?;
+        let read: io::Result<()> = read_elements(buffer, 0..n_elements, |bytes| {
+            if self.pieces.is_empty() {
+                self.file.read_exact_at(bytes, at)?;
+                hash.update(bytes);
+                at += bytes.len() as u64;
+                return Ok(());
+            }
+            for piece in bytes.chunks_mut(PIECE) {
+                let length = pieces.next().copied().unwrap_or(0) as usize;
+                stored.resize(length, 0);
+                self.file.read_exact_at(&mut stored, at)?;
+                hash.update(&stored);
+                at += length as u64;
+                if length == piece.len() {
+                    piece.copy_from_slice(&stored);
+                } else if lz4_flex::block::decompress_into(&stored, piece).ok() != Some(piece.len()) {
+                    return Err(io::Error::other("a compressed piece is damaged"));
+                }
+            }
+            Ok(())
+        });
+        read.map_err(|error| self.home.failed("reading", &error))?;
+        if hash.digest() != self.checksum {
+            let directory = self.home.directory.display();
+            return Err(Error::resource(format!("a block in the spill file in {directory} is damaged")).help(
+                "its checksum differs from that of what was written: check the disk, or choose another spill directory",
+            ));
+        }
+        self.home.read.fetch_add(self.n_bytes(), Ordering::Relaxed);
+        Ok(block)
+    }
+}
+
+impl Drop for SpilledBlock {
+    fn drop(&mut self) {
+        self.home.free_slot(self.offset, self.room);
+    }
+}
+
+/// Removes files that processes left which were killed while they created them.
+fn remove_left_over_files(directory: &Path) {
+    let Ok(entries) = std::fs::read_dir(directory) else { return };
+    for entry in entries.flatten() {
+        let name = entry.file_name();
+        let process = name.to_str().and_then(|name| name.strip_prefix(PREFIX)?.split_once('-')?.0.parse::<u32>().ok());
+        if let Some(process) = process
+            && process != std::process::id()
+            && !Path::new("/proc").join(process.to_string()).exists()
+        {
+            let _ = std::fs::remove_file(entry.path());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tw_ir::Array;
+
+    use super::*;
+
+    fn block(n: u64, value: impl Fn(u64) -> f64) -> Block {
+        let array = Array::from_f64(&(0..n).map(value).collect::<Vec<_>>());
+        Block::from_array(&[100], array, None).unwrap()
+    }
+
+    fn directory(name: &str) -> PathBuf {
+        let path = std::env::temp_dir().join(format!("tw-spill-test-{}-{name}", std::process::id()));
+        std::fs::create_dir_all(&path).unwrap();
+        path
+    }
+
+    #[test]
+    fn blocks_come_back_as_they_were_and_slots_are_used_again() {
+        let directory = directory("round");
+        let file = SpillFile::new(&directory, None);
+        let meter = Meter::new();
+        let noise = |k: u64| f64::from_bits(k.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 2);
+        for n in [0, 1, 1000, 100_000] {
+            for blocks in [vec![block(n, noise)], vec![block(n, |_| 1.5), block(n, noise)]] {
+                let spilled: Vec<_> = blocks.iter().map(|block| file.write(block).unwrap()).collect();
+                for (spilled, block) in spilled.iter().zip(&blocks) {
+                    let read = spilled.read(&meter).unwrap();
+                    assert_eq!(read.bbox(), block.bbox());
+                    assert!(read.to_array().unwrap().same_bits(&block.to_array().unwrap()));
+                }
+            }
+        }
+        assert_eq!(file.used_bytes().0, 0);
+        assert_eq!(std::fs::read_dir(&directory).unwrap().count(), 0, "the name of a spill file is removed at once");
+        let first = file.write(&block(1000, noise)).unwrap();
+        let offset = first.offset;
+        let second = file.write(&block(1000, noise)).unwrap();
+        drop(first);
+        assert_eq!(file.write(&block(1000, |_| 0.0)).unwrap().offset, offset);
+        drop(second);
+        std::fs::remove_dir_all(directory).unwrap();
+    }
+
+    #[test]
+    fn damage_is_noticed_and_limits_are_kept() {
+        let directory = directory("damage");
+        let file = SpillFile::new(&directory, Some(3 * PAGE));
+        let spilled = file.write(&block(1000, |k| k as f64)).unwrap();
+        spilled.file.write_all_at(&[77], spilled.offset + 5).unwrap();
+        let error = spilled.read(&Meter::new()).unwrap_err();
+        assert!(error.message().contains("damaged"), "{error:?}");
+        let error = file.write(&block(1000, |k| k as f64)).unwrap_err();
+        assert!(error.message().contains("may hold"), "{error:?}");
+        drop(spilled);
+        file.write(&block(1000, |k| k as f64)).unwrap();
+        std::fs::remove_dir_all(directory).unwrap();
+    }
+
+    #[test]
+    fn files_of_dead_processes_are_removed_and_others_are_not() {
+        let directory = directory("dead");
+        let (dead, own) = (format!("{PREFIX}4194999-0"), format!("{PREFIX}{}-999999", std::process::id()));
+        for name in [&dead, &own, &"notes.txt".to_string()] {
+            std::fs::write(directory.join(name), "x").unwrap();
+        }
+        drop(SpillFile::new(&directory, None).write(&block(3, |_| 0.0)).unwrap());
+        assert!(!directory.join(dead).exists() && directory.join(own).exists() && directory.join("notes.txt").exists());
+        std::fs::remove_dir_all(directory).unwrap();
+    }
+}
