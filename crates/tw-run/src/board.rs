@@ -96,9 +96,7 @@ impl JobState {
 
     fn settle(&mut self, report: Report, ready: &mut Vec<u32>) {
         self.active -= 1;
-        self.tally.steps += report.tally.steps;
-        self.tally.loaded_bytes += report.tally.loaded_bytes;
-        self.tally.stored_bytes += report.tally.stored_bytes;
+        self.tally.add(&report.tally);
         if let Some(ledger) = &mut self.ledger {
             ledger.finish(report.last);
         }

@@ -9,7 +9,7 @@ use tw_ir::schedule::InstanceId;
 use tw_ir::workflow::{BlockSetId, Boxes};
 use tw_ir::{Array, Error, Result};
 
-use crate::handle::{BlockHandle, TensorHandle};
+use crate::handle::{BlockHandle, Place, TensorHandle};
 use crate::options::{OutputForm, RunOptions};
 use crate::prepared::PreparedSchedule;
 use crate::slots::{Slot, Slots};
@@ -97,7 +97,7 @@ impl Deliveries {
                     .with(instance, Slot::claim)
                     .ok_or_else(|| Error::internal(format!("a block of output `{}` is not there", output.name)))
             });
-            let mut blocks = blocks.collect::<Result<Vec<_>>>()?;
+            let mut blocks = blocks.collect::<Result<Vec<Place>>>()?;
             let array = match whole {
                 Some(whole) => Some(whole.finish()?),
                 None if form.has_array() => Some(array_of(&mut blocks, form)?),
@@ -107,7 +107,7 @@ impl Deliveries {
             outputs.handles.push(match &workflow.sets[output.set].boxes {
                 _ if !form.has_blocks() => None,
                 Boxes::Grid(grid) => {
-                    let blocks = blocks.into_iter().map(BlockHandle::from).collect();
+                    let blocks = blocks.into_iter().map(BlockHandle::new).collect();
                     Some(TensorHandle::new(output.dtype, grid.clone(), blocks))
                 }
                 Boxes::List(_) => return Err(Error::internal("an output without a grid")),
@@ -118,13 +118,12 @@ impl Deliveries {
 }
 
 /// The array of an output with one block: the block itself, if it has no other reader.
-fn array_of(blocks: &mut Vec<Arc<Block>>, form: OutputForm) -> Result<Array> {
-    let Some(block) = blocks.first() else { return Err(Error::internal("an output without a block")) };
-    if form.has_blocks() {
-        return block.to_array();
+fn array_of(blocks: &mut Vec<Place>, form: OutputForm) -> Result<Array> {
+    let Some(place) = blocks.first().cloned() else { return Err(Error::internal("an output without a block")) };
+    if !form.has_blocks() {
+        blocks.clear();
     }
-    let Some(block) = blocks.pop() else { return Err(Error::internal("an output without a block")) };
-    match Arc::try_unwrap(block) {
+    match Arc::try_unwrap(BlockHandle::new(place).into_block()?) {
         Ok(block) => block.into_array(),
         Err(shared) => shared.to_array(),
     }

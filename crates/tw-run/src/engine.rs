@@ -73,6 +73,8 @@ pub(crate) fn report(
         seconds: start.elapsed().as_secs_f64(),
         loaded_bytes: tally.loaded_bytes,
         stored_bytes: tally.stored_bytes,
+        spilled_bytes: tally.spilled_bytes,
+        fetched_bytes: tally.fetched_bytes,
         peak_bytes: options.meter.peak(),
         threads,
     };

@@ -15,8 +15,31 @@ pub trait Observer: Send + Sync {
     /// A task that ended well. `held` is the number of bytes the run's meter shows afterwards.
     fn task_finished(&self, _task: TaskId, _worker: u32, _start: Instant, _end: Instant, _held: u64) {}
 
+    /// A block was moved between main memory and disk. `held` is the number of bytes the run's meter shows afterwards.
+    fn block_moved(&self, _moved: Moved, _worker: u32, _start: Instant, _end: Instant, _held: u64) {}
+
     /// The last reader of a block is done and its storage is gone.
     fn block_deleted(&self, _block: BlockId, _bytes: u64, _worker: u32, _at: Instant) {}
+}
+
+/// A move of a block between main memory and disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Moved {
+    /// Its direction.
+    pub kind: MoveKind,
+    /// The block.
+    pub block: BlockId,
+    /// Its size.
+    pub bytes: u64,
+}
+
+/// The direction of a move.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MoveKind {
+    /// From main memory to the spill file.
+    Spill,
+    /// From the spill file to main memory.
+    Fetch,
 }
 
 /// The progress of runs. Counts add up over all runs that share it, such as the segments of a program.

@@ -8,12 +8,14 @@ use std::time::Instant;
 
 use smallvec::SmallVec;
 use tw_block::{Block, CompiledKernel};
-use tw_ir::schedule::{InstanceId, StepKind};
+use tw_ir::schedule::{InstanceId, Memory, StepKind};
 use tw_ir::workflow::{BlockId, Statement, TaskId, TaskKind};
 use tw_ir::{Error, Result, Span};
 
 use crate::bindings::Bindings;
 use crate::delivery::Deliveries;
+use crate::events::{MoveKind, Moved};
+use crate::handle::Place;
 use crate::options::RunOptions;
 use crate::prepared::{PreparedSchedule, TaskCode};
 use crate::slots::{Slot, Slots};
@@ -29,6 +31,18 @@ pub(crate) struct Tally {
     pub(crate) steps: u64,
     pub(crate) loaded_bytes: u64,
     pub(crate) stored_bytes: u64,
+    pub(crate) spilled_bytes: u64,
+    pub(crate) fetched_bytes: u64,
+}
+
+impl Tally {
+    pub(crate) fn add(&mut self, other: &Tally) {
+        self.steps += other.steps;
+        self.loaded_bytes += other.loaded_bytes;
+        self.stored_bytes += other.stored_bytes;
+        self.spilled_bytes += other.spilled_bytes;
+        self.fetched_bytes += other.fetched_bytes;
+    }
 }
 
 /// One thread's view of a run.
@@ -47,8 +61,11 @@ impl TaskRunner<'_> {
         let task = match self.plan.schedule.steps()[step as usize].kind() {
             StepKind::Task(task) => task,
             StepKind::Move(_) => {
-                self.alias(step, slots)?;
+                self.run_move(step, slots)?;
                 self.tally.steps += 1;
+                if let Some(progress) = &self.options.progress {
+                    progress.step();
+                }
                 return Ok(());
             }
         };
@@ -86,16 +103,44 @@ impl TaskRunner<'_> {
         &workflow.statements[workflow.statement(task)]
     }
 
-    /// A move between ranks whose memory is one: both instances are the same block.
-    fn alias(&self, step: u32, slots: &mut impl Slots) -> Result<()> {
+    /// Makes a copy of a block in another memory. Ranks on one machine share main memory: there both instances are the same block.
+    fn run_move(&mut self, step: u32, slots: &mut impl Slots) -> Result<()> {
         let schedule = &self.plan.schedule;
         let (from, to) = (schedule.reads(step as usize).flatten().next(), schedule.writes(step as usize).next());
         let (Some(from), Some(to)) = (from, to) else {
             return Err(Error::internal(format!("step {step} moves nothing")));
         };
-        let block = slots.with(from, Slot::claim);
-        let block = block.ok_or_else(|| Error::internal(format!("step {step} moves {from}, which is not there")))?;
-        self.put(step, to, block, slots)
+        let place = slots.with(from, Slot::claim);
+        let place = place.ok_or_else(|| Error::internal(format!("step {step} moves {from}, which is not there")))?;
+        let start = self.options.observer.as_ref().map(|_| Instant::now());
+        let (kind, bytes) = match (place, schedule.memory_of(to)) {
+            (Place::Memory(block), Memory::Host(_)) => return self.put(step, to, block, slots),
+            (Place::Disk(spilled), Memory::Host(_)) => {
+                let block = spilled.read(&self.options.meter)?;
+                let bytes = block.n_bytes();
+                self.tally.fetched_bytes += bytes;
+                self.put(step, to, Arc::new(block), slots)?;
+                (MoveKind::Fetch, bytes)
+            }
+            (Place::Memory(block), Memory::Disk(_)) => {
+                let file = self.options.spill.as_ref();
+                let file = file.ok_or_else(|| Error::internal("a schedule spills, but there is no spill file"))?;
+                let spilled = file.write(&block)?;
+                let bytes = block.n_bytes();
+                self.tally.spilled_bytes += bytes;
+                self.drop_block(schedule.block_of(from), block);
+                slots.with(to, |slot| slot.put(Place::Disk(Arc::new(spilled))));
+                (MoveKind::Spill, bytes)
+            }
+            (Place::Disk(_), Memory::Disk(_)) => {
+                return Err(Error::internal(format!("step {step} moves a block from disk to disk")));
+            }
+        };
+        if let (Some(observer), Some(start)) = (&self.options.observer, start) {
+            let moved = Moved { kind, block: schedule.block_of(from), bytes };
+            observer.block_moved(moved, self.worker, start, Instant::now(), self.options.meter.now());
+        }
+        Ok(())
     }
 
     fn compute(&mut self, step: u32, task: TaskId, slots: &mut impl Slots) -> Result<()> {
@@ -204,7 +249,7 @@ impl TaskRunner<'_> {
         for read in self.plan.schedule.reads(step as usize) {
             held.push(match read {
                 None => None,
-                Some(instance) => Some(slots.with(instance, Slot::claim).ok_or_else(|| missing(task, instance))?),
+                Some(instance) => Some(in_memory(task, instance, slots.with(instance, Slot::claim))?),
             });
         }
         Ok(held)
@@ -215,11 +260,11 @@ impl TaskRunner<'_> {
         let delivered = self.deliveries.deliver(self.plan, step, instance, &value)?;
         let unread = self.plan.schedule.uses(instance) == 0;
         let dead = slots.with(instance, |slot| {
-            slot.put(value);
+            slot.put(Place::Memory(value));
             // For a block without readers, only the claim of the last writer is the last claim; an earlier one is a clone, dropped here.
             (0..delivered + unread as usize).fold(None, |_, _| slot.claim())
         });
-        if let Some(value) = dead {
+        if let Some(Place::Memory(value)) = dead {
             self.drop_block(self.plan.schedule.block_of(instance), value);
         }
         Ok(())
@@ -260,7 +305,15 @@ pub(crate) fn in_statement(error: Error, statement: &Statement) -> Error {
 }
 
 fn continued(task: TaskId, instance: InstanceId, slots: &mut impl Slots) -> Result<Arc<Block>> {
-    slots.with(instance, Slot::take).ok_or_else(|| missing(task, instance))
+    in_memory(task, instance, slots.with(instance, Slot::take))
+}
+
+/// Tasks find their operands in main memory: the schedule has moved them there.
+fn in_memory(task: TaskId, instance: InstanceId, place: Option<Place>) -> Result<Arc<Block>> {
+    match place {
+        Some(Place::Memory(block)) => Ok(block),
+        _ => Err(missing(task, instance)),
+    }
 }
 
 fn missing(task: TaskId, instance: InstanceId) -> Error {

@@ -1,41 +1,79 @@
 //! Computed tensors, as they are held between runs.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
-use tw_block::{Block, Meter, Source, SourceAccess, count_selected};
+use tw_block::{Block, Meter, Source, SourceAccess, SpillFile, SpilledBlock, count_selected};
 use tw_ir::program::MaskCounts;
 use tw_ir::schedule::Digest;
 use tw_ir::{Array, BoxRegion, DType, Error, Grid, Result, Scalar, TensorType, Tiling};
 
-/// A block, wherever it is. Cloning shares it.
+/// Where a block is.
 #[derive(Clone, Debug)]
-pub struct BlockHandle(Place);
-
-/// Where a block is. One that was moved to disk or is held by another rank will be a further case; callers see results already.
-#[derive(Clone, Debug)]
-enum Place {
+pub(crate) enum Place {
     Memory(Arc<Block>),
+    Disk(Arc<SpilledBlock>),
 }
 
+/// A block, wherever it is. Cloning shares it: a block that is spilled through one handle is on disk for all.
+#[derive(Clone, Debug)]
+pub struct BlockHandle(Arc<Mutex<Place>>);
+
 impl BlockHandle {
-    /// The block, in memory.
+    pub(crate) fn new(place: Place) -> BlockHandle {
+        BlockHandle(Arc::new(Mutex::new(place)))
+    }
+
+    fn place(&self) -> std::sync::MutexGuard<'_, Place> {
+        // A place is replaced as a whole.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The block, in memory. One on disk stays there, and is charged to nobody.
     pub fn block(&self) -> Result<Arc<Block>> {
-        match &self.0 {
-            Place::Memory(block) => Ok(Arc::clone(block)),
+        self.block_for(&Meter::new())
+    }
+
+    /// The block, in memory. A copy of one on disk is charged to the meter.
+    pub fn block_for(&self, meter: &Arc<Meter>) -> Result<Arc<Block>> {
+        let place = self.place().clone();
+        match place {
+            Place::Memory(block) => Ok(block),
+            Place::Disk(spilled) => spilled.read(meter).map(Arc::new),
         }
     }
 
     /// The block, in memory. If nobody else has it, the caller owns it.
     pub fn into_block(self) -> Result<Arc<Block>> {
-        match self.0 {
-            Place::Memory(block) => Ok(block),
+        match Arc::try_unwrap(self.0) {
+            Ok(place) => match place.into_inner().unwrap_or_else(PoisonError::into_inner) {
+                Place::Memory(block) => Ok(block),
+                Place::Disk(spilled) => spilled.read(&Meter::new()).map(Arc::new),
+            },
+            Err(shared) => BlockHandle(shared).block(),
         }
+    }
+
+    /// True if it is in main memory.
+    pub fn is_in_memory(&self) -> bool {
+        matches!(&*self.place(), Place::Memory(_))
+    }
+
+    /// Moves the block to disk, unless something else than its handles uses it. Gives the bytes of main memory that this frees.
+    pub fn spill(&self, file: &Arc<SpillFile>) -> Result<u64> {
+        let mut place = self.place();
+        let Place::Memory(block) = &mut *place else { return Ok(0) };
+        if Arc::get_mut(block).is_none() || block.is_view() {
+            return Ok(0);
+        }
+        let bytes = block.n_bytes();
+        *place = Place::Disk(Arc::new(file.write(block)?));
+        Ok(bytes)
     }
 }
 
 impl From<Arc<Block>> for BlockHandle {
     fn from(block: Arc<Block>) -> BlockHandle {
-        BlockHandle(Place::Memory(block))
+        BlockHandle::new(Place::Memory(block))
     }
 }
 
@@ -76,6 +114,24 @@ impl TensorHandle {
     /// Bytes of all elements.
     pub fn n_bytes(&self) -> u64 {
         self.grid.iter().fold(self.dtype.size(), |bytes, axis| bytes.saturating_mul(axis.extent()))
+    }
+
+    /// Bytes of its blocks in main memory.
+    pub fn bytes_in_memory(&self) -> u64 {
+        let positions = (0..self.blocks.len() as u64).zip(&self.blocks).filter(|(_, block)| block.is_in_memory());
+        positions.map(|(position, _)| self.grid.n_elements_of(position) * self.dtype.size()).sum()
+    }
+
+    /// Moves blocks to disk until so many bytes of main memory are free, or none is left to move. Gives the bytes it has freed.
+    pub fn spill(&self, file: &Arc<SpillFile>, wanted: u64) -> Result<u64> {
+        let mut freed = 0;
+        for block in self.blocks.iter().rev() {
+            if freed >= wanted {
+                break;
+            }
+            freed += block.spill(file)?;
+        }
+        Ok(freed)
     }
 
     /// All elements in one array.
@@ -144,7 +200,7 @@ impl TensorHandle {
     fn assembled(&self, region: &BoxRegion, meter: &Arc<Meter>) -> Result<Block> {
         let mut array = Array::zeros(&region.shape(), self.dtype.storage())?;
         for block in self.blocks_meeting(region) {
-            block.block()?.copy_overlap_into(&region.lo, &mut array)?;
+            block.block_for(meter)?.copy_overlap_into(&region.lo, &mut array)?;
         }
         Block::from_array(&region.lo, array, Some(meter))
     }
@@ -166,11 +222,20 @@ impl Source for TensorHandle {
     }
 
     fn access(&self) -> SourceAccess {
-        SourceAccess::Memory
+        if self.blocks.iter().all(BlockHandle::is_in_memory) { SourceAccess::Memory } else { SourceAccess::File }
+    }
+
+    fn is_resident(&self, region: &BoxRegion) -> bool {
+        let block = self.grid.position_of(region).and_then(|position| self.blocks.get(position as usize));
+        block.is_some_and(BlockHandle::is_in_memory)
     }
 
     fn layout(&self) -> String {
-        format!("in memory, in {} blocks", self.blocks.len())
+        let spilled = self.blocks.iter().filter(|block| !block.is_in_memory()).count();
+        match spilled {
+            0 => format!("in memory, in {} blocks", self.blocks.len()),
+            _ => format!("{} blocks, {spilled} of them spilled", self.blocks.len()),
+        }
     }
 
     fn scratch(&self, _: &BoxRegion) -> u64 {
@@ -184,7 +249,7 @@ impl Source for TensorHandle {
             return Err(Error::internal(format!("a region {region} of a computed tensor of shape {shape}")));
         }
         if let Some(handle) = self.grid.position_of(region).and_then(|position| self.blocks.get(position as usize)) {
-            return handle.block();
+            return handle.block_for(meter);
         }
         self.assembled(region, meter).map(Arc::new)
     }

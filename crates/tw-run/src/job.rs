@@ -72,10 +72,13 @@ impl Job {
         &self.options
     }
 
-    /// Bytes of the blocks that a step makes; one that continues a fold or moves a block between ranks of one machine makes none.
+    /// Bytes of the blocks that a step makes in main memory; one that continues a fold, spills, or moves a block between ranks of one machine makes none.
     pub(crate) fn new_bytes(&self, step: u32) -> u64 {
         let schedule = &self.plan.schedule;
-        let Some(task) = schedule.steps()[step as usize].as_task() else { return 0 };
+        let Some(task) = schedule.steps()[step as usize].as_task() else {
+            let fetched = schedule.fetched_block(step as usize);
+            return fetched.map_or(0, |block| schedule.workflow().block_bytes(block));
+        };
         match self.plan.code[schedule.workflow().kernel(task)] {
             TaskCode::Load(source) if self.resident.get(source as usize) == Some(&true) => 0,
             _ => budget::new_bytes(schedule.workflow(), task),

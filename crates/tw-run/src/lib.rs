@@ -60,7 +60,7 @@ pub use bindings::Bindings;
 pub use budget::{largest_step, run_ahead};
 pub use cancel::CancelToken;
 pub use engine::{Engine, Serial};
-pub use events::{Observer, Progress};
+pub use events::{MoveKind, Moved, Observer, Progress};
 pub use handle::{BlockHandle, TensorHandle};
 pub use options::{Outcome, OutputForm, RunOptions, RunStats};
 pub use pool::Runtime;

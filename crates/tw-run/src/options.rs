@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tw_block::Meter;
+use tw_block::{Meter, SpillFile};
 use tw_ir::Array;
 
 use crate::cancel::CancelToken;
@@ -43,6 +43,8 @@ pub struct RunOptions {
     /// Bytes of blocks that a run may hold beyond the peak of its schedule, because threads run ahead of its order. If not given, as many as
     /// [`run_ahead`](crate::run_ahead) says.
     pub ahead: Option<u64>,
+    /// Where schedules with moves to disk spill.
+    pub spill: Option<Arc<SpillFile>>,
     /// Sees every event.
     pub observer: Option<Arc<dyn Observer>>,
     /// Counts tasks, for progress displays.
@@ -60,6 +62,7 @@ impl Default for RunOptions {
             meter: Meter::new(),
             cancel: CancelToken::new(),
             ahead: None,
+            spill: None,
             observer: None,
             progress: None,
             chaos: None,
@@ -90,6 +93,10 @@ pub struct RunStats {
     pub loaded_bytes: u64,
     /// Bytes of blocks handed to sinks.
     pub stored_bytes: u64,
+    /// Bytes of blocks that were written to the spill file.
+    pub spilled_bytes: u64,
+    /// Bytes of blocks that were read from the spill file.
+    pub fetched_bytes: u64,
     /// The peak of the meter when the run ended. A meter shared with other runs counts them too.
     pub peak_bytes: u64,
     /// Threads the run could use, the caller's included; 1 if it ran on the caller's alone.

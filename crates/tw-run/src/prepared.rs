@@ -20,7 +20,7 @@ pub struct Prepared(Arc<PreparedSchedule>);
 /// The immutable data of a run.
 pub(crate) struct PreparedSchedule {
     pub(crate) schedule: Arc<Schedule>,
-    pub(crate) code: PrimaryMap<KernelId, TaskCode>,
+    pub(crate) code: Arc<PrimaryMap<KernelId, TaskCode>>,
     /// The steps that wait for nothing.
     pub(crate) initial: Arc<[u32]>,
     /// The number of claims of each instance; see [`crate::slots`].
@@ -76,6 +76,16 @@ impl Prepared {
                 }
             });
         }
+        Prepared::with_code(schedule, Arc::new(code))
+    }
+
+    /// The same kernels for another schedule of the same workflow, such as one with moves.
+    pub fn with_schedule(&self, schedule: Arc<Schedule>) -> Result<Prepared> {
+        Prepared::with_code(schedule, Arc::clone(&self.0.code))
+    }
+
+    fn with_code(schedule: Arc<Schedule>, code: Arc<PrimaryMap<KernelId, TaskCode>>) -> Result<Prepared> {
+        let workflow = schedule.workflow();
         let claims = count_claims(&schedule)?;
         let mut last_writers = vec![0; schedule.n_instances()];
         for step in 0..schedule.n_steps() {

@@ -9,18 +9,18 @@
 //!
 //! A block without readers has one claim per writer, and a writer that puts it back claims it at once: it dies with its last fold.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::PoisonError;
 
 use cranelift_entity::EntityRef;
-use tw_block::Block;
 use tw_ir::schedule::InstanceId;
 
+use crate::handle::Place;
 use crate::sync::Mutex;
 
 /// The place of one block.
 #[derive(Debug)]
 pub(crate) struct Slot {
-    block: Option<Arc<Block>>,
+    block: Option<Place>,
     claims: u32,
 }
 
@@ -31,18 +31,18 @@ impl Slot {
     }
 
     /// A reference for one reader.
-    pub(crate) fn claim(&mut self) -> Option<Arc<Block>> {
+    pub(crate) fn claim(&mut self) -> Option<Place> {
         self.claims = self.claims.saturating_sub(1);
         if self.claims == 0 { self.block.take() } else { self.block.clone() }
     }
 
     /// The block, for a writer that continues it.
-    pub(crate) fn take(&mut self) -> Option<Arc<Block>> {
+    pub(crate) fn take(&mut self) -> Option<Place> {
         self.block.take()
     }
 
     /// Gives a block back, or for the first time.
-    pub(crate) fn put(&mut self, block: Arc<Block>) {
+    pub(crate) fn put(&mut self, block: Place) {
         self.block = Some(block);
     }
 }

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use tw_ir::workflow::{BlockId, TaskId};
 
-use crate::events::Observer;
+use crate::events::{Moved, Observer};
 
 /// Something that happened during a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,6 +14,19 @@ pub enum Event {
     Task {
         /// Which.
         task: TaskId,
+        /// Where.
+        worker: u32,
+        /// From here.
+        start: Instant,
+        /// To here.
+        end: Instant,
+        /// Bytes held afterwards.
+        held: u64,
+    },
+    /// A block was moved between main memory and disk.
+    Moved {
+        /// Which, and where to.
+        moved: Moved,
         /// Where.
         worker: u32,
         /// From here.
@@ -40,7 +53,7 @@ impl Event {
     /// The end of the timeline.
     pub fn at(&self) -> Instant {
         match self {
-            Event::Task { end, .. } => *end,
+            Event::Task { end, .. } | Event::Moved { end, .. } => *end,
             Event::Deleted { at, .. } => *at,
         }
     }
@@ -81,6 +94,10 @@ impl Timeline {
 impl Observer for Timeline {
     fn task_finished(&self, task: TaskId, worker: u32, start: Instant, end: Instant, held: u64) {
         self.record(worker, Event::Task { task, worker, start, end, held });
+    }
+
+    fn block_moved(&self, moved: Moved, worker: u32, start: Instant, end: Instant, held: u64) {
+        self.record(worker, Event::Moved { moved, worker, start, end, held });
     }
 
     fn block_deleted(&self, block: BlockId, bytes: u64, worker: u32, at: Instant) {

@@ -51,23 +51,17 @@ fn loads_and_stores() -> Prepared {
 }
 
 #[test]
-fn a_read_that_fails_names_its_source_and_statement() {
-    let io = Arc::new(TestIo { fail_sources: vec![3], forgets: true, ..TestIo::default() });
-    on_all(&loads_and_stores(), &io, |outcome| {
-        let error = outcome.unwrap_err();
-        assert_eq!(error.blame(), Blame::Io);
-        assert_eq!(error.to_string(), "source 3 is broken (at script.py:5); in `input third`");
-    });
-}
-
-#[test]
-fn a_write_that_fails_names_its_sink_and_statement() {
-    let io = Arc::new(TestIo { fail_sinks: vec![2], forgets: true, ..TestIo::default() });
-    on_all(&loads_and_stores(), &io, |outcome| {
-        let error = outcome.unwrap_err();
-        assert_eq!(error.blame(), Blame::Io);
-        assert_eq!(error.to_string(), "sink 2 is full (at script.py:8); in `save(y)`");
-    });
+fn what_fails_names_its_source_or_sink_and_its_statement() {
+    let forgetting = || TestIo { forgets: true, ..TestIo::default() };
+    for (io, message) in [
+        (TestIo { fail_sources: vec![3], ..forgetting() }, "source 3 is broken (at script.py:5); in `input third`"),
+        (TestIo { fail_sinks: vec![2], ..forgetting() }, "sink 2 is full (at script.py:8); in `save(y)`"),
+    ] {
+        on_all(&loads_and_stores(), &Arc::new(io), |outcome| {
+            let error = outcome.unwrap_err();
+            assert_eq!((error.blame(), error.to_string().as_str()), (Blame::Io, message));
+        });
+    }
 }
 
 #[test]

@@ -172,6 +172,7 @@ fn the_timeline_has_every_task_and_every_deletion_once() {
                     assert!(start <= end && (worker as usize) < threads);
                     *tasks.entry(task).or_insert(0) += 1;
                 }
+                Event::Moved { moved, .. } => panic!("{moved:?} in a schedule without moves"),
                 Event::Deleted { block, bytes, .. } => {
                     assert_eq!(bytes, BLOCK_BYTES);
                     *deleted.entry(block).or_insert(0) += 1;
