@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
@@ -19,6 +20,10 @@ from ._turns import waiting
 class Session:
     """Threads and a memory budget. In a ``with`` block, new arrays belong to it.
 
+    ``memory`` bounds the bytes of all blocks together, as a number or as in ``"2GiB"``; by default it is the environment variable ``TILEWRIGHT_MEMORY``, or 70 % of
+    the machine. Blocks that do not fit are read again from their files or spilled to the directory ``spill`` (by default ``TILEWRIGHT_SPILL``, or a directory
+    for temporary files that is not in memory), at most ``spill_limit`` bytes at once. What your own functions allocate is not counted.
+
     >>> import tilewright as tw
     >>> with tw.Session(threads=1) as session:
     ...     total = float(tw.ones(10).sum())
@@ -26,10 +31,19 @@ class Session:
     (10.0, True)
     """
 
-    def __init__(self, *, threads: int | None = None, memory: int | str | None = None, engine: str = "threads") -> None:
+    def __init__(
+        self,
+        *,
+        threads: int | None = None,
+        memory: int | str | None = None,
+        spill: str | os.PathLike[str] | None = None,
+        spill_limit: int | str | None = None,
+        engine: str = "threads",
+    ) -> None:
         if engine != "threads":
             raise ValueError(f"there is no engine {engine!r} yet, only 'threads'")
-        self._core = _core.Session(_positive("threads", threads), _positive("memory", memory))
+        directory = None if spill is None else os.fspath(spill)
+        self._core = _core.Session(_positive("threads", threads), _positive("memory", memory), directory, _positive("spill_limit", spill_limit))
         self._processes = _processes.Processes(self._core.threads)
 
     @property
@@ -76,15 +90,16 @@ def _leave(session: Session) -> None:
 
 
 def _positive(name: str, value: Any) -> int | None:
-    """An option of a session: a whole number above zero, or none; memory also as in ``"1GiB"``."""
+    """An option of a session: a whole number above zero, or none; bytes also as in ``"1GiB"``."""
     if value is None:
         return None
-    if name == "memory" and isinstance(value, str):
+    is_bytes = name != "threads"
+    if is_bytes and isinstance(value, str):
         return parse_bytes(value)
     if isinstance(value, bool) or not hasattr(value, "__index__"):
-        raise TypeError(f"{name} is a whole number{' of bytes or text such as 1GiB' if name == 'memory' else ''}, not {value!r}")
+        raise TypeError(f"{name} is a whole number{' of bytes or text such as 1GiB' if is_bytes else ''}, not {value!r}")
     if value.__index__() < 1:
-        raise ValueError(f"{name}={value}: there must be one {'byte' if name == 'memory' else 'thread'} at least")
+        raise ValueError(f"{name}={value}: there must be one {'byte' if is_bytes else 'thread'} at least")
     return value.__index__()
 
 

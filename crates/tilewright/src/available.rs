@@ -1,6 +1,59 @@
-//! The memory that the system has left for this process.
+//! The memory that the system has for this process, and the disk for what does not fit.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
+
+/// The share of the memory of the machine, or of the control group, that is the budget where nobody has set one.
+const DEFAULT_SHARE: u64 = 70;
+
+/// The budget of a process that nobody has set.
+pub(crate) fn default_budget() -> Option<u64> {
+    let machine = machine_bytes()?;
+    let limit = group_limit().map_or(machine, |group| group.min(machine));
+    Some(limit / 100 * DEFAULT_SHARE)
+}
+
+/// The directory that blocks are spilled to where nobody has named one: `TILEWRIGHT_SPILL`, or the first directory for temporary files that is not kept in
+/// memory.
+pub(crate) fn spill_directory() -> PathBuf {
+    if let Some(named) = std::env::var_os("TILEWRIGHT_SPILL").filter(|named| !named.is_empty()) {
+        return PathBuf::from(named);
+    }
+    let mounts = std::fs::read_to_string("/proc/mounts").unwrap_or_default();
+    let candidates = [std::env::temp_dir(), PathBuf::from("/var/tmp"), PathBuf::from(".")];
+    let is_good = |directory: &&PathBuf| {
+        directory.canonicalize().is_ok_and(|directory| directory.is_dir() && !is_in_memory(&directory, &mounts))
+    };
+    candidates.iter().find(is_good).cloned().unwrap_or_else(std::env::temp_dir)
+}
+
+/// True if a directory lies in a file system that is kept in memory. `mounts` are the lines of `/proc/mounts`.
+fn is_in_memory(directory: &Path, mounts: &str) -> bool {
+    let fields = mounts.lines().filter_map(|line| {
+        let mut fields = line.split(' ').skip(1);
+        // Spaces in paths are written as octal numbers.
+        Some((fields.next()?.replace("\\040", " "), fields.next()?))
+    });
+    let within = fields.filter(|(point, _)| directory.starts_with(point));
+    // Later lines cover earlier ones.
+    let nearest = within.fold(None, |best: Option<(String, &str)>, (point, kind)| match &best {
+        Some((longest, _)) if longest.len() > point.len() => best,
+        _ => Some((point, kind)),
+    });
+    nearest.is_some_and(|(_, kind)| matches!(kind, "tmpfs" | "ramfs"))
+}
+
+/// The limit of the control group of this process.
+fn group_limit() -> Option<u64> {
+    let groups = std::fs::read_to_string("/proc/self/cgroup").ok()?;
+    let own = groups.lines().find_map(|line| line.strip_prefix("0::/"))?;
+    let root = Path::new("/sys/fs/cgroup");
+    let folders = root.join(own);
+    let limits = folders
+        .ancestors()
+        .take_while(|folder| folder.starts_with(root))
+        .filter_map(|folder| std::fs::read_to_string(folder.join("memory.max")).ok()?.trim().parse::<u64>().ok());
+    limits.min()
+}
 
 /// Bytes that this process may still allocate, if the system reports them: free and reclaimable memory plus free swap, within the limit of its
 /// control group.
@@ -53,6 +106,14 @@ fn of_folder(folder: &Path) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn file_systems_in_memory_are_told_apart() {
+        let mounts = "/dev/vda / ext4 rw 0 0\ntmpfs /tmp tmpfs rw 0 0\n/dev/vdb /tmp/my\\040disk ext4 rw 0 0\n";
+        let is_in_memory = |path: &str| is_in_memory(Path::new(path), mounts);
+        assert!(!is_in_memory("/var/tmp") && is_in_memory("/tmp") && is_in_memory("/tmp/x"));
+        assert!(!is_in_memory("/tmp/my disk/x") && !is_in_memory("/tmpx"));
+    }
 
     #[test]
     fn lines_of_the_system_are_read() {

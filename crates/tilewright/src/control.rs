@@ -33,7 +33,7 @@ pub(crate) mod types;
 use segment::{SegmentBuilder, SegmentKey, Surroundings, Taken, counted_mask};
 use types::foresee;
 
-/// What values are, and what becomes of segments.
+/// What values are, and what becomes of segments. Methods with a default are those that only a run answers otherwise.
 pub(crate) trait Domain {
     /// A value between segments.
     type Value: Clone;
@@ -53,8 +53,11 @@ pub(crate) trait Domain {
     /// The type of the data bound to an input, with its tiling if the data is cut already.
     fn input(&self, name: &str) -> Option<TensorType>;
 
-    /// How many elements of each piece a computed mask selects, `total` in all if that has been resolved.
-    fn mask_counts(&self, mask: &Self::Value, pieces: Grid, total: Option<u64>) -> Result<MaskCounts>;
+    /// How many elements of each piece a computed mask selects, `total` in all if that has been resolved. Without data, equally many everywhere.
+    fn mask_counts(&self, mask: &Self::Value, pieces: Grid, total: Option<u64>) -> Result<MaskCounts> {
+        let all = || tw_ir::shape::n_elements(&self.ty(mask).known_shape()?).ok();
+        MaskCounts::even(pieces, total.or_else(all).unwrap_or(0))
+    }
 
     /// Computes a segment. Gives its outputs; nothing for those that no later segment can read.
     fn segment(
@@ -67,16 +70,25 @@ pub(crate) trait Domain {
     fn postpone(&mut self, nodes: &[&Node], unknown: &Span, around: &[Around<'_>]) -> Result<()>;
 
     /// The value of a scalar, as an extent, if it is known. `at_most` bounds it.
-    fn resolve(&mut self, value: &Self::Value, at_most: Option<u64>) -> Result<Option<u64>>;
+    fn resolve(&mut self, value: &Self::Value, at_most: Option<u64>) -> Result<Option<u64>> {
+        let _ = value;
+        Ok(at_most)
+    }
 
     /// Which way a condition goes.
-    fn decide(&mut self, condition: &Self::Value) -> Result<Decision>;
+    fn decide(&mut self, condition: &Self::Value) -> Result<Decision> {
+        let _ = condition;
+        Ok(Decision::Either)
+    }
 
     /// True if both branches of an `if` leave their results on one grid, that of `then`.
     fn cuts_branches_alike(&self) -> bool;
 
     /// What stands for the result of an `if` that may go either way.
-    fn join(&mut self, then: Self::Value, otherwise: Self::Value) -> Self::Value;
+    fn join(&mut self, then: Self::Value, otherwise: Self::Value) -> Self::Value {
+        let _ = otherwise;
+        then
+    }
 
     /// A turn of a loop begins; 0 is the first.
     fn begin_turn(&mut self, turn: usize) -> Result<()>;
@@ -271,15 +283,20 @@ impl<'a, D: Domain> Walk<'a, D> {
         self.values.retain(|value, _| needed.contains(value) || !mine.contains(value));
     }
 
+    /// Drops the values of a region that neither the regions inside its node `k` nor the nodes after it read.
+    fn prune_for(&mut self, region: &Region, k: usize, mine: &HashSet<ValueId>) {
+        let mut needed = region.used_from(k + 1);
+        region.nodes[k].op.regions().for_each(|inner| inner.add_uses(&mut needed));
+        self.prune(&needed, mine);
+    }
+
     fn control(&mut self, region: &'a Region, k: usize, node: &'a Node, mine: &HashSet<ValueId>) -> Result<()> {
         match &node.op {
             Op::Resolve => self.resolve(&region.nodes[..k], node),
             Op::While { condition, body } => {
                 let carried = node.args.iter().map(|arg| self.values.get(arg).cloned()).collect();
                 // The initial values live on only if something else reads them.
-                let mut needed = region.used_from(k + 1);
-                node.op.regions().for_each(|region| region.add_uses(&mut needed));
-                self.prune(&needed, mine);
+                self.prune_for(region, k, mine);
                 let results = self.turns(carried, condition, body, node)?;
                 self.domain.end_loop();
                 self.bind(&node.results, results);
@@ -291,10 +308,7 @@ impl<'a, D: Domain> Walk<'a, D> {
                 };
                 let decision = self.domain.decide(&condition)?;
                 drop(condition);
-                // The condition is read; nothing else may need it.
-                let mut needed = region.used_from(k + 1);
-                node.op.regions().for_each(|region| region.add_uses(&mut needed));
-                self.prune(&needed, mine);
+                self.prune_for(region, k, mine);
                 let results = self.branch(decision, then, otherwise, node)?;
                 self.bind(&node.results, results);
                 Ok(())
@@ -322,9 +336,7 @@ impl<'a, D: Domain> Walk<'a, D> {
         body: &'a Region,
         node: &'a Node,
     ) -> Result<Vec<Option<D::Value>>> {
-        let number = self.number(node);
-        let around = |role| Around { role, span: &node.span, number };
-        let (in_condition, in_body) = (around(Role::Condition), around(Role::Body));
+        let [in_condition, in_body] = self.around(node, [Role::Condition, Role::Body]);
         for turn in 0.. {
             self.domain.begin_turn(turn)?;
             self.bind(&condition.params, carried.clone());
@@ -359,9 +371,7 @@ impl<'a, D: Domain> Walk<'a, D> {
         otherwise: &'a Region,
         node: &'a Node,
     ) -> Result<Vec<Option<D::Value>>> {
-        let number = self.number(node);
-        let around = |role| Around { role, span: &node.span, number };
-        let (in_then, in_otherwise) = (around(Role::Then), around(Role::Otherwise));
+        let [in_then, in_otherwise] = self.around(node, [Role::Then, Role::Otherwise]);
         match decision {
             Decision::True => self.inside(then, in_then),
             Decision::False => {
@@ -386,9 +396,11 @@ impl<'a, D: Domain> Walk<'a, D> {
         }
     }
 
-    fn number(&mut self, node: &Node) -> u32 {
+    /// A loop or branch with the roles of its two regions.
+    fn around(&mut self, node: &'a Node, roles: [Role; 2]) -> [Around<'a>; 2] {
         let next = self.numbers.len() as u32;
-        *self.numbers.entry(std::ptr::from_ref(node)).or_insert(next)
+        let number = *self.numbers.entry(std::ptr::from_ref(node)).or_insert(next);
+        roles.map(|role| Around { role, span: &node.span, number })
     }
 
     fn inside(&mut self, region: &'a Region, around: Around<'a>) -> Result<Vec<Option<D::Value>>> {

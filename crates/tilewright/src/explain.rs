@@ -22,6 +22,7 @@ use std::time::Duration;
 use tw_ir::error::Result;
 use tw_ir::program::{self, Program, TensorType};
 use tw_ir::span::Span;
+use tw_plan::BudgetTraffic;
 
 use crate::bindings::Inputs;
 use crate::budget::{Need, Rest};
@@ -158,6 +159,8 @@ pub struct Summary {
     pub peak_bytes: u64,
     /// The largest number of bytes alive at once on all threads of the session, which run ahead of each other.
     pub peak_bytes_on_threads: u64,
+    /// Bytes that the budget makes the program move.
+    pub traffic: BudgetTraffic,
     /// True if that assumes that masks select everything.
     pub selects_all: bool,
     /// Bytes of the distinct inputs of the user of which something is read.
@@ -177,12 +180,16 @@ pub struct Summary {
 impl Session {
     /// Plans what can be planned without data. Inputs are taken to be what they are declared as, and to be read from files.
     pub fn explain(&self, program: &Program) -> Result<Explanation> {
-        self.explain_types(program, |program| Types::declared(self, program, sections::Sections::on(self.threads())))
+        self.explain_types(program, |program| {
+            Types::declared(self, program, sections::Sections::on(self.threads(), self.budget()))
+        })
     }
 
     /// The same with the data that a run would be given: arrays that are in memory already are not counted again.
     pub fn explain_bound(&self, program: &Program, inputs: &Inputs) -> Result<Explanation> {
-        self.explain_types(program, |_| Types::bound(self, inputs, sections::Sections::on(self.threads())))
+        self.explain_types(program, |_| {
+            Types::bound(self, inputs, sections::Sections::on(self.threads(), self.budget()))
+        })
     }
 
     fn explain_types<'a>(
@@ -195,6 +202,9 @@ impl Session {
         let program = dissolved.unwrap_or_else(|| program.clone());
         let mut types = types(&program);
         walk(&program, &mut types)?;
+        // Under a budget threads run ahead by no more than it leaves.
+        let (peak, on_threads) = types.recorder.peaks;
+        let on_threads = self.budget().map_or(on_threads, |budget| on_threads.min(budget.max(peak)));
         Ok(Explanation {
             sections: types.recorder.collected.items,
             source: None,
@@ -202,7 +212,7 @@ impl Session {
             speeds: Speeds::default(),
             measured: None,
             on: None,
-            peaks: types.recorder.peaks,
+            peaks: (peak, on_threads),
             inputs: types.inputs,
             program,
             host_lines: HashMap::new(),
@@ -268,6 +278,7 @@ impl Explanation {
             // A first iteration that differs does not make a loop body count twice.
             if section.at.turn != Turn::First {
                 summary.cost += plan.cost();
+                summary.traffic += plan.traffic;
             }
             summary.selects_all |= section.selects_all;
             summary.planning += plan.planning();
@@ -281,20 +292,19 @@ impl Explanation {
         summary
     }
 
-    /// An error that names the smallest budget that works, if a section certainly needs more memory than this. Sections whose extents
+    /// An error that names the smallest budget that works, if a single task certainly needs more memory than this. Sections whose extents
     /// depend on data are judged when they run; where there are some, the error names the least that is needed.
     pub fn check_budget(&self, budget: u64) -> Result<()> {
         // Which branch runs is not known.
         let certain = self.plans().filter(|(section, _)| !section.selects_all && section.at.branches.is_empty());
-        let Some((_, plan)) = certain.max_by_key(|(_, plan)| plan.peak_bytes()) else { return Ok(()) };
-        let bytes = plan.peak_bytes();
+        let Some((_, plan)) = certain.max_by_key(|(_, plan)| plan.least.0) else { return Ok(()) };
+        let (bytes, during) = plan.least;
         let is_known =
-            |section: &Section| !section.selects_all && section.plan().is_some_and(|plan| plan.peak_bytes() <= bytes);
+            |section: &Section| !section.selects_all && section.plan().is_some_and(|plan| plan.least.0 <= bytes);
         let is_all_known = self.sections.iter().all(is_known);
-        let at = plan.peak.during.map(|statement| &plan.planned.plan.statements[statement].span);
+        let at = during.map(|statement| &plan.planned.plan.statements[statement].span);
         let rest = if is_all_known { Rest::Enough(bytes) } else { Rest::Unknown };
-        let granted = Need { bytes, held: plan.held_bytes, at, rest }.grant(budget);
-        granted.map(drop).map_err(|error| error.note(self.why_peak(plan)))
+        Need { bytes, held: 0, at, rest }.grant(budget).map(drop)
     }
 
     /// Sections with a plan.

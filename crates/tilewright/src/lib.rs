@@ -26,6 +26,7 @@ mod control;
 #[cfg(feature = "diagnose")]
 pub mod diagnose;
 pub mod explain;
+mod grant;
 mod peak;
 mod profile;
 mod program_text;
@@ -34,6 +35,7 @@ mod report;
 mod results;
 mod session;
 mod tensor;
+pub mod trace;
 mod units;
 
 pub use bindings::Inputs;

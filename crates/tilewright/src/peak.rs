@@ -1,9 +1,8 @@
 //! The worst moment of a schedule and what holds memory then.
 
-use tw_ir::EntityRef;
-use tw_ir::kernel::Kernel;
-use tw_ir::schedule::{Change, Schedule};
-use tw_ir::workflow::{BlockId, BlockSet, BlockSetId, SourceDecl, StmtId};
+use tw_ir::schedule::{Change, Memory, Schedule};
+use tw_ir::workflow::{BlockId, BlockSet, BlockSetId, SourceDecl, StmtId, Workflow};
+use tw_ir::{BoxRegion, EntityRef};
 
 /// The moment of serial replay with most bytes alive.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -12,10 +11,6 @@ pub struct Peak {
     pub bytes: u64,
     /// The statement whose task runs then.
     pub during: Option<StmtId>,
-    /// Bytes of all blocks that are made.
-    pub total_bytes: u64,
-    /// The most bytes that one task makes.
-    pub largest_step: u64,
     /// What is alive, largest first.
     pub holders: Vec<Holder>,
 }
@@ -33,22 +28,37 @@ pub struct Holder {
     pub bytes: u64,
 }
 
-/// Replays the order serially. Blocks of constants and of the inputs that `is_shared` names are in memory already and not copied: they cost nothing.
-pub(crate) fn replay(schedule: &Schedule, is_shared: &dyn Fn(&str) -> bool) -> Peak {
-    let workflow = schedule.workflow();
-    let mut free = vec![false; workflow.sets.len()];
-    for task in schedule.order() {
-        let Kernel::Load { source } = workflow.kernels[workflow.kernel(task)].kernel else { continue };
-        let is_free = match &workflow.sources[source] {
-            SourceDecl::Input { name, .. } => is_shared(name),
-            // Blocks of a constant are views of it.
-            SourceDecl::Constant(_) => true,
-        };
-        if is_free {
-            workflow.outputs(task).iter().for_each(|&block| free[workflow.set_of(block).index()] = true);
+/// Per block, true if it is in memory before the segment runs: loading it shares it, and costs nothing.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Resident(Vec<bool>);
+
+impl Resident {
+    /// Blocks of constants, and those of inputs that `is_resident` names.
+    pub(crate) fn of(workflow: &Workflow, is_resident: &dyn Fn(&str, &BoxRegion) -> bool) -> Resident {
+        let mut resident = vec![false; workflow.n_blocks()];
+        for (id, source) in workflow.loaded_sets() {
+            let set = &workflow.sets[id];
+            for position in 0..set.n_blocks() {
+                resident[(set.first as u64 + position) as usize] = match source {
+                    SourceDecl::Input { name, .. } => is_resident(name, &set.block_box(position)),
+                    // Blocks of a constant are views of it.
+                    SourceDecl::Constant(_) => true,
+                };
+            }
         }
+        Resident(resident)
     }
-    let mut now = Alive::new(schedule, &free);
+
+    /// True if a block is.
+    pub(crate) fn has(&self, block: BlockId) -> bool {
+        self.0[block.index()]
+    }
+}
+
+/// Replays the order serially.
+pub(crate) fn replay(schedule: &Schedule, resident: &Resident) -> Peak {
+    let workflow = schedule.workflow();
+    let mut now = Alive::new(schedule, resident);
     let mut worst = (0u64, 0usize);
     schedule.replay().walk(|change| {
         now.apply(&change);
@@ -57,7 +67,7 @@ pub(crate) fn replay(schedule: &Schedule, is_shared: &dyn Fn(&str) -> bool) -> P
         }
     });
     // What a step makes is there before what it has read goes, so the peak is reached when the last output of its step is there.
-    let mut then = Alive::new(schedule, &free);
+    let mut then = Alive::new(schedule, resident);
     schedule.replay().walk(|change| {
         if change.step < worst.1 || (change.step == worst.1 && change.appears) {
             then.apply(&change);
@@ -70,16 +80,33 @@ pub(crate) fn replay(schedule: &Schedule, is_shared: &dyn Fn(&str) -> bool) -> P
     let mut holders: Vec<Holder> = workflow.sets.iter().map(holder).filter(|holder| holder.bytes > 0).collect();
     holders.sort_by_key(|holder| std::cmp::Reverse(holder.bytes));
     let during = schedule.steps()[worst.1.min(schedule.n_steps())..].iter().find_map(|step| step.as_task());
-    let blocks = (0..workflow.n_blocks()).map(BlockId::new).filter(|&block| !free[workflow.set_of(block).index()]);
-    let total_bytes = blocks.fold(0u64, |sum, block| sum.saturating_add(workflow.block_bytes(block)));
-    let largest_step = tw_run::largest_step(schedule);
-    Peak { total_bytes, largest_step, bytes: worst.0, during: during.map(|task| workflow.statement(task)), holders }
+    Peak { bytes: worst.0, during: during.map(|task| workflow.statement(task)), holders }
+}
+
+/// A bound on the bytes alive when threads run ahead of each other, whose blocks of one moment are at most `peak` in serial replay.
+pub(crate) fn on_threads(schedule: &Schedule, peak: u64, resident: &Resident, threads: usize) -> u64 {
+    let workflow = schedule.workflow();
+    let blocks = (0..workflow.n_blocks()).map(BlockId::new).filter(|&block| !resident.has(block));
+    let all = blocks.fold(0u64, |sum, block| sum.saturating_add(workflow.block_bytes(block)));
+    peak.saturating_add(tw_run::run_ahead(tw_run::largest_step(schedule), threads)).min(all.max(peak))
+}
+
+/// The most bytes that are on disk at once, in serial replay.
+pub(crate) fn bytes_on_disk(schedule: &Schedule) -> u64 {
+    let (mut now, mut most) = (0u64, 0u64);
+    schedule.replay().walk(|change| {
+        if let Memory::Disk(_) = change.memory {
+            now = if change.appears { now.saturating_add(change.bytes) } else { now.saturating_sub(change.bytes) };
+            most = most.max(now);
+        }
+    });
+    most
 }
 
 /// What is alive on one machine, where all instances of a block are one.
 struct Alive<'a> {
     schedule: &'a Schedule,
-    free: &'a [bool],
+    resident: &'a Resident,
     instances: Vec<u32>,
     bytes: u64,
     /// Per set, blocks and their bytes.
@@ -87,16 +114,16 @@ struct Alive<'a> {
 }
 
 impl<'a> Alive<'a> {
-    fn new(schedule: &'a Schedule, free: &'a [bool]) -> Alive<'a> {
+    fn new(schedule: &'a Schedule, resident: &'a Resident) -> Alive<'a> {
         let workflow = schedule.workflow();
         let (instances, held) = (vec![0; workflow.n_blocks()], vec![(0, 0); workflow.sets.len()]);
-        Alive { schedule, free, instances, bytes: 0, held }
+        Alive { schedule, resident, instances, bytes: 0, held }
     }
 
     fn apply(&mut self, change: &Change) {
         let workflow = self.schedule.workflow();
         let set = workflow.set_of(change.block).index();
-        if self.free[set] {
+        if self.resident.has(change.block) || matches!(change.memory, Memory::Disk(_)) {
             return;
         }
         let (alive, bytes) = (&mut self.instances[change.block.index()], workflow.block_bytes(change.block));
@@ -131,7 +158,7 @@ mod tests {
         let c = a.matmul(&b).unwrap();
         let (program, _) = c.sub(&c.mean(Some(&[0])).unwrap()).unwrap().program().unwrap();
         let planned = session.plan(&program).unwrap();
-        let peak = replay(&planned.schedule, &|_| false);
+        let peak = replay(&planned.schedule, &Resident::of(planned.schedule.workflow(), &|_, _| false));
         assert_eq!(peak.bytes, planned.schedule.peak_bytes());
         assert_eq!(peak.bytes, peak.holders.iter().map(|holder| holder.bytes).sum::<u64>());
         assert!(peak.during.is_some());
@@ -145,6 +172,6 @@ mod tests {
         let x = program.push1(op, &[], &Span::None).unwrap();
         program.output("x", x);
         let planned = Session::builder().threads(1).build().plan(&program).unwrap();
-        assert_eq!(replay(&planned.schedule, &|_| false).bytes, 0);
+        assert_eq!(replay(&planned.schedule, &Resident::of(planned.schedule.workflow(), &|_, _| false)).bytes, 0);
     }
 }

@@ -6,10 +6,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use tw_ir::EntityRef;
+use tw_ir::kernel::Kernel;
 use tw_ir::schedule::Schedule;
 use tw_ir::span::Span;
 use tw_ir::workflow::{BlockId, StmtId, TaskId};
-use tw_run::Observer;
+use tw_run::{MoveKind, Moved, Observer};
 
 /// Collects the time of every task, by statement. Segments that run again and again add up.
 #[derive(Debug)]
@@ -26,9 +27,39 @@ impl Default for Profile {
     }
 }
 
-/// One task that ran. Times are seconds since the profile began.
+/// What a thread did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Activity {
+    /// It read a block from a source.
+    Load,
+    /// It computed.
+    Compute,
+    /// It wrote a block to a sink.
+    Store,
+    /// It moved a block from main memory to the spill file.
+    Spill,
+    /// It moved a block from the spill file to main memory.
+    Fetch,
+}
+
+impl Activity {
+    /// Its name in charts.
+    pub fn word(self) -> &'static str {
+        match self {
+            Activity::Load => "load",
+            Activity::Compute => "compute",
+            Activity::Store => "store",
+            Activity::Spill => "spill",
+            Activity::Fetch => "fetch",
+        }
+    }
+}
+
+/// One task or move that ran. Times are seconds since the profile began.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TaskRun {
+    /// What it did.
+    pub activity: Activity,
     /// The statement it belongs to.
     pub span: Span,
     /// The planner's name of its kernel.
@@ -117,9 +148,11 @@ impl Profile {
         let (mut all, mut ran) = (Vec::new(), 0);
         for segment in lock(&self.segments).iter() {
             ran += segment.totals().iter().map(|busy| busy.tasks).sum::<u64>();
+            ran += segment.lanes.iter().map(|lane| lock(lane).moves).sum::<u64>();
             let statements = &segment.schedule.workflow().statements;
             for lane in &segment.lanes {
                 all.extend(lock(lane).events.iter().map(|event| TaskRun {
+                    activity: event.activity,
                     span: statements[event.statement].span.clone(),
                     label: statements[event.statement].label.clone(),
                     worker: event.worker,
@@ -178,11 +211,13 @@ struct SegmentTimes {
 struct LaneTimes {
     /// By statement.
     busy: Vec<Busy>,
+    moves: u64,
     events: Vec<Event>,
 }
 
 #[derive(Debug)]
 struct Event {
+    activity: Activity,
     statement: StmtId,
     worker: u32,
     start: Instant,
@@ -193,7 +228,7 @@ struct Event {
 impl SegmentTimes {
     fn new(schedule: Arc<Schedule>, most_tasks: usize) -> SegmentTimes {
         let n = schedule.workflow().statements.len();
-        let lane = |_| Mutex::new(LaneTimes { busy: vec![Busy::default(); n], events: Vec::new() });
+        let lane = |_| Mutex::new(LaneTimes { busy: vec![Busy::default(); n], moves: 0, events: Vec::new() });
         SegmentTimes { schedule, lanes: (0..LANES).map(lane).collect(), most_tasks }
     }
 
@@ -227,11 +262,35 @@ impl Observer for Watch {
             let mut lane = lock(&self.times.lanes[worker as usize % LANES]);
             lane.busy[statement.index()] += Busy { tasks: 1, time: end - start, moved_bytes };
             if lane.events.len() < self.times.most_tasks {
-                lane.events.push(Event { statement, worker, start, end, held });
+                let activity = match workflow.kernels[workflow.kernel(task)].kernel {
+                    Kernel::Load { .. } => Activity::Load,
+                    Kernel::Store { .. } => Activity::Store,
+                    _ => Activity::Compute,
+                };
+                lane.events.push(Event { activity, statement, worker, start, end, held });
             }
         }
         if let Some(next) = &self.next {
             next.task_finished(task, worker, start, end, held);
+        }
+    }
+
+    fn block_moved(&self, moved: Moved, worker: u32, start: Instant, end: Instant, held: u64) {
+        let workflow = self.times.schedule.workflow();
+        let statement = workflow.sets[workflow.set_of(moved.block)].statement;
+        {
+            let mut lane = lock(&self.times.lanes[worker as usize % LANES]);
+            lane.moves += 1;
+            if lane.events.len() < self.times.most_tasks {
+                let activity = match moved.kind {
+                    MoveKind::Spill => Activity::Spill,
+                    MoveKind::Fetch => Activity::Fetch,
+                };
+                lane.events.push(Event { activity, statement, worker, start, end, held });
+            }
+        }
+        if let Some(next) = &self.next {
+            next.block_moved(moved, worker, start, end, held);
         }
     }
 

@@ -19,6 +19,10 @@ pub struct Totals {
     pub read_bytes: u64,
     /// Bytes written to files.
     pub written_bytes: u64,
+    /// Bytes of blocks written to the spill file.
+    pub spilled_bytes: u64,
+    /// Bytes of blocks read from the spill file.
+    pub fetched_bytes: u64,
     /// Measured peak of live bytes of blocks.
     pub peak_bytes: u64,
     /// Planned peak: the largest over all segments, by serial replay of the schedule.
@@ -37,6 +41,8 @@ impl Totals {
         self.tasks += other.tasks;
         self.read_bytes += other.read_bytes;
         self.written_bytes += other.written_bytes;
+        self.spilled_bytes += other.spilled_bytes;
+        self.fetched_bytes += other.fetched_bytes;
         self.peak_bytes = self.peak_bytes.max(other.peak_bytes);
         self.planned_peak_bytes = self.planned_peak_bytes.max(other.planned_peak_bytes);
         self.flops = self.flops.saturating_add(other.flops);

@@ -1,35 +1,39 @@
 //! A session: threads, options and the cache of planned segments.
 
 use std::collections::{BTreeMap, HashSet};
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use rustc_hash::FxHashMap;
-use tw_block::{Meter, Provider, Sink, SourceAccess, provider};
+use tw_block::{Meter, Provider, Sink, SpillFile, provider};
+use tw_ir::DType;
 use tw_ir::error::{Error, Result};
-use tw_ir::program::{self, FunctionTable, Op, Program, Region, ValueId};
+use tw_ir::program::{self, FunctionTable, Node, Op, Program, Region, ValueId};
 use tw_ir::schedule::{Digest, PlanFile, Schedule, encode_plan};
 use tw_ir::text::print_program;
-use tw_ir::{DType, Span};
 use tw_place::Cluster;
 use tw_plan::{PlanOptions, Planned, ProviderName, dissolve_selections, plan_segment_until};
-use tw_run::{CancelToken, Engine, Observer, Prepared, Progress, RunOptions, Runtime, Serial, TensorHandle};
+use tw_run::{
+    CancelToken, Engine, Observer, Prepared, Progress, RunOptions, Runtime, Serial, TensorHandle, largest_step,
+    run_ahead,
+};
 
-use crate::available::available_bytes;
+use crate::available::{available_bytes, default_budget, spill_directory};
 use crate::bindings::{Inputs, bind, may_read_ahead};
-use crate::budget::{Need, Rest};
 use crate::cancel::token_of_run;
 use crate::control::Place;
 use crate::control::data::Data;
 use crate::control::placed::{PlacedSegment, place_program};
 use crate::control::segment::SegmentKey;
-use crate::control::types::{declared_inputs, foresee_segments, n_bytes};
-use crate::peak;
+use crate::control::types::{declared_inputs, foresee_segments};
+use crate::grant::{Asking, FittedCache, Promises, Room, Spillable, runs_foreign_code};
 use crate::profile::{Profile, profile_of_run};
 use crate::program_text::standard_functions;
 use crate::report::Totals;
 use crate::results::{Computed, Want, forms};
-use crate::tensor::allowance::{Allowance, SHARE_OF_BUDGET};
+use crate::tensor::allowance::Allowance;
+use crate::units;
 
 /// Planned segments kept. A program has few; a host loop that never repeats itself would otherwise grow without limit.
 const CACHE_LIMIT: usize = 4096;
@@ -49,6 +53,8 @@ pub struct SessionBuilder {
     observer: Option<Arc<dyn Observer>>,
     profile: Option<Arc<Profile>>,
     functions: FunctionTable,
+    spill_directory: Option<PathBuf>,
+    spill_limit: Option<u64>,
 }
 
 impl SessionBuilder {
@@ -100,9 +106,22 @@ impl SessionBuilder {
         self
     }
 
-    /// Most bytes of blocks alive at once, results that are kept included. A segment that cannot fit is refused before it runs.
+    /// Most bytes of blocks alive at once, results that are kept included. Blocks that do not fit are read again, or spilled and fetched. Only a budget below
+    /// the largest single task is refused, before anything runs. By default most of the memory of the machine.
     pub fn memory(mut self, bytes: u64) -> SessionBuilder {
         self.budget = Some(bytes);
+        self
+    }
+
+    /// Where blocks are spilled that do not fit into memory. By default a directory for temporary files that is not in memory itself.
+    pub fn spill_directory(mut self, directory: &Path) -> SessionBuilder {
+        self.spill_directory = Some(directory.to_path_buf());
+        self
+    }
+
+    /// Most bytes that may be spilled at once.
+    pub fn spill_limit(mut self, bytes: u64) -> SessionBuilder {
+        self.spill_limit = Some(bytes);
         self
     }
 
@@ -126,6 +145,13 @@ impl SessionBuilder {
 
     /// Starts the threads.
     pub fn build(self) -> Session {
+        let (budget, wrong_setting) = match self.budget {
+            Some(budget) => (Some(budget), None),
+            None => match budget_of_environment() {
+                Ok(budget) => (budget, None),
+                Err(error) => (None, Some(error)),
+            },
+        };
         let mut functions = self.functions;
         functions.include(&standard_functions());
         let progress = Arc::new(Progress::new());
@@ -134,6 +160,7 @@ impl SessionBuilder {
             // Every run has its own.
             cancel: CancelToken::new(),
             ahead: None,
+            spill: None,
             observer: self.observer,
             progress: Some(progress.clone()),
             chaos: self.chaos,
@@ -144,7 +171,8 @@ impl SessionBuilder {
             plan: self.plan,
             cluster: self.cluster,
             run,
-            budget: self.budget,
+            budget,
+            wrong_setting,
             cancel: Mutex::new(CancelToken::new()),
             process: std::process::id(),
             progress,
@@ -152,7 +180,11 @@ impl SessionBuilder {
             totals: Mutex::new(Totals::default()),
             profile: self.profile,
             functions,
-            allowance: Allowance::new(self.budget),
+            allowance: Allowance::new(budget),
+            spill: SpillFile::new(&self.spill_directory.unwrap_or_else(spill_directory), self.spill_limit),
+            spillable: Spillable::default(),
+            promises: Promises::default(),
+            fitted: FittedCache::default(),
         }))
     }
 }
@@ -178,6 +210,8 @@ struct Inner {
     run: RunOptions,
     /// Bytes that blocks may take, if that is limited.
     budget: Option<u64>,
+    /// A setting of the environment that cannot be understood: told by every run.
+    wrong_setting: Option<Error>,
     /// The token of the runs that are under way.
     cancel: Mutex<CancelToken>,
     /// The process that started the threads: they do not survive a fork.
@@ -189,6 +223,10 @@ struct Inner {
     functions: FunctionTable,
     /// What is kept though nobody has asked for it.
     allowance: Allowance,
+    spill: Arc<SpillFile>,
+    spillable: Spillable,
+    promises: Promises,
+    fitted: FittedCache,
 }
 
 /// The part of the memory that is left which sources may hold beside the blocks they were asked for.
@@ -242,6 +280,8 @@ impl Session {
             observer: None,
             profile: None,
             functions: FunctionTable::default(),
+            spill_directory: None,
+            spill_limit: None,
         }
     }
 
@@ -276,6 +316,9 @@ impl Session {
                 "the threads of this session exist only in the process that made it, not in its fork",
             )
             .help("start processes afresh (\"spawn\"), or make the session after the fork"));
+        }
+        if let Some(error) = &self.0.wrong_setting {
+            return Err(error.clone());
         }
         let cancel = token_of_run(&lock(&self.0.cancel));
         let dissolved = dissolve_selections(program, &self.0.plan)?;
@@ -323,39 +366,36 @@ impl Session {
         let started = Instant::now();
         let SegmentRun { key, placed, place, inputs, wants } = segment;
         let key = placed.as_ref().map_or(key, PlacedSegment::key);
-        let found = lock(&self.0.cache).get(&key).cloned();
-        let hit = found.is_some();
-        let cached = match found {
-            Some(cached) => cached,
-            None => {
-                self.check_results(&key.program)?;
-                let stop = || cancel.is_cancelled();
-                let planned = match placed {
-                    Some(placed) => placed.placed().freeze(&stop, &key.program, &self.0.plan)?,
-                    None => plan_segment_until(&stop, &key.program, &self.0.plan)?,
-                };
-                self.keep_ready(key, planned.schedule)?
-            }
-        };
+        let (cached, hit) = self.ready(key.clone(), placed.as_ref(), wants, cancel)?;
         let planned = Instant::now();
         let _running = self.0.run.meter.begin_run();
         let workflow = cached.prepared.schedule().workflow();
-        let is_large = cached.prepared.schedule().peak_bytes() > SURELY_AVAILABLE;
-        let shared: HashSet<String> = if self.0.budget.is_some() || is_large {
-            let in_memory = inputs.iter().filter(|(_, source)| source.access() == SourceAccess::Memory);
-            in_memory.map(|(name, _)| name.clone()).collect()
-        } else {
-            HashSet::new()
-        };
-        if is_large {
-            self.check_peak(&cached, &shared)?;
-        }
         let mut options = RunOptions { cancel: cancel.clone(), ..self.0.run.clone() };
-        options.ahead = self.0.budget.map(|budget| self.left_of(budget, &cached, &shared, place)).transpose()?;
-        if wants.iter().any(|want| *want != Want::Blocks) {
-            let (forms, needed) = forms(workflow, wants, self.threads(), options.ahead.unwrap_or(u64::MAX));
-            options.forms = forms;
-            options.ahead = options.ahead.map(|left| left - needed);
+        let mut prepared = cached.prepared.clone();
+        let forms_within = |room: u64| match wants.iter().any(|want| *want != Want::Blocks) {
+            true => forms(workflow, wants, self.threads(), room),
+            false => (Vec::new(), 0),
+        };
+        let mut promise = None;
+        if let Some(budget) = self.budget_for(prepared.schedule()) {
+            let asking = Asking { key: &key, prepared: &cached.prepared, inputs: &inputs, wants, place };
+            let is_foreign = runs_foreign_code(workflow, &inputs);
+            let (promised, grant) = self.0.promises.promise(is_foreign, cancel, |promised| {
+                let held = || self.0.run.meter.now().saturating_add(promised);
+                let grant = self.room(budget, &held).grant(&asking)?;
+                // Arrays of a schedule with moves are put together when it has ended.
+                let (forms, needed) = if grant.is_fitted { (Vec::new(), 0) } else { forms_within(grant.ahead) };
+                let usual = run_ahead(largest_step(grant.ready.prepared.schedule()), self.threads());
+                let ahead = (grant.ahead - needed).min(usual);
+                options.forms = forms;
+                options.ahead = Some(ahead);
+                Ok((grant.ready.peak.saturating_add(needed).saturating_add(ahead), grant))
+            })?;
+            promise = Some(promised);
+            prepared = grant.ready.prepared;
+            options.spill = Some(self.0.spill.clone());
+        } else {
+            options.forms = forms_within(u64::MAX).0;
         }
         let read_ahead = match options.ahead {
             _ if !inputs.values().any(|source| may_read_ahead(source.as_ref())) => 0,
@@ -366,13 +406,15 @@ impl Session {
         let bindings = bind(workflow, &inputs, cached.prepared.loaded_bytes(), read_ahead)?;
         drop(inputs);
         if let Some(profile) = profile_of_run(self.0.profile.as_ref()) {
-            options.observer = Some(profile.watch(cached.prepared.schedule(), options.observer));
+            options.observer = Some(profile.watch(prepared.schedule(), options.observer));
         }
-        let outcome = self.0.engine.run(&cached.prepared, &bindings, &options)?;
+        let outcome = self.0.engine.run(&prepared, &bindings, &options)?;
+        drop(promise);
         let results = outcome.outputs.into_iter().zip(outcome.arrays);
         let results =
             results.map(|(handle, array)| Computed { stored: handle.map(Arc::new), array, ..Computed::default() });
-        let results = results.collect();
+        let results: Vec<Computed> = results.collect();
+        results.iter().filter_map(|computed| computed.stored.as_ref()).for_each(|stored| self.0.spillable.add(stored));
         totals.add(&Totals {
             segments: 1,
             cached_segments: hit as u64,
@@ -382,89 +424,117 @@ impl Session {
             read_bytes: outcome.stats.loaded_bytes,
             written_bytes: outcome.stats.stored_bytes,
             peak_bytes: outcome.stats.peak_bytes,
-            planned_peak_bytes: cached.prepared.schedule().peak_bytes(),
+            planned_peak_bytes: prepared.schedule().peak_bytes(),
+            spilled_bytes: outcome.stats.spilled_bytes,
+            fetched_bytes: outcome.stats.fetched_bytes,
             flops: cached.flops,
         });
         Ok(SegmentOutcome { results, sinks: bindings.sinks })
     }
 
-    /// Refuses results that the machine cannot hold, before anything is planned: planning them would take long, too.
-    pub(crate) fn check_results(&self, program: &Program) -> Result<()> {
+    /// Refuses results that the machine cannot hold, before anything is planned: planning them would take long, too. Arrays have to fit into memory, blocks
+    /// may also be spilled.
+    fn check_results(&self, program: &Program, wants: &[Want]) -> Result<()> {
         // What is only handed on is there already.
         let sources = program.body.nodes.iter().filter(|node| matches!(node.op, Op::Source(_)));
         let there: HashSet<ValueId> = sources.flat_map(|node| node.results.iter().copied()).collect();
-        let made = program.body.results.iter().filter(|value| !there.contains(value));
-        let sizes = made.map(|&value| (value, n_bytes(program.ty(value))));
-        let needed = sizes.clone().fold(0, |sum: u64, (_, bytes)| sum.saturating_add(bytes));
-        let largest = sizes.max_by_key(|(_, bytes)| *bytes).map(|(value, _)| value);
-        let maker = program.body.nodes.iter().find(|node| node.results.iter().any(|&value| Some(value) == largest));
-        self.check_available("the results need", needed).map_err(|error| match maker {
+        let wants = wants.iter().chain(std::iter::repeat(&Want::Blocks));
+        let (mut arrays, mut all) = (0u64, 0u64);
+        let mut largest: Option<(u64, ValueId)> = None;
+        for (&value, want) in program.body.results.iter().zip(wants).filter(|(value, _)| !there.contains(value)) {
+            let bytes = program.ty(value).known_bytes().unwrap_or(0);
+            all = all.saturating_add(bytes);
+            arrays = arrays.saturating_add(if *want == Want::Blocks { 0 } else { bytes });
+            largest = largest.max(Some((bytes, value)));
+        }
+        let fits = match all <= SURELY_AVAILABLE {
+            true => Ok(()),
+            false => self.check_available(arrays, all),
+        };
+        let maker = |node: &&Node| node.results.iter().any(|&value| largest.is_some_and(|(_, most)| most == value));
+        fits.map_err(|error| match program.body.nodes.iter().find(maker) {
             Some(node) => error.at(&node.span),
             None => error,
         })
     }
 
-    /// Refuses a plan that the machine cannot hold. What is held already is not asked for again.
-    fn check_peak(&self, cached: &CachedSegment, shared: &HashSet<String>) -> Result<()> {
-        let schedule = cached.prepared.schedule();
-        let peak = peak::replay(schedule, &|name| shared.contains(name));
-        let worst = peak.during.map(|statement| &schedule.workflow().statements[statement].span);
-        self.check_available("blocks need", peak.bytes).map_err(|error| error.at(worst.unwrap_or(&Span::None)))
+    /// Refuses arrays that do not fit into memory, and blocks that do not fit into memory and spill directory together.
+    fn check_available(&self, arrays: u64, all: u64) -> Result<()> {
+        let Some(mut available) = available_bytes() else { return Ok(()) };
+        if arrays > available {
+            // Storage kept for later is not in use.
+            self.0.run.meter.release_kept();
+            available = available_bytes().unwrap_or(available);
+        }
+        let spill = self.0.spill.capacity().unwrap_or(u64::MAX);
+        let help = "compute less at once, or write large results to a file block by block";
+        if arrays > available {
+            let text = format!("the results need {arrays} bytes, but only {available} bytes of memory are available");
+            return Err(Error::resource(text).help(help));
+        }
+        if all > available.saturating_add(spill) {
+            let text = format!("the results need {all} bytes, more than memory and spill directory can hold");
+            return Err(Error::resource(text).help(help));
+        }
+        Ok(())
     }
 
-    fn check_available(&self, what: &str, needed: u64) -> Result<()> {
-        if needed <= SURELY_AVAILABLE || available_bytes().is_none_or(|available| needed <= available) {
-            return Ok(());
+    /// The budget that a schedule has to keep to. A small one is not looked at where nobody has set a budget.
+    fn budget_for(&self, schedule: &Schedule) -> Option<u64> {
+        if self.0.budget.is_some() || schedule.peak_bytes() <= SURELY_AVAILABLE {
+            return self.0.budget;
         }
         // Storage kept for later is not in use.
         self.0.run.meter.release_kept();
-        match available_bytes() {
-            Some(available) if needed > available => Err(Error::resource(format!(
-                "{what} {needed} bytes, but only {available} bytes of memory are available"
-            ))
-            .help("compute less at once, or write large results to a file block by block")),
-            _ => Ok(()),
-        }
+        let available = available_bytes()?;
+        let share = (available / 10).saturating_mul(9);
+        Some(default_budget().unwrap_or(u64::MAX).min(self.0.run.meter.now().saturating_add(share)))
     }
 
-    /// What a budget leaves to a segment for running ahead.
-    fn left_of(&self, budget: u64, cached: &CachedSegment, shared: &HashSet<String>, place: Place) -> Result<u64> {
-        let schedule = cached.prepared.schedule();
-        let peak = peak::replay(schedule, &|name| shared.contains(name));
-        let held = self.0.run.meter.now();
-        let bytes = held.saturating_add(peak.bytes);
-        let rest = match place {
-            // With a larger budget earlier runs would have kept more, up to its share.
-            Place::Last if held > 0 => {
-                Rest::Enough(bytes.saturating_add(bytes / (SHARE_OF_BUDGET - 1)).saturating_add(1))
-            }
-            Place::Last => Rest::Enough(bytes),
-            Place::Before => Rest::Unknown,
-        };
-        let at = peak.during.map(|statement| &schedule.workflow().statements[statement].span);
-        Need { bytes, held, at, rest }.grant(budget)
+    /// What decides about memory, with a budget and the bytes that are held now.
+    fn room<'a>(&'a self, budget: u64, held: &'a dyn Fn() -> u64) -> Room<'a> {
+        Room {
+            budget,
+            held,
+            threads: self.threads(),
+            spill: &self.0.spill,
+            spillable: &self.0.spillable,
+            cache: &self.0.fitted,
+        }
     }
 
     /// Plans a segment and keeps it ready for a run.
     pub(crate) fn plan_ahead(&self, key: SegmentKey) -> Result<Planned> {
         let cancel = token_of_run(&lock(&self.0.cancel));
-        Ok(self.plan_and_cache(key, &cancel)?.0)
+        let planned = plan_segment_until(&|| cancel.is_cancelled(), &key.program, &self.0.plan)?;
+        self.keep_ready(key, planned.schedule.clone())?;
+        Ok(planned)
     }
 
     /// The schedule of a segment, from the cache if it is there.
     pub(crate) fn schedule_of(&self, key: &SegmentKey) -> Result<Arc<Schedule>> {
-        let found = lock(&self.0.cache).get(key).cloned();
-        let cached = match found {
-            Some(cached) => cached,
-            None => self.plan_and_cache(key.clone(), &token_of_run(&lock(&self.0.cancel)))?.1,
-        };
-        Ok(cached.prepared.schedule().clone())
+        let cancel = token_of_run(&lock(&self.0.cancel));
+        Ok(self.ready(key.clone(), None, &[], &cancel)?.0.prepared.schedule().clone())
     }
 
-    fn plan_and_cache(&self, key: SegmentKey, cancel: &CancelToken) -> Result<(Planned, Arc<CachedSegment>)> {
-        let planned = plan_segment_until(&|| cancel.is_cancelled(), &key.program, &self.0.plan)?;
-        let cached = self.keep_ready(key, planned.schedule.clone())?;
-        Ok((planned, cached))
+    /// A segment that is ready to run, and whether it was in the cache. `placed` is its plan on a cluster.
+    fn ready(
+        &self,
+        key: SegmentKey,
+        placed: Option<&PlacedSegment>,
+        wants: &[Want],
+        cancel: &CancelToken,
+    ) -> Result<(Arc<CachedSegment>, bool)> {
+        if let Some(cached) = lock(&self.0.cache).get(&key) {
+            return Ok((cached.clone(), true));
+        }
+        self.check_results(&key.program, wants)?;
+        let stop = || cancel.is_cancelled();
+        let planned = match placed {
+            Some(placed) => placed.placed().freeze(&stop, &key.program, &self.0.plan)?,
+            None => plan_segment_until(&stop, &key.program, &self.0.plan)?,
+        };
+        Ok((self.keep_ready(key, planned.schedule)?, false))
     }
 
     /// Plans a program and gives its plan as bytes, for [`Session::load_plan`] of another process. Segments that depend on data are left out.
@@ -583,6 +653,16 @@ impl Session {
     pub fn functions(&self) -> &FunctionTable {
         &self.0.functions
     }
+}
+
+/// The budget that the environment variable `TILEWRIGHT_MEMORY` gives.
+fn budget_of_environment() -> Result<Option<u64>> {
+    let Some(text) = std::env::var_os("TILEWRIGHT_MEMORY").filter(|text| !text.is_empty()) else { return Ok(None) };
+    let bytes = text.to_str().ok_or_else(|| "it is not text".to_string()).and_then(units::parse_bytes);
+    bytes.map(Some).map_err(|reason| {
+        let text = text.to_string_lossy();
+        Error::source(format!("TILEWRIGHT_MEMORY={text} is no memory budget: {reason}")).help("write for example 8GiB")
+    })
 }
 
 /// Functions of the user's process have no name that another process could find.

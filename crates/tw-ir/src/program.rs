@@ -77,6 +77,11 @@ impl TensorType {
         self
     }
 
+    /// Bytes of all elements, or the largest number if they cannot be counted; nothing while an extent is unknown.
+    pub fn known_bytes(&self) -> Option<u64> {
+        Some(self.known_shape()?.iter().fold(self.dtype.size(), |bytes, &n| bytes.saturating_mul(n)))
+    }
+
     /// The same type with another fill value.
     pub fn with_fill(mut self, fill: Scalar) -> TensorType {
         self.fill = fill;

@@ -3,6 +3,7 @@
 //! Struct of arrays with dense ids, about 40 bytes a task. The blocks of one relation are numbered consecutively, so a block's box follows
 //! from its number.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use cranelift_entity::{PrimaryMap, entity_impl};
@@ -101,6 +102,12 @@ pub struct BlockSet {
 }
 
 impl BlockSet {
+    /// The name of the value that the blocks belong to: copies, parts of sums and states of accumulators have it with a suffix.
+    pub fn value_name(&self) -> &str {
+        let name = self.name.split_once(" (").map_or(self.name.as_str(), |(name, _)| name);
+        name.split_once(".state").map_or(name, |(name, _)| name)
+    }
+
     /// The number of blocks.
     pub fn n_blocks(&self) -> u64 {
         self.boxes.n_blocks()
@@ -356,6 +363,20 @@ impl Workflow {
             Boxes::Grid(grid) => grid.n_elements_of((block.0 - set.first) as u64),
         };
         elements * set.dtype.size()
+    }
+    /// The sets whose blocks are only loaded, with their sources.
+    pub fn loaded_sets(&self) -> impl Iterator<Item = (BlockSetId, &SourceDecl)> {
+        // A statement that loads makes nothing else.
+        let mut by_statement: HashMap<StmtId, SourceId> = HashMap::new();
+        for entry in self.kernels.values() {
+            if let Kernel::Load { source } = entry.kernel {
+                by_statement.insert(entry.statement, source);
+            }
+        }
+        self.sets.iter().filter_map(move |(id, set)| {
+            let source = *by_statement.get(&set.statement)?;
+            Some((id, self.sources.get(source)?))
+        })
     }
     /// Bytes of the region that an operand reads.
     pub fn operand_bytes(&self, operand: &Operand) -> u64 {

@@ -26,9 +26,8 @@ impl Homes {
     /// The location in which a plan has an input. `homes` are the homes of all blocks.
     pub fn input(placed: &Placed, homes: &[Option<u32>], name: &str) -> Option<Homes> {
         let workflow = &placed.workflow;
-        let load = workflow.kernels.values().find(|entry| loaded_by(workflow, &entry.kernel) == Some(name))?;
-        // The statement that loads has no other blocks.
-        let (set, _) = workflow.sets.iter().find(|(_, set)| set.statement == load.statement)?;
+        let is_input = |source: &SourceDecl| matches!(source, SourceDecl::Input { name: input, .. } if input == name);
+        let (set, _) = workflow.loaded_sets().find(|(_, source)| is_input(source))?;
         Homes::set(workflow, homes, set)
     }
 
@@ -116,12 +115,8 @@ fn position(workflow: &Workflow, block: BlockId) -> usize {
 
 /// The input of the program that a task loads from.
 fn input_of(workflow: &Workflow, task: TaskId) -> Option<&str> {
-    loaded_by(workflow, &workflow.kernels[workflow.kernel(task)].kernel)
-}
-
-fn loaded_by<'a>(workflow: &'a Workflow, kernel: &Kernel) -> Option<&'a str> {
-    let Kernel::Load { source } = kernel else { return None };
-    match workflow.sources.get(*source)? {
+    let Kernel::Load { source } = workflow.kernels[workflow.kernel(task)].kernel else { return None };
+    match workflow.sources.get(source)? {
         SourceDecl::Input { name, .. } => Some(name),
         SourceDecl::Constant(_) => None,
     }

@@ -1,5 +1,6 @@
 //! Sessions.
 
+use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
 use pyo3::exceptions::PyValueError;
@@ -20,10 +21,16 @@ pub(crate) fn current() -> tilewright::Session {
 
 #[pymethods]
 impl Session {
-    /// Starts threads: as many as the machine has if not given. `memory` bounds the bytes of blocks alive at once.
+    /// Starts threads: as many as the machine has if not given. `memory` bounds the bytes of blocks alive at once; those that do not fit are spilled to
+    /// a directory, at most `spill_limit` bytes.
     #[new]
-    #[pyo3(signature = (threads=None, memory=None))]
-    fn new(threads: Option<usize>, memory: Option<u64>) -> PyResult<Session> {
+    #[pyo3(signature = (threads=None, memory=None, spill=None, spill_limit=None))]
+    fn new(
+        threads: Option<usize>,
+        memory: Option<u64>,
+        spill: Option<PathBuf>,
+        spill_limit: Option<u64>,
+    ) -> PyResult<Session> {
         let mut builder = tilewright::Session::builder();
         if threads == Some(0) {
             return Err(PyValueError::new_err("a session needs at least one thread"));
@@ -33,6 +40,12 @@ impl Session {
         }
         if let Some(memory) = memory {
             builder = builder.memory(memory);
+        }
+        if let Some(directory) = spill {
+            builder = builder.spill_directory(&directory);
+        }
+        if let Some(bytes) = spill_limit {
+            builder = builder.spill_limit(bytes);
         }
         Ok(Session(builder.build()))
     }
@@ -72,6 +85,8 @@ impl Session {
         report.set_item("running_seconds", totals.running.as_secs_f64())?;
         report.set_item("read_bytes", totals.read_bytes)?;
         report.set_item("written_bytes", totals.written_bytes)?;
+        report.set_item("spilled_bytes", totals.spilled_bytes)?;
+        report.set_item("fetched_bytes", totals.fetched_bytes)?;
         report.set_item("peak_bytes", totals.peak_bytes)?;
         report.set_item("planned_peak_bytes", totals.planned_peak_bytes)?;
         report.set_item("flops", totals.flops)?;

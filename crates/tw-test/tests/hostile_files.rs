@@ -307,17 +307,17 @@ fn names_in(directory: &Scratch) -> Vec<String> {
     names
 }
 
-/// A file is written in the first segment; the second reads `late`.
-const TWO_SEGMENTS: &str = "input x: f64[1000] tile(100)
-input late: f64[1000] tile(100)
-y = x * 2
-output y -> \"y.npy\"
-k = 0
-while k < 3 {
-    k += 1
+/// A program that writes `x * 2` to a file in its first segment; the second reads `late`.
+fn two_segments(inputs: &str, file: &str, late: &str) -> String {
+    format!(
+        "{inputs}\ny = x * 2\noutput y -> \"{file}\"\nk = 0\nwhile k < 3 {{\n    k += 1\n}}\ntotal = sum({late}) + k\noutput total"
+    )
 }
-total = sum(late) + k
-output total";
+
+/// The same with two inputs.
+fn two_inputs() -> String {
+    two_segments("input x: f64[1000] tile(100)\ninput late: f64[1000] tile(100)", "y.npy", "late")
+}
 
 fn thousand() -> Array {
     Array::from_f64(&(0..1000).map(f64::from).collect::<Vec<_>>())
@@ -332,7 +332,7 @@ fn a_source_that_fails_is_named_and_leaves_nothing() {
         (Session::builder().threads(4).chaos(3), "late"),
     ] {
         let directory = scratch();
-        let mut unit = unit(TWO_SEGMENTS, &directory);
+        let mut unit = unit(&two_inputs(), &directory);
         redirect(&mut unit, &directory);
         let session = builder.build();
         let failing = watched(thousand(), |region| match region.lo[0] {
@@ -344,7 +344,7 @@ fn a_source_that_fails_is_named_and_leaves_nothing() {
         inputs.insert(broken.to_string(), failing);
         let error = session.run(&unit.program, &inputs).expect_err("a source is broken");
         assert_eq!((error.blame(), error.message()), (Blame::Io, "tape 9 is torn"));
-        assert_eq!(place(&error, TWO_SEGMENTS), format!("input {broken}: f64[1000] tile(100)"));
+        assert_eq!(place(&error, &two_inputs()), format!("input {broken}: f64[1000] tile(100)"));
         assert_eq!(names_in(&directory), [""; 0], "files of a program that failed");
         assert_eq!(session.memory().0, 0, "blocks are left");
         // The session is none the worse.
@@ -357,7 +357,7 @@ fn a_source_that_fails_is_named_and_leaves_nothing() {
 #[test]
 fn files_are_committed_after_the_whole_program() {
     let directory = scratch();
-    let mut unit = unit(TWO_SEGMENTS, &directory);
+    let mut unit = unit(&two_inputs(), &directory);
     redirect(&mut unit, &directory);
     let path = directory.path("y.npy");
     formats::write_array(&path, &Array::from_f64(&[7.0])).unwrap();
@@ -381,20 +381,12 @@ fn files_are_committed_after_the_whole_program() {
 
 #[test]
 fn a_file_may_be_replaced_by_what_is_computed_from_it() {
-    let text = "input x = \"x.npy\" tile(100)
-y = x * 2
-output y -> \"x.npy\"
-k = 0
-while k < 3 {
-    k += 1
-}
-total = sum(x) + k
-output total";
+    let text = two_segments("input x = \"x.npy\" tile(100)", "x.npy", "x");
     for threads in [1, 4] {
         let directory = scratch();
         let path = directory.path("x.npy");
         formats::write_array(&path, &thousand()).unwrap();
-        let mut unit = unit(text, &directory);
+        let mut unit = unit(&text, &directory);
         redirect(&mut unit, &directory);
         let session = Session::builder().threads(threads).build();
         // What is open stays what it was, also for a second run.

@@ -1,5 +1,7 @@
 //! Options about the engine, turned into a session.
 
+use std::path::PathBuf;
+
 use tw_ir::error::Result;
 
 use super::later::refusal;
@@ -18,9 +20,15 @@ pub(crate) struct EngineArgs {
     /// Tile length of every axis that the program does not tile.
     #[arg(long, value_name = "N", value_parser = parse_tile)]
     tile: Option<u64>,
-    /// Memory budget for blocks, for example 2GiB.
+    /// Memory budget, for example 2GiB. Blocks that do not fit are read again or spilled. Default: TILEWRIGHT_MEMORY, or 70 % of the machine.
     #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
     pub(crate) memory: Option<u64>,
+    /// Spill blocks to this directory. Default: TILEWRIGHT_SPILL, or a directory for temporary files.
+    #[arg(long, value_name = "DIR")]
+    spill: Option<PathBuf>,
+    /// Spill at most so many bytes at once, for example 100GiB.
+    #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
+    spill_limit: Option<u64>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -56,6 +64,12 @@ impl EngineArgs {
         }
         if let Some(bytes) = self.memory {
             builder = builder.memory(bytes);
+        }
+        if let Some(directory) = &self.spill {
+            builder = builder.spill_directory(directory);
+        }
+        if let Some(bytes) = self.spill_limit {
+            builder = builder.spill_limit(bytes);
         }
         Ok(builder)
     }

@@ -29,9 +29,6 @@ pub(crate) struct ClusterOptions {
 /// Options that only `tw run` has.
 #[derive(clap::Args)]
 pub(crate) struct LaterRunArgs {
-    /// Spill blocks to this directory.
-    #[arg(long, value_name = "DIR", hide = true)]
-    spill: Option<PathBuf>,
     /// Resume an interrupted run.
     #[arg(long, value_name = "DIR", hide = true)]
     resume: Option<PathBuf>,
@@ -69,11 +66,9 @@ impl LaterRunArgs {
             let help = "on one machine results do not depend on the number of threads anyway; leave the option out";
             return Err(refusal("`--reproducible`", "the MPI engine").help(help));
         }
-        let given = [
-            (self.spill.is_some(), "`--spill`", "running larger than memory"),
-            (self.resume.is_some(), "`--resume`", "checkpoints"),
-        ];
-        let first = given.into_iter().find(|(given, ..)| *given);
-        first.map_or(Ok(()), |(_, option, feature)| Err(refusal(option, feature)))
+        match self.resume {
+            Some(_) => Err(refusal("`--resume`", "checkpoints")),
+            None => Ok(()),
+        }
     }
 }

@@ -20,8 +20,13 @@ use super::preview;
 use super::progress::Bar;
 use super::report::{ReportFile, report};
 use crate::explain::units;
+use crate::profile::Profile;
 use crate::report::Totals;
 use crate::session::Session;
+use crate::trace::{chrome_trace, memory_picture};
+
+/// Tasks and moves that a trace has at most.
+const MOST_TRACED: usize = 1_000_000;
 
 /// Arguments of `tw run`.
 #[derive(clap::Args)]
@@ -33,6 +38,9 @@ pub(crate) struct Args {
     /// Write costs and results of the run to this file, as JSON.
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
+    /// Write a trace of the run to this file: with the ending .svg a picture of memory over time, otherwise JSON for chrome://tracing and Perfetto.
+    #[arg(long, value_name = "FILE")]
+    trace: Option<PathBuf>,
     /// Run the schedules in this file, which `tw plan` wrote for the same program.
     #[arg(long, value_name = "FILE")]
     schedule: Option<PathBuf>,
@@ -59,7 +67,12 @@ pub(crate) struct Shown {
 pub(crate) fn run(args: &Args, out: &mut Out) -> Result<(), Failure> {
     args.cluster.refuse()?;
     args.later_run.refuse()?;
-    let session = args.engine.builder()?.build();
+    let profile = args.trace.as_ref().map(|_| Arc::new(Profile::with_tasks(MOST_TRACED)));
+    let builder = args.engine.builder()?;
+    let session = match &profile {
+        Some(profile) => builder.profile(profile.clone()).build(),
+        None => builder.build(),
+    };
     let mut loaded = args.program.load()?;
     let names = loaded.unit.program.outputs.clone();
     let paths = loaded.release_stored();
@@ -89,6 +102,9 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<(), Failure> {
     let outcome = session.run_with_report(&loaded.unit.program, &loaded.inputs);
     drop(bar);
     let elapsed = begin.elapsed();
+    if let (Some(path), Some(profile)) = (&args.trace, &profile) {
+        write_trace(path, profile, session.budget(), out)?;
+    }
     let (results, totals) = outcome.map_err(|error| loaded.failure(error))?;
 
     let mut shown = Vec::new();
@@ -103,6 +119,21 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<(), Failure> {
     }
     if let Some(file) = report_file {
         file.write(&report(&totals, planning, args.engine.memory, &shown))?;
+    }
+    Ok(())
+}
+
+/// Writes what the threads did, also of a run that failed.
+fn write_trace(path: &Path, profile: &Profile, budget: Option<u64>, out: &mut Out) -> Result<()> {
+    let (tasks, others) = profile.tasks();
+    let text = match path.extension().is_some_and(|ending| ending == "svg") {
+        true => memory_picture(&tasks, budget),
+        false => chrome_trace(&tasks, budget).to_string(),
+    };
+    std::fs::write(path, text)
+        .map_err(|error| tw_ir::Error::io(format!("cannot write {}: {error}", path.display())))?;
+    if others > 0 {
+        out.aside(format_args!("the trace has the first {} tasks; {others} others are left out", tasks.len()));
     }
     Ok(())
 }

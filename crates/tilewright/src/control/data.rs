@@ -170,10 +170,6 @@ impl Domain for Data<'_> {
         self.placer.is_none()
     }
 
-    fn join(&mut self, then: Tensor, _otherwise: Tensor) -> Tensor {
-        then
-    }
-
     fn begin_turn(&mut self, _turn: usize) -> Result<()> {
         if self.cancel.is_cancelled() { Err(Error::cancelled()) } else { Ok(()) }
     }

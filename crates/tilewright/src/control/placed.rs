@@ -13,15 +13,15 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use tw_ir::error::{Error, Result};
-use tw_ir::program::{MaskCounts, Node, Op, Program, Region, SourceOp, TensorType, ValueId};
-use tw_ir::workflow::SourceDecl;
-use tw_ir::{Grid, Span, Tiling};
+use tw_ir::program::{Node, Op, Program, Region, SourceOp, TensorType, ValueId};
+use tw_ir::workflow::{BlockSetId, SourceDecl};
+use tw_ir::{Span, Tiling};
 use tw_place::{Before, Cluster, DEFAULT_LIMIT, Homes, Machine, Placed, Request, Rivals, SchedulerName};
 
 use super::collect::{Collected, Item, Position};
 use super::segment::SegmentKey;
-use super::types::{even_counts, loaded_from, sharing};
-use super::{Alive, Around, Decision, Domain, Step, walk};
+use super::types::sharing;
+use super::{Alive, Around, Domain, Step, walk};
 use crate::session::Session;
 use crate::units;
 
@@ -190,6 +190,7 @@ impl<'a> Placer<'a> {
     fn outputs(&mut self, placed: &Placed, operands: &Operands<'_>) -> Vec<Sharded> {
         let workflow = &placed.workflow;
         let homes = placed.sites.homes(workflow);
+        let loaded: HashMap<BlockSetId, &SourceDecl> = workflow.loaded_sets().collect();
         let mut outputs: Vec<Sharded> = Vec::with_capacity(workflow.outputs.len());
         for (number, output) in workflow.outputs.iter().enumerate() {
             let set = &workflow.sets[output.set];
@@ -200,7 +201,7 @@ impl<'a> Placer<'a> {
                 None => ty,
             };
             let same = workflow.outputs[..number].iter().position(|other| other.set == output.set);
-            let loaded = match loaded_from(workflow, output.set) {
+            let loaded = match loaded.get(&output.set) {
                 Some(SourceDecl::Input { name, .. }) => Some(name.as_str()),
                 _ => None,
             };
@@ -360,10 +361,6 @@ impl Domain for PlacedDomain<'_, '_> {
         self.inputs.get(name).cloned()
     }
 
-    fn mask_counts(&self, mask: &Sharded, pieces: Grid, total: Option<u64>) -> Result<MaskCounts> {
-        even_counts(&mask.ty, pieces, total)
-    }
-
     fn segment(&mut self, step: Step<'_, Sharded>, alive: Alive<'_, Sharded>) -> Result<Vec<Option<Sharded>>> {
         let inputs = step.inputs.iter().map(|(name, value)| (name.as_str(), value.as_ref())).collect();
         let operands = Operands { inputs, alive: alive.iter().collect() };
@@ -389,21 +386,9 @@ impl Domain for PlacedDomain<'_, '_> {
         Ok(())
     }
 
-    fn resolve(&mut self, _value: &Sharded, at_most: Option<u64>) -> Result<Option<u64>> {
-        Ok(at_most)
-    }
-
-    fn decide(&mut self, _condition: &Sharded) -> Result<Decision> {
-        Ok(Decision::Either)
-    }
-
     /// Grids belong to placements: cutting alike would not bring shards to the same workers.
     fn cuts_branches_alike(&self) -> bool {
         false
-    }
-
-    fn join(&mut self, then: Sharded, _otherwise: Sharded) -> Sharded {
-        then
     }
 
     fn begin_turn(&mut self, turn: usize) -> Result<()> {

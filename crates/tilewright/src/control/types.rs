@@ -8,14 +8,13 @@ use std::sync::Arc;
 
 use tw_block::SourceAccess;
 use tw_ir::error::{Blame, Result};
-use tw_ir::kernel::Kernel;
-use tw_ir::program::{MaskCounts, Node, Op, Program, Region, TensorType};
+use tw_ir::program::{Node, Op, Program, Region, TensorType};
 use tw_ir::schedule::Schedule;
 use tw_ir::workflow::{BlockSetId, Boxes, SourceDecl, Workflow};
-use tw_ir::{Grid, Span, Tiling};
+use tw_ir::{Span, Tiling};
 
 use super::segment::SegmentKey;
-use super::{Alive, Around, Decision, Domain, Step, Walk, walk};
+use super::{Alive, Around, Domain, Step, Walk, walk};
 use crate::bindings::Inputs;
 use crate::session::Session;
 
@@ -66,7 +65,6 @@ struct Forget;
 
 impl Recorder for Forget {
     fn plan(&mut self, session: &Session, key: &SegmentKey) -> Result<Arc<Schedule>> {
-        session.check_results(&key.program)?;
         session.schedule_of(key)
     }
     fn record(&mut self, _segment: Foreseen<'_>) {}
@@ -145,7 +143,7 @@ impl<'a, R: Recorder> Types<'a, R> {
 
     fn new_value(&mut self, ty: TensorType) -> Typed {
         self.n_buffers += 1;
-        Typed { buffer: self.n_buffers, bytes: n_bytes(&ty), ty }
+        Typed { buffer: self.n_buffers, bytes: ty.known_bytes().unwrap_or(0), ty }
     }
 }
 
@@ -167,10 +165,6 @@ impl<R: Recorder> Domain for Types<'_, R> {
 
     fn input(&self, name: &str) -> Option<TensorType> {
         self.inputs.get(name).cloned()
-    }
-
-    fn mask_counts(&self, mask: &Typed, pieces: Grid, total: Option<u64>) -> Result<MaskCounts> {
-        even_counts(&mask.ty, pieces, total)
     }
 
     fn segment(&mut self, step: Step<'_, Typed>, alive: Alive<'_, Typed>) -> Result<Vec<Option<Typed>>> {
@@ -196,12 +190,12 @@ impl<R: Recorder> Domain for Types<'_, R> {
             around: step.around,
             key: step.key,
         });
+        let loaded: HashMap<BlockSetId, &SourceDecl> = workflow.loaded_sets().collect();
         let mut by_set: HashMap<BlockSetId, Typed> = HashMap::new();
         let mut results = Vec::with_capacity(step.outputs.len());
         for output in &workflow.outputs {
             let ty = TensorType { dtype: output.dtype, ..output_type(workflow, output.set) };
-            let loaded = loaded_from(workflow, output.set);
-            let (same_value, is_resident) = match loaded {
+            let (same_value, is_resident) = match loaded.get(&output.set) {
                 Some(SourceDecl::Input { name, .. }) => (taken.get(name), self.resident.contains(name)),
                 Some(SourceDecl::Constant(_)) => (None, true),
                 None => (None, false),
@@ -222,14 +216,6 @@ impl<R: Recorder> Domain for Types<'_, R> {
     fn postpone(&mut self, nodes: &[&Node], unknown: &Span, around: &[Around<'_>]) -> Result<()> {
         self.recorder.postpone(nodes, unknown, around);
         Ok(())
-    }
-
-    fn resolve(&mut self, _value: &Typed, at_most: Option<u64>) -> Result<Option<u64>> {
-        Ok(at_most)
-    }
-
-    fn decide(&mut self, _condition: &Typed) -> Result<Decision> {
-        Ok(Decision::Either)
     }
 
     fn cuts_branches_alike(&self) -> bool {
@@ -275,12 +261,6 @@ pub(super) fn sharing(buffers: &[Option<u32>], around: &HashSet<u32>) -> Vec<Res
     buffers.iter().map(of).collect()
 }
 
-/// A mask that has not been computed holds equally often everywhere.
-pub(super) fn even_counts(mask: &TensorType, pieces: Grid, total: Option<u64>) -> Result<MaskCounts> {
-    let all = || tw_ir::shape::n_elements(&mask.known_shape()?).ok();
-    MaskCounts::even(pieces, total.or_else(all).unwrap_or(0))
-}
-
 /// The type of an output with the tiling it will have.
 fn output_type(workflow: &Workflow, set: BlockSetId) -> TensorType {
     let set = &workflow.sets[set];
@@ -289,18 +269,4 @@ fn output_type(workflow: &Workflow, set: BlockSetId) -> TensorType {
         Boxes::Grid(grid) => ty.with_tiling(Tiling::Grid(grid.clone())),
         Boxes::List(_) => ty,
     }
-}
-
-/// The source whose blocks a set is, if it is only loaded.
-pub(super) fn loaded_from(workflow: &Workflow, set: BlockSetId) -> Option<&SourceDecl> {
-    // A statement that loads makes nothing else.
-    let statement = workflow.sets[set].statement;
-    let kernel = workflow.kernels.values().find(|entry| entry.statement == statement)?;
-    let Kernel::Load { source } = kernel.kernel else { return None };
-    workflow.sources.get(source)
-}
-
-/// Bytes of a tensor; 0 while an extent is unknown.
-pub(crate) fn n_bytes(ty: &TensorType) -> u64 {
-    ty.known_shape().map_or(0, |shape| shape.iter().fold(ty.dtype.size(), |bytes, &n| bytes.saturating_mul(n)))
 }

@@ -98,7 +98,8 @@ impl Explanation {
 
     /// What the blocks of a set are, in words.
     fn placed_value(&self, workflow: &Workflow, set: BlockSetId) -> String {
-        let (name, is_part) = value_name(&workflow.sets[set].name);
+        let name = workflow.sets[set].value_name();
+        let is_part = workflow.sets[set].name[name.len()..].contains(" (parts");
         // Copies and parts serve the statement that reads them; the value itself is what another made.
         let made = workflow.sets.values().find(|other| other.name == name).unwrap_or(&workflow.sets[set]);
         let value = match name.starts_with('%') {
@@ -142,18 +143,9 @@ fn in_line(error: Error, what: &str, name: &str, text: &str) -> Error {
     moved.note(place)
 }
 
-/// The value that a set of blocks belongs to, and whether it is parts of a sum.
-fn value_name(set: &str) -> (&str, bool) {
-    let (name, is_part) = match set.split_once(" (") {
-        Some((name, rest)) => (name, rest.starts_with("parts")),
-        None => (set, false),
-    };
-    (name.split(".state").next().unwrap_or(name), is_part)
-}
-
 /// True for the blocks of a value of the program; else they are only on the way to one.
 pub(super) fn is_value(set: &BlockSet) -> bool {
-    value_name(&set.name).0 == set.name
+    set.value_name() == set.name
 }
 
 impl OnMachine {

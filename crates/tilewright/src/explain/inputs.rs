@@ -12,7 +12,6 @@ use tw_ir::workflow::SourceDecl;
 use super::cost::reads_input;
 use super::source::Place;
 use super::{Explanation, Turn, units};
-use crate::control::types::n_bytes;
 
 /// The reads of one input.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -77,7 +76,8 @@ pub(crate) fn of_segment(before: &Program, schedule: &Schedule, is_stored: &dyn 
             }
             _ => continue,
         };
-        let bytes = node.results.iter().map(|&value| n_bytes(before.ty(value))).fold(0, u64::saturating_add);
+        let bytes =
+            node.results.iter().map(|&value| before.ty(value).known_bytes().unwrap_or(0)).fold(0, u64::saturating_add);
         // An unread source is not an input of this plan.
         if let Some(&read_bytes) = read.get(&key)
             && inputs.iter().all(|known| known.key != key)

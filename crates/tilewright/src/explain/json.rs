@@ -1,6 +1,7 @@
 //! Explanations as JSON.
 
 use serde_json::{Value, json};
+use tw_plan::BudgetTraffic;
 
 use super::Explanation;
 
@@ -39,6 +40,8 @@ impl Explanation {
         all["inputs"] = inputs.collect();
         all["avoidable"] = json!(self.avoidable());
         all["moved_bytes"] = json!(summary.cost.moved_bytes);
+        let BudgetTraffic { remade, spilled, fetched } = summary.traffic;
+        all["budget"] = json!({ "remade_bytes": remade, "spilled_bytes": spilled, "fetched_bytes": fetched });
         if let Some((_, totals)) = &self.measured {
             all["planned_s"] = json!(summary.seconds);
             all["measured"] = json!({

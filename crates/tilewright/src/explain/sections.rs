@@ -24,12 +24,13 @@ pub(super) struct Sections {
     /// The most bytes alive at once, in any turn of any loop, one task at a time and on all threads.
     pub(super) peaks: (u64, u64),
     pub(super) threads: usize,
+    budget: Option<u64>,
     planned: HashMap<SegmentKey, Planned>,
 }
 
 impl Sections {
-    pub(super) fn on(threads: usize) -> Sections {
-        Sections { threads, ..Sections::default() }
+    pub(super) fn on(threads: usize, budget: Option<u64>) -> Sections {
+        Sections { threads, budget, ..Sections::default() }
     }
 }
 
@@ -47,9 +48,8 @@ impl Recorder for Sections {
     fn record(&mut self, segment: Foreseen<'_>) {
         let Some(planned) = self.planned.get(&segment.key).cloned() else { return };
         let (at, selects_all) = (Position::new(segment.around), segment.selects_all);
-        let plan = SegmentPlan::new(planned, segment);
-        let (serial, threads) = (plan.peak_bytes(), plan.peak_bytes_on(self.threads));
-        self.peaks = (self.peaks.0.max(serial), self.peaks.1.max(threads));
+        let plan = SegmentPlan::new(planned, segment, self.threads, self.budget);
+        self.peaks = (self.peaks.0.max(plan.peak_bytes()), self.peaks.1.max(plan.peak_bytes_on_threads()));
         self.collected.items.push(Section { at, selects_all, outcome: SectionOutcome::Planned(Box::new(plan)) });
     }
 

@@ -1,16 +1,19 @@
 //! One planned segment as explain sees it.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use tw_ir::EntityRef;
 use tw_ir::program::Program;
-use tw_plan::Planned;
+use tw_ir::workflow::StmtId;
+use tw_plan::{BudgetTraffic, Planned};
 
 use super::cost::{self, Cost};
 use super::fusion::{self, Fate};
 use super::inputs::{self, InputUse};
 use crate::control::types::Foreseen;
-use crate::peak::{self, Peak};
+use crate::grant::foresee;
+use crate::peak::{self, Peak, Resident};
 
 /// A segment that can be planned without data.
 #[derive(Clone, Debug)]
@@ -25,6 +28,12 @@ pub struct SegmentPlan {
     pub costs: Vec<Cost>,
     /// The worst moment, without what is held from before.
     pub peak: Peak,
+    /// The same on all threads of the session, which run ahead of each other, without what is held from before.
+    pub bytes_on_threads: u64,
+    /// Bytes of the largest single task: the smallest budget that works. The task's statement is there unless the segment has no task.
+    pub least: (u64, Option<StmtId>),
+    /// Bytes that the budget makes it move.
+    pub traffic: BudgetTraffic,
     /// Bytes of earlier results that are alive while the segment runs.
     pub held_bytes: u64,
     /// What it reads of every input of the user.
@@ -32,16 +41,35 @@ pub struct SegmentPlan {
 }
 
 impl SegmentPlan {
-    pub(crate) fn new(planned: Planned, segment: Foreseen<'_>) -> SegmentPlan {
+    pub(crate) fn new(mut planned: Planned, segment: Foreseen<'_>, threads: usize, budget: Option<u64>) -> SegmentPlan {
         let before = segment.key.program;
-        let schedule = &planned.schedule;
         let is_taken = |name: &str| segment.taken.contains(name);
+        // Blocks that are in memory already are shared: they count as held, and not again when they are loaded.
+        let resident = Resident::of(planned.schedule.workflow(), &|name, _| segment.resident.contains(name));
+        let mut peak = peak::replay(&planned.schedule, &resident);
+        let mut held_bytes = segment.held_bytes;
+        let mut traffic = BudgetTraffic::default();
+        if let Some(budget) = budget
+            && let Some(fitted) = foresee(&planned.schedule, &resident, peak.bytes, (budget, held_bytes), threads)
+        {
+            planned.schedule = Arc::new(fitted.schedule);
+            traffic = fitted.traffic;
+            peak = peak::replay(&planned.schedule, &resident);
+            // Earlier results are spilled to make room.
+            held_bytes = held_bytes.min(budget.saturating_sub(peak.bytes));
+        }
+        let schedule = &planned.schedule;
         SegmentPlan {
+            bytes_on_threads: peak::on_threads(schedule, peak.bytes, &resident, threads),
+            least: {
+                let (bytes, task) = tw_plan::least_bytes(schedule, &|block| resident.has(block));
+                (bytes, task.map(|task| schedule.workflow().statement(task)))
+            },
+            peak,
             fates: fusion::fates(&before, &planned.program),
             costs: cost::per_statement(schedule, &is_taken),
-            // Blocks that are in memory already are shared: they count as held, and not again when they are loaded.
-            peak: peak::replay(schedule, &|name| segment.resident.contains(name)),
-            held_bytes: segment.held_bytes,
+            held_bytes,
+            traffic,
             inputs: inputs::of_segment(&before, schedule, &is_taken),
             before,
             planned,
@@ -60,11 +88,9 @@ impl SegmentPlan {
         self.peak.bytes.saturating_add(self.held_bytes)
     }
 
-    /// The same on several threads, which run ahead of each other.
-    pub fn peak_bytes_on(&self, threads: usize) -> u64 {
-        let ahead = tw_run::run_ahead(self.peak.largest_step, threads);
-        let blocks = self.peak.bytes.saturating_add(ahead).min(self.peak.total_bytes);
-        blocks.saturating_add(self.held_bytes)
+    /// The same on all threads of the session.
+    pub fn peak_bytes_on_threads(&self) -> u64 {
+        self.bytes_on_threads.saturating_add(self.held_bytes)
     }
 
     /// How long planning took.

@@ -81,6 +81,15 @@ impl Explanation {
         })
     }
 
+    /// The moves that a budget needs.
+    fn budget_line(&self) -> Option<String> {
+        let Summary { traffic, .. } = self.summary();
+        let parts = [(traffic.remade, "made again"), (traffic.spilled, "spilled"), (traffic.fetched, "fetched")];
+        let parts = parts.iter().filter(|(bytes, _)| *bytes > 0);
+        let parts: Vec<String> = parts.map(|(bytes, what)| format!("{} {what}", units::bytes(*bytes))).collect();
+        (!parts.is_empty()).then(|| format!("to keep to the budget: {}", parts.join(", ")))
+    }
+
     fn measured_line(&self, totals: &Totals) -> String {
         format!(
             "measured: ran in {} on {}, peak {}, {} in {}",
@@ -112,7 +121,7 @@ impl Explanation {
         if let Some((_, totals)) = &self.measured {
             let _ = writeln!(out, "{}", self.measured_line(totals));
         }
-        for line in self.threads_line().into_iter().chain(self.input_lines()) {
+        for line in self.threads_line().into_iter().chain(self.budget_line()).chain(self.input_lines()) {
             let _ = writeln!(out, "  - {line}");
         }
         for sentence in self.avoidable() {

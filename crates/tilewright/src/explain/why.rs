@@ -10,7 +10,6 @@ use super::fusion::{self, Fate, Kept};
 use super::source::Place;
 use super::units;
 use super::{Explanation, Position, Role, Section, SectionOutcome, SegmentPlan, Turn};
-use crate::control::types::n_bytes;
 
 /// Longer lists are cut; the rest is counted.
 const MAX_ITEMS: usize = 8;
@@ -91,7 +90,7 @@ impl Explanation {
         let total: u64 = plan.costs.iter().map(|cost| cost.made_bytes).sum();
         for (k, fate) in plan.fates.iter().enumerate() {
             let node = &plan.before.body.nodes[k];
-            let bytes = node.results.iter().map(|&value| n_bytes(plan.before.ty(value))).sum::<u64>();
+            let bytes = node.results.iter().map(|&value| plan.before.ty(value).known_bytes().unwrap_or(0)).sum::<u64>();
             if *fate != Fate::Runs || bytes.saturating_mul(WORTH_TELLING) < total {
                 continue;
             }

@@ -17,8 +17,8 @@ fn the_demo_shows_everything() {
         "GFLOP/s",
         "C = Z.T @ Z / n",
         ": equal",
+        " fetched: equal",
         "error: blocks need ",
-        "bytes are needed, and what depends on data may need more",
         "16 ranks",
     ] {
         assert!(text.contains(part), "{part}\n{text}");

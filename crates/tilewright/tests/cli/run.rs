@@ -157,5 +157,11 @@ output Y
     dir.ok(&["run", "p.tw", "--tile", "500", "--memory", &memory, "--report", "r.json", "-q"]);
     let report: Value = serde_json::from_slice(&std::fs::read(dir.path().join("r.json")).unwrap()).unwrap();
     assert!(report["peak_bytes"].as_u64().unwrap() <= peak, "{report}");
-    dir.refused(&["run", "p.tw", "--tile", "500", "--memory", &(peak - 1).to_string(), "-q"]);
+    // With less, blocks of X are spilled or made again.
+    for memory in [peak - 1, peak / 2, peak / 4] {
+        dir.ok(&["run", "p.tw", "--tile", "500", "--memory", &memory.to_string(), "--report", "r.json", "-q"]);
+        let report: Value = serde_json::from_slice(&std::fs::read(dir.path().join("r.json")).unwrap()).unwrap();
+        assert!(report["peak_bytes"].as_u64().unwrap() <= memory, "{memory}: {report}");
+    }
+    dir.refused(&["run", "p.tw", "--tile", "500", "--memory", "1000", "-q"]);
 }

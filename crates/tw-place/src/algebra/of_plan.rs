@@ -104,12 +104,6 @@ impl Placed {
     }
 }
 
-/// The value that a set of blocks belongs to: copies and parts of a value have its name and a suffix.
-fn base(name: &str) -> &str {
-    let name = name.split_once(" (").map_or(name, |(name, _)| name);
-    name.split_once(".state").map_or(name, |(name, _)| name)
-}
-
 struct Compiler<'a> {
     placed: &'a Placed,
     homes: &'a [Option<u32>],
@@ -232,15 +226,13 @@ impl Compiler<'_> {
         }
         let workers = workers.into_iter().collect::<Option<Vec<u32>>>()?;
         let tiles = grid.tiles_per_axis();
-        let n_parts = |var: usize| {
-            let stride: u64 = tiles[var + 1..].iter().product();
-            let mut seen: Vec<Vec<u32>> = vec![Vec::new(); tiles[var] as usize];
-            for (point, &worker) in (0u64..).zip(&workers) {
-                seen[(point / stride % tiles[var]) as usize].push(worker);
-            }
-            seen.into_iter().collect::<BTreeSet<_>>().len() as u64
-        };
-        let n: Vec<u64> = (0..tiles.len()).map(n_parts).collect();
+        // Per variable and tile of it, the workers of its points in order: tiles with equal lists are one part.
+        let mut seen: Vec<Vec<Vec<u32>>> = tiles.iter().map(|&n| vec![Vec::new(); n as usize]).collect();
+        for (point, &worker) in (0u64..).zip(&workers) {
+            grid.tiles_from_last(point).for_each(|(var, tile)| seen[var][tile as usize].push(worker));
+        }
+        let n: Vec<u64> =
+            seen.into_iter().map(|lists| lists.into_iter().collect::<BTreeSet<_>>().len() as u64).collect();
         let placing: Vec<usize> = (0..tiles.len()).filter(|&var| n[var] > 1).collect();
         let mut parts = Parts { n, placing };
         let sites = parts.sites();
@@ -263,7 +255,7 @@ impl Compiler<'_> {
         let first = workflow.set_of(tasks.iter().find_map(block)?.block);
         let comes = |task: &TaskId| block(task).is_some_and(|operand| self.comes(operand.block, operand.region, *task));
         let is_assembled = workflow.sets[first].statement == self.statement;
-        let moved = tasks.iter().any(comes) || is_assembled && self.sends(base(&workflow.sets[first].name));
+        let moved = tasks.iter().any(comes) || is_assembled && self.sends(workflow.sets[first].value_name());
         let read = &statement.reads[slot];
         let bytes = read.shape.iter().product::<u64>() * read.dtype.size();
         let mut vars = used(read.idx.iter().flat_map(|idx| vars_of(idx, parts.n.len())));
@@ -312,7 +304,7 @@ impl Compiler<'_> {
 
     /// True if blocks of a value are sent for the statement.
     fn sends(&self, value: &str) -> bool {
-        self.sets_sent().any(|set| base(&self.workflow().sets[set].name) == value)
+        self.sets_sent().any(|set| self.workflow().sets[set].value_name() == value)
     }
 
     /// True if blocks that the statement computes itself are sent for it: parts of sums, or intermediate results.
@@ -346,7 +338,7 @@ impl Compiler<'_> {
             for operand in workflow.present_operands(task) {
                 let id = workflow.set_of(operand.block);
                 if workflow.sets[id].statement != self.statement {
-                    let name = base(&workflow.sets[id].name);
+                    let name = workflow.sets[id].value_name();
                     operands.entry(name).or_insert((id, false)).1 |= self.comes(operand.block, operand.region, task);
                     readers.entry(name).or_default().insert((operand.block, site));
                 }

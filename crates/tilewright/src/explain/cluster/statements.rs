@@ -10,7 +10,7 @@ use super::super::source::Place;
 use super::super::table::{Align, Table};
 use super::super::text::shorten;
 use super::super::units::{bytes, count};
-use super::{Explanation, against, is_value, value_name};
+use super::{Explanation, against, is_value};
 
 /// As many statements as a table bears.
 const MOST_STATEMENTS: usize = 24;
@@ -139,7 +139,7 @@ impl Explanation {
 
     /// A short name for the blocks of a set: that of their value, or the place of the statement that makes them.
     fn operand_name(&self, workflow: &Workflow, set: BlockSetId) -> String {
-        let (name, _) = value_name(&workflow.sets[set].name);
+        let name = workflow.sets[set].value_name();
         let made = workflow.sets.values().find(|other| other.name == name).unwrap_or(&workflow.sets[set]);
         match name.starts_with('%') {
             true => format!("<{}>", self.place(&workflow.statements[made.statement].span)),

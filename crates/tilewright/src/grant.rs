@@ -1,0 +1,367 @@
+//! How a segment gets its memory: it runs as it is, or it is fitted into what the budget leaves.
+//!
+//! A segment whose peak fits beside everything that is held runs as it was planned. Otherwise room is made and the schedule is changed, never the bits:
+//!
+//! 1. Tensors that the session holds for later segments or for the user are spilled, the oldest first and operands of this segment last, until half of the
+//!    budget is free, or as much as the segment could use.
+//! 2. [`tw_plan::fit`] adds moves to the schedule, so that its peak keeps to what is free.
+//!
+//! Only a budget below the largest single task is refused ([`Need::grant`]), and one below an array that the user wants in memory.
+//!
+//! Several runs of a session share its budget ([`Promises`]). A segment is promised its peak and what it may run ahead by before it begins, and gives the
+//! promise back when it ends. A segment that does not fit beside the promises of others waits until one of them ends. Nothing waits forever: a segment that runs
+//! waits for no other, since between its beginning and its end it asks for nothing. The exception is code of the user, which may start a run
+//! inside of a segment and wait for it: while such a segment runs, others that do not fit are refused instead.
+
+use std::sync::{Arc, Condvar, Mutex, PoisonError, Weak};
+use std::time::Duration;
+
+use rustc_hash::FxHashMap;
+use tw_block::{SourceAccess, SpillFile};
+use tw_ir::error::{Blame, Error, Result};
+use tw_ir::kernel::Kernel;
+use tw_ir::schedule::Schedule;
+use tw_ir::workflow::{KernelEntry, OutputDecl, Workflow};
+use tw_plan::{Fitted, fit, least_bytes};
+use tw_run::{CancelToken, Prepared, TensorHandle, largest_step, run_ahead};
+
+use crate::bindings::Inputs;
+use crate::budget::{Need, Rest};
+use crate::control::Place;
+use crate::control::segment::SegmentKey;
+use crate::peak::{self, Peak, Resident};
+use crate::results::Want;
+use crate::session::lock;
+use crate::units;
+
+/// Fitted schedules kept.
+const CACHE_LIMIT: usize = 64;
+
+/// Computed tensors that a session can spill, oldest first. Those that are gone are taken out from time to time.
+#[derive(Default)]
+pub(crate) struct Spillable(Mutex<Vec<Weak<TensorHandle>>>);
+
+impl Spillable {
+    /// Makes a tensor known.
+    pub(crate) fn add(&self, handle: &Arc<TensorHandle>) {
+        let mut handles = lock(&self.0);
+        if handles.len() == handles.capacity() {
+            handles.retain(|handle| handle.strong_count() > 0);
+        }
+        handles.push(Arc::downgrade(handle));
+    }
+
+    /// Spills tensors until so many bytes are free, or nothing is left to spill. Operands go last, since the segment is about to read them.
+    pub(crate) fn spill(&self, file: &Arc<SpillFile>, wanted: u64, operands: &Inputs) -> Result<u64> {
+        let handles: Vec<Arc<TensorHandle>> = lock(&self.0).iter().filter_map(Weak::upgrade).collect();
+        let is_operand = |handle: &Arc<TensorHandle>| {
+            let address = Arc::as_ptr(handle).cast::<()>();
+            operands.values().any(|source| Arc::as_ptr(source).cast::<()>() == address)
+        };
+        let (later, sooner): (Vec<_>, Vec<_>) = handles.into_iter().partition(|handle| is_operand(handle));
+        let mut freed = 0;
+        for handle in sooner.iter().chain(&later) {
+            if freed >= wanted {
+                break;
+            }
+            freed += handle.spill(file, wanted - freed)?;
+        }
+        Ok(freed)
+    }
+}
+
+/// What the segments that run now were promised.
+#[derive(Default)]
+pub(crate) struct Promises {
+    now: Mutex<Promised>,
+    ended: Condvar,
+}
+
+#[derive(Default)]
+struct Promised {
+    bytes: u64,
+    segments: usize,
+    /// Segments that run code of the user.
+    foreign: usize,
+}
+
+/// One segment's promise, as long as it runs.
+pub(crate) struct Promise<'a> {
+    promises: &'a Promises,
+    bytes: u64,
+    is_foreign: bool,
+}
+
+impl Promises {
+    /// Asks with `grant`, which is given the bytes that others were promised and gives the bytes that it takes, until they suffice or nobody is left
+    /// to wait for.
+    pub(crate) fn promise<T>(
+        &self,
+        is_foreign: bool,
+        cancel: &CancelToken,
+        mut grant: impl FnMut(u64) -> Result<(u64, T)>,
+    ) -> Result<(Promise<'_>, T)> {
+        let mut now = lock(&self.now);
+        let (bytes, granted) = loop {
+            match grant(now.bytes) {
+                Ok(granted) => break granted,
+                Err(error) if error.blame() != Blame::Resource || now.segments == 0 || now.foreign > 0 => {
+                    return Err(error);
+                }
+                Err(_) if cancel.is_cancelled() => return Err(Error::cancelled()),
+                // A run may be cancelled while it waits.
+                Err(_) => {
+                    let waited = self.ended.wait_timeout(now, Duration::from_millis(50));
+                    now = waited.unwrap_or_else(PoisonError::into_inner).0;
+                }
+            }
+        };
+        now.bytes = now.bytes.saturating_add(bytes);
+        now.segments += 1;
+        now.foreign += usize::from(is_foreign);
+        Ok((Promise { promises: self, bytes, is_foreign }, granted))
+    }
+}
+
+impl Drop for Promise<'_> {
+    fn drop(&mut self) {
+        let mut now = lock(&self.promises.now);
+        now.bytes -= self.bytes;
+        now.segments -= 1;
+        now.foreign -= usize::from(self.is_foreign);
+        drop(now);
+        self.promises.ended.notify_all();
+    }
+}
+
+/// True if tasks run code of the user, which may start runs of its own.
+pub(crate) fn runs_foreign_code(workflow: &Workflow, inputs: &Inputs) -> bool {
+    let is_foreign = |entry: &KernelEntry| match &entry.kernel {
+        Kernel::Call(function) => !function.0.is_lasting() || function.0.reads_input(),
+        _ => false,
+    };
+    workflow.kernels.values().any(is_foreign) || inputs.values().any(|source| source.access() == SourceAccess::Foreign)
+}
+
+/// Schedules with moves, by segment, budget and what is in memory.
+#[derive(Default)]
+pub(crate) struct FittedCache(Mutex<FxHashMap<(SegmentKey, u64, Resident), Ready>>);
+
+/// A segment that is ready to run within a budget.
+#[derive(Clone)]
+pub(crate) struct Ready {
+    pub(crate) prepared: Prepared,
+    /// The worst moment of the schedule.
+    pub(crate) peak: u64,
+}
+
+/// The memory that a segment may use.
+pub(crate) struct Grant {
+    pub(crate) ready: Ready,
+    /// Bytes beyond the peak, for running ahead.
+    pub(crate) ahead: u64,
+    /// True if the schedule was changed to fit.
+    pub(crate) is_fitted: bool,
+}
+
+/// What decides about memory, from a session.
+pub(crate) struct Room<'a> {
+    pub(crate) budget: u64,
+    /// Bytes that blocks hold now, or that others were promised.
+    pub(crate) held: &'a dyn Fn() -> u64,
+    pub(crate) threads: usize,
+    pub(crate) spill: &'a Arc<SpillFile>,
+    pub(crate) spillable: &'a Spillable,
+    pub(crate) cache: &'a FittedCache,
+}
+
+/// A segment that asks for memory.
+pub(crate) struct Asking<'a> {
+    pub(crate) key: &'a SegmentKey,
+    pub(crate) prepared: &'a Prepared,
+    pub(crate) inputs: &'a Inputs,
+    pub(crate) wants: &'a [Want],
+    pub(crate) place: Place,
+}
+
+impl Room<'_> {
+    /// Grants a segment its memory; an error that names a budget that works if there is none.
+    pub(crate) fn grant(&self, asking: &Asking<'_>) -> Result<Grant> {
+        let schedule = asking.prepared.schedule();
+        let mut resident = residency(schedule.workflow(), asking.inputs);
+        let peak = peak::replay(schedule, &resident);
+        let as_it_is = |ahead: u64| Grant {
+            ready: Ready { prepared: asking.prepared.clone(), peak: peak.bytes },
+            ahead,
+            is_fitted: false,
+        };
+        if let Some(ahead) = self.free().checked_sub(peak.bytes) {
+            return Ok(as_it_is(ahead));
+        }
+        // A plan for several workers has its own moves.
+        if schedule.placement().is_some() {
+            return Err(self.refusal(schedule, &peak, 0, asking.place));
+        }
+        let (mut least, mut task) = least_bytes(schedule, &|block| resident.has(block));
+        let arrays = array_bytes(schedule.workflow(), asking.wants);
+        if arrays > self.budget {
+            return Err(self.refused_array(schedule.workflow(), arrays, arrays.max(least)));
+        }
+        let wish = wish(self.budget, peak.bytes, least);
+        if self.free() < wish {
+            self.spillable.spill(self.spill, wish - self.free(), asking.inputs)?;
+            resident = residency(schedule.workflow(), asking.inputs);
+            (least, task) = least_bytes(schedule, &|block| resident.has(block));
+            if self.free() < least {
+                // Spilled operands have to come back, so that the largest task has grown.
+                self.spillable.spill(self.spill, least - self.free(), asking.inputs)?;
+                resident = residency(schedule.workflow(), asking.inputs);
+                (least, task) = least_bytes(schedule, &|block| resident.has(block));
+            }
+        }
+        let free = self.free();
+        if free < least {
+            let during = task.map(|task| schedule.workflow().statement(task));
+            return Err(self.refusal(
+                schedule,
+                &Peak { bytes: least, during, holders: Vec::new() },
+                least,
+                asking.place,
+            ));
+        }
+        let ready = self.fitted(asking, fitted_bytes(schedule, free, least, self.threads), resident)?;
+        Ok(Grant { ahead: free.saturating_sub(ready.peak), ready, is_fitted: true })
+    }
+
+    fn free(&self) -> u64 {
+        self.budget.saturating_sub((self.held)())
+    }
+
+    fn fitted(&self, asking: &Asking<'_>, bytes: u64, resident: Resident) -> Result<Ready> {
+        let schedule = asking.prepared.schedule();
+        let key = (asking.key.clone(), bytes, resident);
+        if let Some(ready) = lock(&self.cache.0).get(&key) {
+            return Ok(ready.clone());
+        }
+        let fitted = fit(schedule, bytes, &|block| key.2.has(block))?;
+        let fitted =
+            fitted.ok_or_else(|| Error::internal("a segment does not fit into what its largest task needs"))?;
+        let peak = peak::replay(&fitted.schedule, &key.2).bytes;
+        let spilled = peak::bytes_on_disk(&fitted.schedule);
+        if let Some(capacity) = self.spill.capacity()
+            && spilled > capacity
+        {
+            let (needed, left) = (units::bytes(spilled), units::bytes(capacity));
+            let directory = self.spill.directory().display();
+            let text = format!("{needed} of blocks would be spilled to {directory}, which has room for {left}");
+            return Err(Error::resource(text).help("choose another spill directory, or give a larger memory budget"));
+        }
+        let prepared = asking.prepared.with_schedule(Arc::new(fitted.schedule))?;
+        let ready = Ready { prepared, peak };
+        if asking.key.is_lasting() {
+            let mut cache = lock(&self.cache.0);
+            if cache.len() >= CACHE_LIMIT {
+                cache.clear();
+            }
+            cache.insert(key, ready.clone());
+        }
+        Ok(ready)
+    }
+
+    /// The error for arrays that the user wants in memory and that do not fit.
+    fn refused_array(&self, workflow: &Workflow, arrays: u64, enough: u64) -> Error {
+        let (needed, given) = (units::bytes(arrays), units::bytes(self.budget));
+        let error = Error::resource(format!("a result of {needed} is wanted as one array, but the budget is {given}"));
+        let error = error.help(format!(
+            "write it to a file, which takes it block by block, or reduce it first; the smallest budget that works is {enough} bytes"
+        ));
+        let largest = workflow.outputs.iter().max_by_key(|output| whole_bytes(workflow, output));
+        match largest {
+            Some(output) => error.at(&workflow.statements[workflow.sets[output.set].statement].span),
+            None => error,
+        }
+    }
+
+    /// The error for a segment that needs the bytes of a peak beside what is held, and whose arrays need a budget of `arrays`.
+    fn refusal(&self, schedule: &Schedule, peak: &Peak, arrays: u64, place: Place) -> Error {
+        let held = (self.held)();
+        let needed = held.saturating_add(peak.bytes);
+        let at = peak.during.map(|statement| &schedule.workflow().statements[statement].span);
+        let rest = match place {
+            Place::Last => Rest::Enough(needed.max(arrays)),
+            Place::Before => Rest::Unknown,
+        };
+        match (Need { bytes: needed, held, at, rest }).grant(self.budget) {
+            Err(error) => error,
+            Ok(_) => Error::internal("a budget was refused that is enough"),
+        }
+    }
+}
+
+/// Bytes of an output.
+fn whole_bytes(workflow: &Workflow, output: &OutputDecl) -> u64 {
+    let set = &workflow.sets[output.set];
+    set.shape.iter().fold(set.dtype.size(), |bytes, &n| bytes.saturating_mul(n))
+}
+
+/// Bytes of the outputs that are wanted as arrays.
+fn array_bytes(workflow: &Workflow, wants: &[Want]) -> u64 {
+    let wanted = workflow.outputs.iter().zip(wants).filter(|(_, want)| matches!(want, Want::Array { .. }));
+    wanted.fold(0, |sum: u64, (output, _)| sum.saturating_add(whole_bytes(workflow, output)))
+}
+
+/// Blocks of a segment that are in memory.
+fn residency(workflow: &Workflow, inputs: &Inputs) -> Resident {
+    Resident::of(workflow, &|name, region| inputs.get(name).is_some_and(|source| source.is_resident(region)))
+}
+
+/// Bytes that are worth spilling held tensors for: all that a segment can use, but not more than half of a budget unless a task is larger.
+fn wish(budget: u64, peak: u64, least: u64) -> u64 {
+    peak.min(budget.div_ceil(2).max(least.saturating_mul(2)))
+}
+
+/// The bytes that a schedule is fitted into where so many are free. Threads that run ahead need room beyond the peak of the schedule.
+fn fitted_bytes(schedule: &Schedule, free: u64, least: u64, threads: usize) -> u64 {
+    let window = run_ahead(largest_step(schedule), threads).min((free - least) / 2);
+    coarse(free - window).max(least)
+}
+
+/// What a run within a budget would do with a schedule, while `held` bytes of earlier results are alive: nothing if it fits as it is, or not at all.
+pub(crate) fn foresee(
+    schedule: &Schedule,
+    resident: &Resident,
+    peak: u64,
+    (budget, held): (u64, u64),
+    threads: usize,
+) -> Option<Fitted> {
+    if peak <= budget.saturating_sub(held) || schedule.placement().is_some() {
+        return None;
+    }
+    let is_resident = |block| resident.has(block);
+    let (least, _) = least_bytes(schedule, &is_resident);
+    let free = budget.saturating_sub(held).max(wish(budget, peak, least)).min(budget);
+    if free < least {
+        return None;
+    }
+    fit(schedule, fitted_bytes(schedule, free, least, threads), &is_resident).ok().flatten()
+}
+
+/// Rounds down to few values, so that schedules are found in the cache although a little more or less is held.
+fn coarse(bytes: u64) -> u64 {
+    let step = (bytes / 16).checked_ilog2().map_or(1, |log| 1 << log);
+    bytes / step * step
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn coarse_budgets_lose_little() {
+        for bytes in [0, 1, 15, 16, 17, 1000, 12345678, u64::MAX / 2] {
+            let rounded = coarse(bytes);
+            assert!(rounded <= bytes && bytes - rounded <= bytes / 16, "{bytes} {rounded}");
+        }
+        assert_eq!(coarse(1_000_000), coarse(1_000_100));
+    }
+}
