@@ -35,6 +35,7 @@ mod report;
 mod results;
 mod session;
 mod tensor;
+#[cfg(feature = "json")]
 pub mod trace;
 mod units;
 

@@ -46,7 +46,6 @@ pub(crate) fn duration(time: Duration) -> String {
 }
 
 /// Reads `2GiB`, `512MB`, `1.5G` or a plain number of bytes.
-#[cfg(feature = "cli")]
 pub(crate) fn parse_bytes(text: &str) -> Result<u64, String> {
     let wrong = || format!("`{text}` is not a size; write for example 2GiB, 512MB or 1000000");
     let split = text.find(|c: char| !c.is_ascii_digit() && c != '.' && c != '_').unwrap_or(text.len());
@@ -120,7 +119,6 @@ mod tests {
         assert_eq!(seconds(2.5e-6), "2.50 us");
     }
 
-    #[cfg(feature = "cli")]
     #[test]
     fn sizes_are_read() {
         assert_eq!(parse_bytes("2GiB"), Ok(2 << 30));

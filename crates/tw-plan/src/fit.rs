@@ -3,7 +3,7 @@
 //! [`fit`] replays an order of tasks serially under a budget. When a step needs room, the block whose next use is farthest away is evicted (Belady's rule;
 //! optimal for blocks of equal size and cost, a heuristic otherwise). An evicted block comes back in the cheapest way there is:
 //!
-//! * a block that a task makes without operands, from a source or from positions alone, is dropped, and the task runs again;
+//! * a block that a task makes cheaply, from a source, from positions or from blocks that are in memory anyway, is dropped, and the task runs again;
 //! * a block that is on disk already is dropped, and fetched;
 //! * any other block is spilled first, once: it stays on disk until its last use. A fold that changes a fetched block makes the copy on disk worthless.
 //!
@@ -24,6 +24,7 @@ use tw_ir::kernel::Kernel;
 use tw_ir::schedule::{Instance, InstanceId, Memory, Move, Placement, Schedule, Step};
 use tw_ir::workflow::{BlockId, TaskId, TaskKind, Workflow};
 
+use crate::cost::task_flops;
 use crate::order::eager;
 
 /// A schedule that keeps to a budget, and its price.
@@ -64,11 +65,14 @@ impl AddAssign for BudgetTraffic {
 /// The bytes of the largest step: its operands and outputs, but for blocks that are in memory anyway. Gives the task, too. No smaller budget works.
 pub fn least_bytes(schedule: &Schedule, is_resident: &dyn Fn(BlockId) -> bool) -> (u64, Option<TaskId>) {
     let workflow = schedule.workflow();
+    let remakers = Remakers::of(workflow, is_resident);
     let mut seen = vec![u32::MAX; workflow.n_blocks()];
     let mut most = (0, None);
     for (position, task) in schedule.order().enumerate() {
         let mut bytes = 0u64;
-        for block in touched(workflow, task) {
+        let again = workflow.present_operands(task).filter_map(|operand| remakers.of_block(operand.block));
+        let needed = again.flat_map(|task| workflow.present_operands(task)).map(|operand| operand.block);
+        for block in touched(workflow, task).chain(needed) {
             let is_new = std::mem::replace(&mut seen[block.index()], position as u32) != position as u32;
             if is_new && !is_resident(block) {
                 bytes = bytes.saturating_add(workflow.block_bytes(block));
@@ -112,18 +116,68 @@ fn touched(workflow: &Workflow, task: TaskId) -> impl Iterator<Item = BlockId> {
     reads.chain(workflow.outputs(task).iter().copied())
 }
 
-/// True if a task makes its block from nothing that could be evicted, cheaply enough to run again.
-fn is_remakeable(workflow: &Workflow, task: TaskId) -> bool {
-    if workflow.outputs(task).len() != 1 || workflow.kind(task) == TaskKind::Fold {
-        return false;
+/// The tasks that can make a block again.
+struct Remakers {
+    /// Per block, its task.
+    tasks: Vec<u32>,
+}
+
+impl Remakers {
+    fn of(workflow: &Workflow, is_resident: &dyn Fn(BlockId) -> bool) -> Remakers {
+        let mut remakers = Remakers { tasks: vec![NONE; workflow.n_blocks()] };
+        // Tasks come after those that make their operands.
+        for task in workflow.tasks() {
+            if let &[block] = workflow.outputs(task)
+                && remakers.is_cheap(workflow, task, block, is_resident)
+            {
+                remakers.tasks[block.index()] = task.as_u32();
+            }
+        }
+        // A result has to be somewhere at the end.
+        for output in &workflow.outputs {
+            let first = workflow.sets[output.set].first as usize;
+            remakers.tasks[first..first + workflow.sets[output.set].n_blocks() as usize].fill(NONE);
+        }
+        remakers
     }
-    match &workflow.kernels[workflow.kernel(task)].kernel {
-        Kernel::Load { .. } => true,
-        Kernel::Statement(_) | Kernel::Fill(_) => workflow.present_operands(task).next().is_none(),
-        Kernel::Call(function) => function.0.reads_input() && workflow.operands(task).is_empty(),
-        _ => false,
+
+    fn of_block(&self, block: BlockId) -> Option<TaskId> {
+        let task = self.tasks[block.index()];
+        (task != NONE).then(|| TaskId::from_u32(task))
+    }
+
+    /// True if a task makes its block cheaply from blocks that are in memory anyway, or that are small and made from nothing.
+    fn is_cheap(
+        &self,
+        workflow: &Workflow,
+        task: TaskId,
+        block: BlockId,
+        is_resident: &dyn Fn(BlockId) -> bool,
+    ) -> bool {
+        if workflow.kind(task) == TaskKind::Fold {
+            return false;
+        }
+        let bytes = workflow.block_bytes(block);
+        let is_cheap = match &workflow.kernels[workflow.kernel(task)].kernel {
+            Kernel::Load { .. } | Kernel::Fill(_) => true,
+            Kernel::Statement(_) => task_flops(workflow, task) <= bytes.saturating_mul(CHEAP),
+            Kernel::Call(function) => function.0.reads_input(),
+            _ => false,
+        };
+        is_cheap
+            && workflow.present_operands(task).all(|operand| {
+                let from_nothing =
+                    self.of_block(operand.block).is_some_and(|maker| workflow.operands(maker).is_empty());
+                is_resident(operand.block) || from_nothing && workflow.block_bytes(operand.block) <= bytes / SMALL
+            })
     }
 }
+
+/// Scalar operations for each byte of a block up to which it is computed again rather than spilled.
+const CHEAP: u64 = 32;
+
+/// Operands that are made again with a block have at most so small a part of its bytes.
+const SMALL: u64 = 16;
 
 const NONE: u32 = u32::MAX;
 
@@ -184,14 +238,15 @@ struct Replayed<'a> {
     budget: u64,
     is_resident: Vec<bool>,
     is_result: Vec<bool>,
-    /// Per block, the task that can make it again.
-    remaker: Vec<u32>,
+    remakers: Remakers,
     uses: Uses,
     /// Per block, its instance in main memory and on disk.
     host: Vec<u32>,
     disk: Vec<u32>,
     /// Blocks that can be evicted, the farthest next use first; ties by number. Entries whose next use has changed are stale.
     candidates: BinaryHeap<(u32, Reverse<u32>)>,
+    /// Operands of a task that runs again, which stay until it has run.
+    pinned: Vec<BlockId>,
     now: u64,
     steps: Vec<Step>,
     placement: Placement,
@@ -211,25 +266,17 @@ impl<'a> Replayed<'a> {
             let first = workflow.sets[output.set].first as usize;
             is_result[first..first + workflow.sets[output.set].n_blocks() as usize].fill(true);
         }
-        let mut remaker = vec![NONE; n_blocks];
-        for task in workflow.tasks().filter(|&task| is_remakeable(workflow, task)) {
-            for &block in workflow.outputs(task) {
-                // A result has to be somewhere at the end.
-                if !is_result[block.index()] {
-                    remaker[block.index()] = task.as_u32();
-                }
-            }
-        }
         let mut replayed = Replayed {
             workflow,
             budget,
             is_resident: (0..n_blocks).map(|block| is_resident(BlockId::new(block))).collect(),
             is_result,
-            remaker,
+            remakers: Remakers::of(workflow, is_resident),
             uses: Uses::of(workflow, order),
             host: vec![NONE; n_blocks],
             disk: vec![NONE; n_blocks],
             candidates: BinaryHeap::new(),
+            pinned: Vec::new(),
             now: 0,
             steps: Vec::with_capacity(order.len()),
             placement: Placement::new(1, vec![0; workflow.n_tasks()], Vec::new()),
@@ -319,13 +366,33 @@ impl<'a> Replayed<'a> {
             let step = self.placement.add_move(Move { from, to });
             self.steps.push(step);
             self.traffic.fetched += bytes;
-        } else if self.remaker[block.index()] != NONE {
-            let task = TaskId::from_u32(self.remaker[block.index()]);
-            self.placement.add_task(self.workflow.operands(task).iter().map(|_| None), [to]);
-            self.steps.push(Step::task(task));
+        } else if let Some(task) = self.remakers.of_block(block) {
+            self.remake(task, to, position)?;
             self.traffic.remade += bytes;
         } else {
             return Err(Error::internal(format!("{block} is used before it is made")));
+        }
+        Ok(())
+    }
+
+    /// Runs a task again, with operands that are in memory anyway or made again for it.
+    fn remake(&mut self, task: TaskId, to: InstanceId, position: u32) -> Result<()> {
+        let workflow = self.workflow;
+        for operand in workflow.present_operands(task) {
+            self.pinned.push(operand.block);
+            self.bring(operand.block, position)?;
+        }
+        self.pinned.clear();
+        let instance = |block: BlockId| InstanceId::from_u32(self.host[block.index()]);
+        let operands = workflow.operands(task).iter();
+        let reads: Vec<_> = operands.map(|operand| operand.block.is_some().then(|| instance(operand.block))).collect();
+        self.placement.add_task(reads, [to]);
+        self.steps.push(Step::task(task));
+        for operand in workflow.present_operands(task) {
+            // The current step may need it, too.
+            if self.uses.next(operand.block) != position {
+                self.after_use(operand.block);
+            }
         }
         Ok(())
     }
@@ -334,13 +401,14 @@ impl<'a> Replayed<'a> {
     fn evict(&mut self, position: u32) -> Result<()> {
         while let Some((next, Reverse(number))) = self.candidates.pop() {
             let block = BlockId::from_u32(number);
-            if self.host[block.index()] == NONE || self.uses.next(block) != next {
+            // A block that is pinned is a candidate again after the task that needs it.
+            if self.host[block.index()] == NONE || self.uses.next(block) != next || self.pinned.contains(&block) {
                 continue;
             }
             if next <= position {
                 break;
             }
-            if self.disk[block.index()] == NONE && self.remaker[block.index()] == NONE {
+            if self.disk[block.index()] == NONE && self.remakers.of_block(block).is_none() {
                 let from = InstanceId::from_u32(self.host[block.index()]);
                 let to = self.placement.add_instance(Instance { block, region: 0, memory: Memory::Disk(0) });
                 let step = self.placement.add_move(Move { from, to });

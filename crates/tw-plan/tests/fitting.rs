@@ -14,7 +14,7 @@ fn schedule(text: &str, tile: u64) -> Schedule {
     let unit = parse_program(text, &BTreeMap::new(), &NoFiles, &FunctionTable::default());
     let program: Program = unit.unwrap_or_else(|errors| panic!("{errors:?}")).program;
     let options = PlanOptions { tile: Some(tile), ..PlanOptions::default() };
-    Schedule::clone(&plan_segment(&program, &options).unwrap().schedule)
+    Schedule::clone(&plan_segment(&program, &options).expect("a plan").schedule)
 }
 
 fn nothing_resident(_: BlockId) -> bool {
@@ -93,4 +93,17 @@ fn reductions_of_one_input_read_it_together() {
     let ample = schedule(text, 100);
     let fitted = fit(&ample, 4 * 800, &nothing_resident).unwrap().unwrap();
     assert_eq!(fitted.traffic.total(), 0, "{:?}", fitted.traffic);
+}
+
+/// Blocks that are computed cheaply from what is in memory anyway are computed again, not spilled.
+#[test]
+fn cheap_blocks_are_computed_again() {
+    let text = "input x: f64[1000]\ny = exp(x)\nz = y / sum(y)\ns = sum(z * y)\noutput s";
+    let ample = schedule(text, 100);
+    let workflow = ample.workflow();
+    let loaded: Vec<_> = workflow.loaded_sets().map(|(set, _)| set).collect();
+    let is_resident = |block: BlockId| loaded.contains(&workflow.set_of(block));
+    let fitted = fit(&ample, 4 * 800, &is_resident).unwrap().unwrap();
+    assert_eq!((fitted.traffic.spilled, fitted.traffic.fetched), (0, 0), "{:?}", fitted.traffic);
+    assert!(fitted.traffic.remade > 0, "{:?}", fitted.traffic);
 }
