@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use tw_block::{ReadAhead, Source, SourceAccess, formats, in_memory};
+use tw_block::{ReadAhead, Source, SourceAccess, in_memory};
 use tw_ir::error::{Error, Result};
 use tw_ir::workflow::{SourceDecl, Workflow};
 use tw_run::Bindings;
@@ -35,6 +35,6 @@ pub(crate) fn bind(workflow: &Workflow, inputs: &Inputs, loaded_bytes: &[u64], a
             }
         });
     }
-    let sinks = workflow.sinks.values().map(|sink| formats::create(&sink.path, sink.dtype, &sink.shape));
+    let sinks = workflow.sinks.values().map(|sink| tw_files::create(&sink.path, sink.dtype, &sink.shape));
     Ok(Bindings { sources, sinks: sinks.collect::<Result<_>>()? })
 }

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use tw_block::{Source, formats};
+use tw_block::Source;
 use tw_ir::DType;
 use tw_ir::error::{Error, Result};
 use tw_ir::program::FunctionTable;
@@ -79,7 +79,7 @@ impl Catalog for Files {
         let mut opened = self.opened.borrow_mut();
         let source = match opened.get(path) {
             Some(source) => source,
-            None => opened.entry(path.to_string()).or_insert(formats::open(path)?),
+            None => opened.entry(path.to_string()).or_insert(tw_files::open(path)?),
         };
         Ok((source.ty().dtype, source.shape()?))
     }

@@ -34,17 +34,17 @@ impl ReadAhead {
     }
 
     /// A number for one more source.
-    pub(crate) fn add_reader(&self) -> u32 {
+    pub fn add_reader(&self) -> u32 {
         self.n_readers.fetch_add(1, Ordering::Relaxed)
     }
 
     /// The most bytes of one part: half of the limit, because a thread may still be in the part before.
-    pub(crate) fn most_bytes(&self) -> u64 {
+    pub fn most_bytes(&self) -> u64 {
         self.limit / 2
     }
 
     /// The part that a region lies in; if there is none, `read` makes it, with this many bytes. Threads wait here for whoever reads.
-    pub(crate) fn part(
+    pub fn part(
         &self,
         reader: u32,
         region: &BoxRegion,

@@ -3,7 +3,6 @@
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use tw_block::formats;
 use tw_ir::{DType, Result};
 use tw_lang::Catalog;
 
@@ -43,7 +42,7 @@ impl Drop for Scratch {
 
 impl Catalog for Scratch {
     fn header(&self, path: &str) -> Result<(DType, Vec<u64>)> {
-        let source = formats::open(self.path(path))?;
+        let source = tw_files::open(self.path(path))?;
         Ok((source.ty().dtype, source.shape()?))
     }
 }

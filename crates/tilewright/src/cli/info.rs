@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use tw_block::{Source, formats};
+use tw_block::Source;
 use tw_ir::error::Result;
 use tw_lang::InputDecl;
 
@@ -22,8 +22,8 @@ pub(crate) struct Args {
 /// Runs the command.
 pub(crate) fn run(args: &Args, out: &mut Out) -> Result<(), Failure> {
     let path = &args.program.file;
-    if formats::is_known(path)? {
-        array(path, formats::open(path)?.as_ref(), out)
+    if tw_files::is_known(path)? {
+        array(path, tw_files::open(path)?.as_ref(), out)
     } else {
         program(&args.program.load()?, out)
     }

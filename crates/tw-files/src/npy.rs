@@ -8,9 +8,9 @@ use std::sync::Arc;
 
 use tw_ir::{DType, Error, Result, TimeUnit};
 
-use super::Format;
-use crate::sink::Sink;
-use crate::source::Source;
+use crate::formats::Format;
+use tw_block::Sink;
+use tw_block::Source;
 
 mod header;
 mod reader;
@@ -22,7 +22,7 @@ pub use reader::NpyReader;
 pub use writer::NpyWriter;
 
 /// The format, for the table of all.
-pub(super) struct Npy;
+pub(crate) struct Npy;
 
 impl Format for Npy {
     fn extension(&self) -> &'static str {

@@ -1,4 +1,4 @@
-//! Formats of files. Nothing outside this module knows any of them: a path alone decides.
+//! The table of formats. A path alone decides which one is used.
 
 use std::fs::File;
 use std::io::Read;
@@ -7,14 +7,14 @@ use std::sync::Arc;
 
 use tw_ir::{Array, BoxRegion, DType, Error, Result};
 
-use crate::block::Block;
-use crate::sink::Sink;
-use crate::source::Source;
+use tw_block::Block;
+use tw_block::Sink;
+use tw_block::Source;
 
-pub mod npy;
+use crate::npy;
 
 /// What is to be known about a format.
-trait Format: Sync {
+pub(crate) trait Format: Sync {
     /// How names of its files end, after the dot.
     fn extension(&self) -> &'static str;
     /// How its files begin.
