@@ -16,7 +16,7 @@ use tw_plan::{PlanOptions, Planned, ProviderName, dissolve_selections, plan_segm
 use tw_run::{CancelToken, Engine, Observer, Prepared, Progress, RunOptions, Runtime, Serial, TensorHandle};
 
 use crate::available::available_bytes;
-use crate::bindings::{Inputs, bind, may_read_ahead};
+use crate::bindings::{Bound, Inputs, Targets, bind, may_read_ahead};
 use crate::budget::{Need, Rest};
 use crate::cancel::token_of_run;
 use crate::control::Place;
@@ -206,6 +206,8 @@ pub(crate) struct SegmentRun<'a> {
     pub(crate) placed: Option<PlacedSegment>,
     pub(crate) place: Place,
     pub(crate) inputs: Inputs,
+    /// How its files are written.
+    pub(crate) targets: &'a Targets,
     /// How its outputs are wanted, other than as blocks.
     pub(crate) wants: &'a [Want],
 }
@@ -271,6 +273,18 @@ impl Session {
         wants: &[Want],
         totals: &mut Totals,
     ) -> Result<Vec<Computed>> {
+        self.interpret_into(program, inputs, &Targets::new(), wants, totals)
+    }
+
+    /// As [`Session::interpret`], with files that are written in other ways than the usual one.
+    pub(crate) fn interpret_into(
+        &self,
+        program: &Program,
+        inputs: &Inputs,
+        targets: &Targets,
+        wants: &[Want],
+        totals: &mut Totals,
+    ) -> Result<Vec<Computed>> {
         if self.0.process != std::process::id() {
             return Err(Error::state(
                 "the threads of this session exist only in the process that made it, not in its fork",
@@ -287,7 +301,7 @@ impl Session {
             }
             None => None,
         };
-        let mut data = Data::new(self, program, inputs, wants, cancel, placer);
+        let mut data = Data::new(self, program, (inputs, targets), wants, cancel, placer);
         let results = data.run();
         totals.add(&data.totals);
         if results.is_ok() {
@@ -321,7 +335,7 @@ impl Session {
         totals: &mut Totals,
     ) -> Result<SegmentOutcome> {
         let started = Instant::now();
-        let SegmentRun { key, placed, place, inputs, wants } = segment;
+        let SegmentRun { key, placed, place, inputs, targets, wants } = segment;
         let key = placed.as_ref().map_or(key, PlacedSegment::key);
         let found = lock(&self.0.cache).get(&key).cloned();
         let hit = found.is_some();
@@ -363,7 +377,8 @@ impl Session {
             None => available_bytes().unwrap_or(SURELY_AVAILABLE) / SHARE_OF_READ_AHEAD,
         };
         options.ahead = options.ahead.map(|left| left - read_ahead);
-        let bindings = bind(workflow, &inputs, cached.prepared.loaded_bytes(), read_ahead)?;
+        let loaded_bytes = cached.prepared.loaded_bytes();
+        let bindings = bind(workflow, &Bound { inputs: &inputs, targets, loaded_bytes, ahead_bytes: read_ahead })?;
         drop(inputs);
         if let Some(profile) = profile_of_run(self.0.profile.as_ref()) {
             options.observer = Some(profile.watch(cached.prepared.schedule(), options.observer));

@@ -112,7 +112,7 @@ impl Block {
     }
 
     /// The elements where they lie, if they lie together.
-    pub(crate) fn lend(&self) -> Option<ArrayView<'_>> {
+    pub fn lend(&self) -> Option<ArrayView<'_>> {
         let shape = self.bbox.shape();
         // Along an axis of one element any stride will do.
         let dense = shape::row_major_strides(&shape).into_iter().zip(self.strides()).zip(&shape);

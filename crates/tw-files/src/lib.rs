@@ -10,7 +10,12 @@
 
 #![forbid(unsafe_code)]
 
+mod descr;
 mod formats;
 pub mod npy;
+#[cfg(feature = "zarr")]
+pub mod zarr;
 
-pub use formats::{create, is_known, open, read_array, write_array};
+pub use formats::{
+    FileOptions, FileTarget, Summary, blocks_for, create, describe, is_known, open, read_array, write_array,
+};

@@ -3,12 +3,14 @@
 //! Files are read and written at given positions, never mapped: a file that shrinks while it is open is an error with a name and an
 //! offset, not a signal. A header is believed only as far as the length of the file supports it.
 
+use std::fs::File;
+use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
 
-use tw_ir::{DType, Error, Result, TimeUnit};
+use tw_ir::{DType, Error, Grid, Result};
 
-use crate::formats::Format;
+use crate::formats::{FileTarget, Format, Summary};
 use tw_block::Sink;
 use tw_block::Source;
 
@@ -25,50 +27,40 @@ pub use writer::NpyWriter;
 pub(crate) struct Npy;
 
 impl Format for Npy {
-    fn extension(&self) -> &'static str {
-        "npy"
+    fn names(&self, path: &Path) -> bool {
+        path.extension().is_some_and(|extension| extension == "npy")
     }
 
-    fn magic(&self) -> &'static [u8] {
-        header::MAGIC
+    fn begins(&self, path: &Path) -> bool {
+        let mut start = [0; header::MAGIC.len()];
+        let read = File::open(path).and_then(|mut file| file.read_exact(&mut start));
+        read.is_ok() && start == *header::MAGIC
     }
 
     fn open(&self, path: &Path) -> Result<Arc<dyn Source>> {
         Ok(Arc::new(source::NpySource::new(NpyReader::open(path)?)))
     }
 
-    fn create(&self, path: &Path, dtype: DType, shape: &[u64]) -> Result<Arc<dyn Sink>> {
-        Ok(Arc::new(NpyWriter::create(path, dtype, shape)?))
-    }
-}
-
-/// How a dtype is written in a header. NumPy has no bfloat16.
-fn descr(dtype: DType) -> Option<String> {
-    Some(match dtype {
-        DType::BF16 => return None,
-        DType::Bool => "|b1".into(),
-        DType::DateTime(unit) => format!("<M8[{}]", unit.name()),
-        DType::TimeDelta(unit) => format!("<m8[{}]", unit.name()),
-        _ => {
-            let kind = match dtype {
-                _ if dtype.is_float() => 'f',
-                _ if dtype.is_complex() => 'c',
-                _ if dtype.is_unsigned() => 'u',
-                _ => 'i',
-            };
-            let order = if dtype.size() == 1 { '|' } else { '<' };
-            format!("{order}{kind}{}", dtype.size())
+    fn create(&self, path: &Path, dtype: DType, grid: &Grid, target: &FileTarget) -> Result<Arc<dyn Sink>> {
+        if *target != FileTarget::default() {
+            let message = format!("{}: .npy files are written as a whole and have no options", path.display());
+            return Err(Error::source(message).help("write a Zarr array, with a name that ends in .zarr"));
         }
-    })
-}
+        Ok(Arc::new(NpyWriter::create(path, dtype, &grid.shape())?))
+    }
 
-/// The dtype a header names, and whether its bytes are in big-endian order. `=` is what NumPy wrote on some machine, which we take for little-endian.
-fn parse_descr(text: &str) -> Option<(DType, bool)> {
-    let body = text.strip_prefix(['<', '>', '|', '=']).unwrap_or(text);
-    let times = TimeUnit::ALL.iter().flat_map(|&unit| [DType::DateTime(unit), DType::TimeDelta(unit)]);
-    let dtype =
-        DType::PHYSICAL.into_iter().chain(times).find(|&dtype| descr(dtype).is_some_and(|d| &d[1..] == body))?;
-    Some((dtype, text.starts_with('>') && dtype.size() > 1))
+    fn blocks_for(&self, _: &Path, _: DType, _: &[u64], _: &FileTarget) -> Result<Option<Grid>> {
+        Ok(None)
+    }
+
+    fn describe(&self, path: &Path) -> Result<Summary> {
+        let header = NpyReader::open(path)?.header().clone();
+        Ok(Summary {
+            format: "NumPy".into(),
+            lines: Vec::new(),
+            bytes_on_disk: Some(header.data_offset + header.n_bytes()),
+        })
+    }
 }
 
 fn failed(path: &Path, what: &str, error: &std::io::Error) -> Error {

@@ -47,7 +47,7 @@ impl NpySource {
             return reader.read_region(region, Some(meter));
         }
         let bytes = wide.n_elements() * reader.header().dtype.size();
-        let band = ahead.part(number, region, bytes, || reader.read_region(&wide, Some(meter)))?;
+        let band = ahead.part(number, region, &wide, bytes, || reader.read_region(&wide, Some(meter)))?;
         let mut block = Block::for_output(reader.header().dtype, region.clone(), Some(meter))?;
         let (_, buffer) = block.output()?;
         band.copy_moved_overlap(band.bbox(), region, buffer)?;
