@@ -6,9 +6,9 @@ use std::sync::Arc;
 use tw_block::{Block, Sink, Source};
 use tw_ir::{Array, BoxRegion, DType, Error, Grid, Result};
 
-use crate::npy;
 #[cfg(feature = "zarr")]
 use crate::zarr;
+use crate::{csv, npy, several};
 
 /// What is to be known about a format.
 pub(crate) trait Format: Sync {
@@ -70,6 +70,7 @@ pub struct Summary {
 
 const FORMATS: &[&dyn Format] = &[
     &npy::Npy,
+    &csv::Csv,
     #[cfg(feature = "zarr")]
     &zarr::Zarr,
 ];
@@ -83,9 +84,11 @@ fn format_of(path: &Path) -> &'static dyn Format {
     named_by(path).unwrap_or(&npy::Npy)
 }
 
-/// Opens a file, in the format that its name says. Elements are read when they are needed.
+/// Opens a file, in the format that its name says; a name with `*` or `?` opens all files that fit it, one after the other along the first axis. Elements are read when
+/// they are needed.
 pub fn open(path: impl AsRef<Path>) -> Result<Arc<dyn Source>> {
-    format_of(path.as_ref()).open(path.as_ref())
+    let path = path.as_ref();
+    if several::is_pattern(path) { several::open_all(&several::expand(path)?, 0) } else { format_of(path).open(path) }
 }
 
 /// Begins to write a tensor that is stored in the blocks of a grid, in the format that the name says.

@@ -10,12 +10,15 @@
 
 #![forbid(unsafe_code)]
 
+pub mod csv;
 mod descr;
 mod formats;
 pub mod npy;
+mod several;
 #[cfg(feature = "zarr")]
 pub mod zarr;
 
 pub use formats::{
     FileOptions, FileTarget, Summary, blocks_for, create, describe, is_known, open, read_array, write_array,
 };
+pub use several::{expand, open_all};
