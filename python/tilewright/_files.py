@@ -102,6 +102,42 @@ def to_zarr(
         _core.store_files(stored)
 
 
+def open_files(paths: Any, axis: int = 0) -> Array:
+    """Several files as one array, one after the other along an axis: a list of paths, or a pattern such as ``"part-*.npy"`` in natural order.
+
+    All files are opened once now; types and shapes must agree in everything but the length of the axis.
+    """
+    if isinstance(paths, (list, tuple)):
+        names = [os.fspath(path) for path in paths]
+        for name in names:
+            os.stat(name)  # A file that is not there is Python's own error.
+        return Array(_core.open_files(names, None, axis))
+    return Array(_core.open_files([], os.fspath(paths), axis))
+
+
+def read_csv(path: Any, columns: Sequence[str] | None = None, *, delimiter: str | None = None, header: bool = True, table: bool = False) -> Any:
+    """The columns of numbers of a text file, as a dict from names to arrays of doubles; with ``table=True`` as one array with a column each.
+
+    ``columns`` chooses some by name. The delimiter is a comma, or a tab in files called ``.tsv``. Without a header columns are called ``"0"``, ``"1"``, and so on. Empty fields, ``NA``,
+    ``null`` and ``nan`` are NaN. Opening reads through the file once to count its lines; rows are parsed when they are needed, by all threads.
+
+    >>> import tempfile
+    >>> import tilewright as tw
+    >>> with tempfile.NamedTemporaryFile("w", suffix=".csv") as file:
+    ...     _ = file.write("a,b\\n1,2\\n3,\\n")
+    ...     file.flush()
+    ...     tw.read_csv(file.name)["a"].sum().compute()
+    np.float64(4.0)
+    """
+    os.stat(path)  # A file that is not there is Python's own error.
+    if delimiter is not None and len(delimiter.encode()) != 1:
+        raise ValueError(f"a delimiter is one character, not {delimiter!r}")
+    options = (None if delimiter is None else delimiter.encode()[0], header, None if columns is None else [str(name) for name in columns])
+    tensor, names = _core.open_table(os.fspath(path), *options)
+    whole = Array(tensor)
+    return whole if table else {name: whole[:, k] for k, name in enumerate(names)}
+
+
 def open_hdf5(path: Any, name: str, chunks: Any = "auto") -> Array:
     """An array over a dataset of an HDF5 file, such as netCDF-4, through h5py, which must be installed. The file stays open as long as the array lives.
 

@@ -24,7 +24,7 @@ pub(crate) struct Csv;
 
 /// How a file is read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CsvOptions {
+pub struct TableOptions {
     /// What stands between fields.
     pub delimiter: u8,
     /// True if the first line has the names of the columns.
@@ -33,11 +33,11 @@ pub struct CsvOptions {
     pub columns: Option<Vec<String>>,
 }
 
-impl CsvOptions {
+impl TableOptions {
     /// The usual options for a file of this name: `.tsv` has tabs.
-    pub fn of(path: &Path) -> CsvOptions {
+    pub fn of(path: &Path) -> TableOptions {
         let is_tabbed = path.extension().is_some_and(|extension| extension == "tsv");
-        CsvOptions { delimiter: if is_tabbed { b'\t' } else { b',' }, header: true, columns: None }
+        TableOptions { delimiter: if is_tabbed { b'\t' } else { b',' }, header: true, columns: None }
     }
 }
 
@@ -51,7 +51,7 @@ impl Format for Csv {
     }
 
     fn open(&self, path: &Path) -> Result<Arc<dyn Source>> {
-        Ok(open(path, &CsvOptions::of(path))?.0)
+        Ok(open(path, &TableOptions::of(path))?.0)
     }
 
     fn create(&self, path: &Path, _: DType, _: &Grid, _: &FileTarget) -> Result<Arc<dyn Sink>> {
@@ -64,7 +64,7 @@ impl Format for Csv {
     }
 
     fn describe(&self, path: &Path) -> Result<Summary> {
-        let (source, names) = open(path, &CsvOptions::of(path))?;
+        let (source, names) = open(path, &TableOptions::of(path))?;
         drop(source);
         let bytes = std::fs::metadata(path).map_err(|error| failed(path, "cannot be examined", &error))?.len();
         Ok(Summary {
@@ -76,7 +76,7 @@ impl Format for Csv {
 }
 
 /// Opens a file: its numbers, and the names of their columns.
-pub fn open(path: impl AsRef<Path>, options: &CsvOptions) -> Result<(Arc<dyn Source>, Vec<String>)> {
+pub fn open(path: impl AsRef<Path>, options: &TableOptions) -> Result<(Arc<dyn Source>, Vec<String>)> {
     let path = path.as_ref();
     let file = File::open(path).map_err(|error| failed(path, "cannot be opened", &error))?;
     let table = Table::scan(path, &file, options)?;

@@ -10,7 +10,7 @@
 
 #![forbid(unsafe_code)]
 
-pub mod csv;
+mod csv;
 mod descr;
 mod formats;
 pub mod npy;
@@ -18,6 +18,7 @@ mod several;
 #[cfg(feature = "zarr")]
 pub mod zarr;
 
+pub use csv::{TableOptions, open as open_table};
 pub use formats::{
     FileOptions, FileTarget, Summary, blocks_for, create, describe, is_known, open, read_array, write_array,
 };

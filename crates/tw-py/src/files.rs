@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use pyo3::prelude::*;
+use tilewright::files::TableOptions;
 use tilewright::{FileOptions, FileTarget};
 
 use crate::interrupt;
@@ -14,6 +15,38 @@ use crate::tensor::{Tensor, takes_long};
 #[pyfunction]
 pub(crate) fn open_file(py: Python<'_>, path: PathBuf) -> PyResult<Tensor> {
     at_callers_line(py, || current().open(path)).map(Tensor)
+}
+
+/// Several files as one tensor along an axis: those that a pattern stands for, or else the given ones.
+#[pyfunction]
+pub(crate) fn open_files(
+    py: Python<'_>,
+    paths: Vec<PathBuf>,
+    pattern: Option<PathBuf>,
+    axis: usize,
+) -> PyResult<Tensor> {
+    let open = || {
+        let paths = pattern.map_or(Ok(paths), tilewright::files::expand)?;
+        Ok(current().source(tilewright::files::open_all(&paths, axis)?))
+    };
+    at_callers_line(py, open).map(Tensor)
+}
+
+/// A table of numbers as text, and the names of its columns.
+#[pyfunction]
+pub(crate) fn open_table(
+    py: Python<'_>,
+    path: PathBuf,
+    delimiter: Option<u8>,
+    header: bool,
+    columns: Option<Vec<String>>,
+) -> PyResult<(Tensor, Vec<String>)> {
+    let open = || {
+        let delimiter = delimiter.unwrap_or(TableOptions::of(&path).delimiter);
+        let (source, names) = tilewright::files::open_table(&path, &TableOptions { delimiter, header, columns })?;
+        Ok((current().source(source), names))
+    };
+    at_callers_line(py, open).map(|(tensor, names)| (Tensor(tensor), names))
 }
 
 /// Where a tensor is written to: the whole file, a region from the given element on, or more of it along an axis.

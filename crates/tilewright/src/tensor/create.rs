@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use tw_block::in_memory;
+use tw_block::{Source, in_memory};
 use tw_build as build;
 use tw_ir::error::Result;
 use tw_ir::program::Op;
@@ -34,6 +34,12 @@ impl Session {
     #[track_caller]
     pub fn open(&self, path: impl AsRef<Path>) -> Result<Tensor> {
         Ok(Tensor::bound(self, tw_files::open(path)?, None))
+    }
+
+    /// A tensor over anything that gives blocks.
+    #[track_caller]
+    pub fn source(&self, source: Arc<dyn Source>) -> Tensor {
+        Tensor::bound(self, source, None)
     }
 
     /// Zeros.

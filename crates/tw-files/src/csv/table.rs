@@ -8,7 +8,7 @@ use std::path::Path;
 use memchr::memchr;
 use tw_ir::{Error, Result};
 
-use super::{CsvOptions, failed, number};
+use super::{TableOptions, failed, number};
 
 /// Bytes of text that a block has about. Its numbers are of similar size.
 const BLOCK_BYTES: u64 = 4 << 20;
@@ -45,7 +45,7 @@ pub(super) struct Table {
 
 impl Table {
     /// Looks through a file.
-    pub(super) fn scan(path: &Path, file: &File, options: &CsvOptions) -> Result<Table> {
+    pub(super) fn scan(path: &Path, file: &File, options: &TableOptions) -> Result<Table> {
         let wrong = |what: String| Error::io(format!("{}: {what}", path.display()));
         let length = file.metadata().map_err(|error| failed(path, "cannot be examined", &error))?.len();
         let mut head = vec![0; (length as usize).min(MOST_HEAD)];

@@ -153,7 +153,7 @@ mod tests {
     #[test]
     fn bombs_are_refused_at_the_declared_size() {
         for method in methods() {
-            let bomb = method.encode(&vec![0; 50_000_000]).unwrap();
+            let bomb = method.encode(&vec![0; 5_000_000]).unwrap();
             let error = method.decode(&bomb, 1000).unwrap_err();
             assert!(error.contains("more than the 1000 bytes"), "{method:?}: {error}");
         }
@@ -161,18 +161,18 @@ mod tests {
 
     #[test]
     fn damaged_bytes_are_errors() {
-        let bytes: Vec<u8> = (0..200_000usize).map(|k| (k / 3 % 200) as u8).collect();
+        let bytes: Vec<u8> = (0..20_000usize).map(|k| (k / 3 % 200) as u8).collect();
         for method in methods() {
             let encoded = method.encode(&bytes).unwrap();
             for cut in [0, 1, 3, 15, 17, encoded.len() / 2, encoded.len() - 1] {
-                assert!(method.decode(&encoded[..cut], 200_000).is_err_and(|e| !e.is_empty()), "{method:?} {cut}");
+                assert!(method.decode(&encoded[..cut], 20_000).is_err_and(|e| !e.is_empty()), "{method:?} {cut}");
             }
             // Flipped bytes may go unnoticed where there is no checksum, but nothing worse happens.
-            for at in 0..encoded.len().min(400) {
-                for flip in [1, 0x80, 0xff] {
+            for at in (0..encoded.len().min(400)).step_by(7) {
+                for flip in [1, 0xff] {
                     let mut damaged = encoded.clone();
                     damaged[at] ^= flip;
-                    let _ = method.decode(&damaged, 200_000);
+                    let _ = method.decode(&damaged, 20_000);
                 }
             }
         }

@@ -338,7 +338,7 @@ fn declare(dtype: DType, grid: &Grid, version: u8, options: &FileOptions) -> Res
                 other => return Err(unknown_codec(other)),
             };
             json!({
-                "zarr_format": 2, "shape": shape, "chunks": chunk, "dtype": descr, "compressor": compressor, "fill_value": fill_of(dtype, 2),
+                "zarr_format": 2, "shape": shape, "chunks": chunk, "dtype": descr, "compressor": compressor, "fill_value": fill_of(dtype),
                 "order": "C", "filters": null, "dimension_separator": ".",
             })
         }
@@ -368,7 +368,7 @@ fn declare(dtype: DType, grid: &Grid, version: u8, options: &FileOptions) -> Res
                 "zarr_format": 3, "node_type": "array", "shape": shape, "data_type": metadata::data_type(dtype),
                 "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": chunk}},
                 "chunk_key_encoding": {"name": "default", "configuration": {"separator": "/"}},
-                "fill_value": fill_of(dtype, 3), "codecs": codecs, "attributes": attributes,
+                "fill_value": fill_of(dtype), "codecs": codecs, "attributes": attributes,
             });
             if let (Some(names), Some(map)) = (&options.dimensions, json.as_object_mut()) {
                 map.insert("dimension_names".into(), json!(names));
@@ -389,11 +389,11 @@ fn unknown_codec(name: &str) -> Error {
 }
 
 /// Zero, as metadata says it.
-fn fill_of(dtype: DType, version: u8) -> Value {
+fn fill_of(dtype: DType) -> Value {
     match dtype {
         DType::Bool => json!(false),
-        _ if dtype.is_complex() && version == 3 => json!([0.0, 0.0]),
-        _ if dtype.is_float() || dtype.is_complex() => json!(0.0),
+        _ if dtype.is_complex() => json!([0.0, 0.0]),
+        _ if dtype.is_float() => json!(0.0),
         _ => json!(0),
     }
 }
