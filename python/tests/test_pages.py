@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PAGES = ["README.md", "docs/python.md", "docs/guide.md", "docs/relations.md"]
+PAGES = ["README.md", "docs/python.md", "docs/guide.md", "docs/relations.md", "docs/files.md"]
 
 
 def blocks():

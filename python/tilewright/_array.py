@@ -296,8 +296,9 @@ class Array:
 
     def to_npy(self, path: Any) -> None:
         """Computes the array and writes it to an ``.npy`` file, block by block."""
-        with waiting():
-            self._tensor.store_npy(os.fspath(path))
+        from ._files import write_file
+
+        write_file(self, path)
 
     # Conversion
 

@@ -101,7 +101,7 @@ def ascontiguousarray(a: Any, dtype: Any = None, *, chunks: Any = None) -> Array
 def from_npy(path: Any) -> Array:
     """An array over an ``.npy`` file. Only the header is read now; blocks are read when they are needed."""
     os.stat(path)  # A file that is not there is Python's own error.
-    return Array(_core.open_npy(path))
+    return Array(_core.open_file(path))
 
 
 def from_dlpack(x: Any, /, *, device: str | None = None, copy: bool | None = None) -> Array:

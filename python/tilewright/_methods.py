@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from . import (
-    _blocks, _choosing, _dtypes, _elementwise, _foreign, _manipulation, _out, _overlap, _products, _quantiles, _rearranging, _reductions,
+    _blocks, _choosing, _dtypes, _elementwise, _files, _foreign, _manipulation, _out, _overlap, _products, _quantiles, _rearranging, _reductions,
     _searching, _writing,
 )  # fmt: skip
 from ._array import Array
@@ -122,10 +122,15 @@ def store(self: Array, target: Any, regions: Any = None, lock: Any = True) -> No
     _foreign.store(self, target, regions=regions, lock=lock)
 
 
+def to_zarr(self: Array, path: Any, component: str | None = None, **options: Any) -> None:
+    """Computes the array and writes it to a Zarr store, block by block; see :func:`tilewright.to_zarr`."""
+    _files.to_zarr(self, path, component, **options)
+
+
 def attach() -> None:
     """Gives arrays their methods."""
     own = (reshape, transpose, astype, compress, sort, partition, argpartition, put, tobytes, round, searchsorted, nonzero, conj)
-    blocks = (map_blocks, map_overlap, compute_chunk_sizes, store)
+    blocks = (map_blocks, map_overlap, compute_chunk_sizes, store, to_zarr)
     for method in (*own, *blocks, *_SAME, _writing.fill):
         setattr(Array, method.__name__, method)
     Array.flatten = _rearranging.flatten

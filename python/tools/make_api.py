@@ -19,6 +19,7 @@ HEADINGS = {
     "_creation": "Making arrays",
     "_grids": "Grids and indices",
     "_foreign": "Arrays of other libraries",
+    "_files": "Files",
     "_session": "Sessions and computing",
     "_dtypes": "Types",
     "_elementwise": "Functions of every element",

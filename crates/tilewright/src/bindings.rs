@@ -3,13 +3,19 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use tw_block::{ReadAhead, Source, SourceAccess, formats, in_memory};
+use tw_block::{ReadAhead, Source, SourceAccess, in_memory};
+use tw_files::FileTarget;
+use tw_ir::Grid;
 use tw_ir::error::{Error, Result};
-use tw_ir::workflow::{SourceDecl, Workflow};
+use tw_ir::kernel::Kernel;
+use tw_ir::workflow::{Boxes, SourceDecl, Workflow};
 use tw_run::Bindings;
 
 /// Data by the name of the input that it is bound to.
 pub type Inputs = BTreeMap<String, Arc<dyn Source>>;
+
+/// How files are written that are not written as a whole and in the usual way, by their paths.
+pub(crate) type Targets = BTreeMap<String, FileTarget>;
 
 /// Files of fewer bytes are read block by block, and hold no more than was planned.
 const WORTH_READING_AHEAD: u64 = 1 << 20;
@@ -19,22 +25,56 @@ pub(crate) fn may_read_ahead(source: &dyn Source) -> bool {
     source.access() == SourceAccess::File && source.n_bytes() >= WORTH_READING_AHEAD
 }
 
-/// Finds every source of a workflow by name and opens every sink. Of each source the blocks that are read have `loaded_bytes`. All together may hold
-/// `ahead_bytes` more than was asked for.
-pub(crate) fn bind(workflow: &Workflow, inputs: &Inputs, loaded_bytes: &[u64], ahead_bytes: u64) -> Result<Bindings> {
-    let ahead = (ahead_bytes > 0).then(|| ReadAhead::new(ahead_bytes));
+/// What a segment is bound to.
+pub(crate) struct Bound<'a> {
+    pub(crate) inputs: &'a Inputs,
+    pub(crate) targets: &'a Targets,
+    /// Bytes of the blocks that are read of each source.
+    pub(crate) loaded_bytes: &'a [u64],
+    /// What all sources together may hold more than was asked for.
+    pub(crate) ahead_bytes: u64,
+}
+
+/// Finds every source of a workflow by name and opens every sink.
+pub(crate) fn bind(workflow: &Workflow, bound: &Bound<'_>) -> Result<Bindings> {
+    let ahead = (bound.ahead_bytes > 0).then(|| ReadAhead::new(bound.ahead_bytes));
     let mut sources = Vec::with_capacity(workflow.sources.len());
-    for (declared, &bytes) in workflow.sources.values().zip(loaded_bytes) {
+    for (declared, &bytes) in workflow.sources.values().zip(bound.loaded_bytes) {
         sources.push(match declared {
             SourceDecl::Constant(array) => in_memory(array.clone()),
             SourceDecl::Input { name, .. } => {
-                let source = inputs.get(name);
+                let source = bound.inputs.get(name);
                 let source = source.ok_or_else(|| Error::source(format!("input `{name}` is not bound to any data")))?;
                 let for_run = ahead.as_ref().and_then(|ahead| source.for_run(bytes, ahead));
                 for_run.unwrap_or_else(|| source.clone())
             }
         });
     }
-    let sinks = workflow.sinks.values().map(|sink| formats::create(&sink.path, sink.dtype, &sink.shape));
+    let usual = FileTarget::default();
+    let sinks = workflow.sinks.values().zip(grids_of_sinks(workflow)).map(|(sink, grid)| {
+        tw_files::create(&sink.path, sink.dtype, &grid, bound.targets.get(&sink.path).unwrap_or(&usual))
+    });
     Ok(Bindings { sources, sinks: sinks.collect::<Result<_>>()? })
+}
+
+/// The blocks in which each sink is written: chunks of files are made of them.
+fn grids_of_sinks(workflow: &Workflow) -> Vec<Grid> {
+    let mut grids: Vec<Option<Grid>> = vec![None; workflow.sinks.len()];
+    let mut missing = grids.len();
+    for task in workflow.tasks() {
+        if missing == 0 {
+            break;
+        }
+        let Kernel::Store { sink } = workflow.kernels[workflow.kernel(task)].kernel else { continue };
+        let grid = &mut grids[sink.as_u32() as usize];
+        if let (None, Some(operand)) = (&grid, workflow.operands(task).first())
+            && let Boxes::Grid(blocks) = &workflow.sets[workflow.set_of(operand.block)].boxes
+        {
+            *grid = Some(blocks.clone());
+            missing -= 1;
+        }
+    }
+    // A tensor without elements has no blocks.
+    let whole = workflow.sinks.values().map(|sink| Grid::whole(&sink.shape));
+    grids.into_iter().zip(whole).map(|(grid, whole)| grid.unwrap_or(whole)).collect()
 }

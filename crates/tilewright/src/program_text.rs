@@ -4,10 +4,9 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use tw_block::{Source, formats};
-use tw_ir::DType;
+use tw_block::Source;
 use tw_ir::error::{Error, Result};
-use tw_ir::program::FunctionTable;
+use tw_ir::program::{FunctionTable, TensorType};
 use tw_lang::{Catalog, ParamValue, ProgramUnit, parse_program};
 
 use crate::bindings::Inputs;
@@ -75,12 +74,12 @@ struct Files {
 }
 
 impl Catalog for Files {
-    fn header(&self, path: &str) -> Result<(DType, Vec<u64>)> {
+    fn header(&self, path: &str) -> Result<TensorType> {
         let mut opened = self.opened.borrow_mut();
         let source = match opened.get(path) {
             Some(source) => source,
-            None => opened.entry(path.to_string()).or_insert(formats::open(path)?),
+            None => opened.entry(path.to_string()).or_insert(tw_files::open(path)?),
         };
-        Ok((source.ty().dtype, source.shape()?))
+        Ok(source.ty())
     }
 }

@@ -20,7 +20,7 @@ use tw_run::{
 };
 
 use crate::available::{available_bytes, default_budget, spill_directory};
-use crate::bindings::{Inputs, bind, may_read_ahead};
+use crate::bindings::{Bound, Inputs, Targets, bind, may_read_ahead};
 use crate::cancel::token_of_run;
 use crate::control::Place;
 use crate::control::data::Data;
@@ -244,6 +244,8 @@ pub(crate) struct SegmentRun<'a> {
     pub(crate) placed: Option<PlacedSegment>,
     pub(crate) place: Place,
     pub(crate) inputs: Inputs,
+    /// How its files are written.
+    pub(crate) targets: &'a Targets,
     /// How its outputs are wanted, other than as blocks.
     pub(crate) wants: &'a [Want],
 }
@@ -311,6 +313,18 @@ impl Session {
         wants: &[Want],
         totals: &mut Totals,
     ) -> Result<Vec<Computed>> {
+        self.interpret_into(program, inputs, &Targets::new(), wants, totals)
+    }
+
+    /// As [`Session::interpret`], with files that are written in other ways than the usual one.
+    pub(crate) fn interpret_into(
+        &self,
+        program: &Program,
+        inputs: &Inputs,
+        targets: &Targets,
+        wants: &[Want],
+        totals: &mut Totals,
+    ) -> Result<Vec<Computed>> {
         if self.0.process != std::process::id() {
             return Err(Error::state(
                 "the threads of this session exist only in the process that made it, not in its fork",
@@ -330,7 +344,7 @@ impl Session {
             }
             None => None,
         };
-        let mut data = Data::new(self, program, inputs, wants, cancel, placer);
+        let mut data = Data::new(self, program, (inputs, targets), wants, cancel, placer);
         let results = data.run();
         totals.add(&data.totals);
         if results.is_ok() {
@@ -364,7 +378,7 @@ impl Session {
         totals: &mut Totals,
     ) -> Result<SegmentOutcome> {
         let started = Instant::now();
-        let SegmentRun { key, placed, place, inputs, wants } = segment;
+        let SegmentRun { key, placed, place, inputs, targets, wants } = segment;
         let key = placed.as_ref().map_or(key, PlacedSegment::key);
         let (cached, hit) = self.ready(key.clone(), placed.as_ref(), wants, cancel)?;
         let planned = Instant::now();
@@ -403,7 +417,8 @@ impl Session {
             None => available_bytes().unwrap_or(SURELY_AVAILABLE) / SHARE_OF_READ_AHEAD,
         };
         options.ahead = options.ahead.map(|left| left - read_ahead);
-        let bindings = bind(workflow, &inputs, cached.prepared.loaded_bytes(), read_ahead)?;
+        let loaded_bytes = cached.prepared.loaded_bytes();
+        let bindings = bind(workflow, &Bound { inputs: &inputs, targets, loaded_bytes, ahead_bytes: read_ahead })?;
         drop(inputs);
         if let Some(profile) = profile_of_run(self.0.profile.as_ref()) {
             options.observer = Some(profile.watch(prepared.schedule(), options.observer));

@@ -105,7 +105,7 @@ impl Block {
     }
 
     /// Overwrites every element of an output block.
-    pub(crate) fn fill(&mut self, value: Scalar) -> Result<()> {
+    pub fn fill(&mut self, value: Scalar) -> Result<()> {
         fill(self.output()?.1, value)
     }
 
@@ -117,7 +117,7 @@ impl Block {
     }
 
     /// The elements where they lie, if they lie together.
-    pub(crate) fn lend(&self) -> Option<ArrayView<'_>> {
+    pub fn lend(&self) -> Option<ArrayView<'_>> {
         let shape = self.bbox.shape();
         // Along an axis of one element any stride will do.
         let dense = shape::row_major_strides(&shape).into_iter().zip(self.strides()).zip(&shape);
@@ -136,7 +136,7 @@ impl Block {
     }
 
     /// Copies this block of a tensor with all axes reversed into a block that holds it.
-    pub(crate) fn copy_transposed_into(&self, target: &mut Block) -> Result<()> {
+    pub fn copy_transposed_into(&self, target: &mut Block) -> Result<()> {
         let reversed = |coords: &[u64]| coords.iter().rev().copied().collect::<Vec<u64>>();
         let bbox = BoxRegion { lo: reversed(&self.bbox.lo), hi: reversed(&self.bbox.hi) };
         if bbox.is_empty() || !target.bbox.contains(&bbox) {
@@ -157,12 +157,7 @@ impl Block {
     }
 
     /// As if this block were at `bbox`: copies what it shares with row-major storage at `target_box`.
-    pub(crate) fn copy_moved_overlap(
-        &self,
-        bbox: &BoxRegion,
-        target_box: &BoxRegion,
-        target: &mut Buffer,
-    ) -> Result<()> {
+    pub fn copy_moved_overlap(&self, bbox: &BoxRegion, target_box: &BoxRegion, target: &mut Buffer) -> Result<()> {
         if bbox.rank() != target_box.rank() {
             return Err(Error::internal(format!("a copy from {bbox} to {target_box}")));
         }
@@ -184,7 +179,7 @@ impl Block {
     }
 
     /// The storage the elements lie in; a view shares it with what surrounds it.
-    pub(crate) fn data(&self) -> &Buffer {
+    pub fn data(&self) -> &Buffer {
         match &self.elements {
             Elements::Owned(storage) => storage.buffer(),
             Elements::Shared { array, .. } => array.data(),
@@ -215,7 +210,7 @@ impl Block {
     }
 
     /// The storage of an output block, together with its box.
-    pub(crate) fn output(&mut self) -> Result<(&BoxRegion, &mut Buffer)> {
+    pub fn output(&mut self) -> Result<(&BoxRegion, &mut Buffer)> {
         match &mut self.elements {
             Elements::Owned(storage) => Ok((&self.bbox, storage.buffer_mut())),
             Elements::Shared { .. } => Err(Error::internal("a view cannot be written")),
@@ -223,7 +218,7 @@ impl Block {
     }
 
     /// Position of the first element in the storage.
-    pub(crate) fn offset(&self) -> usize {
+    pub fn offset(&self) -> usize {
         match &self.elements {
             Elements::Owned(_) => 0,
             Elements::Shared { offset, .. } => *offset,
@@ -231,7 +226,7 @@ impl Block {
     }
 
     /// Distance in the storage between neighbours along each axis.
-    pub(crate) fn strides(&self) -> Vec<usize> {
+    pub fn strides(&self) -> Vec<usize> {
         match &self.elements {
             Elements::Owned(_) => row_major(&self.bbox),
             Elements::Shared { strides, .. } => strides.to_vec(),

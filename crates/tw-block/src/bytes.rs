@@ -51,7 +51,7 @@ macro_rules! with_plain {
 }
 
 /// Calls `write` with the bytes of some elements, in order, possibly in several pieces.
-pub(crate) fn write_elements<E>(
+pub fn write_elements<E>(
     buffer: &Buffer,
     range: std::ops::Range<usize>,
     mut write: impl FnMut(&[u8]) -> Result<(), E>,
@@ -69,7 +69,7 @@ pub(crate) fn write_elements<E>(
 }
 
 /// Calls `read` to fill the bytes of some elements, in order, possibly in several pieces. A bool is true unless its byte is 0, as in NumPy.
-pub(crate) fn read_elements<E>(
+pub fn read_elements<E>(
     buffer: &mut Buffer,
     range: std::ops::Range<usize>,
     mut read: impl FnMut(&mut [u8]) -> Result<(), E>,
@@ -87,7 +87,7 @@ pub(crate) fn read_elements<E>(
 }
 
 /// Reverses the bytes of every number of some elements: from big-endian, or to it. A complex number is two numbers.
-pub(crate) fn swap_bytes(buffer: &mut Buffer, range: std::ops::Range<usize>) {
+pub fn swap_bytes(buffer: &mut Buffer, range: std::ops::Range<usize>) {
     let dtype = buffer.dtype();
     let width = dtype.part().unwrap_or(dtype).size() as usize;
     with_plain!(buffer,

@@ -44,6 +44,19 @@ pub(crate) fn copy_box(shape: &[u64], from: &Buffer, src: Place<'_>, to: &mut Bu
     copy_box_by(Stores::Cached, shape, from, src, to, dst)
 }
 
+/// Copies a box of the given shape between buffers of one type. A side is the position of its first element and the distance between neighbours, per axis.
+pub fn copy_strided(shape: &[u64], from: (&Buffer, usize, &[usize]), to: (&mut Buffer, usize, &[usize])) -> Result<()> {
+    let (from, source) = (from.0, Place { offset: from.1, strides: from.2 });
+    let (to, target) = (to.0, Place { offset: to.1, strides: to.2 });
+    let is_inside = shape.len() == source.strides.len()
+        && shape.len() == target.strides.len()
+        && (shape.contains(&0) || source.end(shape) <= from.len() && target.end(shape) <= to.len());
+    if !is_inside {
+        return Err(Error::internal("a copy outside its buffers"));
+    }
+    copy_box(shape, from, source, to, target)
+}
+
 /// As [`copy_box`], with a choice of stores.
 pub(crate) fn copy_box_by(
     stores: Stores,

@@ -19,7 +19,7 @@ macro_rules! zeroed_types {
 tw_ir::for_physical_types!([zeroed_types], ());
 
 /// `n` zeros, or `None` if there is no memory for them.
-pub(crate) fn zeros(dtype: DType, n: usize) -> Option<Buffer> {
+pub fn zeros(dtype: DType, n: usize) -> Option<Buffer> {
     Some(with_dtype!(dtype, T => Buffer::from(zeroed::<T>(n)?)))
 }
 

@@ -2,6 +2,8 @@
 //!
 //! Where it is dear to read a block on its own (a column of a row-major file), its source reads what lies around it along, and leaves it here for whoever reads the
 //! neighbours. A part is held until every element of it has been asked for, or until newer parts need its place. All sources of a run share one limit.
+//!
+//! Whoever asks for a part that another thread reads waits for it; other parts are read meanwhile.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -22,7 +24,10 @@ pub struct ReadAhead {
 #[derive(Debug)]
 struct Part {
     reader: u32,
-    block: Arc<Block>,
+    bbox: BoxRegion,
+    bytes: u64,
+    /// `None` until it is read. Locked while it is being read.
+    block: Arc<Mutex<Option<Arc<Block>>>>,
     /// Elements that nobody has asked for.
     unread: u64,
 }
@@ -34,44 +39,50 @@ impl ReadAhead {
     }
 
     /// A number for one more source.
-    pub(crate) fn add_reader(&self) -> u32 {
+    pub fn add_reader(&self) -> u32 {
         self.n_readers.fetch_add(1, Ordering::Relaxed)
     }
 
     /// The most bytes of one part: half of the limit, because a thread may still be in the part before.
-    pub(crate) fn most_bytes(&self) -> u64 {
+    pub fn most_bytes(&self) -> u64 {
         self.limit / 2
     }
 
-    /// The part that a region lies in; if there is none, `read` makes it, with this many bytes. Threads wait here for whoever reads.
-    pub(crate) fn part(
+    /// The part that a region lies in; if there is none, `read` makes one for the box `wide`, with this many bytes.
+    pub fn part(
         &self,
         reader: u32,
         region: &BoxRegion,
+        wide: &BoxRegion,
         bytes: u64,
         read: impl FnOnce() -> Result<Block>,
     ) -> Result<Arc<Block>> {
         // A list of parts is whole at every moment, whoever panicked while holding it.
         let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
-        let found = held.iter().position(|part| part.reader == reader && part.block.bbox().contains(region));
+        let found = held.iter().position(|part| part.reader == reader && part.bbox.contains(region));
         let position = match found {
             Some(position) => position,
             None => {
-                while held.iter().map(|part| part.block.n_bytes()).sum::<u64>() + bytes > self.limit && !held.is_empty()
-                {
+                while held.iter().map(|part| part.bytes).sum::<u64>() + bytes > self.limit && !held.is_empty() {
                     held.remove(0);
                 }
-                let block = Arc::new(read()?);
-                held.push(Part { reader, unread: block.n_elements(), block });
+                held.push(Part { reader, bbox: wide.clone(), bytes, unread: wide.n_elements(), block: Arc::default() });
                 held.len() - 1
             }
         };
         let part = &mut held[position];
         part.unread = part.unread.saturating_sub(region.n_elements());
-        let block = Arc::clone(&part.block);
+        let slot = Arc::clone(&part.block);
         if part.unread == 0 {
             held.remove(position);
         }
+        drop(held);
+        // Read by the first who comes here; if that fails, by the next.
+        let mut slot = slot.lock().unwrap_or_else(PoisonError::into_inner);
+        let block = match &*slot {
+            Some(block) => Arc::clone(block),
+            None => Arc::clone(slot.insert(Arc::new(read()?))),
+        };
         Ok(block)
     }
 }

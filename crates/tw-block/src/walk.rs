@@ -3,7 +3,8 @@
 use tw_ir::BoxRegion;
 
 /// The points of a box in row-major order.
-pub(crate) struct Points {
+#[derive(Debug)]
+pub struct Points {
     lo: Vec<u64>,
     hi: Vec<u64>,
     at: Vec<u64>,
@@ -12,12 +13,14 @@ pub(crate) struct Points {
 }
 
 impl Points {
-    pub(crate) fn new(bbox: &BoxRegion) -> Points {
+    /// The points of this box.
+    pub fn new(bbox: &BoxRegion) -> Points {
         Points { lo: bbox.lo.clone(), hi: bbox.hi.clone(), at: bbox.lo.clone(), started: false, empty: bbox.is_empty() }
     }
 
     /// The next point.
-    pub(crate) fn next(&mut self) -> Option<&[u64]> {
+    #[expect(clippy::should_implement_trait, reason = "what it gives is borrowed from it")]
+    pub fn next(&mut self) -> Option<&[u64]> {
         if self.empty {
             return None;
         }

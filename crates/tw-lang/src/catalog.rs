@@ -1,11 +1,12 @@
 //! What the language knows about files, without opening any.
 
-use tw_ir::{DType, Error, Result};
+use tw_ir::program::TensorType;
+use tw_ir::{Error, Result};
 
 /// Answers questions about files while a program is read. The planner itself does no input.
 pub trait Catalog {
-    /// Element type and shape of the array in a file.
-    fn header(&self, path: &str) -> Result<(DType, Vec<u64>)>;
+    /// The type of the array in a file, every extent known; its tiling is the cut that the file is best read in.
+    fn header(&self, path: &str) -> Result<TensorType>;
 }
 
 /// A catalog without files.
@@ -13,7 +14,7 @@ pub trait Catalog {
 pub struct NoFiles;
 
 impl Catalog for NoFiles {
-    fn header(&self, path: &str) -> Result<(DType, Vec<u64>)> {
+    fn header(&self, path: &str) -> Result<TensorType> {
         Err(Error::io(format!("\"{path}\" cannot be read: this program runs without files")))
     }
 }

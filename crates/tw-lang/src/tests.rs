@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use tw_ir::program::FunctionTable;
-use tw_ir::{Array, DType, Error, Result, oracle};
+use tw_ir::{Array, DType, Error, Result, TensorType, oracle};
 
 use super::{Catalog, ParamValue, ProgramUnit, parse_program};
 
@@ -19,10 +19,10 @@ mod robust;
 struct Files;
 
 impl Catalog for Files {
-    fn header(&self, path: &str) -> Result<(DType, Vec<u64>)> {
+    fn header(&self, path: &str) -> Result<TensorType> {
         match path {
-            "matrix.npy" => Ok((DType::F64, vec![2, 3])),
-            "vector.npy" => Ok((DType::I64, vec![5])),
+            "matrix.npy" => Ok(TensorType::known(DType::F64, &[2, 3])),
+            "vector.npy" => Ok(TensorType::known(DType::I64, &[5])),
             _ => Err(Error::io(format!("no file is called \"{path}\""))),
         }
     }

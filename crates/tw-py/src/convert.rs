@@ -130,9 +130,3 @@ pub(crate) fn copy_from_numpy(source: &Bound<'_, PyAny>, target: &mut Array) -> 
     }
     Ok(())
 }
-
-/// A tensor over an `.npy` file, of which only the header is read now.
-#[pyfunction]
-pub(crate) fn open_npy(py: Python<'_>, path: std::path::PathBuf) -> PyResult<Tensor> {
-    at_callers_line(py, || current().open(path)).map(Tensor)
-}

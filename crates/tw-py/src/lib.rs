@@ -50,6 +50,7 @@ mod convert;
 mod dtypes;
 mod errors;
 mod explanation;
+mod files;
 mod function;
 mod interrupt;
 mod line;
@@ -69,9 +70,11 @@ mod _core {
     #[pymodule_export]
     use super::cfunction::compiled_function;
     #[pymodule_export]
-    use super::convert::{from_numpy, open_npy, to_numpy};
+    use super::convert::{from_numpy, to_numpy};
     #[pymodule_export]
     use super::explanation::{Difference, Explanation, Profile};
+    #[pymodule_export]
+    use super::files::{open_file, open_files, open_table, store_files};
     #[pymodule_export]
     use super::function::{block_function, settle};
     #[pymodule_export]

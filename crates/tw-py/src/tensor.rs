@@ -109,12 +109,6 @@ impl Tensor {
         let profile = interrupt::run(py, self.0.session(), takes_long(&[&self.0]), None, move || Profile::of(&tensor));
         profile.map(|profile| profile.with_lines(py))
     }
-
-    /// Writes the tensor to an `.npy` file.
-    fn store_npy(&self, py: Python<'_>, path: String) -> PyResult<()> {
-        let tensor = self.0.clone();
-        interrupt::run(py, self.0.session(), takes_long(&[&self.0]), None, move || tensor.store(&path))
-    }
 }
 
 impl Tensor {
@@ -188,6 +182,6 @@ pub(crate) fn arrays(
 }
 
 /// Guesses whether the user may want to interrupt the computation, by the number of elements that it reads and computes.
-fn takes_long(tensors: &[&tilewright::Tensor]) -> bool {
+pub(crate) fn takes_long(tensors: &[&tilewright::Tensor]) -> bool {
     tensors.iter().any(|tensor| !tensor.is_computed() && tensor.n_touched() > MANY_ELEMENTS)
 }

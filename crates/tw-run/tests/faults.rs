@@ -9,7 +9,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use common::{Builder, Flaky, N, TestIo, only};
-use tw_block::{Block, Meter, Sink, Source, formats, in_memory};
+use tw_block::{Block, Meter, Sink, Source, in_memory};
+use tw_files::FileTarget;
 use tw_ir::{Array, Axis, Blame, BoxRegion, DType, Error, Grid, Result, Span};
 use tw_run::{BlockHandle, Engine, Outcome, Prepared, RunOptions, Runtime, Serial, TensorHandle};
 
@@ -106,7 +107,13 @@ fn files_that_could_not_be_written_leave_nothing_behind() {
             let io = Arc::new(TestIo::default());
             let mut bindings = io.bindings(prepared.schedule());
             for (k, sink) in bindings.sinks.iter_mut().enumerate() {
-                let file = formats::create(directory.join(format!("{k}.npy")), DType::F64, &[N]).unwrap();
+                let file = tw_files::create(
+                    directory.join(format!("{k}.npy")),
+                    DType::F64,
+                    &Grid::whole(&[N]),
+                    &FileTarget::default(),
+                )
+                .unwrap();
                 let room = AtomicUsize::new(if k == 3 { room } else { usize::MAX });
                 *sink = Arc::new(Filling { file, room });
             }

@@ -3,8 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use tw_block::formats;
-use tw_ir::{DType, Result};
+use tw_ir::{Result, TensorType};
 use tw_lang::Catalog;
 
 /// Tells apart the directories of one process.
@@ -42,8 +41,7 @@ impl Drop for Scratch {
 }
 
 impl Catalog for Scratch {
-    fn header(&self, path: &str) -> Result<(DType, Vec<u64>)> {
-        let source = formats::open(self.path(path))?;
-        Ok((source.ty().dtype, source.shape()?))
+    fn header(&self, path: &str) -> Result<TensorType> {
+        Ok(tw_files::open(self.path(path))?.ty())
     }
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use tilewright::{Array, Inputs, Session, in_memory};
-use tw_block::{Block, Meter, Source, SourceAccess, formats};
+use tw_block::{Block, Meter, Source, SourceAccess};
 use tw_ir::program::FunctionTable;
 use tw_ir::schedule::Digest;
 use tw_ir::{Blame, BoxRegion, Error, Op, Span, TensorType};
@@ -28,7 +28,7 @@ fn file_bytes(header: &str, data: usize) -> Vec<u8> {
 
 /// Reads a file in every way there is. All ways must agree on whether it can be read.
 fn read(path: &Path) -> Result<Array, Error> {
-    let (opened, read) = (formats::open(path), formats::read_array(path));
+    let (opened, read) = (tw_files::open(path), tw_files::read_array(path));
     assert_eq!(read.is_ok(), opened.is_ok());
     read
 }
@@ -116,7 +116,7 @@ fn headers_that_are_not_headers_are_refused() {
 fn every_damaged_byte_is_read_or_refused() {
     let directory = scratch();
     let path = directory.path("a.npy");
-    formats::write_array(&path, &Array::from_i64(&[1, 2, 3])).unwrap();
+    tw_files::write_array(&path, &Array::from_i64(&[1, 2, 3])).unwrap();
     let bytes = fs::read(&path).unwrap();
     for length in 0..bytes.len() {
         refused(&path, &bytes[..length]);
@@ -160,7 +160,7 @@ fn redirect(unit: &mut ProgramUnit, directory: &Scratch) {
 }
 
 fn bind(unit: &ProgramUnit, directory: &Scratch) -> Inputs {
-    let open = |path: &String| formats::open(directory.path(path)).expect("the file can be opened");
+    let open = |path: &String| tw_files::open(directory.path(path)).expect("the file can be opened");
     let files = unit.inputs.iter().filter_map(|input| Some((input.name.clone(), open(input.path.as_ref()?))));
     files.collect()
 }
@@ -177,7 +177,7 @@ fn a_file_that_shrinks_while_it_is_open_is_an_error_of_the_file() {
     let directory = scratch();
     let values: Vec<f64> = (0..1000).map(f64::from).collect();
     for (length, threads) in [(200, 1), (0, 1), (4000, 2), (8000, 4)] {
-        formats::write_array(directory.path("x.npy"), &Array::from_f64(&values)).unwrap();
+        tw_files::write_array(directory.path("x.npy"), &Array::from_f64(&values)).unwrap();
         let text = "input x = \"x.npy\" tile(100)\ny = x * 2\ntotal = sum(y)\noutput total";
         let unit = unit(text, &directory);
         let inputs = bind(&unit, &directory);
@@ -189,7 +189,7 @@ fn a_file_that_shrinks_while_it_is_open_is_an_error_of_the_file() {
         assert_eq!(place(&error, text), "input x = \"x.npy\" tile(100)");
         // The session is none the worse.
         drop(inputs);
-        formats::write_array(directory.path("x.npy"), &Array::from_f64(&values)).unwrap();
+        tw_files::write_array(directory.path("x.npy"), &Array::from_f64(&values)).unwrap();
         let results = session.run(&unit.program, &bind(&unit, &directory)).expect("the file is whole again");
         assert_eq!(results["total"].item().unwrap().as_f64(), 999_000.0);
     }
@@ -198,10 +198,10 @@ fn a_file_that_shrinks_while_it_is_open_is_an_error_of_the_file() {
 #[test]
 fn a_file_that_is_replaced_after_reading_the_program_is_checked_again() {
     let directory = scratch();
-    formats::write_array(directory.path("x.npy"), &Array::from_f64(&[1.0, 2.0, 3.0])).unwrap();
+    tw_files::write_array(directory.path("x.npy"), &Array::from_f64(&[1.0, 2.0, 3.0])).unwrap();
     let unit = unit("input x = \"x.npy\"\ny = x + 1\noutput y", &directory);
     for replacement in [Array::from_f64(&[1.0]), Array::from_i64(&[1, 2, 3])] {
-        formats::write_array(directory.path("x.npy"), &replacement).unwrap();
+        tw_files::write_array(directory.path("x.npy"), &replacement).unwrap();
         let error = Session::new().run(&unit.program, &bind(&unit, &directory)).expect_err("another type");
         assert_eq!(error.blame(), Blame::Source, "{error:?}");
         assert!(error.message().contains('x'), "{error:?}");
@@ -255,8 +255,8 @@ fn a_failing_program_leaves_no_files() {
 #[test]
 fn regions_outside_a_file_are_refused() {
     let directory = scratch();
-    formats::write_array(directory.path("x.npy"), &Array::from_f64(&[1.0, 2.0])).unwrap();
-    let source = formats::open(directory.path("x.npy")).unwrap();
+    tw_files::write_array(directory.path("x.npy"), &Array::from_f64(&[1.0, 2.0])).unwrap();
+    let source = tw_files::open(directory.path("x.npy")).unwrap();
     assert!(source.read(&BoxRegion { lo: vec![1], hi: vec![3] }, &Meter::new()).is_err());
     assert!(source.read(&BoxRegion { lo: vec![], hi: vec![] }, &Meter::new()).is_err());
 }
@@ -360,14 +360,14 @@ fn files_are_committed_after_the_whole_program() {
     let mut unit = unit(&two_inputs(), &directory);
     redirect(&mut unit, &directory);
     let path = directory.path("y.npy");
-    formats::write_array(&path, &Array::from_f64(&[7.0])).unwrap();
+    tw_files::write_array(&path, &Array::from_f64(&[7.0])).unwrap();
     // When the second segment reads, all of the file is written, and nobody can see it.
     let seen = Arc::new(Mutex::new(Vec::new()));
     let look = {
         let (seen, path) = (seen.clone(), path.clone());
         move |_: &BoxRegion| {
             let others = fs::read_dir(path.parent().expect("a directory")).expect("it can be read").count() - 1;
-            seen.lock().unwrap().push((formats::read_array(&path)?.shape().to_vec(), others));
+            seen.lock().unwrap().push((tw_files::read_array(&path)?.shape().to_vec(), others));
             Ok(())
         }
     };
@@ -376,7 +376,7 @@ fn files_are_committed_after_the_whole_program() {
     Session::builder().threads(2).build().run(&unit.program, &inputs).expect("it runs");
     assert_eq!(*seen.lock().unwrap(), vec![(vec![1], 1); 10], "the old file, and one under another name");
     assert_eq!(names_in(&directory), ["y.npy"]);
-    assert_eq!(formats::read_array(&path).unwrap().get(&[999]).as_f64(), 1998.0);
+    assert_eq!(tw_files::read_array(&path).unwrap().get(&[999]).as_f64(), 1998.0);
 }
 
 #[test]
@@ -385,7 +385,7 @@ fn a_file_may_be_replaced_by_what_is_computed_from_it() {
     for threads in [1, 4] {
         let directory = scratch();
         let path = directory.path("x.npy");
-        formats::write_array(&path, &thousand()).unwrap();
+        tw_files::write_array(&path, &thousand()).unwrap();
         let mut unit = unit(&text, &directory);
         redirect(&mut unit, &directory);
         let session = Session::builder().threads(threads).build();
@@ -394,7 +394,7 @@ fn a_file_may_be_replaced_by_what_is_computed_from_it() {
         for _ in 0..2 {
             let results = session.run(&unit.program, &inputs).expect("it runs");
             assert_eq!(results["total"].item().unwrap().as_f64(), 499_503.0);
-            assert_eq!(formats::read_array(&path).unwrap().get(&[999]).as_f64(), 1998.0);
+            assert_eq!(tw_files::read_array(&path).unwrap().get(&[999]).as_f64(), 1998.0);
         }
         let results = session.run(&unit.program, &bind(&unit, &directory)).expect("it runs");
         assert_eq!(results["total"].item().unwrap().as_f64(), 2.0 * 499_500.0 + 3.0);
@@ -406,12 +406,12 @@ fn a_file_may_be_replaced_by_what_is_computed_from_it() {
 fn fingerprints_tell_versions_apart() {
     let directory = scratch();
     let path = directory.path("x.npy");
-    formats::write_array(&path, &Array::from_f64(&[1.0, 2.0])).unwrap();
-    let before = formats::open(&path).unwrap();
+    tw_files::write_array(&path, &Array::from_f64(&[1.0, 2.0])).unwrap();
+    let before = tw_files::open(&path).unwrap();
     assert!(before.fingerprint().is_some());
-    assert_eq!(before.fingerprint(), formats::open(&path).unwrap().fingerprint());
-    formats::write_array(&path, &Array::from_f64(&[1.0, 3.0])).unwrap();
-    assert_ne!(before.fingerprint(), formats::open(&path).unwrap().fingerprint());
+    assert_eq!(before.fingerprint(), tw_files::open(&path).unwrap().fingerprint());
+    tw_files::write_array(&path, &Array::from_f64(&[1.0, 3.0])).unwrap();
+    assert_ne!(before.fingerprint(), tw_files::open(&path).unwrap().fingerprint());
     let of = |array: Array| in_memory(array).fingerprint();
     assert_eq!(of(Array::from_f64(&[1.0, 2.0])), of(Array::from_f64(&[1.0, 2.0])));
     assert_ne!(of(Array::from_f64(&[1.0, 2.0])), of(Array::from_f64(&[1.0, 3.0])));

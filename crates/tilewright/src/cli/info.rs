@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use tw_block::{Source, formats};
+use tw_block::Source;
+use tw_files::Summary;
 use tw_ir::error::Result;
 use tw_lang::InputDecl;
 
@@ -22,19 +23,33 @@ pub(crate) struct Args {
 /// Runs the command.
 pub(crate) fn run(args: &Args, out: &mut Out) -> Result<(), Failure> {
     let path = &args.program.file;
-    if formats::is_known(path)? {
-        array(path, formats::open(path)?.as_ref(), out)
+    if tw_files::is_known(path)? {
+        let summary = tw_files::describe(path)?;
+        match tw_files::open(path) {
+            Ok(source) => array(path, source.as_ref(), &summary, out),
+            // A group has arrays, but is none.
+            Err(_) if summary.bytes_on_disk.is_none() => {
+                out.heading(format_args!("{}: {}", path.display(), summary.format));
+                summary.lines.iter().for_each(|line| out.line(format_args!("  {line}")));
+            }
+            Err(error) => return Err(error.into()),
+        }
     } else {
         program(&args.program.load()?, out)
     }
     Ok(())
 }
 
-fn array(path: &Path, source: &dyn Source, out: &mut Out) {
+fn array(path: &Path, source: &dyn Source, summary: &Summary, out: &mut Out) {
     let (ty, bytes) = (source.ty(), source.n_bytes());
     out.heading(format_args!("{}: {ty}", path.display()));
     let n = bytes / ty.dtype.size();
     out.line(format_args!("  {} in {} elements, {}", units::bytes(bytes), units::count(n), source.layout()));
+    let on_disk = match summary.bytes_on_disk {
+        Some(bytes) => format!("{} on disk", units::bytes(bytes)),
+        None => "more files than are counted".into(),
+    };
+    out.line(format_args!("  {}, {on_disk}", summary.format));
 }
 
 fn program(loaded: &Loaded, out: &mut Out) {

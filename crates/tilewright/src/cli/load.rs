@@ -5,7 +5,6 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use tw_block::formats;
 use tw_ir::error::{Error, Result};
 use tw_ir::program::{Op, ValueId};
 use tw_lang::{ParamValue, ProgramUnit};
@@ -84,7 +83,7 @@ impl ProgramArgs {
         let mut program = BoundProgram::read(source.text(), &sets, &standard_functions())
             .map_err(|errors| Failure::in_source(errors, &source))?;
         for (name, path) in &self.input {
-            program.bind(name, formats::open(path)?)?;
+            program.bind(name, tw_files::open(path)?)?;
         }
         let BoundProgram { unit, inputs } = program;
         Ok(Loaded { source, unit, inputs })

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use tw_block::{Meter, formats};
+use tw_block::Meter;
 use tw_ir::error::Result;
 use tw_ir::{Array, BoxRegion, DType, TensorType};
 use tw_run::TensorHandle;
@@ -146,7 +146,7 @@ fn read_plan(path: &Path) -> Result<Vec<u8>> {
 fn show(name: &str, results: &BTreeMap<String, Arc<TensorHandle>>, paths: &BTreeMap<String, String>) -> Result<Shown> {
     let name = name.to_string();
     if let Some(path) = paths.get(&name) {
-        let source = formats::open(path)?;
+        let source = tw_files::open(path)?;
         let (shape, dtype) = (source.shape()?, source.ty().dtype);
         let corner = BoxRegion::whole(&preview::corner_shape(&shape));
         let corner = source.read(&corner, &Meter::new())?.to_array()?;

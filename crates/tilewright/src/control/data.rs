@@ -11,7 +11,7 @@ use tw_run::{CancelToken, TensorHandle};
 
 use super::placed::{Operands, Placer, Sharded};
 use super::{Alive, Around, Decision, Domain, Place, Step, walk};
-use crate::bindings::Inputs;
+use crate::bindings::{Inputs, Targets};
 use crate::report::Totals;
 use crate::results::{Computed, Want};
 use crate::session::{SegmentRun, Session};
@@ -29,6 +29,7 @@ pub(crate) struct Data<'a> {
     session: &'a Session,
     program: &'a Program,
     inputs: &'a Inputs,
+    targets: &'a Targets,
     /// How results of the program are wanted, other than as blocks.
     wants: HashMap<ValueId, Want>,
     /// Results that the last segment has made as arrays.
@@ -45,7 +46,7 @@ impl<'a> Data<'a> {
     pub(crate) fn new(
         session: &'a Session,
         program: &'a Program,
-        inputs: &'a Inputs,
+        (inputs, targets): (&'a Inputs, &'a Targets),
         wants: &[Want],
         cancel: CancelToken,
         placer: Option<Placer<'a>>,
@@ -60,6 +61,7 @@ impl<'a> Data<'a> {
             session,
             program,
             inputs,
+            targets,
             wants: by_value,
             arrays: HashMap::new(),
             written: Vec::new(),
@@ -139,7 +141,8 @@ impl Domain for Data<'_> {
             }
             Place::Before => Vec::new(),
         };
-        let segment = SegmentRun { key: step.key, placed, place: step.place, inputs, wants: &wants };
+        let segment =
+            SegmentRun { key: step.key, placed, place: step.place, inputs, targets: self.targets, wants: &wants };
         let outcome = self.session.run_segment(segment, &self.cancel, &mut self.totals)?;
         self.written.extend(outcome.sinks);
         let mut shards = shards.into_iter();

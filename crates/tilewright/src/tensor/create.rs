@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use tw_block::{formats, in_memory};
+use tw_block::{Source, in_memory};
 use tw_build as build;
 use tw_ir::error::Result;
 use tw_ir::program::Op;
@@ -33,7 +33,13 @@ impl Session {
     /// A tensor over a file, such as an `.npy` file; only the header is read now.
     #[track_caller]
     pub fn open(&self, path: impl AsRef<Path>) -> Result<Tensor> {
-        Ok(Tensor::bound(self, formats::open(path)?, None))
+        Ok(Tensor::bound(self, tw_files::open(path)?, None))
+    }
+
+    /// A tensor over anything that gives blocks.
+    #[track_caller]
+    pub fn source(&self, source: Arc<dyn Source>) -> Tensor {
+        Tensor::bound(self, source, None)
     }
 
     /// Zeros.

@@ -2,6 +2,7 @@
 
 use tw_build as build;
 use tw_build::{Joined, Reduction, ScanKind, SliceItem};
+use tw_files::FileTarget;
 use tw_ir::accum::Accum;
 use tw_ir::error::{Error, Result};
 use tw_ir::program::{BlockFn, Op, TensorType};
@@ -9,7 +10,9 @@ use tw_ir::scalar::{BinaryOp, UnaryOp};
 use tw_ir::{DType, Edge, Extent, Scalar, shape};
 
 use super::count::Count;
+use super::graph::Graph;
 use super::{Tensor, with_extents};
+use crate::bindings::Targets;
 
 macro_rules! unary {
     ($($(#[$doc:meta])* $name:ident = $op:ident;)*) => {
@@ -302,17 +305,40 @@ impl Tensor {
         Tensor::apply(self.session(), op, &[index, self])
     }
 
-    /// Writes the tensor to an `.npy` file.
+    /// Writes the tensor to a file, in the format that its name says.
     #[track_caller]
     pub fn store(&self, path: &str) -> Result<()> {
-        let (mut program, inputs) = self.program()?;
-        let value = program.body.results[0];
-        program.body.results.clear();
-        program.outputs.clear();
-        program.push(Op::Store { path: path.to_string() }, &[value], &self.node.span)?;
-        self.session().interpret(&program, &inputs, &[], &mut crate::report::Totals::default())?;
-        Ok(())
+        store_all(&[(self, path, FileTarget::default())])
     }
+}
+
+/// Writes tensors to files in one pass. All files get their names when the last block is written.
+#[track_caller]
+pub fn store_all(stored: &[(&Tensor, &str, FileTarget)]) -> Result<()> {
+    let Some((first, ..)) = stored.first() else { return Ok(()) };
+    let cut = |(tensor, path, target): &(&Tensor, &str, FileTarget)| {
+        let shape = tensor.shape()?;
+        Ok(match tw_files::blocks_for(path, tensor.dtype(), &shape, target)? {
+            Some(grid) => tensor.rechunk(&grid)?,
+            None => (*tensor).clone(),
+        })
+    };
+    let tensors = stored.iter().map(cut).collect::<Result<Vec<Tensor>>>()?;
+    let tensors: Vec<&Tensor> = tensors.iter().collect();
+    let mut graph = Graph::collect(&tensors)?;
+    let program = &mut graph.program;
+    let values = std::mem::take(&mut program.body.results);
+    program.outputs.clear();
+    let mut targets = Targets::new();
+    for (&value, (tensor, path, target)) in values.iter().zip(stored) {
+        program.push(Op::Store { path: path.to_string() }, &[value], &tensor.node.span)?;
+        if targets.insert(path.to_string(), target.clone()).is_some() {
+            return Err(Error::source(format!("two tensors are stored to {path}")));
+        }
+    }
+    let mut totals = crate::report::Totals::default();
+    first.session().interpret_into(program, &graph.inputs, &targets, &[], &mut totals)?;
+    Ok(())
 }
 
 /// Tensors one after the other along an axis.

@@ -7,7 +7,10 @@ fn arrays_show_their_header() {
     let dir = Dir::new();
     dir.write("a.npy", npy("(2, 3)", &[0.0; 6]));
     let text = dir.ok(&["info", "a.npy"]);
-    assert_eq!(text, "a.npy: f64[2, 3]\n  48 B in 6 elements, row-major (C), data from byte 128 on\n");
+    assert_eq!(
+        text,
+        "a.npy: f64[2, 3]\n  48 B in 6 elements, row-major (C), data from byte 128 on\n  NumPy, 176 B on disk\n"
+    );
 }
 
 #[test]

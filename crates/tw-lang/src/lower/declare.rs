@@ -85,10 +85,7 @@ impl<'a> Lowering<'a, '_> {
         }
         let declared = ty.map(|ty| self.tensor_type(ty)).transpose()?;
         let stored = match path {
-            Some(path) => {
-                let (dtype, shape) = self.catalog.header(path.text).at(path.range)?;
-                Some(TensorType::known(dtype, &shape))
-            }
+            Some(path) => Some(self.catalog.header(path.text).at(path.range)?),
             None => None,
         };
         let mut ty = match (declared, stored) {
@@ -96,7 +93,8 @@ impl<'a> Lowering<'a, '_> {
                 let text = format!("`{}` is declared as {declared}, but its file holds {stored}", name.text);
                 return Err(error(range, text).into());
             }
-            (Some(ty), _) | (None, Some(ty)) => ty,
+            (Some(declared), Some(stored)) => TensorType { tiling: stored.tiling, ..declared },
+            (Some(ty), None) | (None, Some(ty)) => ty,
             (None, None) => return Err(Error::internal("an input without type or file").into()),
         };
         if let Some(tile) = tile {

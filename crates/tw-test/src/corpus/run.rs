@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use tilewright::{Session, Totals, in_memory};
-use tw_block::formats;
 use tw_ir::oracle::{self, ProgramResults};
 use tw_ir::{Array, Error, Op, Program, Span};
 use tw_lang as lang;
@@ -45,7 +44,7 @@ impl<'c> Loaded<'c> {
     pub fn new(case: &'c Case) -> Result<Result<Loaded<'c>, Vec<Error>>, String> {
         let directory = Scratch::new().map_err(|error| format!("no scratch directory: {error}"))?;
         for (name, array) in &case.files {
-            formats::write_array(directory.path(name), array).map_err(|error| error.to_string())?;
+            tw_files::write_array(directory.path(name), array).map_err(|error| error.to_string())?;
         }
         let unit = lang::parse_program(&case.text, &case.params, &directory, &function_table());
         Ok(unit.map(|unit| Loaded { case, unit, directory }))
@@ -64,7 +63,7 @@ impl<'c> Loaded<'c> {
         let mut inputs = BTreeMap::new();
         for input in &self.unit.inputs {
             let data = match &input.path {
-                Some(path) => formats::open(self.directory.path(path))?,
+                Some(path) => tw_files::open(self.directory.path(path))?,
                 None => match self.case.inputs.get(&input.name) {
                     Some(array) => in_memory(array.clone()),
                     None => continue,
@@ -76,7 +75,8 @@ impl<'c> Loaded<'c> {
         let (results, totals) = session.run_with_report(&program, &inputs)?;
         let outputs = results.into_iter().map(|(name, stored)| Ok((name, stored.to_array()?)));
         let outputs = outputs.collect::<Result<_, Error>>()?;
-        let stored = paths.into_iter().map(|path| Ok((path.clone(), formats::read_array(self.directory.path(&path))?)));
+        let stored =
+            paths.into_iter().map(|path| Ok((path.clone(), tw_files::read_array(self.directory.path(&path))?)));
         Ok((ProgramResults { outputs, stored: stored.collect::<Result<_, Error>>()? }, totals))
     }
 }

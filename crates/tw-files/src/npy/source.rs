@@ -10,10 +10,10 @@ use tw_ir::schedule::Digest;
 use tw_ir::{BoxRegion, Result, TensorType};
 
 use super::reader::NpyReader;
-use crate::block::Block;
-use crate::memory::Meter;
-use crate::read_ahead::ReadAhead;
-use crate::source::{Source, SourceAccess};
+use tw_block::Block;
+use tw_block::Meter;
+use tw_block::ReadAhead;
+use tw_block::{Source, SourceAccess};
 
 /// Runs of so many bytes are read as they are: the call of the system no longer matters.
 const LONG_RUN: u64 = 16 << 10;
@@ -47,7 +47,7 @@ impl NpySource {
             return reader.read_region(region, Some(meter));
         }
         let bytes = wide.n_elements() * reader.header().dtype.size();
-        let band = ahead.part(number, region, bytes, || reader.read_region(&wide, Some(meter)))?;
+        let band = ahead.part(number, region, &wide, bytes, || reader.read_region(&wide, Some(meter)))?;
         let mut block = Block::for_output(reader.header().dtype, region.clone(), Some(meter))?;
         let (_, buffer) = block.output()?;
         band.copy_moved_overlap(band.bbox(), region, buffer)?;
@@ -126,18 +126,18 @@ mod tests {
     use tw_ir::{Array, Axis, Buffer};
 
     use super::*;
-    use crate::walk::Points;
+    use tw_block::Points;
 
     fn file(name: &str, extents: &[u64]) -> (std::path::PathBuf, Arc<Array>) {
         let path = std::env::temp_dir().join(format!("tw-bands-{name}-{}.npy", std::process::id()));
         let n = extents.iter().product::<u64>() as u32;
         let array = Array::new(extents.to_vec(), Buffer::U32((0..n).collect())).unwrap();
-        crate::formats::write_array(&path, &array).unwrap();
+        crate::write_array(&path, &array).unwrap();
         (path, Arc::new(array))
     }
 
     fn in_bands(path: &std::path::Path, limit: u64) -> Arc<dyn Source> {
-        let source = crate::formats::open(path).unwrap();
+        let source = crate::open(path).unwrap();
         source.for_run(source.n_bytes(), &ReadAhead::new(limit)).unwrap()
     }
 
@@ -179,7 +179,7 @@ mod tests {
     #[test]
     fn files_that_are_hardly_read_have_no_bands() {
         let (path, _) = file("hardly", &[100, 100]);
-        let source = crate::formats::open(&path).unwrap();
+        let source = crate::open(&path).unwrap();
         // The file is smaller than what is read through at once.
         assert_eq!(source.scratch(&BoxRegion::whole(&[100, 1])), source.n_bytes());
         assert_eq!(source.layout(), "row-major (C), data from byte 128 on");

@@ -13,12 +13,12 @@ use tw_ir::{BoxRegion, Buffer, Error, Result, shape};
 
 use super::failed;
 use super::header::{self, NpyHeader};
-use crate::block::Block;
-use crate::bytes::{read_elements, swap_bytes};
-use crate::copy::{Place, copy_box};
-use crate::memory::Meter;
-use crate::pages;
-use crate::walk::Points;
+use tw_block::Block;
+use tw_block::Meter;
+use tw_block::Points;
+use tw_block::copy_strided;
+use tw_block::zeros;
+use tw_block::{read_elements, swap_bytes};
 
 /// How much of a file in Fortran order is held besides the block it is read into. Like other scratch space it is not charged to a meter.
 const SLAB_BYTES: u64 = 4 << 20;
@@ -129,10 +129,9 @@ impl NpyReader {
         let most = if is_close { (SIEVE_BYTES / (distance * size).max(1)).clamp(1, n_even) } else { 1 };
         let mut sieve = match most {
             1 => None,
-            _ => Some(
-                pages::zeros(self.header.dtype.storage(), ((most - 1) * distance + run) as usize)
-                    .ok_or_else(no_memory)?,
-            ),
+            _ => {
+                Some(zeros(self.header.dtype.storage(), ((most - 1) * distance + run) as usize).ok_or_else(no_memory)?)
+            }
         };
         let inner_start: u64 = (outer..whole.len()).map(|axis| region.lo[axis] * strides[axis]).sum();
         let (_, buffer) = block.output()?;
@@ -152,9 +151,8 @@ impl NpyReader {
                 match &mut sieve {
                     Some(sieve) => {
                         self.read_at(first, sieve, 0..((n - 1) * distance + run) as usize)?;
-                        let from = Place { offset: 0, strides: &[distance as usize, 1] };
-                        let to = Place { offset: filled, strides: &[run as usize, 1] };
-                        copy_box(&[n, run], sieve, from, buffer, to)?;
+                        let from = (&*sieve, 0, &[distance as usize, 1][..]);
+                        copy_strided(&[n, run], from, (buffer, filled, &[run as usize, 1]))?;
                     }
                     None => self.read_at(first, buffer, filled..end)?,
                 }

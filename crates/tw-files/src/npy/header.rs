@@ -6,7 +6,8 @@ use std::path::Path;
 
 use tw_ir::{DType, Error, Result, shape};
 
-use super::{descr, failed, parse_descr};
+use super::failed;
+use crate::descr;
 
 pub(super) const MAGIC: &[u8; 6] = b"\x93NUMPY";
 /// NumPy refuses longer headers as well; nothing we can hold needs more.
@@ -67,7 +68,7 @@ pub(super) fn read(path: &Path, file: &File) -> Result<NpyHeader> {
         .map_err(|error| bad(text_start + error.valid_up_to() as u64, "the header is not text".into()))?;
     let mut parser = Parser { text: text.as_bytes(), at: 0 };
     let fields = parser.dictionary().map_err(|what| bad(text_start + parser.at as u64, what))?;
-    let (dtype, big_endian) = parse_descr(&fields.descr).ok_or_else(|| {
+    let (dtype, big_endian) = descr::parse(&fields.descr).ok_or_else(|| {
         let error = bad(text_start, format!("elements of type `{}` are not supported", fields.descr.escape_debug()));
         match fields.descr.trim_start_matches(['<', '>', '|', '=']) {
             "V2" => error.help("if these are bfloat16, which NumPy cannot name, save them with astype('float32')"),
@@ -95,7 +96,7 @@ pub(super) fn read(path: &Path, file: &File) -> Result<NpyHeader> {
 
 /// The bytes of a header, padded so that elements are aligned to 64 bytes.
 pub(super) fn write(dtype: DType, shape: &[u64]) -> Result<Vec<u8>> {
-    let descr = descr(dtype).ok_or_else(|| {
+    let descr = descr::of(dtype).ok_or_else(|| {
         Error::source(format!("a .npy file cannot hold {dtype}, which NumPy does not have"))
             .help("convert to f32 before saving; nothing is lost")
     })?;

@@ -8,10 +8,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use tw_ir::{BoxRegion, Buffer, DType, Error, Result, shape};
 
 use super::{failed, header};
-use crate::block::Block;
-use crate::bytes::write_elements;
-use crate::sink::Sink;
-use crate::walk::Points;
+use tw_block::Block;
+use tw_block::Points;
+use tw_block::Sink;
+use tw_block::write_elements;
 
 /// A file being written. Blocks may be written by several threads at once. The file gets its name only when it is committed; a writer
 /// that is dropped before leaves nothing behind.

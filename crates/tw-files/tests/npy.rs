@@ -5,11 +5,12 @@ use std::fs::{self, OpenOptions};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use tw_block::formats::npy::{NpyReader, NpyWriter};
-use tw_block::formats::{read_array, write_array};
 use tw_block::{Block, Meter, Sink};
+use tw_files::npy::{NpyReader, NpyWriter};
+use tw_files::{read_array, write_array};
 use tw_ir::{Array, Blame, BoxRegion, DType, Error, Scalar, TimeUnit, shape};
 
+#[path = "../../tw-block/tests/support/mod.rs"]
 mod support;
 use support::{Dice, part, points};
 

@@ -1,0 +1,25 @@
+//! File formats: tensors that are read from files and written to them, block by block.
+//!
+//! [`open`] gives a [`tw_block::Source`], [`create`] a [`tw_block::Sink`]; the path decides the format. Nothing outside this crate knows any format.
+//!
+//! - Files are read at given positions, never mapped: a file that shrinks while it is open is an error with a name, not a signal.
+//! - Metadata is believed only as far as the file supports it. No allocation follows what a header claims.
+//! - A result gets its name when all of it is written.
+//!
+//! The crate is separate from the kernels because formats bring heavy dependencies.
+
+#![forbid(unsafe_code)]
+
+mod csv;
+mod descr;
+mod formats;
+pub mod npy;
+mod several;
+#[cfg(feature = "zarr")]
+pub mod zarr;
+
+pub use csv::{TableOptions, open as open_table};
+pub use formats::{
+    FileOptions, FileTarget, Summary, blocks_for, create, describe, is_known, open, read_array, write_array,
+};
+pub use several::{expand, open_all};

@@ -1,0 +1,131 @@
+//! Zarr arrays, versions 2 and 3, in directories.
+//!
+//! `x.zarr` names an array, `x.zarr/group/name` one inside groups. Metadata, shards and transposed chunks are read and written by `zarrs`; compressors are our own
+//! ([`compress`]), because those of `zarrs` unfold whatever a chunk contains.
+//!
+//! Reading: a box decodes only the chunks that meet it, of a shard only the inner chunks. A chunk without a file is its fill value. Chunks that are cut by the box are
+//! kept for a while, as far as the run has memory to spare ([`tw_block::ReadAhead`]). Metadata is checked before anything is allocated by it.
+//!
+//! Writing: a new array is made in a directory beside its place, and gets its name when it is committed. Its chunks are the blocks that are stored, so no two tasks
+//! write one chunk; where blocks are uneven, those that share a chunk write it one after the other under a lock. Writing into an array that exists is described in [`sink`].
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use tw_block::{Sink, Source};
+use tw_ir::{Axis, DType, Error, Grid, Result};
+
+use crate::formats::{FileTarget, Format, Summary};
+
+mod array;
+mod blosc;
+mod bytes;
+mod codecs;
+mod compress;
+mod metadata;
+mod sink;
+mod source;
+mod store;
+
+/// The format, for the table of all.
+pub(crate) struct Zarr;
+
+impl Format for Zarr {
+    fn names(&self, path: &Path) -> bool {
+        root_of(path).is_some() || metadata::describes(path).is_some()
+    }
+
+    fn begins(&self, path: &Path) -> bool {
+        metadata::describes(path).is_some()
+    }
+
+    fn open(&self, path: &Path) -> Result<Arc<dyn Source>> {
+        Ok(Arc::new(source::ZarrSource::new(array::ZarrArray::open(path)?)))
+    }
+
+    fn create(&self, path: &Path, dtype: DType, grid: &Grid, target: &FileTarget) -> Result<Arc<dyn Sink>> {
+        sink::create(path, dtype, grid, target)
+    }
+
+    fn blocks_for(&self, path: &Path, dtype: DType, shape: &[u64], target: &FileTarget) -> Result<Option<Grid>> {
+        sink::blocks_for(path, dtype, shape, target)
+    }
+
+    fn describe(&self, path: &Path) -> Result<Summary> {
+        metadata::summary(path)
+    }
+}
+
+/// Blocks are made of whole chunks of about this many bytes: they stay in a cache between the passes over them, and a task forgets its overhead.
+const BLOCK_BYTES: u64 = 4 << 20;
+
+/// A grid of blocks that are made of whole chunks: as many as make up a block of the usual size, along the last axes first. `lo` is where the first element lies in the
+/// grid of the chunks.
+fn whole_chunks(shape: &[u64], lo: &[u64], chunk: &[u64], element_size: u64) -> Grid {
+    let mut bytes =
+        chunk.iter().zip(shape).fold(element_size, |bytes, (&n, &whole)| bytes.saturating_mul(n.min(whole.max(1))));
+    let mut axes: Vec<Axis> = Vec::new();
+    for ((&n, &whole), &lo) in chunk.iter().zip(shape).zip(lo).rev() {
+        let chunks = whole.div_ceil(n).max(1);
+        let taken = (BLOCK_BYTES / bytes.max(1)).clamp(1, chunks);
+        bytes = bytes.saturating_mul(taken);
+        let tile = n.saturating_mul(taken);
+        axes.push(match (n - lo % n) % n {
+            0 => Axis::uniform(whole, tile),
+            first if first >= whole => Axis::whole(whole),
+            first => {
+                let rest = Axis::uniform(whole - first, tile);
+                let after = rest.boundaries().into_iter().map(|cut| cut + first);
+                Axis::from_boundaries([0].into_iter().chain(after).collect())
+            }
+        });
+    }
+    axes.into_iter().rev().collect()
+}
+
+/// The directory of the store that a path lies in: the first part of it that ends in `.zarr`.
+fn root_of(path: &Path) -> Option<PathBuf> {
+    let is_store = |part: &Path| part.extension().is_some_and(|extension| extension == "zarr");
+    path.ancestors().filter(|part| is_store(part)).last().map(Path::to_path_buf)
+}
+
+fn failed(path: &Path, what: &str, error: &std::io::Error) -> Error {
+    Error::io(format!("{} {what}: {error}", path.display()))
+}
+
+/// The names of what lies in a directory, sorted.
+fn names_in(directory: &Path) -> Vec<String> {
+    let Ok(entries) = fs::read_dir(directory) else { return Vec::new() };
+    let mut names: Vec<String> = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok()).collect();
+    names.sort();
+    names
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_are_made_of_whole_chunks() {
+        let tiles = |shape: &[u64], chunk: &[u64]| {
+            let grid = whole_chunks(shape, &vec![0; shape.len()], chunk, 8);
+            grid.iter().map(Axis::longest).collect::<Vec<u64>>()
+        };
+        assert_eq!(tiles(&[1000, 1000], &[1000, 1000]), [1000, 1000]);
+        assert_eq!(tiles(&[10_000, 10_000], &[100, 100]), [100, 5200]);
+        assert_eq!(tiles(&[10_000, 1000], &[100, 100]), [500, 1000]);
+        assert_eq!(tiles(&[10_000, 10_000], &[5000, 5000]), [5000, 5000]);
+        assert_eq!(tiles(&[1_000_000_000_000_000], &[1]), [524_288]);
+        assert!(tiles(&[], &[]).is_empty());
+    }
+
+    #[test]
+    fn blocks_of_a_region_end_with_chunks() {
+        let cuts = |whole, lo, n| whole_chunks(&[whole], &[lo], &[n], 8 << 20)[0].boundaries();
+        assert_eq!(cuts(10, 0, 4), [0, 4, 8, 10]);
+        assert_eq!(cuts(10, 3, 4), [0, 1, 5, 9, 10]);
+        assert_eq!(cuts(10, 4, 4), [0, 4, 8, 10]);
+        assert_eq!(cuts(2, 1, 4), [0, 2]);
+    }
+}

@@ -1,0 +1,180 @@
+//! Compression of chunks, with a bound on what decoding may produce.
+//!
+//! The decoders of `zarrs` give back as much as a chunk unfolds to, however little its metadata declared: a few KiB can fill the memory. Those here know how many bytes
+//! a chunk may have and stop there. [`super::codecs`] makes them known to `zarrs` in place of its own, which also spares us its C++.
+
+use std::io::Read;
+
+use super::blosc::{self, Blosc};
+
+/// Decoding starts with at most this much memory and grows with what really comes out.
+const FIRST_BYTES: u64 = 1 << 20;
+
+/// A byte of LZ4 unfolds to at most this many.
+const LZ4_RATIO: u64 = 255;
+
+/// How bytes are compressed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Method {
+    Gzip {
+        level: u32,
+    },
+    Zlib {
+        level: u32,
+    },
+    Zstd {
+        level: i32,
+        checksum: bool,
+    },
+    /// LZ4 as numcodecs writes it: the length, then one LZ4 block.
+    Lz4,
+    Blosc(Blosc),
+}
+
+impl Method {
+    /// Compresses bytes.
+    pub(super) fn encode(&self, bytes: &[u8]) -> Result<Vec<u8>, String> {
+        let text = |error: std::io::Error| error.to_string();
+        match self {
+            Method::Gzip { level } => {
+                let mut out = Vec::new();
+                flate2::read::GzEncoder::new(bytes, flate2::Compression::new(*level))
+                    .read_to_end(&mut out)
+                    .map_err(text)?;
+                Ok(out)
+            }
+            Method::Zlib { level } => {
+                let mut out = Vec::new();
+                flate2::read::ZlibEncoder::new(bytes, flate2::Compression::new(*level))
+                    .read_to_end(&mut out)
+                    .map_err(text)?;
+                Ok(out)
+            }
+            Method::Zstd { level, checksum } => {
+                let mut compressor = zstd::bulk::Compressor::new(*level).map_err(text)?;
+                compressor.set_parameter(zstd::zstd_safe::CParameter::ChecksumFlag(*checksum)).map_err(text)?;
+                compressor.compress(bytes).map_err(text)
+            }
+            Method::Lz4 => {
+                let length = u32::try_from(bytes.len()).map_err(|_| "LZ4 cannot hold 4 GiB or more".to_string())?;
+                let mut out = length.to_le_bytes().to_vec();
+                out.extend(lz4_flex::block::compress(bytes));
+                Ok(out)
+            }
+            Method::Blosc(blosc) => blosc.encode(bytes),
+        }
+    }
+
+    /// Decompresses bytes to at most `most` of them.
+    pub(super) fn decode(&self, bytes: &[u8], most: u64) -> Result<Vec<u8>, String> {
+        match self {
+            Method::Gzip { .. } => read_bounded(flate2::read::MultiGzDecoder::new(bytes), most),
+            Method::Zlib { .. } => read_bounded(flate2::read::ZlibDecoder::new(bytes), most),
+            Method::Zstd { .. } => {
+                let decoder = zstd::stream::read::Decoder::with_buffer(bytes).map_err(|error| error.to_string())?;
+                read_bounded(decoder, most)
+            }
+            Method::Lz4 => {
+                let (length, rest) = bytes.split_first_chunk::<4>().ok_or("it ends before its length")?;
+                let length = u64::from(u32::from_le_bytes(*length));
+                if length > most {
+                    return Err(too_much(most));
+                }
+                if length > LZ4_RATIO * rest.len() as u64 {
+                    return Err(format!("it says that {} bytes unfold to {length}", rest.len()));
+                }
+                lz4_block(rest, length as usize)
+            }
+            Method::Blosc(_) => blosc::decode(bytes, most),
+        }
+    }
+}
+
+/// One LZ4 block that unfolds to exactly `length` bytes.
+pub(super) fn lz4_block(bytes: &[u8], length: usize) -> Result<Vec<u8>, String> {
+    let mut out = zeros(length)?;
+    match lz4_flex::block::decompress_into(bytes, &mut out) {
+        Ok(n) if n == length => Ok(out),
+        Ok(n) => Err(format!("it unfolds to {n} bytes instead of {length}")),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+/// All that a reader gives, unless that is more than `most` bytes.
+pub(super) fn read_bounded(reader: impl Read, most: u64) -> Result<Vec<u8>, String> {
+    let mut out = Vec::new();
+    // One byte more, to see whether there is more. The memory grows with what comes out.
+    out.try_reserve(most.saturating_add(1).min(FIRST_BYTES) as usize).map_err(|_| "no memory".to_string())?;
+    reader.take(most.saturating_add(1)).read_to_end(&mut out).map_err(|error| error.to_string())?;
+    if out.len() as u64 > most { Err(too_much(most)) } else { Ok(out) }
+}
+
+/// Zeroed memory, or an error if there is not enough.
+pub(super) fn zeros(length: usize) -> Result<Vec<u8>, String> {
+    let mut out = Vec::new();
+    out.try_reserve_exact(length).map_err(|_| format!("no memory for {length} bytes"))?;
+    out.resize(length, 0);
+    Ok(out)
+}
+
+pub(super) fn too_much(most: u64) -> String {
+    format!("it unfolds to more than the {most} bytes that its metadata allows")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn methods() -> Vec<Method> {
+        let blosc = |compressor, shuffle, typesize| Method::Blosc(Blosc { compressor, level: 5, shuffle, typesize });
+        vec![
+            Method::Gzip { level: 1 },
+            Method::Zlib { level: 6 },
+            Method::Zstd { level: 1, checksum: true },
+            Method::Lz4,
+            blosc(blosc::Compressor::Lz4, blosc::Shuffle::Bytes, 8),
+            blosc(blosc::Compressor::Zstd, blosc::Shuffle::Bits, 4),
+            blosc(blosc::Compressor::Zlib, blosc::Shuffle::None, 1),
+            blosc(blosc::Compressor::Lz4, blosc::Shuffle::Bits, 3),
+        ]
+    }
+
+    #[test]
+    fn bytes_survive_a_round_trip() {
+        for method in methods() {
+            for n in [0usize, 1, 7, 8, 100, 4096, 100_000, 3_000_001] {
+                let bytes: Vec<u8> = (0..n).map(|k| (k / 7 % 251) as u8 ^ (k % 13) as u8).collect();
+                let encoded = method.encode(&bytes).unwrap();
+                assert_eq!(method.decode(&encoded, n as u64).unwrap(), bytes, "{method:?} {n}");
+            }
+        }
+    }
+
+    #[test]
+    fn bombs_are_refused_at_the_declared_size() {
+        for method in methods() {
+            let bomb = method.encode(&vec![0; 5_000_000]).unwrap();
+            let error = method.decode(&bomb, 1000).unwrap_err();
+            assert!(error.contains("more than the 1000 bytes"), "{method:?}: {error}");
+        }
+    }
+
+    #[test]
+    fn damaged_bytes_are_errors() {
+        let bytes: Vec<u8> = (0..20_000usize).map(|k| (k / 3 % 200) as u8).collect();
+        for method in methods() {
+            let encoded = method.encode(&bytes).unwrap();
+            for cut in [0, 1, 3, 15, 17, encoded.len() / 2, encoded.len() - 1] {
+                assert!(method.decode(&encoded[..cut], 20_000).is_err_and(|e| !e.is_empty()), "{method:?} {cut}");
+            }
+            // Flipped bytes may go unnoticed where there is no checksum, but nothing worse happens.
+            for at in (0..encoded.len().min(400)).step_by(7) {
+                for flip in [1, 0xff] {
+                    let mut damaged = encoded.clone();
+                    damaged[at] ^= flip;
+                    let _ = method.decode(&damaged, 20_000);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,204 @@
+"""Files: Zarr stores, HDF5, tables of numbers. Blocks are read when they are needed and written block by block."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from . import _core
+from ._array import Array
+from ._chunks import normalize_chunks
+from ._foreign import _region, from_array
+from ._turns import waiting
+
+
+def open_zarr(path: Any, component: str | None = None, chunks: Any = None) -> Array:
+    """An array over one of a Zarr store, version 2 or 3; ``component`` names it inside groups. Only metadata is read now.
+
+    Blocks are made of whole chunks of the file, several where those are small, unless ``chunks`` says otherwise. A block decodes only chunks that it needs, of a
+    shard only the inner ones. Chunks without a file hold the fill value.
+
+    >>> import tempfile
+    >>> import tilewright as tw
+    >>> with tempfile.TemporaryDirectory() as place:
+    ...     tw.to_zarr(tw.arange(6).reshape(2, 3), place + "/x.zarr")
+    ...     int(tw.open_zarr(place + "/x.zarr")[1].sum())
+    12
+    """
+    path = _path(path, component)
+    os.stat(path)  # A store that is not there is Python's own error.
+    found = Array(_core.open_file(path))
+    return found if chunks is None else found.rechunk(chunks)
+
+
+def to_zarr(
+    x: Array | Sequence[Array],
+    path: Any,
+    component: Any = None,
+    *,
+    region: Any = None,
+    append_dim: int | None = None,
+    chunks: Any = None,
+    shards: Any = None,
+    codec: str | tuple[str, int] | None = None,
+    zarr_format: int | None = None,
+    dimension_names: Sequence[str] | None = None,
+    attributes: Mapping[str, Any] | None = None,
+) -> None:
+    """Computes an array and writes it to a Zarr store, block by block. Lists of arrays and of paths, or of components of one path, are written in one pass.
+
+    A new array, or one in place of another, appears when all of it is written; a run that fails leaves what was there. Its chunks are the blocks of ``x``, or of
+    lengths ``chunks``; with ``shards``, those are files of the given lengths, made of smaller chunks. ``codec`` is ``"zstd"`` (the default, at its fastest level), ``"gzip"``, ``"blosc"`` or ``"none"``,
+    alone or with a level.
+
+    ``region`` writes into a part of an array that is there, given by slices: each of its chunks is old or new at any moment, but a run that fails leaves the chunks that it wrote. ``append_dim``
+    writes behind the last element along an axis; the new length is written last, so a run that fails leaves the array as it was. Processes must not write to the same chunks at the same time.
+
+    >>> import tempfile
+    >>> import tilewright as tw
+    >>> with tempfile.TemporaryDirectory() as place:
+    ...     tw.ones((4, 3)).to_zarr(place + "/x.zarr", chunks=(2, 3))
+    ...     tw.zeros((2, 3)).to_zarr(place + "/x.zarr", append_dim=0)
+    ...     tw.open_zarr(place + "/x.zarr").sum(axis=1).compute()
+    array([3., 3., 3., 3., 0., 0.])
+    """
+    several = not isinstance(x, Array)
+    arrays: list[Any] = list(x) if several else [x]
+    if several and isinstance(path, (list, tuple)):
+        paths = [_path(each, component) for each in path]
+    elif several:
+        if not isinstance(component, (list, tuple)):
+            raise TypeError("several arrays need a list of paths, or one path and a list of components")
+        paths = [_path(path, each) for each in component]
+    else:
+        paths = [_path(path, component)]
+    if len(arrays) != len(paths):
+        raise ValueError(f"{len(arrays)} arrays for {len(paths)} places")
+    if region is not None and append_dim is not None:
+        raise ValueError("either a region or an axis to append along")
+    if (region is not None or append_dim is not None) and not (chunks is shards is codec is zarr_format is dimension_names is attributes is None):
+        raise ValueError("the array that is there has its own chunks, codec and attributes")
+    options = {
+        "version": zarr_format,
+        "codec": (codec, 1 if codec == "zstd" else 5) if isinstance(codec, str) else codec,
+        "dimensions": None if dimension_names is None else [str(name) for name in dimension_names],
+        "attributes": None if attributes is None else json.dumps(dict(attributes)),
+    }
+    stored = []
+    for each, place in zip(arrays, paths, strict=True):
+        if not isinstance(each, Array):
+            raise TypeError(f"an array of tilewright is expected, not {type(each).__name__}")
+        target: dict[str, Any] = {**_WHOLE, **options, "path": place}
+        if region is not None:
+            target["region"] = _first(region, place, each.shape)
+        elif append_dim is not None:
+            target["append"] = append_dim + each.ndim if append_dim < 0 else append_dim
+        else:
+            each, target["inner_chunks"] = _cut(each, chunks, shards)
+        stored.append((each._tensor, target))
+    with waiting():
+        _core.store_files(stored)
+
+
+def open_files(paths: Any, axis: int = 0) -> Array:
+    """Several files as one array, one after the other along an axis: a list of paths, or a pattern such as ``"part-*.npy"`` in natural order.
+
+    All files are opened once now; types and shapes must agree in everything but the length of the axis.
+    """
+    if isinstance(paths, (list, tuple)):
+        names = [os.fspath(path) for path in paths]
+        for name in names:
+            os.stat(name)  # A file that is not there is Python's own error.
+        return Array(_core.open_files(names, None, axis))
+    return Array(_core.open_files([], os.fspath(paths), axis))
+
+
+def read_csv(path: Any, columns: Sequence[str] | None = None, *, delimiter: str | None = None, header: bool = True, table: bool = False) -> Any:
+    """The columns of numbers of a text file, as a dict from names to arrays of doubles; with ``table=True`` as one array with a column each.
+
+    ``columns`` chooses some by name. The delimiter is a comma, or a tab in files called ``.tsv``. Without a header columns are called ``"0"``, ``"1"``, and so on. Empty fields, ``NA``,
+    ``null`` and ``nan`` are NaN. Opening reads through the file once to count its lines; rows are parsed when they are needed, by all threads.
+
+    >>> import tempfile
+    >>> import tilewright as tw
+    >>> with tempfile.NamedTemporaryFile("w", suffix=".csv") as file:
+    ...     _ = file.write("a,b\\n1,2\\n3,\\n")
+    ...     file.flush()
+    ...     tw.read_csv(file.name)["a"].sum().compute()
+    np.float64(4.0)
+    """
+    os.stat(path)  # A file that is not there is Python's own error.
+    if delimiter is not None and len(delimiter.encode()) != 1:
+        raise ValueError(f"a delimiter is one character, not {delimiter!r}")
+    options = (None if delimiter is None else delimiter.encode()[0], header, None if columns is None else [str(name) for name in columns])
+    tensor, names = _core.open_table(os.fspath(path), *options)
+    whole = Array(tensor)
+    return whole if table else {name: whole[:, k] for k, name in enumerate(names)}
+
+
+def open_hdf5(path: Any, name: str, chunks: Any = "auto") -> Array:
+    """An array over a dataset of an HDF5 file, such as netCDF-4, through h5py, which must be installed. The file stays open as long as the array lives.
+
+    HDF5 is called by one thread at a time in the whole process; see :func:`tilewright.from_array`.
+    """
+    try:
+        import h5py
+    except ImportError as error:
+        raise ImportError("open_hdf5 reads through h5py, which is not installed: pip install h5py") from error
+    file = h5py.File(os.fspath(path), "r")
+    found = file.get(name)
+    if not isinstance(found, h5py.Dataset):
+        names: list[str] = []
+        file.visititems(lambda each, item: names.append(each) if isinstance(item, h5py.Dataset) else None)
+        file.close()
+        raise KeyError(f"{os.fspath(path)} has no dataset {name!r}: it has {', '.join(names[:8]) or 'none'}")
+    return from_array(found, chunks)
+
+
+def write_file(x: Array, path: Any) -> None:
+    """Computes an array and writes it to a file, in the format that its name says."""
+    with waiting():
+        _core.store_files([(x._tensor, {**_WHOLE, "path": os.fspath(path)})])
+
+
+#: A file that is written as a whole and in the usual way.
+_WHOLE = dict.fromkeys(("path", "region", "append", "version", "codec", "inner_chunks", "dimensions", "attributes"))
+
+
+def _path(path: Any, component: Any) -> str:
+    path = os.fspath(path)
+    if component is None:
+        return path
+    parts = str(component).strip("/").split("/")
+    if any(part in ("", ".", "..") for part in parts):
+        raise ValueError(f"{component!r} does not name an array of a store")
+    return os.path.join(path, *parts)
+
+
+def _first(region: Any, place: str, shape: tuple[int, ...]) -> list[int]:
+    """Where the first element of a region lies in the array that is there."""
+    fixed = _region(region, Array(_core.open_file(place)).shape, shape)
+    if not all(isinstance(each, range) and each.step == 1 for each in fixed):
+        raise ValueError("a region of a Zarr array is made of slices without a step")
+    return [each.start for each in fixed]
+
+
+def _cut(x: Array, chunks: Any, shards: Any) -> tuple[Array, list[int] | None]:
+    """The array in the blocks that become files, and the chunks inside them if they are shards."""
+    inner = None
+    if shards is not None:
+        if chunks is None:
+            raise ValueError("shards are made of chunks: give their lengths, too")
+        inner = [cut[0] if cut else 1 for cut in normalize_chunks(chunks, x.shape, x.dtype)]
+        chunks = shards
+    if chunks is not None:
+        x = x.rechunk(chunks)
+    # All files of a store have one shape. Uneven blocks would share some.
+    if not x._tensor.is_open and any(any(n != cut[0] for n in cut[:-1]) or cut[-1] > cut[0] for cut in x.chunks if cut):
+        x = x.rechunk(tuple(max(cut) for cut in x.chunks))
+    if inner is not None:
+        longest = [max(cut, default=1) for cut in x.chunks]
+        inner = [min(n, whole) for n, whole in zip(inner, longest, strict=True)]
+    return x, inner
