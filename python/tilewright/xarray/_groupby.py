@@ -20,15 +20,16 @@ import tilewright as tw
 
 from .._array import Array
 
-#: Functions that xarray passes to ``reduce``, with the names of our reductions.
-_KINDS = {
-    duck_array_ops.sum: "sum", duck_array_ops.prod: "prod", duck_array_ops.min: "min", duck_array_ops.max: "max",
-    duck_array_ops.count: "count", duck_array_ops.array_any: "any", duck_array_ops.array_all: "all", duck_array_ops.mean: "mean",
-    duck_array_ops.var: "var", duck_array_ops.std: "std",
+#: Our reductions, with the names of xarray's functions.
+_NAMES = {
+    "sum": "sum", "prod": "prod", "min": "min", "max": "max", "count": "count", "any": "array_any", "all": "array_all", "mean": "mean",
+    "var": "var", "std": "std",
 }  # fmt: skip
 
-#: Functions of flox, with those of xarray that give the same.
-_OF_FLOX = {**{name: function for function, name in _KINDS.items()}, "median": duck_array_ops.median, "first": duck_array_ops.first, "last": duck_array_ops.last}
+
+def _kind(func: Callable[..., Any]) -> str | None:
+    """The reduction of ours that does what a function of xarray does. Looked up now: some of them are replaced when the chunk manager is made."""
+    return next((kind for kind, name in _NAMES.items() if getattr(duck_array_ops, name) is func), None)
 
 
 class GroupedReduction:
@@ -77,7 +78,8 @@ def reduce(original: Callable[..., Any]) -> Callable[..., Any]:
         def theirs() -> Any:
             return original(self, func, dim, axis=axis, keep_attrs=keep_attrs, shortcut=shortcut, **kwargs)
 
-        if func not in _KINDS or axis is not None or "keepdims" in kwargs or self._by_chunked or not _is_ours(self._obj):
+        kind = _kind(func)
+        if kind is None or axis is not None or "keepdims" in kwargs or self._by_chunked or not _is_ours(self._obj):
             return theirs()
         from xarray.core.groupby import check_reduce_dims
         from xarray.core.options import _get_keep_attrs
@@ -87,7 +89,7 @@ def reduce(original: Callable[..., Any]) -> Callable[..., Any]:
             return theirs()
         check_reduce_dims(wanted, self.dims)
         keep = _get_keep_attrs(default=True) if keep_attrs is None else keep_attrs
-        return self.map(GroupedReduction(_KINDS[func], func, wanted, keep, kwargs), shortcut=shortcut)
+        return self.map(GroupedReduction(kind, func, wanted, keep, kwargs), shortcut=shortcut)
 
     return reduce
 
@@ -172,7 +174,7 @@ def without_flox(original: Callable[..., Any]) -> Callable[..., Any]:
         kwargs.pop("fill_value", None)
         if name == "quantile":
             return self.map(type(self._obj).quantile, shortcut=False, dim=dim or self._group_dim, keep_attrs=keep_attrs, **kwargs)
-        return self.reduce(_OF_FLOX[name], dim=dim, keep_attrs=keep_attrs, **kwargs)
+        return self.reduce(getattr(duck_array_ops, _NAMES.get(name, name)), dim=dim, keep_attrs=keep_attrs, **kwargs)
 
     return _flox_reduce
 

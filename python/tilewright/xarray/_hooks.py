@@ -45,6 +45,8 @@ def install() -> None:
     for module in ("core.duck_array_ops", "core.missing"):
         _replace(module, "push", _push)
     _replace("core.duck_array_ops", "pandas_isnull", _isnull)
+    _replace("core.duck_array_ops", "mean", _mean)
+    _replace("computation.apply_ufunc", "apply_variable_ufunc", _across_chunks)
     _replace("core.indexing.ArrayApiIndexingAdapter", "_vindex_get", _vindex_get)
     _replace("core.indexing.ArrayApiIndexingAdapter", "_vindex_set", _vindex_set)
     _replace("core.indexing.ArrayApiIndexingAdapter", "_oindex_set", _oindex_set)
@@ -84,6 +86,37 @@ def _isnull(original: Callable[..., Any]) -> Callable[..., Any]:
         return tw.isnat(x) if x.dtype.kind in "mM" else tw.isnan(x)
 
     return isnull
+
+
+def _mean(original: Callable[..., Any]) -> Callable[..., Any]:
+    """Means of points in time: as distances from the middle of all years, in floats, as xarray has it, but without a type that has no unit."""
+
+    def mean(array: Any, axis: Any = None, skipna: bool | None = None, **kwargs: Any) -> Any:
+        if not isinstance(array, Array) or array.dtype.kind != "M":
+            return original(array, axis=axis, skipna=skipna, **kwargs)
+        unit = np.datetime_data(array.dtype)[0]
+        valid, ticks = ~tw.isnat(array), array.astype("int64")
+        ends = (tw.where(valid, ticks, np.iinfo(np.int64).max).min(), tw.where(valid, ticks, np.iinfo(np.int64).min).max())
+        years = [each.astype(f"M8[{unit}]").astype("M8[Y]").astype("int64") for each in ends]
+        offset = (years[0] + (years[1] - years[0]) // 2).astype("M8[Y]").astype(array.dtype).astype("int64")
+        apart = tw.where(valid, (ticks - offset).astype("float64"), np.nan)
+        middle = original(apart, axis=axis, skipna=skipna, **kwargs)
+        found = tw.where(tw.isnan(middle), 0.0, middle).astype("int64") + offset
+        return tw.where(tw.isnan(middle), np.datetime64("NaT", unit), found.astype(array.dtype))
+
+    mean.numeric_only = True  # type: ignore[attr-defined]
+    return mean
+
+
+def _across_chunks(original: Callable[..., Any]) -> Callable[..., Any]:
+    """``apply_ufunc``: a dimension that the function sees whole may be cut into blocks. xarray refuses that, because it is dear in dask unless somebody allows it."""
+
+    def apply_variable_ufunc(func: Any, *args: Any, **kwargs: Any) -> Any:
+        if kwargs.get("dask") == "parallelized" and any(isinstance(getattr(each, "_data", each), Array) for each in args):
+            kwargs["dask_gufunc_kwargs"] = {"allow_rechunk": True, **(kwargs.get("dask_gufunc_kwargs") or {})}
+        return original(func, *args, **kwargs)
+
+    return apply_variable_ufunc
 
 
 def _push(original: Callable[..., Any]) -> Callable[..., Any]:

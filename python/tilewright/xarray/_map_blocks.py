@@ -188,22 +188,29 @@ class _Call:
         return result.set_coords(list(template._coord_names))
 
     def _arrays(self) -> dict[Any, Array]:
-        if not self.wanted:
-            return {}
-        operands = [(self.inputs[k].chunked[name]._data, self.inputs[k].chunked[name].dims) for k, name in self.operands]
-        self.call = BlockCall(name_of(self.func), self.grid, operands)
-        results = []
+        """The variables of the result. Those that lack a dimension of several blocks, such as coordinates, are what the first block along it gives."""
+        several = [dim for dim, cut in self.grid.items() if len(cut) > 1]
+        by_missing: dict[tuple[Any, ...], list[Any]] = {}
         for name in self.wanted:
+            dims = self.template.variables[name].dims
+            by_missing.setdefault(tuple(dim for dim in several if dim not in dims), []).append(name)
+        return {name: array for missing, names in by_missing.items() for name, array in self._called(names, missing).items()}
+
+    def _called(self, names: list[Any], missing: tuple[Any, ...]) -> dict[Any, Array]:
+        grid = {dim: cut[:1] if dim in missing else cut for dim, cut in self.grid.items()}
+        variables = [self.inputs[k].chunked[name] for k, name in self.operands]
+        operands = [(each.isel({dim: slice(0, grid[dim][0]) for dim in missing if dim in each.dims})._data, each.dims) for each in variables]
+        call = BlockCall(name_of(self.func), grid, operands)
+        results = []
+        for name in names:
             variable = self.template.variables[name]
-            axes = [Axis(dim, self._cut(dim, n)) if dim in self.grid else Axis(None, (n,)) for dim, n in zip(variable.dims, variable.shape, strict=True)]
-            results.append((variable.dtype, axes))
-        return dict(zip(self.wanted, self.call.apply(self, results), strict=True))
+            lengths = [self.lengths.get(dim, self.grid.get(dim, (n,))) for dim, n in zip(variable.dims, variable.shape, strict=True)]
+            results.append((variable.dtype, [Axis(dim if dim in grid else None, cut) for dim, cut in zip(variable.dims, lengths, strict=True)]))
+        return dict(zip(names, call.apply(lambda key, blocks: self._values(call, names, key, blocks), results), strict=True))
 
-    def _cut(self, dim: Any, n: int) -> tuple[int, ...]:
-        return self.lengths.get(dim, self.grid[dim])
-
-    def __call__(self, key: Any, blocks: Any) -> Any:
-        place = dict(zip(self.grid, self.call.place(key, list(self.grid)), strict=True))
+    def _values(self, call: BlockCall, names: list[Any], key: Any, blocks: Any) -> Any:
+        """What the function gives for one block: the variables of some names."""
+        place = dict(zip(self.grid, call.place(key, list(self.grid)), strict=True))
         part = {dim: slice(self.ends[dim][k], self.ends[dim][k + 1]) for dim, k in place.items()}
         found: dict[int, dict[Any, np.ndarray]] = {k: {} for k in self.inputs}
         for (k, name), block in zip(self.operands, blocks, strict=True):
@@ -212,15 +219,8 @@ class _Call:
         made = self.func(*args, **self.kwargs)
         self._check(made, place)
         wide = made._to_temp_dataset() if isinstance(made, DataArray) else made
-        theirs = self._names(wide)
-        values = tuple(
-            np.asarray(wide.variables[theirs[name]].data).astype(self.template.variables[name].dtype, copy=False) for name in self.wanted
-        )
+        values = tuple(np.asarray(wide.variables[name].data).astype(self.template.variables[name].dtype, copy=False) for name in names)
         return values[0] if len(values) == 1 else values
-
-    def _names(self, made: Dataset) -> dict[Any, Any]:
-        """What variables of the template are called in a result."""
-        return {name: name for name in self.wanted}
 
     def _check(self, made: Any, place: dict[Any, int]) -> None:
         if not isinstance(made, (Dataset, DataArray)):
