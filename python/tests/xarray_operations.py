@@ -383,7 +383,7 @@ OPERATIONS: dict[str, dict[str, Operation]] = {
         "first": lambda ds: ds.a.groupby("time.month").first(),
         "last": lambda ds: ds.n.groupby("time.month").last(),
         "bins": lambda ds: ds.a.groupby_bins("lat", [-50, 0, 50]).mean(),
-        "along another axis": lambda ds: ds.a.groupby("lon").mean(),
+        "along another axis": lambda ds: ds.a.drop_vars("area").groupby("lon").mean(),
         "two variables": lambda ds: ds.a.assign_coords(half=("lat", [0, 0, 1, 1])).groupby(["time.season", "half"]).mean(),
         "two axes": lambda ds: ds.a.assign_coords(zone=(("lat", "lon"), np.arange(24).reshape(4, 6) % 3)).groupby("zone").mean(),
         "map": lambda ds: ds.b.groupby("time.season").map(lambda x: x - x.mean("time")),

@@ -27,6 +27,10 @@ _NAMES = {
 }  # fmt: skip
 
 
+#: How flox is told to compute, never what.
+_ARGUMENTS_OF_FLOX = {"engine", "fill_value", "isbin", "method", "reindex"}
+
+
 def _kind(func: Callable[..., Any]) -> str | None:
     """The reduction of ours that does what a function of xarray does. Looked up now: some of them are replaced when the chunk manager is made."""
     return next((kind for kind, name in _NAMES.items() if getattr(duck_array_ops, name) is func), None)
@@ -171,7 +175,7 @@ def without_flox(original: Callable[..., Any]) -> Callable[..., Any]:
         if not _is_ours(self._obj):
             return original(self, dim, keep_attrs=keep_attrs, **kwargs)
         name = kwargs.pop("func")
-        kwargs.pop("fill_value", None)
+        kwargs = {key: value for key, value in kwargs.items() if key not in _ARGUMENTS_OF_FLOX}
         if name == "quantile":
             return self.map(type(self._obj).quantile, shortcut=False, dim=dim or self._group_dim, keep_attrs=keep_attrs, **kwargs)
         return self.reduce(getattr(duck_array_ops, _NAMES.get(name, name)), dim=dim, keep_attrs=keep_attrs, **kwargs)
@@ -185,7 +189,9 @@ def scan_without_flox(original: Callable[..., Any]) -> Callable[..., Any]:
     def _flox_scan(self: Any, dim: Any, *, func: str, skipna: bool | None = None, keep_attrs: bool | None = None, **kwargs: Any) -> Any:
         if not _is_ours(self._obj):
             return original(self, dim, func=func, skipna=skipna, keep_attrs=keep_attrs, **kwargs)
-        return self.reduce(getattr(duck_array_ops, func), dim=dim, skipna=skipna, keep_attrs=keep_attrs)
+        found = self.reduce(getattr(duck_array_ops, func), dim=dim, skipna=skipna, keep_attrs=keep_attrs)
+        # With flox, and only then, xarray has these axes last.
+        return found.transpose(..., *self._parse_dim(dim))
 
     return _flox_scan
 
