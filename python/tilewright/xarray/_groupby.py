@@ -82,8 +82,10 @@ def reduce(original: Callable[..., Any]) -> Callable[..., Any]:
         def theirs() -> Any:
             return original(self, func, dim, axis=axis, keep_attrs=keep_attrs, shortcut=shortcut, **kwargs)
 
+        if self._by_chunked and _is_ours(self._obj):
+            return _with_known_labels(self).reduce(func, dim, axis=axis, keep_attrs=keep_attrs, shortcut=shortcut, **kwargs)
         kind = _kind(func)
-        if kind is None or axis is not None or "keepdims" in kwargs or self._by_chunked or not _is_ours(self._obj):
+        if kind is None or axis is not None or "keepdims" in kwargs or not _is_ours(self._obj):
             return theirs()
         from xarray.core.groupby import check_reduce_dims
         from xarray.core.options import _get_keep_attrs
@@ -190,8 +192,8 @@ def scan_without_flox(original: Callable[..., Any]) -> Callable[..., Any]:
         if not _is_ours(self._obj):
             return original(self, dim, func=func, skipna=skipna, keep_attrs=keep_attrs, **kwargs)
         found = self.reduce(getattr(duck_array_ops, func), dim=dim, skipna=skipna, keep_attrs=keep_attrs)
-        # With flox, and only then, xarray has these axes last.
-        return found.transpose(..., *self._parse_dim(dim))
+        # With flox, and only then, xarray has these axes last and keeps all coordinates.
+        return found.transpose(..., *self._parse_dim(dim)).assign_coords(self._original_obj.coords)
 
     return _flox_scan
 
@@ -200,6 +202,15 @@ def _is_ours(obj: Any) -> bool:
     """True if any variable is an array of Tilewright."""
     variables = obj._variables.values() if isinstance(obj, Dataset) else [obj.variable]
     return any(isinstance(each._data, Array) for each in variables)
+
+
+def _with_known_labels(by: Any) -> Any:
+    """The same groups by labels that are computed now: without them nobody knows which elements go together."""
+    from xarray.core.groupby import ResolvedGrouper
+
+    obj = by._original_obj
+    groupers = tuple(ResolvedGrouper(grouper=each.grouper, group=each.group.compute(), obj=obj) for each in by.groupers)
+    return type(by)(obj, groupers=groupers, restore_coord_dims=by._restore_coord_dims)
 
 
 def _reduces(dim: Any, group_dim: Any) -> bool:

@@ -54,6 +54,7 @@ def install() -> None:
         _replace(module, "delayed_close_after_writes", _close_after_writes)
     for module in ("core.parallel", ""):
         _replace(module, "map_blocks", _map_blocks.or_ours)
+    _replace("computation.rolling.DataArrayRolling", "_array_reduce", _in_numpys_type)
     for name in ("DataArrayGroupByBase", "DatasetGroupByBase"):
         _replace(f"core.groupby.{name}", "reduce", _groupby.reduce)
         _replace(f"core.groupby.{name}", "map", _groupby.map)
@@ -119,6 +120,26 @@ def _across_chunks(original: Callable[..., Any]) -> Callable[..., Any]:
     return apply_variable_ufunc
 
 
+def _in_numpys_type(original: Callable[..., Any]) -> Callable[..., Any]:
+    """Rolling reductions in the type that NumPy arrays have, which bottleneck reduces; bools as numbers, which xarray would turn into Python's objects."""
+
+    def _array_reduce(self: Any, **kwargs: Any) -> Any:
+        if not isinstance(self.obj.variable._data, Array):
+            return original(self, **kwargs)
+        from xarray.core.dataarray import DataArray
+
+        def like(obj: Any) -> Any:
+            windows, center = dict(zip(self.dim, self.window, strict=True)), dict(zip(self.dim, self.center, strict=True))
+            return type(self)(obj, windows, min_periods=self.min_periods, center=center)
+
+        few = DataArray(np.zeros(self.window, dtype=self.obj.dtype), dims=self.dim)
+        dtype = original(like(few), **kwargs).dtype
+        rolling = like(self.obj.astype(dtype)) if self.obj.dtype.kind == "b" else self
+        return original(rolling, **kwargs).astype(dtype, copy=False)
+
+    return _array_reduce
+
+
 def _push(original: Callable[..., Any]) -> Callable[..., Any]:
     """Forward filling: the axis is seen whole."""
 
@@ -141,7 +162,9 @@ def _least_squares(original: Callable[..., Any]) -> Callable[..., Any]:
         def fit(columns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
             # xarray has the fitted axis in front, a generalised ufunc at the end.
             coefficients, residuals = original(lhs, np.ascontiguousarray(np.moveaxis(columns, -1, 0)), rcond=rcond, skipna=skipna)
-            return np.moveaxis(coefficients, 0, -1), np.broadcast_to(residuals, columns.shape[:-1]) if np.size(residuals) else np.full(columns.shape[:-1], np.nan)
+            # There are none where the matrix has not its full rank.
+            residuals = np.reshape(residuals, columns.shape[:-1]) if np.size(residuals) else np.full(columns.shape[:-1], np.nan)
+            return np.moveaxis(coefficients, 0, -1), residuals
 
         dtype = np.result_type(lhs.dtype, rhs.dtype, np.float64)
         return tw.apply_gufunc(
