@@ -39,7 +39,7 @@ def install() -> None:
     from . import _groupby, _map_blocks
 
     # Modules in which every branch for dask goes through the chunk manager or through methods that our arrays have.
-    for module in ("core.accessor_dt", "computation.weighted", "computation.fit"):
+    for module in ("core.accessor_dt", "computation.weighted", "computation.fit", "computation.rolling"):
         _replace(module, "is_duck_dask_array", _or_ours)
     _replace("computation.fit", "least_squares", _least_squares)
     for module in ("core.duck_array_ops", "core.missing"):
@@ -121,12 +121,16 @@ def _across_chunks(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _in_numpys_type(original: Callable[..., Any]) -> Callable[..., Any]:
-    """Rolling reductions in the type that NumPy arrays have, which bottleneck reduces; bools as numbers, which xarray would turn into Python's objects."""
+    """Rolling reductions in the type that NumPy arrays have, which bottleneck reduces; bools as numbers, which xarray would turn into Python's objects.
+
+    Where the largest is, bottleneck itself says: of equal elements it takes another one than NumPy.
+    """
 
     def _array_reduce(self: Any, **kwargs: Any) -> Any:
         if not isinstance(self.obj.variable._data, Array):
             return original(self, **kwargs)
         from xarray.core.dataarray import DataArray
+        from xarray.core.options import OPTIONS
 
         def like(obj: Any) -> Any:
             windows, center = dict(zip(self.dim, self.window, strict=True)), dict(zip(self.dim, self.center, strict=True))
@@ -135,6 +139,9 @@ def _in_numpys_type(original: Callable[..., Any]) -> Callable[..., Any]:
         few = DataArray(np.zeros(self.window, dtype=self.obj.dtype), dims=self.dim)
         dtype = original(like(few), **kwargs).dtype
         rolling = like(self.obj.astype(dtype)) if self.obj.dtype.kind == "b" else self
+        move = kwargs["bottleneck_move_func"]
+        if OPTIONS["use_bottleneck"] and self.ndim == 1 and getattr(move, "__name__", "") in ("move_argmin", "move_argmax"):
+            return rolling._bottleneck_reduce(move, keep_attrs=kwargs["keep_attrs"]).astype(dtype, copy=False)
         return original(rolling, **kwargs).astype(dtype, copy=False)
 
     return _array_reduce
