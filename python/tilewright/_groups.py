@@ -55,7 +55,8 @@ class _Groups:
 
     def scattered(self, kind: str, values: Array) -> Array:
         """One value of every group along the first axis."""
-        places = asarray(self.labels)
+        # Cut like the values, which would be put together otherwise.
+        places = asarray(self.labels, chunks=(values.chunks[0],))
         found = Array(_core.scatter(kind, [places._tensor], values._tensor, [self.extent], True))
         found = found if self.extent == self.n else found[: self.n]
         return seen_in(found, ((self.n,), *values.chunks[1:]))
@@ -89,8 +90,9 @@ def _reduced(kind: str, x: Array, groups: _Groups, skipna: bool, ddof: float) ->
 
 
 def _count(x: Array, groups: _Groups) -> Array:
+    # Not by isnan, which sums use: what two statements read is computed apart and kept, and a comparison is cheaper than that.
     if x.dtype.kind in "fc":
-        return groups.scattered("sum", astype(~isnan(x), "int64"))
+        return groups.scattered("sum", astype(x == x, "int64"))  # noqa: PLR0124
     from ._manipulation import broadcast_to
 
     return broadcast_to(groups.size_of_each(x.ndim), (groups.n, *x.shape[1:]))
@@ -109,9 +111,14 @@ def _extreme(kind: str, x: Array, groups: _Groups, skipna: bool) -> Array:
 def _mean(x: Array, groups: _Groups, skipna: bool) -> Array:
     exact = x if x.dtype.kind in "fc" else astype(x, float64)
     total = _reduced("sum", exact, groups, skipna, 0.0)
-    n = _count(exact, groups) if skipna else groups.size_of_each(x.ndim)
-    # In the type of the sums: a count is at most the length of the axis.
-    return astype(total / astype(n, total.real.dtype), exact.dtype, copy=False)
+    if not skipna:
+        n = astype(groups.size_of_each(x.ndim), total.real.dtype)
+    elif groups.labels.size <= 2 ** (np.finfo(total.real.dtype).nmant + 1):
+        # Counted in the type of the sums, which holds such counts exactly: less to read and write than whole numbers.
+        n = groups.scattered("sum", astype(exact == exact, total.real.dtype))  # noqa: PLR0124
+    else:
+        n = astype(_count(exact, groups), total.real.dtype)
+    return astype(total / n, exact.dtype, copy=False)
 
 
 def _spread(kind: str, x: Array, groups: _Groups, skipna: bool, ddof: float) -> Array:
