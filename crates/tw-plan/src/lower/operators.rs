@@ -3,9 +3,9 @@
 use tw_ir::error::{Error, Result};
 use tw_ir::index::Edge;
 use tw_ir::kernel::{SortResults, Sorting};
-use tw_ir::plan::{RelId, RelOp, SourceDecl};
+use tw_ir::plan::{RelId, RelOp};
 use tw_ir::program::{BlockFn, Node, ValueId};
-use tw_ir::workflow::StmtId;
+use tw_ir::workflow::{SourceDecl, StmtId};
 use tw_ir::{Accum, Axis, Grid, OnEmpty, Tiling};
 
 use super::Lowering;
