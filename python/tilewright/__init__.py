@@ -32,12 +32,13 @@ from ._elementwise import (
     subtract, tan, tanh, true_divide, trunc,
 )  # fmt: skip
 from ._files import open_files, open_hdf5, open_zarr, read_csv, to_zarr
-from ._foreign import from_array, store
+from ._foreign import Writing, from_array, store
 from ._gradient import gradient, unwrap
 from ._grids import (
     diag_indices, diag_indices_from, fromfunction, geomspace, indices, ix_, logspace, tri, tril_indices, tril_indices_from,
     triu_indices, triu_indices_from,
 )  # fmt: skip
+from ._groups import group_reduce
 from ._gufunc import apply_along_axis, apply_gufunc, frompyfunc, vectorize
 from ._histograms import bincount, digitize, histogram, histogram2d, histogram_bin_edges, histogramdd
 from ._info import __array_namespace_info__

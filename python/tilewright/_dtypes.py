@@ -53,9 +53,14 @@ def _type_of(x: Any) -> Any:
     return found if isinstance(found, np.dtype) else x
 
 
+def is_known(dtype: np.dtype) -> builtins.bool:
+    """True for types that tilewright has blocks of."""
+    return dtype.kind in "biufcMm" and dtype.name not in ("float128", "longdouble", "complex256", "clongdouble")
+
+
 def check_known(dtype: np.dtype) -> None:
     """Refuses types that tilewright has no blocks of."""
-    if dtype.kind not in "biufcMm" or dtype.name in ("float128", "longdouble", "complex256", "clongdouble"):
+    if not is_known(dtype):
         raise TypeError(f"tilewright has no arrays of {dtype}")
 
 

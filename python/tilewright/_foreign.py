@@ -70,8 +70,12 @@ def over(x: Any, chunks: Any = "auto", lock: Any = None, asarray: bool = True, n
     return whole if parts == cuts else Array(_core.seen_as(read_in(parts)._tensor, whole._tensor))
 
 
-def store(sources: Any, targets: Any, regions: Any = None, lock: Any = True) -> None:
-    """Computes arrays and writes them into anything with NumPy's slicing, block by block.
+def store(
+    sources: Any, targets: Any, regions: Any = None, lock: Any = True, *, compute: bool = True, flush: bool = True
+) -> Writing | None:  # fmt: skip
+    """Computes arrays and writes them into anything with NumPy's slicing, block by block, several arrays in one plan.
+
+    With ``compute=False`` nothing is written before ``.compute()`` of the :class:`Writing` that comes back. ``flush`` is there for dask's users: what is written is written at once.
 
     ``regions`` are slices of the targets. With ``lock=True`` blocks are written one at a time, while no other block is read or written under the lock of the
     process (see :func:`from_array`); targets that may be written by several threads at once take ``lock=False``. A run that fails or is interrupted leaves the blocks that were written.
@@ -89,9 +93,38 @@ def store(sources: Any, targets: Any, regions: Any = None, lock: Any = True) -> 
     regions = [regions] * len(sources) if regions is None or isinstance(regions, (slice, tuple)) else list(regions)
     if not len(sources) == len(targets) == len(regions):
         raise ValueError(f"{len(sources)} arrays for {len(targets)} targets and {len(regions)} regions")
-    written = [_written(*each, _lock(lock, each[1])) for each in zip(sources, targets, regions, strict=True)]
-    with waiting():
-        _core.compute([array._tensor for array in written if array.size], progress_report())
+    writing = Writing([_written(*each, _lock(lock, each[1])) for each in zip(sources, targets, regions, strict=True)])
+    if not compute:
+        return writing
+    writing.compute()
+    return None
+
+
+class Writing:
+    """Arrays that are written when it is computed: what ``store(.., compute=False)`` gives.
+
+    >>> import numpy as np
+    >>> import tilewright as tw
+    >>> target = np.zeros(2)
+    >>> writing = tw.store(tw.ones(2), target, compute=False)
+    >>> target
+    array([0., 0.])
+    >>> writing.compute()
+    >>> target
+    array([1., 1.])
+    """
+
+    __slots__ = ("_marks",)
+
+    def __init__(self, marks: list[Array]) -> None:
+        # Arrays with a mark per block: who computes them writes the blocks.
+        self._marks = marks
+
+    def compute(self) -> None:
+        """Computes the arrays and writes them. A second call writes nothing."""
+        marks, self._marks = self._marks, []
+        with waiting():
+            _core.compute([array._tensor for array in marks if array.size], progress_report())
 
 
 def _written(source: Any, target: Any, region: Any, lock: Any) -> Array:

@@ -75,8 +75,8 @@ def _subscripts(operands: tuple[Any, ...]) -> tuple[str, list[Array]]:
 
 
 @takes_out_by_name
-def einsum(*operands: Any, optimize: Any = True) -> Array:
-    """Sums of products in Einstein's notation. The planner chooses the order of products, so NumPy's ``optimize`` changes nothing.
+def einsum(*operands: Any, optimize: Any = True, order: str = "K") -> Array:
+    """Sums of products in Einstein's notation. The planner chooses the order of products, so NumPy's ``optimize`` changes nothing; ``order`` is that of NumPy's memory.
 
     >>> import tilewright as tw
     >>> a, b = tw.ones((2, 3)), tw.ones((3, 4))
@@ -85,6 +85,9 @@ def einsum(*operands: Any, optimize: Any = True) -> Array:
     >>> tw.einsum(a, [0, 1], b, [1, 2], [0, 2]).shape
     (2, 4)
     """
+    from ._manipulation import by_columns
+
+    by_columns(order, "ACKF")
     spec, arrays = _subscripts(operands)
     tensors = [unwrap_array(x) for x in arrays]
     if len({x.dtype for x in tensors}) > 2:

@@ -19,7 +19,7 @@ from ._out import takes_out
 def _tuple(value: Any) -> tuple[int, ...]:
     """Whole numbers: one, or any sequence of them."""
     value = value.tolist() if isinstance(value, (Array, np.ndarray)) else value
-    return tuple(index(each) for each in value) if isinstance(value, (tuple, list)) else (index(value),)
+    return tuple(index(each) for each in value) if isinstance(value, (tuple, list, range)) else (index(value),)
 
 
 def as_array(x: Any) -> Array:

@@ -117,9 +117,11 @@ def compute_chunk_sizes(self: Array) -> Array:
     return self
 
 
-def store(self: Array, target: Any, regions: Any = None, lock: Any = True) -> None:
+def store(
+    self: Array, target: Any, regions: Any = None, lock: Any = True, *, compute: bool = True, flush: bool = True
+) -> _foreign.Writing | None:
     """Writes the array into anything with NumPy's slicing; see :func:`tilewright.store`."""
-    _foreign.store(self, target, regions=regions, lock=lock)
+    return _foreign.store(self, target, regions=regions, lock=lock, compute=compute, flush=flush)
 
 
 def to_zarr(self: Array, path: Any, component: str | None = None, **options: Any) -> None:

@@ -27,6 +27,7 @@ HEADINGS = {
     "_logic": "Questions",
     "_reductions": "Reductions and sums along an axis",
     "_nan": "Reductions that leave NaN out",
+    "_groups": "Reductions of groups",
     "_statistics": "Statistics",
     "_quantiles": "Quantiles and partitions",
     "_histograms": "Histograms and counting",
