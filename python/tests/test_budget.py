@@ -1,0 +1,95 @@
+"""Larger than memory: data moves, results stay."""
+
+import os
+
+import numpy as np
+import pytest
+
+import tilewright as tw
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory):
+    path = tmp_path_factory.mktemp("budget") / "x.npy"
+    data = np.random.default_rng(3).standard_normal((40_000, 50)) + 0.5
+    np.save(path, data)
+    return path, data
+
+
+def read_bytes():
+    with open("/proc/self/io") as file:
+        return int(dict(line.split(": ") for line in file)["rchar"])
+
+
+OPERATIONS = {
+    "several": lambda x: [x.sum(), x.max(), x.mean(axis=0), x.std(axis=1).sum()],
+    "standardised": lambda x: [(((x - x.mean(axis=0)) / x.std(axis=0)) ** 2).sum(axis=0)],
+    "covariance": lambda x: [tw.cov(x.T)],
+    "correlation": lambda x: [tw.corrcoef(x.T)],
+    "normal equations": lambda x: [x.T @ x, x.T @ x[:, 0]],
+    "mask": lambda x: [x[x[:, 0] > 1].mean(axis=0)],
+    "product": lambda x: [(x @ x[:50].T).sum()],
+    "cumulative": lambda x: [tw.cumulative_sum(x, axis=0)[-1]],
+}
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_a_tenth_of_the_data_is_enough(name, source):
+    path, data = source
+    with tw.Session(threads=2):
+        expected = tw.compute(*OPERATIONS[name](tw.from_npy(path)))
+    budget = data.nbytes // 4
+    with tw.Session(threads=2, memory=budget) as session:
+        bounded = tw.compute(*OPERATIONS[name](tw.from_npy(path)))
+        assert session.report()["peak_bytes"] <= budget
+    for left, right in zip(expected, bounded, strict=True):
+        np.testing.assert_array_equal(left, right)
+
+
+def test_inputs_are_read_as_often_as_explain_says(source, tmp_path):
+    path, data = source
+    with tw.Session(threads=1, memory=data.nbytes // 8) as session:
+        x = tw.from_npy(path)
+        y = (x - x.mean(axis=0)) / x.std(axis=0)
+        before = read_bytes()
+        y.to_npy(tmp_path / "y.npy")
+        read = read_bytes() - before
+        assert 1.5 * data.nbytes < read < 2.2 * data.nbytes
+        assert session.report()["spilled_bytes"] == 0
+    np.testing.assert_allclose(np.load(tmp_path / "y.npy"), (data - data.mean(0)) / data.std(0))
+
+
+def test_results_and_kept_arrays_are_spilled(tmp_path):
+    data = np.random.default_rng(1).random((2000, 500))
+    with tw.Session(threads=2, memory=data.nbytes // 2, spill=tmp_path) as session:
+        x = tw.random.default_rng(5).random((2000, 500)).persist()
+        y = (x * x).persist()
+        z = (y + x).persist()
+        report = session.report()
+        assert report["spilled_bytes"] > 0 and report["peak_bytes"] <= data.nbytes // 2
+        assert os.listdir(tmp_path) == []
+        parts = [z[k : k + 100].compute() for k in range(0, 2000, 100)]
+        original = [x[k : k + 100].compute() for k in range(0, 2000, 100)]
+    kept = np.concatenate(original)
+    np.testing.assert_array_equal(np.concatenate(parts), kept * kept + kept)
+
+
+def test_what_cannot_be_spilled_is_told(tmp_path):
+    def kept(**options):
+        with tw.Session(threads=1, memory="1MiB", **options):
+            return tw.random.default_rng(5).random((1000, 1000)).persist()
+
+    with pytest.raises(MemoryError, match="spilled"):
+        kept(spill_limit="2MiB")
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(MemoryError, match="spill"):
+        kept(spill=tmp_path / "file" / "under")
+
+
+def test_a_setting_of_the_environment(monkeypatch):
+    monkeypatch.setenv("TILEWRIGHT_MEMORY", "1 parsec")
+    with tw.Session(), pytest.raises(ValueError, match="TILEWRIGHT_MEMORY"):
+        tw.ones(3).compute()
+    monkeypatch.setenv("TILEWRIGHT_MEMORY", "1KiB")
+    with tw.Session(), pytest.raises(MemoryError, match="smallest budget that works"):
+        tw.ones(1000).compute()
