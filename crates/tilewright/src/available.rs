@@ -18,12 +18,15 @@ pub(crate) fn spill_directory() -> PathBuf {
     if let Some(named) = std::env::var_os("TILEWRIGHT_SPILL").filter(|named| !named.is_empty()) {
         return PathBuf::from(named);
     }
-    let mounts = std::fs::read_to_string("/proc/mounts").unwrap_or_default();
     let candidates = [std::env::temp_dir(), PathBuf::from("/var/tmp"), PathBuf::from(".")];
-    let is_good = |directory: &&PathBuf| {
-        directory.canonicalize().is_ok_and(|directory| directory.is_dir() && !is_in_memory(&directory, &mounts))
-    };
+    let is_good = |directory: &&PathBuf| directory.is_dir() && !is_kept_in_memory(directory);
     candidates.iter().find(is_good).cloned().unwrap_or_else(std::env::temp_dir)
+}
+
+/// True if a directory lies in a file system that is kept in memory.
+pub(crate) fn is_kept_in_memory(directory: &Path) -> bool {
+    let mounts = std::fs::read_to_string("/proc/mounts").unwrap_or_default();
+    directory.canonicalize().is_ok_and(|directory| is_in_memory(&directory, &mounts))
 }
 
 /// True if a directory lies in a file system that is kept in memory. `mounts` are the lines of `/proc/mounts`.

@@ -18,6 +18,7 @@ mod check;
 mod cluster;
 mod demo;
 mod digest;
+mod doctor;
 mod engine;
 mod explain;
 mod info;
@@ -58,6 +59,8 @@ enum Command {
     Bench(bench::Args),
     /// Measure this machine and write a file for `tw explain --machine`.
     Calibrate(calibrate::Args),
+    /// Look at this machine: cores, vectors, memory, spill directory and disk, with advice.
+    Doctor(doctor::Args),
 }
 
 /// Why a command did not succeed.
@@ -125,6 +128,7 @@ fn run_command(command: Command) -> Result<(), Failure> {
         Command::Info(args) => info::run(&args, &mut out)?,
         Command::Bench(args) => bench::run(&args, &mut out)?,
         Command::Calibrate(args) => calibrate::run(&args, &mut out)?,
+        Command::Doctor(args) => doctor::run(&args, &mut out)?,
     }
     Ok(out.finish()?)
 }

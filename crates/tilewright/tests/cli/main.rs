@@ -4,6 +4,7 @@
 
 mod demo;
 mod diff;
+mod doctor;
 mod errors;
 mod explain;
 mod info;
