@@ -115,8 +115,8 @@ def test_bad_arguments():
         tw.group_reduce("sum", tw.ones(3), [0, 5, 0], 3)
 
 
-def test_long_gathers_are_cut():
-    # Rows by known indices: blocks of a few megabytes, whatever the number of indices.
+def test_rows_by_many_indices():
+    # Rows by known indices, whatever their number.
     x, places = RNG.normal(size=(40, 3000)), RNG.integers(0, 40, size=2000)
     np.testing.assert_array_equal(tw.asarray(x)[places].compute(), x[places])
     np.testing.assert_array_equal(tw.take(tw.asarray(x.T), places, axis=1).compute(), x.T[:, places])

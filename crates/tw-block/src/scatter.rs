@@ -1,7 +1,5 @@
 //! Contributing to elements at positions that are data.
 
-use std::ops::Range;
-
 use tw_ir::{Accum, Buffer, Edge, Error, Result, Scalar};
 
 use crate::block::Block;
@@ -12,9 +10,6 @@ use crate::strip::{
     with_registers,
 };
 use crate::wide::wide;
-
-/// Neighbouring values that are worth a loop of their own.
-const SHORTEST_RUN: usize = 16;
 
 /// Slots of the table that tells whether two contributions of a strip may meet.
 const TABLE: usize = 4096;
@@ -167,36 +162,7 @@ impl Pass<'_> {
         true
     }
 
-    /// Folds rows of so many neighbouring values, each into a row of neighbouring states, without a look at single positions. False if components are not combined each by an
-    /// operation of its own.
-    fn fold_runs(&mut self, pairs: &[Pair], run: usize) -> bool {
-        // What was collected before comes first: contributions to an element keep their order.
-        self.flush();
-        let Some(parts) = &self.scatter.parts else { return false };
-        let lift = &self.scatter.lift;
-        for pair in pairs {
-            for start in (0..run).step_by(STRIP) {
-                let len = STRIP.min(run - start);
-                let (from, to) = (pair.point + start, pair.data + start);
-                let lanes: Vec<Option<Lane<'_>>> = self
-                    .bodies
-                    .iter()
-                    .map(|(body, first)| Some(Lane::slice(body, first + from..first + from + len)))
-                    .collect();
-                lift.eval(&lanes, self.registers, len);
-                for (k, (monoid, state)) in parts.iter().zip(&mut self.states).enumerate() {
-                    let lane = lift.result(k, &lanes, self.registers, len);
-                    with_lane!(lane, values => fold_run(*monoid, state, to..to + len, values));
-                }
-            }
-        }
-        true
-    }
-
     fn contribute(&mut self, pairs: &[Pair], moves: &Moves) {
-        if moves.run().is_some_and(|run| run >= SHORTEST_RUN && self.fold_runs(pairs, run)) {
-            return;
-        }
         let n = moves.shape.iter().product::<u64>() as usize;
         let rank = moves.shape.len();
         let mut at = vec![0u64; rank];
@@ -328,11 +294,6 @@ fn fold_at<T: Foldable>(monoid: Monoid, state: &mut Buffer, indices: &[i64], shi
             }
         }
     }
-}
-
-/// `state[to][k] = state[to][k] op values[k]`.
-fn fold_run<T: Foldable>(monoid: Monoid, state: &mut Buffer, to: Range<usize>, values: Values<'_, T>) {
-    T::fold_each(monoid, &mut T::of_mut(state)[to], values);
 }
 
 fn fold_into<T: Foldable>(monoid: Monoid, state: &mut [T], targets: &[usize], values: &[T]) {

@@ -5,7 +5,7 @@ use tw_ir::index::Edge;
 use tw_ir::kernel::{SortResults, Sorting};
 use tw_ir::plan::{RelId, RelOp};
 use tw_ir::program::{BlockFn, Node, ValueId};
-use tw_ir::workflow::{SourceDecl, StmtId};
+use tw_ir::workflow::StmtId;
 use tw_ir::{Accum, Axis, Grid, OnEmpty, Tiling};
 
 use super::Lowering;
@@ -69,29 +69,12 @@ impl Lowering<'_> {
         Ok(())
     }
 
-    /// True if the elements of a relation are part of the program.
-    fn is_constant(&self, relation: RelId) -> bool {
-        let maker = self.plan.steps.iter().find(|step| step.outputs.contains(&relation));
-        maker.is_some_and(|step| match step.op {
-            RelOp::Load { source } => matches!(self.plan.sources[source], SourceDecl::Constant(_)),
-            _ => false,
-        })
-    }
-
     pub(super) fn gather(&mut self, node: &Node, axes: &[u32], edge: Edge, statement: StmtId) -> Result<()> {
         let mut inputs = self.relations_of(node)?;
-        let data = self.grid(inputs[0]);
-        let mut index_grid = self.grid(inputs[1]);
-        let mut grid = splice(&data, axes, &index_grid);
-        if inputs[1..].iter().all(|&index| self.is_constant(index)) {
-            // Indices are small where they name rows: their own cut would make one block of a result of any size.
-            let first = axes[0] as usize;
-            let along: Vec<usize> = (first..first + index_grid.len()).collect();
-            let element_size = self.program.ty(node.results[0]).dtype.size();
-            cut_leading(&mut grid, &along, (GATHERED_BYTES / element_size.max(1)).max(1));
-            index_grid = grid[first..first + along.len()].into();
-        }
+        let index_grid = self.grid(inputs[1]);
         self.align(&mut inputs[1..], &index_grid, statement)?;
+        let data = self.grid(inputs[0]);
+        let grid = splice(&data, axes, &index_grid);
         let output = self.define(node.results[0], grid)?;
         let fill = self.program.ty(node.args[0]).fill;
         self.step(RelOp::Gather { axes: axes.to_vec(), edge, fill }, inputs, vec![output], statement);
@@ -199,9 +182,6 @@ impl Lowering<'_> {
         Ok(())
     }
 }
-
-/// Most bytes of a block of a gather by indices that are known.
-const GATHERED_BYTES: u64 = 8 << 20;
 
 /// Most bytes of a block that is scattered into. Every block of indices is looked at once per block along the scattered axes, so there should be
 /// few of those.
