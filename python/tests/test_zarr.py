@@ -283,16 +283,16 @@ def test_what_is_not_zarr_is_not_replaced(tmp_path):
 
 
 def test_a_box_reads_only_the_chunks_that_meet_it(tmp_path):
-    x = numbers((100, 100), "f8") + 1
-    zarr.create_array(tmp_path / "x.zarr", data=x, chunks=(10, 10))
+    # Each chunk is a block; smaller ones are read several at a time.
+    x = numbers((32, 65536), "f8") + 1
+    zarr.create_array(tmp_path / "x.zarr", data=x, chunks=(8, 65536))
     for name in os.listdir(tmp_path / "x.zarr" / "c"):
-        if name != "3":
-            for chunk in os.listdir(tmp_path / "x.zarr" / "c" / name):
-                (tmp_path / "x.zarr" / "c" / name / chunk).write_bytes(b"damaged")
-    found = tw.open_zarr(tmp_path / "x.zarr", chunks=(10, 10))
-    np.testing.assert_array_equal(found[30:40, 5:55].compute(), x[30:40, 5:55])
-    with pytest.raises(OSError, match="c/4/0"):
-        found[35:45, 0:10].compute()
+        if name != "2":
+            (tmp_path / "x.zarr" / "c" / name / "0").write_bytes(b"damaged")
+    found = tw.open_zarr(tmp_path / "x.zarr")
+    np.testing.assert_array_equal(found[17:23, 5:55].compute(), x[17:23, 5:55])
+    with pytest.raises(OSError, match="c/3/0"):
+        found[20:26, 0:10].compute()
 
 
 def test_a_store_larger_than_memory_streams(tmp_path):
@@ -330,13 +330,13 @@ def store(path, shape, chunks, **changes):
 
 
 def test_metadata_that_claims_very_many_chunks(tmp_path):
-    x = tw.open_zarr(store(tmp_path / "x.zarr", [10**15], [1]))
-    assert x.shape == (10**15,)
-    np.testing.assert_array_equal(x[10**14 : 10**14 + 5].compute(), [7.0] * 5)
-    with pytest.raises((MemoryError, ValueError, OSError, RuntimeError)):
-        x.compute()
-    wide = tw.open_zarr(store(tmp_path / "y.zarr", [10**6, 10**9], [10**6, 10**9]))
-    assert float(wide[5, 5:9].sum()) == 28
+    for shape, chunks in [([10**15], [1]), ([10**18], [1000]), ([10**6, 10**6, 10**6], [1, 1, 1])]:
+        path = store(tmp_path / f"{len(shape)}-{shape[0]}.zarr", shape, chunks)
+        with pytest.raises(OSError, match="more than can be planned"):
+            tw.open_zarr(path)
+    # A few million chunks that are not there are nothing but their fill value.
+    x = tw.open_zarr(store(tmp_path / "x.zarr", [10**12], [10**6]))
+    np.testing.assert_array_equal(x[10**11 : 10**11 + 5].compute(), [7.0] * 5)
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ mod formats;
 pub mod npy;
 mod several;
 #[cfg(feature = "zarr")]
-pub mod zarr;
+mod zarr;
 
 pub use csv::{TableOptions, open as open_table};
 pub use formats::{

@@ -41,7 +41,7 @@ impl Format for Zarr {
     }
 
     fn open(&self, path: &Path) -> Result<Arc<dyn Source>> {
-        Ok(Arc::new(source::ZarrSource::new(array::ZarrArray::open(path)?)))
+        Ok(Arc::new(source::ZarrSource::new(array::ZarrArray::open(path)?)?))
     }
 
     fn create(&self, path: &Path, dtype: DType, grid: &Grid, target: &FileTarget) -> Result<Arc<dyn Sink>> {
@@ -60,20 +60,33 @@ impl Format for Zarr {
 /// Blocks are made of whole chunks of about this many bytes: they stay in a cache between the passes over them, and a task forgets its overhead.
 const BLOCK_BYTES: u64 = 4 << 20;
 
+/// Blocks of very large arrays have up to this many bytes, so that there are fewer of them.
+const MOST_BLOCK_BYTES: u64 = 64 << 20;
+
+/// Blocks that an array should have at most, before they grow.
+const MANY_BLOCKS: u64 = 1 << 18;
+
+/// An array of more blocks cannot be planned: cuts of axes are lists. Metadata may claim any number.
+const MOST_BLOCKS: u64 = 1 << 22;
+
 /// A grid of blocks that are made of whole chunks: as many as make up a block of the usual size, along the last axes first. `lo` is where the first element lies in the
 /// grid of the chunks.
 fn whole_chunks(shape: &[u64], lo: &[u64], chunk: &[u64], element_size: u64) -> Grid {
     let mut bytes =
         chunk.iter().zip(shape).fold(element_size, |bytes, (&n, &whole)| bytes.saturating_mul(n.min(whole.max(1))));
+    let total = shape.iter().fold(element_size, |bytes, &n| bytes.saturating_mul(n));
+    let block_bytes = (total / MANY_BLOCKS).clamp(BLOCK_BYTES, MOST_BLOCK_BYTES);
     let mut axes: Vec<Axis> = Vec::new();
     for ((&n, &whole), &lo) in chunk.iter().zip(shape).zip(lo).rev() {
         let chunks = whole.div_ceil(n).max(1);
-        let taken = (BLOCK_BYTES / bytes.max(1)).clamp(1, chunks);
+        let taken = (block_bytes / bytes.max(1)).clamp(1, chunks);
         bytes = bytes.saturating_mul(taken);
         let tile = n.saturating_mul(taken);
         axes.push(match (n - lo % n) % n {
             0 => Axis::uniform(whole, tile),
             first if first >= whole => Axis::whole(whole),
+            // Too many for a list; whoever reads or writes them refuses.
+            _ if whole / tile > MOST_BLOCKS => Axis::uniform(whole, tile),
             first => {
                 let rest = Axis::uniform(whole - first, tile);
                 let after = rest.boundaries().into_iter().map(|cut| cut + first);
@@ -116,7 +129,7 @@ mod tests {
         assert_eq!(tiles(&[10_000, 10_000], &[100, 100]), [100, 5200]);
         assert_eq!(tiles(&[10_000, 1000], &[100, 100]), [500, 1000]);
         assert_eq!(tiles(&[10_000, 10_000], &[5000, 5000]), [5000, 5000]);
-        assert_eq!(tiles(&[1_000_000_000_000_000], &[1]), [524_288]);
+        assert_eq!(tiles(&[1_000_000_000_000_000], &[1]), [8 << 20]);
         assert!(tiles(&[], &[]).is_empty());
     }
 

@@ -217,6 +217,9 @@ fn for_zarrs(declared: &Declared) -> Value {
     let mut json = declared.json.clone();
     // Nothing of these matters for elements, and Zarr 2 allows what version 3 does not.
     json.remove("attributes");
+    if declared.dtype.storage() != declared.dtype {
+        times_as_integers(&mut json, declared.version);
+    }
     if declared.version == 2 {
         add_typesize(&mut json, declared.dtype);
         return Value::Object(json);
@@ -224,6 +227,19 @@ fn for_zarrs(declared: &Declared) -> Value {
     json.retain(|key, value| value.get("must_understand") != Some(&Value::Bool(false)) || key == "chunk_grid");
     json.remove("consolidated_metadata");
     Value::Object(json)
+}
+
+/// Times lie in chunks as integers, and `zarrs` does not know all of their types.
+fn times_as_integers(json: &mut Map<String, Value>, version: u8) {
+    if version == 2 {
+        let is_big = json.get("dtype").and_then(Value::as_str).is_some_and(|name| name.starts_with('>'));
+        json.insert("dtype".into(), if is_big { ">i8" } else { "<i8" }.into());
+    } else {
+        json.insert("data_type".into(), "int64".into());
+    }
+    if json.get("fill_value").and_then(Value::as_str) == Some("NaT") {
+        json.insert("fill_value".into(), i64::MIN.into());
+    }
 }
 
 /// Blosc shuffles by the size of elements, which Zarr 2 does not say again.

@@ -7,7 +7,7 @@ use tw_ir::schedule::Digest;
 use tw_ir::{BoxRegion, Error, Grid, Result, TensorType, Tiling, shape};
 
 use super::array::ZarrArray;
-use super::{bytes, store, whole_chunks};
+use super::{MOST_BLOCKS, bytes, store, whole_chunks};
 
 /// An open array.
 #[derive(Debug)]
@@ -19,9 +19,21 @@ pub(super) struct ZarrSource {
 }
 
 impl ZarrSource {
-    pub(super) fn new(array: ZarrArray) -> ZarrSource {
+    pub(super) fn new(array: ZarrArray) -> Result<ZarrSource> {
         let grid = whole_chunks(array.shape(), &vec![0; array.shape().len()], array.unit(), array.dtype().size());
-        ZarrSource { array: Arc::new(array), grid, ahead: None }
+        if grid.n_blocks() > MOST_BLOCKS {
+            let message = format!(
+                "{}: {} elements of shape {} in chunks of shape {} are more than can be planned",
+                array.directory().display(),
+                array.dtype(),
+                shape::display(array.shape()),
+                shape::display(array.unit())
+            );
+            return Err(
+                Error::io(message).help("if the store is as large as that, read it in parts with the package zarr")
+            );
+        }
+        Ok(ZarrSource { array: Arc::new(array), grid, ahead: None })
     }
 
     /// A part of a block that lies in one chunk.
