@@ -12,7 +12,7 @@ use tw_block::{Block, Meter, Sink, Source, SourceAccess};
 use tw_ir::schedule::Digest;
 use tw_ir::{Axis, BoxRegion, Buffer, DType, Error, Grid, Result, TensorType, Tiling};
 
-use crate::formats::{FileTarget, Format, Summary};
+use crate::formats::{FileSummary, FileTarget, Format};
 
 mod number;
 mod table;
@@ -63,11 +63,11 @@ impl Format for Csv {
         Ok(None)
     }
 
-    fn describe(&self, path: &Path) -> Result<Summary> {
+    fn describe(&self, path: &Path) -> Result<FileSummary> {
         let (source, names) = open(path, &TableOptions::of(path))?;
         drop(source);
         let bytes = std::fs::metadata(path).map_err(|error| failed(path, "cannot be examined", &error))?.len();
-        Ok(Summary {
+        Ok(FileSummary {
             format: format!("text, columns {}", names.join(", ")),
             lines: Vec::new(),
             bytes_on_disk: Some(bytes),

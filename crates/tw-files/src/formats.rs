@@ -22,7 +22,7 @@ pub(crate) trait Format: Sync {
     /// The blocks in which a tensor of this type and shape is to be stored, so that no two of them share what is written at once. `None` if any will do.
     fn blocks_for(&self, path: &Path, dtype: DType, shape: &[u64], target: &FileTarget) -> Result<Option<Grid>>;
     /// What people want to know of a file besides the type of its elements.
-    fn describe(&self, path: &Path) -> Result<Summary>;
+    fn describe(&self, path: &Path) -> Result<FileSummary>;
 }
 
 /// Which part of a file is written, and how.
@@ -59,7 +59,7 @@ pub struct FileOptions {
 
 /// What is to be said about a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Summary {
+pub struct FileSummary {
     /// The name of the format.
     pub format: String,
     /// For a group its arrays.
@@ -111,7 +111,7 @@ pub fn is_known(path: impl AsRef<Path>) -> Result<bool> {
 }
 
 /// What is to be said about a file.
-pub fn describe(path: impl AsRef<Path>) -> Result<Summary> {
+pub fn describe(path: impl AsRef<Path>) -> Result<FileSummary> {
     format_of(path.as_ref()).describe(path.as_ref())
 }
 

@@ -20,6 +20,6 @@ mod zarr;
 
 pub use csv::{TableOptions, open as open_table};
 pub use formats::{
-    FileOptions, FileTarget, Summary, blocks_for, create, describe, is_known, open, read_array, write_array,
+    FileOptions, FileSummary, FileTarget, blocks_for, create, describe, is_known, open, read_array, write_array,
 };
 pub use several::{expand, open_all};

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use tw_ir::{DType, Error, Grid, Result};
 
-use crate::formats::{FileTarget, Format, Summary};
+use crate::formats::{FileSummary, FileTarget, Format};
 use tw_block::Sink;
 use tw_block::Source;
 
@@ -53,9 +53,9 @@ impl Format for Npy {
         Ok(None)
     }
 
-    fn describe(&self, path: &Path) -> Result<Summary> {
+    fn describe(&self, path: &Path) -> Result<FileSummary> {
         let header = NpyReader::open(path)?.header().clone();
-        Ok(Summary {
+        Ok(FileSummary {
             format: "NumPy".into(),
             lines: Vec::new(),
             bytes_on_disk: Some(header.data_offset + header.n_bytes()),

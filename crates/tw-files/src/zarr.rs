@@ -16,7 +16,7 @@ use std::sync::Arc;
 use tw_block::{Sink, Source};
 use tw_ir::{Axis, DType, Error, Grid, Result};
 
-use crate::formats::{FileTarget, Format, Summary};
+use crate::formats::{FileSummary, FileTarget, Format};
 
 mod array;
 mod blosc;
@@ -52,7 +52,7 @@ impl Format for Zarr {
         sink::blocks_for(path, dtype, shape, target)
     }
 
-    fn describe(&self, path: &Path) -> Result<Summary> {
+    fn describe(&self, path: &Path) -> Result<FileSummary> {
         metadata::summary(path)
     }
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use tw_block::Source;
-use tw_files::Summary;
+use tw_files::FileSummary;
 use tw_ir::error::Result;
 use tw_lang::InputDecl;
 
@@ -40,7 +40,7 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<(), Failure> {
     Ok(())
 }
 
-fn array(path: &Path, source: &dyn Source, summary: &Summary, out: &mut Out) {
+fn array(path: &Path, source: &dyn Source, summary: &FileSummary, out: &mut Out) {
     let (ty, bytes) = (source.ty(), source.n_bytes());
     out.heading(format_args!("{}: {ty}", path.display()));
     let n = bytes / ty.dtype.size();

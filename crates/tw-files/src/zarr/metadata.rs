@@ -10,7 +10,7 @@ use tw_ir::{DType, Error, Result, TimeUnit, shape};
 
 use super::{failed, names_in};
 use crate::descr;
-use crate::formats::Summary;
+use crate::formats::FileSummary;
 
 /// Longer files of metadata are refused. Consolidated metadata of thousands of arrays is shorter.
 const MOST_BYTES: u64 = 64 << 20;
@@ -300,7 +300,7 @@ pub(super) fn non_zero(extents: &[u64]) -> Vec<NonZeroU64> {
 }
 
 /// What people want to know of a node.
-pub(super) fn summary(path: &Path) -> Result<Summary> {
+pub(super) fn summary(path: &Path) -> Result<FileSummary> {
     if let Some((version, Kind::Group)) = describes(path) {
         let mut lines = Vec::new();
         let mut waiting = vec![String::new()];
@@ -317,11 +317,11 @@ pub(super) fn summary(path: &Path) -> Result<Summary> {
                 }
             }
         }
-        return Ok(Summary { format: format!("Zarr {version} group"), lines, bytes_on_disk: None });
+        return Ok(FileSummary { format: format!("Zarr {version} group"), lines, bytes_on_disk: None });
     }
     let declared = read(path)?;
     let bytes = super::store::files_below(path).map(|files| files.iter().map(|file| file.bytes).sum());
-    Ok(Summary { format: format!("Zarr {}", declared.version), lines: Vec::new(), bytes_on_disk: bytes })
+    Ok(FileSummary { format: format!("Zarr {}", declared.version), lines: Vec::new(), bytes_on_disk: bytes })
 }
 
 fn extents_text(extents: &[u64]) -> String {
