@@ -11,7 +11,7 @@ import tilewright as tw
 @pytest.fixture(scope="module")
 def source(tmp_path_factory):
     path = tmp_path_factory.mktemp("budget") / "x.npy"
-    data = np.random.default_rng(3).standard_normal((40_000, 50)) + 0.5
+    data = np.random.default_rng(3).standard_normal((80_000, 100)) + 0.5
     np.save(path, data)
     return path, data
 
@@ -34,7 +34,7 @@ OPERATIONS = {
 
 
 @pytest.mark.parametrize("name", OPERATIONS)
-def test_a_tenth_of_the_data_is_enough(name, source):
+def test_a_quarter_of_the_data_is_enough(name, source):
     path, data = source
     with tw.Session(threads=2):
         expected = tw.compute(*OPERATIONS[name](tw.from_npy(path)))
@@ -60,24 +60,24 @@ def test_inputs_are_read_as_often_as_explain_says(source, tmp_path):
 
 
 def test_results_and_kept_arrays_are_spilled(tmp_path):
-    data = np.random.default_rng(1).random((2000, 500))
-    with tw.Session(threads=2, memory=data.nbytes // 2, spill=tmp_path) as session:
-        x = tw.random.default_rng(5).random((2000, 500)).persist()
+    budget = 4000 * 1000 * 8 // 2
+    with tw.Session(threads=2, memory=budget, spill=tmp_path) as session:
+        x = tw.random.default_rng(5).random((4000, 1000)).persist()
         y = (x * x).persist()
         z = (y + x).persist()
         report = session.report()
-        assert report["spilled_bytes"] > 0 and report["peak_bytes"] <= data.nbytes // 2
+        assert report["spilled_bytes"] > 0 and report["peak_bytes"] <= budget
         assert os.listdir(tmp_path) == []
-        parts = [z[k : k + 100].compute() for k in range(0, 2000, 100)]
-        original = [x[k : k + 100].compute() for k in range(0, 2000, 100)]
+        parts = [z[k : k + 100].compute() for k in range(0, 4000, 100)]
+        original = [x[k : k + 100].compute() for k in range(0, 4000, 100)]
     kept = np.concatenate(original)
     np.testing.assert_array_equal(np.concatenate(parts), kept * kept + kept)
 
 
 def test_what_cannot_be_spilled_is_told(tmp_path):
     def kept(**options):
-        with tw.Session(threads=1, memory="1MiB", **options):
-            return tw.random.default_rng(5).random((1000, 1000)).persist()
+        with tw.Session(threads=1, memory="8MiB", **options):
+            return tw.random.default_rng(5).random((4000, 1000)).persist()
 
     with pytest.raises(MemoryError, match="spilled"):
         kept(spill_limit="2MiB")

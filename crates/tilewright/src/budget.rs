@@ -54,3 +54,11 @@ impl Need<'_> {
         Err(error.at(self.at.unwrap_or(&Span::None)))
     }
 }
+
+/// The error for arrays of so many bytes that are wanted in memory and do not fit, where a budget of `enough` would do.
+pub(crate) fn refused_array(budget: u64, arrays: u64, enough: u64, at: Option<&Span>) -> Error {
+    let (needed, given) = (units::bytes(arrays), units::bytes(budget));
+    let error = Error::resource(format!("a result of {needed} is wanted as one array, but the budget is {given}"));
+    let help = "write it to a file, which takes it block by block, or reduce it first";
+    error.help(format!("{help}; the smallest budget that works is {enough} bytes")).at(at.unwrap_or(&Span::None))
+}

@@ -26,7 +26,7 @@ use tw_plan::{Fitted, fit, least_bytes};
 use tw_run::{CancelToken, Prepared, TensorHandle, largest_step, run_ahead};
 
 use crate::bindings::Inputs;
-use crate::budget::{Need, Rest};
+use crate::budget::{Need, Rest, refused_array};
 use crate::control::Place;
 use crate::control::segment::SegmentKey;
 use crate::peak::{self, Peak, Resident};
@@ -205,7 +205,10 @@ impl Room<'_> {
         let (mut least, mut task) = least_bytes(schedule, &|block| resident.has(block));
         let arrays = array_bytes(schedule.workflow(), asking.wants);
         if arrays > self.budget {
-            return Err(self.refused_array(schedule.workflow(), arrays, arrays.max(least)));
+            let workflow = schedule.workflow();
+            let largest = workflow.outputs.iter().max_by_key(|output| whole_bytes(workflow, output));
+            let at = largest.map(|output| &workflow.statements[workflow.sets[output.set].statement].span);
+            return Err(refused_array(self.budget, arrays, arrays.max(least), at));
         }
         let wish = wish(self.budget, peak.bytes, least);
         if self.free() < wish {
@@ -266,20 +269,6 @@ impl Room<'_> {
             cache.insert(key, ready.clone());
         }
         Ok(ready)
-    }
-
-    /// The error for arrays that the user wants in memory and that do not fit.
-    fn refused_array(&self, workflow: &Workflow, arrays: u64, enough: u64) -> Error {
-        let (needed, given) = (units::bytes(arrays), units::bytes(self.budget));
-        let error = Error::resource(format!("a result of {needed} is wanted as one array, but the budget is {given}"));
-        let error = error.help(format!(
-            "write it to a file, which takes it block by block, or reduce it first; the smallest budget that works is {enough} bytes"
-        ));
-        let largest = workflow.outputs.iter().max_by_key(|output| whole_bytes(workflow, output));
-        match largest {
-            Some(output) => error.at(&workflow.statements[workflow.sets[output.set].statement].span),
-            None => error,
-        }
     }
 
     /// The error for a segment that needs the bytes of a peak beside what is held, and whose arrays need a budget of `arrays`.

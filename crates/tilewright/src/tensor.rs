@@ -18,6 +18,7 @@ use tw_plan::dissolve_selections;
 use tw_run::TensorHandle;
 
 use crate::bindings::Inputs;
+use crate::budget::refused_array;
 use crate::report::Totals;
 use crate::results::{Computed, Want};
 use crate::session::{Session, lock};
@@ -310,9 +311,15 @@ pub fn compute_arrays(tensors: &[&Tensor]) -> Result<Vec<Array>> {
     let wants: Vec<Want> = limits.iter().map(|&keep_up_to| Want::Array { keep_up_to }).collect();
     let mut computed = open.iter().zip(limits).zip(compute_wanted(&open, &wants)?);
     let mut arrays = Vec::with_capacity(tensors.len());
-    for stored in before {
+    for (stored, tensor) in before.into_iter().zip(tensors) {
         arrays.push(match stored {
-            Some(stored) => stored.to_array()?,
+            Some(stored) => {
+                let bytes = stored.n_bytes();
+                if let Some(budget) = tensor.session().budget().filter(|&budget| bytes > budget) {
+                    return Err(refused_array(budget, bytes, bytes, None));
+                }
+                stored.to_array()?
+            }
             None => {
                 let ((tensor, limit), computed) =
                     computed.next().ok_or_else(|| Error::internal("a tensor was not computed"))?;
