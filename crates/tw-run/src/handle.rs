@@ -12,6 +12,19 @@ use tw_ir::{Array, BoxRegion, DType, Error, Grid, Result, Scalar, TensorType, Ti
 pub(crate) enum Place {
     Memory(Arc<Block>),
     Disk(Arc<SpilledBlock>),
+    /// Where it was read from: it can be read again, so that it need not be spilled.
+    Source(Arc<dyn Source>, Arc<BoxRegion>),
+}
+
+impl Place {
+    /// The block, in memory. A copy is charged to the meter.
+    pub(crate) fn bring(self, meter: &Arc<Meter>) -> Result<Arc<Block>> {
+        match self {
+            Place::Memory(block) => Ok(block),
+            Place::Disk(spilled) => spilled.read(meter).map(Arc::new),
+            Place::Source(source, region) => source.read(&region, meter),
+        }
+    }
 }
 
 /// A block, wherever it is. Cloning shares it: a block that is spilled through one handle is on disk for all.
@@ -36,19 +49,13 @@ impl BlockHandle {
     /// The block, in memory. A copy of one on disk is charged to the meter.
     pub fn block_for(&self, meter: &Arc<Meter>) -> Result<Arc<Block>> {
         let place = self.place().clone();
-        match place {
-            Place::Memory(block) => Ok(block),
-            Place::Disk(spilled) => spilled.read(meter).map(Arc::new),
-        }
+        place.bring(meter)
     }
 
     /// The block, in memory. If nobody else has it, the caller owns it.
     pub fn into_block(self) -> Result<Arc<Block>> {
         match Arc::try_unwrap(self.0) {
-            Ok(place) => match place.into_inner().unwrap_or_else(PoisonError::into_inner) {
-                Place::Memory(block) => Ok(block),
-                Place::Disk(spilled) => spilled.read(&Meter::new()).map(Arc::new),
-            },
+            Ok(place) => place.into_inner().unwrap_or_else(PoisonError::into_inner).bring(&Meter::new()),
             Err(shared) => BlockHandle(shared).block(),
         }
     }
@@ -234,7 +241,7 @@ impl Source for TensorHandle {
         let spilled = self.blocks.iter().filter(|block| !block.is_in_memory()).count();
         match spilled {
             0 => format!("in memory, in {} blocks", self.blocks.len()),
-            _ => format!("{} blocks, {spilled} of them spilled", self.blocks.len()),
+            _ => format!("{} blocks, {spilled} of them not in memory", self.blocks.len()),
         }
     }
 

@@ -33,6 +33,8 @@ pub(crate) struct PreparedSchedule {
     pub(crate) largest_step: u64,
     /// Per source, bytes of the blocks that are read from it.
     loaded_bytes: Vec<u64>,
+    /// Per set, the source that its blocks are loaded from.
+    pub(crate) loaded_from: SecondaryMap<BlockSetId, Option<u32>>,
     /// Per set: true if its blocks are written past the caches.
     pub(crate) past_cache: SecondaryMap<BlockSetId, bool>,
     /// False if a second thread could not help.
@@ -104,6 +106,7 @@ impl Prepared {
             total_bytes,
             largest_step,
             loaded_bytes: loaded_bytes(workflow),
+            loaded_from: loaded_from(&schedule),
             past_cache,
             worth_sharing,
             schedule,
@@ -135,6 +138,19 @@ fn loaded_bytes(workflow: &Workflow) -> Vec<u64> {
         }
     }
     bytes
+}
+
+/// Per set, the source that its blocks are loaded from. Only schedules with moves need it.
+fn loaded_from(schedule: &Schedule) -> SecondaryMap<BlockSetId, Option<u32>> {
+    let mut sources = SecondaryMap::new();
+    let workflow = schedule.workflow();
+    let tasks = schedule.placement().map(|_| workflow.tasks());
+    for task in tasks.into_iter().flatten() {
+        if let Kernel::Load { source } = workflow.kernels[workflow.kernel(task)].kernel {
+            workflow.outputs(task).iter().for_each(|&block| sources[workflow.set_of(block)] = Some(source.as_u32()));
+        }
+    }
+    sources
 }
 
 /// Sets of blocks that are results without readers and too large to stay in a cache. Kernels write them past the cache.
