@@ -29,16 +29,23 @@ impl Place {
 
 /// A block, wherever it is. Cloning shares it: a block that is spilled through one handle is on disk for all.
 #[derive(Clone, Debug)]
-pub struct BlockHandle(Arc<Mutex<Place>>);
+pub struct BlockHandle(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    place: Mutex<Place>,
+    /// The file that the block was read from, if it may be read from there again.
+    origin: Option<Arc<dyn Source>>,
+}
 
 impl BlockHandle {
-    pub(crate) fn new(place: Place) -> BlockHandle {
-        BlockHandle(Arc::new(Mutex::new(place)))
+    pub(crate) fn new(place: Place, origin: Option<Arc<dyn Source>>) -> BlockHandle {
+        BlockHandle(Arc::new(Shared { place: Mutex::new(place), origin }))
     }
 
     fn place(&self) -> std::sync::MutexGuard<'_, Place> {
         // A place is replaced as a whole.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.place.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The block, in memory. One on disk stays there, and is charged to nobody.
@@ -55,7 +62,7 @@ impl BlockHandle {
     /// The block, in memory. If nobody else has it, the caller owns it.
     pub fn into_block(self) -> Result<Arc<Block>> {
         match Arc::try_unwrap(self.0) {
-            Ok(place) => place.into_inner().unwrap_or_else(PoisonError::into_inner).bring(&Meter::new()),
+            Ok(shared) => shared.place.into_inner().unwrap_or_else(PoisonError::into_inner).bring(&Meter::new()),
             Err(shared) => BlockHandle(shared).block(),
         }
     }
@@ -65,7 +72,7 @@ impl BlockHandle {
         matches!(&*self.place(), Place::Memory(_))
     }
 
-    /// Moves the block to disk, unless something else than its handles uses it. Gives the bytes of main memory that this frees.
+    /// Moves the block to disk, or lets go of one that can be read again, unless something else than its handles uses it. Gives the bytes of main memory that this frees.
     pub fn spill(&self, file: &Arc<SpillFile>) -> Result<u64> {
         let mut place = self.place();
         let Place::Memory(block) = &mut *place else { return Ok(0) };
@@ -73,14 +80,17 @@ impl BlockHandle {
             return Ok(0);
         }
         let bytes = block.n_bytes();
-        *place = Place::Disk(Arc::new(file.write(block)?));
+        *place = match &self.0.origin {
+            Some(source) => Place::Source(Arc::clone(source), Arc::new(block.bbox().clone())),
+            None => Place::Disk(Arc::new(file.write(block)?)),
+        };
         Ok(bytes)
     }
 }
 
 impl From<Arc<Block>> for BlockHandle {
     fn from(block: Arc<Block>) -> BlockHandle {
-        BlockHandle::new(Place::Memory(block))
+        BlockHandle::new(Place::Memory(block), None)
     }
 }
 

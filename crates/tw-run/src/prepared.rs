@@ -1,12 +1,13 @@
 //! A schedule with compiled kernels, prepared once for all its runs.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use cranelift_entity::{EntityRef, PrimaryMap, SecondaryMap};
 use tw_block::{CompiledKernel, LARGER_THAN_CACHES, Provider, SourceAccess};
 use tw_ir::kernel::Kernel;
 use tw_ir::schedule::{InstanceId, Schedule};
-use tw_ir::workflow::{BlockId, BlockSetId, KernelId, TaskId, Workflow};
+use tw_ir::workflow::{BlockId, BlockSetId, KernelId, StmtId, TaskId, Workflow};
 use tw_ir::{Error, Result};
 
 use crate::bindings::Bindings;
@@ -106,7 +107,7 @@ impl Prepared {
             total_bytes,
             largest_step,
             loaded_bytes: loaded_bytes(workflow),
-            loaded_from: loaded_from(&schedule),
+            loaded_from: loaded_from(workflow),
             past_cache,
             worth_sharing,
             schedule,
@@ -140,15 +141,17 @@ fn loaded_bytes(workflow: &Workflow) -> Vec<u64> {
     bytes
 }
 
-/// Per set, the source that its blocks are loaded from. Only schedules with moves need it.
-fn loaded_from(schedule: &Schedule) -> SecondaryMap<BlockSetId, Option<u32>> {
+/// Per set, the source that its blocks are loaded from.
+fn loaded_from(workflow: &Workflow) -> SecondaryMap<BlockSetId, Option<u32>> {
+    // A statement that loads makes nothing else.
+    let loads = workflow.kernels.values().filter_map(|entry| match entry.kernel {
+        Kernel::Load { source } => Some((entry.statement, source.as_u32())),
+        _ => None,
+    });
+    let loads: HashMap<StmtId, u32> = loads.collect();
     let mut sources = SecondaryMap::new();
-    let workflow = schedule.workflow();
-    let tasks = schedule.placement().map(|_| workflow.tasks());
-    for task in tasks.into_iter().flatten() {
-        if let Kernel::Load { source } = workflow.kernels[workflow.kernel(task)].kernel {
-            workflow.outputs(task).iter().for_each(|&block| sources[workflow.set_of(block)] = Some(source.as_u32()));
-        }
+    for (id, set) in workflow.sets.iter().filter(|_| !loads.is_empty()) {
+        sources[id] = loads.get(&set.statement).copied();
     }
     sources
 }
