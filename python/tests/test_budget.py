@@ -59,6 +59,17 @@ def test_inputs_are_read_as_often_as_explain_says(source, tmp_path):
     np.testing.assert_allclose(np.load(tmp_path / "y.npy"), (data - data.mean(0)) / data.std(0))
 
 
+def test_rows_by_a_mask_are_read_again_and_not_spilled(source, tmp_path):
+    path, data = source
+    with tw.Session(threads=2, memory=data.nbytes // 4) as session:
+        x = tw.from_npy(path)
+        before = read_bytes()
+        x[x[:, 0] > 1].to_npy(tmp_path / "y.npy")
+        assert read_bytes() - before < 3.2 * data.nbytes
+        assert session.report()["spilled_bytes"] < data.nbytes // 50
+    np.testing.assert_array_equal(np.load(tmp_path / "y.npy"), data[data[:, 0] > 1])
+
+
 def test_results_and_kept_arrays_are_spilled(tmp_path):
     budget = 4000 * 1000 * 8 // 2
     with tw.Session(threads=2, memory=budget, spill=tmp_path) as session:

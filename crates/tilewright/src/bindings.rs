@@ -39,22 +39,24 @@ pub(crate) struct Bound<'a> {
 pub(crate) fn bind(workflow: &Workflow, bound: &Bound<'_>) -> Result<Bindings> {
     let ahead = (bound.ahead_bytes > 0).then(|| ReadAhead::new(bound.ahead_bytes));
     let mut sources = Vec::with_capacity(workflow.sources.len());
+    let mut origins: Vec<Arc<dyn Source>> = Vec::with_capacity(workflow.sources.len());
     for (declared, &bytes) in workflow.sources.values().zip(bound.loaded_bytes) {
-        sources.push(match declared {
+        let origin = match declared {
             SourceDecl::Constant(array) => in_memory(array.clone()),
             SourceDecl::Input { name, .. } => {
-                let source = bound.inputs.get(name);
-                let source = source.ok_or_else(|| Error::source(format!("input `{name}` is not bound to any data")))?;
-                let for_run = ahead.as_ref().and_then(|ahead| source.for_run(bytes, ahead));
-                for_run.unwrap_or_else(|| source.clone())
+                let source = bound.inputs.get(name).cloned();
+                source.ok_or_else(|| Error::source(format!("input `{name}` is not bound to any data")))?
             }
-        });
+        };
+        let for_run = ahead.as_ref().and_then(|ahead| origin.for_run(bytes, ahead));
+        sources.push(for_run.unwrap_or_else(|| origin.clone()));
+        origins.push(origin);
     }
     let usual = FileTarget::default();
     let sinks = workflow.sinks.values().zip(grids_of_sinks(workflow)).map(|(sink, grid)| {
         tw_files::create(&sink.path, sink.dtype, &grid, bound.targets.get(&sink.path).unwrap_or(&usual))
     });
-    Ok(Bindings { sources, sinks: sinks.collect::<Result<_>>()? })
+    Ok(Bindings { sources, origins, sinks: sinks.collect::<Result<_>>()? })
 }
 
 /// The blocks in which each sink is written: chunks of files are made of them.

@@ -1,5 +1,7 @@
 //! The worst moment of a schedule and what holds memory then.
 
+use std::collections::HashSet;
+
 use tw_ir::schedule::{Change, Memory, Schedule};
 use tw_ir::workflow::{BlockId, BlockSet, BlockSetId, SourceDecl, StmtId, Workflow};
 use tw_ir::{BoxRegion, EntityRef};
@@ -91,11 +93,13 @@ pub(crate) fn on_threads(schedule: &Schedule, peak: u64, resident: &Resident, th
     peak.saturating_add(tw_run::run_ahead(tw_run::largest_step(schedule), threads)).min(all.max(peak))
 }
 
-/// The most bytes that are on disk at once, in serial replay.
+/// The most bytes that are in the spill file at once, in serial replay. Blocks that were loaded are not written to it.
 pub(crate) fn bytes_on_disk(schedule: &Schedule) -> u64 {
+    let workflow = schedule.workflow();
+    let loaded: HashSet<BlockSetId> = workflow.loaded_sets().map(|(set, _)| set).collect();
     let (mut now, mut most) = (0u64, 0u64);
     schedule.replay().walk(|change| {
-        if let Memory::Disk(_) = change.memory {
+        if matches!(change.memory, Memory::Disk(_)) && !loaded.contains(&workflow.set_of(change.block)) {
             now = if change.appears { now.saturating_add(change.bytes) } else { now.saturating_sub(change.bytes) };
             most = most.max(now);
         }

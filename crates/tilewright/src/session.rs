@@ -161,6 +161,7 @@ impl SessionBuilder {
             cancel: CancelToken::new(),
             ahead: None,
             spill: None,
+            names_sources: false,
             observer: self.observer,
             progress: Some(progress.clone()),
             chaos: self.chaos,
@@ -408,6 +409,7 @@ impl Session {
             promise = Some(promised);
             prepared = grant.ready.prepared;
             options.spill = Some(self.0.spill.clone());
+            options.names_sources = place == Place::Before;
         } else {
             options.forms = forms_within(u64::MAX).0;
         }

@@ -5,6 +5,7 @@
 //!
 //! * a block that a task makes cheaply, from a source, from positions or from blocks that are in memory anyway, is dropped, and the task runs again;
 //! * a block that is on disk already is dropped, and fetched;
+//! * a result that was loaded goes back to where it came from: its handle names the source, and nothing is written;
 //! * any other block is spilled first, once: it stays on disk until its last use. A fold that changes a fetched block makes the copy on disk worthless.
 //!
 //! Blocks that the current step reads or writes are never evicted. So a budget works exactly if every single step fits ([`least_bytes`]).
@@ -181,6 +182,15 @@ const SMALL: u64 = 16;
 
 const NONE: u32 = u32::MAX;
 
+/// Per block, true if it comes from a source.
+fn loaded_blocks(workflow: &Workflow) -> Vec<bool> {
+    let mut loaded = vec![false; workflow.n_blocks()];
+    for task in workflow.tasks().filter(|&task| workflow.kind(task) == TaskKind::Load) {
+        workflow.outputs(task).iter().for_each(|block| loaded[block.index()] = true);
+    }
+    loaded
+}
+
 /// The uses of every block, in the order of steps.
 struct Uses {
     ends: Vec<u32>,
@@ -238,6 +248,8 @@ struct Replayed<'a> {
     budget: u64,
     is_resident: Vec<bool>,
     is_result: Vec<bool>,
+    /// Blocks that come from a source.
+    is_loaded: Vec<bool>,
     remakers: Remakers,
     uses: Uses,
     /// Per block, its instance in main memory and on disk.
@@ -271,6 +283,7 @@ impl<'a> Replayed<'a> {
             budget,
             is_resident: (0..n_blocks).map(|block| is_resident(BlockId::new(block))).collect(),
             is_result,
+            is_loaded: loaded_blocks(workflow),
             remakers: Remakers::of(workflow, is_resident),
             uses: Uses::of(workflow, order),
             host: vec![NONE; n_blocks],
@@ -365,7 +378,8 @@ impl<'a> Replayed<'a> {
             let from = InstanceId::from_u32(self.disk[block.index()]);
             let step = self.placement.add_move(Move { from, to });
             self.steps.push(step);
-            self.traffic.fetched += bytes;
+            let traffic = &mut self.traffic;
+            *(if self.is_loaded[block.index()] { &mut traffic.remade } else { &mut traffic.fetched }) += bytes;
         } else if let Some(task) = self.remakers.of_block(block) {
             self.remake(task, to, position)?;
             self.traffic.remade += bytes;
@@ -414,7 +428,9 @@ impl<'a> Replayed<'a> {
                 let step = self.placement.add_move(Move { from, to });
                 self.steps.push(step);
                 self.disk[block.index()] = to.as_u32();
-                self.traffic.spilled += self.bytes(block);
+                if !self.is_loaded[block.index()] {
+                    self.traffic.spilled += self.bytes(block);
+                }
             }
             self.let_go(block);
             return Ok(());

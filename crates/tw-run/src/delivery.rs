@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use cranelift_entity::SecondaryMap;
 use smallvec::SmallVec;
-use tw_block::{Block, Whole};
+use tw_block::{Block, Meter, Whole};
 use tw_ir::schedule::InstanceId;
 use tw_ir::workflow::{BlockSetId, Boxes};
 use tw_ir::{Array, Error, Result};
 
+use crate::bindings::Bindings;
 use crate::handle::{BlockHandle, Place, TensorHandle};
 use crate::options::{OutputForm, RunOptions};
 use crate::prepared::PreparedSchedule;
@@ -81,7 +82,13 @@ impl Deliveries {
     }
 
     /// The blocks and arrays of every output, once the run is over.
-    pub(crate) fn collect(self, plan: &PreparedSchedule, slots: &mut impl Slots) -> Result<Outputs> {
+    pub(crate) fn collect(
+        self,
+        plan: &PreparedSchedule,
+        bindings: &Bindings,
+        options: &RunOptions,
+        slots: &mut impl Slots,
+    ) -> Result<Outputs> {
         let workflow = plan.schedule.workflow();
         let n = workflow.outputs.len();
         let mut outputs = Outputs { handles: Vec::with_capacity(n), arrays: Vec::with_capacity(n) };
@@ -107,7 +114,10 @@ impl Deliveries {
             outputs.handles.push(match &workflow.sets[output.set].boxes {
                 _ if !form.has_blocks() => None,
                 Boxes::Grid(grid) => {
-                    let blocks = blocks.into_iter().map(BlockHandle::new).collect();
+                    let origin = plan.loaded_from[output.set].and_then(|source| bindings.origin(source));
+                    let origin = origin.filter(|_| options.names_sources);
+                    let handle = |place: Place| BlockHandle::new(place, origin.cloned());
+                    let blocks = blocks.into_iter().map(handle).collect();
                     Some(TensorHandle::new(output.dtype, grid.clone(), blocks))
                 }
                 Boxes::List(_) => return Err(Error::internal("an output without a grid")),
@@ -123,7 +133,7 @@ fn array_of(blocks: &mut Vec<Place>, form: OutputForm) -> Result<Array> {
     if !form.has_blocks() {
         blocks.clear();
     }
-    match Arc::try_unwrap(BlockHandle::new(place).into_block()?) {
+    match Arc::try_unwrap(place.bring(&Meter::new())?) {
         Ok(block) => block.into_array(),
         Err(shared) => shared.to_array(),
     }

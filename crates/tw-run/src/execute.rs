@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use smallvec::SmallVec;
-use tw_block::{Block, CompiledKernel};
+use tw_block::{Block, CompiledKernel, Source};
 use tw_ir::schedule::{InstanceId, Memory, StepKind};
 use tw_ir::workflow::{BlockId, Statement, TaskId, TaskKind};
 use tw_ir::{Error, Result, Span};
@@ -115,12 +115,22 @@ impl TaskRunner<'_> {
         let start = self.options.observer.as_ref().map(|_| Instant::now());
         let (kind, bytes) = match (place, schedule.memory_of(to)) {
             (Place::Memory(block), Memory::Host(_)) => return self.put(step, to, block, slots),
-            (Place::Disk(spilled), Memory::Host(_)) => {
-                let block = spilled.read(&self.options.meter)?;
+            (place, Memory::Host(_)) => {
+                let is_spilled = matches!(place, Place::Disk(_));
+                let block = place.bring(&self.options.meter)?;
                 let bytes = block.n_bytes();
-                self.tally.fetched_bytes += bytes;
-                self.put(step, to, Arc::new(block), slots)?;
+                let tally = &mut self.tally;
+                *(if is_spilled { &mut tally.fetched_bytes } else { &mut tally.loaded_bytes }) += bytes;
+                self.put(step, to, block, slots)?;
                 (MoveKind::Fetch, bytes)
+            }
+            (Place::Memory(block), Memory::Disk(_)) if self.origin(from).is_some() => {
+                let (region, origin) = (Arc::new(block.bbox().clone()), self.origin(from).cloned());
+                self.drop_block(schedule.block_of(from), block);
+                let place = origin.map(|source| Place::Source(source, region));
+                let place = place.ok_or_else(|| Error::internal("a source has gone"))?;
+                slots.with(to, |slot| slot.put(place));
+                return Ok(());
             }
             (Place::Memory(block), Memory::Disk(_)) => {
                 let file = self.options.spill.as_ref();
@@ -132,7 +142,7 @@ impl TaskRunner<'_> {
                 slots.with(to, |slot| slot.put(Place::Disk(Arc::new(spilled))));
                 (MoveKind::Spill, bytes)
             }
-            (Place::Disk(_), Memory::Disk(_)) => {
+            (_, Memory::Disk(_)) => {
                 return Err(Error::internal(format!("step {step} moves a block from disk to disk")));
             }
         };
@@ -141,6 +151,13 @@ impl TaskRunner<'_> {
             observer.block_moved(moved, self.worker, start, Instant::now(), self.options.meter.now());
         }
         Ok(())
+    }
+
+    /// Where the block of an instance can be read again.
+    fn origin(&self, instance: InstanceId) -> Option<&Arc<dyn Source>> {
+        let workflow = self.plan.schedule.workflow();
+        let set = workflow.set_of(self.plan.schedule.block_of(instance));
+        self.bindings.origin(self.plan.loaded_from[set]?).filter(|_| self.options.names_sources)
     }
 
     fn compute(&mut self, step: u32, task: TaskId, slots: &mut impl Slots) -> Result<()> {

@@ -12,20 +12,40 @@ use tw_ir::{Array, BoxRegion, DType, Error, Grid, Result, Scalar, TensorType, Ti
 pub(crate) enum Place {
     Memory(Arc<Block>),
     Disk(Arc<SpilledBlock>),
+    /// Where it was read from: it can be read again, so that it need not be spilled.
+    Source(Arc<dyn Source>, Arc<BoxRegion>),
+}
+
+impl Place {
+    /// The block, in memory. A copy is charged to the meter.
+    pub(crate) fn bring(self, meter: &Arc<Meter>) -> Result<Arc<Block>> {
+        match self {
+            Place::Memory(block) => Ok(block),
+            Place::Disk(spilled) => spilled.read(meter).map(Arc::new),
+            Place::Source(source, region) => source.read(&region, meter),
+        }
+    }
 }
 
 /// A block, wherever it is. Cloning shares it: a block that is spilled through one handle is on disk for all.
 #[derive(Clone, Debug)]
-pub struct BlockHandle(Arc<Mutex<Place>>);
+pub struct BlockHandle(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    place: Mutex<Place>,
+    /// The file that the block was read from, if it may be read from there again.
+    origin: Option<Arc<dyn Source>>,
+}
 
 impl BlockHandle {
-    pub(crate) fn new(place: Place) -> BlockHandle {
-        BlockHandle(Arc::new(Mutex::new(place)))
+    pub(crate) fn new(place: Place, origin: Option<Arc<dyn Source>>) -> BlockHandle {
+        BlockHandle(Arc::new(Shared { place: Mutex::new(place), origin }))
     }
 
     fn place(&self) -> std::sync::MutexGuard<'_, Place> {
         // A place is replaced as a whole.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.place.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The block, in memory. One on disk stays there, and is charged to nobody.
@@ -36,19 +56,13 @@ impl BlockHandle {
     /// The block, in memory. A copy of one on disk is charged to the meter.
     pub fn block_for(&self, meter: &Arc<Meter>) -> Result<Arc<Block>> {
         let place = self.place().clone();
-        match place {
-            Place::Memory(block) => Ok(block),
-            Place::Disk(spilled) => spilled.read(meter).map(Arc::new),
-        }
+        place.bring(meter)
     }
 
     /// The block, in memory. If nobody else has it, the caller owns it.
     pub fn into_block(self) -> Result<Arc<Block>> {
         match Arc::try_unwrap(self.0) {
-            Ok(place) => match place.into_inner().unwrap_or_else(PoisonError::into_inner) {
-                Place::Memory(block) => Ok(block),
-                Place::Disk(spilled) => spilled.read(&Meter::new()).map(Arc::new),
-            },
+            Ok(shared) => shared.place.into_inner().unwrap_or_else(PoisonError::into_inner).bring(&Meter::new()),
             Err(shared) => BlockHandle(shared).block(),
         }
     }
@@ -58,7 +72,7 @@ impl BlockHandle {
         matches!(&*self.place(), Place::Memory(_))
     }
 
-    /// Moves the block to disk, unless something else than its handles uses it. Gives the bytes of main memory that this frees.
+    /// Moves the block to disk, or lets go of one that can be read again, unless something else than its handles uses it. Gives the bytes of main memory that this frees.
     pub fn spill(&self, file: &Arc<SpillFile>) -> Result<u64> {
         let mut place = self.place();
         let Place::Memory(block) = &mut *place else { return Ok(0) };
@@ -66,14 +80,17 @@ impl BlockHandle {
             return Ok(0);
         }
         let bytes = block.n_bytes();
-        *place = Place::Disk(Arc::new(file.write(block)?));
+        *place = match &self.0.origin {
+            Some(source) => Place::Source(Arc::clone(source), Arc::new(block.bbox().clone())),
+            None => Place::Disk(Arc::new(file.write(block)?)),
+        };
         Ok(bytes)
     }
 }
 
 impl From<Arc<Block>> for BlockHandle {
     fn from(block: Arc<Block>) -> BlockHandle {
-        BlockHandle::new(Place::Memory(block))
+        BlockHandle::new(Place::Memory(block), None)
     }
 }
 
@@ -234,7 +251,7 @@ impl Source for TensorHandle {
         let spilled = self.blocks.iter().filter(|block| !block.is_in_memory()).count();
         match spilled {
             0 => format!("in memory, in {} blocks", self.blocks.len()),
-            _ => format!("{} blocks, {spilled} of them spilled", self.blocks.len()),
+            _ => format!("{} blocks, {spilled} of them not in memory", self.blocks.len()),
         }
     }
 

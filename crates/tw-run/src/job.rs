@@ -155,7 +155,7 @@ impl Job {
             return Err(Error::internal(format!("only {} of {n_steps} steps could run", tally.steps)));
         }
         let job = Arc::into_inner(self).ok_or_else(|| Error::internal("a run that is over is still taken part in"))?;
-        job.deliveries.collect(&job.plan, &mut &job.slots)
+        job.deliveries.collect(&job.plan, &job.bindings, &job.options, &mut &job.slots)
     }
 }
 
@@ -185,5 +185,5 @@ pub(crate) fn run_inline(
         runner.run(step, &mut slots)?;
     }
     let tally = runner.tally;
-    Ok((deliveries.collect(plan, &mut slots)?, tally))
+    Ok((deliveries.collect(plan, bindings, options, &mut slots)?, tally))
 }

@@ -45,6 +45,8 @@ pub struct RunOptions {
     pub ahead: Option<u64>,
     /// Where schedules with moves to disk spill.
     pub spill: Option<Arc<SpillFile>>,
+    /// True if handles of results may name the file that a block was read from, instead of the block: the caller reads them soon, and keeps none for long.
+    pub names_sources: bool,
     /// Sees every event.
     pub observer: Option<Arc<dyn Observer>>,
     /// Counts tasks, for progress displays.
@@ -63,6 +65,7 @@ impl Default for RunOptions {
             cancel: CancelToken::new(),
             ahead: None,
             spill: None,
+            names_sources: false,
             observer: None,
             progress: None,
             chaos: None,

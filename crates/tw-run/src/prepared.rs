@@ -1,12 +1,13 @@
 //! A schedule with compiled kernels, prepared once for all its runs.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use cranelift_entity::{EntityRef, PrimaryMap, SecondaryMap};
 use tw_block::{CompiledKernel, LARGER_THAN_CACHES, Provider, SourceAccess};
 use tw_ir::kernel::Kernel;
 use tw_ir::schedule::{InstanceId, Schedule};
-use tw_ir::workflow::{BlockId, BlockSetId, KernelId, TaskId, Workflow};
+use tw_ir::workflow::{BlockId, BlockSetId, KernelId, StmtId, TaskId, Workflow};
 use tw_ir::{Error, Result};
 
 use crate::bindings::Bindings;
@@ -33,6 +34,8 @@ pub(crate) struct PreparedSchedule {
     pub(crate) largest_step: u64,
     /// Per source, bytes of the blocks that are read from it.
     loaded_bytes: Vec<u64>,
+    /// Per set, the source that its blocks are loaded from.
+    pub(crate) loaded_from: SecondaryMap<BlockSetId, Option<u32>>,
     /// Per set: true if its blocks are written past the caches.
     pub(crate) past_cache: SecondaryMap<BlockSetId, bool>,
     /// False if a second thread could not help.
@@ -104,6 +107,7 @@ impl Prepared {
             total_bytes,
             largest_step,
             loaded_bytes: loaded_bytes(workflow),
+            loaded_from: loaded_from(workflow),
             past_cache,
             worth_sharing,
             schedule,
@@ -135,6 +139,21 @@ fn loaded_bytes(workflow: &Workflow) -> Vec<u64> {
         }
     }
     bytes
+}
+
+/// Per set, the source that its blocks are loaded from.
+fn loaded_from(workflow: &Workflow) -> SecondaryMap<BlockSetId, Option<u32>> {
+    // A statement that loads makes nothing else.
+    let loads = workflow.kernels.values().filter_map(|entry| match entry.kernel {
+        Kernel::Load { source } => Some((entry.statement, source.as_u32())),
+        _ => None,
+    });
+    let loads: HashMap<StmtId, u32> = loads.collect();
+    let mut sources = SecondaryMap::new();
+    for (id, set) in workflow.sets.iter().filter(|_| !loads.is_empty()) {
+        sources[id] = loads.get(&set.statement).copied();
+    }
+    sources
 }
 
 /// Sets of blocks that are results without readers and too large to stay in a cache. Kernels write them past the cache.

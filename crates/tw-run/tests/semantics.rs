@@ -148,7 +148,7 @@ fn a_source_that_gives_another_box_is_refused() {
     let mut builder = Builder::new(&Flaky::never());
     let a = builder.load();
     builder.output(a);
-    let bindings = Bindings { sources: vec![Arc::new(Reading(shifted))], sinks: Vec::new() };
+    let bindings = Bindings { sources: vec![Arc::new(Reading(shifted))], ..Bindings::default() };
     let error = Runtime::new(1).run(&builder.prepare(), &bindings, &RunOptions::default()).unwrap_err();
     assert_eq!(error.blame(), Blame::Internal);
 }

@@ -304,6 +304,7 @@ impl TestIo {
         Bindings {
             sources: (0..workflow.sources.len() as u32).map(source).collect(),
             sinks: (0..workflow.sinks.len() as u32).map(sink).collect(),
+            ..Bindings::default()
         }
     }
 
