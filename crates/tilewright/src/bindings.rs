@@ -33,13 +33,15 @@ pub(crate) struct Bound<'a> {
     pub(crate) loaded_bytes: &'a [u64],
     /// What all sources together may hold more than was asked for.
     pub(crate) ahead_bytes: u64,
+    /// True if results may be read again from the files that they come from.
+    pub(crate) names_sources: bool,
 }
 
 /// Finds every source of a workflow by name and opens every sink.
 pub(crate) fn bind(workflow: &Workflow, bound: &Bound<'_>) -> Result<Bindings> {
     let ahead = (bound.ahead_bytes > 0).then(|| ReadAhead::new(bound.ahead_bytes));
     let mut sources = Vec::with_capacity(workflow.sources.len());
-    let mut origins: Vec<Arc<dyn Source>> = Vec::with_capacity(workflow.sources.len());
+    let mut origins: Vec<Arc<dyn Source>> = Vec::new();
     for (declared, &bytes) in workflow.sources.values().zip(bound.loaded_bytes) {
         let origin = match declared {
             SourceDecl::Constant(array) => in_memory(array.clone()),
@@ -48,9 +50,11 @@ pub(crate) fn bind(workflow: &Workflow, bound: &Bound<'_>) -> Result<Bindings> {
                 source.ok_or_else(|| Error::source(format!("input `{name}` is not bound to any data")))?
             }
         };
+        if bound.names_sources {
+            origins.push(origin.clone());
+        }
         let for_run = ahead.as_ref().and_then(|ahead| origin.for_run(bytes, ahead));
-        sources.push(for_run.unwrap_or_else(|| origin.clone()));
-        origins.push(origin);
+        sources.push(for_run.unwrap_or(origin));
     }
     let usual = FileTarget::default();
     let sinks = workflow.sinks.values().zip(grids_of_sinks(workflow)).map(|(sink, grid)| {

@@ -41,6 +41,9 @@ const CACHE_LIMIT: usize = 4096;
 /// Less memory than this is there: the system is not asked.
 const SURELY_AVAILABLE: u64 = 256 << 20;
 
+/// Bytes of a tensor from which on it is spilled to keep to the budget that nobody has set.
+const WORTH_SPILLING: u64 = 1 << 20;
+
 /// What to build a [`Session`] with.
 #[derive(Clone)]
 pub struct SessionBuilder {
@@ -381,7 +384,7 @@ impl Session {
         let started = Instant::now();
         let SegmentRun { key, placed, place, inputs, targets, wants } = segment;
         let key = placed.as_ref().map_or(key, PlacedSegment::key);
-        let (cached, hit) = self.ready(key.clone(), placed.as_ref(), wants, cancel)?;
+        let (cached, hit) = self.ready(&key, placed.as_ref(), wants, cancel)?;
         let planned = Instant::now();
         let _running = self.0.run.meter.begin_run();
         let workflow = cached.prepared.schedule().workflow();
@@ -420,7 +423,16 @@ impl Session {
         };
         options.ahead = options.ahead.map(|left| left - read_ahead);
         let loaded_bytes = cached.prepared.loaded_bytes();
-        let bindings = bind(workflow, &Bound { inputs: &inputs, targets, loaded_bytes, ahead_bytes: read_ahead })?;
+        let bindings = bind(
+            workflow,
+            &Bound {
+                inputs: &inputs,
+                targets,
+                loaded_bytes,
+                ahead_bytes: read_ahead,
+                names_sources: options.names_sources,
+            },
+        )?;
         drop(inputs);
         if let Some(profile) = profile_of_run(self.0.profile.as_ref()) {
             options.observer = Some(profile.watch(prepared.schedule(), options.observer));
@@ -431,7 +443,10 @@ impl Session {
         let results =
             results.map(|(handle, array)| Computed { stored: handle.map(Arc::new), array, ..Computed::default() });
         let results: Vec<Computed> = results.collect();
-        results.iter().filter_map(|computed| computed.stored.as_ref()).for_each(|stored| self.0.spillable.add(stored));
+        let stored = results.iter().filter_map(|computed| computed.stored.as_ref());
+        // Where nobody has set a budget, spilling small tensors would free nothing that counts.
+        let is_worth_it = |stored: &&Arc<TensorHandle>| self.0.budget.is_some() || stored.n_bytes() >= WORTH_SPILLING;
+        stored.filter(is_worth_it).for_each(|stored| self.0.spillable.add(stored));
         totals.add(&Totals {
             segments: 1,
             cached_segments: hit as u64,
@@ -531,18 +546,18 @@ impl Session {
     /// The schedule of a segment, from the cache if it is there.
     pub(crate) fn schedule_of(&self, key: &SegmentKey) -> Result<Arc<Schedule>> {
         let cancel = token_of_run(&lock(&self.0.cancel));
-        Ok(self.ready(key.clone(), None, &[], &cancel)?.0.prepared.schedule().clone())
+        Ok(self.ready(key, None, &[], &cancel)?.0.prepared.schedule().clone())
     }
 
     /// A segment that is ready to run, and whether it was in the cache. `placed` is its plan on a cluster.
     fn ready(
         &self,
-        key: SegmentKey,
+        key: &SegmentKey,
         placed: Option<&PlacedSegment>,
         wants: &[Want],
         cancel: &CancelToken,
     ) -> Result<(Arc<CachedSegment>, bool)> {
-        if let Some(cached) = lock(&self.0.cache).get(&key) {
+        if let Some(cached) = lock(&self.0.cache).get(key) {
             return Ok((cached.clone(), true));
         }
         self.check_results(&key.program, wants)?;
@@ -551,7 +566,7 @@ impl Session {
             Some(placed) => placed.placed().freeze(&stop, &key.program, &self.0.plan)?,
             None => plan_segment_until(&stop, &key.program, &self.0.plan)?,
         };
-        Ok((self.keep_ready(key, planned.schedule)?, false))
+        Ok((self.keep_ready(key.clone(), planned.schedule)?, false))
     }
 
     /// Plans a program and gives its plan as bytes, for [`Session::load_plan`] of another process. Segments that depend on data are left out.
