@@ -2,8 +2,9 @@
 
     python python/benchmarks/larger_than_memory.py --directory /var/tmp --gigabytes 5 --memory 500MiB
 
-Each case runs in a process of its own. `passes` are the bytes that the process has read (`rchar` of /proc/PID/io) in sizes of the file; `planned` is what
-`explain` says. `memory` is the peak of anonymous memory beyond what imports take. The file is made in the directory unless it is there.
+Each case runs in a process of its own. `passes` are the bytes that the process has read (`rchar` of /proc/PID/io) in sizes of the file;
+NumPy reads through a memory map, which that does not count. `memory` is the peak of anonymous memory beyond what imports take. `report` is that of the session, in MiB.
+The file is made in the directory unless it is there.
 """
 
 from __future__ import annotations

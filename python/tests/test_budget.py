@@ -46,7 +46,7 @@ def test_a_quarter_of_the_data_is_enough(name, source):
         np.testing.assert_array_equal(left, right)
 
 
-def test_inputs_are_read_as_often_as_explain_says(source, tmp_path):
+def test_standardising_reads_its_input_twice_and_spills_nothing(source, tmp_path):
     path, data = source
     with tw.Session(threads=1, memory=data.nbytes // 8) as session:
         x = tw.from_npy(path)

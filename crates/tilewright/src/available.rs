@@ -47,15 +47,7 @@ fn is_in_memory(directory: &Path, mounts: &str) -> bool {
 
 /// The limit of the control group of this process.
 fn group_limit() -> Option<u64> {
-    let groups = std::fs::read_to_string("/proc/self/cgroup").ok()?;
-    let own = groups.lines().find_map(|line| line.strip_prefix("0::/"))?;
-    let root = Path::new("/sys/fs/cgroup");
-    let folders = root.join(own);
-    let limits = folders
-        .ancestors()
-        .take_while(|folder| folder.starts_with(root))
-        .filter_map(|folder| std::fs::read_to_string(folder.join("memory.max")).ok()?.trim().parse::<u64>().ok());
-    limits.min()
+    of_groups(&|folder| std::fs::read_to_string(folder.join("memory.max")).ok()?.trim().parse().ok())
 }
 
 /// Bytes that this process may still allocate, if the system reports them: free and reclaimable memory plus free swap, within the limit of its
@@ -84,15 +76,19 @@ fn field(lines: &str, name: &str) -> Option<u64> {
 
 /// The bytes left within the limits of the control group of this process; `None` without limits.
 fn of_group() -> Option<u64> {
-    let groups = std::fs::read_to_string("/proc/self/cgroup").ok()?;
-    let own = groups.lines().find_map(|line| line.strip_prefix("0::/"))?;
-    of_group_in(Path::new("/sys/fs/cgroup"), own)
+    of_groups(&of_folder)
 }
 
-/// The smallest number of bytes left within the limits of a group and its ancestors. Inside a container the group itself may be invisible, and only an ancestor
-/// can be read.
-fn of_group_in(root: &Path, own: &str) -> Option<u64> {
-    root.join(own).ancestors().take_while(|folder| folder.starts_with(root)).filter_map(of_folder).min()
+/// The smallest number of bytes that `bytes` gives for the control group of this process and its ancestors.
+fn of_groups(bytes: &dyn Fn(&Path) -> Option<u64>) -> Option<u64> {
+    let groups = std::fs::read_to_string("/proc/self/cgroup").ok()?;
+    let own = groups.lines().find_map(|line| line.strip_prefix("0::/"))?;
+    of_groups_in(Path::new("/sys/fs/cgroup"), own, bytes)
+}
+
+/// The same for a group. Inside a container the group itself may be invisible, and only an ancestor can be read.
+fn of_groups_in(root: &Path, own: &str, bytes: &dyn Fn(&Path) -> Option<u64>) -> Option<u64> {
+    root.join(own).ancestors().take_while(|folder| folder.starts_with(root)).filter_map(bytes).min()
 }
 
 fn of_folder(folder: &Path) -> Option<u64> {
@@ -136,13 +132,13 @@ mod tests {
             std::fs::write(folder.join("memory.current"), current).unwrap();
         };
         write(&own, "max\n", "10\n");
-        assert_eq!(of_group_in(&root, "job/step"), None);
+        assert_eq!(of_groups_in(&root, "job/step", &of_folder), None);
         write(&root.join("job"), "100\n", "30\n");
-        assert_eq!(of_group_in(&root, "job/step"), Some(70));
+        assert_eq!(of_groups_in(&root, "job/step", &of_folder), Some(70));
         std::fs::write(root.join("job/memory.stat"), "anon 5\nactive_file 4\ninactive_file 6\n").unwrap();
-        assert_eq!(of_group_in(&root, "job/step"), Some(80));
+        assert_eq!(of_groups_in(&root, "job/step", &of_folder), Some(80));
         write(&own, "50\n", "10\n");
-        assert_eq!(of_group_in(&root, "job/step"), Some(40));
+        assert_eq!(of_groups_in(&root, "job/step", &of_folder), Some(40));
         std::fs::remove_dir_all(&root).unwrap();
     }
 

@@ -94,7 +94,7 @@ pub enum Level {
 pub use crate::control::Role;
 pub use crate::control::collect::{Position, Turn};
 pub use crate::peak::{Holder, Peak};
-pub use crate::profile::{Measured, Profile, TaskRun, profiled};
+pub use crate::profile::{Activity, Measured, Profile, TaskRun, profiled};
 
 /// The outcome of planning a section.
 #[derive(Clone, Debug)]
@@ -143,6 +143,8 @@ pub struct Explanation {
     on: Option<OnMachine>,
     /// The most bytes alive at once, in any turn of any loop, one task at a time and on all threads.
     peaks: (u64, u64),
+    /// The budget of the session, if somebody has set one.
+    budget: Option<u64>,
     program: Program,
     /// The types of the inputs.
     inputs: BTreeMap<String, TensorType>,
@@ -213,6 +215,7 @@ impl Session {
             measured: None,
             on: None,
             peaks: (peak, on_threads),
+            budget: self.budget(),
             inputs: types.inputs,
             program,
             host_lines: HashMap::new(),

@@ -35,8 +35,6 @@ mod report;
 mod results;
 mod session;
 mod tensor;
-#[cfg(feature = "json")]
-pub mod trace;
 mod units;
 
 pub use bindings::Inputs;

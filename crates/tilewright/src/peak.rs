@@ -41,7 +41,7 @@ impl Resident {
         for (id, source) in workflow.loaded_sets() {
             let set = &workflow.sets[id];
             for position in 0..set.n_blocks() {
-                resident[(set.first as u64 + position) as usize] = match source {
+                resident[(set.first as u64 + position) as usize] = match &workflow.sources[source] {
                     SourceDecl::Input { name, .. } => is_resident(name, &set.block_box(position)),
                     // Blocks of a constant are views of it.
                     SourceDecl::Constant(_) => true,

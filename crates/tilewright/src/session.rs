@@ -688,7 +688,7 @@ impl Session {
 }
 
 /// The budget that the environment variable `TILEWRIGHT_MEMORY` gives.
-fn budget_of_environment() -> Result<Option<u64>> {
+pub(crate) fn budget_of_environment() -> Result<Option<u64>> {
     let Some(text) = std::env::var_os("TILEWRIGHT_MEMORY").filter(|text| !text.is_empty()) else { return Ok(None) };
     let bytes = text.to_str().ok_or_else(|| "it is not text".to_string()).and_then(units::parse_bytes);
     bytes.map(Some).map_err(|reason| {

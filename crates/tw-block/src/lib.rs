@@ -52,6 +52,6 @@ pub use pages::zeros;
 pub use read_ahead::ReadAhead;
 pub use sink::Sink;
 pub use source::{Source, SourceAccess};
-pub use spill::{SPILL_SCRATCH, SpillFile, SpilledBlock};
+pub use spill::{SpillFile, SpilledBlock};
 pub use walk::Points;
 pub use whole::{LARGER_THAN_CACHES, Whole};

@@ -37,9 +37,6 @@ const PREFIX: &str = "tilewright-spill-";
 /// Elements are compressed in pieces of so many bytes, so that the working space of a write stays small.
 const PIECE: usize = 1 << 18;
 
-/// Bytes that writing or reading a block may hold beside it.
-pub const SPILL_SCRATCH: u64 = 3 * PIECE as u64;
-
 /// The place of blocks that do not fit into memory.
 #[derive(Debug)]
 pub struct SpillFile {
@@ -48,8 +45,6 @@ pub struct SpillFile {
     limit: Option<u64>,
     space: Mutex<Space>,
     pace: Pace,
-    written: AtomicU64,
-    read: AtomicU64,
 }
 
 /// The file and its slots.
@@ -60,7 +55,6 @@ struct Space {
     /// Free slots: by size, where they begin.
     free: BTreeMap<u64, Vec<u64>>,
     used: u64,
-    most_used: u64,
 }
 
 /// A block in the spill file. Dropping it frees its slot.
@@ -85,8 +79,6 @@ impl SpillFile {
             limit,
             space: Mutex::default(),
             pace: Pace::default(),
-            written: AtomicU64::new(0),
-            read: AtomicU64::new(0),
         })
     }
 
@@ -102,17 +94,6 @@ impl SpillFile {
         let free = system.f_bavail.saturating_mul(system.f_frsize);
         let reached = self.lock().end.saturating_add(free / 10 * 9);
         Some(self.limit.map_or(reached, |limit| limit.min(reached)))
-    }
-
-    /// Bytes of blocks written and read so far, before compression.
-    pub fn moved_bytes(&self) -> (u64, u64) {
-        (self.written.load(Ordering::Relaxed), self.read.load(Ordering::Relaxed))
-    }
-
-    /// Bytes of the slots in use now, and of the most at once.
-    pub fn used_bytes(&self) -> (u64, u64) {
-        let space = self.lock();
-        (space.used, space.most_used)
     }
 
     /// Writes a block.
@@ -161,7 +142,6 @@ impl SpillFile {
             self.pace.wrote(n_bytes, start.elapsed());
         }
         spilled.checksum = hash.digest();
-        self.written.fetch_add(n_bytes, Ordering::Relaxed);
         Ok(spilled)
     }
 
@@ -196,7 +176,6 @@ impl SpillFile {
             }
         };
         space.used += room;
-        space.most_used = space.most_used.max(space.used);
         Ok((file, offset, room))
     }
 
@@ -245,16 +224,6 @@ impl SpillFile {
 }
 
 impl SpilledBlock {
-    /// Bytes of its elements, as they are in memory.
-    pub fn n_bytes(&self) -> u64 {
-        self.bbox.n_elements() * self.dtype.size()
-    }
-
-    /// The box of the block.
-    pub fn bbox(&self) -> &BoxRegion {
-        &self.bbox
-    }
-
     /// The block, in main memory again. It stays in the file, too.
     pub fn read(&self, meter: &Arc<Meter>) -> Result<Block> {
         let mut block = Block::for_output(self.dtype, self.bbox.clone(), Some(meter))?;
@@ -292,7 +261,6 @@ impl SpilledBlock {
                 "its checksum differs from that of what was written: check the disk, or choose another spill directory",
             ));
         }
-        self.home.read.fetch_add(self.n_bytes(), Ordering::Relaxed);
         Ok(block)
     }
 }
@@ -351,7 +319,7 @@ mod tests {
                 }
             }
         }
-        assert_eq!(file.used_bytes().0, 0);
+        assert_eq!(file.lock().used, 0);
         assert_eq!(std::fs::read_dir(&directory).unwrap().count(), 0, "the name of a spill file is removed at once");
         let first = file.write(&block(1000, noise)).unwrap();
         let offset = first.offset;

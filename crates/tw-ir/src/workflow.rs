@@ -365,7 +365,7 @@ impl Workflow {
         elements * set.dtype.size()
     }
     /// The sets whose blocks are only loaded, with their sources.
-    pub fn loaded_sets(&self) -> impl Iterator<Item = (BlockSetId, &SourceDecl)> {
+    pub fn loaded_sets(&self) -> impl Iterator<Item = (BlockSetId, SourceId)> {
         // A statement that loads makes nothing else.
         let mut by_statement: HashMap<StmtId, SourceId> = HashMap::new();
         for entry in self.kernels.values() {
@@ -373,10 +373,7 @@ impl Workflow {
                 by_statement.insert(entry.statement, source);
             }
         }
-        self.sets.iter().filter_map(move |(id, set)| {
-            let source = *by_statement.get(&set.statement)?;
-            Some((id, self.sources.get(source)?))
-        })
+        self.sets.iter().filter_map(move |(id, set)| Some((id, *by_statement.get(&set.statement)?)))
     }
     /// Bytes of the region that an operand reads.
     pub fn operand_bytes(&self, operand: &Operand) -> u64 {

@@ -27,7 +27,7 @@ impl Homes {
     pub fn input(placed: &Placed, homes: &[Option<u32>], name: &str) -> Option<Homes> {
         let workflow = &placed.workflow;
         let is_input = |source: &SourceDecl| matches!(source, SourceDecl::Input { name: input, .. } if input == name);
-        let (set, _) = workflow.loaded_sets().find(|(_, source)| is_input(source))?;
+        let (set, _) = workflow.loaded_sets().find(|&(_, source)| is_input(&workflow.sources[source]))?;
         Homes::set(workflow, homes, set)
     }
 

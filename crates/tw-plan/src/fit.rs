@@ -16,14 +16,14 @@
 //! eager, where all consumers of a block run as soon as they can, which reads inputs of several results together.
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, HashSet};
 use std::ops::AddAssign;
 
 use tw_ir::EntityRef;
 use tw_ir::error::{Error, Result};
 use tw_ir::kernel::Kernel;
 use tw_ir::schedule::{Instance, InstanceId, Memory, Move, Placement, Schedule, Step};
-use tw_ir::workflow::{BlockId, TaskId, TaskKind, Workflow};
+use tw_ir::workflow::{BlockId, BlockSetId, TaskId, TaskKind, Workflow};
 
 use crate::cost::task_flops;
 use crate::order::eager;
@@ -182,15 +182,6 @@ const SMALL: u64 = 16;
 
 const NONE: u32 = u32::MAX;
 
-/// Per block, true if it comes from a source.
-fn loaded_blocks(workflow: &Workflow) -> Vec<bool> {
-    let mut loaded = vec![false; workflow.n_blocks()];
-    for task in workflow.tasks().filter(|&task| workflow.kind(task) == TaskKind::Load) {
-        workflow.outputs(task).iter().for_each(|block| loaded[block.index()] = true);
-    }
-    loaded
-}
-
 /// The uses of every block, in the order of steps.
 struct Uses {
     ends: Vec<u32>,
@@ -248,8 +239,8 @@ struct Replayed<'a> {
     budget: u64,
     is_resident: Vec<bool>,
     is_result: Vec<bool>,
-    /// Blocks that come from a source.
-    is_loaded: Vec<bool>,
+    /// Sets of blocks that come from a source.
+    loaded: HashSet<BlockSetId>,
     remakers: Remakers,
     uses: Uses,
     /// Per block, its instance in main memory and on disk.
@@ -283,7 +274,7 @@ impl<'a> Replayed<'a> {
             budget,
             is_resident: (0..n_blocks).map(|block| is_resident(BlockId::new(block))).collect(),
             is_result,
-            is_loaded: loaded_blocks(workflow),
+            loaded: workflow.loaded_sets().map(|(set, _)| set).collect(),
             remakers: Remakers::of(workflow, is_resident),
             uses: Uses::of(workflow, order),
             host: vec![NONE; n_blocks],
@@ -317,12 +308,7 @@ impl<'a> Replayed<'a> {
                 self.make(block, position)?;
             }
         }
-        let instance = |host: &[u32], block: BlockId| InstanceId::from_u32(host[block.index()]);
-        let operands = workflow.operands(task).iter();
-        let reads = operands.map(|operand| operand.block.is_some().then(|| instance(&self.host, operand.block)));
-        let writes = workflow.outputs(task).iter().map(|&block| instance(&self.host, block));
-        self.placement.add_task(reads, writes);
-        self.steps.push(Step::task(task));
+        self.add_task(task);
         for block in touched(workflow, task) {
             // A block that the task touches twice was counted off the first time.
             if self.uses.next(block) == position {
@@ -331,6 +317,16 @@ impl<'a> Replayed<'a> {
             }
         }
         Ok(())
+    }
+
+    /// Adds the step of a task whose blocks all have an instance in main memory.
+    fn add_task(&mut self, task: TaskId) {
+        let instance = |block: BlockId| InstanceId::from_u32(self.host[block.index()]);
+        let operands = self.workflow.operands(task).iter();
+        let reads = operands.map(|operand| operand.block.is_some().then(|| instance(operand.block)));
+        let writes = self.workflow.outputs(task).iter().map(|&block| instance(block));
+        self.placement.add_task(reads, writes);
+        self.steps.push(Step::task(task));
     }
 
     /// A block was used: it dies, or can be evicted from now on.
@@ -349,6 +345,10 @@ impl<'a> Replayed<'a> {
             self.host[block.index()] = NONE;
             self.now -= self.bytes(block);
         }
+    }
+
+    fn is_loaded(&self, block: BlockId) -> bool {
+        self.loaded.contains(&self.workflow.set_of(block))
     }
 
     fn bytes(&self, block: BlockId) -> u64 {
@@ -378,10 +378,11 @@ impl<'a> Replayed<'a> {
             let from = InstanceId::from_u32(self.disk[block.index()]);
             let step = self.placement.add_move(Move { from, to });
             self.steps.push(step);
+            let is_loaded = self.is_loaded(block);
             let traffic = &mut self.traffic;
-            *(if self.is_loaded[block.index()] { &mut traffic.remade } else { &mut traffic.fetched }) += bytes;
+            *(if is_loaded { &mut traffic.remade } else { &mut traffic.fetched }) += bytes;
         } else if let Some(task) = self.remakers.of_block(block) {
-            self.remake(task, to, position)?;
+            self.remake(task, position)?;
             self.traffic.remade += bytes;
         } else {
             return Err(Error::internal(format!("{block} is used before it is made")));
@@ -390,18 +391,14 @@ impl<'a> Replayed<'a> {
     }
 
     /// Runs a task again, with operands that are in memory anyway or made again for it.
-    fn remake(&mut self, task: TaskId, to: InstanceId, position: u32) -> Result<()> {
+    fn remake(&mut self, task: TaskId, position: u32) -> Result<()> {
         let workflow = self.workflow;
         for operand in workflow.present_operands(task) {
             self.pinned.push(operand.block);
             self.bring(operand.block, position)?;
         }
         self.pinned.clear();
-        let instance = |block: BlockId| InstanceId::from_u32(self.host[block.index()]);
-        let operands = workflow.operands(task).iter();
-        let reads: Vec<_> = operands.map(|operand| operand.block.is_some().then(|| instance(operand.block))).collect();
-        self.placement.add_task(reads, [to]);
-        self.steps.push(Step::task(task));
+        self.add_task(task);
         for operand in workflow.present_operands(task) {
             // The current step may need it, too.
             if self.uses.next(operand.block) != position {
@@ -428,7 +425,7 @@ impl<'a> Replayed<'a> {
                 let step = self.placement.add_move(Move { from, to });
                 self.steps.push(step);
                 self.disk[block.index()] = to.as_u32();
-                if !self.is_loaded[block.index()] {
+                if !self.is_loaded(block) {
                     self.traffic.spilled += self.bytes(block);
                 }
             }

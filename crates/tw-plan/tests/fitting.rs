@@ -60,7 +60,7 @@ fn a_dirty_block_is_written_once_and_a_clean_one_never() {
         let schedule = fit(&ample, budget, &nothing_resident).unwrap().unwrap().schedule;
         let placement = schedule.placement().unwrap();
         let mut contents = std::collections::HashSet::new();
-        let (mut n_writes, mut n_loads) = (vec![0u32; schedule.workflow().n_blocks()], 0);
+        let mut n_writes = vec![0u32; schedule.workflow().n_blocks()];
         for (position, step) in schedule.steps().iter().enumerate() {
             for written in schedule.writes(position) {
                 let block = placement.instance(written).block;
@@ -69,11 +69,10 @@ fn a_dirty_block_is_written_once_and_a_clean_one_never() {
                     (StepKind::Move(_), Memory::Disk(_)) => {
                         assert!(contents.insert((block, n_writes[block.index()])), "{block} is spilled twice: {text}");
                     }
-                    (StepKind::Move(_), Memory::Host(_)) => n_loads += 1,
+                    (StepKind::Move(_), Memory::Host(_)) => {}
                 }
             }
         }
-        assert!(contents.is_empty() || n_loads > 0 || schedule.results().count() > 0);
     }
     // A file that is read for two results of which one needs the other is read twice, and nothing is written.
     let (text, tile) = PROGRAMS[0];

@@ -1,13 +1,12 @@
 //! A schedule with compiled kernels, prepared once for all its runs.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use cranelift_entity::{EntityRef, PrimaryMap, SecondaryMap};
 use tw_block::{CompiledKernel, LARGER_THAN_CACHES, Provider, SourceAccess};
 use tw_ir::kernel::Kernel;
 use tw_ir::schedule::{InstanceId, Schedule};
-use tw_ir::workflow::{BlockId, BlockSetId, KernelId, StmtId, TaskId, Workflow};
+use tw_ir::workflow::{BlockId, BlockSetId, KernelId, TaskId, Workflow};
 use tw_ir::{Error, Result};
 
 use crate::bindings::Bindings;
@@ -98,6 +97,8 @@ impl Prepared {
         let initial = initial.map(|step| step as u32).collect();
         let (total_bytes, largest_step) = sizes(&schedule);
         let past_cache = results_larger_than_caches(&schedule);
+        let mut loaded_from = SecondaryMap::new();
+        workflow.loaded_sets().for_each(|(set, source)| loaded_from[set] = Some(source.as_u32()));
         let worth_sharing = !is_chain(&schedule) && !is_quick(&schedule);
         Ok(Prepared(Arc::new(PreparedSchedule {
             code,
@@ -107,7 +108,7 @@ impl Prepared {
             total_bytes,
             largest_step,
             loaded_bytes: loaded_bytes(workflow),
-            loaded_from: loaded_from(workflow),
+            loaded_from,
             past_cache,
             worth_sharing,
             schedule,
@@ -139,21 +140,6 @@ fn loaded_bytes(workflow: &Workflow) -> Vec<u64> {
         }
     }
     bytes
-}
-
-/// Per set, the source that its blocks are loaded from.
-fn loaded_from(workflow: &Workflow) -> SecondaryMap<BlockSetId, Option<u32>> {
-    // A statement that loads makes nothing else.
-    let loads = workflow.kernels.values().filter_map(|entry| match entry.kernel {
-        Kernel::Load { source } => Some((entry.statement, source.as_u32())),
-        _ => None,
-    });
-    let loads: HashMap<StmtId, u32> = loads.collect();
-    let mut sources = SecondaryMap::new();
-    for (id, set) in workflow.sets.iter().filter(|_| !loads.is_empty()) {
-        sources[id] = loads.get(&set.statement).copied();
-    }
-    sources
 }
 
 /// Sets of blocks that are results without readers and too large to stay in a cache. Kernels write them past the cache.

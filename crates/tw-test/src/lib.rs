@@ -14,3 +14,8 @@ pub mod shrink;
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
 pub struct FrontPage;
+
+/// A number from the environment, such as how many random programs a test tries.
+pub fn setting(name: &str, otherwise: u64) -> u64 {
+    std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(otherwise)
+}

@@ -12,11 +12,7 @@ use tw_ir::text::print_program;
 use tw_lang::{NoFiles, parse_program};
 use tw_test::differential::{Results, run, same_bits};
 use tw_test::generate::{Options, random_program};
-
-/// A number from the environment.
-fn setting(name: &str, otherwise: u64) -> u64 {
-    std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(otherwise)
-}
+use tw_test::setting;
 
 fn bound(arrays: &Results) -> Inputs {
     arrays.iter().map(|(name, array)| (name.clone(), in_memory(Arc::new(array.clone())))).collect()

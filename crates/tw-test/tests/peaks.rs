@@ -10,12 +10,8 @@ use tilewright::{Inputs, Session, in_memory};
 use tw_ir::program::{Op, Program, Region};
 use tw_ir::text::print_program;
 use tw_test::generate::{Options, random_program};
+use tw_test::setting;
 use tw_test::shrink::shrink;
-
-/// A number from the environment.
-fn setting(name: &str, otherwise: u64) -> u64 {
-    std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(otherwise)
-}
 
 fn has_loops(region: &Region) -> bool {
     region.nodes.iter().any(|node| matches!(node.op, Op::While { .. }) || node.op.regions().any(has_loops))

@@ -7,12 +7,8 @@ use tw_ir::{DType, Program};
 use tw_place::{Cluster, SchedulerName};
 use tw_test::differential::{Configuration, Results, SINGLE, Verdict, compare, run, same_bits};
 use tw_test::generate::{Options, function_table, random_program};
+use tw_test::setting;
 use tw_test::shrink::shrink;
-
-/// A number from the environment.
-fn setting(name: &str, otherwise: u64) -> u64 {
-    std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(otherwise)
-}
 
 fn seeds() -> std::ops::Range<u64> {
     let first = setting("TW_RANDOM_FIRST", 0);

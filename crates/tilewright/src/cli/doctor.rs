@@ -12,6 +12,7 @@ use super::Failure;
 use super::out::Out;
 use crate::available::{available_bytes, default_budget, is_kept_in_memory, machine_bytes, spill_directory};
 use crate::explain::units;
+use crate::session::budget_of_environment;
 
 /// Arguments of `tw doctor`.
 #[derive(clap::Args)]
@@ -101,15 +102,13 @@ fn memory() -> Finding {
 }
 
 fn budget() -> Finding {
-    let (found, advice) = match std::env::var("TILEWRIGHT_MEMORY") {
-        Ok(text) => match crate::units::parse_bytes(&text) {
-            Ok(bytes) => (format!("{} (TILEWRIGHT_MEMORY)", units::bytes(bytes)), None),
-            Err(reason) => (text, Some(format!("TILEWRIGHT_MEMORY is no budget: {reason}"))),
-        },
-        Err(_) => {
+    let (found, advice) = match budget_of_environment() {
+        Ok(Some(bytes)) => (format!("{} (TILEWRIGHT_MEMORY)", units::bytes(bytes)), None),
+        Ok(None) => {
             let bytes = default_budget().map_or_else(|| "unknown".to_string(), units::bytes);
             (format!("{bytes} (70 % of what the machine or the control group allows)"), None)
         }
+        Err(error) => ("none".to_string(), Some(error.message().to_string())),
     };
     Finding { subject: "memory budget", found, advice }
 }

@@ -19,11 +19,10 @@ use super::out::Out;
 use super::preview;
 use super::progress::Bar;
 use super::report::{ReportFile, report};
-use crate::explain::units;
+use crate::explain::{Explanation, units};
 use crate::profile::Profile;
 use crate::report::Totals;
 use crate::session::Session;
-use crate::trace::{chrome_trace, memory_picture};
 
 /// Tasks and moves that a trace has at most.
 const MOST_TRACED: usize = 1_000_000;
@@ -38,7 +37,7 @@ pub(crate) struct Args {
     /// Write costs and results of the run to this file, as JSON.
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
-    /// Write a trace of the run to this file: with the ending .svg a picture of memory over time, otherwise JSON for chrome://tracing and Perfetto.
+    /// Write a trace of the run to this file: with the ending .svg a picture of threads and memory over time, otherwise JSON for chrome://tracing and Perfetto.
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
     /// Run the schedules in this file, which `tw plan` wrote for the same program.
@@ -78,13 +77,17 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<(), Failure> {
     let paths = loaded.release_stored();
     let mut planning = Duration::ZERO;
     let mut plan = String::new();
+    let mut explanation = None;
+    if args.schedule.is_none() || args.trace.is_some() {
+        // A branch that cannot be planned may never run: the run itself tells.
+        let found = session.explain(&loaded.unit.program).ok();
+        explanation = found.map(|explanation| explanation.with_source(loaded.source.clone()));
+    }
     if let Some(path) = &args.schedule {
         let bytes = read_plan(path)?;
         let hash = session.load_plan(&loaded.unit.program, &bytes).map_err(|error| loaded.failure(error))?;
         plan.push_str(&format!("schedules {} of {}", hash.short(), path.display()));
-    } else if let Ok(explanation) = session.explain(&loaded.unit.program) {
-        // A branch that cannot be planned may never run: the run itself tells.
-        let explanation = explanation.with_source(loaded.source.clone());
+    } else if let Some(explanation) = &explanation {
         if let Some(budget) = args.engine.memory {
             explanation.check_budget(budget).map_err(|error| loaded.failure(error))?;
         }
@@ -103,7 +106,10 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<(), Failure> {
     drop(bar);
     let elapsed = begin.elapsed();
     if let (Some(path), Some(profile)) = (&args.trace, &profile) {
-        write_trace(path, profile, session.budget(), out)?;
+        match &explanation {
+            Some(explanation) => write_trace(path, profile, explanation, out)?,
+            None => out.aside("there is no trace: the program could not be planned before its run"),
+        }
     }
     let (results, totals) = outcome.map_err(|error| loaded.failure(error))?;
 
@@ -124,11 +130,11 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<(), Failure> {
 }
 
 /// Writes what the threads did, also of a run that failed.
-fn write_trace(path: &Path, profile: &Profile, budget: Option<u64>, out: &mut Out) -> Result<()> {
+fn write_trace(path: &Path, profile: &Profile, explanation: &Explanation, out: &mut Out) -> Result<()> {
     let (tasks, others) = profile.tasks();
     let text = match path.extension().is_some_and(|ending| ending == "svg") {
-        true => memory_picture(&tasks, budget),
-        false => chrome_trace(&tasks, budget).to_string(),
+        true => explanation.timeline_svg(&tasks, others),
+        false => explanation.chrome_trace(&tasks).to_string(),
     };
     std::fs::write(path, text)
         .map_err(|error| tw_ir::Error::io(format!("cannot write {}: {error}", path.display())))?;

@@ -190,7 +190,8 @@ impl<'a> Placer<'a> {
     fn outputs(&mut self, placed: &Placed, operands: &Operands<'_>) -> Vec<Sharded> {
         let workflow = &placed.workflow;
         let homes = placed.sites.homes(workflow);
-        let loaded: HashMap<BlockSetId, &SourceDecl> = workflow.loaded_sets().collect();
+        let loaded = workflow.loaded_sets().map(|(set, source)| (set, &workflow.sources[source]));
+        let loaded: HashMap<BlockSetId, &SourceDecl> = loaded.collect();
         let mut outputs: Vec<Sharded> = Vec::with_capacity(workflow.outputs.len());
         for (number, output) in workflow.outputs.iter().enumerate() {
             let set = &workflow.sets[output.set];

@@ -190,7 +190,8 @@ impl<R: Recorder> Domain for Types<'_, R> {
             around: step.around,
             key: step.key,
         });
-        let loaded: HashMap<BlockSetId, &SourceDecl> = workflow.loaded_sets().collect();
+        let loaded = workflow.loaded_sets().map(|(set, source)| (set, &workflow.sources[source]));
+        let loaded: HashMap<BlockSetId, &SourceDecl> = loaded.collect();
         let mut by_set: HashMap<BlockSetId, Typed> = HashMap::new();
         let mut results = Vec::with_capacity(step.outputs.len());
         for output in &workflow.outputs {

@@ -9,7 +9,7 @@ use super::source::Place;
 use super::svg::{Drawing, MARGIN};
 use super::table::{Align, Table};
 use super::text::shorten;
-use super::{Explanation, TaskRun, units};
+use super::{Activity, Explanation, TaskRun, units};
 
 /// Sizes in pixels.
 const WIDTH: usize = 900;
@@ -98,6 +98,9 @@ impl Explanation {
     /// The label of a task in pictures: the operation and its line.
     fn task_name(&self, task: &TaskRun) -> String {
         let place = self.place(&task.span);
+        if let Activity::Spill | Activity::Fetch = task.activity {
+            return format!("{} of {} ({place})", task.activity.word(), task.label);
+        }
         match (&place, place.operation(), self.line_text(&place)) {
             (Place::Planner, ..) => task.label.clone(),
             (_, Some(operation), _) => format!("{operation} ({})", place.short()),
@@ -157,7 +160,8 @@ impl Explanation {
             let x = LABELS + part as usize * WIDTH / 4;
             let _ = writeln!(body, "<text class=\"small\" x=\"{x}\" y=\"{y}\" text-anchor=\"middle\">{at}</text>");
         }
-        y = draw_memory(tasks, y + LINE, x_of, &mut body);
+        y = draw_memory(tasks, self.budget, y + LINE, x_of, &mut body);
+        y = draw_moves(tasks, y, x_of, &mut body);
         for (number, name) in numbers.iter().enumerate() {
             y += LINE;
             let _ = writeln!(
@@ -177,7 +181,7 @@ impl Explanation {
         Drawing::new(LABELS + WIDTH + 3 * MARGIN, y + LINE, body).to_svg()
     }
 
-    /// The run for `chrome://tracing` and Perfetto: a complete event for every task, and a counter for memory.
+    /// The run for `chrome://tracing` and Perfetto: a complete event for every task and move, and a counter for memory, with the budget if there is one.
     #[cfg(feature = "json")]
     pub fn chrome_trace(&self, tasks: &[TaskRun]) -> serde_json::Value {
         use serde_json::json;
@@ -198,12 +202,14 @@ impl Explanation {
             let (line, at) = (self.line_text(&place).unwrap_or_default(), place.full());
             let args = json!({ "line": line, "place": at });
             events.push(json!({
-                "name": self.task_name(task), "cat": "task", "ph": "X", "pid": 1, "tid": task.worker,
+                "name": self.task_name(task), "cat": task.activity.word(), "ph": "X", "pid": 1, "tid": task.worker,
                 "ts": micro(task.start), "dur": micro(task.end - task.start), "args": args,
             }));
-            events.push(json!({
-                "name": "memory", "ph": "C", "pid": 1, "ts": micro(task.end), "args": { "bytes": task.held },
-            }));
+            let mut bytes = json!({ "bytes": task.held });
+            if let Some(budget) = self.budget {
+                bytes["budget"] = json!(budget);
+            }
+            events.push(json!({ "name": "memory", "ph": "C", "pid": 1, "ts": micro(task.end), "args": bytes }));
         }
         json!({ "displayTimeUnit": "ms", "traceEvents": events })
     }
@@ -256,10 +262,16 @@ fn colour(number: Option<usize>) -> String {
     }
 }
 
-/// Bytes of blocks after every task, as steps. Gives the lower end.
-fn draw_memory(tasks: &[TaskRun], top: usize, x_of: impl Fn(f64) -> f64, body: &mut String) -> usize {
+/// Bytes of blocks after every task, as steps, below the line of the budget. Gives the lower end.
+fn draw_memory(
+    tasks: &[TaskRun],
+    budget: Option<u64>,
+    top: usize,
+    x_of: impl Fn(f64) -> f64,
+    body: &mut String,
+) -> usize {
     let bottom = top + MEMORY;
-    let most = tasks.iter().map(|task| task.held).max().unwrap_or(0);
+    let most = tasks.iter().map(|task| task.held).chain(budget).max().unwrap_or(0);
     let mut ends: Vec<(f64, u64)> = tasks.iter().map(|task| (task.end, task.held)).collect();
     ends.sort_by(|a, b| a.0.total_cmp(&b.0));
     let mut path = format!("M{LABELS} {bottom}");
@@ -287,7 +299,46 @@ fn draw_memory(tasks: &[TaskRun], top: usize, x_of: impl Fn(f64) -> f64, body: &
         top + 10,
         units::bytes(most),
     );
+    if let Some(budget) = budget {
+        let y = bottom as f64 - MEMORY as f64 * budget as f64 / most.max(1) as f64;
+        let _ = writeln!(
+            body,
+            "<line x1=\"{LABELS}\" y1=\"{y:.1}\" x2=\"{}\" y2=\"{y:.1}\" style=\"stroke:#c53030;stroke-dasharray:6 4\"/>\
+             <text class=\"small\" x=\"{}\" y=\"{:.1}\">budget {}</text>",
+            LABELS + WIDTH,
+            LABELS + 6,
+            y + 12.0,
+            units::bytes(budget),
+        );
+    }
     bottom
+}
+
+/// A row of marks for loads, spills and fetches, of those that occur. Gives the lower end.
+fn draw_moves(tasks: &[TaskRun], mut y: usize, x_of: impl Fn(f64) -> f64, body: &mut String) -> usize {
+    for (activity, fill) in [(Activity::Load, "#718096"), (Activity::Spill, "#dd6b20"), (Activity::Fetch, "#38a169")] {
+        let mut moves = tasks.iter().filter(|task| task.activity == activity).peekable();
+        if moves.peek().is_none() {
+            continue;
+        }
+        y += LINE;
+        let _ = writeln!(
+            body,
+            "<text class=\"small\" x=\"{}\" y=\"{y}\" text-anchor=\"end\">{}</text>",
+            LABELS - 8,
+            activity.word()
+        );
+        for task in moves {
+            let (x, width) = (x_of(task.start), (x_of(task.end) - x_of(task.start)).max(0.3));
+            let _ = writeln!(
+                body,
+                "<rect x=\"{x:.2}\" y=\"{}\" width=\"{width:.2}\" height=\"{}\" style=\"fill:{fill};stroke:none\"/>",
+                y - LINE + 6,
+                LINE - 6,
+            );
+        }
+    }
+    y
 }
 
 #[cfg(test)]
@@ -322,6 +373,31 @@ mod tests {
             let events = trace["traceEvents"].as_array().unwrap();
             let complete = events.iter().filter(|event| event["ph"] == "X").count();
             assert_eq!(complete as u64, totals.tasks);
+        }
+    }
+
+    #[test]
+    fn moves_and_the_budget_are_drawn() {
+        let session = Session::builder().threads(1).tile(100).memory(600_000).build();
+        let a = session.random_normal(&[300, 300], 1).unwrap();
+        let b = a.matmul(&a).unwrap();
+        let (program, inputs) = b.matmul(&b).unwrap().program().unwrap();
+        let explanation = session.explain(&program).unwrap();
+        let profile = Arc::new(Profile::with_tasks(1000));
+        let (_, totals) = profiled(&profile, || session.run_with_report(&program, &inputs)).unwrap();
+        assert!(totals.spilled_bytes > 0, "{totals:?}");
+        let (tasks, others) = profile.tasks();
+        let svg = explanation.timeline_svg(&tasks, others);
+        assert!(svg.contains("budget 586 KiB") && svg.contains(">spill<") && svg.contains(">fetch<"), "{svg}");
+        #[cfg(feature = "json")]
+        {
+            let trace = explanation.chrome_trace(&tasks);
+            let events = trace["traceEvents"].as_array().unwrap();
+            let spilled = events.iter().filter(|event| event["cat"] == "spill").count();
+            let blocks = tasks.iter().filter(|task| task.activity == super::Activity::Spill).count();
+            assert!(spilled > 0 && spilled == blocks);
+            let counters = events.iter().filter(|event| event["ph"] == "C");
+            assert!(counters.clone().all(|event| event["args"]["budget"] == 600_000));
         }
     }
 

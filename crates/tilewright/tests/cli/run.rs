@@ -165,3 +165,15 @@ output Y
     }
     dir.refused(&["run", "p.tw", "--tile", "500", "--memory", "1000", "-q"]);
 }
+
+#[test]
+fn a_trace_shows_moves_and_the_budget() {
+    let dir = Dir::with_program("x = random.normal(300, 300, seed=1)\ny = x @ x\nz = y @ y\noutput z\n");
+    let run = |file: &str| dir.ok(&["run", "p.tw", "--tile", "100", "--memory", "600KB", "--trace", file, "-q"]);
+    run("t.json");
+    let trace: Value = serde_json::from_slice(&std::fs::read(dir.path().join("t.json")).unwrap()).unwrap();
+    let events = trace["traceEvents"].as_array().unwrap();
+    assert!(events.iter().any(|event| event["cat"] == "spill") && events.iter().any(|event| event["cat"] == "fetch"));
+    run("t.svg");
+    assert!(std::fs::read_to_string(dir.path().join("t.svg")).unwrap().contains("budget 586 KiB"));
+}
