@@ -90,8 +90,19 @@ pub(crate) trait Domain {
         then
     }
 
+    /// A loop begins. Gives the first turn to walk and what it begins with: turns that ended in a run before are not repeated.
+    fn begin_loop(&mut self, carried: Vec<Option<Self::Value>>) -> Result<(usize, Vec<Option<Self::Value>>)> {
+        Ok((0, carried))
+    }
+
     /// A turn of a loop begins; 0 is the first.
     fn begin_turn(&mut self, turn: usize) -> Result<()>;
+
+    /// A turn of the innermost loop has ended and leaves these values.
+    fn end_turn(&mut self, turn: usize, carried: &[Option<Self::Value>]) -> Result<()> {
+        let _ = (turn, carried);
+        Ok(())
+    }
 
     /// True if a turn that began with `before` and ended with `after` would be repeated exactly by the turns to come. `alive` is what is held around the loop.
     fn is_steady(
@@ -331,13 +342,14 @@ impl<'a, D: Domain> Walk<'a, D> {
     /// The turns of a loop, until its condition does not hold. Where only data tells, until the turns to come repeat the last one.
     fn turns(
         &mut self,
-        mut carried: Vec<Option<D::Value>>,
+        carried: Vec<Option<D::Value>>,
         condition: &'a Region,
         body: &'a Region,
         node: &'a Node,
     ) -> Result<Vec<Option<D::Value>>> {
         let [in_condition, in_body] = self.around(node, [Role::Condition, Role::Body]);
-        for turn in 0.. {
+        let (first, mut carried) = self.domain.begin_loop(carried)?;
+        for turn in first.. {
             self.domain.begin_turn(turn)?;
             self.bind(&condition.params, carried.clone());
             self.carried.push(carried);
@@ -354,6 +366,7 @@ impl<'a, D: Domain> Walk<'a, D> {
             let before = (decision == Decision::Either).then(|| carried.clone());
             self.bind(&body.params, std::mem::take(&mut carried));
             carried = self.inside(body, in_body)?;
+            self.domain.end_turn(turn, &carried)?;
             if let Some(before) = before {
                 let alive = Alive { values: &self.values, carried: &self.carried };
                 if self.domain.is_steady(&before, &carried, alive) || turn + 1 >= self.domain.most_turns() {

@@ -143,9 +143,11 @@ impl<'a> Alive<'a> {
         let (blocks, sum) = &mut self.held[set];
         if is_one_rank {
             if change.appears {
-                (*blocks, *sum, self.bytes) = (*blocks + 1, *sum + change.bytes, self.bytes.saturating_add(change.bytes));
+                (*blocks, *sum, self.bytes) =
+                    (*blocks + 1, *sum + change.bytes, self.bytes.saturating_add(change.bytes));
             } else {
-                (*blocks, *sum, self.bytes) = (*blocks - 1, *sum - change.bytes, self.bytes.saturating_sub(change.bytes));
+                (*blocks, *sum, self.bytes) =
+                    (*blocks - 1, *sum - change.bytes, self.bytes.saturating_sub(change.bytes));
             }
             return;
         }

@@ -53,6 +53,6 @@ pub use read_ahead::ReadAhead;
 pub use sink::Sink;
 pub use sort::Streamed;
 pub use source::{Source, SourceAccess};
-pub use spill::{SpillFile, SpilledBlock};
+pub use spill::{SpillFile, SpillSlot, SpilledBlock};
 pub use walk::Points;
 pub use whole::{LARGER_THAN_CACHES, Whole};

@@ -8,6 +8,10 @@
 //! slots of one size are used again. The elements are compressed with LZ4 where that is faster than writing them as they are, going by a sample of the block and
 //! by how fast the file took the blocks before. Elements are stored in pieces; the checksum of a piece is compared when it is read. A kernel that streams an
 //! operand reads it piece by piece ([`PieceReader`]) and never has all of it in memory.
+//!
+//! A file with a name keeps the blocks of a checkpoint ([`SpillFile::durable`]). A later process finds a block again by its description
+//! ([`SpilledBlock::describe`], [`SpillFile::restore`]). The description of a block that was dropped may still be the newest one on disk, so its slot is not used
+//! again before the owner of the file says so ([`SpillFile::retired`], [`SpillFile::reuse`]).
 
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
@@ -19,6 +23,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use tw_ir::kernel::STREAM_PIECE;
+use tw_ir::schedule::{ByteReader, ByteWriter};
 use tw_ir::{BoxRegion, Buffer, DType, Error, Result};
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -50,6 +55,15 @@ pub struct SpillFile {
     limit: Option<u64>,
     space: Mutex<Space>,
     pace: Pace,
+    /// True if blocks outlive the process.
+    is_durable: bool,
+}
+
+/// Room in a spill file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SpillSlot {
+    offset: u64,
+    room: u64,
 }
 
 /// The file and its slots.
@@ -60,6 +74,8 @@ struct Space {
     /// Free slots: by size, where they begin.
     free: BTreeMap<u64, Vec<u64>>,
     used: u64,
+    /// Slots of a durable file that were dropped and are not to be used again yet.
+    retired: Vec<SpillSlot>,
 }
 
 /// A block in the spill file. Dropping it frees its slot.
@@ -91,7 +107,62 @@ impl SpillFile {
             limit,
             space: Mutex::default(),
             pace: Pace::default(),
+            is_durable: false,
         })
+    }
+
+    /// Blocks that outlive the process, in a file with a name. What an earlier process has written stays until its slots are used again.
+    pub fn durable(path: &Path) -> Result<Arc<SpillFile>> {
+        let directory = path.parent().unwrap_or(Path::new(".")).to_path_buf();
+        let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path);
+        let file = file.map_err(|error| Error::io(format!("{} cannot be opened: {error}", path.display())))?;
+        let space = Space { file: Some(Arc::new(file)), ..Space::default() };
+        Ok(Arc::new(SpillFile {
+            directory,
+            limit: None,
+            space: Mutex::new(space),
+            pace: Pace::default(),
+            is_durable: true,
+        }))
+    }
+
+    /// A block that an earlier process has written to a durable file. Blocks are restored before new ones are written. Damage is noticed when it is read. A
+    /// block that does not own its slot is one whose slot has been used again: it is known, but it cannot be read.
+    pub fn restore(self: &Arc<SpillFile>, description: &[u8], owns_slot: bool) -> Result<SpilledBlock> {
+        let mut reader = ByteReader::new(description);
+        let (offset, mut room) = (reader.unsigned()?, reader.unsigned()?);
+        let (lo, hi) = (reader.column(u64::MAX)?, reader.column(u64::MAX)?);
+        let dtype = String::from_utf8_lossy(reader.section()?).parse::<DType>().ok();
+        let (stored, checksums) = (reader.column(u64::from(u32::MAX))?, reader.column(u64::MAX)?);
+        let is_box = lo.len() == hi.len() && lo.iter().zip(&hi).all(|(lo, hi)| lo <= hi);
+        let (Some(dtype), true, true) = (dtype, is_box, stored.len() == checksums.len()) else {
+            return Err(Error::io("the description of a saved block is damaged"));
+        };
+        let mut at = offset;
+        let pieces = stored.iter().zip(checksums).map(|(&stored, checksum)| {
+            let piece = Piece { at, stored: stored as u32, checksum };
+            at = at.saturating_add(stored);
+            piece
+        });
+        let pieces = pieces.collect();
+        let mut space = self.lock();
+        let Some(file) = space.file.clone() else { return Err(Error::internal("a durable file that is not open")) };
+        space.end = space.end.max(offset.saturating_add(room));
+        room = if owns_slot { room } else { 0 };
+        space.used = space.used.saturating_add(room);
+        drop(space);
+        Ok(SpilledBlock { home: Arc::clone(self), file, offset, room, bbox: BoxRegion { lo, hi }, dtype, pieces })
+    }
+
+    /// The slots of a durable file that were dropped since the last call.
+    pub fn retired(&self) -> Vec<SpillSlot> {
+        std::mem::take(&mut self.lock().retired)
+    }
+
+    /// Allows slots to be used again: no description that counts names them any more.
+    pub fn reuse(&self, slots: Vec<SpillSlot>) {
+        let mut space = self.lock();
+        slots.into_iter().for_each(|slot| space.free.entry(slot.room).or_default().push(slot.offset));
     }
 
     /// The spill directory.
@@ -197,6 +268,10 @@ impl SpillFile {
     fn free_slot(&self, offset: u64, room: u64) {
         let mut space = self.lock();
         space.used -= room;
+        if self.is_durable {
+            space.retired.push(SpillSlot { offset, room });
+            return;
+        }
         space.free.entry(room).or_default().push(offset);
         if space.used == 0 {
             // Nothing is left: the space goes back to the system. Failing to shrink a file loses nothing.
@@ -244,6 +319,11 @@ impl SpilledBlock {
         &self.bbox
     }
 
+    /// True if it is in this file.
+    pub fn is_in(&self, file: &Arc<SpillFile>) -> bool {
+        Arc::ptr_eq(&self.home, file)
+    }
+
     /// Element type.
     pub fn dtype(&self) -> DType {
         self.dtype
@@ -252,6 +332,19 @@ impl SpilledBlock {
     /// Bytes of its elements.
     pub fn n_bytes(&self) -> u64 {
         self.bbox.n_elements() * self.dtype.size()
+    }
+
+    /// Where the block is in a durable file, for [`SpillFile::restore`].
+    pub fn describe(&self) -> Vec<u8> {
+        let mut writer = ByteWriter::default();
+        writer.unsigned(self.offset);
+        writer.unsigned(self.room);
+        writer.column(self.bbox.lo.iter().copied());
+        writer.column(self.bbox.hi.iter().copied());
+        writer.section(self.dtype.to_string().as_bytes());
+        writer.column(self.pieces.iter().map(|piece| piece.stored.into()));
+        writer.column(self.pieces.iter().map(|piece| piece.checksum));
+        writer.bytes
     }
 
     /// The block, in main memory again. It stays in the file, too.

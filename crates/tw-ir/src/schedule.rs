@@ -28,6 +28,7 @@ mod plan_file;
 mod replay;
 mod step;
 
+pub use bytes::{ByteReader, ByteWriter};
 pub use digest::Digest;
 pub use encode::VERSION;
 pub use placement::{Instance, Memory, Move, Placement};

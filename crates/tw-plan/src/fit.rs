@@ -504,8 +504,13 @@ impl<'a> Replayed<'a> {
             let unit = Unit(number);
             let block = self.parts.block(unit);
             // A block that is pinned, or that the current step needs, is a candidate again after the task that needs it.
-            let is_needed = next <= position && !(unit.is_block(self.workflow) && self.may_leave[block.index()] == position);
-            if self.host[unit.index()] == NONE || self.uses.next(unit) != next || is_needed || self.pinned.contains(&block) {
+            let is_needed =
+                next <= position && !(unit.is_block(self.workflow) && self.may_leave[block.index()] == position);
+            if self.host[unit.index()] == NONE
+                || self.uses.next(unit) != next
+                || is_needed
+                || self.pinned.contains(&block)
+            {
                 continue;
             }
             if self.is_spilled_in_parts(unit, position) {

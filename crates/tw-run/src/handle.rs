@@ -108,6 +108,29 @@ impl TensorHandle {
         TensorHandle { dtype, grid, blocks }
     }
 
+    /// From blocks in a spill file, in row-major order of the grid.
+    pub fn on_disk(dtype: DType, grid: Grid, blocks: &[Arc<SpilledBlock>]) -> TensorHandle {
+        let blocks = blocks.iter().map(|block| BlockHandle::new(Place::Disk(Arc::clone(block)), None)).collect();
+        TensorHandle { dtype, grid, blocks }
+    }
+
+    /// A tensor whose blocks are read from a source when they are needed.
+    pub fn of_source(dtype: DType, grid: Grid, source: &Arc<dyn Source>) -> TensorHandle {
+        let handle = |position: u64| {
+            let place = Place::Source(Arc::clone(source), Arc::new(grid.box_of(position)));
+            BlockHandle::new(place, Some(Arc::clone(source)))
+        };
+        let blocks = (0..grid.n_blocks()).map(handle).collect();
+        TensorHandle { dtype, grid, blocks }
+    }
+
+    /// The source that all blocks can be read from again, if there is one.
+    pub fn origin(&self) -> Option<&Arc<dyn Source>> {
+        let mut origins = self.blocks.iter().map(|block| block.0.origin.as_ref());
+        let first = origins.next()??;
+        origins.all(|origin| origin.is_some_and(|origin| Arc::ptr_eq(origin, first))).then_some(first)
+    }
+
     /// Element type.
     pub fn dtype(&self) -> DType {
         self.dtype
@@ -149,6 +172,20 @@ impl TensorHandle {
             freed += block.spill(file)?;
         }
         Ok(freed)
+    }
+
+    /// Moves blocks that are in another file to the spill file, because the other file goes.
+    pub fn leave(&self, file: &Arc<SpillFile>) -> Result<()> {
+        for block in &self.blocks {
+            let mut place = block.place();
+            if let Place::Disk(spilled) = &*place
+                && !spilled.is_in(file)
+            {
+                let moved = file.write(&spilled.read(&Meter::new())?)?;
+                *place = Place::Disk(Arc::new(moved));
+            }
+        }
+        Ok(())
     }
 
     /// All elements in one array.

@@ -139,8 +139,7 @@ fn looks_and_split<T: Sortable>(runs: &[Run<'_, '_, T>], order: Order, rank: usi
 /// The run whose middle is the median of the middles of all open ranges, each counted as often as its range is long.
 fn median<T: Sortable>(runs: &[Run<'_, '_, T>], order: Order, lo: &[usize], hi: &[usize]) -> Option<usize> {
     let open = (0..runs.len()).filter(|&r| hi[r] > lo[r]);
-    let mut middles: Vec<(T::Key, usize)> =
-        open.map(|r| (order.turn(runs[r].key(lo[r].midpoint(hi[r]))), r)).collect();
+    let mut middles: Vec<(T::Key, usize)> = open.map(|r| (order.turn(runs[r].key(lo[r].midpoint(hi[r]))), r)).collect();
     // Equal keys go to the earlier run.
     middles.sort_unstable();
     let half: usize = middles.iter().map(|&(_, r)| hi[r] - lo[r]).sum::<usize>() / 2;

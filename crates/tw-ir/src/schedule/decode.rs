@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::Schedule;
-use super::bytes::Reader;
+use super::bytes::ByteReader;
 use super::digest::Digest;
 use super::encode::{CHECKSUM, MAGIC, VERSION};
 use super::links::Rows;
@@ -28,7 +28,7 @@ impl Schedule {
         let Some((content, checksum)) = bytes.split_last_chunk::<32>() else {
             return Err(wrong("this is no schedule: it is too short"));
         };
-        let mut reader = Reader::new(content);
+        let mut reader = ByteReader::new(content);
         if reader.take(MAGIC.len()).ok() != Some(MAGIC) {
             return Err(wrong("this is no schedule: it does not begin as one"));
         }
@@ -40,8 +40,8 @@ impl Schedule {
         if Digest::of(CHECKSUM, &[content]).0 != *checksum {
             return Err(wrong("this schedule has been damaged: its checksum is not that of its bytes"));
         }
-        let mut bits = Reader::new(reader.section()?);
-        let mut run = Reader::new(reader.section()?);
+        let mut bits = ByteReader::new(reader.section()?);
+        let mut run = ByteReader::new(reader.section()?);
         let names = text(reader.section()?)?;
         reader.end()?;
         // A block takes memory once its set is there; the task that computes it takes at least a byte.
@@ -124,7 +124,7 @@ fn add_set(workflow: &mut Workflow, dtype: DType, shape: Vec<u64>, boxes: Boxes,
     added.flatten().map(drop).ok_or_else(|| wrong("a schedule has more blocks than it can make"))
 }
 
-fn boxes(reader: &mut Reader<'_>) -> Result<Vec<BoxRegion>> {
+fn boxes(reader: &mut ByteReader<'_>) -> Result<Vec<BoxRegion>> {
     let ranks = reader.column(u8::MAX.into())?;
     let (lo, lengths) = (reader.column(i64::MAX as u64)?, reader.column(i64::MAX as u64)?);
     if ranks.iter().sum::<u64>() != lo.len() as u64 || lo.len() != lengths.len() {
@@ -140,7 +140,7 @@ fn boxes(reader: &mut Reader<'_>) -> Result<Vec<BoxRegion>> {
     ranks.into_iter().map(region).collect()
 }
 
-fn tasks(workflow: &mut Workflow, reader: &mut Reader<'_>) -> Result<()> {
+fn tasks(workflow: &mut Workflow, reader: &mut ByteReader<'_>) -> Result<()> {
     let kinds = reader.column(2)?;
     let kernels = reader.column32()?;
     let (points, positions) = (reader.column32()?, reader.column32()?);
@@ -172,7 +172,7 @@ fn tasks(workflow: &mut Workflow, reader: &mut Reader<'_>) -> Result<()> {
     Ok(())
 }
 
-fn placed(reader: &mut Reader<'_>) -> Result<Placement> {
+fn placed(reader: &mut ByteReader<'_>) -> Result<Placement> {
     let n_ranks = u32::try_from(reader.unsigned()?).map_err(|_| wrong("a schedule for too many ranks"))?;
     let sites = reader.column32()?;
     let (blocks, regions, memories) =
@@ -195,7 +195,7 @@ fn placed(reader: &mut Reader<'_>) -> Result<Placement> {
     Ok(Placement { n_ranks, sites, instances, moves, regions, reads, writes, results })
 }
 
-fn rows(reader: &mut Reader<'_>) -> Result<Rows> {
+fn rows(reader: &mut ByteReader<'_>) -> Result<Rows> {
     let (lengths, values) = (reader.column32()?, reader.optional_column32()?);
     let mut rows = Rows::default();
     let mut rest = &values[..];

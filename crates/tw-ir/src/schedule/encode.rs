@@ -20,7 +20,7 @@
 //!
 //! Each schedule has exactly one encoding, so hashes are taken over it.
 
-use super::bytes::Writer;
+use super::bytes::ByteWriter;
 use super::digest::Digest;
 use super::placement::{Memory, Placement};
 use super::{Schedule, Step};
@@ -39,7 +39,7 @@ pub(super) const CHECKSUM: &str = "tilewright 1 schedule: file";
 impl Schedule {
     /// The schedule as bytes; see the documentation of this module. [`Schedule::decode`] gives it back.
     pub fn encode(&self) -> Vec<u8> {
-        let mut writer = Writer::default();
+        let mut writer = ByteWriter::default();
         writer.bytes.extend_from_slice(MAGIC);
         writer.unsigned(VERSION);
         writer.section(&self.encode_bits());
@@ -52,7 +52,7 @@ impl Schedule {
 
     pub(super) fn encode_bits(&self) -> Vec<u8> {
         let workflow = self.workflow();
-        let mut writer = Writer::default();
+        let mut writer = ByteWriter::default();
         writer.section(print_meaning(workflow, &self.provider).as_bytes());
         for source in workflow.sources.values() {
             if let SourceDecl::Constant(array) = source {
@@ -65,7 +65,7 @@ impl Schedule {
             }
         }
         boxes(&mut writer, &workflow.regions);
-        let column = |writer: &mut Writer, value: &dyn Fn(crate::workflow::TaskId) -> u64| {
+        let column = |writer: &mut ByteWriter, value: &dyn Fn(crate::workflow::TaskId) -> u64| {
             let values: Vec<u64> = workflow.tasks().map(value).collect();
             writer.column(values.into_iter());
         };
@@ -88,7 +88,7 @@ impl Schedule {
     }
 
     pub(super) fn encode_run(&self) -> Vec<u8> {
-        let mut writer = Writer::default();
+        let mut writer = ByteWriter::default();
         writer.section(print_bindings(&self.workflow, self.budget).as_bytes());
         writer.column(self.steps.iter().map(|step: &Step| step.as_u32().into()));
         if let Some(placement) = &self.placement {
@@ -98,7 +98,7 @@ impl Schedule {
     }
 }
 
-fn placed(writer: &mut Writer, placement: &Placement) {
+fn placed(writer: &mut ByteWriter, placement: &Placement) {
     writer.unsigned(placement.n_ranks.into());
     writer.column(placement.sites.iter().map(|&site| site.into()));
     writer.column(placement.instances.iter().map(|instance| instance.block.as_u32().into()));
@@ -118,7 +118,7 @@ fn placed(writer: &mut Writer, placement: &Placement) {
 }
 
 /// How many boxes, and for each its rank, then its corners axis by axis.
-fn boxes(writer: &mut Writer, list: &[BoxRegion]) {
+fn boxes(writer: &mut ByteWriter, list: &[BoxRegion]) {
     let ranks: Vec<u64> = list.iter().map(|region| region.rank() as u64).collect();
     writer.column(ranks.into_iter());
     let corner = |values: fn(&BoxRegion) -> &[u64]| list.iter().flat_map(values).copied().collect::<Vec<u64>>();
