@@ -10,14 +10,17 @@ use cranelift_entity::{PrimaryMap, entity_impl};
 
 use crate::array::Array;
 use crate::dtype::DType;
-use crate::grid::Grid;
 use crate::kernel::Kernel;
 use crate::program::TensorType;
 use crate::span::Span;
 use crate::tiling::BoxRegion;
 
+mod set;
+#[cfg(test)]
+mod tests;
 mod verify;
 
+pub use set::{BlockSet, Boxes, Size, Sizes};
 pub use verify::verify;
 
 macro_rules! ids {
@@ -63,63 +66,6 @@ pub struct Statement {
     pub label: String,
     /// Its place in the user's text.
     pub span: Span,
-}
-
-/// The boxes of a set of blocks.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Boxes {
-    /// Cut by a grid; blocks are numbered row-major.
-    Grid(Grid),
-    /// One box each: regions assembled from several blocks.
-    List(Vec<BoxRegion>),
-}
-
-impl Boxes {
-    /// How many there are.
-    pub fn n_blocks(&self) -> u64 {
-        match self {
-            Boxes::Grid(grid) => grid.n_blocks(),
-            Boxes::List(list) => list.len() as u64,
-        }
-    }
-}
-
-/// Blocks of one relation, numbered from `first` on.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct BlockSet {
-    /// A name for messages.
-    pub name: String,
-    /// Element type.
-    pub dtype: DType,
-    /// Shape of the whole tensor.
-    pub shape: Vec<u64>,
-    /// Their boxes.
-    pub boxes: Boxes,
-    /// Number of the first block.
-    pub first: u32,
-    /// The statement that makes them.
-    pub statement: StmtId,
-}
-
-impl BlockSet {
-    /// The name of the value that the blocks belong to: copies, parts of sums and states of accumulators have it with a suffix.
-    pub fn value_name(&self) -> &str {
-        let name = self.name.split_once(" (").map_or(self.name.as_str(), |(name, _)| name);
-        name.split_once(".state").map_or(name, |(name, _)| name)
-    }
-
-    /// The number of blocks.
-    pub fn n_blocks(&self) -> u64 {
-        self.boxes.n_blocks()
-    }
-
-    /// The box of the block with this position in the set.
-    pub fn block_box(&self, position: u64) -> BoxRegion {
-        match &self.boxes {
-            Boxes::List(list) => list[position as usize].clone(),
-            Boxes::Grid(grid) => grid.box_of(position),
-        }
-    }
 }
 
 /// The kind of a task: how it treats its outputs.
@@ -228,16 +174,9 @@ pub struct Workflow {
 }
 
 impl Workflow {
-    /// Adds a set of blocks; `None` if there are more than fit.
-    pub fn add_set(
-        &mut self,
-        name: String,
-        dtype: DType,
-        shape: Vec<u64>,
-        boxes: Boxes,
-        statement: StmtId,
-    ) -> Option<BlockSetId> {
-        let set = BlockSet { name, dtype, shape, boxes, first: self.n_blocks, statement };
+    /// Adds a set of blocks and numbers them; `None` if there are more than fit.
+    pub fn add_set(&mut self, set: BlockSet) -> Option<BlockSetId> {
+        let set = BlockSet { first: self.n_blocks, ..set };
         let n = u32::try_from(set.n_blocks()).ok()?;
         self.n_blocks = self.n_blocks.checked_add(n).filter(|&n| n < u32::MAX)?;
         let id = self.sets.push(set);
@@ -356,13 +295,18 @@ impl Workflow {
         set.block_box((block.0 - set.first) as u64)
     }
     /// A block's size in bytes.
-    pub fn block_bytes(&self, block: BlockId) -> u64 {
+    pub fn block_size(&self, block: BlockId) -> Size {
         let set = &self.sets[self.set_of(block)];
-        let elements = match &set.boxes {
-            Boxes::List(list) => list[(block.0 - set.first) as usize].n_elements(),
-            Boxes::Grid(grid) => grid.n_elements_of((block.0 - set.first) as u64),
-        };
-        elements * set.dtype.size()
+        set.block_size((block.0 - set.first) as u64)
+    }
+    /// The most bytes that a block can take: what peaks, budgets and reservations count.
+    pub fn block_bytes(&self, block: BlockId) -> u64 {
+        self.block_size(block).max()
+    }
+    /// The size of a part of a block.
+    pub fn part_size(&self, block: BlockId, part: &BoxRegion) -> Size {
+        let set = &self.sets[self.set_of(block)];
+        set.part_size((block.0 - set.first) as u64, part)
     }
     /// The sets whose blocks are only loaded, with their sources.
     pub fn loaded_sets(&self) -> impl Iterator<Item = (BlockSetId, SourceId)> {
@@ -375,14 +319,11 @@ impl Workflow {
         }
         self.sets.iter().filter_map(move |(id, set)| Some((id, *by_statement.get(&set.statement)?)))
     }
-    /// Bytes of the region that an operand reads.
-    pub fn operand_bytes(&self, operand: &Operand) -> u64 {
+    /// The size of the region that an operand reads.
+    pub fn operand_size(&self, operand: &Operand) -> Size {
         match operand.region {
-            0 => self.block_bytes(operand.block),
-            region => {
-                let size = self.sets[self.set_of(operand.block)].dtype.size();
-                self.regions[region as usize - 1].n_elements() * size
-            }
+            0 => self.block_size(operand.block),
+            region => self.part_size(operand.block, &self.regions[region as usize - 1]),
         }
     }
     /// Bytes the task arrays take, for the report of planning overhead.
@@ -392,6 +333,7 @@ impl Workflow {
             + (self.operand_ends.capacity() + self.output_ends.capacity() + self.task_outputs.capacity()) * 4
             + self.block_sets.capacity() * 4
             + self.operands.capacity() * size_of::<Operand>()
+            + self.sets.values().map(BlockSet::heap_bytes).sum::<usize>()
             + self.regions.iter().map(|r| size_of::<BoxRegion>() + 16 * r.rank()).sum::<usize>()
     }
 }

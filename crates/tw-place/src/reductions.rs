@@ -9,8 +9,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use tw_ir::error::{Error, Result};
 use tw_ir::kernel::Kernel;
-use tw_ir::workflow::{BlockId, BlockSetId, Boxes, KernelEntry, KernelId, Operand, TaskId, TaskKind, Workflow};
-use tw_ir::{Accum, BoxRegion, EntityRef};
+use tw_ir::workflow::{
+    BlockId, BlockSet, BlockSetId, Boxes, KernelEntry, KernelId, Operand, Sizes, TaskId, TaskKind, Workflow,
+};
+use tw_ir::{Accum, EntityRef};
 
 use super::machine::Machine;
 use super::schedulers::is_copy;
@@ -176,10 +178,7 @@ impl<'a> Expansion<'a> {
             }
         }
         for (whole, copies) in copies {
-            let set = workflow.sets[whole].clone();
-            let boxes = copies.iter().map(|(block, _)| workflow.block_box(*block)).collect();
-            let name = format!("{} (copies)", set.name);
-            let added = self.out.add_set(name, set.dtype, set.shape, Boxes::List(boxes), set.statement);
+            let added = self.out.add_set(like(workflow, whole, "copies", copies.iter().map(|(block, _)| *block)));
             let added = added.ok_or_else(|| Error::plan("more copies of blocks than can be numbered"))?;
             self.copies.extend((0..).zip(copies).map(|(k, key)| (key, self.out.block(added, k))));
         }
@@ -188,25 +187,18 @@ impl<'a> Expansion<'a> {
 
     /// Makes the blocks of all chains that are not at home, one set for each set they are parts of.
     fn add_parts(&mut self) -> Result<()> {
-        let mut boxes: BTreeMap<BlockSetId, Vec<BoxRegion>> = BTreeMap::new();
+        let mut blocks: BTreeMap<BlockSetId, Vec<BlockId>> = BTreeMap::new();
         for reduction in &mut self.reductions {
             reduction.chains.entry(reduction.home).or_default();
             for _ in 1..reduction.chains.len() {
                 for &block in &reduction.outputs {
-                    boxes.entry(self.workflow.set_of(block)).or_default().push(self.workflow.block_box(block));
+                    blocks.entry(self.workflow.set_of(block)).or_default().push(block);
                 }
             }
         }
         let mut sets: BTreeMap<BlockSetId, (BlockSetId, u64)> = BTreeMap::new();
-        for (whole, boxes) in boxes {
-            let set = self.workflow.sets[whole].clone();
-            let added = self.out.add_set(
-                format!("{} (parts)", set.name),
-                set.dtype,
-                set.shape,
-                Boxes::List(boxes),
-                set.statement,
-            );
+        for (whole, blocks) in blocks {
+            let added = self.out.add_set(like(self.workflow, whole, "parts", blocks.into_iter()));
             let added = added.ok_or_else(|| Error::plan("more parts of sums than can be numbered"))?;
             sets.insert(whole, (added, 0));
         }
@@ -320,6 +312,25 @@ pub(super) fn meetings(home: u32, workers: &[u32], machine: &Machine) -> Vec<(u3
     let leaders: Vec<u32> = std::iter::once(home).chain(others.copied()).collect();
     meet_in_tree(&leaders, &mut found);
     found
+}
+
+/// A set of further instances of some blocks of a set, stored as these are.
+fn like(workflow: &Workflow, whole: BlockSetId, what: &str, blocks: impl Iterator<Item = BlockId> + Clone) -> BlockSet {
+    let set = &workflow.sets[whole];
+    let sizes = match &set.sizes {
+        Sizes::Dense => Sizes::Dense,
+        Sizes::List(_) => Sizes::List(blocks.clone().map(|block| workflow.block_size(block)).collect()),
+    };
+    BlockSet {
+        name: format!("{} ({what})", set.name),
+        dtype: set.dtype,
+        shape: set.shape.clone(),
+        boxes: Boxes::List(blocks.map(|block| workflow.block_box(block)).collect()),
+        format: set.format.clone(),
+        sizes,
+        first: 0,
+        statement: set.statement,
+    }
 }
 
 /// All parts meet at the first of some workers, those of neighbours first.

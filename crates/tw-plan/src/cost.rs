@@ -58,8 +58,8 @@ pub fn task_bytes(workflow: &Workflow, task: TaskId) -> u64 {
     if let Kernel::Place { axis, shift } = workflow.kernels[workflow.kernel(task)].kernel {
         return 2 * copied_bytes(workflow, task, axis as usize, shift);
     }
-    let read: u64 = workflow.present_operands(task).map(|operand| workflow.operand_bytes(operand)).sum();
-    let made: u64 = workflow.outputs(task).iter().map(|&block| workflow.block_bytes(block)).sum();
+    let read: u64 = workflow.present_operands(task).map(|operand| workflow.operand_size(operand).estimate()).sum();
+    let made: u64 = workflow.outputs(task).iter().map(|&block| workflow.block_size(block).estimate()).sum();
     read.saturating_add(made)
 }
 

@@ -13,7 +13,8 @@ use tw_ir::error::{Error, Result};
 use tw_ir::kernel::Kernel;
 use tw_ir::plan::{Plan, PlanStep, RelId, RelOp};
 use tw_ir::workflow::{
-    BlockId, BlockSetId, Boxes, KernelEntry, KernelId, Operand, OutputDecl, SourceId, StmtId, TaskKind, Workflow,
+    BlockId, BlockSet, BlockSetId, Boxes, KernelEntry, KernelId, Operand, OutputDecl, SourceId, StmtId, TaskKind,
+    Workflow,
 };
 use tw_ir::{Axis, BoxRegion, DType};
 
@@ -149,7 +150,7 @@ impl Partial<'_> {
     ) -> Result<BlockSetId> {
         check_count(boxes.n_blocks().saturating_add(self.workflow.n_blocks() as u64), MAX_TASKS, "blocks")?;
         self.workflow
-            .add_set(name.to_string(), dtype, shape.to_vec(), boxes, statement)
+            .add_set(BlockSet::dense(name.to_string(), dtype, shape.to_vec(), boxes, statement))
             .ok_or_else(|| Error::internal(format!("the blocks of `{name}` cannot be numbered")))
     }
 

@@ -7,7 +7,7 @@ use tw_block::provider;
 use tw_ir::kernel::{Kernel, KernelRead, StatementKernel};
 use tw_ir::schedule::Schedule;
 use tw_ir::workflow::{
-    BlockSetId, Boxes, KernelEntry, KernelId, Operand, OutputDecl, Statement, StmtId, TaskKind, Workflow,
+    BlockSet, BlockSetId, Boxes, KernelEntry, KernelId, Operand, OutputDecl, Statement, StmtId, TaskKind, Workflow,
 };
 use tw_ir::{Axis, BinaryOp, DType, Edge, Error, Grid, Idx, Result, Scalar, ScalarCode, Span, Var};
 
@@ -119,7 +119,7 @@ impl Rows {
         };
         let (start, next) = (add_kernel(Vec::new())?, add_kernel((0..self.reads).map(read).collect())?);
         let set = workflow
-            .add_set(name.into(), DType::F64, shape, Boxes::Grid(grid), self.statement)
+            .add_set(BlockSet::dense(name.into(), DType::F64, shape, Boxes::Grid(grid), self.statement))
             .ok_or_else(|| Error::source(format!("{rows} times {} tasks cannot be numbered", self.width)))?;
         Ok(Part { set, start, next })
     }

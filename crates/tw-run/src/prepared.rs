@@ -66,6 +66,11 @@ impl Prepared {
     pub fn new(schedule: Arc<Schedule>) -> Result<Prepared> {
         let workflow = schedule.workflow();
         let provider = Provider::named(schedule.provider())?;
+        if let Some(set) = workflow.sets.values().find(|set| !set.format.is_dense()) {
+            let what =
+                format!("blocks of `{}` are stored as {}; this engine stores blocks densely", set.name, set.format);
+            return Err(in_statement(Error::plan(what), &workflow.statements[set.statement]));
+        }
         let mut code = PrimaryMap::with_capacity(workflow.kernels.len());
         for entry in workflow.kernels.values() {
             code.push(match &entry.kernel {

@@ -155,12 +155,12 @@ impl Placement {
         workflow.regions.get(position).or_else(|| self.regions.get(position.checked_sub(workflow.regions.len())?))
     }
 
-    /// Bytes of an instance.
+    /// The most bytes that an instance can take.
     pub fn instance_bytes(&self, workflow: &Workflow, id: InstanceId) -> u64 {
         let block = self.instances[id.index()].block;
         match self.region(workflow, id) {
             None => workflow.block_bytes(block),
-            Some(part) => part.n_elements() * workflow.sets[workflow.set_of(block)].dtype.size(),
+            Some(part) => workflow.part_size(block, part).max(),
         }
     }
 

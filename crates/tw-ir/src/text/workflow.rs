@@ -6,11 +6,12 @@ use super::kernel::{parse_kernel, print_kernel};
 use super::printer::{Printer, commas, quote};
 use super::program::well_formed;
 use super::scalar::parse_dtype;
-use super::types::{parse_box, parse_grid, parse_plain_type, print_grid};
+use super::types::{parse_box, parse_format, parse_grid, parse_plain_type, print_format, print_grid};
 use crate::error::Result;
 use crate::program::FunctionTable;
 use crate::workflow::{
-    BlockId, BlockSetId, Boxes, KernelEntry, KernelId, Operand, OutputDecl, TaskKind, Workflow, verify,
+    BlockId, BlockSet, BlockSetId, Boxes, KernelEntry, KernelId, Operand, OutputDecl, Size, Sizes, TaskKind, Workflow,
+    verify,
 };
 
 /// The numbers of this many blocks are reserved without asking whether the text is long enough to use them.
@@ -44,7 +45,8 @@ pub(super) fn write_workflow(printer: &mut Printer, workflow: &Workflow) {
             Boxes::List(list) => format!("boxes({})", commas(list)),
         };
         let (name, ty) = (quote(&set.name), format!("{}[{}]", set.dtype, commas(&set.shape)));
-        printer.line(format_args!("blocks {id} {} {name} {ty} {boxes} from b{}", set.statement, set.first));
+        let stored = format!("{}{}", print_format(&set.format), print_sizes(&set.sizes));
+        printer.line(format_args!("blocks {id} {} {name} {ty} {boxes}{stored} from b{}", set.statement, set.first));
     }
     for region in &workflow.regions {
         printer.line(format_args!("region {region}"));
@@ -64,6 +66,27 @@ pub(super) fn write_workflow(printer: &mut Printer, workflow: &Workflow) {
         printer.line(format_args!("{task} {kind} {kernel} at {point} turn {position} ({operands}) -> ({outputs})"));
     }
     printer.close("}");
+}
+
+/// Sizes after a blank: `16` is exact, `16..64` an estimate and the most; nothing if sizes follow from boxes.
+fn print_sizes(sizes: &Sizes) -> String {
+    let Sizes::List(list) = sizes else { return String::new() };
+    let size = |size: &Size| match size {
+        Size::Exact(bytes) => bytes.to_string(),
+        Size::Bound { estimate, max } => format!("{estimate}..{max}"),
+    };
+    format!(" sizes({})", commas(list.iter().map(size)))
+}
+
+fn parse_sizes(cursor: &mut Cursor<'_>) -> Result<Sizes> {
+    if !cursor.eat("sizes") {
+        return Ok(Sizes::Dense);
+    }
+    let list = cursor.list("(", ")", |cursor| {
+        let estimate = cursor.length()?;
+        Ok(if cursor.eat("..") { Size::Bound { estimate, max: cursor.length()? } } else { Size::Exact(estimate) })
+    })?;
+    Ok(Sizes::List(list))
 }
 
 fn print_operand(operand: &Operand) -> String {
@@ -122,9 +145,10 @@ fn parse_set(cursor: &mut Cursor<'_>, workflow: &mut Workflow) -> Result<()> {
     if boxes.n_blocks() > limit {
         return Err(cursor.error_since(start, "more blocks than this text can make"));
     }
+    let (format, sizes) = (parse_format(cursor, shape.len())?, parse_sizes(cursor)?);
     cursor.expect("from")?;
     expect_id(cursor, "b", workflow.n_blocks())?;
-    match workflow.add_set(name, dtype, shape, boxes, statement) {
+    match workflow.add_set(BlockSet { name, dtype, shape, boxes, format, sizes, first: 0, statement }) {
         Some(_) => Ok(()),
         None => Err(cursor.error_since(start, "more blocks than can be numbered")),
     }

@@ -317,10 +317,7 @@ impl Compiler<'_> {
     fn output_bytes(&self, tasks: &[TaskId]) -> u64 {
         let workflow = self.workflow();
         let outputs = tasks.first().map_or(&[][..], |&task| workflow.outputs(task));
-        let size = |block: &BlockId| {
-            let set = &workflow.sets[workflow.set_of(*block)];
-            set.shape.iter().product::<u64>() * set.dtype.size()
-        };
+        let size = |block: &BlockId| workflow.sets[workflow.set_of(*block)].array_bytes();
         outputs.iter().map(size).sum()
     }
 

@@ -149,7 +149,7 @@ impl<'a> Times<'a> {
             if home == worker {
                 begin = begin.max(made);
             } else {
-                let bytes = self.workflow.operand_bytes(operand);
+                let bytes = self.workflow.operand_size(operand).estimate();
                 last_there = last_there.max(made) + self.machine.link(home, worker).seconds(bytes);
                 missing += bytes;
             }

@@ -285,7 +285,7 @@ struct State<'a> {
 impl<'a> State<'a> {
     fn new(workflow: &'a Workflow, machine: &'a Machine, layouts: Layouts<'a>) -> State<'a> {
         let work = machine.task_seconds(workflow).into_iter().map(|seconds| seconds * machine.farthest().bandwidth);
-        let block_bytes = |k: usize| workflow.block_bytes(BlockId::new(k));
+        let block_bytes = |k: usize| workflow.block_size(BlockId::new(k)).estimate();
         State {
             workflow,
             machine,
@@ -376,7 +376,7 @@ impl<'a> State<'a> {
         let mut there: HashMap<u32, u64> = HashMap::new();
         for operand in self.operands(task) {
             if let Some(&first) = self.holders[operand.block.index()].list().first() {
-                *there.entry(first).or_default() += self.workflow.operand_bytes(operand);
+                *there.entry(first).or_default() += self.workflow.operand_size(operand).estimate();
             }
         }
         options.sort_by_key(|worker| (Reverse(there.get(worker).copied().unwrap_or(0)), *worker));
@@ -396,7 +396,7 @@ impl<'a> State<'a> {
         let mut sent: Vec<(u32, f64)> = Vec::new();
         for operand in self.operands(task).filter(|operand| !self.is_there(operand, worker)) {
             let (from, load) = self.message(operand, worker);
-            memory += self.workflow.operand_bytes(operand) as f64;
+            memory += self.workflow.operand_size(operand).estimate() as f64;
             received += load;
             sent.push((from, load));
         }
@@ -443,7 +443,7 @@ impl<'a> State<'a> {
         let near = near.or_else(|| self.part(operand)?.first_on_node(node, self.machine));
         let from = near.or(holders.list().first().copied()).unwrap_or(to);
         let factor = if near.is_some() { self.inside } else { 1.0 };
-        (from, factor * self.workflow.operand_bytes(operand) as f64)
+        (from, factor * self.workflow.operand_size(operand).estimate() as f64)
     }
 
     /// Simulates a task on a worker.
@@ -455,7 +455,7 @@ impl<'a> State<'a> {
             }
             let (from, load) = self.message(operand, worker);
             self.loads.send(from, worker, load, self.machine);
-            self.loads.memory.add(worker, workflow.operand_bytes(operand) as f64);
+            self.loads.memory.add(worker, workflow.operand_size(operand).estimate() as f64);
             let (block, region) = (operand.block, operand.region);
             if region == 0 {
                 self.hold(block, worker);

@@ -11,8 +11,8 @@ use tw_ir::kernel::{Kernel, KernelRead, StatementKernel};
 use tw_ir::program::{BlockFunction, FunctionRef, TensorType};
 use tw_ir::schedule::{Digest, Schedule};
 use tw_ir::workflow::{
-    BlockId, Boxes, KernelEntry, KernelId, Operand, OutputDecl, SinkDecl, SourceDecl, Statement, StmtId, TaskKind,
-    Workflow, verify,
+    BlockId, BlockSet, Boxes, KernelEntry, KernelId, Operand, OutputDecl, SinkDecl, SourceDecl, Statement, StmtId,
+    TaskKind, Workflow, verify,
 };
 use tw_ir::{
     Accum, Array, ArrayView, BinaryOp, BoxRegion, DType, Edge, Error, Grid, Idx, Result, Scalar, ScalarCode, Span, Var,
@@ -102,7 +102,7 @@ impl Builder {
     pub fn block(&mut self) -> BlockId {
         let name = format!("set{}", self.workflow.n_blocks());
         let boxes = Boxes::Grid(Grid::whole(&[N]));
-        let set = self.workflow.add_set(name, DType::F64, vec![N], boxes, self.statement).unwrap();
+        let set = self.workflow.add_set(BlockSet::dense(name, DType::F64, vec![N], boxes, self.statement)).unwrap();
         self.workflow.block(set, 0)
     }
 
