@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use tw_ir::error::{Error, Result};
 use tw_ir::kernel::Kernel;
+use tw_ir::spec::ScatterSpec;
 use tw_ir::workflow::{
     BlockId, BlockSet, BlockSetId, Boxes, KernelEntry, KernelId, Operand, Sizes, TaskId, TaskKind, Workflow,
 };
@@ -351,7 +352,7 @@ fn is_assembly(workflow: &Workflow, task: TaskId) -> bool {
 fn accumulator(kernel: &Kernel) -> Option<&Accum> {
     match kernel {
         Kernel::Statement(statement) => statement.accum.as_ref(),
-        Kernel::Scatter { accum, .. } => Some(accum),
+        Kernel::Scatter { spec: ScatterSpec { accum, .. }, .. } => Some(accum),
         _ => None,
     }
 }

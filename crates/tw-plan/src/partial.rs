@@ -80,15 +80,15 @@ impl Partial<'_> {
         match &step.op {
             RelOp::Load { source } => self.load(step, *source),
             RelOp::Join { kernel, chains, .. } => self.join(step, kernel, *chains),
-            RelOp::Finish { accum, tracked } => {
-                let kernel = Kernel::Finish { accum: accum.clone(), tracked: *tracked };
+            RelOp::Finish(spec) => {
+                let kernel = Kernel::Finish(spec.clone());
                 self.block_by_block(step, kernel)
             }
             RelOp::Retile => self.concat(step, 0),
             RelOp::Concat { axis } => self.concat(step, *axis),
-            RelOp::Scan { accum, axis, exclusive, reverse } => self.scan(step, (accum, *axis, *exclusive, *reverse)),
-            RelOp::Gather { axes, edge, fill } => self.gather(step, axes, *edge, *fill),
-            RelOp::Scatter { axes, edge, accum, chains } => self.scatter(step, axes, *edge, accum, *chains),
+            RelOp::Scan(spec) => self.scan(step, spec),
+            RelOp::Gather { spec, fill } => self.gather(step, spec, *fill),
+            RelOp::Scatter { spec, chains } => self.scatter(step, spec, *chains),
             RelOp::Compact(counts) => self.compact(step, counts),
             RelOp::Expand(counts) => self.expand(step, counts),
             RelOp::Sort(sorting) => self.sort(step, *sorting),

@@ -97,15 +97,13 @@ pub(crate) fn kind(workflow: &Workflow, statement: StmtId) -> &'static str {
     for entry in kernels {
         kind = match &entry.kernel {
             // Helpers of the others.
-            Kernel::Place { .. } | Kernel::Fill(_) | Kernel::Combine(_) | Kernel::Finish { .. } if !kind.is_empty() => {
-                kind
-            }
+            Kernel::Place { .. } | Kernel::Fill(_) | Kernel::Combine(_) | Kernel::Finish(_) if !kind.is_empty() => kind,
             Kernel::Load { .. } => "load",
             Kernel::Statement(_) if KernelWork::of(&entry.kernel).is_product => "product",
             Kernel::Statement(kernel) if kernel.accum.is_some() => "reduction",
             Kernel::Statement(kernel) if kernel.reads.is_empty() => "generated",
             Kernel::Statement(_) => "elementwise",
-            Kernel::ScanTotal { .. } | Kernel::ScanCarry(_) | Kernel::ScanBlock { .. } => "scan",
+            Kernel::ScanTotal { .. } | Kernel::ScanCarry(_) | Kernel::ScanBlock(_) => "scan",
             Kernel::Gather { .. } => "gather",
             Kernel::Scatter { .. } => "scatter",
             Kernel::Compact(_) => "select",
@@ -116,7 +114,7 @@ pub(crate) fn kind(workflow: &Workflow, statement: StmtId) -> &'static str {
             Kernel::Store { .. } => "store",
             Kernel::Place { .. } => "copy",
             Kernel::Fill(_) => "fill",
-            Kernel::Combine(_) | Kernel::Finish { .. } => "reduction",
+            Kernel::Combine(_) | Kernel::Finish(_) => "reduction",
         };
     }
     kind
