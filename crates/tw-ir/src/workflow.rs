@@ -6,6 +6,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use cranelift_entity::packed_option::{PackedOption, ReservedValue};
 use cranelift_entity::{PrimaryMap, entity_impl};
 
 use crate::array::Array;
@@ -49,16 +50,6 @@ ids! {
     SinkId = "sink";
 }
 
-impl BlockId {
-    /// Stands for "no block": an operand that lies wholly outside its tensor.
-    pub const NONE: BlockId = BlockId(u32::MAX);
-
-    /// True unless this is [`BlockId::NONE`].
-    pub fn is_some(self) -> bool {
-        self != BlockId::NONE
-    }
-}
-
 /// A statement of the user, as errors and explain name it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Statement {
@@ -82,11 +73,30 @@ pub enum TaskKind {
 /// A block read by a task, or the part of it that is needed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Operand {
-    /// The block, or [`BlockId::NONE`].
+    /// The block.
     pub block: BlockId,
     /// 0 for the whole block; otherwise one more than a position in [`Workflow::regions`]. Transfers send only this region.
     pub region: u32,
 }
+
+impl Operand {
+    /// The whole of a block.
+    pub fn whole(block: BlockId) -> Operand {
+        Operand { block, region: 0 }
+    }
+}
+
+impl ReservedValue for Operand {
+    fn reserved_value() -> Operand {
+        Operand::whole(BlockId::reserved_value())
+    }
+    fn is_reserved_value(&self) -> bool {
+        self.block.is_reserved_value()
+    }
+}
+
+/// An operand, or none where it would lie wholly outside its tensor. As small as an operand.
+pub type MaybeOperand = PackedOption<Operand>;
 
 /// What a source is.
 #[derive(Clone, Debug)]
@@ -168,7 +178,7 @@ pub struct Workflow {
     points: Vec<u32>,
     positions: Vec<u32>,
     operand_ends: Vec<u32>,
-    operands: Vec<Operand>,
+    operands: Vec<MaybeOperand>,
     output_ends: Vec<u32>,
     task_outputs: Vec<BlockId>,
 }
@@ -191,7 +201,7 @@ impl Workflow {
         kernel: KernelId,
         point: u32,
         position: u32,
-        operands: &[Operand],
+        operands: &[MaybeOperand],
         outputs: &[BlockId],
     ) -> TaskId {
         let id = TaskId(self.kinds.len() as u32);
@@ -266,14 +276,14 @@ impl Workflow {
         self.kernels[self.kernel(task)].statement
     }
     /// The operands of a task.
-    pub fn operands(&self, task: TaskId) -> &[Operand] {
+    pub fn operands(&self, task: TaskId) -> &[MaybeOperand] {
         let t = task.0 as usize;
         let start = if t == 0 { 0 } else { self.operand_ends[t - 1] };
         &self.operands[start as usize..self.operand_ends[t] as usize]
     }
     /// The operands of a task that have a block.
-    pub fn present_operands(&self, task: TaskId) -> impl Iterator<Item = &Operand> {
-        self.operands(task).iter().filter(|operand| operand.block.is_some())
+    pub fn present_operands(&self, task: TaskId) -> impl Iterator<Item = Operand> {
+        self.operands(task).iter().filter_map(|operand| operand.expand())
     }
     /// The blocks that a task computes or contributes to.
     pub fn outputs(&self, task: TaskId) -> &[BlockId] {
@@ -320,20 +330,20 @@ impl Workflow {
         self.sets.iter().filter_map(move |(id, set)| Some((id, *by_statement.get(&set.statement)?)))
     }
     /// The size of the region that an operand reads.
-    pub fn operand_size(&self, operand: &Operand) -> Size {
+    pub fn operand_size(&self, operand: Operand) -> Size {
         match operand.region {
             0 => self.block_size(operand.block),
             region => self.part_size(operand.block, &self.regions[region as usize - 1]),
         }
     }
     /// The operands that a task may read on disk.
-    pub fn streamed_operands(&self, task: TaskId) -> &[Operand] {
+    pub fn streamed_operands(&self, task: TaskId) -> &[MaybeOperand] {
         let operands = self.operands(task);
         &operands[self.kernels[self.kernel(task)].kernel.streamed_operands(operands.len())]
     }
     /// Bytes of main memory that a task takes besides its blocks if it reads operands on disk.
     pub fn streaming_bytes(&self, task: TaskId) -> u64 {
-        let streamed = self.streamed_operands(task).iter().filter(|operand| operand.block.is_some());
+        let streamed = self.streamed_operands(task).iter().filter_map(|operand| operand.expand());
         let sizes = streamed.map(|operand| self.block_bytes(operand.block));
         match &self.kernels[self.kernel(task)].kernel {
             Kernel::SortMerge(_) => sizes.fold(0, |sum, bytes| sum.saturating_add(bytes.min(STREAM_PIECE))),
@@ -346,7 +356,7 @@ impl Workflow {
             + (self.task_kernels.capacity() + self.points.capacity() + self.positions.capacity()) * 4
             + (self.operand_ends.capacity() + self.output_ends.capacity() + self.task_outputs.capacity()) * 4
             + self.block_sets.capacity() * 4
-            + self.operands.capacity() * size_of::<Operand>()
+            + self.operands.capacity() * size_of::<MaybeOperand>()
             + self.sets.values().map(BlockSet::heap_bytes).sum::<usize>()
             + self.regions.iter().map(|r| size_of::<BoxRegion>() + 16 * r.rank()).sum::<usize>()
     }

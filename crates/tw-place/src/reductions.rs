@@ -11,7 +11,8 @@ use tw_ir::error::{Error, Result};
 use tw_ir::kernel::Kernel;
 use tw_ir::spec::ScatterSpec;
 use tw_ir::workflow::{
-    BlockId, BlockSet, BlockSetId, Boxes, KernelEntry, KernelId, Operand, Sizes, TaskId, TaskKind, Workflow,
+    BlockId, BlockSet, BlockSetId, Boxes, KernelEntry, KernelId, MaybeOperand, Operand, Sizes, TaskId, TaskKind,
+    Workflow,
 };
 use tw_ir::{Accum, EntityRef};
 
@@ -254,7 +255,8 @@ impl<'a> Expansion<'a> {
             false => {
                 let copy = |block: BlockId| self.copies.get(&(block, site)).copied().unwrap_or(block);
                 let here = workflow.operands(task).iter();
-                let here: Vec<Operand> = here.map(|o| Operand { block: copy(o.block), region: o.region }).collect();
+                let here = here.map(|o| o.expand().map(|o| Operand { block: copy(o.block), ..o }).into());
+                let here: Vec<MaybeOperand> = here.collect();
                 self.out.add_task(kind, kernel, point, position, &here, &outputs)
             }
         };
@@ -272,8 +274,8 @@ impl<'a> Expansion<'a> {
     /// Adds the chain of one worker to that of another.
     fn add(&mut self, number: usize, to: u32, from: u32) {
         let reduction = &mut self.reductions[number];
-        let operands: Vec<Operand> = match reduction.chains.get(&from) {
-            Some(chain) => chain.blocks.iter().map(|&block| Operand { block, region: 0 }).collect(),
+        let operands: Vec<MaybeOperand> = match reduction.chains.get(&from) {
+            Some(chain) => chain.blocks.iter().map(|&block| Operand::whole(block).into()).collect(),
             None => return,
         };
         let kernel = *self.combine.entry(reduction.statement).or_insert_with(|| {

@@ -67,7 +67,7 @@ pub fn task_bytes(workflow: &Workflow, task: TaskId) -> u64 {
 fn copied_bytes(workflow: &Workflow, task: TaskId, axis: usize, shift: u64) -> u64 {
     let Some(&out) = workflow.outputs(task).first() else { return 0 };
     let into = workflow.block_box(out);
-    let overlap = |operand: &Operand| {
+    let overlap = |operand: Operand| {
         let from = workflow.block_box(operand.block);
         let side = |k: usize| {
             let moved = if k == axis { shift } else { 0 };

@@ -215,7 +215,7 @@ fn guess_nanoseconds(schedule: &Schedule, task: TaskId) -> u64 {
     let work = match kernel {
         Kernel::Statement(kernel) => kernel.var_box(workflow.point(task) as u64).n_elements(),
         _ => {
-            let operands = workflow.operands(task).iter().map(|operand| operand.block).filter(|block| block.is_some());
+            let operands = workflow.present_operands(task).map(|operand| operand.block);
             operands.chain(workflow.outputs(task).iter().copied()).map(|block| workflow.block_bytes(block)).sum()
         }
     };

@@ -17,7 +17,8 @@ use crate::shape;
 use crate::text::{Constant, Head, SetBoxes, parse_bindings, parse_meaning, parse_names};
 use crate::tiling::BoxRegion;
 use crate::workflow::{
-    BlockId, BlockSet, Boxes, KernelId, Operand, Size, Sizes, SourceDecl, StmtId, TaskKind, Workflow, verify,
+    BlockId, BlockSet, Boxes, KernelId, MaybeOperand, Operand, Size, Sizes, SourceDecl, StmtId, TaskKind, Workflow,
+    verify,
 };
 
 fn wrong(what: impl Into<String>) -> Error {
@@ -176,9 +177,12 @@ fn tasks(workflow: &mut Workflow, reader: &mut Reader<'_>) -> Result<()> {
     if !fits {
         return Err(wrong("a schedule whose columns have different lengths"));
     }
-    let named = |block: u32| if block == u32::MAX { BlockId::NONE } else { BlockId::from_u32(block) };
-    let operand = |(&block, &region)| Operand { block: named(block), region };
-    let operands: Vec<Operand> = blocks.iter().zip(&regions).map(operand).collect();
+    let operand = |(&block, &region)| match block {
+        u32::MAX if region > 0 => Err(wrong("a schedule has a region of no block")),
+        u32::MAX => Ok(MaybeOperand::default()),
+        block => Ok(Operand { block: BlockId::from_u32(block), region }.into()),
+    };
+    let operands: Vec<MaybeOperand> = blocks.iter().zip(&regions).map(operand).collect::<Result<_>>()?;
     let outputs: Vec<BlockId> = outputs.into_iter().map(BlockId::from_u32).collect();
     let (mut operands, mut outputs) = (&operands[..], &outputs[..]);
     for (task, kind) in kinds.into_iter().enumerate() {

@@ -79,9 +79,10 @@ impl Schedule {
         column(&mut writer, &|task| workflow.position(task).into());
         column(&mut writer, &|task| workflow.operands(task).len() as u64);
         column(&mut writer, &|task| workflow.outputs(task).len() as u64);
-        let operands: Vec<_> = workflow.tasks().flat_map(|task| workflow.operands(task)).collect();
-        writer.column(operands.iter().map(|operand| operand.block.as_u32().into()));
-        writer.column(operands.iter().map(|operand| operand.region.into()));
+        let operands = workflow.tasks().flat_map(|task| workflow.operands(task));
+        let operands: Vec<_> = operands.map(|operand| operand.expand()).collect();
+        writer.column(operands.iter().map(|operand| operand.map_or(u32::MAX, |operand| operand.block.as_u32()).into()));
+        writer.column(operands.iter().map(|operand| operand.map_or(0, |operand| operand.region).into()));
         let outputs: Vec<_> = workflow.tasks().flat_map(|task| workflow.outputs(task)).collect();
         writer.column(outputs.iter().map(|block| block.as_u32().into()));
         writer.bytes

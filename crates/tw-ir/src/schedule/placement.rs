@@ -226,9 +226,10 @@ impl Placement {
                         return wrong(format!("{task} reads other operands than it has"));
                     }
                     for (number, (operand, read)) in operands.iter().zip(self.reads(position)).enumerate() {
-                        let fits = match read {
-                            None => !operand.block.is_some(),
-                            Some(id) => {
+                        let fits = match (read, operand.expand()) {
+                            (None, operand) => operand.is_none(),
+                            (Some(_), None) => false,
+                            (Some(id), Some(operand)) => {
                                 let instance = self.instance(id);
                                 let needed =
                                     (operand.region > 0).then(|| &workflow.regions[operand.region as usize - 1]);

@@ -10,8 +10,8 @@ use super::types::{parse_box, parse_format, parse_grid, parse_plain_type, print_
 use crate::error::Result;
 use crate::program::FunctionTable;
 use crate::workflow::{
-    BlockId, BlockSet, BlockSetId, Boxes, KernelEntry, KernelId, Operand, OutputDecl, Size, Sizes, TaskKind, Workflow,
-    verify,
+    BlockId, BlockSet, BlockSetId, Boxes, KernelEntry, KernelId, MaybeOperand, Operand, OutputDecl, Size, Sizes,
+    TaskKind, Workflow, verify,
 };
 
 /// The numbers of this many blocks are reserved without asking whether the text is long enough to use them.
@@ -89,9 +89,12 @@ fn parse_sizes(cursor: &mut Cursor<'_>) -> Result<Sizes> {
     Ok(Sizes::List(list))
 }
 
-fn print_operand(operand: &Operand) -> String {
-    let block = if operand.block.is_some() { operand.block.to_string() } else { "none".to_string() };
-    if operand.region == 0 { block } else { format!("{block} region {}", operand.region) }
+fn print_operand(operand: &MaybeOperand) -> String {
+    match operand.expand() {
+        None => "none".to_string(),
+        Some(Operand { block, region: 0 }) => block.to_string(),
+        Some(Operand { block, region }) => format!("{block} region {region}"),
+    }
 }
 
 /// Reads what [`write_workflow`] writes, without verifying it.
@@ -166,9 +169,12 @@ fn parse_task(cursor: &mut Cursor<'_>, workflow: &mut Workflow) -> Result<()> {
     cursor.expect("turn")?;
     let position = cursor.fitting()?;
     let operands = cursor.list("(", ")", |cursor| {
-        let block = if cursor.eat("none") { BlockId::NONE } else { parse_block(cursor)? };
+        if cursor.eat("none") {
+            return Ok(MaybeOperand::default());
+        }
+        let block = parse_block(cursor)?;
         let region = if cursor.eat("region") { cursor.fitting()? } else { 0 };
-        Ok(Operand { block, region })
+        Ok(Operand { block, region }.into())
     })?;
     cursor.expect("->")?;
     let outputs = cursor.list("(", ")", parse_block)?;

@@ -70,10 +70,7 @@ pub fn verify(workflow: &Workflow) -> Result<()> {
         made[k] |= !positions.is_empty();
     }
     for task in workflow.tasks() {
-        for operand in workflow.operands(task) {
-            if !operand.block.is_some() {
-                continue;
-            }
+        for operand in workflow.present_operands(task) {
             if !made.get(operand.block.0 as usize).copied().unwrap_or(false) {
                 return wrong(format!("{task} reads {}, which no task makes", operand.block));
             }

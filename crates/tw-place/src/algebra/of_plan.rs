@@ -251,7 +251,7 @@ impl Compiler<'_> {
     /// A read operand, with the broadcast or shuffle that brings it; `None` if it reads nothing.
     fn operand(&self, statement: &StatementKernel, slot: usize, tasks: &[TaskId], parts: &Parts) -> Option<Keyed> {
         let workflow = self.workflow();
-        let block = |task: &TaskId| workflow.operands(*task).get(slot).filter(|operand| operand.block.is_some());
+        let block = |task: &TaskId| workflow.operands(*task).get(slot).and_then(|operand| operand.expand());
         let first = workflow.set_of(tasks.iter().find_map(block)?.block);
         let comes = |task: &TaskId| block(task).is_some_and(|operand| self.comes(operand.block, operand.region, *task));
         let is_assembled = workflow.sets[first].statement == self.statement;

@@ -186,7 +186,7 @@ fn point_of(workflow: &Workflow, task: TaskId, kernel: &Kernel) -> Option<Vec<u6
         // Gathered axes are not shared.
         Kernel::Gather { spec: GatherSpec { axes, .. }, .. } => Some([output()?, vec![0; axes.len()]].concat()),
         Kernel::Scatter { spec: ScatterSpec { axes, .. }, .. } => {
-            let values = workflow.operands(task).get(axes.len())?;
+            let values = workflow.operands(task).get(axes.len())?.expand()?;
             let (values, output) = (of_block(values.block), output()?);
             Some(values.into_iter().chain(axes.iter().map(|&axis| output[axis as usize])).collect())
         }

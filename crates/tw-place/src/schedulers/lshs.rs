@@ -335,7 +335,7 @@ impl<'a> State<'a> {
                 wanted => wanted,
             }),
             Rule::AtOperand(position) => {
-                let block = self.workflow.operands(task).get(position)?.block;
+                let block = self.workflow.operands(task).get(position)?.expand()?.block;
                 self.holders.get(block.index())?.list().first().copied()
             }
         }
@@ -384,7 +384,7 @@ impl<'a> State<'a> {
         options
     }
 
-    fn operands(&self, task: TaskId) -> impl Iterator<Item = &'a Operand> {
+    fn operands(&self, task: TaskId) -> impl Iterator<Item = Operand> {
         self.workflow.present_operands(task)
     }
 
@@ -394,7 +394,7 @@ impl<'a> State<'a> {
         let (mut memory, mut received) = (0.0, 0.0);
         // Bytes from one sender add up.
         let mut sent: Vec<(u32, f64)> = Vec::new();
-        for operand in self.operands(task).filter(|operand| !self.is_there(operand, worker)) {
+        for operand in self.operands(task).filter(|operand| !self.is_there(*operand, worker)) {
             let (from, load) = self.message(operand, worker);
             memory += self.workflow.operand_size(operand).estimate() as f64;
             received += load;
@@ -425,18 +425,18 @@ impl<'a> State<'a> {
         self.workflow.outputs(task).iter().map(|block| self.bytes[block.index()]).sum()
     }
 
-    fn is_there(&self, operand: &Operand, worker: u32) -> bool {
+    fn is_there(&self, operand: Operand, worker: u32) -> bool {
         self.holders[operand.block.index()].contains(worker)
             || self.part(operand).is_some_and(|holders| holders.contains(worker))
     }
 
     /// Workers that received the region of a block that is read, if it is not the whole block.
-    fn part(&self, operand: &Operand) -> Option<&Holders> {
+    fn part(&self, operand: Operand) -> Option<&Holders> {
         if operand.region == 0 { None } else { self.parts.get(&(operand.block.as_u32(), operand.region)) }
     }
 
     /// The sender of an operand, on the same node if possible, and the load of the transfer.
-    fn message(&self, operand: &Operand, to: u32) -> (u32, f64) {
+    fn message(&self, operand: Operand, to: u32) -> (u32, f64) {
         let holders = &self.holders[operand.block.index()];
         let node = self.machine.node_of(to);
         let near = holders.first_on_node(node, self.machine);

@@ -14,7 +14,7 @@ use tw_ir::kernel::Kernel;
 use tw_ir::plan::{PlanStep, RelId, RelOp};
 use tw_ir::program::{BlockFn, ResultMode};
 use tw_ir::spec::{GatherSpec, ScanSpec, ScatterSpec};
-use tw_ir::workflow::{BlockId, BlockSetId, Boxes, Operand, SourceDecl, TaskKind};
+use tw_ir::workflow::{BlockId, BlockSetId, Boxes, MaybeOperand, Operand, SourceDecl, TaskKind};
 use tw_ir::{Array, Axis, BoxRegion, Grid, Scalar};
 
 use super::chains::Chains;
@@ -83,8 +83,9 @@ impl Partial<'_> {
         let blocks = |partial: &Self, sets: &[BlockSetId], position: u64| -> Vec<BlockId> {
             sets.iter().map(|&set| partial.workflow.block(set, position)).collect()
         };
-        let as_operands =
-            |blocks: &[BlockId]| -> Vec<Operand> { blocks.iter().map(|&block| Operand { block, region: 0 }).collect() };
+        let as_operands = |blocks: &[BlockId]| -> Vec<MaybeOperand> {
+            blocks.iter().map(|&block| Operand::whole(block).into()).collect()
+        };
         let mut fibres = relation.grid.clone();
         fibres[k] = Axis::whole(1);
         for fibre in Odometer::over(&fibres) {
@@ -94,7 +95,7 @@ impl Partial<'_> {
                 let mut coords = fibre.clone();
                 coords[k] = if reverse { n_tiles - 1 - turn } else { turn };
                 let position = relation.grid.position(&coords);
-                let bodies: Vec<Operand> = step.inputs.iter().map(|&r| self.whole(r, position)).collect();
+                let bodies: Vec<MaybeOperand> = step.inputs.iter().map(|&r| self.whole(r, position)).collect();
                 let mut operands = bodies.clone();
                 operands.extend(before.iter().flat_map(|states| as_operands(states)));
                 let outputs: Vec<BlockId> = step.outputs.iter().map(|&r| self.block_at(r, position)).collect();
@@ -255,7 +256,7 @@ impl Partial<'_> {
             for (operand, &input) in step.inputs.iter().enumerate() {
                 let region = region(operand, &key);
                 operands.push(match self.assembled.get(&(input, region.clone())) {
-                    Some(&block) => Operand { block, region: 0 },
+                    Some(&block) => Operand::whole(block).into(),
                     None => self.operand_for(input, &region)?,
                 });
             }

@@ -67,7 +67,7 @@ impl Partial<'_> {
                 for tile in 0..n_tiles {
                     coords[k] = tile;
                     let block = self.workflow.block(set, input.grid.position(&coords));
-                    operands.push(Operand { block, region: 0 });
+                    operands.push(Operand::whole(block).into());
                 }
             }
             let mut outputs: Vec<BlockId> = Vec::with_capacity(step.outputs.len() * n_together as usize);
