@@ -73,7 +73,7 @@ fn grids_of_sinks(workflow: &Workflow) -> Vec<Grid> {
         }
         let Kernel::Store { sink } = workflow.kernels[workflow.kernel(task)].kernel else { continue };
         let grid = &mut grids[sink.as_u32() as usize];
-        if let (None, Some(operand)) = (&grid, workflow.operands(task).first())
+        if let (None, Some(operand)) = (&grid, workflow.present_operands(task).next())
             && let Boxes::Grid(blocks) = &workflow.sets[workflow.set_of(operand.block)].boxes
         {
             *grid = Some(blocks.clone());

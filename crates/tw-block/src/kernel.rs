@@ -2,6 +2,7 @@
 
 use tw_ir::kernel::{Kernel, Sorting};
 use tw_ir::program::FunctionRef;
+use tw_ir::spec::{FinishSpec, GatherSpec, ScanSpec, ScatterSpec};
 use tw_ir::{Array, ArrayView, Error, Result, Scalar};
 
 use crate::block::Block;
@@ -53,17 +54,21 @@ impl CompiledKernel {
             Kernel::Statement(statement) => Code::Statement(Box::new(CompiledStatement::compile(statement, provider)?)),
             Kernel::Fill(values) => Code::Fill(values.clone()),
             Kernel::Combine(accum) => Code::Combine(Combine::compile(accum)),
-            Kernel::Finish { accum, tracked } => Code::Finish(Finish::compile(accum, *tracked)?),
+            Kernel::Finish(FinishSpec { accum, tracked }) => Code::Finish(Finish::compile(accum, *tracked)?),
             Kernel::Place { axis, shift } => Code::Place { axis: *axis as usize, shift: *shift },
             Kernel::ScanTotal { accum, axis, reverse } => {
                 Code::ScanTotal(ScanTotal::compile(accum, *axis as usize, *reverse)?)
             }
             Kernel::ScanCarry(accum) => Code::ScanCarry(ScanCarry::compile(accum)),
-            Kernel::ScanBlock { accum, axis, exclusive, reverse } => {
+            Kernel::ScanBlock(ScanSpec { accum, axis, exclusive, reverse }) => {
                 Code::ScanBlock(ScanBlock::compile(accum, *axis as usize, *exclusive, *reverse)?)
             }
-            Kernel::Gather { axes, shape, edge, fill } => Code::Gather(Gather::compile(axes, shape, *edge, *fill)?),
-            Kernel::Scatter { axes, shape, edge, accum } => Code::Scatter(Scatter::compile(axes, shape, *edge, accum)?),
+            Kernel::Gather { spec: GatherSpec { axes, edge }, shape, fill } => {
+                Code::Gather(Gather::compile(axes, shape, *edge, *fill)?)
+            }
+            Kernel::Scatter { spec: ScatterSpec { axes, edge, accum }, shape } => {
+                Code::Scatter(Scatter::compile(axes, shape, *edge, accum)?)
+            }
             Kernel::Compact(counts) => Code::Compact(Masked::compile(counts)),
             Kernel::Expand(counts) => Code::Expand(Masked::compile(counts)),
             Kernel::SortRun(sorting) => Code::SortRun(*sorting),

@@ -105,7 +105,7 @@ struct Order {
 
 impl Order {
     fn of(sorting: Sorting) -> Order {
-        Order { axis: sorting.axis as usize, descending: sorting.descending }
+        Order { axis: sorting.spec.axis as usize, descending: sorting.spec.descending }
     }
 
     /// Turns a key around if the order is descending; turns it back as well.

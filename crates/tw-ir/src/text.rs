@@ -36,6 +36,7 @@ mod printer;
 mod program;
 mod scalar;
 mod schedule;
+mod spec;
 mod statement;
 mod types;
 mod workflow;

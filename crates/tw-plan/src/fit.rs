@@ -27,7 +27,7 @@ use tw_ir::EntityRef;
 use tw_ir::error::{Error, Result};
 use tw_ir::kernel::Kernel;
 use tw_ir::schedule::{Instance, InstanceId, Memory, Move, Placement, Schedule, Step};
-use tw_ir::workflow::{BlockId, BlockSetId, Operand, TaskId, TaskKind, Workflow};
+use tw_ir::workflow::{BlockId, BlockSetId, MaybeOperand, Operand, TaskId, TaskKind, Workflow};
 
 use self::parts::{Parts, Unit};
 use crate::cost::task_flops;
@@ -82,7 +82,7 @@ pub fn least_bytes(schedule: &Schedule, is_resident: &dyn Fn(BlockId) -> bool) -
         let again = workflow.present_operands(task).filter_map(|operand| remakers.of_block(operand.block));
         let needed = again.flat_map(|task| workflow.present_operands(task)).map(|operand| operand.block);
         let streamed = workflow.streamed_operands(task);
-        let read = workflow.operands(task)[streamed.len()..].iter().filter(|operand| operand.block.is_some());
+        let read = workflow.operands(task)[streamed.len()..].iter().filter_map(|operand| operand.expand());
         let made = workflow.outputs(task).iter().copied();
         let mut bytes = if streamed.is_empty() { 0 } else { workflow.streaming_bytes(task) };
         for unit in read.map(|operand| parts.unit(operand)).chain(made.chain(needed).map(Unit::whole)) {
@@ -333,10 +333,10 @@ impl<'a> Replayed<'a> {
         let continues = workflow.kind(task) == TaskKind::Fold && workflow.position(task) > 0;
         let streamed = workflow.streamed_operands(task);
         let others = &workflow.operands(task)[streamed.len()..];
-        for operand in streamed.iter().filter(|operand| operand.block.is_some()) {
+        for operand in streamed.iter().filter_map(|operand| operand.expand()) {
             self.may_leave[operand.block.index()] = position;
         }
-        for operand in others.iter().filter(|operand| operand.block.is_some()) {
+        for operand in others.iter().filter_map(|operand| operand.expand()) {
             if self.parts.is_read_in_parts(operand.block) {
                 self.may_leave[operand.block.index()] = position;
             }
@@ -365,29 +365,29 @@ impl<'a> Replayed<'a> {
         Ok(())
     }
 
-    fn bring_all(&mut self, operands: &[Operand], position: u32) -> Result<()> {
-        for operand in operands.iter().filter(|operand| operand.block.is_some()) {
+    fn bring_all(&mut self, operands: &[MaybeOperand], position: u32) -> Result<()> {
+        for operand in operands.iter().filter_map(|operand| operand.expand()) {
             self.bring(self.unit_of(operand), position)?;
         }
         Ok(())
     }
 
     /// The unit that serves an operand: its block, or the part that was spilled.
-    fn unit_of(&self, operand: &Operand) -> Unit {
+    fn unit_of(&self, operand: Operand) -> Unit {
         if self.is_split[operand.block.index()] { self.parts.unit(operand) } else { Unit::whole(operand.block) }
     }
 
     /// A task that reads operands on disk has pieces of them in memory.
     fn make_room_to_stream(&mut self, task: TaskId, position: u32) -> Result<()> {
         let streamed = self.workflow.streamed_operands(task);
-        for operand in streamed.iter().filter(|operand| operand.block.is_some()) {
+        for operand in streamed.iter().filter_map(|operand| operand.expand()) {
             let block = operand.block.index();
             if self.host[block] == NONE && self.disk[block] == NONE {
                 self.bring(Unit::whole(operand.block), position)?;
             }
         }
-        let is_on_disk = |operand: &Operand| operand.block.is_some() && self.host[operand.block.index()] == NONE;
-        if streamed.iter().any(is_on_disk) {
+        let is_on_disk = |operand: Operand| self.host[operand.block.index()] == NONE;
+        if streamed.iter().filter_map(|operand| operand.expand()).any(is_on_disk) {
             let bytes = self.workflow.streaming_bytes(task);
             while self.now.saturating_add(bytes) > self.budget {
                 self.evict(position)?;
@@ -403,7 +403,7 @@ impl<'a> Replayed<'a> {
             InstanceId::from_u32(if host == NONE { self.disk[unit.index()] } else { host })
         };
         let operands = self.workflow.operands(task).iter();
-        let reads = operands.map(|operand| operand.block.is_some().then(|| instance(self.unit_of(operand))));
+        let reads = operands.map(|operand| operand.expand().map(|operand| instance(self.unit_of(operand))));
         let writes = self.workflow.outputs(task).iter().map(|&block| instance(Unit::whole(block)));
         let (reads, writes): (Vec<_>, Vec<_>) = (reads.collect(), writes.collect());
         self.placement.add_task(reads, writes);

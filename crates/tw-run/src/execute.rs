@@ -352,7 +352,7 @@ impl TaskRunner<'_> {
         }
         let operands = self.plan.schedule.workflow().operands(task);
         for (operand, value) in operands.iter().zip(held) {
-            if let Some(value) = value {
+            if let (Some(operand), Some(value)) = (operand.expand(), value) {
                 self.drop_block(operand.block, value);
             }
         }

@@ -73,6 +73,11 @@ impl Prepared {
     pub fn new(schedule: Arc<Schedule>) -> Result<Prepared> {
         let workflow = schedule.workflow();
         let provider = Provider::named(schedule.provider())?;
+        if let Some(set) = workflow.sets.values().find(|set| !set.format.is_dense()) {
+            let what =
+                format!("blocks of `{}` are stored as {}; this engine stores blocks densely", set.name, set.format);
+            return Err(in_statement(Error::plan(what), &workflow.statements[set.statement]));
+        }
         let mut code = PrimaryMap::with_capacity(workflow.kernels.len());
         for entry in workflow.kernels.values() {
             code.push(match &entry.kernel {
@@ -210,7 +215,7 @@ fn guess_nanoseconds(schedule: &Schedule, task: TaskId) -> u64 {
     let work = match kernel {
         Kernel::Statement(kernel) => kernel.var_box(workflow.point(task) as u64).n_elements(),
         _ => {
-            let operands = workflow.operands(task).iter().map(|operand| operand.block).filter(|block| block.is_some());
+            let operands = workflow.present_operands(task).map(|operand| operand.block);
             operands.chain(workflow.outputs(task).iter().copied()).map(|block| workflow.block_bytes(block)).sum()
         }
     };

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use tw_ir::program::{IndexStmt, SourceOp};
+use tw_ir::spec::{GatherSpec, ScanSpec, ScatterSpec, SortSpec};
 use tw_ir::{
     Accum, Axis, BinaryOp, Edge, Extent, Idx, OnEmpty, Op, Program, RandomDistribution, Region, ScalarCode, ScalarOp,
     Term, Tiling,
@@ -58,16 +59,16 @@ impl Coverage {
                 Op::Source(SourceOp::Input { .. }) => self.count("source input"),
                 Op::Source(SourceOp::Constant(_)) => self.count("source constant"),
                 Op::Index(stmt) => self.statement(stmt),
-                Op::Scan { accum, exclusive, reverse, .. } => {
+                Op::Scan(ScanSpec { accum, exclusive, reverse, .. }) => {
                     self.count(format!("scan exclusive {exclusive} reverse {reverse}"));
                     self.accum(accum);
                 }
-                Op::Gather { edge, .. } => self.edge("gather", *edge),
-                Op::Scatter { edge, accum, .. } => {
+                Op::Gather(GatherSpec { edge, .. }) => self.edge("gather", *edge),
+                Op::Scatter { spec: ScatterSpec { edge, accum, .. }, .. } => {
                     self.edge("scatter", *edge);
                     self.accum(accum);
                 }
-                Op::Sort { descending, limit, .. } => {
+                Op::Sort { spec: SortSpec { descending, .. }, limit } => {
                     self.count(format!("sort descending {descending}"));
                     self.count(format!("sort limited {}", limit.is_some()));
                 }

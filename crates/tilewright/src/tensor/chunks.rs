@@ -10,6 +10,7 @@ use tw_block::Source;
 use tw_ir::error::{Error, Result};
 use tw_ir::index::{Idx, Term, Var};
 use tw_ir::program::{IndexStmt, Op, TensorType};
+use tw_ir::spec::{GatherSpec, SortSpec};
 use tw_ir::{Axis, Edge, Grid, Tiling};
 
 use super::Tensor;
@@ -104,15 +105,15 @@ fn of_operands(op: &Op, operands: &[&[Axis]], shape: &[u64]) -> Option<Grid> {
     let first = operands[0];
     match op {
         Op::Index(stmt) => Some(of_statement(stmt, operands, shape)),
-        Op::Scan { .. } | Op::Sort { limit: None, .. } => Some(first.into()),
-        Op::Sort { axis, limit: Some(n), .. } => {
+        Op::Scan(_) | Op::Sort { limit: None, .. } => Some(first.into()),
+        Op::Sort { spec: SortSpec { axis, .. }, limit: Some(n) } => {
             let mut axes = Grid::from(first);
             *axes.get_mut(*axis as usize)? = Axis::whole(*n);
             Some(axes)
         }
         Op::Reshape { .. } => Some(reshaped(first, shape)),
         Op::Concat { axis } => joined(operands, *axis as usize),
-        Op::Gather { axes, .. } => gathered(operands, axes),
+        Op::Gather(GatherSpec { axes, .. }) => gathered(operands, axes),
         _ => None,
     }
 }

@@ -140,7 +140,7 @@ fn reads_all(op: &Op, argument: usize, args: &[Tensor]) -> bool {
             let mut reads = stmt.reads.iter().filter(|read| read.operand as usize == argument);
             reads.any(|read| read.idx.iter().zip(&shape).all(covers))
         }
-        Op::Gather { .. } if argument == 0 => {
+        Op::Gather(_) if argument == 0 => {
             let is_known = |index: &Tensor| match &index.node.op {
                 TensorOp::Node(op) => matches!(**op, Op::Source(SourceOp::Constant(_))),
                 TensorOp::Bound(_) => false,

@@ -3,6 +3,7 @@
 use tw_ir::dtype::DType;
 use tw_ir::error::{Error, Result};
 use tw_ir::program::{BlockResult, Op, OperandMode, ResultMode};
+use tw_ir::spec::SortSpec;
 use tw_ir::{Axis, Grid, Tiling};
 
 use super::{Algorithms, Graph, N_AXES, fibre_modes, first};
@@ -73,7 +74,8 @@ impl<G: Graph> Algorithms<'_, G> {
     }
 
     fn select_by_sorting(&mut self, x: &G::Value, ranks: &G::Value) -> Result<G::Value> {
-        let sorted = first(self.graph.push(Op::Sort { axis: 0, descending: false, limit: None }, &[x])?)?;
+        let sorted =
+            first(self.graph.push(Op::Sort { spec: SortSpec { axis: 0, descending: false }, limit: None }, &[x])?)?;
         self.take(&sorted, ranks)
     }
 

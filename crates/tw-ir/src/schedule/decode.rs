@@ -16,7 +16,10 @@ use crate::program::FunctionTable;
 use crate::shape;
 use crate::text::{Constant, Head, SetBoxes, parse_bindings, parse_meaning, parse_names};
 use crate::tiling::BoxRegion;
-use crate::workflow::{BlockId, Boxes, KernelId, Operand, SourceDecl, TaskKind, Workflow, verify};
+use crate::workflow::{
+    BlockId, BlockSet, Boxes, KernelId, MaybeOperand, Operand, Size, Sizes, SourceDecl, StmtId, TaskKind, Workflow,
+    verify,
+};
 
 fn wrong(what: impl Into<String>) -> Error {
     Error::source(what)
@@ -54,13 +57,18 @@ impl Schedule {
                 SetBoxes::Grid(grid) => Boxes::Grid(grid),
                 SetBoxes::List => Boxes::List(boxes(&mut bits)?),
             };
-            add_set(&mut workflow, set.dtype, set.shape, found, bytes.len())?;
+            let statement = StmtId::from_u32(0);
+            let dense = BlockSet::dense(String::new(), set.dtype, set.shape, found, statement);
+            add_set(&mut workflow, BlockSet { format: set.format, ..dense }, bytes.len())?;
         }
         workflow.regions = boxes(&mut bits)?;
         tasks(&mut workflow, &mut bits)?;
         bits.end()?;
         parse_names(names, &mut workflow)?;
         let budget = parse_bindings(text(run.section()?)?, &mut workflow)?;
+        for set in workflow.sets.values_mut().filter(|set| !set.format.stores_every_element()) {
+            set.sizes = sizes(&mut run)?;
+        }
         verify(&workflow).map_err(|error| wrong(format!("a schedule of a wrong workflow: {}", error.message())))?;
         let steps: Vec<Step> = run.column32()?.into_iter().map(Step::from_u32).collect();
         let frozen = if run.left() == 0 {
@@ -116,12 +124,25 @@ fn signed(dtype: DType, bits: u64) -> u64 {
 /// Numbers of this many blocks are reserved without asking whether the file is long enough to use them.
 const FREE_BLOCKS: u64 = 1 << 20;
 
-fn add_set(workflow: &mut Workflow, dtype: DType, shape: Vec<u64>, boxes: Boxes, n_bytes: usize) -> Result<()> {
+fn add_set(workflow: &mut Workflow, set: BlockSet, n_bytes: usize) -> Result<()> {
     let limit = (n_bytes as u64).max(FREE_BLOCKS) - (workflow.n_blocks() as u64).min(FREE_BLOCKS);
-    let statement = crate::workflow::StmtId::from_u32(0);
-    let fits = boxes.n_blocks() <= limit;
-    let added = fits.then(|| workflow.add_set(String::new(), dtype, shape, boxes, statement));
+    let fits = set.n_blocks() <= limit;
+    let added = fits.then(|| workflow.add_set(set));
     added.flatten().map(drop).ok_or_else(|| wrong("a schedule has more blocks than it can make"))
+}
+
+fn sizes(reader: &mut ByteReader<'_>) -> Result<Sizes> {
+    let (bounds, limit) = (reader.column(1)?, i64::MAX as u64);
+    let (estimates, maxima) = (reader.column(limit)?, reader.column(limit)?);
+    if bounds.len() != estimates.len() || bounds.len() != maxima.len() {
+        return Err(wrong("a schedule whose columns of sizes have different lengths"));
+    }
+    let size = |((is_bound, estimate), max): ((u64, u64), u64)| match is_bound {
+        0 if estimate == max => Ok(Size::Exact(max)),
+        0 => Err(wrong("a schedule has an exact size that is two sizes")),
+        _ => Ok(Size::Bound { estimate, max }),
+    };
+    bounds.into_iter().zip(estimates).zip(maxima).map(size).collect::<Result<_>>().map(Sizes::List)
 }
 
 fn boxes(reader: &mut ByteReader<'_>) -> Result<Vec<BoxRegion>> {
@@ -156,9 +177,12 @@ fn tasks(workflow: &mut Workflow, reader: &mut ByteReader<'_>) -> Result<()> {
     if !fits {
         return Err(wrong("a schedule whose columns have different lengths"));
     }
-    let named = |block: u32| if block == u32::MAX { BlockId::NONE } else { BlockId::from_u32(block) };
-    let operand = |(&block, &region)| Operand { block: named(block), region };
-    let operands: Vec<Operand> = blocks.iter().zip(&regions).map(operand).collect();
+    let operand = |(&block, &region)| match block {
+        u32::MAX if region > 0 => Err(wrong("a schedule has a region of no block")),
+        u32::MAX => Ok(MaybeOperand::default()),
+        block => Ok(Operand { block: BlockId::from_u32(block), region }.into()),
+    };
+    let operands: Vec<MaybeOperand> = blocks.iter().zip(&regions).map(operand).collect::<Result<_>>()?;
     let outputs: Vec<BlockId> = outputs.into_iter().map(BlockId::from_u32).collect();
     let (mut operands, mut outputs) = (&operands[..], &outputs[..]);
     for (task, kind) in kinds.into_iter().enumerate() {

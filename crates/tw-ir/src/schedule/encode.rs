@@ -14,8 +14,8 @@
 //!
 //! * *bits*: text (provider, types of sources and sinks, kernels, sets, outputs); elements of constants; boxes of sets without a grid; regions; kind, kernel, point
 //!   and position of every task; numbers of operands and outputs; blocks and regions of operands; blocks of outputs.
-//! * *run*: text (names of inputs, paths of sinks, names of outputs, budget); steps; a placement, if there is one: number of ranks, sites, instances, moves,
-//!   regions, reads and writes by step, results.
+//! * *run*: text (names of inputs, paths of sinks, names of outputs, budget); sizes of the blocks of sets that do not store every element: whether they are
+//!   bounds, estimates, maxima; steps; a placement, if there is one: number of ranks, sites, instances, moves, regions, reads and writes by step, results.
 //! * *names*: text (statements with their spans; names and statements of kernels and sets).
 //!
 //! Each schedule has exactly one encoding, so hashes are taken over it.
@@ -27,12 +27,12 @@ use super::{Schedule, Step};
 use crate::array::Array;
 use crate::text::{print_bindings, print_meaning, print_names};
 use crate::tiling::BoxRegion;
-use crate::workflow::{Boxes, SourceDecl, TaskKind};
+use crate::workflow::{Boxes, Size, Sizes, SourceDecl, TaskKind};
 
 pub(super) const MAGIC: &[u8; 20] = b"tilewright schedule\n";
 
 /// The version of the encoding. Others are refused.
-pub const VERSION: u64 = 1;
+pub const VERSION: u64 = 2;
 
 pub(super) const CHECKSUM: &str = "tilewright 1 schedule: file";
 
@@ -79,9 +79,10 @@ impl Schedule {
         column(&mut writer, &|task| workflow.position(task).into());
         column(&mut writer, &|task| workflow.operands(task).len() as u64);
         column(&mut writer, &|task| workflow.outputs(task).len() as u64);
-        let operands: Vec<_> = workflow.tasks().flat_map(|task| workflow.operands(task)).collect();
-        writer.column(operands.iter().map(|operand| operand.block.as_u32().into()));
-        writer.column(operands.iter().map(|operand| operand.region.into()));
+        let operands = workflow.tasks().flat_map(|task| workflow.operands(task));
+        let operands: Vec<_> = operands.map(|operand| operand.expand()).collect();
+        writer.column(operands.iter().map(|operand| operand.map_or(u32::MAX, |operand| operand.block.as_u32()).into()));
+        writer.column(operands.iter().map(|operand| operand.map_or(0, |operand| operand.region).into()));
         let outputs: Vec<_> = workflow.tasks().flat_map(|task| workflow.outputs(task)).collect();
         writer.column(outputs.iter().map(|block| block.as_u32().into()));
         writer.bytes
@@ -90,6 +91,13 @@ impl Schedule {
     pub(super) fn encode_run(&self) -> Vec<u8> {
         let mut writer = ByteWriter::default();
         writer.section(print_bindings(&self.workflow, self.budget).as_bytes());
+        for set in self.workflow.sets.values() {
+            if let Sizes::List(sizes) = &set.sizes {
+                writer.column(sizes.iter().map(|size| matches!(size, Size::Bound { .. }).into()));
+                writer.column(sizes.iter().map(|size| size.estimate()));
+                writer.column(sizes.iter().map(|size| size.max()));
+            }
+        }
         writer.column(self.steps.iter().map(|step: &Step| step.as_u32().into()));
         if let Some(placement) = &self.placement {
             placed(&mut writer, placement);

@@ -155,12 +155,12 @@ impl Placement {
         workflow.regions.get(position).or_else(|| self.regions.get(position.checked_sub(workflow.regions.len())?))
     }
 
-    /// Bytes of an instance.
+    /// The most bytes that an instance can take.
     pub fn instance_bytes(&self, workflow: &Workflow, id: InstanceId) -> u64 {
         let block = self.instances[id.index()].block;
         match self.region(workflow, id) {
             None => workflow.block_bytes(block),
-            Some(part) => part.n_elements() * workflow.sets[workflow.set_of(block)].dtype.size(),
+            Some(part) => workflow.part_size(block, part).max(),
         }
     }
 
@@ -226,9 +226,10 @@ impl Placement {
                         return wrong(format!("{task} reads other operands than it has"));
                     }
                     for (number, (operand, read)) in operands.iter().zip(self.reads(position)).enumerate() {
-                        let fits = match read {
-                            None => !operand.block.is_some(),
-                            Some(id) => {
+                        let fits = match (read, operand.expand()) {
+                            (None, operand) => operand.is_none(),
+                            (Some(_), None) => false,
+                            (Some(id), Some(operand)) => {
                                 let instance = self.instance(id);
                                 let needed =
                                     (operand.region > 0).then(|| &workflow.regions[operand.region as usize - 1]);

@@ -29,7 +29,7 @@ pub struct Change {
     pub block: BlockId,
     /// Its memory.
     pub memory: Memory,
-    /// Its size.
+    /// The most bytes that it can take.
     pub bytes: u64,
     /// True if it appears, false if it goes.
     pub appears: bool,

@@ -54,9 +54,7 @@ impl Parts {
         for &task in order {
             let n_streamed = workflow.streamed_operands(task).len();
             for (number, operand) in workflow.operands(task).iter().enumerate() {
-                if !operand.block.is_some() {
-                    continue;
-                }
+                let Some(operand) = operand.expand() else { continue };
                 let block = operand.block.index();
                 readers[block] += 1;
                 parts.is_streamed[block] |= number < n_streamed;
@@ -79,7 +77,7 @@ impl Parts {
         for of_block in found.chunk_by(|a, b| a.0 == b.0) {
             let block = of_block[0].0;
             let bytes = workflow.block_bytes(block);
-            let size = |&(block, region): &(BlockId, u32)| workflow.operand_bytes(&Operand { block, region });
+            let size = |&(block, region): &(BlockId, u32)| workflow.operand_size(Operand { block, region }).max();
             let moved = of_block.iter().map(size).fold(0u64, u64::saturating_add);
             let again = match loaded.contains(&workflow.set_of(block)) {
                 true => bytes.saturating_mul(readers[block.index()] as u64),
@@ -102,7 +100,7 @@ impl Parts {
     }
 
     /// The part that an operand reads, or its block if that is not read in parts.
-    pub(super) fn unit(&self, operand: &Operand) -> Unit {
+    pub(super) fn unit(&self, operand: Operand) -> Unit {
         let part = self.numbers.get(&(operand.block, operand.region)).copied();
         part.map_or(Unit::whole(operand.block), Unit)
     }
@@ -120,7 +118,7 @@ impl Parts {
     }
 
     pub(super) fn bytes(&self, workflow: &Workflow, unit: Unit) -> u64 {
-        workflow.operand_bytes(&Operand { block: self.block(unit), region: self.region(unit) })
+        workflow.operand_size(Operand { block: self.block(unit), region: self.region(unit) }).max()
     }
 
     /// True if all readers of a block take parts of it.

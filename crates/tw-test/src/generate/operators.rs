@@ -1,6 +1,7 @@
 //! The operators beside index statements.
 
 use tw_ir::program::{BlockFn, BlockResult, OperandMode, ResultMode, SourceOp};
+use tw_ir::spec::{GatherSpec, ScanSpec, ScatterSpec, SortSpec};
 use tw_ir::{Accum, Array, Axis, BinaryOp, DType, Edge, Extent, Idx, Op, Slot, Tiling, ValueId};
 
 use super::accum::{Setting, aggregate};
@@ -35,7 +36,7 @@ impl Generator<'_> {
         let axis = self.rng.below(self.ty(value).rank()) as u32;
         let (exclusive, reverse) = (self.rng.chance(40), self.rng.chance(40));
         let (accum, bodies, facts) = self.bodies_like(value, exclusive)?;
-        self.emit(Op::Scan { accum, axis, exclusive, reverse }, &bodies, &facts)?;
+        self.emit(Op::Scan(ScanSpec { accum, axis, exclusive, reverse }), &bodies, &facts)?;
         Some(())
     }
 
@@ -91,7 +92,7 @@ impl Generator<'_> {
         }
         let fact = self.fact(value);
         let bound = fact.bound.max(self.ty(value).fill.as_f64().abs());
-        self.emit(Op::Gather { axes, edge }, &args, &[Fact { bound, ..fact }])?;
+        self.emit(Op::Gather(GatherSpec { axes, edge }), &args, &[Fact { bound, ..fact }])?;
         Some(())
     }
 
@@ -118,7 +119,7 @@ impl Generator<'_> {
         if shape.iter().chain(&extents).product::<u64>() > self.options.max_points {
             return None;
         }
-        self.emit(Op::Scatter { axes, extents: known(&extents), accum, edge }, &args, &facts)?;
+        self.emit(Op::Scatter { spec: ScatterSpec { axes, accum, edge }, extents: known(&extents) }, &args, &facts)?;
         Some(())
     }
 
@@ -129,7 +130,7 @@ impl Generator<'_> {
         let descending = self.rng.chance(40);
         let length = self.ty(value).shape[axis as usize].known();
         let limit = if self.rng.chance(30) { length.map(|n| self.rng.below(n as usize + 1) as u64) } else { None };
-        self.emit(Op::Sort { axis, descending, limit }, &[value], &facts)?;
+        self.emit(Op::Sort { spec: SortSpec { axis, descending }, limit }, &[value], &facts)?;
         Some(())
     }
 
