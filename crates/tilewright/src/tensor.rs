@@ -164,12 +164,16 @@ impl Tensor {
             true => n_elements(tensor.ty()),
             false => tensor.node.n_touched,
         };
+        let cuts: Vec<chunks::Cut> = args.iter().map(|tensor| tensor.chunks()).collect();
+        let (chunks, n_inside) = match &op {
+            Op::Routine(spec) => chunks::of_routine(spec, &cuts)?,
+            op => (chunks::of_results(op, &cuts, &types), 0),
+        };
         let n_touched = match op {
             // Code of the user may do anything.
             Op::BlockFn(ref call) if !call.function.0.is_lasting() => u64::MAX,
-            _ => types.iter().map(n_elements).chain(args.iter().map(touched)).fold(0, u64::saturating_add),
+            _ => types.iter().map(n_elements).chain(args.iter().map(touched)).fold(n_inside, u64::saturating_add),
         };
-        let cuts: Vec<chunks::Cut> = args.iter().map(|tensor| tensor.chunks()).collect();
         let counts = count::named_by(new.iter().chain(args.iter().flat_map(|tensor| &tensor.node.counts)), &op, &types);
         let node = Arc::new(TensorNode {
             session: session.clone(),
@@ -178,7 +182,7 @@ impl Tensor {
             was_computed: AtomicBool::new(false),
             is_selection: AtomicBool::new(false),
             in_allowance: AtomicBool::new(false),
-            chunks: chunks::of_results(&op, &cuts, &types),
+            chunks,
             op: TensorOp::Node(Box::new(op)),
             types,
             settled: counts.iter().map(|_| OnceLock::new()).collect(),

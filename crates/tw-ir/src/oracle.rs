@@ -22,6 +22,7 @@ mod gather;
 mod groups;
 mod index;
 mod points;
+mod routine;
 mod scan;
 mod sort;
 
@@ -147,6 +148,7 @@ impl Machine<'_> {
                 let types: Vec<&TensorType> = node.args.iter().map(|&value| self.program.ty(value)).collect();
                 block_fn::run(call, &types, &arrays)
             }
+            Op::Routine(spec) => routine::run(spec, &arrays, self.steps_left),
             Op::Resolve | Op::While { .. } | Op::If { .. } | Op::Store { .. } => {
                 Err(Error::internal(format!("{} is not a function of arrays alone", node.op.name())))
             }

@@ -27,6 +27,7 @@ mod block_fn;
 mod infer;
 mod injective;
 mod mask;
+mod routine;
 mod uses;
 mod verify;
 
@@ -34,6 +35,7 @@ pub use block_fn::{BlockFn, BlockFunction, BlockResult, FunctionRef, FunctionTab
 pub use infer::{gather_shape, infer};
 pub use injective::is_injective;
 pub use mask::{MaskCounts, mask_pieces};
+pub use routine::{Compression, Routine, RoutineLibrary, RoutineLibraryRef, RoutineSpec, Transform};
 pub use verify::verify;
 
 /// A value of a program.
@@ -295,6 +297,8 @@ pub enum Op {
     },
     /// A function of blocks or whole fibres, called once per block key.
     BlockFn(BlockFn),
+    /// A routine of linear algebra, a Fourier transform or order statistics. The planner expands it into a blocked algorithm.
+    Routine(RoutineSpec),
     /// Ends a segment: the scalar argument is computed and becomes known to the planner. One integer or bool result.
     Resolve,
     /// Arguments are the initial values; results the final ones. Types of carried values do not change.
@@ -334,6 +338,7 @@ impl Op {
             Op::Retile { .. } => "retile",
             Op::Concat { .. } => "concat",
             Op::BlockFn(_) => "block_fn",
+            Op::Routine(_) => "routine",
             Op::Resolve => "resolve",
             Op::While { .. } => "while",
             Op::If { .. } => "if",

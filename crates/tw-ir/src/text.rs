@@ -34,6 +34,7 @@ mod op;
 mod plan;
 mod printer;
 mod program;
+mod routine;
 mod scalar;
 mod schedule;
 mod spec;

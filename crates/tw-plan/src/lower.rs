@@ -139,7 +139,7 @@ impl<'a> Lowering<'a> {
             }
             Op::Compact { extent, counts } => self.compact(node, *extent, counts.as_ref(), statement),
             Op::Expand { counts } => self.expand(node, counts.as_ref(), statement),
-            Op::Reshape { .. } => {
+            Op::Reshape { .. } | Op::Routine(_) => {
                 Err(Error::internal(format!("{} should have been expanded before lowering", node.op.name())))
             }
             Op::Resolve | Op::While { .. } | Op::If { .. } => {

@@ -73,6 +73,7 @@ impl Coverage {
                     self.count(format!("sort limited {}", limit.is_some()));
                 }
                 Op::BlockFn(call) => self.count(format!("block function {}", call.function.0.name())),
+                Op::Routine(spec) => self.count(format!("routine {}", spec.routine().name())),
                 op => op.regions().for_each(|region| self.region(region)),
             }
         }
@@ -186,7 +187,7 @@ pub fn expected_features() -> Vec<String> {
     let mut add = |prefix: &str, words: &str| features.extend(words.split(' ').map(|word| format!("{prefix} {word}")));
     add(
         "op",
-        "source index scan gather scatter compact expand sort reshape retile concat block_fn resolve while if store",
+        "source index scan gather scatter compact expand sort reshape retile concat block_fn routine resolve while if store",
     );
     add("source", "input constant");
     for place in ["read", "write", "gather", "scatter"] {
@@ -200,6 +201,7 @@ pub fn expected_features() -> Vec<String> {
     add("guard", "index data");
     add("reduction of", "many few");
     add("block function", "reverse total rows add_first");
+    add("routine", "select fourier svdvals");
     add("random", "uniform normal integer");
     add("rank", "0 1 2 3 4");
     add("extent", "zero deferred");

@@ -6,10 +6,11 @@
 
 use std::sync::Arc;
 
+use rustc_hash::FxHashMap;
 use tw_block::Source;
 use tw_ir::error::{Error, Result};
 use tw_ir::index::{Idx, Term, Var};
-use tw_ir::program::{IndexStmt, Op, TensorType};
+use tw_ir::program::{IndexStmt, Op, RoutineSpec, SourceOp, TensorType, ValueId};
 use tw_ir::spec::{GatherSpec, SortSpec};
 use tw_ir::{Axis, Edge, Grid, Tiling};
 
@@ -82,6 +83,25 @@ pub(super) fn of_results(op: &Op, operands: &[Cut], results: &[TensorType]) -> V
         }
     };
     results.iter().map(|ty| of_result(ty).or_else(|| of_type(ty))).collect()
+}
+
+/// The cuts of the results of a routine, which follow from operation to operation through its algorithm, and the elements that the algorithm makes on the way.
+pub(super) fn of_routine(spec: &RoutineSpec, operands: &[Cut]) -> Result<(Vec<Cut>, u64)> {
+    let program = spec.expand()?;
+    let mut cuts: FxHashMap<ValueId, Cut> = FxHashMap::default();
+    let mut operands = operands.iter();
+    let mut n_made: u64 = 0;
+    for node in &program.body.nodes {
+        if let Op::Source(SourceOp::Input { .. }) = node.op {
+            cuts.insert(node.results[0], operands.next().cloned().flatten());
+            continue;
+        }
+        let args: Vec<Cut> = node.args.iter().map(|arg| cuts.get(arg).cloned().flatten()).collect();
+        let types: Vec<TensorType> = node.results.iter().map(|&value| program.ty(value).clone()).collect();
+        n_made = types.iter().map(super::n_elements).fold(n_made, u64::saturating_add);
+        cuts.extend(node.results.iter().copied().zip(of_results(&node.op, &args, &types)));
+    }
+    Ok((program.body.results.iter().map(|value| cuts.get(value).cloned().flatten()).collect(), n_made))
 }
 
 /// Blocks of at most `limit` bytes: the longest axis is halved until they are small enough.

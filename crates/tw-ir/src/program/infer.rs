@@ -105,6 +105,7 @@ pub fn infer(values: &PrimaryMap<ValueId, ValueInfo>, op: &Op, types: &[&TensorT
         }
         Op::Concat { axis } => infer_concat(op, *axis, types)?,
         Op::BlockFn(call) => infer_block_fn(call, types)?,
+        Op::Routine(spec) => spec.result_types(types)?,
         Op::Resolve => {
             expect_args(op, types, 1)?;
             if types[0].rank() != 0 || !(types[0].dtype == DType::Bool || types[0].dtype.is_integer()) {

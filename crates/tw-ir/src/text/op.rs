@@ -10,6 +10,7 @@ use super::kernel::parse_axis_number;
 use super::mask::{parse_counts, print_counts};
 use super::printer::{Printer, commas, quote};
 use super::program::{ProgramParser, print_region};
+use super::routine::{parse_routine, print_routine};
 use super::spec::{parse_scan, parse_sort, print_scan, print_sort};
 use super::statement::{Out, Vars, parse_calculation, parse_out, parse_vars, print_calculation, print_out, print_vars};
 use super::types::{
@@ -58,6 +59,7 @@ pub(super) fn print_op(printer: &mut Printer, program: &Program, node: &Node, he
         Op::Retile { tiling } => printer.line(format_args!("{head} {}{tail}", print_tiling(tiling, &[]))),
         Op::Concat { axis } => printer.line(format_args!("{head} axis {axis}{tail}")),
         Op::BlockFn(call) => printer.line(format_args!("{head} {}{tail}", print_call(call))),
+        Op::Routine(spec) => printer.line(format_args!("{head} {}{tail}", print_routine(spec))),
         Op::Resolve => printer.line(format_args!("{head}{tail}")),
         Op::While { condition, body } => {
             printer.open(format_args!("{head} {{"));
@@ -129,6 +131,7 @@ pub(super) fn parse_op(
         "retile" => Op::Retile { tiling: parse_tiling(cursor, &[])? },
         "concat" => Op::Concat { axis: parse_axis_number(cursor)? },
         "block_fn" => Op::BlockFn(parse_call(cursor, parser.functions)?),
+        "routine" => Op::Routine(parse_routine(cursor, parser.functions)?),
         "resolve" => Op::Resolve,
         "while" | "if" => {
             cursor.expect("{")?;
