@@ -6,6 +6,7 @@
 
 use std::sync::Arc;
 
+use smallvec::SmallVec;
 use tw_block::Source;
 use tw_ir::error::{Error, Result};
 use tw_ir::index::{Idx, Term, Var};
@@ -16,6 +17,9 @@ use super::Tensor;
 
 /// The default size of a block in bytes.
 const AUTOMATIC_BYTES: u64 = 128 << 20;
+
+/// Most operations have no more operands than this.
+pub(super) const FEW: usize = 4;
 
 /// The chunks of a tensor; `None` while its shape is deferred.
 pub(super) type Cut = Option<Grid>;
@@ -70,7 +74,7 @@ pub(super) fn of_type(ty: &TensorType) -> Cut {
 pub(super) fn of_results(op: &Op, operands: &[Cut], results: &[TensorType]) -> Vec<Cut> {
     let of_result = |ty: &TensorType| {
         let shape = ty.known_shape()?;
-        let known: Option<Vec<&[Axis]>> = operands.iter().map(Option::as_deref).collect();
+        let known: Option<SmallVec<[&[Axis]; FEW]>> = operands.iter().map(Option::as_deref).collect();
         match known {
             Some(operands) if ty.tiling.is_none() && !operands.is_empty() => {
                 let axes = of_operands(op, &operands, &shape)?;
@@ -119,6 +123,10 @@ fn of_operands(op: &Op, operands: &[&[Axis]], shape: &[u64]) -> Option<Grid> {
 
 /// Along each axis, the coarsest cut that has the boundaries of all operands, seen through the statement.
 fn of_statement(stmt: &IndexStmt, operands: &[&[Axis]], shape: &[u64]) -> Grid {
+    // What is not cut cuts nothing.
+    if operands.iter().copied().flatten().all(|axis| axis.n_tiles() <= 1) {
+        return Grid::whole(shape);
+    }
     let along = |var: Var, n: u64, inside: bool| {
         let reads = stmt.reads.iter().filter(|read| (read.edge == Edge::Error) == inside);
         let cuts = reads.flat_map(|read| {
