@@ -33,7 +33,7 @@ pub(crate) struct Bound<'a> {
     pub(crate) loaded_bytes: &'a [u64],
     /// What all sources together may hold more than was asked for.
     pub(crate) ahead_bytes: u64,
-    /// True if results may be read again from the files that they come from.
+    /// True if blocks may be read again from the files that they come from.
     pub(crate) names_sources: bool,
 }
 

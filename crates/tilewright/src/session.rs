@@ -430,7 +430,8 @@ impl Session {
                 targets,
                 loaded_bytes,
                 ahead_bytes: read_ahead,
-                names_sources: options.names_sources,
+                // Blocks of a fitted schedule are read again from where they come.
+                names_sources: options.names_sources || prepared.schedule().n_moves() > 0,
             },
         )?;
         drop(inputs);

@@ -12,7 +12,7 @@ use crate::masked::Masked;
 use crate::place::place;
 use crate::scan::{ScanBlock, ScanTotal};
 use crate::scatter::Scatter;
-use crate::sort::{sort_merge, sort_run};
+use crate::sort::{Streamed, sort_merge, sort_run};
 use crate::statement::CompiledStatement;
 
 /// A kernel compiled once and run by many tasks, on any thread.
@@ -92,8 +92,19 @@ impl CompiledKernel {
             Code::Compact(masked) => masked.compact(point, &all_present(operands)?, outputs),
             Code::Expand(masked) => masked.expand(point, &all_present(operands)?, outputs),
             Code::SortRun(sorting) => sort_run(*sorting, &all_present(operands)?, outputs),
-            Code::SortMerge(sorting) => sort_merge(*sorting, &all_present(operands)?, outputs),
+            Code::SortMerge(sorting) => {
+                let runs: Vec<Streamed<'_>> = all_present(operands)?.into_iter().map(Streamed::Memory).collect();
+                sort_merge(*sorting, &runs, outputs)
+            }
             Code::Call(function, provider) => call(function, provider, &all_present(operands)?, outputs),
+        }
+    }
+
+    /// Runs a task of a kernel that reads its operands where they lie, piece by piece: a merge.
+    pub fn run_streamed(&self, operands: &[Streamed<'_>], outputs: &mut [Block]) -> Result<()> {
+        match &self.0 {
+            Code::SortMerge(sorting) => sort_merge(*sorting, operands, outputs),
+            _ => Err(Error::internal("a kernel that reads operands in main memory is given one on disk")),
         }
     }
 }

@@ -51,6 +51,7 @@ pub use memory::{Meter, Running};
 pub use pages::zeros;
 pub use read_ahead::ReadAhead;
 pub use sink::Sink;
+pub use sort::Streamed;
 pub use source::{Source, SourceAccess};
 pub use spill::{SpillFile, SpilledBlock};
 pub use walk::Points;

@@ -6,6 +6,8 @@
 //! Kernels of fold tasks update their outputs in place. The first task of a chain finds uninitialised outputs and starts from the identity (or
 //! the fill value); later ones continue.
 
+use std::ops::Range;
+
 use crate::accum::Accum;
 use crate::dtype::{DType, Scalar};
 use crate::grid::Grid;
@@ -182,7 +184,21 @@ pub enum SortResults {
     Positions,
 }
 
+/// Bytes that a kernel keeps in memory of each operand that it reads where it lies on disk.
+pub const STREAM_PIECE: u64 = 64 << 10;
+
 impl Kernel {
+    /// Of so many operands, those that a task may read on disk, a part at a time: no more than a part of them has to be in main memory.
+    ///
+    /// A merge looks at every run from its beginning to its end. A gather from several data blocks takes them one after the other.
+    pub fn streamed_operands(&self, n_operands: usize) -> Range<usize> {
+        match self {
+            Kernel::SortMerge(_) => 0..n_operands,
+            Kernel::Gather { axes, .. } if n_operands > axes.len() + 1 => 0..n_operands - axes.len(),
+            _ => 0..0,
+        }
+    }
+
     /// A word for messages and text.
     pub fn name(&self) -> &'static str {
         match self {

@@ -11,7 +11,7 @@ use cranelift_entity::{PrimaryMap, entity_impl};
 use crate::array::Array;
 use crate::dtype::DType;
 use crate::grid::Grid;
-use crate::kernel::Kernel;
+use crate::kernel::{Kernel, STREAM_PIECE};
 use crate::program::TensorType;
 use crate::span::Span;
 use crate::tiling::BoxRegion;
@@ -383,6 +383,20 @@ impl Workflow {
                 let size = self.sets[self.set_of(operand.block)].dtype.size();
                 self.regions[region as usize - 1].n_elements() * size
             }
+        }
+    }
+    /// The operands that a task may read on disk.
+    pub fn streamed_operands(&self, task: TaskId) -> &[Operand] {
+        let operands = self.operands(task);
+        &operands[self.kernels[self.kernel(task)].kernel.streamed_operands(operands.len())]
+    }
+    /// Bytes of main memory that a task takes besides its blocks if it reads operands on disk.
+    pub fn streaming_bytes(&self, task: TaskId) -> u64 {
+        let streamed = self.streamed_operands(task).iter().filter(|operand| operand.block.is_some());
+        let sizes = streamed.map(|operand| self.block_bytes(operand.block));
+        match &self.kernels[self.kernel(task)].kernel {
+            Kernel::SortMerge(_) => sizes.fold(0, |sum, bytes| sum.saturating_add(bytes.min(STREAM_PIECE))),
+            _ => sizes.max().unwrap_or(0),
         }
     }
     /// Bytes the task arrays take, for the report of planning overhead.

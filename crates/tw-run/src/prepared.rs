@@ -39,6 +39,8 @@ pub(crate) struct PreparedSchedule {
     pub(crate) past_cache: SecondaryMap<BlockSetId, bool>,
     /// False if a second thread could not help.
     pub(crate) worth_sharing: bool,
+    /// True if blocks are on disk for a time.
+    has_disk: bool,
 }
 
 impl PreparedSchedule {
@@ -46,6 +48,11 @@ impl PreparedSchedule {
     pub(crate) fn resident_bytes(&self, bindings: &Bindings) -> u64 {
         let sources = bindings.sources.iter().zip(&self.loaded_bytes);
         sources.filter(|(source, _)| source.access() == SourceAccess::Memory).map(|(_, bytes)| bytes).sum()
+    }
+
+    /// True if a step reads operands on disk.
+    pub(crate) fn streams(&self, step: u32) -> bool {
+        self.has_disk && self.schedule.replay().streaming_bytes(step as usize) > 0
     }
 
     /// The step that completes an instance.
@@ -111,6 +118,7 @@ impl Prepared {
             loaded_from,
             past_cache,
             worth_sharing,
+            has_disk: schedule.n_moves() > 0,
             schedule,
         })))
     }
