@@ -15,8 +15,7 @@
 //! Both branches of an `if` leave their results on one grid, that of `then`: `otherwise` retiles where it must. What follows an `if` is therefore planned
 //! the same way whichever branch runs. A loop is taken to have a turn: where it has none and its body cuts values otherwise, what follows is planned when it runs.
 
-use std::collections::{HashMap, HashSet};
-
+use rustc_hash::{FxHashMap, FxHashSet};
 use tw_ir::error::{Error, Result};
 use tw_ir::program::{MaskCounts, Node, Op, Program, Region, TensorType, ValueId};
 use tw_ir::scalar::{BinaryOp, ScalarOp};
@@ -149,7 +148,7 @@ pub(crate) struct Step<'a, V> {
 
 /// The values that are alive beside those that a segment takes.
 pub(crate) struct Alive<'a, V> {
-    values: &'a HashMap<ValueId, V>,
+    values: &'a FxHashMap<ValueId, V>,
     carried: &'a [Vec<Option<V>>],
 }
 
@@ -194,13 +193,13 @@ pub(crate) fn walk<D: Domain>(program: &Program, domain: &mut D) -> Result<Vec<O
 struct Walk<'a, D: Domain> {
     program: &'a Program,
     domain: &'a mut D,
-    values: HashMap<ValueId, D::Value>,
-    extents: HashMap<ValueId, u64>,
+    values: FxHashMap<ValueId, D::Value>,
+    extents: FxHashMap<ValueId, u64>,
     /// What loops carry while their conditions are computed, innermost last.
     carried: Vec<Vec<Option<D::Value>>>,
     around: Vec<Around<'a>>,
     /// The loops and branches that have been met, by their addresses: outer ones have lower numbers.
-    numbers: HashMap<*const Node, u32>,
+    numbers: FxHashMap<*const Node, u32>,
 }
 
 impl<'a, D: Domain> Walk<'a, D> {
@@ -208,17 +207,17 @@ impl<'a, D: Domain> Walk<'a, D> {
         Walk {
             program,
             domain,
-            values: HashMap::new(),
-            extents: HashMap::new(),
+            values: FxHashMap::default(),
+            extents: FxHashMap::default(),
             carried: Vec::new(),
             around: Vec::new(),
-            numbers: HashMap::new(),
+            numbers: FxHashMap::default(),
         }
     }
 
     /// Walks a region whose parameters are among the values. Gives its results and drops all other values that belong to it.
     fn region(&mut self, region: &'a Region) -> Result<Vec<Option<D::Value>>> {
-        let mut mine: HashSet<ValueId> = region.params.iter().copied().collect();
+        let mut mine: FxHashSet<ValueId> = region.params.iter().copied().collect();
         let mut pending: Vec<&Node> = Vec::new();
         for (k, node) in region.nodes.iter().enumerate() {
             match &node.op {
@@ -250,8 +249,8 @@ impl<'a, D: Domain> Walk<'a, D> {
         &mut self,
         pending: &mut Vec<&Node>,
         place: Place,
-        needed: &HashSet<ValueId>,
-        mine: &HashSet<ValueId>,
+        needed: &FxHashSet<ValueId>,
+        mine: &FxHashSet<ValueId>,
     ) -> Result<()> {
         let nodes = std::mem::take(pending);
         if nodes.is_empty() {
@@ -290,18 +289,18 @@ impl<'a, D: Domain> Walk<'a, D> {
         Ok(())
     }
 
-    fn prune(&mut self, needed: &HashSet<ValueId>, mine: &HashSet<ValueId>) {
+    fn prune(&mut self, needed: &FxHashSet<ValueId>, mine: &FxHashSet<ValueId>) {
         self.values.retain(|value, _| needed.contains(value) || !mine.contains(value));
     }
 
     /// Drops the values of a region that neither the regions inside its node `k` nor the nodes after it read.
-    fn prune_for(&mut self, region: &Region, k: usize, mine: &HashSet<ValueId>) {
+    fn prune_for(&mut self, region: &Region, k: usize, mine: &FxHashSet<ValueId>) {
         let mut needed = region.used_from(k + 1);
         region.nodes[k].op.regions().for_each(|inner| inner.add_uses(&mut needed));
         self.prune(&needed, mine);
     }
 
-    fn control(&mut self, region: &'a Region, k: usize, node: &'a Node, mine: &HashSet<ValueId>) -> Result<()> {
+    fn control(&mut self, region: &'a Region, k: usize, node: &'a Node, mine: &FxHashSet<ValueId>) -> Result<()> {
         match &node.op {
             Op::Resolve => self.resolve(&region.nodes[..k], node),
             Op::While { condition, body } => {
@@ -470,7 +469,7 @@ impl<'a, D: Domain> Walk<'a, D> {
 
     /// The first node that cannot be planned: it has an extent that only data tells, or reads the result of one that has.
     fn first_unknown<'n>(&self, nodes: &[&'n Node]) -> Option<&'n Node> {
-        let mut made: HashSet<ValueId> = HashSet::new();
+        let mut made: FxHashSet<ValueId> = FxHashSet::default();
         for node in nodes {
             let is_there = |arg: &ValueId| made.contains(arg) || self.values.contains_key(arg);
             let is_known = |extent: &Extent| extent.resolve(&|value| self.extent(value)).known().is_some();

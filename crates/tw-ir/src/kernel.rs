@@ -68,7 +68,6 @@ impl StatementKernel {
 
 /// The computation of one task.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-#[expect(clippy::large_enum_variant, reason = "one kernel serves all tasks of a statement, and most are the large one")]
 pub enum Kernel {
     /// The output block, from the source with this number.
     Load {

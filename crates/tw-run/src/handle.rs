@@ -25,6 +25,14 @@ impl Place {
             Place::Source(source, region) => source.read(&region, meter),
         }
     }
+
+    /// The block, in memory. A copy is charged to nobody.
+    pub(crate) fn bring_uncharged(self) -> Result<Arc<Block>> {
+        match self {
+            Place::Memory(block) => Ok(block),
+            elsewhere => elsewhere.bring(&Meter::new()),
+        }
+    }
 }
 
 /// A block, wherever it is. Cloning shares it: a block that is spilled through one handle is on disk for all.
@@ -50,7 +58,8 @@ impl BlockHandle {
 
     /// The block, in memory. One on disk stays there, and is charged to nobody.
     pub fn block(&self) -> Result<Arc<Block>> {
-        self.block_for(&Meter::new())
+        let place = self.place().clone();
+        place.bring_uncharged()
     }
 
     /// The block, in memory. A copy of one on disk is charged to the meter.
@@ -62,7 +71,7 @@ impl BlockHandle {
     /// The block, in memory. If nobody else has it, the caller owns it.
     pub fn into_block(self) -> Result<Arc<Block>> {
         match Arc::try_unwrap(self.0) {
-            Ok(shared) => shared.place.into_inner().unwrap_or_else(PoisonError::into_inner).bring(&Meter::new()),
+            Ok(shared) => shared.place.into_inner().unwrap_or_else(PoisonError::into_inner).bring_uncharged(),
             Err(shared) => BlockHandle(shared).block(),
         }
     }

@@ -1,9 +1,9 @@
 //! Running a program: values are computed tensors, and segments are planned (or found in the cache) and run.
 
 use std::cell::RefCell;
-use std::collections::HashMap;
 use std::sync::Arc;
 
+use rustc_hash::FxHashMap;
 use tw_block::{Sink, Source};
 use tw_ir::error::{Error, Result};
 use tw_ir::program::{MaskCounts, Node, Program, TensorType, ValueId};
@@ -42,9 +42,9 @@ pub(crate) struct Data<'a> {
     inputs: &'a Inputs,
     targets: &'a Targets,
     /// How results of the program are wanted, other than as blocks.
-    wants: HashMap<ValueId, Want>,
+    wants: FxHashMap<ValueId, Want>,
     /// Results that the last segment has made as arrays.
-    arrays: HashMap<ValueId, Array>,
+    arrays: FxHashMap<ValueId, Array>,
     /// What was written so far, to be committed when the whole program has succeeded.
     written: Vec<Arc<dyn Sink>>,
     cancel: CancelToken,
@@ -64,7 +64,7 @@ impl<'a> Data<'a> {
         cancel: CancelToken,
         (placer, checkpoint): (Option<Placer<'a>>, Option<Checkpoint<'a>>),
     ) -> Data<'a> {
-        let mut by_value: HashMap<ValueId, Want> = HashMap::new();
+        let mut by_value: FxHashMap<ValueId, Want> = FxHashMap::default();
         for (&value, &want) in program.body.results.iter().zip(wants).filter(|(_, want)| **want != Want::Blocks) {
             // A result that is wanted twice is copied from its blocks for the second.
             let wanted_once = program.body.results.iter().filter(|&&result| result == value).count() == 1;
@@ -76,7 +76,7 @@ impl<'a> Data<'a> {
             inputs,
             targets,
             wants: by_value,
-            arrays: HashMap::new(),
+            arrays: FxHashMap::default(),
             written: Vec::new(),
             cancel,
             placer,

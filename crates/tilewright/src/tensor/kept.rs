@@ -95,7 +95,7 @@ impl Run {
         for tensor in self.nodes.iter().rev() {
             let TensorOp::Node(op) = &tensor.node.op else { continue };
             if found.contains(&Arc::as_ptr(&tensor.node)) {
-                let args = lock(&tensor.node.args).clone();
+                let args = lock(&tensor.node.args);
                 let in_full = (0..args.len()).filter(|&k| reads_all(op, k, &args));
                 found.extend(in_full.map(|k| Arc::as_ptr(&args[k].node)));
             }

@@ -208,7 +208,6 @@ fn check_bounds(stmt: &IndexStmt, types: &[&TensorType]) -> Result<()> {
     if stmt.has_guard {
         return Ok(());
     }
-    let names = stmt.var_names();
     let reads = stmt.reads.iter().map(|access| (&access.idx, access.edge, &types[access.operand as usize].shape));
     for (idx, edge, shape) in reads.chain([(&stmt.out.idx, stmt.out.edge, &stmt.out.shape)]) {
         if edge != Edge::Error {
@@ -217,8 +216,8 @@ fn check_bounds(stmt: &IndexStmt, types: &[&TensorType]) -> Result<()> {
         for (axis, (idx, extent)) in idx.iter().zip(shape).enumerate() {
             let (lo, hi) = idx.interval(&ranges);
             let Some(n) = extent.known() else { continue };
-            if idx.as_affine(names.len()).is_some() && (lo < 0 || hi >= n as i64) {
-                let text = idx.display(&names).to_string();
+            if (lo < 0 || hi >= n as i64) && idx.as_affine(stmt.vars.len()).is_some() {
+                let text = idx.display(&stmt.var_names()).to_string();
                 return Err(Error::source(format!(
                     "index `{text}` runs from {lo} to {hi}, but axis {axis} has {n} elements"
                 ))
