@@ -28,7 +28,7 @@ struct Stopper {
 impl Observer for Stopper {
     fn task_started(&self, _: TaskId, _: u32, _: Instant) {
         if self.left.fetch_sub(1, Ordering::Relaxed) == 0
-            && let Some(session) = &*self.session.lock().unwrap()
+            && let Some(session) = &*self.session.lock().expect("no test panics while it holds this lock")
         {
             session.cancel();
         }
@@ -40,12 +40,12 @@ struct Directory(PathBuf);
 impl Directory {
     fn new(name: &str) -> Directory {
         let path = std::env::temp_dir().join(format!("tw-resume-{}-{name}", std::process::id()));
-        std::fs::create_dir_all(&path).unwrap();
+        std::fs::create_dir_all(&path).expect("a temporary directory");
         Directory(path)
     }
 
     fn n_entries(&self) -> usize {
-        std::fs::read_dir(&self.0).unwrap().count()
+        std::fs::read_dir(&self.0).expect("a temporary directory").count()
     }
 }
 
@@ -71,9 +71,9 @@ fn resumed(
             builder = builder.memory(memory);
         }
         let session = builder.build();
-        *stopper.session.lock().unwrap() = Some(session.clone());
+        *stopper.session.lock().expect("no test panics while it holds this lock") = Some(session.clone());
         let results = run(&session, program, inputs);
-        stopper.session.lock().unwrap().take();
+        stopper.session.lock().expect("no test panics while it holds this lock").take();
         begun += limit - stopper.left.load(Ordering::Relaxed).min(limit);
         match results {
             Ok(results) => return (results, stops, begun),
@@ -148,9 +148,9 @@ fn checkpoints_belong_to_a_program_and_its_data() {
         let (program, arrays) = (program(text), array(scale));
         let stopper = Arc::new(Stopper { left: AtomicU64::new(20), session: Mutex::new(None) });
         let session = Session::builder().serial().tile(9).checkpoint(&directory.0).observer(stopper.clone()).build();
-        *stopper.session.lock().unwrap() = Some(session.clone());
+        *stopper.session.lock().expect("no test panics while it holds this lock") = Some(session.clone());
         assert!(run(&session, &program, &arrays).is_err());
-        stopper.session.lock().unwrap().take();
+        stopper.session.lock().expect("no test panics while it holds this lock").take();
     }
     assert_eq!(directory.n_entries(), 3);
     for (text, scale) in [(sum, 1.0), (sum, 2.0), (&sum.replace("1.5", "1.25"), 1.0)] {
@@ -170,9 +170,9 @@ fn damaged_blocks_are_noticed() {
     let arrays: Results = [("x".to_string(), Array::from_f64(&(0..400).map(|k| k as f64).collect::<Vec<_>>()))].into();
     let stopper = Arc::new(Stopper { left: AtomicU64::new(40), session: Mutex::new(None) });
     let session = Session::builder().serial().tile(90).checkpoint(&directory.0).observer(stopper.clone()).build();
-    *stopper.session.lock().unwrap() = Some(session.clone());
+    *stopper.session.lock().expect("no test panics while it holds this lock") = Some(session.clone());
     assert!(run(&session, &program, &arrays).is_err());
-    stopper.session.lock().unwrap().take();
+    stopper.session.lock().expect("no test panics while it holds this lock").take();
     drop(session);
     let own = std::fs::read_dir(&directory.0).unwrap().next().unwrap().unwrap().path();
     let bytes = std::fs::read(own.join("blocks")).unwrap();
