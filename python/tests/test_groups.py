@@ -120,3 +120,28 @@ def test_rows_by_many_indices():
     x, places = RNG.normal(size=(40, 3000)), RNG.integers(0, 40, size=2000)
     np.testing.assert_array_equal(tw.asarray(x)[places].compute(), x[places])
     np.testing.assert_array_equal(tw.take(tw.asarray(x.T), places, axis=1).compute(), x.T[:, places])
+
+
+@pytest.mark.parametrize("reduce", ["nanmean", "std"])
+def test_anomalies_hold_one_column_of_blocks(reduce):
+    """What is gathered for a block of the array is as long as the block, not as the whole axis."""
+    data = np.random.default_rng(3).random((1460, 64, 64)).astype("f4")
+    labels = np.arange(1460) % 365
+    with tw.Session(threads=1) as session:
+        x = tw.from_array(_Sliced(data), chunks=(146, 32, 32), lock=False)
+        means = tw.group_reduce("mean", x, labels, 365, skipna=True)
+        found = getattr(tw, reduce)(x - tw.take(means, labels, axis=0), axis=0).compute()
+        # A column of the array, with sums, counts and means, each of a quarter of that.
+        assert session.report()["peak_bytes"] < 1.9 * data.nbytes / 4
+    expected = data - data.reshape(4, 365, 64, 64).mean(axis=0)[labels]
+    np.testing.assert_allclose(found, getattr(np, reduce)(expected, axis=0), rtol=1e-4, atol=1e-6)
+
+
+class _Sliced:
+    """Something that is read by slices."""
+
+    def __init__(self, data):
+        self.data, self.shape, self.dtype = data, data.shape, data.dtype
+
+    def __getitem__(self, key):
+        return self.data[key]

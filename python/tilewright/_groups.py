@@ -81,7 +81,7 @@ def _reduced(kind: str, x: Array, groups: _Groups, skipna: bool, ddof: float) ->
     if kind == "count":
         return _count(x, groups)
     if kind in ("sum", "prod"):
-        return groups.scattered(kind, where(isnan(x), x.dtype.type(kind == "prod"), x) if skipna else x)
+        return groups.scattered(kind, where(isnan(x), int(kind == "prod"), x) if skipna else x)
     if kind in ("min", "max"):
         return _extreme(kind, x, groups, skipna)
     if kind == "mean":

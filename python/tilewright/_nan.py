@@ -9,7 +9,7 @@ import numpy as np
 from . import _reductions as plain
 from ._array import Array
 from ._blocks import map_blocks
-from ._creation import asarray, full
+from ._creation import asarray
 from ._elementwise import equal, isnan, logical_and, logical_not
 from ._out import takes_out
 from ._reductions import Axis
@@ -73,7 +73,7 @@ def nanvar(
     spread = plain.var(a, axis=axis, dtype=dtype, correction=ddof, keepdims=keepdims, where=known)
     if known is None:
         return spread
-    counted = plain.sum(full(a.shape, 1), axis=axis, keepdims=keepdims, where=known)
+    counted = plain.count_nonzero(known, axis=axis, keepdims=keepdims)
     return _where(counted <= ddof, float("nan"), spread)
 
 

@@ -14,7 +14,7 @@ from ._array import Array
 from ._creation import full
 from ._dtypes import astype, float64, floating, to_name
 from ._elementwise import unwrap_array
-from ._manipulation import broadcast_shapes, broadcast_to, concat, part, reshape
+from ._manipulation import broadcast_shapes, broadcast_to, concat, expand_dims, part, reshape
 from ._out import takes_out, takes_out_by_name
 
 Axis = int | tuple[int, ...] | None
@@ -138,7 +138,9 @@ amax, amin = max, min
 
 
 def _number_of(x: Array, where: Any, axis: Axis, keepdims: bool) -> Array:
-    mask = _masked(full(x.shape, True), where, False)
+    is_whole = isinstance(where, Array) and where.dtype.kind == "b" and where.shape == x.shape
+    # A mask that need not be broadcast keeps its own blocks.
+    mask = where if is_whole else _masked(full(x.shape, True), where, False)
     return count_nonzero(mask, axis=axis, keepdims=keepdims)
 
 
@@ -182,7 +184,10 @@ def var(
     x = Array(unwrap_array(_converted(x, dtype)))
     if where is None:
         return _complex_if(dtype, _reduce("var", x, axis, keepdims, correction))
-    squares = _squares(x, mean(x, axis=axis, keepdims=True, where=where))
+    # Not by keepdims: such a mean is one block for all, and would wait for every block of the array.
+    middle = mean(x, axis=axis, where=where)
+    axes = _axes(_of_number(axis, x.ndim), x.ndim)
+    squares = _squares(x, expand_dims(middle, axis=tuple(range(x.ndim) if axes is None else axes)))
     return _complex_if(dtype, sum(squares, axis=axis, keepdims=keepdims, where=where) / astype(_free(x, where, axis, keepdims, correction), squares.dtype))
 
 

@@ -468,7 +468,8 @@ class Order(Step):
         self.axes = axes
 
     def get(self, tensor: _core.Tensor) -> _core.Tensor:
-        return _core.permute(tensor, self.axes)
+        # The same order is no statement: plans would copy the blocks.
+        return tensor if self.axes == sorted(self.axes) else _core.permute(tensor, self.axes)
 
     def put(self, tensor: _core.Tensor, new: _core.Tensor) -> _core.Tensor:
         return _core.permute(new, [self.axes.index(axis) for axis in range(len(self.axes))])

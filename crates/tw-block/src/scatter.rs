@@ -1,5 +1,7 @@
 //! Contributing to elements at positions that are data.
 
+use std::ops::Range;
+
 use tw_ir::{Accum, Buffer, Edge, Error, Result, Scalar};
 
 use crate::block::Block;
@@ -13,6 +15,9 @@ use crate::wide::wide;
 
 /// Slots of the table that tells whether two contributions of a strip may meet.
 const TABLE: usize = 4096;
+
+/// Fewest neighbours that are folded as a row: shorter ones are cheaper collected into strips.
+const SHORTEST_RUN: usize = 32;
 
 /// A scatter made ready.
 #[derive(Debug)]
@@ -162,7 +167,32 @@ impl Pass<'_> {
         true
     }
 
+    /// Folds rows of neighbours into rows of neighbours, where both sides lie so: without a list of positions. False if components are not combined each by an operation of its own.
+    fn fold_runs(&mut self, pairs: &[Pair], run: usize) -> bool {
+        let Some(parts) = &self.scatter.parts else { return false };
+        let lift = &self.scatter.lift;
+        for pair in pairs {
+            for start in (0..run).step_by(STRIP) {
+                let len = STRIP.min(run - start);
+                let part = |first: usize| first + pair.point + start..first + pair.point + start + len;
+                let lanes: Vec<Option<Lane<'_>>> =
+                    self.bodies.iter().map(|(body, first)| Some(Lane::slice(body, part(*first)))).collect();
+                lift.eval(&lanes, self.registers, len);
+                let to = pair.data + start..pair.data + start + len;
+                for (k, (monoid, state)) in parts.iter().zip(&mut self.states).enumerate() {
+                    let lane = lift.result(k, &lanes, self.registers, len);
+                    with_lane!(lane, values => fold_run(*monoid, state, to.clone(), values));
+                }
+            }
+        }
+        true
+    }
+
     fn contribute(&mut self, pairs: &[Pair], moves: &Moves) {
+        // All pairs of a pass have the same moves, so nothing that came earlier waits to be flushed.
+        if moves.run().is_some_and(|run| run >= SHORTEST_RUN && self.fold_runs(pairs, run)) {
+            return;
+        }
         let n = moves.shape.iter().product::<u64>() as usize;
         let rank = moves.shape.len();
         let mut at = vec![0u64; rank];
@@ -267,6 +297,10 @@ wide! {
     pub(crate) fn all_inside(indices: &[i64], start: i64, end: i64) -> bool {
         indices.iter().fold(true, |all, &index| all & (index >= start) & (index < end))
     }
+}
+
+fn fold_run<T: Foldable>(monoid: Monoid, state: &mut Buffer, to: Range<usize>, values: Values<'_, T>) {
+    T::fold_each(monoid, &mut T::of_mut(state)[to], values);
 }
 
 /// `state[indices[k] + shift] = state[..] op values[k]`, in order.

@@ -392,6 +392,38 @@ fn scatters_agree_with_the_reference() {
     }
 }
 
+/// Rows that are longer than a strip, shorter than one, and of one element; indices name some rows twice and leave some out.
+#[test]
+fn scatters_of_rows_agree_with_the_reference() {
+    for (width, n_columns) in [(3, 1), (5, 40), (2, 1500)] {
+        for accum in [Accum::sum(DType::F64), Accum::mean(DType::F32), Accum::max(DType::I32)] {
+            let dice = &mut Dice::new(n_columns);
+            let shape = [width, n_columns];
+            let dtype = accum.lift.params()[0];
+            let body = Arc::new(dice.array(&[7, n_columns], dtype, false));
+            let rows: Vec<i64> = vec![1, 0, 1, 1, 0, 1, 0];
+            let index = Arc::new(Array::from_i64(&rows));
+            let whole = BoxRegion::whole(&shape);
+            let kernel = Kernel::Scatter {
+                spec: ScatterSpec { axes: vec![0], edge: Edge::Error, accum: accum.clone() },
+                shape: shape.to_vec(),
+            };
+            let mut outputs: Vec<Block> = accum.state_types().iter().map(|&d| output(d, &whole).unwrap()).collect();
+            let mut state: Vec<Array> = accum.identity.iter().map(|&v| Array::full(&shape, v).unwrap()).collect();
+            let points_box = BoxRegion::whole(&[7, n_columns]);
+            let index = dice.block_of(&index, &BoxRegion::whole(&[7]));
+            let values = dice.block_of(&body, &points_box);
+            run(kernel, true, &[&index, &values], &mut outputs).unwrap();
+            for at in points(&points_box) {
+                fold(&accum, &[body.get(&at)], &mut state, &[rows[at[0] as usize] as u64, at[1]]);
+            }
+            for (found, state) in outputs.iter().zip(&state) {
+                assert_agree(&found.to_array().unwrap(), state, false, &(n_columns, &accum));
+            }
+        }
+    }
+}
+
 struct Transpose;
 
 impl BlockFunction for Transpose {

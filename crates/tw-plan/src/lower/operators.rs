@@ -1,11 +1,12 @@
 //! Lowering of all operators other than index statements.
 
 use tw_ir::error::{Error, Result};
+use tw_ir::index::Access;
 use tw_ir::kernel::{SortResults, Sorting};
 use tw_ir::plan::{RelId, RelOp};
-use tw_ir::program::{BlockFn, Node, ValueId};
+use tw_ir::program::{BlockFn, Node, Op, ValueId};
 use tw_ir::spec::{GatherSpec, ScanSpec, ScatterSpec, SortSpec};
-use tw_ir::workflow::StmtId;
+use tw_ir::workflow::{SourceDecl, StmtId};
 use tw_ir::{Axis, Grid, OnEmpty, Tiling};
 
 use super::Lowering;
@@ -70,14 +71,45 @@ impl Lowering<'_> {
 
     pub(super) fn gather(&mut self, node: &Node, spec: &GatherSpec, statement: StmtId) -> Result<()> {
         let mut inputs = self.relations_of(node)?;
-        let index_grid = self.grid(inputs[1]);
-        self.align(&mut inputs[1..], &index_grid, statement)?;
         let data = self.grid(inputs[0]);
+        let index_grid = self.cut_of_reader(node, spec.axes[0] as usize).unwrap_or_else(|| self.grid(inputs[1]));
+        self.align(&mut inputs[1..], &index_grid, statement)?;
         let grid = splice(&data, &spec.axes, &index_grid);
         let output = self.define(node.results[0], grid)?;
         let fill = self.program.ty(node.args[0]).fill;
         self.step(RelOp::Gather { spec: spec.clone(), fill }, inputs, vec![output], statement);
         Ok(())
+    }
+
+    /// The cut of the index axes of a gather by constants, if its only reader is a statement that reads another tensor of the same shape at the same points, and that was made before: the cut of
+    /// this tensor. So `x - means[day]` gathers as much as a block of `x` needs, and never all days at once. Computed indices keep their cut: each of their blocks meets all blocks of the data.
+    fn cut_of_reader(&self, node: &Node, first: usize) -> Option<Grid> {
+        let (value, indices) = (node.results[0], node.args.get(1..)?);
+        let is_constant = |arg: &ValueId| self.relation(*arg).is_ok_and(|relation| self.is_constant(relation));
+        if self.readers.get(&value) != Some(&1) || !indices.iter().all(is_constant) {
+            return None;
+        }
+        let reader = self.program.body.nodes.iter().find(|other| other.args.contains(&value))?;
+        let Op::Index(stmt) = &reader.op else { return None };
+        let arg_of = |read: &Access| reader.args[read.operand as usize];
+        let own = stmt.reads.iter().find(|read| arg_of(read) == value)?;
+        let besides = stmt.reads.iter().filter(|read| arg_of(read) != value && read.idx == own.idx);
+        let shape = self.program.ty(value).require_shape().ok()?;
+        let grid = besides
+            .filter_map(|read| Some(self.grid(self.relation(arg_of(read)).ok()?)))
+            .find(|grid| grid.shape() == shape)?;
+        let index_rank = self.program.ty(indices[0]).require_shape().ok()?.len();
+        Some(grid.iter().skip(first).take(index_rank).cloned().collect())
+    }
+
+    /// True if the elements of a relation are known while planning.
+    fn is_constant(&self, relation: RelId) -> bool {
+        let step = self.plan.steps.iter().find(|step| step.outputs.contains(&relation));
+        step.is_some_and(|step| match (&step.op, &step.inputs[..]) {
+            (RelOp::Load { source }, _) => matches!(self.plan.sources[*source], SourceDecl::Constant(_)),
+            (RelOp::Retile, &[input]) => self.is_constant(input),
+            _ => false,
+        })
     }
 
     pub(super) fn scatter(&mut self, node: &Node, spec: &ScatterSpec, statement: StmtId) -> Result<()> {
