@@ -146,7 +146,7 @@ def test_a_thread_that_the_system_refuses_is_an_error():
 
         session = tw.Session(threads=1)
         with session:
-            x = tw.ones(10**6).sum()
+            x = tw.ones(10**8).sum()
             float(tw.ones(3).sum())
             used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
             # No room for the stack of a thread.

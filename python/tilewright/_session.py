@@ -24,6 +24,10 @@ class Session:
     the machine. Blocks that do not fit are read again from their files or spilled to the directory ``spill`` (by default ``TILEWRIGHT_SPILL``, or a directory
     for temporary files that is not in memory), at most ``spill_limit`` bytes at once. What your own functions allocate is not counted.
 
+    With ``checkpoint``, a directory, a computation that is killed goes on where it was when another process runs the same program with the same data: results of
+    finished parts and what loops carry are kept there until the computation ends. Programs that call Python functions are refused, since another process cannot
+    recognise them.
+
     >>> import tilewright as tw
     >>> with tw.Session(threads=1) as session:
     ...     total = float(tw.ones(10).sum())
@@ -38,12 +42,15 @@ class Session:
         memory: int | str | None = None,
         spill: str | os.PathLike[str] | None = None,
         spill_limit: int | str | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
         engine: str = "threads",
     ) -> None:
         if engine != "threads":
             raise ValueError(f"there is no engine {engine!r} yet, only 'threads'")
         directory = None if spill is None else os.fspath(spill)
-        self._core = _core.Session(_positive("threads", threads), _positive("memory", memory), directory, _positive("spill_limit", spill_limit))
+        kept = None if checkpoint is None else os.fspath(checkpoint)
+        limits = _positive("threads", threads), _positive("memory", memory), directory, _positive("spill_limit", spill_limit)
+        self._core = _core.Session(*limits, kept)
         self._processes = _processes.Processes(self._core.threads)
 
     @property

@@ -12,53 +12,59 @@
 //! # Ok::<(), tilewright::Error>(())
 //! ```
 
-use tw_build::algorithms::{Algorithms, Graph};
-pub use tw_build::algorithms::{Compression, Routine, Transform};
+use std::panic::Location;
+use std::sync::LazyLock;
+
+use tw_build::algorithms::BlockedRoutines;
 use tw_ir::error::{Error, Result};
-use tw_ir::program::{Op, TensorType};
+pub use tw_ir::program::{Compression, Routine, Transform};
+use tw_ir::program::{Op, RoutineLibraryRef, RoutineSpec, TensorType};
 
-use crate::session::Session;
-use crate::tensor::Tensor;
+use crate::tensor::{Tensor, span_of};
 
-/// The graph of a session's tensors.
-struct Tensors<'a>(&'a Session);
+static LIBRARY: LazyLock<RoutineLibraryRef> = LazyLock::new(|| BlockedRoutines::library(tw_functions::library()));
 
-impl Graph for Tensors<'_> {
-    type Value = Tensor;
-
-    fn ty<'v>(&'v self, value: &'v Tensor) -> &'v TensorType {
-        value.ty()
-    }
-
-    #[track_caller]
-    fn push(&mut self, op: Op, args: &[&Tensor]) -> Result<Vec<Tensor>> {
-        Tensor::apply_all(self.0, op, args)
-    }
-}
-
-/// Lets an algorithm add to the graph of a tensor.
-fn with_algorithms<R>(tensor: &Tensor, run: impl FnOnce(&mut Algorithms<'_, Tensors<'_>>) -> Result<R>) -> Result<R> {
-    run(&mut Algorithms::new(&mut Tensors(tensor.session()), tw_functions::library()))
+/// The algorithms behind routines. There is one library, so that equal routines are equal nodes.
+pub(crate) fn library() -> &'static RoutineLibraryRef {
+    &LIBRARY
 }
 
 /// Applies a routine. Routines based on singular values take a tolerance, one number per matrix, as a further argument.
+#[track_caller]
 pub fn apply(routine: Routine, args: &[&Tensor]) -> Result<Vec<Tensor>> {
     let first = args.first().ok_or_else(|| Error::source(format!("`{}` of nothing", routine.name())))?;
-    with_algorithms(first, |algorithms| routine.apply(algorithms, args))
+    let types: Vec<&TensorType> = args.iter().map(|tensor| tensor.ty()).collect();
+    let spec = RoutineSpec::new(routine, &types, library()).map_err(|error| error.at(&span_of(Location::caller())))?;
+    Tensor::apply_all(first.session(), Op::Routine(spec), args)
+}
+
+#[track_caller]
+fn apply_exactly<const N: usize>(routine: Routine, args: &[&Tensor]) -> Result<[Tensor; N]> {
+    let wrong = |_| Error::internal(format!("`{}` without {N} results", routine.name()));
+    apply(routine, args)?.try_into().map_err(wrong)
 }
 
 /// The largest singular values with their vectors, approximately: U, s and V^H.
+#[track_caller]
 pub fn svd_compressed(a: &Tensor, how: Compression) -> Result<[Tensor; 3]> {
-    with_algorithms(a, |algorithms| algorithms.svd_compressed(a, how))
+    apply_exactly(Routine::SvdCompressed(how), &[a])
 }
 
 /// An unscaled Fourier transform along an axis, of fibres truncated or zero-padded to `n` elements.
-pub fn fourier(x: &Tensor, kind: Transform, axis: usize, n: u64) -> Result<Tensor> {
-    with_algorithms(x, |algorithms| algorithms.fourier(x, kind, axis, n))
+#[track_caller]
+pub fn fourier(x: &Tensor, transform: Transform, axis: usize, n: u64) -> Result<Tensor> {
+    let [result] = apply_exactly(Routine::Fourier { transform, axis: axis_number(x, axis)?, n }, &[x])?;
+    Ok(result)
 }
 
 /// The elements at some ranks along an axis, counted from the smallest; NaNs are the largest. Ranks are i64 and shaped like the tensor but along the
 /// axis.
+#[track_caller]
 pub fn select(x: &Tensor, ranks: &Tensor, axis: usize) -> Result<Tensor> {
-    with_algorithms(x, |algorithms| algorithms.select(x, ranks, axis))
+    let [result] = apply_exactly(Routine::Select { axis: axis_number(x, axis)? }, &[x, ranks])?;
+    Ok(result)
+}
+
+fn axis_number(x: &Tensor, axis: usize) -> Result<u32> {
+    u32::try_from(axis).map_err(|_| Error::source(format!("axis {axis} of a tensor with {}", x.ty().rank())))
 }

@@ -33,7 +33,7 @@ pub(crate) struct Bound<'a> {
     pub(crate) loaded_bytes: &'a [u64],
     /// What all sources together may hold more than was asked for.
     pub(crate) ahead_bytes: u64,
-    /// True if results may be read again from the files that they come from.
+    /// True if blocks may be read again from the files that they come from.
     pub(crate) names_sources: bool,
 }
 
@@ -73,7 +73,7 @@ fn grids_of_sinks(workflow: &Workflow) -> Vec<Grid> {
         }
         let Kernel::Store { sink } = workflow.kernels[workflow.kernel(task)].kernel else { continue };
         let grid = &mut grids[sink.as_u32() as usize];
-        if let (None, Some(operand)) = (&grid, workflow.operands(task).first())
+        if let (None, Some(operand)) = (&grid, workflow.present_operands(task).next())
             && let Boxes::Grid(blocks) = &workflow.sets[workflow.set_of(operand.block)].boxes
         {
             *grid = Some(blocks.clone());

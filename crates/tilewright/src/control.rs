@@ -15,8 +15,7 @@
 //! Both branches of an `if` leave their results on one grid, that of `then`: `otherwise` retiles where it must. What follows an `if` is therefore planned
 //! the same way whichever branch runs. A loop is taken to have a turn: where it has none and its body cuts values otherwise, what follows is planned when it runs.
 
-use std::collections::{HashMap, HashSet};
-
+use rustc_hash::{FxHashMap, FxHashSet};
 use tw_ir::error::{Error, Result};
 use tw_ir::program::{MaskCounts, Node, Op, Program, Region, TensorType, ValueId};
 use tw_ir::scalar::{BinaryOp, ScalarOp};
@@ -90,8 +89,19 @@ pub(crate) trait Domain {
         then
     }
 
+    /// A loop begins. Gives the first turn to walk and what it begins with: turns that ended in a run before are not repeated.
+    fn begin_loop(&mut self, carried: Vec<Option<Self::Value>>) -> Result<(usize, Vec<Option<Self::Value>>)> {
+        Ok((0, carried))
+    }
+
     /// A turn of a loop begins; 0 is the first.
     fn begin_turn(&mut self, turn: usize) -> Result<()>;
+
+    /// A turn of the innermost loop has ended and leaves these values.
+    fn end_turn(&mut self, turn: usize, carried: &[Option<Self::Value>]) -> Result<()> {
+        let _ = (turn, carried);
+        Ok(())
+    }
 
     /// True if a turn that began with `before` and ended with `after` would be repeated exactly by the turns to come. `alive` is what is held around the loop.
     fn is_steady(
@@ -138,7 +148,7 @@ pub(crate) struct Step<'a, V> {
 
 /// The values that are alive beside those that a segment takes.
 pub(crate) struct Alive<'a, V> {
-    values: &'a HashMap<ValueId, V>,
+    values: &'a FxHashMap<ValueId, V>,
     carried: &'a [Vec<Option<V>>],
 }
 
@@ -183,13 +193,13 @@ pub(crate) fn walk<D: Domain>(program: &Program, domain: &mut D) -> Result<Vec<O
 struct Walk<'a, D: Domain> {
     program: &'a Program,
     domain: &'a mut D,
-    values: HashMap<ValueId, D::Value>,
-    extents: HashMap<ValueId, u64>,
+    values: FxHashMap<ValueId, D::Value>,
+    extents: FxHashMap<ValueId, u64>,
     /// What loops carry while their conditions are computed, innermost last.
     carried: Vec<Vec<Option<D::Value>>>,
     around: Vec<Around<'a>>,
     /// The loops and branches that have been met, by their addresses: outer ones have lower numbers.
-    numbers: HashMap<*const Node, u32>,
+    numbers: FxHashMap<*const Node, u32>,
 }
 
 impl<'a, D: Domain> Walk<'a, D> {
@@ -197,17 +207,17 @@ impl<'a, D: Domain> Walk<'a, D> {
         Walk {
             program,
             domain,
-            values: HashMap::new(),
-            extents: HashMap::new(),
+            values: FxHashMap::default(),
+            extents: FxHashMap::default(),
             carried: Vec::new(),
             around: Vec::new(),
-            numbers: HashMap::new(),
+            numbers: FxHashMap::default(),
         }
     }
 
     /// Walks a region whose parameters are among the values. Gives its results and drops all other values that belong to it.
     fn region(&mut self, region: &'a Region) -> Result<Vec<Option<D::Value>>> {
-        let mut mine: HashSet<ValueId> = region.params.iter().copied().collect();
+        let mut mine: FxHashSet<ValueId> = region.params.iter().copied().collect();
         let mut pending: Vec<&Node> = Vec::new();
         for (k, node) in region.nodes.iter().enumerate() {
             match &node.op {
@@ -239,8 +249,8 @@ impl<'a, D: Domain> Walk<'a, D> {
         &mut self,
         pending: &mut Vec<&Node>,
         place: Place,
-        needed: &HashSet<ValueId>,
-        mine: &HashSet<ValueId>,
+        needed: &FxHashSet<ValueId>,
+        mine: &FxHashSet<ValueId>,
     ) -> Result<()> {
         let nodes = std::mem::take(pending);
         if nodes.is_empty() {
@@ -279,18 +289,18 @@ impl<'a, D: Domain> Walk<'a, D> {
         Ok(())
     }
 
-    fn prune(&mut self, needed: &HashSet<ValueId>, mine: &HashSet<ValueId>) {
+    fn prune(&mut self, needed: &FxHashSet<ValueId>, mine: &FxHashSet<ValueId>) {
         self.values.retain(|value, _| needed.contains(value) || !mine.contains(value));
     }
 
     /// Drops the values of a region that neither the regions inside its node `k` nor the nodes after it read.
-    fn prune_for(&mut self, region: &Region, k: usize, mine: &HashSet<ValueId>) {
+    fn prune_for(&mut self, region: &Region, k: usize, mine: &FxHashSet<ValueId>) {
         let mut needed = region.used_from(k + 1);
         region.nodes[k].op.regions().for_each(|inner| inner.add_uses(&mut needed));
         self.prune(&needed, mine);
     }
 
-    fn control(&mut self, region: &'a Region, k: usize, node: &'a Node, mine: &HashSet<ValueId>) -> Result<()> {
+    fn control(&mut self, region: &'a Region, k: usize, node: &'a Node, mine: &FxHashSet<ValueId>) -> Result<()> {
         match &node.op {
             Op::Resolve => self.resolve(&region.nodes[..k], node),
             Op::While { condition, body } => {
@@ -331,13 +341,14 @@ impl<'a, D: Domain> Walk<'a, D> {
     /// The turns of a loop, until its condition does not hold. Where only data tells, until the turns to come repeat the last one.
     fn turns(
         &mut self,
-        mut carried: Vec<Option<D::Value>>,
+        carried: Vec<Option<D::Value>>,
         condition: &'a Region,
         body: &'a Region,
         node: &'a Node,
     ) -> Result<Vec<Option<D::Value>>> {
         let [in_condition, in_body] = self.around(node, [Role::Condition, Role::Body]);
-        for turn in 0.. {
+        let (first, mut carried) = self.domain.begin_loop(carried)?;
+        for turn in first.. {
             self.domain.begin_turn(turn)?;
             self.bind(&condition.params, carried.clone());
             self.carried.push(carried);
@@ -354,6 +365,7 @@ impl<'a, D: Domain> Walk<'a, D> {
             let before = (decision == Decision::Either).then(|| carried.clone());
             self.bind(&body.params, std::mem::take(&mut carried));
             carried = self.inside(body, in_body)?;
+            self.domain.end_turn(turn, &carried)?;
             if let Some(before) = before {
                 let alive = Alive { values: &self.values, carried: &self.carried };
                 if self.domain.is_steady(&before, &carried, alive) || turn + 1 >= self.domain.most_turns() {
@@ -457,7 +469,7 @@ impl<'a, D: Domain> Walk<'a, D> {
 
     /// The first node that cannot be planned: it has an extent that only data tells, or reads the result of one that has.
     fn first_unknown<'n>(&self, nodes: &[&'n Node]) -> Option<&'n Node> {
-        let mut made: HashSet<ValueId> = HashSet::new();
+        let mut made: FxHashSet<ValueId> = FxHashSet::default();
         for node in nodes {
             let is_there = |arg: &ValueId| made.contains(arg) || self.values.contains_key(arg);
             let is_known = |extent: &Extent| extent.resolve(&|value| self.extent(value)).known().is_some();

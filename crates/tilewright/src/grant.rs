@@ -289,8 +289,7 @@ impl Room<'_> {
 
 /// Bytes of an output.
 fn whole_bytes(workflow: &Workflow, output: &OutputDecl) -> u64 {
-    let set = &workflow.sets[output.set];
-    set.shape.iter().fold(set.dtype.size(), |bytes, &n| bytes.saturating_mul(n))
+    workflow.sets[output.set].array_bytes()
 }
 
 /// Bytes of the outputs that are wanted as arrays.

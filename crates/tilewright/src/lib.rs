@@ -20,6 +20,7 @@ mod available;
 mod bindings;
 mod budget;
 mod cancel;
+mod checkpoint;
 #[cfg(feature = "cli")]
 pub mod cli;
 mod control;

@@ -62,10 +62,15 @@ pub(crate) fn replay(schedule: &Schedule, resident: &Resident) -> Peak {
     let workflow = schedule.workflow();
     let mut now = Alive::new(schedule, resident);
     let mut worst = (0u64, 0usize);
+    let streams = if schedule.n_moves() == 0 { 0 } else { u64::MAX };
     schedule.replay().walk(|change| {
         now.apply(&change);
-        if now.bytes > worst.0 {
-            worst = (now.bytes, change.step);
+        // Most steps cannot reach the peak even with what they stream, which is looked up only for those that do.
+        if change.appears && now.bytes.saturating_add(streams) > worst.0 {
+            let bytes = now.bytes.saturating_add(schedule.replay().streaming_bytes(change.step));
+            if bytes > worst.0 {
+                worst = (bytes, change.step);
+            }
         }
     });
     // What a step makes is there before what it has read goes, so the peak is reached when the last output of its step is there.
@@ -93,13 +98,15 @@ pub(crate) fn on_threads(schedule: &Schedule, peak: u64, resident: &Resident, th
     peak.saturating_add(tw_run::run_ahead(tw_run::largest_step(schedule), threads)).min(all.max(peak))
 }
 
-/// The most bytes that are in the spill file at once, in serial replay. Blocks that were loaded are not written to it.
+/// The most bytes that are in the spill file at once, in serial replay. Whole blocks that were loaded are not written to it.
 pub(crate) fn bytes_on_disk(schedule: &Schedule) -> u64 {
     let workflow = schedule.workflow();
     let loaded: HashSet<BlockSetId> = workflow.loaded_sets().map(|(set, _)| set).collect();
     let (mut now, mut most) = (0u64, 0u64);
     schedule.replay().walk(|change| {
-        if matches!(change.memory, Memory::Disk(_)) && !loaded.contains(&workflow.set_of(change.block)) {
+        let is_read_again =
+            loaded.contains(&workflow.set_of(change.block)) && schedule.part_of(change.instance).is_none();
+        if matches!(change.memory, Memory::Disk(_)) && !is_read_again {
             now = if change.appears { now.saturating_add(change.bytes) } else { now.saturating_sub(change.bytes) };
             most = most.max(now);
         }
@@ -130,8 +137,21 @@ impl<'a> Alive<'a> {
         if self.resident.has(change.block) || matches!(change.memory, Memory::Disk(_)) {
             return;
         }
-        let (alive, bytes) = (&mut self.instances[change.block.index()], workflow.block_bytes(change.block));
+        let alive = &mut self.instances[change.block.index()];
+        // Ranks of one machine share one block. On one rank instances are parts of a block.
+        let is_one_rank = self.schedule.placement().is_none_or(|placement| placement.n_ranks() == 1);
         let (blocks, sum) = &mut self.held[set];
+        if is_one_rank {
+            if change.appears {
+                (*blocks, *sum, self.bytes) =
+                    (*blocks + 1, *sum + change.bytes, self.bytes.saturating_add(change.bytes));
+            } else {
+                (*blocks, *sum, self.bytes) =
+                    (*blocks - 1, *sum - change.bytes, self.bytes.saturating_sub(change.bytes));
+            }
+            return;
+        }
+        let bytes = workflow.block_bytes(change.block);
         if change.appears {
             *alive += 1;
             if *alive == 1 {

@@ -24,7 +24,10 @@ pub(crate) fn standard_functions() -> FunctionTable {
     #[cfg_attr(not(feature = "linalg"), allow(unused_mut, reason = "nothing to make known"))]
     let mut functions = FunctionTable::default();
     #[cfg(feature = "linalg")]
-    functions.include(tw_functions::library());
+    {
+        functions.include(tw_functions::library());
+        functions.set_routines(crate::algorithms::library().clone());
+    }
     functions
 }
 

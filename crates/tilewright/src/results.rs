@@ -52,7 +52,7 @@ pub(crate) fn forms(workflow: &Workflow, wants: &[Want], threads: usize, room: u
     let mut needed = 0u64;
     let mut form = |set: &BlockSet, want: Want| {
         let Want::Array { keep_up_to } = want else { return OutputForm::Blocks };
-        let n_bytes = set.shape.iter().fold(set.dtype.size(), |bytes, &n| bytes.saturating_mul(n));
+        let n_bytes = set.array_bytes();
         let Boxes::Grid(grid) = &set.boxes else { return OutputForm::Blocks };
         let largest = grid.iter().fold(set.dtype.size(), |bytes, axis| bytes.saturating_mul(axis.longest()));
         // Of every thread a block may be both complete and copied.

@@ -22,6 +22,7 @@ use tw_run::{
 use crate::available::{available_bytes, default_budget, spill_directory};
 use crate::bindings::{Bound, Inputs, Targets, bind, may_read_ahead};
 use crate::cancel::token_of_run;
+use crate::checkpoint::Checkpoint;
 use crate::control::Place;
 use crate::control::data::Data;
 use crate::control::placed::{PlacedSegment, place_program};
@@ -58,6 +59,7 @@ pub struct SessionBuilder {
     functions: FunctionTable,
     spill_directory: Option<PathBuf>,
     spill_limit: Option<u64>,
+    checkpoint: Option<PathBuf>,
 }
 
 impl SessionBuilder {
@@ -128,6 +130,13 @@ impl SessionBuilder {
         self
     }
 
+    /// Keeps checkpoints below a directory: a program that was killed goes on where it was when it is run again with the same data. Results of segments and
+    /// what loops carry are written there.
+    pub fn checkpoint(mut self, directory: &Path) -> SessionBuilder {
+        self.checkpoint = Some(directory.to_path_buf());
+        self
+    }
+
     /// Watches every task of every run.
     pub fn observer(mut self, observer: Arc<dyn Observer>) -> SessionBuilder {
         self.observer = Some(observer);
@@ -186,6 +195,7 @@ impl SessionBuilder {
             functions,
             allowance: Allowance::new(budget),
             spill: SpillFile::new(&self.spill_directory.unwrap_or_else(spill_directory), self.spill_limit),
+            checkpoint: self.checkpoint,
             spillable: Spillable::default(),
             promises: Promises::default(),
             fitted: FittedCache::default(),
@@ -228,6 +238,8 @@ struct Inner {
     /// What is kept though nobody has asked for it.
     allowance: Allowance,
     spill: Arc<SpillFile>,
+    /// Where runs leave what later ones can go on with.
+    checkpoint: Option<PathBuf>,
     spillable: Spillable,
     promises: Promises,
     fitted: FittedCache,
@@ -288,6 +300,7 @@ impl Session {
             functions: FunctionTable::default(),
             spill_directory: None,
             spill_limit: None,
+            checkpoint: None,
         }
     }
 
@@ -348,7 +361,12 @@ impl Session {
             }
             None => None,
         };
-        let mut data = Data::new(self, program, (inputs, targets), wants, cancel, placer);
+        let checkpoint = match &self.0.checkpoint {
+            Some(_) if placer.is_some() => return Err(Error::plan("a session with a cluster keeps no checkpoints")),
+            Some(directory) => Some(Checkpoint::open(directory, program, (inputs, targets), &self.0.plan)?),
+            None => None,
+        };
+        let mut data = Data::new(self, program, (inputs, targets), wants, cancel, (placer, checkpoint));
         let results = data.run();
         totals.add(&data.totals);
         if results.is_ok() {
@@ -430,7 +448,8 @@ impl Session {
                 targets,
                 loaded_bytes,
                 ahead_bytes: read_ahead,
-                names_sources: options.names_sources,
+                // Blocks of a fitted schedule are read again from where they come.
+                names_sources: options.names_sources || prepared.schedule().n_moves() > 0,
             },
         )?;
         drop(inputs);
@@ -533,6 +552,11 @@ impl Session {
             spillable: &self.0.spillable,
             cache: &self.0.fitted,
         }
+    }
+
+    /// Where blocks are spilled.
+    pub(crate) fn spill_file(&self) -> &Arc<SpillFile> {
+        &self.0.spill
     }
 
     /// Plans a segment and keeps it ready for a run.

@@ -10,6 +10,7 @@ use std::panic::Location;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+use smallvec::SmallVec;
 use tw_block::Source;
 use tw_ir::error::{Blame, Error, Result};
 use tw_ir::program::{self, Op, Program, TensorType, ValueId};
@@ -30,6 +31,7 @@ mod create;
 mod graph;
 mod kept;
 pub(crate) mod ops;
+mod work;
 
 use count::{Count, CountsOfResults};
 use graph::Graph;
@@ -60,8 +62,8 @@ struct TensorNode {
     /// Counts of the results as masks.
     counts_of_results: CountsOfResults,
     span: Span,
-    /// Elements of the results and of all that leads to them, at least as far as it was not computed when the node was made.
-    n_touched: u64,
+    /// The [`work`] of the node and of all that leads to it, as far as that was not computed when the node was made.
+    work: u64,
     /// Results that have been computed.
     computed: Mutex<Vec<Option<Arc<TensorHandle>>>>,
     /// True if a run has computed it, for itself or on the way to something else.
@@ -128,9 +130,9 @@ impl Tensor {
         Tensor::from_node(TensorNode {
             session: session.clone(),
             chunks: vec![chunks::of_source(source.as_ref())],
+            work: work::of_source(source.as_ref(), n_elements(&ty)),
             op: TensorOp::Bound(source),
             args: Mutex::new(Vec::new()),
-            n_touched: n_elements(&ty),
             types: vec![ty],
             counts: Vec::new(),
             settled: Box::default(),
@@ -160,16 +162,13 @@ impl Tensor {
         let operands: Vec<&TensorType> = args.iter().map(|tensor| tensor.ty()).collect();
         let types = program::infer(&PrimaryMap::new(), &op, &operands).map_err(|error| error.at(&span))?;
         let n = types.len();
-        let touched = |tensor: &&Tensor| match tensor.is_computed() {
-            true => n_elements(tensor.ty()),
-            false => tensor.node.n_touched,
+        let cuts: SmallVec<[chunks::Cut; chunks::FEW]> = args.iter().map(|tensor| tensor.chunks()).collect();
+        let (chunks, own_work) = match &op {
+            Op::Routine(spec) => chunks::of_routine(spec, &cuts)?,
+            op => (chunks::of_results(op, &cuts, &types), work::of_operation(op, &operands, &types)),
         };
-        let n_touched = match op {
-            // Code of the user may do anything.
-            Op::BlockFn(ref call) if !call.function.0.is_lasting() => u64::MAX,
-            _ => types.iter().map(n_elements).chain(args.iter().map(touched)).fold(0, u64::saturating_add),
-        };
-        let cuts: Vec<chunks::Cut> = args.iter().map(|tensor| tensor.chunks()).collect();
+        let work_of = |tensor: &&Tensor| if tensor.is_computed() { n_elements(tensor.ty()) } else { tensor.node.work };
+        let work = args.iter().map(work_of).fold(own_work, u64::saturating_add);
         let counts = count::named_by(new.iter().chain(args.iter().flat_map(|tensor| &tensor.node.counts)), &op, &types);
         let node = Arc::new(TensorNode {
             session: session.clone(),
@@ -178,14 +177,14 @@ impl Tensor {
             was_computed: AtomicBool::new(false),
             is_selection: AtomicBool::new(false),
             in_allowance: AtomicBool::new(false),
-            chunks: chunks::of_results(&op, &cuts, &types),
+            chunks,
             op: TensorOp::Node(Box::new(op)),
             types,
             settled: counts.iter().map(|_| OnceLock::new()).collect(),
             counts,
             counts_of_results: CountsOfResults::default(),
             span,
-            n_touched,
+            work,
         });
         Ok((0..n).map(|result| Tensor { node: node.clone(), result, seen: None }).collect())
     }
@@ -226,9 +225,9 @@ impl Tensor {
     pub fn is_computed(&self) -> bool {
         self.stored().is_some()
     }
-    /// About how many elements computing it touches: a hint of how long that takes.
-    pub fn n_touched(&self) -> u64 {
-        self.node.n_touched
+    /// About how many elements a simple operation would touch in the time that computing it takes.
+    pub fn work(&self) -> u64 {
+        self.node.work
     }
 
     /// Computes the tensor and keeps its blocks; the handle itself is then cheap to read.

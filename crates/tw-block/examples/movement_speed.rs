@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use tw_block::{Block, CompiledKernel};
 use tw_ir::kernel::{Kernel, KernelRead, SortResults, Sorting, StatementKernel};
+use tw_ir::spec::{GatherSpec, ScanSpec, SortSpec};
 use tw_ir::{Accum, Array, BinaryOp, BoxRegion, DType, Edge, Grid, Idx, OnEmpty, Scalar, ScalarCode, Var};
 
 /// Rounds of every comparison.
@@ -155,8 +156,11 @@ fn gathers() {
         let index = Block::from_array(&[0], index, None).unwrap();
         let mut outputs = [output(DType::F64, &[n, width])];
         let mut others = [output(DType::F64, &[n, width])];
-        let kernel =
-            Kernel::Gather { axes: vec![0], shape: vec![rows, width], edge: Edge::Error, fill: DType::F64.zero() };
+        let kernel = Kernel::Gather {
+            spec: GatherSpec { axes: vec![0], edge: Edge::Error },
+            shape: vec![rows, width],
+            fill: DType::F64.zero(),
+        };
         let kernel = CompiledKernel::compile(&kernel).unwrap();
         let block = whole(&table);
         let halves: Vec<Block> = [0..rows / 2, rows / 2..rows]
@@ -179,7 +183,7 @@ fn sorts() {
         for dtype in [DType::F64, DType::F32, DType::I64, DType::I16] {
             let array = data(&[n], dtype);
             let block = whole(&array);
-            let sorting = |results| Kernel::SortRun(Sorting { axis: 0, descending: false, results });
+            let sorting = |results| Kernel::SortRun(Sorting { spec: SortSpec { axis: 0, descending: false }, results });
             let values = CompiledKernel::compile(&sorting(SortResults::Values)).unwrap();
             let both = CompiledKernel::compile(&sorting(SortResults::Both)).unwrap();
             let mut sorted = [output(dtype, &[n])];
@@ -196,7 +200,7 @@ fn sorts() {
         }
     }
     let (runs, length) = (190u64, 1 << 18);
-    let sorting = Sorting { axis: 0, descending: false, results: SortResults::Values };
+    let sorting = Sorting { spec: SortSpec { axis: 0, descending: false }, results: SortResults::Values };
     let sort = CompiledKernel::compile(&Kernel::SortRun(sorting)).unwrap();
     let merge = CompiledKernel::compile(&Kernel::SortMerge(sorting)).unwrap();
     let array = data(&[runs * length], DType::F64);
@@ -216,7 +220,8 @@ fn sorts() {
     println!("one of {runs} blocks merged out of {runs} runs: {:.2} ns/element", time / length as f64);
     for (axis, shape) in [(1u32, [20_000, 50]), (0, [50, 20_000]), (0, [2000, 2000])] {
         let array = data(&shape, DType::F64);
-        let kernel = Kernel::SortRun(Sorting { axis, descending: false, results: SortResults::Values });
+        let kernel =
+            Kernel::SortRun(Sorting { spec: SortSpec { axis, descending: false }, results: SortResults::Values });
         let kernel = CompiledKernel::compile(&kernel).unwrap();
         let mut outputs = [output(DType::F64, &shape)];
         let [time] = times([&mut || run(&kernel, &[&whole(&array)], &mut outputs)]);
@@ -233,7 +238,7 @@ fn scans() {
         for axis in [0u32, 1] {
             let array = data(&[1000, 1000], DType::F64);
             let accum = Accum::simple(op, DType::F64, identity, OnEmpty::Identity);
-            let kernel = Kernel::ScanBlock { accum, axis, exclusive: false, reverse: false };
+            let kernel = Kernel::ScanBlock(ScanSpec { accum, axis, exclusive: false, reverse: false });
             let kernel = CompiledKernel::compile(&kernel).unwrap();
             let mut outputs = [output(DType::F64, &[1000, 1000])];
             let [time] = times([&mut || run(&kernel, &[&whole(&array)], &mut outputs)]);

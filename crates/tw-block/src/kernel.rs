@@ -2,6 +2,7 @@
 
 use tw_ir::kernel::{Kernel, Sorting};
 use tw_ir::program::FunctionRef;
+use tw_ir::spec::{FinishSpec, GatherSpec, ScanSpec, ScatterSpec};
 use tw_ir::{Array, ArrayView, Error, Result, Scalar};
 
 use crate::block::Block;
@@ -12,7 +13,7 @@ use crate::masked::Masked;
 use crate::place::place;
 use crate::scan::{ScanBlock, ScanTotal};
 use crate::scatter::Scatter;
-use crate::sort::{sort_merge, sort_run};
+use crate::sort::{Streamed, sort_merge, sort_run};
 use crate::statement::CompiledStatement;
 
 /// A kernel compiled once and run by many tasks, on any thread.
@@ -53,17 +54,21 @@ impl CompiledKernel {
             Kernel::Statement(statement) => Code::Statement(Box::new(CompiledStatement::compile(statement, provider)?)),
             Kernel::Fill(values) => Code::Fill(values.clone()),
             Kernel::Combine(accum) => Code::Combine(Combine::compile(accum)),
-            Kernel::Finish { accum, tracked } => Code::Finish(Finish::compile(accum, *tracked)?),
+            Kernel::Finish(FinishSpec { accum, tracked }) => Code::Finish(Finish::compile(accum, *tracked)?),
             Kernel::Place { axis, shift } => Code::Place { axis: *axis as usize, shift: *shift },
             Kernel::ScanTotal { accum, axis, reverse } => {
                 Code::ScanTotal(ScanTotal::compile(accum, *axis as usize, *reverse)?)
             }
             Kernel::ScanCarry(accum) => Code::ScanCarry(ScanCarry::compile(accum)),
-            Kernel::ScanBlock { accum, axis, exclusive, reverse } => {
+            Kernel::ScanBlock(ScanSpec { accum, axis, exclusive, reverse }) => {
                 Code::ScanBlock(ScanBlock::compile(accum, *axis as usize, *exclusive, *reverse)?)
             }
-            Kernel::Gather { axes, shape, edge, fill } => Code::Gather(Gather::compile(axes, shape, *edge, *fill)?),
-            Kernel::Scatter { axes, shape, edge, accum } => Code::Scatter(Scatter::compile(axes, shape, *edge, accum)?),
+            Kernel::Gather { spec: GatherSpec { axes, edge }, shape, fill } => {
+                Code::Gather(Gather::compile(axes, shape, *edge, *fill)?)
+            }
+            Kernel::Scatter { spec: ScatterSpec { axes, edge, accum }, shape } => {
+                Code::Scatter(Scatter::compile(axes, shape, *edge, accum)?)
+            }
             Kernel::Compact(counts) => Code::Compact(Masked::compile(counts)),
             Kernel::Expand(counts) => Code::Expand(Masked::compile(counts)),
             Kernel::SortRun(sorting) => Code::SortRun(*sorting),
@@ -92,8 +97,19 @@ impl CompiledKernel {
             Code::Compact(masked) => masked.compact(point, &all_present(operands)?, outputs),
             Code::Expand(masked) => masked.expand(point, &all_present(operands)?, outputs),
             Code::SortRun(sorting) => sort_run(*sorting, &all_present(operands)?, outputs),
-            Code::SortMerge(sorting) => sort_merge(*sorting, &all_present(operands)?, outputs),
+            Code::SortMerge(sorting) => {
+                let runs: Vec<Streamed<'_>> = all_present(operands)?.into_iter().map(Streamed::Memory).collect();
+                sort_merge(*sorting, &runs, outputs)
+            }
             Code::Call(function, provider) => call(function, provider, &all_present(operands)?, outputs),
+        }
+    }
+
+    /// Runs a task of a kernel that reads its operands where they lie, piece by piece: a merge.
+    pub fn run_streamed(&self, operands: &[Streamed<'_>], outputs: &mut [Block]) -> Result<()> {
+        match &self.0 {
+            Code::SortMerge(sorting) => sort_merge(*sorting, operands, outputs),
+            _ => Err(Error::internal("a kernel that reads operands in main memory is given one on disk")),
         }
     }
 }

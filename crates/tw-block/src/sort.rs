@@ -18,6 +18,7 @@ mod radix;
 use fibres::{Rows, for_rows};
 use item::{Item, Pair, Vectors, with_vectors};
 use key::{Sortable, with_sortable};
+pub use merge::Streamed;
 pub(crate) use merge::sort_merge;
 
 /// What the blocks of a sort must agree on.
@@ -54,7 +55,7 @@ impl<'a> Targets<'a> {
         at: &[u64],
         n_rows: usize,
         (items, stride): (&[I], usize),
-        copies: impl Fn(usize, T::Key, &mut dyn FnMut(T) -> bool),
+        copies: impl Fn(usize, T::Key, &mut dyn FnMut(T) -> bool) -> Result<()>,
     ) -> Result<()> {
         let kept = (self.bbox.hi[order.axis] - self.bbox.lo[order.axis]) as usize;
         if let Some(block) = &mut self.values {
@@ -78,7 +79,7 @@ impl<'a> Targets<'a> {
                         out[to.at(j, k)] = value;
                         k += 1;
                         k < end
-                    });
+                    })?;
                 }
             }
         }
@@ -104,7 +105,7 @@ struct Order {
 
 impl Order {
     fn of(sorting: Sorting) -> Order {
-        Order { axis: sorting.axis as usize, descending: sorting.descending }
+        Order { axis: sorting.spec.axis as usize, descending: sorting.spec.descending }
     }
 
     /// Turns a key around if the order is descending; turns it back as well.
@@ -160,6 +161,7 @@ fn run_rows<T: Sortable, I: Item<Key = T::Key>>(
         targets.write::<T, I>(order, at, n_rows, (items, n), |j, key, copy| {
             let mut all = (0..n).map(|k| data[from.at(j, k)]).filter(|value| value.key() == key);
             while all.next().is_some_and(&mut *copy) {}
+            Ok(())
         })
     })
 }

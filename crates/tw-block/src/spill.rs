@@ -6,7 +6,12 @@
 //!
 //! Every block has a slot: a range of the file as large as its elements, rounded up to pages. A slot is free again when its [`SpilledBlock`] is dropped, and
 //! slots of one size are used again. The elements are compressed with LZ4 where that is faster than writing them as they are, going by a sample of the block and
-//! by how fast the file took the blocks before. A checksum over the stored bytes is compared when the block is read.
+//! by how fast the file took the blocks before. Elements are stored in pieces; the checksum of a piece is compared when it is read. A kernel that streams an
+//! operand reads it piece by piece ([`PieceReader`]) and never has all of it in memory.
+//!
+//! A file with a name keeps the blocks of a checkpoint ([`SpillFile::durable`]). A later process finds a block again by its description
+//! ([`SpilledBlock::describe`], [`SpillFile::restore`]). The description of a block that was dropped may still be the newest one on disk, so its slot is not used
+//! again before the owner of the file says so ([`SpillFile::retired`], [`SpillFile::reuse`]).
 
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
@@ -17,8 +22,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-use tw_ir::{BoxRegion, DType, Error, Result};
-use xxhash_rust::xxh3::Xxh3;
+use tw_ir::kernel::STREAM_PIECE;
+use tw_ir::schedule::{ByteReader, ByteWriter};
+use tw_ir::{BoxRegion, Buffer, DType, Error, Result};
+use xxhash_rust::xxh3::xxh3_64;
 
 use crate::block::Block;
 use crate::bytes::{read_elements, write_elements};
@@ -34,8 +41,11 @@ const PAGE: u64 = 4096;
 /// Names of spill files begin so; the number of the process and a counter follow.
 const PREFIX: &str = "tilewright-spill-";
 
-/// Elements are compressed in pieces of so many bytes, so that the working space of a write stays small.
-const PIECE: usize = 1 << 18;
+/// Elements are compressed and checked in pieces of so many bytes: whoever needs a part of a block reads the pieces that it touches.
+const PIECE: usize = STREAM_PIECE as usize;
+
+/// Bools are converted to bytes in pieces of this size.
+const PIECE_OF_BOOLS: usize = 4096;
 
 /// The place of blocks that do not fit into memory.
 #[derive(Debug)]
@@ -45,6 +55,15 @@ pub struct SpillFile {
     limit: Option<u64>,
     space: Mutex<Space>,
     pace: Pace,
+    /// True if blocks outlive the process.
+    is_durable: bool,
+}
+
+/// Room in a spill file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SpillSlot {
+    offset: u64,
+    room: u64,
 }
 
 /// The file and its slots.
@@ -55,6 +74,8 @@ struct Space {
     /// Free slots: by size, where they begin.
     free: BTreeMap<u64, Vec<u64>>,
     used: u64,
+    /// Slots of a durable file that were dropped and are not to be used again yet.
+    retired: Vec<SpillSlot>,
 }
 
 /// A block in the spill file. Dropping it frees its slot.
@@ -66,8 +87,15 @@ pub struct SpilledBlock {
     room: u64,
     bbox: BoxRegion,
     dtype: DType,
-    /// Per piece of the elements, the bytes it takes in the file; nothing if the elements lie there as they are.
-    pieces: Vec<u32>,
+    pieces: Vec<Piece>,
+}
+
+/// Some bytes of the elements in the file.
+#[derive(Debug)]
+struct Piece {
+    at: u64,
+    /// Bytes in the file: fewer than it has if it is compressed.
+    stored: u32,
     checksum: u64,
 }
 
@@ -79,7 +107,62 @@ impl SpillFile {
             limit,
             space: Mutex::default(),
             pace: Pace::default(),
+            is_durable: false,
         })
+    }
+
+    /// Blocks that outlive the process, in a file with a name. What an earlier process has written stays until its slots are used again.
+    pub fn durable(path: &Path) -> Result<Arc<SpillFile>> {
+        let directory = path.parent().unwrap_or(Path::new(".")).to_path_buf();
+        let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path);
+        let file = file.map_err(|error| Error::io(format!("{} cannot be opened: {error}", path.display())))?;
+        let space = Space { file: Some(Arc::new(file)), ..Space::default() };
+        Ok(Arc::new(SpillFile {
+            directory,
+            limit: None,
+            space: Mutex::new(space),
+            pace: Pace::default(),
+            is_durable: true,
+        }))
+    }
+
+    /// A block that an earlier process has written to a durable file. Blocks are restored before new ones are written. Damage is noticed when it is read. A
+    /// block that does not own its slot is one whose slot has been used again: it is known, but it cannot be read.
+    pub fn restore(self: &Arc<SpillFile>, description: &[u8], owns_slot: bool) -> Result<SpilledBlock> {
+        let mut reader = ByteReader::new(description);
+        let (offset, mut room) = (reader.unsigned()?, reader.unsigned()?);
+        let (lo, hi) = (reader.column(u64::MAX)?, reader.column(u64::MAX)?);
+        let dtype = String::from_utf8_lossy(reader.section()?).parse::<DType>().ok();
+        let (stored, checksums) = (reader.column(u64::from(u32::MAX))?, reader.column(u64::MAX)?);
+        let is_box = lo.len() == hi.len() && lo.iter().zip(&hi).all(|(lo, hi)| lo <= hi);
+        let (Some(dtype), true, true) = (dtype, is_box, stored.len() == checksums.len()) else {
+            return Err(Error::io("the description of a saved block is damaged"));
+        };
+        let mut at = offset;
+        let pieces = stored.iter().zip(checksums).map(|(&stored, checksum)| {
+            let piece = Piece { at, stored: stored as u32, checksum };
+            at = at.saturating_add(stored);
+            piece
+        });
+        let pieces = pieces.collect();
+        let mut space = self.lock();
+        let Some(file) = space.file.clone() else { return Err(Error::internal("a durable file that is not open")) };
+        space.end = space.end.max(offset.saturating_add(room));
+        room = if owns_slot { room } else { 0 };
+        space.used = space.used.saturating_add(room);
+        drop(space);
+        Ok(SpilledBlock { home: Arc::clone(self), file, offset, room, bbox: BoxRegion { lo, hi }, dtype, pieces })
+    }
+
+    /// The slots of a durable file that were dropped since the last call.
+    pub fn retired(&self) -> Vec<SpillSlot> {
+        std::mem::take(&mut self.lock().retired)
+    }
+
+    /// Allows slots to be used again: no description that counts names them any more.
+    pub fn reuse(&self, slots: Vec<SpillSlot>) {
+        let mut space = self.lock();
+        slots.into_iter().for_each(|slot| space.free.entry(slot.room).or_default().push(slot.offset));
     }
 
     /// The spill directory.
@@ -108,41 +191,44 @@ impl SpillFile {
             room,
             bbox: block.bbox().clone(),
             dtype: block.dtype(),
-            pieces: Vec::new(),
-            checksum: 0,
+            pieces: Vec::with_capacity(n_bytes.div_ceil(PIECE as u64) as usize),
         };
         let range = first..first + block.n_elements() as usize;
-        let mut hash = Xxh3::new();
         let mut at = offset;
         let mut compressed = Vec::new();
         let mut choice = None;
         let start = Instant::now();
         let written: io::Result<()> = write_elements(&elements, range, |bytes| {
             let compresses = *choice.get_or_insert_with(|| self.pace.compresses(bytes));
-            if !compresses {
-                hash.update(bytes);
-                spilled.file.write_all_at(bytes, at)?;
-                at += bytes.len() as u64;
-                return Ok(());
-            }
             for piece in bytes.chunks(PIECE) {
-                compressed.resize(lz4_flex::block::get_maximum_output_size(piece.len()), 0);
-                let length = lz4_flex::block::compress_into(piece, &mut compressed).map_err(io::Error::other)?;
-                // A piece that does not shrink is stored as it is, so that no block outgrows its slot.
-                let stored = if length < piece.len() { &compressed[..length] } else { piece };
-                hash.update(stored);
+                let mut stored = piece;
+                if compresses {
+                    compressed.resize(lz4_flex::block::get_maximum_output_size(piece.len()), 0);
+                    let length = lz4_flex::block::compress_into(piece, &mut compressed).map_err(io::Error::other)?;
+                    // A piece that does not shrink is stored as it is, so that no block outgrows its slot.
+                    if length < piece.len() {
+                        stored = &compressed[..length];
+                    }
+                }
                 spilled.file.write_all_at(stored, at)?;
+                spilled.pieces.push(Piece { at, stored: stored.len() as u32, checksum: xxh3_64(stored) });
                 at += stored.len() as u64;
-                spilled.pieces.push(stored.len() as u32);
             }
             Ok(())
         });
         written.map_err(|error| self.failed("writing", &error))?;
-        if spilled.pieces.is_empty() {
+        if choice == Some(false) {
             self.pace.wrote(n_bytes, start.elapsed());
         }
-        spilled.checksum = hash.digest();
         Ok(spilled)
+    }
+
+    /// Writes a part of a block.
+    pub fn write_part(self: &Arc<SpillFile>, block: &Block, part: &BoxRegion) -> Result<SpilledBlock> {
+        let mut copy = Block::for_output(block.dtype(), part.clone(), None)?;
+        let (to, buffer) = copy.output()?;
+        block.copy_moved_overlap(block.bbox(), to, buffer)?;
+        self.write(&copy)
     }
 
     /// A slot for so many bytes: the file, where it begins, how long it is.
@@ -182,6 +268,10 @@ impl SpillFile {
     fn free_slot(&self, offset: u64, room: u64) {
         let mut space = self.lock();
         space.used -= room;
+        if self.is_durable {
+            space.retired.push(SpillSlot { offset, room });
+            return;
+        }
         space.free.entry(room).or_default().push(offset);
         if space.used == 0 {
             // Nothing is left: the space goes back to the system. Failing to shrink a file loses nothing.
@@ -224,44 +314,113 @@ impl SpillFile {
 }
 
 impl SpilledBlock {
+    /// The place of the block in its tensor.
+    pub fn bbox(&self) -> &BoxRegion {
+        &self.bbox
+    }
+
+    /// True if it is in this file.
+    pub fn is_in(&self, file: &Arc<SpillFile>) -> bool {
+        Arc::ptr_eq(&self.home, file)
+    }
+
+    /// Element type.
+    pub fn dtype(&self) -> DType {
+        self.dtype
+    }
+
+    /// Bytes of its elements.
+    pub fn n_bytes(&self) -> u64 {
+        self.bbox.n_elements() * self.dtype.size()
+    }
+
+    /// Where the block is in a durable file, for [`SpillFile::restore`].
+    pub fn describe(&self) -> Vec<u8> {
+        let mut writer = ByteWriter::default();
+        writer.unsigned(self.offset);
+        writer.unsigned(self.room);
+        writer.column(self.bbox.lo.iter().copied());
+        writer.column(self.bbox.hi.iter().copied());
+        writer.section(self.dtype.to_string().as_bytes());
+        writer.column(self.pieces.iter().map(|piece| piece.stored.into()));
+        writer.column(self.pieces.iter().map(|piece| piece.checksum));
+        writer.bytes
+    }
+
     /// The block, in main memory again. It stays in the file, too.
     pub fn read(&self, meter: &Arc<Meter>) -> Result<Block> {
         let mut block = Block::for_output(self.dtype, self.bbox.clone(), Some(meter))?;
         let n_elements = block.n_elements() as usize;
-        let mut at = self.offset;
-        let mut hash = Xxh3::new();
+        self.read_pieces(0, n_elements, block.output()?.1)?;
+        Ok(block)
+    }
+
+    /// Elements that each piece has, but for the last.
+    fn elements_of_piece(&self) -> usize {
+        match self.dtype {
+            DType::Bool => PIECE_OF_BOOLS,
+            dtype => PIECE / dtype.size() as usize,
+        }
+    }
+
+    /// Reads elements from the beginning of a piece on.
+    fn read_pieces(&self, first_piece: usize, n_elements: usize, buffer: &mut Buffer) -> Result<()> {
         let mut stored = Vec::new();
-        let mut pieces = self.pieces.iter();
-        let (_, buffer) = block.output()?;
+        let mut pieces = self.pieces[first_piece..].iter();
+        let damaged = || io::Error::other("a piece is damaged: its checksum differs from that of what was written");
         let read: io::Result<()> = read_elements(buffer, 0..n_elements, |bytes| {
-            if self.pieces.is_empty() {
-                self.file.read_exact_at(bytes, at)?;
-                hash.update(bytes);
-                at += bytes.len() as u64;
-                return Ok(());
-            }
-            for piece in bytes.chunks_mut(PIECE) {
-                let length = pieces.next().copied().unwrap_or(0) as usize;
+            for target in bytes.chunks_mut(PIECE) {
+                let Some(piece) = pieces.next() else { return Err(damaged()) };
+                let length = piece.stored as usize;
+                if length == target.len() {
+                    self.file.read_exact_at(target, piece.at)?;
+                    if xxh3_64(target) != piece.checksum {
+                        return Err(damaged());
+                    }
+                    continue;
+                }
                 stored.resize(length, 0);
-                self.file.read_exact_at(&mut stored, at)?;
-                hash.update(&stored);
-                at += length as u64;
-                if length == piece.len() {
-                    piece.copy_from_slice(&stored);
-                } else if lz4_flex::block::decompress_into(&stored, piece).ok() != Some(piece.len()) {
-                    return Err(io::Error::other("a compressed piece is damaged"));
+                self.file.read_exact_at(&mut stored, piece.at)?;
+                let is_whole = xxh3_64(&stored) == piece.checksum
+                    && lz4_flex::block::decompress_into(&stored, target).ok() == Some(target.len());
+                if !is_whole {
+                    return Err(damaged());
                 }
             }
             Ok(())
         });
-        read.map_err(|error| self.home.failed("reading", &error))?;
-        if hash.digest() != self.checksum {
-            let directory = self.home.directory.display();
-            return Err(Error::resource(format!("a block in the spill file in {directory} is damaged")).help(
-                "its checksum differs from that of what was written: check the disk, or choose another spill directory",
-            ));
+        read.map_err(|error| self.home.failed("reading", &error))
+    }
+}
+
+/// Reads elements of a spilled block where it lies, with one piece of it in memory.
+#[derive(Debug)]
+pub(crate) struct PieceReader<'a> {
+    block: &'a SpilledBlock,
+    piece: usize,
+    /// The elements of the piece, from `first` on.
+    window: Block,
+    first: usize,
+    n: usize,
+}
+
+impl<'a> PieceReader<'a> {
+    pub(crate) fn new(block: &'a SpilledBlock) -> Result<PieceReader<'a>> {
+        let room = block.elements_of_piece().min(block.bbox.n_elements() as usize);
+        let window = Block::for_output(block.dtype, BoxRegion::whole(&[room as u64]), None)?;
+        Ok(PieceReader { block, piece: usize::MAX, window, first: 0, n: 0 })
+    }
+
+    /// The piece that has an element, as far as it goes: where it begins, and its elements.
+    pub(crate) fn piece_with(&mut self, element: usize) -> Result<(usize, &Buffer, usize)> {
+        if element < self.first || element >= self.first + self.n {
+            let size = self.block.elements_of_piece();
+            self.piece = element / size;
+            self.first = self.piece * size;
+            self.n = (self.block.bbox.n_elements() as usize).saturating_sub(self.first).min(size);
+            self.block.read_pieces(self.piece, self.n, self.window.output()?.1)?;
         }
-        Ok(block)
+        Ok((self.first, self.window.data(), self.n))
     }
 }
 

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use tw_block::{Block, CompiledKernel};
 use tw_ir::kernel::Kernel;
 use tw_ir::program::{BlockFunction, FunctionRef};
+use tw_ir::spec::{FinishSpec, GatherSpec, ScanSpec, ScatterSpec};
 use tw_ir::workflow::{SinkId, SourceId};
 use tw_ir::{Accum, Array, ArrayView, BinaryOp, Blame, BoxRegion, DType, Edge, OnEmpty, Result, Scalar, shape};
 
@@ -94,7 +95,7 @@ fn scans_over_blocks_agree_with_the_reference() {
 
             let operands: Vec<&Block> = blocks.iter().chain(carried.iter().flatten()).collect();
             let mut results: Vec<Block> = accum.result_types().iter().map(|&d| output(d, bbox).unwrap()).collect();
-            let kernel = Kernel::ScanBlock { accum: accum.clone(), axis: axis as u32, exclusive, reverse };
+            let kernel = Kernel::ScanBlock(ScanSpec { accum: accum.clone(), axis: axis as u32, exclusive, reverse });
             let ran = run(kernel, true, &operands, &mut results);
             if exclusive && carried.is_none() && accum.on_empty == OnEmpty::Error {
                 assert_eq!(ran.unwrap_err().blame(), Blame::Data);
@@ -143,7 +144,7 @@ fn states_are_combined_and_finished() {
             run(Kernel::Combine(accum.clone()), k == 0, &blocks.iter().collect::<Vec<_>>(), &mut combined).unwrap();
         }
         let mut results: Vec<Block> = accum.result_types().iter().map(|&d| output(d, &bbox).unwrap()).collect();
-        let kernel = Kernel::Finish { accum: accum.clone(), tracked: false };
+        let kernel = Kernel::Finish(FinishSpec { accum: accum.clone(), tracked: false });
         run(kernel, true, &combined.iter().collect::<Vec<_>>(), &mut results).unwrap();
         for at in points(&bbox) {
             let state = |k: usize| states[k].iter().map(|s| s.get(&at)).collect::<Vec<Scalar>>();
@@ -168,13 +169,13 @@ fn empty_groups_follow_their_rule() {
     let holds = block(holds);
     let mut accum = Accum::min(DType::F64);
     let mut results = [output(DType::F64, &bbox).unwrap()];
-    let kernel = Kernel::Finish { accum: accum.clone(), tracked: true };
+    let kernel = Kernel::Finish(FinishSpec { accum: accum.clone(), tracked: true });
     let error = run(kernel, true, &[&state, &holds], &mut results).unwrap_err();
     assert_eq!(error.blame(), Blame::Data);
     assert!(error.message().contains("[5]"), "{error}");
     for (on_empty, expected) in [(OnEmpty::Identity, f64::INFINITY), (OnEmpty::Value(vec![Scalar::F64(-1.0)]), -1.0)] {
         accum.on_empty = on_empty;
-        let kernel = Kernel::Finish { accum: accum.clone(), tracked: true };
+        let kernel = Kernel::Finish(FinishSpec { accum: accum.clone(), tracked: true });
         run(kernel, true, &[&state, &holds], &mut results).unwrap();
         assert_eq!(results[0].to_array().unwrap().to_f64_vec(), [1.0, expected, 3.0]);
     }
@@ -313,8 +314,11 @@ fn gathers_agree_with_the_reference() {
         let data = Arc::new(dice.array(&indexed.data_shape, dtype, true));
         let fill = dice.scalar(dtype, false);
         let out_box = dice.box_inside(&indexed.point_shape);
-        let kernel =
-            Kernel::Gather { axes: indexed.axes.clone(), shape: indexed.data_shape.clone(), edge: indexed.edge, fill };
+        let kernel = Kernel::Gather {
+            spec: GatherSpec { axes: indexed.axes.clone(), edge: indexed.edge },
+            shape: indexed.data_shape.clone(),
+            fill,
+        };
         let indices = indexed.index_blocks(dice, &out_box);
         let mut outputs = [output(dtype, &out_box).unwrap()];
         // The data comes in several blocks: one task each, or one for all that are neighbours along an indexed axis.
@@ -357,10 +361,8 @@ fn scatters_agree_with_the_reference() {
             accum.lift.params().iter().map(|&dtype| Arc::new(dice.array(&indexed.point_shape, dtype, false))).collect();
         let out_box = dice.box_inside(&indexed.data_shape);
         let kernel = Kernel::Scatter {
-            axes: indexed.axes.clone(),
+            spec: ScatterSpec { axes: indexed.axes.clone(), edge: indexed.edge, accum: accum.clone() },
             shape: indexed.data_shape.clone(),
-            edge: indexed.edge,
-            accum: accum.clone(),
         };
         let mut outputs: Vec<Block> = accum.state_types().iter().map(|&d| output(d, &out_box).unwrap()).collect();
         let mut state: Vec<Array> =
@@ -402,8 +404,10 @@ fn scatters_of_rows_agree_with_the_reference() {
             let rows: Vec<i64> = vec![1, 0, 1, 1, 0, 1, 0];
             let index = Arc::new(Array::from_i64(&rows));
             let whole = BoxRegion::whole(&shape);
-            let kernel =
-                Kernel::Scatter { axes: vec![0], shape: shape.to_vec(), edge: Edge::Error, accum: accum.clone() };
+            let kernel = Kernel::Scatter {
+                spec: ScatterSpec { axes: vec![0], edge: Edge::Error, accum: accum.clone() },
+                shape: shape.to_vec(),
+            };
             let mut outputs: Vec<Block> = accum.state_types().iter().map(|&d| output(d, &whole).unwrap()).collect();
             let mut state: Vec<Array> = accum.identity.iter().map(|&v| Array::full(&shape, v).unwrap()).collect();
             let points_box = BoxRegion::whole(&[7, n_columns]);

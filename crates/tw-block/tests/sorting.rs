@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use tw_block::Block;
 use tw_ir::kernel::{Kernel, SortResults, Sorting};
+use tw_ir::spec::SortSpec;
 use tw_ir::{Array, BinaryOp, BoxRegion, DType, Scalar};
 
 mod support;
@@ -52,7 +53,7 @@ fn sort_outputs(results: SortResults, dtype: DType, bbox: &BoxRegion) -> Vec<Blo
 
 /// Sorts a tensor by runs, of which no more than `kept` elements are kept, and compares what merges make of them.
 fn check_sort(dice: &mut Dice, data: &Arc<Array>, sorting: Sorting, kept: u64, seed: u64) {
-    let (whole, axis, dtype) = (data.shape().to_vec(), sorting.axis as usize, data.dtype());
+    let (whole, axis, dtype) = (data.shape().to_vec(), sorting.spec.axis as usize, data.dtype());
     let run_results = if sorting.results == SortResults::Values { SortResults::Values } else { SortResults::Both };
     let mut runs: [Vec<Block>; 2] = Default::default();
     for bbox in parts_along(dice, &whole, axis, u64::MAX) {
@@ -70,7 +71,7 @@ fn check_sort(dice: &mut Dice, data: &Arc<Array>, sorting: Sorting, kept: u64, s
         let operands: Vec<&Block> = runs.iter().flatten().collect();
         run(Kernel::SortMerge(sorting), true, &operands, &mut outputs).unwrap();
         for at in points(&out_box) {
-            let (value, position) = sorted_row(data, &at, axis, sorting.descending)[at[axis] as usize];
+            let (value, position) = sorted_row(data, &at, axis, sorting.spec.descending)[at[axis] as usize];
             let position = Scalar::I64(position as i64);
             let expected: &[Scalar] = match sorting.results {
                 SortResults::Both => &[value, position],
@@ -97,7 +98,7 @@ fn sorted_runs_merge_into_the_sorted_tensor() {
         let axis = dice.below(rank);
         let dtype = dice.pick(&ordered());
         let results = dice.pick(&[SortResults::Both, SortResults::Values, SortResults::Positions]);
-        let sorting = Sorting { axis: axis as u32, descending: dice.one_in(2), results };
+        let sorting = Sorting { spec: SortSpec { axis: axis as u32, descending: dice.one_in(2) }, results };
         let kept = if dice.one_in(3) { 1 + dice.below(whole[axis].max(1) as usize) as u64 } else { whole[axis] };
         let data = Arc::new(dice.array(&whole, dtype, true));
         check_sort(dice, &data, sorting, kept, seed);
@@ -111,7 +112,7 @@ fn long_rows_are_sorted_by_digits() {
             let dice = &mut Dice::new(seed as u64);
             let data = Arc::new(dice.array(&shape, dtype, true));
             for results in [SortResults::Values, SortResults::Both] {
-                let sorting = Sorting { axis: axis as u32, descending: seed % 2 == 1, results };
+                let sorting = Sorting { spec: SortSpec { axis: axis as u32, descending: seed % 2 == 1 }, results };
                 let mut outputs = sort_outputs(results, dtype, &BoxRegion::whole(&shape));
                 let block = Block::view_of(&data, &BoxRegion::whole(&shape)).unwrap();
                 run(Kernel::SortRun(sorting), true, &[&block], &mut outputs).unwrap();
@@ -119,7 +120,7 @@ fn long_rows_are_sorted_by_digits() {
                     let mut at = vec![across; shape.len()];
                     at[axis] = 0;
                     for (k, (value, position)) in
-                        sorted_row(&data, &at, axis, sorting.descending).into_iter().enumerate()
+                        sorted_row(&data, &at, axis, sorting.spec.descending).into_iter().enumerate()
                     {
                         at[axis] = k as u64;
                         assert!(outputs[0].get(&at).is_some_and(|found| found == value), "{dtype} {at:?}");

@@ -1,10 +1,11 @@
 //! Linear algebra as programs over blocks.
 //!
-//! An algorithm adds nodes to a graph. Block functions of `tw-functions` factor panels, triangles and small matrices; they are found by name. Everything else is
+//! A routine is one node of a program, [`Op::Routine`], until the planner expands it. Its algorithm then adds nodes to the program. [`BlockedRoutines`]
+//! is the library that the node refers to. No routine is expanded while a program is built: every shape follows from the shapes of the operands.
+//!
+//! Block functions of `tw-functions` factor panels, triangles and small matrices; they are found by name. Everything else is
 //! contractions, slices and gathers, which the planner tiles and fuses like any other statement. Which rows are exchanged depends on data, but which blocks meet does not:
 //! pivots are index tensors, and a row exchange is a gather.
-//!
-//! The algorithms are generic in the graph, so program text and lazy tensors share them.
 //!
 //! - **Panels** are the tiles of the user, or up to 512 columns. A matrix of up to 1024 columns without tiles is one task. A stack of matrices is cut into smaller stacks,
 //!   one task each; block functions see whole matrices.
@@ -19,13 +20,13 @@
 //!   implemented. Compressed SVD uses products only.
 //! - **Fourier transforms** need whole fibres along their axis; other axes keep their tiles.
 //!
-//! `Routine` in `routine.rs` lists the routines by name for the front ends.
+//! `routine.rs` maps the routines of [`tw_ir::program::Routine`] to the methods here.
 
 use tw_ir::dtype::DType;
 use tw_ir::error::{Error, Result};
-use tw_ir::program::{BlockFn, BlockResult, FunctionTable, Op, OperandMode, ResultMode, TensorType};
+use tw_ir::program::{BlockFn, BlockResult, FunctionTable, Op, OperandMode, Program, ResultMode, TensorType};
 use tw_ir::scalar::{BinaryOp, UnaryOp};
-use tw_ir::{Axis, Extent, Grid, Scalar, Tiling, shape};
+use tw_ir::{Axis, Extent, Grid, Scalar, Span, Tiling, ValueId, shape};
 
 use crate as build;
 use crate::{Joined, SliceItem};
@@ -44,19 +45,7 @@ mod spectral;
 mod tall;
 mod triangular;
 
-pub use compressed::Compression;
-pub use fourier::Transform;
-pub use routine::Routine;
-
-/// A graph under construction: a program, or a graph of lazy tensors.
-pub trait Graph {
-    /// A value of the graph.
-    type Value: Clone;
-    /// The type of a value.
-    fn ty<'v>(&'v self, value: &'v Self::Value) -> &'v TensorType;
-    /// Adds a node and returns its results.
-    fn push(&mut self, op: Op, args: &[&Self::Value]) -> Result<Vec<Self::Value>>;
-}
+pub use routine::BlockedRoutines;
 
 /// A matrix with up to this many rows or columns is factored in one task, unless the user tiled it.
 const ONE_TASK: u64 = 1024;
@@ -75,8 +64,8 @@ const MAX_PANELS: u64 = 128;
 const STACK_ELEMENTS: u64 = 1 << 17;
 
 /// Linear algebra on a graph.
-pub struct Algorithms<'a, G: Graph> {
-    graph: &'a mut G,
+pub struct Algorithms<'a> {
+    program: &'a mut Program,
     functions: &'a FunctionTable,
 }
 
@@ -114,31 +103,31 @@ impl Shaped {
     }
 }
 
-impl<'a, G: Graph> Algorithms<'a, G> {
-    /// Algorithms that add to `graph` and call the block functions of the library in `functions`.
-    pub fn new(graph: &'a mut G, functions: &'a FunctionTable) -> Algorithms<'a, G> {
-        Algorithms { graph, functions }
+impl<'a> Algorithms<'a> {
+    /// Algorithms that add to a program and call the block functions of the library in `functions`.
+    fn new(program: &'a mut Program, functions: &'a FunctionTable) -> Algorithms<'a> {
+        Algorithms { program, functions }
     }
 
-    fn ty<'v>(&'v self, value: &'v G::Value) -> &'v TensorType {
-        self.graph.ty(value)
+    fn ty(&self, value: &ValueId) -> &TensorType {
+        self.program.ty(*value)
     }
 
-    fn shape(&self, value: &G::Value) -> Result<Vec<u64>> {
+    fn shape(&self, value: &ValueId) -> Result<Vec<u64>> {
         let unknown =
             || Error::source("linear algebra on a tensor whose shape depends on data").help("compute it first");
         shape::require_all(&self.ty(value).shape, unknown)
     }
 
     /// Rows and columns of the matrices.
-    fn size(&self, value: &G::Value) -> Result<(u64, u64)> {
+    fn size(&self, value: &ValueId) -> Result<(u64, u64)> {
         match self.shape(value)?[..] {
             [.., rows, columns] => Ok((rows, columns)),
             _ => Err(Error::source(format!("a matrix has two axes, not {}", self.ty(value).rank()))),
         }
     }
 
-    fn square(&self, value: &G::Value) -> Result<u64> {
+    fn square(&self, value: &ValueId) -> Result<u64> {
         match self.size(value)? {
             (rows, columns) if rows == columns => Ok(rows),
             (rows, columns) => Err(Error::source(format!("a square matrix is needed, not {rows} by {columns}"))),
@@ -146,9 +135,9 @@ impl<'a, G: Graph> Algorithms<'a, G> {
     }
 
     /// A matrix in a type that can be factored: doubles for integers.
-    fn numbers(&mut self, value: &G::Value) -> Result<G::Value> {
+    fn numbers(&mut self, value: &ValueId) -> Result<ValueId> {
         match self.ty(value).dtype {
-            DType::F32 | DType::F64 | DType::C64 | DType::C128 => Ok(value.clone()),
+            DType::F32 | DType::F64 | DType::C64 | DType::C128 => Ok(*value),
             dtype if dtype.is_half() || dtype.is_time() => {
                 Err(Error::types(format!("linear algebra on {dtype}"))
                     .help("convert it to a wider floating point type"))
@@ -158,7 +147,7 @@ impl<'a, G: Graph> Algorithms<'a, G> {
     }
 
     /// Two operands in their common type.
-    fn alike(&mut self, a: &G::Value, b: &G::Value) -> Result<(G::Value, G::Value)> {
+    fn alike(&mut self, a: &ValueId, b: &ValueId) -> Result<(ValueId, ValueId)> {
         let (a, b) = (self.numbers(a)?, self.numbers(b)?);
         let dtype = build::common([self.ty(&a).dtype, self.ty(&b).dtype])?;
         Ok((self.cast(&a, dtype)?, self.cast(&b, dtype)?))
@@ -166,66 +155,71 @@ impl<'a, G: Graph> Algorithms<'a, G> {
 
     // Nodes.
 
-    fn one(&mut self, op: Op, args: &[&G::Value]) -> Result<G::Value> {
-        let mut results = self.graph.push(op, args)?;
+    fn push(&mut self, op: Op, args: &[&ValueId]) -> Result<Vec<ValueId>> {
+        let args: Vec<ValueId> = args.iter().map(|&&value| value).collect();
+        self.program.push(op, &args, &Span::None)
+    }
+
+    fn one(&mut self, op: Op, args: &[&ValueId]) -> Result<ValueId> {
+        let mut results = self.push(op, args)?;
         results.pop().ok_or_else(|| Error::internal("an operation without a result"))
     }
 
-    fn joined(&mut self, joined: Joined, args: &[&G::Value]) -> Result<G::Value> {
+    fn joined(&mut self, joined: Joined, args: &[&ValueId]) -> Result<ValueId> {
         let mut operands = Vec::with_capacity(args.len());
         for (prepare, &arg) in joined.prepare.into_iter().zip(args) {
             operands.push(match prepare {
                 Some(op) => self.one(op, &[arg])?,
-                None => arg.clone(),
+                None => *arg,
             });
         }
         self.one(joined.join, &operands.iter().collect::<Vec<_>>())
     }
 
-    fn cast(&mut self, x: &G::Value, dtype: DType) -> Result<G::Value> {
+    fn cast(&mut self, x: &ValueId, dtype: DType) -> Result<ValueId> {
         if self.ty(x).dtype == dtype {
-            return Ok(x.clone());
+            return Ok(*x);
         }
         let op = build::cast(self.ty(x), dtype)?;
         self.one(op, &[x])
     }
 
-    fn unary(&mut self, op: UnaryOp, x: &G::Value) -> Result<G::Value> {
+    fn unary(&mut self, op: UnaryOp, x: &ValueId) -> Result<ValueId> {
         let op = build::unary(op, self.ty(x))?;
         self.one(op, &[x])
     }
 
-    fn binary(&mut self, op: BinaryOp, a: &G::Value, b: &G::Value) -> Result<G::Value> {
+    fn binary(&mut self, op: BinaryOp, a: &ValueId, b: &ValueId) -> Result<ValueId> {
         let op = build::binary(op, self.ty(a), self.ty(b))?;
         self.one(op, &[a, b])
     }
 
-    fn with_number(&mut self, op: BinaryOp, a: &G::Value, b: f64) -> Result<G::Value> {
+    fn with_number(&mut self, op: BinaryOp, a: &ValueId, b: f64) -> Result<ValueId> {
         let op = build::binary(op, self.ty(a), Scalar::F64(b))?;
         self.one(op, &[a])
     }
 
-    fn matmul(&mut self, a: &G::Value, b: &G::Value) -> Result<G::Value> {
+    fn matmul(&mut self, a: &ValueId, b: &ValueId) -> Result<ValueId> {
         let op = build::matmul(self.ty(a), self.ty(b))?;
         self.one(op, &[a, b])
     }
 
     /// `a^H b`.
-    fn adjoint_matmul(&mut self, a: &G::Value, b: &G::Value) -> Result<G::Value> {
+    fn adjoint_matmul(&mut self, a: &ValueId, b: &ValueId) -> Result<ValueId> {
         let a = self.conj(a)?;
         let op = build::tensordot(self.ty(&a), self.ty(b), &[(0, 0)])?;
         self.one(op, &[&a, b])
     }
 
-    fn conj(&mut self, x: &G::Value) -> Result<G::Value> {
+    fn conj(&mut self, x: &ValueId) -> Result<ValueId> {
         match self.ty(x).dtype.is_complex() {
             true => self.unary(UnaryOp::Conj, x),
-            false => Ok(x.clone()),
+            false => Ok(*x),
         }
     }
 
     /// The matrices with rows and columns exchanged, and conjugated.
-    fn adjoint(&mut self, x: &G::Value) -> Result<G::Value> {
+    fn adjoint(&mut self, x: &ValueId) -> Result<ValueId> {
         let rank = self.ty(x).rank();
         let mut order: Vec<usize> = (0..rank).collect();
         order.swap(rank - 2, rank - 1);
@@ -233,16 +227,16 @@ impl<'a, G: Graph> Algorithms<'a, G> {
         self.conj(&transposed)
     }
 
-    fn permuted(&mut self, x: &G::Value, order: &[usize]) -> Result<G::Value> {
+    fn permuted(&mut self, x: &ValueId, order: &[usize]) -> Result<ValueId> {
         let op = build::permute(self.ty(x), order)?;
         self.one(op, &[x])
     }
 
     /// Part of a matrix or vector.
-    fn part(&mut self, x: &G::Value, ranges: &[std::ops::Range<u64>]) -> Result<G::Value> {
+    fn part(&mut self, x: &ValueId, ranges: &[std::ops::Range<u64>]) -> Result<ValueId> {
         let shape = self.shape(x)?;
         if ranges.iter().zip(&shape).all(|(range, &n)| *range == (0..n)) {
-            return Ok(x.clone());
+            return Ok(*x);
         }
         let items: Vec<SliceItem> = ranges
             .iter()
@@ -253,11 +247,11 @@ impl<'a, G: Graph> Algorithms<'a, G> {
     }
 
     /// Part of a vector.
-    fn stretch(&mut self, x: &G::Value, range: std::ops::Range<u64>) -> Result<G::Value> {
+    fn stretch(&mut self, x: &ValueId, range: std::ops::Range<u64>) -> Result<ValueId> {
         self.part(x, std::slice::from_ref(&range))
     }
 
-    fn concat(&mut self, parts: &[G::Value], axis: usize) -> Result<G::Value> {
+    fn concat(&mut self, parts: &[ValueId], axis: usize) -> Result<ValueId> {
         let mut kept = Vec::with_capacity(parts.len());
         for part in parts {
             if self.shape(part)?[axis] > 0 {
@@ -265,8 +259,8 @@ impl<'a, G: Graph> Algorithms<'a, G> {
             }
         }
         match (&kept[..], parts) {
-            ([], [first, ..]) => Ok(first.clone()),
-            ([part], _) => Ok((*part).clone()),
+            ([], [first, ..]) => Ok(*first),
+            ([part], _) => Ok(*(*part)),
             _ => {
                 let types: Vec<&TensorType> = kept.iter().map(|part| self.ty(part)).collect();
                 let joined = build::concat(&types, axis)?;
@@ -276,28 +270,28 @@ impl<'a, G: Graph> Algorithms<'a, G> {
     }
 
     /// Rows of a matrix, or elements of a vector, in the order of an index vector.
-    fn take(&mut self, x: &G::Value, places: &G::Value) -> Result<G::Value> {
+    fn take(&mut self, x: &ValueId, places: &ValueId) -> Result<ValueId> {
         self.take_along(x, places, 0)
     }
 
-    fn take_along(&mut self, x: &G::Value, places: &G::Value, axis: usize) -> Result<G::Value> {
+    fn take_along(&mut self, x: &ValueId, places: &ValueId, axis: usize) -> Result<ValueId> {
         let joined = build::take(self.ty(x), self.ty(places), axis)?;
         self.joined(joined, &[x, places])
     }
 
-    fn full(&mut self, shape: &[u64], value: Scalar) -> Result<G::Value> {
+    fn full(&mut self, shape: &[u64], value: Scalar) -> Result<ValueId> {
         let extents: Vec<Extent> = shape.iter().map(|&n| Extent::Known(n)).collect();
         self.one(build::full(&extents, value), &[])
     }
 
-    fn eye(&mut self, rows: u64, columns: u64, dtype: DType) -> Result<G::Value> {
+    fn eye(&mut self, rows: u64, columns: u64, dtype: DType) -> Result<ValueId> {
         self.one(build::eye(rows, columns, 0, dtype)?, &[])
     }
 
-    fn retiled(&mut self, x: &G::Value, grid: impl Into<Grid>) -> Result<G::Value> {
+    fn retiled(&mut self, x: &ValueId, grid: impl Into<Grid>) -> Result<ValueId> {
         let tiling = Tiling::Grid(grid.into());
         if self.ty(x).tiling.as_ref() == Some(&tiling) {
-            return Ok(x.clone());
+            return Ok(*x);
         }
         self.one(Op::Retile { tiling }, &[x])
     }
@@ -306,17 +300,17 @@ impl<'a, G: Graph> Algorithms<'a, G> {
     fn call(
         &mut self,
         name: &str,
-        args: &[(&G::Value, &[OperandMode])],
+        args: &[(&ValueId, &[OperandMode])],
         results: Vec<BlockResult>,
-    ) -> Result<Vec<G::Value>> {
+    ) -> Result<Vec<ValueId>> {
         let function = self.functions.get(name)?;
         let operands = args.iter().map(|(_, modes)| modes.to_vec()).collect();
-        let values: Vec<&G::Value> = args.iter().map(|(value, _)| *value).collect();
-        self.graph.push(Op::BlockFn(BlockFn { function, operands, results }), &values)
+        let values: Vec<&ValueId> = args.iter().map(|(value, _)| *value).collect();
+        self.push(Op::BlockFn(BlockFn { function, operands, results }), &values)
     }
 
     /// Calls a function that sees whole matrices: one, or stacks of them of one shape.
-    fn whole(&mut self, name: &str, args: &[&G::Value], results: &[(DType, Shaped)]) -> Result<Vec<G::Value>> {
+    fn whole(&mut self, name: &str, args: &[&ValueId], results: &[(DType, Shaped)]) -> Result<Vec<ValueId>> {
         let mut stack = self.shape(args[0])?;
         stack.truncate(stack.len() - 2);
         for arg in args {
@@ -339,7 +333,7 @@ impl<'a, G: Graph> Algorithms<'a, G> {
         }
         let mut operands = Vec::with_capacity(args.len());
         for &arg in args {
-            operands.push(if stack.is_empty() { arg.clone() } else { self.cut_stack(arg, longest)? });
+            operands.push(if stack.is_empty() { *arg } else { self.cut_stack(arg, longest)? });
         }
         let grid = (0..stack.len() as u32).map(OperandMode::Grid);
         let modes: Vec<OperandMode> = grid.chain([OperandMode::Whole, OperandMode::Whole]).collect();
@@ -350,12 +344,12 @@ impl<'a, G: Graph> Algorithms<'a, G> {
                 BlockResult { dtype, modes: grid.chain(shaped.extents().into_iter().map(ResultMode::Whole)).collect() }
             })
             .collect();
-        let args: Vec<(&G::Value, &[OperandMode])> = operands.iter().map(|value| (value, &modes[..])).collect();
+        let args: Vec<(&ValueId, &[OperandMode])> = operands.iter().map(|value| (value, &modes[..])).collect();
         self.call(name, &args, results)
     }
 
     /// Cuts a stack of matrices, of sides up to `longest`, into stacks that are a task each.
-    fn cut_stack(&mut self, x: &G::Value, longest: u64) -> Result<G::Value> {
+    fn cut_stack(&mut self, x: &ValueId, longest: u64) -> Result<ValueId> {
         let shape = self.shape(x)?;
         let per_matrix = longest.saturating_pow(2);
         let mut grid = Grid::whole(&shape);
@@ -365,7 +359,7 @@ impl<'a, G: Graph> Algorithms<'a, G> {
     }
 
     /// How a matrix is cut into panels of columns, or of rows: as the user has cut it, or by its size.
-    fn panels(&self, x: &G::Value, axis: usize) -> Result<Axis> {
+    fn panels(&self, x: &ValueId, axis: usize) -> Result<Axis> {
         let n = self.shape(x)?[axis];
         if let Some(grid) = self.ty(x).tiling.as_ref().and_then(Tiling::grid) {
             let merged = grid[axis].n_tiles().div_ceil(MAX_PANELS).max(1);
@@ -384,7 +378,7 @@ impl<'a, G: Graph> Algorithms<'a, G> {
     }
 
     /// The next panel of what is left of a matrix, if there are rows left.
-    fn panel(&mut self, rest: &G::Value, cut: &Axis, number: u64) -> Result<Option<Panel<G::Value>>> {
+    fn panel(&mut self, rest: &ValueId, cut: &Axis, number: u64) -> Result<Option<Panel<ValueId>>> {
         let (rows, columns) = self.size(rest)?;
         if rows == 0 {
             return Ok(None);
@@ -397,15 +391,15 @@ impl<'a, G: Graph> Algorithms<'a, G> {
 
     /// What is left of a matrix from a column on, cut as the panels that are left: its tiles are then made of one tile each of what was left before, and
     /// tiles that no panel will look at are not made at all.
-    fn rest(&mut self, x: &G::Value, cut: &Axis, start: u64) -> Result<G::Value> {
+    fn rest(&mut self, x: &ValueId, cut: &Axis, start: u64) -> Result<ValueId> {
         self.cut_as(x, cut, start..cut.extent())
     }
 
     /// Some columns of what is left of a matrix, cut as its panels. `range` says which columns of the whole matrix they are.
-    fn cut_as(&mut self, x: &G::Value, cut: &Axis, range: std::ops::Range<u64>) -> Result<G::Value> {
+    fn cut_as(&mut self, x: &ValueId, cut: &Axis, range: std::ops::Range<u64>) -> Result<ValueId> {
         let (rows, columns) = self.size(x)?;
         if columns != range.end - range.start || rows == 0 {
-            return Ok(x.clone());
+            return Ok(*x);
         }
         let boundaries = cut.boundaries().into_iter().filter(|boundary| (range.start..=range.end).contains(boundary));
         let left = boundaries.map(|boundary| boundary - range.start).collect();
@@ -420,55 +414,55 @@ impl<'a, G: Graph> Algorithms<'a, G> {
     }
 
     /// A matrix cut as its panels, unless the user has cut it.
-    fn as_panels(&mut self, x: &G::Value, cut: &Axis) -> Result<G::Value> {
+    fn as_panels(&mut self, x: &ValueId, cut: &Axis) -> Result<ValueId> {
         match self.ty(x).tiling {
             None if cut.n_tiles() > 1 => self.rest(x, cut, 0),
-            _ => Ok(x.clone()),
+            _ => Ok(*x),
         }
     }
 
     /// Columns of a right-hand side, cut into tasks.
-    fn cut_columns(&mut self, x: &G::Value) -> Result<G::Value> {
+    fn cut_columns(&mut self, x: &ValueId) -> Result<ValueId> {
         let (rows, columns) = self.size(x)?;
         self.retiled(x, vec![Axis::whole(rows), Axis::uniform(columns, *PANEL.end())])
     }
 
     /// A right-hand side, cut into tasks: rows as high as panels are wide.
-    fn cut_right(&mut self, x: &G::Value, cut: &Axis) -> Result<G::Value> {
+    fn cut_right(&mut self, x: &ValueId, cut: &Axis) -> Result<ValueId> {
         let (rows, columns) = self.size(x)?;
         let rows = self.cut_height(rows, cut);
         self.retiled(x, vec![rows, Axis::uniform(columns, *PANEL.end())])
     }
 
     /// Rows of a left-hand side, cut into tasks.
-    fn cut_rows(&mut self, x: &G::Value) -> Result<G::Value> {
+    fn cut_rows(&mut self, x: &ValueId) -> Result<ValueId> {
         let (rows, columns) = self.size(x)?;
         self.retiled(x, vec![Axis::uniform(rows, *PANEL.end()), Axis::whole(columns)])
     }
 
     /// Solves triangular systems for blocks of columns: `triangle x = b`.
-    fn solve_triangle(&mut self, name: &str, triangle: &G::Value, b: &G::Value) -> Result<G::Value> {
+    fn solve_triangle(&mut self, name: &str, triangle: &ValueId, b: &ValueId) -> Result<ValueId> {
         let b = self.cut_columns(b)?;
         self.solve_cut_triangle(name, triangle, &b)
     }
 
     /// Solves triangular systems for blocks of columns as they are cut: `triangle x = b`.
-    fn solve_cut_triangle(&mut self, name: &str, triangle: &G::Value, b: &G::Value) -> Result<G::Value> {
+    fn solve_cut_triangle(&mut self, name: &str, triangle: &ValueId, b: &ValueId) -> Result<ValueId> {
         let (rows, _) = self.size(b)?;
         let dtype = self.ty(b).dtype;
         let result = BlockResult { dtype, modes: vec![ResultMode::Whole(rows), ResultMode::Grid(0)] };
-        let args: [(&G::Value, &[OperandMode]); 2] =
+        let args: [(&ValueId, &[OperandMode]); 2] =
             [(triangle, &[OperandMode::Whole, OperandMode::Whole]), (b, &[OperandMode::Whole, OperandMode::Grid(0)])];
         first(self.call(name, &args, vec![result])?)
     }
 
     /// Solves triangular systems for blocks of rows: `x triangle = b`.
-    fn solve_triangle_right(&mut self, name: &str, triangle: &G::Value, b: &G::Value) -> Result<G::Value> {
+    fn solve_triangle_right(&mut self, name: &str, triangle: &ValueId, b: &ValueId) -> Result<ValueId> {
         let (_, columns) = self.size(b)?;
         let dtype = self.ty(b).dtype;
         let b = self.cut_rows(b)?;
         let result = BlockResult { dtype, modes: vec![ResultMode::Grid(0), ResultMode::Whole(columns)] };
-        let args: [(&G::Value, &[OperandMode]); 2] =
+        let args: [(&ValueId, &[OperandMode]); 2] =
             [(triangle, &[OperandMode::Whole, OperandMode::Whole]), (&b, &[OperandMode::Grid(0), OperandMode::Whole])];
         first(self.call(name, &args, vec![result])?)
     }

@@ -1,6 +1,7 @@
 //! Operators other than index statements: scans, sorts, gathers, concatenations.
 
 use tw_ir::error::Blame;
+use tw_ir::spec::{GatherSpec, ScanSpec, ScatterSpec, SortSpec};
 use tw_ir::{BinaryOp, DType, Edge, Error, Extent, OnEmpty, Op, Result, Scalar, ScalarCode, Slot, TensorType, shape};
 
 use super::axes::{check_axes, display_shape, types_first};
@@ -53,7 +54,7 @@ pub fn scan(x: &TensorType, kind: ScanKind, axis: usize) -> Result<Op> {
         lift.set_results(state);
         accum.lift = lift;
     }
-    Ok(Op::Scan { accum, axis: axis as u32, exclusive: false, reverse: false })
+    Ok(Op::Scan(ScanSpec { accum, axis: axis as u32, exclusive: false, reverse: false }))
 }
 
 /// A sort, and what has to happen around it: halves are sorted as singles, and times as integers of which NaT is the largest.
@@ -80,7 +81,7 @@ pub fn topk(x: &TensorType, n: u64, axis: usize, largest: bool) -> Result<Sorted
 
 fn sorted(x: &TensorType, axis: usize, descending: bool, limit: Option<u64>) -> Result<Sorted> {
     check_axes(&[axis], x.rank())?;
-    let sort = Op::Sort { axis: axis as u32, descending, limit };
+    let sort = Op::Sort { spec: SortSpec { axis: axis as u32, descending }, limit };
     let as_sorted = |dtype: DType| {
         let mut ty = TensorType::dense(dtype, x.shape.clone());
         if let Some(n) = limit {
@@ -223,7 +224,7 @@ pub fn gather(data: &TensorType, indices: &[&TensorType], axes: &[usize], edge: 
     let extents: Vec<Extent> = axes.iter().map(|&axis| data.shape[axis]).collect();
     let mut prepare = vec![None];
     prepare.extend(prepare_indices(indices, &extents, edge)?);
-    Ok(Joined { prepare, join: Op::Gather { axes: axes.iter().map(|&axis| axis as u32).collect(), edge } })
+    Ok(Joined { prepare, join: Op::Gather(GatherSpec { axes: axes.iter().map(|&axis| axis as u32).collect(), edge }) })
 }
 
 /// Contributions of `values` to the elements that the indices name, combined by the reduction. Operands: the indices, then the values.
@@ -250,7 +251,10 @@ pub fn scatter(
         _ => None,
     });
     let axes = axes.iter().map(|&axis| axis as u32).collect();
-    Ok(Joined { prepare, join: Op::Scatter { axes, extents: extents.to_vec(), accum: kind.accum(working)?, edge } })
+    Ok(Joined {
+        prepare,
+        join: Op::Scatter { spec: ScatterSpec { axes, accum: kind.accum(working)?, edge }, extents: extents.to_vec() },
+    })
 }
 
 /// Indices as i64, with negative ones counted from the end unless an edge rule gives them another meaning.

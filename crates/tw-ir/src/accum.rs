@@ -348,13 +348,12 @@ impl Accum {
     /// Checks that the parts fit together and that the identity is one on a few values.
     pub fn verify(&self, bodies: &[DType]) -> Result<()> {
         let state = self.state_types();
-        let twice: Vec<DType> = state.iter().chain(&state).copied().collect();
         for code in [&self.lift, &self.combine, &self.finish] {
             code.verify()?;
         }
         let fits = self.lift.params() == bodies
             && self.lift.result_types() == state
-            && self.combine.params() == twice
+            && self.combine.params().iter().eq(state.iter().chain(&state))
             && self.combine.result_types() == state
             && self.finish.params() == state;
         if !fits {

@@ -33,10 +33,14 @@ impl Format {
         Format { mode_order: (0..rank as u8).collect(), modes: smallvec![ModeFormat::Dense; rank] }
     }
 
+    /// True if every element is stored, in whatever order.
+    pub fn stores_every_element(&self) -> bool {
+        self.modes.iter().all(|m| *m == ModeFormat::Dense)
+    }
+
     /// True for row-major dense storage.
     pub fn is_dense(&self) -> bool {
-        self.modes.iter().all(|m| *m == ModeFormat::Dense)
-            && self.mode_order.iter().enumerate().all(|(k, &axis)| k == axis as usize)
+        self.stores_every_element() && self.mode_order.iter().enumerate().all(|(k, &axis)| k == axis as usize)
     }
 
     /// True if the mode order is a permutation with one format each.

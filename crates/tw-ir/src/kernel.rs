@@ -6,12 +6,15 @@
 //! Kernels of fold tasks update their outputs in place. The first task of a chain finds uninitialised outputs and starts from the identity (or
 //! the fill value); later ones continue.
 
+use std::ops::Range;
+
 use crate::accum::Accum;
 use crate::dtype::{DType, Scalar};
 use crate::grid::Grid;
 use crate::index::{Edge, Idx};
 use crate::program::{FunctionRef, MaskCounts};
 use crate::scalar::ScalarCode;
+use crate::spec::{FinishSpec, GatherSpec, ScanSpec, ScatterSpec, SortSpec};
 use crate::tiling::BoxRegion;
 use crate::workflow::{SinkId, SourceId};
 
@@ -65,7 +68,6 @@ impl StatementKernel {
 
 /// The computation of one task.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-#[expect(clippy::large_enum_variant, reason = "one kernel serves all tasks of a statement, and most are the large one")]
 pub enum Kernel {
     /// The output block, from the source with this number.
     Load {
@@ -79,12 +81,7 @@ pub enum Kernel {
     /// Folds the state in the operands into the state in the outputs, element by element: `outputs = combine(outputs, operands)`.
     Combine(Accum),
     /// Operands: state blocks. Outputs: results.
-    Finish {
-        /// The accumulator.
-        accum: Accum,
-        /// True if the last component of the state is a bool that says whether the group holds anything, appended to the state of `accum`.
-        tracked: bool,
-    },
+    Finish(FinishSpec),
     /// Copies operands into the output where their boxes overlap, after moving operand boxes up by `shift` along `axis`.
     Place {
         /// The axis moved along.
@@ -105,39 +102,24 @@ pub enum Kernel {
     ScanCarry(Accum),
     /// Running aggregate inside a block. Operands: bodies, then (unless the block is the first) the state carried in. Outputs: results. What
     /// the first element of an exclusive scan sees is an empty group.
-    ScanBlock {
-        /// The accumulator.
-        accum: Accum,
-        /// Along this axis.
-        axis: u32,
-        /// Each element sees only those before it.
-        exclusive: bool,
-        /// From the end towards the start.
-        reverse: bool,
-    },
+    ScanBlock(ScanSpec),
     /// Elements of one or several data blocks. Operands: data blocks that are neighbours along the gathered axes, in row-major order, then one
     /// index block per gathered axis. Elements whose index lies outside the data blocks are left alone: another task of the chain writes them.
     /// With [`Edge::Fill`] the first task fills the output with `fill`.
     Gather {
-        /// Gathered axes of data.
-        axes: Vec<u32>,
+        /// Axes and edge rule.
+        spec: GatherSpec,
         /// Shape of the whole data tensor.
         shape: Vec<u64>,
-        /// The rule for indices outside the whole tensor.
-        edge: Edge,
         /// The value of elements outside with [`Edge::Fill`].
         fill: Scalar,
     },
     /// Contributions to one block of results. Operands: one index block per scattered axis, then one value block per body. Outputs: state.
     Scatter {
-        /// Scattered axes of the results.
-        axes: Vec<u32>,
+        /// Axes, edge rule and accumulator.
+        spec: ScatterSpec,
         /// Shape of the whole result.
         shape: Vec<u64>,
-        /// The rule for out-of-range indices.
-        edge: Edge,
-        /// The accumulator.
-        accum: Accum,
     },
     /// What one piece of a mask selects; the task's point is the number of the piece. Operands: mask, then data, exactly the piece. Outputs: one
     /// block per data operand, with room for the run of the piece, which alone is written.
@@ -163,10 +145,8 @@ pub enum Kernel {
 /// A stable sort along an axis, and its requested results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Sorting {
-    /// Along this axis.
-    pub axis: u32,
-    /// Largest first.
-    pub descending: bool,
+    /// The axis and the order.
+    pub spec: SortSpec,
     /// The requested results.
     pub results: SortResults,
 }
@@ -182,7 +162,23 @@ pub enum SortResults {
     Positions,
 }
 
+/// Bytes that a kernel keeps in memory of each operand that it reads where it lies on disk.
+pub const STREAM_PIECE: u64 = 64 << 10;
+
 impl Kernel {
+    /// Of so many operands, those that a task may read on disk, a part at a time: no more than a part of them has to be in main memory.
+    ///
+    /// A merge looks at every run from its beginning to its end. A gather from several data blocks takes them one after the other.
+    pub fn streamed_operands(&self, n_operands: usize) -> Range<usize> {
+        match self {
+            Kernel::SortMerge(_) => 0..n_operands,
+            Kernel::Gather { spec: GatherSpec { axes, .. }, .. } if n_operands > axes.len() + 1 => {
+                0..n_operands - axes.len()
+            }
+            _ => 0..0,
+        }
+    }
+
     /// A word for messages and text.
     pub fn name(&self) -> &'static str {
         match self {
@@ -190,11 +186,11 @@ impl Kernel {
             Kernel::Statement(_) => "statement",
             Kernel::Fill(_) => "fill",
             Kernel::Combine(_) => "combine",
-            Kernel::Finish { .. } => "finish",
+            Kernel::Finish(_) => "finish",
             Kernel::Place { .. } => "place",
             Kernel::ScanTotal { .. } => "scan_total",
             Kernel::ScanCarry(_) => "scan_carry",
-            Kernel::ScanBlock { .. } => "scan_block",
+            Kernel::ScanBlock(_) => "scan_block",
             Kernel::Gather { .. } => "gather",
             Kernel::Scatter { .. } => "scatter",
             Kernel::Compact(_) => "compact",

@@ -30,6 +30,7 @@ pub mod scalar;
 pub mod schedule;
 pub mod shape;
 pub mod span;
+pub mod spec;
 pub mod text;
 pub mod tiling;
 pub mod workflow;

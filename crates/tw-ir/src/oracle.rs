@@ -13,6 +13,7 @@ use crate::dtype::Scalar;
 use crate::error::{Error, Result};
 use crate::program::{Node, Op, Program, Region, SourceOp, TensorType, ValueId, verify};
 use crate::shape::{self, Extent};
+use crate::spec::{GatherSpec, ScanSpec, ScatterSpec, SortSpec};
 
 mod arrange;
 mod block_fn;
@@ -21,6 +22,7 @@ mod gather;
 mod groups;
 mod index;
 mod points;
+mod routine;
 mod scan;
 mod sort;
 
@@ -125,18 +127,20 @@ impl Machine<'_> {
                 let (extents, out_shape) = (self.extents(&extents)?, self.extents(&stmt.out.shape)?);
                 index::run(stmt, &extents, &out_shape, &arrays, &fills)
             }
-            Op::Scan { accum, axis, exclusive, reverse } => {
+            Op::Scan(ScanSpec { accum, axis, exclusive, reverse }) => {
                 scan::run(accum, *axis as usize, *exclusive, *reverse, &arrays)
             }
-            Op::Gather { axes, edge } => {
+            Op::Gather(GatherSpec { axes, edge }) => {
                 gather::gather(axes, *edge, fills[0], arrays[0], &arrays[1..]).map(|a| vec![a])
             }
-            Op::Scatter { axes, extents, accum, edge } => {
+            Op::Scatter { spec: ScatterSpec { axes, accum, edge }, extents } => {
                 gather::scatter(axes, &self.extents(extents)?, accum, *edge, &arrays)
             }
             Op::Compact { extent, .. } => arrange::compact(self.extent(*extent)?, arrays[0], &arrays[1..]),
             Op::Expand { .. } => Ok(vec![arrange::expand(arrays[0], arrays[1], arrays[2])?]),
-            Op::Sort { axis, descending, limit } => sort::run(arrays[0], *axis as usize, *descending, *limit),
+            Op::Sort { spec: SortSpec { axis, descending }, limit } => {
+                sort::run(arrays[0], *axis as usize, *descending, *limit)
+            }
             Op::Reshape { shape } => arrange::reshape(arrays[0], &self.extents(shape)?).map(|a| vec![a]),
             Op::Retile { .. } => Ok(vec![arrays[0].clone()]),
             Op::Concat { axis } => arrange::concat(&arrays, *axis as usize).map(|a| vec![a]),
@@ -144,6 +148,7 @@ impl Machine<'_> {
                 let types: Vec<&TensorType> = node.args.iter().map(|&value| self.program.ty(value)).collect();
                 block_fn::run(call, &types, &arrays)
             }
+            Op::Routine(spec) => routine::run(spec, &arrays, self.steps_left),
             Op::Resolve | Op::While { .. } | Op::If { .. } | Op::Store { .. } => {
                 Err(Error::internal(format!("{} is not a function of arrays alone", node.op.name())))
             }

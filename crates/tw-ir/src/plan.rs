@@ -6,13 +6,12 @@
 
 use cranelift_entity::{PrimaryMap, entity_impl};
 
-use crate::accum::Accum;
 use crate::dtype::{DType, Scalar};
 use crate::error::{Error, Result};
 use crate::grid::Grid;
-use crate::index::Edge;
 use crate::kernel::{Sorting, StatementKernel};
 use crate::program::{BlockFn, MaskCounts};
+use crate::spec::{FinishSpec, GatherSpec, ScanSpec, ScatterSpec};
 use crate::tiling::Tiling;
 use crate::workflow::{SinkDecl, SinkId, SourceDecl, SourceId, Statement, StmtId};
 
@@ -76,12 +75,7 @@ pub enum RelOp {
         chains: u32,
     },
     /// A transform: states to results, block by block.
-    Finish {
-        /// What is finished.
-        accum: Accum,
-        /// True if the state has a last component that says whether a group holds anything.
-        tracked: bool,
-    },
+    Finish(FinishSpec),
     /// Tile and concat: the same tensor under another grid.
     Retile,
     /// Inputs one after the other along an axis.
@@ -90,33 +84,18 @@ pub enum RelOp {
         axis: u32,
     },
     /// Running aggregate along an axis. All inputs have the grid of the outputs.
-    Scan {
-        /// What is aggregated.
-        accum: Accum,
-        /// Along this axis.
-        axis: u32,
-        /// Each element sees only those before it.
-        exclusive: bool,
-        /// From the end towards the start.
-        reverse: bool,
-    },
+    Scan(ScanSpec),
     /// Joins every index block with every data block it may name. Inputs: data, then one index relation per axis.
     Gather {
-        /// Gathered axes of data.
-        axes: Vec<u32>,
-        /// What an index outside gives.
-        edge: Edge,
-        /// The value outside with [`Edge::Fill`].
+        /// Axes and edge rule.
+        spec: GatherSpec,
+        /// The value outside with [`Edge::Fill`](crate::index::Edge::Fill).
         fill: Scalar,
     },
     /// Joins every index block with every output block it may name. Inputs: index relations, then values. Outputs: state.
     Scatter {
-        /// Scattered axes of the outputs.
-        axes: Vec<u32>,
-        /// What an index outside does.
-        edge: Edge,
-        /// How contributions meet.
-        accum: Accum,
+        /// Axes, edge rule and accumulator.
+        spec: ScatterSpec,
         /// Number of chains.
         chains: u32,
     },
@@ -142,10 +121,10 @@ impl RelOp {
         match self {
             RelOp::Load { .. } => "load",
             RelOp::Join { .. } => "join",
-            RelOp::Finish { .. } => "finish",
+            RelOp::Finish(_) => "finish",
             RelOp::Retile => "retile",
             RelOp::Concat { .. } => "concat",
-            RelOp::Scan { .. } => "scan",
+            RelOp::Scan(_) => "scan",
             RelOp::Gather { .. } => "gather",
             RelOp::Scatter { .. } => "scatter",
             RelOp::Compact(_) => "compact",

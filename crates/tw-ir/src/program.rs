@@ -20,12 +20,14 @@ use crate::index::{Access, Edge, Idx, Var};
 use crate::scalar::ScalarCode;
 use crate::shape::{self, Extent};
 use crate::span::Span;
+use crate::spec::{GatherSpec, ScanSpec, ScatterSpec, SortSpec};
 use crate::tiling::Tiling;
 
 mod block_fn;
 mod infer;
 mod injective;
 mod mask;
+mod routine;
 mod uses;
 mod verify;
 
@@ -33,6 +35,7 @@ pub use block_fn::{BlockFn, BlockFunction, BlockResult, FunctionRef, FunctionTab
 pub use infer::{gather_shape, infer};
 pub use injective::is_injective;
 pub use mask::{MaskCounts, mask_pieces};
+pub use routine::{Compression, Routine, RoutineLibrary, RoutineLibraryRef, RoutineSpec, Transform};
 pub use verify::verify;
 
 /// A value of a program.
@@ -241,35 +244,17 @@ pub enum Op {
     Index(IndexStmt),
     /// Running aggregate along an axis. One argument per body of the accumulator, all of one shape; one result per finished value. What the
     /// first element of an exclusive scan sees is an empty group.
-    Scan {
-        /// The accumulator; only associativity is used.
-        accum: Accum,
-        /// Along this axis.
-        axis: u32,
-        /// Each element sees only those before it.
-        exclusive: bool,
-        /// From the end towards the start.
-        reverse: bool,
-    },
+    Scan(ScanSpec),
     /// `data[.., index, ..]`. Arguments: data, then one i64 index tensor per gathered axis, all of one shape, which replaces the gathered
     /// axes at the position of the first of them. Negative indices are outside.
-    Gather {
-        /// Gathered axes of data, increasing.
-        axes: Vec<u32>,
-        /// The rule for out-of-range indices.
-        edge: Edge,
-    },
+    Gather(GatherSpec),
     /// The transpose of gather: contributions go to the element the index names. Arguments: one index tensor per scattered axis, then one
     /// value tensor per body of the accumulator, shaped like the result of the corresponding gather.
     Scatter {
-        /// Scattered axes of the results, increasing.
-        axes: Vec<u32>,
-        /// Their extents.
+        /// Axes, accumulator and edge rule.
+        spec: ScatterSpec,
+        /// Extents of the scattered axes.
         extents: Vec<Extent>,
-        /// The accumulator; elements without contributions follow its rule for empty groups.
-        accum: Accum,
-        /// The rule for out-of-range indices.
-        edge: Edge,
     },
     /// The elements that a mask selects, in row-major order of the mask. Arguments: mask, then data whose first axes are those of the mask; one
     /// result per data argument, with one axis in place of the mask's. A mask of bools takes an element or not, one of i64 takes it as often
@@ -290,10 +275,8 @@ pub enum Op {
     /// Stable sort along an axis, NaN last. Results: sorted values, and their positions along the axis before. NaNs are equal to each other, and
     /// so are zeros of either sign.
     Sort {
-        /// Along this axis.
-        axis: u32,
-        /// Largest first (and NaN first). Still stable: equal elements keep their order.
-        descending: bool,
+        /// The axis and the order.
+        spec: SortSpec,
         /// Only so many elements along the axis, from the first on; there must be as many.
         limit: Option<u64>,
     },
@@ -314,6 +297,8 @@ pub enum Op {
     },
     /// A function of blocks or whole fibres, called once per block key.
     BlockFn(BlockFn),
+    /// A routine of linear algebra, a Fourier transform or order statistics. The planner expands it into a blocked algorithm.
+    Routine(RoutineSpec),
     /// Ends a segment: the scalar argument is computed and becomes known to the planner. One integer or bool result.
     Resolve,
     /// Arguments are the initial values; results the final ones. Types of carried values do not change.
@@ -343,8 +328,8 @@ impl Op {
         match self {
             Op::Source(_) => "source",
             Op::Index(_) => "index",
-            Op::Scan { .. } => "scan",
-            Op::Gather { .. } => "gather",
+            Op::Scan(_) => "scan",
+            Op::Gather(_) => "gather",
             Op::Scatter { .. } => "scatter",
             Op::Compact { .. } => "compact",
             Op::Expand { .. } => "expand",
@@ -353,6 +338,7 @@ impl Op {
             Op::Retile { .. } => "retile",
             Op::Concat { .. } => "concat",
             Op::BlockFn(_) => "block_fn",
+            Op::Routine(_) => "routine",
             Op::Resolve => "resolve",
             Op::While { .. } => "while",
             Op::If { .. } => "if",

@@ -5,6 +5,7 @@
 
 use std::fmt;
 use std::str::FromStr;
+use std::sync::Arc;
 
 use crate::dtype::{DType, Scalar};
 use crate::error::{Error, Result};
@@ -318,9 +319,13 @@ impl ScalarOp {
     }
 }
 
-/// A straight-line program from typed parameters to results.
+/// A straight-line program from typed parameters to results. Clones share it until one of them is changed: statements are copied from level to level, and their
+/// code hardly ever changes on the way.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
-pub struct ScalarCode {
+pub struct ScalarCode(Arc<Code>);
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
+struct Code {
     params: Vec<DType>,
     ops: Vec<ScalarOp>,
     types: Vec<DType>,
@@ -330,7 +335,7 @@ pub struct ScalarCode {
 impl ScalarCode {
     /// Code with the given parameters and nothing else yet.
     pub fn new(params: Vec<DType>) -> ScalarCode {
-        ScalarCode { params, ..ScalarCode::default() }
+        ScalarCode(Arc::new(Code { params, ..Code::default() }))
     }
 
     /// Code that returns its parameters.
@@ -345,7 +350,7 @@ impl ScalarCode {
     /// The slot that an operation amounts to without being added: the parts of a number that was made of parts are these.
     pub fn simplified(&self, op: &ScalarOp) -> Option<Slot> {
         let ScalarOp::Unary(part @ (UnaryOp::Real | UnaryOp::Imag), whole) = op else { return None };
-        match self.ops.get(whole.0 as usize)? {
+        match self.0.ops.get(whole.0 as usize)? {
             ScalarOp::Binary(BinaryOp::Complex, re, im) => Some(if *part == UnaryOp::Real { *re } else { *im }),
             _ => None,
         }
@@ -356,7 +361,7 @@ impl ScalarCode {
         if let Some(slot) = self.simplified(&op) {
             return Ok(slot);
         }
-        if let Some(k) = self.ops.iter().position(|existing| *existing == op) {
+        if let Some(k) = self.0.ops.iter().position(|existing| *existing == op) {
             return Ok(Slot(k as u32));
         }
         self.push_distinct(op)
@@ -364,18 +369,21 @@ impl ScalarCode {
 
     /// Adds an operation without looking for an equal one: for callers that keep an index of long code themselves. Types are checked.
     pub fn push_distinct(&mut self, op: ScalarOp) -> Result<Slot> {
-        let dtype = self.type_of(&op)?;
-        self.ops.push(op);
-        self.types.push(dtype);
-        Ok(Slot(self.ops.len() as u32 - 1))
+        let dtype = self.type_of(&op, self.0.ops.len())?;
+        let code = Arc::make_mut(&mut self.0);
+        code.ops.push(op);
+        code.types.push(dtype);
+        Ok(Slot(code.ops.len() as u32 - 1))
     }
 
-    fn type_of(&self, op: &ScalarOp) -> Result<DType> {
-        if let Some(bad) = op.inputs().find(|slot| slot.0 as usize >= self.ops.len()) {
+    /// The type of the slot that an operation makes as the `k`-th of this code.
+    fn type_of(&self, op: &ScalarOp, k: usize) -> Result<DType> {
+        if let Some(bad) = op.inputs().find(|slot| slot.0 as usize >= k) {
             return Err(Error::internal(format!("scalar code reads slot {} before it is made", bad.0)));
         }
         match op {
             ScalarOp::Param(k) => self
+                .0
                 .params
                 .get(*k as usize)
                 .copied()
@@ -412,7 +420,7 @@ impl ScalarCode {
 
     /// The k-th parameter as a slot. The parameter must exist.
     pub fn param(&mut self, k: u32) -> Slot {
-        assert!((k as usize) < self.params.len(), "scalar code has {} parameters, not {k}", self.params.len());
+        assert!((k as usize) < self.0.params.len(), "scalar code has {} parameters, not {k}", self.0.params.len());
         self.push(ScalarOp::Param(k)).unwrap_or(Slot(0))
     }
 
@@ -441,80 +449,80 @@ impl ScalarCode {
 
     /// Appends other code, with its parameters replaced by slots of this code; returns its results as slots here.
     pub fn inline(&mut self, other: &ScalarCode, args: &[Slot]) -> Result<Vec<Slot>> {
-        let mut map: Vec<Slot> = Vec::with_capacity(other.ops.len());
-        for op in &other.ops {
+        let mut map: Vec<Slot> = Vec::with_capacity(other.0.ops.len());
+        for op in &other.0.ops {
             let slot = match op {
                 ScalarOp::Param(k) => args[*k as usize],
                 op => self.push(op.map(|slot| map[slot.0 as usize]))?,
             };
             map.push(slot);
         }
-        Ok(other.results.iter().map(|slot| map[slot.0 as usize]).collect())
+        Ok(other.0.results.iter().map(|slot| map[slot.0 as usize]).collect())
     }
 
     /// Says which slots are returned.
     pub fn set_results(&mut self, results: Vec<Slot>) {
-        self.results = results;
+        Arc::make_mut(&mut self.0).results = results;
     }
 
     /// Removes operations that no result needs, keeping the order of the rest.
     pub fn without_dead_ops(&self) -> ScalarCode {
-        let mut live = vec![false; self.ops.len()];
-        for slot in &self.results {
+        let mut live = vec![false; self.0.ops.len()];
+        for slot in &self.0.results {
             live[slot.0 as usize] = true;
         }
-        for k in (0..self.ops.len()).rev() {
+        for k in (0..self.0.ops.len()).rev() {
             if live[k] {
-                self.ops[k].inputs().for_each(|slot| live[slot.0 as usize] = true);
+                self.0.ops[k].inputs().for_each(|slot| live[slot.0 as usize] = true);
             }
         }
-        let mut code = ScalarCode::new(self.params.clone());
-        let mut map = vec![Slot(0); self.ops.len()];
-        for k in (0..self.ops.len()).filter(|&k| live[k]) {
+        let mut code = Code { params: self.0.params.clone(), ..Code::default() };
+        let mut map = vec![Slot(0); self.0.ops.len()];
+        for k in (0..self.0.ops.len()).filter(|&k| live[k]) {
             map[k] = Slot(code.ops.len() as u32);
-            code.ops.push(self.ops[k].map(|slot| map[slot.0 as usize]));
-            code.types.push(self.types[k]);
+            code.ops.push(self.0.ops[k].map(|slot| map[slot.0 as usize]));
+            code.types.push(self.0.types[k]);
         }
-        code.results = self.results.iter().map(|slot| map[slot.0 as usize]).collect();
-        code
+        code.results = self.0.results.iter().map(|slot| map[slot.0 as usize]).collect();
+        ScalarCode(Arc::new(code))
     }
 
     /// Parameter types.
     pub fn params(&self) -> &[DType] {
-        &self.params
+        &self.0.params
     }
     /// The operations in order; slot k is made by operation k.
     pub fn ops(&self) -> &[ScalarOp] {
-        &self.ops
+        &self.0.ops
     }
     /// The results.
     pub fn results(&self) -> &[Slot] {
-        &self.results
+        &self.0.results
     }
     /// The type of a slot.
     pub fn dtype(&self, slot: Slot) -> DType {
-        self.types[slot.0 as usize]
+        self.0.types[slot.0 as usize]
     }
     /// The types of the results.
     pub fn result_types(&self) -> Vec<DType> {
-        self.results.iter().map(|slot| self.dtype(*slot)).collect()
+        self.0.results.iter().map(|slot| self.dtype(*slot)).collect()
     }
     /// True if some operation reads the k-th parameter.
     pub fn uses_param(&self, k: u32) -> bool {
-        self.ops.contains(&ScalarOp::Param(k))
+        self.0.ops.contains(&ScalarOp::Param(k))
     }
 
     /// Runs the code on one set of arguments. Slow; the meaning of the code.
     pub fn eval(&self, args: &[Scalar]) -> Vec<Scalar> {
-        let mut slots = Vec::with_capacity(self.ops.len());
+        let mut slots = Vec::with_capacity(self.0.ops.len());
         self.eval_slots(args, &mut slots);
-        self.results.iter().map(|slot| slots[slot.0 as usize]).collect()
+        self.0.results.iter().map(|slot| slots[slot.0 as usize]).collect()
     }
 
     /// Runs the code and leaves the value of every slot in `slots`, whose storage is reused from call to call.
     pub fn eval_slots(&self, args: &[Scalar], slots: &mut Vec<Scalar>) {
         slots.clear();
-        for op in &self.ops {
+        for op in &self.0.ops {
             let at = |slot: Slot| slots[slot.0 as usize];
             let value = match *op {
                 ScalarOp::Param(k) => args[k as usize],
@@ -539,16 +547,13 @@ impl ScalarCode {
 
     /// Checks that every slot is made before it is read and that types agree.
     pub fn verify(&self) -> Result<()> {
-        let mut copy = ScalarCode::new(self.params.clone());
-        for (k, op) in self.ops.iter().enumerate() {
-            let dtype = copy.type_of(op)?;
-            if self.types.get(k) != Some(&dtype) {
+        // An operation reads slots before its own, whose types have been checked by then.
+        for (k, op) in self.0.ops.iter().enumerate() {
+            if self.0.types.get(k) != Some(&self.type_of(op, k)?) {
                 return Err(Error::internal(format!("slot {k} of scalar code has the wrong type")));
             }
-            copy.ops.push(*op);
-            copy.types.push(dtype);
         }
-        match self.results.iter().find(|slot| slot.0 as usize >= self.ops.len()) {
+        match self.0.results.iter().find(|slot| slot.0 as usize >= self.0.ops.len()) {
             Some(slot) => Err(Error::internal(format!("scalar code returns slot {}, which is never made", slot.0))),
             None => Ok(()),
         }

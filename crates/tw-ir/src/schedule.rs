@@ -14,6 +14,7 @@
 use std::sync::{Arc, OnceLock};
 
 use crate::error::{Error, Result};
+use crate::tiling::BoxRegion;
 use crate::workflow::{BlockId, TaskId, Workflow};
 use cranelift_entity::EntityRef;
 
@@ -27,6 +28,7 @@ mod plan_file;
 mod replay;
 mod step;
 
+pub use bytes::{ByteReader, ByteWriter};
 pub use digest::Digest;
 pub use encode::VERSION;
 pub use placement::{Instance, Memory, Move, Placement};
@@ -156,16 +158,20 @@ impl Schedule {
             Some(placement) => placement.instance(instance).block,
         }
     }
+    /// The part of its block that an instance is; `None` if it is the whole block.
+    pub fn part_of(&self, instance: InstanceId) -> Option<&BoxRegion> {
+        self.placement.as_ref()?.region(&self.workflow, instance)
+    }
     /// The memory of an instance.
     pub fn memory_of(&self, instance: InstanceId) -> Memory {
         self.placement.as_ref().map_or(Memory::Host(0), |placement| placement.instance(instance).memory)
     }
-    /// The block that a step brings from disk to main memory, if it does that.
-    pub fn fetched_block(&self, step: usize) -> Option<BlockId> {
-        let (placement, StepKind::Move(id)) = (self.placement.as_ref()?, self.steps[step].kind()) else { return None };
+    /// The bytes that a step brings from disk to main memory.
+    pub fn fetched_bytes(&self, step: usize) -> u64 {
+        let (Some(placement), StepKind::Move(id)) = (&self.placement, self.steps[step].kind()) else { return 0 };
         let Move { from, to } = placement.moved(id);
         let is_fetch = matches!((self.memory_of(from), self.memory_of(to)), (Memory::Disk(_), Memory::Host(_)));
-        is_fetch.then(|| self.block_of(from))
+        if is_fetch { placement.instance_bytes(&self.workflow, to) } else { 0 }
     }
     /// The instances that a step reads, one per operand of a task; `None` for operands without a block.
     pub fn reads(&self, step: usize) -> impl Iterator<Item = Option<InstanceId>> {

@@ -6,18 +6,22 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use cranelift_entity::packed_option::{PackedOption, ReservedValue};
 use cranelift_entity::{PrimaryMap, entity_impl};
 
 use crate::array::Array;
 use crate::dtype::DType;
-use crate::grid::Grid;
-use crate::kernel::Kernel;
+use crate::kernel::{Kernel, STREAM_PIECE};
 use crate::program::TensorType;
 use crate::span::Span;
 use crate::tiling::BoxRegion;
 
+mod set;
+#[cfg(test)]
+mod tests;
 mod verify;
 
+pub use set::{BlockSet, Boxes, Size, Sizes};
 pub use verify::verify;
 
 macro_rules! ids {
@@ -46,16 +50,6 @@ ids! {
     SinkId = "sink";
 }
 
-impl BlockId {
-    /// Stands for "no block": an operand that lies wholly outside its tensor.
-    pub const NONE: BlockId = BlockId(u32::MAX);
-
-    /// True unless this is [`BlockId::NONE`].
-    pub fn is_some(self) -> bool {
-        self != BlockId::NONE
-    }
-}
-
 /// A statement of the user, as errors and explain name it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Statement {
@@ -63,63 +57,6 @@ pub struct Statement {
     pub label: String,
     /// Its place in the user's text.
     pub span: Span,
-}
-
-/// The boxes of a set of blocks.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Boxes {
-    /// Cut by a grid; blocks are numbered row-major.
-    Grid(Grid),
-    /// One box each: regions assembled from several blocks.
-    List(Vec<BoxRegion>),
-}
-
-impl Boxes {
-    /// How many there are.
-    pub fn n_blocks(&self) -> u64 {
-        match self {
-            Boxes::Grid(grid) => grid.n_blocks(),
-            Boxes::List(list) => list.len() as u64,
-        }
-    }
-}
-
-/// Blocks of one relation, numbered from `first` on.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct BlockSet {
-    /// A name for messages.
-    pub name: String,
-    /// Element type.
-    pub dtype: DType,
-    /// Shape of the whole tensor.
-    pub shape: Vec<u64>,
-    /// Their boxes.
-    pub boxes: Boxes,
-    /// Number of the first block.
-    pub first: u32,
-    /// The statement that makes them.
-    pub statement: StmtId,
-}
-
-impl BlockSet {
-    /// The name of the value that the blocks belong to: copies, parts of sums and states of accumulators have it with a suffix.
-    pub fn value_name(&self) -> &str {
-        let name = self.name.split_once(" (").map_or(self.name.as_str(), |(name, _)| name);
-        name.split_once(".state").map_or(name, |(name, _)| name)
-    }
-
-    /// The number of blocks.
-    pub fn n_blocks(&self) -> u64 {
-        self.boxes.n_blocks()
-    }
-
-    /// The box of the block with this position in the set.
-    pub fn block_box(&self, position: u64) -> BoxRegion {
-        match &self.boxes {
-            Boxes::List(list) => list[position as usize].clone(),
-            Boxes::Grid(grid) => grid.box_of(position),
-        }
-    }
 }
 
 /// The kind of a task: how it treats its outputs.
@@ -136,11 +73,30 @@ pub enum TaskKind {
 /// A block read by a task, or the part of it that is needed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Operand {
-    /// The block, or [`BlockId::NONE`].
+    /// The block.
     pub block: BlockId,
     /// 0 for the whole block; otherwise one more than a position in [`Workflow::regions`]. Transfers send only this region.
     pub region: u32,
 }
+
+impl Operand {
+    /// The whole of a block.
+    pub fn whole(block: BlockId) -> Operand {
+        Operand { block, region: 0 }
+    }
+}
+
+impl ReservedValue for Operand {
+    fn reserved_value() -> Operand {
+        Operand::whole(BlockId::reserved_value())
+    }
+    fn is_reserved_value(&self) -> bool {
+        self.block.is_reserved_value()
+    }
+}
+
+/// An operand, or none where it would lie wholly outside its tensor. As small as an operand.
+pub type MaybeOperand = PackedOption<Operand>;
 
 /// What a source is.
 #[derive(Clone, Debug)]
@@ -222,22 +178,15 @@ pub struct Workflow {
     points: Vec<u32>,
     positions: Vec<u32>,
     operand_ends: Vec<u32>,
-    operands: Vec<Operand>,
+    operands: Vec<MaybeOperand>,
     output_ends: Vec<u32>,
     task_outputs: Vec<BlockId>,
 }
 
 impl Workflow {
-    /// Adds a set of blocks; `None` if there are more than fit.
-    pub fn add_set(
-        &mut self,
-        name: String,
-        dtype: DType,
-        shape: Vec<u64>,
-        boxes: Boxes,
-        statement: StmtId,
-    ) -> Option<BlockSetId> {
-        let set = BlockSet { name, dtype, shape, boxes, first: self.n_blocks, statement };
+    /// Adds a set of blocks and numbers them; `None` if there are more than fit.
+    pub fn add_set(&mut self, set: BlockSet) -> Option<BlockSetId> {
+        let set = BlockSet { first: self.n_blocks, ..set };
         let n = u32::try_from(set.n_blocks()).ok()?;
         self.n_blocks = self.n_blocks.checked_add(n).filter(|&n| n < u32::MAX)?;
         let id = self.sets.push(set);
@@ -252,7 +201,7 @@ impl Workflow {
         kernel: KernelId,
         point: u32,
         position: u32,
-        operands: &[Operand],
+        operands: &[MaybeOperand],
         outputs: &[BlockId],
     ) -> TaskId {
         let id = TaskId(self.kinds.len() as u32);
@@ -327,14 +276,14 @@ impl Workflow {
         self.kernels[self.kernel(task)].statement
     }
     /// The operands of a task.
-    pub fn operands(&self, task: TaskId) -> &[Operand] {
+    pub fn operands(&self, task: TaskId) -> &[MaybeOperand] {
         let t = task.0 as usize;
         let start = if t == 0 { 0 } else { self.operand_ends[t - 1] };
         &self.operands[start as usize..self.operand_ends[t] as usize]
     }
     /// The operands of a task that have a block.
-    pub fn present_operands(&self, task: TaskId) -> impl Iterator<Item = &Operand> {
-        self.operands(task).iter().filter(|operand| operand.block.is_some())
+    pub fn present_operands(&self, task: TaskId) -> impl Iterator<Item = Operand> {
+        self.operands(task).iter().filter_map(|operand| operand.expand())
     }
     /// The blocks that a task computes or contributes to.
     pub fn outputs(&self, task: TaskId) -> &[BlockId] {
@@ -356,13 +305,18 @@ impl Workflow {
         set.block_box((block.0 - set.first) as u64)
     }
     /// A block's size in bytes.
-    pub fn block_bytes(&self, block: BlockId) -> u64 {
+    pub fn block_size(&self, block: BlockId) -> Size {
         let set = &self.sets[self.set_of(block)];
-        let elements = match &set.boxes {
-            Boxes::List(list) => list[(block.0 - set.first) as usize].n_elements(),
-            Boxes::Grid(grid) => grid.n_elements_of((block.0 - set.first) as u64),
-        };
-        elements * set.dtype.size()
+        set.block_size((block.0 - set.first) as u64)
+    }
+    /// The most bytes that a block can take: what peaks, budgets and reservations count.
+    pub fn block_bytes(&self, block: BlockId) -> u64 {
+        self.block_size(block).max()
+    }
+    /// The size of a part of a block.
+    pub fn part_size(&self, block: BlockId, part: &BoxRegion) -> Size {
+        let set = &self.sets[self.set_of(block)];
+        set.part_size((block.0 - set.first) as u64, part)
     }
     /// The sets whose blocks are only loaded, with their sources.
     pub fn loaded_sets(&self) -> impl Iterator<Item = (BlockSetId, SourceId)> {
@@ -375,14 +329,25 @@ impl Workflow {
         }
         self.sets.iter().filter_map(move |(id, set)| Some((id, *by_statement.get(&set.statement)?)))
     }
-    /// Bytes of the region that an operand reads.
-    pub fn operand_bytes(&self, operand: &Operand) -> u64 {
+    /// The size of the region that an operand reads.
+    pub fn operand_size(&self, operand: Operand) -> Size {
         match operand.region {
-            0 => self.block_bytes(operand.block),
-            region => {
-                let size = self.sets[self.set_of(operand.block)].dtype.size();
-                self.regions[region as usize - 1].n_elements() * size
-            }
+            0 => self.block_size(operand.block),
+            region => self.part_size(operand.block, &self.regions[region as usize - 1]),
+        }
+    }
+    /// The operands that a task may read on disk.
+    pub fn streamed_operands(&self, task: TaskId) -> &[MaybeOperand] {
+        let operands = self.operands(task);
+        &operands[self.kernels[self.kernel(task)].kernel.streamed_operands(operands.len())]
+    }
+    /// Bytes of main memory that a task takes besides its blocks if it reads operands on disk.
+    pub fn streaming_bytes(&self, task: TaskId) -> u64 {
+        let streamed = self.streamed_operands(task).iter().filter_map(|operand| operand.expand());
+        let sizes = streamed.map(|operand| self.block_bytes(operand.block));
+        match &self.kernels[self.kernel(task)].kernel {
+            Kernel::SortMerge(_) => sizes.fold(0, |sum, bytes| sum.saturating_add(bytes.min(STREAM_PIECE))),
+            _ => sizes.max().unwrap_or(0),
         }
     }
     /// Bytes the task arrays take, for the report of planning overhead.
@@ -391,7 +356,8 @@ impl Workflow {
             + (self.task_kernels.capacity() + self.points.capacity() + self.positions.capacity()) * 4
             + (self.operand_ends.capacity() + self.output_ends.capacity() + self.task_outputs.capacity()) * 4
             + self.block_sets.capacity() * 4
-            + self.operands.capacity() * size_of::<Operand>()
+            + self.operands.capacity() * size_of::<MaybeOperand>()
+            + self.sets.values().map(BlockSet::heap_bytes).sum::<usize>()
             + self.regions.iter().map(|r| size_of::<BoxRegion>() + 16 * r.rank()).sum::<usize>()
     }
 }

@@ -79,8 +79,11 @@ impl<'a> Run<'a> {
             let before = edges.len();
             edges.extend(makers.previous(task).map(|maker| (maker, task, 0)));
             for operand in workflow.present_operands(task) {
-                edges
-                    .extend(makers.of_block(operand.block).map(|maker| (maker, task, workflow.operand_bytes(operand))));
+                edges.extend(
+                    makers
+                        .of_block(operand.block)
+                        .map(|maker| (maker, task, workflow.operand_size(operand).estimate())),
+                );
             }
             missing[task.index()] = (edges.len() - before) as u32;
         }

@@ -9,8 +9,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use tw_ir::error::{Error, Result};
 use tw_ir::kernel::Kernel;
-use tw_ir::workflow::{BlockId, BlockSetId, Boxes, KernelEntry, KernelId, Operand, TaskId, TaskKind, Workflow};
-use tw_ir::{Accum, BoxRegion, EntityRef};
+use tw_ir::spec::ScatterSpec;
+use tw_ir::workflow::{
+    BlockId, BlockSet, BlockSetId, Boxes, KernelEntry, KernelId, MaybeOperand, Operand, Sizes, TaskId, TaskKind,
+    Workflow,
+};
+use tw_ir::{Accum, EntityRef};
 
 use super::machine::Machine;
 use super::schedulers::is_copy;
@@ -176,10 +180,7 @@ impl<'a> Expansion<'a> {
             }
         }
         for (whole, copies) in copies {
-            let set = workflow.sets[whole].clone();
-            let boxes = copies.iter().map(|(block, _)| workflow.block_box(*block)).collect();
-            let name = format!("{} (copies)", set.name);
-            let added = self.out.add_set(name, set.dtype, set.shape, Boxes::List(boxes), set.statement);
+            let added = self.out.add_set(like(workflow, whole, "copies", copies.iter().map(|(block, _)| *block)));
             let added = added.ok_or_else(|| Error::plan("more copies of blocks than can be numbered"))?;
             self.copies.extend((0..).zip(copies).map(|(k, key)| (key, self.out.block(added, k))));
         }
@@ -188,25 +189,18 @@ impl<'a> Expansion<'a> {
 
     /// Makes the blocks of all chains that are not at home, one set for each set they are parts of.
     fn add_parts(&mut self) -> Result<()> {
-        let mut boxes: BTreeMap<BlockSetId, Vec<BoxRegion>> = BTreeMap::new();
+        let mut blocks: BTreeMap<BlockSetId, Vec<BlockId>> = BTreeMap::new();
         for reduction in &mut self.reductions {
             reduction.chains.entry(reduction.home).or_default();
             for _ in 1..reduction.chains.len() {
                 for &block in &reduction.outputs {
-                    boxes.entry(self.workflow.set_of(block)).or_default().push(self.workflow.block_box(block));
+                    blocks.entry(self.workflow.set_of(block)).or_default().push(block);
                 }
             }
         }
         let mut sets: BTreeMap<BlockSetId, (BlockSetId, u64)> = BTreeMap::new();
-        for (whole, boxes) in boxes {
-            let set = self.workflow.sets[whole].clone();
-            let added = self.out.add_set(
-                format!("{} (parts)", set.name),
-                set.dtype,
-                set.shape,
-                Boxes::List(boxes),
-                set.statement,
-            );
+        for (whole, blocks) in blocks {
+            let added = self.out.add_set(like(self.workflow, whole, "parts", blocks.into_iter()));
             let added = added.ok_or_else(|| Error::plan("more parts of sums than can be numbered"))?;
             sets.insert(whole, (added, 0));
         }
@@ -261,7 +255,8 @@ impl<'a> Expansion<'a> {
             false => {
                 let copy = |block: BlockId| self.copies.get(&(block, site)).copied().unwrap_or(block);
                 let here = workflow.operands(task).iter();
-                let here: Vec<Operand> = here.map(|o| Operand { block: copy(o.block), region: o.region }).collect();
+                let here = here.map(|o| o.expand().map(|o| Operand { block: copy(o.block), ..o }).into());
+                let here: Vec<MaybeOperand> = here.collect();
                 self.out.add_task(kind, kernel, point, position, &here, &outputs)
             }
         };
@@ -279,8 +274,8 @@ impl<'a> Expansion<'a> {
     /// Adds the chain of one worker to that of another.
     fn add(&mut self, number: usize, to: u32, from: u32) {
         let reduction = &mut self.reductions[number];
-        let operands: Vec<Operand> = match reduction.chains.get(&from) {
-            Some(chain) => chain.blocks.iter().map(|&block| Operand { block, region: 0 }).collect(),
+        let operands: Vec<MaybeOperand> = match reduction.chains.get(&from) {
+            Some(chain) => chain.blocks.iter().map(|&block| Operand::whole(block).into()).collect(),
             None => return,
         };
         let kernel = *self.combine.entry(reduction.statement).or_insert_with(|| {
@@ -322,6 +317,25 @@ pub(super) fn meetings(home: u32, workers: &[u32], machine: &Machine) -> Vec<(u3
     found
 }
 
+/// A set of further instances of some blocks of a set, stored as these are.
+fn like(workflow: &Workflow, whole: BlockSetId, what: &str, blocks: impl Iterator<Item = BlockId> + Clone) -> BlockSet {
+    let set = &workflow.sets[whole];
+    let sizes = match &set.sizes {
+        Sizes::Dense => Sizes::Dense,
+        Sizes::List(_) => Sizes::List(blocks.clone().map(|block| workflow.block_size(block)).collect()),
+    };
+    BlockSet {
+        name: format!("{} ({what})", set.name),
+        dtype: set.dtype,
+        shape: set.shape.clone(),
+        boxes: Boxes::List(blocks.map(|block| workflow.block_box(block)).collect()),
+        format: set.format.clone(),
+        sizes,
+        first: 0,
+        statement: set.statement,
+    }
+}
+
 /// All parts meet at the first of some workers, those of neighbours first.
 fn meet_in_tree(workers: &[u32], found: &mut Vec<(u32, u32)>) {
     let mut stride = 1;
@@ -340,7 +354,7 @@ fn is_assembly(workflow: &Workflow, task: TaskId) -> bool {
 fn accumulator(kernel: &Kernel) -> Option<&Accum> {
     match kernel {
         Kernel::Statement(statement) => statement.accum.as_ref(),
-        Kernel::Scatter { accum, .. } => Some(accum),
+        Kernel::Scatter { spec: ScatterSpec { accum, .. }, .. } => Some(accum),
         _ => None,
     }
 }

@@ -100,7 +100,7 @@ fn place_loads(workflow: &Workflow, layouts: &Layouts<'_>, before: &Before, assi
 
 /// The worker that holds the largest operand of a task; there the task receives least.
 fn home_of_largest(workflow: &Workflow, task: TaskId, assignment: &Assignment) -> Option<u32> {
-    let largest = workflow.present_operands(task).max_by_key(|operand| workflow.operand_bytes(operand));
+    let largest = workflow.present_operands(task).max_by_key(|operand| workflow.operand_size(*operand).estimate());
     largest.map(|operand| assignment.homes[operand.block.index()])
 }
 

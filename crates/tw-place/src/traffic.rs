@@ -116,8 +116,8 @@ impl Traffic {
     fn send(&mut self, workflow: &Workflow, machine: &Machine, home: u32, mut needs: Vec<Need>) {
         let (block, region) = (BlockId::new(needs[0].block as usize), needs[0].region);
         let bytes = match (region as usize).checked_sub(workflow.regions.len() + 1) {
-            None => workflow.operand_bytes(&Operand { block, region }),
-            Some(part) => self.parts[part].n_elements() * workflow.sets[workflow.set_of(block)].dtype.size(),
+            None => workflow.operand_size(Operand { block, region }).estimate(),
+            Some(part) => workflow.part_size(block, &self.parts[part]).estimate(),
         };
         needs.sort_unstable_by_key(|need| (need.position, need.to));
         // The first receiver on each node, and its message. The home is the first of all.
@@ -171,7 +171,8 @@ impl Traffic {
             }
             let site = sites.of(task);
             let reads = workflow.operands(task).iter().map(|operand| {
-                let home = operand.block.is_some().then(|| InstanceId::new(operand.block.index()))?;
+                let operand = operand.expand()?;
+                let home = InstanceId::new(operand.block.index());
                 Some(self.bringing(operand.block, operand.region, site).map_or(home, copy))
             });
             placement.add_task(reads, workflow.outputs(task).iter().map(|block| InstanceId::new(block.index())));

@@ -58,8 +58,8 @@ pub fn task_bytes(workflow: &Workflow, task: TaskId) -> u64 {
     if let Kernel::Place { axis, shift } = workflow.kernels[workflow.kernel(task)].kernel {
         return 2 * copied_bytes(workflow, task, axis as usize, shift);
     }
-    let read: u64 = workflow.present_operands(task).map(|operand| workflow.operand_bytes(operand)).sum();
-    let made: u64 = workflow.outputs(task).iter().map(|&block| workflow.block_bytes(block)).sum();
+    let read: u64 = workflow.present_operands(task).map(|operand| workflow.operand_size(operand).estimate()).sum();
+    let made: u64 = workflow.outputs(task).iter().map(|&block| workflow.block_size(block).estimate()).sum();
     read.saturating_add(made)
 }
 
@@ -67,7 +67,7 @@ pub fn task_bytes(workflow: &Workflow, task: TaskId) -> u64 {
 fn copied_bytes(workflow: &Workflow, task: TaskId, axis: usize, shift: u64) -> u64 {
     let Some(&out) = workflow.outputs(task).first() else { return 0 };
     let into = workflow.block_box(out);
-    let overlap = |operand: &Operand| {
+    let overlap = |operand: Operand| {
         let from = workflow.block_box(operand.block);
         let side = |k: usize| {
             let moved = if k == axis { shift } else { 0 };

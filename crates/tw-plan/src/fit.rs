@@ -8,7 +8,11 @@
 //! * a result that was loaded goes back to where it came from: its handle names the source, and nothing is written;
 //! * any other block is spilled first, once: it stays on disk until its last use. A fold that changes a fetched block makes the copy on disk worthless.
 //!
-//! Blocks that the current step reads or writes are never evicted. So a budget works exactly if every single step fits ([`least_bytes`]).
+//! Two kinds of operands need not be in main memory as a whole. A block whose readers all take parts of it, as when a tensor is cut differently, is spilled in
+//! these parts, and a reader fetches its part alone ([`Parts`]). A merge of sorted runs and a gather read operands where they are, on disk
+//! ([`Workflow::streamed_operands`]).
+//!
+//! All other blocks that the current step reads or writes are never evicted. So a budget works exactly if every single step fits ([`least_bytes`]).
 //! Moves are steps of the schedule and instances are its blocks in one memory ([`tw_ir::schedule`]), so engines, peaks and hashes know nothing of this
 //! module, and the bits of results do not depend on it.
 //!
@@ -23,10 +27,13 @@ use tw_ir::EntityRef;
 use tw_ir::error::{Error, Result};
 use tw_ir::kernel::Kernel;
 use tw_ir::schedule::{Instance, InstanceId, Memory, Move, Placement, Schedule, Step};
-use tw_ir::workflow::{BlockId, BlockSetId, TaskId, TaskKind, Workflow};
+use tw_ir::workflow::{BlockId, BlockSetId, MaybeOperand, Operand, TaskId, TaskKind, Workflow};
 
+use self::parts::{Parts, Unit};
 use crate::cost::task_flops;
 use crate::order::eager;
+
+mod parts;
 
 /// A schedule that keeps to a budget, and its price.
 #[derive(Clone, Debug)]
@@ -66,17 +73,22 @@ impl AddAssign for BudgetTraffic {
 /// The bytes of the largest step: its operands and outputs, but for blocks that are in memory anyway. Gives the task, too. No smaller budget works.
 pub fn least_bytes(schedule: &Schedule, is_resident: &dyn Fn(BlockId) -> bool) -> (u64, Option<TaskId>) {
     let workflow = schedule.workflow();
-    let remakers = Remakers::of(workflow, is_resident);
-    let mut seen = vec![u32::MAX; workflow.n_blocks()];
+    let order: Vec<TaskId> = schedule.order().collect();
+    let parts = Parts::of(workflow, &order, is_resident);
+    let remakers = Remakers::of(workflow, &parts, is_resident);
+    let mut seen = vec![u32::MAX; parts.n_units()];
     let mut most = (0, None);
-    for (position, task) in schedule.order().enumerate() {
-        let mut bytes = 0u64;
+    for (position, task) in order.into_iter().enumerate() {
         let again = workflow.present_operands(task).filter_map(|operand| remakers.of_block(operand.block));
         let needed = again.flat_map(|task| workflow.present_operands(task)).map(|operand| operand.block);
-        for block in touched(workflow, task).chain(needed) {
-            let is_new = std::mem::replace(&mut seen[block.index()], position as u32) != position as u32;
-            if is_new && !is_resident(block) {
-                bytes = bytes.saturating_add(workflow.block_bytes(block));
+        let streamed = workflow.streamed_operands(task);
+        let read = workflow.operands(task)[streamed.len()..].iter().filter_map(|operand| operand.expand());
+        let made = workflow.outputs(task).iter().copied();
+        let mut bytes = if streamed.is_empty() { 0 } else { workflow.streaming_bytes(task) };
+        for unit in read.map(|operand| parts.unit(operand)).chain(made.chain(needed).map(Unit::whole)) {
+            let is_new = std::mem::replace(&mut seen[unit.index()], position as u32) != position as u32;
+            if is_new && !is_resident(parts.block(unit)) {
+                bytes = bytes.saturating_add(parts.bytes(workflow, unit));
             }
         }
         if bytes > most.0 {
@@ -98,10 +110,11 @@ pub fn fit(schedule: &Schedule, budget: u64, is_resident: &dyn Fn(BlockId) -> bo
     }
     let workflow = schedule.workflow();
     let depth_first: Vec<TaskId> = schedule.order().collect();
+    let parts = Parts::of(workflow, &depth_first, is_resident);
     let eager = eager(workflow, &depth_first);
     let mut best: Option<Replayed> = None;
     for order in [depth_first, eager] {
-        let found = Replayed::of(workflow, &order, budget, is_resident)?;
+        let found = Replayed::of(workflow, &parts, &order, budget, is_resident)?;
         if best.as_ref().is_none_or(|best| found.traffic.total() < best.traffic.total()) {
             best = Some(found);
         }
@@ -124,11 +137,12 @@ struct Remakers {
 }
 
 impl Remakers {
-    fn of(workflow: &Workflow, is_resident: &dyn Fn(BlockId) -> bool) -> Remakers {
+    fn of(workflow: &Workflow, parts: &Parts, is_resident: &dyn Fn(BlockId) -> bool) -> Remakers {
         let mut remakers = Remakers { tasks: vec![NONE; workflow.n_blocks()] };
         // Tasks come after those that make their operands.
         for task in workflow.tasks() {
             if let &[block] = workflow.outputs(task)
+                && !parts.leaves_early(block)
                 && remakers.is_cheap(workflow, task, block, is_resident)
             {
                 remakers.tasks[block.index()] = task.as_u32();
@@ -182,29 +196,29 @@ const SMALL: u64 = 16;
 
 const NONE: u32 = u32::MAX;
 
-/// The uses of every block, in the order of steps.
+/// The uses of every unit, in the order of steps.
 struct Uses {
     ends: Vec<u32>,
     positions: Vec<u32>,
-    /// Per block, the next of its uses.
+    /// Per unit, the next of its uses.
     next: Vec<u32>,
 }
 
 impl Uses {
-    fn of(workflow: &Workflow, order: &[TaskId]) -> Uses {
-        let mut ends = vec![0u32; workflow.n_blocks()];
-        let mut last = vec![NONE; workflow.n_blocks()];
-        let mut each = |count: &mut dyn FnMut(BlockId, u32)| {
+    fn of(workflow: &Workflow, parts: &Parts, order: &[TaskId]) -> Uses {
+        let mut ends = vec![0u32; parts.n_units()];
+        let mut last = vec![NONE; parts.n_units()];
+        let mut each = |count: &mut dyn FnMut(Unit, u32)| {
             last.fill(NONE);
             for (position, &task) in order.iter().enumerate() {
-                for block in touched(workflow, task) {
-                    if std::mem::replace(&mut last[block.index()], position as u32) != position as u32 {
-                        count(block, position as u32);
+                for unit in touched_units(workflow, parts, task) {
+                    if std::mem::replace(&mut last[unit.index()], position as u32) != position as u32 {
+                        count(unit, position as u32);
                     }
                 }
             }
         };
-        each(&mut |block, _| ends[block.index()] += 1);
+        each(&mut |unit, _| ends[unit.index()] += 1);
         let mut sum = 0;
         let mut next = Vec::with_capacity(ends.len());
         for end in &mut ends {
@@ -214,23 +228,29 @@ impl Uses {
         }
         let mut positions = vec![0; sum as usize];
         let mut cursor = next.clone();
-        each(&mut |block, position| {
-            positions[cursor[block.index()] as usize] = position;
-            cursor[block.index()] += 1;
+        each(&mut |unit, position| {
+            positions[cursor[unit.index()] as usize] = position;
+            cursor[unit.index()] += 1;
         });
         Uses { ends, positions, next }
     }
 
-    /// The next use of a block; `NONE` if there is none.
-    fn next(&self, block: BlockId) -> u32 {
-        let next = self.next[block.index()];
-        if next < self.ends[block.index()] { self.positions[next as usize] } else { NONE }
+    /// The next use of a unit; `NONE` if there is none.
+    fn next(&self, unit: Unit) -> u32 {
+        let next = self.next[unit.index()];
+        if next < self.ends[unit.index()] { self.positions[next as usize] } else { NONE }
     }
 
     /// The next use has come.
-    fn advance(&mut self, block: BlockId) {
-        self.next[block.index()] += 1;
+    fn advance(&mut self, unit: Unit) {
+        self.next[unit.index()] += 1;
     }
+}
+
+/// The units that a task reads or writes; some may come twice. A part comes with its block, whichever of the two is in memory when the task runs.
+fn touched_units<'a>(workflow: &'a Workflow, parts: &'a Parts, task: TaskId) -> impl Iterator<Item = Unit> + 'a {
+    let read_parts = workflow.present_operands(task).map(|operand| parts.unit(operand));
+    touched(workflow, task).map(Unit::whole).chain(read_parts)
 }
 
 /// An order replayed under a budget.
@@ -241,15 +261,22 @@ struct Replayed<'a> {
     is_result: Vec<bool>,
     /// Sets of blocks that come from a source.
     loaded: HashSet<BlockSetId>,
+    parts: &'a Parts,
     remakers: Remakers,
     uses: Uses,
-    /// Per block, its instance in main memory and on disk.
+    /// Per block, the last step that writes it.
+    last_write: Vec<u32>,
+    /// Per block, true if it was spilled in parts.
+    is_split: Vec<bool>,
+    /// Per unit, its instance in main memory and on disk.
     host: Vec<u32>,
     disk: Vec<u32>,
-    /// Blocks that can be evicted, the farthest next use first; ties by number. Entries whose next use has changed are stale.
+    /// Units that can be evicted, the farthest next use first; ties by number. Entries whose next use has changed are stale.
     candidates: BinaryHeap<(u32, Reverse<u32>)>,
     /// Operands of a task that runs again, which stay until it has run.
     pinned: Vec<BlockId>,
+    /// Per block, the last step that can do without it in main memory, although it reads it.
+    may_leave: Vec<u32>,
     now: u64,
     steps: Vec<Step>,
     placement: Placement,
@@ -259,6 +286,7 @@ struct Replayed<'a> {
 impl<'a> Replayed<'a> {
     fn of(
         workflow: &'a Workflow,
+        parts: &'a Parts,
         order: &[TaskId],
         budget: u64,
         is_resident: &dyn Fn(BlockId) -> bool,
@@ -275,17 +303,24 @@ impl<'a> Replayed<'a> {
             is_resident: (0..n_blocks).map(|block| is_resident(BlockId::new(block))).collect(),
             is_result,
             loaded: workflow.loaded_sets().map(|(set, _)| set).collect(),
-            remakers: Remakers::of(workflow, is_resident),
-            uses: Uses::of(workflow, order),
-            host: vec![NONE; n_blocks],
-            disk: vec![NONE; n_blocks],
+            parts,
+            remakers: Remakers::of(workflow, parts, is_resident),
+            uses: Uses::of(workflow, parts, order),
+            last_write: vec![0; n_blocks],
+            is_split: vec![false; n_blocks],
+            host: vec![NONE; parts.n_units()],
+            disk: vec![NONE; parts.n_units()],
             candidates: BinaryHeap::new(),
             pinned: Vec::new(),
+            may_leave: vec![NONE; n_blocks],
             now: 0,
             steps: Vec::with_capacity(order.len()),
             placement: Placement::new(1, vec![0; workflow.n_tasks()], Vec::new()),
             traffic: BudgetTraffic::default(),
         };
+        for (position, &task) in order.iter().enumerate() {
+            workflow.outputs(task).iter().for_each(|block| replayed.last_write[block.index()] = position as u32);
+        }
         for (position, &task) in order.iter().enumerate() {
             replayed.step(position as u32, task)?;
         }
@@ -296,96 +331,151 @@ impl<'a> Replayed<'a> {
     fn step(&mut self, position: u32, task: TaskId) -> Result<()> {
         let workflow = self.workflow;
         let continues = workflow.kind(task) == TaskKind::Fold && workflow.position(task) > 0;
-        for operand in workflow.present_operands(task) {
-            self.bring(operand.block, position)?;
+        let streamed = workflow.streamed_operands(task);
+        let others = &workflow.operands(task)[streamed.len()..];
+        for operand in streamed.iter().filter_map(|operand| operand.expand()) {
+            self.may_leave[operand.block.index()] = position;
         }
+        for operand in others.iter().filter_map(|operand| operand.expand()) {
+            if self.parts.is_read_in_parts(operand.block) {
+                self.may_leave[operand.block.index()] = position;
+            }
+        }
+        self.bring_all(others, position)?;
         for &block in workflow.outputs(task) {
             if continues {
-                self.bring(block, position)?;
+                self.bring(Unit::whole(block), position)?;
                 // The copy on disk lacks the contribution that comes now.
                 self.disk[block.index()] = NONE;
             } else {
-                self.make(block, position)?;
+                self.make(Unit::whole(block), position)?;
             }
         }
+        self.make_room_to_stream(task, position)?;
+        // Room for outputs may have cost whole blocks of which the task needs a part.
+        self.bring_all(others, position)?;
         self.add_task(task);
-        for block in touched(workflow, task) {
-            // A block that the task touches twice was counted off the first time.
-            if self.uses.next(block) == position {
-                self.uses.advance(block);
-                self.after_use(block);
+        for unit in touched_units(workflow, self.parts, task) {
+            // A unit that the task touches twice was counted off the first time.
+            if self.uses.next(unit) == position {
+                self.uses.advance(unit);
+                self.after_use(unit);
             }
         }
         Ok(())
     }
 
-    /// Adds the step of a task whose blocks all have an instance in main memory.
+    fn bring_all(&mut self, operands: &[MaybeOperand], position: u32) -> Result<()> {
+        for operand in operands.iter().filter_map(|operand| operand.expand()) {
+            self.bring(self.unit_of(operand), position)?;
+        }
+        Ok(())
+    }
+
+    /// The unit that serves an operand: its block, or the part that was spilled.
+    fn unit_of(&self, operand: Operand) -> Unit {
+        if self.is_split[operand.block.index()] { self.parts.unit(operand) } else { Unit::whole(operand.block) }
+    }
+
+    /// A task that reads operands on disk has pieces of them in memory.
+    fn make_room_to_stream(&mut self, task: TaskId, position: u32) -> Result<()> {
+        let streamed = self.workflow.streamed_operands(task);
+        for operand in streamed.iter().filter_map(|operand| operand.expand()) {
+            let block = operand.block.index();
+            if self.host[block] == NONE && self.disk[block] == NONE {
+                self.bring(Unit::whole(operand.block), position)?;
+            }
+        }
+        let is_on_disk = |operand: Operand| self.host[operand.block.index()] == NONE;
+        if streamed.iter().filter_map(|operand| operand.expand()).any(is_on_disk) {
+            let bytes = self.workflow.streaming_bytes(task);
+            while self.now.saturating_add(bytes) > self.budget {
+                self.evict(position)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds the step of a task whose blocks all have an instance in main memory, or on disk if the task streams them.
     fn add_task(&mut self, task: TaskId) {
-        let instance = |block: BlockId| InstanceId::from_u32(self.host[block.index()]);
+        let instance = |unit: Unit| {
+            let host = self.host[unit.index()];
+            InstanceId::from_u32(if host == NONE { self.disk[unit.index()] } else { host })
+        };
         let operands = self.workflow.operands(task).iter();
-        let reads = operands.map(|operand| operand.block.is_some().then(|| instance(operand.block)));
-        let writes = self.workflow.outputs(task).iter().map(|&block| instance(block));
+        let reads = operands.map(|operand| operand.expand().map(|operand| instance(self.unit_of(operand))));
+        let writes = self.workflow.outputs(task).iter().map(|&block| instance(Unit::whole(block)));
+        let (reads, writes): (Vec<_>, Vec<_>) = (reads.collect(), writes.collect());
         self.placement.add_task(reads, writes);
         self.steps.push(Step::task(task));
     }
 
-    /// A block was used: it dies, or can be evicted from now on.
-    fn after_use(&mut self, block: BlockId) {
-        let next = self.uses.next(block);
+    /// A unit was used: it dies, or can be evicted from now on.
+    fn after_use(&mut self, unit: Unit) {
+        let block = self.parts.block(unit);
+        // What serves the uses of a block is the block itself until it is split, and its parts then.
+        if self.is_split[block.index()] == unit.is_block(self.workflow) {
+            return;
+        }
+        let next = self.uses.next(unit);
         if next == NONE && !self.is_result[block.index()] {
-            self.let_go(block);
-            self.disk[block.index()] = NONE;
+            self.let_go(unit);
+            self.disk[unit.index()] = NONE;
         } else if !self.is_resident[block.index()] {
-            self.candidates.push((next, Reverse(block.as_u32())));
+            self.candidates.push((next, Reverse(unit.0)));
         }
     }
 
-    fn let_go(&mut self, block: BlockId) {
-        if self.host[block.index()] != NONE {
-            self.host[block.index()] = NONE;
-            self.now -= self.bytes(block);
+    fn let_go(&mut self, unit: Unit) {
+        if self.host[unit.index()] != NONE {
+            self.host[unit.index()] = NONE;
+            self.now -= self.bytes(unit);
         }
     }
 
-    fn is_loaded(&self, block: BlockId) -> bool {
-        self.loaded.contains(&self.workflow.set_of(block))
+    fn is_loaded(&self, unit: Unit) -> bool {
+        unit.is_block(self.workflow) && self.loaded.contains(&self.workflow.set_of(self.parts.block(unit)))
     }
 
-    fn bytes(&self, block: BlockId) -> u64 {
-        if self.is_resident[block.index()] { 0 } else { self.workflow.block_bytes(block) }
+    fn bytes(&self, unit: Unit) -> u64 {
+        if self.is_resident[self.parts.block(unit).index()] { 0 } else { self.parts.bytes(self.workflow, unit) }
     }
 
-    /// Makes room for a new instance of a block in main memory.
-    fn make(&mut self, block: BlockId, position: u32) -> Result<()> {
-        let bytes = self.bytes(block);
+    fn instance(&self, unit: Unit, memory: Memory) -> Instance {
+        Instance { block: self.parts.block(unit), region: self.parts.region(unit), memory }
+    }
+
+    /// Makes room for a new instance of a unit in main memory.
+    fn make(&mut self, unit: Unit, position: u32) -> Result<()> {
+        let bytes = self.bytes(unit);
         while self.now.saturating_add(bytes) > self.budget {
             self.evict(position)?;
         }
         self.now += bytes;
-        let instance = Instance { block, region: 0, memory: Memory::Host(0) };
-        self.host[block.index()] = self.placement.add_instance(instance).as_u32();
+        let instance = self.instance(unit, Memory::Host(0));
+        self.host[unit.index()] = self.placement.add_instance(instance).as_u32();
         Ok(())
     }
 
-    /// Sees to it that a block that was made before is in main memory.
-    fn bring(&mut self, block: BlockId, position: u32) -> Result<()> {
-        if self.host[block.index()] != NONE {
+    /// Sees to it that a unit that was made before is in main memory.
+    fn bring(&mut self, unit: Unit, position: u32) -> Result<()> {
+        if self.host[unit.index()] != NONE {
             return Ok(());
         }
-        self.make(block, position)?;
-        let (bytes, to) = (self.bytes(block), InstanceId::from_u32(self.host[block.index()]));
-        if self.disk[block.index()] != NONE {
-            let from = InstanceId::from_u32(self.disk[block.index()]);
+        self.make(unit, position)?;
+        let (bytes, to) = (self.bytes(unit), InstanceId::from_u32(self.host[unit.index()]));
+        if self.disk[unit.index()] != NONE {
+            let from = InstanceId::from_u32(self.disk[unit.index()]);
             let step = self.placement.add_move(Move { from, to });
             self.steps.push(step);
-            let is_loaded = self.is_loaded(block);
+            let is_loaded = self.is_loaded(unit);
             let traffic = &mut self.traffic;
             *(if is_loaded { &mut traffic.remade } else { &mut traffic.fetched }) += bytes;
-        } else if let Some(task) = self.remakers.of_block(block) {
+        } else if let Some(task) = self.remakers.of_block(self.parts.block(unit)) {
             self.remake(task, position)?;
             self.traffic.remade += bytes;
         } else {
-            return Err(Error::internal(format!("{block} is used before it is made")));
+            return Err(Error::internal(format!("{} is used before it is made", self.parts.block(unit))));
         }
         Ok(())
     }
@@ -395,44 +485,74 @@ impl<'a> Replayed<'a> {
         let workflow = self.workflow;
         for operand in workflow.present_operands(task) {
             self.pinned.push(operand.block);
-            self.bring(operand.block, position)?;
+            self.bring(Unit::whole(operand.block), position)?;
         }
         self.pinned.clear();
         self.add_task(task);
         for operand in workflow.present_operands(task) {
             // The current step may need it, too.
-            if self.uses.next(operand.block) != position {
-                self.after_use(operand.block);
+            if self.uses.next(Unit::whole(operand.block)) != position {
+                self.after_use(Unit::whole(operand.block));
             }
         }
         Ok(())
     }
 
-    /// Evicts the block whose next use is farthest away.
+    /// Evicts the unit whose next use is farthest away.
     fn evict(&mut self, position: u32) -> Result<()> {
         while let Some((next, Reverse(number))) = self.candidates.pop() {
-            let block = BlockId::from_u32(number);
-            // A block that is pinned is a candidate again after the task that needs it.
-            if self.host[block.index()] == NONE || self.uses.next(block) != next || self.pinned.contains(&block) {
+            let unit = Unit(number);
+            let block = self.parts.block(unit);
+            // A block that is pinned, or that the current step needs, is a candidate again after the task that needs it.
+            let is_needed =
+                next <= position && !(unit.is_block(self.workflow) && self.may_leave[block.index()] == position);
+            if self.host[unit.index()] == NONE
+                || self.uses.next(unit) != next
+                || is_needed
+                || self.pinned.contains(&block)
+            {
                 continue;
             }
-            if next <= position {
-                break;
+            if self.is_spilled_in_parts(unit, position) {
+                self.split(block);
+            } else if self.disk[unit.index()] == NONE && self.remakers.of_block(block).is_none() {
+                self.spill(unit, unit);
             }
-            if self.disk[block.index()] == NONE && self.remakers.of_block(block).is_none() {
-                let from = InstanceId::from_u32(self.host[block.index()]);
-                let to = self.placement.add_instance(Instance { block, region: 0, memory: Memory::Disk(0) });
-                let step = self.placement.add_move(Move { from, to });
-                self.steps.push(step);
-                self.disk[block.index()] = to.as_u32();
-                if !self.is_loaded(block) {
-                    self.traffic.spilled += self.bytes(block);
-                }
-            }
-            self.let_go(block);
+            self.let_go(unit);
             return Ok(());
         }
         Err(Error::internal("a step is larger than the budget that was said to be enough"))
+    }
+
+    /// True if a block leaves in parts: nothing writes it any more, and all that is left to come are readers of parts.
+    fn is_spilled_in_parts(&self, unit: Unit, position: u32) -> bool {
+        let block = self.parts.block(unit);
+        unit.is_block(self.workflow)
+            && self.parts.is_read_in_parts(block)
+            && self.last_write[block.index()] < position
+            && !self.is_split[block.index()]
+    }
+
+    /// Spills the parts of a block that are still to be read.
+    fn split(&mut self, block: BlockId) {
+        self.is_split[block.index()] = true;
+        for part in self.parts.of_block(block) {
+            if self.uses.next(part) != NONE {
+                self.spill(Unit::whole(block), part);
+            }
+        }
+    }
+
+    /// Writes a unit to disk, from a unit in main memory that has it.
+    fn spill(&mut self, from: Unit, unit: Unit) {
+        let to = self.placement.add_instance(self.instance(unit, Memory::Disk(0)));
+        let from = InstanceId::from_u32(self.host[from.index()]);
+        let step = self.placement.add_move(Move { from, to });
+        self.steps.push(step);
+        self.disk[unit.index()] = to.as_u32();
+        if !self.is_loaded(unit) {
+            self.traffic.spilled += self.bytes(unit);
+        }
     }
 
     /// Results stay where they are at the end.

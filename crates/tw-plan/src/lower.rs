@@ -122,12 +122,10 @@ impl<'a> Lowering<'a> {
         match &node.op {
             Op::Source(source) => self.source(node, source, statement),
             Op::Index(stmt) => self.index(node, stmt, statement),
-            Op::Scan { accum, axis, exclusive, reverse } => {
-                self.scan(node, (accum, *axis, *exclusive, *reverse), statement)
-            }
-            Op::Gather { axes, edge } => self.gather(node, axes, *edge, statement),
-            Op::Scatter { axes, accum, edge, .. } => self.scatter(node, axes, accum, *edge, statement),
-            Op::Sort { axis, descending, limit } => self.sort(node, (*axis, *descending, *limit), statement),
+            Op::Scan(spec) => self.scan(node, spec, statement),
+            Op::Gather(spec) => self.gather(node, spec, statement),
+            Op::Scatter { spec, .. } => self.scatter(node, spec, statement),
+            Op::Sort { spec, limit } => self.sort(node, (*spec, *limit), statement),
             Op::Retile { tiling } => self.retile(node, tiling, statement),
             Op::Concat { axis } => self.concat(node, *axis, statement),
             Op::BlockFn(call) => self.block_fn(node, call, statement),
@@ -141,7 +139,7 @@ impl<'a> Lowering<'a> {
             }
             Op::Compact { extent, counts } => self.compact(node, *extent, counts.as_ref(), statement),
             Op::Expand { counts } => self.expand(node, counts.as_ref(), statement),
-            Op::Reshape { .. } => {
+            Op::Reshape { .. } | Op::Routine(_) => {
                 Err(Error::internal(format!("{} should have been expanded before lowering", node.op.name())))
             }
             Op::Resolve | Op::While { .. } | Op::If { .. } => {

@@ -140,8 +140,7 @@ impl Visit<'_> {
                         stack.pop();
                         continue;
                     }
-                    Some(operand) if operand.block.is_some() => self.makers.of_block(operand.block),
-                    Some(_) => None,
+                    Some(operand) => operand.expand().and_then(|operand| self.makers.of_block(operand.block)),
                 },
             };
             *next += 1;

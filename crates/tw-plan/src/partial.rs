@@ -13,7 +13,8 @@ use tw_ir::error::{Error, Result};
 use tw_ir::kernel::Kernel;
 use tw_ir::plan::{Plan, PlanStep, RelId, RelOp};
 use tw_ir::workflow::{
-    BlockId, BlockSetId, Boxes, KernelEntry, KernelId, Operand, OutputDecl, SourceId, StmtId, TaskKind, Workflow,
+    BlockId, BlockSet, BlockSetId, Boxes, KernelEntry, KernelId, MaybeOperand, Operand, OutputDecl, SourceId, StmtId,
+    TaskKind, Workflow,
 };
 use tw_ir::{Axis, BoxRegion, DType};
 
@@ -79,15 +80,15 @@ impl Partial<'_> {
         match &step.op {
             RelOp::Load { source } => self.load(step, *source),
             RelOp::Join { kernel, chains, .. } => self.join(step, kernel, *chains),
-            RelOp::Finish { accum, tracked } => {
-                let kernel = Kernel::Finish { accum: accum.clone(), tracked: *tracked };
+            RelOp::Finish(spec) => {
+                let kernel = Kernel::Finish(spec.clone());
                 self.block_by_block(step, kernel)
             }
             RelOp::Retile => self.concat(step, 0),
             RelOp::Concat { axis } => self.concat(step, *axis),
-            RelOp::Scan { accum, axis, exclusive, reverse } => self.scan(step, (accum, *axis, *exclusive, *reverse)),
-            RelOp::Gather { axes, edge, fill } => self.gather(step, axes, *edge, *fill),
-            RelOp::Scatter { axes, edge, accum, chains } => self.scatter(step, axes, *edge, accum, *chains),
+            RelOp::Scan(spec) => self.scan(step, spec),
+            RelOp::Gather { spec, fill } => self.gather(step, spec, *fill),
+            RelOp::Scatter { spec, chains } => self.scatter(step, spec, *chains),
             RelOp::Compact(counts) => self.compact(step, counts),
             RelOp::Expand(counts) => self.expand(step, counts),
             RelOp::Sort(sorting) => self.sort(step, *sorting),
@@ -110,7 +111,7 @@ impl Partial<'_> {
     fn block_by_block(&mut self, step: &PlanStep, kernel: Kernel) -> Result<()> {
         let kernel = self.kernel(kernel, step.statement);
         for position in 0..self.plan.relations[step.inputs[0]].n_blocks() {
-            let operands: Vec<Operand> = step.inputs.iter().map(|&r| self.whole(r, position)).collect();
+            let operands: Vec<MaybeOperand> = step.inputs.iter().map(|&r| self.whole(r, position)).collect();
             let outputs: Vec<BlockId> = step.outputs.iter().map(|&r| self.block_at(r, position)).collect();
             self.task(TaskKind::Apply, kernel, 0, 0, &operands, &outputs)?;
         }
@@ -127,7 +128,7 @@ impl Partial<'_> {
         kernel: KernelId,
         point: u32,
         position: u32,
-        operands: &[Operand],
+        operands: &[MaybeOperand],
         outputs: &[BlockId],
     ) -> Result<()> {
         check_count(self.workflow.n_tasks() as u64, MAX_TASKS, "tasks")?;
@@ -149,7 +150,7 @@ impl Partial<'_> {
     ) -> Result<BlockSetId> {
         check_count(boxes.n_blocks().saturating_add(self.workflow.n_blocks() as u64), MAX_TASKS, "blocks")?;
         self.workflow
-            .add_set(name.to_string(), dtype, shape.to_vec(), boxes, statement)
+            .add_set(BlockSet::dense(name.to_string(), dtype, shape.to_vec(), boxes, statement))
             .ok_or_else(|| Error::internal(format!("the blocks of `{name}` cannot be numbered")))
     }
 
@@ -159,8 +160,8 @@ impl Partial<'_> {
     }
 
     /// The same as an operand read as a whole.
-    fn whole(&self, relation: RelId, position: u64) -> Operand {
-        Operand { block: self.block_at(relation, position), region: 0 }
+    fn whole(&self, relation: RelId, position: u64) -> MaybeOperand {
+        Operand::whole(self.block_at(relation, position)).into()
     }
 
     /// The number of a part of a block.
@@ -177,10 +178,13 @@ impl Partial<'_> {
     /// Makes blocks out of regions that span several blocks of a relation; those that are there already are not made again.
     fn assemble(&mut self, relation: RelId, regions: Vec<BoxRegion>, statement: StmtId) -> Result<()> {
         let mut new: Vec<BoxRegion> = Vec::new();
+        let first = self.workflow.n_blocks();
         for region in regions {
             if let std::collections::hash_map::Entry::Vacant(entry) = self.assembled.entry((relation, region)) {
-                new.push(entry.key().1.clone());
-                entry.insert(BlockId::NONE);
+                let region = entry.key().1.clone();
+                // The set of the new blocks comes next, and blocks are numbered in order.
+                entry.insert(BlockId::from_u32((first + new.len()) as u32));
+                new.push(region);
             }
         }
         if new.is_empty() {
@@ -194,13 +198,12 @@ impl Partial<'_> {
             let operands = self.overlapping(relation, &region);
             let block = self.workflow.block(set, position as u64);
             self.task(TaskKind::Apply, kernel, 0, 0, &operands, &[block])?;
-            self.assembled.insert((relation, region), block);
         }
         Ok(())
     }
 
     /// The parts of a relation's blocks that make up a region, in row-major order.
-    fn overlapping(&mut self, relation: RelId, region: &BoxRegion) -> Vec<Operand> {
+    fn overlapping(&mut self, relation: RelId, region: &BoxRegion) -> Vec<MaybeOperand> {
         let grid = &self.plan.relations[relation].grid;
         let set = self.sets[&relation];
         let mut operands = Vec::new();
@@ -209,20 +212,20 @@ impl Partial<'_> {
             let whole = self.workflow.block_box(block);
             let part = whole.intersect(region);
             let number = if part == whole { 0 } else { self.region(part) };
-            operands.push(Operand { block, region: number });
+            operands.push(Operand { block, region: number }.into());
         }
         operands
     }
 
     /// One operand holding a region: a block, part of a block, or an assembled block (made by [`Partial::assemble`] before).
-    fn operand_for(&mut self, relation: RelId, region: &BoxRegion) -> Result<Operand> {
+    fn operand_for(&mut self, relation: RelId, region: &BoxRegion) -> Result<MaybeOperand> {
         if region.is_empty() {
-            return Ok(Operand { block: BlockId::NONE, region: 0 });
+            return Ok(MaybeOperand::default());
         }
         if self.spans_blocks(relation, region) {
             let block = self.assembled.get(&(relation, region.clone())).copied();
             let block = block.ok_or_else(|| Error::internal("a region was not assembled"))?;
-            return Ok(Operand { block, region: 0 });
+            return Ok(Operand::whole(block).into());
         }
         self.overlapping(relation, region).pop().ok_or_else(|| Error::internal("a region without blocks"))
     }

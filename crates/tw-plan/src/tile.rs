@@ -61,7 +61,7 @@ impl Tiler {
             Op::Index(stmt) => runs_side_by_side(stmt),
             // Runs of a sort are sorted much faster while they stay in cache.
             Op::Sort { .. } => true,
-            Op::Source(_) | Op::Scan { .. } | Op::Retile { .. } | Op::Concat { .. } | Op::Store { .. } => true,
+            Op::Source(_) | Op::Scan(_) | Op::Retile { .. } | Op::Concat { .. } | Op::Store { .. } => true,
             Op::Compact { .. } | Op::Expand { .. } => true,
             _ => false,
         });

@@ -106,3 +106,44 @@ fn cheap_blocks_are_computed_again() {
     assert_eq!((fitted.traffic.spilled, fitted.traffic.fetched), (0, 0), "{:?}", fitted.traffic);
     assert!(fitted.traffic.remade > 0, "{:?}", fitted.traffic);
 }
+
+/// Four blocks whose sizes depend on data, read once in order and once in reverse.
+const SPARSE: &str = r#"schedule "tiled" {
+workflow {
+    statement s0 "make"
+    statement s1 "read"
+    kernel k0 s0 = fill (f64 0.0)
+    kernel k1 s1 = combine accum sum f64
+    blocks set0 s0 "A" f64[8, 8] grid(2, 8) format(0:dense, 1:compressed) sizes(10..100, 10..100, 10..100, 80) from b0
+    blocks set1 s1 "B" f64[8] grid(1) from b4
+    output "B" = set1 f64
+    t0 apply k0 at 0 turn 0 () -> (b0)
+    t1 apply k0 at 1 turn 0 () -> (b1)
+    t2 apply k0 at 2 turn 0 () -> (b2)
+    t3 apply k0 at 3 turn 0 () -> (b3)
+    t4 apply k1 at 0 turn 0 (b0) -> (b4)
+    t5 apply k1 at 1 turn 0 (b1) -> (b5)
+    t6 apply k1 at 2 turn 0 (b2) -> (b6)
+    t7 apply k1 at 3 turn 0 (b3) -> (b7)
+    t8 apply k1 at 4 turn 0 (b3) -> (b8)
+    t9 apply k1 at 5 turn 0 (b2) -> (b9)
+    t10 apply k1 at 6 turn 0 (b1) -> (b10)
+    t11 apply k1 at 7 turn 0 (b0) -> (b11)
+}
+order (t0 t1 t2 t3 t4 t5 t6 t7 t8 t9 t10 t11)
+}
+"#;
+
+#[test]
+fn bounds_fit_by_the_most_they_can_take() {
+    let ample = parse_schedule(SPARSE, &FunctionTable::default()).unwrap();
+    // All sparse blocks, and the dense results of eight bytes each.
+    assert_eq!(ample.peak_bytes(), 380 + 5 * 8);
+    let (least, _) = least_bytes(&ample, &nothing_resident);
+    assert_eq!(least, 100 + 8, "estimates promise nothing");
+    for budget in [least + 7 * 8, 250, 300, 400] {
+        let schedule = fit(&ample, budget, &nothing_resident).unwrap().unwrap().schedule;
+        assert!(schedule.peak_bytes() <= budget, "{} of {budget}", schedule.peak_bytes());
+        assert_eq!(schedule.bits(), ample.bits());
+    }
+}

@@ -34,13 +34,8 @@ pub(crate) fn svd_compressed(
 /// A Fourier transform along an axis, of fibres of `n` elements.
 #[pyfunction]
 pub(crate) fn fourier(py: Python<'_>, kind: &str, x: &Tensor, axis: usize, n: u64) -> PyResult<Tensor> {
-    let kind = match kind {
-        "forward" => Transform::Forward,
-        "inverse" => Transform::Inverse,
-        "from_real" => Transform::FromReal,
-        "to_real" => Transform::ToReal,
-        other => return Err(PyValueError::new_err(format!("there is no transform {other}"))),
-    };
+    let unknown = || PyValueError::new_err(format!("there is no transform {kind}"));
+    let kind = Transform::named(kind).ok_or_else(unknown)?;
     make(py, &[&x.0], || algorithms::fourier(&x.0, kind, axis, n)).map(Tensor)
 }
 

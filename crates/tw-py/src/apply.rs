@@ -10,7 +10,7 @@ use crate::errors::OrRaise;
 use crate::interrupt;
 use crate::line::callers_line;
 use crate::session::current;
-use crate::tensor::Tensor;
+use crate::tensor::{Tensor, takes_long};
 
 /// A tensor or a number.
 pub(crate) enum Argument<'py> {
@@ -93,7 +93,8 @@ pub(crate) fn make<T>(
         let Some(session) = numbers.first().map(|number| number.session().clone()) else {
             return Err(error).or_raise();
         };
-        interrupt::run(py, &session, true, None, move || {
+        let long = takes_long(&numbers.iter().collect::<Vec<_>>());
+        interrupt::run(py, &session, long, None, move || {
             tilewright::compute_all(&numbers.iter().collect::<Vec<_>>()).map(drop)
         })?;
     }
@@ -105,5 +106,6 @@ pub(crate) fn compute_extents(py: Python<'_>, tensors: &[&tilewright::Tensor]) -
         tensors.iter().filter(|tensor| tensor.is_open()).map(|tensor| (*tensor).clone()).collect();
     let Some(first) = open.first() else { return Ok(()) };
     let session = first.session().clone();
-    interrupt::run(py, &session, true, None, move || tilewright::settle_all(&open.iter().collect::<Vec<_>>()))
+    let long = takes_long(&open.iter().collect::<Vec<_>>());
+    interrupt::run(py, &session, long, None, move || tilewright::settle_all(&open.iter().collect::<Vec<_>>()))
 }

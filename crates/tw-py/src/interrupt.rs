@@ -71,7 +71,8 @@ pub(crate) fn start_thread(work: impl FnOnce() + Send + 'static) -> PyResult<()>
 /// Computes without Python's lock.
 ///
 /// What takes long runs on a thread of its own, while this one waits, asks for signals and reports progress. An interrupt cancels this run and
-/// returns at once; tasks that are under way end by themselves.
+/// returns at once; tasks that are under way end by themselves. What surely ends before a signal would be heard runs on this thread: handing it over and
+/// waking up again takes longer than many small runs do.
 pub(crate) fn run<T: Send + 'static>(
     py: Python<'_>,
     session: &Session,

@@ -27,7 +27,8 @@
 //! # Rules
 //!
 //! - **The GIL is released in one place** (`interrupt`). A long run gets its own thread; the calling thread waits, checks signals every 50 ms and reports
-//!   progress. Ctrl-C cancels the run and returns at once. A small program runs on the calling thread, where a handover would cost more than the run.
+//!   progress. Ctrl-C cancels the run and returns at once. What is guessed to end within about 50 ms (`Tensor::work`) runs on the calling thread, since a handover would
+//!   cost more than a small run.
 //! - **Errors become exceptions in one place** (`errors`). The blame of an error, and whether it concerns types or indices, select the class.
 //! - **Memory is copied in once and handed out without a copy** (`convert`). A NumPy result owns the vector that it shows; a large result is assembled in that vector
 //!   during the run. Storage of dead NumPy arrays is reused. Large read-only arrays, and any array with `copy=False`, are sources that are sliced block by block.

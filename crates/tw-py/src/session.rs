@@ -22,14 +22,15 @@ pub(crate) fn current() -> tilewright::Session {
 #[pymethods]
 impl Session {
     /// Starts threads: as many as the machine has if not given. `memory` bounds the bytes of blocks alive at once; those that do not fit are spilled to
-    /// a directory, at most `spill_limit` bytes.
+    /// a directory, at most `spill_limit` bytes. Below `checkpoint` runs leave what a later process can go on with.
     #[new]
-    #[pyo3(signature = (threads=None, memory=None, spill=None, spill_limit=None))]
+    #[pyo3(signature = (threads=None, memory=None, spill=None, spill_limit=None, checkpoint=None))]
     fn new(
         threads: Option<usize>,
         memory: Option<u64>,
         spill: Option<PathBuf>,
         spill_limit: Option<u64>,
+        checkpoint: Option<PathBuf>,
     ) -> PyResult<Session> {
         let mut builder = tilewright::Session::builder();
         if threads == Some(0) {
@@ -46,6 +47,9 @@ impl Session {
         }
         if let Some(bytes) = spill_limit {
             builder = builder.spill_limit(bytes);
+        }
+        if let Some(directory) = checkpoint {
+            builder = builder.checkpoint(&directory);
         }
         Ok(Session(builder.build()))
     }

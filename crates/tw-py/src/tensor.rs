@@ -10,8 +10,8 @@ use crate::errors::OrRaise;
 use crate::explanation::{Explanation, Profile, Target, with_lines};
 use crate::interrupt;
 
-/// Programs over more elements than this may take long enough for a Ctrl-C.
-const MANY_ELEMENTS: u64 = 1 << 18;
+/// More work than this may take longer than [`PATIENCE`](crate::interrupt::PATIENCE): long enough for a Ctrl-C.
+const MUCH_WORK: u64 = 1 << 24;
 
 /// A lazy tensor.
 #[pyclass(frozen, module = "tilewright._core")]
@@ -181,7 +181,7 @@ pub(crate) fn arrays(
     interrupt::run(py, &session, long, report, move || tilewright::compute_arrays(&tensors.iter().collect::<Vec<_>>()))
 }
 
-/// Guesses whether the user may want to interrupt the computation, by the number of elements that it reads and computes.
+/// Guesses whether the user may want to interrupt the computation.
 pub(crate) fn takes_long(tensors: &[&tilewright::Tensor]) -> bool {
-    tensors.iter().any(|tensor| !tensor.is_computed() && tensor.n_touched() > MANY_ELEMENTS)
+    tensors.iter().any(|tensor| !tensor.is_computed() && tensor.work() > MUCH_WORK)
 }

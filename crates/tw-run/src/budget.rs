@@ -115,4 +115,20 @@ mod tests {
         ledger.finish(1);
         assert!(ledger.admits(4, 30) && !ledger.admits(4, 31));
     }
+
+    #[test]
+    fn blocks_of_unknown_size_reserve_the_most_they_can_take_and_need_another_engine() {
+        let text = r#"schedule "rust-1" { workflow {
+            statement s0 "make"
+            kernel k0 s0 = fill (f64 0.0)
+            blocks set0 s0 "A" f64[8, 8] grid(4, 8) format(0:dense, 1:compressed) sizes(10..100, 80) from b0
+            t0 apply k0 at 0 turn 0 () -> (b0)
+            t1 apply k0 at 1 turn 0 () -> (b1)
+        } order (t0 t1) }"#;
+        let schedule = tw_ir::text::parse_schedule(text, &tw_ir::program::FunctionTable::default()).unwrap();
+        assert_eq!(new_bytes(schedule.workflow(), TaskId::from_u32(0)), 100);
+        assert_eq!((sizes(&schedule), schedule.peak_bytes()), ((180, 100), 100));
+        let error = crate::Prepared::new(std::sync::Arc::new(schedule)).err().unwrap();
+        assert!(error.message().contains("`A` are stored as format(0:dense, 1:compressed)"), "{error:?}");
+    }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use cranelift_entity::SecondaryMap;
 use smallvec::SmallVec;
-use tw_block::{Block, Meter, Whole};
+use tw_block::{Block, Whole};
 use tw_ir::schedule::InstanceId;
 use tw_ir::workflow::{BlockSetId, Boxes};
 use tw_ir::{Array, Error, Result};
@@ -133,7 +133,7 @@ fn array_of(blocks: &mut Vec<Place>, form: OutputForm) -> Result<Array> {
     if !form.has_blocks() {
         blocks.clear();
     }
-    match Arc::try_unwrap(place.bring(&Meter::new())?) {
+    match Arc::try_unwrap(place.bring_uncharged()?) {
         Ok(block) => block.into_array(),
         Err(shared) => shared.to_array(),
     }

@@ -7,7 +7,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use smallvec::SmallVec;
-use tw_block::{Block, CompiledKernel, Source};
+use tw_block::{Block, CompiledKernel, Source, Streamed};
+use tw_ir::kernel::Kernel;
 use tw_ir::schedule::{InstanceId, Memory, StepKind};
 use tw_ir::workflow::{BlockId, Statement, TaskId, TaskKind};
 use tw_ir::{Error, Result, Span};
@@ -124,8 +125,8 @@ impl TaskRunner<'_> {
                 self.put(step, to, block, slots)?;
                 (MoveKind::Fetch, bytes)
             }
-            (Place::Memory(block), Memory::Disk(_)) if self.origin(from).is_some() => {
-                let (region, origin) = (Arc::new(block.bbox().clone()), self.origin(from).cloned());
+            (Place::Memory(block), Memory::Disk(_)) if self.origin(to).is_some() => {
+                let (region, origin) = (Arc::new(block.bbox().clone()), self.origin(to).cloned());
                 self.drop_block(schedule.block_of(from), block);
                 let place = origin.map(|source| Place::Source(source, region));
                 let place = place.ok_or_else(|| Error::internal("a source has gone"))?;
@@ -135,8 +136,11 @@ impl TaskRunner<'_> {
             (Place::Memory(block), Memory::Disk(_)) => {
                 let file = self.options.spill.as_ref();
                 let file = file.ok_or_else(|| Error::internal("a schedule spills, but there is no spill file"))?;
-                let spilled = file.write(&block)?;
-                let bytes = block.n_bytes();
+                let spilled = match schedule.part_of(to) {
+                    None => file.write(&block)?,
+                    Some(part) => file.write_part(&block, part)?,
+                };
+                let bytes = spilled.n_bytes();
                 self.tally.spilled_bytes += bytes;
                 self.drop_block(schedule.block_of(from), block);
                 slots.with(to, |slot| slot.put(Place::Disk(Arc::new(spilled))));
@@ -153,11 +157,13 @@ impl TaskRunner<'_> {
         Ok(())
     }
 
-    /// Where the block of an instance can be read again.
+    /// Where the block of an instance on disk can be read again, so that it need not be written. A result that the user gets must not depend on a file that may
+    /// change; a part of a block would cost as much to read as all of it.
     fn origin(&self, instance: InstanceId) -> Option<&Arc<dyn Source>> {
-        let workflow = self.plan.schedule.workflow();
-        let set = workflow.set_of(self.plan.schedule.block_of(instance));
-        self.bindings.origin(self.plan.loaded_from[set]?).filter(|_| self.options.names_sources)
+        let schedule = &self.plan.schedule;
+        let set = schedule.workflow().set_of(schedule.block_of(instance));
+        let may_name = self.options.names_sources || !schedule.is_result(instance);
+        self.bindings.origin(self.plan.loaded_from[set]?).filter(|_| may_name && schedule.part_of(instance).is_none())
     }
 
     fn compute(&mut self, step: u32, task: TaskId, slots: &mut impl Slots) -> Result<()> {
@@ -185,6 +191,9 @@ impl TaskRunner<'_> {
                 self.bindings.sink(*sink)?.write(block)?;
                 self.tally.stored_bytes += block.n_bytes();
                 self.let_go(task, held);
+            }
+            TaskCode::Compute(kernel) if self.plan.streams(step) => {
+                self.compute_streamed((step, task), kernel, slots)?;
             }
             TaskCode::Compute(kernel) => {
                 let held = self.claim_operands(step, task, slots)?;
@@ -236,6 +245,55 @@ impl TaskRunner<'_> {
             });
         }
         kernel.run(self.plan.schedule.workflow().point(task), first, operands, &mut blocks)?;
+        for (instance, block) in schedule.writes(step as usize).zip(blocks) {
+            self.put(step, instance, Arc::new(block), slots)?;
+        }
+        Ok(())
+    }
+
+    /// A task that reads operands on disk. A merge reads them piece by piece. A gather takes its data blocks one after the other: each run of its kernel
+    /// writes the elements that its data block has.
+    fn compute_streamed(
+        &self,
+        (step, task): (u32, TaskId),
+        kernel: &CompiledKernel,
+        slots: &mut impl Slots,
+    ) -> Result<()> {
+        let schedule = &self.plan.schedule;
+        let workflow = schedule.workflow();
+        let mut places: Vec<Option<Place>> = Vec::new();
+        for read in schedule.reads(step as usize) {
+            places.push(match read {
+                None => None,
+                Some(instance) => {
+                    let place = slots.with(instance, Slot::claim);
+                    Some(place.ok_or_else(|| missing(task, instance))?)
+                }
+            });
+        }
+        let outputs = workflow.outputs(task);
+        let mut blocks: Vec<Block> = outputs.iter().map(|&output| self.new_block(output)).collect::<Result<_>>()?;
+        let kind = &workflow.kernels[workflow.kernel(task)].kernel;
+        if matches!(kind, Kernel::SortMerge(_)) {
+            let mut runs = Vec::with_capacity(places.len());
+            for place in &places {
+                runs.push(match place {
+                    Some(Place::Memory(block)) => Streamed::Memory(block),
+                    Some(Place::Disk(block)) => Streamed::Disk(block),
+                    _ => return Err(malformed(task)),
+                });
+            }
+            kernel.run_streamed(&runs, &mut blocks)?;
+        } else {
+            let streamed = kind.streamed_operands(places.len());
+            let others: Vec<Option<Arc<Block>>> = places.split_off(streamed.end).into_iter().map(block_of).collect();
+            for (turn, place) in places.into_iter().enumerate() {
+                let data = place.map(|place| place.bring(&self.options.meter)).transpose()?;
+                let operands = std::iter::once(data.as_deref()).chain(others.iter().map(Option::as_deref));
+                let operands: Vec<Option<&Block>> = operands.collect();
+                kernel.run(workflow.point(task), turn == 0, &operands, &mut blocks)?;
+            }
+        }
         for (instance, block) in schedule.writes(step as usize).zip(blocks) {
             self.put(step, instance, Arc::new(block), slots)?;
         }
@@ -294,7 +352,7 @@ impl TaskRunner<'_> {
         }
         let operands = self.plan.schedule.workflow().operands(task);
         for (operand, value) in operands.iter().zip(held) {
-            if let Some(value) = value {
+            if let (Some(operand), Some(value)) = (operand.expand(), value) {
                 self.drop_block(operand.block, value);
             }
         }
@@ -323,6 +381,14 @@ pub(crate) fn in_statement(error: Error, statement: &Statement) -> Error {
 
 fn continued(task: TaskId, instance: InstanceId, slots: &mut impl Slots) -> Result<Arc<Block>> {
     in_memory(task, instance, slots.with(instance, Slot::take))
+}
+
+/// A block in main memory.
+fn block_of(place: Option<Place>) -> Option<Arc<Block>> {
+    match place {
+        Some(Place::Memory(block)) => Some(block),
+        _ => None,
+    }
 }
 
 /// Tasks find their operands in main memory: the schedule has moved them there.

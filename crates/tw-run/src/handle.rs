@@ -25,6 +25,14 @@ impl Place {
             Place::Source(source, region) => source.read(&region, meter),
         }
     }
+
+    /// The block, in memory. A copy is charged to nobody.
+    pub(crate) fn bring_uncharged(self) -> Result<Arc<Block>> {
+        match self {
+            Place::Memory(block) => Ok(block),
+            elsewhere => elsewhere.bring(&Meter::new()),
+        }
+    }
 }
 
 /// A block, wherever it is. Cloning shares it: a block that is spilled through one handle is on disk for all.
@@ -50,7 +58,8 @@ impl BlockHandle {
 
     /// The block, in memory. One on disk stays there, and is charged to nobody.
     pub fn block(&self) -> Result<Arc<Block>> {
-        self.block_for(&Meter::new())
+        let place = self.place().clone();
+        place.bring_uncharged()
     }
 
     /// The block, in memory. A copy of one on disk is charged to the meter.
@@ -62,7 +71,7 @@ impl BlockHandle {
     /// The block, in memory. If nobody else has it, the caller owns it.
     pub fn into_block(self) -> Result<Arc<Block>> {
         match Arc::try_unwrap(self.0) {
-            Ok(shared) => shared.place.into_inner().unwrap_or_else(PoisonError::into_inner).bring(&Meter::new()),
+            Ok(shared) => shared.place.into_inner().unwrap_or_else(PoisonError::into_inner).bring_uncharged(),
             Err(shared) => BlockHandle(shared).block(),
         }
     }
@@ -108,6 +117,29 @@ impl TensorHandle {
         TensorHandle { dtype, grid, blocks }
     }
 
+    /// From blocks in a spill file, in row-major order of the grid.
+    pub fn on_disk(dtype: DType, grid: Grid, blocks: &[Arc<SpilledBlock>]) -> TensorHandle {
+        let blocks = blocks.iter().map(|block| BlockHandle::new(Place::Disk(Arc::clone(block)), None)).collect();
+        TensorHandle { dtype, grid, blocks }
+    }
+
+    /// A tensor whose blocks are read from a source when they are needed.
+    pub fn of_source(dtype: DType, grid: Grid, source: &Arc<dyn Source>) -> TensorHandle {
+        let handle = |position: u64| {
+            let place = Place::Source(Arc::clone(source), Arc::new(grid.box_of(position)));
+            BlockHandle::new(place, Some(Arc::clone(source)))
+        };
+        let blocks = (0..grid.n_blocks()).map(handle).collect();
+        TensorHandle { dtype, grid, blocks }
+    }
+
+    /// The source that all blocks can be read from again, if there is one.
+    pub fn origin(&self) -> Option<&Arc<dyn Source>> {
+        let mut origins = self.blocks.iter().map(|block| block.0.origin.as_ref());
+        let first = origins.next()??;
+        origins.all(|origin| origin.is_some_and(|origin| Arc::ptr_eq(origin, first))).then_some(first)
+    }
+
     /// Element type.
     pub fn dtype(&self) -> DType {
         self.dtype
@@ -149,6 +181,20 @@ impl TensorHandle {
             freed += block.spill(file)?;
         }
         Ok(freed)
+    }
+
+    /// Moves blocks that are in another file to the spill file, because the other file goes.
+    pub fn leave(&self, file: &Arc<SpillFile>) -> Result<()> {
+        for block in &self.blocks {
+            let mut place = block.place();
+            if let Place::Disk(spilled) = &*place
+                && !spilled.is_in(file)
+            {
+                let moved = file.write(&spilled.read(&Meter::new())?)?;
+                *place = Place::Disk(Arc::new(moved));
+            }
+        }
+        Ok(())
     }
 
     /// All elements in one array.

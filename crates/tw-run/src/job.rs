@@ -76,12 +76,14 @@ impl Job {
     pub(crate) fn new_bytes(&self, step: u32) -> u64 {
         let schedule = &self.plan.schedule;
         let Some(task) = schedule.steps()[step as usize].as_task() else {
-            let fetched = schedule.fetched_block(step as usize);
-            return fetched.map_or(0, |block| schedule.workflow().block_bytes(block));
+            return schedule.fetched_bytes(step as usize);
         };
         match self.plan.code[schedule.workflow().kernel(task)] {
             TaskCode::Load(source) if self.resident.get(source as usize) == Some(&true) => 0,
-            _ => budget::new_bytes(schedule.workflow(), task),
+            _ => {
+                let streamed = schedule.replay().streaming_bytes(step as usize);
+                budget::new_bytes(schedule.workflow(), task).saturating_add(streamed)
+            }
         }
     }
 

@@ -7,7 +7,8 @@ use tw_block::provider;
 use tw_ir::kernel::{Kernel, KernelRead, StatementKernel};
 use tw_ir::schedule::Schedule;
 use tw_ir::workflow::{
-    BlockSetId, Boxes, KernelEntry, KernelId, Operand, OutputDecl, Statement, StmtId, TaskKind, Workflow,
+    BlockSet, BlockSetId, Boxes, KernelEntry, KernelId, MaybeOperand, Operand, OutputDecl, Statement, StmtId, TaskKind,
+    Workflow,
 };
 use tw_ir::{Axis, BinaryOp, DType, Edge, Error, Grid, Idx, Result, Scalar, ScalarCode, Span, Var};
 
@@ -57,7 +58,7 @@ fn chains(n_tasks: u32, width: u32, reads: u64) -> Result<Workflow> {
         operands.clear();
         if step > 0 {
             let before = |d| workflow.block(steps.set, (step - 1) * width + (chain + d) % width);
-            operands.extend((0..reads).map(|d| Operand { block: before(d), region: 0 }));
+            operands.extend((0..reads).map(|d| MaybeOperand::from(Operand::whole(before(d)))));
         }
         let kernel = if step > 0 { part.next } else { part.start };
         let output = workflow.block(part.set, position);
@@ -119,7 +120,7 @@ impl Rows {
         };
         let (start, next) = (add_kernel(Vec::new())?, add_kernel((0..self.reads).map(read).collect())?);
         let set = workflow
-            .add_set(name.into(), DType::F64, shape, Boxes::Grid(grid), self.statement)
+            .add_set(BlockSet::dense(name.into(), DType::F64, shape, Boxes::Grid(grid), self.statement))
             .ok_or_else(|| Error::source(format!("{rows} times {} tasks cannot be numbered", self.width)))?;
         Ok(Part { set, start, next })
     }

@@ -39,6 +39,8 @@ pub(crate) struct PreparedSchedule {
     pub(crate) past_cache: SecondaryMap<BlockSetId, bool>,
     /// False if a second thread could not help.
     pub(crate) worth_sharing: bool,
+    /// True if blocks are on disk for a time.
+    has_disk: bool,
 }
 
 impl PreparedSchedule {
@@ -46,6 +48,11 @@ impl PreparedSchedule {
     pub(crate) fn resident_bytes(&self, bindings: &Bindings) -> u64 {
         let sources = bindings.sources.iter().zip(&self.loaded_bytes);
         sources.filter(|(source, _)| source.access() == SourceAccess::Memory).map(|(_, bytes)| bytes).sum()
+    }
+
+    /// True if a step reads operands on disk.
+    pub(crate) fn streams(&self, step: u32) -> bool {
+        self.has_disk && self.schedule.replay().streaming_bytes(step as usize) > 0
     }
 
     /// The step that completes an instance.
@@ -66,6 +73,11 @@ impl Prepared {
     pub fn new(schedule: Arc<Schedule>) -> Result<Prepared> {
         let workflow = schedule.workflow();
         let provider = Provider::named(schedule.provider())?;
+        if let Some(set) = workflow.sets.values().find(|set| !set.format.is_dense()) {
+            let what =
+                format!("blocks of `{}` are stored as {}; this engine stores blocks densely", set.name, set.format);
+            return Err(in_statement(Error::plan(what), &workflow.statements[set.statement]));
+        }
         let mut code = PrimaryMap::with_capacity(workflow.kernels.len());
         for entry in workflow.kernels.values() {
             code.push(match &entry.kernel {
@@ -111,6 +123,7 @@ impl Prepared {
             loaded_from,
             past_cache,
             worth_sharing,
+            has_disk: schedule.n_moves() > 0,
             schedule,
         })))
     }
@@ -202,7 +215,7 @@ fn guess_nanoseconds(schedule: &Schedule, task: TaskId) -> u64 {
     let work = match kernel {
         Kernel::Statement(kernel) => kernel.var_box(workflow.point(task) as u64).n_elements(),
         _ => {
-            let operands = workflow.operands(task).iter().map(|operand| operand.block).filter(|block| block.is_some());
+            let operands = workflow.present_operands(task).map(|operand| operand.block);
             operands.chain(workflow.outputs(task).iter().copied()).map(|block| workflow.block_bytes(block)).sum()
         }
     };

@@ -344,7 +344,7 @@ fn operands_may_be_absent() {
     let b = builder.apply(a, a);
     let kernel = builder.workflow.kernel(builder.workflow.tasks().last().unwrap());
     let c = builder.block();
-    let none = whole(tw_ir::workflow::BlockId::NONE);
+    let none = tw_ir::workflow::MaybeOperand::default();
     builder.workflow.add_task(TaskKind::Apply, kernel, 0, 0, &[whole(b), none], &[c]);
     builder.output(c);
     let outcome = run(2, &builder.prepare(), &RunOptions { chaos: Some(1), ..RunOptions::default() }).unwrap();

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use tw_ir::program::{IndexStmt, SourceOp};
+use tw_ir::spec::{GatherSpec, ScanSpec, ScatterSpec, SortSpec};
 use tw_ir::{
     Accum, Axis, BinaryOp, Edge, Extent, Idx, OnEmpty, Op, Program, RandomDistribution, Region, ScalarCode, ScalarOp,
     Term, Tiling,
@@ -58,20 +59,21 @@ impl Coverage {
                 Op::Source(SourceOp::Input { .. }) => self.count("source input"),
                 Op::Source(SourceOp::Constant(_)) => self.count("source constant"),
                 Op::Index(stmt) => self.statement(stmt),
-                Op::Scan { accum, exclusive, reverse, .. } => {
+                Op::Scan(ScanSpec { accum, exclusive, reverse, .. }) => {
                     self.count(format!("scan exclusive {exclusive} reverse {reverse}"));
                     self.accum(accum);
                 }
-                Op::Gather { edge, .. } => self.edge("gather", *edge),
-                Op::Scatter { edge, accum, .. } => {
+                Op::Gather(GatherSpec { edge, .. }) => self.edge("gather", *edge),
+                Op::Scatter { spec: ScatterSpec { edge, accum, .. }, .. } => {
                     self.edge("scatter", *edge);
                     self.accum(accum);
                 }
-                Op::Sort { descending, limit, .. } => {
+                Op::Sort { spec: SortSpec { descending, .. }, limit } => {
                     self.count(format!("sort descending {descending}"));
                     self.count(format!("sort limited {}", limit.is_some()));
                 }
                 Op::BlockFn(call) => self.count(format!("block function {}", call.function.0.name())),
+                Op::Routine(spec) => self.count(format!("routine {}", spec.routine().name())),
                 op => op.regions().for_each(|region| self.region(region)),
             }
         }
@@ -185,7 +187,7 @@ pub fn expected_features() -> Vec<String> {
     let mut add = |prefix: &str, words: &str| features.extend(words.split(' ').map(|word| format!("{prefix} {word}")));
     add(
         "op",
-        "source index scan gather scatter compact expand sort reshape retile concat block_fn resolve while if store",
+        "source index scan gather scatter compact expand sort reshape retile concat block_fn routine resolve while if store",
     );
     add("source", "input constant");
     for place in ["read", "write", "gather", "scatter"] {
@@ -199,6 +201,7 @@ pub fn expected_features() -> Vec<String> {
     add("guard", "index data");
     add("reduction of", "many few");
     add("block function", "reverse total rows add_first");
+    add("routine", "select fourier svdvals");
     add("random", "uniform normal integer");
     add("rank", "0 1 2 3 4");
     add("extent", "zero deferred");

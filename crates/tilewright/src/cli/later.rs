@@ -29,9 +29,6 @@ pub(crate) struct ClusterOptions {
 /// Options that only `tw run` has.
 #[derive(clap::Args)]
 pub(crate) struct LaterRunArgs {
-    /// Resume an interrupted run.
-    #[arg(long, value_name = "DIR", hide = true)]
-    resume: Option<PathBuf>,
     /// The same bits for any number of ranks.
     #[arg(long, hide = true)]
     reproducible: bool,
@@ -66,9 +63,6 @@ impl LaterRunArgs {
             let help = "on one machine results do not depend on the number of threads anyway; leave the option out";
             return Err(refusal("`--reproducible`", "the MPI engine").help(help));
         }
-        match self.resume {
-            Some(_) => Err(refusal("`--resume`", "checkpoints")),
-            None => Ok(()),
-        }
+        Ok(())
     }
 }

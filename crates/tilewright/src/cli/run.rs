@@ -43,6 +43,9 @@ pub(crate) struct Args {
     /// Run the schedules in this file, which `tw plan` wrote for the same program.
     #[arg(long, value_name = "FILE")]
     schedule: Option<PathBuf>,
+    /// Keep a checkpoint in this directory, and go on with the one that a killed run of the same program with the same data has left there.
+    #[arg(long, value_name = "DIR")]
+    resume: Option<PathBuf>,
     /// Print nothing but errors.
     #[arg(long, short)]
     quiet: bool,
@@ -67,7 +70,10 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<(), Failure> {
     args.cluster.refuse()?;
     args.later_run.refuse()?;
     let profile = args.trace.as_ref().map(|_| Arc::new(Profile::with_tasks(MOST_TRACED)));
-    let builder = args.engine.builder()?;
+    let mut builder = args.engine.builder()?;
+    if let Some(directory) = &args.resume {
+        builder = builder.checkpoint(directory);
+    }
     let session = match &profile {
         Some(profile) => builder.profile(profile.clone()).build(),
         None => builder.build(),

@@ -1,8 +1,9 @@
 //! Running a program: values are computed tensors, and segments are planned (or found in the cache) and run.
 
-use std::collections::HashMap;
+use std::cell::RefCell;
 use std::sync::Arc;
 
+use rustc_hash::FxHashMap;
 use tw_block::{Sink, Source};
 use tw_ir::error::{Error, Result};
 use tw_ir::program::{MaskCounts, Node, Program, TensorType, ValueId};
@@ -12,6 +13,7 @@ use tw_run::{CancelToken, TensorHandle};
 use super::placed::{Operands, Placer, Sharded};
 use super::{Alive, Around, Decision, Domain, Place, Step, walk};
 use crate::bindings::{Inputs, Targets};
+use crate::checkpoint::{Checkpoint, Kept, Saved};
 use crate::report::Totals;
 use crate::results::{Computed, Want};
 use crate::session::{SegmentRun, Session};
@@ -22,6 +24,15 @@ pub(crate) struct Tensor {
     stored: Arc<TensorHandle>,
     /// On a cluster, the workers that hold it.
     shards: Option<Sharded>,
+    /// Its copy in the checkpoint.
+    saved: Option<Arc<Saved>>,
+}
+
+impl Tensor {
+    /// A value that is in the checkpoint.
+    fn kept((stored, saved): Kept) -> Tensor {
+        Tensor { stored, shards: None, saved: Some(saved) }
+    }
 }
 
 /// A run of a program that is under way.
@@ -31,14 +42,16 @@ pub(crate) struct Data<'a> {
     inputs: &'a Inputs,
     targets: &'a Targets,
     /// How results of the program are wanted, other than as blocks.
-    wants: HashMap<ValueId, Want>,
+    wants: FxHashMap<ValueId, Want>,
     /// Results that the last segment has made as arrays.
-    arrays: HashMap<ValueId, Array>,
+    arrays: FxHashMap<ValueId, Array>,
     /// What was written so far, to be committed when the whole program has succeeded.
     written: Vec<Arc<dyn Sink>>,
     cancel: CancelToken,
     /// On a cluster, plans segments.
     placer: Option<Placer<'a>>,
+    /// Where a later run finds what this one has done. Questions of the walk are answered through it, too.
+    checkpoint: Option<RefCell<Checkpoint<'a>>>,
     pub(crate) totals: Totals,
 }
 
@@ -49,9 +62,9 @@ impl<'a> Data<'a> {
         (inputs, targets): (&'a Inputs, &'a Targets),
         wants: &[Want],
         cancel: CancelToken,
-        placer: Option<Placer<'a>>,
+        (placer, checkpoint): (Option<Placer<'a>>, Option<Checkpoint<'a>>),
     ) -> Data<'a> {
-        let mut by_value: HashMap<ValueId, Want> = HashMap::new();
+        let mut by_value: FxHashMap<ValueId, Want> = FxHashMap::default();
         for (&value, &want) in program.body.results.iter().zip(wants).filter(|(_, want)| **want != Want::Blocks) {
             // A result that is wanted twice is copied from its blocks for the second.
             let wanted_once = program.body.results.iter().filter(|&&result| result == value).count() == 1;
@@ -63,10 +76,11 @@ impl<'a> Data<'a> {
             inputs,
             targets,
             wants: by_value,
-            arrays: HashMap::new(),
+            arrays: FxHashMap::default(),
             written: Vec::new(),
             cancel,
             placer,
+            checkpoint: checkpoint.map(RefCell::new),
             totals: Totals::default(),
         }
     }
@@ -86,7 +100,26 @@ impl<'a> Data<'a> {
         for sink in self.written.drain(..) {
             sink.commit()?;
         }
+        if let Some(checkpoint) = self.checkpoint.take() {
+            // Results that the run before has computed are in the checkpoint, which goes.
+            for computed in &results {
+                if let Some(stored) = &computed.stored {
+                    stored.leave(self.session.spill_file())?;
+                }
+            }
+            checkpoint.into_inner().finish()?;
+        }
         Ok(results)
+    }
+}
+
+impl Data<'_> {
+    /// The answer to a question that only data answers, from the checkpoint if a run before has asked it.
+    fn answer(&self, ask: impl FnOnce() -> Result<Vec<u64>>) -> Result<Vec<u64>> {
+        match &self.checkpoint {
+            Some(checkpoint) => checkpoint.borrow_mut().answer(ask),
+            None => ask(),
+        }
     }
 }
 
@@ -111,10 +144,23 @@ impl Domain for Data<'_> {
     }
 
     fn mask_counts(&self, mask: &Tensor, pieces: Grid, _total: Option<u64>) -> Result<MaskCounts> {
-        mask.stored.mask_counts(pieces)
+        let counts = self.answer(|| Ok(mask.stored.mask_counts(pieces.clone())?.counts().to_vec()))?;
+        MaskCounts::new(pieces, counts)
     }
 
     fn segment(&mut self, step: Step<'_, Tensor>, alive: Alive<'_, Tensor>) -> Result<Vec<Option<Tensor>>> {
+        let finished = match &self.checkpoint {
+            Some(checkpoint) => checkpoint.borrow_mut().finished_segment()?,
+            None => None,
+        };
+        if let Some(finished) = &finished
+            && !finished.writes_files
+        {
+            return Ok(finished.results.iter().map(|kept| kept.clone().map(Tensor::kept)).collect());
+        }
+        // The copies of the operands stay until the results have copies, so that the segment can run again.
+        let operands: Vec<Arc<Saved>> =
+            step.inputs.iter().filter_map(|(_, tensor)| tensor.as_ref()?.saved.clone()).collect();
         let (placed, shards) = match &mut self.placer {
             None => (None, Vec::new()),
             Some(placer) => {
@@ -136,21 +182,35 @@ impl Domain for Data<'_> {
         };
         let inputs = step.inputs.into_iter().map(bind).collect::<Result<_>>()?;
         let wants: Vec<Want> = match step.place {
-            Place::Last => {
+            // What is saved are blocks.
+            Place::Last if self.checkpoint.is_none() => {
                 step.outputs.iter().map(|value| self.wants.get(value).copied().unwrap_or_default()).collect()
             }
-            Place::Before => Vec::new(),
+            _ => Vec::new(),
         };
         let segment =
             SegmentRun { key: step.key, placed, place: step.place, inputs, targets: self.targets, wants: &wants };
         let outcome = self.session.run_segment(segment, &self.cancel, &mut self.totals)?;
+        let writes_files = !outcome.sinks.is_empty();
         self.written.extend(outcome.sinks);
+        if let Some(checkpoint) = &self.checkpoint {
+            let mut checkpoint = checkpoint.borrow_mut();
+            if let Some(finished) = finished {
+                checkpoint.pin(operands);
+                return Ok(finished.results.into_iter().map(|kept| kept.map(Tensor::kept)).collect());
+            }
+            let stored: Vec<_> = outcome.results.into_iter().map(|computed| computed.stored).collect();
+            let saved = checkpoint.end_segment(&stored, operands, writes_files)?;
+            let tensor =
+                |(stored, saved): (Option<Arc<TensorHandle>>, _)| Some(Tensor { stored: stored?, shards: None, saved });
+            return Ok(stored.into_iter().zip(saved).map(tensor).collect());
+        }
         let mut shards = shards.into_iter();
         let mut results = Vec::with_capacity(step.outputs.len());
         for (&value, Computed { stored, array, .. }) in step.outputs.iter().zip(outcome.results) {
             self.arrays.extend(array.map(|array| (value, array)));
             let shards = shards.next();
-            results.push(stored.map(|stored| Tensor { stored, shards }));
+            results.push(stored.map(|stored| Tensor { stored, shards, saved: None }));
         }
         Ok(results)
     }
@@ -160,17 +220,36 @@ impl Domain for Data<'_> {
     }
 
     fn resolve(&mut self, value: &Tensor, _at_most: Option<u64>) -> Result<Option<u64>> {
-        let value = value.stored.item()?.as_i64();
+        let answer = self.answer(|| Ok(vec![value.stored.item()?.as_i64() as u64]))?;
+        let value = answer.first().map_or(-1, |&bits| bits as i64);
         let extent = u64::try_from(value).map_err(|_| Error::data(format!("an extent of {value}")))?;
         Ok(Some(extent))
     }
 
     fn decide(&mut self, condition: &Tensor) -> Result<Decision> {
-        Ok(if condition.stored.item()?.is_true() { Decision::True } else { Decision::False })
+        let answer = self.answer(|| Ok(vec![u64::from(condition.stored.item()?.is_true())]))?;
+        Ok(if answer == [1] { Decision::True } else { Decision::False })
     }
 
     fn cuts_branches_alike(&self) -> bool {
         self.placer.is_none()
+    }
+
+    fn begin_loop(&mut self, carried: Vec<Option<Tensor>>) -> Result<(usize, Vec<Option<Tensor>>)> {
+        let before = match &self.checkpoint {
+            Some(checkpoint) => checkpoint.borrow_mut().begin_loop()?,
+            None => None,
+        };
+        Ok(match before {
+            Some((turn, kept)) => (turn, kept.into_iter().map(|kept| kept.map(Tensor::kept)).collect()),
+            None => (0, carried),
+        })
+    }
+
+    fn end_turn(&mut self, turn: usize, carried: &[Option<Tensor>]) -> Result<()> {
+        let Some(checkpoint) = &self.checkpoint else { return Ok(()) };
+        let saved: Vec<_> = carried.iter().map(|tensor| tensor.as_ref()?.saved.clone()).collect();
+        checkpoint.borrow_mut().end_turn(turn, &saved)
     }
 
     fn begin_turn(&mut self, _turn: usize) -> Result<()> {
@@ -181,5 +260,9 @@ impl Domain for Data<'_> {
         false
     }
 
-    fn end_loop(&mut self) {}
+    fn end_loop(&mut self) {
+        if let Some(checkpoint) = &self.checkpoint {
+            checkpoint.borrow_mut().end_loop();
+        }
+    }
 }

@@ -4,9 +4,9 @@
 //! Its structure, types and spans are the key of the session's cache, so the body of a loop is planned once. Building one takes types alone,
 //! so that explain sees the same segments as a run.
 
-use std::collections::HashMap;
 use std::hash::{Hash, Hasher};
 
+use rustc_hash::FxHashMap;
 use tw_ir::error::{Error, Result};
 use tw_ir::program::{MaskCounts, Node, Op, Program, SourceOp, TensorType, ValueId, mask_pieces};
 use tw_ir::{Axis, Grid, Span, Tiling};
@@ -105,13 +105,13 @@ pub(crate) struct SegmentBuilder<'a> {
     outer: &'a Program,
     around: &'a dyn Surroundings,
     program: Program,
-    map: HashMap<ValueId, ValueId>,
+    map: FxHashMap<ValueId, ValueId>,
     taken: Vec<(String, Taken)>,
 }
 
 impl<'a> SegmentBuilder<'a> {
     pub(crate) fn new(outer: &'a Program, around: &'a dyn Surroundings) -> SegmentBuilder<'a> {
-        SegmentBuilder { outer, around, program: Program::new(), map: HashMap::new(), taken: Vec::new() }
+        SegmentBuilder { outer, around, program: Program::new(), map: FxHashMap::default(), taken: Vec::new() }
     }
 
     /// Adds a node; values of earlier segments become inputs.

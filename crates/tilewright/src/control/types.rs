@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
+use rustc_hash::FxHashMap;
 use tw_block::SourceAccess;
 use tw_ir::error::{Blame, Result};
 use tw_ir::program::{Node, Op, Program, Region, TensorType};
@@ -85,7 +86,7 @@ pub(super) fn foresee<D: Domain>(walk: &Walk<'_, D>, region: &Region) -> Result<
     let inputs = inputs.filter_map(|(name, _)| Some((name.to_string(), walk.domain.input(name)?))).collect();
     let mut types =
         Types { session: walk.domain.session(), inputs, resident: HashSet::new(), recorder: Forget, n_buffers: 0 };
-    let values: HashMap<_, _> =
+    let values: FxHashMap<_, _> =
         walk.values.iter().map(|(&value, known)| (value, types.new_value(walk.domain.ty(known)))).collect();
     let mut inner = Walk { values, extents: walk.extents.clone(), ..Walk::new(walk.program, &mut types) };
     let results = inner.region(region);

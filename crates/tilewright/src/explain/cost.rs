@@ -61,7 +61,7 @@ pub(crate) fn per_statement(schedule: &Schedule, is_stored: &dyn Fn(&str) -> boo
     let works: Vec<KernelWork> = workflow.kernels.values().map(|entry| KernelWork::of(&entry.kernel)).collect();
     for task in schedule.order() {
         let entry = &workflow.kernels[workflow.kernel(task)];
-        let made: u64 = workflow.outputs(task).iter().map(|&block| workflow.block_bytes(block)).sum();
+        let made: u64 = workflow.outputs(task).iter().map(|&block| workflow.block_size(block).estimate()).sum();
         let flops = tw_plan::task_flops(workflow, task);
         let moved_bytes = tw_plan::task_bytes(workflow, task);
         let mut cost = Cost { tasks: 1, moved_bytes, flops, ..Cost::default() };
@@ -74,7 +74,7 @@ pub(crate) fn per_statement(schedule: &Schedule, is_stored: &dyn Fn(&str) -> boo
             Kernel::Place { .. } => cost.copied_bytes = moved_bytes,
             Kernel::Store { .. } => {
                 cost.stored_bytes =
-                    workflow.present_operands(task).map(|operand| workflow.operand_bytes(operand)).sum();
+                    workflow.present_operands(task).map(|operand| workflow.operand_size(operand).estimate()).sum();
             }
             _ => match works[workflow.kernel(task).index()] {
                 KernelWork { is_product: true, .. } => cost.product_flops = flops,
@@ -97,15 +97,13 @@ pub(crate) fn kind(workflow: &Workflow, statement: StmtId) -> &'static str {
     for entry in kernels {
         kind = match &entry.kernel {
             // Helpers of the others.
-            Kernel::Place { .. } | Kernel::Fill(_) | Kernel::Combine(_) | Kernel::Finish { .. } if !kind.is_empty() => {
-                kind
-            }
+            Kernel::Place { .. } | Kernel::Fill(_) | Kernel::Combine(_) | Kernel::Finish(_) if !kind.is_empty() => kind,
             Kernel::Load { .. } => "load",
             Kernel::Statement(_) if KernelWork::of(&entry.kernel).is_product => "product",
             Kernel::Statement(kernel) if kernel.accum.is_some() => "reduction",
             Kernel::Statement(kernel) if kernel.reads.is_empty() => "generated",
             Kernel::Statement(_) => "elementwise",
-            Kernel::ScanTotal { .. } | Kernel::ScanCarry(_) | Kernel::ScanBlock { .. } => "scan",
+            Kernel::ScanTotal { .. } | Kernel::ScanCarry(_) | Kernel::ScanBlock(_) => "scan",
             Kernel::Gather { .. } => "gather",
             Kernel::Scatter { .. } => "scatter",
             Kernel::Compact(_) => "select",
@@ -116,7 +114,7 @@ pub(crate) fn kind(workflow: &Workflow, statement: StmtId) -> &'static str {
             Kernel::Store { .. } => "store",
             Kernel::Place { .. } => "copy",
             Kernel::Fill(_) => "fill",
-            Kernel::Combine(_) | Kernel::Finish { .. } => "reduction",
+            Kernel::Combine(_) | Kernel::Finish(_) => "reduction",
         };
     }
     kind

@@ -113,6 +113,7 @@ pub fn why_kept(program: &Program, k: usize) -> Option<Kept> {
                     Some(Kept::Repeated(*reader))
                 }
                 Op::Index(_) => None,
+                Op::Routine(spec) => Some(Kept::Blocks(*reader, spec.routine().name())),
                 op => Some(Kept::Blocks(*reader, op.name())),
             }
         }

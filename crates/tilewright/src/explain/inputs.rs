@@ -61,7 +61,7 @@ pub(crate) fn of_segment(before: &Program, schedule: &Schedule, is_stored: &dyn 
             Kernel::Call(function) if function.0.reads_input() => InputKey::of(function),
             _ => continue,
         };
-        let made = workflow.outputs(task).iter().map(|&block| workflow.block_bytes(block)).sum::<u64>();
+        let made = workflow.outputs(task).iter().map(|&block| workflow.block_size(block).estimate()).sum::<u64>();
         let sum = read.entry(key).or_default();
         *sum = sum.saturating_add(made);
     }

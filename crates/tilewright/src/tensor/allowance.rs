@@ -45,7 +45,7 @@ struct Entry {
     result: usize,
     stored: Weak<TensorHandle>,
     bytes: u64,
-    /// Elements that are touched to compute it again, if that is possible.
+    /// The work of computing it again, if that is possible.
     work: Option<u64>,
 }
 
@@ -93,7 +93,7 @@ impl Allowance {
             result: tensor.result,
             stored: Arc::downgrade(&stored),
             bytes: stored.n_bytes(),
-            work: again.then_some(node.n_touched),
+            work: again.then_some(node.work),
         };
         let mut kept = lock(&self.kept);
         if tensor.stored().is_some_and(|before| Arc::ptr_eq(&before, &stored)) {

@@ -6,16 +6,22 @@
 
 use std::sync::Arc;
 
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
 use tw_block::Source;
 use tw_ir::error::{Error, Result};
 use tw_ir::index::{Idx, Term, Var};
-use tw_ir::program::{IndexStmt, Op, TensorType};
+use tw_ir::program::{IndexStmt, Op, RoutineSpec, SourceOp, TensorType, ValueId};
+use tw_ir::spec::{GatherSpec, SortSpec};
 use tw_ir::{Axis, Edge, Grid, Tiling};
 
 use super::Tensor;
 
 /// The default size of a block in bytes.
 const AUTOMATIC_BYTES: u64 = 128 << 20;
+
+/// Most operations have no more operands than this.
+pub(super) const FEW: usize = 4;
 
 /// The chunks of a tensor; `None` while its shape is deferred.
 pub(super) type Cut = Option<Grid>;
@@ -70,7 +76,7 @@ pub(super) fn of_type(ty: &TensorType) -> Cut {
 pub(super) fn of_results(op: &Op, operands: &[Cut], results: &[TensorType]) -> Vec<Cut> {
     let of_result = |ty: &TensorType| {
         let shape = ty.known_shape()?;
-        let known: Option<Vec<&[Axis]>> = operands.iter().map(Option::as_deref).collect();
+        let known: Option<SmallVec<[&[Axis]; FEW]>> = operands.iter().map(Option::as_deref).collect();
         match known {
             Some(operands) if ty.tiling.is_none() && !operands.is_empty() => {
                 let axes = of_operands(op, &operands, &shape)?;
@@ -81,6 +87,26 @@ pub(super) fn of_results(op: &Op, operands: &[Cut], results: &[TensorType]) -> V
         }
     };
     results.iter().map(|ty| of_result(ty).or_else(|| of_type(ty))).collect()
+}
+
+/// The cuts of the results of a routine, which follow from operation to operation through its algorithm, and the work of that algorithm.
+pub(super) fn of_routine(spec: &RoutineSpec, operands: &[Cut]) -> Result<(Vec<Cut>, u64)> {
+    let program = spec.expand()?;
+    let mut cuts: FxHashMap<ValueId, Cut> = FxHashMap::default();
+    let mut operands = operands.iter();
+    let mut work: u64 = 0;
+    for node in &program.body.nodes {
+        if let Op::Source(SourceOp::Input { .. }) = node.op {
+            cuts.insert(node.results[0], operands.next().cloned().flatten());
+            continue;
+        }
+        let args: Vec<Cut> = node.args.iter().map(|arg| cuts.get(arg).cloned().flatten()).collect();
+        let types: Vec<TensorType> = node.results.iter().map(|&value| program.ty(value).clone()).collect();
+        let operands: Vec<&TensorType> = node.args.iter().map(|&arg| program.ty(arg)).collect();
+        work = work.saturating_add(super::work::of_operation(&node.op, &operands, &types));
+        cuts.extend(node.results.iter().copied().zip(of_results(&node.op, &args, &types)));
+    }
+    Ok((program.body.results.iter().map(|value| cuts.get(value).cloned().flatten()).collect(), work))
 }
 
 /// Blocks of at most `limit` bytes: the longest axis is halved until they are small enough.
@@ -104,21 +130,25 @@ fn of_operands(op: &Op, operands: &[&[Axis]], shape: &[u64]) -> Option<Grid> {
     let first = operands[0];
     match op {
         Op::Index(stmt) => Some(of_statement(stmt, operands, shape)),
-        Op::Scan { .. } | Op::Sort { limit: None, .. } => Some(first.into()),
-        Op::Sort { axis, limit: Some(n), .. } => {
+        Op::Scan(_) | Op::Sort { limit: None, .. } => Some(first.into()),
+        Op::Sort { spec: SortSpec { axis, .. }, limit: Some(n) } => {
             let mut axes = Grid::from(first);
             *axes.get_mut(*axis as usize)? = Axis::whole(*n);
             Some(axes)
         }
         Op::Reshape { .. } => Some(reshaped(first, shape)),
         Op::Concat { axis } => joined(operands, *axis as usize),
-        Op::Gather { axes, .. } => gathered(operands, axes),
+        Op::Gather(GatherSpec { axes, .. }) => gathered(operands, axes),
         _ => None,
     }
 }
 
 /// Along each axis, the coarsest cut that has the boundaries of all operands, seen through the statement.
 fn of_statement(stmt: &IndexStmt, operands: &[&[Axis]], shape: &[u64]) -> Grid {
+    // What is not cut cuts nothing.
+    if operands.iter().copied().flatten().all(|axis| axis.n_tiles() <= 1) {
+        return Grid::whole(shape);
+    }
     let along = |var: Var, n: u64, inside: bool| {
         let reads = stmt.reads.iter().filter(|read| (read.edge == Edge::Error) == inside);
         let cuts = reads.flat_map(|read| {

@@ -95,7 +95,7 @@ impl Run {
         for tensor in self.nodes.iter().rev() {
             let TensorOp::Node(op) = &tensor.node.op else { continue };
             if found.contains(&Arc::as_ptr(&tensor.node)) {
-                let args = lock(&tensor.node.args).clone();
+                let args = lock(&tensor.node.args);
                 let in_full = (0..args.len()).filter(|&k| reads_all(op, k, &args));
                 found.extend(in_full.map(|k| Arc::as_ptr(&args[k].node)));
             }
@@ -140,7 +140,7 @@ fn reads_all(op: &Op, argument: usize, args: &[Tensor]) -> bool {
             let mut reads = stmt.reads.iter().filter(|read| read.operand as usize == argument);
             reads.any(|read| read.idx.iter().zip(&shape).all(covers))
         }
-        Op::Gather { .. } if argument == 0 => {
+        Op::Gather(_) if argument == 0 => {
             let is_known = |index: &Tensor| match &index.node.op {
                 TensorOp::Node(op) => matches!(**op, Op::Source(SourceOp::Constant(_))),
                 TensorOp::Bound(_) => false,

@@ -7,6 +7,7 @@ use tw_ir::accum::Accum;
 use tw_ir::error::{Error, Result};
 use tw_ir::program::{BlockFn, Op, TensorType};
 use tw_ir::scalar::{BinaryOp, UnaryOp};
+use tw_ir::spec::ScatterSpec;
 use tw_ir::{DType, Edge, Extent, Scalar, shape};
 
 use super::count::Count;
@@ -301,7 +302,10 @@ impl Tensor {
     /// Contributions of `self` to the elements of a vector of length `n` that the index names.
     #[track_caller]
     pub fn scatter(&self, index: &Tensor, n: u64, accum: Accum) -> Result<Tensor> {
-        let op = Op::Scatter { axes: vec![0], extents: vec![Extent::Known(n)], accum, edge: Edge::Error };
+        let op = Op::Scatter {
+            spec: ScatterSpec { axes: vec![0], accum, edge: Edge::Error },
+            extents: vec![Extent::Known(n)],
+        };
         Tensor::apply(self.session(), op, &[index, self])
     }
 

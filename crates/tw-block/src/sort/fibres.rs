@@ -2,7 +2,7 @@
 
 use tw_ir::{BoxRegion, Error, Result};
 
-use crate::block::Block;
+use crate::block::{Block, row_major};
 use crate::walk::Points;
 
 /// Rows treated together: about as many elements as a cache line holds.
@@ -22,6 +22,17 @@ impl Rows {
     #[inline]
     pub(super) fn at(self, j: usize, k: usize) -> usize {
         self.start + k * self.step + j * self.across
+    }
+
+    /// The row of a block whose elements lie one after the other in row-major order.
+    pub(super) fn in_row_major(bbox: &BoxRegion, at: &[u64], axis: usize) -> Result<Rows> {
+        let is_inside = at.len() == bbox.rank() && (0..at.len()).all(|k| k == axis || bbox.range(k).contains(&at[k]));
+        if !is_inside {
+            return Err(Error::internal(format!("a block at {bbox} does not cover the row it is sorted into")));
+        }
+        let strides = row_major(bbox);
+        let distance = |k: usize| if k == axis { 0 } else { (at[k] - bbox.lo[k]) as usize * strides[k] };
+        Ok(Rows { start: (0..at.len()).map(distance).sum(), step: strides[axis], across: 0, n_rows: 1 })
     }
 
     /// The rows of a block along an axis, beginning with the one through a point.

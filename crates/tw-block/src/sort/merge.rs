@@ -1,45 +1,87 @@
 //! Merging sorted runs by rank.
 //!
 //! An output block holds a range of ranks. Where that range begins and ends in every run is found by bisection, so a block looks at no element that
-//! another block owns, apart from a few to find its place.
+//! another block owns, apart from a few to find its place. Runs may be on disk: then a piece of each is in memory at a time, and all merges of a fibre
+//! together read every run once.
+
+use std::cell::RefCell;
+use std::ops::Range;
 
 use tw_ir::kernel::{SortResults, Sorting};
-use tw_ir::{DType, Result};
+use tw_ir::{BoxRegion, DType, Result};
 
 use super::item::{Item, Pair, Vectors, with_vectors};
 use super::key::{Sortable, with_sortable};
 use super::{Order, Rows, Targets, for_rows, misfit, radix};
 use crate::block::Block;
+use crate::spill::{PieceReader, SpilledBlock};
 use crate::strip::Element;
 
 /// So many runs are merged pairwise; more are sorted by digits, as if they were not in order.
 const FEW_RUNS: usize = 8;
 
 /// One row of a sorted run. Runs are in the order of their positions, so equal keys go to the earlier run.
-struct Run<'a, T> {
-    values: &'a [T],
-    value_row: Rows,
-    positions: Option<(&'a [i64], Rows)>,
+struct Run<'r, 'a, T> {
+    values: Column<'r, 'a, T>,
+    positions: Option<Column<'r, 'a, i64>>,
     len: usize,
 }
 
-impl<T: Sortable> Run<'_, T> {
-    fn value(&self, k: usize) -> T {
-        self.values[self.value_row.at(0, k)]
+/// One row of a block, in memory or on disk.
+enum Column<'r, 'a, T> {
+    Memory(&'r [T], Rows),
+    Disk(&'r RefCell<PieceReader<'a>>, Rows),
+}
+
+impl<T: Element> Column<'_, '_, T> {
+    /// An element; `None` if the disk fails.
+    fn get(&self, k: usize) -> Option<T> {
+        match self {
+            Column::Memory(data, row) => Some(data[row.at(0, k)]),
+            Column::Disk(reader, row) => {
+                let at = row.at(0, k);
+                let mut reader = reader.borrow_mut();
+                let (first, data, _) = reader.piece_with(at).ok()?;
+                Some(T::of(data)[at - first])
+            }
+        }
     }
 
-    fn position(&self, k: usize) -> u64 {
-        self.positions.map_or(0, |(positions, row)| positions[row.at(0, k)] as u64)
+    /// Calls `f` with the elements of a range.
+    fn each(&self, range: Range<usize>, mut f: impl FnMut(T)) -> Result<()> {
+        match self {
+            Column::Memory(data, row) => range.for_each(|k| f(data[row.at(0, k)])),
+            Column::Disk(reader, row) => {
+                let mut reader = reader.borrow_mut();
+                let mut k = range.start;
+                while k < range.end {
+                    let (first, data, n) = reader.piece_with(row.at(0, k))?;
+                    let data = T::of(data);
+                    while k < range.end && row.at(0, k) < first + n {
+                        f(data[row.at(0, k) - first]);
+                        k += 1;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl<T: Sortable> Run<'_, '_, T> {
+    /// The key of an element. A disk that fails gives any key: reading the elements afterwards reports it.
+    fn key(&self, k: usize) -> T::Key {
+        self.values.get(k).map_or_else(T::Key::default, T::key)
     }
 }
 
 /// How many entries of each run are among the first `rank` of all.
-fn split<T: Sortable>(runs: &[Run<'_, T>], order: Order, rank: usize) -> Vec<usize> {
+fn split<T: Sortable>(runs: &[Run<'_, '_, T>], order: Order, rank: usize) -> Vec<usize> {
     looks_and_split(runs, order, rank).1
 }
 
 /// The same, and how many entries had to be compared with all runs.
-fn looks_and_split<T: Sortable>(runs: &[Run<'_, T>], order: Order, rank: usize) -> (usize, Vec<usize>) {
+fn looks_and_split<T: Sortable>(runs: &[Run<'_, '_, T>], order: Order, rank: usize) -> (usize, Vec<usize>) {
     let total: usize = runs.iter().map(|run| run.len).sum();
     let mut lo = vec![0; runs.len()];
     let mut hi: Vec<usize> = runs.iter().map(|run| run.len).collect();
@@ -67,8 +109,8 @@ fn looks_and_split<T: Sortable>(runs: &[Run<'_, T>], order: Order, rank: usize) 
             let place = near[widest] as f64 + step;
             (place.max(0.0) as usize).clamp(lo[widest], hi[widest] - 1)
         };
-        let pivot = order.turn(runs[widest].value(middle).key());
-        let key = |run: &Run<'_, T>, k: usize| order.turn(run.value(k).key());
+        let pivot = order.turn(runs[widest].key(middle));
+        let key = |run: &Run<'_, '_, T>, k: usize| order.turn(run.key(k));
         for (r, run) in runs.iter().enumerate() {
             near[r] = match r.cmp(&widest) {
                 std::cmp::Ordering::Equal => middle,
@@ -95,10 +137,9 @@ fn looks_and_split<T: Sortable>(runs: &[Run<'_, T>], order: Order, rank: usize) 
 }
 
 /// The run whose middle is the median of the middles of all open ranges, each counted as often as its range is long.
-fn median<T: Sortable>(runs: &[Run<'_, T>], order: Order, lo: &[usize], hi: &[usize]) -> Option<usize> {
+fn median<T: Sortable>(runs: &[Run<'_, '_, T>], order: Order, lo: &[usize], hi: &[usize]) -> Option<usize> {
     let open = (0..runs.len()).filter(|&r| hi[r] > lo[r]);
-    let mut middles: Vec<(T::Key, usize)> =
-        open.map(|r| (order.turn(runs[r].value(lo[r].midpoint(hi[r])).key()), r)).collect();
+    let mut middles: Vec<(T::Key, usize)> = open.map(|r| (order.turn(runs[r].key(lo[r].midpoint(hi[r]))), r)).collect();
     // Equal keys go to the earlier run.
     middles.sort_unstable();
     let half: usize = middles.iter().map(|&(_, r)| hi[r] - lo[r]).sum::<usize>() / 2;
@@ -144,8 +185,64 @@ fn search(lo: usize, hi: usize, near: usize, comes_before: impl Fn(usize) -> boo
     lo
 }
 
+/// An operand of a merge, in memory or on disk.
+#[derive(Clone, Copy, Debug)]
+pub enum Streamed<'a> {
+    /// In main memory.
+    Memory(&'a Block),
+    /// In the spill file.
+    Disk(&'a SpilledBlock),
+}
+
+impl Streamed<'_> {
+    fn bbox(&self) -> &BoxRegion {
+        match self {
+            Streamed::Memory(block) => block.bbox(),
+            Streamed::Disk(block) => block.bbox(),
+        }
+    }
+
+    fn dtype(&self) -> DType {
+        match self {
+            Streamed::Memory(block) => block.dtype(),
+            Streamed::Disk(block) => block.dtype(),
+        }
+    }
+}
+
+/// An operand that can be read.
+enum Opened<'a> {
+    Memory(&'a Block),
+    Disk(&'a BoxRegion, RefCell<PieceReader<'a>>),
+}
+
+impl<'a> Opened<'a> {
+    fn of(operand: &Streamed<'a>) -> Result<Opened<'a>> {
+        Ok(match operand {
+            Streamed::Memory(block) => Opened::Memory(block),
+            Streamed::Disk(block) => Opened::Disk(block.bbox(), RefCell::new(PieceReader::new(block)?)),
+        })
+    }
+
+    fn len(&self, axis: usize) -> usize {
+        let bbox = match self {
+            Opened::Memory(block) => block.bbox(),
+            Opened::Disk(bbox, _) => bbox,
+        };
+        (bbox.hi[axis] - bbox.lo[axis]) as usize
+    }
+
+    /// The row through a point.
+    fn column<T: Element>(&self, axis: usize, at: &[u64]) -> Result<Column<'_, 'a, T>> {
+        Ok(match self {
+            Opened::Memory(block) => Column::Memory(T::of(block.data()), Rows::through(block, at, axis, 1)?),
+            Opened::Disk(bbox, reader) => Column::Disk(reader, Rows::in_row_major(bbox, at, axis)?),
+        })
+    }
+}
+
 /// Merges sorted runs; keeps the ranks that belong to the output blocks.
-pub(crate) fn sort_merge(sorting: Sorting, operands: &[&Block], outputs: &mut [Block]) -> Result<()> {
+pub(crate) fn sort_merge(sorting: Sorting, operands: &[Streamed<'_>], outputs: &mut [Block]) -> Result<()> {
     let with_positions = sorting.results != SortResults::Values;
     let (values, positions) = operands.split_at(if with_positions { operands.len() / 2 } else { operands.len() });
     let dtype = values.first().ok_or_else(misfit)?.dtype();
@@ -156,7 +253,8 @@ pub(crate) fn sort_merge(sorting: Sorting, operands: &[&Block], outputs: &mut [B
         return Err(misfit());
     }
     let order = Order::of(sorting);
-    let runs = (values, positions);
+    let opened = operands.iter().map(Opened::of).collect::<Result<Vec<_>>>()?;
+    let runs = opened.split_at(values.len());
     let n_results = if sorting.results == SortResults::Both { 2 } else { 1 };
     for outputs in outputs.chunks_mut(n_results) {
         let targets = Targets::of(sorting.results, dtype, outputs)?;
@@ -172,9 +270,9 @@ pub(crate) fn sort_merge(sorting: Sorting, operands: &[&Block], outputs: &mut [B
     Ok(())
 }
 
-fn merge_rows<T: Sortable, I: Item<Key = T::Key>>(
+fn merge_rows<'a, T: Sortable, I: Item<Key = T::Key>>(
     order: Order,
-    (values, positions): (&[&Block], &[&Block]),
+    (values, positions): (&[Opened<'a>], &[Opened<'a>]),
     mut targets: Targets<'_>,
     vectors: &mut Vectors<I>,
 ) -> Result<()> {
@@ -190,10 +288,23 @@ fn merge_rows<T: Sortable, I: Item<Key = T::Key>>(
             }
             let (begin, end) = (split(&runs, order, ranks.start as usize), split(&runs, order, ranks.end as usize));
             items.clear();
+            items.reserve((ranks.end - ranks.start) as usize);
             let mut n_parts = 0;
             for ((run, &begin), &end) in runs.iter().zip(&begin).zip(&end) {
-                items.extend((begin..end).map(|k| I::new(order.turn(run.value(k).key()), run.position(k))));
+                let first = items.len();
+                run.values.each(begin..end, |value| items.push(I::new(order.turn(value.key()), 0)))?;
+                if let Some(positions) = &run.positions {
+                    let mut of_run = items[first..].iter_mut();
+                    positions.each(begin..end, |position| {
+                        if let Some(item) = of_run.next() {
+                            *item = I::new(item.key(), position as u64);
+                        }
+                    })?;
+                }
                 n_parts += (begin < end) as usize;
+            }
+            if items.len() as u64 != ranks.end - ranks.start {
+                return Err(misfit());
             }
             if n_parts <= FEW_RUNS {
                 I::sort_by_comparison(items);
@@ -202,10 +313,15 @@ fn merge_rows<T: Sortable, I: Item<Key = T::Key>>(
                 radix::sort(items, scratch);
             }
             targets.write::<T, I>(order, &at, 1, (items, 0), |_, key, copy| {
-                let mut all = runs.iter().zip(&begin).zip(&end).flat_map(|((run, &begin), &end)| {
-                    (begin..end).map(|k| run.value(k)).filter(|value| value.key() == key)
-                });
-                while all.next().is_some_and(&mut *copy) {}
+                let mut wants_more = true;
+                for ((run, &begin), &end) in runs.iter().zip(&begin).zip(&end) {
+                    // Entries with one key are together in a sorted run.
+                    let turned = order.turn(key);
+                    let from = search(begin, end, begin, |k| order.turn(run.key(k)) < turned);
+                    let to = search(from, end, from, |k| order.turn(run.key(k)) <= turned);
+                    run.values.each(from..to, |value| wants_more = wants_more && copy(value))?;
+                }
+                Ok(())
             })?;
             if let Some(last) = at.last_mut() {
                 *last += 1;
@@ -216,31 +332,23 @@ fn merge_rows<T: Sortable, I: Item<Key = T::Key>>(
 }
 
 /// The row of every run that goes through a point.
-fn runs_through<'a, T: Sortable>(
+fn runs_through<'r, 'a, T: Sortable>(
     axis: usize,
-    values: &[&'a Block],
-    positions: &[&'a Block],
+    values: &'r [Opened<'a>],
+    positions: &'r [Opened<'a>],
     at: &[u64],
-) -> Result<Vec<Run<'a, T>>> {
+) -> Result<Vec<Run<'r, 'a, T>>> {
     let mut runs = Vec::with_capacity(values.len());
     for (k, block) in values.iter().enumerate() {
-        let positions = match positions.get(k) {
-            Some(block) => Some((i64::of(block.data()), Rows::through(block, at, axis, 1)?)),
-            None => None,
-        };
-        runs.push(Run {
-            values: T::of(block.data()),
-            value_row: Rows::through(block, at, axis, 1)?,
-            positions,
-            len: (block.bbox().hi[axis] - block.bbox().lo[axis]) as usize,
-        });
+        let positions = positions.get(k).map(|block| block.column(axis, at)).transpose()?;
+        runs.push(Run { values: block.column(axis, at)?, positions, len: block.len(axis) });
     }
     Ok(runs)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Order, Rows, Run, looks_and_split, search};
+    use super::{Column, Order, Rows, Run, looks_and_split, search};
 
     /// Places are found in few looks, whatever the order of the data: each look costs as much as there are runs.
     #[test]
@@ -262,8 +370,10 @@ mod tests {
                 })
                 .collect();
             let row = Rows { start: 0, step: 1, across: 0, n_rows: 1 };
-            let runs: Vec<Run<'_, f64>> =
-                blocks.iter().map(|values| Run { values, value_row: row, positions: None, len: n }).collect();
+            let runs: Vec<Run<'_, '_, f64>> = blocks
+                .iter()
+                .map(|values| Run { values: Column::Memory(values, row), positions: None, len: n })
+                .collect();
             for rank in [0, 1, 77, n, n_runs * n / 2, n_runs * n - 1, n_runs * n] {
                 let (looks, split) = looks_and_split(&runs, Order { axis: 0, descending: false }, rank);
                 assert_eq!(split.iter().sum::<usize>(), rank, "{name}");

@@ -3,11 +3,12 @@
 use tw_ir::error::Result;
 use tw_ir::scalar::BinaryOp;
 
-use super::{Algorithms, Graph, Shaped, first};
+use super::{Algorithms, Shaped, first};
+use tw_ir::ValueId;
 
-impl<G: Graph> Algorithms<'_, G> {
+impl Algorithms<'_> {
     /// The lower triangle L of `a = L L^H`, of the lower half of a.
-    pub fn cholesky(&mut self, a: &G::Value) -> Result<G::Value> {
+    pub fn cholesky(&mut self, a: &ValueId) -> Result<ValueId> {
         let a = self.numbers(a)?;
         let n = self.square(&a)?;
         let dtype = self.ty(&a).dtype;
@@ -25,7 +26,7 @@ impl<G: Graph> Algorithms<'_, G> {
             let (width, left) = (range.end - range.start, n - range.start);
             let corner = self.part(&rest, &[0..width, 0..width])?;
             let factor = first(self.whole("linalg_cholesky", &[&corner], &[(dtype, Shaped::Matrix(width, width))])?)?;
-            let mut parts = vec![self.full(&[range.start, width], dtype.zero())?, factor.clone()];
+            let mut parts = vec![self.full(&[range.start, width], dtype.zero())?, factor];
             if width < left {
                 let below = self.part(&rest, &[width..left, 0..width])?;
                 let below = self.solve_triangle_right("linalg_solve_adjoint_lower_right", &factor, &below)?;

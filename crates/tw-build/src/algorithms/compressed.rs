@@ -1,27 +1,19 @@
 //! The largest singular values by random projections (Halko, Martinsson and Tropp).
 
 use tw_ir::error::{Error, Result};
+use tw_ir::program::Compression;
 
-use super::{Algorithms, Graph};
+use super::Algorithms;
 use crate as build;
+use tw_ir::ValueId;
 
-/// How hard a compressed decomposition tries.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Compression {
-    /// Singular values that are wanted.
-    pub rank: u64,
-    /// Further random directions: more of them make it likelier that nothing large is missed.
-    pub oversampling: u64,
-    /// How often the matrix is applied again, which sharpens slowly decaying values.
-    pub iterations: u32,
-    /// Decides the directions.
-    pub seed: u64,
-}
+/// Each iteration adds nodes; more than a few never help.
+const MAX_ITERATIONS: u32 = 1000;
 
-impl<G: Graph> Algorithms<'_, G> {
+impl Algorithms<'_> {
     /// The largest singular values with their vectors, approximately: U, s and V^H. The matrix is only multiplied, so it may be as large as
     /// products allow.
-    pub fn svd_compressed(&mut self, a: &G::Value, how: Compression) -> Result<[G::Value; 3]> {
+    pub fn svd_compressed(&mut self, a: &ValueId, how: Compression) -> Result<[ValueId; 3]> {
         let a = self.numbers(a)?;
         let (rows, columns) = self.size(&a)?;
         let n = rows.min(columns);
@@ -30,6 +22,9 @@ impl<G: Graph> Algorithms<'_, G> {
         }
         if how.rank == 0 || how.rank > n {
             return Err(Error::source(format!("{} singular values of a matrix of {rows} by {columns}", how.rank)));
+        }
+        if how.iterations > MAX_ITERATIONS {
+            return Err(Error::source(format!("{} iterations; the limit is {MAX_ITERATIONS}", how.iterations)));
         }
         let width = how.rank.saturating_add(how.oversampling).min(n);
         let dtype = self.ty(&a).dtype;

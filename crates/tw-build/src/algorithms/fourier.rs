@@ -2,33 +2,21 @@
 
 use tw_ir::dtype::DType;
 use tw_ir::error::{Error, Result};
-use tw_ir::program::BlockResult;
+use tw_ir::program::{BlockResult, Transform};
 use tw_ir::{Edge, Grid, Scalar};
 
-use super::{Algorithms, Graph, N_AXES, fibre_modes, first};
+use super::{Algorithms, N_AXES, fibre_modes, first};
 use crate as build;
+use tw_ir::ValueId;
 use tw_ir::tiling::cut_leading;
-
-/// Which way a transform goes. None is scaled.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Transform {
-    /// Complex numbers to their amplitudes.
-    Forward,
-    /// Amplitudes to complex numbers.
-    Inverse,
-    /// Real numbers to the first half of their amplitudes.
-    FromReal,
-    /// The first half of amplitudes to real numbers.
-    ToReal,
-}
 
 /// Elements of a block whose fibres are transformed in one task.
 const BLOCK_ELEMENTS: u64 = 1 << 18;
 
-impl<G: Graph> Algorithms<'_, G> {
+impl Algorithms<'_> {
     /// Transforms along an axis. The fibre is cut or filled with zeros to `n` elements first (for [`Transform::ToReal`], to what `n` results
     /// need).
-    pub fn fourier(&mut self, x: &G::Value, kind: Transform, axis: usize, n: u64) -> Result<G::Value> {
+    pub fn fourier(&mut self, x: &ValueId, kind: Transform, axis: usize, n: u64) -> Result<ValueId> {
         let rank = self.ty(x).rank();
         if axis >= rank {
             return Err(Error::source(format!("axis {axis} of a tensor with {rank}")));
@@ -53,23 +41,17 @@ impl<G: Graph> Algorithms<'_, G> {
         cut_leading(&mut grid, &others, BLOCK_ELEMENTS);
         let blocks = self.retiled(&x, grid)?;
         let (modes, results) = fibre_modes(rank, axis, n_out);
-        let word = match kind {
-            Transform::Forward => "forward",
-            Transform::Inverse => "inverse",
-            Transform::FromReal => "from_real",
-            Transform::ToReal => "to_real",
-        };
-        let name = format!("fft_{word}_{}", rank - 1 - axis);
+        let name = format!("fft_{}_{}", kind.name(), rank - 1 - axis);
         first(self.call(&name, &[(&blocks, &modes)], vec![BlockResult { dtype: to, modes: results }])?)
     }
 
     /// Does something to an axis as if it were the last.
     pub(super) fn brought_last(
         &mut self,
-        x: &G::Value,
+        x: &ValueId,
         axis: usize,
-        act: impl FnOnce(&mut Self, &G::Value) -> Result<G::Value>,
-    ) -> Result<G::Value> {
+        act: impl FnOnce(&mut Self, &ValueId) -> Result<ValueId>,
+    ) -> Result<ValueId> {
         let rank = self.ty(x).rank();
         let there: Vec<usize> = (0..rank).filter(|&k| k != axis).chain([axis]).collect();
         let mut back = vec![0; rank];
@@ -80,7 +62,7 @@ impl<G: Graph> Algorithms<'_, G> {
     }
 
     /// The first `n` elements along an axis, with zeros after the last.
-    fn fitted(&mut self, x: &G::Value, axis: usize, n: u64) -> Result<G::Value> {
+    fn fitted(&mut self, x: &ValueId, axis: usize, n: u64) -> Result<ValueId> {
         let shape = self.shape(x)?;
         let mut ranges: Vec<std::ops::Range<u64>> = shape.iter().map(|&extent| 0..extent).collect();
         ranges[axis] = 0..n.min(shape[axis]);

@@ -5,14 +5,15 @@ use tw_ir::dtype::DType;
 use tw_ir::error::{Error, Result};
 use tw_ir::scalar::{BinaryOp, UnaryOp};
 
-use super::{Algorithms, Graph, real_type};
+use super::{Algorithms, real_type};
 use crate as build;
 use crate::Reduction;
+use tw_ir::ValueId;
 
-impl<G: Graph> Algorithms<'_, G> {
+impl Algorithms<'_> {
     /// Which singular values count: those above the tolerance times the largest. The tolerance is one number per matrix; by default it is the
     /// rounding error of the type times the longer side.
-    fn counting(&mut self, s: &G::Value, longer: u64, tolerance: Option<&G::Value>) -> Result<G::Value> {
+    fn counting(&mut self, s: &ValueId, longer: u64, tolerance: Option<&ValueId>) -> Result<ValueId> {
         let axis = self.ty(s).rank() - 1;
         if self.shape(s)?[axis] == 0 {
             return self.with_number(BinaryOp::Gt, s, 0.0);
@@ -34,7 +35,7 @@ impl<G: Graph> Algorithms<'_, G> {
     }
 
     /// How many singular values count.
-    pub fn matrix_rank(&mut self, a: &G::Value, tolerance: Option<&G::Value>) -> Result<G::Value> {
+    pub fn matrix_rank(&mut self, a: &ValueId, tolerance: Option<&ValueId>) -> Result<ValueId> {
         let (rows, columns) = self.size(a)?;
         let s = self.svdvals(a)?;
         let counting = self.counting(&s, rows.max(columns), tolerance)?;
@@ -43,7 +44,7 @@ impl<G: Graph> Algorithms<'_, G> {
     }
 
     /// 1/s, and 0 where s does not count.
-    fn inverted(&mut self, s: &G::Value, counting: &G::Value) -> Result<G::Value> {
+    fn inverted(&mut self, s: &ValueId, counting: &ValueId) -> Result<ValueId> {
         let safe = self.where_or(counting, s, 1.0)?;
         let op = build::binary(BinaryOp::Div, self.ty(&safe).dtype.one(), self.ty(&safe))?;
         let inverse = self.one(op, &[&safe])?;
@@ -51,7 +52,7 @@ impl<G: Graph> Algorithms<'_, G> {
     }
 
     /// The inverse of what can be inverted.
-    pub fn pinv(&mut self, a: &G::Value, tolerance: Option<&G::Value>) -> Result<G::Value> {
+    pub fn pinv(&mut self, a: &ValueId, tolerance: Option<&ValueId>) -> Result<ValueId> {
         let (rows, columns) = self.size(a)?;
         let [u, s, vh] = self.svd(a)?;
         let counting = self.counting(&s, rows.max(columns), tolerance)?;
@@ -65,7 +66,7 @@ impl<G: Graph> Algorithms<'_, G> {
     }
 
     /// The shortest x that brings `a x` closest to b: x, the squares of the distances, the rank of a, and its singular values.
-    pub fn lstsq(&mut self, a: &G::Value, b: &G::Value, tolerance: Option<&G::Value>) -> Result<[G::Value; 4]> {
+    pub fn lstsq(&mut self, a: &ValueId, b: &ValueId, tolerance: Option<&ValueId>) -> Result<[ValueId; 4]> {
         let (a, b) = self.alike(a, b)?;
         let (rows, columns) = self.size(&a)?;
         if self.ty(&a).rank() != 2 || !matches!(self.ty(&b).rank(), 1 | 2) {
@@ -95,12 +96,12 @@ impl<G: Graph> Algorithms<'_, G> {
     }
 
     /// `x` where the condition holds, a number elsewhere.
-    fn where_or(&mut self, condition: &G::Value, x: &G::Value, otherwise: f64) -> Result<G::Value> {
+    fn where_or(&mut self, condition: &ValueId, x: &ValueId, otherwise: f64) -> Result<ValueId> {
         let op = build::select(self.ty(condition), self.ty(x), Scalar::F64(otherwise))?;
         self.one(op, &[condition, x])
     }
 
-    fn count(&mut self, mask: &G::Value, axis: usize) -> Result<G::Value> {
+    fn count(&mut self, mask: &ValueId, axis: usize) -> Result<ValueId> {
         let counted = self.cast(mask, DType::I64)?;
         let op = build::reduce(self.ty(&counted), Reduction::Sum, Some(&[axis]), false)?;
         self.one(op, &[&counted])

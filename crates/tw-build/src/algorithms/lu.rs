@@ -5,8 +5,9 @@ use tw_ir::dtype::DType;
 use tw_ir::error::Result;
 use tw_ir::scalar::BinaryOp;
 
-use super::{Algorithms, Graph, Shaped, exactly};
+use super::{Algorithms, Shaped, exactly};
 use crate as build;
+use tw_ir::ValueId;
 
 /// One panel of the factorisation of what the panels before have left.
 pub(super) struct Step<V> {
@@ -40,11 +41,11 @@ struct Left<V> {
     skipped: u64,
 }
 
-impl<G: Graph> Algorithms<'_, G> {
+impl Algorithms<'_> {
     /// Factors panel by panel: the panel with all its rows in one task, so that pivots are the largest of their whole columns; then rows are
     /// exchanged, a triangle solved, and the rest updated by a matrix product. Rows that became pivots and those that did not are two gathers:
     /// neither has to be copied out of the other.
-    pub(super) fn lu_steps(&mut self, a: &G::Value) -> Result<Vec<Step<G::Value>>> {
+    pub(super) fn lu_steps(&mut self, a: &ValueId) -> Result<Vec<Step<ValueId>>> {
         let dtype = self.ty(a).dtype;
         let cut = self.panels(a, 1)?;
         let (mut rows, n_columns) = self.size(a)?;
@@ -96,12 +97,12 @@ impl<G: Graph> Algorithms<'_, G> {
     /// The rest without the rows and columns of a panel.
     fn update(
         &mut self,
-        left: &Left<G::Value>,
-        below: &Below<G::Value>,
-        beside: &G::Value,
+        left: &Left<ValueId>,
+        below: &Below<ValueId>,
+        beside: &ValueId,
         cut: &Axis,
         number: u64,
-    ) -> Result<Left<G::Value>> {
+    ) -> Result<Left<ValueId>> {
         let bottom = self.take(&left.right, &below.order)?;
         let product = self.matmul(&below.lower, beside)?;
         let (rows, columns) = self.size(&product)?;
@@ -115,31 +116,31 @@ impl<G: Graph> Algorithms<'_, G> {
         };
         let width = next.end - next.start;
         let panel = difference(0..width)?;
-        let right = if width < columns { difference(width..columns)? } else { panel.clone() };
+        let right = if width < columns { difference(width..columns)? } else { panel };
         Ok(Left { panel, right, skipped: 0 })
     }
 
     /// The triangle of a step that holds L below and U on and above its diagonal.
-    pub(super) fn triangle(&mut self, step: &Step<G::Value>) -> Result<G::Value> {
+    pub(super) fn triangle(&mut self, step: &Step<ValueId>) -> Result<ValueId> {
         self.part(&step.corner, &[0..step.pivots, 0..step.pivots])
     }
 
     /// Where the rows of a step were.
-    pub(super) fn order(&mut self, step: &Step<G::Value>) -> Result<G::Value> {
+    pub(super) fn order(&mut self, step: &Step<ValueId>) -> Result<ValueId> {
         match &step.below {
-            Some(below) => self.concat(&[step.chosen.clone(), below.order.clone()], 0),
-            None => Ok(step.chosen.clone()),
+            Some(below) => self.concat(&[step.chosen, below.order], 0),
+            None => Ok(step.chosen),
         }
     }
 
     /// For each step, where its rows were when that and all later steps are done.
-    pub(super) fn orders(&mut self, steps: &[Step<G::Value>]) -> Result<Vec<G::Value>> {
-        let mut orders: Vec<G::Value> = Vec::with_capacity(steps.len());
+    pub(super) fn orders(&mut self, steps: &[Step<ValueId>]) -> Result<Vec<ValueId>> {
+        let mut orders: Vec<ValueId> = Vec::with_capacity(steps.len());
         for step in steps.iter().rev() {
             let order = match (&step.below, orders.last()) {
                 (Some(below), Some(later)) => {
                     let others = self.take(&below.order, later)?;
-                    self.concat(&[step.chosen.clone(), others], 0)?
+                    self.concat(&[step.chosen, others], 0)?
                 }
                 _ => self.order(step)?,
             };
@@ -150,7 +151,7 @@ impl<G: Graph> Algorithms<'_, G> {
     }
 
     /// `a[order] = L U`: the order as an index vector, L and U.
-    pub fn lu(&mut self, a: &G::Value) -> Result<[G::Value; 3]> {
+    pub fn lu(&mut self, a: &ValueId) -> Result<[ValueId; 3]> {
         let a = self.numbers(a)?;
         let (rows, columns) = self.size(&a)?;
         if self.ty(&a).rank() != 2 {
@@ -178,21 +179,21 @@ impl<G: Graph> Algorithms<'_, G> {
                 // Later panels exchange these rows as well.
                 parts.push(match orders.get(k + 1) {
                     Some(later) => self.take(&below.lower, later)?,
-                    None => below.lower.clone(),
+                    None => below.lower,
                 });
             }
             lower_columns.push(self.concat(&parts, 0)?);
             let op = build::triu(self.ty(&step.corner), 0)?;
             let mut parts = vec![self.full(&[pivots, columns - columns_left], dtype.zero())?];
             parts.push(self.one(op, &[&step.corner])?);
-            parts.extend(step.beside.clone());
+            parts.extend(step.beside);
             upper_rows.push(self.concat(&parts, 1)?);
         }
-        Ok([orders[0].clone(), self.concat(&lower_columns, 1)?, self.concat(&upper_rows, 0)?])
+        Ok([orders[0], self.concat(&lower_columns, 1)?, self.concat(&upper_rows, 0)?])
     }
 
     /// `0, 1, ..`.
-    pub(super) fn places(&mut self, n: u64) -> Result<G::Value> {
+    pub(super) fn places(&mut self, n: u64) -> Result<ValueId> {
         self.one(build::coordinate(&[tw_ir::Extent::Known(n)], 0), &[])
     }
 }

@@ -3,7 +3,8 @@
 use tw_ir::error::Result;
 use tw_ir::scalar::BinaryOp;
 
-use super::{Algorithms, Graph, Panel, Shaped, exactly, first};
+use super::{Algorithms, Panel, Shaped, exactly, first};
+use tw_ir::ValueId;
 
 /// The reflections of one panel, `I - V T V^H`.
 struct Reflections<V> {
@@ -20,14 +21,14 @@ struct Reflected<V> {
     r: V,
 }
 
-impl<G: Graph> Algorithms<'_, G> {
+impl Algorithms<'_> {
     /// `a = Q R` with as many columns of Q as a has rows or columns, whichever are fewer.
-    pub fn qr(&mut self, a: &G::Value) -> Result<[G::Value; 2]> {
+    pub fn qr(&mut self, a: &ValueId) -> Result<[ValueId; 2]> {
         let a = self.numbers(a)?;
         let (rows, columns) = self.size(&a)?;
         if let Some(cut) = self.tall_cut(&a)? {
             let tall = self.tall_qr(&a, &cut)?;
-            let r = tall.r.clone();
+            let r = tall.r;
             return Ok([self.tall_q(tall)?, r]);
         }
         let (n, dtype) = (rows.min(columns), self.ty(&a).dtype);
@@ -40,7 +41,7 @@ impl<G: Graph> Algorithms<'_, G> {
     }
 
     /// `a = Q R` with a square Q.
-    pub fn qr_complete(&mut self, a: &G::Value) -> Result<[G::Value; 2]> {
+    pub fn qr_complete(&mut self, a: &ValueId) -> Result<[ValueId; 2]> {
         let a = self.numbers(a)?;
         let (rows, columns) = self.size(&a)?;
         if rows <= columns {
@@ -67,7 +68,7 @@ impl<G: Graph> Algorithms<'_, G> {
     }
 
     /// R of `a = Q R`.
-    pub fn r(&mut self, a: &G::Value) -> Result<G::Value> {
+    pub fn r(&mut self, a: &ValueId) -> Result<ValueId> {
         let a = self.numbers(a)?;
         let (rows, columns) = self.size(&a)?;
         if let Some(cut) = self.tall_cut(&a)? {
@@ -81,7 +82,7 @@ impl<G: Graph> Algorithms<'_, G> {
     }
 
     /// Reflects panel by panel: one task finds the reflections of a panel, products apply them to the columns beside it.
-    fn reflected(&mut self, a: &G::Value) -> Result<Reflected<G::Value>> {
+    fn reflected(&mut self, a: &ValueId) -> Result<Reflected<ValueId>> {
         let dtype = self.ty(a).dtype;
         let cut = self.panels(a, 1)?;
         let (mut panels, mut triangle) = (Vec::new(), Vec::new());
@@ -111,8 +112,8 @@ impl<G: Graph> Algorithms<'_, G> {
     }
 
     /// The first columns of the product of the reflections. Panels are applied from the last on, each to the corner that is not the identity.
-    fn reflections(&mut self, panels: &[Reflections<G::Value>], columns: u64) -> Result<G::Value> {
-        let mut corner: Option<G::Value> = None;
+    fn reflections(&mut self, panels: &[Reflections<ValueId>], columns: u64) -> Result<ValueId> {
+        let mut corner: Option<ValueId> = None;
         for panel in panels.iter().rev() {
             let dtype = self.ty(&panel.basis).dtype;
             let before = panels[0].rows - panel.rows;
@@ -122,7 +123,7 @@ impl<G: Graph> Algorithms<'_, G> {
                 Some(corner) => {
                     let top = self.eye(panel.n, width, dtype)?;
                     let left = self.full(&[panel.rows - panel.n, panel.n], dtype.zero())?;
-                    let bottom = self.concat(&[left, corner.clone()], 1)?;
+                    let bottom = self.concat(&[left, *corner], 1)?;
                     self.concat(&[top, bottom], 0)?
                 }
             };

@@ -3,11 +3,13 @@
 use tw_ir::dtype::DType;
 use tw_ir::error::{Error, Result};
 use tw_ir::program::{BlockResult, Op, OperandMode, ResultMode};
+use tw_ir::spec::SortSpec;
 use tw_ir::{Axis, Grid, Tiling};
 
-use super::{Algorithms, Graph, N_AXES, fibre_modes, first};
+use super::{Algorithms, N_AXES, fibre_modes, first};
 use crate as build;
 use crate::Reduction;
+use tw_ir::ValueId;
 use tw_ir::tiling::cut_leading;
 
 /// Fibres up to this length are selected from in one task.
@@ -25,10 +27,10 @@ const BUCKET_BITS: u32 = 11;
 /// The part of a block that may be handed on instead of it once few elements may still be wanted.
 const CANDIDATES: u64 = 16;
 
-impl<G: Graph> Algorithms<'_, G> {
+impl Algorithms<'_> {
     /// The elements at some ranks along an axis, counted from the smallest; NaNs are the largest. Ranks are i64 and shaped like the tensor but
     /// along the axis, where they count ranks.
-    pub fn select(&mut self, x: &G::Value, ranks: &G::Value, axis: usize) -> Result<G::Value> {
+    pub fn select(&mut self, x: &ValueId, ranks: &ValueId, axis: usize) -> Result<ValueId> {
         let (shape, wanted) = (self.shape(x)?, self.shape(ranks)?);
         let alike = |k: usize| k == axis || shape[k] == wanted[k];
         if axis >= shape.len() || wanted.len() != shape.len() || !(0..shape.len()).all(alike) {
@@ -68,17 +70,18 @@ impl<G: Graph> Algorithms<'_, G> {
         let ranks = self.retiled(ranks, grid)?;
         let (modes, results) = fibre_modes(rank, axis, wanted[axis]);
         let name = format!("select_{}", rank - 1 - axis);
-        let args: [(&G::Value, &[OperandMode]); 2] = [(&x, &modes), (&ranks, &modes)];
+        let args: [(&ValueId, &[OperandMode]); 2] = [(&x, &modes), (&ranks, &modes)];
         first(self.call(&name, &args, vec![BlockResult { dtype, modes: results }])?)
     }
 
-    fn select_by_sorting(&mut self, x: &G::Value, ranks: &G::Value) -> Result<G::Value> {
-        let sorted = first(self.graph.push(Op::Sort { axis: 0, descending: false, limit: None }, &[x])?)?;
+    fn select_by_sorting(&mut self, x: &ValueId, ranks: &ValueId) -> Result<ValueId> {
+        let sort = Op::Sort { spec: SortSpec { axis: 0, descending: false }, limit: None };
+        let sorted = first(self.push(sort, &[x])?)?;
         self.take(&sorted, ranks)
     }
 
     /// Narrows the range of keys of every rank, with a pass over the vector for each step; later passes look only at what is left in the ranges.
-    fn select_by_counting(&mut self, x: &G::Value, ranks: &G::Value) -> Result<G::Value> {
+    fn select_by_counting(&mut self, x: &ValueId, ranks: &ValueId) -> Result<ValueId> {
         const BLOCK: &[OperandMode] = &[OperandMode::Grid(0)];
         const TABLE: &[OperandMode] = &[OperandMode::Whole, OperandMode::Whole];
         let (n, n_ranks) = (self.shape(x)?[0], self.shape(ranks)?[0]);
@@ -97,7 +100,7 @@ impl<G: Graph> Algorithms<'_, G> {
             first(self.call("rank_bounds", &[(&x, BLOCK)], vec![keys(vec![per_block, ResultMode::Whole(2)])])?)?;
         let mut state =
             first(self.call("rank_start", &[(&bounds, TABLE), (ranks, &[OperandMode::Whole])], vec![known()])?)?;
-        let mut candidates: Option<G::Value> = None;
+        let mut candidates: Option<ValueId> = None;
         let n_passes = (8 * dtype.size()).div_ceil(BUCKET_BITS as u64);
         for pass in 0..n_passes {
             let parts = ResultMode::Whole(1 << BUCKET_BITS);
@@ -107,7 +110,7 @@ impl<G: Graph> Algorithms<'_, G> {
             if pass > 0 && pass + 1 < n_passes {
                 results.push(keys(vec![ResultMode::PerBlock(0, room)]));
             }
-            let mut args: Vec<(&G::Value, &[OperandMode])> = vec![(&x, BLOCK)];
+            let mut args: Vec<(&ValueId, &[OperandMode])> = vec![(&x, BLOCK)];
             args.extend(candidates.as_ref().map(|candidates| (candidates, BLOCK)));
             args.push((&state, TABLE));
             let mut made = self.call("rank_count", &args, results)?.into_iter();

@@ -6,14 +6,15 @@ use tw_ir::scalar::{BinaryOp, UnaryOp};
 use tw_ir::{Edge, Extent};
 
 use super::lu::Step;
-use super::{Algorithms, Graph, Shaped, exactly, first, real_type};
+use super::{Algorithms, Shaped, exactly, first, real_type};
 use crate as build;
 use crate::Reduction;
+use tw_ir::ValueId;
 
-impl<G: Graph> Algorithms<'_, G> {
+impl Algorithms<'_> {
     /// x of `a x = b`, with a vector or a matrix (or stacks of either, by the rules of the array API standard: only a b with one axis is a
     /// vector) on the right.
-    pub fn solve(&mut self, a: &G::Value, b: &G::Value) -> Result<G::Value> {
+    pub fn solve(&mut self, a: &ValueId, b: &ValueId) -> Result<ValueId> {
         let (a, b) = self.alike(a, b)?;
         let n = self.square(&a)?;
         if self.ty(&b).rank() == 1 {
@@ -43,7 +44,7 @@ impl<G: Graph> Algorithms<'_, G> {
         self.solve_by_panels(&a, b)
     }
 
-    fn solve_by_panels(&mut self, a: &G::Value, b: G::Value) -> Result<G::Value> {
+    fn solve_by_panels(&mut self, a: &ValueId, b: ValueId) -> Result<ValueId> {
         let cut = self.panels(a, 1)?;
         let steps = self.lu_steps(a)?;
         let mut rest = self.cut_right(&b, &cut)?;
@@ -65,8 +66,8 @@ impl<G: Graph> Algorithms<'_, G> {
     }
 
     /// x of `U x = y`, given y step by step. Columns that a step lacks at the end are zero.
-    fn substitute_back(&mut self, steps: &[Step<G::Value>], halfway: Vec<G::Value>) -> Result<G::Value> {
-        let mut x: Option<G::Value> = None;
+    fn substitute_back(&mut self, steps: &[Step<ValueId>], halfway: Vec<ValueId>) -> Result<ValueId> {
+        let mut x: Option<ValueId> = None;
         for (step, y) in steps.iter().zip(halfway).rev() {
             let triangle = self.triangle(step)?;
             x = Some(match (x, &step.beside) {
@@ -84,10 +85,10 @@ impl<G: Graph> Algorithms<'_, G> {
     }
 
     /// A matrix with zeros on the right, up to a number of columns.
-    fn widened(&mut self, x: &G::Value, columns: u64) -> Result<G::Value> {
+    fn widened(&mut self, x: &ValueId, columns: u64) -> Result<ValueId> {
         let missing = columns - self.size(x)?.1;
         if missing == 0 {
-            return Ok(x.clone());
+            return Ok(*x);
         }
         let zero = self.ty(x).dtype.zero();
         let op = build::pad(self.ty(x), &[(0, 0), (0, missing)], Edge::Fill, zero)?;
@@ -96,13 +97,13 @@ impl<G: Graph> Algorithms<'_, G> {
 
     /// `U^-1 L^-1`, with its columns put in their places at the end. L^-1 is a triangle, made without the zeros above it: that saves a quarter of the
     /// work of solving for the columns of an identity.
-    fn inv_by_panels(&mut self, a: &G::Value) -> Result<G::Value> {
+    fn inv_by_panels(&mut self, a: &ValueId) -> Result<ValueId> {
         let n = self.square(a)?;
         let dtype = self.ty(a).dtype;
         let cut = self.panels(a, 1)?;
         let steps = self.lu_steps(a)?;
         // What is left of the identity, columns in the order of the pivots, without the columns of rows that are none yet: those are an identity still.
-        let mut rest: Option<G::Value> = None;
+        let mut rest: Option<ValueId> = None;
         let mut halfway = Vec::with_capacity(steps.len());
         for step in &steps {
             let identity = self.eye(step.pivots, step.pivots, dtype)?;
@@ -146,14 +147,14 @@ impl<G: Graph> Algorithms<'_, G> {
     }
 
     /// Two stacks of matrices with the stacks broadcast against each other.
-    fn stacked_alike(&mut self, a: &G::Value, b: &G::Value) -> Result<(G::Value, G::Value)> {
+    fn stacked_alike(&mut self, a: &ValueId, b: &ValueId) -> Result<(ValueId, ValueId)> {
         let stack = |shape: &[Extent]| shape[..shape.len() - 2].to_vec();
         let (before, after) = (self.ty(a).shape.clone(), self.ty(b).shape.clone());
         let common = build::broadcast_shapes(&[&stack(&before), &stack(&after)])?;
-        let mut broadcast = |x: &G::Value, shape: &[Extent]| -> Result<G::Value> {
+        let mut broadcast = |x: &ValueId, shape: &[Extent]| -> Result<ValueId> {
             let wanted: Vec<Extent> = common.iter().chain(&shape[shape.len() - 2..]).copied().collect();
             if wanted == shape {
-                return Ok(x.clone());
+                return Ok(*x);
             }
             let op = build::broadcast_to(self.ty(x), &wanted)?;
             self.one(op, &[x])
@@ -162,7 +163,7 @@ impl<G: Graph> Algorithms<'_, G> {
     }
 
     /// The inverse.
-    pub fn inv(&mut self, a: &G::Value) -> Result<G::Value> {
+    pub fn inv(&mut self, a: &ValueId) -> Result<ValueId> {
         let a = self.numbers(a)?;
         let n = self.square(&a)?;
         let dtype = self.ty(&a).dtype;
@@ -173,7 +174,7 @@ impl<G: Graph> Algorithms<'_, G> {
     }
 
     /// The determinant as a direction and the logarithm of its magnitude.
-    pub fn slogdet(&mut self, a: &G::Value) -> Result<[G::Value; 2]> {
+    pub fn slogdet(&mut self, a: &ValueId) -> Result<[ValueId; 2]> {
         let a = self.numbers(a)?;
         let n = self.square(&a)?;
         let dtype = self.ty(&a).dtype;
@@ -197,14 +198,14 @@ impl<G: Graph> Algorithms<'_, G> {
     }
 
     /// The determinant. By logarithms, as products of pivots may leave the range of numbers on the way.
-    pub fn det(&mut self, a: &G::Value) -> Result<G::Value> {
+    pub fn det(&mut self, a: &ValueId) -> Result<ValueId> {
         let [sign, logarithm] = self.slogdet(a)?;
         let size = self.unary(UnaryOp::Exp, &logarithm)?;
         self.binary(BinaryOp::Mul, &sign, &size)
     }
 
     /// The diagonal of U, and for every panel the sign of its exchanges.
-    fn pivots_and_parities(&mut self, a: &G::Value) -> Result<(G::Value, Vec<G::Value>)> {
+    fn pivots_and_parities(&mut self, a: &ValueId) -> Result<(ValueId, Vec<ValueId>)> {
         let dtype = self.ty(a).dtype;
         let (mut pivots, mut parities) = (Vec::new(), Vec::new());
         for step in &self.lu_steps(a)? {
@@ -217,7 +218,7 @@ impl<G: Graph> Algorithms<'_, G> {
         Ok((self.concat(&pivots, 0)?, parities))
     }
 
-    pub(super) fn reduce(&mut self, x: &G::Value, kind: Reduction) -> Result<G::Value> {
+    pub(super) fn reduce(&mut self, x: &ValueId, kind: Reduction) -> Result<ValueId> {
         let op = build::reduce(self.ty(x), kind, None, false)?;
         self.one(op, &[x])
     }

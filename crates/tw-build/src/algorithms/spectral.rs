@@ -4,13 +4,14 @@ use tw_ir::Extent;
 use tw_ir::dtype::DType;
 use tw_ir::error::Result;
 
-use super::{Algorithms, Graph, Shaped, exactly, first, real_type};
+use super::{Algorithms, Shaped, exactly, first, real_type};
 use crate as build;
+use tw_ir::ValueId;
 
-impl<G: Graph> Algorithms<'_, G> {
+impl Algorithms<'_> {
     /// `a = U diag(s) V^H` with as many columns of U and V as there are singular values: U, s and V^H. A tall matrix is reduced to a
     /// triangle first; that, like any other matrix, is decomposed in one task.
-    pub fn svd(&mut self, a: &G::Value) -> Result<[G::Value; 3]> {
+    pub fn svd(&mut self, a: &ValueId) -> Result<[ValueId; 3]> {
         let a = self.numbers(a)?;
         let (rows, columns) = self.size(&a)?;
         let dtype = self.ty(&a).dtype;
@@ -34,7 +35,7 @@ impl<G: Graph> Algorithms<'_, G> {
         self.svd_in_one(&a, rows, columns, dtype)
     }
 
-    fn svd_in_one(&mut self, a: &G::Value, rows: u64, columns: u64, dtype: DType) -> Result<[G::Value; 3]> {
+    fn svd_in_one(&mut self, a: &ValueId, rows: u64, columns: u64, dtype: DType) -> Result<[ValueId; 3]> {
         let n = rows.min(columns);
         let shapes = [
             (dtype, Shaped::Matrix(rows, n)),
@@ -45,7 +46,7 @@ impl<G: Graph> Algorithms<'_, G> {
     }
 
     /// `a = U diag(s) V^H` with square U and V.
-    pub fn svd_full(&mut self, a: &G::Value) -> Result<[G::Value; 3]> {
+    pub fn svd_full(&mut self, a: &ValueId) -> Result<[ValueId; 3]> {
         let a = self.numbers(a)?;
         let (rows, columns) = self.size(&a)?;
         if rows == columns {
@@ -69,7 +70,7 @@ impl<G: Graph> Algorithms<'_, G> {
     }
 
     /// A stack of identity matrices.
-    fn eyes(&mut self, stack: &[u64], n: u64, dtype: DType) -> Result<G::Value> {
+    fn eyes(&mut self, stack: &[u64], n: u64, dtype: DType) -> Result<ValueId> {
         let eye = self.eye(n, n, dtype)?;
         let shape: Vec<Extent> = stack.iter().copied().chain([n, n]).map(Extent::Known).collect();
         let op = build::broadcast_to(self.ty(&eye), &shape)?;
@@ -77,7 +78,7 @@ impl<G: Graph> Algorithms<'_, G> {
     }
 
     /// The singular values, largest first.
-    pub fn svdvals(&mut self, a: &G::Value) -> Result<G::Value> {
+    pub fn svdvals(&mut self, a: &ValueId) -> Result<ValueId> {
         let mut a = self.numbers(a)?;
         let (rows, columns) = self.size(&a)?;
         if rows < columns {
@@ -92,7 +93,7 @@ impl<G: Graph> Algorithms<'_, G> {
     }
 
     /// Eigenvalues, smallest first, and eigenvectors as columns, of the lower half of a self-adjoint matrix. One task.
-    pub fn eigh(&mut self, a: &G::Value) -> Result<[G::Value; 2]> {
+    pub fn eigh(&mut self, a: &ValueId) -> Result<[ValueId; 2]> {
         let a = self.numbers(a)?;
         let n = self.square(&a)?;
         let dtype = self.ty(&a).dtype;
@@ -101,7 +102,7 @@ impl<G: Graph> Algorithms<'_, G> {
     }
 
     /// Eigenvalues, smallest first, of the lower half of a self-adjoint matrix. One task.
-    pub fn eigvalsh(&mut self, a: &G::Value) -> Result<G::Value> {
+    pub fn eigvalsh(&mut self, a: &ValueId) -> Result<ValueId> {
         let a = self.numbers(a)?;
         let n = self.square(&a)?;
         let dtype = real_type(self.ty(&a).dtype);
@@ -109,7 +110,7 @@ impl<G: Graph> Algorithms<'_, G> {
     }
 
     /// Eigenvalues and eigenvectors as columns, complex. One task.
-    pub fn eig(&mut self, a: &G::Value) -> Result<[G::Value; 2]> {
+    pub fn eig(&mut self, a: &ValueId) -> Result<[ValueId; 2]> {
         let a = self.numbers(a)?;
         let n = self.square(&a)?;
         let dtype = self.ty(&a).dtype;
@@ -118,7 +119,7 @@ impl<G: Graph> Algorithms<'_, G> {
     }
 
     /// Eigenvalues, complex. One task.
-    pub fn eigvals(&mut self, a: &G::Value) -> Result<G::Value> {
+    pub fn eigvals(&mut self, a: &ValueId) -> Result<ValueId> {
         let a = self.numbers(a)?;
         let n = self.square(&a)?;
         let dtype = self.ty(&a).dtype;

@@ -4,7 +4,8 @@ use tw_ir::error::Result;
 use tw_ir::program::{BlockResult, OperandMode, ResultMode};
 use tw_ir::{Axis, Tiling};
 
-use super::{Algorithms, Graph, Shaped, exactly, first};
+use super::{Algorithms, Shaped, exactly, first};
+use tw_ir::ValueId;
 
 /// A matrix is tall if it has at least so many rows per column.
 const TALL: u64 = 4;
@@ -29,9 +30,9 @@ pub(super) struct Tall<V> {
 
 const BY_ROWS: [OperandMode; 2] = [OperandMode::Grid(0), OperandMode::Whole];
 
-impl<G: Graph> Algorithms<'_, G> {
+impl Algorithms<'_> {
     /// How a tall matrix is cut into blocks of rows, each with more rows than columns; nothing if the matrix is not tall or not worth cutting.
-    pub(super) fn tall_cut(&self, a: &G::Value) -> Result<Option<Axis>> {
+    pub(super) fn tall_cut(&self, a: &ValueId) -> Result<Option<Axis>> {
         let ty = self.ty(a);
         let (rows, columns) = self.size(a)?;
         if ty.rank() > 2 || columns == 0 || columns > MAX_COLUMNS || rows / columns < TALL {
@@ -44,10 +45,10 @@ impl<G: Graph> Algorithms<'_, G> {
         Ok(Some(cut).filter(|cut| cut.n_tiles() > 1))
     }
 
-    pub(super) fn tall_qr(&mut self, a: &G::Value, cut: &Axis) -> Result<Tall<G::Value>> {
+    pub(super) fn tall_qr(&mut self, a: &ValueId, cut: &Axis) -> Result<Tall<ValueId>> {
         let dtype = self.ty(a).dtype;
         let (_, n) = self.size(a)?;
-        let (mut levels, mut rest, mut cut) = (Vec::new(), a.clone(), cut.clone());
+        let (mut levels, mut rest, mut cut) = (Vec::new(), *a, cut.clone());
         while cut.n_tiles() > 1 {
             let blocks = self.retiled(&rest, vec![cut.clone(), Axis::whole(n)])?;
             let results = vec![
@@ -67,19 +68,19 @@ impl<G: Graph> Algorithms<'_, G> {
     }
 
     /// Q itself.
-    pub(super) fn tall_q(&mut self, tall: Tall<G::Value>) -> Result<G::Value> {
+    pub(super) fn tall_q(&mut self, tall: Tall<ValueId>) -> Result<ValueId> {
         let Tall { levels, top, .. } = tall;
         self.tall_times(&levels, top)
     }
 
     /// `Q x` for a small x, without making Q.
-    pub(super) fn tall_product(&mut self, tall: &Tall<G::Value>, x: &G::Value) -> Result<G::Value> {
+    pub(super) fn tall_product(&mut self, tall: &Tall<ValueId>, x: &ValueId) -> Result<ValueId> {
         let top = self.matmul(&tall.top, x)?;
         self.tall_times(&tall.levels, top)
     }
 
     /// Every block of rows times its own part of the level above.
-    fn tall_times(&mut self, levels: &[(G::Value, Axis)], top: G::Value) -> Result<G::Value> {
+    fn tall_times(&mut self, levels: &[(ValueId, Axis)], top: ValueId) -> Result<ValueId> {
         let mut product = top;
         for (q, cut) in levels {
             let (_, n) = self.size(q)?;
@@ -94,10 +95,10 @@ impl<G: Graph> Algorithms<'_, G> {
     }
 
     /// R alone: nothing of Q is kept.
-    pub(super) fn tall_r(&mut self, a: &G::Value, cut: &Axis) -> Result<G::Value> {
+    pub(super) fn tall_r(&mut self, a: &ValueId, cut: &Axis) -> Result<ValueId> {
         let dtype = self.ty(a).dtype;
         let (_, n) = self.size(a)?;
-        let (mut rest, mut cut) = (a.clone(), cut.clone());
+        let (mut rest, mut cut) = (*a, cut.clone());
         while cut.n_tiles() > 1 {
             let blocks = self.retiled(&rest, vec![cut.clone(), Axis::whole(n)])?;
             let result = BlockResult { dtype, modes: vec![ResultMode::PerBlock(0, n), ResultMode::Whole(n)] };
@@ -109,7 +110,7 @@ impl<G: Graph> Algorithms<'_, G> {
 
     /// `a = Q R` with Q computed as `a R^-1`: half the work and memory of [`Algorithms::qr`], but columns of Q are orthogonal only as far as a is
     /// well conditioned.
-    pub fn qr_indirect(&mut self, a: &G::Value) -> Result<[G::Value; 2]> {
+    pub fn qr_indirect(&mut self, a: &ValueId) -> Result<[ValueId; 2]> {
         let a = self.numbers(a)?;
         let Some(cut) = self.tall_cut(&a)? else { return self.qr(&a) };
         let (_, n) = self.size(&a)?;
@@ -117,7 +118,7 @@ impl<G: Graph> Algorithms<'_, G> {
         let r = self.tall_r(&a, &cut)?;
         let blocks = self.retiled(&a, vec![cut, Axis::whole(n)])?;
         let result = BlockResult { dtype, modes: vec![ResultMode::Grid(0), ResultMode::Whole(n)] };
-        let args: [(&G::Value, &[OperandMode]); 2] =
+        let args: [(&ValueId, &[OperandMode]); 2] =
             [(&r, &[OperandMode::Whole, OperandMode::Whole]), (&blocks, &BY_ROWS)];
         Ok([first(self.call("linalg_solve_upper_right", &args, vec![result])?)?, r])
     }

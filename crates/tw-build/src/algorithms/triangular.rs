@@ -3,8 +3,9 @@
 use tw_ir::error::{Error, Result};
 use tw_ir::scalar::BinaryOp;
 
-use super::{Algorithms, Graph};
+use super::Algorithms;
 use crate as build;
+use tw_ir::ValueId;
 
 /// Which half of a matrix is read.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -13,19 +14,19 @@ enum Half {
     Upper,
 }
 
-impl<G: Graph> Algorithms<'_, G> {
+impl Algorithms<'_> {
     /// x of `a x = b`, of the lower half of a.
-    pub fn solve_lower(&mut self, a: &G::Value, b: &G::Value) -> Result<G::Value> {
+    pub fn solve_lower(&mut self, a: &ValueId, b: &ValueId) -> Result<ValueId> {
         self.solve_half(a, b, Half::Lower)
     }
 
     /// x of `a x = b`, of the upper half of a.
-    pub fn solve_upper(&mut self, a: &G::Value, b: &G::Value) -> Result<G::Value> {
+    pub fn solve_upper(&mut self, a: &ValueId, b: &ValueId) -> Result<ValueId> {
         self.solve_half(a, b, Half::Upper)
     }
 
     /// Substitutes panel by panel, from the corner where one unknown is left.
-    fn solve_half(&mut self, a: &G::Value, b: &G::Value, half: Half) -> Result<G::Value> {
+    fn solve_half(&mut self, a: &ValueId, b: &ValueId, half: Half) -> Result<ValueId> {
         let (a, b) = self.alike(a, b)?;
         let n = self.square(&a)?;
         if self.ty(&a).rank() != 2 || !matches!(self.ty(&b).rank(), 1 | 2) {
@@ -47,7 +48,7 @@ impl<G: Graph> Algorithms<'_, G> {
         }
         let name = if half == Half::Lower { "linalg_solve_lower" } else { "linalg_solve_upper" };
         let cut = self.panels(&a, 1)?;
-        let mut known: Option<G::Value> = None;
+        let mut known: Option<ValueId> = None;
         for turn in 0..cut.n_tiles() {
             let panel = if half == Half::Lower { turn } else { cut.n_tiles() - 1 - turn };
             let range = cut.range(panel);

@@ -16,6 +16,7 @@ use crate::program::{
 use crate::scalar::{BinaryOp, ScalarCode};
 use crate::shape::Extent;
 use crate::span::Span;
+use crate::spec::{GatherSpec, ScanSpec, ScatterSpec, SortSpec};
 use crate::tiling::{Axis, Tiling};
 
 fn v(k: u32) -> Idx {
@@ -187,7 +188,7 @@ fn nan_wins_max_and_argmax() {
 fn scans() {
     let x = matrix(2, 3, &[1.0, 2.0, 3.0, 10.0, 20.0, 30.0]);
     let scan = |axis, exclusive, reverse| {
-        let op = Op::Scan { accum: Accum::sum(DType::F64), axis, exclusive, reverse };
+        let op = Op::Scan(ScanSpec { accum: Accum::sum(DType::F64), axis, exclusive, reverse });
         apply(op, &[&x]).unwrap()[0].to_f64_vec()
     };
     assert_eq!(scan(1, false, false), [1.0, 3.0, 6.0, 10.0, 30.0, 60.0]);
@@ -195,7 +196,7 @@ fn scans() {
     assert_eq!(scan(1, true, false), [0.0, 1.0, 3.0, 0.0, 10.0, 30.0]);
     assert_eq!(scan(1, false, true), [6.0, 5.0, 3.0, 60.0, 50.0, 30.0]);
     assert_eq!(scan(1, true, true), [5.0, 3.0, 0.0, 50.0, 30.0, 0.0]);
-    let max = |exclusive| Op::Scan { accum: Accum::max(DType::F64), axis: 0, exclusive, reverse: false };
+    let max = |exclusive| Op::Scan(ScanSpec { accum: Accum::max(DType::F64), axis: 0, exclusive, reverse: false });
     assert_eq!(apply(max(false), &[&Array::from_f64(&[])]).unwrap(), [Array::from_f64(&[])]);
     assert!(apply(max(true), &[&Array::from_f64(&[1.0])]).unwrap_err().message().contains("[0]"));
 }
@@ -203,7 +204,7 @@ fn scans() {
 #[test]
 fn gathers() {
     let data = matrix(2, 3, &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
-    let columns = Op::Gather { axes: vec![1], edge: Edge::Error };
+    let columns = Op::Gather(GatherSpec { axes: vec![1], edge: Edge::Error });
     let picked = apply(columns.clone(), &[&data, &Array::from_i64(&[2, 0])]).unwrap();
     assert_eq!(picked, [matrix(2, 2, &[3.0, 1.0, 6.0, 4.0])]);
     let error = apply(columns, &[&data, &Array::from_i64(&[-1])]).unwrap_err();
@@ -211,11 +212,11 @@ fn gathers() {
     for (edge, expected) in
         [(Edge::Fill, [0.0, 0.0, 0.0]), (Edge::Clamp, [4.0, 5.0, 6.0]), (Edge::Wrap, [1.0, 2.0, 3.0])]
     {
-        let op = Op::Gather { axes: vec![0], edge };
+        let op = Op::Gather(GatherSpec { axes: vec![0], edge });
         let row = apply(op, &[&data, &Array::scalar(Scalar::I64(2))]).unwrap();
         assert_eq!((row[0].shape(), row[0].to_f64_vec()), (&[3][..], expected.to_vec()));
     }
-    let both = Op::Gather { axes: vec![0, 1], edge: Edge::Error };
+    let both = Op::Gather(GatherSpec { axes: vec![0, 1], edge: Edge::Error });
     let points = [data, Array::from_i64(&[0, 1]), Array::from_i64(&[2, 1])];
     assert_eq!(apply(both, &points.each_ref()).unwrap(), [Array::from_f64(&[3.0, 5.0])]);
 }
@@ -225,7 +226,7 @@ fn gather_around_other_axes() {
     // Axes 0 and 2 of a 2x3x2 tensor by a 1x2 index: the result is 1x2x3.
     let data = Array::new(vec![2, 3, 2], Buffer::I64((0..12).collect())).unwrap();
     let index = |values: &[i64]| Array::from_i64(values).reshaped(&[1, 2]).unwrap();
-    let op = Op::Gather { axes: vec![0, 2], edge: Edge::Error };
+    let op = Op::Gather(GatherSpec { axes: vec![0, 2], edge: Edge::Error });
     let result = apply(op, &[&data, &index(&[1, 0]), &index(&[0, 1])]).unwrap();
     assert_eq!(result[0].shape(), [1, 2, 3]);
     assert_eq!(result[0].to_f64_vec(), [6.0, 8.0, 10.0, 1.0, 3.0, 5.0]);
@@ -233,7 +234,10 @@ fn gather_around_other_axes() {
 
 #[test]
 fn scatters() {
-    let op = |edge| Op::Scatter { axes: vec![0], extents: vec![Extent::Known(3)], accum: Accum::sum(DType::F64), edge };
+    let op = |edge| Op::Scatter {
+        spec: ScatterSpec { axes: vec![0], accum: Accum::sum(DType::F64), edge },
+        extents: vec![Extent::Known(3)],
+    };
     let index = Array::from_i64(&[2, 0, 2]);
     let values = matrix(3, 2, &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
     let sums = apply(op(Edge::Error), &[&index, &values]).unwrap();
@@ -247,10 +251,8 @@ fn scatters() {
 #[test]
 fn scatter_along_two_axes() {
     let op = Op::Scatter {
-        axes: vec![0, 1],
+        spec: ScatterSpec { axes: vec![0, 1], accum: Accum::max(DType::I64), edge: Edge::Wrap },
         extents: vec![Extent::Known(2), Extent::Known(2)],
-        accum: Accum::max(DType::I64),
-        edge: Edge::Wrap,
     };
     let args = [&[0, 1, 2, 1, 5][..], &[0, 1, 0, 0, 3][..], &[4, 5, 6, 7, 9][..]].map(Array::from_i64);
     let error = apply(op.clone(), &args.each_ref()).unwrap_err();
@@ -287,19 +289,22 @@ fn expand_puts_back() {
 fn sorts_are_stable_and_know_nan() {
     let x = Array::from_f64(&[2.0, f64::NAN, -0.0, 0.0, 2.0]);
     let order = |descending| {
-        let results = apply(Op::Sort { axis: 0, descending, limit: None }, &[&x]).unwrap();
+        let results = apply(Op::Sort { spec: SortSpec { axis: 0, descending }, limit: None }, &[&x]).unwrap();
         (results[0].to_f64_vec(), results[1].to_f64_vec())
     };
     let (values, positions) = order(false);
     assert_eq!(positions, [2.0, 3.0, 0.0, 4.0, 1.0]);
     assert!(values[0].is_sign_negative() && values[4].is_nan());
     assert_eq!(order(true).1, [1.0, 0.0, 4.0, 2.0, 3.0]);
-    let columns =
-        apply(Op::Sort { axis: 0, descending: false, limit: None }, &[&matrix(2, 2, &[3.0, 1.0, 2.0, 4.0])]).unwrap();
+    let columns = apply(
+        Op::Sort { spec: SortSpec { axis: 0, descending: false }, limit: None },
+        &[&matrix(2, 2, &[3.0, 1.0, 2.0, 4.0])],
+    )
+    .unwrap();
     assert_eq!(columns[0], matrix(2, 2, &[2.0, 1.0, 3.0, 4.0]));
-    let first = apply(Op::Sort { axis: 0, descending: true, limit: Some(2) }, &[&x]).unwrap();
+    let first = apply(Op::Sort { spec: SortSpec { axis: 0, descending: true }, limit: Some(2) }, &[&x]).unwrap();
     assert_eq!(first[1].to_f64_vec(), [1.0, 0.0]);
-    let error = apply(Op::Sort { axis: 0, descending: true, limit: Some(6) }, &[&x]).unwrap_err();
+    let error = apply(Op::Sort { spec: SortSpec { axis: 0, descending: true }, limit: Some(6) }, &[&x]).unwrap_err();
     assert!(error.message().contains("the first 6 of 5"), "{error}");
 }
 

@@ -5,6 +5,7 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
+use super::RoutineLibraryRef;
 use crate::array::{Array, ArrayView};
 use crate::dense::DenseLibrary;
 use crate::dtype::DType;
@@ -131,10 +132,11 @@ impl BlockFn {
     }
 }
 
-/// Functions by name: what parsing a program needs to find the code behind a name.
+/// Functions by name, and the algorithms of routines: what parsing a program needs to find the code behind a name.
 #[derive(Clone, Default)]
 pub struct FunctionTable {
     functions: BTreeMap<String, FunctionRef>,
+    routines: Option<RoutineLibraryRef>,
 }
 
 impl FunctionTable {
@@ -145,11 +147,22 @@ impl FunctionTable {
         function
     }
 
-    /// Makes all functions of another table known that are not known yet.
+    /// Makes all functions and routines of another table known that are not known yet.
     pub fn include(&mut self, other: &FunctionTable) {
         for (name, function) in &other.functions {
             self.functions.entry(name.clone()).or_insert_with(|| function.clone());
         }
+        self.routines = self.routines.take().or_else(|| other.routines.clone());
+    }
+
+    /// Makes the algorithms of routines known.
+    pub fn set_routines(&mut self, library: RoutineLibraryRef) {
+        self.routines = Some(library);
+    }
+
+    /// The algorithms of routines.
+    pub fn routines(&self) -> Result<&RoutineLibraryRef> {
+        self.routines.as_ref().ok_or_else(|| Error::source("this build has no routines of linear algebra"))
     }
 
     /// Finds a function.

@@ -13,6 +13,7 @@ use crate::grid::Grid;
 use crate::index::Edge;
 use crate::scalar::BinaryOp;
 use crate::shape::{self, Extent};
+use crate::spec::{GatherSpec, ScanSpec, ScatterSpec, SortSpec};
 use crate::tiling::{Axis, Tiling};
 
 /// The types of the results for operands of the given types, or an error that says what is wrong with the operation.
@@ -28,18 +29,20 @@ pub fn infer(values: &PrimaryMap<ValueId, ValueInfo>, op: &Op, types: &[&TensorT
             }]
         }
         Op::Index(stmt) => infer_index(stmt, types)?,
-        Op::Scan { accum, axis, .. } => {
+        Op::Scan(ScanSpec { accum, axis, .. }) => {
             let shape = infer_bodies(op, accum, types)?;
             check_axis(op, *axis, shape.len())?;
             accum.result_types().into_iter().map(|dtype| TensorType::dense(dtype, shape.clone())).collect()
         }
-        Op::Gather { axes, .. } => {
+        Op::Gather(GatherSpec { axes, .. }) => {
             expect_at_least(op, types, 2)?;
             let index_shape = index_shape(op, axes, &types[1..], types[0].rank())?;
             let shape = gather_shape(&types[0].shape, axes, &index_shape);
             vec![TensorType::dense(types[0].dtype, shape).with_fill(types[0].fill)]
         }
-        Op::Scatter { axes, extents, accum, .. } => infer_scatter(op, axes, extents, accum, types)?,
+        Op::Scatter { spec: ScatterSpec { axes, accum, .. }, extents } => {
+            infer_scatter(op, axes, extents, accum, types)?
+        }
         Op::Compact { extent, counts } => {
             expect_at_least(op, types, 1)?;
             if !matches!(types[0].dtype, DType::Bool | DType::I64) {
@@ -70,7 +73,7 @@ pub fn infer(values: &PrimaryMap<ValueId, ValueInfo>, op: &Op, types: &[&TensorT
             }
             vec![TensorType::dense(data.dtype, data.shape.clone()).with_fill(data.fill)]
         }
-        Op::Sort { axis, limit, .. } => {
+        Op::Sort { spec: SortSpec { axis, .. }, limit } => {
             expect_args(op, types, 1)?;
             check_axis(op, *axis, types[0].rank())?;
             if BinaryOp::Lt.result(types[0].dtype).is_none() {
@@ -102,6 +105,7 @@ pub fn infer(values: &PrimaryMap<ValueId, ValueInfo>, op: &Op, types: &[&TensorT
         }
         Op::Concat { axis } => infer_concat(op, *axis, types)?,
         Op::BlockFn(call) => infer_block_fn(call, types)?,
+        Op::Routine(spec) => spec.result_types(types)?,
         Op::Resolve => {
             expect_args(op, types, 1)?;
             if types[0].rank() != 0 || !(types[0].dtype == DType::Bool || types[0].dtype.is_integer()) {
@@ -204,7 +208,6 @@ fn check_bounds(stmt: &IndexStmt, types: &[&TensorType]) -> Result<()> {
     if stmt.has_guard {
         return Ok(());
     }
-    let names = stmt.var_names();
     let reads = stmt.reads.iter().map(|access| (&access.idx, access.edge, &types[access.operand as usize].shape));
     for (idx, edge, shape) in reads.chain([(&stmt.out.idx, stmt.out.edge, &stmt.out.shape)]) {
         if edge != Edge::Error {
@@ -213,8 +216,8 @@ fn check_bounds(stmt: &IndexStmt, types: &[&TensorType]) -> Result<()> {
         for (axis, (idx, extent)) in idx.iter().zip(shape).enumerate() {
             let (lo, hi) = idx.interval(&ranges);
             let Some(n) = extent.known() else { continue };
-            if idx.as_affine(names.len()).is_some() && (lo < 0 || hi >= n as i64) {
-                let text = idx.display(&names).to_string();
+            if (lo < 0 || hi >= n as i64) && idx.as_affine(stmt.vars.len()).is_some() {
+                let text = idx.display(&stmt.var_names()).to_string();
                 return Err(Error::source(format!(
                     "index `{text}` runs from {lo} to {hi}, but axis {axis} has {n} elements"
                 ))

@@ -12,6 +12,10 @@ const ENUMERATION_LIMIT: u64 = 1 << 16;
 /// True if no two points of the iteration space write the same element. May answer false for an injective map that is too large to enumerate
 /// and too clever for the rules below.
 pub fn is_injective(stmt: &IndexStmt) -> bool {
+    // Nearly every statement writes at its variables, each of them once.
+    if stmt.out.idx.len() == stmt.vars.len() && stmt.out_is_plain() {
+        return true;
+    }
     let mut determined: Vec<bool> = stmt.vars.iter().map(|v| v.extent.known().is_some_and(|n| n <= 1)).collect();
     if stmt.vars.iter().any(|v| v.extent.known() == Some(0)) {
         return true;

@@ -1,6 +1,7 @@
 //! The values that nodes read, at any depth.
 
 use std::collections::HashSet;
+use std::hash::BuildHasher;
 
 use super::{Node, Op, Region, ValueId};
 
@@ -19,7 +20,7 @@ impl Op {
 
 impl Node {
     /// Adds the values that it and the regions inside it read.
-    pub fn add_uses(&self, used: &mut HashSet<ValueId>) {
+    pub fn add_uses<S: BuildHasher>(&self, used: &mut HashSet<ValueId, S>) {
         used.extend(&self.args);
         self.op.regions().for_each(|region| region.add_uses(used));
     }
@@ -27,13 +28,14 @@ impl Node {
 
 impl Region {
     /// Adds the values that it reads at any depth, and its results.
-    pub fn add_uses(&self, used: &mut HashSet<ValueId>) {
-        used.extend(self.used_from(0));
+    pub fn add_uses<S: BuildHasher>(&self, used: &mut HashSet<ValueId, S>) {
+        used.extend(&self.results);
+        self.nodes.iter().for_each(|node| node.add_uses(used));
     }
 
     /// Values that the nodes from `start` on read, at any depth, and the results of the region.
-    pub fn used_from(&self, start: usize) -> HashSet<ValueId> {
-        let mut used: HashSet<ValueId> = self.results.iter().copied().collect();
+    pub fn used_from<S: BuildHasher + Default>(&self, start: usize) -> HashSet<ValueId, S> {
+        let mut used: HashSet<ValueId, S> = self.results.iter().copied().collect();
         self.nodes[start..].iter().for_each(|node| node.add_uses(&mut used));
         used
     }

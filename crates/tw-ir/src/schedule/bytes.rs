@@ -7,12 +7,14 @@ use crate::error::{Error, Result};
 
 /// Bytes being written.
 #[derive(Default)]
-pub(super) struct Writer {
-    pub(super) bytes: Vec<u8>,
+pub struct ByteWriter {
+    /// What was written.
+    pub bytes: Vec<u8>,
 }
 
-impl Writer {
-    pub(super) fn unsigned(&mut self, mut value: u64) {
+impl ByteWriter {
+    /// An integer.
+    pub fn unsigned(&mut self, mut value: u64) {
         while value >= 0x80 {
             self.bytes.push(value as u8 | 0x80);
             value >>= 7;
@@ -25,13 +27,13 @@ impl Writer {
     }
 
     /// A length, and so many bytes.
-    pub(super) fn section(&mut self, bytes: &[u8]) {
+    pub fn section(&mut self, bytes: &[u8]) {
         self.unsigned(bytes.len() as u64);
         self.bytes.extend_from_slice(bytes);
     }
 
     /// A length, and the differences between neighbours.
-    pub(super) fn column(&mut self, values: impl ExactSizeIterator<Item = u64>) {
+    pub fn column(&mut self, values: impl ExactSizeIterator<Item = u64>) {
         self.unsigned(values.len() as u64);
         let mut before = 0;
         for value in values {
@@ -42,31 +44,34 @@ impl Writer {
 }
 
 /// Bytes being read. Nothing is allocated because they claim it.
-pub(super) struct Reader<'a> {
+pub struct ByteReader<'a> {
     bytes: &'a [u8],
 }
 
 fn short() -> Error {
-    Error::source("a schedule ends too early")
+    Error::source("an encoding ends too early")
 }
 
-impl<'a> Reader<'a> {
-    pub(super) fn new(bytes: &'a [u8]) -> Reader<'a> {
-        Reader { bytes }
+impl<'a> ByteReader<'a> {
+    /// Reads from the first byte on.
+    pub fn new(bytes: &'a [u8]) -> ByteReader<'a> {
+        ByteReader { bytes }
     }
 
     /// The number of remaining bytes.
-    pub(super) fn left(&self) -> usize {
+    pub fn left(&self) -> usize {
         self.bytes.len()
     }
 
-    pub(super) fn take(&mut self, n: usize) -> Result<&'a [u8]> {
+    /// The next bytes.
+    pub fn take(&mut self, n: usize) -> Result<&'a [u8]> {
         let (taken, rest) = self.bytes.split_at_checked(n).ok_or_else(short)?;
         self.bytes = rest;
         Ok(taken)
     }
 
-    pub(super) fn unsigned(&mut self) -> Result<u64> {
+    /// An integer.
+    pub fn unsigned(&mut self) -> Result<u64> {
         let mut value = 0u64;
         for shift in (0..64).step_by(7) {
             let byte = self.take(1)?[0];
@@ -79,7 +84,7 @@ impl<'a> Reader<'a> {
                 return Ok(value);
             }
         }
-        Err(Error::source("a schedule has a number that is not written as numbers are"))
+        Err(Error::source("an encoding has a number that is not written as numbers are"))
     }
 
     fn signed(&mut self) -> Result<i64> {
@@ -87,7 +92,8 @@ impl<'a> Reader<'a> {
         Ok((folded >> 1) as i64 ^ -((folded & 1) as i64))
     }
 
-    pub(super) fn section(&mut self) -> Result<&'a [u8]> {
+    /// A length, and so many bytes.
+    pub fn section(&mut self) -> Result<&'a [u8]> {
         let n = self.length()?;
         self.take(n)
     }
@@ -99,14 +105,14 @@ impl<'a> Reader<'a> {
     }
 
     /// A column, of numbers up to a limit.
-    pub(super) fn column(&mut self, limit: u64) -> Result<Vec<u64>> {
+    pub fn column(&mut self, limit: u64) -> Result<Vec<u64>> {
         let n = self.length()?;
         let mut before = 0u64;
         (0..n)
             .map(|_| {
                 before = before.wrapping_add(self.signed()? as u64);
                 if before > limit {
-                    return Err(Error::source(format!("a schedule has {before} where at most {limit} can be")));
+                    return Err(Error::source(format!("an encoding has {before} where at most {limit} can be")));
                 }
                 Ok(before)
             })
@@ -114,17 +120,18 @@ impl<'a> Reader<'a> {
     }
 
     /// A column of 32-bit numbers, of which the largest names nothing.
-    pub(super) fn column32(&mut self) -> Result<Vec<u32>> {
+    pub fn column32(&mut self) -> Result<Vec<u32>> {
         Ok(self.column(u64::from(u32::MAX) - 1)?.into_iter().map(|value| value as u32).collect())
     }
 
     /// A column of 32-bit numbers in which the largest stands for nothing.
-    pub(super) fn optional_column32(&mut self) -> Result<Vec<u32>> {
+    pub fn optional_column32(&mut self) -> Result<Vec<u32>> {
         Ok(self.column(u32::MAX.into())?.into_iter().map(|value| value as u32).collect())
     }
 
-    pub(super) fn end(&self) -> Result<()> {
-        if self.bytes.is_empty() { Ok(()) } else { Err(Error::source("a schedule goes on after its end")) }
+    /// Refuses bytes that are left.
+    pub fn end(&self) -> Result<()> {
+        if self.bytes.is_empty() { Ok(()) } else { Err(Error::source("an encoding goes on after its end")) }
     }
 }
 
@@ -135,32 +142,32 @@ mod tests {
     #[test]
     fn numbers_come_back() {
         let values = [0, 1, 127, 128, 300, u32::MAX as u64, u64::MAX, 5, 0];
-        let mut writer = Writer::default();
+        let mut writer = ByteWriter::default();
         values.iter().for_each(|&value| writer.unsigned(value));
         writer.column(values.iter().copied());
-        let mut reader = Reader::new(&writer.bytes);
+        let mut reader = ByteReader::new(&writer.bytes);
         for &value in &values {
             assert_eq!(reader.unsigned().unwrap(), value);
         }
         assert_eq!(reader.column(u64::MAX).unwrap(), values);
         reader.end().unwrap();
-        assert!(Reader::new(&writer.bytes[9..]).column(10).is_err());
+        assert!(ByteReader::new(&writer.bytes[9..]).column(10).is_err());
     }
 
     #[test]
     fn there_is_one_way_to_write_a_number() {
         for wrong in [&[0x80, 0x00][..], &[0xff; 11], &[0x80]] {
-            assert!(Reader::new(wrong).unsigned().is_err(), "{wrong:?}");
+            assert!(ByteReader::new(wrong).unsigned().is_err(), "{wrong:?}");
         }
         // A length that nothing can have allocates nothing.
-        let mut writer = Writer::default();
+        let mut writer = ByteWriter::default();
         writer.unsigned(u64::MAX / 2);
-        assert!(Reader::new(&writer.bytes).column(1).is_err());
+        assert!(ByteReader::new(&writer.bytes).column(1).is_err());
     }
 
     #[test]
     fn even_columns_take_a_byte_a_number() {
-        let mut writer = Writer::default();
+        let mut writer = ByteWriter::default();
         writer.column((0..1000u32).map(|k| 7 * u64::from(k)));
         assert!(writer.bytes.len() < 1005);
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::Schedule;
-use super::bytes::Reader;
+use super::bytes::ByteReader;
 use super::digest::Digest;
 use super::encode::{CHECKSUM, MAGIC, VERSION};
 use super::links::Rows;
@@ -16,7 +16,10 @@ use crate::program::FunctionTable;
 use crate::shape;
 use crate::text::{Constant, Head, SetBoxes, parse_bindings, parse_meaning, parse_names};
 use crate::tiling::BoxRegion;
-use crate::workflow::{BlockId, Boxes, KernelId, Operand, SourceDecl, TaskKind, Workflow, verify};
+use crate::workflow::{
+    BlockId, BlockSet, Boxes, KernelId, MaybeOperand, Operand, Size, Sizes, SourceDecl, StmtId, TaskKind, Workflow,
+    verify,
+};
 
 fn wrong(what: impl Into<String>) -> Error {
     Error::source(what)
@@ -28,7 +31,7 @@ impl Schedule {
         let Some((content, checksum)) = bytes.split_last_chunk::<32>() else {
             return Err(wrong("this is no schedule: it is too short"));
         };
-        let mut reader = Reader::new(content);
+        let mut reader = ByteReader::new(content);
         if reader.take(MAGIC.len()).ok() != Some(MAGIC) {
             return Err(wrong("this is no schedule: it does not begin as one"));
         }
@@ -40,8 +43,8 @@ impl Schedule {
         if Digest::of(CHECKSUM, &[content]).0 != *checksum {
             return Err(wrong("this schedule has been damaged: its checksum is not that of its bytes"));
         }
-        let mut bits = Reader::new(reader.section()?);
-        let mut run = Reader::new(reader.section()?);
+        let mut bits = ByteReader::new(reader.section()?);
+        let mut run = ByteReader::new(reader.section()?);
         let names = text(reader.section()?)?;
         reader.end()?;
         // A block takes memory once its set is there; the task that computes it takes at least a byte.
@@ -54,13 +57,18 @@ impl Schedule {
                 SetBoxes::Grid(grid) => Boxes::Grid(grid),
                 SetBoxes::List => Boxes::List(boxes(&mut bits)?),
             };
-            add_set(&mut workflow, set.dtype, set.shape, found, bytes.len())?;
+            let statement = StmtId::from_u32(0);
+            let dense = BlockSet::dense(String::new(), set.dtype, set.shape, found, statement);
+            add_set(&mut workflow, BlockSet { format: set.format, ..dense }, bytes.len())?;
         }
         workflow.regions = boxes(&mut bits)?;
         tasks(&mut workflow, &mut bits)?;
         bits.end()?;
         parse_names(names, &mut workflow)?;
         let budget = parse_bindings(text(run.section()?)?, &mut workflow)?;
+        for set in workflow.sets.values_mut().filter(|set| !set.format.stores_every_element()) {
+            set.sizes = sizes(&mut run)?;
+        }
         verify(&workflow).map_err(|error| wrong(format!("a schedule of a wrong workflow: {}", error.message())))?;
         let steps: Vec<Step> = run.column32()?.into_iter().map(Step::from_u32).collect();
         let frozen = if run.left() == 0 {
@@ -116,15 +124,28 @@ fn signed(dtype: DType, bits: u64) -> u64 {
 /// Numbers of this many blocks are reserved without asking whether the file is long enough to use them.
 const FREE_BLOCKS: u64 = 1 << 20;
 
-fn add_set(workflow: &mut Workflow, dtype: DType, shape: Vec<u64>, boxes: Boxes, n_bytes: usize) -> Result<()> {
+fn add_set(workflow: &mut Workflow, set: BlockSet, n_bytes: usize) -> Result<()> {
     let limit = (n_bytes as u64).max(FREE_BLOCKS) - (workflow.n_blocks() as u64).min(FREE_BLOCKS);
-    let statement = crate::workflow::StmtId::from_u32(0);
-    let fits = boxes.n_blocks() <= limit;
-    let added = fits.then(|| workflow.add_set(String::new(), dtype, shape, boxes, statement));
+    let fits = set.n_blocks() <= limit;
+    let added = fits.then(|| workflow.add_set(set));
     added.flatten().map(drop).ok_or_else(|| wrong("a schedule has more blocks than it can make"))
 }
 
-fn boxes(reader: &mut Reader<'_>) -> Result<Vec<BoxRegion>> {
+fn sizes(reader: &mut ByteReader<'_>) -> Result<Sizes> {
+    let (bounds, limit) = (reader.column(1)?, i64::MAX as u64);
+    let (estimates, maxima) = (reader.column(limit)?, reader.column(limit)?);
+    if bounds.len() != estimates.len() || bounds.len() != maxima.len() {
+        return Err(wrong("a schedule whose columns of sizes have different lengths"));
+    }
+    let size = |((is_bound, estimate), max): ((u64, u64), u64)| match is_bound {
+        0 if estimate == max => Ok(Size::Exact(max)),
+        0 => Err(wrong("a schedule has an exact size that is two sizes")),
+        _ => Ok(Size::Bound { estimate, max }),
+    };
+    bounds.into_iter().zip(estimates).zip(maxima).map(size).collect::<Result<_>>().map(Sizes::List)
+}
+
+fn boxes(reader: &mut ByteReader<'_>) -> Result<Vec<BoxRegion>> {
     let ranks = reader.column(u8::MAX.into())?;
     let (lo, lengths) = (reader.column(i64::MAX as u64)?, reader.column(i64::MAX as u64)?);
     if ranks.iter().sum::<u64>() != lo.len() as u64 || lo.len() != lengths.len() {
@@ -140,7 +161,7 @@ fn boxes(reader: &mut Reader<'_>) -> Result<Vec<BoxRegion>> {
     ranks.into_iter().map(region).collect()
 }
 
-fn tasks(workflow: &mut Workflow, reader: &mut Reader<'_>) -> Result<()> {
+fn tasks(workflow: &mut Workflow, reader: &mut ByteReader<'_>) -> Result<()> {
     let kinds = reader.column(2)?;
     let kernels = reader.column32()?;
     let (points, positions) = (reader.column32()?, reader.column32()?);
@@ -156,9 +177,12 @@ fn tasks(workflow: &mut Workflow, reader: &mut Reader<'_>) -> Result<()> {
     if !fits {
         return Err(wrong("a schedule whose columns have different lengths"));
     }
-    let named = |block: u32| if block == u32::MAX { BlockId::NONE } else { BlockId::from_u32(block) };
-    let operand = |(&block, &region)| Operand { block: named(block), region };
-    let operands: Vec<Operand> = blocks.iter().zip(&regions).map(operand).collect();
+    let operand = |(&block, &region)| match block {
+        u32::MAX if region > 0 => Err(wrong("a schedule has a region of no block")),
+        u32::MAX => Ok(MaybeOperand::default()),
+        block => Ok(Operand { block: BlockId::from_u32(block), region }.into()),
+    };
+    let operands: Vec<MaybeOperand> = blocks.iter().zip(&regions).map(operand).collect::<Result<_>>()?;
     let outputs: Vec<BlockId> = outputs.into_iter().map(BlockId::from_u32).collect();
     let (mut operands, mut outputs) = (&operands[..], &outputs[..]);
     for (task, kind) in kinds.into_iter().enumerate() {
@@ -172,7 +196,7 @@ fn tasks(workflow: &mut Workflow, reader: &mut Reader<'_>) -> Result<()> {
     Ok(())
 }
 
-fn placed(reader: &mut Reader<'_>) -> Result<Placement> {
+fn placed(reader: &mut ByteReader<'_>) -> Result<Placement> {
     let n_ranks = u32::try_from(reader.unsigned()?).map_err(|_| wrong("a schedule for too many ranks"))?;
     let sites = reader.column32()?;
     let (blocks, regions, memories) =
@@ -195,7 +219,7 @@ fn placed(reader: &mut Reader<'_>) -> Result<Placement> {
     Ok(Placement { n_ranks, sites, instances, moves, regions, reads, writes, results })
 }
 
-fn rows(reader: &mut Reader<'_>) -> Result<Rows> {
+fn rows(reader: &mut ByteReader<'_>) -> Result<Rows> {
     let (lengths, values) = (reader.column32()?, reader.optional_column32()?);
     let mut rows = Rows::default();
     let mut rest = &values[..];

@@ -14,32 +14,32 @@
 //!
 //! * *bits*: text (provider, types of sources and sinks, kernels, sets, outputs); elements of constants; boxes of sets without a grid; regions; kind, kernel, point
 //!   and position of every task; numbers of operands and outputs; blocks and regions of operands; blocks of outputs.
-//! * *run*: text (names of inputs, paths of sinks, names of outputs, budget); steps; a placement, if there is one: number of ranks, sites, instances, moves,
-//!   regions, reads and writes by step, results.
+//! * *run*: text (names of inputs, paths of sinks, names of outputs, budget); sizes of the blocks of sets that do not store every element: whether they are
+//!   bounds, estimates, maxima; steps; a placement, if there is one: number of ranks, sites, instances, moves, regions, reads and writes by step, results.
 //! * *names*: text (statements with their spans; names and statements of kernels and sets).
 //!
 //! Each schedule has exactly one encoding, so hashes are taken over it.
 
-use super::bytes::Writer;
+use super::bytes::ByteWriter;
 use super::digest::Digest;
 use super::placement::{Memory, Placement};
 use super::{Schedule, Step};
 use crate::array::Array;
 use crate::text::{print_bindings, print_meaning, print_names};
 use crate::tiling::BoxRegion;
-use crate::workflow::{Boxes, SourceDecl, TaskKind};
+use crate::workflow::{Boxes, Size, Sizes, SourceDecl, TaskKind};
 
 pub(super) const MAGIC: &[u8; 20] = b"tilewright schedule\n";
 
 /// The version of the encoding. Others are refused.
-pub const VERSION: u64 = 1;
+pub const VERSION: u64 = 2;
 
 pub(super) const CHECKSUM: &str = "tilewright 1 schedule: file";
 
 impl Schedule {
     /// The schedule as bytes; see the documentation of this module. [`Schedule::decode`] gives it back.
     pub fn encode(&self) -> Vec<u8> {
-        let mut writer = Writer::default();
+        let mut writer = ByteWriter::default();
         writer.bytes.extend_from_slice(MAGIC);
         writer.unsigned(VERSION);
         writer.section(&self.encode_bits());
@@ -52,7 +52,7 @@ impl Schedule {
 
     pub(super) fn encode_bits(&self) -> Vec<u8> {
         let workflow = self.workflow();
-        let mut writer = Writer::default();
+        let mut writer = ByteWriter::default();
         writer.section(print_meaning(workflow, &self.provider).as_bytes());
         for source in workflow.sources.values() {
             if let SourceDecl::Constant(array) = source {
@@ -65,7 +65,7 @@ impl Schedule {
             }
         }
         boxes(&mut writer, &workflow.regions);
-        let column = |writer: &mut Writer, value: &dyn Fn(crate::workflow::TaskId) -> u64| {
+        let column = |writer: &mut ByteWriter, value: &dyn Fn(crate::workflow::TaskId) -> u64| {
             let values: Vec<u64> = workflow.tasks().map(value).collect();
             writer.column(values.into_iter());
         };
@@ -79,17 +79,25 @@ impl Schedule {
         column(&mut writer, &|task| workflow.position(task).into());
         column(&mut writer, &|task| workflow.operands(task).len() as u64);
         column(&mut writer, &|task| workflow.outputs(task).len() as u64);
-        let operands: Vec<_> = workflow.tasks().flat_map(|task| workflow.operands(task)).collect();
-        writer.column(operands.iter().map(|operand| operand.block.as_u32().into()));
-        writer.column(operands.iter().map(|operand| operand.region.into()));
+        let operands = workflow.tasks().flat_map(|task| workflow.operands(task));
+        let operands: Vec<_> = operands.map(|operand| operand.expand()).collect();
+        writer.column(operands.iter().map(|operand| operand.map_or(u32::MAX, |operand| operand.block.as_u32()).into()));
+        writer.column(operands.iter().map(|operand| operand.map_or(0, |operand| operand.region).into()));
         let outputs: Vec<_> = workflow.tasks().flat_map(|task| workflow.outputs(task)).collect();
         writer.column(outputs.iter().map(|block| block.as_u32().into()));
         writer.bytes
     }
 
     pub(super) fn encode_run(&self) -> Vec<u8> {
-        let mut writer = Writer::default();
+        let mut writer = ByteWriter::default();
         writer.section(print_bindings(&self.workflow, self.budget).as_bytes());
+        for set in self.workflow.sets.values() {
+            if let Sizes::List(sizes) = &set.sizes {
+                writer.column(sizes.iter().map(|size| matches!(size, Size::Bound { .. }).into()));
+                writer.column(sizes.iter().map(|size| size.estimate()));
+                writer.column(sizes.iter().map(|size| size.max()));
+            }
+        }
         writer.column(self.steps.iter().map(|step: &Step| step.as_u32().into()));
         if let Some(placement) = &self.placement {
             placed(&mut writer, placement);
@@ -98,7 +106,7 @@ impl Schedule {
     }
 }
 
-fn placed(writer: &mut Writer, placement: &Placement) {
+fn placed(writer: &mut ByteWriter, placement: &Placement) {
     writer.unsigned(placement.n_ranks.into());
     writer.column(placement.sites.iter().map(|&site| site.into()));
     writer.column(placement.instances.iter().map(|instance| instance.block.as_u32().into()));
@@ -118,7 +126,7 @@ fn placed(writer: &mut Writer, placement: &Placement) {
 }
 
 /// How many boxes, and for each its rank, then its corners axis by axis.
-fn boxes(writer: &mut Writer, list: &[BoxRegion]) {
+fn boxes(writer: &mut ByteWriter, list: &[BoxRegion]) {
     let ranks: Vec<u64> = list.iter().map(|region| region.rank() as u64).collect();
     writer.column(ranks.into_iter());
     let corner = |values: fn(&BoxRegion) -> &[u64]| list.iter().flat_map(values).copied().collect::<Vec<u64>>();

@@ -155,12 +155,12 @@ impl Placement {
         workflow.regions.get(position).or_else(|| self.regions.get(position.checked_sub(workflow.regions.len())?))
     }
 
-    /// Bytes of an instance.
+    /// The most bytes that an instance can take.
     pub fn instance_bytes(&self, workflow: &Workflow, id: InstanceId) -> u64 {
         let block = self.instances[id.index()].block;
         match self.region(workflow, id) {
             None => workflow.block_bytes(block),
-            Some(part) => part.n_elements() * workflow.sets[workflow.set_of(block)].dtype.size(),
+            Some(part) => workflow.part_size(block, part).max(),
         }
     }
 
@@ -176,7 +176,7 @@ impl Placement {
     ///
     /// 1. Every task of the workflow has a site that exists; ranks of memories exist.
     /// 2. There is one row of reads and of writes per step; a task's rows name one instance per operand and output, of the same block.
-    /// 3. A task reads and writes main memory of its own rank. The instance that it reads contains the region of the operand.
+    /// 3. A task reads and writes main memory of its own rank; operands that its kernel can stream it may also read on the disk of its rank. The instance that it reads contains the region of the operand.
     /// 4. A move copies between different memories of one block, and no more than there is.
     /// 5. Every instance is made once; only folds that continue a chain write an instance that is there, whole. How far a chain has come is checked
     ///    with the dependencies.
@@ -218,14 +218,18 @@ impl Placement {
                         _ => return wrong(format!("{task} occurs twice in the order, or does not exist")),
                     }
                     let here = Memory::Host(self.sites[task.index()]);
+                    let disk = Memory::Disk(self.sites[task.index()]);
                     let operands = workflow.operands(task);
+                    let kernel = &workflow.kernels[workflow.kernel(task)].kernel;
+                    let streamed = kernel.streamed_operands(operands.len());
                     if self.reads.row(position).len() != operands.len() {
                         return wrong(format!("{task} reads other operands than it has"));
                     }
-                    for (operand, read) in operands.iter().zip(self.reads(position)) {
-                        let fits = match read {
-                            None => !operand.block.is_some(),
-                            Some(id) => {
+                    for (number, (operand, read)) in operands.iter().zip(self.reads(position)).enumerate() {
+                        let fits = match (read, operand.expand()) {
+                            (None, operand) => operand.is_none(),
+                            (Some(_), None) => false,
+                            (Some(id), Some(operand)) => {
                                 let instance = self.instance(id);
                                 let needed =
                                     (operand.region > 0).then(|| &workflow.regions[operand.region as usize - 1]);
@@ -234,7 +238,9 @@ impl Placement {
                                     (Some(_), None) => false,
                                     (Some(part), Some(needed)) => part.contains(needed),
                                 };
-                                instance.block == operand.block && instance.memory == here && holds
+                                let is_there = instance.memory == here
+                                    || (instance.memory == disk && instance.region == 0 && streamed.contains(&number));
+                                instance.block == operand.block && is_there && holds
                             }
                         };
                         if !fits {

@@ -12,7 +12,7 @@
 //! Segments are sorted by their text, so a plan has exactly one encoding.
 
 use super::Schedule;
-use super::bytes::{Reader, Writer};
+use super::bytes::{ByteReader, ByteWriter};
 use super::digest::Digest;
 use super::encode::VERSION;
 use crate::error::{Error, Result};
@@ -35,7 +35,7 @@ pub fn encode_plan<'a>(program: &Program, segments: impl Iterator<Item = (&'a Pr
     let mut segments: Vec<(String, &Schedule)> =
         segments.map(|(program, schedule)| (print_program(program), schedule)).collect();
     segments.sort_by(|(a, _), (b, _)| a.cmp(b));
-    let mut writer = Writer::default();
+    let mut writer = ByteWriter::default();
     writer.bytes.extend_from_slice(MAGIC);
     writer.unsigned(VERSION);
     writer.section(print_program(program).as_bytes());
@@ -56,7 +56,7 @@ impl PlanFile {
         let Some((content, checksum)) = bytes.split_last_chunk::<32>() else {
             return Err(wrong("this is no plan: it is too short"));
         };
-        let mut reader = Reader::new(content);
+        let mut reader = ByteReader::new(content);
         if reader.take(MAGIC.len()).ok() != Some(MAGIC) {
             return Err(wrong("this is no plan: it does not begin as one").help("`tw plan FILE -o PLAN` makes one"));
         }

@@ -29,7 +29,7 @@ pub struct Change {
     pub block: BlockId,
     /// Its memory.
     pub memory: Memory,
-    /// Its size.
+    /// The most bytes that it can take.
     pub bytes: u64,
     /// True if it appears, false if it goes.
     pub appears: bool,
@@ -87,8 +87,19 @@ impl<'a> Replay<'a> {
         }
     }
 
+    /// Bytes that a step takes besides its blocks, because it reads operands on disk.
+    pub fn streaming_bytes(self, step: usize) -> u64 {
+        let (Some(placement), Some(task)) = (self.placement, self.steps[step].as_task()) else { return 0 };
+        let mut reads = placement.reads(step).flatten();
+        let streams = reads.any(|read| matches!(placement.instance(read).memory, Memory::Disk(_)));
+        if streams { self.workflow.streaming_bytes(task) } else { 0 }
+    }
+
     /// The most bytes alive at once if all ranks share one main memory: a block then counts once, as long as any instance of it is alive there.
     pub fn shared_peak(self) -> u64 {
+        if self.placement.is_none_or(|placement| placement.n_ranks() == 1) {
+            return self.peaks().map_or(u64::MAX, |peaks| peaks.into_iter().max().unwrap_or(0));
+        }
         let mut instances = vec![0u32; self.workflow.n_blocks()];
         let (mut now, mut peak) = (0u64, 0u64);
         self.walk(|change| {
@@ -123,7 +134,7 @@ impl<'a> Replay<'a> {
                     Some(sum) => *now = sum,
                     None => overflows = true,
                 }
-                *peak = (*peak).max(*now);
+                *peak = (*peak).max(now.saturating_add(self.streaming_bytes(change.step)));
             } else {
                 *now = now.saturating_sub(change.bytes);
             }

@@ -109,7 +109,7 @@ pub(super) fn reads<'a>(
         Some(placement) => Either::Placed(placement.reads(position)),
         None => {
             let operands = step.as_task().map_or(&[][..], |task| workflow.operands(task));
-            Either::Task(operands.iter().map(|operand| operand.block.is_some().then(|| of_block(operand.block))))
+            Either::Task(operands.iter().map(|operand| operand.expand().map(|operand| of_block(operand.block))))
         }
     }
 }

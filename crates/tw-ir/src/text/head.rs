@@ -7,10 +7,11 @@ use super::decl::{expect_id, parse_statement_id};
 use super::kernel::{parse_kernel, print_kernel};
 use super::printer::{Printer, commas, quote};
 use super::program::{parse_span, print_span};
-use super::types::{parse_grid, parse_plain_type, parse_type, print_grid};
+use super::types::{parse_format, parse_grid, parse_plain_type, parse_type, print_format, print_grid};
 use crate::array::{Array, Buffer};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
+use crate::format::Format;
 use crate::grid::Grid;
 use crate::program::FunctionTable;
 use crate::workflow::{BlockSetId, Boxes, KernelEntry, OutputDecl, SinkDecl, SourceDecl, Statement, StmtId, Workflow};
@@ -35,6 +36,7 @@ pub(crate) struct SetHead {
     pub(crate) dtype: DType,
     pub(crate) shape: Vec<u64>,
     pub(crate) boxes: SetBoxes,
+    pub(crate) format: Format,
 }
 
 /// Boxes by a grid, or a list that stands elsewhere.
@@ -66,7 +68,8 @@ pub(crate) fn print_meaning(workflow: &Workflow, provider: &str) -> String {
             Boxes::Grid(axes) => print_grid("grid", axes, &set.shape),
             Boxes::List(_) => "boxes".to_string(),
         };
-        printer.line(format_args!("blocks {}[{}] {boxes}", set.dtype, commas(&set.shape)));
+        let format = print_format(&set.format);
+        printer.line(format_args!("blocks {}[{}] {boxes}{format}", set.dtype, commas(&set.shape)));
     }
     for output in &workflow.outputs {
         printer.line(format_args!("output {} {}", output.set, output.dtype));
@@ -109,7 +112,8 @@ pub(crate) fn parse_meaning(text: &str, functions: &FunctionTable) -> Result<Hea
             cursor.expect("boxes")?;
             SetBoxes::List
         };
-        head.sets.push(SetHead { dtype, shape, boxes });
+        let format = parse_format(cursor, shape.len())?;
+        head.sets.push(SetHead { dtype, shape, boxes, format });
     }
     while cursor.eat("output") {
         let set = BlockSetId::from_u32(cursor.id("set")?);

@@ -8,12 +8,14 @@ use super::index::{labels, parse_edge, parse_indices, print_edge, print_indices}
 use super::mask::{expect_counts, print_counts};
 use super::printer::{Printer, commas, quote};
 use super::scalar::{parse_scalar, parse_typed, typed};
+use super::spec::{parse_finish, parse_scan, parse_sort, print_finish, print_scan, print_sort};
 use super::statement::{Vars, parse_calculation, parse_out, parse_vars, print_calculation, print_out, print_vars};
 use super::types::{parse_axes, parse_axis, parse_plain_type, parse_shape, print_axis};
 use crate::error::Result;
 use crate::kernel::{Kernel, KernelRead, SortResults, Sorting, StatementKernel};
 use crate::program::FunctionTable;
 use crate::shape;
+use crate::spec::{GatherSpec, ScatterSpec};
 
 /// Writes `head` and the kernel.
 pub(super) fn print_kernel(printer: &mut Printer, head: &str, kernel: &Kernel) {
@@ -25,22 +27,17 @@ pub(super) fn print_kernel(printer: &mut Printer, head: &str, kernel: &Kernel) {
             printer.line(format_args!("{head} ({})", commas(values.iter().map(|&value| typed(value)))));
         }
         Kernel::Combine(accum) | Kernel::ScanCarry(accum) => print_accum(printer, &format!("{head} "), accum, ""),
-        Kernel::Finish { accum, tracked } => {
-            print_accum(printer, &format!("{head}{} ", flag(*tracked, "tracked")), accum, "");
-        }
+        Kernel::Finish(spec) => print_finish(printer, &head, spec),
         Kernel::Place { axis, shift } => printer.line(format_args!("{head} axis {axis} shift {shift}")),
         Kernel::ScanTotal { accum, axis, reverse } => {
             print_accum(printer, &format!("{head} axis {axis}{} ", flag(*reverse, "reverse")), accum, "");
         }
-        Kernel::ScanBlock { accum, axis, exclusive, reverse } => {
-            let flags = flag(*exclusive, "exclusive") + &flag(*reverse, "reverse");
-            print_accum(printer, &format!("{head} axis {axis}{flags} "), accum, "");
-        }
-        Kernel::Gather { axes, shape, edge, fill } => {
+        Kernel::ScanBlock(spec) => print_scan(printer, &head, spec, ""),
+        Kernel::Gather { spec: GatherSpec { axes, edge }, shape, fill } => {
             let (axes, shape, edge) = (commas(axes), shape::display(shape), print_edge(*edge));
             printer.line(format_args!("{head} axes [{axes}] of {shape}{edge} fill({})", typed(*fill)));
         }
-        Kernel::Scatter { axes, shape, edge, accum } => {
+        Kernel::Scatter { spec: ScatterSpec { axes, edge, accum }, shape } => {
             let (axes, shape, edge) = (commas(axes), shape::display(shape), print_edge(*edge));
             print_accum(printer, &format!("{head} axes [{axes}] of {shape}{edge} "), accum, "");
         }
@@ -66,18 +63,18 @@ pub(super) fn print_sorting(sorting: Sorting) -> String {
         SortResults::Values => " values",
         SortResults::Positions => " positions",
     };
-    format!(" axis {}{}{results}", sorting.axis, flag(sorting.descending, "descending"))
+    format!("{}{results}", print_sort(sorting.spec))
 }
 
 /// Reads what [`print_sorting`] writes.
 pub(super) fn parse_sorting(cursor: &mut Cursor<'_>) -> Result<Sorting> {
-    let (axis, descending) = (parse_axis_number(cursor)?, cursor.eat("descending"));
+    let spec = parse_sort(cursor)?;
     let results = match (cursor.eat("values"), cursor.eat("positions")) {
         (true, _) => SortResults::Values,
         (_, true) => SortResults::Positions,
         _ => SortResults::Both,
     };
-    Ok(Sorting { axis, descending, results })
+    Ok(Sorting { spec, results })
 }
 
 /// Reads what [`print_kernel`] writes after the head.
@@ -90,7 +87,7 @@ pub(super) fn parse_kernel(cursor: &mut Cursor<'_>, functions: &FunctionTable) -
         "fill" => Kernel::Fill(cursor.list("(", ")", parse_typed)?),
         "combine" => Kernel::Combine(parse_accum(cursor)?),
         "scan_carry" => Kernel::ScanCarry(parse_accum(cursor)?),
-        "finish" => Kernel::Finish { tracked: cursor.eat("tracked"), accum: parse_accum(cursor)? },
+        "finish" => Kernel::Finish(parse_finish(cursor)?),
         "place" => {
             let axis = parse_axis_number(cursor)?;
             cursor.expect("shift")?;
@@ -100,11 +97,7 @@ pub(super) fn parse_kernel(cursor: &mut Cursor<'_>, functions: &FunctionTable) -
             let axis = parse_axis_number(cursor)?;
             Kernel::ScanTotal { axis, reverse: cursor.eat("reverse"), accum: parse_accum(cursor)? }
         }
-        "scan_block" => {
-            let axis = parse_axis_number(cursor)?;
-            let (exclusive, reverse) = (cursor.eat("exclusive"), cursor.eat("reverse"));
-            Kernel::ScanBlock { axis, exclusive, reverse, accum: parse_accum(cursor)? }
-        }
+        "scan_block" => Kernel::ScanBlock(parse_scan(cursor)?),
         "gather" | "scatter" => {
             cursor.expect("axes")?;
             let axes = parse_axes(cursor)?;
@@ -112,13 +105,13 @@ pub(super) fn parse_kernel(cursor: &mut Cursor<'_>, functions: &FunctionTable) -
             let shape = parse_shape(cursor)?;
             let edge = parse_edge(cursor)?;
             if word == "scatter" {
-                return Ok(Kernel::Scatter { axes, shape, edge, accum: parse_accum(cursor)? });
+                return Ok(Kernel::Scatter { spec: ScatterSpec { axes, edge, accum: parse_accum(cursor)? }, shape });
             }
             cursor.expect("fill")?;
             cursor.expect("(")?;
             let fill = parse_typed(cursor)?;
             cursor.expect(")")?;
-            Kernel::Gather { axes, shape, edge, fill }
+            Kernel::Gather { spec: GatherSpec { axes, edge }, shape, fill }
         }
         "compact" => Kernel::Compact(expect_counts(cursor)?),
         "expand" => Kernel::Expand(expect_counts(cursor)?),

@@ -6,10 +6,12 @@ use super::accum::{parse_accum, print_accum};
 use super::block_fn::{parse_call, print_call};
 use super::cursor::Cursor;
 use super::index::{labels, parse_edge, parse_indices, print_edge, print_indices};
-use super::kernel::{flag, parse_axis_number};
+use super::kernel::parse_axis_number;
 use super::mask::{parse_counts, print_counts};
 use super::printer::{Printer, commas, quote};
 use super::program::{ProgramParser, print_region};
+use super::routine::{parse_routine, print_routine};
+use super::spec::{parse_scan, parse_sort, print_scan, print_sort};
 use super::statement::{Out, Vars, parse_calculation, parse_out, parse_vars, print_calculation, print_out, print_vars};
 use super::types::{
     parse_array, parse_axes, parse_extent, parse_extents, parse_tiling, parse_type, parse_value, print_array,
@@ -18,6 +20,7 @@ use super::types::{
 use crate::error::Result;
 use crate::index::Access;
 use crate::program::{IndexStmt, IndexVar, Node, Op, Output, Program, SourceOp, ValueId};
+use crate::spec::{GatherSpec, ScatterSpec};
 
 /// Writes `head`, the operator with its arguments, and `tail`.
 pub(super) fn print_op(printer: &mut Printer, program: &Program, node: &Node, head: &str, tail: &str) {
@@ -35,14 +38,11 @@ pub(super) fn print_op(printer: &mut Printer, program: &Program, node: &Node, he
             print_statement(printer, stmt, &node.args);
             printer.close(format_args!("}}{tail}"));
         }
-        Op::Scan { accum, axis, exclusive, reverse } => {
-            let flags = flag(*exclusive, "exclusive") + &flag(*reverse, "reverse");
-            print_accum(printer, &format!("{head} axis {axis}{flags} "), accum, tail);
-        }
-        Op::Gather { axes, edge } => {
+        Op::Scan(spec) => print_scan(printer, &head, spec, tail),
+        Op::Gather(GatherSpec { axes, edge }) => {
             printer.line(format_args!("{head} axes [{}]{}{tail}", commas(axes), print_edge(*edge)));
         }
-        Op::Scatter { axes, extents, accum, edge } => {
+        Op::Scatter { spec: ScatterSpec { axes, accum, edge }, extents } => {
             let (axes, extents) = (commas(axes), print_extents(extents));
             let head = format!("{head} axes [{axes}] extents {extents}{} ", print_edge(*edge));
             print_accum(printer, &head, accum, tail);
@@ -51,14 +51,15 @@ pub(super) fn print_op(printer: &mut Printer, program: &Program, node: &Node, he
             printer.line(format_args!("{head} extent {extent}{}{tail}", print_counts(counts.as_ref())));
         }
         Op::Expand { counts } => printer.line(format_args!("{head}{}{tail}", print_counts(counts.as_ref()))),
-        Op::Sort { axis, descending, limit } => {
+        Op::Sort { spec, limit } => {
             let limit = limit.map_or_else(String::new, |n| format!(" limit {n}"));
-            printer.line(format_args!("{head} axis {axis}{}{limit}{tail}", flag(*descending, "descending")));
+            printer.line(format_args!("{head}{}{limit}{tail}", print_sort(*spec)));
         }
         Op::Reshape { shape } => printer.line(format_args!("{head} to {}{tail}", print_extents(shape))),
         Op::Retile { tiling } => printer.line(format_args!("{head} {}{tail}", print_tiling(tiling, &[]))),
         Op::Concat { axis } => printer.line(format_args!("{head} axis {axis}{tail}")),
         Op::BlockFn(call) => printer.line(format_args!("{head} {}{tail}", print_call(call))),
+        Op::Routine(spec) => printer.line(format_args!("{head} {}{tail}", print_routine(spec))),
         Op::Resolve => printer.line(format_args!("{head}{tail}")),
         Op::While { condition, body } => {
             printer.open(format_args!("{head} {{"));
@@ -101,21 +102,17 @@ pub(super) fn parse_op(
             Op::Source(SourceOp::Input { name, ty })
         }
         "index" => Op::Index(parse_statement(cursor, &args)?),
-        "scan" => {
-            let axis = parse_axis_number(cursor)?;
-            let (exclusive, reverse) = (cursor.eat("exclusive"), cursor.eat("reverse"));
-            Op::Scan { axis, exclusive, reverse, accum: parse_accum(cursor)? }
-        }
+        "scan" => Op::Scan(parse_scan(cursor)?),
         "gather" => {
             cursor.expect("axes")?;
-            Op::Gather { axes: parse_axes(cursor)?, edge: parse_edge(cursor)? }
+            Op::Gather(GatherSpec { axes: parse_axes(cursor)?, edge: parse_edge(cursor)? })
         }
         "scatter" => {
             cursor.expect("axes")?;
             let axes = parse_axes(cursor)?;
             cursor.expect("extents")?;
             let extents = parse_extents(cursor)?;
-            Op::Scatter { axes, extents, edge: parse_edge(cursor)?, accum: parse_accum(cursor)? }
+            Op::Scatter { spec: ScatterSpec { axes, edge: parse_edge(cursor)?, accum: parse_accum(cursor)? }, extents }
         }
         "compact" => {
             cursor.expect("extent")?;
@@ -123,9 +120,9 @@ pub(super) fn parse_op(
         }
         "expand" => Op::Expand { counts: parse_counts(cursor)? },
         "sort" => {
-            let (axis, descending) = (parse_axis_number(cursor)?, cursor.eat("descending"));
+            let spec = parse_sort(cursor)?;
             let limit = if cursor.eat("limit") { Some(cursor.length()?) } else { None };
-            Op::Sort { axis, descending, limit }
+            Op::Sort { spec, limit }
         }
         "reshape" => {
             cursor.expect("to")?;
@@ -134,6 +131,7 @@ pub(super) fn parse_op(
         "retile" => Op::Retile { tiling: parse_tiling(cursor, &[])? },
         "concat" => Op::Concat { axis: parse_axis_number(cursor)? },
         "block_fn" => Op::BlockFn(parse_call(cursor, parser.functions)?),
+        "routine" => Op::Routine(parse_routine(cursor, parser.functions)?),
         "resolve" => Op::Resolve,
         "while" | "if" => {
             cursor.expect("{")?;

@@ -5,15 +5,17 @@ use super::block_fn::{parse_call, print_call};
 use super::cursor::Cursor;
 use super::decl::{expect_id, parse_decls, parse_id, parse_statement_id, print_decls};
 use super::index::{parse_edge, print_edge};
-use super::kernel::{flag, parse_axis_number, parse_sorting, parse_statement, print_sorting, print_statement};
+use super::kernel::{parse_axis_number, parse_sorting, parse_statement, print_sorting, print_statement};
 use super::mask::{expect_counts, print_counts};
 use super::printer::{Printer, commas, quote};
 use super::program::well_formed;
 use super::scalar::{parse_typed, typed};
+use super::spec::{parse_finish, parse_scan, print_finish, print_scan};
 use super::types::{parse_axes, parse_grid, parse_plain_type, print_grid};
 use crate::error::Result;
 use crate::plan::{BlockRelation, Distribution, Plan, PlanStep, RelId, RelOp, verify};
 use crate::program::FunctionTable;
+use crate::spec::{GatherSpec, ScatterSpec};
 
 /// A plan as text; see [`parse_plan`].
 pub fn print_plan(plan: &Plan) -> String {
@@ -87,20 +89,15 @@ fn print_step(printer: &mut Printer, step: &PlanStep) {
         RelOp::Join { kernel, names, chains } => {
             print_statement(printer, &format!("{head} chains {chains}"), kernel, names);
         }
-        RelOp::Finish { accum, tracked } => {
-            print_accum(printer, &format!("{head}{} ", flag(*tracked, "tracked")), accum, "");
-        }
+        RelOp::Finish(spec) => print_finish(printer, &head, spec),
         RelOp::Retile => printer.line(head),
         RelOp::Concat { axis } => printer.line(format_args!("{head} axis {axis}")),
-        RelOp::Scan { accum, axis, exclusive, reverse } => {
-            let flags = flag(*exclusive, "exclusive") + &flag(*reverse, "reverse");
-            print_accum(printer, &format!("{head} axis {axis}{flags} "), accum, "");
-        }
-        RelOp::Gather { axes, edge, fill } => {
+        RelOp::Scan(spec) => print_scan(printer, &head, spec, ""),
+        RelOp::Gather { spec: GatherSpec { axes, edge }, fill } => {
             let (axes, edge) = (commas(axes), print_edge(*edge));
             printer.line(format_args!("{head} axes [{axes}]{edge} fill({})", typed(*fill)));
         }
-        RelOp::Scatter { axes, edge, accum, chains } => {
+        RelOp::Scatter { spec: ScatterSpec { axes, edge, accum }, chains } => {
             let (axes, edge) = (commas(axes), print_edge(*edge));
             print_accum(printer, &format!("{head} axes [{axes}]{edge} chains {chains} "), accum, "");
         }
@@ -127,14 +124,10 @@ fn parse_step(cursor: &mut Cursor<'_>, n_statements: usize, functions: &Function
             let (kernel, names) = parse_statement(cursor)?;
             RelOp::Join { kernel: Box::new(kernel), names, chains }
         }
-        "finish" => RelOp::Finish { tracked: cursor.eat("tracked"), accum: parse_accum(cursor)? },
+        "finish" => RelOp::Finish(parse_finish(cursor)?),
         "retile" => RelOp::Retile,
         "concat" => RelOp::Concat { axis: parse_axis_number(cursor)? },
-        "scan" => {
-            let axis = parse_axis_number(cursor)?;
-            let (exclusive, reverse) = (cursor.eat("exclusive"), cursor.eat("reverse"));
-            RelOp::Scan { axis, exclusive, reverse, accum: parse_accum(cursor)? }
-        }
+        "scan" => RelOp::Scan(parse_scan(cursor)?),
         "gather" => {
             cursor.expect("axes")?;
             let (axes, edge) = (parse_axes(cursor)?, parse_edge(cursor)?);
@@ -142,12 +135,13 @@ fn parse_step(cursor: &mut Cursor<'_>, n_statements: usize, functions: &Function
             cursor.expect("(")?;
             let fill = parse_typed(cursor)?;
             cursor.expect(")")?;
-            RelOp::Gather { axes, edge, fill }
+            RelOp::Gather { spec: GatherSpec { axes, edge }, fill }
         }
         "scatter" => {
             cursor.expect("axes")?;
             let (axes, edge) = (parse_axes(cursor)?, parse_edge(cursor)?);
-            RelOp::Scatter { axes, edge, chains: parse_chains(cursor)?, accum: parse_accum(cursor)? }
+            let chains = parse_chains(cursor)?;
+            RelOp::Scatter { spec: ScatterSpec { axes, edge, accum: parse_accum(cursor)? }, chains }
         }
         "compact" => RelOp::Compact(expect_counts(cursor)?),
         "expand" => RelOp::Expand(expect_counts(cursor)?),

@@ -23,9 +23,7 @@ impl fmt::Display for TensorType {
             let shape: Vec<Option<u64>> = self.shape.iter().map(|extent| extent.known()).collect();
             write!(f, " {}", print_tiling(tiling, &shape))?;
         }
-        if self.format != Format::dense(self.rank()) {
-            write!(f, " {}", self.format)?;
-        }
+        write!(f, "{}", print_format(&self.format))?;
         if self.fill != self.dtype.zero() {
             write!(f, " fill({})", self.fill)?;
         }
@@ -41,9 +39,7 @@ pub(super) fn parse_type(cursor: &mut Cursor<'_>) -> Result<TensorType> {
     if cursor.sees("tile") || cursor.sees("pieces") {
         ty.tiling = Some(parse_tiling(cursor, &shape)?);
     }
-    if cursor.eat("format") {
-        ty.format = parse_format(cursor)?;
-    }
+    ty.format = parse_format(cursor, ty.rank())?;
     if cursor.eat("fill") {
         cursor.expect("(")?;
         ty.fill = parse_scalar(cursor, dtype)?;
@@ -162,7 +158,16 @@ pub(super) fn parse_box(cursor: &mut Cursor<'_>) -> Result<BoxRegion> {
     Ok(BoxRegion::from_ranges(ranges))
 }
 
-fn parse_format(cursor: &mut Cursor<'_>) -> Result<Format> {
+/// A format after a blank; nothing for row-major dense storage.
+pub(super) fn print_format(format: &Format) -> String {
+    if format.is_dense() { String::new() } else { format!(" {format}") }
+}
+
+/// Reads what [`print_format`] writes.
+pub(super) fn parse_format(cursor: &mut Cursor<'_>, rank: usize) -> Result<Format> {
+    if !cursor.eat("format") {
+        return Ok(Format::dense(rank));
+    }
     let levels = cursor.list("(", ")", |cursor| {
         let axis: u8 = cursor.fitting()?;
         cursor.expect(":")?;

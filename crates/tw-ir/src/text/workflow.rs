@@ -6,11 +6,12 @@ use super::kernel::{parse_kernel, print_kernel};
 use super::printer::{Printer, commas, quote};
 use super::program::well_formed;
 use super::scalar::parse_dtype;
-use super::types::{parse_box, parse_grid, parse_plain_type, print_grid};
+use super::types::{parse_box, parse_format, parse_grid, parse_plain_type, print_format, print_grid};
 use crate::error::Result;
 use crate::program::FunctionTable;
 use crate::workflow::{
-    BlockId, BlockSetId, Boxes, KernelEntry, KernelId, Operand, OutputDecl, TaskKind, Workflow, verify,
+    BlockId, BlockSet, BlockSetId, Boxes, KernelEntry, KernelId, MaybeOperand, Operand, OutputDecl, Size, Sizes,
+    TaskKind, Workflow, verify,
 };
 
 /// The numbers of this many blocks are reserved without asking whether the text is long enough to use them.
@@ -44,7 +45,8 @@ pub(super) fn write_workflow(printer: &mut Printer, workflow: &Workflow) {
             Boxes::List(list) => format!("boxes({})", commas(list)),
         };
         let (name, ty) = (quote(&set.name), format!("{}[{}]", set.dtype, commas(&set.shape)));
-        printer.line(format_args!("blocks {id} {} {name} {ty} {boxes} from b{}", set.statement, set.first));
+        let stored = format!("{}{}", print_format(&set.format), print_sizes(&set.sizes));
+        printer.line(format_args!("blocks {id} {} {name} {ty} {boxes}{stored} from b{}", set.statement, set.first));
     }
     for region in &workflow.regions {
         printer.line(format_args!("region {region}"));
@@ -66,9 +68,33 @@ pub(super) fn write_workflow(printer: &mut Printer, workflow: &Workflow) {
     printer.close("}");
 }
 
-fn print_operand(operand: &Operand) -> String {
-    let block = if operand.block.is_some() { operand.block.to_string() } else { "none".to_string() };
-    if operand.region == 0 { block } else { format!("{block} region {}", operand.region) }
+/// Sizes after a blank: `16` is exact, `16..64` an estimate and the most; nothing if sizes follow from boxes.
+fn print_sizes(sizes: &Sizes) -> String {
+    let Sizes::List(list) = sizes else { return String::new() };
+    let size = |size: &Size| match size {
+        Size::Exact(bytes) => bytes.to_string(),
+        Size::Bound { estimate, max } => format!("{estimate}..{max}"),
+    };
+    format!(" sizes({})", commas(list.iter().map(size)))
+}
+
+fn parse_sizes(cursor: &mut Cursor<'_>) -> Result<Sizes> {
+    if !cursor.eat("sizes") {
+        return Ok(Sizes::Dense);
+    }
+    let list = cursor.list("(", ")", |cursor| {
+        let estimate = cursor.length()?;
+        Ok(if cursor.eat("..") { Size::Bound { estimate, max: cursor.length()? } } else { Size::Exact(estimate) })
+    })?;
+    Ok(Sizes::List(list))
+}
+
+fn print_operand(operand: &MaybeOperand) -> String {
+    match operand.expand() {
+        None => "none".to_string(),
+        Some(Operand { block, region: 0 }) => block.to_string(),
+        Some(Operand { block, region }) => format!("{block} region {region}"),
+    }
 }
 
 /// Reads what [`write_workflow`] writes, without verifying it.
@@ -122,9 +148,10 @@ fn parse_set(cursor: &mut Cursor<'_>, workflow: &mut Workflow) -> Result<()> {
     if boxes.n_blocks() > limit {
         return Err(cursor.error_since(start, "more blocks than this text can make"));
     }
+    let (format, sizes) = (parse_format(cursor, shape.len())?, parse_sizes(cursor)?);
     cursor.expect("from")?;
     expect_id(cursor, "b", workflow.n_blocks())?;
-    match workflow.add_set(name, dtype, shape, boxes, statement) {
+    match workflow.add_set(BlockSet { name, dtype, shape, boxes, format, sizes, first: 0, statement }) {
         Some(_) => Ok(()),
         None => Err(cursor.error_since(start, "more blocks than can be numbered")),
     }
@@ -142,9 +169,12 @@ fn parse_task(cursor: &mut Cursor<'_>, workflow: &mut Workflow) -> Result<()> {
     cursor.expect("turn")?;
     let position = cursor.fitting()?;
     let operands = cursor.list("(", ")", |cursor| {
-        let block = if cursor.eat("none") { BlockId::NONE } else { parse_block(cursor)? };
+        if cursor.eat("none") {
+            return Ok(MaybeOperand::default());
+        }
+        let block = parse_block(cursor)?;
         let region = if cursor.eat("region") { cursor.fitting()? } else { 0 };
-        Ok(Operand { block, region })
+        Ok(Operand { block, region }.into())
     })?;
     cursor.expect("->")?;
     let outputs = cursor.list("(", ")", parse_block)?;

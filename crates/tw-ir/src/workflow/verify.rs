@@ -7,8 +7,10 @@
 //! 4. Every block of an output is made.
 //! 5. Kernels, sets, statements, sources and sinks that are named exist; regions lie inside their blocks.
 //! 6. The boxes of a set lie inside its tensor, whose bytes can be counted; grids cover it.
+//! 7. The format of a set fits its rank. A set that stores every element has no list of sizes; every other set has one size per block, its estimate at
+//!    most its maximum.
 
-use super::{BlockId, BlockSet, Boxes, TaskKind, Workflow};
+use super::{BlockId, BlockSet, Boxes, Sizes, TaskKind, Workflow};
 use crate::error::{Error, Result};
 use crate::kernel::Kernel;
 use crate::shape;
@@ -68,10 +70,7 @@ pub fn verify(workflow: &Workflow) -> Result<()> {
         made[k] |= !positions.is_empty();
     }
     for task in workflow.tasks() {
-        for operand in workflow.operands(task) {
-            if !operand.block.is_some() {
-                continue;
-            }
+        for operand in workflow.present_operands(task) {
             if !made.get(operand.block.0 as usize).copied().unwrap_or(false) {
                 return wrong(format!("{task} reads {}, which no task makes", operand.block));
             }
@@ -96,13 +95,27 @@ pub fn verify(workflow: &Workflow) -> Result<()> {
 
 fn verify_set(set: &BlockSet) -> Result<()> {
     shape::n_bytes(&set.shape, set.dtype.size())?;
+    let wrong = |what: String| Err(Error::internal(what));
+    if !set.format.is_valid(set.shape.len()) {
+        return wrong(format!("{} does not fit rank {}", set.format, set.shape.len()));
+    }
+    match (&set.sizes, set.format.stores_every_element()) {
+        (Sizes::Dense, true) => {}
+        (Sizes::List(sizes), false) if sizes.len() as u64 == set.n_blocks() => {
+            let most = i64::MAX as u64;
+            if let Some(size) = sizes.iter().find(|size| size.estimate() > size.max() || size.max() > most) {
+                return wrong(format!("{size:?} is no size of a block"));
+            }
+        }
+        _ => return wrong(format!("the sizes of {} blocks do not fit {}", set.n_blocks(), set.format)),
+    }
     match &set.boxes {
         Boxes::Grid(axes) => Tiling::Grid(axes.clone()).verify(&set.shape),
         Boxes::List(list) => {
             let whole = BoxRegion::whole(&set.shape);
             let fits = |region: &BoxRegion| region.rank() == set.shape.len() && whole.contains(region);
             match list.iter().find(|region| !fits(region)) {
-                Some(region) => Err(Error::internal(format!("{region} reaches outside its tensor"))),
+                Some(region) => wrong(format!("{region} reaches outside its tensor")),
                 None => Ok(()),
             }
         }

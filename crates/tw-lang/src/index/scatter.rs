@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use tw_ir::program::Output;
+use tw_ir::spec::ScatterSpec;
 use tw_ir::{Edge, Error, OnEmpty, Op, TensorType, ValueId};
 
 use super::access::{AxisAccess, Position, bare};
@@ -70,7 +71,9 @@ impl<'a> Context<'_, 'a, '_> {
             (indices.iter().map(|&index| self.lowering.ty(index)).collect(), self.lowering.ty(values));
         let mut joined =
             build::scatter(&index_types, value_type, &scattered, &extents, combination.kind, edge).at(range)?;
-        if let (Op::Scatter { accum, .. }, Before::Value(..)) = (&mut joined.join, &target.before) {
+        if let (Op::Scatter { spec: ScatterSpec { accum, .. }, .. }, Before::Value(..)) =
+            (&mut joined.join, &target.before)
+        {
             accum.on_empty = OnEmpty::Value(accum.empty_results());
         }
         let operands = indices.into_iter().chain([values]).collect();

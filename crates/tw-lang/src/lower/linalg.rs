@@ -1,14 +1,13 @@
 //! Linear algebra: `linalg.solve(A, b)`, and `q, r = linalg.qr(A)` where there are several results.
 
-use tw_ir::{Op, Result, Span, TensorType, ValueId};
+use tw_ir::program::{Routine, RoutineSpec};
+use tw_ir::{Op, TensorType, ValueId};
 
 use super::call::{Call, Function};
 use super::{Lowering, Value};
 use crate::ast::{Expr, ExprKind, Name};
 use crate::diagnose::{Lowered, Place, counted, error};
-use crate::emit::Emitter;
 use crate::token::Range;
-use tw_build::algorithms::{Algorithms, Graph, Routine};
 
 const fn one(name: &'static str) -> Function {
     Function { name, required: &["a"], rest: None, optional: &[], lower: single }
@@ -43,25 +42,6 @@ pub(super) const LINALG: &[Function] = &[
     system("linalg.solve_upper"),
 ];
 
-/// The program under construction, at one place of its text.
-struct Text<'e> {
-    emitter: &'e mut Emitter,
-    span: Span,
-}
-
-impl Graph for Text<'_> {
-    type Value = ValueId;
-
-    fn ty<'v>(&'v self, value: &'v ValueId) -> &'v TensorType {
-        self.emitter.ty(*value)
-    }
-
-    fn push(&mut self, op: Op, args: &[&ValueId]) -> Result<Vec<ValueId>> {
-        let args: Vec<ValueId> = args.iter().map(|&&value| value).collect();
-        self.emitter.push(op, &args, &self.span)
-    }
-}
-
 fn routine_of(function: &Function) -> Option<Routine> {
     Routine::named(function.name.strip_prefix("linalg.")?)
 }
@@ -73,10 +53,9 @@ fn results<'a>(lowering: &mut Lowering<'a, '_>, call: &Call<'_, 'a>) -> Lowered<
     for name in call.function.required {
         args.push(call.tensor(lowering, name)?);
     }
-    let functions = lowering.functions;
-    let mut text = Text { emitter: &mut lowering.emitter, span: call.range.span() };
-    let args: Vec<&ValueId> = args.iter().collect();
-    routine.apply(&mut Algorithms::new(&mut text, functions), &args).at(call.range)
+    let types: Vec<&TensorType> = args.iter().map(|&value| lowering.emitter.ty(value)).collect();
+    let spec = lowering.functions.routines().and_then(|library| RoutineSpec::new(routine, &types, library));
+    lowering.emitter.push(Op::Routine(spec.at(call.range)?), &args, &call.range.span()).at(call.range)
 }
 
 fn single<'a>(lowering: &mut Lowering<'a, '_>, call: &Call<'_, 'a>) -> Lowered<Value> {
@@ -129,7 +108,7 @@ mod tests {
 
     #[test]
     fn every_routine_has_a_function() {
-        for &routine in Routine::ALL {
+        for &routine in Routine::PLAIN {
             let function = LINALG.iter().find(|function| routine_of(function) == Some(routine));
             assert_eq!(function.map(|function| function.required.len()), Some(routine.n_args()), "{}", routine.name());
         }

@@ -251,7 +251,7 @@ impl Compiler<'_> {
     /// A read operand, with the broadcast or shuffle that brings it; `None` if it reads nothing.
     fn operand(&self, statement: &StatementKernel, slot: usize, tasks: &[TaskId], parts: &Parts) -> Option<Keyed> {
         let workflow = self.workflow();
-        let block = |task: &TaskId| workflow.operands(*task).get(slot).filter(|operand| operand.block.is_some());
+        let block = |task: &TaskId| workflow.operands(*task).get(slot).and_then(|operand| operand.expand());
         let first = workflow.set_of(tasks.iter().find_map(block)?.block);
         let comes = |task: &TaskId| block(task).is_some_and(|operand| self.comes(operand.block, operand.region, *task));
         let is_assembled = workflow.sets[first].statement == self.statement;
@@ -317,10 +317,7 @@ impl Compiler<'_> {
     fn output_bytes(&self, tasks: &[TaskId]) -> u64 {
         let workflow = self.workflow();
         let outputs = tasks.first().map_or(&[][..], |&task| workflow.outputs(task));
-        let size = |block: &BlockId| {
-            let set = &workflow.sets[workflow.set_of(*block)];
-            set.shape.iter().product::<u64>() * set.dtype.size()
-        };
+        let size = |block: &BlockId| workflow.sets[workflow.set_of(*block)].array_bytes();
         outputs.iter().map(size).sum()
     }
 

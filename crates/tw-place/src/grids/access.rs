@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use tw_ir::index::{Idx, Var};
 use tw_ir::program::{BlockFn, BlockResult, Node, Op, OperandMode, Program, ResultMode, ValueId};
+use tw_ir::spec::{GatherSpec, ScanSpec, ScatterSpec, SortSpec};
 use tw_ir::{Axis, Grid};
 
 /// An operation over variables. Each point belongs to one worker; the indices give the elements that a point reads and writes.
@@ -64,7 +65,7 @@ impl Accesses {
                 })
             }
             // A worker that sorts or scans a fibre needs all of it.
-            Op::Sort { axis, .. } | Op::Scan { axis, .. } => {
+            Op::Sort { spec: SortSpec { axis, .. }, .. } | Op::Scan(ScanSpec { axis, .. }) => {
                 let shape = shape(0)?;
                 let is_cut = |(k, &extent): (usize, &u64)| (extent, k != *axis as usize);
                 Some(Accesses {
@@ -75,7 +76,7 @@ impl Accesses {
                 })
             }
             // Any element along the gathered axes may be asked for.
-            Op::Gather { axes, .. } => {
+            Op::Gather(GatherSpec { axes, .. }) => {
                 let (data, index) = (shape(0)?, shape(1)?);
                 let out = program.ty(node.results[0]).known_shape()?;
                 let (first, gathered) = (*axes.first()? as usize, axes.iter().map(|&axis| data[axis as usize]));
@@ -95,7 +96,7 @@ impl Accesses {
                 })
             }
             // Any element along the scattered axes may receive a contribution: either workers send partial sums, or each owner reads all values.
-            Op::Scatter { axes, extents, accum, .. } => {
+            Op::Scatter { spec: ScatterSpec { axes, accum, .. }, extents } => {
                 let (index, values) = (shape(0)?, shape(axes.len())?);
                 let extents = extents.iter().map(|extent| extent.known()).collect::<Option<Vec<u64>>>()?;
                 let first = *axes.first()? as usize;

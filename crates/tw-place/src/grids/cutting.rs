@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use tw_ir::index::{Idx, Var};
 use tw_ir::program::{Node, Op, Program, TensorType, ValueId};
+use tw_ir::spec::ScatterSpec;
 use tw_ir::{Axis, Grid, Tiling};
 
 use super::access::{Accesses, Part};
@@ -176,7 +177,7 @@ impl<'a> Cutting<'a> {
 
     /// Output axes that are not cut like their readers: each block along them needs another pass over all contributions.
     fn scattered(&self) -> Vec<Side> {
-        let Op::Scatter { axes, .. } = &self.node.op else { return Vec::new() };
+        let Op::Scatter { spec: ScatterSpec { axes, .. }, .. } = &self.node.op else { return Vec::new() };
         let sides = |&value: &ValueId| axes.iter().map(move |&axis| Side::Axis(value, axis as usize));
         self.node.results.iter().flat_map(sides).collect()
     }

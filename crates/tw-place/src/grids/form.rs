@@ -147,7 +147,7 @@ impl Form {
                 Some((variables.iter().fold(ops, |n, var| n.saturating_mul(var.extent)), is_fast))
             }
             // One for every element that is looked up, added, sorted ..: of what is made, or of the last that is read.
-            Op::Gather { .. } => Some((elements(&shape), false)),
+            Op::Gather(_) => Some((elements(&shape), false)),
             _ => Some((reads.last().map_or(0, |read| elements(&read.shape)), false)),
         };
         Some(Form { variables, can_cut, reads, outs, state_bytes, work, in_pieces })

@@ -4,6 +4,7 @@ use tw_ir::EntityRef;
 use tw_ir::error::Result;
 use tw_ir::kernel::Kernel;
 use tw_ir::program::ValueId;
+use tw_ir::spec::{GatherSpec, ScatterSpec};
 use tw_ir::workflow::{BlockId, TaskId, TaskKind, Workflow};
 
 use super::{Scheduler, is_copy, place_loads};
@@ -149,7 +150,7 @@ impl<'a> Times<'a> {
             if home == worker {
                 begin = begin.max(made);
             } else {
-                let bytes = self.workflow.operand_bytes(operand);
+                let bytes = self.workflow.operand_size(operand).estimate();
                 last_there = last_there.max(made) + self.machine.link(home, worker).seconds(bytes);
                 missing += bytes;
             }
@@ -180,12 +181,12 @@ fn point_of(workflow: &Workflow, task: TaskId, kernel: &Kernel) -> Option<Vec<u6
             Some(middle(&region.lo, &region.hi))
         }
         // What a block of a fibre adds up to lies beside it along all axes that are shared.
-        Kernel::ScanTotal { .. } | Kernel::ScanCarry(_) | Kernel::ScanBlock { .. } => output(),
+        Kernel::ScanTotal { .. } | Kernel::ScanCarry(_) | Kernel::ScanBlock(_) => output(),
         Kernel::SortRun(_) | Kernel::SortMerge(_) => output(),
         // Gathered axes are not shared.
-        Kernel::Gather { axes, .. } => Some([output()?, vec![0; axes.len()]].concat()),
-        Kernel::Scatter { axes, .. } => {
-            let values = workflow.operands(task).get(axes.len())?;
+        Kernel::Gather { spec: GatherSpec { axes, .. }, .. } => Some([output()?, vec![0; axes.len()]].concat()),
+        Kernel::Scatter { spec: ScatterSpec { axes, .. }, .. } => {
+            let values = workflow.operands(task).get(axes.len())?.expand()?;
             let (values, output) = (of_block(values.block), output()?);
             Some(values.into_iter().chain(axes.iter().map(|&axis| output[axis as usize])).collect())
         }

@@ -285,7 +285,7 @@ struct State<'a> {
 impl<'a> State<'a> {
     fn new(workflow: &'a Workflow, machine: &'a Machine, layouts: Layouts<'a>) -> State<'a> {
         let work = machine.task_seconds(workflow).into_iter().map(|seconds| seconds * machine.farthest().bandwidth);
-        let block_bytes = |k: usize| workflow.block_bytes(BlockId::new(k));
+        let block_bytes = |k: usize| workflow.block_size(BlockId::new(k)).estimate();
         State {
             workflow,
             machine,
@@ -335,7 +335,7 @@ impl<'a> State<'a> {
                 wanted => wanted,
             }),
             Rule::AtOperand(position) => {
-                let block = self.workflow.operands(task).get(position)?.block;
+                let block = self.workflow.operands(task).get(position)?.expand()?.block;
                 self.holders.get(block.index())?.list().first().copied()
             }
         }
@@ -376,7 +376,7 @@ impl<'a> State<'a> {
         let mut there: HashMap<u32, u64> = HashMap::new();
         for operand in self.operands(task) {
             if let Some(&first) = self.holders[operand.block.index()].list().first() {
-                *there.entry(first).or_default() += self.workflow.operand_bytes(operand);
+                *there.entry(first).or_default() += self.workflow.operand_size(operand).estimate();
             }
         }
         options.sort_by_key(|worker| (Reverse(there.get(worker).copied().unwrap_or(0)), *worker));
@@ -384,7 +384,7 @@ impl<'a> State<'a> {
         options
     }
 
-    fn operands(&self, task: TaskId) -> impl Iterator<Item = &'a Operand> {
+    fn operands(&self, task: TaskId) -> impl Iterator<Item = Operand> {
         self.workflow.present_operands(task)
     }
 
@@ -394,9 +394,9 @@ impl<'a> State<'a> {
         let (mut memory, mut received) = (0.0, 0.0);
         // Bytes from one sender add up.
         let mut sent: Vec<(u32, f64)> = Vec::new();
-        for operand in self.operands(task).filter(|operand| !self.is_there(operand, worker)) {
+        for operand in self.operands(task).filter(|operand| !self.is_there(*operand, worker)) {
             let (from, load) = self.message(operand, worker);
-            memory += self.workflow.operand_bytes(operand) as f64;
+            memory += self.workflow.operand_size(operand).estimate() as f64;
             received += load;
             sent.push((from, load));
         }
@@ -425,25 +425,25 @@ impl<'a> State<'a> {
         self.workflow.outputs(task).iter().map(|block| self.bytes[block.index()]).sum()
     }
 
-    fn is_there(&self, operand: &Operand, worker: u32) -> bool {
+    fn is_there(&self, operand: Operand, worker: u32) -> bool {
         self.holders[operand.block.index()].contains(worker)
             || self.part(operand).is_some_and(|holders| holders.contains(worker))
     }
 
     /// Workers that received the region of a block that is read, if it is not the whole block.
-    fn part(&self, operand: &Operand) -> Option<&Holders> {
+    fn part(&self, operand: Operand) -> Option<&Holders> {
         if operand.region == 0 { None } else { self.parts.get(&(operand.block.as_u32(), operand.region)) }
     }
 
     /// The sender of an operand, on the same node if possible, and the load of the transfer.
-    fn message(&self, operand: &Operand, to: u32) -> (u32, f64) {
+    fn message(&self, operand: Operand, to: u32) -> (u32, f64) {
         let holders = &self.holders[operand.block.index()];
         let node = self.machine.node_of(to);
         let near = holders.first_on_node(node, self.machine);
         let near = near.or_else(|| self.part(operand)?.first_on_node(node, self.machine));
         let from = near.or(holders.list().first().copied()).unwrap_or(to);
         let factor = if near.is_some() { self.inside } else { 1.0 };
-        (from, factor * self.workflow.operand_bytes(operand) as f64)
+        (from, factor * self.workflow.operand_size(operand).estimate() as f64)
     }
 
     /// Simulates a task on a worker.
@@ -455,7 +455,7 @@ impl<'a> State<'a> {
             }
             let (from, load) = self.message(operand, worker);
             self.loads.send(from, worker, load, self.machine);
-            self.loads.memory.add(worker, workflow.operand_bytes(operand) as f64);
+            self.loads.memory.add(worker, workflow.operand_size(operand).estimate() as f64);
             let (block, region) = (operand.block, operand.region);
             if region == 0 {
                 self.hold(block, worker);

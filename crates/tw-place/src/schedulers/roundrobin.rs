@@ -92,7 +92,7 @@ impl<'a> State<'a> {
             .workflow
             .present_operands(task)
             .filter(|operand| !self.holders[operand.block.index()].contains(worker))
-            .map(|operand| self.workflow.operand_bytes(operand));
+            .map(|operand| self.workflow.operand_size(operand).estimate());
         missing.sum::<u64>() as f64 / self.machine.farthest().bandwidth
     }
 
@@ -104,7 +104,7 @@ impl<'a> State<'a> {
             let holders = &mut self.holders[block.index()];
             if !holders.contains(worker) {
                 holders.add(worker, self.machine);
-                self.bytes[worker as usize] += self.workflow.block_bytes(block);
+                self.bytes[worker as usize] += self.workflow.block_size(block).estimate();
             }
         }
     }

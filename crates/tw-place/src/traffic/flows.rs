@@ -93,7 +93,7 @@ impl Placed {
         let mut makers: Vec<Vec<u32>> = vec![Vec::new(); self.workflow.n_blocks()];
         for &task in &self.order {
             let gathered: Vec<u32> = match self.workflow.kernels[self.workflow.kernel(task)].kernel {
-                Kernel::Combine(_) | Kernel::Finish { .. } => {
+                Kernel::Combine(_) | Kernel::Finish(_) => {
                     let operands = self.workflow.present_operands(task);
                     operands.flat_map(|operand| makers[operand.block.index()].iter().copied()).collect()
                 }

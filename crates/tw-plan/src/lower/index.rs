@@ -6,6 +6,7 @@ use tw_ir::index::{Edge, Idx, Var};
 use tw_ir::kernel::{KernelRead, StatementKernel};
 use tw_ir::plan::{RelId, RelOp};
 use tw_ir::program::{IndexStmt, Node};
+use tw_ir::spec::FinishSpec;
 use tw_ir::workflow::StmtId;
 use tw_ir::{Accum, Axis, EntityRef, Grid, OnEmpty};
 
@@ -148,7 +149,7 @@ impl Lowering<'_> {
     ) -> Result<()> {
         let results: Vec<RelId> =
             node.results.iter().map(|&value| self.define(value, grid.clone())).collect::<Result<_>>()?;
-        self.step(RelOp::Finish { accum, tracked }, states, results, statement);
+        self.step(RelOp::Finish(FinishSpec { accum, tracked }), states, results, statement);
         Ok(())
     }
 

@@ -1,12 +1,13 @@
 //! Lowering of all operators other than index statements.
 
 use tw_ir::error::{Error, Result};
-use tw_ir::index::{Access, Edge};
+use tw_ir::index::Access;
 use tw_ir::kernel::{SortResults, Sorting};
 use tw_ir::plan::{RelId, RelOp};
 use tw_ir::program::{BlockFn, Node, Op, ValueId};
+use tw_ir::spec::{GatherSpec, ScanSpec, ScatterSpec, SortSpec};
 use tw_ir::workflow::{SourceDecl, StmtId};
-use tw_ir::{Accum, Axis, Grid, OnEmpty, Tiling};
+use tw_ir::{Axis, Grid, OnEmpty, Tiling};
 
 use super::Lowering;
 use tw_ir::tiling::cut_leading;
@@ -27,13 +28,12 @@ impl Lowering<'_> {
         Ok(())
     }
 
-    pub(super) fn scan(&mut self, node: &Node, scan: (&Accum, u32, bool, bool), statement: StmtId) -> Result<()> {
-        let (accum, axis, exclusive, reverse) = scan;
+    pub(super) fn scan(&mut self, node: &Node, spec: &ScanSpec, statement: StmtId) -> Result<()> {
         let mut inputs = self.relations_of(node)?;
         let grid = self.grid(inputs[0]);
         self.align(&mut inputs, &grid, statement)?;
         let outputs = node.results.iter().map(|&value| self.define(value, grid.clone())).collect::<Result<_>>()?;
-        self.step(RelOp::Scan { accum: accum.clone(), axis, exclusive, reverse }, inputs, outputs, statement);
+        self.step(RelOp::Scan(spec.clone()), inputs, outputs, statement);
         Ok(())
     }
 
@@ -41,13 +41,13 @@ impl Lowering<'_> {
     pub(super) fn sort(
         &mut self,
         node: &Node,
-        (axis, descending, limit): (u32, bool, Option<u64>),
+        (spec, limit): (SortSpec, Option<u64>),
         statement: StmtId,
     ) -> Result<()> {
         let inputs = self.relations_of(node)?;
         let mut grid = self.grid(inputs[0]);
         if let Some(limit) = limit {
-            let cut = &mut grid[axis as usize];
+            let (axis, cut) = (spec.axis, &mut grid[spec.axis as usize]);
             if limit > cut.extent() {
                 return Err(Error::data(format!("the first {limit} of {} elements along axis {axis}", cut.extent())));
             }
@@ -65,19 +65,19 @@ impl Lowering<'_> {
             SortResults::Positions => &node.results[1..],
         };
         let outputs = wanted.iter().map(|&value| self.define(value, grid.clone())).collect::<Result<_>>()?;
-        self.step(RelOp::Sort(Sorting { axis, descending, results }), inputs, outputs, statement);
+        self.step(RelOp::Sort(Sorting { spec, results }), inputs, outputs, statement);
         Ok(())
     }
 
-    pub(super) fn gather(&mut self, node: &Node, axes: &[u32], edge: Edge, statement: StmtId) -> Result<()> {
+    pub(super) fn gather(&mut self, node: &Node, spec: &GatherSpec, statement: StmtId) -> Result<()> {
         let mut inputs = self.relations_of(node)?;
         let data = self.grid(inputs[0]);
-        let index_grid = self.cut_of_reader(node, axes[0] as usize).unwrap_or_else(|| self.grid(inputs[1]));
+        let index_grid = self.cut_of_reader(node, spec.axes[0] as usize).unwrap_or_else(|| self.grid(inputs[1]));
         self.align(&mut inputs[1..], &index_grid, statement)?;
-        let grid = splice(&data, axes, &index_grid);
+        let grid = splice(&data, &spec.axes, &index_grid);
         let output = self.define(node.results[0], grid)?;
         let fill = self.program.ty(node.args[0]).fill;
-        self.step(RelOp::Gather { axes: axes.to_vec(), edge, fill }, inputs, vec![output], statement);
+        self.step(RelOp::Gather { spec: spec.clone(), fill }, inputs, vec![output], statement);
         Ok(())
     }
 
@@ -112,14 +112,8 @@ impl Lowering<'_> {
         })
     }
 
-    pub(super) fn scatter(
-        &mut self,
-        node: &Node,
-        axes: &[u32],
-        accum: &Accum,
-        edge: Edge,
-        statement: StmtId,
-    ) -> Result<()> {
+    pub(super) fn scatter(&mut self, node: &Node, spec: &ScatterSpec, statement: StmtId) -> Result<()> {
+        let ScatterSpec { axes, accum, .. } = spec;
         let mut inputs = self.relations_of(node)?;
         let index_grid = self.grid(inputs[0]);
         self.align(&mut inputs[..axes.len()], &index_grid, statement)?;
@@ -156,7 +150,7 @@ impl Lowering<'_> {
         let output_bytes = shape.iter().fold(widest, |bytes, &n| bytes.saturating_mul(n));
         // Every chain has a state of the whole output, which is then combined: work that a single chain would not do.
         let chains = self.n_chains(index_grid.n_blocks(), grid.n_blocks(), operand_bytes / CHAIN_SHARE, output_bytes);
-        let op = RelOp::Scatter { axes: axes.to_vec(), edge, accum: state, chains };
+        let op = RelOp::Scatter { spec: ScatterSpec { accum: state, ..spec.clone() }, chains };
         self.step(op, inputs, outputs.clone(), statement);
         if needs_finish {
             self.finish(node, accum.clone(), tracked, outputs, &grid, statement)?;

@@ -3,7 +3,7 @@
 use tw_ir::error::Result;
 use tw_ir::kernel::Kernel;
 use tw_ir::plan::PlanStep;
-use tw_ir::workflow::{BlockId, BlockSetId, Boxes, KernelId, Operand, TaskKind};
+use tw_ir::workflow::{BlockId, BlockSetId, Boxes, KernelId, MaybeOperand, Operand, TaskKind};
 use tw_ir::{Accum, Scalar};
 
 use super::Partial;
@@ -58,7 +58,7 @@ impl Chains {
         partial: &mut Partial<'_>,
         position: u64,
         contributions: &[u32],
-        mut operands: impl FnMut(&mut Partial<'_>, u32, &mut Vec<Operand>) -> Result<()>,
+        mut operands: impl FnMut(&mut Partial<'_>, u32, &mut Vec<MaybeOperand>) -> Result<()>,
     ) -> Result<()> {
         let n = contributions.len();
         if n == 0 {
@@ -86,7 +86,7 @@ impl Chains {
             for chain in (0..n_chains - stride).step_by(2 * stride) {
                 let outputs = self.blocks(partial, chain, position);
                 let from = self.blocks(partial, chain + stride, position);
-                let from: Vec<Operand> = from.into_iter().map(|block| Operand { block, region: 0 }).collect();
+                let from: Vec<MaybeOperand> = from.into_iter().map(|block| Operand::whole(block).into()).collect();
                 partial.task(TaskKind::Fold, combine, 0, lengths[chain], &from, &outputs)?;
                 lengths[chain] += 1;
             }

@@ -5,7 +5,7 @@ use tw_ir::error::Result;
 use tw_ir::kernel::Kernel;
 use tw_ir::plan::{PlanStep, RelId};
 use tw_ir::program::MaskCounts;
-use tw_ir::workflow::{BlockId, Operand, TaskKind};
+use tw_ir::workflow::{BlockId, MaybeOperand, TaskKind};
 
 use super::Partial;
 
@@ -65,7 +65,7 @@ impl Partial<'_> {
         }
         let kernel = self.kernel(Kernel::Expand(counts.clone()), step.statement);
         for (k, (piece, parts)) in pieces.iter().zip(&parts).enumerate() {
-            let mut reads: Vec<Operand> = vec![self.operand_for(mask, piece)?, self.operand_for(data, piece)?];
+            let mut reads: Vec<MaybeOperand> = vec![self.operand_for(mask, piece)?, self.operand_for(data, piece)?];
             for part in parts {
                 reads.push(self.operand_for(values, part)?);
             }

@@ -13,8 +13,9 @@ use tw_ir::index::Edge;
 use tw_ir::kernel::Kernel;
 use tw_ir::plan::{PlanStep, RelId, RelOp};
 use tw_ir::program::{BlockFn, ResultMode};
-use tw_ir::workflow::{BlockId, BlockSetId, Boxes, Operand, SourceDecl, TaskKind};
-use tw_ir::{Accum, Array, Axis, BoxRegion, Grid, Scalar};
+use tw_ir::spec::{GatherSpec, ScanSpec, ScatterSpec};
+use tw_ir::workflow::{BlockId, BlockSetId, Boxes, MaybeOperand, Operand, SourceDecl, TaskKind};
+use tw_ir::{Array, Axis, BoxRegion, Grid, Scalar};
 
 use super::chains::Chains;
 use super::{Odometer, Partial};
@@ -56,8 +57,8 @@ impl Partial<'_> {
     }
 
     /// Totals per block, a running state along the axis, then each block on its own.
-    pub(super) fn scan(&mut self, step: &PlanStep, scan: (&Accum, u32, bool, bool)) -> Result<()> {
-        let (accum, axis, exclusive, reverse) = scan;
+    pub(super) fn scan(&mut self, step: &PlanStep, spec: &ScanSpec) -> Result<()> {
+        let ScanSpec { ref accum, axis, reverse, .. } = *spec;
         let k = axis as usize;
         let relation = self.plan.relations[step.outputs[0]].clone();
         let n_tiles = relation.grid[k].n_tiles();
@@ -77,13 +78,14 @@ impl Partial<'_> {
         let (totals, carried) = (state_sets(self, "totals")?, state_sets(self, "carried")?);
         let total = self.kernel(Kernel::ScanTotal { accum: accum.clone(), axis, reverse }, step.statement);
         let carry = self.kernel(Kernel::ScanCarry(accum.clone()), step.statement);
-        let block = self.kernel(Kernel::ScanBlock { accum: accum.clone(), axis, exclusive, reverse }, step.statement);
+        let block = self.kernel(Kernel::ScanBlock(spec.clone()), step.statement);
 
         let blocks = |partial: &Self, sets: &[BlockSetId], position: u64| -> Vec<BlockId> {
             sets.iter().map(|&set| partial.workflow.block(set, position)).collect()
         };
-        let as_operands =
-            |blocks: &[BlockId]| -> Vec<Operand> { blocks.iter().map(|&block| Operand { block, region: 0 }).collect() };
+        let as_operands = |blocks: &[BlockId]| -> Vec<MaybeOperand> {
+            blocks.iter().map(|&block| Operand::whole(block).into()).collect()
+        };
         let mut fibres = relation.grid.clone();
         fibres[k] = Axis::whole(1);
         for fibre in Odometer::over(&fibres) {
@@ -93,7 +95,7 @@ impl Partial<'_> {
                 let mut coords = fibre.clone();
                 coords[k] = if reverse { n_tiles - 1 - turn } else { turn };
                 let position = relation.grid.position(&coords);
-                let bodies: Vec<Operand> = step.inputs.iter().map(|&r| self.whole(r, position)).collect();
+                let bodies: Vec<MaybeOperand> = step.inputs.iter().map(|&r| self.whole(r, position)).collect();
                 let mut operands = bodies.clone();
                 operands.extend(before.iter().flat_map(|states| as_operands(states)));
                 let outputs: Vec<BlockId> = step.outputs.iter().map(|&r| self.block_at(r, position)).collect();
@@ -132,7 +134,8 @@ impl Partial<'_> {
 
     /// Every index block meets the data blocks it names, if that is known. Otherwise it meets all data blocks along the gathered axes: one after the other if it is the only one, so that each may go after its
     /// turn; else all at once. They would stay for the next index block anyway, and every index is then looked up only once.
-    pub(super) fn gather(&mut self, step: &PlanStep, axes: &[u32], edge: Edge, fill: Scalar) -> Result<()> {
+    pub(super) fn gather(&mut self, step: &PlanStep, spec: &GatherSpec, fill: Scalar) -> Result<()> {
+        let GatherSpec { ref axes, edge } = *spec;
         let data = self.plan.relations[step.inputs[0]].clone();
         let index_grid = self.plan.relations[step.inputs[1]].grid.clone();
         let out_grid = self.plan.relations[step.outputs[0]].grid.clone();
@@ -143,7 +146,7 @@ impl Partial<'_> {
         }
         let known: Option<Vec<Arc<Array>>> = step.inputs[1..].iter().map(|&index| self.constant(index)).collect();
         let at_once = index_grid.iter().any(|axis| axis.n_tiles() > 1);
-        let kernel = Kernel::Gather { axes: axes.to_vec(), shape: data.shape.clone(), edge, fill };
+        let kernel = Kernel::Gather { spec: spec.clone(), shape: data.shape.clone(), fill };
         let chains = Chains::new(self, step, kernel, None, vec![fill], 1)?;
         let parts: Vec<u32> = (0..n_data as u32).collect();
         let turns = if at_once { &parts[..parts.len().min(1)] } else { &parts[..] };
@@ -188,19 +191,13 @@ impl Partial<'_> {
     }
 
     /// Every index block meets every output block along the scattered axes.
-    pub(super) fn scatter(
-        &mut self,
-        step: &PlanStep,
-        axes: &[u32],
-        edge: Edge,
-        accum: &Accum,
-        chains: u32,
-    ) -> Result<()> {
+    pub(super) fn scatter(&mut self, step: &PlanStep, spec: &ScatterSpec, chains: u32) -> Result<()> {
+        let ScatterSpec { axes, accum, .. } = spec;
         let output = self.plan.relations[step.outputs[0]].clone();
         let (indices, values) = step.inputs.split_at(axes.len());
         let index_grid = self.plan.relations[indices[0]].grid.clone();
         let value_grid = self.plan.relations[values[0]].grid.clone();
-        let kernel = Kernel::Scatter { axes: axes.to_vec(), shape: output.shape.clone(), edge, accum: accum.clone() };
+        let kernel = Kernel::Scatter { spec: spec.clone(), shape: output.shape.clone() };
         let chains = Chains::new(self, step, kernel, Some(accum), accum.identity.clone(), chains)?;
         let parts: Vec<u32> = (0..index_grid.n_blocks() as u32).collect();
         let first = axes[0] as usize;
@@ -259,7 +256,7 @@ impl Partial<'_> {
             for (operand, &input) in step.inputs.iter().enumerate() {
                 let region = region(operand, &key);
                 operands.push(match self.assembled.get(&(input, region.clone())) {
-                    Some(&block) => Operand { block, region: 0 },
+                    Some(&block) => Operand::whole(block).into(),
                     None => self.operand_for(input, &region)?,
                 });
             }

@@ -5,7 +5,7 @@ use std::ops::Range;
 use tw_ir::error::Result;
 use tw_ir::index::{Edge, Idx, Interval};
 use tw_ir::plan::RelId;
-use tw_ir::workflow::{BlockId, Operand};
+use tw_ir::workflow::MaybeOperand;
 use tw_ir::{Axis, BoxRegion, Grid};
 
 use super::Partial;
@@ -137,7 +137,7 @@ impl Reads {
     }
 
     /// The operand at a tile; regions that span blocks must have been assembled.
-    pub(super) fn operand(&self, partial: &mut Partial<'_>, vars: &[Axis], coords: &[u64]) -> Result<Operand> {
+    pub(super) fn operand(&self, partial: &mut Partial<'_>, vars: &[Axis], coords: &[u64]) -> Result<MaybeOperand> {
         let (mut block, mut whole) = (Vec::with_capacity(self.axes.len()), true);
         for k in 0..self.axes.len() {
             let (tiles, is_whole) = match &self.axes[k] {
@@ -151,7 +151,7 @@ impl Reads {
                 }
             };
             if tiles.is_empty() {
-                return Ok(Operand { block: BlockId::NONE, region: 0 });
+                return Ok(MaybeOperand::default());
             }
             block.push(tiles.start);
             whole &= is_whole;

@@ -25,7 +25,7 @@ impl Partial<'_> {
     ///
     /// If only the first elements are wanted, each run keeps no more than those, so the merge is short for any input.
     pub(super) fn sort(&mut self, step: &PlanStep, sorting: Sorting) -> Result<()> {
-        let k = sorting.axis as usize;
+        let k = sorting.spec.axis as usize;
         let input = self.plan.relations[step.inputs[0]].clone();
         let output = self.plan.relations[step.outputs[0]].clone();
         let n_tiles = input.grid[k].n_tiles();
@@ -67,7 +67,7 @@ impl Partial<'_> {
                 for tile in 0..n_tiles {
                     coords[k] = tile;
                     let block = self.workflow.block(set, input.grid.position(&coords));
-                    operands.push(Operand { block, region: 0 });
+                    operands.push(Operand::whole(block).into());
                 }
             }
             let mut outputs: Vec<BlockId> = Vec::with_capacity(step.outputs.len() * n_together as usize);

@@ -11,6 +11,7 @@ use std::collections::HashMap;
 
 use tw_ir::error::Result;
 use tw_ir::program::{IndexStmt, Node, Op, Program, ValueId};
+use tw_ir::spec::ScatterSpec;
 use tw_ir::{Accum, DType, ScalarCode, Slot};
 
 use super::rebuild::{Rebuild, n_readers};
@@ -28,11 +29,11 @@ pub(super) fn run(program: &Program) -> Result<Program> {
             producers.extend(results.filter(|(_, v)| inlined(v)).map(|(body, &value)| (value, (node, stmt, body))));
         }
         match &node.op {
-            Op::Scatter { axes, extents, accum, edge } => match inline(program, node, axes.len(), accum, &producers)? {
+            Op::Scatter { spec, extents } => match inline(program, node, spec.axes.len(), &spec.accum, &producers)? {
                 Some((args, accum)) => {
                     let args = args.into_iter().map(|value| rebuild.mapped(value)).collect::<Result<Vec<_>>>()?;
-                    let (axes, extents) = (axes.clone(), extents.clone());
-                    rebuild.replace(node, Op::Scatter { axes, extents, accum, edge: *edge }, &args)?;
+                    let (spec, extents) = (ScatterSpec { accum, ..spec.clone() }, extents.clone());
+                    rebuild.replace(node, Op::Scatter { spec, extents }, &args)?;
                 }
                 None => {
                     rebuild.copy(node)?;
@@ -116,7 +117,7 @@ mod tests {
         let unit = tw_lang::parse_program(text, &Default::default(), &tw_lang::NoFiles, &Default::default());
         let program = super::super::dead::run(&run(&unit.unwrap().program).unwrap()).unwrap();
         let values = |node: &Node| match &node.op {
-            Op::Scatter { axes, .. } => Some(node.args.len() - axes.len()),
+            Op::Scatter { spec, .. } => Some(node.args.len() - spec.axes.len()),
             _ => None,
         };
         let statements = program.body.nodes.iter().filter(|node| matches!(node.op, Op::Index(_))).count();

@@ -6,6 +6,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use tw_ir::program::{IndexStmt, Node, Op, Program, SourceOp, TensorType};
+use tw_ir::spec::{ScanSpec, ScatterSpec};
 use tw_ir::{Accum, DType, Error, OnEmpty, Result, Scalar, ScalarCode, ScalarOp, Slot};
 
 /// The program without times; itself if it has none.
@@ -34,7 +35,7 @@ fn has_times(program: &Program) -> bool {
     program.values.values().any(|info| info.ty.dtype.is_time())
         || program.body.nodes.iter().any(|node| match &node.op {
             Op::Index(stmt) => in_code(&stmt.code) || stmt.accum.as_ref().is_some_and(in_accum),
-            Op::Scan { accum, .. } | Op::Scatter { accum, .. } => in_accum(accum),
+            Op::Scan(ScanSpec { accum, .. }) | Op::Scatter { spec: ScatterSpec { accum, .. }, .. } => in_accum(accum),
             _ => false,
         })
 }
@@ -51,7 +52,7 @@ fn erase_node(node: &mut Node) -> Result<()> {
             *array = Arc::new(array.as_ref().clone().with_dtype(DType::I64)?);
         }
         Op::Index(stmt) => erase_statement(stmt)?,
-        Op::Scan { accum, .. } | Op::Scatter { accum, .. } => erase_accum(accum)?,
+        Op::Scan(ScanSpec { accum, .. }) | Op::Scatter { spec: ScatterSpec { accum, .. }, .. } => erase_accum(accum)?,
         Op::BlockFn(call) => call.erase_times(),
         _ => {}
     }

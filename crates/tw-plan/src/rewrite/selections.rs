@@ -284,7 +284,7 @@ fn select(data: &TensorType) -> Result<Op> {
 
 /// Removes values without readers: selections, their counts, and everything computed for those alone. Returns whether anything was removed.
 fn remove_dead(program: &Program, region: &mut Region) -> bool {
-    let used = region.used_from(0);
+    let used: HashSet<ValueId> = region.used_from(0);
     let mut extents: HashSet<ValueId> = HashSet::new();
     let mut of = |named: &mut dyn Iterator<Item = Extent>| {
         extents.extend(named.filter_map(|extent| match extent {

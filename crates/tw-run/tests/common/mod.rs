@@ -11,8 +11,8 @@ use tw_ir::kernel::{Kernel, KernelRead, StatementKernel};
 use tw_ir::program::{BlockFunction, FunctionRef, TensorType};
 use tw_ir::schedule::{Digest, Schedule};
 use tw_ir::workflow::{
-    BlockId, Boxes, KernelEntry, KernelId, Operand, OutputDecl, SinkDecl, SourceDecl, Statement, StmtId, TaskKind,
-    Workflow, verify,
+    BlockId, BlockSet, Boxes, KernelEntry, KernelId, MaybeOperand, Operand, OutputDecl, SinkDecl, SourceDecl,
+    Statement, StmtId, TaskKind, Workflow, verify,
 };
 use tw_ir::{
     Accum, Array, ArrayView, BinaryOp, BoxRegion, DType, Edge, Error, Grid, Idx, Result, Scalar, ScalarCode, Span, Var,
@@ -102,7 +102,7 @@ impl Builder {
     pub fn block(&mut self) -> BlockId {
         let name = format!("set{}", self.workflow.n_blocks());
         let boxes = Boxes::Grid(Grid::whole(&[N]));
-        let set = self.workflow.add_set(name, DType::F64, vec![N], boxes, self.statement).unwrap();
+        let set = self.workflow.add_set(BlockSet::dense(name, DType::F64, vec![N], boxes, self.statement)).unwrap();
         self.workflow.block(set, 0)
     }
 
@@ -164,7 +164,7 @@ impl Builder {
 
     fn add_call(&mut self, kernel: KernelId, operands: &[BlockId]) -> BlockId {
         let output = self.block();
-        let operands: Vec<Operand> = operands.iter().map(|&block| whole(block)).collect();
+        let operands: Vec<MaybeOperand> = operands.iter().map(|&block| whole(block)).collect();
         self.workflow.add_task(TaskKind::Apply, kernel, 0, 0, &operands, &[output]);
         output
     }
@@ -199,8 +199,8 @@ impl Builder {
     }
 }
 
-pub fn whole(block: BlockId) -> Operand {
-    Operand { block, region: 0 }
+pub fn whole(block: BlockId) -> MaybeOperand {
+    Operand::whole(block).into()
 }
 
 fn statement(reads: usize, results: usize, accum: Option<Accum>) -> Kernel {
@@ -410,7 +410,7 @@ pub fn replay(schedule: &Schedule) -> Replayed {
             });
         }
         let operands: Vec<Option<&Block>> =
-            workflow.operands(task).iter().map(|operand| blocks[operand.block.index()].as_ref()).collect();
+            workflow.operands(task).iter().map(|o| blocks[o.expand()?.block.index()].as_ref()).collect();
         match kernel {
             Kernel::Load { .. } => {}
             Kernel::Store { sink } => io.store(sink.as_u32(), operands[0].unwrap()).unwrap(),

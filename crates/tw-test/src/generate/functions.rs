@@ -2,7 +2,8 @@
 
 use std::sync::LazyLock;
 
-use tw_ir::program::{BlockFunction, FunctionRef, FunctionTable};
+use tw_build::algorithms::BlockedRoutines;
+use tw_ir::program::{BlockFunction, FunctionRef, FunctionTable, RoutineLibraryRef};
 use tw_ir::{Array, ArrayView, BinaryOp, DType, Result, Scalar, scalar};
 
 /// Each block with its elements in reverse.
@@ -88,6 +89,7 @@ static TABLE: LazyLock<FunctionTable> = LazyLock::new(|| {
     table.register(Rows);
     table.register(AddFirst);
     table.include(tw_functions::library());
+    table.set_routines(BlockedRoutines::library(tw_functions::library()));
     table
 });
 
@@ -99,4 +101,9 @@ pub fn function_table() -> FunctionTable {
 /// A function of the table.
 pub(super) fn function(name: &str) -> Option<FunctionRef> {
     TABLE.get(name).ok()
+}
+
+/// The routines of the table.
+pub(super) fn routines() -> Option<&'static RoutineLibraryRef> {
+    TABLE.routines().ok()
 }

@@ -1,12 +1,15 @@
 //! The operators beside index statements.
 
-use tw_ir::program::{BlockFn, BlockResult, OperandMode, ResultMode, SourceOp};
-use tw_ir::{Accum, Array, Axis, BinaryOp, DType, Edge, Extent, Idx, Op, Slot, Tiling, ValueId};
+use tw_ir::program::{
+    BlockFn, BlockResult, OperandMode, ResultMode, Routine, RoutineSpec, SourceOp, TensorType, Transform,
+};
+use tw_ir::spec::{GatherSpec, ScanSpec, ScatterSpec, SortSpec};
+use tw_ir::{Accum, Array, Axis, BinaryOp, DType, Edge, Extent, Idx, Op, Scalar, Slot, Tiling, ValueId};
 
 use super::accum::{Setting, aggregate};
 use super::body::{Body, Fact, TAME};
 use super::data::DTYPES;
-use super::functions::function;
+use super::functions::{function, routines};
 use super::statement::{Calculation, Draft, Target};
 use super::{Generator, MAX_DEFERRED, data, known};
 
@@ -35,7 +38,7 @@ impl Generator<'_> {
         let axis = self.rng.below(self.ty(value).rank()) as u32;
         let (exclusive, reverse) = (self.rng.chance(40), self.rng.chance(40));
         let (accum, bodies, facts) = self.bodies_like(value, exclusive)?;
-        self.emit(Op::Scan { accum, axis, exclusive, reverse }, &bodies, &facts)?;
+        self.emit(Op::Scan(ScanSpec { accum, axis, exclusive, reverse }), &bodies, &facts)?;
         Some(())
     }
 
@@ -91,7 +94,7 @@ impl Generator<'_> {
         }
         let fact = self.fact(value);
         let bound = fact.bound.max(self.ty(value).fill.as_f64().abs());
-        self.emit(Op::Gather { axes, edge }, &args, &[Fact { bound, ..fact }])?;
+        self.emit(Op::Gather(GatherSpec { axes, edge }), &args, &[Fact { bound, ..fact }])?;
         Some(())
     }
 
@@ -118,7 +121,7 @@ impl Generator<'_> {
         if shape.iter().chain(&extents).product::<u64>() > self.options.max_points {
             return None;
         }
-        self.emit(Op::Scatter { axes, extents: known(&extents), accum, edge }, &args, &facts)?;
+        self.emit(Op::Scatter { spec: ScatterSpec { axes, accum, edge }, extents: known(&extents) }, &args, &facts)?;
         Some(())
     }
 
@@ -129,7 +132,7 @@ impl Generator<'_> {
         let descending = self.rng.chance(40);
         let length = self.ty(value).shape[axis as usize].known();
         let limit = if self.rng.chance(30) { length.map(|n| self.rng.below(n as usize + 1) as u64) } else { None };
-        self.emit(Op::Sort { axis, descending, limit }, &[value], &facts)?;
+        self.emit(Op::Sort { spec: SortSpec { axis, descending }, limit }, &[value], &facts)?;
         Some(())
     }
 
@@ -259,6 +262,48 @@ impl Generator<'_> {
         facts: &[Fact],
     ) -> Option<()> {
         self.emit(Op::BlockFn(BlockFn { function: function(name)?, operands, results }), args, facts)?;
+        Some(())
+    }
+
+    /// A routine whose results are determined by its operands: not up to signs, and not to ill-conditioned matrices.
+    pub(super) fn routine(&mut self) -> Option<()> {
+        let (value, _) = self.pick_known(1)?;
+        let value = *self.mapped(value, |body, _, slots| vec![tamed(body, slots[0])])?.first()?;
+        let shape = self.ty(value).known_shape()?;
+        if shape.contains(&0) {
+            return None;
+        }
+        let value = if self.rng.chance(70) { self.retiled(value, &shape)? } else { value };
+        let fact = self.fact(value);
+        let made = Fact { exact: false, integral: false, bound: fact.bound * self.options.max_points as f64 };
+        let axis = self.rng.range(0, shape.len() as i64 - 1) as usize;
+        // Errors are relative to the largest element; singles would lose the small ones.
+        let is_double = self.ty(value).dtype == DType::F64;
+        match self.rng.range(0, 2) {
+            0 if shape.len() == 2 && is_double => self.apply(Routine::Svdvals, &[value], made),
+            1 if is_double => {
+                let (transform, n) = (self.rng.pick(&Transform::ALL[..2]), self.rng.range(1, 6) as u64);
+                self.apply(Routine::Fourier { transform, axis: axis as u32, n }, &[value], made)
+            }
+            _ => {
+                let mut wanted = shape.clone();
+                wanted[axis] = self.rng.range(1, 2) as u64;
+                let mut ranks = Array::zeros(&wanted, DType::I64).ok()?;
+                for k in 0..ranks.data().len() {
+                    let rank = self.rng.range(0, shape[axis] as i64 - 1);
+                    ranks.data_mut().set(k, Scalar::I64(rank));
+                }
+                let numbers = Fact::integers(shape[axis] as f64);
+                let ranks = self.emit(Op::Source(SourceOp::Constant(ranks.into())), &[], &[numbers])?[0];
+                self.apply(Routine::Select { axis: axis as u32 }, &[value, ranks], fact)
+            }
+        }
+    }
+
+    fn apply(&mut self, routine: Routine, args: &[ValueId], fact: Fact) -> Option<()> {
+        let types: Vec<&TensorType> = args.iter().map(|&value| self.program.ty(value)).collect();
+        let spec = RoutineSpec::new(routine, &types, routines()?).ok()?;
+        self.emit(Op::Routine(spec), args, &[fact])?;
         Some(())
     }
 

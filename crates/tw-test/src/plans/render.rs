@@ -28,7 +28,8 @@ fn rendered(file: &PlanCase, without: &[&'static str]) -> Result<String, String>
         return Ok(format!("{text}not planned: it needs data for {}\n", node.op.name()));
     }
     let planned = plan_segment(&program, &options).map_err(message)?;
-    let mut text = print_program(&planned.program);
+    let mut text = print_routines(&program);
+    text.push_str(&print_program(&planned.program));
     text.push_str(&print_plan(&planned.plan));
     text.push_str(&print_fates(file, &program, &planned));
     text.push_str(&print_tasks(&planned.schedule));
@@ -46,6 +47,13 @@ fn print_program(program: &Program) -> String {
     let text = text::print_program(&program);
     let lines = text.lines().filter(|line| !line.trim_start().starts_with("unused "));
     lines.map(|line| format!("{line}\n")).collect()
+}
+
+/// The routines of a program before it is rewritten, if it has any: what the planner expands.
+fn print_routines(program: &Program) -> String {
+    let text = print_program(program);
+    let routines: Vec<&str> = text.lines().filter(|line| line.contains(" = routine(")).collect();
+    if routines.is_empty() { String::new() } else { format!("routines {{\n{}\n}}\n", routines.join("\n")) }
 }
 
 fn forget_spans(region: &mut Region) {

@@ -1,0 +1,347 @@
+//! Checkpoints: a program that was killed goes on where it was.
+//!
+//! A checkpoint is a directory with a log and a file of blocks. Its name is a hash over everything that decides the results: the program, the options of the
+//! planner, the provider of kernels, and the fingerprints of all inputs. A run of the same program with the same data finds it there. A program that has
+//! ended removes it.
+//!
+//! The log is a list of [`Event`]s in the order in which the control walk ([`crate::control`]) meets them: a segment has ended, and here are its results; a
+//! question that only data answers was answered so; a loop has begun; a turn has ended, and this is what the loop carries. A later run walks the program from
+//! its beginning. As long as the log lasts, the walk takes results and answers from it and runs nothing. Then it goes on as usual and appends to the log.
+//!
+//! The end of a turn makes all events since the beginning of its loop worthless ([`Log::push`]): the walk jumps to the last turn that has ended. So a log is as
+//! long as the program is deep, not as long as it runs, and blocks are kept for one turn.
+//!
+//! # What a crash leaves
+//!
+//! A record has a length and a checksum; the log ends at the first record that is not whole. Blocks are written before the record that names them. The slot of a
+//! block is used again only after the next record is written ([`Checkpoint::append`]): a run that resumes after a record needs exactly the values
+//! that were alive when the record was written, and the slots of those were not dropped before. Values that were dead by then are still named by older
+//! events, but only their types are asked for, to build the keys of segments that do not run.
+//!
+//! The operating system keeps what a killed process has written. After a crash of the machine blocks may be missing though the log names them: their checksums tell.
+//!
+//! Segments that write files run again: a file that was not committed went with the process. So their operands are kept until the program ends.
+
+use std::collections::{HashMap, VecDeque};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use tw_block::{Meter, Source, SourceAccess, SpillFile, SpilledBlock, in_memory};
+use tw_ir::error::{Error, Result};
+use tw_ir::program::{Op, Program, Region};
+use tw_ir::schedule::{ByteReader, Digest};
+use tw_ir::text::print_program;
+use tw_ir::{DType, Grid};
+use tw_plan::PlanOptions;
+use tw_run::TensorHandle;
+
+use crate::bindings::{Inputs, Targets};
+
+mod event;
+mod log;
+
+use event::{Event, SavedTensor};
+use log::Log;
+
+/// A value that the checkpoint holds. Its room in the file is free again after it is dropped.
+#[derive(Debug)]
+pub(crate) struct Saved {
+    dtype: DType,
+    grid: Grid,
+    place: SavedPlace,
+}
+
+#[derive(Debug)]
+enum SavedPlace {
+    /// It is an input of the program, which is there anyway.
+    Input(String),
+    Blocks(Vec<Arc<SpilledBlock>>),
+}
+
+/// A value and its copy in the checkpoint.
+pub(crate) type Kept = (Arc<TensorHandle>, Arc<Saved>);
+
+/// A segment that ran before.
+pub(crate) struct Finished {
+    pub(crate) results: Vec<Option<Kept>>,
+    /// True if it has to run again, for the files that it writes.
+    pub(crate) writes_files: bool,
+}
+
+/// The checkpoint of a run that is under way.
+pub(crate) struct Checkpoint<'a> {
+    directory: PathBuf,
+    inputs: &'a Inputs,
+    blocks: Arc<SpillFile>,
+    log: Log,
+    /// Events of the run before that the walk has not come to yet.
+    ahead: VecDeque<Event>,
+    /// Blocks of those events, by where they are in the file.
+    restored: HashMap<Vec<u8>, Arc<SpilledBlock>>,
+    /// For each place in the file, the block that was written there last.
+    owners: HashMap<u64, Vec<u8>>,
+    /// Loops around the walk.
+    depth: usize,
+    /// Operands of segments that write files.
+    pinned: Vec<Arc<Saved>>,
+}
+
+impl<'a> Checkpoint<'a> {
+    /// Opens the checkpoint of a program below a directory, or begins one.
+    pub(crate) fn open(
+        below: &Path,
+        program: &Program,
+        (inputs, targets): (&'a Inputs, &Targets),
+        options: &PlanOptions,
+    ) -> Result<Checkpoint<'a>> {
+        refuse_what_cannot_resume(program, targets)?;
+        let key = key_of(program, inputs, options)?;
+        let directory = below.join(&key.to_string()[..16]);
+        fs::create_dir_all(&directory).map_err(|error| failed(&directory, "cannot be created", &error))?;
+        let (log, events) = Log::open(&directory.join("log"), &key)?;
+        let blocks = SpillFile::durable(&directory.join("blocks"))?;
+        let mut owners = HashMap::new();
+        for description in events.iter().flat_map(Event::descriptions) {
+            owners.insert(ByteReader::new(description).unsigned()?, description.to_vec());
+        }
+        Ok(Checkpoint {
+            directory,
+            inputs,
+            blocks,
+            log,
+            ahead: events.into(),
+            restored: HashMap::new(),
+            owners,
+            depth: 0,
+            pinned: Vec::new(),
+        })
+    }
+
+    /// The next segment, if it has run before.
+    pub(crate) fn finished_segment(&mut self) -> Result<Option<Finished>> {
+        match self.next()? {
+            None => Ok(None),
+            Some(Event::Segment { results, writes_files }) => {
+                Ok(Some(Finished { results: self.restore_all(&results)?, writes_files }))
+            }
+            Some(_) => Err(self.misfit()),
+        }
+    }
+
+    /// A segment has run. Gives the copies of its results.
+    pub(crate) fn end_segment(
+        &mut self,
+        results: &[Option<Arc<TensorHandle>>],
+        operands: Vec<Arc<Saved>>,
+        writes_files: bool,
+    ) -> Result<Vec<Option<Arc<Saved>>>> {
+        let mut saved = Vec::with_capacity(results.len());
+        for handle in results {
+            saved.push(handle.as_ref().map(|handle| self.save(handle)).transpose()?.map(Arc::new));
+        }
+        if writes_files {
+            self.pin(operands.clone());
+        }
+        let results = saved.iter().map(|saved| saved.as_deref().map(Saved::describe)).collect();
+        self.append(Event::Segment { results, writes_files })?;
+        drop(operands);
+        Ok(saved)
+    }
+
+    /// Keeps operands of a segment that writes files to the end of the program.
+    pub(crate) fn pin(&mut self, operands: Vec<Arc<Saved>>) {
+        self.pinned.extend(operands);
+    }
+
+    /// A loop begins. Gives the turn to go on with and what it begins with, if some have ended before.
+    pub(crate) fn begin_loop(&mut self) -> Result<Option<(usize, Vec<Option<Kept>>)>> {
+        let depth = self.depth;
+        self.depth += 1;
+        match self.next()? {
+            None => {
+                self.append(Event::Loop { depth })?;
+                return Ok(None);
+            }
+            Some(Event::Loop { depth: before }) if before == depth => {}
+            Some(_) => return Err(self.misfit()),
+        }
+        let has_turned = matches!(self.ahead.front(), Some(Event::Turn { depth: before, .. }) if *before == depth);
+        match if has_turned { self.ahead.pop_front() } else { None } {
+            Some(Event::Turn { turn, carried, .. }) => Ok(Some((turn + 1, self.restore_all(&carried)?))),
+            _ => Ok(None),
+        }
+    }
+
+    /// A turn of the innermost loop has ended.
+    pub(crate) fn end_turn(&mut self, turn: usize, carried: &[Option<Arc<Saved>>]) -> Result<()> {
+        let carried = carried.iter().map(|saved| saved.as_deref().map(Saved::describe)).collect();
+        self.append(Event::Turn { depth: self.depth.saturating_sub(1), turn, carried })
+    }
+
+    /// The innermost loop is over.
+    pub(crate) fn end_loop(&mut self) {
+        self.depth = self.depth.saturating_sub(1);
+    }
+
+    /// The answer to a question that only data answers.
+    pub(crate) fn answer(&mut self, ask: impl FnOnce() -> Result<Vec<u64>>) -> Result<Vec<u64>> {
+        match self.next()? {
+            None => {
+                let answer = ask()?;
+                self.append(Event::Answer(answer.clone()))?;
+                Ok(answer)
+            }
+            Some(Event::Answer(answer)) => Ok(answer),
+            Some(_) => Err(self.misfit()),
+        }
+    }
+
+    /// The program has ended: nothing is left to resume.
+    pub(crate) fn finish(self) -> Result<()> {
+        fs::remove_dir_all(&self.directory).map_err(|error| failed(&self.directory, "cannot be removed", &error))
+    }
+
+    /// The next event of the run before.
+    fn next(&mut self) -> Result<Option<Event>> {
+        let event = self.ahead.pop_front();
+        if event.is_none() {
+            // The walk has what it needs of the run before.
+            self.restored.clear();
+            self.owners.clear();
+        }
+        Ok(event)
+    }
+
+    /// Appends to the log. Slots that were dropped before are free when the record is there, not earlier.
+    fn append(&mut self, event: Event) -> Result<()> {
+        let retired = self.blocks.retired();
+        self.log.push(event)?;
+        self.blocks.reuse(retired);
+        Ok(())
+    }
+
+    fn save(&self, handle: &TensorHandle) -> Result<Saved> {
+        let (dtype, grid) = (handle.dtype(), handle.grid().clone());
+        let of_input = |origin: &Arc<dyn Source>| {
+            let address = Arc::as_ptr(origin).cast::<()>();
+            self.inputs.iter().find(|(_, input)| Arc::as_ptr(input).cast::<()>() == address)
+        };
+        if let Some((name, _)) = handle.origin().and_then(of_input) {
+            return Ok(Saved { dtype, grid, place: SavedPlace::Input(name.clone()) });
+        }
+        let blocks = handle.blocks().iter().map(|block| Ok(Arc::new(self.blocks.write(&*block.block()?)?)));
+        Ok(Saved { dtype, grid, place: SavedPlace::Blocks(blocks.collect::<Result<_>>()?) })
+    }
+
+    fn restore_all(&mut self, values: &[Option<SavedTensor>]) -> Result<Vec<Option<Kept>>> {
+        values.iter().map(|value| value.as_ref().map(|value| self.restore(value)).transpose()).collect()
+    }
+
+    fn restore(&mut self, value: &SavedTensor) -> Result<Kept> {
+        let (dtype, grid) = (value.dtype, value.grid.clone());
+        if let Some(name) = &value.input {
+            let source = self.inputs.get(name).ok_or_else(|| self.misfit())?;
+            let handle = TensorHandle::of_source(dtype, grid.clone(), source);
+            return Ok((Arc::new(handle), Arc::new(Saved { dtype, grid, place: SavedPlace::Input(name.clone()) })));
+        }
+        let mut blocks = Vec::with_capacity(value.blocks.len());
+        for description in &value.blocks {
+            if let Some(block) = self.restored.get(description) {
+                blocks.push(Arc::clone(block));
+                continue;
+            }
+            let offset = ByteReader::new(description).unsigned()?;
+            let owns_slot = self.owners.get(&offset).is_some_and(|owner| owner == description);
+            let block = Arc::new(self.blocks.restore(description, owns_slot)?);
+            self.restored.insert(description.clone(), Arc::clone(&block));
+            blocks.push(block);
+        }
+        if blocks.len() as u64 != grid.n_blocks() {
+            return Err(self.misfit());
+        }
+        let handle = TensorHandle::on_disk(dtype, grid.clone(), &blocks);
+        Ok((Arc::new(handle), Arc::new(Saved { dtype, grid, place: SavedPlace::Blocks(blocks) })))
+    }
+
+    fn misfit(&self) -> Error {
+        let directory = self.directory.display();
+        Error::io(format!("the checkpoint in {directory} does not fit this program")).help("delete it to start afresh")
+    }
+}
+
+impl Saved {
+    fn describe(&self) -> SavedTensor {
+        let (input, blocks) = match &self.place {
+            SavedPlace::Input(name) => (Some(name.clone()), Vec::new()),
+            SavedPlace::Blocks(blocks) => (None, blocks.iter().map(|block| block.describe()).collect()),
+        };
+        SavedTensor { dtype: self.dtype, grid: self.grid.clone(), input, blocks }
+    }
+}
+
+fn failed(path: &Path, what: &str, error: &std::io::Error) -> Error {
+    Error::io(format!("the checkpoint {} {what}: {error}", path.display()))
+}
+
+/// A hash over all that decides the results of a program.
+fn key_of(program: &Program, inputs: &Inputs, options: &PlanOptions) -> Result<Digest> {
+    let settings = format!("{:?} {}", (options.tile, options.block_bytes, options.rewrites), options.provider.get());
+    let mut parts = vec![
+        Digest::of("tilewright 1 checkpoint: program", &[print_program(program).as_bytes()]),
+        Digest::of("tilewright 1 checkpoint: settings", &[settings.as_bytes()]),
+    ];
+    for (name, source) in inputs {
+        parts.push(Digest::of("tilewright 1 checkpoint: name", &[name.as_bytes()]));
+        parts.push(fingerprint(name, source.as_ref())?);
+    }
+    Ok(Digest::of_all(&parts))
+}
+
+/// What tells the data of an input from other data: that of a file, or all elements of what is in memory.
+fn fingerprint(name: &str, source: &dyn Source) -> Result<Digest> {
+    if let Some(fingerprint) = source.fingerprint() {
+        return Ok(fingerprint);
+    }
+    let (Some(grid), true) = (source.chunks(), source.access() != SourceAccess::Foreign) else {
+        let text = format!("`{name}` cannot be recognised by a later process, so this program has no checkpoint");
+        return Err(Error::source(text).help("store it in a file and read that, or run without a checkpoint"));
+    };
+    let mut parts = vec![Digest::of("tilewright 1 checkpoint: type", &[source.ty().to_string().as_bytes()])];
+    for position in 0..grid.n_blocks() {
+        let block = source.read(&grid.box_of(position), &Meter::new())?;
+        parts.extend(in_memory(block.to_array()?).fingerprint());
+    }
+    Ok(Digest::of_all(&parts))
+}
+
+fn refuse_what_cannot_resume(program: &Program, targets: &Targets) -> Result<()> {
+    if targets.values().any(|target| matches!(target, tw_files::FileTarget::Append(_))) {
+        return Err(Error::plan("a program that appends to an array has no checkpoint: it might append twice")
+            .help("write to a new array, or run without a checkpoint"));
+    }
+    refuse_in(&program.body, false)
+}
+
+fn refuse_in(region: &Region, is_inside: bool) -> Result<()> {
+    for node in &region.nodes {
+        match &node.op {
+            Op::BlockFn(call) if !call.function.0.is_lasting() => {
+                let name = call.function.0.name();
+                return Err(Error::plan(format!(
+                    "`{name}` is a function of this process, which a later one cannot recognise, so this program has no checkpoint"
+                ))
+                .help("compute what it makes first and store it, or run without a checkpoint")
+                .at(&node.span));
+            }
+            Op::Store { .. } if is_inside => {
+                return Err(Error::plan("a file that is written inside a loop or branch has no checkpoint")
+                    .help("write it after the loop, or run without a checkpoint")
+                    .at(&node.span));
+            }
+            _ => {}
+        }
+        node.op.regions().try_for_each(|inner| refuse_in(inner, true))?;
+    }
+    Ok(())
+}
