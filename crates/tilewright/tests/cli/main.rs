@@ -13,5 +13,6 @@ mod pictures;
 mod pieces;
 mod plan;
 mod planner;
+mod resume;
 mod run;
 mod tool;
