@@ -120,7 +120,7 @@ impl<'a> Checkpoint<'a> {
 
     /// The next segment, if it has run before.
     pub(crate) fn finished_segment(&mut self) -> Result<Option<Finished>> {
-        match self.next()? {
+        match self.next() {
             None => Ok(None),
             Some(Event::Segment { results, writes_files }) => {
                 Ok(Some(Finished { results: self.restore_all(&results)?, writes_files }))
@@ -158,7 +158,7 @@ impl<'a> Checkpoint<'a> {
     pub(crate) fn begin_loop(&mut self) -> Result<Option<(usize, Vec<Option<Kept>>)>> {
         let depth = self.depth;
         self.depth += 1;
-        match self.next()? {
+        match self.next() {
             None => {
                 self.append(Event::Loop { depth })?;
                 return Ok(None);
@@ -186,7 +186,7 @@ impl<'a> Checkpoint<'a> {
 
     /// The answer to a question that only data answers.
     pub(crate) fn answer(&mut self, ask: impl FnOnce() -> Result<Vec<u64>>) -> Result<Vec<u64>> {
-        match self.next()? {
+        match self.next() {
             None => {
                 let answer = ask()?;
                 self.append(Event::Answer(answer.clone()))?;
@@ -203,14 +203,14 @@ impl<'a> Checkpoint<'a> {
     }
 
     /// The next event of the run before.
-    fn next(&mut self) -> Result<Option<Event>> {
+    fn next(&mut self) -> Option<Event> {
         let event = self.ahead.pop_front();
         if event.is_none() {
             // The walk has what it needs of the run before.
             self.restored.clear();
             self.owners.clear();
         }
-        Ok(event)
+        event
     }
 
     /// Appends to the log. Slots that were dropped before are free when the record is there, not earlier.

@@ -136,7 +136,7 @@ fn loops_go_on_at_their_last_turn() {
     }
 }
 
-/// Other data, or another program, never finds a checkpoint that is not its own; Python-like functions are not needed for that.
+/// A run never takes the checkpoint of another program, or of other data.
 #[test]
 fn checkpoints_belong_to_a_program_and_its_data() {
     let directory = Directory::new("data");

@@ -40,7 +40,7 @@ pub(crate) struct Args {
 /// Runs the command.
 pub(crate) fn run(args: &Args, out: &mut Out) -> Result<(), Failure> {
     if args.kill {
-        return Err(super::later::refusal("`--kill`", "checkpoints").into());
+        return Err(super::later::refusal("`--kill`", "checkpoints inside a segment").into());
     }
     let source = SourceText::new("demo.tw", PROGRAM);
     steps(args, &source, out).map_err(|error| Failure::in_source(vec![error], &source))
@@ -82,7 +82,7 @@ fn steps(args: &Args, source: &SourceText, out: &mut Out) -> Result<()> {
         out.line(diagnose::render(&error, source.text(), source.file()));
     }
     title(out, "later");
-    out.line("the same program on 16 ranks, and resumed after a kill (`--kill`)");
+    out.line("the same program on 16 ranks, and resumed in the middle of a segment (`--kill`)");
     Ok(())
 }
 
