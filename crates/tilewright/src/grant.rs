@@ -23,7 +23,7 @@ use tw_ir::kernel::Kernel;
 use tw_ir::schedule::Schedule;
 use tw_ir::workflow::{KernelEntry, OutputDecl, Workflow};
 use tw_plan::{Fitted, fit, least_bytes};
-use tw_run::{CancelToken, Prepared, TensorHandle, largest_step, run_ahead};
+use tw_run::{CancelToken, Freed, Prepared, TensorHandle, largest_step, run_ahead};
 
 use crate::bindings::Inputs;
 use crate::budget::{Need, Rest, refused_array};
@@ -52,19 +52,19 @@ impl Spillable {
     }
 
     /// Spills tensors until so many bytes are free, or nothing is left to spill. Operands go last, since the segment is about to read them.
-    pub(crate) fn spill(&self, file: &Arc<SpillFile>, wanted: u64, operands: &Inputs) -> Result<u64> {
+    pub(crate) fn spill(&self, file: &Arc<SpillFile>, wanted: u64, operands: &Inputs) -> Result<Freed> {
         let handles: Vec<Arc<TensorHandle>> = lock(&self.0).iter().filter_map(Weak::upgrade).collect();
         let is_operand = |handle: &Arc<TensorHandle>| {
             let address = Arc::as_ptr(handle).cast::<()>();
             operands.values().any(|source| Arc::as_ptr(source).cast::<()>() == address)
         };
         let (later, sooner): (Vec<_>, Vec<_>) = handles.into_iter().partition(|handle| is_operand(handle));
-        let mut freed = 0;
+        let mut freed = Freed::default();
         for handle in sooner.iter().chain(&later) {
-            if freed >= wanted {
+            if freed.bytes >= wanted {
                 break;
             }
-            freed += handle.spill(file, wanted - freed)?;
+            freed += handle.spill(file, wanted - freed.bytes)?;
         }
         Ok(freed)
     }
@@ -162,6 +162,8 @@ pub(crate) struct Grant {
     pub(crate) ahead: u64,
     /// True if the schedule was changed to fit.
     pub(crate) is_fitted: bool,
+    /// Bytes of tensors between segments that were written to disk to make room.
+    pub(crate) spilled: u64,
 }
 
 /// What decides about memory, from a session.
@@ -194,6 +196,7 @@ impl Room<'_> {
             ready: Ready { prepared: asking.prepared.clone(), peak: peak.bytes },
             ahead,
             is_fitted: false,
+            spilled: 0,
         };
         if let Some(ahead) = self.free().checked_sub(peak.bytes) {
             return Ok(as_it_is(ahead));
@@ -211,13 +214,14 @@ impl Room<'_> {
             return Err(refused_array(self.budget, arrays, arrays.max(least), at));
         }
         let wish = wish(self.budget, peak.bytes, least);
+        let mut freed = Freed::default();
         if self.free() < wish {
-            self.spillable.spill(self.spill, wish - self.free(), asking.inputs)?;
+            freed += self.spillable.spill(self.spill, wish - self.free(), asking.inputs)?;
             resident = residency(schedule.workflow(), asking.inputs);
             (least, task) = least_bytes(schedule, &|block| resident.has(block));
             if self.free() < least {
                 // Spilled operands have to come back, so that the largest task has grown.
-                self.spillable.spill(self.spill, least - self.free(), asking.inputs)?;
+                freed += self.spillable.spill(self.spill, least - self.free(), asking.inputs)?;
                 resident = residency(schedule.workflow(), asking.inputs);
                 (least, task) = least_bytes(schedule, &|block| resident.has(block));
             }
@@ -233,7 +237,7 @@ impl Room<'_> {
             ));
         }
         let ready = self.fitted(asking, fitted_bytes(schedule, free, least, self.threads), resident)?;
-        Ok(Grant { ahead: free.saturating_sub(ready.peak), ready, is_fitted: true })
+        Ok(Grant { ahead: free.saturating_sub(ready.peak), ready, is_fitted: true, spilled: freed.written })
     }
 
     fn free(&self) -> u64 {

@@ -412,7 +412,7 @@ impl Session {
             true => forms(workflow, wants, self.threads(), room),
             false => (Vec::new(), 0),
         };
-        let mut promise = None;
+        let (mut promise, mut spilled_for_room) = (None, 0);
         if let Some(budget) = self.budget_for(prepared.schedule()) {
             let asking = Asking { key: &key, prepared: &cached.prepared, inputs: &inputs, wants, place };
             let is_foreign = runs_foreign_code(workflow, &inputs);
@@ -428,6 +428,7 @@ impl Session {
                 Ok((grant.ready.peak.saturating_add(needed).saturating_add(ahead), grant))
             })?;
             promise = Some(promised);
+            spilled_for_room = grant.spilled;
             prepared = grant.ready.prepared;
             options.spill = Some(self.0.spill.clone());
             options.names_sources = place == Place::Before;
@@ -476,7 +477,7 @@ impl Session {
             written_bytes: outcome.stats.stored_bytes,
             peak_bytes: outcome.stats.peak_bytes,
             planned_peak_bytes: prepared.schedule().peak_bytes(),
-            spilled_bytes: outcome.stats.spilled_bytes,
+            spilled_bytes: outcome.stats.spilled_bytes + spilled_for_room,
             fetched_bytes: outcome.stats.fetched_bytes,
             flops: cached.flops,
         });

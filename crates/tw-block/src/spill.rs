@@ -214,16 +214,19 @@ impl SpillFile {
         let start = Instant::now();
         let written: io::Result<()> = write_elements(&elements, range, |bytes| {
             let compresses = *choice.get_or_insert_with(|| self.pace.compresses(bytes));
-            for piece in bytes.chunks(PIECE) {
-                let mut stored = piece;
-                if compresses {
-                    compressed.resize(lz4_flex::block::get_maximum_output_size(piece.len()), 0);
-                    let length = lz4_flex::block::compress_into(piece, &mut compressed).map_err(io::Error::other)?;
-                    // A piece that does not shrink is stored as it is, so that no block outgrows its slot.
-                    if length < piece.len() {
-                        stored = &compressed[..length];
-                    }
+            if !compresses {
+                spilled.file.write_all_at(bytes, at)?;
+                for piece in bytes.chunks(PIECE) {
+                    spilled.pieces.push(Piece { at, stored: piece.len() as u32, checksum: xxh3_64(piece) });
+                    at += piece.len() as u64;
                 }
+                return Ok(());
+            }
+            for piece in bytes.chunks(PIECE) {
+                compressed.resize(lz4_flex::block::get_maximum_output_size(piece.len()), 0);
+                let length = lz4_flex::block::compress_into(piece, &mut compressed).map_err(io::Error::other)?;
+                // A piece that does not shrink is stored as it is, so that no block outgrows its slot.
+                let stored = if length < piece.len() { &compressed[..length] } else { piece };
                 spilled.file.write_all_at(stored, at)?;
                 spilled.pieces.push(Piece { at, stored: stored.len() as u32, checksum: xxh3_64(stored) });
                 at += stored.len() as u64;
@@ -397,23 +400,34 @@ impl SpilledBlock {
     /// Reads elements from the beginning of a piece on.
     fn read_pieces(&self, first_piece: usize, n_elements: usize, buffer: &mut Buffer) -> Result<()> {
         let mut stored = Vec::new();
-        let mut pieces = self.pieces[first_piece..].iter();
+        let mut pieces = &self.pieces[first_piece..];
         let damaged = || io::Error::other("a piece is damaged: its checksum differs from that of what was written");
         let read: io::Result<()> = read_elements(buffer, 0..n_elements, |bytes| {
-            for target in bytes.chunks_mut(PIECE) {
-                let Some(piece) = pieces.next() else { return Err(damaged()) };
+            let Some((these, rest)) = pieces.split_at_checked(bytes.len().div_ceil(PIECE)) else {
+                return Err(damaged());
+            };
+            pieces = rest;
+            let lengths = bytes.chunks(PIECE).map(<[u8]>::len);
+            if let Some(first) = these.first()
+                && these.iter().map(|piece| piece.stored as usize).eq(lengths)
+            {
+                // Pieces that are stored as they are lie one after the other, and are read together.
+                self.file.read_exact_at(bytes, first.at)?;
+                let is_whole = |(bytes, piece): (&[u8], &Piece)| xxh3_64(bytes) == piece.checksum;
+                return if bytes.chunks(PIECE).zip(these).all(is_whole) { Ok(()) } else { Err(damaged()) };
+            }
+            for (target, piece) in bytes.chunks_mut(PIECE).zip(these) {
                 let length = piece.stored as usize;
-                if length == target.len() {
-                    self.file.read_exact_at(target, piece.at)?;
-                    if xxh3_64(target) != piece.checksum {
-                        return Err(damaged());
-                    }
-                    continue;
-                }
                 stored.resize(length, 0);
                 self.file.read_exact_at(&mut stored, piece.at)?;
                 let is_whole = xxh3_64(&stored) == piece.checksum
-                    && lz4_flex::block::decompress_into(&stored, target).ok() == Some(target.len());
+                    && match length == target.len() {
+                        true => {
+                            target.copy_from_slice(&stored);
+                            true
+                        }
+                        false => lz4_flex::block::decompress_into(&stored, target).ok() == Some(target.len()),
+                    };
                 if !is_whole {
                     return Err(damaged());
                 }

@@ -63,12 +63,23 @@ impl Grid {
         })
     }
 
-    /// The axes with the elements of the block at a position along each, last axis first.
-    pub fn ranges_from_last(&self, position: u64) -> impl Iterator<Item = (usize, Range<u64>)> {
-        self.tiles_from_last(position).map(|(axis, tile)| match self[axis].extent() {
-            0 => (axis, 0..0),
-            _ => (axis, self[axis].range(tile)),
-        })
+    /// Calls `f` with every axis, last axis first, and the elements along it of the block at a position.
+    #[inline]
+    pub fn for_ranges(&self, position: u64, mut f: impl FnMut(usize, Range<u64>)) {
+        // A loop over the axes, not a chain of iterators, for the sake of speed: planning asks for every block.
+        let mut rest = position;
+        for k in (0..self.len()).rev() {
+            let axis = &self[k];
+            let n = if k == 0 { 1 } else { axis.n_tiles() };
+            let tile = if n > 1 { rest % n } else { 0 };
+            if n > 1 {
+                rest /= n;
+            }
+            match axis.extent() {
+                0 => f(k, 0..0),
+                _ => f(k, axis.range(if k == 0 { rest } else { tile })),
+            }
+        }
     }
 
     /// The tile along each axis of the block at a position.
@@ -86,15 +97,15 @@ impl Grid {
     /// The box of the block at a position.
     pub fn box_of(&self, position: u64) -> BoxRegion {
         let mut bbox = BoxRegion { lo: vec![0; self.len()], hi: vec![0; self.len()] };
-        for (axis, range) in self.ranges_from_last(position) {
-            (bbox.lo[axis], bbox.hi[axis]) = (range.start, range.end);
-        }
+        self.for_ranges(position, |axis, range| (bbox.lo[axis], bbox.hi[axis]) = (range.start, range.end));
         bbox
     }
 
     /// Number of elements of the block at a position.
     pub fn n_elements_of(&self, position: u64) -> u64 {
-        self.ranges_from_last(position).map(|(_, range)| range.end - range.start).product()
+        let mut elements = 1;
+        self.for_ranges(position, |_, range| elements *= range.end - range.start);
+        elements
     }
 
     /// The position of a box that is one of the blocks.

@@ -1,5 +1,6 @@
 //! Computed tensors, as they are held between runs.
 
+use std::ops::AddAssign;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tw_block::{Block, Meter, Source, SourceAccess, SpillFile, SpilledBlock, count_selected};
@@ -81,19 +82,36 @@ impl BlockHandle {
         matches!(&*self.place(), Place::Memory(_))
     }
 
-    /// Moves the block to disk, or lets go of one that can be read again, unless something else than its handles uses it. Gives the bytes of main memory that this frees.
-    pub fn spill(&self, file: &Arc<SpillFile>) -> Result<u64> {
+    /// Moves the block to disk, or lets go of one that can be read again, unless something else than its handles uses it.
+    pub fn spill(&self, file: &Arc<SpillFile>) -> Result<Freed> {
         let mut place = self.place();
-        let Place::Memory(block) = &mut *place else { return Ok(0) };
+        let Place::Memory(block) = &mut *place else { return Ok(Freed::default()) };
         if Arc::get_mut(block).is_none() || block.is_view() {
-            return Ok(0);
+            return Ok(Freed::default());
         }
         let bytes = block.n_bytes();
-        *place = match &self.0.origin {
-            Some(source) => Place::Source(Arc::clone(source), Arc::new(block.bbox().clone())),
-            None => Place::Disk(Arc::new(file.write(block)?)),
+        let (after, written) = match &self.0.origin {
+            Some(source) => (Place::Source(Arc::clone(source), Arc::new(block.bbox().clone())), 0),
+            None => (Place::Disk(Arc::new(file.write(block)?)), bytes),
         };
-        Ok(bytes)
+        *place = after;
+        Ok(Freed { bytes, written })
+    }
+}
+
+/// What spilling has freed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Freed {
+    /// Bytes of main memory.
+    pub bytes: u64,
+    /// Bytes of those that were written to disk; the others can be read again.
+    pub written: u64,
+}
+
+impl AddAssign for Freed {
+    fn add_assign(&mut self, other: Freed) {
+        self.bytes += other.bytes;
+        self.written += other.written;
     }
 }
 
@@ -171,11 +189,11 @@ impl TensorHandle {
         positions.map(|(position, _)| self.grid.n_elements_of(position) * self.dtype.size()).sum()
     }
 
-    /// Moves blocks to disk until so many bytes of main memory are free, or none is left to move. Gives the bytes it has freed.
-    pub fn spill(&self, file: &Arc<SpillFile>, wanted: u64) -> Result<u64> {
-        let mut freed = 0;
+    /// Moves blocks to disk until so many bytes of main memory are free, or none is left to move.
+    pub fn spill(&self, file: &Arc<SpillFile>, wanted: u64) -> Result<Freed> {
+        let mut freed = Freed::default();
         for block in self.blocks.iter().rev() {
-            if freed >= wanted {
+            if freed.bytes >= wanted {
                 break;
             }
             freed += block.spill(file)?;

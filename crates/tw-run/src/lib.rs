@@ -61,7 +61,7 @@ pub use budget::{largest_step, run_ahead};
 pub use cancel::CancelToken;
 pub use engine::{Engine, Serial};
 pub use events::{MoveKind, Moved, Observer, Progress};
-pub use handle::{BlockHandle, TensorHandle};
+pub use handle::{BlockHandle, Freed, TensorHandle};
 pub use options::{Outcome, OutputForm, RunOptions, RunStats};
 pub use pool::Runtime;
 pub use prepared::Prepared;

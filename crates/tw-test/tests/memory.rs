@@ -62,6 +62,30 @@ fn a_long_loop_is_planned_once() {
 }
 
 /// A chain of elementwise operations over `n` elements in tiles of `tile`, none of which is fused.
+/// What a loop carries lies between segments; moving it to disk counts as spilling, like the moves inside a segment.
+#[test]
+fn carried_values_that_are_spilled_are_counted() {
+    let text = "
+        x = random.uniform(300, 200, seed=7)
+        k = 0
+        while k < 3 {
+            g = x.T @ x
+            x = x @ g / sum(abs(g)) + 0.5 * sort(x, axis=0)
+            k = k + 1
+        }
+        output x
+    ";
+    let unit = read(text, &[]);
+    let budget = 400 << 10;
+    let session = Session::builder().threads(1).tile(50).memory(budget).build();
+    let results = session.run(&unit.program, &BTreeMap::new());
+    let totals = session.totals();
+    // The result itself has 480 KB.
+    drop(results);
+    assert!(totals.peak_bytes <= budget, "{totals:?}");
+    assert!(totals.spilled_bytes >= 3 * (480_000 - budget), "{totals:?}");
+}
+
 fn chain(n: u64, tile: u64, operations: usize) -> ProgramUnit {
     let steps: String = (0..operations).map(|k| format!("x = x * 0.99 + {k}\n")).collect();
     read(&format!("x = retile(random.normal({n}, seed=3), tile({tile}))\n{steps}total = sum(x)\noutput total"), &[])

@@ -42,11 +42,12 @@ impl Frame {
         self.starts.resize(vars.len(), 0);
         self.extents.resize(vars.len(), 0);
         let mut empty = false;
-        for (var, range) in vars.ranges_from_last(point) {
-            self.starts[var] = range.start as i64;
-            self.extents[var] = range.end.saturating_sub(range.start) as i64;
+        let (starts, extents) = (&mut self.starts, &mut self.extents);
+        vars.for_ranges(point, |var, range| {
+            starts[var] = range.start as i64;
+            extents[var] = range.end.saturating_sub(range.start) as i64;
             empty |= range.is_empty();
-        }
+        });
         self.point.clone_from(&self.starts);
         !empty
     }

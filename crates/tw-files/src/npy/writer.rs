@@ -4,6 +4,7 @@ use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use tw_ir::{BoxRegion, Buffer, DType, Error, Result, shape};
 
@@ -24,6 +25,9 @@ pub struct NpyWriter {
     shape: Vec<u64>,
     data_offset: u64,
     committed: AtomicBool,
+    /// Held while the rows of a block are written. The system lets one thread at a time write to a file; a second one would spin in the kernel for every row,
+    /// instead of sleeping until the block is written.
+    turn: Mutex<()>,
 }
 
 /// Tells apart the temporaries of one process.
@@ -48,7 +52,8 @@ impl NpyWriter {
             .map_err(|error| failed(&path, "cannot be created", &error))?;
         let data_offset = header.len() as u64;
         let (shape, committed) = (shape.to_vec(), AtomicBool::new(false));
-        let writer = NpyWriter { path, temporary, file, dtype, shape, data_offset, committed };
+        let turn = Mutex::new(());
+        let writer = NpyWriter { path, temporary, file, dtype, shape, data_offset, committed, turn };
         writer.file.write_all_at(&header, 0).map_err(|error| writer.write_failed(0, &error))?;
         let length = data_offset + n_bytes;
         writer.file.set_len(length).map_err(|error| writer.write_failed(length, &error))?;
@@ -96,6 +101,7 @@ impl Sink for NpyWriter {
         let rows = BoxRegion { lo: region.lo[..outer].to_vec(), hi: region.hi[..outer].to_vec() };
         let inner_start: u64 = (outer..self.shape.len()).map(|axis| region.lo[axis] * file_strides[axis]).sum();
         let mut points = Points::new(&rows);
+        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         while let Some(at) = points.next() {
             let start = inner_start + at.iter().zip(&file_strides).map(|(c, stride)| c * stride).sum::<u64>();
             let from: usize =
