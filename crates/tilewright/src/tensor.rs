@@ -4,7 +4,7 @@
 //! [`Tensor::compute`] or a similar method. A computed tensor keeps its blocks while a handle is alive, so each step of a host loop costs
 //! the same. Data-dependent extents are computed with the results, or when a shape is requested.
 
-use std::cell::RefCell;
+use std::cell::Cell;
 use std::collections::HashSet;
 use std::panic::Location;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -431,7 +431,7 @@ fn n_elements(ty: &TensorType) -> u64 {
 }
 
 thread_local! {
-    static HOST: RefCell<Option<Span>> = const { RefCell::new(None) };
+    static HOST: Cell<Option<Span>> = const { Cell::new(None) };
 }
 
 /// Runs code in which new tensors, and errors about them, name a line of another host language instead of the calling Rust line.
@@ -439,7 +439,7 @@ pub fn at_span<T>(span: Span, f: impl FnOnce() -> T) -> T {
     struct Restore(Option<Span>);
     impl Drop for Restore {
         fn drop(&mut self) {
-            HOST.set(self.0.take());
+            HOST.set(self.0);
         }
     }
     let _restore = Restore(HOST.replace(Some(span)));
@@ -447,5 +447,5 @@ pub fn at_span<T>(span: Span, f: impl FnOnce() -> T) -> T {
 }
 
 pub(crate) fn span_of(place: &'static Location<'static>) -> Span {
-    HOST.with_borrow(Clone::clone).unwrap_or_else(|| Span::host(place.file(), place.line()))
+    HOST.get().unwrap_or_else(|| Span::host(place.file(), place.line()))
 }

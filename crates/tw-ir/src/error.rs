@@ -165,7 +165,7 @@ impl Error {
     /// Names the place, unless a more precise one is already known.
     pub fn at(mut self, span: &Span) -> Error {
         if self.0.span == Span::None {
-            self.0.span = span.clone();
+            self.0.span = *span;
         }
         self
     }

@@ -498,7 +498,7 @@ impl Program {
         let operands: Vec<&TensorType> = args.iter().map(|&value| self.ty(value)).collect();
         let types = infer(&self.values, &op, &operands).map_err(|error| error.at(span))?;
         let results: Vec<ValueId> = types.into_iter().map(|ty| self.new_value(ty)).collect();
-        region.nodes.push(Node { op, args: args.to_vec(), results: results.clone(), span: span.clone() });
+        region.nodes.push(Node { op, args: args.to_vec(), results: results.clone(), span: *span });
         Ok(results)
     }
 
@@ -513,12 +513,7 @@ impl Program {
     /// Appends a source to the body. Its type is the given one, so there is nothing to infer.
     pub fn push_source(&mut self, source: SourceOp, ty: TensorType, span: &Span) -> ValueId {
         let value = self.new_value(ty);
-        self.body.nodes.push(Node {
-            op: Op::Source(source),
-            args: Vec::new(),
-            results: vec![value],
-            span: span.clone(),
-        });
+        self.body.nodes.push(Node { op: Op::Source(source), args: Vec::new(), results: vec![value], span: *span });
         value
     }
 

@@ -118,7 +118,7 @@ impl<'a> Lowering<'a> {
 
     fn node(&mut self, node: &Node) -> Result<()> {
         let label = node.results.first().map_or_else(|| node.op.name().to_string(), |&value| self.label(node, value));
-        let statement = self.plan.statements.push(Statement { label, span: node.span.clone() });
+        let statement = self.plan.statements.push(Statement { label, span: node.span });
         match &node.op {
             Op::Source(source) => self.source(node, source, statement),
             Op::Index(stmt) => self.index(node, stmt, statement),

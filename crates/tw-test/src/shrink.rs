@@ -117,7 +117,7 @@ fn with_constants(program: &Program, k: usize, values: &BTreeMap<ValueId, Array>
     let constants = node.results.iter().map(|value| {
         let array = Arc::new(values.get(value)?.clone());
         let op = Op::Source(SourceOp::Constant(array));
-        Some(Node { op, args: Vec::new(), results: vec![*value], span: node.span.clone() })
+        Some(Node { op, args: Vec::new(), results: vec![*value], span: node.span })
     });
     let constants: Vec<Node> = constants.collect::<Option<_>>()?;
     let mut candidate = program.clone();

@@ -38,7 +38,7 @@ pub(crate) struct SegmentKey {
 impl SegmentKey {
     /// The key of a segment with this program.
     pub(crate) fn of(program: Program) -> SegmentKey {
-        let spans = program.body.nodes.iter().map(|node| node.span.clone()).collect();
+        let spans = program.body.nodes.iter().map(|node| node.span).collect();
         SegmentKey { program, spans, placement: None }
     }
 
@@ -142,7 +142,7 @@ impl<'a> SegmentBuilder<'a> {
         for (&old, &new) in node.results.iter().zip(&results) {
             self.bind(old, new);
         }
-        self.program.body.nodes.push(Node { op, args, results, span: node.span.clone() });
+        self.program.body.nodes.push(Node { op, args, results, span: node.span });
         Ok(())
     }
 

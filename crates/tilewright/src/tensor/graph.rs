@@ -128,7 +128,7 @@ impl Graph {
         for (k, &value) in results.iter().enumerate() {
             self.values.insert((Arc::as_ptr(node), k), value);
         }
-        self.program.body.nodes.push(program::Node { op, args, results, span: node.span.clone() });
+        self.program.body.nodes.push(program::Node { op, args, results, span: node.span });
         Ok(())
     }
 

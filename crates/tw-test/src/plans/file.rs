@@ -145,7 +145,7 @@ fn parse_program(input: &str) -> Result<Program, String> {
 fn label(program: &Program, result: Option<&ValueId>, span: &Span, input: &str) -> String {
     let name = result.and_then(|&value| program.values[value].name.clone());
     let written = match span {
-        Span::Text { start, end } => input.get(*start as usize..*end as usize),
+        Span::Text { start, end, .. } => input.get(*start as usize..*end as usize),
         _ => None,
     };
     let number = || result.map_or_else(|| "store".to_string(), |value| value.to_string());
