@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use smallvec::SmallVec;
 use tw_block::Source;
 use tw_ir::error::{Blame, Error, Result};
-use tw_ir::program::{self, Op, Program, TensorType, ValueId};
+use tw_ir::program::{self, ExtentId, Op, Program, TensorType, ValueId};
 use tw_ir::{Array, DType, Extent, PrimaryMap, Scalar, Span};
 use tw_plan::dissolve_selections;
 use tw_run::TensorHandle;
@@ -100,7 +100,7 @@ impl TensorNode {
         if let Some(settled) = self.settled.last().and_then(OnceLock::get) {
             return settled;
         }
-        let known: Vec<(ValueId, u64)> =
+        let known: Vec<(ExtentId, u64)> =
             self.counts.iter().filter_map(|count| Some((count.id(), count.known()?))).collect();
         // Counts that are known stay so. Two threads may still see two different ones of them first, and then both get the types of one of
         // those threads: they miss a number that was computed just now, and a thread that needs it checks again.
@@ -402,7 +402,7 @@ pub fn settle_all(tensors: &[&Tensor]) -> Result<()> {
 /// The lazy counts that decide whether an error about these tensors holds. None if it holds for any extents.
 pub fn numbers_needed(error: &Error, tensors: &[&Tensor]) -> Vec<Tensor> {
     let counts = || tensors.iter().flat_map(|tensor| &tensor.node.counts);
-    let number = |id: &ValueId| counts().find(|count| count.id() == *id).map(|count| count.tensor.clone());
+    let number = |id: &ExtentId| counts().find(|count| count.id() == *id).map(|count| count.tensor.clone());
     error.needed_extents().iter().filter_map(number).collect()
 }
 

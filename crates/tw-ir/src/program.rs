@@ -43,6 +43,20 @@ pub use verify::verify;
 pub struct ValueId(u32);
 entity_impl!(ValueId, "%");
 
+/// An extent that depends on data. Equal ids are equal extents; different ids may turn out equal.
+///
+/// An id belongs to one table: to [`Program::extents`] in a program, to the counts of lazy tensors in their types.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ExtentId(u32);
+entity_impl!(ExtentId, "#");
+
+/// What tells an extent.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct ExtentDef {
+    /// The resolved scalar. In a loop, the newest one.
+    pub value: ValueId,
+}
+
 /// The type of a tensor value.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct TensorType {
@@ -358,7 +372,7 @@ impl TensorType {
     }
 
     /// The same type with the extents that `known` tells.
-    pub fn resolve(&self, known: &dyn Fn(ValueId) -> Option<u64>) -> TensorType {
+    pub fn resolve(&self, known: &dyn Fn(ExtentId) -> Option<u64>) -> TensorType {
         self.map_extents(&|extent| extent.resolve(known))
     }
 }
@@ -396,7 +410,7 @@ impl Op {
     }
 
     /// The same operation with the extents that `known` tells. Regions of loops and branches are left as they are.
-    pub fn resolve(&self, known: &dyn Fn(ValueId) -> Option<u64>) -> Op {
+    pub fn resolve(&self, known: &dyn Fn(ExtentId) -> Option<u64>) -> Op {
         self.map_extents(&|extent| extent.resolve(known))
     }
 }
@@ -463,6 +477,8 @@ impl Hash for ValueInfo {
 pub struct Program {
     /// Every value of every region.
     pub values: PrimaryMap<ValueId, ValueInfo>,
+    /// What tells the deferred extents in types and operations. No two are told by one value.
+    pub extents: PrimaryMap<ExtentId, ExtentDef>,
     /// The body. Its results are the outputs, in the order of `outputs`.
     pub body: Region,
     /// Names of the outputs.
@@ -473,6 +489,7 @@ impl Hash for Program {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.values.len().hash(state);
         self.values.values().for_each(|info| info.hash(state));
+        self.extents.values().for_each(|extent| extent.hash(state));
         (&self.body, &self.outputs).hash(state);
     }
 }
@@ -524,6 +541,17 @@ impl Program {
             [value] => Ok(*value),
             _ => Err(Error::internal("a node with one result was expected")),
         }
+    }
+
+    /// The extent that a resolved scalar tells.
+    pub fn extent_of(&mut self, value: ValueId) -> Extent {
+        let known = self.extents.iter().rev().find(|(_, extent)| extent.value == value);
+        Extent::Deferred(known.map(|(id, _)| id).unwrap_or_else(|| self.extents.push(ExtentDef { value })))
+    }
+
+    /// The scalar that tells an extent, if it is deferred.
+    pub fn told_by(&self, extent: Extent) -> Option<ValueId> {
+        Some(self.extents.get(extent.deferred()?)?.value)
     }
 
     /// Names a value as an output.

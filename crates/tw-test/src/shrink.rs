@@ -191,10 +191,7 @@ fn scan_backwards(program: &Program, region: &mut Region, needed: &mut BTreeSet<
 
 /// A tensor needs the scalars its extents depend on.
 fn need_extents(program: &Program, value: ValueId, needed: &mut BTreeSet<ValueId>) {
-    needed.extend(program.ty(value).shape.iter().filter_map(|extent| match extent {
-        tw_ir::Extent::Deferred(by) => Some(*by),
-        tw_ir::Extent::Known(_) => None,
-    }));
+    needed.extend(program.ty(value).shape.iter().filter_map(|&extent| program.told_by(extent)));
 }
 
 fn has_effect(op: &Op) -> bool {

@@ -7,15 +7,18 @@ use cranelift_entity::EntityRef;
 use super::cursor::Cursor;
 use super::op::{parse_op, print_op};
 use super::printer::{Printer, commas, quote};
-use super::types::{parse_type, parse_value};
+use super::types::{parse_extent_id, parse_type, parse_value};
 use crate::error::{Blame, Error, Result};
-use crate::program::{FunctionTable, Node, Program, Region, TensorType, ValueId, ValueInfo, verify};
+use crate::program::{ExtentDef, FunctionTable, Node, Program, Region, TensorType, ValueId, ValueInfo, verify};
 use crate::span::{FileId, HostCall, Name, Span};
 
 /// A program as text; see [`parse_program`].
 pub fn print_program(program: &Program) -> String {
     let mut printer = Printer::default();
     printer.open("program {");
+    for (extent, ExtentDef { value }) in program.extents.iter() {
+        printer.line(format_args!("extent {extent} = {value}"));
+    }
     print_nodes(&mut printer, program, &program.body.nodes);
     for value in unmade_values(program) {
         printer.line(format_args!("unused {}", print_declaration(program, value)));
@@ -34,6 +37,15 @@ pub fn parse_program(text: &str, functions: &FunctionTable) -> Result<Program> {
     cursor.expect("program")?;
     cursor.expect("{")?;
     let mut program = Program::new();
+    while cursor.eat("extent") {
+        let start = cursor.place();
+        let (id, next) = (parse_extent_id(cursor)?, program.extents.next_key());
+        if id != next {
+            return Err(cursor.error_since(start, format_args!("extents are numbered in order: {next} comes next")));
+        }
+        cursor.expect("=")?;
+        program.extents.push(ExtentDef { value: parse_value(cursor)? });
+    }
     while !cursor.sees("unused") && !cursor.sees("output") && !cursor.sees("}") {
         program.body.nodes.push(parser.node(cursor)?);
     }

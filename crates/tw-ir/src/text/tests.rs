@@ -136,6 +136,19 @@ fn schedules_keep_their_hash() {
 #[test]
 fn refusals_name_the_place() {
     let refusals = [
+        ("program {\n    extent #1 = %0\n}", "line 2, column 12", "#0 comes next"),
+        ("program { extent #0 = %7 }", "", "%7 cannot tell the extent #0"),
+        (
+            "program { extent #0 = %0 extent #1 = %0 %0: i64[] = source input \"n\" }",
+            "",
+            "%0 cannot tell the extent #1",
+        ),
+        ("program { %0: f64[#0] = source input \"n\" }", "", "the extent #0 is not resolved"),
+        (
+            "program { extent #0 = %1 %0: f64[#0] = source input \"x\" %1: i64[] = source input \"n\" }",
+            "",
+            "#0 is not resolved",
+        ),
         ("program {\n    %0: f65[3] = source input \"A\"\n}", "line 2, column 9", "`f65`"),
         ("program {\n    %0: f64[3] = source output \"A\"\n}", "line 2, column 25", "`input`"),
         ("program { %0: f64[1] = frobnicate(%0) }", "line 1, column 24", "`frobnicate`"),
