@@ -9,7 +9,7 @@
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-use cranelift_entity::{PrimaryMap, entity_impl};
+use cranelift_entity::{EntityRef, PrimaryMap, entity_impl};
 
 use crate::accum::Accum;
 use crate::array::Array;
@@ -42,6 +42,11 @@ pub use verify::verify;
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ValueId(u32);
 entity_impl!(ValueId, "%");
+
+/// A node of the body of a program, by its position there.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct NodeId(u32);
+entity_impl!(NodeId, "n");
 
 /// An extent that depends on data. Equal ids are equal extents; different ids may turn out equal.
 ///
@@ -508,6 +513,16 @@ impl Program {
     /// A new value without a definition: for region parameters.
     pub fn new_value(&mut self, ty: TensorType) -> ValueId {
         self.values.push(ValueInfo { ty, name: None })
+    }
+
+    /// The nodes of the body, each with its id.
+    pub fn nodes(&self) -> impl Iterator<Item = (NodeId, &Node)> {
+        self.body.nodes.iter().enumerate().map(|(k, node)| (NodeId::new(k), node))
+    }
+
+    /// A node of the body, if it is there.
+    pub fn node(&self, id: NodeId) -> Option<&Node> {
+        self.body.nodes.get(id.index())
     }
 
     /// Appends a node to a region, checks it and infers its results.
