@@ -17,7 +17,7 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use tw_ir::error::{Error, Result};
-use tw_ir::program::{MaskCounts, Node, Op, Program, Region, TensorType, ValueId};
+use tw_ir::program::{ExtentId, MaskCounts, Node, Op, Program, Region, TensorType, ValueId};
 use tw_ir::scalar::{BinaryOp, ScalarOp};
 use tw_ir::{DType, Extent, Grid, Span, Tiling};
 
@@ -194,6 +194,7 @@ struct Walk<'a, D: Domain> {
     program: &'a Program,
     domain: &'a mut D,
     values: FxHashMap<ValueId, D::Value>,
+    /// Resolved scalars.
     extents: FxHashMap<ValueId, u64>,
     /// What loops carry while their conditions are computed, innermost last.
     carried: Vec<Vec<Option<D::Value>>>,
@@ -472,7 +473,7 @@ impl<'a, D: Domain> Walk<'a, D> {
         let mut made: FxHashSet<ValueId> = FxHashSet::default();
         for node in nodes {
             let is_there = |arg: &ValueId| made.contains(arg) || self.values.contains_key(arg);
-            let is_known = |extent: &Extent| extent.resolve(&|value| self.extent(value)).known().is_some();
+            let is_known = |extent: &Extent| extent.resolve(&|id| self.extent(id)).known().is_some();
             if !node.args.iter().all(is_there) || !self.extents_of(node).all(is_known) {
                 return Some(node);
             }
@@ -520,8 +521,8 @@ impl<D: Domain> Surroundings for Walk<'_, D> {
         self.domain.input(name)
     }
 
-    fn extent(&self, value: ValueId) -> Option<u64> {
-        self.extents.get(&value).copied()
+    fn extent(&self, extent: ExtentId) -> Option<u64> {
+        self.extents.get(&self.program.extents.get(extent)?.value).copied()
     }
 
     fn piece_elements(&self) -> u64 {

@@ -2,11 +2,11 @@
 
 use annotate_snippets::{AnnotationKind, Group, Level, Origin, Renderer, Snippet};
 use tw_ir::error::{Blame, Error};
-use tw_ir::span::Span;
+use tw_ir::span::{FileId, Span};
 
 /// Draws an error without colours.
 ///
-/// Spans of text point into `source`, which is shown under the name `file`.
+/// Spans of a text without a name point into `source`, which is shown under the name `file`. Of other texts the name is shown.
 pub fn render(error: &Error, source: &str, file: &str) -> String {
     draw(error, source, file, &Renderer::plain())
 }
@@ -32,8 +32,9 @@ fn draw(error: &Error, source: &str, file: &str, renderer: &Renderer) -> String 
     };
     let mut group = match error.span() {
         Span::None => Group::with_title(title),
-        Span::Host { file, line, .. } => title.element(Origin::path(file.as_ref()).line(*line as usize)),
-        Span::Text { start, end } => {
+        Span::Host { file, line, .. } => title.element(Origin::path(file.name()).line(*line as usize)),
+        Span::Text { file, .. } if *file != FileId::UNNAMED => title.element(Origin::path(file.name())),
+        Span::Text { start, end, .. } => {
             let range = char_range(source, *start as usize, *end as usize);
             title.element(Snippet::source(source).path(file).annotation(AnnotationKind::Primary.span(range)))
         }
@@ -96,6 +97,13 @@ mod tests {
     fn host_lines_are_named() {
         let span = Span::host("main.rs", 7);
         assert!(render(&Error::source("wrong").at(&span), "", "").contains("main.rs:7"));
+    }
+
+    #[test]
+    fn places_in_other_files_are_not_drawn_into_this_one() {
+        let span = FileId::named("lib.tw").span(0, 1);
+        let text = render(&Error::source("wrong").at(&span), "y = 1", "p.tw");
+        assert_eq!(text, "error: wrong\n--> lib.tw");
     }
 
     #[test]

@@ -21,7 +21,7 @@ use std::time::Duration;
 
 use tw_ir::error::Result;
 use tw_ir::program::{self, Program, TensorType};
-use tw_ir::span::Span;
+use tw_ir::span::{FileId, Span};
 use tw_plan::BudgetTraffic;
 
 use crate::bindings::Inputs;
@@ -149,7 +149,7 @@ pub struct Explanation {
     /// The types of the inputs.
     inputs: BTreeMap<String, TensorType>,
     /// Lines of the host language by file and number.
-    host_lines: HashMap<(String, u32), String>,
+    host_lines: HashMap<(FileId, u32), String>,
 }
 
 /// An explanation in a few numbers. Loop bodies count once.
@@ -236,8 +236,8 @@ impl Explanation {
         for (_, plan) in self.plans() {
             for node in &plan.before.body.nodes {
                 if let Span::Host { file, line: number, .. } = &node.span
-                    && let Entry::Vacant(place) = lines.entry((file.to_string(), *number))
-                    && let Some(text) = line(file, *number)
+                    && let Entry::Vacant(place) = lines.entry((*file, *number))
+                    && let Some(text) = line(file.name(), *number)
                 {
                     place.insert(text.trim().to_string());
                 }
@@ -251,7 +251,7 @@ impl Explanation {
     fn line_text(&self, place: &Place) -> Option<&str> {
         match (place, &self.source) {
             (Place::Line(line), Some(source)) => Some(source.line(*line)),
-            (Place::Host { file, line, .. }, _) => self.host_lines.get(&(file.clone(), *line)).map(String::as_str),
+            (Place::Host { file, line, .. }, _) => self.host_lines.get(&(*file, *line)).map(String::as_str),
             _ => None,
         }
     }

@@ -153,7 +153,7 @@ impl Profile {
             for lane in &segment.lanes {
                 all.extend(lock(lane).events.iter().map(|event| TaskRun {
                     activity: event.activity,
-                    span: statements[event.statement].span.clone(),
+                    span: statements[event.statement].span,
                     label: statements[event.statement].label.clone(),
                     worker: event.worker,
                     start: (event.start - self.began).as_secs_f64(),
@@ -175,7 +175,7 @@ impl Profile {
             let statements = segment.schedule.workflow().statements.values();
             for (statement, busy) in statements.zip(segment.totals()) {
                 if busy.tasks > 0 {
-                    measured.statements.push((statement.span.clone(), busy));
+                    measured.statements.push((statement.span, busy));
                 }
             }
         }

@@ -87,7 +87,7 @@ pub struct Relation {
 #[track_caller]
 fn located<T>(operator: impl FnOnce() -> Result<T>) -> Result<T> {
     let span = span_of(Location::caller());
-    at_span(span.clone(), operator).map_err(|error| error.at(&span))
+    at_span(span, operator).map_err(|error| error.at(&span))
 }
 
 impl Relation {

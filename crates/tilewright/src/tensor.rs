@@ -4,7 +4,7 @@
 //! [`Tensor::compute`] or a similar method. A computed tensor keeps its blocks while a handle is alive, so each step of a host loop costs
 //! the same. Data-dependent extents are computed with the results, or when a shape is requested.
 
-use std::cell::RefCell;
+use std::cell::Cell;
 use std::collections::HashSet;
 use std::panic::Location;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use smallvec::SmallVec;
 use tw_block::Source;
 use tw_ir::error::{Blame, Error, Result};
-use tw_ir::program::{self, Op, Program, TensorType, ValueId};
+use tw_ir::program::{self, ExtentId, Op, Program, TensorType, ValueId};
 use tw_ir::{Array, DType, Extent, PrimaryMap, Scalar, Span};
 use tw_plan::dissolve_selections;
 use tw_run::TensorHandle;
@@ -100,7 +100,7 @@ impl TensorNode {
         if let Some(settled) = self.settled.last().and_then(OnceLock::get) {
             return settled;
         }
-        let known: Vec<(ValueId, u64)> =
+        let known: Vec<(ExtentId, u64)> =
             self.counts.iter().filter_map(|count| Some((count.id(), count.known()?))).collect();
         // Counts that are known stay so. Two threads may still see two different ones of them first, and then both get the types of one of
         // those threads: they miss a number that was computed just now, and a thread that needs it checks again.
@@ -402,7 +402,7 @@ pub fn settle_all(tensors: &[&Tensor]) -> Result<()> {
 /// The lazy counts that decide whether an error about these tensors holds. None if it holds for any extents.
 pub fn numbers_needed(error: &Error, tensors: &[&Tensor]) -> Vec<Tensor> {
     let counts = || tensors.iter().flat_map(|tensor| &tensor.node.counts);
-    let number = |id: &ValueId| counts().find(|count| count.id() == *id).map(|count| count.tensor.clone());
+    let number = |id: &ExtentId| counts().find(|count| count.id() == *id).map(|count| count.tensor.clone());
     error.needed_extents().iter().filter_map(number).collect()
 }
 
@@ -431,7 +431,7 @@ fn n_elements(ty: &TensorType) -> u64 {
 }
 
 thread_local! {
-    static HOST: RefCell<Option<Span>> = const { RefCell::new(None) };
+    static HOST: Cell<Option<Span>> = const { Cell::new(None) };
 }
 
 /// Runs code in which new tensors, and errors about them, name a line of another host language instead of the calling Rust line.
@@ -439,7 +439,7 @@ pub fn at_span<T>(span: Span, f: impl FnOnce() -> T) -> T {
     struct Restore(Option<Span>);
     impl Drop for Restore {
         fn drop(&mut self) {
-            HOST.set(self.0.take());
+            HOST.set(self.0);
         }
     }
     let _restore = Restore(HOST.replace(Some(span)));
@@ -447,5 +447,5 @@ pub fn at_span<T>(span: Span, f: impl FnOnce() -> T) -> T {
 }
 
 pub(crate) fn span_of(place: &'static Location<'static>) -> Span {
-    HOST.with_borrow(Clone::clone).unwrap_or_else(|| Span::host(place.file(), place.line()))
+    HOST.get().unwrap_or_else(|| Span::host(place.file(), place.line()))
 }

@@ -109,7 +109,7 @@ fn mistakes_that_no_extent_excuses_compute_nothing() -> Result<()> {
     ];
     for (k, result) in wrong.into_iter().enumerate() {
         let error = result.expect_err(&format!("mistake {k} is accepted"));
-        assert!(error.needed_extents().is_empty() && !error.message().contains('%'), "mistake {k}: {error}");
+        assert!(error.needed_extents().is_empty() && !error.message().contains(['%', '#']), "mistake {k}: {error}");
     }
     assert_eq!(runs(&session), 0, "something was computed before a mistake was reported");
     Ok(())

@@ -1,5 +1,5 @@
 use tw_ir::program::infer;
-use tw_ir::{BinaryOp, DType, Edge, Extent, Op, Result, Scalar, TensorType, UnaryOp, ValueId};
+use tw_ir::{BinaryOp, DType, Edge, Extent, Op, Result, Scalar, TensorType, UnaryOp, program::ExtentId};
 
 use super::*;
 
@@ -61,14 +61,14 @@ fn functions_of_floats_take_integers() {
 
 #[test]
 fn deferred_extents_pass_through() {
-    let n = Extent::Deferred(ValueId::from_u32(7));
+    let n = Extent::Deferred(ExtentId::from_u32(7));
     let x = TensorType::dense(DType::F64, vec![n, Extent::Known(3)]);
-    assert_eq!(shown(binary(BinaryOp::Add, &x, &x), &[&x, &x]), "f64[%7, 3]");
-    assert_eq!(shown(reduce(&x, Reduction::Sum, Some(&[1]), false), &[&x]), "f64[%7]");
+    assert_eq!(shown(binary(BinaryOp::Add, &x, &x), &[&x, &x]), "f64[#7, 3]");
+    assert_eq!(shown(reduce(&x, Reduction::Sum, Some(&[1]), false), &[&x]), "f64[#7]");
     assert_eq!(shown(reduce(&x, Reduction::ArgMax, None, false), &[&x]), "i64[]");
-    assert_eq!(shown(slice(&x, &[SliceItem::FULL, SliceItem::Index(-1)]), &[&x]), "f64[%7]");
-    assert_eq!(shown(matmul(&x, &f64s(&[3, 2])), &[&x, &f64s(&[3, 2])]), "f64[%7, 2]");
-    assert_eq!(shown(roll(&x, 2, 0), &[&x]), "f64[%7, 3]");
+    assert_eq!(shown(slice(&x, &[SliceItem::FULL, SliceItem::Index(-1)]), &[&x]), "f64[#7]");
+    assert_eq!(shown(matmul(&x, &f64s(&[3, 2])), &[&x, &f64s(&[3, 2])]), "f64[#7, 2]");
+    assert_eq!(shown(roll(&x, 2, 0), &[&x]), "f64[#7, 3]");
     assert!(slice(&x, &[SliceItem::Index(-1)]).is_err());
 }
 

@@ -4,7 +4,7 @@ use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 
-use crate::program::ValueId;
+use crate::program::ExtentId;
 use crate::span::Span;
 
 /// The result type of the whole project.
@@ -59,7 +59,7 @@ struct Inner {
     span: Span,
     help: Option<String>,
     notes: Vec<String>,
-    needs: Vec<ValueId>,
+    needs: Vec<ExtentId>,
     cause: Option<Cause>,
 }
 
@@ -165,7 +165,7 @@ impl Error {
     /// Names the place, unless a more precise one is already known.
     pub fn at(mut self, span: &Span) -> Error {
         if self.0.span == Span::None {
-            self.0.span = span.clone();
+            self.0.span = *span;
         }
         self
     }
@@ -183,7 +183,7 @@ impl Error {
     }
 
     /// Marks the error as provisional: it holds only while these extents are unknown. Only [`Extent`](crate::Extent) and shapes create such errors.
-    pub(crate) fn needing(mut self, extents: impl IntoIterator<Item = ValueId>) -> Error {
+    pub(crate) fn needing(mut self, extents: impl IntoIterator<Item = ExtentId>) -> Error {
         self.0.needs.extend(extents);
         self
     }
@@ -192,7 +192,7 @@ impl Error {
     ///
     /// Whoever can compute them does so and asks again. The text of a program cannot, which is why this is no blame of its own: there
     /// the error stands as it is.
-    pub fn needed_extents(&self) -> &[ValueId] {
+    pub fn needed_extents(&self) -> &[ExtentId] {
         &self.0.needs
     }
 

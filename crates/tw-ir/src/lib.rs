@@ -46,5 +46,5 @@ pub use index::{Access, Edge, Idx, Term, Var};
 pub use program::{Node, Op, Program, Region, TensorType, ValueId};
 pub use scalar::{BinaryOp, RandomDistribution, ScalarCode, ScalarOp, Slot, UnaryOp};
 pub use shape::Extent;
-pub use span::{HostCall, Span};
+pub use span::{FileId, HostCall, Span};
 pub use tiling::{Axis, BoxRegion, Tiling};

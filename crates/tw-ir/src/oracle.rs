@@ -180,7 +180,9 @@ impl Machine<'_> {
     fn extent(&self, extent: Extent) -> Result<u64> {
         match extent {
             Extent::Known(n) => Ok(n),
-            Extent::Deferred(value) => {
+            Extent::Deferred(id) => {
+                let told_by = self.program.told_by(extent);
+                let value = told_by.ok_or_else(|| Error::internal(format!("nothing tells the extent {id}")))?;
                 let array = self.get(value)?;
                 let n = array.item().ok_or_else(|| Error::internal(format!("the extent {value} is not a scalar")))?;
                 let name = self.program.display_name(value);

@@ -9,7 +9,7 @@
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-use cranelift_entity::{PrimaryMap, entity_impl};
+use cranelift_entity::{EntityRef, PrimaryMap, entity_impl};
 
 use crate::accum::Accum;
 use crate::array::Array;
@@ -42,6 +42,25 @@ pub use verify::verify;
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ValueId(u32);
 entity_impl!(ValueId, "%");
+
+/// A node of the body of a program, by its position there.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct NodeId(u32);
+entity_impl!(NodeId, "n");
+
+/// An extent that depends on data. Equal ids are equal extents; different ids may turn out equal.
+///
+/// An id belongs to one table: to [`Program::extents`] in a program, to the counts of lazy tensors in their types.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ExtentId(u32);
+entity_impl!(ExtentId, "#");
+
+/// What tells an extent.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct ExtentDef {
+    /// The resolved scalar. In a loop, the newest one.
+    pub value: ValueId,
+}
 
 /// The type of a tensor value.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -358,7 +377,7 @@ impl TensorType {
     }
 
     /// The same type with the extents that `known` tells.
-    pub fn resolve(&self, known: &dyn Fn(ValueId) -> Option<u64>) -> TensorType {
+    pub fn resolve(&self, known: &dyn Fn(ExtentId) -> Option<u64>) -> TensorType {
         self.map_extents(&|extent| extent.resolve(known))
     }
 }
@@ -396,7 +415,7 @@ impl Op {
     }
 
     /// The same operation with the extents that `known` tells. Regions of loops and branches are left as they are.
-    pub fn resolve(&self, known: &dyn Fn(ValueId) -> Option<u64>) -> Op {
+    pub fn resolve(&self, known: &dyn Fn(ExtentId) -> Option<u64>) -> Op {
         self.map_extents(&|extent| extent.resolve(known))
     }
 }
@@ -463,6 +482,8 @@ impl Hash for ValueInfo {
 pub struct Program {
     /// Every value of every region.
     pub values: PrimaryMap<ValueId, ValueInfo>,
+    /// What tells the deferred extents in types and operations. No two are told by one value.
+    pub extents: PrimaryMap<ExtentId, ExtentDef>,
     /// The body. Its results are the outputs, in the order of `outputs`.
     pub body: Region,
     /// Names of the outputs.
@@ -473,6 +494,7 @@ impl Hash for Program {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.values.len().hash(state);
         self.values.values().for_each(|info| info.hash(state));
+        self.extents.values().for_each(|extent| extent.hash(state));
         (&self.body, &self.outputs).hash(state);
     }
 }
@@ -493,12 +515,22 @@ impl Program {
         self.values.push(ValueInfo { ty, name: None })
     }
 
+    /// The nodes of the body, each with its id.
+    pub fn nodes(&self) -> impl Iterator<Item = (NodeId, &Node)> {
+        self.body.nodes.iter().enumerate().map(|(k, node)| (NodeId::new(k), node))
+    }
+
+    /// A node of the body, if it is there.
+    pub fn node(&self, id: NodeId) -> Option<&Node> {
+        self.body.nodes.get(id.index())
+    }
+
     /// Appends a node to a region, checks it and infers its results.
     pub fn push_into(&mut self, region: &mut Region, op: Op, args: &[ValueId], span: &Span) -> Result<Vec<ValueId>> {
         let operands: Vec<&TensorType> = args.iter().map(|&value| self.ty(value)).collect();
         let types = infer(&self.values, &op, &operands).map_err(|error| error.at(span))?;
         let results: Vec<ValueId> = types.into_iter().map(|ty| self.new_value(ty)).collect();
-        region.nodes.push(Node { op, args: args.to_vec(), results: results.clone(), span: span.clone() });
+        region.nodes.push(Node { op, args: args.to_vec(), results: results.clone(), span: *span });
         Ok(results)
     }
 
@@ -513,12 +545,7 @@ impl Program {
     /// Appends a source to the body. Its type is the given one, so there is nothing to infer.
     pub fn push_source(&mut self, source: SourceOp, ty: TensorType, span: &Span) -> ValueId {
         let value = self.new_value(ty);
-        self.body.nodes.push(Node {
-            op: Op::Source(source),
-            args: Vec::new(),
-            results: vec![value],
-            span: span.clone(),
-        });
+        self.body.nodes.push(Node { op: Op::Source(source), args: Vec::new(), results: vec![value], span: *span });
         value
     }
 
@@ -529,6 +556,17 @@ impl Program {
             [value] => Ok(*value),
             _ => Err(Error::internal("a node with one result was expected")),
         }
+    }
+
+    /// The extent that a resolved scalar tells.
+    pub fn extent_of(&mut self, value: ValueId) -> Extent {
+        let known = self.extents.iter().rev().find(|(_, extent)| extent.value == value);
+        Extent::Deferred(known.map(|(id, _)| id).unwrap_or_else(|| self.extents.push(ExtentDef { value })))
+    }
+
+    /// The scalar that tells an extent, if it is deferred.
+    pub fn told_by(&self, extent: Extent) -> Option<ValueId> {
+        Some(self.extents.get(extent.deferred()?)?.value)
     }
 
     /// Names a value as an output.

@@ -6,7 +6,7 @@
 use std::fmt;
 
 use crate::error::{Error, Result};
-use crate::program::ValueId;
+use crate::program::ExtentId;
 
 /// The largest rank a tensor may have.
 pub const MAX_RANK: usize = 32;
@@ -16,8 +16,8 @@ pub const MAX_RANK: usize = 32;
 pub enum Extent {
     /// Known while planning.
     Known(u64),
-    /// The value of a resolved scalar. Exists only in programs; below them every extent is known.
-    Deferred(ValueId),
+    /// Told by data. Exists only in programs and in types of lazy tensors; below them every extent is known.
+    Deferred(ExtentId),
 }
 
 impl Extent {
@@ -29,11 +29,11 @@ impl Extent {
         }
     }
 
-    /// The value that the extent is, if it is deferred.
-    pub fn deferred(self) -> Option<ValueId> {
+    /// Its id, if it is deferred.
+    pub fn deferred(self) -> Option<ExtentId> {
         match self {
             Extent::Known(_) => None,
-            Extent::Deferred(value) => Some(value),
+            Extent::Deferred(id) => Some(id),
         }
     }
 
@@ -41,25 +41,25 @@ impl Extent {
     /// ([`Error::needed_extents`]).
     ///
     /// ```
-    /// use tw_ir::{EntityRef, Error, Extent, program::ValueId};
+    /// use tw_ir::{EntityRef, Error, Extent, program::ExtentId};
     /// assert_eq!(Extent::Known(3).require(|| Error::plan("a border")), Ok(3));
-    /// let value = ValueId::new(7);
-    /// let error = Extent::Deferred(value).require(|| Error::plan("a border")).unwrap_err();
-    /// assert_eq!(error.needed_extents(), [value]);
+    /// let id = ExtentId::new(7);
+    /// let error = Extent::Deferred(id).require(|| Error::plan("a border")).unwrap_err();
+    /// assert_eq!(error.needed_extents(), [id]);
     /// ```
     pub fn require(self, lacking: impl FnOnce() -> Error) -> Result<u64> {
         match self {
             Extent::Known(n) => Ok(n),
-            Extent::Deferred(value) => Err(lacking().needing([value])),
+            Extent::Deferred(id) => Err(lacking().needing([id])),
         }
     }
 }
 
 impl Extent {
     /// The extent itself, or the number that `known` tells for it.
-    pub fn resolve(self, known: &dyn Fn(ValueId) -> Option<u64>) -> Extent {
+    pub fn resolve(self, known: &dyn Fn(ExtentId) -> Option<u64>) -> Extent {
         match self {
-            Extent::Deferred(value) => known(value).map_or(self, Extent::Known),
+            Extent::Deferred(id) => known(id).map_or(self, Extent::Known),
             known => known,
         }
     }
@@ -75,7 +75,7 @@ impl fmt::Display for Extent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Extent::Known(n) => write!(f, "{n}"),
-            Extent::Deferred(value) => write!(f, "{value}"),
+            Extent::Deferred(id) => write!(f, "{id}"),
         }
     }
 }
@@ -188,7 +188,7 @@ mod tests {
 
     #[test]
     fn only_extents_that_may_be_equal_are_needed() {
-        let [a, b] = [1, 2].map(|k| Extent::Deferred(ValueId::new(k)));
+        let [a, b] = [1, 2].map(|k| Extent::Deferred(ExtentId::new(k)));
         let (three, four) = (Extent::Known(3), Extent::Known(4));
         let needed = |x: &[Extent], y: &[Extent]| {
             let result = require_equal(x, y, || Error::source("they differ"));

@@ -12,7 +12,7 @@ use cranelift_entity::{PrimaryMap, entity_impl};
 use crate::array::Array;
 use crate::dtype::DType;
 use crate::kernel::{Kernel, STREAM_PIECE};
-use crate::program::TensorType;
+use crate::program::{NodeId, TensorType};
 use crate::span::Span;
 use crate::tiling::BoxRegion;
 
@@ -51,13 +51,22 @@ ids! {
 }
 
 /// A statement of the user, as errors and explain name it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Statement {
     /// Short text: the source line, or the operation.
     pub label: String,
     /// Its place in the user's text.
     pub span: Span,
+    /// The node of the lowered program that it computes. Not part of the structure, and not of the text, which does not have that program.
+    pub node: Option<NodeId>,
 }
+
+impl PartialEq for Statement {
+    fn eq(&self, other: &Statement) -> bool {
+        self.label == other.label && self.span == other.span
+    }
+}
+impl Eq for Statement {}
 
 /// The kind of a task: how it treats its outputs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -110,8 +110,8 @@ pub(super) struct Binder<'a> {
 pub(super) enum Item<'a> {
     /// An index or an index tensor.
     At(Expr<'a>),
-    /// `start:stop:step`.
-    Slice { start: Option<Expr<'a>>, stop: Option<Expr<'a>>, step: Option<Expr<'a>>, range: Range },
+    /// `start:stop:step`. Steps are rare, and items without one stay small.
+    Slice { start: Option<Expr<'a>>, stop: Option<Expr<'a>>, step: Option<Box<Expr<'a>>>, range: Range },
     /// `...`.
     Ellipsis(Range),
 }

@@ -149,7 +149,9 @@ pub(super) fn find_name<'a>(expr: &Expr<'a>, picks: &mut dyn FnMut(&str) -> bool
         ExprKind::Index { base, items } => each(base).or_else(|| {
             items.iter().find_map(|item| match item {
                 Item::At(expr) => each(expr),
-                Item::Slice { start, stop, step, .. } => [start, stop, step].into_iter().flatten().find_map(&mut each),
+                Item::Slice { start, stop, step, .. } => {
+                    [start.as_ref(), stop.as_ref(), step.as_deref()].into_iter().flatten().find_map(&mut each)
+                }
                 Item::Ellipsis(_) => None,
             })
         }),

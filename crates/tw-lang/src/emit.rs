@@ -3,7 +3,8 @@
 use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use tw_ir::{Error, Op, Program, Region, Result, Span, TensorType, ValueId};
+use tw_ir::program::ExtentId;
+use tw_ir::{Error, Extent, Op, Program, Region, Result, Span, TensorType, ValueId};
 
 /// A program whose regions are still open, innermost last.
 ///
@@ -58,6 +59,16 @@ impl Emitter {
             self.resolved.extend(&results);
         }
         Ok(results)
+    }
+
+    /// The extent that a resolved scalar tells.
+    pub(super) fn extent_of(&mut self, resolved: ValueId) -> Extent {
+        self.program.extent_of(resolved)
+    }
+
+    /// The resolved scalar that tells an extent of this program.
+    pub(super) fn extent_value(&self, extent: ExtentId) -> ValueId {
+        self.program.extents[extent].value
     }
 
     /// True for values that stand for extents.

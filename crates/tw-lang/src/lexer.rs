@@ -1,6 +1,6 @@
 //! From text to tokens, one at a time.
 
-use tw_ir::{Error, Result, TimeUnit};
+use tw_ir::{Error, FileId, Result, TimeUnit};
 
 use super::token::{Keyword, Range, Symbol, Token, TokenKind};
 
@@ -8,6 +8,7 @@ use super::token::{Keyword, Range, Symbol, Token, TokenKind};
 ///
 /// A new line ends a statement, except inside parentheses and brackets, and after an operator or a comma that needs something to follow.
 pub(super) struct Lexer<'a> {
+    file: FileId,
     text: &'a str,
     position: usize,
     /// Open brackets, so that new lines inside parentheses and brackets do not count. Braces make them count again.
@@ -17,13 +18,13 @@ pub(super) struct Lexer<'a> {
 
 impl<'a> Lexer<'a> {
     /// A lexer at the start of the text.
-    pub(super) fn new(text: &'a str) -> Result<Lexer<'a>> {
+    pub(super) fn new(file: FileId, text: &'a str) -> Result<Lexer<'a>> {
         if u32::try_from(text.len()).is_err() {
             return Err(Error::source("the program text is longer than 4 GiB"));
         }
         // Some editors put a byte order mark in front.
         let position = if text.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 };
-        Ok(Lexer { text, position, open: Vec::new(), previous: None })
+        Ok(Lexer { file, text, position, open: Vec::new(), previous: None })
     }
 
     /// The next token. After the end of the text it keeps giving that.
@@ -44,7 +45,7 @@ impl<'a> Lexer<'a> {
     }
 
     fn range(&self, start: usize) -> Range {
-        Range { start: start as u32, end: self.position as u32 }
+        Range { file: self.file, start: start as u32, end: self.position as u32 }
     }
 
     fn error(&self, start: usize, message: impl Into<String>) -> Error {
@@ -217,7 +218,7 @@ mod tests {
     use super::*;
 
     fn kinds(text: &str) -> Vec<String> {
-        let mut lexer = Lexer::new(text).unwrap();
+        let mut lexer = Lexer::new(FileId::UNNAMED, text).unwrap();
         let mut kinds = Vec::new();
         loop {
             match lexer.next_token() {

@@ -24,7 +24,7 @@
 use std::collections::BTreeMap;
 
 use tw_ir::program::FunctionTable;
-use tw_ir::{Error, Program, Span, TensorType};
+use tw_ir::{Error, FileId, Program, Span, TensorType};
 
 mod algebra;
 mod ast;
@@ -80,7 +80,18 @@ pub fn parse_program(
     catalog: &dyn Catalog,
     functions: &FunctionTable,
 ) -> Result<ProgramUnit, Vec<Error>> {
-    let statements = parser::parse(text).map_err(|error| vec![error])?;
+    parse_file(FileId::UNNAMED, text, sets, catalog, functions)
+}
+
+/// Reads a program whose spans point into this file.
+fn parse_file(
+    file: FileId,
+    text: &str,
+    sets: &BTreeMap<String, ParamValue>,
+    catalog: &dyn Catalog,
+    functions: &FunctionTable,
+) -> Result<ProgramUnit, Vec<Error>> {
+    let statements = parser::parse(file, text).map_err(|error| vec![error])?;
     let end = text.len() as u32;
-    lower::lower(&statements, token::Range { start: end, end }, sets, catalog, functions)
+    lower::lower(&statements, token::Range { file, start: end, end }, sets, catalog, functions)
 }

@@ -1,6 +1,6 @@
 //! From tokens to statements, by recursive descent.
 
-use tw_ir::{BinaryOp, Error, Result};
+use tw_ir::{BinaryOp, Error, FileId, Result};
 
 use super::ast::{Assign, AssignOp, Binder, Item, Name, Operator, Stmt, StmtKind};
 use super::lexer::Lexer;
@@ -14,9 +14,9 @@ mod postfix;
 /// How deep expressions and blocks may nest. The parser and everything after it recurse no deeper than this, so no text overflows the stack.
 pub(super) const MAX_DEPTH: u16 = 200;
 
-/// Reads a whole program.
-pub(super) fn parse(text: &str) -> Result<Vec<Stmt<'_>>> {
-    let mut parser = Parser::new(text)?;
+/// Reads a whole text.
+pub(super) fn parse(file: FileId, text: &str) -> Result<Vec<Stmt<'_>>> {
+    let mut parser = Parser::new(file, text)?;
     let statements = parser.statements()?;
     match parser.current.kind {
         TokenKind::EndOfText => Ok(statements),
@@ -35,8 +35,8 @@ struct Parser<'a> {
 }
 
 impl<'a> Parser<'a> {
-    fn new(text: &'a str) -> Result<Parser<'a>> {
-        let mut lexer = Lexer::new(text)?;
+    fn new(file: FileId, text: &'a str) -> Result<Parser<'a>> {
+        let mut lexer = Lexer::new(file, text)?;
         let current = lexer.next_token()?;
         Ok(Parser { lexer, current, following: None, last_end: 0, depth: 0 })
     }
@@ -49,6 +49,11 @@ impl<'a> Parser<'a> {
         let taken = std::mem::replace(&mut self.current, next);
         self.last_end = taken.range.end;
         Ok(taken)
+    }
+
+    /// From the start of a range to the end of the last token taken.
+    fn since(&self, start: Range) -> Range {
+        Range { end: self.last_end, ..start }
     }
 
     fn peek(&mut self) -> Result<Token<'a>> {
@@ -101,7 +106,7 @@ impl<'a> Parser<'a> {
         }
         let error = Error::source(format!("this bracket is never closed: `{}` is missing", symbol.text()))
             .note(format!("it should come before {}", self.current.kind));
-        Err(error.at(&open.to(Range { start: open.start, end: self.last_end.max(open.end) }).span()))
+        Err(error.at(&open.to(self.since(open)).span()))
     }
 
     fn unexpected(&self, wanted: &str) -> Error {
@@ -174,7 +179,7 @@ impl<'a> Parser<'a> {
             }
             let start = self.current.range;
             let kind = self.statement()?;
-            statements.push(Stmt { kind, range: Range { start: start.start, end: self.last_end } });
+            statements.push(Stmt { kind, range: self.since(start) });
             let ended = matches!(self.current.kind, TokenKind::EndOfStatement | TokenKind::EndOfText);
             if !ended && !self.at(Symbol::CloseBrace) {
                 return Err(self.unexpected("the end of the statement"));
@@ -240,7 +245,7 @@ impl<'a> Parser<'a> {
             if self.at_keyword(Keyword::If) {
                 let start = self.current.range;
                 let kind = self.deeper(Parser::branch)?;
-                otherwise.push(Stmt { kind, range: Range { start: start.start, end: self.last_end } });
+                otherwise.push(Stmt { kind, range: self.since(start) });
             } else {
                 otherwise = self.block()?;
             }

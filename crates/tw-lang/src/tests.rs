@@ -73,7 +73,7 @@ fn complaint(text: &str) -> String {
 
 fn describe(error: &Error, text: &str) -> String {
     let place = match error.span() {
-        tw_ir::Span::Text { start, end } => text[*start as usize..*end as usize].replace('\n', "\\n"),
+        tw_ir::Span::Text { start, end, .. } => text[*start as usize..*end as usize].replace('\n', "\\n"),
         _ => "nowhere".to_string(),
     };
     match error.help_text() {

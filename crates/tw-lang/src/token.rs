@@ -2,11 +2,13 @@
 
 use std::fmt;
 
-use tw_ir::Span;
+use tw_ir::{FileId, Span};
 
-/// A byte range of the program text.
+/// A byte range of a program text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Range {
+    /// The text.
+    pub(super) file: FileId,
     /// First byte.
     pub(super) start: u32,
     /// One past the last byte.
@@ -14,14 +16,14 @@ pub(super) struct Range {
 }
 
 impl Range {
-    /// The smallest range that covers both.
+    /// The smallest range that covers both, which are ranges of one file.
     pub(super) fn to(self, other: Range) -> Range {
-        Range { start: self.start.min(other.start), end: self.end.max(other.end) }
+        Range { start: self.start.min(other.start), end: self.end.max(other.end), ..self }
     }
 
     /// The range as the rest of the project knows it.
     pub(super) fn span(self) -> Span {
-        Span::Text { start: self.start, end: self.end }
+        Span::Text { file: self.file, start: self.start, end: self.end }
     }
 }
 

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 
 use tw_ir::contraction::Contraction;
 use tw_ir::error::Result;
-use tw_ir::program::{IndexStmt, Program, ValueId};
+use tw_ir::program::{IndexStmt, NodeId, Program, ValueId};
 
 use super::homes::Before;
 use super::machine::Machine;
@@ -74,11 +74,9 @@ struct OnGrid {
 #[derive(Clone, Debug)]
 pub struct Grids {
     n_workers: u64,
-    /// By the number of the node.
-    meshes: BTreeMap<usize, OnGrid>,
+    meshes: BTreeMap<NodeId, OnGrid>,
     owners: BTreeMap<ValueId, Owners>,
-    /// By the number of the node.
-    best_few: BTreeMap<usize, Vec<(Vec<u64>, u64)>>,
+    best_few: BTreeMap<NodeId, Vec<(Vec<u64>, u64)>>,
     /// Bytes that each worker receives.
     pub received: Vec<u64>,
     /// The time of all statements, in bytes that a worker could receive meanwhile; 0 if the objective is bytes.
@@ -110,13 +108,13 @@ impl Grids {
     }
 
     /// The mesh of a node's statement, and its variables.
-    pub fn mesh(&self, node: usize) -> Option<(&Mesh, &[Variable])> {
+    pub fn mesh(&self, node: NodeId) -> Option<(&Mesh, &[Variable])> {
         let found = self.meshes.get(&node).filter(|found| !found.where_owned);
         found.map(|found| (&found.mesh, &found.variables[..]))
     }
 
     /// The best few meshes of a node's statement alone, each with the bytes that a worker would receive.
-    pub fn best_few(&self, node: usize) -> &[(Vec<u64>, u64)] {
+    pub fn best_few(&self, node: NodeId) -> &[(Vec<u64>, u64)] {
         self.best_few.get(&node).map_or(&[], |few| &few[..])
     }
 
@@ -137,8 +135,8 @@ impl Grids {
 
     /// The objective that a search for time would have had.
     pub(super) fn score_in_time(&self, program: &Program, machine: &Machine) -> u64 {
-        let cost = |(&number, on_grid): (&usize, &OnGrid)| {
-            let form = Form::of(program, &program.body.nodes[number], Aim::Time);
+        let cost = |(&node, on_grid): (&NodeId, &OnGrid)| {
+            let form = program.node(node).and_then(|node| Form::of(program, node, Aim::Time));
             form.map_or(0, |form| form.cost(&on_grid.mesh, machine))
         };
         self.meshes.iter().map(cost).fold(self.received_max(), u64::saturating_add)

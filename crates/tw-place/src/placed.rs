@@ -248,8 +248,8 @@ fn lower_on_grids(
     let (loose, sets) = loose(&plan)?;
     let mut values: Vec<Option<ValueId>> = vec![None; loose.sets.len()];
     for step in &plan.steps {
-        // Statements are numbered as nodes are. States of an accumulator are cut as its results and belong to the same workers.
-        let node = &program.body.nodes[step.statement.index()];
+        // States of an accumulator are cut as its results and belong to the same workers.
+        let Some(node) = plan.statements[step.statement].node.and_then(|id| program.node(id)) else { continue };
         for (k, output) in step.outputs.iter().enumerate() {
             let shape = &plan.relations[*output].shape;
             let value = node.results.get(k).or(node.results.first()).copied();

@@ -1,9 +1,7 @@
 //! Runs all schedulers on one program and compares them in one simulator.
 
-use tw_ir::EntityRef;
 use tw_ir::error::{Error, Result};
-use tw_ir::program::Program;
-use tw_ir::workflow::StmtId;
+use tw_ir::program::{NodeId, Program};
 
 use super::bounds::{Touching, least_together_within};
 use super::grids::{Aim, DEFAULT_LIMIT, Grids, SearchReport, touching};
@@ -29,9 +27,8 @@ pub struct Rivals {
     pub failed: Vec<(&'static str, Error)>,
     /// The meshes of the plan of `algebraic`.
     pub grids: Grids,
-    /// The lower bound in bytes of each statement that has one. Statements are those of the plan of `algebraic`; other plans may have other contraction
-    /// orders.
-    pub statements: Vec<(StmtId, f64)>,
+    /// The lower bound in bytes of each node of [`Rivals::program`] that has one. Programs of other plans may have other contraction orders.
+    pub bounds: Vec<(NodeId, f64)>,
     /// The lower bound of the whole program. Like the bounds of statements, it assumes that the work of each statement is even.
     pub bound_bytes: f64,
 }
@@ -109,13 +106,13 @@ impl<'a> Request<'a> {
         let placed = in_order(placed);
         let workers = machine.n_workers() as u64;
         let touched = touching(&program);
-        let alone = |(node, statement): &(usize, Touching)| {
-            (StmtId::new(*node), least_together_within(std::slice::from_ref(statement), workers, machine.memory))
+        let alone = |(node, statement): &(NodeId, Touching)| {
+            (*node, least_together_within(std::slice::from_ref(statement), workers, machine.memory))
         };
-        let statements = touched.iter().map(alone).collect();
+        let bounds = touched.iter().map(alone).collect();
         let all: Vec<Touching> = touched.into_iter().map(|(_, statement)| statement).collect();
         let bound_bytes = least_together_within(&all, workers, machine.memory);
-        Ok(Rivals { program, placed, refused, failed: found.failed, grids, statements, bound_bytes })
+        Ok(Rivals { program, placed, refused, failed: found.failed, grids, bounds, bound_bytes })
     }
 
     fn asks(&self, names: &[&str]) -> bool {
@@ -190,7 +187,7 @@ impl Rivals {
 
     /// True if the lower bound holds for a plan: the work of each statement with a bound is even.
     pub fn is_bounded(&self, placed: &Placed) -> bool {
-        placed.unevenness_of(self.statements.iter().map(|(statement, _)| *statement)) <= EVEN
+        placed.unevenness_of(&self.bounds.iter().map(|(node, _)| *node).collect()) <= EVEN
     }
 
     /// Statistics of the search for meshes.

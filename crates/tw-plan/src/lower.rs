@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use tw_ir::error::{Error, Result};
 use tw_ir::plan::{BlockRelation, Plan, PlanStep, RelId, RelOp};
-use tw_ir::program::{Node, Op, OperandMode, Program, SourceOp, ValueId};
+use tw_ir::program::{Node, NodeId, Op, OperandMode, Program, SourceOp, ValueId};
 use tw_ir::workflow::{SinkDecl, SourceDecl, Statement, StmtId};
 use tw_ir::{Axis, DType, Grid, Tiling};
 
@@ -29,8 +29,8 @@ pub fn lower(program: &Program, options: &PlanOptions) -> Result<Plan> {
 pub struct ChosenCuts {
     /// Cuts of values without a requested tiling.
     pub values: BTreeMap<ValueId, Grid>,
-    /// Of the variables of statements, by the number of the node. Those that run along the result are cut as it is.
-    pub variables: BTreeMap<usize, Grid>,
+    /// Of the variables of statements. Those that run along the result are cut as it is.
+    pub variables: BTreeMap<NodeId, Grid>,
 }
 
 /// As [`lower`], with cuts chosen by another planner.
@@ -41,8 +41,8 @@ pub fn lower_cut(program: &Program, options: &PlanOptions, cuts: ChosenCuts) -> 
         lowering.requested.extend(cuts.values);
     }
     lowering.variables = cuts.variables;
-    for node in &program.body.nodes {
-        lowering.node(node).map_err(|error| error.at(&node.span))?;
+    for (id, node) in program.nodes() {
+        lowering.node(id, node).map_err(|error| error.at(&node.span))?;
     }
     for (name, value) in program.outputs.iter().zip(&program.body.results) {
         let relation = lowering.relation(*value)?;
@@ -58,8 +58,8 @@ struct Lowering<'a> {
     relations: HashMap<ValueId, RelId>,
     /// Grids asked for by a later retile that is the only reader: the producer makes the blocks right at once.
     requested: HashMap<ValueId, Grid>,
-    /// Chosen cuts of the variables of statements, by node.
-    variables: BTreeMap<usize, Grid>,
+    /// Chosen cuts of the variables of statements.
+    variables: BTreeMap<NodeId, Grid>,
     /// The number of reads of a value; a result of the segment counts as a read.
     readers: HashMap<ValueId, u32>,
 }
@@ -116,9 +116,9 @@ impl<'a> Lowering<'a> {
         }
     }
 
-    fn node(&mut self, node: &Node) -> Result<()> {
+    fn node(&mut self, id: NodeId, node: &Node) -> Result<()> {
         let label = node.results.first().map_or_else(|| node.op.name().to_string(), |&value| self.label(node, value));
-        let statement = self.plan.statements.push(Statement { label, span: node.span.clone() });
+        let statement = self.plan.statements.push(Statement { label, span: node.span, node: Some(id) });
         match &node.op {
             Op::Source(source) => self.source(node, source, statement),
             Op::Index(stmt) => self.index(node, stmt, statement),
@@ -243,5 +243,27 @@ impl<'a> Lowering<'a> {
         let parallel = WANTED.div_ceil(n_outputs.max(1));
         let affordable = operand_bytes / output_bytes.max(1);
         parallel.min(n_terms.div_ceil(2)).min(affordable).max(1) as u32
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tw_ir::{Extent, Scalar, Span};
+
+    use super::*;
+
+    #[test]
+    fn statements_name_their_nodes() {
+        let mut program = Program::new();
+        let ones = tw_build::full(&[2, 3].map(Extent::Known), Scalar::F64(1.0));
+        let x = program.push1(ones, &[], &Span::text(0, 1)).unwrap();
+        let turned = tw_build::transpose(program.ty(x));
+        let y = program.push1(turned, &[x], &Span::text(2, 3)).unwrap();
+        program.output("y", y);
+        let plan = lower(&program, &PlanOptions::default()).unwrap();
+        let nodes: Vec<Option<&Node>> = plan.statements.values().map(|found| program.node(found.node?)).collect();
+        assert_eq!(nodes, program.body.nodes.iter().map(Some).collect::<Vec<_>>());
+        let node_of = |step: &PlanStep| program.node(plan.statements[step.statement].node?);
+        assert!(plan.steps.iter().all(|step| node_of(step).is_some()));
     }
 }

@@ -85,7 +85,7 @@ pub(crate) fn make<T>(
 ) -> PyResult<T> {
     let span = callers_line(py);
     loop {
-        let error = match tilewright::at_span(span.clone(), &make) {
+        let error = match tilewright::at_span(span, &make) {
             Ok(made) => return Ok(made),
             Err(error) => error.at(&span),
         };

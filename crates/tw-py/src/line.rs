@@ -3,7 +3,7 @@
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use tilewright::Result;
-use tilewright::ir::{HostCall, Span};
+use tilewright::ir::span::{FileId, HostCall, Name, Span};
 
 use crate::errors::OrRaise;
 
@@ -19,7 +19,7 @@ const DEEPEST: usize = 16;
 /// Runs code with tensors made on the line that called the package; nodes and errors name it.
 pub(crate) fn at_callers_line<T>(py: Python<'_>, f: impl FnOnce() -> Result<T>) -> PyResult<T> {
     let span = callers_line(py);
-    tilewright::at_span(span.clone(), f).map_err(|error| error.at(&span)).or_raise()
+    tilewright::at_span(span, f).map_err(|error| error.at(&span)).or_raise()
 }
 
 /// The line that called the package.
@@ -48,16 +48,17 @@ fn line_of_frame(py: Python<'_>) -> PyResult<Span> {
         }
         frame = frame.getattr("f_back")?;
     }
-    let file: String = frame.getattr("f_code")?.getattr("co_filename")?.extract()?;
+    let file = frame.getattr("f_code")?.getattr("co_filename")?;
+    let file = FileId::named(file.extract()?);
     let call = match called {
         Some(name) => {
             let operation = operation(name.extract()?);
             // The instruction that calls: it tells the calls of a line apart, in their order, and is the same in every round of a loop.
-            Some(HostCall { position: frame.getattr("f_lasti")?.extract()?, operation: operation.into() }.into())
+            Some(HostCall { position: frame.getattr("f_lasti")?.extract()?, operation: Name::new(operation) })
         }
         None => None,
     };
-    Ok(Span::Host { file: file.into(), line: frame.getattr("f_lineno")?.extract()?, call })
+    Ok(Span::Host { file, line: frame.getattr("f_lineno")?.extract()?, call })
 }
 
 /// What the user wrote to call a function of this name.

@@ -43,7 +43,7 @@ fn chains(n_tasks: u32, width: u32, reads: u64) -> Result<Workflow> {
     let length = (n_tasks as u64 / width).max(1);
     let mut workflow = Workflow::default();
     let label = "x[k, c] = max[d](x[k - 1, c + d]) + 1".into();
-    let statement = workflow.statements.push(Statement { label, span: Span::None });
+    let statement = workflow.statements.push(Statement { label, span: Span::None, node: None });
     // Only the last row outlives the run, so it is a tensor of its own. The row before its row 0 is row `length - 2` of the other.
     let rows = Rows { stored: length - 1, width, reads, statement };
     let steps = rows.add_to(&mut workflow, "steps", length - 1, -1)?;

@@ -117,7 +117,7 @@ fn with_constants(program: &Program, k: usize, values: &BTreeMap<ValueId, Array>
     let constants = node.results.iter().map(|value| {
         let array = Arc::new(values.get(value)?.clone());
         let op = Op::Source(SourceOp::Constant(array));
-        Some(Node { op, args: Vec::new(), results: vec![*value], span: node.span.clone() })
+        Some(Node { op, args: Vec::new(), results: vec![*value], span: node.span })
     });
     let constants: Vec<Node> = constants.collect::<Option<_>>()?;
     let mut candidate = program.clone();
@@ -191,10 +191,7 @@ fn scan_backwards(program: &Program, region: &mut Region, needed: &mut BTreeSet<
 
 /// A tensor needs the scalars its extents depend on.
 fn need_extents(program: &Program, value: ValueId, needed: &mut BTreeSet<ValueId>) {
-    needed.extend(program.ty(value).shape.iter().filter_map(|extent| match extent {
-        tw_ir::Extent::Deferred(by) => Some(*by),
-        tw_ir::Extent::Known(_) => None,
-    }));
+    needed.extend(program.ty(value).shape.iter().filter_map(|&extent| program.told_by(extent)));
 }
 
 fn has_effect(op: &Op) -> bool {

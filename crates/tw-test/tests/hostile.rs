@@ -16,7 +16,7 @@ fn read(text: &str) -> Result<ProgramUnit, Vec<Error>> {
 
 /// A place must lie inside the text, on whole characters, and can be drawn.
 fn check_place(error: &Error, text: &str) {
-    if let Span::Text { start, end } = error.span() {
+    if let Span::Text { start, end, .. } = error.span() {
         let slice = text.get(*start as usize..*end as usize);
         assert!(slice.is_some(), "{error:?} is outside the text or inside a character");
     }
@@ -30,7 +30,7 @@ fn refused(text: &str) -> (Error, String) {
         Ok(_) => panic!("accepted: {}", text.chars().take(200).collect::<String>()),
         Err(errors) => errors.into_iter().next().expect("at least one error"),
     };
-    let Span::Text { start, end } = *error.span() else { panic!("{error:?} has no place") };
+    let Span::Text { start, end, .. } = *error.span() else { panic!("{error:?} has no place") };
     let place = text[start as usize..end as usize].to_string();
     (error, place)
 }

@@ -167,7 +167,7 @@ fn bind(unit: &ProgramUnit, directory: &Scratch) -> Inputs {
 
 fn place<'t>(error: &Error, text: &'t str) -> &'t str {
     match error.span() {
-        Span::Text { start, end } => &text[*start as usize..*end as usize],
+        Span::Text { start, end, .. } => &text[*start as usize..*end as usize],
         other => panic!("{error:?} is at {other:?}"),
     }
 }

@@ -39,7 +39,7 @@ impl Position {
         };
         Position {
             role: around.last().map_or(Role::Straight, |around| around.role),
-            span: around.last().map_or(Span::None, |around| around.span.clone()),
+            span: around.last().map_or(Span::None, |around| *around.span),
             depth: around.len(),
             branches: around.iter().filter_map(branch).collect(),
             turn: Turn::Every,

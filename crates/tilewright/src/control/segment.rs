@@ -8,7 +8,7 @@ use std::hash::{Hash, Hasher};
 
 use rustc_hash::FxHashMap;
 use tw_ir::error::{Error, Result};
-use tw_ir::program::{MaskCounts, Node, Op, Program, SourceOp, TensorType, ValueId, mask_pieces};
+use tw_ir::program::{ExtentId, MaskCounts, Node, Op, Program, SourceOp, TensorType, ValueId, mask_pieces};
 use tw_ir::{Axis, Grid, Span, Tiling};
 use tw_place::Before;
 
@@ -38,7 +38,7 @@ pub(crate) struct SegmentKey {
 impl SegmentKey {
     /// The key of a segment with this program.
     pub(crate) fn of(program: Program) -> SegmentKey {
-        let spans = program.body.nodes.iter().map(|node| node.span.clone()).collect();
+        let spans = program.body.nodes.iter().map(|node| node.span).collect();
         SegmentKey { program, spans, placement: None }
     }
 
@@ -62,8 +62,8 @@ pub(crate) trait Surroundings {
     fn computed(&self, value: ValueId) -> Option<TensorType>;
     /// The type of the data bound to an input, with its tiling if the data is cut already.
     fn bound(&self, name: &str) -> Option<TensorType>;
-    /// The value of a resolved scalar.
-    fn extent(&self, value: ValueId) -> Option<u64>;
+    /// The number that a deferred extent has been resolved to.
+    fn extent(&self, extent: ExtentId) -> Option<u64>;
     /// The elements of a mask that one task should look at.
     fn piece_elements(&self) -> u64;
     /// How many elements the pieces of a computed mask take, `total` in all if that has been resolved.
@@ -74,9 +74,9 @@ pub(crate) trait Surroundings {
 /// piece need not be.
 pub(crate) fn counted_mask(outer: &Program, around: &dyn Surroundings, node: &Node) -> Option<ValueId> {
     matches!(node.op, Op::Compact { .. } | Op::Expand { .. }).then_some(())?;
-    let shape = outer.ty(node.args[0]).resolve(&|value| around.extent(value)).known_shape()?;
+    let shape = outer.ty(node.args[0]).resolve(&|id| around.extent(id)).known_shape()?;
     let row = |&data: &ValueId| {
-        let data = outer.ty(data).resolve(&|value| around.extent(value)).known_shape()?;
+        let data = outer.ty(data).resolve(&|id| around.extent(id)).known_shape()?;
         let rest = data.get(shape.len()..).unwrap_or_default();
         Some(rest.iter().fold(1u64, |n, &extent| n.saturating_mul(extent)))
     };
@@ -122,7 +122,7 @@ impl<'a> SegmentBuilder<'a> {
             self.bind(node.results[0], value);
             return Ok(());
         }
-        let known = |value: ValueId| self.around.extent(value);
+        let known = |id: ExtentId| self.around.extent(id);
         let mut op = node.op.resolve(&known);
         match &mut op {
             Op::Compact { extent, counts } => *counts = self.counts(node, extent.known())?,
@@ -142,7 +142,7 @@ impl<'a> SegmentBuilder<'a> {
         for (&old, &new) in node.results.iter().zip(&results) {
             self.bind(old, new);
         }
-        self.program.body.nodes.push(Node { op, args, results, span: node.span.clone() });
+        self.program.body.nodes.push(Node { op, args, results, span: node.span });
         Ok(())
     }
 

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use tw_ir::workflow::{Boxes, StmtId, Workflow};
+use tw_ir::workflow::{Boxes, Workflow};
 use tw_ir::{Axis, EntityRef, Grid};
 use tw_place::{Placed, Rivals};
 
@@ -204,7 +204,7 @@ impl Explanation {
             let owners = (0..set.n_blocks()).map(|k| home(workflow.block(id, k).index())).collect();
             // Numbers of values without a name change with the program around them.
             let name = if set.name.starts_with('%') { String::new() } else { set.name.clone() };
-            let place = self.place(&workflow.statements[StmtId::new(set.statement.index())].span);
+            let place = self.place(&workflow.statements[set.statement].span);
             values.entry(place).or_default().push(Value { name, axes: axes.clone(), owners });
         }
         values

@@ -82,7 +82,7 @@ pub(crate) fn of_segment(before: &Program, schedule: &Schedule, is_stored: &dyn 
         if let Some(&read_bytes) = read.get(&key)
             && inputs.iter().all(|known| known.key != key)
         {
-            inputs.push(InputUse { key, name, span: node.span.clone(), bytes, read_bytes });
+            inputs.push(InputUse { key, name, span: node.span, bytes, read_bytes });
         }
     }
     inputs

@@ -54,8 +54,8 @@ impl Recorder for Sections {
     }
 
     fn postpone(&mut self, nodes: &[&Node], unknown: &Span, around: &[Around<'_>]) {
-        let spans = nodes.iter().map(|node| node.span.clone()).collect();
-        let outcome = SectionOutcome::Later { spans, unknown: unknown.clone() };
+        let spans = nodes.iter().map(|node| node.span).collect();
+        let outcome = SectionOutcome::Later { spans, unknown: *unknown };
         self.collected.items.push(Section { at: Position::new(around), selects_all: true, outcome });
     }
 

@@ -1,6 +1,6 @@
 //! Program text, by lines.
 
-use tw_ir::span::{HostCall, Span};
+use tw_ir::span::{FileId, HostCall, Span};
 
 /// The text of a program and the name it is known under.
 #[derive(Clone, Debug)]
@@ -49,12 +49,19 @@ impl SourceText {
 pub enum Place {
     /// A line of the program text.
     Line(u32),
-    /// Bytes of a program text that is not at hand.
-    Bytes(u32, u32),
+    /// Bytes of a text that is not at hand.
+    Bytes {
+        /// The text.
+        file: FileId,
+        /// First byte.
+        start: u32,
+        /// One past the last byte.
+        end: u32,
+    },
     /// A line of the host language, and which of its calls.
     Host {
         /// The file.
-        file: String,
+        file: FileId,
         /// The line, counted from one.
         line: u32,
         /// The call, where the host language tells.
@@ -69,11 +76,11 @@ impl Place {
     pub fn of(span: &Span, source: Option<&SourceText>) -> Place {
         match (span, source) {
             (Span::None, _) => Place::Planner,
-            (Span::Text { start, .. }, Some(source)) => Place::Line(source.line_of(*start as usize)),
-            (Span::Text { start, end }, None) => Place::Bytes(*start, *end),
-            (Span::Host { file, line, call }, _) => {
-                Place::Host { file: file.to_string(), line: *line, call: call.as_deref().cloned() }
+            (&Span::Text { file: FileId::UNNAMED, start, .. }, Some(source)) => {
+                Place::Line(source.line_of(start as usize))
             }
+            (&Span::Text { file, start, end }, _) => Place::Bytes { file, start, end },
+            (&Span::Host { file, line, call }, _) => Place::Host { file, line, call },
         }
     }
 
@@ -81,8 +88,9 @@ impl Place {
     pub fn short(&self) -> String {
         match self {
             Place::Line(line) => line.to_string(),
-            Place::Bytes(start, end) => format!("{start}..{end}"),
-            Place::Host { file, line, .. } => format!("{}:{line}", file.rsplit(['/', '\\']).next().unwrap_or(file)),
+            Place::Bytes { file: FileId::UNNAMED, start, end } => format!("{start}..{end}"),
+            Place::Bytes { file, start, end } => format!("{}:{start}..{end}", last_part(*file)),
+            Place::Host { file, line, .. } => format!("{}:{line}", last_part(*file)),
             Place::Planner => "-".to_string(),
         }
     }
@@ -90,7 +98,7 @@ impl Place {
     /// The called function, if the host language reports it.
     pub fn operation(&self) -> Option<&str> {
         match self {
-            Place::Host { call: Some(call), .. } => Some(&call.operation),
+            Place::Host { call: Some(call), .. } => Some(call.operation.as_str()),
             _ => None,
         }
     }
@@ -119,7 +127,8 @@ impl std::fmt::Display for Place {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Place::Line(line) => write!(f, "line {line}"),
-            Place::Bytes(start, end) => write!(f, "bytes {start}..{end}"),
+            Place::Bytes { file: FileId::UNNAMED, start, end } => write!(f, "bytes {start}..{end}"),
+            Place::Bytes { file, start, end } => write!(f, "bytes {start}..{end} of {}", last_part(*file)),
             Place::Host { .. } => match self.operation() {
                 Some(operation) => write!(f, "{} `{operation}`", self.short()),
                 None => write!(f, "{}", self.short()),
@@ -127,6 +136,11 @@ impl std::fmt::Display for Place {
             Place::Planner => write!(f, "the planner"),
         }
     }
+}
+
+/// The name of a file without its directories.
+fn last_part(file: FileId) -> &'static str {
+    file.name().rsplit(['/', '\\']).next().unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -143,5 +157,7 @@ mod tests {
         assert_eq!(source.line(4), "c = b");
         assert_eq!(source.line(9), "");
         assert_eq!(Place::of(&Span::text(8, 9), Some(&source)), Place::Line(2));
+        let elsewhere = Place::of(&FileId::named("d/q.tw").span(8, 9), Some(&source));
+        assert_eq!((elsewhere.short().as_str(), elsewhere.to_string().as_str()), ("q.tw:8..9", "bytes 8..9 of q.tw"));
     }
 }

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, OnceLock, Weak};
 use tw_build as build;
 use tw_build::Reduction;
 use tw_ir::error::Result;
-use tw_ir::program::{Op, TensorType, ValueId};
+use tw_ir::program::{ExtentId, Op, TensorType};
 use tw_ir::{DType, EntityRef, Extent};
 
 use super::Tensor;
@@ -51,7 +51,7 @@ impl Count {
     }
 
     /// Its id in the types of tensors.
-    pub(super) fn id(&self) -> ValueId {
+    pub(super) fn id(&self) -> ExtentId {
         self.id.0
     }
 
@@ -99,12 +99,12 @@ pub(super) fn named_by<'a>(
 }
 
 /// A number that no other count of the process has while this one lives.
-struct CountId(ValueId);
+struct CountId(ExtentId);
 
 static FREE_IDS: Mutex<FreeIds> = Mutex::new(FreeIds { returned: Vec::new(), next: 0 });
 
 struct FreeIds {
-    returned: Vec<ValueId>,
+    returned: Vec<ExtentId>,
     next: usize,
 }
 
@@ -113,7 +113,7 @@ impl CountId {
         let mut free = lock(&FREE_IDS);
         let id = free.returned.pop().unwrap_or_else(|| {
             free.next += 1;
-            ValueId::new(free.next - 1)
+            ExtentId::new(free.next - 1)
         });
         CountId(id)
     }

@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 use tw_block::Source;
 use tw_ir::Extent;
 use tw_ir::error::{Error, Result};
-use tw_ir::program::{self, Op, Program, TensorType, ValueId};
+use tw_ir::program::{self, ExtentId, Op, Program, TensorType, ValueId};
 use tw_run::TensorHandle;
 
 use super::count::Count;
@@ -26,8 +26,8 @@ pub(super) struct Graph {
     /// Counts that the program resolves, with their values in it.
     pub(super) counts: Vec<(Arc<Count>, ValueId)>,
     values: FxHashMap<(*const TensorNode, usize), ValueId>,
-    /// The program values of count ids.
-    extents: FxHashMap<ValueId, Extent>,
+    /// What the ids of counts are in the program.
+    extents: FxHashMap<ExtentId, Extent>,
 }
 
 /// A tensor on the way down. Arguments are checked before the result: a run that computes a tensor stores the result before it releases the
@@ -128,7 +128,7 @@ impl Graph {
         for (k, &value) in results.iter().enumerate() {
             self.values.insert((Arc::as_ptr(node), k), value);
         }
-        self.program.body.nodes.push(program::Node { op, args, results, span: node.span.clone() });
+        self.program.body.nodes.push(program::Node { op, args, results, span: node.span });
         Ok(())
     }
 
@@ -143,7 +143,7 @@ impl Graph {
                 let number = self.value(&count.tensor)?;
                 let value = self.program.push1(Op::Resolve, &[number], &tensor.node.span)?;
                 self.counts.push((count.clone(), value));
-                Extent::Deferred(value)
+                self.program.extent_of(value)
             }
         };
         self.extents.insert(count.id(), extent);

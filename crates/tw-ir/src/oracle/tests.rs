@@ -433,7 +433,7 @@ fn resolved_scalars_are_extents() {
     let mask = constant(&mut program, Array::new(vec![3], Buffer::Bool(vec![true, false, true])).unwrap());
     let two = constant(&mut program, Array::scalar(Scalar::I64(2)));
     let count = program.push1(Op::Resolve, &[two], &Span::None).unwrap();
-    let extent = Extent::Deferred(count);
+    let extent = program.extent_of(count);
     let kept = program.push1(Op::Compact { extent, counts: None }, &[mask, data], &Span::None).unwrap();
     let shape = vec![Extent::Known(1), extent];
     let row = program.push1(Op::Reshape { shape }, &[kept], &Span::None).unwrap();

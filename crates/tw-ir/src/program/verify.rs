@@ -3,7 +3,8 @@
 //! Invariants, checked between passes:
 //! 1. Every value is made exactly once, before it is read, in its own or an enclosing region, and has a type the engine can hold.
 //! 2. Every node's results have the dtype and shape that inference gives.
-//! 3. Deferred extents, of results, region parameters and index variables, name resolved scalars made earlier.
+//! 3. Deferred extents, of results, region parameters and index variables, are told by resolved scalars made earlier. The table of extents names values of the program,
+//!    each at most once.
 //! 4. A program has one result per output name, and its body takes no parameters.
 
 use std::collections::HashSet;
@@ -16,6 +17,12 @@ use crate::shape::Extent;
 pub fn verify(program: &Program) -> Result<()> {
     if !program.body.params.is_empty() || program.body.results.len() != program.outputs.len() {
         return Err(Error::internal("a program takes no parameters and has one result per output name"));
+    }
+    let mut telling = HashSet::new();
+    for (id, extent) in &program.extents {
+        if !program.values.is_valid(extent.value) || !telling.insert(extent.value) {
+            return Err(Error::internal(format!("{} cannot tell the extent {id}", extent.value)));
+        }
     }
     let mut state = State { program, defined: HashSet::new(), made: HashSet::new(), resolved: HashSet::new() };
     state.region(&program.body)
@@ -97,11 +104,13 @@ impl State<'_> {
 
     fn extents(&self, extents: &[Extent]) -> Result<()> {
         let unresolved = extents.iter().find_map(|extent| match extent {
-            Extent::Deferred(by) if !self.resolved.contains(by) => Some(by),
+            Extent::Deferred(id) if self.program.told_by(*extent).is_none_or(|by| !self.resolved.contains(&by)) => {
+                Some(id)
+            }
             _ => None,
         });
         match unresolved {
-            Some(by) => Err(Error::internal(format!("the extent {by} is not resolved"))),
+            Some(id) => Err(Error::internal(format!("the extent {id} is not resolved"))),
             None => Ok(()),
         }
     }

@@ -45,7 +45,7 @@ pub(super) fn parse_decls(cursor: &mut Cursor<'_>) -> Result<Decls> {
     let mut decls = Decls::default();
     while cursor.eat("statement") {
         expect_id(cursor, "s", decls.statements.len())?;
-        decls.statements.push(Statement { label: cursor.string()?, span: parse_span(cursor)? });
+        decls.statements.push(Statement { label: cursor.string()?, span: parse_span(cursor)?, node: None });
     }
     while cursor.eat("source") {
         expect_id(cursor, "", decls.sources.len())?;

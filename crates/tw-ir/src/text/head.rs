@@ -186,7 +186,7 @@ pub(crate) fn parse_names(text: &str, workflow: &mut Workflow) -> Result<()> {
     let cursor = &mut Cursor::new(text);
     while cursor.eat("statement") {
         expect_id(cursor, "s", workflow.statements.len())?;
-        workflow.statements.push(Statement { label: cursor.string()?, span: parse_span(cursor)? });
+        workflow.statements.push(Statement { label: cursor.string()?, span: parse_span(cursor)?, node: None });
     }
     let n_statements = workflow.statements.len();
     for entry in workflow.kernels.values_mut() {

@@ -7,15 +7,18 @@ use cranelift_entity::EntityRef;
 use super::cursor::Cursor;
 use super::op::{parse_op, print_op};
 use super::printer::{Printer, commas, quote};
-use super::types::{parse_type, parse_value};
+use super::types::{parse_extent_id, parse_type, parse_value};
 use crate::error::{Blame, Error, Result};
-use crate::program::{FunctionTable, Node, Program, Region, TensorType, ValueId, ValueInfo, verify};
-use crate::span::{HostCall, Span};
+use crate::program::{ExtentDef, FunctionTable, Node, Program, Region, TensorType, ValueId, ValueInfo, verify};
+use crate::span::{FileId, HostCall, Name, Span};
 
 /// A program as text; see [`parse_program`].
 pub fn print_program(program: &Program) -> String {
     let mut printer = Printer::default();
     printer.open("program {");
+    for (extent, ExtentDef { value }) in program.extents.iter() {
+        printer.line(format_args!("extent {extent} = {value}"));
+    }
     print_nodes(&mut printer, program, &program.body.nodes);
     for value in unmade_values(program) {
         printer.line(format_args!("unused {}", print_declaration(program, value)));
@@ -34,6 +37,15 @@ pub fn parse_program(text: &str, functions: &FunctionTable) -> Result<Program> {
     cursor.expect("program")?;
     cursor.expect("{")?;
     let mut program = Program::new();
+    while cursor.eat("extent") {
+        let start = cursor.place();
+        let (id, next) = (parse_extent_id(cursor)?, program.extents.next_key());
+        if id != next {
+            return Err(cursor.error_since(start, format_args!("extents are numbered in order: {next} comes next")));
+        }
+        cursor.expect("=")?;
+        program.extents.push(ExtentDef { value: parse_value(cursor)? });
+    }
     while !cursor.sees("unused") && !cursor.sees("output") && !cursor.sees("}") {
         program.body.nodes.push(parser.node(cursor)?);
     }
@@ -113,10 +125,16 @@ fn print_declaration(program: &Program, value: ValueId) -> String {
 pub(super) fn print_span(span: &Span) -> String {
     match span {
         Span::None => String::new(),
-        Span::Text { start, end } => format!(" @{start}..{end}"),
-        Span::Host { file, line, call: None } => format!(" @{} line {line}", quote(file)),
+        Span::Text { file: FileId::UNNAMED, start, end } => format!(" @{start}..{end}"),
+        Span::Text { file, start, end } => format!(" @{} {start}..{end}", quote(file.name())),
+        Span::Host { file, line, call: None } => format!(" @{} line {line}", quote(file.name())),
         Span::Host { file, line, call: Some(call) } => {
-            format!(" @{} line {line} host_call {} {}", quote(file), call.position, quote(&call.operation))
+            format!(
+                " @{} line {line} host_call {} {}",
+                quote(file.name()),
+                call.position,
+                quote(call.operation.as_str())
+            )
         }
     }
 }
@@ -126,14 +144,16 @@ pub(super) fn parse_span(cursor: &mut Cursor<'_>) -> Result<Span> {
     if !cursor.eat("@") {
         return Ok(Span::None);
     }
-    if cursor.sees("\"") {
-        let file = cursor.string()?.into();
-        cursor.expect("line")?;
+    let file = match cursor.sees("\"") {
+        true => FileId::named(&cursor.string()?),
+        false => FileId::UNNAMED,
+    };
+    if cursor.eat("line") {
         let line = cursor.fitting()?;
         let call = match cursor.eat("host_call") {
             true => {
                 let position = cursor.fitting()?;
-                Some(HostCall { position, operation: cursor.string()?.into() }.into())
+                Some(HostCall { position, operation: Name::new(&cursor.string()?) })
             }
             false => None,
         };
@@ -141,7 +161,7 @@ pub(super) fn parse_span(cursor: &mut Cursor<'_>) -> Result<Span> {
     }
     let start = cursor.fitting()?;
     cursor.expect("..")?;
-    Ok(Span::Text { start, end: cursor.fitting()? })
+    Ok(Span::Text { file, start, end: cursor.fitting()? })
 }
 
 /// Collects declarations while nodes are read.

@@ -11,7 +11,7 @@ use crate::program::{
     ValueId,
 };
 use crate::random;
-use crate::span::{HostCall, Span};
+use crate::span::{FileId, HostCall, Name, Span};
 
 const PROGRAM: &str = include_str!("tests/program.txt");
 const LOOPS: &str = include_str!("tests/loops.txt");
@@ -104,19 +104,21 @@ fn spans_names_and_bits_survive() {
         Array::from_f64(&(0..100).map(|k| k as f64 / 7.0).collect::<Vec<_>>()),
     ];
     for array in arrays {
-        let call = HostCall { position: 3, operation: "mean \"of\" it".into() };
-        let span = Span::Host { file: "a \"b\"\n.py".into(), line: 7, call: Some(call.into()) };
+        let call = HostCall { position: 3, operation: Name::new("mean \"of\" it") };
+        let span = Span::Host { file: FileId::named("a \"b\"\n.py"), line: 7, call: Some(call) };
         let value = program.push1(Op::Source(SourceOp::Constant(Arc::new(array))), &[], &span).unwrap();
         program.name(value, "an \\ odd\tname \u{1}");
         program.output("out\r", value);
     }
+    let file = FileId::named("a \"b\".tw").span(3, 9);
+    program.push1(Op::Source(SourceOp::Constant(Arc::new(Array::from_i64(&[1])))), &[], &file).unwrap();
     let unmade =
         program.new_value(TensorType::known(DType::F32, &[2]).with_fill(Scalar::F32(f32::from_bits(0x7f80_0001))));
     program.name(unmade, "");
     let text = print_program(&program);
     let back = parse_program(&text, &FunctionTable::default()).unwrap();
     assert_eq!(back, program);
-    assert_eq!(back.body.nodes[0].span, program.body.nodes[0].span);
+    assert!(back.body.nodes.iter().zip(&program.body.nodes).all(|(a, b)| a.span == b.span));
     assert!(back.values.iter().zip(program.values.values()).all(|((_, a), b)| a.name == b.name));
     assert_eq!(print_program(&back), text);
 }
@@ -134,6 +136,19 @@ fn schedules_keep_their_hash() {
 #[test]
 fn refusals_name_the_place() {
     let refusals = [
+        ("program {\n    extent #1 = %0\n}", "line 2, column 12", "#0 comes next"),
+        ("program { extent #0 = %7 }", "", "%7 cannot tell the extent #0"),
+        (
+            "program { extent #0 = %0 extent #1 = %0 %0: i64[] = source input \"n\" }",
+            "",
+            "%0 cannot tell the extent #1",
+        ),
+        ("program { %0: f64[#0] = source input \"n\" }", "", "the extent #0 is not resolved"),
+        (
+            "program { extent #0 = %1 %0: f64[#0] = source input \"x\" %1: i64[] = source input \"n\" }",
+            "",
+            "#0 is not resolved",
+        ),
         ("program {\n    %0: f65[3] = source input \"A\"\n}", "line 2, column 9", "`f65`"),
         ("program {\n    %0: f64[3] = source output \"A\"\n}", "line 2, column 25", "`input`"),
         ("program { %0: f64[1] = frobnicate(%0) }", "line 1, column 24", "`frobnicate`"),

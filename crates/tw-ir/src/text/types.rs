@@ -12,7 +12,7 @@ use crate::dtype::DType;
 use crate::error::Result;
 use crate::format::{Format, ModeFormat};
 use crate::grid::Grid;
-use crate::program::{TensorType, ValueId};
+use crate::program::{ExtentId, TensorType, ValueId};
 use crate::shape::Extent;
 use crate::tiling::{Axis, BoxRegion, Tiling};
 
@@ -53,9 +53,14 @@ pub(super) fn parse_value(cursor: &mut Cursor<'_>) -> Result<ValueId> {
     cursor.id("%").map(ValueId::from_u32)
 }
 
-/// An extent: a number, or the value that tells it.
+/// An extent that depends on data: `#3`.
+pub(super) fn parse_extent_id(cursor: &mut Cursor<'_>) -> Result<ExtentId> {
+    cursor.id("#").map(ExtentId::from_u32)
+}
+
+/// An extent: a number, or the id of one that depends on data.
 pub(super) fn parse_extent(cursor: &mut Cursor<'_>) -> Result<Extent> {
-    if cursor.sees("%") { parse_value(cursor).map(Extent::Deferred) } else { cursor.length().map(Extent::Known) }
+    if cursor.sees("#") { parse_extent_id(cursor).map(Extent::Deferred) } else { cursor.length().map(Extent::Known) }
 }
 
 /// Extents in brackets.

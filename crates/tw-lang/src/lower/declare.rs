@@ -133,7 +133,7 @@ impl<'a> Lowering<'a, '_> {
                     .into()),
             },
             // `x.shape[0]` of a tensor whose extent depends on data is the value that extent stands for.
-            Value::Tensor(value) if self.is_resolved(value) => Ok(Extent::Deferred(value)),
+            Value::Tensor(value) if self.is_resolved(value) => Ok(self.emitter.extent_of(value)),
             Value::Tensor(_) => Err(error(expr.range, "an extent must be known before the program runs")
                 .help("use numbers and parameters")
                 .into()),

@@ -218,7 +218,7 @@ impl<'a> Lowering<'a, '_> {
         let op = build::reduce(self.ty(mask), Reduction::Count, None, false).at(range)?;
         let count = self.push1(op, &[mask], range)?;
         let resolved = self.push1(Op::Resolve, &[count], range)?;
-        Ok(Extent::Deferred(resolved))
+        Ok(self.emitter.extent_of(resolved))
     }
 
     /// Coordinates of the true elements of a mask along some axes.

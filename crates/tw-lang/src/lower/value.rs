@@ -175,7 +175,7 @@ impl<'a> Lowering<'a, '_> {
     pub(super) fn extent_value(&self, extent: Extent) -> Value {
         match extent {
             Extent::Known(n) => Value::Literal(Scalar::I64(n as i64)),
-            Extent::Deferred(value) => Value::Tensor(value),
+            Extent::Deferred(id) => Value::Tensor(self.emitter.extent_value(id)),
         }
     }
 }

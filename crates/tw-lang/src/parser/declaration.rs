@@ -4,7 +4,7 @@ use tw_ir::Result;
 
 use super::Parser;
 use crate::ast::{StmtKind, Tile, TileAxis, TypeExpr};
-use crate::token::{Range, Symbol, TokenKind};
+use crate::token::{Symbol, TokenKind};
 
 impl<'a> Parser<'a> {
     /// `input A: f64[n] = "a.npy" tile(100)`, with a type, a file or both.
@@ -40,7 +40,7 @@ impl<'a> Parser<'a> {
             }
             self.close(Symbol::CloseBracket, open)?;
         }
-        Ok(TypeExpr { dtype, extents, range: Range { start: dtype.range.start, end: self.last_end } })
+        Ok(TypeExpr { dtype, extents, range: self.since(dtype.range) })
     }
 
     /// `tile(500, (3 1 4))`.
@@ -56,7 +56,7 @@ impl<'a> Parser<'a> {
         }
         self.close(Symbol::CloseParen, open)?;
         let height = axes.iter().map(tile_height).max().unwrap_or(0);
-        Ok(Tile { axes, range: Range { start: start.start, end: self.last_end }, height })
+        Ok(Tile { axes, range: self.since(start), height })
     }
 
     fn tile_axis(&mut self) -> Result<TileAxis<'a>> {

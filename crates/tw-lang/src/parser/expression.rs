@@ -210,7 +210,7 @@ impl<'a> Parser<'a> {
             }
         }
         self.close(Symbol::CloseBracket, open)?;
-        let range = Range { start: open.start, end: self.last_end };
+        let range = self.since(open);
         self.node(ExprKind::List(parts), range, below)
     }
 
@@ -219,7 +219,7 @@ impl<'a> Parser<'a> {
         let first = self.expression()?;
         if self.at(Symbol::CloseParen) {
             self.advance()?;
-            return Ok(Expr { range: Range { start: open.start, end: self.last_end }, ..first });
+            return Ok(Expr { range: self.since(open), ..first });
         }
         let mut below = first.height;
         let mut parts = vec![first];
@@ -229,7 +229,7 @@ impl<'a> Parser<'a> {
             parts.push(part);
         }
         self.close(Symbol::CloseParen, open)?;
-        let range = Range { start: open.start, end: self.last_end };
+        let range = self.since(open);
         self.node(ExprKind::Tuple(parts), range, below)
     }
 }

@@ -4,7 +4,7 @@ use tw_ir::Result;
 
 use super::Parser;
 use crate::ast::{Arg, Expr, ExprKind, Item, Name, Reduce};
-use crate::token::{Keyword, Range, Symbol, TokenKind};
+use crate::token::{Keyword, Symbol, TokenKind};
 use tw_build::Reduction;
 
 impl<'a> Parser<'a> {
@@ -20,7 +20,7 @@ impl<'a> Parser<'a> {
                     continue;
                 }
                 let (items, height) = self.index_items()?;
-                let range = Range { start: expr.range.start, end: self.last_end };
+                let range = self.since(expr.range);
                 let below = expr.height.max(height);
                 expr = self.node(ExprKind::Index { base: Box::new(expr), items }, range, below)?;
             } else if self.at(Symbol::OpenParen) {
@@ -35,14 +35,14 @@ impl<'a> Parser<'a> {
     }
 
     fn attribute(&mut self, base: Expr<'a>, name: Name<'a>) -> Result<Expr<'a>> {
-        let start = base.range.start;
+        let start = base.range;
         if !self.at(Symbol::OpenParen) {
             let (range, below) = (base.range.to(name.range), base.height);
             return self.node(ExprKind::Attribute { base: Box::new(base), name }, range, below);
         }
         let (mut args, height) = self.arguments()?;
         let below = base.height.max(height);
-        let range = Range { start, end: self.last_end };
+        let range = self.since(start);
         let kind = match base {
             Expr { kind: ExprKind::Name(text @ ("random" | "linalg")), range, .. } => {
                 ExprKind::FamilyCall { family: Name { text, range }, function: name, args }
@@ -62,7 +62,7 @@ impl<'a> Parser<'a> {
         };
         let function = Name { text, range: function.range };
         let (args, below) = self.arguments()?;
-        let range = Range { start: function.range.start, end: self.last_end };
+        let range = self.since(function.range);
         self.node(ExprKind::Call { function, args }, range, below)
     }
 
@@ -114,7 +114,7 @@ impl<'a> Parser<'a> {
         let guard = if self.accept_keyword(Keyword::Where)? { Some(self.expression()?) } else { None };
         self.close(Symbol::CloseParen, open)?;
         below = below.max(body.height).max(guard.as_ref().map_or(0, |guard| guard.height));
-        let range = Range { start: function.range.start, end: self.last_end };
+        let range = self.since(function.range);
         self.node(ExprKind::Reduce(Box::new(Reduce { function, binders, body, guard })), range, below)
     }
 
@@ -136,7 +136,7 @@ impl<'a> Parser<'a> {
         if self.at(Symbol::Ellipsis) {
             return Ok(Item::Ellipsis(self.advance()?.range));
         }
-        let begin = self.current.range.start;
+        let begin = self.current.range;
         let mut parts = [None, None, None];
         let mut colons = 0;
         loop {
@@ -155,7 +155,7 @@ impl<'a> Parser<'a> {
         match (start, colons) {
             (Some(at), 0) => Ok(Item::At(at)),
             (None, 0) => Err(self.unexpected("an index")),
-            (start, _) => Ok(Item::Slice { start, stop, step, range: Range { start: begin, end: self.last_end } }),
+            (start, _) => Ok(Item::Slice { start, stop, step: step.map(Box::new), range: self.since(begin) }),
         }
     }
 }

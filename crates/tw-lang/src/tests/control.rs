@@ -91,6 +91,19 @@ fn block_functions() {
 }
 
 #[test]
+fn nodes_and_errors_know_their_file() {
+    let file = tw_ir::FileId::named("lib.tw");
+    let parse = |text| crate::parse_file(file, text, &BTreeMap::new(), &crate::NoFiles, &FunctionTable::default());
+    let is_placed = |span: &tw_ir::Span| matches!(span, &tw_ir::Span::Text { file: found, .. } if found == file);
+    let unit = parse("x = arange(3)\ny[i] = x[i] + (1)\nif sum(y) > 2 { y = y + x }\noutput y").unwrap();
+    assert!(unit.program.body.nodes.iter().all(|node| is_placed(&node.span)));
+    for text in ["x = ", "x = (1", "x = y\nz = w", "x = 1", "x = \"a", "output arange(3) + arange(2)"] {
+        let errors = parse(text).unwrap_err();
+        assert!(errors.iter().all(|error| is_placed(error.span())), "{text}: {errors:?}");
+    }
+}
+
+#[test]
 fn nodes_know_their_text() {
     let text = "x = arange(3)\ny[i] = x[i] + 1\noutput y";
     let unit = parse(text).unwrap();
@@ -101,7 +114,7 @@ fn nodes_know_their_text() {
         .iter()
         .filter(|node| matches!(node.op, Op::Index(_)))
         .map(|node| match node.span {
-            tw_ir::Span::Text { start, end } => text[start as usize..end as usize].to_string(),
+            tw_ir::Span::Text { start, end, .. } => text[start as usize..end as usize].to_string(),
             _ => String::new(),
         })
         .collect();

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use tw_ir::Axis;
-use tw_ir::program::ValueId;
+use tw_ir::program::{NodeId, ValueId};
 
 use crate::mesh::part;
 
@@ -11,7 +11,7 @@ use crate::mesh::part;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Side {
     Axis(ValueId, usize),
-    Variable(usize, usize),
+    Variable(NodeId, usize),
 }
 
 /// Cuts of sides, with classes of sides that are cut alike.

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use tw_ir::index::{Idx, Var};
-use tw_ir::program::{Node, Op, Program, TensorType, ValueId};
+use tw_ir::program::{Node, NodeId, Op, Program, TensorType, ValueId};
 use tw_ir::spec::ScatterSpec;
 use tw_ir::{Axis, Grid, Tiling};
 
@@ -40,14 +40,14 @@ impl Grids {
     /// so that work starts before a whole part has arrived.
     pub(crate) fn cut(&self, program: &Program, tile: Option<u64>, machine: &Machine) -> ChosenCuts {
         let statements: Vec<Cutting<'_>> =
-            self.meshes.iter().filter_map(|(&number, on_grid)| Cutting::of(program, number, on_grid)).collect();
+            self.meshes.iter().filter_map(|(&id, on_grid)| Cutting::of(program, id, on_grid)).collect();
         // If all sides along a variable are cut alike, no task reads two blocks of an operand. If that makes tasks too small, workers assemble operands instead: small operands first,
         // then all.
-        let mut apart: BTreeMap<usize, Apart> = BTreeMap::new();
+        let mut apart: BTreeMap<NodeId, Apart> = BTreeMap::new();
         loop {
             let cuts = self.cuts(program, &statements, &apart, tile, machine);
             let alone = |statement: &Cutting<'_>| {
-                let only = BTreeMap::from([(statement.number, Apart::FromAll)]);
+                let only = BTreeMap::from([(statement.id, Apart::FromAll)]);
                 self.cuts(program, std::slice::from_ref(statement), &only, tile, machine)
             };
             let is_cut_too_small = |statement: &&Cutting<'_>| {
@@ -56,9 +56,9 @@ impl Grids {
                 let too_many = n_tasks > statement.most_tasks(machine);
                 too_many || statement.is_slower(program, &axes, machine, || statement.axes(&alone(statement)))
             };
-            let is_free = |statement: &&Cutting<'_>| apart.get(&statement.number) == Some(&Apart::FromAll);
+            let is_free = |statement: &&Cutting<'_>| apart.get(&statement.id) == Some(&Apart::FromAll);
             let rest = statements.iter().filter(|statement| !is_free(statement));
-            let more: Vec<usize> = rest.filter(is_cut_too_small).map(|statement| statement.number).collect();
+            let more: Vec<NodeId> = rest.filter(is_cut_too_small).map(|statement| statement.id).collect();
             if more.is_empty() {
                 let value = |&value: &ValueId| {
                     let shape = program.ty(value).known_shape().unwrap_or_default();
@@ -66,11 +66,11 @@ impl Grids {
                     (value, axes.collect())
                 };
                 let of_index = statements.iter().filter(|statement| matches!(statement.node.op, Op::Index(_)));
-                let variables = of_index.map(|statement| (statement.number, statement.axes(&cuts)));
+                let variables = of_index.map(|statement| (statement.id, statement.axes(&cuts)));
                 return ChosenCuts { values: self.owners.keys().map(value).collect(), variables: variables.collect() };
             }
-            for number in more {
-                apart.entry(number).and_modify(|apart| *apart = Apart::FromAll).or_insert(Apart::FromSmall);
+            for node in more {
+                apart.entry(node).and_modify(|apart| *apart = Apart::FromAll).or_insert(Apart::FromSmall);
             }
         }
     }
@@ -79,7 +79,7 @@ impl Grids {
         &self,
         program: &Program,
         statements: &[Cutting<'_>],
-        apart: &BTreeMap<usize, Apart>,
+        apart: &BTreeMap<NodeId, Apart>,
         tile: Option<u64>,
         machine: &Machine,
     ) -> Cuts {
@@ -102,11 +102,11 @@ impl Grids {
         // The reads along each variable that may have to be cut alike.
         let mut reading: Vec<(Side, Side, u64)> = Vec::new();
         for statement in statements {
-            let (own, apart) = (statement.scattered(), apart.get(&statement.number));
+            let (own, apart) = (statement.scattered(), apart.get(&statement.id));
             for (var, (along, &parts)) in
                 statement.on_grid.variables.iter().zip(statement.on_grid.mesh.factors()).enumerate()
             {
-                let variable = Side::Variable(statement.number, var);
+                let variable = Side::Variable(statement.id, var);
                 cuts.add(variable, (0..parts).map(|k| part(along.along, k, parts).start));
                 let (made, read) = statement.along(program, var, apart, machine);
                 made.into_iter()
@@ -163,16 +163,16 @@ enum Apart {
 
 /// An operation with a mesh, to be cut.
 struct Cutting<'a> {
-    number: usize,
+    id: NodeId,
     node: &'a Node,
     accesses: Accesses,
     on_grid: &'a OnGrid,
 }
 
 impl<'a> Cutting<'a> {
-    fn of(program: &'a Program, number: usize, on_grid: &'a OnGrid) -> Option<Cutting<'a>> {
-        let node = &program.body.nodes[number];
-        Some(Cutting { number, node, accesses: Accesses::of(program, node)?, on_grid })
+    fn of(program: &'a Program, id: NodeId, on_grid: &'a OnGrid) -> Option<Cutting<'a>> {
+        let node = program.node(id)?;
+        Some(Cutting { id, node, accesses: Accesses::of(program, node)?, on_grid })
     }
 
     /// Output axes that are not cut like their readers: each block along them needs another pass over all contributions.
@@ -208,7 +208,7 @@ impl<'a> Cutting<'a> {
 
     fn axes(&self, cuts: &Cuts) -> Grid {
         let axis = |(number, var): (usize, &Variable)| {
-            let along = cuts.axis(Side::Variable(self.number, number), var.along);
+            let along = cuts.axis(Side::Variable(self.id, number), var.along);
             let mut cuts: Vec<u64> = along.boundaries().into_iter().map(|cut| var.value_at(cut)).collect();
             cuts.dedup();
             Axis::from_boundaries(cuts)

@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::rc::Rc;
 
 use tw_ir::EntityRef;
-use tw_ir::program::{Node, Op, Program, ValueId};
+use tw_ir::program::{Node, NodeId, Op, Program, ValueId};
 
 use super::access::Accesses;
 use super::boxes::{Kept, Regions};
@@ -48,7 +48,7 @@ fn score(received: &[u64]) -> u128 {
 
 /// A statement as the search sees it.
 struct Statement {
-    node: usize,
+    node: NodeId,
     /// The number of its form.
     form: usize,
     reads: Vec<ValueId>,
@@ -87,7 +87,7 @@ pub(super) struct Search<'a> {
     /// The number of statements, from the first, that already have a mesh.
     n_begun: usize,
     values: Vec<Value>,
-    owner_computes: BTreeMap<usize, Vec<Variable>>,
+    owner_computes: BTreeMap<NodeId, Vec<Variable>>,
     /// Bytes by worker.
     total: Vec<u64>,
     nothing: Rc<Vec<u64>>,
@@ -155,16 +155,15 @@ impl<'a> Search<'a> {
             }
             (value.owner, value.fixed) = (Some(Rc::new(Owned::new(Owners::Homes(held.clone()), 0..n_workers))), true);
         }
-        let nodes = program.body.nodes.iter().enumerate();
         // What cannot be shared along its variables is not an operation for one worker: its tasks have places of their own. Functions have as many calls as they have.
         let is_shared = |node: &Node, form: &Form| match node.op {
             Op::Index(_) => true,
             Op::BlockFn(_) | Op::Retile { .. } => true,
             _ => form.shares() >= n_workers,
         };
-        let found = nodes.filter_map(|(number, node)| {
+        let found = program.nodes().filter_map(|(id, node)| {
             let form = Form::of(program, node, aim).filter(|form| is_shared(node, form))?;
-            Some((number, node, Accesses::of(program, node)?.reads, form))
+            Some((id, node, Accesses::of(program, node)?.reads, form))
         });
         let found: Vec<_> = found.collect();
         let sizes = found.iter().map(|(.., form)| form.shares()).filter(|shares| *shares < n_workers).collect();

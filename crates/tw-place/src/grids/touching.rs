@@ -1,7 +1,7 @@
 //! The statements of a program in the form that lower bounds need.
 
 use tw_ir::EntityRef;
-use tw_ir::program::{Op, Program};
+use tw_ir::program::{Node, NodeId, Op, Program};
 
 use super::Aim;
 use super::form::Form;
@@ -9,8 +9,8 @@ use crate::bounds::{Touching, Volume};
 use crate::mesh::Variable;
 
 /// The statements whose array axes all run along variables, each with its node number. Arrays have the numbers of their values.
-pub(crate) fn touching(program: &Program) -> Vec<(usize, Touching)> {
-    let touching = |(number, node): (usize, &tw_ir::program::Node)| {
+pub(crate) fn touching(program: &Program) -> Vec<(NodeId, Touching)> {
+    let touching = |(id, node): (NodeId, &Node)| {
         let Op::Index(stmt) = &node.op else { return None };
         // No worker must touch points that a guard excludes.
         let form = Form::of(program, node, Aim::Bytes).filter(|_| !stmt.has_guard && stmt.out_is_plain())?;
@@ -33,7 +33,7 @@ pub(crate) fn touching(program: &Program) -> Vec<(usize, Touching)> {
         let extents: Vec<u64> = form.variables.iter().map(|var| var.extent).collect();
         let volume = Volume::new(&extents, &vars).ok()?;
         let arrays = arrays.iter().map(|(value, _, bytes)| (*value, *bytes as f64)).collect();
-        Some((number, Touching { volume, arrays }))
+        Some((id, Touching { volume, arrays }))
     };
-    program.body.nodes.iter().enumerate().filter_map(touching).collect()
+    program.nodes().filter_map(touching).collect()
 }

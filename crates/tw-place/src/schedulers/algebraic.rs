@@ -70,8 +70,7 @@ impl Algebraic<'_> {
     /// The worker of a task whose statement has a mesh.
     fn on_grid(&self, workflow: &Workflow, task: TaskId) -> Option<u32> {
         let kernel = &workflow.kernels[workflow.kernel(task)].kernel;
-        // Statements of the plan are numbered as the nodes of the program.
-        let (mesh, variables) = self.grids.mesh(workflow.statement(task).index())?;
+        let (mesh, variables) = self.grids.mesh(workflow.statements[workflow.statement(task)].node?)?;
         let point = point_of(workflow, task, kernel)?;
         (point.len() == variables.len()).then(|| mesh.worker_at(&point, variables) as u32)
     }

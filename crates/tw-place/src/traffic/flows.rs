@@ -6,7 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use tw_ir::EntityRef;
 use tw_ir::kernel::Kernel;
-use tw_ir::workflow::{BlockSetId, StmtId};
+use tw_ir::program::NodeId;
+use tw_ir::workflow::{BlockSetId, Statement, StmtId};
 
 use super::super::placed::Placed;
 use tw_plan::task_flops;
@@ -73,8 +74,8 @@ impl Placed {
         counts
     }
 
-    /// The largest imbalance of these statements: operations of the busiest worker of a statement over an even share.
-    pub fn unevenness_of(&self, statements: impl Iterator<Item = StmtId>) -> f64 {
+    /// The largest imbalance of the statements of these nodes: operations of the busiest worker of a statement over an even share.
+    pub fn unevenness_of(&self, nodes: &BTreeSet<NodeId>) -> f64 {
         let mut work: BTreeMap<(StmtId, u32), u64> = BTreeMap::new();
         for &task in &self.order {
             *work.entry((self.workflow.statement(task), self.sites.of(task))).or_default() +=
@@ -85,7 +86,9 @@ impl Placed {
             let (most, total) = all.fold((0, 0), |(most, total), flops| (flops.max(most), total + flops));
             most as f64 * self.simulation.workers.len() as f64 / total.max(1) as f64
         };
-        statements.map(share).fold(1.0, f64::max)
+        let is_asked = |statement: &Statement| statement.node.is_some_and(|node| nodes.contains(&node));
+        let asked = self.workflow.statements.iter().filter(|(_, statement)| is_asked(statement));
+        asked.map(|(statement, _)| share(statement)).fold(1.0, f64::max)
     }
 
     /// The workers that computed each block or a part of it, in ascending order. Tasks that only combine or finish contributions do not count.

@@ -8,7 +8,7 @@ use tw_ir::plan::{RelId, RelOp};
 use tw_ir::program::{IndexStmt, Node};
 use tw_ir::spec::FinishSpec;
 use tw_ir::workflow::StmtId;
-use tw_ir::{Accum, Axis, EntityRef, Grid, OnEmpty};
+use tw_ir::{Accum, Axis, Grid, OnEmpty};
 
 use super::Lowering;
 use crate::tile::SQUARE_BLOCKS;
@@ -52,8 +52,7 @@ impl Lowering<'_> {
             Some(grid) => grid.clone(),
             None => self.tiler.complete(&out_shape, &given, widest),
         };
-        // Statements are numbered as nodes are.
-        if let Some(chosen) = self.variables.get(&statement.index()) {
+        if let Some(chosen) = self.plan.statements[statement].node.and_then(|node| self.variables.get(&node)) {
             for (v, axis) in chosen.iter().enumerate().filter(|(v, _)| !is_looked_up(stmt, Var(*v as u32))) {
                 candidates[v] = Some(axis.clone());
             }

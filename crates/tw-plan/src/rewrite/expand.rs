@@ -110,7 +110,7 @@ fn add(
     }
     equal_ones.push(program.body.nodes.len());
     let results: Vec<ValueId> = types.iter().map(|&ty| program.new_value(ty.clone())).collect();
-    let node = Node { op: inner.op.clone(), args, results: results.clone(), span: routine.span.clone() };
+    let node = Node { op: inner.op.clone(), args, results: results.clone(), span: routine.span };
     program.body.nodes.push(node);
     results
 }

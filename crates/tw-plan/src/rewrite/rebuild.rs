@@ -50,7 +50,7 @@ impl<'a> Rebuild<'a> {
         let args = self.mapped_args(node)?;
         let results: Vec<ValueId> =
             node.results.iter().map(|&old| self.to.new_value(self.from.ty(old).clone())).collect();
-        let copy = Node { op: node.op.clone(), args, results: results.clone(), span: node.span.clone() };
+        let copy = Node { op: node.op.clone(), args, results: results.clone(), span: node.span };
         self.to.body.nodes.push(copy);
         for (&old, &new) in node.results.iter().zip(&results) {
             self.bind(old, new);

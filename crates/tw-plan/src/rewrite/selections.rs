@@ -287,10 +287,7 @@ fn remove_dead(program: &Program, region: &mut Region) -> bool {
     let used: HashSet<ValueId> = region.used_from(0);
     let mut extents: HashSet<ValueId> = HashSet::new();
     let mut of = |named: &mut dyn Iterator<Item = Extent>| {
-        extents.extend(named.filter_map(|extent| match extent {
-            Extent::Deferred(value) => Some(value),
-            Extent::Known(_) => None,
-        }));
+        extents.extend(named.filter_map(|extent| program.told_by(extent)));
     };
     for node in &region.nodes {
         let is_read = node.results.iter().any(|result| used.contains(result)) || node.results.is_empty();

@@ -89,13 +89,14 @@ pub struct Builder {
 impl Builder {
     pub fn new(flaky: &Arc<Flaky>) -> Builder {
         let mut workflow = Workflow::default();
-        let statement = workflow.statements.push(Statement { label: "x = test".into(), span: Span::text(3, 9) });
+        let statement =
+            workflow.statements.push(Statement { label: "x = test".into(), span: Span::text(3, 9), node: None });
         Builder { workflow, statement, kernels: BTreeMap::new(), flaky: Arc::clone(flaky) }
     }
 
     /// Tasks added from now on belong to another statement.
     pub fn statement(&mut self, label: &str, span: Span) {
-        self.statement = self.workflow.statements.push(Statement { label: label.into(), span });
+        self.statement = self.workflow.statements.push(Statement { label: label.into(), span, node: None });
         self.kernels.clear();
     }
 

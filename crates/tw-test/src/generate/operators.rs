@@ -332,7 +332,8 @@ impl Generator<'_> {
         })?;
         let count = self.emit(Op::Resolve, &count, &[Fact::integers(MAX_DEFERRED as f64)])?[0];
         let (facts, data) = ([self.fact(value), self.fact(copy)], [mask, value, copy]);
-        let selected = self.emit(Op::Compact { extent: Extent::Deferred(count), counts: None }, &data, &facts)?;
+        let extent = self.program.extent_of(count);
+        let selected = self.emit(Op::Compact { extent, counts: None }, &data, &facts)?;
         // What was selected goes back, to the places it has or in the place of the other copy.
         if self.rng.chance(50) {
             self.emit(Op::Expand { counts: None }, &[mask, selected[0], value], &facts[..1])?;

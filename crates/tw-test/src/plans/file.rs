@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use tw_ir::program::{MaskCounts, Op, Program, ValueId, mask_pieces};
+use tw_ir::program::{ExtentId, MaskCounts, Op, Program, ValueId, mask_pieces};
 use tw_ir::{Span, text};
 use tw_lang::NoFiles;
 use tw_plan::PlanOptions;
@@ -98,7 +98,8 @@ impl PlanCase {
             }
             _ => true,
         });
-        let known = |value: ValueId| counted.contains(&value).then_some(n);
+        let extents = program.extents.clone();
+        let known = |id: ExtentId| counted.contains(&extents[id].value).then_some(n);
         for info in program.values.values_mut() {
             info.ty = info.ty.resolve(&known);
         }
@@ -145,7 +146,7 @@ fn parse_program(input: &str) -> Result<Program, String> {
 fn label(program: &Program, result: Option<&ValueId>, span: &Span, input: &str) -> String {
     let name = result.and_then(|&value| program.values[value].name.clone());
     let written = match span {
-        Span::Text { start, end } => input.get(*start as usize..*end as usize),
+        Span::Text { start, end, .. } => input.get(*start as usize..*end as usize),
         _ => None,
     };
     let number = || result.map_or_else(|| "store".to_string(), |value| value.to_string());

@@ -40,13 +40,20 @@ fn needs_data(node: &Node) -> bool {
     matches!(node.op, Op::Resolve | Op::While { .. } | Op::If { .. })
 }
 
-/// The text of a program without spans, and without values that nobody makes.
+/// The text of a program without spans, and without values that nobody makes and extents that nobody has.
 fn print_program(program: &Program) -> String {
     let mut program = program.clone();
     forget_spans(&mut program.body);
     let text = text::print_program(&program);
-    let lines = text.lines().filter(|line| !line.trim_start().starts_with("unused "));
-    lines.map(|line| format!("{line}\n")).collect()
+    let lines: Vec<&str> = text.lines().filter(|line| !line.trim_start().starts_with("unused ")).collect();
+    let is_definition = |line: &str| line.trim_start().starts_with("extent #");
+    let has_extent = |id: &str| {
+        let mut words =
+            lines.iter().filter(|line| !is_definition(line)).flat_map(|line| line.split([' ', ',', '[', ']']));
+        words.any(|word| word == id)
+    };
+    let is_used = |line: &&&str| !is_definition(line) || line.split_whitespace().nth(1).is_some_and(has_extent);
+    lines.iter().filter(is_used).map(|line| format!("{line}\n")).collect()
 }
 
 /// The routines of a program before it is rewritten, if it has any: what the planner expands.

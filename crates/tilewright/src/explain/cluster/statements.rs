@@ -78,10 +78,11 @@ impl Explanation {
         let flow = |number: usize| {
             let statement = StmtId::new(number);
             let (place, text) = self.placed_statement(&placed.workflow, statement);
-            let grid = grids.and_then(|grids| grids.mesh(number)).map(|(mesh, _)| mesh.factors().to_vec());
-            let best_grids = grids.map_or(Vec::new(), |grids| grids.best_few(number).to_vec());
-            let bound =
-                rivals.statements.iter().find(|(of, _)| has_bounds && *of == statement).map(|(_, bound)| *bound);
+            let node = placed.workflow.statements[statement].node;
+            let on_grid = grids.zip(node);
+            let grid = on_grid.and_then(|(grids, node)| grids.mesh(node)).map(|(mesh, _)| mesh.factors().to_vec());
+            let best_grids = on_grid.map_or(Vec::new(), |(grids, node)| grids.best_few(node).to_vec());
+            let bound = rivals.bounds.iter().find(|(of, _)| has_bounds && Some(*of) == node).map(|(_, bound)| *bound);
             let (received, busiest) = (received[number].bytes, received[number].busiest_bytes);
             let (workers, tasks) = work[number];
             let term = terms[number].take();
