@@ -7,9 +7,13 @@ use tw_ir::dtype::Element;
 use tw_ir::{Array, ArrayView, BoxRegion, Buffer, DType, Error, Result, Scalar, shape, with_buffer};
 
 use crate::copy::{Place, copy_box};
-use crate::memory::{Meter, Storage};
+use crate::memory::{Meter, Storage, n_bytes};
 
-/// A box of a tensor with its elements: either its own row-major storage, or a read-only view of a shared array.
+/// A box of a tensor with its elements: either its own row-major storage, or a read-only view of a shared array, or, in other formats than the dense one,
+/// several buffers.
+///
+/// The last buffer of a block has its values, those before it say where they belong (positions, coordinates, bitmaps); a dense block has the values alone. What reads
+/// elements by their coordinates is for dense blocks: it refuses others, and kernels for dense blocks are never given others.
 #[derive(Debug)]
 pub struct Block {
     bbox: BoxRegion,
@@ -20,7 +24,13 @@ pub struct Block {
 #[derive(Debug)]
 enum Elements {
     Owned(Storage),
-    Shared { array: Arc<Array>, offset: usize, strides: Box<[usize]> },
+    Shared {
+        array: Arc<Array>,
+        offset: usize,
+        strides: Box<[usize]>,
+    },
+    /// Two buffers or more.
+    Parts(Box<[Storage]>),
 }
 
 impl Block {
@@ -52,6 +62,44 @@ impl Block {
         let offset = region.lo.iter().zip(&strides).map(|(&lo, &stride)| lo as usize * stride).sum();
         let elements = Elements::Shared { array: Arc::clone(array), offset, strides };
         Ok(Block { bbox: region.clone(), elements, past_cache: false })
+    }
+
+    /// A block of several buffers, the values last. One buffer makes a dense block, and has to have as many elements as the box.
+    pub fn from_buffers(bbox: BoxRegion, buffers: Vec<Buffer>, meter: Option<&Arc<Meter>>) -> Result<Block> {
+        let n = n_elements(&bbox)?;
+        let mut parts: Vec<Storage> = buffers.into_iter().map(|buffer| Storage::from_buffer(buffer, meter)).collect();
+        let elements = match parts.len() {
+            0 => return Err(Error::internal(format!("a block {bbox} without a buffer"))),
+            1 => Elements::Owned(parts.remove(0)),
+            _ => Elements::Parts(parts.into()),
+        };
+        let block = Block { bbox, elements, past_cache: false };
+        if block.is_dense() && block.data().len() != n {
+            return Err(Error::internal(format!("{} elements for a block {}", block.data().len(), block.bbox)));
+        }
+        Ok(block)
+    }
+
+    /// True if the block has an element for every point of its box, in one buffer.
+    pub fn is_dense(&self) -> bool {
+        !matches!(self.elements, Elements::Parts(_))
+    }
+
+    /// The buffers, the values last. That of a view has what surrounds it, too.
+    pub fn buffers(&self) -> impl ExactSizeIterator<Item = &Buffer> {
+        let (first, others) = match &self.elements {
+            Elements::Owned(storage) => (storage.buffer(), &[][..]),
+            Elements::Shared { array, .. } => (array.data(), &[][..]),
+            Elements::Parts(parts) => (parts[0].buffer(), &parts[1..]),
+        };
+        Parts { first: Some(first), others: others.iter() }
+    }
+
+    fn require_dense(&self) -> Result<()> {
+        match self.is_dense() {
+            true => Ok(()),
+            false => Err(Error::internal(format!("a block {} of several buffers is taken for a dense one", self.bbox))),
+        }
     }
 
     /// Marks an output block without an early reader, so that kernels may write it past the caches. Elements are the same either way.
@@ -94,9 +142,12 @@ impl Block {
         self.bbox.n_elements()
     }
 
-    /// Bytes of its elements, whether owned or viewed.
+    /// Bytes of its elements, whether owned or viewed, or of all its buffers.
     pub fn n_bytes(&self) -> u64 {
-        self.n_elements() * self.dtype().size()
+        match &self.elements {
+            Elements::Parts(parts) => parts.iter().map(|part| n_bytes(part.buffer())).sum(),
+            _ => self.n_elements() * self.dtype().size(),
+        }
     }
 
     /// The element at coordinates of the whole tensor; `None` outside the block.
@@ -111,6 +162,7 @@ impl Block {
 
     /// A contiguous copy of the elements.
     pub fn to_array(&self) -> Result<Array> {
+        self.require_dense()?;
         let mut array = Block::for_output(self.dtype(), self.bbox.clone(), None)?.into_array()?;
         self.copy_overlap_into(&self.bbox.lo, &mut array)?;
         Ok(array)
@@ -118,6 +170,7 @@ impl Block {
 
     /// The elements where they lie, if they lie together.
     pub fn lend(&self) -> Option<ArrayView<'_>> {
+        self.require_dense().ok()?;
         let shape = self.bbox.shape();
         // Along an axis of one element any stride will do.
         let dense = shape::row_major_strides(&shape).into_iter().zip(self.strides()).zip(&shape);
@@ -131,12 +184,13 @@ impl Block {
     pub fn into_array(self) -> Result<Array> {
         match self.elements {
             Elements::Owned(storage) => Array::new(self.bbox.shape(), storage.into_buffer()),
-            Elements::Shared { .. } => self.to_array(),
+            Elements::Shared { .. } | Elements::Parts(_) => self.to_array(),
         }
     }
 
     /// Copies this block of a tensor with all axes reversed into a block that holds it.
     pub fn copy_transposed_into(&self, target: &mut Block) -> Result<()> {
+        self.require_dense()?;
         let reversed = |coords: &[u64]| coords.iter().rev().copied().collect::<Vec<u64>>();
         let bbox = BoxRegion { lo: reversed(&self.bbox.lo), hi: reversed(&self.bbox.hi) };
         if bbox.is_empty() || !target.bbox.contains(&bbox) {
@@ -158,6 +212,7 @@ impl Block {
 
     /// As if this block were at `bbox`: copies what it shares with row-major storage at `target_box`.
     pub fn copy_moved_overlap(&self, bbox: &BoxRegion, target_box: &BoxRegion, target: &mut Buffer) -> Result<()> {
+        self.require_dense()?;
         if bbox.rank() != target_box.rank() {
             return Err(Error::internal(format!("a copy from {bbox} to {target_box}")));
         }
@@ -178,11 +233,12 @@ impl Block {
         )
     }
 
-    /// The storage the elements lie in; a view shares it with what surrounds it.
+    /// The storage the elements lie in; a view shares it with what surrounds it. Of several buffers, the values.
     pub fn data(&self) -> &Buffer {
         match &self.elements {
             Elements::Owned(storage) => storage.buffer(),
             Elements::Shared { array, .. } => array.data(),
+            Elements::Parts(parts) => parts[parts.len() - 1].buffer(),
         }
     }
 
@@ -214,13 +270,14 @@ impl Block {
         match &mut self.elements {
             Elements::Owned(storage) => Ok((&self.bbox, storage.buffer_mut())),
             Elements::Shared { .. } => Err(Error::internal("a view cannot be written")),
+            Elements::Parts(_) => Err(Error::internal("a block of several buffers cannot be written as a dense one")),
         }
     }
 
     /// Position of the first element in the storage.
     pub fn offset(&self) -> usize {
         match &self.elements {
-            Elements::Owned(_) => 0,
+            Elements::Owned(_) | Elements::Parts(_) => 0,
             Elements::Shared { offset, .. } => *offset,
         }
     }
@@ -228,7 +285,7 @@ impl Block {
     /// Distance in the storage between neighbours along each axis.
     pub fn strides(&self) -> Vec<usize> {
         match &self.elements {
-            Elements::Owned(_) => row_major(&self.bbox),
+            Elements::Owned(_) | Elements::Parts(_) => row_major(&self.bbox),
             Elements::Shared { strides, .. } => strides.to_vec(),
         }
     }
@@ -236,7 +293,7 @@ impl Block {
     /// Distance in the storage between neighbours along one axis.
     pub(crate) fn stride(&self, axis: usize) -> usize {
         match &self.elements {
-            Elements::Owned(_) => row_major_stride(&self.bbox, axis),
+            Elements::Owned(_) | Elements::Parts(_) => row_major_stride(&self.bbox, axis),
             Elements::Shared { strides, .. } => strides[axis],
         }
     }
@@ -251,6 +308,7 @@ impl Block {
 
     /// Elements in row-major order, and where the first is; copied only if they do not lie together.
     pub(crate) fn row_major_from(&self) -> Result<(Cow<'_, Buffer>, usize)> {
+        self.require_dense()?;
         let dense = row_major(&self.bbox);
         let shape = self.bbox.shape();
         let together = (0..shape.len()).all(|axis| shape[axis] <= 1 || self.stride(axis) == dense[axis]);
@@ -262,15 +320,37 @@ impl Block {
         match &self.elements {
             Elements::Owned(storage) => Some(storage.buffer()),
             Elements::Shared { array, .. } => (array.shape() == self.bbox.shape()).then(|| array.data()),
+            Elements::Parts(_) => None,
         }
     }
 
     fn position(&self, coords: &[u64]) -> Option<usize> {
         let inside = coords.len() == self.bbox.rank()
             && coords.iter().enumerate().all(|(axis, c)| self.bbox.range(axis).contains(c));
-        inside.then(|| self.offset() + distance(&self.bbox.lo, coords, &self.strides()))
+        (inside && self.is_dense()).then(|| self.offset() + distance(&self.bbox.lo, coords, &self.strides()))
     }
 }
+
+/// The buffers of a block.
+struct Parts<'a> {
+    first: Option<&'a Buffer>,
+    others: std::slice::Iter<'a, Storage>,
+}
+
+impl<'a> Iterator for Parts<'a> {
+    type Item = &'a Buffer;
+
+    fn next(&mut self) -> Option<&'a Buffer> {
+        self.first.take().or_else(|| self.others.next().map(Storage::buffer))
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        let n = self.others.len() + self.first.is_some() as usize;
+        (n, Some(n))
+    }
+}
+
+impl ExactSizeIterator for Parts<'_> {}
 
 /// Overwrites every element.
 pub(crate) fn fill(buffer: &mut Buffer, value: Scalar) -> Result<()> {

@@ -83,6 +83,9 @@ impl CompiledKernel {
     /// `point` says which tile of the iteration space a statement covers. `first` is true unless the task continues a chain: outputs then hold
     /// nothing yet and are initialised here.
     pub fn run(&self, point: u32, first: bool, operands: &[Option<&Block>], outputs: &mut [Block]) -> Result<()> {
+        if operands.iter().flatten().any(|operand| !operand.is_dense()) {
+            return Err(Error::internal("a kernel for dense blocks is given a block of several buffers"));
+        }
         match &self.0 {
             Code::Statement(statement) => statement.run(point, first, operands, outputs),
             Code::Fill(values) => outputs.iter_mut().zip(values).try_for_each(|(output, &value)| output.fill(value)),

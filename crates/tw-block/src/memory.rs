@@ -192,7 +192,7 @@ impl Meter {
     }
 }
 
-fn n_bytes(buffer: &Buffer) -> u64 {
+pub(crate) fn n_bytes(buffer: &Buffer) -> u64 {
     buffer.len() as u64 * buffer.dtype().size()
 }
 

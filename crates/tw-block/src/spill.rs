@@ -6,7 +6,7 @@
 //!
 //! Every block has a slot: a range of the file as large as its elements, rounded up to pages. A slot is free again when its [`SpilledBlock`] is dropped, and
 //! slots of one size are used again. The elements are compressed with LZ4 where that is faster than writing them as they are, going by a sample of the block and
-//! by how fast the file took the blocks before. Elements are stored in pieces; the checksum of a piece is compared when it is read. A kernel that streams an
+//! by how fast the file took the blocks before. The buffers of a block follow each other in its slot; each is stored in pieces; the checksum of a piece is compared when it is read. A kernel that streams an
 //! operand reads it piece by piece ([`PieceReader`]) and never has all of it in memory.
 //!
 //! A file with a name keeps the blocks of a checkpoint ([`SpillFile::durable`]). A later process finds a block again by its description
@@ -16,24 +16,22 @@
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::unix::fs::FileExt;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-use tw_ir::kernel::STREAM_PIECE;
 use tw_ir::schedule::{ByteReader, ByteWriter};
-use tw_ir::{BoxRegion, Buffer, DType, Error, Result};
-use xxhash_rust::xxh3::xxh3_64;
+use tw_ir::{BoxRegion, Buffer, DType, Error, Result, shape};
 
 use crate::block::Block;
-use crate::bytes::{read_elements, write_elements};
 use crate::memory::Meter;
-use crate::width::{Bits, with_width};
 
+mod buffer;
 mod pace;
 
+use buffer::{SpilledBuffer, Writing};
 use pace::Pace;
 
 /// Slots begin at multiples of this.
@@ -41,12 +39,6 @@ const PAGE: u64 = 4096;
 
 /// Names of spill files begin so; the number of the process and a counter follow.
 const PREFIX: &str = "tilewright-spill-";
-
-/// Elements are compressed and checked in pieces of so many bytes: whoever needs a part of a block reads the pieces that it touches.
-const PIECE: usize = STREAM_PIECE as usize;
-
-/// Bools are converted to bytes in pieces of this size.
-const PIECE_OF_BOOLS: usize = 4096;
 
 /// The place of blocks that do not fit into memory.
 #[derive(Debug)]
@@ -87,19 +79,10 @@ pub struct SpilledBlock {
     offset: u64,
     room: u64,
     bbox: BoxRegion,
-    dtype: DType,
-    pieces: Vec<Piece>,
-    /// The first element of every piece: who looks for a place in a sorted block reads the one piece that has it.
+    /// One or more; a dense block has one.
+    buffers: Vec<SpilledBuffer>,
+    /// The first element of every piece of a dense block: who looks for a place in a sorted one reads the one piece that has it.
     firsts: Option<Buffer>,
-}
-
-/// Some bytes of the elements in the file.
-#[derive(Debug)]
-struct Piece {
-    at: u64,
-    /// Bytes in the file: fewer than it has if it is compressed.
-    stored: u32,
-    checksum: u64,
 }
 
 impl SpillFile {
@@ -135,35 +118,28 @@ impl SpillFile {
         let mut reader = ByteReader::new(description);
         let (offset, mut room) = (reader.unsigned()?, reader.unsigned()?);
         let (lo, hi) = (reader.column(u64::MAX)?, reader.column(u64::MAX)?);
-        let dtype = String::from_utf8_lossy(reader.section()?).parse::<DType>().ok();
-        let (stored, checksums) = (reader.column(u64::from(u32::MAX))?, reader.column(u64::MAX)?);
         let is_box = lo.len() == hi.len() && lo.iter().zip(&hi).all(|(lo, hi)| lo <= hi);
-        let (Some(dtype), true, true) = (dtype, is_box, stored.len() == checksums.len()) else {
-            return Err(Error::io("the description of a saved block is damaged"));
+        let bbox = BoxRegion { lo, hi };
+        let damaged = || Error::io("the description of a saved block is damaged");
+        let (mut buffers, mut at) = (Vec::new(), offset);
+        for _ in 0..reader.unsigned()? {
+            let buffer = SpilledBuffer::from_description(&mut reader, &mut at)?;
+            buffers.push(buffer.ok_or_else(damaged)?);
+        }
+        let is_whole = match &buffers[..] {
+            [dense] => is_box && shape::n_elements(&bbox.shape()).ok() == Some(dense.n_elements),
+            several => is_box && !several.is_empty(),
         };
-        let mut at = offset;
-        let pieces = stored.iter().zip(checksums).map(|(&stored, checksum)| {
-            let piece = Piece { at, stored: stored as u32, checksum };
-            at = at.saturating_add(stored);
-            piece
-        });
-        let pieces = pieces.collect();
+        if !is_whole || at - offset > room {
+            return Err(damaged());
+        }
         let mut space = self.lock();
         let Some(file) = space.file.clone() else { return Err(Error::internal("a durable file that is not open")) };
         space.end = space.end.max(offset.saturating_add(room));
         room = if owns_slot { room } else { 0 };
         space.used = space.used.saturating_add(room);
         drop(space);
-        Ok(SpilledBlock {
-            home: Arc::clone(self),
-            file,
-            offset,
-            room,
-            bbox: BoxRegion { lo, hi },
-            dtype,
-            pieces,
-            firsts: None,
-        })
+        Ok(SpilledBlock { home: Arc::clone(self), file, offset, room, bbox, buffers, firsts: None })
     }
 
     /// The slots of a durable file that were dropped since the last call.
@@ -193,48 +169,26 @@ impl SpillFile {
 
     /// Writes a block.
     pub fn write(self: &Arc<SpillFile>, block: &Block) -> Result<SpilledBlock> {
-        let (elements, first) = block.row_major_from()?;
         let n_bytes = block.n_bytes();
         let (file, offset, room) = self.take_slot(n_bytes)?;
-        let mut spilled = SpilledBlock {
-            home: Arc::clone(self),
-            file,
-            offset,
-            room,
-            bbox: block.bbox().clone(),
-            dtype: block.dtype(),
-            pieces: Vec::with_capacity(n_bytes.div_ceil(PIECE as u64) as usize),
-            firsts: None,
-        };
-        spilled.firsts = Some(spilled.first_elements(&elements, first));
-        let range = first..first + block.n_elements() as usize;
-        let mut at = offset;
-        let mut compressed = Vec::new();
-        let mut choice = None;
+        let bbox = block.bbox().clone();
+        let home = Arc::clone(self);
+        let mut spilled = SpilledBlock { home, file, offset, room, bbox, buffers: Vec::new(), firsts: None };
+        let mut writing = Writing::from(offset);
         let start = Instant::now();
-        let written: io::Result<()> = write_elements(&elements, range, |bytes| {
-            let compresses = *choice.get_or_insert_with(|| self.pace.compresses(bytes));
-            if !compresses {
-                spilled.file.write_all_at(bytes, at)?;
-                for piece in bytes.chunks(PIECE) {
-                    spilled.pieces.push(Piece { at, stored: piece.len() as u32, checksum: xxh3_64(piece) });
-                    at += piece.len() as u64;
-                }
-                return Ok(());
-            }
-            for piece in bytes.chunks(PIECE) {
-                compressed.resize(lz4_flex::block::get_maximum_output_size(piece.len()), 0);
-                let length = lz4_flex::block::compress_into(piece, &mut compressed).map_err(io::Error::other)?;
-                // A piece that does not shrink is stored as it is, so that no block outgrows its slot.
-                let stored = if length < piece.len() { &compressed[..length] } else { piece };
-                spilled.file.write_all_at(stored, at)?;
-                spilled.pieces.push(Piece { at, stored: stored.len() as u32, checksum: xxh3_64(stored) });
-                at += stored.len() as u64;
-            }
-            Ok(())
-        });
-        written.map_err(|error| self.failed("writing", &error))?;
-        if choice == Some(false) {
+        let mut write = |elements: &Buffer, range: Range<usize>| {
+            let written = SpilledBuffer::write(&spilled.file, elements, range, &self.pace, &mut writing);
+            spilled.buffers.push(written.map_err(|error| self.failed("writing", &error))?);
+            Ok::<(), Error>(())
+        };
+        if block.is_dense() {
+            let (elements, first) = block.row_major_from()?;
+            write(&elements, first..first + block.n_elements() as usize)?;
+            spilled.firsts = Some(spilled.buffers[0].first_elements(&elements, first));
+        } else {
+            block.buffers().try_for_each(|buffer| write(buffer, 0..buffer.len()))?;
+        }
+        if writing.compresses == Some(false) {
             self.pace.wrote(n_bytes, start.elapsed());
         }
         Ok(spilled)
@@ -341,14 +295,14 @@ impl SpilledBlock {
         Arc::ptr_eq(&self.home, file)
     }
 
-    /// Element type.
+    /// Type of its values.
     pub fn dtype(&self) -> DType {
-        self.dtype
+        self.buffers[self.buffers.len() - 1].dtype
     }
 
-    /// Bytes of its elements.
+    /// Bytes of its elements, or of all its buffers.
     pub fn n_bytes(&self) -> u64 {
-        self.bbox.n_elements() * self.dtype.size()
+        self.buffers.iter().map(|buffer| buffer.n_elements * buffer.dtype.size()).sum()
     }
 
     /// Where the block is in a durable file, for [`SpillFile::restore`].
@@ -358,116 +312,71 @@ impl SpilledBlock {
         writer.unsigned(self.room);
         writer.column(self.bbox.lo.iter().copied());
         writer.column(self.bbox.hi.iter().copied());
-        writer.section(self.dtype.to_string().as_bytes());
-        writer.column(self.pieces.iter().map(|piece| piece.stored.into()));
-        writer.column(self.pieces.iter().map(|piece| piece.checksum));
+        writer.unsigned(self.buffers.len() as u64);
+        self.buffers.iter().for_each(|buffer| buffer.describe(&mut writer));
         writer.bytes
     }
 
     /// The block, in main memory again. It stays in the file, too.
     pub fn read(&self, meter: &Arc<Meter>) -> Result<Block> {
-        let mut block = Block::for_output(self.dtype, self.bbox.clone(), Some(meter))?;
-        let n_elements = block.n_elements() as usize;
-        self.read_pieces(0, n_elements, block.output()?.1)?;
-        Ok(block)
-    }
-
-    /// Elements that each piece has, but for the last.
-    fn elements_of_piece(&self) -> usize {
-        match self.dtype {
-            DType::Bool => PIECE_OF_BOOLS,
-            dtype => PIECE / dtype.size() as usize,
+        if let [dense] = &self.buffers[..] {
+            let mut block = Block::for_output(dense.dtype, self.bbox.clone(), Some(meter))?;
+            self.read_buffer(dense, 0, dense.n_elements as usize, block.output()?.1)?;
+            return Ok(block);
         }
+        let mut buffers = Vec::with_capacity(self.buffers.len());
+        for spilled in &self.buffers {
+            let mut buffer = Buffer::zeros(spilled.dtype, spilled.n_elements as usize);
+            self.read_buffer(spilled, 0, buffer.len(), &mut buffer)?;
+            buffers.push(buffer);
+        }
+        Block::from_buffers(self.bbox.clone(), buffers, Some(meter))
     }
 
-    /// The first element of every piece of a block whose elements begin at `first` of a buffer.
-    fn first_elements(&self, elements: &Buffer, first: usize) -> Buffer {
-        let (n, step) = (self.bbox.n_elements() as usize, self.elements_of_piece());
-        let mut firsts = Buffer::zeros(self.dtype, n.div_ceil(step));
-        with_width!(self.dtype, T => {
-            let from = T::of(elements)[first..first + n].iter().step_by(step);
-            T::of_mut(&mut firsts).iter_mut().zip(from).for_each(|(to, &from)| *to = from);
-        });
-        firsts
+    fn read_buffer(&self, buffer: &SpilledBuffer, piece: usize, n_elements: usize, to: &mut Buffer) -> Result<()> {
+        buffer.read(&self.file, piece, n_elements, to).map_err(|error| self.home.failed("reading", &error))
     }
 
     /// The first element of every piece and the number of elements from one to the next, if they are known: those of a block that an earlier process
     /// wrote are not.
     pub(crate) fn index(&self) -> Option<(&Buffer, usize)> {
-        self.firsts.as_ref().map(|firsts| (firsts, self.elements_of_piece()))
-    }
-
-    /// Reads elements from the beginning of a piece on.
-    fn read_pieces(&self, first_piece: usize, n_elements: usize, buffer: &mut Buffer) -> Result<()> {
-        let mut stored = Vec::new();
-        let mut pieces = &self.pieces[first_piece..];
-        let damaged = || io::Error::other("a piece is damaged: its checksum differs from that of what was written");
-        let read: io::Result<()> = read_elements(buffer, 0..n_elements, |bytes| {
-            let Some((these, rest)) = pieces.split_at_checked(bytes.len().div_ceil(PIECE)) else {
-                return Err(damaged());
-            };
-            pieces = rest;
-            let lengths = bytes.chunks(PIECE).map(<[u8]>::len);
-            if let Some(first) = these.first()
-                && these.iter().map(|piece| piece.stored as usize).eq(lengths)
-            {
-                // Pieces that are stored as they are lie one after the other, and are read together.
-                self.file.read_exact_at(bytes, first.at)?;
-                let is_whole = |(bytes, piece): (&[u8], &Piece)| xxh3_64(bytes) == piece.checksum;
-                return if bytes.chunks(PIECE).zip(these).all(is_whole) { Ok(()) } else { Err(damaged()) };
-            }
-            for (target, piece) in bytes.chunks_mut(PIECE).zip(these) {
-                let length = piece.stored as usize;
-                stored.resize(length, 0);
-                self.file.read_exact_at(&mut stored, piece.at)?;
-                let is_whole = xxh3_64(&stored) == piece.checksum
-                    && match length == target.len() {
-                        true => {
-                            target.copy_from_slice(&stored);
-                            true
-                        }
-                        false => lz4_flex::block::decompress_into(&stored, target).ok() == Some(target.len()),
-                    };
-                if !is_whole {
-                    return Err(damaged());
-                }
-            }
-            Ok(())
-        });
-        read.map_err(|error| self.home.failed("reading", &error))
+        self.firsts.as_ref().map(|firsts| (firsts, self.buffers[0].elements_of_piece()))
     }
 }
 
-/// Reads elements of a spilled block where it lies, with one piece of it in memory.
+/// Reads elements of a spilled dense block where it lies, with one piece of it in memory.
 #[derive(Debug)]
 pub(crate) struct PieceReader<'a> {
     block: &'a SpilledBlock,
-    piece: usize,
-    /// The elements of the piece, from `first` on.
+    buffer: &'a SpilledBuffer,
+    /// The elements of a piece, from `first` on.
     window: Block,
     first: usize,
     n: usize,
 }
 
 impl<'a> PieceReader<'a> {
-    pub(crate) fn block(&self) -> &'a SpilledBlock {
-        self.block
+    pub(crate) fn new(block: &'a SpilledBlock) -> Result<PieceReader<'a>> {
+        let [buffer] = &block.buffers[..] else {
+            return Err(Error::internal("a block of several buffers is read as a dense one"));
+        };
+        let room = (buffer.elements_of_piece() as u64).min(buffer.n_elements);
+        let window = Block::for_output(buffer.dtype, BoxRegion::whole(&[room]), None)?;
+        Ok(PieceReader { block, buffer, window, first: 0, n: 0 })
     }
 
-    pub(crate) fn new(block: &'a SpilledBlock) -> Result<PieceReader<'a>> {
-        let room = block.elements_of_piece().min(block.bbox.n_elements() as usize);
-        let window = Block::for_output(block.dtype, BoxRegion::whole(&[room as u64]), None)?;
-        Ok(PieceReader { block, piece: usize::MAX, window, first: 0, n: 0 })
+    pub(crate) fn block(&self) -> &'a SpilledBlock {
+        self.block
     }
 
     /// The piece that has an element, as far as it goes: where it begins, and its elements.
     pub(crate) fn piece_with(&mut self, element: usize) -> Result<(usize, &Buffer, usize)> {
         if element < self.first || element >= self.first + self.n {
-            let size = self.block.elements_of_piece();
-            self.piece = element / size;
-            self.first = self.piece * size;
-            self.n = (self.block.bbox.n_elements() as usize).saturating_sub(self.first).min(size);
-            self.block.read_pieces(self.piece, self.n, self.window.output()?.1)?;
+            let size = self.buffer.elements_of_piece();
+            let piece = element / size;
+            self.first = piece * size;
+            self.n = (self.buffer.n_elements as usize).saturating_sub(self.first).min(size);
+            self.block.read_buffer(self.buffer, piece, self.n, self.window.output()?.1)?;
         }
         Ok((self.first, self.window.data(), self.n))
     }
@@ -496,6 +405,8 @@ fn remove_left_over_files(directory: &Path) {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::FileExt;
+
     use tw_ir::Array;
 
     use super::*;
@@ -536,6 +447,54 @@ mod tests {
         assert_eq!(file.write(&block(1000, |_| 0.0)).unwrap().offset, offset);
         drop(second);
         std::fs::remove_dir_all(directory).unwrap();
+    }
+
+    /// Blocks of several buffers, empty ones among them, of random types and lengths.
+    fn of_several_buffers(turn: u64) -> Block {
+        let mut state = turn.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+        let mut below = |n: u64| {
+            state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            (state >> 33) % n
+        };
+        let n_buffers = 2 + below(3);
+        let buffers = (0..n_buffers).map(|_| {
+            let n = [0, 1, below(100), 8192, below(30_000)][below(5) as usize];
+            let (noisy, kind) = (below(2) == 0, below(3));
+            let values = (0..n).map(|k| if noisy { below(1 << 40) } else { k / 7 });
+            match kind {
+                0 => Buffer::I64(values.map(|value| value as i64).collect()),
+                1 => Buffer::F32(values.map(|value| value as f32).collect()),
+                _ => Buffer::Bool(values.map(|value| value % 3 == 0).collect()),
+            }
+        });
+        Block::from_buffers(BoxRegion::whole(&[1000, 1000]), buffers.collect(), None).unwrap()
+    }
+
+    #[test]
+    fn blocks_of_several_buffers_come_back_as_they_were() {
+        let directory = directory("buffers");
+        let (passing, kept) = (SpillFile::new(&directory, None), SpillFile::durable(&directory.join("kept")).unwrap());
+        for turn in 0..60 {
+            let block = of_several_buffers(turn);
+            let meter = Meter::new();
+            let spilled = passing.write(&block).unwrap();
+            assert_eq!((spilled.n_bytes(), spilled.dtype()), (block.n_bytes(), block.dtype()));
+            let back = spilled.read(&meter).unwrap();
+            assert!(back.buffers().eq(block.buffers()) && back.bbox() == block.bbox());
+            assert_eq!(meter.now(), block.n_bytes());
+            assert!(PieceReader::new(&spilled).is_err() && back.to_array().is_err() && back.lend().is_none());
+            let description = kept.write(&block).unwrap().describe();
+            let restored = kept.restore(&description, false).unwrap().read(&meter).unwrap();
+            assert!(restored.buffers().eq(block.buffers()));
+            // A damaged description is refused, or describes a block whose checksums fail, or the same one.
+            for at in 0..description.len() {
+                let mut damaged = description.clone();
+                damaged[at] ^= 1 << (turn % 8);
+                let read = kept.restore(&damaged, false).and_then(|block| block.read(&meter));
+                assert!(read.is_err() || read.is_ok_and(|read| read.n_bytes() <= block.n_bytes()), "byte {at}");
+            }
+        }
+        std::fs::remove_dir_all(&directory).unwrap();
     }
 
     #[test]
