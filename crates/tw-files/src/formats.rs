@@ -6,6 +6,8 @@ use std::sync::Arc;
 use tw_block::{Block, Sink, Source};
 use tw_ir::{Array, BoxRegion, DType, Error, Grid, Result};
 
+#[cfg(feature = "parquet")]
+use crate::parquet;
 #[cfg(feature = "zarr")]
 use crate::zarr;
 use crate::{csv, npy, several};
@@ -71,6 +73,8 @@ pub struct FileSummary {
 const FORMATS: &[&dyn Format] = &[
     &npy::Npy,
     &csv::Csv,
+    #[cfg(feature = "parquet")]
+    &parquet::Parquet,
     #[cfg(feature = "zarr")]
     &zarr::Zarr,
 ];

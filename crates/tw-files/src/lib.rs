@@ -10,11 +10,16 @@
 
 #![forbid(unsafe_code)]
 
+#[cfg(any(feature = "zarr", feature = "parquet"))]
+mod bounded;
 mod csv;
 mod descr;
 mod formats;
 pub mod npy;
+#[cfg(feature = "parquet")]
+mod parquet;
 mod several;
+mod version;
 #[cfg(feature = "zarr")]
 mod zarr;
 
@@ -22,4 +27,6 @@ pub use csv::{TableOptions, open as open_table};
 pub use formats::{
     FileOptions, FileSummary, FileTarget, blocks_for, create, describe, is_known, open, read_array, write_array,
 };
+#[cfg(feature = "parquet")]
+pub use parquet::{open_column_table, open_columns};
 pub use several::{expand, open_all};
