@@ -10,7 +10,7 @@ use tw_ir::{Array, BoxRegion, DType, Error, Grid, Result};
 use crate::parquet;
 #[cfg(feature = "zarr")]
 use crate::zarr;
-use crate::{csv, npy, several};
+use crate::{coordinates, csv, npy, several};
 
 /// What is to be known about a format.
 pub(crate) trait Format: Sync {
@@ -73,6 +73,7 @@ pub struct FileSummary {
 const FORMATS: &[&dyn Format] = &[
     &npy::Npy,
     &csv::Csv,
+    &coordinates::CoordinateText,
     #[cfg(feature = "parquet")]
     &parquet::Parquet,
     #[cfg(feature = "zarr")]

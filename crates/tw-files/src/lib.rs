@@ -12,6 +12,7 @@
 
 #[cfg(any(feature = "zarr", feature = "parquet"))]
 mod bounded;
+mod coordinates;
 mod csv;
 mod descr;
 mod formats;
@@ -23,6 +24,7 @@ mod version;
 #[cfg(feature = "zarr")]
 mod zarr;
 
+pub use coordinates::{Coordinates, read_coordinates};
 pub use csv::{TableOptions, open as open_table};
 pub use formats::{
     FileOptions, FileSummary, FileTarget, blocks_for, create, describe, is_known, open, read_array, write_array,
