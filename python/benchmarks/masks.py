@@ -2,6 +2,9 @@
 
 Both sides are timed in turn in one process, from NumPy array to NumPy array, and the medians of the ratios are printed: above 1 ours is faster. The ratio of
 CPU times is the quieter one on a shared machine; with one thread the two should agree.
+
+Each side is called several times in a row per turn, for at least 20 ms, as timeit does: the first call after a pause pays for waking the second processor,
+which takes a virtual machine up to a millisecond.
 """
 
 import argparse
@@ -63,11 +66,13 @@ def cases(n, rng):
     yield "take at random", lambda: x[places], lambda: np.asarray(ours[lazy_places])
 
 
-def seconds(run):
-    """Time on the clock, and time of all processors."""
-    wall, cpu = time.perf_counter(), time.process_time()
-    run()
-    return time.perf_counter() - wall, time.process_time() - cpu
+def seconds(run, turn=0.02):
+    """Time of a call on the clock, and of all processors: the mean of as many calls as fit into `turn` seconds, at least two."""
+    wall, cpu, calls = time.perf_counter(), time.process_time(), 0
+    while calls < 2 or time.perf_counter() - wall < turn:
+        run()
+        calls += 1
+    return (time.perf_counter() - wall) / calls, (time.process_time() - cpu) / calls
 
 
 def main():

@@ -30,6 +30,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use crate::block::Block;
 use crate::bytes::{read_elements, write_elements};
 use crate::memory::Meter;
+use crate::width::{Bits, with_width};
 
 mod pace;
 
@@ -88,6 +89,8 @@ pub struct SpilledBlock {
     bbox: BoxRegion,
     dtype: DType,
     pieces: Vec<Piece>,
+    /// The first element of every piece: who looks for a place in a sorted block reads the one piece that has it.
+    firsts: Option<Buffer>,
 }
 
 /// Some bytes of the elements in the file.
@@ -151,7 +154,16 @@ impl SpillFile {
         room = if owns_slot { room } else { 0 };
         space.used = space.used.saturating_add(room);
         drop(space);
-        Ok(SpilledBlock { home: Arc::clone(self), file, offset, room, bbox: BoxRegion { lo, hi }, dtype, pieces })
+        Ok(SpilledBlock {
+            home: Arc::clone(self),
+            file,
+            offset,
+            room,
+            bbox: BoxRegion { lo, hi },
+            dtype,
+            pieces,
+            firsts: None,
+        })
     }
 
     /// The slots of a durable file that were dropped since the last call.
@@ -192,7 +204,9 @@ impl SpillFile {
             bbox: block.bbox().clone(),
             dtype: block.dtype(),
             pieces: Vec::with_capacity(n_bytes.div_ceil(PIECE as u64) as usize),
+            firsts: None,
         };
+        spilled.firsts = Some(spilled.first_elements(&elements, first));
         let range = first..first + block.n_elements() as usize;
         let mut at = offset;
         let mut compressed = Vec::new();
@@ -363,6 +377,23 @@ impl SpilledBlock {
         }
     }
 
+    /// The first element of every piece of a block whose elements begin at `first` of a buffer.
+    fn first_elements(&self, elements: &Buffer, first: usize) -> Buffer {
+        let (n, step) = (self.bbox.n_elements() as usize, self.elements_of_piece());
+        let mut firsts = Buffer::zeros(self.dtype, n.div_ceil(step));
+        with_width!(self.dtype, T => {
+            let from = T::of(elements)[first..first + n].iter().step_by(step);
+            T::of_mut(&mut firsts).iter_mut().zip(from).for_each(|(to, &from)| *to = from);
+        });
+        firsts
+    }
+
+    /// The first element of every piece and the number of elements from one to the next, if they are known: those of a block that an earlier process
+    /// wrote are not.
+    pub(crate) fn index(&self) -> Option<(&Buffer, usize)> {
+        self.firsts.as_ref().map(|firsts| (firsts, self.elements_of_piece()))
+    }
+
     /// Reads elements from the beginning of a piece on.
     fn read_pieces(&self, first_piece: usize, n_elements: usize, buffer: &mut Buffer) -> Result<()> {
         let mut stored = Vec::new();
@@ -405,6 +436,10 @@ pub(crate) struct PieceReader<'a> {
 }
 
 impl<'a> PieceReader<'a> {
+    pub(crate) fn block(&self) -> &'a SpilledBlock {
+        self.block
+    }
+
     pub(crate) fn new(block: &'a SpilledBlock) -> Result<PieceReader<'a>> {
         let room = block.elements_of_piece().min(block.bbox.n_elements() as usize);
         let window = Block::for_output(block.dtype, BoxRegion::whole(&[room as u64]), None)?;

@@ -48,16 +48,24 @@ impl Grid {
     pub fn tiles_from_last(&self, position: u64) -> impl Iterator<Item = (usize, u64)> {
         let mut rest = position;
         self.iter().enumerate().rev().map(move |(axis, cut)| {
-            let n = cut.n_tiles().max(1);
-            let tile = rest % n;
-            rest /= n;
-            (axis, tile)
+            // Asked for every block of a workflow, so divisions are few: none for the outermost axis, nor for one that is not cut.
+            if axis == 0 {
+                return (axis, rest);
+            }
+            match cut.n_tiles() {
+                0 | 1 => (axis, 0),
+                n => {
+                    let tile = rest % n;
+                    rest /= n;
+                    (axis, tile)
+                }
+            }
         })
     }
 
     /// The axes with the elements of the block at a position along each, last axis first.
     pub fn ranges_from_last(&self, position: u64) -> impl Iterator<Item = (usize, Range<u64>)> {
-        self.tiles_from_last(position).map(|(axis, tile)| match self[axis].n_tiles() {
+        self.tiles_from_last(position).map(|(axis, tile)| match self[axis].extent() {
             0 => (axis, 0..0),
             _ => (axis, self[axis].range(tile)),
         })
@@ -86,18 +94,7 @@ impl Grid {
 
     /// Number of elements of the block at a position.
     pub fn n_elements_of(&self, position: u64) -> u64 {
-        // Asked for every block of a workflow: an axis that is not cut costs no division.
-        let (mut rest, mut elements) = (position, 1);
-        for axis in self.iter().rev() {
-            let n = axis.n_tiles();
-            let tile = if n > 1 { rest % n } else { 0 };
-            if n > 1 {
-                rest /= n;
-            }
-            let range = if n == 0 { 0..0 } else { axis.range(tile) };
-            elements *= range.end - range.start;
-        }
-        elements
+        self.ranges_from_last(position).map(|(_, range)| range.end - range.start).product()
     }
 
     /// The position of a box that is one of the blocks.

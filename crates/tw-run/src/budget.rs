@@ -15,9 +15,8 @@
 
 use std::collections::BTreeMap;
 
-use tw_ir::EntityRef;
 use tw_ir::schedule::Schedule;
-use tw_ir::workflow::{BlockId, TaskId, TaskKind, Workflow};
+use tw_ir::workflow::{TaskId, TaskKind, Workflow};
 
 /// The bytes a run may still hand out to tasks ahead of the head.
 #[derive(Debug)]
@@ -43,11 +42,12 @@ pub fn largest_step(schedule: &Schedule) -> u64 {
     sizes(schedule).1
 }
 
-/// Bytes of all blocks together, and the bound on those that a step makes. One pass over the blocks serves both.
+/// Bytes of all blocks together, and the bound on those that a step makes. One pass over the sets of blocks serves both.
 pub(crate) fn sizes(schedule: &Schedule) -> (u64, u64) {
     let workflow = schedule.workflow();
-    let blocks = (0..workflow.n_blocks()).map(|block| workflow.block_bytes(BlockId::new(block)));
-    let (total, largest) = blocks.fold((0u64, 0u64), |(sum, most), bytes| (sum.saturating_add(bytes), most.max(bytes)));
+    let sets = workflow.sets.values().map(|set| set.total_and_largest_bytes());
+    let (total, largest) =
+        sets.fold((0u64, 0u64), |(sum, most), (total, largest)| (sum.saturating_add(total), most.max(largest)));
     let most_outputs = workflow.tasks().map(|task| workflow.outputs(task).len()).max().unwrap_or(0);
     (total, largest.saturating_mul(most_outputs as u64))
 }

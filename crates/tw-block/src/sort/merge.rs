@@ -1,8 +1,9 @@
 //! Merging sorted runs by rank.
 //!
 //! An output block holds a range of ranks. Where that range begins and ends in every run is found by bisection, so a block looks at no element that
-//! another block owns, apart from a few to find its place. Runs may be on disk: then a piece of each is in memory at a time, and all merges of a fibre
-//! together read every run once.
+//! another block owns, apart from a few to find its place. Runs may be on disk: then a piece of each is in memory at a time. The first elements of all pieces
+//! are in memory; they narrow the bisection to a few pieces of every run ([`samples`]), and an output begins where the one before it ended. So
+//! a merge reads little more than what it writes.
 
 use std::cell::RefCell;
 use std::ops::Range;
@@ -16,6 +17,10 @@ use super::{Order, Rows, Targets, for_rows, misfit, radix};
 use crate::block::Block;
 use crate::spill::{PieceReader, SpilledBlock};
 use crate::strip::Element;
+
+mod samples;
+
+use samples::{Samples, enclose};
 
 /// So many runs are merged pairwise; more are sorted by digits, as if they were not in order.
 const FEW_RUNS: usize = 8;
@@ -68,26 +73,52 @@ impl<T: Element> Column<'_, '_, T> {
     }
 }
 
+impl<T: Sortable> Column<'_, '_, T> {
+    /// The elements that are known without reading, if only some are.
+    fn samples(&self, len: usize) -> Option<Samples<'_, T>> {
+        let Column::Disk(reader, row) = self else { return None };
+        let (firsts, distance) = reader.borrow().block().index().filter(|_| row.step == 1)?;
+        Samples::new(T::of(firsts), distance, row.start, len)
+    }
+}
+
 impl<T: Sortable> Run<'_, '_, T> {
     /// The key of an element. A disk that fails gives any key: reading the elements afterwards reports it.
     fn key(&self, k: usize) -> T::Key {
         self.values.get(k).map_or_else(T::Key::default, T::key)
     }
+
+    /// The first of a range that does not come before, looked for from a place near it.
+    fn search(&self, range: Range<usize>, near: usize, comes_before: impl Fn(T::Key) -> bool) -> usize {
+        let range = match self.values.samples(self.len) {
+            Some(samples) => samples.enclose(range, &comes_before),
+            None => range,
+        };
+        search(range.start, range.end, near, |k| comes_before(self.key(k)))
+    }
 }
 
-/// How many entries of each run are among the first `rank` of all.
-fn split<T: Sortable>(runs: &[Run<'_, '_, T>], order: Order, rank: usize) -> Vec<usize> {
-    looks_and_split(runs, order, rank).1
+/// How many entries of each run are among the first `rank` of all; at least `from`.
+fn split<T: Sortable>(runs: &[Run<'_, '_, T>], order: Order, rank: usize, from: Option<Vec<usize>>) -> Vec<usize> {
+    looks_and_split(runs, order, rank, from).1
 }
 
 /// The same, and how many entries had to be compared with all runs.
-fn looks_and_split<T: Sortable>(runs: &[Run<'_, '_, T>], order: Order, rank: usize) -> (usize, Vec<usize>) {
-    let total: usize = runs.iter().map(|run| run.len).sum();
-    let mut lo = vec![0; runs.len()];
-    let mut hi: Vec<usize> = runs.iter().map(|run| run.len).collect();
+fn looks_and_split<T: Sortable>(
+    runs: &[Run<'_, '_, T>],
+    order: Order,
+    rank: usize,
+    from: Option<Vec<usize>>,
+) -> (usize, Vec<usize>) {
+    let (mut lo, mut hi) = match from {
+        Some(from) => (from, runs.iter().map(|run| run.len).collect()),
+        None => enclose(runs, order, rank),
+    };
+    let total: usize = lo.iter().zip(&hi).map(|(lo, hi)| hi - lo).sum();
     // Where to look: at first as if all runs were alike.
-    let share = rank as f64 / total.max(1) as f64;
-    let mut near: Vec<usize> = runs.iter().map(|run| (run.len as f64 * share) as usize).collect();
+    let share = rank.saturating_sub(lo.iter().sum()) as f64 / total.max(1) as f64;
+    let mut near: Vec<usize> = lo.iter().zip(&hi).map(|(lo, hi)| lo + ((hi - lo) as f64 * share) as usize).collect();
+    let open_at_first: Vec<usize> = lo.iter().zip(&hi).map(|(lo, hi)| hi - lo).collect();
     // How far beyond the expected place the next look goes, so that the true one is soon enclosed from both sides.
     let mut reach = 0.0;
     let (mut below, mut above) = (false, false);
@@ -105,17 +136,16 @@ fn looks_and_split<T: Sortable>(runs: &[Run<'_, '_, T>], order: Order, rank: usi
         let middle = if is_slow || (below && above) {
             lo[widest].midpoint(hi[widest])
         } else {
-            let step = missing * reach * runs[widest].len as f64 / total as f64;
+            let step = missing * reach * open_at_first[widest] as f64 / total as f64;
             let place = near[widest] as f64 + step;
             (place.max(0.0) as usize).clamp(lo[widest], hi[widest] - 1)
         };
         let pivot = order.turn(runs[widest].key(middle));
-        let key = |run: &Run<'_, '_, T>, k: usize| order.turn(run.key(k));
         for (r, run) in runs.iter().enumerate() {
             near[r] = match r.cmp(&widest) {
                 std::cmp::Ordering::Equal => middle,
-                std::cmp::Ordering::Less => search(lo[r], hi[r], near[r], |k| key(run, k) <= pivot),
-                std::cmp::Ordering::Greater => search(lo[r], hi[r], near[r], |k| key(run, k) < pivot),
+                std::cmp::Ordering::Less => run.search(lo[r]..hi[r], near[r], |key| order.turn(key) <= pivot),
+                std::cmp::Ordering::Greater => run.search(lo[r]..hi[r], near[r], |key| order.turn(key) < pivot),
             };
         }
         let before: usize = near.iter().sum();
@@ -256,28 +286,50 @@ pub(crate) fn sort_merge(sorting: Sorting, operands: &[Streamed<'_>], outputs: &
     let opened = operands.iter().map(Opened::of).collect::<Result<Vec<_>>>()?;
     let runs = opened.split_at(values.len());
     let n_results = if sorting.results == SortResults::Both { 2 } else { 1 };
+    let mut before = Before::default();
     for outputs in outputs.chunks_mut(n_results) {
         let targets = Targets::of(sorting.results, dtype, outputs)?;
         with_sortable!(dtype, T => match sorting.results {
             SortResults::Values => {
-                with_vectors::<<T as Sortable>::Key, _>(|vectors| merge_rows::<T, _>(order, runs, targets, vectors))
+                with_vectors::<<T as Sortable>::Key, _>(|vectors| merge_rows::<T, _>(order, runs, targets, &mut before, vectors))
             }
             _ => {
-                with_vectors::<Pair<<T as Sortable>::Key>, _>(|vectors| merge_rows::<T, _>(order, runs, targets, vectors))
+                with_vectors::<Pair<<T as Sortable>::Key>, _>(|vectors| merge_rows::<T, _>(order, runs, targets, &mut before, vectors))
             }
         })?;
     }
     Ok(())
 }
 
+/// The output before: where its rows ended in every run.
+#[derive(Default)]
+struct Before {
+    bbox: Option<BoxRegion>,
+    ends: Vec<Vec<usize>>,
+}
+
+impl Before {
+    /// Where the rows of an output begin in every run, if the output before ended there; else nothing.
+    fn take_ends(&mut self, bbox: &BoxRegion, axis: usize) -> std::vec::IntoIter<Vec<usize>> {
+        let follows = self.bbox.take().is_some_and(|before| {
+            let is_next = |k| if k == axis { before.hi[k] == bbox.lo[k] } else { before.range(k) == bbox.range(k) };
+            before.rank() == bbox.rank() && (0..bbox.rank()).all(is_next)
+        });
+        let ends = std::mem::take(&mut self.ends);
+        if follows { ends.into_iter() } else { Vec::new().into_iter() }
+    }
+}
+
 fn merge_rows<'a, T: Sortable, I: Item<Key = T::Key>>(
     order: Order,
     (values, positions): (&[Opened<'a>], &[Opened<'a>]),
     mut targets: Targets<'_>,
+    before: &mut Before,
     vectors: &mut Vectors<I>,
 ) -> Result<()> {
     let Vectors { items, scratch } = vectors;
     let bbox = targets.bbox.clone();
+    let mut ends = before.take_ends(&bbox, order.axis);
     for_rows(&bbox, order.axis, |first, n_rows| {
         let mut at = first.to_vec();
         for _ in 0..n_rows {
@@ -286,7 +338,8 @@ fn merge_rows<'a, T: Sortable, I: Item<Key = T::Key>>(
             if (runs.iter().map(|run| run.len).sum::<usize>() as u64) < ranks.end {
                 return Err(misfit());
             }
-            let (begin, end) = (split(&runs, order, ranks.start as usize), split(&runs, order, ranks.end as usize));
+            let begin = ends.next().unwrap_or_else(|| split(&runs, order, ranks.start as usize, None));
+            let end = split(&runs, order, ranks.end as usize, Some(begin.clone()));
             items.clear();
             items.reserve((ranks.end - ranks.start) as usize);
             let mut n_parts = 0;
@@ -323,12 +376,15 @@ fn merge_rows<'a, T: Sortable, I: Item<Key = T::Key>>(
                 }
                 Ok(())
             })?;
+            before.ends.push(end);
             if let Some(last) = at.last_mut() {
                 *last += 1;
             }
         }
         Ok(())
-    })
+    })?;
+    before.bbox = Some(bbox);
+    Ok(())
 }
 
 /// The row of every run that goes through a point.
@@ -375,7 +431,7 @@ mod tests {
                 .map(|values| Run { values: Column::Memory(values, row), positions: None, len: n })
                 .collect();
             for rank in [0, 1, 77, n, n_runs * n / 2, n_runs * n - 1, n_runs * n] {
-                let (looks, split) = looks_and_split(&runs, Order { axis: 0, descending: false }, rank);
+                let (looks, split) = looks_and_split(&runs, Order { axis: 0, descending: false }, rank, None);
                 assert_eq!(split.iter().sum::<usize>(), rank, "{name}");
                 assert!(looks <= 50, "{name}: {looks} looks for rank {rank}");
             }

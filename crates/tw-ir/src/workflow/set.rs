@@ -4,7 +4,7 @@ use super::StmtId;
 use crate::dtype::DType;
 use crate::format::Format;
 use crate::grid::Grid;
-use crate::tiling::BoxRegion;
+use crate::tiling::{Axis, BoxRegion};
 
 /// The boxes of a set of blocks.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -119,6 +119,21 @@ impl BlockSet {
             (Sizes::List(sizes), _) => sizes[position as usize],
             (Sizes::Dense, Boxes::Grid(grid)) => Size::Exact(grid.n_elements_of(position) * self.dtype.size()),
             (Sizes::Dense, Boxes::List(list)) => Size::Exact(list[position as usize].n_elements() * self.dtype.size()),
+        }
+    }
+
+    /// The most bytes of all blocks together, and of one of them. Blocks of a grid need not be looked at one by one.
+    pub fn total_and_largest_bytes(&self) -> (u64, u64) {
+        match (&self.sizes, &self.boxes) {
+            (Sizes::Dense, Boxes::Grid(grid)) => {
+                let bytes = |n: u64, length: u64| n.saturating_mul(length);
+                let largest = grid.iter().map(Axis::longest).fold(self.dtype.size(), bytes);
+                (grid.iter().map(Axis::extent).fold(self.dtype.size(), bytes), largest)
+            }
+            _ => (0..self.n_blocks()).fold((0, 0), |(total, largest): (u64, u64), position| {
+                let bytes = self.block_size(position).max();
+                (total.saturating_add(bytes), largest.max(bytes))
+            }),
         }
     }
 
