@@ -225,11 +225,12 @@ fn fill<T: Number + Default>(coordinates: &Coordinates, region: &BoxRegion, valu
         lo
     };
     let extents = region.shape();
-    for k in first_at_least(region.lo[0])..first_at_least(region.hi[0]) {
-        let at = coordinates.at(k);
+    let first = first_at_least(region.lo[0]);
+    for (k, &value) in values[first..first_at_least(region.hi[0])].iter().enumerate() {
+        let at = coordinates.at(first + k);
         if at.iter().zip(&region.lo).zip(&region.hi).all(|((&x, &lo), &hi)| lo <= x && x < hi) {
             let place = (0..at.len()).fold(0, |place, axis| place * extents[axis] + (at[axis] - region.lo[axis]));
-            out[place as usize] = values[k];
+            out[place as usize] = value;
         }
     }
 }

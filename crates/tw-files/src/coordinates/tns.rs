@@ -16,7 +16,7 @@ pub(super) fn read(file: &File) -> Result<Coordinates, Wrong> {
         let Some(line) = lines.next_full('#')? else { break };
         let n = line.split_ascii_whitespace().count();
         let entry = || -> Result<(Vec<u64>, f64), String> {
-            if n < 2 || n > MOST_AXES + 1 {
+            if !(2..=MOST_AXES + 1).contains(&n) {
                 return Err(format!("{n} fields, but an element has at least one index and a value"));
             }
             if !shape.is_empty() && n != shape.len() + 1 {
