@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pathlib
+
 import numpy as np
 import pytest
 
@@ -71,3 +73,38 @@ def test_hdf5(tmp_path):
     np.testing.assert_array_equal((found * 2).compute(), x * 2)
     with pytest.raises(KeyError, match="deep/x"):
         tw.open_hdf5(tmp_path / "x.h5", "y")
+
+
+DATA = pathlib.Path(__file__).parents[2] / "crates" / "tw-files" / "tests" / "data"
+
+
+def test_columns_of_parquet_files():
+    k = np.arange(1000)
+    columns = tw.read_parquet(DATA / "snappy.parquet", ["f", "i", "u", "t"])
+    assert [x.dtype for x in columns.values()] == ["float64", "int64", "uint8", "datetime64[us]"]
+    f, i, u, t = tw.compute(*columns.values())
+    np.testing.assert_array_equal(f, np.where(k % 7 == 3, np.nan, k / 4 - 100))
+    np.testing.assert_array_equal(i, k * k - 50)
+    np.testing.assert_array_equal(u, k % 256)
+    assert np.isnat(t[5]) and t[6] == np.datetime64(6000, "us")
+    assert "s" not in tw.read_parquet(DATA / "plain.parquet")
+    both = tw.read_parquet([DATA / "plain.parquet", DATA / "lz4.parquet"], ["i", "g"], table=True)
+    assert both.shape == (2000, 2)
+    np.testing.assert_array_equal(both[1000:, 0].compute(), k * k - 50)
+    with pytest.raises(OSError, match="column `n` is null in row 998"):
+        tw.read_parquet(DATA / "snappy.parquet", ["n"])["n"].compute()
+    with pytest.raises(OSError, match="no column `nope`"):
+        tw.read_parquet(DATA / "snappy.parquet", ["nope"])
+    with pytest.raises(FileNotFoundError):
+        tw.read_parquet("nowhere.parquet")
+
+
+def test_coordinates_as_dense_arrays(tmp_path):
+    path = tmp_path / "x.mtx"
+    path.write_text("%%MatrixMarket matrix coordinate integer symmetric\n3 3 2\n1 1 4\n3 1 7\n")
+    np.testing.assert_array_equal(tw.read_mtx(path).compute(), [[4, 0, 7], [0, 0, 0], [7, 0, 0]])
+    path.write_text("%%MatrixMarket matrix coordinate real general\n1000000000 1000000000 1\n1 1 4\n")
+    with pytest.raises(OSError, match="as a dense tensor"):
+        tw.read_mtx(path)
+    with pytest.raises(ValueError, match="called .mtx or .tns"):
+        tw.read_mtx(tmp_path)

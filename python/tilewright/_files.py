@@ -138,6 +138,46 @@ def read_csv(path: Any, columns: Sequence[str] | None = None, *, delimiter: str 
     return whole if table else {name: whole[:, k] for k, name in enumerate(names)}
 
 
+def read_parquet(path: Any, columns: Sequence[str] | None = None, *, table: bool = False) -> Any:
+    """The columns of numbers of a Parquet file, as a dict from names to arrays of the types that the file declares; with ``table=True`` as one array with a column each.
+
+    A list of paths reads files one after the other. ``columns`` chooses some by name; the others are not read. A table has the type of its columns, or doubles if they differ. A
+    null is NaN in columns of floats and NaT in columns of times; in columns of integers it is an error. Row groups are read when they are needed, by all threads.
+
+    >>> import tilewright as tw
+    >>> columns = tw.read_parquet("sales.parquet", ["price"])  # doctest: +SKIP
+    >>> float(columns["price"].mean())  # doctest: +SKIP
+    """
+    paths = [os.fspath(each) for each in path] if isinstance(path, (list, tuple)) else [os.fspath(path)]
+    for each in paths:
+        os.stat(each)  # A file that is not there is Python's own error.
+    names = None if columns is None else [str(name) for name in columns]
+    if table:
+        return Array(_core.open_column_table(paths, names)[0])
+    return {name: Array(tensor) for name, tensor in _core.open_columns(paths, names)}
+
+
+def read_mtx(path: Any) -> Array:
+    """The matrix of a Matrix Market file (``.mtx``) or the tensor of a FROSTT file (``.tns``), as a dense array; one that would take more than 16 GiB is refused.
+
+    Elements are doubles, or 64-bit integers or complex numbers if the file says so; a pattern has ones. Values at the same place are added. Errors name the line.
+
+    >>> import tempfile
+    >>> import tilewright as tw
+    >>> with tempfile.NamedTemporaryFile("w", suffix=".mtx") as file:
+    ...     _ = file.write("%%MatrixMarket matrix coordinate real general\\n2 2 1\\n2 1 5\\n")
+    ...     file.flush()
+    ...     tw.read_mtx(file.name).compute()
+    array([[0., 0.],
+           [5., 0.]])
+    """
+    os.stat(path)  # A file that is not there is Python's own error.
+    path = os.fspath(path)
+    if not path.endswith((".mtx", ".tns")):
+        raise ValueError(f"a file called .mtx or .tns is expected, not {path!r}")
+    return Array(_core.open_file(path))
+
+
 def open_hdf5(path: Any, name: str, chunks: Any = "auto") -> Array:
     """An array over a dataset of an HDF5 file, such as netCDF-4, through h5py, which must be installed. The file stays open as long as the array lives.
 

@@ -284,11 +284,11 @@ fn failed(path: &Path, what: &str, error: &std::io::Error) -> Error {
     Error::io(format!("the checkpoint {} {what}: {error}", path.display()))
 }
 
-/// A hash over all that decides the results of a program.
+/// A hash over all that decides the results of a program, and over the version of what a checkpoint stores.
 fn key_of(program: &Program, inputs: &Inputs, options: &PlanOptions) -> Result<Digest> {
     let settings = format!("{:?} {}", (options.tile, options.block_bytes, options.rewrites), options.provider.get());
     let mut parts = vec![
-        Digest::of("tilewright 1 checkpoint: program", &[print_program(program).as_bytes()]),
+        Digest::of("tilewright 2 checkpoint: program", &[print_program(program).as_bytes()]),
         Digest::of("tilewright 1 checkpoint: settings", &[settings.as_bytes()]),
     ];
     for (name, source) in inputs {

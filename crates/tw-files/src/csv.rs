@@ -4,7 +4,7 @@
 //! of rows begins; blocks are then parsed by several tasks at once, each from its own range of bytes. An empty field, `NA`, `null` and `nan` are NaN.
 
 use std::fs::File;
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -13,6 +13,7 @@ use tw_ir::schedule::Digest;
 use tw_ir::{Axis, BoxRegion, Buffer, DType, Error, Grid, Result, TensorType, Tiling};
 
 use crate::formats::{FileSummary, FileTarget, Format};
+use crate::version;
 
 mod number;
 mod table;
@@ -106,12 +107,8 @@ impl Source for CsvSource {
     }
 
     fn fingerprint(&self) -> Option<Digest> {
-        let metadata = self.file.metadata().ok()?;
-        let facts =
-            [metadata.dev(), metadata.ino(), metadata.len(), metadata.mtime() as u64, metadata.mtime_nsec() as u64];
-        let facts = facts.map(u64::to_le_bytes).concat();
         let columns: Vec<u8> = self.table.columns.iter().flat_map(|column| column.index.to_le_bytes()).collect();
-        Some(Digest::of("tilewright 1 version of a table", &[&facts, &columns]))
+        version::of_file(&self.file, &columns)
     }
 
     fn access(&self) -> SourceAccess {

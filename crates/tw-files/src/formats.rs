@@ -6,9 +6,11 @@ use std::sync::Arc;
 use tw_block::{Block, Sink, Source};
 use tw_ir::{Array, BoxRegion, DType, Error, Grid, Result};
 
+#[cfg(feature = "parquet")]
+use crate::parquet;
 #[cfg(feature = "zarr")]
 use crate::zarr;
-use crate::{csv, npy, several};
+use crate::{coordinates, csv, npy, several};
 
 /// What is to be known about a format.
 pub(crate) trait Format: Sync {
@@ -71,6 +73,9 @@ pub struct FileSummary {
 const FORMATS: &[&dyn Format] = &[
     &npy::Npy,
     &csv::Csv,
+    &coordinates::CoordinateText,
+    #[cfg(feature = "parquet")]
+    &parquet::Parquet,
     #[cfg(feature = "zarr")]
     &zarr::Zarr,
 ];

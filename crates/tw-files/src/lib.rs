@@ -10,16 +10,25 @@
 
 #![forbid(unsafe_code)]
 
+#[cfg(any(feature = "zarr", feature = "parquet"))]
+mod bounded;
+mod coordinates;
 mod csv;
 mod descr;
 mod formats;
 pub mod npy;
+#[cfg(feature = "parquet")]
+mod parquet;
 mod several;
+mod version;
 #[cfg(feature = "zarr")]
 mod zarr;
 
+pub use coordinates::{Coordinates, read_coordinates};
 pub use csv::{TableOptions, open as open_table};
 pub use formats::{
     FileOptions, FileSummary, FileTarget, blocks_for, create, describe, is_known, open, read_array, write_array,
 };
+#[cfg(feature = "parquet")]
+pub use parquet::{open_column_table, open_columns};
 pub use several::{expand, open_all};

@@ -114,8 +114,34 @@ fn natural(a: &str, b: &str) -> Ordering {
 
 /// Opens several files as one tensor, one after the other along an axis.
 pub fn open_all(paths: &[PathBuf], axis: usize) -> Result<Arc<dyn Source>> {
-    let Some(first) = paths.first() else { return Err(Error::source("no files to put together")) };
-    let ty = formats::open(first)?.ty();
+    let parts = paths.iter().map(|path| Ok((path.clone(), formats::open(path)?)));
+    chain(parts, axis, Again(Arc::new(|path: &Path| formats::open(path))))
+}
+
+/// Opens a part again: of very many only the first stay open.
+#[derive(Clone)]
+pub(crate) struct Again(pub(crate) Arc<Open>);
+
+type Open = dyn Fn(&Path) -> Result<Arc<dyn Source>> + Send + Sync;
+
+impl std::fmt::Debug for Again {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Again")
+    }
+}
+
+/// Sources with the files that they come from as one tensor, one after the other along an axis.
+pub(crate) fn chain(
+    sources: impl Iterator<Item = Result<(PathBuf, Arc<dyn Source>)>>,
+    axis: usize,
+    again: Again,
+) -> Result<Arc<dyn Source>> {
+    let mut sources = sources.peekable();
+    let (first, ty) = match sources.peek() {
+        Some(Ok((path, source))) => (path.clone(), source.ty()),
+        Some(Err(error)) => return Err(error.clone()),
+        None => return Err(Error::source("no files to put together")),
+    };
     let mut shape = ty.known_shape().ok_or_else(|| Error::internal("a file without a shape"))?;
     if axis >= shape.len() {
         return Err(Error::source(format!(
@@ -126,8 +152,8 @@ pub fn open_all(paths: &[PathBuf], axis: usize) -> Result<Arc<dyn Source>> {
     }
     let (mut ends, mut parts, mut cuts) = (Vec::new(), Vec::new(), Some(vec![0]));
     let mut end = 0u64;
-    for path in paths {
-        let source = formats::open(path)?;
+    for each in sources {
+        let (path, source) = each?;
         let (own, own_shape) = (source.ty(), source.shape()?);
         let same = own.dtype == ty.dtype
             && own_shape.len() == shape.len()
@@ -149,7 +175,7 @@ pub fn open_all(paths: &[PathBuf], axis: usize) -> Result<Arc<dyn Source>> {
             .checked_add(own_shape[axis])
             .ok_or_else(|| Error::io("files with more elements than can be counted"))?;
         ends.push(end);
-        parts.push(if parts.len() < MOST_OPEN { Part::Open(source) } else { Part::Named(path.clone(), own_shape) });
+        parts.push(if parts.len() < MOST_OPEN { Part::Open(source) } else { Part::Named(path, own_shape) });
     }
     shape[axis] = end;
     shape::n_bytes(&shape, ty.dtype.size())?;
@@ -161,7 +187,7 @@ pub fn open_all(paths: &[PathBuf], axis: usize) -> Result<Arc<dyn Source>> {
         }
         _ => None,
     };
-    Ok(Arc::new(Several { shape, dtype: ty, axis, ends: ends.into(), parts, grid }))
+    Ok(Arc::new(Several { shape, dtype: ty, axis, ends: ends.into(), parts, grid, again }))
 }
 
 #[derive(Debug)]
@@ -172,11 +198,11 @@ enum Part {
 }
 
 impl Part {
-    fn source(&self) -> Result<Arc<dyn Source>> {
+    fn source(&self, again: &Again) -> Result<Arc<dyn Source>> {
         match self {
             Part::Open(source) => Ok(source.clone()),
             Part::Named(path, shape) => {
-                let source = formats::open(path)?;
+                let source = (again.0)(path)?;
                 if source.shape()? != *shape {
                     return Err(Error::io(format!("{} has another shape than when it was opened", path.display())));
                 }
@@ -197,6 +223,7 @@ struct Several {
     ends: Arc<[u64]>,
     parts: Vec<Part>,
     grid: Option<Grid>,
+    again: Again,
 }
 
 impl Source for Several {
@@ -210,7 +237,7 @@ impl Source for Several {
     }
 
     fn fingerprint(&self) -> Option<Digest> {
-        let each = self.parts.iter().map(|part| part.source().ok()?.fingerprint());
+        let each = self.parts.iter().map(|part| part.source(&self.again).ok()?.fingerprint());
         Some(Digest::of_all(&each.collect::<Option<Vec<Digest>>>()?))
     }
 
@@ -219,7 +246,7 @@ impl Source for Several {
     }
 
     fn layout(&self) -> String {
-        let first = self.parts.first().and_then(|part| part.source().ok()).map(|source| source.layout());
+        let first = self.parts.first().and_then(|part| part.source(&self.again).ok()).map(|source| source.layout());
         format!("{} files along axis {}, {}", self.parts.len(), self.axis, first.unwrap_or_default())
     }
 
@@ -247,7 +274,7 @@ impl Source for Several {
             let (mut own, mut place) = (region.clone(), region.clone());
             (own.lo[axis], own.hi[axis]) = (lo - start, hi - start);
             (place.lo[axis], place.hi[axis]) = (lo, hi);
-            let read = part.source()?.read(&own, meter)?;
+            let read = part.source(&self.again)?.read(&own, meter)?;
             let (target, buffer) = block.output()?;
             let target = target.clone();
             read.copy_moved_overlap(&place, &target, buffer)?;
@@ -271,6 +298,7 @@ impl Source for Several {
             ends: self.ends.clone(),
             parts: self.parts.iter().map(share).collect(),
             grid: self.grid.clone(),
+            again: self.again.clone(),
         }))
     }
 }

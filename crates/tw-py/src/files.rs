@@ -49,6 +49,34 @@ pub(crate) fn open_table(
     at_callers_line(py, open).map(|(tensor, names)| (Tensor(tensor), names))
 }
 
+/// Columns of Parquet files that follow each other, with their names.
+#[pyfunction]
+pub(crate) fn open_columns(
+    py: Python<'_>,
+    paths: Vec<PathBuf>,
+    columns: Option<Vec<String>>,
+) -> PyResult<Vec<(String, Tensor)>> {
+    let open = || {
+        let found = tilewright::files::open_columns(&paths, columns.as_deref())?;
+        Ok(found.into_iter().map(|(name, source)| (name, Tensor(current().source(source)))).collect())
+    };
+    at_callers_line(py, open)
+}
+
+/// A Parquet file as one tensor with a column for each of its columns, and their names.
+#[pyfunction]
+pub(crate) fn open_column_table(
+    py: Python<'_>,
+    paths: Vec<PathBuf>,
+    columns: Option<Vec<String>>,
+) -> PyResult<(Tensor, Vec<String>)> {
+    let open = || {
+        let (source, names) = tilewright::files::open_column_table(&paths, columns.as_deref())?;
+        Ok((Tensor(current().source(source)), names))
+    };
+    at_callers_line(py, open)
+}
+
 /// Where a tensor is written to: the whole file, a region from the given element on, or more of it along an axis.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]

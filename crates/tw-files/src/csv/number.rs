@@ -11,29 +11,46 @@ const EXACT: u64 = 1 << 53;
 
 /// The number that a field holds; `None` if it holds something else. Spaces around it do not count.
 pub(super) fn parse(field: &[u8]) -> Option<f64> {
-    // Digits with a point are one exact division away from the nearest double, if there are few of them (Clinger, 1990).
-    let (negative, digits) = match field {
-        [b'-', rest @ ..] => (true, rest),
-        [b'+', rest @ ..] => (false, rest),
-        rest => (false, rest),
+    // No byte of a number is a line end.
+    match leading(field, b'\n') {
+        Some((value, n)) if n == field.len() => Some(value),
+        _ => slowly(field),
+    }
+}
+
+/// The number of digits with a point that a text begins with, if a delimiter or the end follows, and how many bytes it has. One pass finds the end of the field and its value.
+pub(super) fn leading(text: &[u8], delimiter: u8) -> Option<(f64, usize)> {
+    let (negative, start) = match text.first() {
+        Some(b'-') if delimiter != b'-' => (true, 1),
+        Some(b'+') if delimiter != b'+' => (false, 1),
+        _ => (false, 0),
     };
     let (mut mantissa, mut decimals, mut n_digits, mut after_point) = (0u64, 0usize, 0usize, false);
-    for &byte in digits {
+    let mut end = text.len();
+    for (k, &byte) in text.iter().enumerate().skip(start) {
         match byte {
+            _ if byte == delimiter => {
+                end = k;
+                break;
+            }
             b'0'..=b'9' if n_digits < 19 => {
                 mantissa = mantissa * 10 + (byte - b'0') as u64;
                 n_digits += 1;
                 decimals += after_point as usize;
             }
             b'.' if !after_point => after_point = true,
-            _ => return slowly(field),
+            _ => return None,
         }
     }
-    if n_digits == 0 || mantissa > EXACT || decimals >= POWERS.len() {
-        return slowly(field);
+    if n_digits == 0 {
+        return None;
     }
+    if mantissa > EXACT || decimals >= POWERS.len() {
+        return Some((std::str::from_utf8(&text[..end]).ok()?.parse().ok()?, end));
+    }
+    // One exact division away from the nearest double (Clinger, 1990).
     let value = mantissa as f64 / POWERS[decimals];
-    Some(if negative { -value } else { value })
+    Some((if negative { -value } else { value }, end))
 }
 
 fn slowly(field: &[u8]) -> Option<f64> {

@@ -196,21 +196,27 @@ impl Table {
             let start = (row - rows.start) as usize * columns.len();
             let values = &mut out[start..start + columns.len()];
             let mut n_fields = 0;
-            for field in fields(line, self.delimiter) {
-                if let Some(Some(k)) = target.get(n_fields) {
-                    values[*k] = number::parse(field).ok_or_else(|| {
+            let has_quotes = memchr(b'"', line).is_some();
+            let mut rest = Some(line);
+            while let Some(text) = rest {
+                let wanted = target.get(n_fields).copied().flatten();
+                n_fields += 1;
+                if let Some(k) = wanted
+                    && let Some((value, n)) = number::leading(text, self.delimiter)
+                {
+                    values[k] = value;
+                    rest = text.get(n + 1..);
+                    continue;
+                }
+                let (field, after) = first_field(text, self.delimiter, has_quotes);
+                rest = after;
+                if let Some(k) = wanted {
+                    values[k] = number::parse(field).ok_or_else(|| {
                         let shown = String::from_utf8_lossy(&field[..field.len().min(40)]).into_owned();
-                        (
-                            row,
-                            format!(
-                                "column `{}`: `{}` is not a number",
-                                columns[*k].name.escape_debug(),
-                                shown.escape_debug()
-                            ),
-                        )
+                        let name = columns[k].name.escape_debug();
+                        (row, format!("column `{name}`: `{}` is not a number", shown.escape_debug()))
                     })?;
                 }
-                n_fields += 1;
             }
             if n_fields != self.n_fields {
                 return Err((row, format!("{n_fields} fields instead of {}", self.n_fields)));
@@ -291,20 +297,21 @@ fn fields(line: &[u8], delimiter: u8) -> impl Iterator<Item = &[u8]> {
     let has_quotes = memchr(b'"', line).is_some();
     let mut rest = Some(line);
     std::iter::from_fn(move || {
-        let text = rest?;
-        let end = if has_quotes {
-            let mut quoted = false;
-            text.iter().position(|&byte| {
-                quoted ^= byte == b'"';
-                byte == delimiter && !quoted
-            })
-        } else {
-            // Fields are short: a loop is faster than a search that prepares itself.
-            text.iter().position(|&byte| byte == delimiter)
-        };
-        rest = end.map(|end| &text[end + 1..]);
-        Some(&text[..end.unwrap_or(text.len())])
+        let (field, after) = first_field(rest?, delimiter, has_quotes);
+        rest = after;
+        Some(field)
     })
+}
+
+/// The first field of a text, and what follows its delimiter if there is one. A delimiter between quotes is part of a field.
+fn first_field(text: &[u8], delimiter: u8, has_quotes: bool) -> (&[u8], Option<&[u8]>) {
+    let mut quoted = false;
+    // Fields are short: a loop is faster than a search that prepares itself.
+    let end = text.iter().position(|&byte| {
+        quoted ^= has_quotes && byte == b'"';
+        byte == delimiter && !quoted
+    });
+    (&text[..end.unwrap_or(text.len())], end.map(|end| &text[end + 1..]))
 }
 
 fn unquoted(field: &[u8]) -> &[u8] {

@@ -6,12 +6,7 @@
 use std::io::Read;
 
 use super::blosc::{self, Blosc};
-
-/// Decoding starts with at most this much memory and grows with what really comes out.
-const FIRST_BYTES: u64 = 1 << 20;
-
-/// A byte of LZ4 unfolds to at most this many.
-const LZ4_RATIO: u64 = 255;
+use crate::bounded::{lz4_block, read_bounded};
 
 /// How bytes are compressed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -77,48 +72,11 @@ impl Method {
             Method::Lz4 => {
                 let (length, rest) = bytes.split_first_chunk::<4>().ok_or("it ends before its length")?;
                 let length = u64::from(u32::from_le_bytes(*length));
-                if length > most {
-                    return Err(too_much(most));
-                }
-                if length > LZ4_RATIO * rest.len() as u64 {
-                    return Err(format!("it says that {} bytes unfold to {length}", rest.len()));
-                }
-                lz4_block(rest, length as usize)
+                lz4_block(rest, length, most)
             }
             Method::Blosc(_) => blosc::decode(bytes, most),
         }
     }
-}
-
-/// One LZ4 block that unfolds to exactly `length` bytes.
-pub(super) fn lz4_block(bytes: &[u8], length: usize) -> Result<Vec<u8>, String> {
-    let mut out = zeros(length)?;
-    match lz4_flex::block::decompress_into(bytes, &mut out) {
-        Ok(n) if n == length => Ok(out),
-        Ok(n) => Err(format!("it unfolds to {n} bytes instead of {length}")),
-        Err(error) => Err(error.to_string()),
-    }
-}
-
-/// All that a reader gives, unless that is more than `most` bytes.
-pub(super) fn read_bounded(reader: impl Read, most: u64) -> Result<Vec<u8>, String> {
-    let mut out = Vec::new();
-    // One byte more, to see whether there is more. The memory grows with what comes out.
-    out.try_reserve(most.saturating_add(1).min(FIRST_BYTES) as usize).map_err(|_| "no memory".to_string())?;
-    reader.take(most.saturating_add(1)).read_to_end(&mut out).map_err(|error| error.to_string())?;
-    if out.len() as u64 > most { Err(too_much(most)) } else { Ok(out) }
-}
-
-/// Zeroed memory, or an error if there is not enough.
-pub(super) fn zeros(length: usize) -> Result<Vec<u8>, String> {
-    let mut out = Vec::new();
-    out.try_reserve_exact(length).map_err(|_| format!("no memory for {length} bytes"))?;
-    out.resize(length, 0);
-    Ok(out)
-}
-
-pub(super) fn too_much(most: u64) -> String {
-    format!("it unfolds to more than the {most} bytes that its metadata allows")
 }
 
 #[cfg(test)]

@@ -186,7 +186,7 @@ impl ZarrSink {
         let mut elements = match before {
             Some((bbox, decoded)) if bbox == whole => decoded,
             before => {
-                let mut elements = super::compress::zeros(n).map_err(Error::resource)?;
+                let mut elements = crate::bounded::zeros(n).map_err(Error::resource)?;
                 if array.fill().iter().any(|&byte| byte != 0) {
                     elements.chunks_exact_mut(array.fill().len()).for_each(|each| each.copy_from_slice(array.fill()));
                 }

@@ -220,6 +220,11 @@ impl<'a> Lowering<'a, '_> {
     }
 
     pub(crate) fn unknown_function(&self, function: Name<'a>) -> Failure {
+        if function.text == "read" {
+            return error(function.range, "a file is read by an input")
+                .help("for example `input x = read(\"x.npy\")` at the start of the program")
+                .into();
+        }
         if self.scopes.get(function.text).is_some() {
             let wrong = error(function.range, format!("`{}` is a tensor and cannot be called", function.text));
             return wrong.help("use brackets for elements, or `*` to multiply").into();

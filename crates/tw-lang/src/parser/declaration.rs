@@ -3,16 +3,16 @@
 use tw_ir::Result;
 
 use super::Parser;
-use crate::ast::{StmtKind, Tile, TileAxis, TypeExpr};
+use crate::ast::{Name, StmtKind, Tile, TileAxis, TypeExpr};
 use crate::token::{Symbol, TokenKind};
 
 impl<'a> Parser<'a> {
-    /// `input A: f64[n] = "a.npy" tile(100)`, with a type, a file or both.
+    /// `input A: f64[n] = read("a.npy") tile(100)`, with a type, a file or both.
     pub(super) fn input(&mut self) -> Result<StmtKind<'a>> {
         self.advance()?;
         let name = self.name("the name of an input")?;
         let ty = if self.accept(Symbol::Colon)? { Some(self.type_expr()?) } else { None };
-        let path = if self.accept(Symbol::Assign)? { Some(self.path()?) } else { None };
+        let path = if self.accept(Symbol::Assign)? { Some(self.file()?) } else { None };
         if ty.is_none() && path.is_none() {
             let error = self.unexpected("`:` and a type, or `=` and a file name");
             return Err(
@@ -24,6 +24,18 @@ impl<'a> Parser<'a> {
             _ => None,
         };
         Ok(StmtKind::Input { name, ty, path, tile })
+    }
+
+    /// `read("a.npy")`, or the name of the file alone.
+    fn file(&mut self) -> Result<Name<'a>> {
+        if !matches!(self.current.kind, TokenKind::Name("read")) {
+            return self.path();
+        }
+        self.advance()?;
+        let open = self.expect(Symbol::OpenParen)?;
+        let path = self.path()?;
+        self.close(Symbol::CloseParen, open)?;
+        Ok(path)
     }
 
     /// `f64[n, m]`; without brackets a scalar.

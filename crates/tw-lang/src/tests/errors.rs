@@ -57,6 +57,12 @@ fn syntax() {
             "input A",
             "`:` and a type, or `=` and a file name was expected, but the end of the text was found |  | for example `input A: f64[n, n]` or `input A = \"A.npy\"`",
         ),
+        ("input A = read(a)", "a file name in double quotes was expected, but `a` was found | a"),
+        ("input A = read \"a.npy\"", "`(` was expected, but \"a.npy\" was found | \"a.npy\""),
+        (
+            "x = read(\"a.npy\")",
+            "a file is read by an input | read | for example `input x = read(\"x.npy\")` at the start of the program",
+        ),
         ("input A = a.npy", "a file name in double quotes was expected, but `a` was found | a"),
         ("x = \"text", "this quotation mark is never closed | \" | text ends on the line it starts on"),
         ("x = 2x", "`2x` is neither a number nor a name | 2x | write `*` to multiply"),

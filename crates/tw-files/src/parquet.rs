@@ -1,0 +1,109 @@
+//! Columns of numbers of Parquet files.
+//!
+//! A column is a tensor of rank one with the type that the file declares; a file as a whole is a table, a tensor of rank two. Blocks are made of whole row groups and are read by several
+//! tasks at once. Columns of text, nested columns and decimals are left out.
+//!
+//! The crate `parquet` reads the footer, the headers of pages and the encodings. Its decompressors are not used: they allocate what a header claims, and some unfold without a bound. Ours
+//! do neither ([`pages`]). A null is NaN in columns of floats, NaT in columns of times, and otherwise an error.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use tw_block::{Sink, Source};
+use tw_ir::{DType, Error, Grid, Result};
+
+use crate::formats::{FileSummary, FileTarget, Format};
+use crate::several;
+
+mod decode;
+mod file;
+mod pages;
+mod source;
+
+use file::ParquetFile;
+
+/// The format, for the table of all.
+pub(crate) struct Parquet;
+
+/// How a file of this format begins, and how it ends.
+const MAGIC: &[u8; 4] = b"PAR1";
+
+impl Format for Parquet {
+    fn names(&self, path: &Path) -> bool {
+        path.extension().is_some_and(|extension| extension == "parquet" || extension == "pq")
+    }
+
+    fn begins(&self, path: &Path) -> bool {
+        use std::io::Read;
+        let mut start = [0; MAGIC.len()];
+        let read = std::fs::File::open(path).and_then(|mut file| file.read_exact(&mut start));
+        read.is_ok() && start == *MAGIC
+    }
+
+    fn open(&self, path: &Path) -> Result<Arc<dyn Source>> {
+        source::table(ParquetFile::open(path)?, None)
+    }
+
+    fn create(&self, path: &Path, _: DType, _: &Grid, _: &FileTarget) -> Result<Arc<dyn Sink>> {
+        Err(Error::source(format!("{}: Parquet files are read, but not written", path.display()))
+            .help("write an .npy file or a Zarr array"))
+    }
+
+    fn blocks_for(&self, _: &Path, _: DType, _: &[u64], _: &FileTarget) -> Result<Option<Grid>> {
+        Ok(None)
+    }
+
+    fn describe(&self, path: &Path) -> Result<FileSummary> {
+        let file = ParquetFile::open(path)?;
+        let columns: Vec<String> =
+            file.columns.iter().map(|column| format!("{} {}", column.name, column.dtype)).collect();
+        let mut format = format!("Parquet, {} row groups, columns {}", file.groups.len(), columns.join(", "));
+        if !file.left_out.is_empty() {
+            format += &format!("; no numbers: {}", file.left_out.join(", "));
+        }
+        Ok(FileSummary { format, lines: Vec::new(), bytes_on_disk: Some(file.length) })
+    }
+}
+
+/// Opens columns of files that follow each other: all columns of numbers, or those of the given names. Each has its own type.
+pub fn open_columns(paths: &[PathBuf], columns: Option<&[String]>) -> Result<Vec<(String, Arc<dyn Source>)>> {
+    let files = open_files(paths)?;
+    let column = |name: String| {
+        let wanted = name.clone();
+        let whole = one_after_the_other(&files, move |file| source::column(file, &wanted))?;
+        Ok((name, whole))
+    };
+    files[0].names_of(columns)?.into_iter().map(column).collect()
+}
+
+/// Opens files that follow each other as one tensor with a column for each of the given columns, or for all columns of numbers; and their names. Columns of several types become doubles.
+pub fn open_column_table(paths: &[PathBuf], columns: Option<&[String]>) -> Result<(Arc<dyn Source>, Vec<String>)> {
+    let files = open_files(paths)?;
+    let names = match columns {
+        Some(_) => files[0].names_of(columns)?,
+        None => files[0].names_of_numbers(),
+    };
+    let wanted = names.clone();
+    Ok((one_after_the_other(&files, move |file| source::table(file.clone(), Some(&wanted)))?, names))
+}
+
+/// Opens at least one file.
+fn open_files(paths: &[PathBuf]) -> Result<Vec<Arc<ParquetFile>>> {
+    if paths.is_empty() {
+        return Err(Error::source("no files to read columns of"));
+    }
+    paths.iter().map(|path| ParquetFile::open(path)).collect()
+}
+
+/// The same part of all files, as one tensor.
+fn one_after_the_other(
+    files: &[Arc<ParquetFile>],
+    part: impl Fn(&Arc<ParquetFile>) -> Result<Arc<dyn Source>> + Send + Sync + 'static,
+) -> Result<Arc<dyn Source>> {
+    if let [file] = files {
+        return part(file);
+    }
+    let parts: Vec<_> = files.iter().map(|file| Ok((file.path.clone(), part(file)?))).collect();
+    let again = move |path: &Path| part(&ParquetFile::open(path)?);
+    several::chain(parts.into_iter(), 0, several::Again(Arc::new(again)))
+}

@@ -1,0 +1,225 @@
+//! An open file: its columns of numbers and its row groups, checked against the length of the file.
+
+use std::fs::File;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use ::parquet::basic::{Compression, ConvertedType, LogicalType, TimeUnit as FileUnit, Type as Physical};
+use ::parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaDataReader};
+use ::parquet::schema::types::ColumnDescriptor;
+use tw_ir::{DType, Error, Result, TimeUnit};
+
+use super::pages::{Codec, FileBytes};
+
+/// More row groups than this, or more columns, are not what anybody writes.
+const MOST_PARTS: usize = 1 << 22;
+
+/// A column that is read.
+#[derive(Clone, Debug)]
+pub(super) struct Column {
+    pub(super) name: String,
+    pub(super) dtype: DType,
+    pub(super) physical: Physical,
+    /// Which column of the file it is.
+    index: usize,
+}
+
+/// Rows that lie together in a file.
+#[derive(Clone, Debug)]
+pub(super) struct RowGroup {
+    pub(super) rows: Range<u64>,
+    /// Of each column that is read: where it lies, as if it were not compressed, and how it is compressed.
+    chunks: Vec<(ColumnChunkMetaData, Codec)>,
+}
+
+/// An open file.
+#[derive(Debug)]
+pub(super) struct ParquetFile {
+    pub(super) path: PathBuf,
+    pub(super) bytes: Arc<FileBytes>,
+    pub(super) length: u64,
+    pub(super) columns: Vec<Column>,
+    /// Names of columns that hold something else than numbers.
+    pub(super) left_out: Vec<String>,
+    pub(super) groups: Vec<RowGroup>,
+    pub(super) n_rows: u64,
+}
+
+impl ParquetFile {
+    pub(super) fn open(path: &Path) -> Result<Arc<ParquetFile>> {
+        let wrong = |what: String| Error::io(format!("{}: {what}", path.display()));
+        let file = File::open(path).map_err(|error| wrong(format!("it cannot be opened: {error}")))?;
+        let length = file.metadata().map_err(|error| wrong(format!("it cannot be examined: {error}")))?.len();
+        let bytes = Arc::new(FileBytes { file: Arc::new(file), length });
+        let metadata = super::decode::guarded(|| ParquetMetaDataReader::new().parse_and_finish(bytes.as_ref()))
+            .map_err(|error| wrong(format!("its metadata is wrong: {error}")))?;
+        let schema = metadata.file_metadata().schema_descr();
+        if metadata.num_row_groups().saturating_mul(schema.num_columns()) > MOST_PARTS {
+            return Err(wrong(format!(
+                "{} row groups of {} columns are more than can be planned",
+                metadata.num_row_groups(),
+                schema.num_columns()
+            )));
+        }
+        let (mut columns, mut left_out) = (Vec::new(), Vec::new());
+        for (index, column) in schema.columns().iter().enumerate() {
+            let name = column.path().string();
+            match dtype_of(column) {
+                Some(dtype) => columns.push(Column { name, dtype, physical: column.physical_type(), index }),
+                None => left_out.push(name),
+            }
+        }
+        let mut groups = Vec::with_capacity(metadata.num_row_groups());
+        let mut n_rows = 0u64;
+        for (k, group) in metadata.row_groups().iter().enumerate() {
+            let wrong = |what: String| wrong(format!("row group {k}: {what}"));
+            let own = u64::try_from(group.num_rows()).map_err(|_| wrong(format!("{} rows", group.num_rows())))?;
+            let end = n_rows
+                .checked_add(own)
+                .filter(|&end| end <= i64::MAX as u64)
+                .ok_or_else(|| wrong("more rows than can be counted".into()))?;
+            let chunk = |column: &Column| {
+                let chunk = group.columns().get(column.index).ok_or_else(|| wrong("a column is missing".into()))?;
+                checked(chunk, own, length)
+                    .map_err(|what| wrong(format!("column `{}`: {what}", column.name.escape_debug())))
+            };
+            groups.push(RowGroup { rows: n_rows..end, chunks: columns.iter().map(chunk).collect::<Result<Vec<_>>>()? });
+            n_rows = end;
+        }
+        Ok(Arc::new(ParquetFile { path: path.to_path_buf(), bytes, length, columns, left_out, groups, n_rows }))
+    }
+
+    /// The names of the given columns, or of all; an error if one of them is not there.
+    pub(super) fn names_of(&self, wanted: Option<&[String]>) -> Result<Vec<String>> {
+        match wanted {
+            Some(names) => {
+                for name in names {
+                    self.position(name)?;
+                }
+                Ok(names.to_vec())
+            }
+            None => Ok(self.columns.iter().map(|column| column.name.clone()).collect()),
+        }
+    }
+
+    /// The names of all columns but those of times.
+    pub(super) fn names_of_numbers(&self) -> Vec<String> {
+        let numbers = self.columns.iter().filter(|column| column.dtype.time_unit().is_none());
+        numbers.map(|column| column.name.clone()).collect()
+    }
+
+    /// Which of the columns that are read has a name.
+    pub(super) fn position(&self, name: &str) -> Result<usize> {
+        if let Some(k) = self.columns.iter().position(|column| column.name == name) {
+            return Ok(k);
+        }
+        let path = self.path.display();
+        let shown = name.escape_debug();
+        if self.left_out.iter().any(|each| each == name) {
+            return Err(Error::io(format!("{path}: column `{shown}` does not hold numbers"))
+                .help("text, decimals and nested columns are not read"));
+        }
+        let names: Vec<&str> = self.columns.iter().map(|column| column.name.as_str()).collect();
+        Err(Error::io(format!("{path}: there is no column `{shown}`"))
+            .help(format!("its columns of numbers are {}", names.join(", "))))
+    }
+
+    /// The row groups that have some of these rows.
+    pub(super) fn groups_of(&self, rows: &Range<u64>) -> Range<usize> {
+        if rows.is_empty() {
+            return 0..0;
+        }
+        let first = self.groups.partition_point(|group| group.rows.end <= rows.start);
+        first..self.groups.partition_point(|group| group.rows.start < rows.end).max(first)
+    }
+
+    /// Where a column lies in a row group.
+    pub(super) fn chunk(&self, group: usize, column: usize) -> (&ColumnChunkMetaData, Codec) {
+        let (chunk, codec) = &self.groups[group].chunks[column];
+        (chunk, *codec)
+    }
+}
+
+/// The type of the elements of a column, if it has numbers, one per row.
+fn dtype_of(column: &ColumnDescriptor) -> Option<DType> {
+    if column.max_rep_level() > 0 || column.max_def_level() > 1 {
+        return None;
+    }
+    let unit = |unit: &FileUnit| match unit {
+        FileUnit::MILLIS => Some(TimeUnit::Milli),
+        FileUnit::MICROS => Some(TimeUnit::Micro),
+        FileUnit::NANOS => Some(TimeUnit::Nano),
+        #[allow(unreachable_patterns)]
+        _ => None,
+    };
+    let integer = |bits: i8, signed: bool| match (bits, signed) {
+        (8, true) => Some(DType::I8),
+        (16, true) => Some(DType::I16),
+        (32, true) => Some(DType::I32),
+        (64, true) => Some(DType::I64),
+        (8, false) => Some(DType::U8),
+        (16, false) => Some(DType::U16),
+        (32, false) => Some(DType::U32),
+        (64, false) => Some(DType::U64),
+        _ => None,
+    };
+    // Files of old writers have a converted type alone.
+    let declared = match (column.logical_type_ref(), column.converted_type()) {
+        (None, ConvertedType::NONE) => None,
+        (Some(LogicalType::Integer(own)), _) => Some(integer(own.bit_width, own.is_signed)?),
+        (Some(LogicalType::Date), _) | (None, ConvertedType::DATE) => Some(DType::DateTime(TimeUnit::Day)),
+        (Some(LogicalType::Timestamp(own)), _) => Some(DType::DateTime(unit(&own.unit)?)),
+        (None, ConvertedType::TIMESTAMP_MILLIS) => Some(DType::DateTime(TimeUnit::Milli)),
+        (None, ConvertedType::TIMESTAMP_MICROS) => Some(DType::DateTime(TimeUnit::Micro)),
+        (None, ConvertedType::INT_8) => Some(DType::I8),
+        (None, ConvertedType::INT_16) => Some(DType::I16),
+        (None, ConvertedType::INT_32) => Some(DType::I32),
+        (None, ConvertedType::INT_64) => Some(DType::I64),
+        (None, ConvertedType::UINT_8) => Some(DType::U8),
+        (None, ConvertedType::UINT_16) => Some(DType::U16),
+        (None, ConvertedType::UINT_32) => Some(DType::U32),
+        (None, ConvertedType::UINT_64) => Some(DType::U64),
+        _ => return None,
+    };
+    match (column.physical_type(), declared) {
+        (Physical::BOOLEAN, None) => Some(DType::Bool),
+        (Physical::FLOAT, None) => Some(DType::F32),
+        (Physical::DOUBLE, None) => Some(DType::F64),
+        (Physical::INT32, None) => Some(DType::I32),
+        (Physical::INT64, None) => Some(DType::I64),
+        (Physical::INT32, Some(dtype)) if dtype.storage().size() <= 4 || dtype == DType::DateTime(TimeUnit::Day) => {
+            Some(dtype)
+        }
+        (Physical::INT64, Some(dtype)) if dtype.size() == 8 && dtype != DType::DateTime(TimeUnit::Day) => Some(dtype),
+        _ => None,
+    }
+}
+
+/// Where a column lies in a row group, if that is inside the file. What is returned says that it is not compressed, so that pages come out as they are in the file.
+fn checked(chunk: &ColumnChunkMetaData, n_rows: u64, length: u64) -> Result<(ColumnChunkMetaData, Codec), String> {
+    let start = chunk.dictionary_page_offset().unwrap_or_else(|| chunk.data_page_offset());
+    let inside = u64::try_from(start)
+        .ok()
+        .zip(u64::try_from(chunk.compressed_size()).ok())
+        .is_some_and(|(start, n)| start.checked_add(n).is_some_and(|end| end <= length));
+    if !inside {
+        return Err("it does not lie in the file".into());
+    }
+    if u64::try_from(chunk.num_values()) != Ok(n_rows) {
+        return Err(format!("{} values for {n_rows} rows", chunk.num_values()));
+    }
+    if chunk.file_path().is_some() {
+        return Err("it lies in another file".into());
+    }
+    let codec = match chunk.compression() {
+        Compression::UNCOMPRESSED => Codec::None,
+        Compression::SNAPPY => Codec::Snappy,
+        Compression::GZIP(_) => Codec::Gzip,
+        Compression::ZSTD(_) => Codec::Zstd,
+        Compression::LZ4_RAW => Codec::Lz4,
+        other => return Err(format!("it is compressed with {other}, which is not supported")),
+    };
+    let plain = chunk.clone().into_builder().set_compression(Compression::UNCOMPRESSED).clear_statistics();
+    Ok((plain.build().map_err(|error| error.to_string())?, codec))
+}

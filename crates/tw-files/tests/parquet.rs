@@ -1,0 +1,165 @@
+//! Parquet files written by pyarrow (`tests/data`, by the script in its README), and files that lie.
+#![cfg(feature = "parquet")]
+#![allow(clippy::unwrap_used)]
+
+use std::fs;
+use std::path::PathBuf;
+
+use tw_block::Meter;
+use tw_files::{describe, is_known, open, open_column_table, open_columns};
+use tw_ir::{Blame, BoxRegion, DType, TimeUnit};
+
+fn data(name: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(name)
+}
+
+fn names(names: &[&str]) -> Vec<String> {
+    names.iter().map(|name| name.to_string()).collect()
+}
+
+/// The value that a column has in a row, as a double; NaN for nulls.
+fn expected(column: &str, k: u64) -> f64 {
+    let x = k as f64;
+    match column {
+        "f" if k % 7 == 3 => f64::NAN,
+        "f" => x / 4.0 - 100.0,
+        "g" => (k % 5) as f64,
+        "i" => x * x - 50.0,
+        "u" => (k % 256) as f64,
+        "h" => x - 500.0,
+        "b" => k.is_multiple_of(3) as u8 as f64,
+        "n" if k == 998 => f64::NAN,
+        "n" => x,
+        other => panic!("{other}"),
+    }
+}
+
+fn rows_of(rows: std::ops::Range<u64>) -> BoxRegion {
+    BoxRegion { lo: vec![rows.start], hi: vec![rows.end] }
+}
+
+fn same(a: f64, b: f64) -> bool {
+    a == b || a.is_nan() && b.is_nan()
+}
+
+const FILES: [&str; 5] =
+    ["snappy.parquet", "plain.parquet", "gzip_v2.parquet", "zstd_encodings.parquet", "lz4.parquet"];
+
+#[test]
+fn columns_of_every_codec_and_encoding() {
+    for file in FILES {
+        let wanted = names(&["f", "g", "i", "u", "h", "b"]);
+        let found = open_columns(&[data(file)], Some(&wanted)).unwrap();
+        let types: Vec<DType> = found.iter().map(|(_, source)| source.ty().dtype).collect();
+        assert_eq!(types, [DType::F64, DType::F32, DType::I64, DType::U8, DType::I16, DType::Bool], "{file}");
+        for (name, source) in &found {
+            assert_eq!(source.shape().unwrap(), [1000]);
+            let all = source.to_array().unwrap().to_f64_vec();
+            for (k, &value) in all.iter().enumerate() {
+                assert!(same(value, expected(name, k as u64)), "{file} {name} row {k}: {value}");
+            }
+            // Parts of row groups, and across them.
+            for rows in [0..1, 299..301, 17..800, 600..900, 950..1000, 5..5] {
+                let block = source.read(&rows_of(rows.clone()), &Meter::new()).unwrap();
+                for k in rows {
+                    assert!(same(block.get(&[k]).unwrap().as_f64(), expected(name, k)), "{file} {name} row {k}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn times_and_tables() {
+    let times = open_columns(&[data("snappy.parquet")], Some(&names(&["t"]))).unwrap().remove(0).1;
+    assert_eq!(times.ty().dtype, DType::DateTime(TimeUnit::Micro));
+    let block = times.read(&rows_of(4..7), &Meter::new()).unwrap().to_array().unwrap();
+    assert_eq!(block.data(), &tw_ir::Buffer::I64(vec![4000, i64::MIN, 6000]));
+    // A table of several types is one of doubles, and has NaN for all nulls; of one type it has that type.
+    let (table, found) = open_column_table(&[data("snappy.parquet")], None).unwrap();
+    assert_eq!(found, ["f", "g", "i", "u", "h", "b", "n"]);
+    assert_eq!((table.ty().dtype, table.shape().unwrap()), (DType::F64, vec![1000, 7]));
+    let block = table.read(&BoxRegion::from_ranges([290..1000, 2..7]), &Meter::new()).unwrap();
+    for k in 290..1000 {
+        for column in 2..7 {
+            let value = block.get(&[k, column]).unwrap().as_f64();
+            assert!(same(value, expected(&found[column as usize], k)), "{k} {column}: {value}");
+        }
+    }
+    let (one, _) = open_column_table(&[data("plain.parquet")], Some(&names(&["i", "i"]))).unwrap();
+    assert_eq!((one.ty().dtype, one.shape().unwrap()), (DType::I64, vec![1000, 2]));
+    assert_eq!(open(data("plain.parquet")).unwrap().shape().unwrap(), [1000, 7]);
+    assert!(open_column_table(&[data("plain.parquet")], Some(&names(&["i", "t"]))).is_err());
+}
+
+#[test]
+fn files_follow_each_other() {
+    let paths = [data("snappy.parquet"), data("plain.parquet"), data("lz4.parquet")];
+    let columns = open_columns(&paths, Some(&names(&["i"]))).unwrap();
+    let all = columns[0].1.to_array().unwrap().to_f64_vec();
+    assert_eq!((all.len(), all[1001], all[2999]), (3000, -49.0, 999.0 * 999.0 - 50.0));
+    assert_eq!(open_column_table(&paths, None).unwrap().0.shape().unwrap(), [3000, 7]);
+    assert!(open_columns(&[], None).is_err());
+}
+
+#[test]
+fn what_is_not_there_has_a_clear_error() {
+    let error = |column: &str| {
+        let found = open_columns(&[data("snappy.parquet")], Some(&names(&[column])));
+        found.and_then(|found| found[0].1.to_array().map(drop)).unwrap_err()
+    };
+    for (column, message) in [
+        ("x", "there is no column `x`"),
+        ("s", "column `s` does not hold numbers"),
+        ("n", "column `n` is null in row 998, but i32 has no value for that"),
+    ] {
+        let error = error(column);
+        assert!(error.message().contains(message) && error.message().contains("snappy.parquet"), "{error}");
+        assert_eq!(error.blame(), Blame::Io);
+    }
+    let error = open(data("brotli.parquet")).map(drop).unwrap_err();
+    assert!(error.message().contains("BROTLI") && error.message().contains("not supported"), "{error}");
+    let summary = describe(data("snappy.parquet")).unwrap();
+    assert!(summary.format.contains("4 row groups, columns f f64, g f32, i i64"), "{}", summary.format);
+    assert!(summary.format.ends_with("no numbers: s"), "{}", summary.format);
+    assert!(is_known(data("snappy.parquet")).unwrap());
+}
+
+/// Reads everything that can be read of damaged bytes; what matters is that nothing worse than an error happens.
+fn read_all(path: &PathBuf) -> Result<(), tw_ir::Error> {
+    for (_, source) in open_columns(std::slice::from_ref(path), None)? {
+        if source.n_bytes() < 1 << 26 {
+            source.to_array()?;
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn damaged_files_are_read_or_refused() {
+    std::panic::set_hook(Box::new(|_| {}));
+    let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("{}-damaged.parquet", std::process::id()));
+    for file in FILES {
+        let bytes = fs::read(data(file)).unwrap();
+        let mut n_refused = 0;
+        for length in (0..bytes.len()).step_by(bytes.len() / 60) {
+            fs::write(&path, &bytes[..length]).unwrap();
+            let error = read_all(&path).unwrap_err();
+            assert_eq!(error.blame(), Blame::Io, "{error}");
+        }
+        // All of the footer, and some of the rest.
+        let footer = bytes.len() - 8 - u32::from_le_bytes(*bytes[bytes.len() - 8..].first_chunk().unwrap()) as usize;
+        let places = (0..footer).step_by(97).chain((footer..bytes.len()).step_by(3));
+        for (round, at) in places.enumerate() {
+            let mut damaged = bytes.clone();
+            damaged[at] ^= [0x01, 0x80, 0xff, 0x10][round % 4];
+            fs::write(&path, &damaged).unwrap();
+            if let Err(error) = read_all(&path) {
+                assert!(matches!(error.blame(), Blame::Io | Blame::Resource), "byte {at}: {error}");
+                n_refused += 1;
+            }
+        }
+        assert!(n_refused > 50, "{file}: {n_refused}");
+    }
+    fs::remove_file(&path).unwrap();
+}
