@@ -17,6 +17,7 @@ use crate::several;
 
 mod decode;
 mod file;
+mod footer;
 mod pages;
 mod source;
 

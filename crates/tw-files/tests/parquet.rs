@@ -163,3 +163,86 @@ fn damaged_files_are_read_or_refused() {
     }
     fs::remove_file(&path).unwrap();
 }
+
+/// Writes a file without rows whose schema is a list of elements: the text of a name, and the number of children.
+fn write_schema(name: &str, elements: &[(String, i32)]) -> PathBuf {
+    fn varint(bytes: &mut Vec<u8>, mut value: u64) {
+        while value >= 0x80 {
+            bytes.push(value as u8 | 0x80);
+            value >>= 7;
+        }
+        bytes.push(value as u8);
+    }
+    // Thrift's compact protocol: the version is 1, and the schema a list of structs.
+    let mut footer = vec![0x15, 2, 0x19, 0xfc];
+    varint(&mut footer, elements.len() as u64);
+    for (k, (text, n_children)) in elements.iter().enumerate() {
+        let mut last = 0;
+        let mut field = |footer: &mut Vec<u8>, id: u8, ty: u8| {
+            footer.push((id - last) << 4 | ty);
+            last = id;
+        };
+        if *n_children == 0 {
+            field(&mut footer, 1, 5);
+            varint(&mut footer, 2 * 5);
+        }
+        if k > 0 {
+            field(&mut footer, 3, 5);
+            varint(&mut footer, 0);
+        }
+        field(&mut footer, 4, 8);
+        varint(&mut footer, text.len() as u64);
+        footer.extend(text.as_bytes());
+        if *n_children != 0 {
+            field(&mut footer, 5, 5);
+            varint(&mut footer, ((*n_children as i64) << 1 ^ (*n_children as i64) >> 63) as u64);
+        }
+        footer.push(0);
+    }
+    // No rows, and no row groups.
+    footer.extend([0x16, 0, 0x19, 0x0c, 0]);
+    let bytes = [b"PAR1", &footer[..], &(footer.len() as u32).to_le_bytes(), b"PAR1"].concat();
+    let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("{}-{name}.parquet", std::process::id()));
+    fs::write(&path, bytes).unwrap();
+    path
+}
+
+#[test]
+fn schemas_that_lie_are_refused() {
+    let nested = |levels: usize| {
+        let mut elements = vec![("g".to_string(), 1); levels];
+        elements.push(("x".into(), 0));
+        elements
+    };
+    let element = |text: &str, n_children: i32| (text.to_string(), n_children);
+    let group = |text: String, n: i32| {
+        let columns = (0..n).map(|k| (k.to_string(), 0));
+        [("root".to_string(), 1), (text, n)].into_iter().chain(columns).collect::<Vec<_>>()
+    };
+    // A column below a group is nested, so there is no column of numbers; the schema itself is fine.
+    for (name, elements) in [("levels", nested(100)), ("group", group("g".into(), 1000))] {
+        let path = write_schema(name, &elements);
+        assert!(describe(&path).unwrap().format.contains("0 row groups"), "{name}");
+        fs::remove_file(path).unwrap();
+    }
+    for (name, elements, message) in [
+        ("deep", nested(101), "nested deeper than 100 levels"),
+        ("deepest", nested(100_000), "nested deeper than 100 levels"),
+        ("most", vec![element("root", i32::MAX)], "fewer than they claim"),
+        ("negative", vec![element("root", -1)], "-1 children"),
+        // Each claim alone fits the elements that are left.
+        (
+            "twice",
+            [vec![element("root", 3), element("g", 3)], vec![element("x", 0); 3]].concat(),
+            "fewer than they claim",
+        ),
+        ("roots", vec![element("root", 1), element("x", 0), element("y", 0)], "more than one root"),
+        ("names", group("g".repeat(10_000), 30_000), "paths of its columns"),
+    ] {
+        let path = write_schema(name, &elements);
+        let error = describe(&path).map(drop).unwrap_err();
+        assert!(error.message().contains(message), "{name}: {error}");
+        assert_eq!(error.blame(), Blame::Io);
+        fs::remove_file(path).unwrap();
+    }
+}

@@ -10,6 +10,8 @@ use ::parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaDataReader};
 use ::parquet::schema::types::ColumnDescriptor;
 use tw_ir::{DType, Error, Result, TimeUnit};
 
+use super::decode::guarded;
+use super::footer;
 use super::pages::{Codec, FileBytes};
 
 /// More row groups than this, or more columns, are not what anybody writes.
@@ -52,7 +54,8 @@ impl ParquetFile {
         let file = File::open(path).map_err(|error| wrong(format!("it cannot be opened: {error}")))?;
         let length = file.metadata().map_err(|error| wrong(format!("it cannot be examined: {error}")))?.len();
         let bytes = Arc::new(FileBytes { file: Arc::new(file), length });
-        let metadata = super::decode::guarded(|| ParquetMetaDataReader::new().parse_and_finish(bytes.as_ref()))
+        let metadata = footer::read(&bytes)
+            .and_then(|footer| guarded(|| ParquetMetaDataReader::decode_metadata(&footer)))
             .map_err(|error| wrong(format!("its metadata is wrong: {error}")))?;
         let schema = metadata.file_metadata().schema_descr();
         if metadata.num_row_groups().saturating_mul(schema.num_columns()) > MOST_PARTS {
