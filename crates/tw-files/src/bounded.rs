@@ -12,6 +12,7 @@ const FIRST_BYTES: u64 = 1 << 20;
 pub(crate) const LZ4_RATIO: u64 = 255;
 
 /// One LZ4 block that unfolds to exactly `length` bytes, which are at most `most`.
+#[cfg(feature = "zarr")]
 pub(crate) fn lz4_block(bytes: &[u8], length: u64, most: u64) -> Result<Vec<u8>, String> {
     check_length(length, bytes.len(), LZ4_RATIO, most)?;
     let length = length as usize;

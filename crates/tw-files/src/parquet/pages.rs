@@ -25,6 +25,9 @@ const PAGE_OVERHEAD: u64 = 1 << 16;
 /// Bytes of a value with its level in the widest encoding: eight for the value, and those of a block of deltas or of levels that are packed badly.
 const MOST_PER_VALUE: u64 = 12;
 
+/// No page unfolds to more, whatever number of values its header and the metadata claim. Writers make pages of about 1 MiB.
+const MOST_PAGE_BYTES: u64 = 256 << 20;
+
 /// Zstandard frames of up to this many bytes are decompressed at once, if they declare their length.
 const AT_ONCE: u64 = 16 << 20;
 
@@ -120,6 +123,22 @@ impl Read for FileFrom {
     }
 }
 
+/// Decompresses a page of so many values.
+fn unfold(codec: Codec, compressed: &Bytes, n_values: u64) -> Result<Bytes> {
+    if codec == Codec::None {
+        return Ok(compressed.clone());
+    }
+    let most = n_values.saturating_mul(MOST_PER_VALUE).saturating_add(PAGE_OVERHEAD);
+    let out = codec.decode(compressed, most.min(MOST_PAGE_BYTES)).map_err(|error| {
+        let limit = match most > MOST_PAGE_BYTES {
+            true => format!(" (pages of more than {} MiB are not supported)", MOST_PAGE_BYTES >> 20),
+            false => String::new(),
+        };
+        wrong(format!("a page cannot be decompressed: {error}{limit}"))
+    })?;
+    Ok(out.into())
+}
+
 /// The pages of a column in a row group.
 pub(super) struct BoundedPages {
     pages: SerializedPageReader<FileBytes>,
@@ -140,18 +159,6 @@ impl BoundedPages {
         BoundedPages { pages, codec, n_rows, value_bytes }
     }
 
-    fn unfold(&self, compressed: &Bytes, n_values: u64) -> Result<Bytes> {
-        if self.codec == Codec::None {
-            return Ok(compressed.clone());
-        }
-        let most = n_values.saturating_mul(MOST_PER_VALUE).saturating_add(PAGE_OVERHEAD);
-        let out = self
-            .codec
-            .decode(compressed, most)
-            .map_err(|error| wrong(format!("a page cannot be decompressed: {error}")))?;
-        Ok(out.into())
-    }
-
     fn checked(&self, page: Page) -> Result<Page> {
         let n_values = u64::from(page.num_values());
         if n_values > self.n_rows {
@@ -159,7 +166,7 @@ impl BoundedPages {
         }
         Ok(match page {
             Page::DataPage { buf, num_values, encoding, def_level_encoding, rep_level_encoding, statistics } => {
-                let buf = self.unfold(&buf, n_values)?;
+                let buf = unfold(self.codec, &buf, n_values)?;
                 Page::DataPage { buf, num_values, encoding, def_level_encoding, rep_level_encoding, statistics }
             }
             Page::DataPageV2 {
@@ -180,7 +187,7 @@ impl BoundedPages {
                 }
                 let buf = match is_compressed && self.codec != Codec::None && buf.len() > levels {
                     true => {
-                        let values = self.unfold(&buf.slice(levels..), n_values)?;
+                        let values = unfold(self.codec, &buf.slice(levels..), n_values)?;
                         [&buf[..levels], &values].concat().into()
                     }
                     false => buf,
@@ -198,7 +205,7 @@ impl BoundedPages {
                 }
             }
             Page::DictionaryPage { buf, num_values, encoding, is_sorted } => {
-                let buf = self.unfold(&buf, n_values)?;
+                let buf = unfold(self.codec, &buf, n_values)?;
                 // The decoder makes room for as many values as the header claims.
                 if n_values.saturating_mul(self.value_bytes) > buf.len() as u64 {
                     return Err(wrong(format!("a dictionary of {n_values} values in {} bytes", buf.len())));
@@ -245,4 +252,27 @@ impl PageReader for BoundedPages {
 
 fn wrong(what: String) -> ParquetError {
     ParquetError::General(what)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_page_unfolds_without_a_limit() {
+        let n_bytes = MOST_PAGE_BYTES + 1;
+        // Once without a declared length, and once with one.
+        for pledged in [None, Some(n_bytes)] {
+            let mut encoder = zstd::stream::write::Encoder::new(Vec::new(), 1).unwrap();
+            encoder.set_pledged_src_size(pledged).unwrap();
+            std::io::copy(&mut std::io::repeat(0).take(n_bytes), &mut encoder).unwrap();
+            let bomb = Bytes::from(encoder.finish().unwrap());
+            assert!(bomb.len() < 1 << 16, "{}", bomb.len());
+            let error = unfold(Codec::Zstd, &bomb, u64::MAX).unwrap_err().to_string();
+            assert!(error.contains("more than 256 MiB are not supported"), "{error}");
+            let error = unfold(Codec::Zstd, &bomb, 1000).unwrap_err().to_string();
+            assert!(error.contains("77536 bytes that its metadata allows"), "{error}");
+        }
+    }
 }
