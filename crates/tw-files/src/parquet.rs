@@ -21,13 +21,16 @@ mod footer;
 mod pages;
 mod source;
 
-use file::ParquetFile;
+use file::{ParquetFile, Wanted};
 
 /// The format, for the table of all.
 pub(crate) struct Parquet;
 
 /// How a file of this format begins, and how it ends.
 const MAGIC: &[u8; 4] = b"PAR1";
+
+/// Of more files only the first stay open while all of them are examined: a process may have only so many open at once.
+const MOST_OPEN: usize = 256;
 
 impl Format for Parquet {
     fn names(&self, path: &Path) -> bool {
@@ -42,7 +45,9 @@ impl Format for Parquet {
     }
 
     fn open(&self, path: &Path) -> Result<Arc<dyn Source>> {
-        source::table(ParquetFile::open(path)?, None)
+        let file = ParquetFile::open(path, true)?;
+        let wanted = file.all_numbers();
+        source::table(file, &wanted)
     }
 
     fn create(&self, path: &Path, _: DType, _: &Grid, _: &FileTarget) -> Result<Arc<dyn Sink>> {
@@ -55,7 +60,7 @@ impl Format for Parquet {
     }
 
     fn describe(&self, path: &Path) -> Result<FileSummary> {
-        let file = ParquetFile::open(path)?;
+        let file = ParquetFile::open(path, false)?;
         let columns: Vec<String> =
             file.columns.iter().map(|column| format!("{} {}", column.name, column.dtype)).collect();
         let mut format = format!("Parquet, {} row groups, columns {}", file.groups.len(), columns.join(", "));
@@ -69,31 +74,28 @@ impl Format for Parquet {
 /// Opens columns of files that follow each other: all columns of numbers, or those of the given names. Each has its own type.
 pub fn open_columns(paths: &[PathBuf], columns: Option<&[String]>) -> Result<Vec<(String, Arc<dyn Source>)>> {
     let files = open_files(paths)?;
-    let column = |name: String| {
-        let wanted = name.clone();
+    let column = |wanted: Wanted| {
+        let name = wanted.name.clone();
         let whole = one_after_the_other(&files, move |file| source::column(file, &wanted))?;
         Ok((name, whole))
     };
-    files[0].names_of(columns)?.into_iter().map(column).collect()
+    columns.map_or_else(|| files[0].all(), ParquetFile::named).into_iter().map(column).collect()
 }
 
 /// Opens files that follow each other as one tensor with a column for each of the given columns, or for all columns of numbers; and their names. Columns of several types become doubles.
 pub fn open_column_table(paths: &[PathBuf], columns: Option<&[String]>) -> Result<(Arc<dyn Source>, Vec<String>)> {
     let files = open_files(paths)?;
-    let names = match columns {
-        Some(_) => files[0].names_of(columns)?,
-        None => files[0].names_of_numbers(),
-    };
-    let wanted = names.clone();
-    Ok((one_after_the_other(&files, move |file| source::table(file.clone(), Some(&wanted)))?, names))
+    let wanted = columns.map_or_else(|| files[0].all_numbers(), ParquetFile::named);
+    let names = wanted.iter().map(|each| each.name.clone()).collect();
+    Ok((one_after_the_other(&files, move |file| source::table(file.clone(), &wanted))?, names))
 }
 
-/// Opens at least one file.
+/// Reads the metadata of at least one file.
 fn open_files(paths: &[PathBuf]) -> Result<Vec<Arc<ParquetFile>>> {
     if paths.is_empty() {
         return Err(Error::source("no files to read columns of"));
     }
-    paths.iter().map(|path| ParquetFile::open(path)).collect()
+    paths.iter().enumerate().map(|(k, path)| ParquetFile::open(path, k < MOST_OPEN)).collect()
 }
 
 /// The same part of all files, as one tensor.
@@ -105,6 +107,28 @@ fn one_after_the_other(
         return part(file);
     }
     let parts: Vec<_> = files.iter().map(|file| Ok((file.path.clone(), part(file)?))).collect();
-    let again = move |path: &Path| part(&ParquetFile::open(path)?);
+    let again = move |path: &Path| part(&ParquetFile::open(path, true)?);
     several::chain(parts.into_iter(), 0, several::Again(Arc::new(again)))
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_many_files_only_the_first_stay_open() {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/plain.parquet");
+        let paths = vec![path; MOST_OPEN + 2];
+        let files = open_files(&paths).unwrap();
+        assert_eq!(files.iter().filter(|file| file.bytes.open.is_some()).count(), MOST_OPEN);
+        // A file that is closed is read as one that is open.
+        let wanted = &ParquetFile::named(&["i".into()])[0];
+        let last = source::column(&files[MOST_OPEN + 1], wanted).unwrap();
+        let first = source::column(&files[0], wanted).unwrap();
+        assert_eq!(last.to_array().unwrap(), first.to_array().unwrap());
+        assert!(last.fingerprint().is_some() && last.fingerprint() == first.fingerprint());
+        let all = open_columns(&paths, Some(&["i".into()])).unwrap().remove(0).1;
+        assert_eq!(all.shape().unwrap(), [(MOST_OPEN as u64 + 2) * 1000]);
+    }
 }

@@ -4,8 +4,12 @@
 
 use std::fs;
 use std::path::PathBuf;
+use std::sync::Arc;
 
-use tw_block::Meter;
+use parquet::data_type::Int64Type;
+use parquet::file::writer::SerializedFileWriter;
+use parquet::schema::parser::parse_message_type;
+use tw_block::{Meter, Source};
 use tw_files::{describe, is_known, open, open_column_table, open_columns};
 use tw_ir::{Blame, BoxRegion, DType, TimeUnit};
 
@@ -125,6 +129,28 @@ fn what_is_not_there_has_a_clear_error() {
     assert!(is_known(data("snappy.parquet")).unwrap());
 }
 
+#[test]
+fn a_column_that_cannot_be_decompressed_leaves_the_others() {
+    let path = write_columns("codecs", "message m { required int64 x; required int64 y; }");
+    let mut bytes = fs::read(&path).unwrap();
+    // The metadata of `y`: the end of its path, a list of one text, and its codec, which becomes Brotli.
+    let codec = [0x18, 1, b'y', 0x15, 0];
+    let at = bytes.windows(codec.len()).position(|window| window == codec).unwrap() + codec.len() - 1;
+    bytes[at] = 2 * 4;
+    fs::write(&path, bytes).unwrap();
+    let x = open_columns(&[path.clone()], Some(&names(&["x"]))).unwrap().remove(0).1;
+    assert_eq!(x.to_array().unwrap().to_f64_vec(), [0.0, 1.0]);
+    assert!(describe(&path).unwrap().format.contains("columns x i64, y i64"));
+    for error in [
+        open_columns(&[path.clone()], Some(&names(&["y"]))).map(drop).unwrap_err(),
+        open_columns(&[path.clone()], None).map(drop).unwrap_err(),
+        open(&path).map(drop).unwrap_err(),
+    ] {
+        assert!(error.message().contains("column `y`: it is compressed with BROTLI"), "{error}");
+    }
+    fs::remove_file(path).unwrap();
+}
+
 /// Reads everything that can be read of damaged bytes; what matters is that nothing worse than an error happens.
 fn read_all(path: &PathBuf) -> Result<(), tw_ir::Error> {
     for (_, source) in open_columns(std::slice::from_ref(path), None)? {
@@ -162,6 +188,58 @@ fn damaged_files_are_read_or_refused() {
         assert!(n_refused > 50, "{file}: {n_refused}");
     }
     fs::remove_file(&path).unwrap();
+}
+
+/// Writes a file with a row group of two rows. The `k`-th of its columns of 64-bit integers holds `10 k` and `10 k + 1`.
+fn write_columns(name: &str, schema: &str) -> PathBuf {
+    let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("{}-{name}.parquet", std::process::id()));
+    let schema = Arc::new(parse_message_type(schema).unwrap());
+    let mut writer = SerializedFileWriter::new(fs::File::create(&path).unwrap(), schema, Arc::default()).unwrap();
+    let mut group = writer.next_row_group().unwrap();
+    let mut k = 0;
+    while let Some(mut column) = group.next_column().unwrap() {
+        column.typed::<Int64Type>().write_batch(&[10 * k, 10 * k + 1], None, None).unwrap();
+        column.close().unwrap();
+        k += 1;
+    }
+    group.close().unwrap();
+    writer.close().unwrap();
+    path
+}
+
+#[test]
+fn a_name_that_two_columns_have_chooses_neither() {
+    let two = "message m { required int64 x; required int64 y; required int64 x; }";
+    let path = write_columns("twice", two);
+    let values = |sources: &[(String, Arc<dyn Source>)]| -> Vec<(String, Vec<f64>)> {
+        sources.iter().map(|(name, source)| (name.clone(), source.to_array().unwrap().to_f64_vec())).collect()
+    };
+    let expected =
+        [("x".to_string(), vec![0.0, 1.0]), ("y".to_string(), vec![10.0, 11.0]), ("x".to_string(), vec![20.0, 21.0])];
+    assert_eq!(values(&open_columns(&[path.clone()], None).unwrap()), expected);
+    let (table, found) = open_column_table(&[path.clone()], None).unwrap();
+    assert_eq!(found, ["x", "y", "x"]);
+    assert_eq!(table.to_array().unwrap().to_f64_vec(), [0.0, 10.0, 20.0, 1.0, 11.0, 21.0]);
+    assert_eq!(open(&path).unwrap().to_array().unwrap().to_f64_vec(), [0.0, 10.0, 20.0, 1.0, 11.0, 21.0]);
+    let error = open_columns(&[path.clone()], Some(&names(&["x"]))).map(drop).unwrap_err();
+    assert!(error.message().contains("the number of columns called `x` is 2 instead of 1"), "{error}");
+    assert_eq!(values(&open_columns(&[path.clone()], Some(&names(&["y"]))).unwrap()), expected[1..2]);
+    // Columns of another file are found by their names, whatever their order is there.
+    let other = write_columns("order", "message m { required int64 y; required int64 x; required int64 x; }");
+    let both = values(&open_columns(&[path.clone(), other.clone()], None).unwrap());
+    let expected = [[0.0, 1.0, 10.0, 11.0], [10.0, 11.0, 0.0, 1.0], [20.0, 21.0, 20.0, 21.0]];
+    assert_eq!(both.into_iter().map(|(_, values)| values).collect::<Vec<_>>(), expected);
+    let once = write_columns("once", "message m { required int64 x; required int64 y; }");
+    let error = open_columns(&[path.clone(), once.clone()], None).map(drop).unwrap_err();
+    assert!(error.message().contains("the number of columns called `x` is 1 instead of 2"), "{error}");
+    // The field of a struct is no column, whatever it is called.
+    let nested = write_columns("nested", "message m { required group a { required int64 b; } required int64 c; }");
+    let found = open_columns(&[nested.clone()], None).unwrap();
+    assert_eq!(values(&found), [("c".to_string(), vec![10.0, 11.0])]);
+    assert!(describe(&nested).unwrap().format.ends_with("no numbers: a.b"));
+    for path in [path, other, once, nested] {
+        fs::remove_file(path).unwrap();
+    }
 }
 
 /// Writes a file without rows whose schema is a list of elements: the text of a name, and the number of children.

@@ -113,7 +113,7 @@ fn dispatch(
 }
 
 fn open<T: DataType>(file: &ParquetFile, group: usize, column: usize) -> Result<ColumnReaderImpl<T>, ParquetError> {
-    let (chunk, codec) = file.chunk(group, column);
+    let (chunk, codec) = file.chunk(group, column).map_err(ParquetError::General)?;
     let n_rows = file.groups[group].rows.end - file.groups[group].rows.start;
     let pages = SerializedPageReader::new(file.bytes.clone(), chunk, n_rows as usize, None)?;
     let pages = BoundedPages::new(pages, codec, n_rows, T::get_type_size() as u64);

@@ -1,5 +1,6 @@
 //! An open file: its columns of numbers and its row groups, checked against the length of the file.
 
+use std::collections::HashMap;
 use std::fs::File;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -23,8 +24,19 @@ pub(super) struct Column {
     pub(super) name: String,
     pub(super) dtype: DType,
     pub(super) physical: Physical,
+    /// How many columns of the file have this name, those that hold something else than numbers included.
+    n_namesakes: usize,
     /// Which column of the file it is.
     index: usize,
+}
+
+/// A column that is asked for, of each of several files.
+#[derive(Clone, Debug)]
+pub(super) struct Wanted {
+    pub(super) name: String,
+    /// How many columns must have this name, and which of them it is. Nothing forbids a file to use a name twice.
+    n_namesakes: usize,
+    namesake: usize,
 }
 
 /// Rows that lie together in a file.
@@ -32,7 +44,7 @@ pub(super) struct Column {
 pub(super) struct RowGroup {
     pub(super) rows: Range<u64>,
     /// Of each column that is read: where it lies, as if it were not compressed, and how it is compressed.
-    chunks: Vec<(ColumnChunkMetaData, Codec)>,
+    chunks: Vec<(ColumnChunkMetaData, Result<Codec, Compression>)>,
 }
 
 /// An open file.
@@ -49,11 +61,12 @@ pub(super) struct ParquetFile {
 }
 
 impl ParquetFile {
-    pub(super) fn open(path: &Path) -> Result<Arc<ParquetFile>> {
+    /// Reads the metadata of a file. The file stays open if `keep_open` says so, and is otherwise opened for every access.
+    pub(super) fn open(path: &Path, keep_open: bool) -> Result<Arc<ParquetFile>> {
         let wrong = |what: String| Error::io(format!("{}: {what}", path.display()));
         let file = File::open(path).map_err(|error| wrong(format!("it cannot be opened: {error}")))?;
         let length = file.metadata().map_err(|error| wrong(format!("it cannot be examined: {error}")))?.len();
-        let bytes = Arc::new(FileBytes { file: Arc::new(file), length });
+        let mut bytes = FileBytes { path: path.to_path_buf(), open: Some(Arc::new(file)), length };
         let metadata = footer::read(&bytes)
             .and_then(|footer| guarded(|| ParquetMetaDataReader::decode_metadata(&footer)))
             .map_err(|error| wrong(format!("its metadata is wrong: {error}")))?;
@@ -65,11 +78,21 @@ impl ParquetFile {
                 schema.num_columns()
             )));
         }
+        let mut n_namesakes: HashMap<&str, usize> = HashMap::new();
+        for column in schema.columns() {
+            // The field of a struct is no namesake of a column: its path has several parts.
+            if let [name] = column.path().parts() {
+                *n_namesakes.entry(name).or_default() += 1;
+            }
+        }
         let (mut columns, mut left_out) = (Vec::new(), Vec::new());
         for (index, column) in schema.columns().iter().enumerate() {
             let name = column.path().string();
             match dtype_of(column) {
-                Some(dtype) => columns.push(Column { name, dtype, physical: column.physical_type(), index }),
+                Some(dtype) => {
+                    let n_namesakes = n_namesakes.get(name.as_str()).copied().unwrap_or(1);
+                    columns.push(Column { name, dtype, physical: column.physical_type(), n_namesakes, index });
+                }
                 None => left_out.push(name),
             }
         }
@@ -90,35 +113,62 @@ impl ParquetFile {
             groups.push(RowGroup { rows: n_rows..end, chunks: columns.iter().map(chunk).collect::<Result<Vec<_>>>()? });
             n_rows = end;
         }
-        Ok(Arc::new(ParquetFile { path: path.to_path_buf(), bytes, length, columns, left_out, groups, n_rows }))
+        if !keep_open {
+            bytes.open = None;
+        }
+        let (path, bytes) = (path.to_path_buf(), Arc::new(bytes));
+        Ok(Arc::new(ParquetFile { path, bytes, length, columns, left_out, groups, n_rows }))
     }
 
-    /// The names of the given columns, or of all; an error if one of them is not there.
-    pub(super) fn names_of(&self, wanted: Option<&[String]>) -> Result<Vec<String>> {
-        match wanted {
-            Some(names) => {
-                for name in names {
-                    self.position(name)?;
-                }
-                Ok(names.to_vec())
+    /// The columns of the given names.
+    pub(super) fn named(names: &[String]) -> Vec<Wanted> {
+        names.iter().map(|name| Wanted { name: name.clone(), n_namesakes: 1, namesake: 0 }).collect()
+    }
+
+    /// All columns.
+    pub(super) fn all(&self) -> Vec<Wanted> {
+        self.those(|_| true)
+    }
+
+    /// All columns but those of times.
+    pub(super) fn all_numbers(&self) -> Vec<Wanted> {
+        self.those(|column| column.dtype.time_unit().is_none())
+    }
+
+    fn those(&self, take: impl Fn(&Column) -> bool) -> Vec<Wanted> {
+        let mut seen: HashMap<&str, usize> = HashMap::new();
+        let mut wanted = Vec::new();
+        for column in &self.columns {
+            let namesake = seen.entry(&column.name).or_default();
+            if take(column) {
+                let (name, n_namesakes) = (column.name.clone(), column.n_namesakes);
+                wanted.push(Wanted { name, n_namesakes, namesake: *namesake });
             }
-            None => Ok(self.columns.iter().map(|column| column.name.clone()).collect()),
+            *namesake += 1;
         }
+        wanted
     }
 
-    /// The names of all columns but those of times.
-    pub(super) fn names_of_numbers(&self) -> Vec<String> {
-        let numbers = self.columns.iter().filter(|column| column.dtype.time_unit().is_none());
-        numbers.map(|column| column.name.clone()).collect()
-    }
-
-    /// Which of the columns that are read has a name.
-    pub(super) fn position(&self, name: &str) -> Result<usize> {
-        if let Some(k) = self.columns.iter().position(|column| column.name == name) {
-            return Ok(k);
-        }
+    /// Which of the columns that are read is asked for; an error if there is none, or if it cannot be read.
+    pub(super) fn position(&self, wanted: &Wanted) -> Result<usize> {
+        let name = &wanted.name;
         let path = self.path.display();
         let shown = name.escape_debug();
+        let mut namesakes = self.columns.iter().enumerate().filter(|(_, column)| column.name == *name).peekable();
+        if let Some(&(_, first)) = namesakes.peek() {
+            let found = namesakes.nth(wanted.namesake).filter(|_| first.n_namesakes == wanted.n_namesakes);
+            let Some((column, _)) = found else {
+                let (n, expected) = (first.n_namesakes, wanted.n_namesakes);
+                let error =
+                    Error::io(format!("{path}: the number of columns called `{shown}` is {n} instead of {expected}"));
+                return Err(error.help("a name chooses a column only if no other column has that name"));
+            };
+            for group in 0..self.groups.len() {
+                self.chunk(group, column)
+                    .map_err(|what| Error::io(format!("{path}: row group {group}: column `{shown}`: {what}")))?;
+            }
+            return Ok(column);
+        }
         if self.left_out.iter().any(|each| each == name) {
             return Err(Error::io(format!("{path}: column `{shown}` does not hold numbers"))
                 .help("text, decimals and nested columns are not read"));
@@ -137,16 +187,17 @@ impl ParquetFile {
         first..self.groups.partition_point(|group| group.rows.start < rows.end).max(first)
     }
 
-    /// Where a column lies in a row group.
-    pub(super) fn chunk(&self, group: usize, column: usize) -> (&ColumnChunkMetaData, Codec) {
+    /// Where a column lies in a row group, if it is compressed in a way that can be read.
+    pub(super) fn chunk(&self, group: usize, column: usize) -> Result<(&ColumnChunkMetaData, Codec), String> {
         let (chunk, codec) = &self.groups[group].chunks[column];
-        (chunk, *codec)
+        let codec = codec.map_err(|other| format!("it is compressed with {other}, which is not supported"))?;
+        Ok((chunk, codec))
     }
 }
 
 /// The type of the elements of a column, if it has numbers, one per row.
 fn dtype_of(column: &ColumnDescriptor) -> Option<DType> {
-    if column.max_rep_level() > 0 || column.max_def_level() > 1 {
+    if column.path().parts().len() != 1 || column.max_rep_level() > 0 {
         return None;
     }
     let unit = |unit: &FileUnit| match unit {
@@ -199,8 +250,12 @@ fn dtype_of(column: &ColumnDescriptor) -> Option<DType> {
     }
 }
 
-/// Where a column lies in a row group, if that is inside the file. What is returned says that it is not compressed, so that pages come out as they are in the file.
-fn checked(chunk: &ColumnChunkMetaData, n_rows: u64, length: u64) -> Result<(ColumnChunkMetaData, Codec), String> {
+/// Where a column lies in a row group, if that is inside the file, and how it is compressed. What is returned says that it is not compressed, so that pages come out as they are in the file.
+fn checked(
+    chunk: &ColumnChunkMetaData,
+    n_rows: u64,
+    length: u64,
+) -> Result<(ColumnChunkMetaData, Result<Codec, Compression>), String> {
     let start = chunk.dictionary_page_offset().unwrap_or_else(|| chunk.data_page_offset());
     let inside = u64::try_from(start)
         .ok()
@@ -216,12 +271,13 @@ fn checked(chunk: &ColumnChunkMetaData, n_rows: u64, length: u64) -> Result<(Col
         return Err("it lies in another file".into());
     }
     let codec = match chunk.compression() {
-        Compression::UNCOMPRESSED => Codec::None,
-        Compression::SNAPPY => Codec::Snappy,
-        Compression::GZIP(_) => Codec::Gzip,
-        Compression::ZSTD(_) => Codec::Zstd,
-        Compression::LZ4_RAW => Codec::Lz4,
-        other => return Err(format!("it is compressed with {other}, which is not supported")),
+        Compression::UNCOMPRESSED => Ok(Codec::None),
+        Compression::SNAPPY => Ok(Codec::Snappy),
+        Compression::GZIP(_) => Ok(Codec::Gzip),
+        Compression::ZSTD(_) => Ok(Codec::Zstd),
+        Compression::LZ4_RAW => Ok(Codec::Lz4),
+        // The other columns of the file can still be read.
+        other => Err(other),
     };
     let plain = chunk.clone().into_builder().set_compression(Compression::UNCOMPRESSED).clear_statistics();
     Ok((plain.build().map_err(|error| error.to_string())?, codec))

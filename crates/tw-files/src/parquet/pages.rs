@@ -6,6 +6,7 @@
 use std::fs::File;
 use std::io::{BufReader, Read};
 use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use ::parquet::column::page::{Page, PageMetadata, PageReader};
@@ -78,12 +79,23 @@ impl Codec {
     }
 }
 
-/// An open file, read at given positions: several threads read at once.
+/// A file, read at given positions: several threads read at once.
 #[derive(Debug)]
 pub(super) struct FileBytes {
-    pub(super) file: Arc<File>,
+    pub(super) path: PathBuf,
+    /// Of very many files only the first stay open. The others are opened for every access.
+    pub(super) open: Option<Arc<File>>,
     /// What it had when it was opened.
     pub(super) length: u64,
+}
+
+impl FileBytes {
+    pub(super) fn file(&self) -> std::io::Result<Arc<File>> {
+        match &self.open {
+            Some(file) => Ok(file.clone()),
+            None => File::open(&self.path).map(Arc::new),
+        }
+    }
 }
 
 impl Length for FileBytes {
@@ -96,7 +108,7 @@ impl ChunkReader for FileBytes {
     type T = BufReader<FileFrom>;
 
     fn get_read(&self, start: u64) -> Result<Self::T> {
-        Ok(BufReader::with_capacity(HEADER_BYTES, FileFrom { file: self.file.clone(), at: start }))
+        Ok(BufReader::with_capacity(HEADER_BYTES, FileFrom { file: self.file()?, at: start }))
     }
 
     fn get_bytes(&self, start: u64, length: usize) -> Result<Bytes> {
@@ -104,7 +116,7 @@ impl ChunkReader for FileBytes {
             return Err(ParquetError::EOF(format!("{length} bytes at byte {start} of {}", self.length)));
         }
         let mut bytes = zeros(length).map_err(ParquetError::General)?;
-        self.file.read_exact_at(&mut bytes, start)?;
+        self.file()?.read_exact_at(&mut bytes, start)?;
         Ok(bytes.into())
     }
 }

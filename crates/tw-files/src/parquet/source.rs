@@ -7,7 +7,7 @@ use tw_ir::schedule::Digest;
 use tw_ir::{Axis, BoxRegion, DType, Error, Grid, Result, TensorType, Tiling, shape};
 
 use super::decode::{self, Place};
-use super::file::ParquetFile;
+use super::file::{ParquetFile, Wanted};
 use crate::version;
 
 /// Row groups are put together to blocks of about this many bytes, as if every column had eight bytes: so all columns of a file are cut at the same rows.
@@ -23,24 +23,16 @@ const MOST_BLOCKS: u64 = 1 << 22;
 const PAGE_BYTES: u64 = 2 << 20;
 
 /// One column.
-pub(super) fn column(file: &Arc<ParquetFile>, name: &str) -> Result<Arc<dyn Source>> {
-    let column = file.position(name)?;
+pub(super) fn column(file: &Arc<ParquetFile>, wanted: &Wanted) -> Result<Arc<dyn Source>> {
+    let column = file.position(wanted)?;
     let rows = rows_of(file, 8)?;
     let dtype = file.columns[column].dtype;
     Ok(Arc::new(ParquetSource { file: file.clone(), columns: vec![column], dtype, grid: Grid::from_iter([rows]) }))
 }
 
-/// Several columns side by side: all of numbers, or those of the given names. Columns of different types become doubles.
-pub(super) fn table(file: Arc<ParquetFile>, names: Option<&[String]>) -> Result<Arc<dyn Source>> {
-    let numbers;
-    let names = match names {
-        Some(names) => names,
-        None => {
-            numbers = file.names_of_numbers();
-            &numbers
-        }
-    };
-    let columns = names.iter().map(|name| file.position(name)).collect::<Result<Vec<usize>>>()?;
+/// Several columns side by side. Columns of different types become doubles.
+pub(super) fn table(file: Arc<ParquetFile>, wanted: &[Wanted]) -> Result<Arc<dyn Source>> {
+    let columns = wanted.iter().map(|each| file.position(each)).collect::<Result<Vec<usize>>>()?;
     let Some(&first) = columns.first() else {
         return Err(Error::io(format!("{}: no column holds numbers", file.path.display()))
             .help(format!("its columns are {}", file.left_out.join(", "))));
@@ -127,7 +119,7 @@ impl Source for ParquetSource {
 
     fn fingerprint(&self) -> Option<Digest> {
         let columns: Vec<u8> = self.columns.iter().flat_map(|&column| (column as u64).to_le_bytes()).collect();
-        version::of_file(&self.file.bytes.file, &columns)
+        version::of_file(&*self.file.bytes.file().ok()?, &columns)
     }
 
     fn access(&self) -> SourceAccess {
