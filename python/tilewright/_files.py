@@ -138,23 +138,29 @@ def read_csv(path: Any, columns: Sequence[str] | None = None, *, delimiter: str 
     return whole if table else {name: whole[:, k] for k, name in enumerate(names)}
 
 
-def read_parquet(path: Any, columns: Sequence[str] | None = None, *, table: bool = False) -> Any:
+def read_parquet(path: Any, columns: str | Sequence[str] | None = None, *, table: bool = False) -> Any:
     """The columns of numbers of a Parquet file, as a dict from names to arrays of the types that the file declares; with ``table=True`` as one array with a column each.
 
-    A list of paths reads files one after the other. ``columns`` chooses some by name; the others are not read. A table has the type of its columns, or doubles if they differ. A
+    A list of paths reads files one after the other. ``columns`` chooses some by name, or one; the others are not read. A table has the type of its columns, or doubles if they differ;
+    times are left out of it unless they are chosen. A name that several columns of a file have cannot be chosen, and such columns are read by ``table=True`` alone. A
     null is NaN in columns of floats and NaT in columns of times; in columns of integers it is an error. Row groups are read when they are needed, by all threads.
 
     >>> import tilewright as tw
-    >>> columns = tw.read_parquet("sales.parquet", ["price"])  # doctest: +SKIP
+    >>> columns = tw.read_parquet("sales.parquet", "price")  # doctest: +SKIP
     >>> float(columns["price"].mean())  # doctest: +SKIP
     """
     paths = [os.fspath(each) for each in path] if isinstance(path, (list, tuple)) else [os.fspath(path)]
     for each in paths:
         os.stat(each)  # A file that is not there is Python's own error.
-    names = None if columns is None else [str(name) for name in columns]
+    names = None if columns is None else [columns] if isinstance(columns, str) else [str(name) for name in columns]
     if table:
         return Array(_core.open_column_table(paths, names)[0])
-    return {name: Array(tensor) for name, tensor in _core.open_columns(paths, names)}
+    found = _core.open_columns(paths, names)
+    arrays = {name: Array(tensor) for name, tensor in found}
+    if names is None and len(arrays) < len(found):  # A dict would lose all but one of them.
+        twice = sorted({name for k, (name, _) in enumerate(found) if any(name == other for other, _ in found[:k])})
+        raise ValueError(f"several columns of {paths[0]} are called {', '.join(map(repr, twice))}: choose others by name, or read all with table=True")
+    return arrays
 
 
 def read_mtx(path: Any) -> Array:
