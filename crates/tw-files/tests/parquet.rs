@@ -4,6 +4,7 @@
 
 use std::fs;
 use std::path::PathBuf;
+use std::slice::from_ref;
 use std::sync::Arc;
 
 use parquet::data_type::Int64Type;
@@ -138,12 +139,12 @@ fn a_column_that_cannot_be_decompressed_leaves_the_others() {
     let at = bytes.windows(codec.len()).position(|window| window == codec).unwrap() + codec.len() - 1;
     bytes[at] = 2 * 4;
     fs::write(&path, bytes).unwrap();
-    let x = open_columns(&[path.clone()], Some(&names(&["x"]))).unwrap().remove(0).1;
+    let x = open_columns(from_ref(&path), Some(&names(&["x"]))).unwrap().remove(0).1;
     assert_eq!(x.to_array().unwrap().to_f64_vec(), [0.0, 1.0]);
     assert!(describe(&path).unwrap().format.contains("columns x i64, y i64"));
     for error in [
-        open_columns(&[path.clone()], Some(&names(&["y"]))).map(drop).unwrap_err(),
-        open_columns(&[path.clone()], None).map(drop).unwrap_err(),
+        open_columns(from_ref(&path), Some(&names(&["y"]))).map(drop).unwrap_err(),
+        open_columns(from_ref(&path), None).map(drop).unwrap_err(),
         open(&path).map(drop).unwrap_err(),
     ] {
         assert!(error.message().contains("column `y`: it is compressed with BROTLI"), "{error}");
@@ -153,7 +154,7 @@ fn a_column_that_cannot_be_decompressed_leaves_the_others() {
 
 /// Reads everything that can be read of damaged bytes; what matters is that nothing worse than an error happens.
 fn read_all(path: &PathBuf) -> Result<(), tw_ir::Error> {
-    for (_, source) in open_columns(std::slice::from_ref(path), None)? {
+    for (_, source) in open_columns(from_ref(path), None)? {
         if source.n_bytes() < 1 << 26 {
             source.to_array()?;
         }
@@ -216,14 +217,14 @@ fn a_name_that_two_columns_have_chooses_neither() {
     };
     let expected =
         [("x".to_string(), vec![0.0, 1.0]), ("y".to_string(), vec![10.0, 11.0]), ("x".to_string(), vec![20.0, 21.0])];
-    assert_eq!(values(&open_columns(&[path.clone()], None).unwrap()), expected);
-    let (table, found) = open_column_table(&[path.clone()], None).unwrap();
+    assert_eq!(values(&open_columns(from_ref(&path), None).unwrap()), expected);
+    let (table, found) = open_column_table(from_ref(&path), None).unwrap();
     assert_eq!(found, ["x", "y", "x"]);
     assert_eq!(table.to_array().unwrap().to_f64_vec(), [0.0, 10.0, 20.0, 1.0, 11.0, 21.0]);
     assert_eq!(open(&path).unwrap().to_array().unwrap().to_f64_vec(), [0.0, 10.0, 20.0, 1.0, 11.0, 21.0]);
-    let error = open_columns(&[path.clone()], Some(&names(&["x"]))).map(drop).unwrap_err();
+    let error = open_columns(from_ref(&path), Some(&names(&["x"]))).map(drop).unwrap_err();
     assert!(error.message().contains("the number of columns called `x` is 2 instead of 1"), "{error}");
-    assert_eq!(values(&open_columns(&[path.clone()], Some(&names(&["y"]))).unwrap()), expected[1..2]);
+    assert_eq!(values(&open_columns(from_ref(&path), Some(&names(&["y"]))).unwrap()), expected[1..2]);
     // Columns of another file are found by their names, whatever their order is there.
     let other = write_columns("order", "message m { required int64 y; required int64 x; required int64 x; }");
     let both = values(&open_columns(&[path.clone(), other.clone()], None).unwrap());
@@ -234,7 +235,7 @@ fn a_name_that_two_columns_have_chooses_neither() {
     assert!(error.message().contains("the number of columns called `x` is 1 instead of 2"), "{error}");
     // The field of a struct is no column, whatever it is called.
     let nested = write_columns("nested", "message m { required group a { required int64 b; } required int64 c; }");
-    let found = open_columns(&[nested.clone()], None).unwrap();
+    let found = open_columns(from_ref(&nested), None).unwrap();
     assert_eq!(values(&found), [("c".to_string(), vec![10.0, 11.0])]);
     assert!(describe(&nested).unwrap().format.ends_with("no numbers: a.b"));
     for path in [path, other, once, nested] {
