@@ -13,6 +13,7 @@
 //! waits for no other, since between its beginning and its end it asks for nothing. The exception is code of the user, which may start a run
 //! inside of a segment and wait for it: while such a segment runs, others that do not fit are refused instead.
 
+use std::cell::Cell;
 use std::sync::{Arc, Condvar, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
@@ -162,8 +163,6 @@ pub(crate) struct Grant {
     pub(crate) ahead: u64,
     /// True if the schedule was changed to fit.
     pub(crate) is_fitted: bool,
-    /// Bytes of tensors between segments that were written to disk to make room.
-    pub(crate) spilled: u64,
 }
 
 /// What decides about memory, from a session.
@@ -174,6 +173,8 @@ pub(crate) struct Room<'a> {
     pub(crate) threads: usize,
     pub(crate) spill: &'a Arc<SpillFile>,
     pub(crate) spillable: &'a Spillable,
+    /// Bytes of tensors between segments that were written to disk to make room, also by attempts that were refused.
+    pub(crate) spilled: &'a Cell<u64>,
     pub(crate) cache: &'a FittedCache,
 }
 
@@ -196,7 +197,6 @@ impl Room<'_> {
             ready: Ready { prepared: asking.prepared.clone(), peak: peak.bytes },
             ahead,
             is_fitted: false,
-            spilled: 0,
         };
         if let Some(ahead) = self.free().checked_sub(peak.bytes) {
             return Ok(as_it_is(ahead));
@@ -214,14 +214,13 @@ impl Room<'_> {
             return Err(refused_array(self.budget, arrays, arrays.max(least), at));
         }
         let wish = wish(self.budget, peak.bytes, least);
-        let mut freed = Freed::default();
         if self.free() < wish {
-            freed += self.spillable.spill(self.spill, wish - self.free(), asking.inputs)?;
+            self.make_room(wish - self.free(), asking)?;
             resident = residency(schedule.workflow(), asking.inputs);
             (least, task) = least_bytes(schedule, &|block| resident.has(block));
             if self.free() < least {
                 // Spilled operands have to come back, so that the largest task has grown.
-                freed += self.spillable.spill(self.spill, least - self.free(), asking.inputs)?;
+                self.make_room(least - self.free(), asking)?;
                 resident = residency(schedule.workflow(), asking.inputs);
                 (least, task) = least_bytes(schedule, &|block| resident.has(block));
             }
@@ -237,7 +236,13 @@ impl Room<'_> {
             ));
         }
         let ready = self.fitted(asking, fitted_bytes(schedule, free, least, self.threads), resident)?;
-        Ok(Grant { ahead: free.saturating_sub(ready.peak), ready, is_fitted: true, spilled: freed.written })
+        Ok(Grant { ahead: free.saturating_sub(ready.peak), ready, is_fitted: true })
+    }
+
+    fn make_room(&self, bytes: u64, asking: &Asking<'_>) -> Result<()> {
+        let freed = self.spillable.spill(self.spill, bytes, asking.inputs)?;
+        self.spilled.set(self.spilled.get() + freed.written);
+        Ok(())
     }
 
     fn free(&self) -> u64 {

@@ -1,5 +1,6 @@
 //! A session: threads, options and the cache of planned segments.
 
+use std::cell::Cell;
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -412,13 +413,13 @@ impl Session {
             true => forms(workflow, wants, self.threads(), room),
             false => (Vec::new(), 0),
         };
-        let (mut promise, mut spilled_for_room) = (None, 0);
+        let (mut promise, spilled_for_room) = (None, Cell::new(0));
         if let Some(budget) = self.budget_for(prepared.schedule()) {
             let asking = Asking { key: &key, prepared: &cached.prepared, inputs: &inputs, wants, place };
             let is_foreign = runs_foreign_code(workflow, &inputs);
             let (promised, grant) = self.0.promises.promise(is_foreign, cancel, |promised| {
                 let held = || self.0.run.meter.now().saturating_add(promised);
-                let grant = self.room(budget, &held).grant(&asking)?;
+                let grant = self.room(budget, &held, &spilled_for_room).grant(&asking)?;
                 // Arrays of a schedule with moves are put together when it has ended.
                 let (forms, needed) = if grant.is_fitted { (Vec::new(), 0) } else { forms_within(grant.ahead) };
                 let usual = run_ahead(largest_step(grant.ready.prepared.schedule()), self.threads());
@@ -428,7 +429,6 @@ impl Session {
                 Ok((grant.ready.peak.saturating_add(needed).saturating_add(ahead), grant))
             })?;
             promise = Some(promised);
-            spilled_for_room = grant.spilled;
             prepared = grant.ready.prepared;
             options.spill = Some(self.0.spill.clone());
             options.names_sources = place == Place::Before;
@@ -477,7 +477,7 @@ impl Session {
             written_bytes: outcome.stats.stored_bytes,
             peak_bytes: outcome.stats.peak_bytes,
             planned_peak_bytes: prepared.schedule().peak_bytes(),
-            spilled_bytes: outcome.stats.spilled_bytes + spilled_for_room,
+            spilled_bytes: outcome.stats.spilled_bytes + spilled_for_room.get(),
             fetched_bytes: outcome.stats.fetched_bytes,
             flops: cached.flops,
         });
@@ -544,8 +544,9 @@ impl Session {
     }
 
     /// What decides about memory, with a budget and the bytes that are held now.
-    fn room<'a>(&'a self, budget: u64, held: &'a dyn Fn() -> u64) -> Room<'a> {
+    fn room<'a>(&'a self, budget: u64, held: &'a dyn Fn() -> u64, spilled: &'a Cell<u64>) -> Room<'a> {
         Room {
+            spilled,
             budget,
             held,
             threads: self.threads(),

@@ -66,15 +66,27 @@ impl Block {
 
     /// A block of several buffers, the values last. One buffer makes a dense block, and has to have as many elements as the box.
     pub fn from_buffers(bbox: BoxRegion, buffers: Vec<Buffer>, meter: Option<&Arc<Meter>>) -> Result<Block> {
-        let n = n_elements(&bbox)?;
-        let mut parts: Vec<Storage> = buffers.into_iter().map(|buffer| Storage::from_buffer(buffer, meter)).collect();
+        Block::of_storage(bbox, buffers.into_iter().map(|buffer| Storage::from_buffer(buffer, meter)).collect())
+    }
+
+    /// The same from blocks that own one buffer each, which stay charged.
+    pub(crate) fn from_parts(bbox: BoxRegion, parts: Vec<Block>) -> Result<Block> {
+        let storage = parts.into_iter().map(|part| match part.elements {
+            Elements::Owned(storage) => Ok(storage),
+            _ => Err(Error::internal("a part of a block that does not own its buffer")),
+        });
+        Block::of_storage(bbox, storage.collect::<Result<_>>()?)
+    }
+
+    fn of_storage(bbox: BoxRegion, mut parts: Vec<Storage>) -> Result<Block> {
         let elements = match parts.len() {
             0 => return Err(Error::internal(format!("a block {bbox} without a buffer"))),
             1 => Elements::Owned(parts.remove(0)),
             _ => Elements::Parts(parts.into()),
         };
         let block = Block { bbox, elements, past_cache: false };
-        if block.is_dense() && block.data().len() != n {
+        // The box of a sparse block may have more points than can be counted.
+        if block.is_dense() && n_elements(&block.bbox)? != block.data().len() {
             return Err(Error::internal(format!("{} elements for a block {}", block.data().len(), block.bbox)));
         }
         Ok(block)

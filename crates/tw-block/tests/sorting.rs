@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use tw_block::Block;
+use tw_block::{Block, CompiledKernel, Meter, SpillFile, Streamed};
 use tw_ir::kernel::{Kernel, SortResults, Sorting};
 use tw_ir::spec::SortSpec;
 use tw_ir::{Array, BinaryOp, BoxRegion, DType, Scalar};
@@ -132,4 +132,64 @@ fn long_rows_are_sorted_by_digits() {
             }
         }
     }
+}
+
+/// An array whose elements repeat, are all alike, or hardly ever are.
+fn values(dice: &mut Dice, shape: &[u64], kind: usize) -> Array {
+    let n = shape.iter().product::<u64>() as usize;
+    let elements = (0..n).map(|k| match kind {
+        0 => dice.below(1 << 30) as f64,
+        1 => dice.below(5) as f64,
+        2 => 7.0,
+        _ => k as f64,
+    });
+    Array::new(shape.to_vec(), Array::from_f64(&elements.collect::<Vec<_>>()).into_data()).unwrap()
+}
+
+/// Runs of several pieces, some in memory and some on disk, merge into the same bits as if all were in memory.
+#[test]
+fn spilled_runs_merge_as_those_in_memory() {
+    let directory = std::env::temp_dir().join(format!("tw-merge-test-{}", std::process::id()));
+    let file = SpillFile::new(&directory, None);
+    for seed in 0..48 {
+        let dice = &mut Dice::new(seed);
+        let rows = 1 + dice.below(3) as u64;
+        let whole = if dice.one_in(2) { vec![150_000] } else { vec![rows, 60_000 + dice.below(9000) as u64] };
+        let axis = whole.len() - 1;
+        let results = dice.pick(&[SortResults::Both, SortResults::Values, SortResults::Positions]);
+        let sorting = Sorting { spec: SortSpec { axis: axis as u32, descending: dice.one_in(2) }, results };
+        let data = Arc::new(values(dice, &whole, (seed % 4) as usize));
+        let run_results = if results == SortResults::Values { SortResults::Values } else { SortResults::Both };
+        let n_runs = 1 + dice.below(9) as u64;
+        let mut runs: [Vec<Block>; 2] = Default::default();
+        let cut = tw_ir::Axis::uniform(whole[axis], whole[axis].div_ceil(n_runs));
+        for tile in 0..cut.n_tiles() {
+            let mut bbox = BoxRegion::whole(&whole);
+            (bbox.lo[axis], bbox.hi[axis]) = (cut.range(tile).start, cut.range(tile).end);
+            let block = Block::view_of(&data, &bbox).unwrap();
+            let mut outputs = sort_outputs(run_results, DType::F64, &bbox);
+            run(Kernel::SortRun(Sorting { results: run_results, ..sorting }), true, &[&block], &mut outputs).unwrap();
+            outputs.into_iter().zip(&mut runs).for_each(|(output, runs)| runs.push(output));
+        }
+        let spilled: Vec<_> = runs.iter().flatten().map(|run| file.write(run).unwrap()).collect();
+        let on_disk = |(block, spilled)| if dice.one_in(4) { Streamed::Memory(block) } else { Streamed::Disk(spilled) };
+        let streamed: Vec<Streamed<'_>> = runs.iter().flatten().zip(&spilled).map(on_disk).collect();
+        let out_cut = tw_ir::Axis::uniform(whole[axis], whole[axis].div_ceil(1 + dice.below(7) as u64));
+        let outputs = || -> Vec<Block> {
+            let tiles = (0..out_cut.n_tiles()).flat_map(|tile| {
+                let mut bbox = BoxRegion::whole(&whole);
+                (bbox.lo[axis], bbox.hi[axis]) = (out_cut.range(tile).start, out_cut.range(tile).end);
+                sort_outputs(results, DType::F64, &bbox)
+            });
+            tiles.collect()
+        };
+        let (mut expected, mut found) = (outputs(), outputs());
+        let operands: Vec<&Block> = runs.iter().flatten().collect();
+        run(Kernel::SortMerge(sorting), true, &operands, &mut expected).unwrap();
+        CompiledKernel::compile(&Kernel::SortMerge(sorting)).unwrap().run_streamed(&streamed, &mut found).unwrap();
+        let same = expected.iter().zip(&found).all(|(a, b)| a.data() == b.data());
+        assert!(same, "seed {seed}, {sorting:?}");
+        assert!(spilled.iter().all(|spilled| spilled.read(&Meter::new()).is_ok()));
+    }
+    std::fs::remove_dir_all(&directory).unwrap();
 }

@@ -97,6 +97,11 @@ fn files_that_are_wrong_say_where() {
             "%%MatrixMarket matrix array real general\n2 2\n1\n2\n3\n".into(),
             "the file ends after 3 elements of a matrix",
         ),
+        (
+            "x.mtx",
+            format!("%%MatrixMarket matrix array real general\n0 {}\n1\n", u64::MAX),
+            "line 3: there are more elements",
+        ),
         ("x.mtx", "%%MatrixMarket matrix coordinate real symmetric\n2 2 1\n1 2 1\n".into(), "line 3: an element above"),
         (
             "x.mtx",

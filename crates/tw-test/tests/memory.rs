@@ -61,7 +61,6 @@ fn a_long_loop_is_planned_once() {
     assert!(totals.segments > 400 && planned < 10, "{planned} of {} segments were planned", totals.segments);
 }
 
-/// A chain of elementwise operations over `n` elements in tiles of `tile`, none of which is fused.
 /// What a loop carries lies between segments; moving it to disk counts as spilling, like the moves inside a segment.
 #[test]
 fn carried_values_that_are_spilled_are_counted() {
@@ -86,6 +85,7 @@ fn carried_values_that_are_spilled_are_counted() {
     assert!(totals.spilled_bytes >= 3 * (480_000 - budget), "{totals:?}");
 }
 
+/// A chain of elementwise operations over `n` elements in tiles of `tile`, none of which is fused.
 fn chain(n: u64, tile: u64, operations: usize) -> ProgramUnit {
     let steps: String = (0..operations).map(|k| format!("x = x * 0.99 + {k}\n")).collect();
     read(&format!("x = retile(random.normal({n}, seed=3), tile({tile}))\n{steps}total = sum(x)\noutput total"), &[])

@@ -2,8 +2,8 @@
 //!
 //! An output block holds a range of ranks. Where that range begins and ends in every run is found by bisection, so a block looks at no element that
 //! another block owns, apart from a few to find its place. Runs may be on disk: then a piece of each is in memory at a time. The first elements of all pieces
-//! are in memory; they narrow the bisection to a few pieces of every run ([`samples`]), and an output begins where the one before it ended. So
-//! a merge reads little more than what it writes.
+//! are in memory; where a row lies together they narrow the bisection to a few pieces of every run ([`samples`]), and an output begins where the one before it ended.
+//! Rows along another axis than the last one are spread over all pieces of a run, and read them once per row.
 
 use std::cell::RefCell;
 use std::ops::Range;
@@ -74,6 +74,10 @@ impl<T: Element> Column<'_, '_, T> {
 }
 
 impl<T: Sortable> Column<'_, '_, T> {
+    fn is_on_disk(&self) -> bool {
+        matches!(self, Column::Disk(..))
+    }
+
     /// The elements that are known without reading, if only some are.
     fn samples(&self, len: usize) -> Option<Samples<'_, T>> {
         let Column::Disk(reader, row) = self else { return None };
@@ -125,6 +129,7 @@ fn looks_and_split<T: Sortable>(
     let mut missing = 0.0;
     let (mut open, mut is_slow) = (total, false);
     let mut looks = 0;
+    let is_on_disk = runs.iter().any(|run| run.values.is_on_disk());
     loop {
         let widest = (0..runs.len()).max_by_key(|&k| hi[k] - lo[k]);
         let Some(mut widest) = widest.filter(|&k| hi[k] > lo[k]) else { return (looks, lo) };
@@ -160,7 +165,8 @@ fn looks_and_split<T: Sortable>(
         }
         reach = if reach == 0.0 { 1.5 } else { reach * 4.0 };
         let left: usize = lo.iter().zip(&hi).map(|(lo, hi)| hi - lo).sum();
-        is_slow = left > open / 4 * 3;
+        // On disk, far looks are dear: as long as the place is not enclosed from both sides, looks reach out from where it is expected.
+        is_slow = (!is_on_disk || below && above) && left > open / 4 * 3;
         open = left;
         looks += 1;
     }
@@ -273,6 +279,9 @@ impl<'a> Opened<'a> {
 
 /// Merges sorted runs; keeps the ranks that belong to the output blocks.
 pub(crate) fn sort_merge(sorting: Sorting, operands: &[Streamed<'_>], outputs: &mut [Block]) -> Result<()> {
+    if operands.iter().any(|operand| matches!(operand, Streamed::Memory(block) if !block.is_dense())) {
+        return Err(misfit());
+    }
     let with_positions = sorting.results != SortResults::Values;
     let (values, positions) = operands.split_at(if with_positions { operands.len() / 2 } else { operands.len() });
     let dtype = values.first().ok_or_else(misfit)?.dtype();

@@ -101,7 +101,8 @@ fn elements<T: Number>(
         Symmetry::Skew => column + 1,
         Symmetry::Symmetric | Symmetry::Hermitian => column,
     };
-    let (mut row, mut column) = (first_of(0), 0);
+    // A matrix without rows has no columns to look for elements in, however many it claims.
+    let (mut row, mut column) = (first_of(0), if n_rows == 0 { n_columns } else { 0 });
     let mut n_read = 0u64;
     while let Some(line) = lines.next_full('%')? {
         let mut fields = line.split_ascii_whitespace();
@@ -121,8 +122,11 @@ fn elements<T: Number>(
                     return Err(format!("there are more elements than the {n_read} that are declared"));
                 }
                 let (row, column) = (index(fields.next(), n_rows)?, index(fields.next(), n_columns)?);
-                if symmetry != Symmetry::General && row < column || symmetry == Symmetry::Skew && row == column {
+                if symmetry != Symmetry::General && row < column {
                     return Err("an element above the diagonal of a symmetric matrix".into());
+                }
+                if symmetry == Symmetry::Skew && row == column {
+                    return Err("an element on the diagonal of a skew-symmetric matrix".into());
                 }
                 put(row, column, value(&mut fields)?);
             }

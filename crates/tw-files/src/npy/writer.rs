@@ -78,7 +78,7 @@ impl Sink for NpyWriter {
     fn write(&self, block: &Block) -> Result<()> {
         let region = block.bbox();
         let outside = region.rank() != self.shape.len() || region.hi.iter().zip(&self.shape).any(|(hi, n)| hi > n);
-        if outside || block.dtype() != self.dtype.storage() {
+        if outside || !block.is_dense() || block.dtype() != self.dtype.storage() {
             return Err(Error::internal(format!(
                 "a {} block at {region} for {} {} of {}",
                 block.dtype(),

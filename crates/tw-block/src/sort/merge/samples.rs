@@ -37,8 +37,8 @@ impl<'r, T: Sortable> Samples<'r, T> {
     }
 }
 
-/// For every run, bounds on how many of its entries are among the first `rank` of all, from samples alone where a run has them. Runs without samples are in
-/// memory and searched as they are.
+/// For every run, bounds on how many of its entries are among the first `rank` of all, from samples alone. Of a run on disk without
+/// samples nothing is known; runs in memory are searched.
 pub(super) fn enclose<T: Sortable>(runs: &[Run<'_, '_, T>], order: Order, rank: usize) -> (Vec<usize>, Vec<usize>) {
     let samples: Vec<Option<Samples<'_, T>>> = runs.iter().map(|run| run.values.samples(run.len)).collect();
     let (mut lo, mut hi) = (vec![0; runs.len()], runs.iter().map(|run| run.len).collect::<Vec<_>>());
@@ -61,6 +61,7 @@ pub(super) fn enclose<T: Sortable>(runs: &[Run<'_, '_, T>], order: Order, rank: 
             let comes_before = |key: T::Key| if k < r { order.turn(key) <= pivot } else { order.turn(key) < pivot };
             match &samples[k] {
                 Some(samples) => samples.enclose(0..run.len, comes_before),
+                None if run.values.is_on_disk() => 0..run.len,
                 None => {
                     let found = search(0, run.len, 0, |k| comes_before(run.key(k)));
                     found..found
