@@ -182,8 +182,6 @@ pub struct Workflow {
     pub regions: Vec<BoxRegion>,
     n_blocks: u32,
     block_sets: Vec<BlockSetId>,
-    /// Bytes of every block of a set, where all have as many. Planners ask for the sizes of all blocks again and again.
-    even_bytes: PrimaryMap<BlockSetId, Option<u64>>,
     kinds: Vec<TaskKind>,
     task_kernels: Vec<KernelId>,
     points: Vec<u32>,
@@ -200,7 +198,6 @@ impl Workflow {
         let set = BlockSet { first: self.n_blocks, ..set };
         let n = u32::try_from(set.n_blocks()).ok()?;
         self.n_blocks = self.n_blocks.checked_add(n).filter(|&n| n < u32::MAX)?;
-        self.even_bytes.push(set.even_bytes());
         let id = self.sets.push(set);
         self.block_sets.resize(self.n_blocks as usize, id);
         Some(id)
@@ -248,7 +245,6 @@ impl Workflow {
             regions: self.regions.clone(),
             n_blocks: self.n_blocks,
             block_sets: self.block_sets.clone(),
-            even_bytes: self.even_bytes.clone(),
         }
     }
 
@@ -319,11 +315,7 @@ impl Workflow {
     }
     /// A block's size in bytes.
     pub fn block_size(&self, block: BlockId) -> Size {
-        let set = self.set_of(block);
-        if let Some(bytes) = self.even_bytes[set] {
-            return Size::Exact(bytes);
-        }
-        let set = &self.sets[set];
+        let set = &self.sets[self.set_of(block)];
         set.block_size((block.0 - set.first) as u64)
     }
     /// The most bytes that a block can take: what peaks, budgets and reservations count.

@@ -122,17 +122,6 @@ impl BlockSet {
         }
     }
 
-    /// The bytes of every block, if all are dense and have as many elements.
-    pub(super) fn even_bytes(&self) -> Option<u64> {
-        let (Sizes::Dense, Boxes::Grid(grid)) = (&self.sizes, &self.boxes) else { return None };
-        let tile_of = |axis: &Axis| match axis {
-            Axis::Uniform { extent, tile } if tile >= extent => Some(*extent),
-            Axis::Uniform { extent, tile } => extent.is_multiple_of(*tile).then_some(*tile),
-            Axis::Ragged(_) => None,
-        };
-        grid.iter().try_fold(self.dtype.size(), |bytes, axis| bytes.checked_mul(tile_of(axis)?))
-    }
-
     /// The most bytes of all blocks together, and of one of them. Blocks of a grid need not be looked at one by one.
     pub fn total_and_largest_bytes(&self) -> (u64, u64) {
         match (&self.sizes, &self.boxes) {
