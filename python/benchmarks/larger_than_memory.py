@@ -12,12 +12,11 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import resource
 import subprocess
 import sys
-import threading
-import time
 from pathlib import Path
+
+from measuring import Measuring
 
 COLUMNS = 200
 PANEL = 65536
@@ -99,52 +98,29 @@ def by_hand(name, x):
     return NotImplemented
 
 
-def anonymous() -> int:
-    with open("/proc/self/status") as file:
-        return sum(int(line.split()[1]) << 10 for line in file if line.startswith(("RssAnon", "RssShmem")))
-
-
-def counters() -> dict[str, int]:
-    with open("/proc/self/io") as file:
-        return {key: int(value) for key, value in (line.split(": ") for line in file)}
-
-
 def child(side: str, name: str, path: str, memory: str, threads: int) -> None:
     import numpy as np
 
     import tilewright as tw
 
-    planned = None
     session = tw.Session(memory=memory, threads=threads)
-    base, peak, done = anonymous(), [0], threading.Event()
-
-    def watch():
-        while not done.wait(0.005):
-            peak[0] = max(peak[0], anonymous())
-
-    watcher = threading.Thread(target=watch)
-    watcher.start()
-    before, cpu, wall = counters(), time.process_time(), time.perf_counter()
-    if side == "tilewright":
-        with session:
-            build, store = cases(tw)[name]
-            arrays = build(tw.from_npy(path))
-            if store:
-                store(arrays[0], os.environ["OUT"])
-            else:
-                tw.compute(*arrays)
-        report = session.report()
-        planned = {key: report[key] for key in ("peak_bytes", "spilled_bytes", "fetched_bytes", "read_bytes")}
-    else:
-        planned = None if by_hand(name, np.load(path, mmap_mode="r")) is NotImplemented else {}
-    cpu, wall, after = time.process_time() - cpu, time.perf_counter() - wall, counters()
-    done.set()
-    watcher.join()
+    with Measuring() as measured:
+        if side == "tilewright":
+            with session:
+                build, store = cases(tw)[name]
+                arrays = build(tw.from_npy(path))
+                if store:
+                    store(arrays[0], os.environ["OUT"])
+                else:
+                    tw.compute(*arrays)
+            report = session.report()
+            planned = {key: report[key] for key in ("peak_bytes", "spilled_bytes", "fetched_bytes", "read_bytes")}
+        else:
+            planned = None if by_hand(name, np.load(path, mmap_mode="r")) is NotImplemented else {}
     size = os.path.getsize(path)
     print(json.dumps({
-        "cpu": cpu, "wall": wall, "report": planned,
-        "read": (after["rchar"] - before["rchar"]) / size, "written": (after["wchar"] - before["wchar"]) / size,
-        "memory": max(peak[0] - base, resource.getpagesize()),
+        "cpu": measured.cpu, "wall": measured.wall, "report": planned, "memory": measured.memory,
+        "read": measured.read / size, "written": measured.written / size,
     }))  # fmt: skip
 
 

@@ -15,9 +15,9 @@ import shutil
 import statistics
 import subprocess
 import sys
-import threading
-import time
 from pathlib import Path
+
+from measuring import Measuring
 
 CHUNK = 32 << 20
 
@@ -54,37 +54,15 @@ def run(case: str, path: str, out: str) -> None:
         x.rechunk((x.shape[0], columns)).to_zarr(out)
 
 
-def anonymous() -> int:
-    with open("/proc/self/status") as file:
-        return sum(int(line.split()[1]) << 10 for line in file if line.startswith(("RssAnon", "RssShmem")))
-
-
-def counters() -> dict[str, int]:
-    with open("/proc/self/io") as file:
-        return {key: int(value) for key, value in (line.split(": ") for line in file)}
-
-
 def child(case: str, path: str, out: str, memory: str, threads: int) -> None:
     import tilewright as tw
 
-    base, peak, done = anonymous(), [0], threading.Event()
-
-    def watch():
-        while not done.wait(0.005):
-            peak[0] = max(peak[0], anonymous())
-
-    watcher = threading.Thread(target=watch)
-    watcher.start()
-    before, cpu, wall = counters(), time.process_time(), time.perf_counter()
-    with tw.Session(threads=threads, **({"memory": memory} if memory else {})) as session:
+    with Measuring() as measured, tw.Session(threads=threads, **({"memory": memory} if memory else {})) as session:
         run(case, path, out)
         spilled = session.report()["spilled_bytes"]
-    cpu, wall, after = time.process_time() - cpu, time.perf_counter() - wall, counters()
-    done.set()
-    watcher.join()
     size = os.path.getsize(path)
-    read, written = ((after[key] - before[key]) / size for key in ("rchar", "wchar"))
-    print(json.dumps({"cpu": cpu, "wall": wall, "read": read, "written": written, "memory": peak[0] - base, "spilled": spilled / size}))
+    shares = {"read": measured.read / size, "written": measured.written / size, "spilled": spilled / size}
+    print(json.dumps({"cpu": measured.cpu, "wall": measured.wall, "memory": measured.memory, **shares}))
 
 
 def main() -> None:
@@ -115,14 +93,19 @@ def main() -> None:
                 ran = subprocess.run(command, capture_output=True, text=True)
                 shutil.rmtree(out) if out.is_dir() else out.unlink(missing_ok=True)
                 if ran.returncode:
-                    sys.exit(f"{case} failed: {ran.stderr}")
+                    print(f"{case:10} {memory or 'ample':8} failed: {ran.stderr.strip().splitlines()[-3:]}", flush=True)
+                    break
                 found = json.loads(ran.stdout.splitlines()[-1])
                 sides.append(found)
                 print(f"{case:10} {memory or 'ample':8} {found['read']:6.2f} {found['written']:8.2f} {found['spilled']:8.2f} {found['memory'] / 2**20:7.0f} {found['cpu']:7.1f} {found['wall']:7.1f}", flush=True)
+            if len(sides) < 2:
+                break
             pairs.append(sides)
+        path.unlink()
+        if not pairs:
+            continue
         ratio = {key: statistics.median(small[key] / ample[key] for ample, small in pairs) for key in ("wall", "cpu")}
         print(f"{case:10} the budget costs {ratio['wall']:.2f} times the wall time, {ratio['cpu']:.2f} times the CPU time", flush=True)
-        path.unlink()
 
 
 if __name__ == "__main__":

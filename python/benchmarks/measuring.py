@@ -1,0 +1,40 @@
+"""What a benchmark process measures about itself: bytes read and written, CPU and wall time, and the peak of anonymous memory."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+
+def anonymous() -> int:
+    """Bytes of memory of this process that no file backs."""
+    with open("/proc/self/status") as file:
+        return sum(int(line.split()[1]) << 10 for line in file if line.startswith(("RssAnon", "RssShmem")))
+
+
+def counters() -> dict[str, int]:
+    """The system's counters of bytes that this process has read and written."""
+    with open("/proc/self/io") as file:
+        return {key: int(value) for key, value in (line.split(": ") for line in file)}
+
+
+class Measuring:
+    """Measures what happens inside a `with`: `cpu` and `wall` in seconds, `read`, `written` and `memory` in bytes. Memory is the peak beyond that at the beginning."""
+
+    def __enter__(self) -> Measuring:
+        self.base, self.memory, self.done = anonymous(), 0, threading.Event()
+        self.watcher = threading.Thread(target=self._watch)
+        self.watcher.start()
+        self.before, self.cpu, self.wall = counters(), time.process_time(), time.perf_counter()
+        return self
+
+    def _watch(self) -> None:
+        while not self.done.wait(0.005):
+            self.memory = max(self.memory, anonymous() - self.base)
+
+    def __exit__(self, *_) -> None:
+        self.cpu, self.wall = time.process_time() - self.cpu, time.perf_counter() - self.wall
+        after = counters()
+        self.read, self.written = (after[key] - self.before[key] for key in ("rchar", "wchar"))
+        self.done.set()
+        self.watcher.join()
