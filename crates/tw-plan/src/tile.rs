@@ -159,7 +159,7 @@ fn contracts(stmt: &IndexStmt) -> bool {
 }
 
 /// Halves the longest tile among the candidates until a block has at most `limit` elements.
-fn shrink(axes: &mut [Axis], candidates: &[usize], limit: u64) {
+pub(crate) fn shrink(axes: &mut [Axis], candidates: &[usize], limit: u64) {
     loop {
         let block = axes.iter().fold(1u64, |n, axis| n.saturating_mul(axis.longest().max(1)));
         let longest = candidates.iter().copied().max_by_key(|&k| (axes[k].longest(), std::cmp::Reverse(k)));

@@ -10,6 +10,7 @@ use tw_ir::workflow::{SourceDecl, StmtId};
 use tw_ir::{Axis, Grid, OnEmpty, Tiling};
 
 use super::Lowering;
+use crate::tile::shrink;
 use tw_ir::tiling::cut_leading;
 
 impl Lowering<'_> {
@@ -44,7 +45,7 @@ impl Lowering<'_> {
         (spec, limit): (SortSpec, Option<u64>),
         statement: StmtId,
     ) -> Result<()> {
-        let inputs = self.relations_of(node)?;
+        let mut inputs = self.relations_of(node)?;
         let mut grid = self.grid(inputs[0]);
         if let Some(limit) = limit {
             let (axis, cut) = (spec.axis, &mut grid[spec.axis as usize]);
@@ -64,8 +65,25 @@ impl Lowering<'_> {
             SortResults::Values => &node.results[..1],
             SortResults::Positions => &node.results[1..],
         };
-        let outputs = wanted.iter().map(|&value| self.define(value, grid.clone())).collect::<Result<_>>()?;
-        self.step(RelOp::Sort(Sorting { spec, results }), inputs, outputs, statement);
+        let outputs = wanted.iter().map(|&value| self.define(value, grid.clone())).collect::<Result<Vec<_>>>()?;
+        let sort = RelOp::Sort(Sorting { spec, results });
+        let fibres = with_whole_fibres(&grid, spec.axis as usize).filter(|_| limit.is_none());
+        let Some(fibres) = fibres else {
+            self.step(sort, inputs, outputs, statement);
+            return Ok(());
+        };
+        inputs[0] = self.with_grid(inputs[0], &fibres, statement)?;
+        let like = |output: &RelId| {
+            let relation = &self.plan.relations[*output];
+            (relation.name.clone(), relation.dtype)
+        };
+        let likes: Vec<_> = outputs.iter().map(like).collect();
+        let sorted: Vec<RelId> =
+            likes.into_iter().map(|(name, dtype)| self.new_relation(name, dtype, fibres.clone())).collect();
+        self.step(sort, inputs, sorted.clone(), statement);
+        for (sorted, output) in sorted.into_iter().zip(outputs) {
+            self.step(RelOp::Retile, vec![sorted], vec![output], statement);
+        }
         Ok(())
     }
 
@@ -222,6 +240,25 @@ fn scattered_grid(shape: &[u64], given: &[Option<Axis>], element_size: u64) -> G
     let scattered: Vec<usize> = (0..shape.len()).filter(|&k| given[k].is_none()).collect();
     cut_leading(&mut grid, &scattered, (SCATTERED_BYTES / element_size.max(1)).max(1));
     grid
+}
+
+/// For a sort along another axis than the last one: blocks no larger than those of a grid, with whole fibres in each, so that there is nothing to merge. The elements of
+/// a fibre lie far apart, so a merge of runs on disk would read every run once per fibre. `None` if fibres are whole already, if a single one is larger than a block, or if the
+/// rechunk would name too many pairs of blocks.
+fn with_whole_fibres(grid: &Grid, axis: usize) -> Option<Grid> {
+    const MOST_PAIRS: u64 = 1 << 22;
+    let largest = |grid: &Grid| grid.iter().fold(1u64, |n, axis| n.saturating_mul(axis.longest().max(1)));
+    let is_spread = grid.iter().skip(axis + 1).any(|axis| axis.extent() > 1);
+    let n_tiles = grid[axis].n_tiles();
+    if n_tiles <= 1 || !is_spread {
+        return None;
+    }
+    let mut whole = grid.clone();
+    whole[axis] = Axis::whole(grid[axis].extent());
+    let others: Vec<usize> = (0..grid.len()).filter(|&k| k != axis).collect();
+    shrink(&mut whole, &others, largest(grid));
+    let pairs = whole.n_blocks().saturating_mul(n_tiles);
+    (largest(&whole) <= largest(grid) && pairs <= MOST_PAIRS).then_some(whole)
 }
 
 /// The first `n` elements of an axis, cut as they were.
