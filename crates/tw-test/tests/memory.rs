@@ -61,28 +61,26 @@ fn a_long_loop_is_planned_once() {
     assert!(totals.segments > 400 && planned < 10, "{planned} of {} segments were planned", totals.segments);
 }
 
-/// What a loop carries lies between segments; moving it to disk counts as spilling, like the moves inside a segment.
+/// A tensor that waits between segments and is moved to disk to make room for one counts as spilled, though no segment has a move of its own.
 #[test]
-fn carried_values_that_are_spilled_are_counted() {
+fn tensors_that_make_room_are_counted_as_spilled() {
     let text = "
-        x = random.uniform(300, 200, seed=7)
+        x = sort(random.uniform(300, 200, seed=7), axis=1)
         k = 0
-        while k < 3 {
-            g = x.T @ x
-            x = x @ g / sum(abs(g)) + 0.5 * sort(x, axis=0)
-            k = k + 1
+        while k < 2 {
+            y = sort(random.uniform(150, 200, seed=2), axis=1)
+            k = k + int(sum(y) > 0)
         }
-        output x
+        total = sum(x)
+        output total
     ";
     let unit = read(text, &[]);
-    let budget = 400 << 10;
-    let session = Session::builder().threads(1).tile(50).memory(budget).build();
+    let budget = 640 << 10;
+    let session = Session::builder().threads(1).tile(200).memory(budget).build();
     let results = session.run(&unit.program, &BTreeMap::new());
     let totals = session.totals();
-    // The result itself has 480 KB.
-    drop(results);
-    assert!(totals.peak_bytes <= budget, "{totals:?}");
-    assert!(totals.spilled_bytes >= 3 * (480_000 - budget), "{totals:?}");
+    assert!(results.is_ok() && totals.peak_bytes <= budget, "{totals:?}");
+    assert!(totals.spilled_bytes > 0, "{totals:?}");
 }
 
 /// A chain of elementwise operations over `n` elements in tiles of `tile`, none of which is fused.
