@@ -19,18 +19,19 @@ use std::time::Duration;
 
 use rustc_hash::FxHashMap;
 use tw_block::{SourceAccess, SpillFile};
+use tw_ir::BoxRegion;
 use tw_ir::error::{Blame, Error, Result};
 use tw_ir::kernel::Kernel;
 use tw_ir::schedule::Schedule;
 use tw_ir::workflow::{KernelEntry, OutputDecl, Workflow};
-use tw_plan::{Fitted, fit, least_bytes};
+use tw_plan::{Fitted, IoMemory, fit, least_bytes};
 use tw_run::{CancelToken, Freed, Prepared, TensorHandle, largest_step, run_ahead};
 
 use crate::bindings::Inputs;
 use crate::budget::{Need, Rest, refused_array};
 use crate::control::Place;
 use crate::control::segment::SegmentKey;
-use crate::peak::{self, Peak, Resident};
+use crate::peak::{self, Peak};
 use crate::results::Want;
 use crate::session::lock;
 use crate::units;
@@ -146,7 +147,7 @@ pub(crate) fn runs_foreign_code(workflow: &Workflow, inputs: &Inputs) -> bool {
 
 /// Schedules with moves, by segment, budget and what is in memory.
 #[derive(Default)]
-pub(crate) struct FittedCache(Mutex<FxHashMap<(SegmentKey, u64, Resident), Ready>>);
+pub(crate) struct FittedCache(Mutex<FxHashMap<(SegmentKey, u64, IoMemory), Ready>>);
 
 /// A segment that is ready to run within a budget.
 #[derive(Clone)]
@@ -191,8 +192,8 @@ impl Room<'_> {
     /// Grants a segment its memory; an error that names a budget that works if there is none.
     pub(crate) fn grant(&self, asking: &Asking<'_>) -> Result<Grant> {
         let schedule = asking.prepared.schedule();
-        let mut resident = residency(schedule.workflow(), asking.inputs);
-        let peak = peak::replay(schedule, &resident);
+        let mut io = io_of(schedule.workflow(), asking.inputs);
+        let peak = peak::replay(schedule, &io);
         let as_it_is = |ahead: u64| Grant {
             ready: Ready { prepared: asking.prepared.clone(), peak: peak.bytes },
             ahead,
@@ -205,7 +206,7 @@ impl Room<'_> {
         if schedule.placement().is_some() {
             return Err(self.refusal(schedule, &peak, 0, asking.place));
         }
-        let (mut least, mut task) = least_bytes(schedule, &|block| resident.has(block));
+        let (mut least, mut task) = least_bytes(schedule, &io);
         let arrays = array_bytes(schedule.workflow(), asking.wants);
         if arrays > self.budget {
             let workflow = schedule.workflow();
@@ -216,26 +217,21 @@ impl Room<'_> {
         let wish = wish(self.budget, peak.bytes, least);
         if self.free() < wish {
             self.make_room(wish - self.free(), asking)?;
-            resident = residency(schedule.workflow(), asking.inputs);
-            (least, task) = least_bytes(schedule, &|block| resident.has(block));
+            io = io_of(schedule.workflow(), asking.inputs);
+            (least, task) = least_bytes(schedule, &io);
             if self.free() < least {
                 // Spilled operands have to come back, so that the largest task has grown.
                 self.make_room(least - self.free(), asking)?;
-                resident = residency(schedule.workflow(), asking.inputs);
-                (least, task) = least_bytes(schedule, &|block| resident.has(block));
+                io = io_of(schedule.workflow(), asking.inputs);
+                (least, task) = least_bytes(schedule, &io);
             }
         }
         let free = self.free();
         if free < least {
             let during = task.map(|task| schedule.workflow().statement(task));
-            return Err(self.refusal(
-                schedule,
-                &Peak { bytes: least, during, holders: Vec::new() },
-                least,
-                asking.place,
-            ));
+            return Err(self.refusal(schedule, &Peak { bytes: least, during, ..Peak::default() }, least, asking.place));
         }
-        let ready = self.fitted(asking, fitted_bytes(schedule, free, least, self.threads), resident)?;
+        let ready = self.fitted(asking, fitted_bytes(schedule, &io, (free, least), self.threads), io)?;
         Ok(Grant { ahead: free.saturating_sub(ready.peak), ready, is_fitted: true })
     }
 
@@ -249,13 +245,13 @@ impl Room<'_> {
         self.budget.saturating_sub((self.held)())
     }
 
-    fn fitted(&self, asking: &Asking<'_>, bytes: u64, resident: Resident) -> Result<Ready> {
+    fn fitted(&self, asking: &Asking<'_>, bytes: u64, io: IoMemory) -> Result<Ready> {
         let schedule = asking.prepared.schedule();
-        let key = (asking.key.clone(), bytes, resident);
+        let key = (asking.key.clone(), bytes, io);
         if let Some(ready) = lock(&self.cache.0).get(&key) {
             return Ok(ready.clone());
         }
-        let fitted = fit(schedule, bytes, &|block| key.2.has(block))?;
+        let fitted = fit(schedule, bytes, &key.2)?;
         let fitted =
             fitted.ok_or_else(|| Error::internal("a segment does not fit into what its largest task needs"))?;
         let peak = peak::replay(&fitted.schedule, &key.2).bytes;
@@ -307,9 +303,17 @@ fn array_bytes(workflow: &Workflow, wants: &[Want]) -> u64 {
     wanted.fold(0, |sum: u64, (output, _)| sum.saturating_add(whole_bytes(workflow, output)))
 }
 
-/// Blocks of a segment that are in memory.
-fn residency(workflow: &Workflow, inputs: &Inputs) -> Resident {
-    Resident::of(workflow, &|name, region| inputs.get(name).is_some_and(|source| source.is_resident(region)))
+/// What loads and stores of a segment take of main memory.
+fn io_of(workflow: &Workflow, inputs: &Inputs) -> IoMemory {
+    let is_resident =
+        |name: &str, region: &BoxRegion| inputs.get(name).is_some_and(|source| source.is_resident(region));
+    peak::io_memory(workflow, &is_resident, &|name, region| scratch_of_load(inputs, name, region))
+}
+
+/// What reading a box of an input takes besides its block.
+pub(crate) fn scratch_of_load(inputs: &Inputs, name: &str, region: &BoxRegion) -> u64 {
+    let source = inputs.get(name).filter(|source| source.access() != SourceAccess::Memory);
+    source.map_or(0, |source| source.scratch(region))
 }
 
 /// Bytes that are worth spilling held tensors for: all that a segment can use, but not more than half of a budget unless a task is larger.
@@ -318,15 +322,16 @@ fn wish(budget: u64, peak: u64, least: u64) -> u64 {
 }
 
 /// The bytes that a schedule is fitted into where so many are free. Threads that run ahead need room beyond the peak of the schedule.
-fn fitted_bytes(schedule: &Schedule, free: u64, least: u64, threads: usize) -> u64 {
-    let window = run_ahead(largest_step(schedule), threads).min((free - least) / 2);
+fn fitted_bytes(schedule: &Schedule, io: &IoMemory, (free, least): (u64, u64), threads: usize) -> u64 {
+    let largest = largest_step(schedule).saturating_add(io.largest_scratch());
+    let window = run_ahead(largest, threads).min((free - least) / 2);
     coarse(free - window).max(least)
 }
 
 /// What a run within a budget would do with a schedule, while `held` bytes of earlier results are alive: nothing if it fits as it is, or not at all.
 pub(crate) fn foresee(
     schedule: &Schedule,
-    resident: &Resident,
+    io: &IoMemory,
     peak: u64,
     (budget, held): (u64, u64),
     threads: usize,
@@ -334,13 +339,12 @@ pub(crate) fn foresee(
     if peak <= budget.saturating_sub(held) || schedule.placement().is_some() {
         return None;
     }
-    let is_resident = |block| resident.has(block);
-    let (least, _) = least_bytes(schedule, &is_resident);
+    let (least, _) = least_bytes(schedule, io);
     let free = budget.saturating_sub(held).max(wish(budget, peak, least)).min(budget);
     if free < least {
         return None;
     }
-    fit(schedule, fitted_bytes(schedule, free, least, threads), &is_resident).ok().flatten()
+    fit(schedule, fitted_bytes(schedule, io, (free, least), threads), io).ok().flatten()
 }
 
 /// Rounds down to few values, so that schedules are found in the cache although a little more or less is held.

@@ -2,9 +2,11 @@
 
 use std::collections::HashSet;
 
-use tw_ir::schedule::{Change, Memory, Schedule};
+use tw_ir::kernel::Kernel;
+use tw_ir::schedule::{Change, Event, Memory, Schedule};
 use tw_ir::workflow::{BlockId, BlockSet, BlockSetId, SourceDecl, StmtId, Workflow};
 use tw_ir::{BoxRegion, EntityRef};
+use tw_plan::IoMemory;
 
 /// The moment of serial replay with most bytes alive.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -15,6 +17,8 @@ pub struct Peak {
     pub during: Option<StmtId>,
     /// What is alive, largest first.
     pub holders: Vec<Holder>,
+    /// Scratch space of that task: bytes that it takes besides its blocks.
+    pub scratch: u64,
 }
 
 /// Blocks of one tensor that are alive at the peak.
@@ -30,56 +34,69 @@ pub struct Holder {
     pub bytes: u64,
 }
 
-/// Per block, true if it is in memory before the segment runs: loading it shares it, and costs nothing.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Resident(Vec<bool>);
-
-impl Resident {
-    /// Blocks of constants, and those of inputs that `is_resident` names.
-    pub(crate) fn of(workflow: &Workflow, is_resident: &dyn Fn(&str, &BoxRegion) -> bool) -> Resident {
-        let mut resident = vec![false; workflow.n_blocks()];
-        for (id, source) in workflow.loaded_sets() {
-            let set = &workflow.sets[id];
-            for position in 0..set.n_blocks() {
-                resident[(set.first as u64 + position) as usize] = match &workflow.sources[source] {
-                    SourceDecl::Input { name, .. } => is_resident(name, &set.block_box(position)),
-                    // Blocks of a constant are views of it.
-                    SourceDecl::Constant(_) => true,
-                };
+/// What loads and stores of a segment take of main memory. `is_resident` names boxes of inputs that are in memory before the segment runs; `scratch` says what
+/// reading a box of an input takes besides its block.
+pub(crate) fn io_memory(
+    workflow: &Workflow,
+    is_resident: &dyn Fn(&str, &BoxRegion) -> bool,
+    scratch: &dyn Fn(&str, &BoxRegion) -> u64,
+) -> IoMemory {
+    let mut resident = vec![false; workflow.n_blocks()];
+    let mut loads = vec![0; workflow.sets.len()];
+    for (id, source) in workflow.loaded_sets() {
+        let set = &workflow.sets[id];
+        for position in 0..set.n_blocks() {
+            resident[(set.first as u64 + position) as usize] = match &workflow.sources[source] {
+                SourceDecl::Input { name, .. } => {
+                    let bbox = set.block_box(position);
+                    let is_resident = is_resident(name, &bbox);
+                    if !is_resident {
+                        loads[id.index()] = scratch(name, &bbox).max(loads[id.index()]);
+                    }
+                    is_resident
+                }
+                // Blocks of a constant are views of it.
+                SourceDecl::Constant(_) => true,
+            };
+        }
+    }
+    let mut largest_stored = vec![0; workflow.sinks.len()];
+    if !workflow.sinks.is_empty() {
+        for task in workflow.tasks() {
+            if let Kernel::Store { sink } = workflow.kernels[workflow.kernel(task)].kernel {
+                let stored = workflow.present_operands(task).map(|operand| workflow.block_bytes(operand.block));
+                let largest: &mut u64 = &mut largest_stored[sink.index()];
+                *largest = stored.fold(*largest, u64::max);
             }
         }
-        Resident(resident)
     }
-
-    /// True if a block is.
-    pub(crate) fn has(&self, block: BlockId) -> bool {
-        self.0[block.index()]
-    }
+    let stores = workflow.sinks.values().zip(largest_stored);
+    let stores = stores.map(|(sink, bytes)| tw_files::scratch_of_store(&sink.path, bytes)).collect();
+    IoMemory::new(resident, loads, stores)
 }
 
 /// Replays the order serially.
-pub(crate) fn replay(schedule: &Schedule, resident: &Resident) -> Peak {
+pub(crate) fn replay(schedule: &Schedule, io: &IoMemory) -> Peak {
     let workflow = schedule.workflow();
-    let mut now = Alive::new(schedule, resident);
+    let mut now = Alive::new(schedule, io);
     let mut worst = (0u64, 0usize);
-    let streams = if schedule.n_moves() == 0 { 0 } else { u64::MAX };
-    schedule.replay().walk(|change| {
-        now.apply(&change);
-        // Most steps cannot reach the peak even with what they stream, which is looked up only for those that do.
-        if change.appears && now.bytes.saturating_add(streams) > worst.0 {
-            let bytes = now.bytes.saturating_add(schedule.replay().streaming_bytes(change.step));
+    schedule.replay().walk(|event| match event {
+        Event::Change(change) => now.apply(&change),
+        Event::Runs(step) => {
+            let bytes = now.bytes.saturating_add(io.of_step(schedule, step));
             if bytes > worst.0 {
-                worst = (bytes, change.step);
+                worst = (bytes, step);
             }
         }
     });
-    // What a step makes is there before what it has read goes, so the peak is reached when the last output of its step is there.
-    let mut then = Alive::new(schedule, resident);
-    schedule.replay().walk(|change| {
-        if change.step < worst.1 || (change.step == worst.1 && change.appears) {
-            then.apply(&change);
-        }
+    let mut then = Alive::new(schedule, io);
+    let mut is_over = false;
+    schedule.replay().walk(|event| match event {
+        Event::Runs(step) => is_over |= step == worst.1,
+        Event::Change(change) if !is_over => then.apply(&change),
+        Event::Change(_) => {}
     });
+    let scratch = worst.0.saturating_sub(then.bytes);
     let holder = |(id, set): (BlockSetId, &BlockSet)| {
         let (blocks, bytes) = then.held[id.index()];
         Holder { name: set.name.clone(), statement: set.statement, blocks, bytes }
@@ -87,14 +104,16 @@ pub(crate) fn replay(schedule: &Schedule, resident: &Resident) -> Peak {
     let mut holders: Vec<Holder> = workflow.sets.iter().map(holder).filter(|holder| holder.bytes > 0).collect();
     holders.sort_by_key(|holder| std::cmp::Reverse(holder.bytes));
     let during = schedule.steps()[worst.1.min(schedule.n_steps())..].iter().find_map(|step| step.as_task());
-    Peak { bytes: worst.0, during: during.map(|task| workflow.statement(task)), holders }
+    Peak { bytes: worst.0, during: during.map(|task| workflow.statement(task)), holders, scratch }
 }
 
 /// A bound on the bytes alive when threads run ahead of each other, whose blocks of one moment are at most `peak` in serial replay.
-pub(crate) fn on_threads(schedule: &Schedule, peak: u64, resident: &Resident, threads: usize) -> u64 {
+pub(crate) fn on_threads(schedule: &Schedule, peak: u64, io: &IoMemory, threads: usize) -> u64 {
     let workflow = schedule.workflow();
-    let blocks = (0..workflow.n_blocks()).map(BlockId::new).filter(|&block| !resident.has(block));
-    let all = blocks.fold(0u64, |sum, block| sum.saturating_add(workflow.block_bytes(block)));
+    let blocks = (0..workflow.n_blocks()).map(BlockId::new).filter(|&block| !io.is_resident(block));
+    let blocks = blocks.fold(0u64, |sum, block| sum.saturating_add(workflow.block_bytes(block)));
+    let scratch = workflow.tasks().map(|task| io.of_task(workflow, task)).max().unwrap_or(0);
+    let all = blocks.saturating_add(scratch.saturating_mul(threads as u64));
     peak.saturating_add(tw_run::run_ahead(tw_run::largest_step(schedule), threads)).min(all.max(peak))
 }
 
@@ -103,7 +122,8 @@ pub(crate) fn bytes_on_disk(schedule: &Schedule) -> u64 {
     let workflow = schedule.workflow();
     let loaded: HashSet<BlockSetId> = workflow.loaded_sets().map(|(set, _)| set).collect();
     let (mut now, mut most) = (0u64, 0u64);
-    schedule.replay().walk(|change| {
+    schedule.replay().walk(|event| {
+        let Event::Change(change) = event else { return };
         let is_read_again =
             loaded.contains(&workflow.set_of(change.block)) && schedule.part_of(change.instance).is_none();
         if matches!(change.memory, Memory::Disk(_)) && !is_read_again {
@@ -117,7 +137,7 @@ pub(crate) fn bytes_on_disk(schedule: &Schedule) -> u64 {
 /// What is alive on one machine, where all instances of a block are one.
 struct Alive<'a> {
     schedule: &'a Schedule,
-    resident: &'a Resident,
+    io: &'a IoMemory,
     instances: Vec<u32>,
     bytes: u64,
     /// Per set, blocks and their bytes.
@@ -125,16 +145,16 @@ struct Alive<'a> {
 }
 
 impl<'a> Alive<'a> {
-    fn new(schedule: &'a Schedule, resident: &'a Resident) -> Alive<'a> {
+    fn new(schedule: &'a Schedule, io: &'a IoMemory) -> Alive<'a> {
         let workflow = schedule.workflow();
         let (instances, held) = (vec![0; workflow.n_blocks()], vec![(0, 0); workflow.sets.len()]);
-        Alive { schedule, resident, instances, bytes: 0, held }
+        Alive { schedule, io, instances, bytes: 0, held }
     }
 
     fn apply(&mut self, change: &Change) {
         let workflow = self.schedule.workflow();
         let set = workflow.set_of(change.block).index();
-        if self.resident.has(change.block) || matches!(change.memory, Memory::Disk(_)) {
+        if self.io.is_resident(change.block) || matches!(change.memory, Memory::Disk(_)) {
             return;
         }
         let alive = &mut self.instances[change.block.index()];
@@ -182,7 +202,7 @@ mod tests {
         let c = a.matmul(&b).unwrap();
         let (program, _) = c.sub(&c.mean(Some(&[0])).unwrap()).unwrap().program().unwrap();
         let planned = session.plan(&program).unwrap();
-        let peak = replay(&planned.schedule, &Resident::of(planned.schedule.workflow(), &|_, _| false));
+        let peak = replay(&planned.schedule, &IoMemory::default());
         assert_eq!(peak.bytes, planned.schedule.peak_bytes());
         assert_eq!(peak.bytes, peak.holders.iter().map(|holder| holder.bytes).sum::<u64>());
         assert!(peak.during.is_some());
@@ -196,6 +216,6 @@ mod tests {
         let x = program.push1(op, &[], &Span::None).unwrap();
         program.output("x", x);
         let planned = Session::builder().threads(1).build().plan(&program).unwrap();
-        assert_eq!(replay(&planned.schedule, &Resident::of(planned.schedule.workflow(), &|_, _| false)).bytes, 0);
+        assert_eq!(replay(&planned.schedule, &IoMemory::default()).bytes, 0);
     }
 }

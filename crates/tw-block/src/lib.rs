@@ -47,7 +47,7 @@ pub use gemm::{Provider, provider};
 pub use in_memory::in_memory;
 pub use kernel::CompiledKernel;
 pub use masked::count_selected;
-pub use memory::{Meter, Running};
+pub use memory::{Meter, Running, ScratchCharge};
 pub use pages::zeros;
 pub use read_ahead::ReadAhead;
 pub use sink::Sink;

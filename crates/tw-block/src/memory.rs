@@ -43,6 +43,16 @@ pub struct Meter {
 #[derive(Debug)]
 pub struct Running(Arc<Meter>);
 
+/// Counts scratch space, as long as it lives.
+#[derive(Debug)]
+pub struct ScratchCharge<'a>(&'a Meter, u64);
+
+impl Drop for ScratchCharge<'_> {
+    fn drop(&mut self) {
+        self.0.discharge(self.1);
+    }
+}
+
 impl Drop for Running {
     fn drop(&mut self) {
         if self.0.runs.fetch_sub(1, Ordering::Relaxed) == 1 {
@@ -119,6 +129,14 @@ impl Meter {
     fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Buffer>> {
         // A list of buffers is whole at every moment, whoever panicked while holding it.
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Counts scratch space that somebody takes for a while.
+    pub fn charge_scratch(&self, bytes: u64) -> Option<ScratchCharge<'_>> {
+        (bytes > 0).then(|| {
+            self.charge(bytes);
+            ScratchCharge(self, bytes)
+        })
     }
 
     /// Counts bytes that somebody holds from now on.

@@ -12,6 +12,12 @@ pub trait Sink: Debug + Send + Sync {
     /// Writes a block where its box says. Every element is written once.
     fn write(&self, block: &Block) -> Result<()>;
 
+    /// Bytes that writing a block of so many bytes takes for a moment besides the block.
+    fn scratch(&self, block_bytes: u64) -> u64 {
+        let _ = block_bytes;
+        0
+    }
+
     /// Makes what was written durable and visible. Called at most once, after the last write has returned.
     fn commit(&self) -> Result<()>;
 }

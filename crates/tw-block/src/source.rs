@@ -48,7 +48,7 @@ pub trait Source: Debug + Send + Sync {
     /// How it lies where it is, in a few words for people.
     fn layout(&self) -> String;
 
-    /// Bytes that reading a box holds for a moment beside its block. They are charged to no meter.
+    /// The most bytes that reading a box holds for a moment besides its block. Whoever reads charges them to its meter.
     fn scratch(&self, region: &BoxRegion) -> u64;
 
     /// The elements of one box. What is copied is charged to the meter.

@@ -23,6 +23,11 @@ pub(crate) trait Format: Sync {
     fn create(&self, path: &Path, dtype: DType, grid: &Grid, target: &FileTarget) -> Result<Arc<dyn Sink>>;
     /// The blocks in which a tensor of this type and shape is to be stored, so that no two of them share what is written at once. `None` if any will do.
     fn blocks_for(&self, path: &Path, dtype: DType, shape: &[u64], target: &FileTarget) -> Result<Option<Grid>>;
+    /// Bytes that storing a block of so many bytes takes for a moment besides the block: what [`Sink::scratch`] says of its sinks.
+    fn scratch_of_store(&self, block_bytes: u64) -> u64 {
+        let _ = block_bytes;
+        0
+    }
     /// What people want to know of a file besides the type of its elements.
     fn describe(&self, path: &Path) -> Result<FileSummary>;
 }
@@ -104,6 +109,11 @@ pub fn create(path: impl AsRef<Path>, dtype: DType, grid: &Grid, target: &FileTa
 /// The blocks in which a tensor is to be stored, so that no two tasks write what can only be written at once. `None` if any will do.
 pub fn blocks_for(path: impl AsRef<Path>, dtype: DType, shape: &[u64], target: &FileTarget) -> Result<Option<Grid>> {
     format_of(path.as_ref()).blocks_for(path.as_ref(), dtype, shape, target)
+}
+
+/// Bytes that storing a block of so many bytes takes for a moment besides the block.
+pub fn scratch_of_store(path: impl AsRef<Path>, block_bytes: u64) -> u64 {
+    format_of(path.as_ref()).scratch_of_store(block_bytes)
 }
 
 /// True if a file looks like one of the formats, by its name or by how it begins.

@@ -52,9 +52,18 @@ impl Format for Zarr {
         sink::blocks_for(path, dtype, shape, target)
     }
 
+    fn scratch_of_store(&self, block_bytes: u64) -> u64 {
+        scratch_of_store(block_bytes)
+    }
+
     fn describe(&self, path: &Path) -> Result<FileSummary> {
         metadata::summary(path)
     }
+}
+
+/// A chunk is copied together, and its copy encoded, from one codec to the next; chunks of a new array are at most as large as blocks.
+fn scratch_of_store(block_bytes: u64) -> u64 {
+    block_bytes.saturating_mul(3)
 }
 
 /// Blocks are made of whole chunks of about this many bytes: they stay in a cache between the passes over them, and a task forgets its overhead.

@@ -9,6 +9,7 @@ use rustfft::num_traits::Zero;
 use rustfft::{FftNum, FftPlanner};
 use tw_ir::error::{Error, Result};
 use tw_ir::program::{BlockFunction, FunctionTable};
+use tw_ir::workflow::BlockShape;
 use tw_ir::{Array, ArrayView, Buffer, Slice};
 
 use crate::N_AXES;
@@ -73,7 +74,38 @@ impl BlockFunction for Transform {
             _ => Err(wrong),
         }
     }
+
+    /// Copies of fibres, and for the longer of their two lengths tables of sines and space of the transform itself.
+    fn scratch_bytes(&self, operands: &[BlockShape], results: &[BlockShape]) -> u64 {
+        let (Some(operand), Some(result)) = (operands.first(), results.first()) else { return 0 };
+        let along = |block: &BlockShape| block.extents.iter().rev().nth(self.from_end).copied().unwrap_or(0);
+        let bytes = |block: &BlockShape| along(block).saturating_mul(block.dtype.size());
+        let inner = operand.extents.iter().rev().take(self.from_end).product::<u64>();
+        let copies = (bytes(operand) + bytes(result)).saturating_mul(inner.min(TOGETHER as u64));
+        let length = along(operand).max(along(result));
+        let number = operand.dtype.size().max(result.dtype.size());
+        let real_length = if matches!(self.kind, Kind::ToReal) { along(result) } else { along(operand) };
+        let tables = if has_small_factors(real_length) { TABLES } else { TABLES_OF_PRIMES };
+        copies.saturating_add(length.saturating_mul(number).saturating_mul(tables))
+    }
 }
+
+/// True if a length is a product of small primes.
+fn has_small_factors(mut length: u64) -> bool {
+    for factor in [2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31] {
+        while length > 0 && length.is_multiple_of(factor) {
+            length /= factor;
+        }
+    }
+    length <= 1
+}
+
+/// Fibres that are transformed together: as many as lie side by side in a line of the cache.
+const TOGETHER: usize = 8;
+
+/// Tables and space of a transform, in numbers for each element of a fibre; a length with a large prime factor is transformed by way of longer ones.
+const TABLES: u64 = 2;
+const TABLES_OF_PRIMES: u64 = 14;
 
 /// Plans hold tables of sines; every thread keeps those it has made.
 struct Planners<T: FftNum> {
@@ -84,6 +116,9 @@ struct Planners<T: FftNum> {
 
 /// More lengths than this are forgotten, and their tables with them.
 const MOST_LENGTHS: usize = 64;
+
+/// Tables of longer fibres are not kept: a thread would hold more than budgets overlook.
+const LONGEST_KEPT: usize = 1 << 14;
 
 thread_local! {
     static DOUBLES: RefCell<Planners<f64>> = RefCell::new(Planners::new());
@@ -102,6 +137,9 @@ trait Planned: FftNum {
     /// Plans for fibres of a length.
     fn planned<R>(length: usize, plan: impl FnOnce(&mut Planners<Self>) -> R) -> R {
         Self::planners(|planners| {
+            if length > LONGEST_KEPT {
+                return plan(&mut Planners::new());
+            }
             if planners.lengths.insert(length) && planners.lengths.len() > MOST_LENGTHS {
                 *planners = Planners::new();
                 planners.lengths.insert(length);
@@ -130,22 +168,21 @@ struct Lines {
 }
 
 impl Lines {
-    /// Calls `transform` for every fibre with a copy of it, and spreads the outcome into the result. As many fibres as lie side by side in a
-    /// cache line are copied together.
+    /// Calls `transform` for every fibre with a copy of it, and spreads the outcome into the result. Neighbouring fibres are copied together.
     fn each<A: Copy + Zero, B: Copy + Zero>(
         &self,
         from: &[A],
         to: &mut [B],
         mut transform: impl FnMut(&mut [A], &mut [B]) -> Result<()>,
     ) -> Result<()> {
-        const TOGETHER: usize = 8;
         let outer = from.len().checked_div(self.n_in * self.inner).unwrap_or(0);
-        let mut copies = vec![A::zero(); self.n_in * TOGETHER];
-        let mut outcomes = vec![B::zero(); self.n_out * TOGETHER];
+        let together = TOGETHER.min(self.inner);
+        let mut copies = vec![A::zero(); self.n_in * together];
+        let mut outcomes = vec![B::zero(); self.n_out * together];
         for block in 0..outer {
             let (start_in, start_out) = (block * self.n_in * self.inner, block * self.n_out * self.inner);
             for first in (0..self.inner).step_by(TOGETHER) {
-                let width = TOGETHER.min(self.inner - first);
+                let width = together.min(self.inner - first);
                 for k in 0..self.n_in {
                     let row = &from[start_in + k * self.inner + first..][..width];
                     row.iter().enumerate().for_each(|(line, &value)| copies[line * self.n_in + k] = value);

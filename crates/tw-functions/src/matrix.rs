@@ -14,10 +14,12 @@ use tw_ir::dense::{Dense, DenseLibrary};
 use tw_ir::dtype::{C64, C128};
 use tw_ir::error::{Error, Result};
 use tw_ir::program::{BlockFunction, FunctionTable};
+use tw_ir::workflow::BlockShape;
 use tw_ir::{Array, ArrayView, Buffer, DType, Slice};
 
 mod factor;
 mod scale;
+mod scratch;
 mod solve;
 mod spectral;
 
@@ -300,6 +302,8 @@ struct MatrixFunction {
     name: &'static str,
     real: Matrices<f64>,
     complex: Matrices<C128>,
+    /// Numbers that are allocated for each matrix.
+    scratch: scratch::Numbers,
 }
 
 impl BlockFunction for MatrixFunction {
@@ -315,6 +319,9 @@ impl BlockFunction for MatrixFunction {
     fn overwrites_results(&self) -> bool {
         // Those that it does not write are errors.
         true
+    }
+    fn scratch_bytes(&self, operands: &[BlockShape], results: &[BlockShape]) -> u64 {
+        scratch::bytes(self.scratch, operands, results)
     }
 }
 
@@ -409,41 +416,48 @@ fn check_finite<T: Number>(elements: &[T], what: &str) -> Result<()> {
 /// Makes the matrix functions known.
 pub(crate) fn register(table: &mut FunctionTable) {
     macro_rules! functions {
-        ($($name:literal = $function:path;)*) => {
+        ($($name:literal = $function:path, $scratch:ident;)*) => {
             $(table.register(MatrixFunction {
                 name: $name,
                 real: $function,
                 complex: $function,
+                scratch: scratch::$scratch,
             });)*
         };
     }
     functions! {
-        "linalg_lu" = factor::lu;
-        "linalg_cholesky" = factor::cholesky;
-        "linalg_qr" = factor::qr;
-        "linalg_qr_complete" = factor::qr_complete;
-        "linalg_r" = factor::r;
-        "linalg_reflectors" = factor::reflectors;
-        "linalg_product" = solve::product;
-        "linalg_solve" = solve::solve;
-        "linalg_inv" = solve::inv;
-        "linalg_slogdet" = solve::slogdet;
-        "linalg_solve_lower" = solve::lower;
-        "linalg_solve_unit_lower" = solve::unit_lower;
-        "linalg_solve_upper" = solve::upper;
-        "linalg_solve_adjoint_lower_right" = solve::adjoint_lower_right;
-        "linalg_solve_upper_right" = solve::upper_right;
-        "linalg_svd" = spectral::svd;
-        "linalg_svd_full" = spectral::svd_full;
-        "linalg_svdvals" = spectral::svdvals;
-        "linalg_eigh" = spectral::eigh;
-        "linalg_eigvalsh" = spectral::eigvalsh;
+        "linalg_lu" = factor::lu, factors;
+        "linalg_cholesky" = factor::cholesky, factors;
+        "linalg_qr" = factor::qr, orthogonal;
+        "linalg_qr_complete" = factor::qr_complete, reflectors;
+        "linalg_r" = factor::r, orthogonal;
+        "linalg_reflectors" = factor::reflectors, reflectors;
+        "linalg_product" = solve::product, product;
+        "linalg_solve" = solve::solve, solution;
+        "linalg_inv" = solve::inv, solution;
+        "linalg_slogdet" = solve::slogdet, factors;
+        "linalg_solve_lower" = solve::lower, triangle;
+        "linalg_solve_unit_lower" = solve::unit_lower, triangle;
+        "linalg_solve_upper" = solve::upper, triangle;
+        "linalg_solve_adjoint_lower_right" = solve::adjoint_lower_right, triangle;
+        "linalg_solve_upper_right" = solve::upper_right, triangle;
+        "linalg_svd" = spectral::svd, singular_values;
+        "linalg_svd_full" = spectral::svd_full, singular_values;
+        "linalg_svdvals" = spectral::svdvals, singular_values_alone;
+        "linalg_eigh" = spectral::eigh, eigenvalues;
+        "linalg_eigvalsh" = spectral::eigvalsh, eigenvalues;
     }
-    table.register(MatrixFunction { name: "linalg_eig", real: spectral::eig_real, complex: spectral::eig_complex });
+    table.register(MatrixFunction {
+        name: "linalg_eig",
+        real: spectral::eig_real,
+        complex: spectral::eig_complex,
+        scratch: scratch::any_eigenvalues,
+    });
     table.register(MatrixFunction {
         name: "linalg_eigvals",
         real: spectral::eigvals_real,
         complex: spectral::eigvals_complex,
+        scratch: scratch::any_eigenvalues,
     });
     table.register(factor::Parity);
 }

@@ -4,6 +4,7 @@
 
 use tw_ir::error::{Blame, Error, Result};
 use tw_ir::program::{BlockFunction, FunctionTable};
+use tw_ir::workflow::BlockShape;
 use tw_ir::{Array, ArrayView, Slice};
 
 use crate::N_AXES;
@@ -149,6 +150,16 @@ impl BlockFunction for Select {
         let ranks = ranks_of(ranks)?;
         let result = results[0].data_mut();
         with_ordered!(Slice, x.data(), values => select_fibres(values, ranks, [n, n_ranks, inner], |at, value| result.set(at, tw_ir::dtype::Element::to_scalar(value))))
+    }
+    fn scratch_bytes(&self, operands: &[BlockShape], _: &[BlockShape]) -> u64 {
+        let along = |block: &BlockShape| block.extents.iter().rev().nth(self.from_end).copied().unwrap_or(0);
+        match operands {
+            [x, ranks] => {
+                let order = along(ranks).saturating_mul(size_of::<(usize, usize)>() as u64);
+                along(x).saturating_mul(x.dtype.size()).saturating_add(order)
+            }
+            _ => 0,
+        }
     }
 }
 

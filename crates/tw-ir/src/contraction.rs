@@ -126,7 +126,7 @@ impl Contraction {
 }
 
 /// The operation, if the code applies one operation to all that it reads, once each, and does nothing else but convert it to a type first.
-fn product_of(code: &ScalarCode, converted: Option<DType>) -> Option<BinaryOp> {
+pub(crate) fn product_of(code: &ScalarCode, converted: Option<DType>) -> Option<BinaryOp> {
     let mut product = None;
     let mut n_used = vec![0u32; code.ops().len()];
     for op in code.ops() {

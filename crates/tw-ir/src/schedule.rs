@@ -33,7 +33,7 @@ pub use digest::Digest;
 pub use encode::VERSION;
 pub use placement::{Instance, Memory, Move, Placement};
 pub use plan_file::{PlanFile, encode_plan};
-pub use replay::{Change, Replay};
+pub use replay::{Change, Event, Replay};
 pub use step::{InstanceId, MoveId, Step, StepKind};
 
 use links::Links;

@@ -16,11 +16,13 @@ use crate::program::{NodeId, TensorType};
 use crate::span::Span;
 use crate::tiling::BoxRegion;
 
+mod scratch;
 mod set;
 #[cfg(test)]
 mod tests;
 mod verify;
 
+pub use scratch::{BlockShape, ROWS_SORTED_TOGETHER};
 pub use set::{BlockSet, Boxes, Size, Sizes};
 pub use verify::verify;
 

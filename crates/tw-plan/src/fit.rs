@@ -33,7 +33,10 @@ use self::parts::{Parts, Unit};
 use crate::cost::task_flops;
 use crate::order::eager;
 
+mod io;
 mod parts;
+
+pub use self::io::IoMemory;
 
 /// A schedule that keeps to a budget, and its price.
 #[derive(Clone, Debug)]
@@ -70,24 +73,31 @@ impl AddAssign for BudgetTraffic {
     }
 }
 
-/// The bytes of the largest step: its operands and outputs, but for blocks that are in memory anyway. Gives the task, too. No smaller budget works.
-pub fn least_bytes(schedule: &Schedule, is_resident: &dyn Fn(BlockId) -> bool) -> (u64, Option<TaskId>) {
+/// The bytes of the largest step: its operands, outputs and scratch space, but for blocks that are in memory anyway. Gives the task, too. No smaller budget works.
+pub fn least_bytes(schedule: &Schedule, io: &IoMemory) -> (u64, Option<TaskId>) {
     let workflow = schedule.workflow();
     let order: Vec<TaskId> = schedule.order().collect();
-    let parts = Parts::of(workflow, &order, is_resident);
-    let remakers = Remakers::of(workflow, &parts, is_resident);
+    let parts = Parts::of(workflow, &order, io);
+    let remakers = Remakers::of(workflow, &parts, io);
     let mut seen = vec![u32::MAX; parts.n_units()];
     let mut most = (0, None);
     for (position, task) in order.into_iter().enumerate() {
-        let again = workflow.present_operands(task).filter_map(|operand| remakers.of_block(operand.block));
+        let makers =
+            |task: TaskId| workflow.present_operands(task).filter_map(|operand| remakers.of_block(operand.block));
+        let again = makers(task);
+        // Operands that are made again are made before the task runs.
+        let all_makers = makers(task).flat_map(|task| makers(task).chain([task]));
+        let fetched = workflow.present_operands(task).map(|operand| io.of_load(workflow, operand.block));
+        let making = all_makers.map(|task| io.of_task(workflow, task)).chain(fetched).max().unwrap_or(0);
         let needed = again.flat_map(|task| workflow.present_operands(task)).map(|operand| operand.block);
         let streamed = workflow.streamed_operands(task);
         let read = workflow.operands(task)[streamed.len()..].iter().filter_map(|operand| operand.expand());
         let made = workflow.outputs(task).iter().copied();
-        let mut bytes = if streamed.is_empty() { 0 } else { workflow.streaming_bytes(task) };
+        let streaming = if streamed.is_empty() { 0 } else { workflow.streaming_bytes(task) };
+        let mut bytes = io.of_task(workflow, task).saturating_add(streaming).max(making);
         for unit in read.map(|operand| parts.unit(operand)).chain(made.chain(needed).map(Unit::whole)) {
             let is_new = std::mem::replace(&mut seen[unit.index()], position as u32) != position as u32;
-            if is_new && !is_resident(parts.block(unit)) {
+            if is_new && !io.is_resident(parts.block(unit)) {
                 bytes = bytes.saturating_add(parts.bytes(workflow, unit));
             }
         }
@@ -100,21 +110,21 @@ pub fn least_bytes(schedule: &Schedule, is_resident: &dyn Fn(BlockId) -> bool) -
 
 /// The schedule of the same workflow that keeps to a budget with the fewest bytes moved, of the orders that are tried.
 ///
-/// `is_resident` names blocks of sources that are in memory already: they cost nothing. `None` if a step alone is larger than the budget.
-pub fn fit(schedule: &Schedule, budget: u64, is_resident: &dyn Fn(BlockId) -> bool) -> Result<Option<Fitted>> {
+/// `io` names blocks that are in memory already, which cost nothing, and the scratch space of loads and stores. `None` if a step alone is larger than the budget.
+pub fn fit(schedule: &Schedule, budget: u64, io: &IoMemory) -> Result<Option<Fitted>> {
     if schedule.placement().is_some() {
         return Err(Error::internal("only schedules of one rank are fitted into a budget"));
     }
-    if least_bytes(schedule, is_resident).0 > budget {
+    if least_bytes(schedule, io).0 > budget {
         return Ok(None);
     }
     let workflow = schedule.workflow();
     let depth_first: Vec<TaskId> = schedule.order().collect();
-    let parts = Parts::of(workflow, &depth_first, is_resident);
+    let parts = Parts::of(workflow, &depth_first, io);
     let eager = eager(workflow, &depth_first);
     let mut best: Option<Replayed> = None;
     for order in [depth_first, eager] {
-        let found = Replayed::of(workflow, &parts, &order, budget, is_resident)?;
+        let found = Replayed::of(workflow, &parts, &order, budget, io)?;
         if best.as_ref().is_none_or(|best| found.traffic.total() < best.traffic.total()) {
             best = Some(found);
         }
@@ -137,13 +147,13 @@ struct Remakers {
 }
 
 impl Remakers {
-    fn of(workflow: &Workflow, parts: &Parts, is_resident: &dyn Fn(BlockId) -> bool) -> Remakers {
+    fn of(workflow: &Workflow, parts: &Parts, io: &IoMemory) -> Remakers {
         let mut remakers = Remakers { tasks: vec![NONE; workflow.n_blocks()] };
         // Tasks come after those that make their operands.
         for task in workflow.tasks() {
             if let &[block] = workflow.outputs(task)
                 && !parts.leaves_early(block)
-                && remakers.is_cheap(workflow, task, block, is_resident)
+                && remakers.is_cheap(workflow, task, block, io)
             {
                 remakers.tasks[block.index()] = task.as_u32();
             }
@@ -162,13 +172,7 @@ impl Remakers {
     }
 
     /// True if a task makes its block cheaply from blocks that are in memory anyway, or that are small and made from nothing.
-    fn is_cheap(
-        &self,
-        workflow: &Workflow,
-        task: TaskId,
-        block: BlockId,
-        is_resident: &dyn Fn(BlockId) -> bool,
-    ) -> bool {
+    fn is_cheap(&self, workflow: &Workflow, task: TaskId, block: BlockId, io: &IoMemory) -> bool {
         if workflow.kind(task) == TaskKind::Fold {
             return false;
         }
@@ -183,7 +187,7 @@ impl Remakers {
             && workflow.present_operands(task).all(|operand| {
                 let from_nothing =
                     self.of_block(operand.block).is_some_and(|maker| workflow.operands(maker).is_empty());
-                is_resident(operand.block) || from_nothing && workflow.block_bytes(operand.block) <= bytes / SMALL
+                io.is_resident(operand.block) || from_nothing && workflow.block_bytes(operand.block) <= bytes / SMALL
             })
     }
 }
@@ -257,7 +261,7 @@ fn touched_units<'a>(workflow: &'a Workflow, parts: &'a Parts, task: TaskId) -> 
 struct Replayed<'a> {
     workflow: &'a Workflow,
     budget: u64,
-    is_resident: Vec<bool>,
+    io: &'a IoMemory,
     is_result: Vec<bool>,
     /// Sets of blocks that come from a source.
     loaded: HashSet<BlockSetId>,
@@ -289,7 +293,7 @@ impl<'a> Replayed<'a> {
         parts: &'a Parts,
         order: &[TaskId],
         budget: u64,
-        is_resident: &dyn Fn(BlockId) -> bool,
+        io: &'a IoMemory,
     ) -> Result<Replayed<'a>> {
         let n_blocks = workflow.n_blocks();
         let mut is_result = vec![false; n_blocks];
@@ -300,11 +304,11 @@ impl<'a> Replayed<'a> {
         let mut replayed = Replayed {
             workflow,
             budget,
-            is_resident: (0..n_blocks).map(|block| is_resident(BlockId::new(block))).collect(),
+            io,
             is_result,
             loaded: workflow.loaded_sets().map(|(set, _)| set).collect(),
             parts,
-            remakers: Remakers::of(workflow, parts, is_resident),
+            remakers: Remakers::of(workflow, parts, io),
             uses: Uses::of(workflow, parts, order),
             last_write: vec![0; n_blocks],
             is_split: vec![false; n_blocks],
@@ -351,7 +355,7 @@ impl<'a> Replayed<'a> {
                 self.make(Unit::whole(block), position)?;
             }
         }
-        self.make_room_to_stream(task, position)?;
+        self.make_room_to_run(task, position)?;
         // Room for outputs may have cost whole blocks of which the task needs a part.
         self.bring_all(others, position)?;
         self.add_task(task);
@@ -377,8 +381,8 @@ impl<'a> Replayed<'a> {
         if self.is_split[operand.block.index()] { self.parts.unit(operand) } else { Unit::whole(operand.block) }
     }
 
-    /// A task that reads operands on disk has pieces of them in memory.
-    fn make_room_to_stream(&mut self, task: TaskId, position: u32) -> Result<()> {
+    /// A task needs its scratch space, and pieces of operands that it reads on disk.
+    fn make_room_to_run(&mut self, task: TaskId, position: u32) -> Result<()> {
         let streamed = self.workflow.streamed_operands(task);
         for operand in streamed.iter().filter_map(|operand| operand.expand()) {
             let block = operand.block.index();
@@ -386,12 +390,20 @@ impl<'a> Replayed<'a> {
                 self.bring(Unit::whole(operand.block), position)?;
             }
         }
+        let scratch = self.io.of_task(self.workflow, task);
+        self.make_room(scratch, position)?;
+        // Room for scratch space may have cost operands that were in memory.
         let is_on_disk = |operand: Operand| self.host[operand.block.index()] == NONE;
         if streamed.iter().filter_map(|operand| operand.expand()).any(is_on_disk) {
-            let bytes = self.workflow.streaming_bytes(task);
-            while self.now.saturating_add(bytes) > self.budget {
-                self.evict(position)?;
-            }
+            self.make_room(scratch.saturating_add(self.workflow.streaming_bytes(task)), position)?;
+        }
+        Ok(())
+    }
+
+    /// Evicts until so many bytes are free.
+    fn make_room(&mut self, bytes: u64, position: u32) -> Result<()> {
+        while self.now.saturating_add(bytes) > self.budget {
+            self.evict(position)?;
         }
         Ok(())
     }
@@ -421,7 +433,7 @@ impl<'a> Replayed<'a> {
         if next == NONE && !self.is_result[block.index()] {
             self.let_go(unit);
             self.disk[unit.index()] = NONE;
-        } else if !self.is_resident[block.index()] {
+        } else if !self.io.is_resident(block) {
             self.candidates.push((next, Reverse(unit.0)));
         }
     }
@@ -438,7 +450,7 @@ impl<'a> Replayed<'a> {
     }
 
     fn bytes(&self, unit: Unit) -> u64 {
-        if self.is_resident[self.parts.block(unit).index()] { 0 } else { self.parts.bytes(self.workflow, unit) }
+        if self.io.is_resident(self.parts.block(unit)) { 0 } else { self.parts.bytes(self.workflow, unit) }
     }
 
     fn instance(&self, unit: Unit, memory: Memory) -> Instance {
@@ -448,9 +460,7 @@ impl<'a> Replayed<'a> {
     /// Makes room for a new instance of a unit in main memory.
     fn make(&mut self, unit: Unit, position: u32) -> Result<()> {
         let bytes = self.bytes(unit);
-        while self.now.saturating_add(bytes) > self.budget {
-            self.evict(position)?;
-        }
+        self.make_room(bytes, position)?;
         self.now += bytes;
         let instance = self.instance(unit, Memory::Host(0));
         self.host[unit.index()] = self.placement.add_instance(instance).as_u32();
@@ -465,10 +475,13 @@ impl<'a> Replayed<'a> {
         self.make(unit, position)?;
         let (bytes, to) = (self.bytes(unit), InstanceId::from_u32(self.host[unit.index()]));
         if self.disk[unit.index()] != NONE {
+            let is_loaded = self.is_loaded(unit);
+            if is_loaded {
+                self.make_room(self.io.of_load(self.workflow, self.parts.block(unit)), position)?;
+            }
             let from = InstanceId::from_u32(self.disk[unit.index()]);
             let step = self.placement.add_move(Move { from, to });
             self.steps.push(step);
-            let is_loaded = self.is_loaded(unit);
             let traffic = &mut self.traffic;
             *(if is_loaded { &mut traffic.remade } else { &mut traffic.fetched }) += bytes;
         } else if let Some(task) = self.remakers.of_block(self.parts.block(unit)) {
@@ -487,6 +500,7 @@ impl<'a> Replayed<'a> {
             self.pinned.push(operand.block);
             self.bring(Unit::whole(operand.block), position)?;
         }
+        self.make_room(self.io.of_task(workflow, task), position)?;
         self.pinned.clear();
         self.add_task(task);
         for operand in workflow.present_operands(task) {

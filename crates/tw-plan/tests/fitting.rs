@@ -8,17 +8,13 @@ use tw_ir::schedule::{Memory, Schedule, StepKind};
 use tw_ir::text::{parse_schedule, print_schedule};
 use tw_ir::workflow::BlockId;
 use tw_lang::{NoFiles, parse_program};
-use tw_plan::{Fitted, PlanOptions, fit, least_bytes, plan_segment};
+use tw_plan::{Fitted, IoMemory, PlanOptions, fit, least_bytes, plan_segment};
 
 fn schedule(text: &str, tile: u64) -> Schedule {
     let unit = parse_program(text, &BTreeMap::new(), &NoFiles, &FunctionTable::default());
     let program: Program = unit.unwrap_or_else(|errors| panic!("{errors:?}")).program;
     let options = PlanOptions { tile: Some(tile), ..PlanOptions::default() };
     Schedule::clone(&plan_segment(&program, &options).expect("a plan").schedule)
-}
-
-fn nothing_resident(_: BlockId) -> bool {
-    false
 }
 
 /// Programs that need much more than their largest step.
@@ -35,11 +31,11 @@ const PROGRAMS: [(&str, u64); 6] = [
 fn every_budget_down_to_the_largest_step_is_kept() {
     for (text, tile) in PROGRAMS {
         let ample = schedule(text, tile);
-        let (least, largest) = least_bytes(&ample, &nothing_resident);
+        let (least, largest) = least_bytes(&ample, &IoMemory::default());
         assert!(largest.is_some() && least < ample.peak_bytes(), "{text}: {least} of {}", ample.peak_bytes());
         for percent in [0, 1, 10, 30, 60, 100] {
             let budget = least + (ample.peak_bytes() - least) * percent / 100;
-            let Fitted { schedule, traffic } = fit(&ample, budget, &nothing_resident).unwrap().unwrap();
+            let Fitted { schedule, traffic } = fit(&ample, budget, &IoMemory::default()).unwrap().unwrap();
             assert!(schedule.peak_bytes() <= budget, "{text}: {} of {budget}", schedule.peak_bytes());
             assert!(percent < 100 || traffic.total() == 0, "{text}: {traffic:?} although everything fits");
             assert_eq!(schedule.bits(), ample.bits(), "moves do not decide bits");
@@ -48,7 +44,7 @@ fn every_budget_down_to_the_largest_step_is_kept() {
                 schedule.hash()
             );
         }
-        assert!(fit(&ample, least - 1, &nothing_resident).unwrap().is_none());
+        assert!(fit(&ample, least - 1, &IoMemory::default()).unwrap().is_none());
     }
 }
 
@@ -56,8 +52,8 @@ fn every_budget_down_to_the_largest_step_is_kept() {
 fn a_dirty_block_is_written_once_and_a_clean_one_never() {
     for (text, tile) in PROGRAMS {
         let ample = schedule(text, tile);
-        let budget = least_bytes(&ample, &nothing_resident).0;
-        let schedule = fit(&ample, budget, &nothing_resident).unwrap().unwrap().schedule;
+        let budget = least_bytes(&ample, &IoMemory::default()).0;
+        let schedule = fit(&ample, budget, &IoMemory::default()).unwrap().unwrap().schedule;
         let placement = schedule.placement().unwrap();
         let mut contents = std::collections::HashSet::new();
         let mut n_writes = vec![0u32; schedule.workflow().n_blocks()];
@@ -79,18 +75,18 @@ fn a_dirty_block_is_written_once_and_a_clean_one_never() {
     let ample = schedule(text, tile);
     let block = 100 * 3 * 8;
     let stored = text.replace("output y", "s = sum(y * y)\noutput s");
-    let standardised = fit(&schedule(&stored, tile), 4 * block, &nothing_resident).unwrap().unwrap();
+    let standardised = fit(&schedule(&stored, tile), 4 * block, &IoMemory::default()).unwrap().unwrap();
     assert_eq!((standardised.traffic.spilled, standardised.traffic.fetched), (0, 0));
     assert!(standardised.traffic.remade <= 8 * block, "{:?}", standardised.traffic);
     // Results that do not fit are spilled, not refused.
-    assert!(fit(&ample, 4 * block, &nothing_resident).unwrap().unwrap().traffic.spilled > 0);
+    assert!(fit(&ample, 4 * block, &IoMemory::default()).unwrap().unwrap().traffic.spilled > 0);
 }
 
 #[test]
 fn reductions_of_one_input_read_it_together() {
     let text = "input x: f64[1000]\na = sum(x)\nb = max(x)\nc = mean(x * x)\noutput a\noutput b\noutput c";
     let ample = schedule(text, 100);
-    let fitted = fit(&ample, 4 * 800, &nothing_resident).unwrap().unwrap();
+    let fitted = fit(&ample, 4 * 800, &IoMemory::default()).unwrap().unwrap();
     assert_eq!(fitted.traffic.total(), 0, "{:?}", fitted.traffic);
 }
 
@@ -101,8 +97,10 @@ fn cheap_blocks_are_computed_again() {
     let ample = schedule(text, 100);
     let workflow = ample.workflow();
     let loaded: Vec<_> = workflow.loaded_sets().map(|(set, _)| set).collect();
-    let is_resident = |block: BlockId| loaded.contains(&workflow.set_of(block));
-    let fitted = fit(&ample, 4 * 800, &is_resident).unwrap().unwrap();
+    let blocks = (0..workflow.n_blocks()).map(BlockId::new);
+    let resident = blocks.map(|block| loaded.contains(&workflow.set_of(block))).collect();
+    let io = IoMemory::new(resident, Vec::new(), Vec::new());
+    let fitted = fit(&ample, 4 * 800, &io).unwrap().unwrap();
     assert_eq!((fitted.traffic.spilled, fitted.traffic.fetched), (0, 0), "{:?}", fitted.traffic);
     assert!(fitted.traffic.remade > 0, "{:?}", fitted.traffic);
 }
@@ -139,10 +137,10 @@ fn bounds_fit_by_the_most_they_can_take() {
     let ample = parse_schedule(SPARSE, &FunctionTable::default()).unwrap();
     // All sparse blocks, and the dense results of eight bytes each.
     assert_eq!(ample.peak_bytes(), 380 + 5 * 8);
-    let (least, _) = least_bytes(&ample, &nothing_resident);
+    let (least, _) = least_bytes(&ample, &IoMemory::default());
     assert_eq!(least, 100 + 8, "estimates promise nothing");
     for budget in [least + 7 * 8, 250, 300, 400] {
-        let schedule = fit(&ample, budget, &nothing_resident).unwrap().unwrap().schedule;
+        let schedule = fit(&ample, budget, &IoMemory::default()).unwrap().unwrap().schedule;
         assert!(schedule.peak_bytes() <= budget, "{} of {budget}", schedule.peak_bytes());
         assert_eq!(schedule.bits(), ample.bits());
     }

@@ -13,6 +13,7 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::PyTuple;
 use tilewright::ir::Span;
 use tilewright::ir::program::{BlockFn, BlockFunction, BlockResult, FunctionRef, OperandMode, ResultMode};
+use tilewright::ir::workflow::BlockShape;
 use tilewright::{Array, ArrayView, DType, Error, Result};
 
 use crate::apply::compute_extents;
@@ -99,6 +100,12 @@ impl BlockFunction for PythonFunction {
 
     fn is_lasting(&self) -> bool {
         false
+    }
+
+    /// The copies that the function is given, and the arrays that it gives. What else it allocates is not known.
+    fn scratch_bytes(&self, operands: &[BlockShape], results: &[BlockShape]) -> u64 {
+        let given = operands.iter().skip(self.n_carriers).take(self.operands.len());
+        given.chain(results).fold(0, |sum: u64, block| sum.saturating_add(block.n_bytes()))
     }
 }
 

@@ -3,7 +3,7 @@
 //! The head is the lowest rank that has not finished. Serial replay of the schedule holds at most its `peak_bytes`, and the head may always
 //! run: when it does, the blocks made by tasks before it that are still alive, together with its own, are blocks that serial replay holds at
 //! that step too. (A reader before the head has finished, so whatever serial replay has deleted is deleted here.) Everything else alive
-//! was made by tasks that ran ahead of the head, and those had to reserve the bytes of the blocks they make from the surplus: the budget
+//! was made by tasks that ran ahead of the head, and those had to reserve the bytes of the blocks they make, and of their scratch space, from the surplus: the budget
 //! minus `peak_bytes`, or [`run_ahead`] where there is no budget. A reservation is given back when the head reaches the task that made it, for from then on serial replay
 //! accounts for those blocks. So blocks hold at most `peak_bytes` plus the surplus.
 //!
@@ -37,19 +37,34 @@ pub fn run_ahead(largest_step: u64, threads: usize) -> u64 {
     others.saturating_mul(largest_step.saturating_mul(2).max(LEAST_AHEAD))
 }
 
-/// A bound on the bytes of the blocks that a step makes: those of the largest block, for each of the most blocks that a task makes.
-pub fn largest_step(schedule: &Schedule) -> u64 {
-    sizes(schedule).1
+/// Bytes of a schedule, in one pass over its sets and kernels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct StepSizes {
+    /// Bytes of all blocks together.
+    pub(crate) total: u64,
+    /// The most scratch space of a task, without what sources and sinks take.
+    pub(crate) scratch: u64,
+    /// A bound on the bytes of the blocks that a step makes, with its scratch space.
+    pub(crate) largest: u64,
 }
 
-/// Bytes of all blocks together, and the bound on those that a step makes. One pass over the sets of blocks serves both.
-pub(crate) fn sizes(schedule: &Schedule) -> (u64, u64) {
-    let workflow = schedule.workflow();
-    let sets = workflow.sets.values().map(|set| set.total_and_largest_bytes());
-    let (total, largest) =
-        sets.fold((0u64, 0u64), |(sum, most), (total, largest)| (sum.saturating_add(total), most.max(largest)));
-    let most_outputs = workflow.tasks().map(|task| workflow.outputs(task).len()).max().unwrap_or(0);
-    (total, largest.saturating_mul(most_outputs as u64))
+/// A bound on the bytes that a step takes: those of the largest block, for each of the most blocks that a task makes, and the most scratch space. What sources and
+/// sinks take is not known here.
+pub fn largest_step(schedule: &Schedule) -> u64 {
+    StepSizes::of(schedule).largest
+}
+
+impl StepSizes {
+    pub(crate) fn of(schedule: &Schedule) -> StepSizes {
+        let workflow = schedule.workflow();
+        let sets = workflow.sets.values().map(|set| set.total_and_largest_bytes());
+        let (total, largest) =
+            sets.fold((0u64, 0u64), |(sum, most), (total, largest)| (sum.saturating_add(total), most.max(largest)));
+        let most_outputs = workflow.tasks().map(|task| workflow.outputs(task).len()).max().unwrap_or(0);
+        let scratch = workflow.tasks().map(|task| workflow.scratch_bytes(task)).max().unwrap_or(0);
+        let largest = largest.saturating_mul(most_outputs as u64).saturating_add(scratch);
+        StepSizes { total, scratch, largest }
+    }
 }
 
 /// Bytes of the blocks a task makes; a fold that continues makes none.
@@ -127,7 +142,8 @@ mod tests {
         } order (t0 t1) }"#;
         let schedule = tw_ir::text::parse_schedule(text, &tw_ir::program::FunctionTable::default()).unwrap();
         assert_eq!(new_bytes(schedule.workflow(), TaskId::from_u32(0)), 100);
-        assert_eq!((sizes(&schedule), schedule.peak_bytes()), ((180, 100), 100));
+        let sizes = StepSizes { total: 180, scratch: 0, largest: 100 };
+        assert_eq!((StepSizes::of(&schedule), schedule.peak_bytes()), (sizes, 100));
         let error = crate::Prepared::new(std::sync::Arc::new(schedule)).err().unwrap();
         assert!(error.message().contains("`A` are stored as format(0:dense, 1:compressed)"), "{error:?}");
     }

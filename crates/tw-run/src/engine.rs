@@ -60,11 +60,13 @@ pub(crate) fn report(
     if let Some(progress) = &options.progress {
         progress.begin(plan.schedule.n_steps() as u64);
     }
-    let ahead = options.ahead.unwrap_or_else(|| run_ahead(plan.largest_step, threads));
+    let ahead = options.ahead.unwrap_or_else(|| run_ahead(plan.sizes.largest, threads));
     // Blocks that are in memory already cost nothing, so that the peak without them counts.
     let resident = plan.resident_bytes(bindings);
     let peak = plan.schedule.peak_bytes().saturating_sub(resident);
-    let surplus = Some(ahead).filter(|_| plan.total_bytes.saturating_sub(resident) > peak.saturating_add(ahead));
+    let scratch = plan.sizes.scratch.max(plan.io_scratch(bindings)).saturating_mul(threads as u64);
+    let everything = plan.sizes.total.saturating_sub(resident).saturating_add(scratch);
+    let surplus = Some(ahead).filter(|_| everything > peak.saturating_add(ahead));
     // An error after cancellation is probably a consequence of it.
     let cancelled = |error| if options.cancel.is_cancelled() { Error::cancelled() } else { error };
     let (threads, (outputs, tally)) = run(surplus).map_err(cancelled)?;

@@ -118,6 +118,11 @@ impl TaskRunner<'_> {
             (Place::Memory(block), Memory::Host(_)) => return self.put(step, to, block, slots),
             (place, Memory::Host(_)) => {
                 let is_spilled = matches!(place, Place::Disk(_));
+                let scratch = match &place {
+                    Place::Source(source, region) => source.scratch(region),
+                    _ => 0,
+                };
+                let _scratch = self.options.meter.charge_scratch(scratch);
                 let block = place.bring(&self.options.meter)?;
                 let bytes = block.n_bytes();
                 let tally = &mut self.tally;
@@ -168,6 +173,8 @@ impl TaskRunner<'_> {
 
     fn compute(&mut self, step: u32, task: TaskId, slots: &mut impl Slots) -> Result<()> {
         let workflow = self.plan.schedule.workflow();
+        // The space is counted before it is taken, and counted off when the task has ended.
+        let _scratch = self.options.meter.charge_scratch(self.plan.scratch_bytes(task, self.bindings));
         match &self.plan.code[workflow.kernel(task)] {
             TaskCode::Load(source) => {
                 let &[output] = workflow.outputs(task) else { return Err(malformed(task)) };
@@ -275,6 +282,7 @@ impl TaskRunner<'_> {
         let mut blocks: Vec<Block> = outputs.iter().map(|&output| self.new_block(output)).collect::<Result<_>>()?;
         let kind = &workflow.kernels[workflow.kernel(task)].kernel;
         if matches!(kind, Kernel::SortMerge(_)) {
+            let _pieces = self.options.meter.charge_scratch(schedule.replay().streaming_bytes(step as usize));
             let mut runs = Vec::with_capacity(places.len());
             for place in &places {
                 runs.push(match place {

@@ -72,17 +72,26 @@ impl Job {
         &self.options
     }
 
-    /// Bytes of the blocks that a step makes in main memory; one that continues a fold, spills, or moves a block between ranks of one machine makes none.
+    /// Bytes that a step takes in main memory: those of the blocks that it makes, and its scratch space. A step that continues a fold, spills, or moves a block
+    /// between ranks of one machine makes no block.
     pub(crate) fn new_bytes(&self, step: u32) -> u64 {
         let schedule = &self.plan.schedule;
         let Some(task) = schedule.steps()[step as usize].as_task() else {
-            return schedule.fetched_bytes(step as usize);
+            let source = schedule.writes(step as usize).next().and_then(|to| {
+                let set = schedule.workflow().set_of(schedule.block_of(to));
+                self.bindings.origin(self.plan.loaded_from[set]?).map(|source| (source, schedule.block_of(to)))
+            });
+            let fetched = schedule.fetched_bytes(step as usize);
+            let scratch = source.filter(|_| fetched > 0);
+            let scratch = scratch.map_or(0, |(source, block)| source.scratch(&schedule.workflow().block_box(block)));
+            return fetched.saturating_add(scratch);
         };
         match self.plan.code[schedule.workflow().kernel(task)] {
             TaskCode::Load(source) if self.resident.get(source as usize) == Some(&true) => 0,
             _ => {
                 let streamed = schedule.replay().streaming_bytes(step as usize);
-                budget::new_bytes(schedule.workflow(), task).saturating_add(streamed)
+                let scratch = self.plan.scratch_bytes(task, &self.bindings);
+                budget::new_bytes(schedule.workflow(), task).saturating_add(streamed).saturating_add(scratch)
             }
         }
     }

@@ -10,7 +10,7 @@ use tw_ir::workflow::{BlockId, BlockSetId, KernelId, TaskId, Workflow};
 use tw_ir::{Error, Result};
 
 use crate::bindings::Bindings;
-use crate::budget::sizes;
+use crate::budget::StepSizes;
 use crate::execute::in_statement;
 
 /// A schedule with compiled kernels and initial counters. Cheap to clone; runs share it.
@@ -27,10 +27,9 @@ pub(crate) struct PreparedSchedule {
     pub(crate) claims: Vec<u32>,
     /// Per instance, the step that completes it.
     last_writers: Vec<u32>,
-    /// Bytes of all blocks together.
-    pub(crate) total_bytes: u64,
-    /// A bound on the bytes of the blocks that a step makes.
-    pub(crate) largest_step: u64,
+    pub(crate) sizes: StepSizes,
+    /// Bytes of the largest block that is stored.
+    largest_stored: u64,
     /// Per source, bytes of the blocks that are read from it.
     loaded_bytes: Vec<u64>,
     /// Per set, the source that its blocks are loaded from.
@@ -48,6 +47,37 @@ impl PreparedSchedule {
     pub(crate) fn resident_bytes(&self, bindings: &Bindings) -> u64 {
         let sources = bindings.sources.iter().zip(&self.loaded_bytes);
         sources.filter(|(source, _)| source.access() == SourceAccess::Memory).map(|(_, bytes)| bytes).sum()
+    }
+
+    /// About the most scratch space that a load or a store takes.
+    pub(crate) fn io_scratch(&self, bindings: &Bindings) -> u64 {
+        let workflow = self.schedule.workflow();
+        let of_sets = workflow.sets.iter().map(|(id, set)| {
+            let source = self.loaded_from[id].and_then(|source| bindings.sources.get(source as usize));
+            let source = source.filter(|source| source.access() != SourceAccess::Memory && set.n_blocks() > 0);
+            // The first block of a set is seldom smaller than others.
+            source.map_or(0, |source| source.scratch(&set.block_box(0)))
+        });
+        let of_sinks = bindings.sinks.iter().map(|sink| sink.scratch(self.largest_stored));
+        of_sets.chain(of_sinks).max().unwrap_or(0)
+    }
+
+    /// The scratch space of a task.
+    pub(crate) fn scratch_bytes(&self, task: TaskId, bindings: &Bindings) -> u64 {
+        let workflow = self.schedule.workflow();
+        match &self.code[workflow.kernel(task)] {
+            TaskCode::Load(source) => {
+                let source = bindings.sources.get(*source as usize).filter(|s| s.access() != SourceAccess::Memory);
+                let block = workflow.outputs(task).first();
+                source.zip(block).map_or(0, |(source, &block)| source.scratch(&workflow.block_box(block)))
+            }
+            TaskCode::Store(sink) => {
+                let sink = bindings.sinks.get(*sink as usize);
+                let stored = workflow.present_operands(task).next();
+                sink.zip(stored).map_or(0, |(sink, stored)| sink.scratch(workflow.block_bytes(stored.block)))
+            }
+            TaskCode::Compute(_) => workflow.scratch_bytes(task),
+        }
     }
 
     /// True if a step reads operands on disk.
@@ -107,7 +137,7 @@ impl Prepared {
         }
         let initial = (0..schedule.n_steps()).filter(|&step| schedule.n_dependencies(step) == 0);
         let initial = initial.map(|step| step as u32).collect();
-        let (total_bytes, largest_step) = sizes(&schedule);
+        let sizes = StepSizes::of(&schedule);
         let past_cache = results_larger_than_caches(&schedule);
         let mut loaded_from = SecondaryMap::new();
         workflow.loaded_sets().for_each(|(set, source)| loaded_from[set] = Some(source.as_u32()));
@@ -117,8 +147,8 @@ impl Prepared {
             initial,
             claims,
             last_writers,
-            total_bytes,
-            largest_step,
+            sizes,
+            largest_stored: largest_stored(workflow),
             loaded_bytes: loaded_bytes(workflow),
             loaded_from,
             past_cache,
@@ -153,6 +183,16 @@ fn loaded_bytes(workflow: &Workflow) -> Vec<u64> {
         }
     }
     bytes
+}
+
+/// Bytes of the largest block that is stored.
+fn largest_stored(workflow: &Workflow) -> u64 {
+    if workflow.sinks.is_empty() {
+        return 0;
+    }
+    let is_store = |task: &TaskId| matches!(workflow.kernels[workflow.kernel(*task)].kernel, Kernel::Store { .. });
+    let stored = workflow.tasks().filter(is_store).flat_map(|task| workflow.present_operands(task));
+    stored.map(|operand| workflow.block_bytes(operand.block)).max().unwrap_or(0)
 }
 
 /// Sets of blocks that are results without readers and too large to stay in a cache. Kernels write them past the cache.

@@ -52,6 +52,8 @@ pub(crate) struct Foreseen<'a> {
     pub(crate) key: SegmentKey,
     /// The inputs whose blocks are in memory already: loading them costs nothing.
     pub(crate) resident: HashSet<String>,
+    /// Inputs of the user that are bound to data.
+    pub(crate) sources: &'a Inputs,
     /// Its inputs that are values of earlier segments.
     pub(crate) taken: HashSet<String>,
     /// Bytes of the values that are alive while it runs, those that it takes included.
@@ -84,8 +86,14 @@ pub(super) fn foresee<D: Domain>(walk: &Walk<'_, D>, region: &Region) -> Result<
     }
     let inputs = walk.program.inputs().into_iter();
     let inputs = inputs.filter_map(|(name, _)| Some((name.to_string(), walk.domain.input(name)?))).collect();
-    let mut types =
-        Types { session: walk.domain.session(), inputs, resident: HashSet::new(), recorder: Forget, n_buffers: 0 };
+    let mut types = Types {
+        session: walk.domain.session(),
+        inputs,
+        sources: Inputs::new(),
+        resident: HashSet::new(),
+        recorder: Forget,
+        n_buffers: 0,
+    };
     let values: FxHashMap<_, _> =
         walk.values.iter().map(|(&value, known)| (value, types.new_value(walk.domain.ty(known)))).collect();
     let mut inner = Walk { values, extents: walk.extents.clone(), ..Walk::new(walk.program, &mut types) };
@@ -118,6 +126,8 @@ pub(crate) fn declared_inputs(program: &Program) -> BTreeMap<String, TensorType>
 pub(crate) struct Types<'a, R> {
     session: &'a Session,
     pub(crate) inputs: BTreeMap<String, TensorType>,
+    /// Inputs of the user that are bound to data.
+    sources: Inputs,
     /// Inputs of the user that are in memory.
     resident: HashSet<String>,
     pub(crate) recorder: R,
@@ -128,7 +138,7 @@ impl<'a, R: Recorder> Types<'a, R> {
     /// Of a program whose inputs are what they are declared as.
     pub(crate) fn declared(session: &'a Session, program: &Program, recorder: R) -> Types<'a, R> {
         let inputs = declared_inputs(program);
-        Types { session, inputs, resident: HashSet::new(), recorder, n_buffers: 0 }
+        Types { session, inputs, sources: Inputs::new(), resident: HashSet::new(), recorder, n_buffers: 0 }
     }
 
     /// Of a program whose inputs are bound.
@@ -138,8 +148,9 @@ impl<'a, R: Recorder> Types<'a, R> {
             .filter(|(_, input)| input.access() == SourceAccess::Memory)
             .map(|(name, _)| name.clone())
             .collect();
+        let sources = inputs.clone();
         let inputs = inputs.iter().map(|(name, input)| (name.clone(), input.ty())).collect();
-        Types { session, inputs, resident, recorder, n_buffers: 0 }
+        Types { session, inputs, sources, resident, recorder, n_buffers: 0 }
     }
 
     fn new_value(&mut self, ty: TensorType) -> Typed {
@@ -186,6 +197,7 @@ impl<R: Recorder> Domain for Types<'_, R> {
         self.recorder.record(Foreseen {
             resident: taken.keys().chain(&self.resident).cloned().collect(),
             taken: taken.keys().cloned().collect(),
+            sources: &self.sources,
             held_bytes: held.values().fold(0u64, |sum, bytes| sum.saturating_add(*bytes)),
             selects_all: step.has_resolved_extents,
             around: step.around,

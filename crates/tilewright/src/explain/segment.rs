@@ -12,8 +12,8 @@ use super::cost::{self, Cost};
 use super::fusion::{self, Fate};
 use super::inputs::{self, InputUse};
 use crate::control::types::Foreseen;
-use crate::grant::foresee;
-use crate::peak::{self, Peak, Resident};
+use crate::grant::{foresee, scratch_of_load};
+use crate::peak::{self, Peak};
 
 /// A segment that can be planned without data.
 #[derive(Clone, Debug)]
@@ -45,24 +45,28 @@ impl SegmentPlan {
         let before = segment.key.program;
         let is_taken = |name: &str| segment.taken.contains(name);
         // Blocks that are in memory already are shared: they count as held, and not again when they are loaded.
-        let resident = Resident::of(planned.schedule.workflow(), &|name, _| segment.resident.contains(name));
-        let mut peak = peak::replay(&planned.schedule, &resident);
+        let io = peak::io_memory(
+            planned.schedule.workflow(),
+            &|name, _| segment.resident.contains(name),
+            &|name, region| scratch_of_load(segment.sources, name, region),
+        );
+        let mut peak = peak::replay(&planned.schedule, &io);
         let mut held_bytes = segment.held_bytes;
         let mut traffic = BudgetTraffic::default();
         if let Some(budget) = budget
-            && let Some(fitted) = foresee(&planned.schedule, &resident, peak.bytes, (budget, held_bytes), threads)
+            && let Some(fitted) = foresee(&planned.schedule, &io, peak.bytes, (budget, held_bytes), threads)
         {
             planned.schedule = Arc::new(fitted.schedule);
             traffic = fitted.traffic;
-            peak = peak::replay(&planned.schedule, &resident);
+            peak = peak::replay(&planned.schedule, &io);
             // Earlier results are spilled to make room.
             held_bytes = held_bytes.min(budget.saturating_sub(peak.bytes));
         }
         let schedule = &planned.schedule;
         SegmentPlan {
-            bytes_on_threads: peak::on_threads(schedule, peak.bytes, &resident, threads),
+            bytes_on_threads: peak::on_threads(schedule, peak.bytes, &io, threads),
             least: {
-                let (bytes, task) = tw_plan::least_bytes(schedule, &|block| resident.has(block));
+                let (bytes, task) = tw_plan::least_bytes(schedule, &io);
                 (bytes, task.map(|task| schedule.workflow().statement(task)))
             },
             peak,

@@ -7,6 +7,7 @@ use tw_ir::dense::DenseLibrary;
 use tw_ir::error::{Error, Result};
 use tw_ir::program::{BlockFn, BlockFunction, BlockResult, FunctionRef, OperandMode, ResultMode};
 use tw_ir::scalar::{BinaryOp, UnaryOp};
+use tw_ir::workflow::BlockShape;
 use tw_ir::{Array, ArrayView, DType, Scalar, shape};
 
 use super::view::block_per_key;
@@ -226,6 +227,17 @@ impl BlockFunction for OnBlocks {
     /// It is made for one operator, so no other plan calls it.
     fn is_lasting(&self) -> bool {
         false
+    }
+
+    fn scratch_bytes(&self, operands: &[BlockShape], results: &[BlockShape]) -> u64 {
+        let without = |block: &BlockShape, lead: usize| BlockShape {
+            dtype: block.dtype,
+            extents: block.extents.get(lead..).unwrap_or_default().to_vec(),
+        };
+        let operands: Vec<BlockShape> =
+            operands.iter().zip(&self.leads).map(|(block, &lead)| without(block, lead)).collect();
+        let results: Vec<BlockShape> = results.iter().map(|block| without(block, self.n_lead)).collect();
+        self.function.0.scratch_bytes(&operands, &results)
     }
 }
 

@@ -1,12 +1,13 @@
 //! Rows of blocks along an axis, several at a time where neighbours in memory belong to different rows.
 
+use tw_ir::workflow::ROWS_SORTED_TOGETHER;
 use tw_ir::{BoxRegion, Error, Result};
 
 use crate::block::{Block, row_major};
 use crate::walk::Points;
 
 /// Rows treated together: about as many elements as a cache line holds.
-pub(super) const MOST_TOGETHER: usize = 16;
+pub(super) const MOST_TOGETHER: usize = ROWS_SORTED_TOGETHER as usize;
 
 /// Neighbouring rows of a block: element `k` of row `j` is `k * step + j * across` after the first.
 #[derive(Clone, Copy)]

@@ -5,7 +5,7 @@ use std::cell::Cell;
 use super::key::Key;
 
 /// Scratch space beyond this many bytes is given back after use.
-const MOST_KEPT: usize = 64 << 20;
+const MOST_KEPT: usize = 4 << 20;
 
 /// A key, maybe with a position.
 pub(super) trait Item: Copy + Default {

@@ -242,6 +242,10 @@ impl Sink for ZarrSink {
         Ok(())
     }
 
+    fn scratch(&self, block_bytes: u64) -> u64 {
+        super::scratch_of_store(block_bytes)
+    }
+
     fn commit(&self) -> Result<()> {
         let declared = self.array.declared();
         match &self.finish {

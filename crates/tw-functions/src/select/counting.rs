@@ -6,6 +6,7 @@
 
 use tw_ir::error::{Blame, Error, Result};
 use tw_ir::program::{BlockFunction, FunctionTable};
+use tw_ir::workflow::BlockShape;
 use tw_ir::{Array, ArrayView, Buffer, Slice};
 
 use super::{Ordered, ranks_of};
@@ -143,6 +144,10 @@ struct Count;
 impl BlockFunction for Count {
     fn name(&self) -> &str {
         "rank_count"
+    }
+    /// Tables of counts before they are added up.
+    fn scratch_bytes(&self, _: &[BlockShape], results: &[BlockShape]) -> u64 {
+        results.first().map_or(0, |counts| counts.n_bytes().saturating_mul(3))
     }
     fn apply(&self, operands: &[ArrayView<'_>], results: &mut [Array]) -> Result<()> {
         let (block, candidates, state) = match operands {

@@ -11,6 +11,7 @@ use crate::dense::DenseLibrary;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::tiling::Axis;
+use crate::workflow::BlockShape;
 
 /// A function from blocks to blocks. It must be pure: equal operands give equal results. Engines pass times as i64.
 pub trait BlockFunction: Send + Sync {
@@ -37,6 +38,12 @@ pub trait BlockFunction: Send + Sync {
     /// with all that it holds.
     fn is_lasting(&self) -> bool {
         true
+    }
+    /// The most bytes that a call allocates for a moment, besides operands and results that lie in row-major order. Budgets count them. What code of the user
+    /// allocates is not known.
+    fn scratch_bytes(&self, operands: &[BlockShape], results: &[BlockShape]) -> u64 {
+        let _ = (operands, results);
+        0
     }
 }
 

@@ -35,14 +35,23 @@ pub struct Change {
     pub appears: bool,
 }
 
+/// What a replay comes to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// An instance appears or goes.
+    Change(Change),
+    /// A step runs: its operands and outputs are live, and it takes its scratch space.
+    Runs(usize),
+}
+
 impl<'a> Replay<'a> {
     /// The replay of steps that need not be frozen yet.
     pub fn new(workflow: &'a Workflow, steps: &'a [Step], placement: Option<&'a Placement>) -> Replay<'a> {
         Replay { workflow, steps, placement }
     }
 
-    /// Calls `change` for every instance that appears or goes, in order.
-    pub fn walk(self, mut change: impl FnMut(Change)) {
+    /// Calls `event` for every instance that appears or goes and for every step, in order.
+    pub fn walk(self, mut event: impl FnMut(Event)) {
         const NEVER: u32 = u32::MAX;
         let Replay { workflow, steps, placement } = self;
         let n_instances = placement.map_or(workflow.n_blocks(), Placement::n_instances);
@@ -75,24 +84,43 @@ impl<'a> Replay<'a> {
         for (position, &step) in steps.iter().enumerate() {
             for id in step::writes(workflow, placement, position, step) {
                 if !std::mem::replace(&mut alive[id.index()], true) {
-                    change(describe(position, id, true));
+                    event(Event::Change(describe(position, id, true)));
                 }
             }
+            event(Event::Runs(position));
             let read = step::reads(workflow, placement, position, step).flatten();
             for id in read.chain(step::writes(workflow, placement, position, step)) {
                 if last_use[id.index()] == position as u32 && std::mem::replace(&mut alive[id.index()], false) {
-                    change(describe(position, id, false));
+                    event(Event::Change(describe(position, id, false)));
                 }
             }
         }
     }
 
-    /// Bytes that a step takes besides its blocks, because it reads operands on disk.
+    /// Bytes that a step takes besides its blocks while it runs: scratch space, and pieces of operands that it reads on disk. What sources and sinks take is not
+    /// known here.
+    pub fn extra_bytes(self, step: usize) -> u64 {
+        let Some(task) = self.steps[step].as_task() else { return 0 };
+        self.workflow.scratch_bytes(task).saturating_add(self.streaming_bytes(step))
+    }
+
+    /// Bytes that a step takes because it reads operands on disk.
     pub fn streaming_bytes(self, step: usize) -> u64 {
         let (Some(placement), Some(task)) = (self.placement, self.steps[step].as_task()) else { return 0 };
         let mut reads = placement.reads(step).flatten();
         let streams = reads.any(|read| matches!(placement.instance(read).memory, Memory::Disk(_)));
         if streams { self.workflow.streaming_bytes(task) } else { 0 }
+    }
+
+    /// The rank in whose main memory a step runs, or puts what it moves.
+    pub fn rank_of(self, step: usize) -> usize {
+        let Some(placement) = self.placement else { return 0 };
+        match self.steps[step].as_task() {
+            Some(task) => placement.sites()[task.index()] as usize,
+            None => placement.writes(step).next().map_or(0, |to| match placement.instance(to).memory {
+                Memory::Host(rank) | Memory::Disk(rank) => rank as usize,
+            }),
+        }
     }
 
     /// The most bytes alive at once if all ranks share one main memory: a block then counts once, as long as any instance of it is alive there.
@@ -102,14 +130,17 @@ impl<'a> Replay<'a> {
         }
         let mut instances = vec![0u32; self.workflow.n_blocks()];
         let (mut now, mut peak) = (0u64, 0u64);
-        self.walk(|change| {
+        self.walk(|event| {
+            let change = match event {
+                Event::Change(change) => change,
+                Event::Runs(step) => return peak = peak.max(now.saturating_add(self.extra_bytes(step))),
+            };
             let Memory::Host(_) = change.memory else { return };
             let alive = &mut instances[change.block.index()];
             if change.appears {
                 *alive += 1;
                 if *alive == 1 {
                     now = now.saturating_add(self.workflow.block_bytes(change.block));
-                    peak = peak.max(now);
                 }
             } else {
                 *alive -= 1;
@@ -126,15 +157,22 @@ impl<'a> Replay<'a> {
         let n_ranks = self.placement.map_or(1, |placement| placement.n_ranks().max(1)) as usize;
         let (mut now, mut peaks) = (vec![0u64; n_ranks], vec![0u64; n_ranks]);
         let mut overflows = false;
-        self.walk(|change| {
+        self.walk(|event| {
+            let change = match event {
+                Event::Change(change) => change,
+                Event::Runs(step) => {
+                    let rank = self.rank_of(step);
+                    peaks[rank] = peaks[rank].max(now[rank].saturating_add(self.extra_bytes(step)));
+                    return;
+                }
+            };
             let Memory::Host(rank) = change.memory else { return };
-            let (now, peak) = (&mut now[rank as usize], &mut peaks[rank as usize]);
+            let now = &mut now[rank as usize];
             if change.appears {
                 match now.checked_add(change.bytes) {
                     Some(sum) => *now = sum,
                     None => overflows = true,
                 }
-                *peak = (*peak).max(now.saturating_add(self.streaming_bytes(change.step)));
             } else {
                 *now = now.saturating_sub(change.bytes);
             }

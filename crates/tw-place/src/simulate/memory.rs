@@ -1,7 +1,7 @@
 //! Peak memory of each worker, with steps one by one in the global order.
 
 use tw_ir::EntityRef;
-use tw_ir::schedule::{Memory, Replay};
+use tw_ir::schedule::{Event, Memory, Replay};
 use tw_ir::workflow::{TaskId, Workflow};
 
 use super::Simulation;
@@ -27,22 +27,25 @@ pub(super) fn replay(
     let mut now: Vec<u64> = (0..simulation.workers.len()).map(|worker| before.bytes_of(worker)).collect();
     now.iter().zip(&mut simulation.workers).for_each(|(&bytes, worker)| worker.peak_bytes = bytes);
     let (mut most, mut at_peak) = (0, None);
-    Replay::new(workflow, &steps, Some(&placement)).walk(|change| {
-        let at_home = change.instance.index() < workflow.n_blocks();
-        let Memory::Host(worker) = change.memory else { return };
-        if at_home && was_here[change.block.index()] {
-            return;
+    let replay = Replay::new(workflow, &steps, Some(&placement));
+    replay.walk(|event| match event {
+        Event::Runs(step) => {
+            let worker = replay.rank_of(step);
+            let held = now[worker].saturating_add(replay.extra_bytes(step));
+            let peak = &mut simulation.workers[worker].peak_bytes;
+            *peak = (*peak).max(held);
+            if held > most {
+                (most, at_peak) = (held, Some(step));
+            }
         }
-        let held = &mut now[worker as usize];
-        if !change.appears {
-            *held -= change.bytes;
-            return;
-        }
-        *held += change.bytes;
-        let peak = &mut simulation.workers[worker as usize].peak_bytes;
-        *peak = (*peak).max(*held);
-        if *held > most {
-            (most, at_peak) = (*held, Some(change.step));
+        Event::Change(change) => {
+            let at_home = change.instance.index() < workflow.n_blocks();
+            let Memory::Host(worker) = change.memory else { return };
+            if at_home && was_here[change.block.index()] {
+                return;
+            }
+            let held = &mut now[worker as usize];
+            *held = if change.appears { *held + change.bytes } else { *held - change.bytes };
         }
     });
     // A message counts with the first task that reads its data.

@@ -9,6 +9,8 @@ use std::ops::Range;
 use tw_ir::EntityRef;
 use tw_ir::workflow::{BlockId, Operand, TaskId, Workflow};
 
+use super::IoMemory;
+
 /// A block, or a part of one: blocks have their own numbers, parts come after all blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Unit(pub(super) u32);
@@ -41,7 +43,7 @@ pub(super) struct Parts {
 impl Parts {
     /// Finds the blocks that are worth spilling in parts. All operands that read such a block read a part of it, the parts together are about as large as the
     /// block, and spilling and fetching them moves fewer bytes than loading the block for each of its readers.
-    pub(super) fn of(workflow: &Workflow, order: &[TaskId], is_resident: &dyn Fn(BlockId) -> bool) -> Parts {
+    pub(super) fn of(workflow: &Workflow, order: &[TaskId], io: &IoMemory) -> Parts {
         let mut parts = Parts {
             n_blocks: workflow.n_blocks(),
             list: Vec::new(),
@@ -83,7 +85,7 @@ impl Parts {
                 true => bytes.saturating_mul(readers[block.index()] as u64),
                 false => bytes.saturating_mul(3),
             };
-            if !is_resident(block) && moved.saturating_mul(2) < again {
+            if !io.is_resident(block) && moved.saturating_mul(2) < again {
                 let first = parts.list.len() as u32;
                 parts.list.extend_from_slice(of_block);
                 parts.of_blocks.insert(block, first..parts.list.len() as u32);

@@ -163,7 +163,7 @@ fn budgets_bind_and_nobody_waits_forever() {
     for (make, blocks_ahead) in cases {
         let prepared = make();
         let budget = prepared.schedule().peak_bytes() + blocks_ahead * BLOCK_BYTES;
-        assert!(budget < prepared.plan().total_bytes, "the budget does not bind");
+        assert!(budget < prepared.plan().sizes.total, "the budget does not bind");
         explore(move || {
             succeeds(
                 &Runtime::new(3),

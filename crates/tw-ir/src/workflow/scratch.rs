@@ -1,0 +1,119 @@
+//! Scratch space: the main memory that a task takes while it runs, besides its operands and outputs.
+//!
+//! Replays, reservations and budgets count it, and an engine charges its meter with it while the task runs. What is said here is an upper bound; a test with a counting
+//! allocator (`crates/tw-test/tests/scratch.rs`) compares it with what kernels allocate. Space that does not grow with blocks is not counted, nor is what functions of
+//! the user allocate. What sources and sinks take is known to those who bind them.
+
+use crate::contraction;
+use crate::dtype::DType;
+use crate::index::Idx;
+use crate::kernel::{Kernel, KernelRead, SortResults, Sorting, StatementKernel};
+use crate::tiling::BoxRegion;
+
+use super::{BlockId, TaskId, Workflow};
+
+/// Element type and shape of a block that a function is called with, or makes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BlockShape {
+    /// The type of its elements.
+    pub dtype: DType,
+    /// Its extents.
+    pub extents: Vec<u64>,
+}
+
+impl BlockShape {
+    /// The number of elements.
+    pub fn n_elements(&self) -> u64 {
+        self.extents.iter().fold(1, |n: u64, &extent| n.saturating_mul(extent))
+    }
+
+    /// The bytes of the elements.
+    pub fn n_bytes(&self) -> u64 {
+        self.n_elements().saturating_mul(self.dtype.size())
+    }
+}
+
+/// Rows of a block that a sort takes together, where neighbours in memory belong to different rows.
+pub const ROWS_SORTED_TOGETHER: u64 = 16;
+
+impl Workflow {
+    /// Scratch space of a task. Loads and stores take what their source and sink say, which is not known here.
+    pub fn scratch_bytes(&self, task: TaskId) -> u64 {
+        match &self.kernels[self.kernel(task)].kernel {
+            Kernel::Statement(kernel) => self.scratch_of_statement(kernel, task),
+            Kernel::SortRun(sorting) => match self.present_operands(task).next() {
+                Some(operand) => scratch_of_sort(
+                    *sorting,
+                    self.sets[self.set_of(operand.block)].dtype,
+                    &self.block_box(operand.block),
+                ),
+                None => 0,
+            },
+            Kernel::SortMerge(sorting) => {
+                let length = |&block: &BlockId| {
+                    let (axis, bbox) = (sorting.spec.axis as usize, self.block_box(block));
+                    bbox.hi[axis] - bbox.lo[axis]
+                };
+                let longest = self.outputs(task).iter().map(length).max().unwrap_or(0);
+                let dtype =
+                    self.present_operands(task).next().map(|operand| self.sets[self.set_of(operand.block)].dtype);
+                dtype.map_or(0, |dtype| longest.saturating_mul(2 * item_bytes(*sorting, dtype)))
+            }
+            Kernel::Call(function) => {
+                let operands: Vec<BlockShape> =
+                    self.present_operands(task).map(|operand| self.shape_of(operand.block)).collect();
+                let results: Vec<BlockShape> = self.outputs(task).iter().map(|&block| self.shape_of(block)).collect();
+                function.0.scratch_bytes(&operands, &results)
+            }
+            _ => 0,
+        }
+    }
+
+    /// A contraction converts operands of another type than its own before it begins. One that is no matrix product over numbers copies both operands.
+    fn scratch_of_statement(&self, kernel: &StatementKernel, task: TaskId) -> u64 {
+        let (Some(accum), [left, right, ..]) = (&kernel.accum, &kernel.reads[..]) else { return 0 };
+        let [identity] = &accum.identity[..] else { return 0 };
+        let variables = |read: &KernelRead| {
+            let vars = read.idx.iter().filter_map(Idx::as_var);
+            vars.fold(0u64, |vars, var| vars | 1 << (var.0 % u64::BITS))
+        };
+        let (of_left, of_right) = (variables(left), variables(right));
+        if of_left & !of_right == 0 || of_right & !of_left == 0 {
+            return 0;
+        }
+        let dtype = identity.dtype();
+        let has_products =
+            matches!(dtype, DType::Bool | DType::I32 | DType::I64 | DType::F32 | DType::F64 | DType::C64 | DType::C128);
+        let is_product = has_products && contraction::product_of(&kernel.code, Some(dtype)).is_some();
+        let reads = [left, right].into_iter().zip(self.operands(task));
+        let copied = reads.filter(|(read, _)| !is_product || read.dtype != dtype);
+        copied.filter_map(|(read, operand)| Some((read, operand.expand()?))).fold(0, |sum: u64, (read, operand)| {
+            let elements = self.block_box(operand.block).n_elements();
+            let size = if is_product { dtype.size() } else { read.dtype.size() };
+            sum.saturating_add(elements.saturating_mul(size))
+        })
+    }
+
+    fn shape_of(&self, block: BlockId) -> BlockShape {
+        let bbox = self.block_box(block);
+        let extents = bbox.lo.iter().zip(&bbox.hi).map(|(lo, hi)| hi - lo).collect();
+        BlockShape { dtype: self.sets[self.set_of(block)].dtype, extents }
+    }
+}
+
+/// Rows that are sorted together, as keys with or without positions, and as much again for one of them.
+fn scratch_of_sort(sorting: Sorting, dtype: DType, bbox: &BoxRegion) -> u64 {
+    let (axis, last) = (sorting.spec.axis as usize, bbox.rank() - 1);
+    let extent = |k: usize| bbox.hi[k] - bbox.lo[k];
+    let rows = if axis == last { 1 } else { extent(last).min(ROWS_SORTED_TOGETHER) };
+    extent(axis).saturating_mul(rows + 1).saturating_mul(item_bytes(sorting, dtype))
+}
+
+/// Bytes of a key, with a position if positions are wanted.
+fn item_bytes(sorting: Sorting, dtype: DType) -> u64 {
+    match sorting.results {
+        SortResults::Values if dtype.size() <= 4 => 4,
+        SortResults::Values => 8,
+        _ => 16,
+    }
+}
