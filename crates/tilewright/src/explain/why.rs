@@ -49,6 +49,9 @@ impl Explanation {
         if rest > 0 {
             parts.push(format!("others {}", units::bytes(rest)));
         }
+        if plan.peak.scratch > 0 {
+            parts.push(format!("scratch space {}", units::bytes(plan.peak.scratch)));
+        }
         if plan.held_bytes > 0 {
             parts.push(format!("earlier results {}", units::bytes(plan.held_bytes)));
         }
