@@ -275,6 +275,14 @@ def test_values_at_indices(key, chunk, lazy):
         ours[own] = np.zeros((part.shape[0] + 2, *part.shape[1:]))
 
 
+def test_writes_to_nothing():
+    for shape, key in [((2, 0), (slice(None), np.zeros(0, bool))), ((0, 3), ([],)), ((3, 0), ([1, 1],)), ((0,), (np.zeros(0, bool),))]:
+        for value in (1, np.ones(np.zeros(shape)[key].shape)):
+            x = tw.zeros(shape)
+            x[key] = value
+            assert x.compute().shape == shape
+
+
 def test_indices_of_writes_outside_are_errors():
     x = tw.zeros((3, 4))
     for key in ([3], (slice(None), [4, 0]), (..., np.array([-5]))):

@@ -327,6 +327,7 @@ def _scattered(x: Array, key: Any, parts: tuple[Any, ...], value: Any) -> Array:
     """
     from ._creation import arange, full
     from ._manipulation import reshape
+    from ._searching import nonzero
 
     if not isinstance(value, _core.Tensor):
         value = full((), value, dtype=x.dtype)._tensor
@@ -340,16 +341,12 @@ def _scattered(x: Array, key: Any, parts: tuple[Any, ...], value: Any) -> Array:
     values = Array(value)
     if index.dtype.kind == "b" and values.ndim <= len(after):
         return _where_hit(x, axis, index, broadcast_to(values, after))
-    places = _nonzero(index) if index.dtype.kind == "b" else index
+    places = nonzero(index)[0] if index.dtype.kind == "b" else index
     if values.ndim <= len(after):
         values = broadcast_to(values, after)
     else:
         values = reshape(broadcast_to(values, (*before, *places.shape, *after)), (*before, places.size, *after))
     return _last_written(x, axis, reshape(places, (-1,)), values)
-
-
-def _nonzero(mask: Array) -> Array:
-    return Array(_core.positions(mask._tensor))
 
 
 def _one_axis(x: Array, key: Any, parts: tuple[Any, ...]) -> tuple[int, Array | None]:
@@ -394,5 +391,5 @@ def _where_hit(x: Array, axis: int, hit: Array, values: Array) -> Array:
     """Values where a mask of an axis holds, elsewhere the elements of an array."""
     from ._manipulation import reshape
 
-    mask = reshape(hit, (*(1,) * axis, -1, *(1,) * (x.ndim - axis - 1)))
+    mask = reshape(hit, (*(1,) * axis, x.shape[axis], *(1,) * (x.ndim - axis - 1)))
     return Array(_core.cast(_core.where_(mask._tensor, values._tensor, x._tensor), x._tensor.dtype))
