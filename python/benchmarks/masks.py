@@ -69,9 +69,22 @@ def keyed(n, rng, n_keys, what):
 
 
 def indexed(n, rng, what):
-    """Repetitions, and elements at random places."""
+    """Repetitions, elements at random places, and floats among others."""
     x = rng.standard_normal(n)
     ours, half = tw.asarray(x), x[: n // 2]
+    if what == "isin of ten floats":
+        some = x[:10].copy()
+        return lambda: np.isin(x, some), lambda: np.asarray(tw.isin(ours, some))
+    if what == "x[places] = v":
+        places, values = rng.integers(0, n, n), rng.standard_normal(n)
+        lazy_places, lazy_values = tw.asarray(places), tw.asarray(values)
+
+        def put(x, places, values):
+            y = x.copy()
+            y[places] = values
+            return np.asarray(y)
+
+        return lambda: put(x, places, values), lambda: put(ours, lazy_places, lazy_values)
     if what == "take at random":
         places = rng.integers(0, n, n)
         lazy_places = tw.asarray(places)
@@ -92,7 +105,7 @@ def cases():
     for n_keys in KEYS:
         for what in ("bincount", "bincount with weights", "isin"):
             yield f"{what}, {n_keys} keys", partial(keyed, n_keys=n_keys, what=what)
-    for what in ("repeat by an array", "repeat three times", "take at random"):
+    for what in ("repeat by an array", "repeat three times", "take at random", "x[places] = v", "isin of ten floats"):
         yield what, partial(indexed, what=what)
 
 
