@@ -1,4 +1,4 @@
-"""What a benchmark process measures about itself: bytes read and written, CPU and wall time, and the peak of anonymous memory."""
+"""What a benchmark process measures about itself: bytes read and written, CPU and wall time, and peaks of memory."""
 
 from __future__ import annotations
 
@@ -6,10 +6,15 @@ import threading
 import time
 
 
+def status(*names: str) -> int:
+    """What the system says of this process under some names, all together, in bytes."""
+    with open("/proc/self/status") as file:
+        return sum(int(line.split()[1]) << 10 for line in file if line.startswith(names))
+
+
 def anonymous() -> int:
     """Bytes of memory of this process that no file backs."""
-    with open("/proc/self/status") as file:
-        return sum(int(line.split()[1]) << 10 for line in file if line.startswith(("RssAnon", "RssShmem")))
+    return status("RssAnon", "RssShmem")
 
 
 def counters() -> dict[str, int]:
@@ -38,3 +43,17 @@ class Measuring:
         self.read, self.written = (after[key] - self.before[key] for key in ("rchar", "wchar"))
         self.done.set()
         self.watcher.join()
+
+
+class PeakOfMemory:
+    """Measures what happens inside a `with`: `peak`, the most resident bytes beyond those at the beginning. The system counts, so no moment is missed."""
+
+    def __enter__(self) -> PeakOfMemory:
+        with open("/proc/self/clear_refs", "w") as file:
+            # Forgets the peak so far.
+            file.write("5")
+        self.base = status("VmRSS")
+        return self
+
+    def __exit__(self, *_) -> None:
+        self.peak = status("VmHWM") - self.base

@@ -387,6 +387,12 @@ def test_numbers_change_their_type_in_place_as_scalars_do():
     flags[0] *= 8
     own[0] *= 8
     same(flags, own)
+    flags[1] **= 2
+    own[1] **= 2
+    same(flags, own)
+    flag = tw.asarray(True)
+    flag **= 2
+    same(flag, np.int64(1))
     total = tw.arange(4).sum()
     total *= 0.5
     same(total, np.float64(3.0))

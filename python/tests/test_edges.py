@@ -126,6 +126,18 @@ def test_single_elements(shape):
             assert tw.asarray(x).item(*key) == expected
 
 
+@pytest.mark.parametrize("flags", [True, np.bool_(True), np.array(False), np.array([True, False])])
+def test_spans_are_not_divided_by_truth_values(flags):
+    spans = np.array([5, 7], "m8[s]")
+    own = flags if flags is True else tw.asarray(flags)
+    for divided in (lambda x, y: x / y, lambda x, y: x // y, lambda x, y: x % y, divmod):
+        with pytest.raises(TypeError):
+            divided(spans, flags)
+        with pytest.raises(TypeError, match="timedelta64"):
+            divided(tw.asarray(spans), own)
+    same(tw.asarray(spans) * own, spans * flags)
+
+
 def test_sorting_in_place_wants_an_axis():
     for axis, error in ((None, TypeError), (1.5, TypeError), (2, np.exceptions.AxisError)):
         for x in (np.array([[3, 1, 2]]), tw.asarray([[3, 1, 2]])):

@@ -245,3 +245,62 @@ def test_single_truth_values_among_other_indices(key):
     assert np.array_equal(x[lazy].compute(), expected)
     x[key] = values[key] = 9
     assert np.array_equal(x.compute(), values)
+
+
+KEYS = [
+    (slice(None), [3, -1, 3, 0]), (np.array([[5, 5], [1, -6]]),), (..., [2, 2, 1]), (slice(None), np.array([1, 0, 1]), slice(None)), ([],),
+    (np.array([True, False, True, True, False, True]),), (slice(None), np.array([False, True, True, False, True])), ([0, 0, 5], [1, 1, 2]),
+    (slice(1, 5), [4, 4, 0]), (np.array([4, 1, 4]), slice(None), 2),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("key", KEYS, ids=str)
+@pytest.mark.parametrize("chunk", [None, 2])
+@pytest.mark.parametrize("lazy", [False, True])
+def test_values_at_indices(key, chunk, lazy):
+    rng = np.random.default_rng(6)
+    x = rng.standard_normal((6, 5, 4))
+    own = tuple(tw.asarray(part) if lazy and isinstance(part, np.ndarray) else part for part in key)
+    part = x[key]
+    for values in (7, -2.5, rng.standard_normal(part.shape), rng.standard_normal(part.shape[1:]), rng.standard_normal(part.shape[-1:]), np.float32(3)):
+        ours, theirs = tw.asarray(x), x.copy()
+        ours = ours if chunk is None else ours.rechunk(chunk)
+        theirs[key] = values
+        ours[own] = values
+        np.testing.assert_array_equal(ours.compute(), theirs)
+        whole, expected = tw.asarray(x.astype("i2")), x.astype("i2")
+        whole[own], expected[key] = values, values
+        np.testing.assert_array_equal(whole.compute(), expected)
+    with pytest.raises(ValueError):
+        ours[own] = np.zeros((part.shape[0] + 2, *part.shape[1:]))
+
+
+def test_writes_to_nothing():
+    for shape, key in [((2, 0), (slice(None), np.zeros(0, bool))), ((0, 3), ([],)), ((3, 0), ([1, 1],)), ((0,), (np.zeros(0, bool),))]:
+        for value in (1, np.ones(np.zeros(shape)[key].shape)):
+            x = tw.zeros(shape)
+            x[key] = value
+            assert x.compute().shape == shape
+
+
+def test_indices_of_writes_outside_are_errors():
+    x = tw.zeros((3, 4))
+    for key in ([3], (slice(None), [4, 0]), (..., np.array([-5]))):
+        with pytest.raises(IndexError, match="out of bounds"):
+            x[key] = 1
+    x[tw.asarray([0, 3])] = np.ones((2, 4))
+    with pytest.raises(IndexError):
+        x.compute()
+
+
+def test_values_at_indices_over_many_blocks():
+    """The last write to a place wins; plans sort nothing, and have a few tasks per block."""
+    rng = np.random.default_rng(7)
+    x, places = rng.standard_normal(2_000_000), rng.integers(-2_000_000, 2_000_000, 1_500_000)
+    values = rng.standard_normal(places.size)
+    ours, theirs = tw.asarray(x), x.copy()
+    ours[tw.asarray(places)] = values
+    theirs[places] = values
+    plan = str(ours.explain("tree"))
+    assert "scatter" in plan and "sort" not in plan
+    np.testing.assert_array_equal(ours.compute(), theirs)

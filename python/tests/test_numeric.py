@@ -107,6 +107,15 @@ def test_round(x, decimals, chunk):
     same(tw.round(array, decimals=decimals), np.round(x, decimals))
 
 
+def test_bools_are_not_rounded_to_tens():
+    for flags in (np.array(True), np.array([True, False])):
+        agree("round", flags, -1)
+        with pytest.raises(TypeError, match="bools are not rounded to tens"):
+            tw.asarray(flags).round(-2)
+        # A bool has no decimals that could be cut.
+        same(tw.round(tw.asarray(flags), 1), flags)
+
+
 @pytest.mark.parametrize("dtype", ["int8", "int16", "int32", "int64"])
 def test_common_divisors_of_the_smallest_integer(dtype):
     least = np.iinfo(dtype).min

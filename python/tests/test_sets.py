@@ -87,3 +87,20 @@ def test_the_axis_of_a_vector(values):
     agree("unique", values, axis=0, return_index=True, return_inverse=True, return_counts=True)
     agree("unique", values, axis=0, equal_nan=False)
     agree("unique", values, axis=1)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex128", "uint64", "datetime64[s]"])
+@pytest.mark.parametrize("n", [1, 16, 17, 40])
+def test_members_of_few_and_of_many(dtype, n):
+    rng = np.random.default_rng(8)
+    x, known = rng.integers(0, 60, (20, 9)).astype(dtype), rng.integers(0, 60, n).astype(dtype)
+    if x.dtype.kind in "fcM":
+        x[0, 0] = known[0] = "NaT" if x.dtype.kind == "M" else np.nan
+    for invert in (False, True):
+        same(tw.isin(tw.asarray(x), tw.asarray(known), invert=invert), np.isin(x, known, invert=invert))
+
+
+def test_few_elements_are_not_searched():
+    x = tw.asarray(np.arange(100.0))
+    assert "sort" not in str(tw.isin(x, [3.0, 5.0]).explain("tree"))
+    assert "sort" in str(tw.isin(x, np.arange(40.0)).explain("tree"))

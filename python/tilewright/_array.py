@@ -477,11 +477,18 @@ _COMPARED = frozenset(("lt", "le", "gt", "ge", "eq", "ne", "max", "min"))
 
 def binary(op: str, left: Any, right: Any) -> _core.Tensor:
     """An operation on two tensors or numbers, in the types that NumPy would use."""
-    if op in _OF_SMALLEST and all(isinstance(each, bool) or getattr(each, "dtype", None) == "bool" for each in (left, right)):
+    if op in _OF_SMALLEST and _is_bool(left) and _is_bool(right):
         left, right = (_core.cast(_core.full([], each, "bool") if isinstance(each, bool) else each, "int8") for each in (left, right))
     elif op in _COMPARED:
         left, right = _as_span(left, right), _as_span(right, left)
+    elif op in ("div", "floordiv") and getattr(left, "dtype", "").startswith("timedelta") and _is_bool(right):
+        # A product with a truth value keeps a span or not; as a divisor it can only be a mistake.
+        raise TypeError(f"{left.dtype} is not divided by bool: convert the truth values to numbers first")
     return _core.binary(op, left, right)
+
+
+def _is_bool(value: Any) -> bool:
+    return isinstance(value, bool) or getattr(value, "dtype", None) == "bool"
 
 
 def _as_span(value: Any, other: Any) -> Any:

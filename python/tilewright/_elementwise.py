@@ -171,6 +171,8 @@ def round(x: Array, /, decimals: int = 0) -> Array:
     if kind == "c":
         parts = (round(part(x), decimals=decimals)._tensor for part in (real, imag))
         return Array(_core.binary("complex", *parts))
+    if kind == "b" and decimals < 0:
+        raise TypeError(f"bools are not rounded to tens (decimals={decimals}): convert them to numbers first")
     if kind in "iub" and decimals >= 0:
         return Array(tensor)
     scale = 10 ** builtins.abs(decimals)

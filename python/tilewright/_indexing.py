@@ -248,7 +248,7 @@ def _with(x: Array, key: Any, parts: tuple[Any, ...], value: Any) -> Array:
             return _masked(x, parts[0], Array(value))
         chosen = _core.where_(parts[0]._tensor, value, x._tensor)
         return Array(_core.cast(chosen, x._tensor.dtype))
-    return _scattered(x, key, _without_leading(value))
+    return _scattered(x, key, parts, _without_leading(value))
 
 
 def _without_leading(value: Any) -> Any:
@@ -319,30 +319,77 @@ def _masked(x: Array, mask: Array, value: Array) -> Array:
     return Array(_core.expand(x._tensor, mask._tensor, _core.cast(value._tensor, x._tensor.dtype)))
 
 
-def _scattered(x: Array, key: Any, value: Any) -> Array:
-    """Elements at integer indices replaced; of several values for one place the last wins."""
-    from ._creation import arange, full, ones
-    from ._manipulation import concat, reshape
-    from ._searching import sort, take, where
+def _scattered(x: Array, key: Any, parts: tuple[Any, ...], value: Any) -> Array:
+    """Elements at integer indices replaced; of several values for one place the last wins.
 
-    # Which elements are meant is asked of an array that holds the position of each.
-    named = getitem(reshape(arange(x.size), x.shape), key)
-    places, shape = reshape(named, (-1,)), named.shape
-    if isinstance(value, _core.Tensor):
-        values = reshape(broadcast_to(Array(value), shape), (-1,))
+    Every place keeps the number of the last write to it, which is the largest; then its elements are taken from the values, or stay. Nothing is sorted. An
+    index of one axis names places along this axis alone.
+    """
+    from ._creation import arange, full
+    from ._manipulation import reshape
+    from ._searching import nonzero
+
+    if not isinstance(value, _core.Tensor):
+        value = full((), value, dtype=x.dtype)._tensor
+    axis, index = _one_axis(x, key, parts)
+    if index is None:
+        # Which elements are meant is asked of an array that holds the position of each.
+        named = getitem(reshape(arange(x.size), x.shape), key)
+        values = Array(value) if value.ndim == 0 else reshape(broadcast_to(Array(value), named.shape), (-1,))
+        return reshape(_last_written(reshape(x, (-1,)), 0, reshape(named, (-1,)), values), x.shape)
+    before, after = x.shape[:axis], x.shape[axis + 1 :]
+    values = Array(value)
+    if index.dtype.kind == "b" and values.ndim <= len(after):
+        return _where_hit(x, axis, index, broadcast_to(values, after))
+    places = nonzero(index)[0] if index.dtype.kind == "b" else index
+    if values.ndim <= len(after):
+        values = broadcast_to(values, after)
     else:
-        values = full(places.shape, value, dtype=x.dtype)
-    if places.size == 0:
+        values = reshape(broadcast_to(values, (*before, *places.shape, *after)), (*before, places.size, *after))
+    return _last_written(x, axis, reshape(places, (-1,)), values)
+
+
+def _one_axis(x: Array, key: Any, parts: tuple[Any, ...]) -> tuple[int, Array | None]:
+    """The axis that an array indexes, and this array, if the key takes all other axes whole."""
+    at = next(k for k, part in enumerate(parts) if isinstance(part, Array))
+    index = parts[at]
+    others = (*parts[:at], *parts[at + 1 :])
+    whole = all(part is Ellipsis or (isinstance(part, slice) and part == slice(None)) for part in others)
+    n_ellipses = sum(part is Ellipsis for part in others)
+    if not whole or n_ellipses > 1 or len(parts) - n_ellipses > x.ndim or index.ndim == 0:
+        return 0, None
+    axis = x.ndim - len(parts) + at if n_ellipses and any(part is Ellipsis for part in parts[:at]) else at
+    if index.dtype.kind == "b" and index.shape != x.shape[axis : axis + 1]:
+        return 0, None
+    raw = key[at] if isinstance(key, tuple) else key
+    check_inside(raw, x.shape[axis], axis)
+    return axis, index
+
+
+def _last_written(x: Array, axis: int, places: Array, values: Array) -> Array:
+    """An array with values at places along an axis, which are a vector. The values have an axis of its length for them; or none, if they are the same for all."""
+    from ._creation import arange, full, ones
+    from ._dtypes import astype
+    from ._elementwise import maximum
+    from ._manipulation import concat
+    from ._searching import take
+
+    n, extents = places.size, [x.shape[axis]]
+    if n == 0:
         return x
-    # Positions with the number of the write: the largest number of a position is the last write to it.
-    n = places.size
-    written = sort(places * n + arange(n))
-    who, where_to = written % n, written // n
-    total = x.size
-    ends = concat((where_to[1:] != where_to[:-1], ones(1, dtype="bool")))
-    winner, target = Array(_core.compact(who._tensor, ends._tensor)), Array(_core.compact(where_to._tensor, ends._tensor))
-    one = _core.full([winner.size], 1, "int64")
-    hit = Array(_core.scatter("sum", [target._tensor], one, [total]))
-    chosen = Array(_core.scatter("sum", [target._tensor], winner._tensor, [total]))
-    new = where(hit > 0, take(values, chosen), reshape(x, (-1,)))
-    return reshape(Array(_core.cast(new._tensor, x._tensor.dtype)), x.shape)
+    if values.ndim < x.ndim:
+        hit = _core.scatter("any", [places._tensor], ones(n, dtype="bool")._tensor, extents)
+        return _where_hit(x, axis, Array(hit), values)
+    # Every place is named at least once: of nothing there is no largest number.
+    every, none = arange(extents[0]), full(extents, -1)
+    named, numbers = concat((every, astype(places, every.dtype, copy=False))), concat((none, arange(n)))
+    last = Array(_core.scatter("max", [named._tensor], numbers._tensor, extents))
+    return _where_hit(x, axis, last >= 0, take(values, maximum(last, 0), axis=axis))
+
+
+def _where_hit(x: Array, axis: int, hit: Array, values: Array) -> Array:
+    """Values where a mask of an axis holds, elsewhere the elements of an array."""
+    from ._manipulation import reshape
+
+    mask = reshape(hit, (*(1,) * axis, x.shape[axis], *(1,) * (x.ndim - axis - 1)))
+    return Array(_core.cast(_core.where_(mask._tensor, values._tensor, x._tensor), x._tensor.dtype))

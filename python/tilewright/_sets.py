@@ -104,6 +104,10 @@ def _inverse(positions: Array, first: Array, shape: tuple[int, ...]) -> Array:
     return reshape(take(groups, argsort(positions)), shape)
 
 
+#: So many elements or fewer are compared with one by one, which is one pass; the steps of a search are passes of their own.
+_FEW = 16
+
+
 def isin(
     element: Any, test_elements: Any, assume_unique: bool = False, invert: bool = False, *, kind: str | None = None
 ) -> Array:
@@ -112,7 +116,9 @@ def isin(
     if known.size == 0:
         return full(element.shape, invert)
     same = _in_table(element, known) if element.dtype.kind in "iub" and known.dtype.kind in "iub" else None
-    if same is None:
+    if same is None and known.size <= _FEW:
+        same = any(element[..., None] == known, axis=-1)
+    elif same is None:
         known = sort(known)
         place = searchsorted(known, element)
         same = take(known, minimum(place, known.size - 1)) == element
