@@ -222,6 +222,7 @@ several({
     "random.Generator.choice": lambda d: tw.random.default_rng(1).choice(d.vector, d.n // 4),
     "random.permutation": lambda d: tw.random.permutation(d.n),
     "random.Generator.permutation": lambda d: tw.random.default_rng(1).permutation(d.tall),
+    "random.permuted": lambda d: tw.random.permuted(d.tall, axis=1),
     "random.Generator.permuted": lambda d: tw.random.default_rng(1).permuted(d.tall, axis=1),
     "random.Generator.permuted: long axis": lambda d: tw.random.default_rng(1).permuted(d.tall, axis=0),
     "random.shuffle": lambda d: changed(d.vector, tw.random.shuffle),
