@@ -64,6 +64,11 @@ impl StatementKernel {
     pub fn var_box(&self, point: u64) -> BoxRegion {
         self.vars.box_of(point)
     }
+
+    /// The number of elements of that box, without the box.
+    pub fn n_points(&self, point: u64) -> u64 {
+        self.vars.n_elements_of(point)
+    }
 }
 
 /// The computation of one task.

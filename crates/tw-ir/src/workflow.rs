@@ -18,12 +18,14 @@ use crate::tiling::BoxRegion;
 
 mod scratch;
 mod set;
+mod sizes;
 #[cfg(test)]
 mod tests;
 mod verify;
 
 pub use scratch::{BlockShape, ROWS_SORTED_TOGETHER};
 pub use set::{BlockSet, Boxes, Size, Sizes};
+pub use sizes::BlockSizes;
 pub use verify::verify;
 
 macro_rules! ids {

@@ -7,20 +7,21 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use tw_ir::EntityRef;
-use tw_ir::workflow::{TaskId, Workflow};
+use tw_ir::workflow::{BlockSizes, TaskId, Workflow};
 
 use super::machine::Machine;
 use super::sites::Sites;
 use tw_plan::Makers;
 
-/// Reorders tasks by the time at which they would start.
+/// Reorders tasks by the time at which they would start. `seconds` are the durations of tasks on the machine.
 pub(super) fn as_they_can_begin(
     workflow: &Workflow,
     order: &[TaskId],
     sites: &Sites,
     machine: &Machine,
+    seconds: &[f64],
 ) -> Vec<TaskId> {
-    let mut run = Run::new(workflow, order, sites, machine);
+    let mut run = Run::new(workflow, order, sites, machine, seconds);
     run.events.extend((0..machine.n_workers() as u32).map(|worker| Reverse((Time::default(), worker))));
     while let Some(Reverse((now, worker))) = run.events.pop() {
         run.wake(worker, now);
@@ -57,7 +58,7 @@ struct Run<'a> {
     sites: &'a Sites,
     machine: &'a Machine,
     /// Per task: its duration, its position on its worker, the number of operands that it waits for, and the time at which they arrive.
-    seconds: Vec<f64>,
+    seconds: &'a [f64],
     place: Vec<u32>,
     missing: Vec<u32>,
     there: Vec<f64>,
@@ -70,8 +71,15 @@ struct Run<'a> {
 }
 
 impl<'a> Run<'a> {
-    fn new(workflow: &'a Workflow, order: &[TaskId], sites: &'a Sites, machine: &'a Machine) -> Run<'a> {
+    fn new(
+        workflow: &'a Workflow,
+        order: &[TaskId],
+        sites: &'a Sites,
+        machine: &'a Machine,
+        seconds: &'a [f64],
+    ) -> Run<'a> {
         let n_tasks = workflow.n_tasks();
+        let sizes = BlockSizes::of(workflow);
         let makers = Makers::of(workflow);
         let mut edges: Vec<(TaskId, TaskId, u64)> = Vec::new();
         let mut missing = vec![0u32; n_tasks];
@@ -80,9 +88,7 @@ impl<'a> Run<'a> {
             edges.extend(makers.previous(task).map(|maker| (maker, task, 0)));
             for operand in workflow.present_operands(task) {
                 edges.extend(
-                    makers
-                        .of_block(operand.block)
-                        .map(|maker| (maker, task, workflow.operand_size(operand).estimate())),
+                    makers.of_block(operand.block).map(|maker| (maker, task, sizes.operand(operand).estimate())),
                 );
             }
             missing[task.index()] = (edges.len() - before) as u32;
@@ -100,7 +106,7 @@ impl<'a> Run<'a> {
         let mut run = Run {
             sites,
             machine,
-            seconds: machine.task_seconds(workflow),
+            seconds,
             place: vec![0; n_tasks],
             missing,
             there: vec![0.0; n_tasks],

@@ -5,9 +5,9 @@ use std::fmt;
 use tw_ir::EntityRef;
 use tw_ir::error::{Error, Result};
 use tw_ir::span::Span;
-use tw_ir::workflow::{TaskId, TaskKind, Workflow};
+use tw_ir::workflow::{BlockSizes, TaskId, TaskKind, Workflow};
 
-use tw_plan::{KernelWork, task_bytes, task_flops};
+use tw_plan::{KernelWork, task_bytes_by, task_flops};
 
 /// The largest number of workers; every figure is kept per worker.
 pub const MOST_WORKERS: u64 = 1 << 20;
@@ -106,6 +106,7 @@ impl Machine {
     /// Seconds of each task of a workflow. A load costs its overhead only.
     pub fn task_seconds(&self, workflow: &Workflow) -> Vec<f64> {
         let works: Vec<KernelWork> = workflow.kernels.values().map(|entry| KernelWork::of(&entry.kernel)).collect();
+        let sizes = BlockSizes::of(workflow);
         let seconds = |task: TaskId| {
             if workflow.kind(task) == TaskKind::Load {
                 return self.task;
@@ -113,7 +114,7 @@ impl Machine {
             let KernelWork { is_product, weight } = works[workflow.kernel(task).index()];
             let flops = task_flops(workflow, task) as f64;
             let arithmetic = flops * if is_product { 1.0 } else { weight } / self.rate(is_product);
-            self.task + arithmetic.max(task_bytes(workflow, task) as f64 / self.stream)
+            self.task + arithmetic.max(task_bytes_by(workflow, &sizes, task) as f64 / self.stream)
         };
         workflow.tasks().map(seconds).collect()
     }

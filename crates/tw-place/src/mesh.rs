@@ -103,8 +103,12 @@ impl Mesh {
 
     /// The worker of a point.
     pub fn worker_at(&self, point: &[u64], variables: &[Variable]) -> u64 {
-        let parts = point.iter().zip(variables).zip(&self.factors);
-        self.worker(&parts.map(|((&x, var), &factor)| part_of(x + var.first, var.along, factor)).collect::<Vec<_>>())
+        // Asked for every task, so without a list of the parts.
+        self.first
+            + self.numbering.iter().fold(0, |worker, &k| {
+                let (var, factor) = (&variables[k], self.factors[k]);
+                worker * factor + part_of(point[k] + var.first, var.along, factor)
+            })
     }
 
     /// Points of the busiest worker over an even share.

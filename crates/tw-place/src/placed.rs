@@ -82,24 +82,41 @@ fn loose(plan: &Plan) -> Result<(Workflow, HashMap<RelId, BlockSetId>)> {
     evaluate_sets(&plan, &|| false)
 }
 
+/// A plan and its tasks, for schedulers that place the same tasks.
+pub(super) struct Loose {
+    plan: Arc<Plan>,
+    tasks: Workflow,
+    /// Time of evaluating the plan. It counts for every scheduler, although it is spent once.
+    took: Duration,
+}
+
+impl Loose {
+    /// Evaluates a plan.
+    pub(super) fn of(plan: Plan) -> Result<Loose> {
+        let started = Instant::now();
+        let tasks = contributions(&plan)?;
+        Ok(Loose { plan: Arc::new(plan), tasks, took: started.elapsed() })
+    }
+}
+
 /// Places a plan on workers that hold nothing yet.
 #[cfg(test)]
 pub(crate) fn place(planned: &Planned, machine: &Machine, scheduler: &dyn Scheduler) -> Result<Placed> {
-    place_after(&Before::default(), &planned.program, planned.plan.clone(), machine, scheduler)
+    place_after(&Before::default(), &planned.program, &Loose::of(planned.plan.clone())?, machine, scheduler)
 }
 
-/// Places a plan on workers that already hold some inputs. The plan must use the tilings of those inputs.
+/// Places the tasks of a plan on workers that already hold some inputs. The plan must use the tilings of those inputs.
 pub(super) fn place_after(
     before: &Before,
     program: &Program,
-    plan: Plan,
+    loose: &Loose,
     machine: &Machine,
     scheduler: &dyn Scheduler,
 ) -> Result<Placed> {
     machine.verify()?;
-    let started = Instant::now();
-    let loose = contributions(&plan)?;
-    place_tasks(Arc::new(program.clone()), Arc::new(plan), &loose, machine, before, scheduler, started)
+    let (program, plan, started) = (Arc::new(program.clone()), loose.plan.clone(), Instant::now());
+    let placed = place_tasks(program, plan, &loose.tasks, machine, before, scheduler, started)?;
+    Ok(Placed { took: placed.took + loose.took, ..placed })
 }
 
 /// Places tasks; `started` is when their planning began.
@@ -115,13 +132,14 @@ fn place_tasks(
     let assignment = scheduler.place(loose, machine, before)?;
     let Expanded { workflow, sites } = expand(loose, &assignment, machine)?;
     let depth_first = tw_plan::depth_first(&workflow);
-    let mut order = eager::as_they_can_begin(&workflow, &depth_first, &sites, machine);
+    let seconds = machine.task_seconds(&workflow);
+    let mut order = eager::as_they_can_begin(&workflow, &depth_first, &sites, machine, &seconds);
     let mut traffic = Traffic::of(&workflow, &order, &sites, machine)?;
-    let mut simulation = Simulation::run(&workflow, &order, &sites, machine, &traffic, before)?;
+    let mut simulation = Simulation::run(&workflow, &order, &sites, machine, &traffic, before, &seconds)?;
     if machine.memory.is_some_and(|memory| simulation.peak_bytes_max() > memory) {
         // Depth first takes longer and, mostly, less memory.
         let other_traffic = Traffic::of(&workflow, &depth_first, &sites, machine)?;
-        let other = Simulation::run(&workflow, &depth_first, &sites, machine, &other_traffic, before)?;
+        let other = Simulation::run(&workflow, &depth_first, &sites, machine, &other_traffic, before, &seconds)?;
         if other.peak_bytes_max() < simulation.peak_bytes_max() {
             (order, traffic, simulation) = (depth_first, other_traffic, other);
         }

@@ -8,7 +8,7 @@ use super::grids::{Aim, DEFAULT_LIMIT, Grids, SearchReport, touching};
 use super::homes::Before;
 use super::machine::Machine;
 use super::notation::Notation;
-use super::placed::{ByGrids, Placed, Target, place_after, place_as_written, place_by_grids, place_by_time};
+use super::placed::{ByGrids, Loose, Placed, Target, place_after, place_as_written, place_by_grids, place_by_time};
 use super::schedulers::{Lshs, Pattern, RoundRobin, Scheduler};
 use tw_plan::PlanOptions;
 use tw_plan::Unordered;
@@ -85,16 +85,24 @@ impl<'a> Request<'a> {
             }
         };
         let schedulers = [&Pattern as &dyn Scheduler, &Lshs, &RoundRobin];
-        let mut plan = None;
+        // The tasks of the plan with the options that are wanted serve all schedulers.
+        let mut loose = None;
         for scheduler in schedulers.into_iter().filter(|scheduler| self.asks(&[scheduler.name()])) {
             let ordered = unordered.ordered(&[])?;
-            // The plan with the options that are wanted serves all of them.
-            if plan.is_none() {
-                plan = Some(lower(&ordered, options)?);
+            if loose.is_none() {
+                match Loose::of(lower(&ordered, options)?) {
+                    Ok(tasks) => loose = Some(tasks),
+                    // A plan of too many tasks only fails the schedulers that place it.
+                    Err(error) => found.failed.push((scheduler.name(), error)),
+                }
             }
-            let place = |wanted: &PlanOptions| match plan.clone().filter(|_| wanted.tile == options.tile) {
-                Some(plan) => place_after(before, &ordered, plan, machine, scheduler),
-                None => place_after(before, &ordered, lower(&ordered, wanted)?, machine, scheduler),
+            let Some(loose) = &loose else { continue };
+            let place = |wanted: &PlanOptions| match wanted.tile == options.tile {
+                true => place_after(before, &ordered, loose, machine, scheduler),
+                false => {
+                    let smaller = Loose::of(lower(&ordered, wanted)?)?;
+                    place_after(before, &ordered, &smaller, machine, scheduler)
+                }
             };
             found.add(scheduler.name(), target.within_memory(place));
         }

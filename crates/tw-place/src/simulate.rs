@@ -72,7 +72,7 @@ pub struct Simulation {
 }
 
 impl Simulation {
-    /// Simulates tasks in this order with their messages, on workers that may already hold some inputs.
+    /// Simulates tasks in this order with their messages, on workers that may already hold some inputs. `seconds` are the durations of tasks on the machine.
     pub fn run(
         workflow: &Workflow,
         order: &[TaskId],
@@ -80,6 +80,7 @@ impl Simulation {
         machine: &Machine,
         traffic: &Traffic,
         before: &Before,
+        seconds: &[f64],
     ) -> Result<Simulation> {
         sites.verify(workflow, machine)?;
         let mut simulation = Simulation {
@@ -93,8 +94,7 @@ impl Simulation {
             intervals: vec![TimeInterval::default(); workflow.n_tasks()],
         };
         simulation.count(machine, traffic);
-        let seconds = machine.task_seconds(workflow);
-        simulation.critical_path = critical_path(workflow, order, sites, machine, traffic, &seconds);
+        simulation.critical_path = critical_path(workflow, order, sites, machine, traffic, seconds);
         for &task in order {
             let worker = &mut simulation.workers[sites.of(task) as usize];
             worker.tasks += 1;

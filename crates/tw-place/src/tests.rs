@@ -181,8 +181,10 @@ fn workers_do_not_wait_for_one_result_after_the_other() {
     let busy = placed.simulation.workers.iter().map(|worker| worker.busy).fold(0.0, f64::max);
     let depth_first = tw_plan::depth_first(&placed.workflow);
     let traffic = Traffic::of(&placed.workflow, &depth_first, &placed.sites, &machine).unwrap();
+    let seconds = machine.task_seconds(&placed.workflow);
+    let before = Before::default();
     let slow =
-        Simulation::run(&placed.workflow, &depth_first, &placed.sites, &machine, &traffic, &Before::default()).unwrap();
+        Simulation::run(&placed.workflow, &depth_first, &placed.sites, &machine, &traffic, &before, &seconds).unwrap();
     assert_eq!(slow.wire_bytes(), placed.simulation.wire_bytes());
     assert!(placed.simulation.makespan < slow.makespan, "{} {}", placed.simulation.makespan, slow.makespan);
     assert!(placed.simulation.makespan >= busy);

@@ -5,7 +5,7 @@ use tw_ir::contraction::Contraction;
 use tw_ir::kernel::{Kernel, StatementKernel};
 use tw_ir::program::IndexStmt;
 use tw_ir::scalar::{BinaryOp, RandomDistribution, ScalarCode, ScalarOp, UnaryOp};
-use tw_ir::workflow::{Operand, TaskId, Workflow};
+use tw_ir::workflow::{BlockSizes, Operand, Size, TaskId, Workflow};
 
 /// Scalar operations of all tasks.
 pub fn flops(workflow: &Workflow) -> u64 {
@@ -55,11 +55,20 @@ pub fn is_fast_product(contraction: &Contraction) -> bool {
 
 /// Bytes that a task reads and writes. A copy into a part of a block touches that part alone, once on either side.
 pub fn task_bytes(workflow: &Workflow, task: TaskId) -> u64 {
+    bytes_by(workflow, task, |operand| workflow.operand_size(operand))
+}
+
+/// The same, for callers that ask for many tasks. `sizes` are those of the workflow.
+pub fn task_bytes_by(workflow: &Workflow, sizes: &BlockSizes<'_>, task: TaskId) -> u64 {
+    bytes_by(workflow, task, |operand| sizes.operand(operand))
+}
+
+fn bytes_by(workflow: &Workflow, task: TaskId, size: impl Fn(Operand) -> Size) -> u64 {
     if let Kernel::Place { axis, shift } = workflow.kernels[workflow.kernel(task)].kernel {
         return 2 * copied_bytes(workflow, task, axis as usize, shift);
     }
-    let read: u64 = workflow.present_operands(task).map(|operand| workflow.operand_size(operand).estimate()).sum();
-    let made: u64 = workflow.outputs(task).iter().map(|&block| workflow.block_size(block).estimate()).sum();
+    let read: u64 = workflow.present_operands(task).map(|operand| size(operand).estimate()).sum();
+    let made: u64 = workflow.outputs(task).iter().map(|&block| size(Operand::whole(block)).estimate()).sum();
     read.saturating_add(made)
 }
 
@@ -82,10 +91,7 @@ fn copied_bytes(workflow: &Workflow, task: TaskId, axis: usize, shift: u64) -> u
 /// Scalar operations of one task.
 pub fn task_flops(workflow: &Workflow, task: TaskId) -> u64 {
     match &workflow.kernels[workflow.kernel(task)].kernel {
-        Kernel::Statement(kernel) => {
-            let points = kernel.var_box(workflow.point(task) as u64).n_elements();
-            points.saturating_mul(ops_per_point(kernel))
-        }
+        Kernel::Statement(kernel) => kernel.n_points(workflow.point(task) as u64).saturating_mul(ops_per_point(kernel)),
         Kernel::Load { .. } | Kernel::Store { .. } | Kernel::Place { .. } | Kernel::Fill(_) => 0,
         // One operation per element made; sorting and user functions are only guessed at.
         _ => workflow.outputs(task).iter().map(|&block| workflow.block_box(block).n_elements()).sum(),

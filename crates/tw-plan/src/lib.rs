@@ -14,7 +14,7 @@ mod pipeline;
 mod rewrite;
 mod tile;
 
-pub use cost::{KernelWork, flops, is_fast_product, op_weight, statement_ops, task_bytes, task_flops};
+pub use cost::{KernelWork, flops, is_fast_product, op_weight, statement_ops, task_bytes, task_bytes_by, task_flops};
 pub use fit::{BudgetTraffic, Fitted, IoMemory, fit, least_bytes};
 pub use lower::{ChosenCuts, lower, lower_cut};
 pub use options::{PlanOptions, ProviderName};

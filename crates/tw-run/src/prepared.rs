@@ -253,7 +253,7 @@ fn guess_nanoseconds(schedule: &Schedule, task: TaskId) -> u64 {
     let workflow = schedule.workflow();
     let kernel = &workflow.kernels[workflow.kernel(task)].kernel;
     let work = match kernel {
-        Kernel::Statement(kernel) => kernel.var_box(workflow.point(task) as u64).n_elements(),
+        Kernel::Statement(kernel) => kernel.n_points(workflow.point(task) as u64),
         _ => {
             let operands = workflow.present_operands(task).map(|operand| operand.block);
             operands.chain(workflow.outputs(task).iter().copied()).map(|block| workflow.block_bytes(block)).sum()

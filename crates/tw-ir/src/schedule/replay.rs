@@ -5,7 +5,7 @@ use cranelift_entity::EntityRef;
 use super::placement::{Memory, Placement};
 use super::step::{self, InstanceId, Step};
 use crate::error::{Error, Result};
-use crate::workflow::{BlockId, Workflow};
+use crate::workflow::{BlockId, BlockSizes, Workflow};
 
 /// Steps one by one in their order.
 ///
@@ -68,15 +68,20 @@ impl<'a> Replay<'a> {
             last_use[id.index()] = NEVER;
         }
         let mut alive = vec![false; n_instances];
+        let sizes = BlockSizes::of(workflow);
         let describe = |step: usize, id: InstanceId, appears: bool| {
             let (block, memory, bytes) = match placement {
                 None => {
                     let block = BlockId::new(id.index());
-                    (block, Memory::Host(0), workflow.block_bytes(block))
+                    (block, Memory::Host(0), sizes.block(block).max())
                 }
                 Some(placement) => {
                     let instance = placement.instance(id);
-                    (instance.block, instance.memory, placement.instance_bytes(workflow, id))
+                    let bytes = match placement.region(workflow, id) {
+                        None => sizes.block(instance.block).max(),
+                        Some(_) => placement.instance_bytes(workflow, id),
+                    };
+                    (instance.block, instance.memory, bytes)
                 }
             };
             Change { step, instance: id, block, memory, bytes, appears }

@@ -1,9 +1,11 @@
 //! A workflow with a set of blocks whose sizes depend on data.
 
 use super::*;
+use crate::grid::Grid;
 use crate::program::FunctionTable;
 use crate::schedule::{Instance, InstanceId, Memory, Move, Placement, Schedule};
 use crate::text::{parse_schedule, parse_workflow, print_schedule, print_workflow};
+use crate::tiling::Axis;
 
 /// Two rows of blocks stored as CSR, each summed into one dense block. The order of the schedule holds both sparse blocks at once.
 const SPARSE: &str = r#"workflow {
@@ -45,6 +47,53 @@ fn sizes_are_exact_or_bounds() {
     assert_eq!(workflow.operand_size(operand), Size::Bound { estimate: 20, max: 200 });
     let dense = BoxRegion::from_ranges([2..3, 0..8]);
     assert_eq!(workflow.part_size(BlockId(3), &dense), Size::Exact(64));
+    same_sizes(&workflow);
+}
+
+/// Both ways to ask for sizes have one answer.
+fn same_sizes(workflow: &Workflow) {
+    let sizes = BlockSizes::of(workflow);
+    for block in (0..workflow.n_blocks).map(BlockId) {
+        assert_eq!(sizes.block(block), workflow.block_size(block), "{block}");
+        for region in 0..=workflow.regions.len() as u32 {
+            let operand = Operand { block, region };
+            assert_eq!(sizes.operand(operand), workflow.operand_size(operand), "{block} {region}");
+        }
+    }
+}
+
+#[test]
+fn sizes_of_even_and_uneven_cuts_are_those_of_the_blocks() {
+    let axes = [
+        Axis::uniform(12, 4),
+        Axis::uniform(13, 4),
+        Axis::whole(7),
+        Axis::uniform(3, 8),
+        Axis::whole(12).with_cuts(&[1, 5]),
+        Axis::whole(0),
+    ];
+    let mut workflow = Workflow::default();
+    let statement = workflow.statements.push(Statement { label: "s".into(), span: Span::text(0, 1), node: None });
+    let mut add = |boxes: Boxes, shape: Vec<u64>| {
+        workflow.add_set(BlockSet::dense("x".into(), DType::F64, shape, boxes, statement)).unwrap();
+    };
+    add(Boxes::Grid(Grid::default()), Vec::new());
+    for a in &axes {
+        for b in &axes {
+            let grid = Grid::from_iter([a.clone(), b.clone()]);
+            let shape = grid.shape();
+            add(Boxes::Grid(grid), shape);
+        }
+    }
+    add(Boxes::List(vec![BoxRegion::from_ranges([0..2]), BoxRegion::from_ranges([1..4])]), vec![4]);
+    same_sizes(&workflow);
+    assert!(workflow.n_blocks() > 50);
+    // Sets are changed after they were added; sizes that are asked for then are those of the changed set.
+    let first = BlockId(0);
+    assert_eq!(BlockSizes::of(&workflow).block(first), Size::Exact(8));
+    workflow.sets[BlockSetId(0)].dtype = DType::F32;
+    same_sizes(&workflow);
+    assert_eq!(BlockSizes::of(&workflow).block(first), Size::Exact(4));
 }
 
 #[test]

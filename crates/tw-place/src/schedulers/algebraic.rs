@@ -1,11 +1,11 @@
 //! Places each task by the mesh of its statement.
 
-use tw_ir::EntityRef;
 use tw_ir::error::Result;
 use tw_ir::kernel::Kernel;
 use tw_ir::program::ValueId;
 use tw_ir::spec::{GatherSpec, ScatterSpec};
-use tw_ir::workflow::{BlockId, TaskId, TaskKind, Workflow};
+use tw_ir::workflow::{BlockId, BlockSizes, TaskId, TaskKind, Workflow};
+use tw_ir::{BoxRegion, EntityRef};
 
 use super::{Scheduler, is_copy, place_loads};
 use crate::grids::Grids;
@@ -64,7 +64,7 @@ impl Algebraic<'_> {
         let value = (*self.values.get(workflow.set_of(block).index())?)?;
         let owners = self.grids.owners(value)?;
         let region = workflow.block_box(block);
-        Some(owners.owner(&middle(&region.lo, &region.hi)))
+        Some(owners.owner(&middle_of(&region)))
     }
 
     /// The worker of a task whose statement has a mesh.
@@ -110,6 +110,7 @@ impl Algebraic<'_> {
 /// The times at which workers become free and blocks are ready, if tasks start in the listed order.
 struct Times<'a> {
     workflow: &'a Workflow,
+    sizes: BlockSizes<'a>,
     machine: &'a Machine,
     seconds: Vec<f64>,
     free: Vec<f64>,
@@ -119,7 +120,8 @@ struct Times<'a> {
 impl<'a> Times<'a> {
     fn new(workflow: &'a Workflow, machine: &'a Machine) -> Times<'a> {
         let (free, made) = (vec![0.0; machine.n_workers()], vec![0.0; workflow.n_blocks()]);
-        Times { workflow, machine, seconds: machine.task_seconds(workflow), free, made }
+        let (sizes, seconds) = (BlockSizes::of(workflow), machine.task_seconds(workflow));
+        Times { workflow, sizes, machine, seconds, free, made }
     }
 
     /// The worker that can start a task first, among the holders of its operands and the default owner of its output. Ties go to the worker that receives least.
@@ -149,7 +151,7 @@ impl<'a> Times<'a> {
             if home == worker {
                 begin = begin.max(made);
             } else {
-                let bytes = self.workflow.operand_size(operand).estimate();
+                let bytes = self.sizes.operand(operand).estimate();
                 last_there = last_there.max(made) + self.machine.link(home, worker).seconds(bytes);
                 missing += bytes;
             }
@@ -171,13 +173,16 @@ const MOST_OPTIONS: usize = 64;
 fn point_of(workflow: &Workflow, task: TaskId, kernel: &Kernel) -> Option<Vec<u64>> {
     let of_block = |block: BlockId| {
         let region = workflow.block_box(block);
-        middle(&region.lo, &region.hi)
+        middle_of(&region)
     };
     let output = || workflow.outputs(task).first().map(|&block| of_block(block));
     match kernel {
         Kernel::Statement(statement) => {
-            let region = statement.var_box(workflow.point(task) as u64);
-            Some(middle(&region.lo, &region.hi))
+            let mut point = vec![0; statement.vars.len()];
+            statement
+                .vars
+                .for_ranges(workflow.point(task) as u64, |k, range| point[k] = middle(range.start, range.end));
+            Some(point)
         }
         // What a block of a fibre adds up to lies beside it along all axes that are shared.
         Kernel::ScanTotal { .. } | Kernel::ScanCarry(_) | Kernel::ScanBlock(_) => output(),
@@ -194,6 +199,10 @@ fn point_of(workflow: &Workflow, task: TaskId, kernel: &Kernel) -> Option<Vec<u6
 }
 
 /// An element in the middle of a box, or its first if it is empty.
-fn middle(lo: &[u64], hi: &[u64]) -> Vec<u64> {
-    lo.iter().zip(hi).map(|(&lo, &hi)| lo + hi.saturating_sub(lo).saturating_sub(1) / 2).collect()
+fn middle_of(region: &BoxRegion) -> Vec<u64> {
+    region.lo.iter().zip(&region.hi).map(|(&lo, &hi)| middle(lo, hi)).collect()
+}
+
+fn middle(lo: u64, hi: u64) -> u64 {
+    lo + hi.saturating_sub(lo).saturating_sub(1) / 2
 }

@@ -13,7 +13,7 @@ use std::collections::HashMap;
 
 use tw_ir::EntityRef;
 use tw_ir::error::Result;
-use tw_ir::workflow::{BlockId, Operand, TaskId, TaskKind, Workflow};
+use tw_ir::workflow::{BlockId, BlockSizes, Operand, TaskId, TaskKind, Workflow};
 
 use super::holders::Holders;
 use super::{MOST_OPTIONS, Scheduler, place_loads};
@@ -264,6 +264,7 @@ enum Change {
 
 struct State<'a> {
     workflow: &'a Workflow,
+    sizes: BlockSizes<'a>,
     machine: &'a Machine,
     layouts: Layouts<'a>,
     loads: Cluster,
@@ -285,9 +286,11 @@ struct State<'a> {
 impl<'a> State<'a> {
     fn new(workflow: &'a Workflow, machine: &'a Machine, layouts: Layouts<'a>) -> State<'a> {
         let work = machine.task_seconds(workflow).into_iter().map(|seconds| seconds * machine.farthest().bandwidth);
-        let block_bytes = |k: usize| workflow.block_size(BlockId::new(k)).estimate();
+        let sizes = BlockSizes::of(workflow);
+        let bytes = (0..workflow.n_blocks()).map(|k| sizes.block(BlockId::new(k)).estimate()).collect();
         State {
             workflow,
+            sizes,
             machine,
             layouts,
             loads: Cluster::new(machine),
@@ -295,7 +298,7 @@ impl<'a> State<'a> {
             holders: vec![Holders::default(); workflow.n_blocks()],
             parts: HashMap::new(),
             changes: None,
-            bytes: (0..workflow.n_blocks()).map(block_bytes).collect(),
+            bytes,
             wanted: vec![ANYWHERE; workflow.n_blocks()],
             inside: (machine.across.bandwidth / machine.inside.bandwidth).min(1.0),
         }
@@ -376,7 +379,7 @@ impl<'a> State<'a> {
         let mut there: HashMap<u32, u64> = HashMap::new();
         for operand in self.operands(task) {
             if let Some(&first) = self.holders[operand.block.index()].list().first() {
-                *there.entry(first).or_default() += self.workflow.operand_size(operand).estimate();
+                *there.entry(first).or_default() += self.sizes.operand(operand).estimate();
             }
         }
         options.sort_by_key(|worker| (Reverse(there.get(worker).copied().unwrap_or(0)), *worker));
@@ -396,7 +399,7 @@ impl<'a> State<'a> {
         let mut sent: Vec<(u32, f64)> = Vec::new();
         for operand in self.operands(task).filter(|operand| !self.is_there(*operand, worker)) {
             let (from, load) = self.message(operand, worker);
-            memory += self.workflow.operand_size(operand).estimate() as f64;
+            memory += self.sizes.operand(operand).estimate() as f64;
             received += load;
             sent.push((from, load));
         }
@@ -443,7 +446,7 @@ impl<'a> State<'a> {
         let near = near.or_else(|| self.part(operand)?.first_on_node(node, self.machine));
         let from = near.or(holders.list().first().copied()).unwrap_or(to);
         let factor = if near.is_some() { self.inside } else { 1.0 };
-        (from, factor * self.workflow.operand_size(operand).estimate() as f64)
+        (from, factor * self.sizes.operand(operand).estimate() as f64)
     }
 
     /// Simulates a task on a worker.
@@ -455,7 +458,7 @@ impl<'a> State<'a> {
             }
             let (from, load) = self.message(operand, worker);
             self.loads.send(from, worker, load, self.machine);
-            self.loads.memory.add(worker, workflow.operand_size(operand).estimate() as f64);
+            self.loads.memory.add(worker, self.sizes.operand(operand).estimate() as f64);
             let (block, region) = (operand.block, operand.region);
             if region == 0 {
                 self.hold(block, worker);

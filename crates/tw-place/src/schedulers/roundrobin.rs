@@ -2,7 +2,7 @@
 
 use tw_ir::EntityRef;
 use tw_ir::error::Result;
-use tw_ir::workflow::{TaskId, TaskKind, Workflow};
+use tw_ir::workflow::{BlockSizes, TaskId, TaskKind, Workflow};
 
 use super::holders::Holders;
 use super::{MOST_OPTIONS, Scheduler};
@@ -47,6 +47,7 @@ impl Scheduler for RoundRobin {
 
 struct State<'a> {
     workflow: &'a Workflow,
+    sizes: BlockSizes<'a>,
     machine: &'a Machine,
     /// Seconds of every task, by its number.
     seconds: Vec<f64>,
@@ -55,6 +56,8 @@ struct State<'a> {
     /// Bytes that every worker holds.
     bytes: Vec<u64>,
     holders: Vec<Holders>,
+    /// The options of one task; kept because every task needs such a list.
+    options: Vec<u32>,
 }
 
 impl<'a> State<'a> {
@@ -62,28 +65,32 @@ impl<'a> State<'a> {
         let n = machine.n_workers();
         State {
             workflow,
+            sizes: BlockSizes::of(workflow),
             machine,
             seconds: machine.task_seconds(workflow),
             busy: vec![0.0; n],
             bytes: vec![0; n],
             holders: vec![Holders::default(); workflow.n_blocks()],
+            options: Vec::new(),
         }
     }
 
     /// The worker that can start a task first, if it has operands.
-    fn first_to_begin(&self, task: TaskId) -> Option<u32> {
-        let blocks = self.workflow.present_operands(task).map(|operand| operand.block.index());
-        let holders = blocks.flat_map(|block| self.holders[block].list().iter().copied().take(MOST_OPTIONS));
-        let mut options: Vec<u32> = holders.collect();
+    fn first_to_begin(&mut self, task: TaskId) -> Option<u32> {
+        let mut options = std::mem::take(&mut self.options);
+        options.clear();
+        for operand in self.workflow.present_operands(task) {
+            options.extend(self.holders[operand.block.index()].list().iter().take(MOST_OPTIONS));
+        }
         options.sort_unstable();
         options.dedup();
         options.truncate(MOST_OPTIONS);
-        let begin = |worker: u32| self.busy[worker as usize] + self.receiving(task, worker);
-        let sooner = |a: &u32, b: &u32| {
-            let held = |worker: u32| self.bytes[worker as usize];
-            begin(*a).total_cmp(&begin(*b)).then(held(*a).cmp(&held(*b))).then(a.cmp(b))
+        let start = |&worker: &u32| {
+            (self.busy[worker as usize] + self.receiving(task, worker), self.bytes[worker as usize], worker)
         };
-        options.into_iter().min_by(sooner)
+        let soonest = options.iter().map(start).min_by(|a, b| a.0.total_cmp(&b.0).then((a.1, a.2).cmp(&(b.1, b.2))));
+        self.options = options;
+        soonest.map(|(.., worker)| worker)
     }
 
     /// Seconds until a worker has received the operands of a task.
@@ -92,7 +99,7 @@ impl<'a> State<'a> {
             .workflow
             .present_operands(task)
             .filter(|operand| !self.holders[operand.block.index()].contains(worker))
-            .map(|operand| self.workflow.operand_size(operand).estimate());
+            .map(|operand| self.sizes.operand(operand).estimate());
         missing.sum::<u64>() as f64 / self.machine.farthest().bandwidth
     }
 
@@ -104,7 +111,7 @@ impl<'a> State<'a> {
             let holders = &mut self.holders[block.index()];
             if !holders.contains(worker) {
                 holders.add(worker, self.machine);
-                self.bytes[worker as usize] += self.workflow.block_size(block).estimate();
+                self.bytes[worker as usize] += self.sizes.block(block).estimate();
             }
         }
     }

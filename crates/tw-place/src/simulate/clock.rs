@@ -33,7 +33,7 @@ pub(super) struct Clock<'a> {
     machine: &'a Machine,
     traffic: &'a Traffic,
     /// Seconds of each task.
-    seconds: Vec<f64>,
+    seconds: &'a [f64],
     /// The tasks of each worker in order, worker by worker, and the range of its remaining tasks.
     tasks: Vec<TaskId>,
     left: Vec<(usize, usize)>,
@@ -60,7 +60,7 @@ impl<'a> Clock<'a> {
         sites: &'a Sites,
         machine: &'a Machine,
         traffic: &'a Traffic,
-        seconds: Vec<f64>,
+        seconds: &'a [f64],
     ) -> Clock<'a> {
         let n_workers = machine.n_workers();
         let mut left = vec![(0, 0); n_workers];
