@@ -310,6 +310,15 @@ fn io_of(workflow: &Workflow, inputs: &Inputs) -> IoMemory {
     peak::io_memory(workflow, &is_resident, &|name, region| scratch_of_load(inputs, name, region))
 }
 
+/// The peak of a schedule, with the scratch space of its loads and stores.
+pub(crate) fn planned_peak(schedule: &Schedule, inputs: &Inputs) -> u64 {
+    let workflow = schedule.workflow();
+    if workflow.sinks.is_empty() && inputs.values().all(|source| source.access() == SourceAccess::Memory) {
+        return schedule.peak_bytes();
+    }
+    peak::replay(schedule, &io_of(workflow, inputs)).bytes
+}
+
 /// What reading a box of an input takes besides its block.
 pub(crate) fn scratch_of_load(inputs: &Inputs, name: &str, region: &BoxRegion) -> u64 {
     let source = inputs.get(name).filter(|source| source.access() != SourceAccess::Memory);

@@ -29,7 +29,7 @@ use crate::control::data::Data;
 use crate::control::placed::{PlacedSegment, place_program};
 use crate::control::segment::SegmentKey;
 use crate::control::types::{declared_inputs, foresee_segments};
-use crate::grant::{Asking, FittedCache, Promises, Room, Spillable, runs_foreign_code};
+use crate::grant::{Asking, FittedCache, Promises, Room, Spillable, planned_peak, runs_foreign_code};
 use crate::profile::{Profile, profile_of_run};
 use crate::program_text::standard_functions;
 use crate::report::Totals;
@@ -453,6 +453,7 @@ impl Session {
                 names_sources: options.names_sources || prepared.schedule().n_moves() > 0,
             },
         )?;
+        let planned_peak_bytes = planned_peak(prepared.schedule(), &inputs);
         drop(inputs);
         if let Some(profile) = profile_of_run(self.0.profile.as_ref()) {
             options.observer = Some(profile.watch(prepared.schedule(), options.observer));
@@ -476,7 +477,7 @@ impl Session {
             read_bytes: outcome.stats.loaded_bytes,
             written_bytes: outcome.stats.stored_bytes,
             peak_bytes: outcome.stats.peak_bytes,
-            planned_peak_bytes: prepared.schedule().peak_bytes(),
+            planned_peak_bytes,
             spilled_bytes: outcome.stats.spilled_bytes + spilled_for_room.get(),
             fetched_bytes: outcome.stats.fetched_bytes,
             flops: cached.flops,
