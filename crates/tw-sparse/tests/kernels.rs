@@ -118,6 +118,18 @@ fn intersections_gallop_and_keep_coordinates_in_variables() {
 }
 
 #[test]
+fn operands_that_end_early_leave_the_others_where_they_are() {
+    // D ends first; then B is ahead of C, which must catch up with it.
+    let operands = [
+        ("B", "compressed", &[3][..], &[0.0, 0.0, 2.0][..]),
+        ("C", "compressed", &[3], &[0.0, 3.0, 5.0]),
+        ("D", "compressed", &[3], &[7.0, 0.0, 0.0]),
+    ];
+    let (product, text) = run("A(i) = ((C(i) + D(i)) * B(i))", "dense", &operands, &[]);
+    assert_eq!(product.to_dense().unwrap(), Buffer::F64(vec![0.0, 0.0, 10.0]), "{text}");
+}
+
+#[test]
 fn products_of_rows_use_a_workspace() {
     let operands = [("B", "dense, compressed", &[3, 3][..], &B[..]), ("C", "dense, compressed", &[3, 3], &C)];
     let (_, text) = run("A(i,j) = (B(i,k) * C(k,j))", "dense, compressed", &operands, &[]);

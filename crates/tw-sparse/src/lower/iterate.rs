@@ -231,11 +231,12 @@ impl Lowering<'_> {
         let coordinates = || moving.iter().map(|iterator| LoopExpr::Local(iterator.coordinate));
         self.code.begin();
         let name = self.statement.variables[nest.var.0].clone();
-        let op = if is_intersection { BinaryOp::Max } else { BinaryOp::Min };
+        // A loop that others follow must leave every operand where those go on: at the smallest coordinate that is left.
+        let skips = is_intersection && !goes_on;
+        let op = if skips { BinaryOp::Max } else { BinaryOp::Min };
         let at = coordinates().reduce(|a, b| LoopExpr::binary(op, a, b)).unwrap_or_else(|| LoopExpr::int(0));
         let i = LoopExpr::Local(self.code.variable(&name, at));
-        // A loop that others follow must leave every operand where those go on: at the smallest coordinate that is left.
-        if is_intersection && !goes_on {
+        if skips {
             let all = coordinates().map(|c| c.equals(i.clone())).reduce(LoopExpr::and);
             self.code.begin();
             self.cases(nest, arms, i.clone(), true);
