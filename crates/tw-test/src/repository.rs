@@ -10,6 +10,7 @@ pub const ALLOWED_EDGES: &[(&str, &[&str])] = &[
     ("tw-ir", &[]),
     ("tw-build", &["tw-ir"]),
     ("tw-lang", &["tw-ir", "tw-build"]),
+    ("tw-sparse", &["tw-ir"]),
     ("tw-plan", &["tw-ir", "tw-build"]),
     ("tw-place", &["tw-ir", "tw-build", "tw-plan"]),
     ("tw-block", &["tw-ir"]),
