@@ -85,7 +85,10 @@ fn sizes_of_even_and_uneven_cuts_are_those_of_the_blocks() {
             add(Boxes::Grid(grid), shape);
         }
     }
-    add(Boxes::List(vec![BoxRegion::from_ranges([0..2]), BoxRegion::from_ranges([1..4])]), vec![4]);
+    add(
+        Boxes::List(vec![BoxRegion::from_ranges(std::iter::once(0..2)), BoxRegion::from_ranges(std::iter::once(1..4))]),
+        vec![4],
+    );
     same_sizes(&workflow);
     assert!(workflow.n_blocks() > 50);
     // Sets are changed after they were added; sizes that are asked for then are those of the changed set.
