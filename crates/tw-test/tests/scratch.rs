@@ -47,15 +47,18 @@ fn array(dtype: DType, shape: &[u64]) -> Array {
         let value = ((i * j * 2_654_435_761 + (i + j) * 40_503) % 1009) as f64 / 1009.0;
         data.set(k as usize, Scalar::F64(value + if i == j { columns as f64 } else { 0.0 }).cast(dtype));
     }
-    Array::new(shape.to_vec(), data).unwrap()
+    Array::new(shape.to_vec(), data).expect("as many elements as the shape has")
 }
 
 fn shape_of(array: &Array) -> BlockShape {
     BlockShape { dtype: array.dtype(), extents: array.shape().to_vec() }
 }
 
+/// Shapes of several blocks.
+type Shapes = Vec<Vec<u64>>;
+
 /// Functions with the shapes of operands and results.
-fn calls(n: u64, tall: u64) -> Vec<(&'static str, Vec<Vec<u64>>, Vec<Vec<u64>>)> {
+fn calls(n: u64, tall: u64) -> Vec<(&'static str, Shapes, Shapes)> {
     let square = || vec![n, n];
     let mut calls = vec![
         ("linalg_lu", vec![square()], vec![square(), vec![n]]),
