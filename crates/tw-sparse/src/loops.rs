@@ -1,9 +1,9 @@
 //! The loop IR: what an index statement over stored levels becomes.
 //!
 //! A [`LoopKernel`] has integer parameters (extents), arrays and local variables. Its body is structured: `for`, `while` and `if`, no jumps.
-//! Index arrays are stored with 32 or 64 bits and read as i64; everything computed with is a [`Scalar`](tw_ir::Scalar) of a
-//! [`DType`], with the operations and the meaning of [`tw_ir::scalar`]. Its text ([`print`]) is readable pseudo-code and parses back
-//! ([`parse`]); [`verify`] checks types and names; [`interpret`] is the meaning, which compiled code reproduces bit for bit.
+//! Index arrays are stored with 32 or 64 bits and read as i64; everything computed with is a [`Scalar`] of a
+//! [`DType`], with the operations and the meaning of [`tw_ir::scalar`]. Its text ([`mod@print`]) is readable pseudo-code and parses back
+//! ([`parse`]); [`verify`] checks types and names; [`interpret()`] is the meaning, which compiled code reproduces bit for bit.
 //!
 //! The alternative, C text as TACO prints, has no meaning without a C compiler; scalar code of `tw-ir` has no control flow.
 
