@@ -65,4 +65,4 @@ pub use handle::{BlockHandle, Freed, TensorHandle};
 pub use options::{Outcome, OutputForm, RunOptions, RunStats};
 pub use pool::Runtime;
 pub use prepared::Prepared;
-pub use timeline::{Event, Timeline};
+pub use timeline::{Timeline, TimelineEvent};

@@ -9,7 +9,7 @@ use crate::events::{Moved, Observer};
 
 /// Something that happened during a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Event {
+pub enum TimelineEvent {
     /// A task ran.
     Task {
         /// Which.
@@ -49,12 +49,12 @@ pub enum Event {
     },
 }
 
-impl Event {
+impl TimelineEvent {
     /// The end of the timeline.
     pub fn at(&self) -> Instant {
         match self {
-            Event::Task { end, .. } | Event::Moved { end, .. } => *end,
-            Event::Deleted { at, .. } => *at,
+            TimelineEvent::Task { end, .. } | TimelineEvent::Moved { end, .. } => *end,
+            TimelineEvent::Deleted { at, .. } => *at,
         }
     }
 }
@@ -63,7 +63,7 @@ impl Event {
 #[derive(Debug)]
 pub struct Timeline {
     begin: Instant,
-    lanes: Vec<Mutex<Vec<Event>>>,
+    lanes: Vec<Mutex<Vec<TimelineEvent>>>,
 }
 
 impl Timeline {
@@ -78,14 +78,14 @@ impl Timeline {
     }
 
     /// Everything so far, in order of time.
-    pub fn events(&self) -> Vec<Event> {
-        let mut events: Vec<Event> =
+    pub fn events(&self) -> Vec<TimelineEvent> {
+        let mut events: Vec<TimelineEvent> =
             self.lanes.iter().flat_map(|lane| lane.lock().unwrap_or_else(PoisonError::into_inner).clone()).collect();
-        events.sort_by_key(Event::at);
+        events.sort_by_key(TimelineEvent::at);
         events
     }
 
-    fn record(&self, worker: u32, event: Event) {
+    fn record(&self, worker: u32, event: TimelineEvent) {
         let lane = &self.lanes[worker as usize % self.lanes.len()];
         lane.lock().unwrap_or_else(PoisonError::into_inner).push(event);
     }
@@ -93,14 +93,14 @@ impl Timeline {
 
 impl Observer for Timeline {
     fn task_finished(&self, task: TaskId, worker: u32, start: Instant, end: Instant, held: u64) {
-        self.record(worker, Event::Task { task, worker, start, end, held });
+        self.record(worker, TimelineEvent::Task { task, worker, start, end, held });
     }
 
     fn block_moved(&self, moved: Moved, worker: u32, start: Instant, end: Instant, held: u64) {
-        self.record(worker, Event::Moved { moved, worker, start, end, held });
+        self.record(worker, TimelineEvent::Moved { moved, worker, start, end, held });
     }
 
     fn block_deleted(&self, block: BlockId, bytes: u64, worker: u32, at: Instant) {
-        self.record(worker, Event::Deleted { block, bytes, worker, at });
+        self.record(worker, TimelineEvent::Deleted { block, bytes, worker, at });
     }
 }

@@ -14,7 +14,9 @@ use tw_ir::program::{BlockFunction, FunctionRef};
 use tw_ir::schedule::Schedule;
 use tw_ir::workflow::TaskKind;
 use tw_ir::{Array, ArrayView, Blame, BoxRegion, DType, Error, Result, Span};
-use tw_run::{Bindings, CancelToken, Engine, Event, Outcome, Prepared, Progress, RunOptions, Runtime, Timeline};
+use tw_run::{
+    Bindings, CancelToken, Engine, Outcome, Prepared, Progress, RunOptions, Runtime, Timeline, TimelineEvent,
+};
 
 fn run(threads: usize, prepared: &Prepared, options: &RunOptions) -> Result<Outcome> {
     run_with(threads, prepared, TestIo::default(), options)
@@ -168,12 +170,12 @@ fn the_timeline_has_every_task_and_every_deletion_once() {
         for event in timeline.events() {
             assert!(event.at() >= timeline.begin());
             match event {
-                Event::Task { task, worker, start, end, .. } => {
+                TimelineEvent::Task { task, worker, start, end, .. } => {
                     assert!(start <= end && (worker as usize) < threads);
                     *tasks.entry(task).or_insert(0) += 1;
                 }
-                Event::Moved { moved, .. } => panic!("{moved:?} in a schedule without moves"),
-                Event::Deleted { block, bytes, .. } => {
+                TimelineEvent::Moved { moved, .. } => panic!("{moved:?} in a schedule without moves"),
+                TimelineEvent::Deleted { block, bytes, .. } => {
                     assert_eq!(bytes, BLOCK_BYTES);
                     *deleted.entry(block).or_insert(0) += 1;
                 }
