@@ -136,6 +136,16 @@ impl SparseTensor {
             });
             levels.push(parts.collect::<Result<Vec<_>>>()?);
             (parents, n_parents) = (packed.positions, packed.n_positions);
+            // A table scatters its coordinates; levels below store theirs by rising position of the parent.
+            if !parents.is_sorted() {
+                let mut by_parent: Vec<usize> = (0..kept.len()).collect();
+                by_parent.sort_by_key(|&element| parents[element]);
+                kept = by_parent.iter().map(|&element| kept[element]).collect();
+                parents = by_parent.iter().map(|&element| parents[element]).collect();
+                let mut place = vec![0; kept.len()];
+                by_parent.iter().enumerate().for_each(|(new, &old)| place[old] = new);
+                group.iter_mut().for_each(|element| *element = place[*element]);
+            }
         }
         full_size(n_parents, 1)?;
         let mut values = Buffer::full(fill, n_parents as usize);

@@ -37,6 +37,8 @@ fn every_pair_of_formats_converts() {
         "compressed, banded, bitmap",
         "dense, hashed, banded by 2 1 0",
         "dense, dense, compressed u64",
+        "hashed, compressed, dense by 2 1 0",
+        "hashed, hashed, compressed by 1 0 2",
     ];
     let shape = vec![3, 4, 5];
     let dense = Buffer::I64((0..60).map(|k| if k % 7 == 0 || k % 11 == 3 { k + 1 } else { 0 }).collect());

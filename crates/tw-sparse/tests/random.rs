@@ -1,4 +1,4 @@
-//! Random expressions over random formats, against their dense meaning.
+//! Random expressions over random formats, against their dense meaning. `TW_FULL=1` runs more, `TW_SEED=n` only one.
 #![allow(clippy::unwrap_used, unreachable_pub)]
 
 mod common;
@@ -15,7 +15,8 @@ const TYPES: &[DType] =
 fn random_expressions_have_their_dense_meaning() {
     let n = if std::env::var_os("TW_FULL").is_some() { 20_000 } else { 3_000 };
     let mut failures = Vec::new();
-    for seed in 0..n {
+    let only = std::env::var("TW_SEED").ok().map(|seed| seed.parse().unwrap());
+    for seed in only.map_or(0..n, |seed| seed..seed + 1) {
         let case = random_case(seed, TYPES);
         if let Err(failure) = check_against_dense(&InterpretedLoops, &case.statement, &case.operands, &case.extents) {
             failures.push(format!("seed {seed}: {failure}"));
