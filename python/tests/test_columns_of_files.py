@@ -69,7 +69,7 @@ def test_a_column_of_short_rows_takes_few_calls(tmp_path):
 
 def test_a_budget_counts_what_is_read_along(source):
     path, data = source
-    for budget in (data.nbytes // 3, data.nbytes, 3 * data.nbytes):
+    for budget in (data.nbytes // 2, data.nbytes, 3 * data.nbytes):
         with tw.Session(threads=2, memory=budget) as session:
             result = tw.median(tw.from_npy(path), axis=0).compute()
             assert session.report()["peak_bytes"] <= budget

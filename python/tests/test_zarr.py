@@ -299,7 +299,7 @@ def test_a_store_larger_than_memory_streams(tmp_path):
     x = tw.random.default_rng(1).random((4000, 1000), chunks=(200, 1000))
     x.to_zarr(tmp_path / "x.zarr")
     expected = np.asarray(tw.open_zarr(tmp_path / "x.zarr").sum(axis=0))
-    with tw.Session(memory="8MiB", threads=2):
+    with tw.Session(memory="16MiB", threads=2):
         np.testing.assert_array_equal(tw.open_zarr(tmp_path / "x.zarr").sum(axis=0).compute(), expected)
         (tw.open_zarr(tmp_path / "x.zarr") + 1).to_zarr(tmp_path / "y.zarr")
     assert float(tw.open_zarr(tmp_path / "y.zarr").sum()) == pytest.approx(expected.sum() + 4e6)
