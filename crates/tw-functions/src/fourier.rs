@@ -80,8 +80,9 @@ impl BlockFunction for Transform {
         let (Some(operand), Some(result)) = (operands.first(), results.first()) else { return 0 };
         let along = |block: &BlockShape| block.extents.iter().rev().nth(self.from_end).copied().unwrap_or(0);
         let bytes = |block: &BlockShape| along(block).saturating_mul(block.dtype.size());
-        let inner = operand.extents.iter().rev().take(self.from_end).product::<u64>();
-        let copies = (bytes(operand) + bytes(result)).saturating_mul(inner.min(TOGETHER as u64));
+        let inner =
+            operand.extents.iter().rev().take(self.from_end).fold(1, |n: u64, &extent| n.saturating_mul(extent));
+        let copies = bytes(operand).saturating_add(bytes(result)).saturating_mul(inner.min(TOGETHER as u64));
         let length = along(operand).max(along(result));
         let number = operand.dtype.size().max(result.dtype.size());
         let real_length = if matches!(self.kind, Kind::ToReal) { along(result) } else { along(operand) };

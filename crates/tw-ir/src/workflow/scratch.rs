@@ -50,10 +50,7 @@ impl Workflow {
                 None => 0,
             },
             Kernel::SortMerge(sorting) => {
-                let length = |&block: &BlockId| {
-                    let (axis, bbox) = (sorting.spec.axis as usize, self.block_box(block));
-                    bbox.hi[axis] - bbox.lo[axis]
-                };
+                let length = |&block: &BlockId| extent(&self.block_box(block), sorting.spec.axis as usize);
                 let longest = self.outputs(task).iter().map(length).max().unwrap_or(0);
                 let dtype =
                     self.present_operands(task).next().map(|operand| self.sets[self.set_of(operand.block)].dtype);
@@ -103,10 +100,14 @@ impl Workflow {
 
 /// Rows that are sorted together, as keys with or without positions, and as much again for one of them.
 fn scratch_of_sort(sorting: Sorting, dtype: DType, bbox: &BoxRegion) -> u64 {
-    let (axis, last) = (sorting.spec.axis as usize, bbox.rank() - 1);
-    let extent = |k: usize| bbox.hi[k] - bbox.lo[k];
-    let rows = if axis == last { 1 } else { extent(last).min(ROWS_SORTED_TOGETHER) };
-    extent(axis).saturating_mul(rows + 1).saturating_mul(item_bytes(sorting, dtype))
+    let (axis, rank) = (sorting.spec.axis as usize, bbox.rank());
+    let rows = if axis + 1 == rank { 1 } else { extent(bbox, rank.wrapping_sub(1)).min(ROWS_SORTED_TOGETHER) };
+    extent(bbox, axis).saturating_mul(rows + 1).saturating_mul(item_bytes(sorting, dtype))
+}
+
+/// The extent of a box along an axis; nothing if it has no such axis, as in a plan from outside that is refused later.
+fn extent(bbox: &BoxRegion, axis: usize) -> u64 {
+    bbox.lo.get(axis).zip(bbox.hi.get(axis)).map_or(0, |(lo, hi)| hi.saturating_sub(*lo))
 }
 
 /// Bytes of a key, with a position if positions are wanted.
