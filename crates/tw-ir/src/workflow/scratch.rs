@@ -1,7 +1,8 @@
 //! Scratch space: the main memory that a task takes while it runs, besides its operands and outputs.
 //!
-//! Replays, reservations and budgets count it, and an engine charges its meter with it while the task runs. What is said here is an upper bound; a test with a counting
-//! allocator (`crates/tw-test/tests/scratch.rs`) compares it with what kernels allocate. Space that does not grow with blocks is not counted, nor is what functions of
+//! Replays, reservations and budgets count it, and an engine charges its meter with it while the task runs. A test with a counting
+//! allocator (`crates/tw-test/tests/scratch.rs`) compares it with what kernels allocate. Three copies of operands in contractions are not counted yet: of the matrix of a
+//! matrix-vector product of a narrow type, of operands whose rows or terms are not neighbouring axes, and of semirings without a compiled kernel. Space that does not grow with blocks is not counted, nor is what functions of
 //! the user allocate. What sources and sinks take is known to those who bind them.
 
 use crate::contraction;
