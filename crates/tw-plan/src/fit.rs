@@ -355,9 +355,15 @@ impl<'a> Replayed<'a> {
                 self.make(Unit::whole(block), position)?;
             }
         }
-        self.make_room_to_run(task, position)?;
-        // Room for outputs may have cost whole blocks of which the task needs a part.
-        self.bring_all(others, position)?;
+        // Room may cost whole blocks of which the task needs a part, and these parts need room, too. A block is split at most once.
+        loop {
+            self.make_room_to_run(task, position)?;
+            let n_instances = self.placement.n_instances();
+            self.bring_all(others, position)?;
+            if self.placement.n_instances() == n_instances {
+                break;
+            }
+        }
         self.add_task(task);
         for unit in touched_units(workflow, self.parts, task) {
             // A unit that the task touches twice was counted off the first time.
@@ -496,12 +502,14 @@ impl<'a> Replayed<'a> {
     /// Runs a task again, with operands that are in memory anyway or made again for it.
     fn remake(&mut self, task: TaskId, position: u32) -> Result<()> {
         let workflow = self.workflow;
+        // A task whose operand is made again keeps its own pins.
+        let n_pinned = self.pinned.len();
         for operand in workflow.present_operands(task) {
             self.pinned.push(operand.block);
             self.bring(Unit::whole(operand.block), position)?;
         }
         self.make_room(self.io.of_task(workflow, task), position)?;
-        self.pinned.clear();
+        self.pinned.truncate(n_pinned);
         self.add_task(task);
         for operand in workflow.present_operands(task) {
             // The current step may need it, too.

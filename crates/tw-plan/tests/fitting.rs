@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use tw_ir::EntityRef;
 use tw_ir::program::{FunctionTable, Program};
-use tw_ir::schedule::{Memory, Schedule, StepKind};
+use tw_ir::schedule::{Instance, Memory, Schedule, StepKind};
 use tw_ir::text::{parse_schedule, print_schedule};
 use tw_ir::workflow::BlockId;
 use tw_lang::{NoFiles, parse_program};
@@ -18,13 +18,17 @@ fn schedule(text: &str, tile: u64) -> Schedule {
 }
 
 /// Programs that need much more than their largest step.
-const PROGRAMS: [(&str, u64); 6] = [
+const PROGRAMS: [(&str, u64); 9] = [
     ("input x: f64[800, 3]\ny = (x - mean(x, axis=0)) / std(x, axis=0)\noutput y", 100),
     ("input a: f64[60, 60]\ninput b: f64[60, 60]\nc = a @ b\nd = c @ a\noutput d", 10),
     ("input x: f64[50, 50]\ny = x.T\nz = y @ x + x[::-1]\ns = sum(z)\noutput z\noutput s", 7),
     ("x = random.normal(1000, seed=1)\ny = cumsum(x)\nz = y - mean(y)\noutput y\noutput z", 100),
     ("input x: i64[300]\ny = sort(x)\noutput y", 100),
     ("input x: f64[500]\ny = x + x[::-1]\nz = y * sum(y)\noutput z", 30),
+    // Tasks that take scratch space, some of them beside parts of blocks.
+    ("input a: i16[60, 60]\nb = a @ a\nc = b.T + a\nd = c @ b\noutput d", 10),
+    ("input a: i16[60, 60]\nb = a + a.T\nc = b[3:, 5:] @ b[5:, 2:]\noutput b\noutput c", 10),
+    ("input x: f64[60, 40]\ny = sort(x, axis=0)\nz = y + y[::-1]\noutput z", 10),
 ];
 
 #[test]
@@ -33,7 +37,7 @@ fn every_budget_down_to_the_largest_step_is_kept() {
         let ample = schedule(text, tile);
         let (least, largest) = least_bytes(&ample, &IoMemory::default());
         assert!(largest.is_some() && least < ample.peak_bytes(), "{text}: {least} of {}", ample.peak_bytes());
-        for percent in [0, 1, 10, 30, 60, 100] {
+        for percent in [0, 1, 3, 10, 20, 30, 45, 60, 80, 100] {
             let budget = least + (ample.peak_bytes() - least) * percent / 100;
             let Fitted { schedule, traffic } = fit(&ample, budget, &IoMemory::default()).unwrap().unwrap();
             assert!(schedule.peak_bytes() <= budget, "{text}: {} of {budget}", schedule.peak_bytes());
@@ -59,11 +63,12 @@ fn a_dirty_block_is_written_once_and_a_clean_one_never() {
         let mut n_writes = vec![0u32; schedule.workflow().n_blocks()];
         for (position, step) in schedule.steps().iter().enumerate() {
             for written in schedule.writes(position) {
-                let block = placement.instance(written).block;
+                let Instance { block, region, .. } = *placement.instance(written);
                 match (step.kind(), placement.instance(written).memory) {
                     (StepKind::Task(_), _) => n_writes[block.index()] += 1,
                     (StepKind::Move(_), Memory::Disk(_)) => {
-                        assert!(contents.insert((block, n_writes[block.index()])), "{block} is spilled twice: {text}");
+                        let part = (block, region, n_writes[block.index()]);
+                        assert!(contents.insert(part), "{block} is spilled twice: {text}");
                     }
                     (StepKind::Move(_), Memory::Host(_)) => {}
                 }
