@@ -7,7 +7,8 @@ use std::process::Command;
 use tw_test::repository::{self, Fence};
 use tw_test::scratch::Scratch;
 
-/// The command, built if it is not there yet.
+/// The command, built if it is not there yet. Crates have other features where the whole workspace is selected than where one package is; the tests are built
+/// from the whole workspace, and everything would be compiled again.
 fn tw() -> PathBuf {
     let cargo = |arguments: &[&str]| {
         let output = Command::new(env!("CARGO")).args(arguments).current_dir(repository::root()).output();
@@ -15,7 +16,7 @@ fn tw() -> PathBuf {
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         String::from_utf8(output.stdout).expect("cargo prints text")
     };
-    let messages = cargo(&["build", "--quiet", "--package", "tilewright", "--bin", "tw", "--message-format", "json"]);
+    let messages = cargo(&["build", "--quiet", "--workspace", "--bin", "tw", "--message-format", "json"]);
     let executable = messages.lines().rev().find_map(|message| {
         let message: serde_json::Value = serde_json::from_str(message).ok()?;
         Some(PathBuf::from(message["executable"].as_str()?))
