@@ -13,12 +13,13 @@ use tw_ir::error::{Error, Result};
 use tw_ir::program::{self, FunctionTable, Node, Op, Program, Region, ValueId};
 use tw_ir::schedule::{Digest, PlanFile, Schedule, encode_plan};
 use tw_ir::text::print_program;
-use tw_place::Cluster;
+use tw_place::{Cluster, Machine, SchedulerName};
 use tw_plan::{PlanOptions, Planned, ProviderName, dissolve_selections, plan_segment_until};
 use tw_run::{
-    CancelToken, Engine, Observer, Prepared, Progress, RunOptions, Runtime, Serial, TensorHandle, largest_step,
-    run_ahead,
+    CancelToken, Engine, Group, Observer, Prepared, Progress, Ranks, RunOptions, Runtime, Serial, TensorHandle,
+    largest_step, run_ahead,
 };
+use tw_wire::Wire;
 
 use crate::available::{available_bytes, default_budget, spill_directory};
 use crate::bindings::{Bound, Inputs, Targets, bind, may_read_ahead};
@@ -61,6 +62,7 @@ pub struct SessionBuilder {
     spill_directory: Option<PathBuf>,
     spill_limit: Option<u64>,
     checkpoint: Option<PathBuf>,
+    wire: Option<Arc<dyn Wire>>,
 }
 
 impl SessionBuilder {
@@ -103,6 +105,13 @@ impl SessionBuilder {
     /// Plans as if for these workers; the threads of this machine then run that plan. Results are the same up to the order of sums.
     pub fn cluster(mut self, cluster: Cluster) -> SessionBuilder {
         self.cluster = Some(cluster);
+        self
+    }
+
+    /// Runs programs together with other ranks, which run the same script: every rank plans by itself and runs its part. All ranks make the same calls in the
+    /// same order, and all get the results. Unless a [cluster](SessionBuilder::cluster) says otherwise, programs are planned for one worker per rank on one node.
+    pub fn ranks(mut self, wire: Arc<dyn Wire>) -> SessionBuilder {
+        self.wire = Some(wire);
         self
     }
 
@@ -167,6 +176,17 @@ impl SessionBuilder {
         };
         let mut functions = self.functions;
         functions.include(&standard_functions());
+        let (engine, cluster, wrong_setting) = match self.wire {
+            None => {
+                let engine: Box<dyn Engine> =
+                    if self.serial { Box::new(Serial) } else { Box::new(Runtime::new(self.threads)) };
+                (engine, self.cluster, wrong_setting)
+            }
+            Some(wire) => match ranks(&wire, self.threads, self.cluster) {
+                Ok((engine, cluster)) => (engine, Some(cluster), wrong_setting),
+                Err(error) => (Box::new(Serial) as Box<dyn Engine>, None, wrong_setting.or(Some(error))),
+            },
+        };
         let progress = Arc::new(Progress::new());
         let run = RunOptions {
             meter: Meter::new(),
@@ -181,9 +201,9 @@ impl SessionBuilder {
             forms: Vec::new(),
         };
         Session(Arc::new(Inner {
-            engine: if self.serial { Box::new(Serial) } else { Box::new(Runtime::new(self.threads)) },
+            engine,
             plan: self.plan,
-            cluster: self.cluster,
+            cluster,
             run,
             budget,
             wrong_setting,
@@ -302,6 +322,7 @@ impl Session {
             spill_directory: None,
             spill_limit: None,
             checkpoint: None,
+            wire: None,
         }
     }
 
@@ -394,11 +415,41 @@ impl Session {
         }
     }
 
+    /// The ranks that run programs together, if there are several.
+    pub(crate) fn group(&self) -> Option<&dyn Group> {
+        self.0.engine.group()
+    }
+
+    /// A tensor with all blocks on this rank. All ranks ask for it together.
+    pub(crate) fn bring(&self, stored: &Arc<TensorHandle>) -> Result<Arc<TensorHandle>> {
+        match self.group() {
+            Some(group) => Ok(Arc::new(group.bring(stored, &self.0.run.meter)?)),
+            None => Ok(Arc::clone(stored)),
+        }
+    }
+
     pub(crate) fn run_segment(
         &self,
         segment: SegmentRun<'_>,
         cancel: &CancelToken,
         totals: &mut Totals,
+    ) -> Result<SegmentOutcome> {
+        let mut is_known = false;
+        let result = self.run_segment_with(segment, cancel, totals, &mut is_known);
+        // Other ranks wait for this one in the run that it does not begin.
+        if let (Err(error), false, Some(group)) = (&result, is_known, self.group()) {
+            group.fail(error);
+        }
+        result
+    }
+
+    /// Plans and runs a segment. `is_known` becomes true when other ranks know of errors by themselves.
+    fn run_segment_with(
+        &self,
+        segment: SegmentRun<'_>,
+        cancel: &CancelToken,
+        totals: &mut Totals,
+        is_known: &mut bool,
     ) -> Result<SegmentOutcome> {
         let started = Instant::now();
         let SegmentRun { key, placed, place, inputs, targets, wants } = segment;
@@ -409,7 +460,8 @@ impl Session {
         let workflow = cached.prepared.schedule().workflow();
         let mut options = RunOptions { cancel: cancel.clone(), ..self.0.run.clone() };
         let mut prepared = cached.prepared.clone();
-        let forms_within = |room: u64| match wants.iter().any(|want| *want != Want::Blocks) {
+        // Ranks make blocks, which are brought together when the program has ended.
+        let forms_within = |room: u64| match self.group().is_none() && wants.iter().any(|want| *want != Want::Blocks) {
             true => forms(workflow, wants, self.threads(), room),
             false => (Vec::new(), 0),
         };
@@ -457,6 +509,10 @@ impl Session {
         drop(inputs);
         if let Some(profile) = profile_of_run(self.0.profile.as_ref()) {
             options.observer = Some(profile.watch(prepared.schedule(), options.observer));
+        }
+        *is_known = true;
+        if let (Some(group), false) = (self.group(), hit) {
+            group.agree(&prepared.schedule().hash().0)?;
         }
         let outcome = self.0.engine.run(&prepared, &bindings, &options)?;
         drop(promise);
@@ -639,6 +695,10 @@ impl Session {
         let workflow = schedule.workflow();
         let flops = tw_plan::flops(workflow);
         let prepared = Prepared::new(schedule.clone())?;
+        let prepared = match self.group() {
+            Some(group) => prepared.for_rank(group.rank())?,
+            None => prepared,
+        };
         let cached = Arc::new(CachedSegment { prepared, flops });
         if key.is_lasting() {
             let mut cache = lock(&self.0.cache);
@@ -712,6 +772,20 @@ impl Session {
     pub fn functions(&self) -> &FunctionTable {
         &self.0.functions
     }
+}
+
+/// The engine of a rank, and what programs are planned for: one worker per rank, on one node if nobody says otherwise.
+fn ranks(wire: &Arc<dyn Wire>, threads: usize, cluster: Option<Cluster>) -> Result<(Box<dyn Engine>, Cluster)> {
+    let size = wire.size();
+    let cluster = match cluster {
+        Some(cluster) if cluster.machine.n_workers() == size as usize => cluster,
+        Some(cluster) => {
+            let n = cluster.machine.n_workers();
+            return Err(Error::source(format!("programs are planned for {n} workers, but {size} ranks run them")));
+        }
+        None => Cluster { machine: Machine::of(1, size)?, scheduler: SchedulerName::Auto, distribution: None },
+    };
+    Ok((Box::new(Ranks::new(Arc::clone(wire), threads)?), cluster))
 }
 
 /// The budget that the environment variable `TILEWRIGHT_MEMORY` gives.

@@ -50,6 +50,22 @@ macro_rules! with_plain {
     };
 }
 
+/// The bytes of some elements. Those of a truth value are 0 or 1.
+pub(crate) fn bytes_of(buffer: &Buffer, range: std::ops::Range<usize>) -> &[u8] {
+    with_plain!(buffer,
+        bools => {
+            let bools = &bools[range];
+            // SAFETY: a bool is one initialised byte; the lifetime is kept.
+            unsafe { std::slice::from_raw_parts(bools.as_ptr().cast(), bools.len()) }
+        },
+        values => as_bytes(&values[range]))
+}
+
+/// The bytes of some elements, to be overwritten; nothing for truth values, which not every byte is.
+pub(crate) fn bytes_of_mut(buffer: &mut Buffer, range: std::ops::Range<usize>) -> &mut [u8] {
+    with_plain!(buffer, _bools => &mut [], values => as_bytes_mut(&mut values[range]))
+}
+
 /// Calls `write` with the bytes of some elements, in order, possibly in several pieces.
 pub fn write_elements<E>(
     buffer: &Buffer,

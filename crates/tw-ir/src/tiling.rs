@@ -282,6 +282,17 @@ impl BoxRegion {
     pub fn contains(&self, other: &BoxRegion) -> bool {
         other.is_empty() || (0..self.rank()).all(|k| self.lo[k] <= other.lo[k] && other.hi[k] <= self.hi[k])
     }
+    /// True if its elements follow each other in the row-major order of a box around it.
+    pub fn lies_together_in(&self, whole: &BoxRegion) -> bool {
+        let (mut mine, mut all) = (1u64, 1u64);
+        (0..self.rank()).rev().all(|axis| {
+            let extent = self.hi[axis].saturating_sub(self.lo[axis]);
+            let follows = extent <= 1 || mine == all;
+            mine = mine.saturating_mul(extent);
+            all = all.saturating_mul(whole.hi[axis].saturating_sub(whole.lo[axis]));
+            follows
+        })
+    }
     /// The common part, possibly empty.
     pub fn intersect(&self, other: &BoxRegion) -> BoxRegion {
         BoxRegion {
@@ -328,6 +339,14 @@ mod tests {
         let axis = Axis::uniform(12, 4).refine(&Axis::uniform(12, 6));
         assert_eq!(axis.boundaries(), vec![0, 4, 6, 8, 12]);
         assert_eq!(axis.tiles_meeting(&(5..9)), 1..4);
+    }
+
+    #[test]
+    fn rows_lie_together_and_columns_do_not() {
+        let whole = BoxRegion::from_ranges([2..6, 10..15]);
+        let part = |rows, columns| BoxRegion::from_ranges([rows, columns]).lies_together_in(&whole);
+        assert!(part(2..6, 10..15) && part(3..5, 10..15) && part(4..5, 11..13));
+        assert!(!part(3..5, 11..15) && !part(2..6, 10..11));
     }
 
     #[test]

@@ -41,6 +41,8 @@ pub(crate) struct JobState {
     ledger: Option<Ledger>,
     /// Participants that are running tasks.
     active: usize,
+    /// Transfers between ranks that have begun and not ended.
+    pending: usize,
     tally: Tally,
     failure: Option<(u32, Error)>,
     caller: Caller,
@@ -71,9 +73,9 @@ impl JobState {
         }
     }
 
-    /// Nothing runs and nothing is ready: no task will ever become ready again.
+    /// Nothing runs, nothing is under way between ranks and nothing is ready: no task will ever become ready again.
     fn is_over(&self) -> bool {
-        self.active == 0 && self.ready.len() == 0
+        self.active == 0 && self.pending == 0 && self.ready.len() == 0
     }
 
     fn begin(&mut self) -> Option<u32> {
@@ -87,6 +89,8 @@ impl JobState {
             None => true,
         })?;
         self.active += 1;
+        // The transfer may end before the participant that begins it is back.
+        self.pending += self.job.plan().is_transfer(rank) as usize;
         Some(rank)
     }
 
@@ -96,12 +100,27 @@ impl JobState {
 
     fn settle(&mut self, report: Report, ready: &mut Vec<u32>) {
         self.active -= 1;
-        self.tally.add(&report.tally);
-        if let Some(ledger) = &mut self.ledger {
-            ledger.finish(report.last);
+        match (self.job.plan().is_transfer(report.last), &report.failure) {
+            (true, None) => self.tally.add(&report.tally),
+            (is_transfer, _) => self.end(report.last, &report.tally, is_transfer),
         }
         self.push(ready);
-        if let Some((rank, error)) = report.failure
+        self.fail(report.failure);
+    }
+
+    /// A step has ended.
+    fn end(&mut self, step: u32, tally: &Tally, is_transfer: bool) {
+        // Transfers of a run that was abandoned do not count any more.
+        self.pending = self.pending.saturating_sub(is_transfer as usize);
+        self.tally.add(tally);
+        if let Some(ledger) = &mut self.ledger {
+            ledger.finish(step);
+        }
+    }
+
+    /// Keeps the failure of the lowest step.
+    fn fail(&mut self, failure: Option<(u32, Error)>) {
+        if let Some((rank, error)) = failure
             && self.failure.as_ref().is_none_or(|(lowest, _)| rank < *lowest)
         {
             self.failure = Some((rank, error));
@@ -113,23 +132,28 @@ impl JobState {
 }
 
 impl Board {
-    /// Puts a run on the board.
-    pub(crate) fn add(&mut self, job: &Arc<Job>) -> JobId {
-        let (plan, options) = (job.plan(), job.options());
-        let id = self.next_id;
+    /// A name for a new run.
+    pub(crate) fn next_id(&mut self) -> JobId {
         self.next_id += 1;
+        self.next_id
+    }
+
+    /// Puts a run on the board.
+    pub(crate) fn add(&mut self, id: JobId, job: &Arc<Job>) {
+        let (plan, options) = (job.plan(), job.options());
         self.jobs.push(JobState {
             id,
             job: Arc::clone(job),
             ready: ReadyQueue::new(Arc::clone(&plan.initial), options.chaos.map(|seed| Chaos::new(seed, u32::MAX))),
-            ledger: job.surplus().map(|surplus| Ledger::new(surplus, plan.schedule.n_steps())),
+            ledger: job.surplus().map(|surplus| Ledger::for_plan(surplus, plan)),
             active: 0,
+            pending: 0,
             tally: Tally::default(),
             failure: None,
             caller: Caller::Busy,
             bell: Arc::default(),
         });
-        id
+        self.abandon(id);
     }
 
     /// Removes a finished run from the board. Returns its tally, and the reason if it stopped early.
@@ -169,6 +193,33 @@ impl Board {
         if let Some(state) = self.job(id) {
             state.settle(report, ready);
         }
+    }
+
+    /// A transfer has ended, in the hands of no participant.
+    pub(crate) fn end_transfer(&mut self, id: JobId, report: Report, ready: &mut Vec<u32>) {
+        if let Some(state) = self.job(id) {
+            state.end(report.last, &report.tally, true);
+            state.push(ready);
+            state.fail(report.failure);
+        }
+    }
+
+    /// No transfer of a job will end any more if it has failed: here, or with an error of another rank.
+    pub(crate) fn abandon(&mut self, id: JobId) {
+        if let Some(state) = self.job(id)
+            && state.job.should_stop()
+        {
+            state.pending = 0;
+            // An error here says more than one that came of it elsewhere.
+            let error = state.job.take_error().map(|error| (u32::MAX, error));
+            state.fail(error);
+        }
+    }
+
+    /// Why a job has failed.
+    pub(crate) fn failure(&self, id: JobId) -> Option<Error> {
+        let state = self.jobs.iter().find(|state| state.id == id)?;
+        state.failure.as_ref().map(|(_, error)| error.clone())
     }
 
     /// True if nothing will happen to a job any more.

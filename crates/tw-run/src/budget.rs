@@ -18,6 +18,9 @@ use std::collections::BTreeMap;
 use tw_ir::schedule::Schedule;
 use tw_ir::workflow::{TaskId, TaskKind, Workflow};
 
+use crate::part::Role;
+use crate::prepared::PreparedSchedule;
+
 /// The bytes a run may still hand out to tasks ahead of the head.
 #[derive(Debug)]
 pub(crate) struct Ledger {
@@ -79,6 +82,16 @@ impl Ledger {
     /// For a schedule with this many tasks.
     pub(crate) fn new(surplus: u64, n_tasks: usize) -> Ledger {
         Ledger { surplus, head: 0, finished: vec![0; n_tasks.div_ceil(64)], reserved: BTreeMap::new() }
+    }
+
+    /// For the steps of a schedule that this process runs: those of other ranks are passed over.
+    pub(crate) fn for_plan(surplus: u64, plan: &PreparedSchedule) -> Ledger {
+        let n_steps = plan.schedule.n_steps();
+        let mut ledger = Ledger::new(surplus, n_steps);
+        if plan.part.is_some() {
+            (0..n_steps as u32).filter(|&step| plan.role(step) == Role::Absent).for_each(|step| ledger.finish(step));
+        }
+        ledger
     }
 
     /// True if a task that makes blocks of this many bytes could begin now.

@@ -100,6 +100,9 @@ impl Deliveries {
             let is_delivered = whole.is_some() && !form.has_blocks();
             let instances = results.by_ref().take(workflow.sets[output.set].n_blocks() as usize);
             let blocks = instances.filter(|_| !is_delivered).map(|instance| {
+                if let Some(rank) = plan.elsewhere(instance) {
+                    return Ok(Place::Elsewhere(rank));
+                }
                 slots
                     .with(instance, Slot::claim)
                     .ok_or_else(|| Error::internal(format!("a block of output `{}` is not there", output.name)))

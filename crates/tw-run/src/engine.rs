@@ -4,14 +4,17 @@
 //! differ in where steps run, never in what they compute: results have the same bits on all of them. [`Runtime`](crate::Runtime) shares steps between the threads
 //! of this machine, [`Serial`] runs them one by one in the order of the schedule and serves as the reference.
 
+use std::sync::Arc;
 use std::time::Instant;
 
+use tw_block::Meter;
 use tw_ir::{Error, Result};
 
 use crate::bindings::Bindings;
 use crate::budget::run_ahead;
 use crate::delivery::Outputs;
 use crate::execute::Tally;
+use crate::handle::TensorHandle;
 use crate::job::run_inline;
 use crate::options::{Outcome, RunOptions, RunStats};
 use crate::prepared::{Prepared, PreparedSchedule};
@@ -24,8 +27,32 @@ pub trait Engine: Send + Sync {
     /// The number of threads of a run, including the calling thread.
     fn threads(&self) -> usize;
 
-    /// Runs a schedule to its end. Several threads may call this concurrently.
+    /// The ranks that run schedules together, if there are several.
+    fn group(&self) -> Option<&dyn Group> {
+        None
+    }
+
+    /// Runs a schedule to its end. Several threads may call this concurrently, unless several ranks run it: then runs are numbered by the order of the calls, which
+    /// has to be the same on all ranks.
     fn run(&self, prepared: &Prepared, bindings: &Bindings, options: &RunOptions) -> Result<Outcome>;
+}
+
+/// Ranks that run schedules together. All ranks make the same calls in the same order.
+pub trait Group {
+    /// The number of this rank.
+    fn rank(&self) -> u32;
+
+    /// How many ranks there are.
+    fn size(&self) -> u32;
+
+    /// Gives every rank all blocks of a tensor. Blocks that come are charged to the meter.
+    fn bring(&self, handle: &TensorHandle, meter: &Arc<Meter>) -> Result<TensorHandle>;
+
+    /// Compares a digest with that of the other ranks. An error on all of them if one differs.
+    fn agree(&self, digest: &[u8]) -> Result<()>;
+
+    /// Tells the other ranks that this one fails in place of its next call, so that they do not wait for it.
+    fn fail(&self, error: &Error);
 }
 
 /// Runs steps one by one, in the order of the schedule, on the calling thread. So its peak is exactly that of the schedule.
@@ -58,12 +85,12 @@ pub(crate) fn report(
 ) -> Result<Outcome> {
     let start = Instant::now();
     if let Some(progress) = &options.progress {
-        progress.begin(plan.schedule.n_steps() as u64);
+        progress.begin(plan.n_steps());
     }
     let ahead = options.ahead.unwrap_or_else(|| run_ahead(plan.sizes.largest, threads));
     // Blocks that are in memory already cost nothing, so that the peak without them counts.
     let resident = plan.resident_bytes(bindings);
-    let peak = plan.schedule.peak_bytes().saturating_sub(resident);
+    let peak = plan.peak_bytes().saturating_sub(resident);
     let scratch = plan.sizes.scratch.max(plan.io_scratch(bindings)).saturating_mul(threads as u64);
     let everything = plan.sizes.total.saturating_sub(resident).saturating_add(scratch);
     let surplus = Some(ahead).filter(|_| everything > peak.saturating_add(ahead));
@@ -77,6 +104,8 @@ pub(crate) fn report(
         stored_bytes: tally.stored_bytes,
         spilled_bytes: tally.spilled_bytes,
         fetched_bytes: tally.fetched_bytes,
+        sent_bytes: tally.sent_bytes,
+        received_bytes: tally.received_bytes,
         peak_bytes: options.meter.peak(),
         threads,
     };

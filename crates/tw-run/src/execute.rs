@@ -7,19 +7,22 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use smallvec::SmallVec;
-use tw_block::{Block, CompiledKernel, Source, Streamed};
+use tw_block::{Block, BlockBuffer, BlockMessage, CompiledKernel, Source, Streamed};
 use tw_ir::kernel::Kernel;
-use tw_ir::schedule::{InstanceId, Memory, StepKind};
+use tw_ir::schedule::{InstanceId, Memory, MoveId, StepKind};
 use tw_ir::workflow::{BlockId, Statement, TaskId, TaskKind};
 use tw_ir::{Error, Result, Span};
+use tw_wire::Message;
 
 use crate::bindings::Bindings;
 use crate::delivery::Deliveries;
 use crate::events::{MoveKind, Moved};
 use crate::handle::Place;
 use crate::options::RunOptions;
+use crate::part::Role;
 use crate::prepared::{PreparedSchedule, TaskCode};
 use crate::slots::{Slot, Slots};
+use crate::transfer::{Transfers, received};
 
 /// More operands or outputs than this need the heap.
 const FEW: usize = 4;
@@ -34,6 +37,8 @@ pub(crate) struct Tally {
     pub(crate) stored_bytes: u64,
     pub(crate) spilled_bytes: u64,
     pub(crate) fetched_bytes: u64,
+    pub(crate) sent_bytes: u64,
+    pub(crate) received_bytes: u64,
 }
 
 impl Tally {
@@ -43,6 +48,8 @@ impl Tally {
         self.stored_bytes += other.stored_bytes;
         self.spilled_bytes += other.spilled_bytes;
         self.fetched_bytes += other.fetched_bytes;
+        self.sent_bytes += other.sent_bytes;
+        self.received_bytes += other.received_bytes;
     }
 }
 
@@ -54,6 +61,8 @@ pub(crate) struct TaskRunner<'a> {
     pub(crate) deliveries: &'a Deliveries,
     pub(crate) worker: u32,
     pub(crate) tally: Tally,
+    /// In a run of several ranks.
+    pub(crate) transfers: Option<&'a Transfers>,
 }
 
 impl TaskRunner<'_> {
@@ -61,12 +70,10 @@ impl TaskRunner<'_> {
     pub(crate) fn run(&mut self, step: u32, slots: &mut impl Slots) -> Result<()> {
         let task = match self.plan.schedule.steps()[step as usize].kind() {
             StepKind::Task(task) => task,
+            StepKind::Move(id) if self.plan.is_transfer(step) => return self.begin_transfer(step, id, slots),
             StepKind::Move(_) => {
                 self.run_move(step, slots)?;
-                self.tally.steps += 1;
-                if let Some(progress) = &self.options.progress {
-                    progress.step();
-                }
+                self.count_step();
                 return Ok(());
             }
         };
@@ -84,10 +91,7 @@ impl TaskRunner<'_> {
         }));
         match result {
             Ok(Ok(())) => {
-                self.tally.steps += 1;
-                if let Some(progress) = &options.progress {
-                    progress.step();
-                }
+                self.count_step();
                 Ok(())
             }
             Ok(Err(error)) => Err(in_statement(error, self.statement(task))),
@@ -97,6 +101,54 @@ impl TaskRunner<'_> {
                 Err(in_statement(error, self.statement(task)))
             }
         }
+    }
+
+    fn count_step(&mut self) {
+        self.tally.steps += 1;
+        if let Some(progress) = &self.options.progress {
+            progress.step();
+        }
+    }
+
+    /// Begins a transfer between ranks. The lane ends it.
+    fn begin_transfer(&mut self, step: u32, id: MoveId, slots: &mut impl Slots) -> Result<()> {
+        let schedule = &self.plan.schedule;
+        let meter = &self.options.meter;
+        let transfers = self.transfers.ok_or_else(|| Error::internal("a transfer without other ranks"))?;
+        let (from, to) = (schedule.reads(step as usize).flatten().next(), schedule.writes(step as usize).next());
+        let (Some(from), Some(to)) = (from, to) else {
+            return Err(Error::internal(format!("step {step} moves nothing")));
+        };
+        match self.plan.role(step) {
+            Role::Sends { to: rank } => {
+                let place = slots.with(from, Slot::claim);
+                let place =
+                    place.ok_or_else(|| Error::internal(format!("step {step} sends {from}, which is not there")))?;
+                // An instance that is a part is a block of its own.
+                let message = BlockMessage::new(place.bring(meter)?, schedule.part_of(to), meter)?;
+                self.tally.sent_bytes += message.as_ref().len() as u64;
+                transfers.send(id, rank, message)
+            }
+            Role::Receives { from: rank } => {
+                let workflow = schedule.workflow();
+                let block = schedule.block_of(to);
+                let bbox = schedule.part_of(to).cloned().unwrap_or_else(|| workflow.block_box(block));
+                let dtype = workflow.sets[workflow.set_of(block)].dtype;
+                transfers.receive(id, rank, BlockBuffer::new(dtype, bbox, meter)?)
+            }
+            role => Err(Error::internal(format!("step {step} is no transfer: {role:?}"))),
+        }
+    }
+
+    /// Ends a transfer between ranks. A block that has come goes into its slot.
+    pub(crate) fn end_transfer(&mut self, step: u32, message: Option<Message>, slots: &mut impl Slots) -> Result<()> {
+        if let Some(message) = message {
+            let block = received(message)?;
+            self.tally.received_bytes += block.n_bytes();
+            self.put(step, self.written(step)?, Arc::new(block), slots)?;
+        }
+        self.count_step();
+        Ok(())
     }
 
     fn statement(&self, task: TaskId) -> &Statement {

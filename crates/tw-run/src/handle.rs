@@ -15,6 +15,8 @@ pub(crate) enum Place {
     Disk(Arc<SpilledBlock>),
     /// Where it was read from: it can be read again, so that it need not be spilled.
     Source(Arc<dyn Source>, Arc<BoxRegion>),
+    /// In the memory of another rank.
+    Elsewhere(u32),
 }
 
 impl Place {
@@ -24,6 +26,7 @@ impl Place {
             Place::Memory(block) => Ok(block),
             Place::Disk(spilled) => spilled.read(meter).map(Arc::new),
             Place::Source(source, region) => source.read(&region, meter),
+            Place::Elsewhere(rank) => Err(Error::internal(format!("a block of rank {rank} is read on another rank"))),
         }
     }
 
@@ -45,11 +48,31 @@ struct Shared {
     place: Mutex<Place>,
     /// The file that the block was read from, if it may be read from there again.
     origin: Option<Arc<dyn Source>>,
+    /// True if every rank has the block.
+    is_replicated: bool,
 }
 
 impl BlockHandle {
     pub(crate) fn new(place: Place, origin: Option<Arc<dyn Source>>) -> BlockHandle {
-        BlockHandle(Arc::new(Shared { place: Mutex::new(place), origin }))
+        BlockHandle(Arc::new(Shared { place: Mutex::new(place), origin, is_replicated: false }))
+    }
+
+    /// A block that every rank has.
+    pub(crate) fn replicated(block: Arc<Block>) -> BlockHandle {
+        BlockHandle(Arc::new(Shared { place: Mutex::new(Place::Memory(block)), origin: None, is_replicated: true }))
+    }
+
+    /// True if every rank has the block.
+    pub(crate) fn is_replicated(&self) -> bool {
+        self.0.is_replicated
+    }
+
+    /// The rank that has the block, if that is another one.
+    pub(crate) fn owner(&self) -> Option<u32> {
+        match &*self.place() {
+            Place::Elsewhere(rank) => Some(*rank),
+            _ => None,
+        }
     }
 
     fn place(&self) -> std::sync::MutexGuard<'_, Place> {
@@ -303,7 +326,8 @@ impl Source for TensorHandle {
     }
 
     fn access(&self) -> SourceAccess {
-        if self.blocks.iter().all(BlockHandle::is_in_memory) { SourceAccess::Memory } else { SourceAccess::File }
+        // What another rank has is not read here.
+        if self.blocks.iter().all(|block| block.is_in_memory() || block.owner().is_some()) { SourceAccess::Memory } else { SourceAccess::File }
     }
 
     fn is_resident(&self, region: &BoxRegion) -> bool {

@@ -1,20 +1,24 @@
 //! A run shared by threads, except for the state under the lock of the board.
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 use std::sync::atomic::Ordering;
 
 use tw_block::SourceAccess;
 use tw_ir::{Error, Result};
+use tw_wire::Message;
 
 use crate::bindings::Bindings;
 use crate::budget;
 use crate::chaos::Chaos;
 use crate::delivery::{Deliveries, Outputs};
 use crate::execute::{Tally, TaskRunner};
+use crate::lane::Lane;
 use crate::options::RunOptions;
+use crate::part::Role;
 use crate::prepared::{PreparedSchedule, TaskCode};
 use crate::slots::{LocalSlots, SharedSlots};
-use crate::sync::{AtomicBool, AtomicU32};
+use crate::transfer::Transfers;
+use crate::sync::{AtomicBool, AtomicU32, Mutex};
 
 /// The state that all participants of a run share.
 pub(crate) struct Job {
@@ -31,6 +35,16 @@ pub(crate) struct Job {
     resident: Vec<bool>,
     /// Set when a task has failed: participants stop at the next task.
     stop: AtomicBool,
+    /// The transfers between ranks, in a run of several.
+    ranks: Option<Ranked>,
+    /// An error of another rank, until the board takes it.
+    error: Mutex<Option<Error>>,
+}
+
+/// What a run of several ranks has besides.
+pub(crate) struct Ranked {
+    pub(crate) transfers: Transfers,
+    pub(crate) lane: Arc<Lane>,
 }
 
 /// The report of a participant that returns to the board.
@@ -49,9 +63,10 @@ impl Job {
         bindings: &Bindings,
         options: &RunOptions,
         surplus: Option<u64>,
+        ranks: Option<Ranked>,
     ) -> Result<Job> {
-        let schedule = &plan.schedule;
-        let waiting = (0..schedule.n_steps()).map(|step| AtomicU32::new(schedule.n_dependencies(step))).collect();
+        let n_steps = plan.schedule.n_steps();
+        let waiting = (0..n_steps).map(|step| AtomicU32::new(plan.n_dependencies(step))).collect();
         Ok(Job {
             plan: Arc::clone(plan),
             bindings: bindings.clone(),
@@ -62,6 +77,8 @@ impl Job {
             surplus,
             resident: bindings.sources.iter().map(|source| source.access() == SourceAccess::Memory).collect(),
             stop: AtomicBool::new(false),
+            ranks,
+            error: Mutex::new(None),
         })
     }
 
@@ -81,6 +98,9 @@ impl Job {
                 let set = schedule.workflow().set_of(schedule.block_of(to));
                 self.bindings.origin(self.plan.loaded_from[set]?).map(|source| (source, schedule.block_of(to)))
             });
+            if self.plan.is_transfer(step) {
+                return self.plan.transfer_bytes(step);
+            }
             let fetched = schedule.fetched_bytes(step as usize);
             let scratch = source.filter(|_| fetched > 0);
             let scratch = scratch.map_or(0, |(source, block)| source.scratch(&schedule.workflow().block_box(block)));
@@ -103,9 +123,26 @@ impl Job {
     /// Tells participants to stop at the next task.
     pub(crate) fn stop(&self) {
         self.stop.store(true, Ordering::Relaxed);
+        if let Some(ranks) = &self.ranks {
+            ranks.lane.wake();
+        }
     }
 
-    fn should_stop(&self) -> bool {
+    /// Ends the run, with an error of another rank if it has not failed here.
+    pub(crate) fn fail(&self, error: Option<Error>) {
+        let mut kept = self.error.lock().unwrap_or_else(PoisonError::into_inner);
+        *kept = kept.take().or(error);
+        drop(kept);
+        self.stop();
+    }
+
+    /// The error of another rank, for the board.
+    pub(crate) fn take_error(&self) -> Option<Error> {
+        self.error.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    /// True if no further task is to begin.
+    pub(crate) fn should_stop(&self) -> bool {
         self.stop.load(Ordering::Relaxed) || self.options.cancel.is_cancelled()
     }
 
@@ -120,7 +157,8 @@ impl Job {
     ) -> Report {
         let (plan, bindings, options) = (self.plan.as_ref(), &self.bindings, &self.options);
         let deliveries = &self.deliveries;
-        let mut runner = TaskRunner { plan, bindings, options, deliveries, worker, tally: Tally::default() };
+        let transfers = self.ranks.as_ref().map(|ranks| &ranks.transfers);
+        let mut runner = TaskRunner { plan, bindings, options, deliveries, worker, tally: Tally::default(), transfers };
         let mut slots = &self.slots;
         let mut chaos = options.chaos.map(|seed| Chaos::new(seed, first));
         let mut rank = first;
@@ -132,8 +170,11 @@ impl Job {
                 self.stop();
                 return Report { tally: runner.tally, last: rank, failure: Some((rank, error)) };
             }
+            if plan.is_transfer(rank) {
+                return Report { tally: runner.tally, last: rank, failure: None };
+            }
             self.release_successors(rank, ready);
-            let alone = self.surplus.is_some() || chaos.as_mut().is_some_and(|chaos| chaos.coin());
+            let alone = self.surplus.is_some() || self.ranks.is_some() || chaos.as_mut().is_some_and(|chaos| chaos.coin());
             if alone || ready.is_empty() || self.should_stop() {
                 return Report { tally: runner.tally, last: rank, failure: None };
             }
@@ -144,13 +185,44 @@ impl Job {
         }
     }
 
+    /// Ends a transfer: a block that has come goes into its slot.
+    pub(crate) fn end_transfer(&self, move_id: u32, outcome: Result<Option<Message>>, ready: &mut Vec<u32>) -> Report {
+        let plan = self.plan.as_ref();
+        let Some(step) = plan.part.as_ref().and_then(|part| part.step_of_move(move_id)) else {
+            let failure = Some((0, Error::internal(format!("a message of move {move_id}, which does not exist"))));
+            return Report { failure, ..Report::default() };
+        };
+        let (bindings, options) = (&self.bindings, &self.options);
+        let deliveries = &self.deliveries;
+        let transfers = self.ranks.as_ref().map(|ranks| &ranks.transfers);
+        let mut runner =
+            TaskRunner { plan, bindings, options, deliveries, worker: 0, tally: Tally::default(), transfers };
+        let ended = outcome.and_then(|message| runner.end_transfer(step, message, &mut &self.slots));
+        if let Err(error) = ended {
+            self.stop();
+            return Report { tally: runner.tally, last: step, failure: Some((step, error)) };
+        }
+        self.release_successors(step, ready);
+        Report { tally: runner.tally, last: step, failure: None }
+    }
+
+    /// Lets go of the lane, which then holds nothing of the run.
+    pub(crate) fn detach(&self, has_failed: bool) {
+        if let Some(Ranked { transfers, lane }) = &self.ranks {
+            lane.detach(transfers.run, has_failed);
+        }
+    }
+
     /// Counts a finished step off and collects those that waited for nothing else.
     fn release_successors(&self, step: u32, ready: &mut Vec<u32>) {
-        let schedule = &self.plan.schedule;
-        for &successor in schedule.successors(step as usize) {
+        for &successor in self.plan.schedule.successors(step as usize) {
+            // What waits for a block that was sent belongs to the rank that has received it.
+            if self.plan.role(successor) == Role::Absent {
+                continue;
+            }
             // A step with one dependency needs no agreement. For the others, the counter orders the writes of the predecessors before
             // the reads of the step, whichever thread counts last.
-            if schedule.n_dependencies(successor as usize) == 1
+            if self.plan.n_dependencies(successor as usize) == 1
                 || self.waiting[successor as usize].fetch_sub(1, Ordering::AcqRel) == 1
             {
                 ready.push(successor);
@@ -160,7 +232,7 @@ impl Job {
 
     /// The outputs, once the run is over and the other participants have released it.
     pub(crate) fn outputs(self: Arc<Job>, tally: &Tally) -> Result<Outputs> {
-        let n_steps = self.plan.schedule.n_steps() as u64;
+        let n_steps = self.plan.n_steps();
         if tally.steps != n_steps {
             // A cancelled run, or a fault of the schedule; the caller knows which.
             return Err(Error::internal(format!("only {} of {n_steps} steps could run", tally.steps)));
@@ -188,7 +260,7 @@ pub(crate) fn run_inline(
     let mut slots = LocalSlots::new(&plan.claims);
     let deliveries = Deliveries::new(plan, options)?;
     let mut runner =
-        TaskRunner { plan, bindings, options, deliveries: &deliveries, worker: 0, tally: Tally::default() };
+        TaskRunner { plan, bindings, options, deliveries: &deliveries, worker: 0, tally: Tally::default(), transfers: None };
     for step in 0..plan.schedule.n_steps() as u32 {
         if options.cancel.is_cancelled() {
             return Err(Error::cancelled());

@@ -100,6 +100,10 @@ pub struct RunStats {
     pub spilled_bytes: u64,
     /// Bytes of blocks that were read from the spill file.
     pub fetched_bytes: u64,
+    /// Bytes of blocks that were sent to other ranks.
+    pub sent_bytes: u64,
+    /// Bytes of blocks that other ranks have sent.
+    pub received_bytes: u64,
     /// The peak of the meter when the run ended. A meter shared with other runs counts them too.
     pub peak_bytes: u64,
     /// Threads the run could use, the caller's included; 1 if it ran on the caller's alone.

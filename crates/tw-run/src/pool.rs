@@ -59,7 +59,8 @@
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 
-use tw_ir::Result;
+use tw_ir::{Error, Result};
+use tw_wire::Message;
 
 use crate::bindings::Bindings;
 use crate::board::{Board, JobId};
@@ -80,12 +81,13 @@ const PAUSES_PER_ROUND: usize = 8;
 
 /// A pool of threads that runs schedules. Threads sleep while there is nothing to do, and end when the runtime is dropped.
 pub struct Runtime {
-    shared: Arc<Shared>,
+    pub(crate) shared: Arc<Shared>,
     workers: Vec<thread::JoinHandle<()>>,
 }
 
+/// What the threads of a pool share.
 #[derive(Default)]
-struct Shared {
+pub(crate) struct Shared {
     board: Mutex<Board>,
     /// Rung when a token has been added, or at the end.
     wake: Condvar,
@@ -125,8 +127,8 @@ impl Engine for Runtime {
             if alone && options.chaos.is_none() {
                 return Ok((1, run_inline(plan, bindings, options)?));
             }
-            let job = Job::new(plan, bindings, options, surplus)?;
-            Ok((if alone { 1 } else { self.threads() }, self.shared.run(job)?))
+            let job = Job::new(plan, bindings, options, surplus, None)?;
+            Ok((if alone { 1 } else { self.threads() }, self.shared.run(job, |_, _| Ok(()))?))
         })
     }
 }
@@ -173,12 +175,18 @@ impl Shared {
         }
     }
 
-    /// Puts a run on the board and takes part in it until it is over.
-    fn run(&self, job: Job) -> Result<(Outputs, Tally)> {
+    /// Announces a run, puts it on the board and takes part in it until it is over.
+    pub(crate) fn run(
+        &self,
+        job: Job,
+        announce: impl FnOnce(JobId, &Arc<Job>) -> Result<()>,
+    ) -> Result<(Outputs, Tally)> {
         let job = Arc::new(job);
         let mut ready = Vec::new();
+        let id = self.lock().next_id();
+        announce(id, &job)?;
         let mut board = self.lock();
-        let id = board.add(&job);
+        board.add(id, &job);
         loop {
             board = self.participate(board, id, &job, 0, &mut ready);
             if board.is_over(id) {
@@ -188,10 +196,37 @@ impl Shared {
         }
         let (tally, failure) = board.remove(id);
         self.release(board);
+        job.detach(failure.is_some());
         match failure {
             Some(error) => Err(error),
             None => Ok((job.outputs(&tally)?, tally)),
         }
+    }
+
+    /// Ends a transfer of a run, in the hands of the lane.
+    pub(crate) fn end_transfer(&self, id: JobId, job: Arc<Job>, move_id: u32, outcome: Result<Option<Message>>) {
+        let mut ready = Vec::new();
+        let report = job.end_transfer(move_id, outcome, &mut ready);
+        let mut board = self.lock();
+        board.end_transfer(id, report, &mut ready);
+        // In the critical section of the report, as the caller of the run relies on.
+        drop(job);
+        self.release(board);
+    }
+
+    /// Gives up the transfers of a run that has failed, here or with this error of another rank.
+    pub(crate) fn abandon(&self, id: JobId, job: Arc<Job>, error: Option<Error>) {
+        // A run that is not on the board yet finds the error when it gets there.
+        job.fail(error);
+        let mut board = self.lock();
+        board.abandon(id);
+        drop(job);
+        self.release(board);
+    }
+
+    /// Why a run has failed.
+    pub(crate) fn failure(&self, id: JobId) -> Option<Error> {
+        self.lock().failure(id)
     }
 
     /// Runs tasks of a job as long as the board gives any. `ready` is scratch space, empty before and after.

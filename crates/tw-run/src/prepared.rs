@@ -12,6 +12,7 @@ use tw_ir::{Error, Result};
 use crate::bindings::Bindings;
 use crate::budget::StepSizes;
 use crate::execute::in_statement;
+use crate::part::{Part, Role};
 
 /// A schedule with compiled kernels and initial counters. Cheap to clone; runs share it.
 #[derive(Clone)]
@@ -40,6 +41,8 @@ pub(crate) struct PreparedSchedule {
     pub(crate) worth_sharing: bool,
     /// True if blocks are on disk for a time.
     has_disk: bool,
+    /// What one rank runs of the schedule; nothing if one process runs all of it.
+    pub(crate) part: Option<Part>,
 }
 
 impl PreparedSchedule {
@@ -77,6 +80,54 @@ impl PreparedSchedule {
                 sink.zip(stored).map_or(0, |(sink, stored)| sink.scratch(workflow.block_bytes(stored.block)))
             }
             TaskCode::Compute(_) => workflow.scratch_bytes(task),
+        }
+    }
+
+    /// The number of steps to run.
+    pub(crate) fn n_steps(&self) -> u64 {
+        self.part.as_ref().map_or(self.schedule.n_steps() as u64, |part| part.n_steps)
+    }
+
+    /// The number of steps that have to end before a step may begin.
+    pub(crate) fn n_dependencies(&self, step: usize) -> u32 {
+        match &self.part {
+            None => self.schedule.n_dependencies(step),
+            Some(part) => part.dependencies[step],
+        }
+    }
+
+    /// What this process does in a step.
+    pub(crate) fn role(&self, step: u32) -> Role {
+        self.part.as_ref().map_or(Role::Runs, |part| part.role(step))
+    }
+
+    /// True if a step is a transfer between ranks, which ends some time after it was begun.
+    pub(crate) fn is_transfer(&self, step: u32) -> bool {
+        matches!(self.role(step), Role::Sends { .. } | Role::Receives { .. })
+    }
+
+    /// Bytes that a transfer takes in main memory: a receive those of its block, a send those of a part that has to be put together.
+    pub(crate) fn transfer_bytes(&self, step: u32) -> u64 {
+        let schedule = &self.schedule;
+        let to = schedule.writes(step as usize).next();
+        match (self.role(step), schedule.placement(), to) {
+            (Role::Receives { .. }, Some(placement), Some(to)) => placement.instance_bytes(schedule.workflow(), to),
+            (Role::Sends { .. }, Some(_), Some(_)) => schedule.replay().packing_bytes(step as usize),
+            _ => 0,
+        }
+    }
+
+    /// The rank that has an instance, if that is another one.
+    pub(crate) fn elsewhere(&self, instance: InstanceId) -> Option<u32> {
+        let part = self.part.as_ref()?;
+        (!part.holds(&self.schedule, instance)).then(|| self.schedule.memory_of(instance).rank())
+    }
+
+    /// The most bytes alive at once in serial replay.
+    pub(crate) fn peak_bytes(&self) -> u64 {
+        match &self.part {
+            None => self.schedule.peak_bytes(),
+            Some(part) => self.schedule.peaks().get(part.rank as usize).copied().unwrap_or(0),
         }
     }
 
@@ -120,23 +171,43 @@ impl Prepared {
                 }
             });
         }
-        Prepared::with_code(schedule, Arc::new(code))
+        Prepared::with_code(schedule, Arc::new(code), None)
+    }
+
+    /// The part of the schedule that one rank runs, with the same kernels.
+    pub fn for_rank(&self, rank: u32) -> Result<Prepared> {
+        let schedule = self.schedule();
+        let n_ranks = schedule.placement().map_or(1, |placement| placement.n_ranks());
+        if rank >= n_ranks {
+            return Err(Error::internal(format!("a schedule for {n_ranks} ranks has no part for rank {rank}")));
+        }
+        Prepared::with_code(schedule.clone(), Arc::clone(&self.0.code), Some(Part::of(schedule, rank)))
     }
 
     /// The same kernels for another schedule of the same workflow, such as one with moves.
     pub fn with_schedule(&self, schedule: Arc<Schedule>) -> Result<Prepared> {
-        Prepared::with_code(schedule, Arc::clone(&self.0.code))
+        let part = self.0.part.as_ref().map(|part| Part::of(&schedule, part.rank));
+        Prepared::with_code(schedule, Arc::clone(&self.0.code), part)
     }
 
-    fn with_code(schedule: Arc<Schedule>, code: Arc<PrimaryMap<KernelId, TaskCode>>) -> Result<Prepared> {
+    fn with_code(
+        schedule: Arc<Schedule>,
+        code: Arc<PrimaryMap<KernelId, TaskCode>>,
+        part: Option<Part>,
+    ) -> Result<Prepared> {
         let workflow = schedule.workflow();
         let claims = count_claims(&schedule)?;
         let mut last_writers = vec![0; schedule.n_instances()];
         for step in 0..schedule.n_steps() {
             schedule.writes(step).for_each(|instance| last_writers[instance.index()] = step as u32);
         }
-        let initial = (0..schedule.n_steps()).filter(|&step| schedule.n_dependencies(step) == 0);
-        let initial = initial.map(|step| step as u32).collect();
+        let initial = match &part {
+            Some(part) => Arc::clone(&part.initial),
+            None => {
+                let initial = (0..schedule.n_steps()).filter(|&step| schedule.n_dependencies(step) == 0);
+                initial.map(|step| step as u32).collect()
+            }
+        };
         let sizes = StepSizes::of(&schedule);
         let past_cache = results_larger_than_caches(&schedule);
         let mut loaded_from = SecondaryMap::new();
@@ -149,11 +220,12 @@ impl Prepared {
             last_writers,
             sizes,
             largest_stored: largest_stored(workflow),
-            loaded_bytes: loaded_bytes(workflow),
+            loaded_bytes: loaded_bytes(&schedule, part.as_ref()),
             loaded_from,
             past_cache,
             worth_sharing,
             has_disk: schedule.n_moves() > 0,
+            part,
             schedule,
         })))
     }
@@ -173,10 +245,12 @@ impl Prepared {
     }
 }
 
-/// Per source, bytes of the blocks that are read from it.
-fn loaded_bytes(workflow: &Workflow) -> Vec<u64> {
+/// Per source, bytes of the blocks that are read from it here.
+fn loaded_bytes(schedule: &Schedule, part: Option<&Part>) -> Vec<u64> {
+    let workflow = schedule.workflow();
     let mut bytes = vec![0u64; workflow.sources.len()];
-    for task in workflow.tasks() {
+    let site = |task: TaskId| schedule.placement().map_or(0, |placement| placement.sites()[task.index()]);
+    for task in workflow.tasks().filter(|&task| part.is_none_or(|part| site(task) == part.rank)) {
         if let Kernel::Load { source } = workflow.kernels[workflow.kernel(task)].kernel {
             let blocks = workflow.outputs(task).iter();
             bytes[source.index()] += blocks.map(|&block| workflow.block_bytes(block)).sum::<u64>();

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use tilewright::{Array, Session, in_memory};
+use tilewright::{Array, Session, SessionBuilder, in_memory};
 use tw_ir::error::{Blame, Error};
 use tw_ir::{DType, Program, oracle};
 use tw_place::Cluster;
@@ -25,6 +25,11 @@ pub struct Configuration {
 impl Configuration {
     /// A session that runs this way.
     pub fn session(&self) -> Session {
+        self.builder().build()
+    }
+
+    /// What a session that runs this way is built from.
+    pub fn builder(&self) -> SessionBuilder {
         let mut builder = Session::builder().threads(self.threads).rewrites(self.rewrites);
         if let Some(tile) = self.tile {
             builder = builder.tile(tile);
@@ -39,7 +44,7 @@ impl Configuration {
         if let Some(seed) = self.chaos {
             builder = builder.chaos(seed);
         }
-        builder.build()
+        builder
     }
 }
 

@@ -6,6 +6,7 @@ pub mod coverage;
 pub mod differential;
 pub mod generate;
 pub mod plans;
+pub mod ranks;
 pub mod repository;
 pub mod scratch;
 pub mod shrink;

@@ -87,7 +87,10 @@ impl<'a> Data<'a> {
 
     /// Runs the program and commits its sinks. Results are in the order of its outputs.
     pub(crate) fn run(&mut self) -> Result<Vec<Computed>> {
-        let tensors = walk(self.program, self)?;
+        let mut tensors = walk(self.program, self)?;
+        for tensor in tensors.iter_mut().flatten() {
+            tensor.stored = self.session.bring(&tensor.stored)?;
+        }
         let mut results = Vec::with_capacity(tensors.len());
         for (value, tensor) in self.program.body.results.iter().zip(tensors) {
             let stored = tensor.map(|tensor| tensor.stored);
@@ -144,7 +147,8 @@ impl Domain for Data<'_> {
     }
 
     fn mask_counts(&self, mask: &Tensor, pieces: Grid, _total: Option<u64>) -> Result<MaskCounts> {
-        let counts = self.answer(|| Ok(mask.stored.mask_counts(pieces.clone())?.counts().to_vec()))?;
+        let counts =
+            self.answer(|| Ok(self.session.bring(&mask.stored)?.mask_counts(pieces.clone())?.counts().to_vec()))?;
         MaskCounts::new(pieces, counts)
     }
 
@@ -220,14 +224,14 @@ impl Domain for Data<'_> {
     }
 
     fn resolve(&mut self, value: &Tensor, _at_most: Option<u64>) -> Result<Option<u64>> {
-        let answer = self.answer(|| Ok(vec![value.stored.item()?.as_i64() as u64]))?;
+        let answer = self.answer(|| Ok(vec![self.session.bring(&value.stored)?.item()?.as_i64() as u64]))?;
         let value = answer.first().map_or(-1, |&bits| bits as i64);
         let extent = u64::try_from(value).map_err(|_| Error::data(format!("an extent of {value}")))?;
         Ok(Some(extent))
     }
 
     fn decide(&mut self, condition: &Tensor) -> Result<Decision> {
-        let answer = self.answer(|| Ok(vec![u64::from(condition.stored.item()?.is_true())]))?;
+        let answer = self.answer(|| Ok(vec![u64::from(self.session.bring(&condition.stored)?.item()?.is_true())]))?;
         Ok(if answer == [1] { Decision::True } else { Decision::False })
     }
 

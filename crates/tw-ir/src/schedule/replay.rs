@@ -117,6 +117,24 @@ impl<'a> Replay<'a> {
         if streams { self.workflow.streaming_bytes(task) } else { 0 }
     }
 
+    /// Bytes that a transfer takes on the rank that sends: a part whose elements do not lie together in their block is put together first.
+    pub fn packing_bytes(self, step: usize) -> u64 {
+        let (Some(placement), None) = (self.placement, self.steps[step].as_task()) else { return 0 };
+        let (from, to) = (placement.reads(step).flatten().next(), placement.writes(step).next());
+        let (Some(from), Some(to)) = (from, to) else { return 0 };
+        let (sender, receiver) = (placement.instance(from).memory, placement.instance(to).memory);
+        let (Memory::Host(sender), Memory::Host(receiver)) = (sender, receiver) else { return 0 };
+        if sender == receiver {
+            return 0;
+        }
+        let block = self.workflow.block_box(placement.instance(from).block);
+        let whole = placement.region(self.workflow, from).unwrap_or(&block);
+        match placement.region(self.workflow, to) {
+            Some(part) if !part.lies_together_in(whole) => placement.instance_bytes(self.workflow, to),
+            _ => 0,
+        }
+    }
+
     /// The rank in whose main memory a step runs, or puts what it moves.
     pub fn rank_of(self, step: usize) -> usize {
         let Some(placement) = self.placement else { return 0 };
@@ -126,6 +144,15 @@ impl<'a> Replay<'a> {
                 Memory::Host(rank) | Memory::Disk(rank) => rank as usize,
             }),
         }
+    }
+
+    /// The rank that sends in a step.
+    fn sender_of(self, step: usize) -> Option<usize> {
+        let placement = self.placement.filter(|placement| placement.n_ranks() > 1)?;
+        if self.steps[step].as_task().is_some() {
+            return None;
+        }
+        placement.reads(step).flatten().next().map(|from| placement.instance(from).memory.rank() as usize)
     }
 
     /// The most bytes alive at once if all ranks share one main memory: a block then counts once, as long as any instance of it is alive there.
@@ -168,6 +195,9 @@ impl<'a> Replay<'a> {
                 Event::Runs(step) => {
                     let rank = self.rank_of(step);
                     peaks[rank] = peaks[rank].max(now[rank].saturating_add(self.extra_bytes(step)));
+                    if let Some(sender) = self.sender_of(step) {
+                        peaks[sender] = peaks[sender].max(now[sender].saturating_add(self.packing_bytes(step)));
+                    }
                     return;
                 }
             };

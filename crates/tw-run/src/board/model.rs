@@ -46,7 +46,8 @@ impl Model {
     fn new(job: Job, workers: usize, seed: u64) -> Model {
         let job = Arc::new(job);
         let mut board = Board::default();
-        let id = board.add(&job);
+        let id = board.next_id();
+        board.add(id, &job);
         let actors = (0..=workers).map(|_| State::Looking).collect();
         Model { board, job, id, actors, seed, rolls: 0 }
     }
@@ -155,7 +156,7 @@ fn walks(prepared: &Prepared, surplus: Option<u64>, n_walks: u64) {
     for seed in 0..n_walks {
         let chaos = (seed % 2 == 1).then_some(seed);
         let options = RunOptions { chaos, ..RunOptions::default() };
-        let job = Job::new(prepared.plan(), &Bindings::default(), &options, surplus).unwrap();
+        let job = Job::new(prepared.plan(), &Bindings::default(), &options, surplus, None).unwrap();
         let tasks = Model::new(job, 1 + seed as usize % 4, seed).walk();
         assert_eq!(tasks, prepared.schedule().n_tasks() as u64);
     }

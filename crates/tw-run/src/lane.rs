@@ -1,0 +1,364 @@
+//! The lane of a rank: the thread that moves messages while others compute.
+//!
+//! One thread polls the wire. It hands every message to the run that it belongs to, and ends the transfer there, as a participant ends a task: the
+//! block goes into its slot, successors are counted down, and what became ready is put on the board. The lane computes nothing and waits for no lock longer than
+//! a few instructions, so messages move whatever the other threads do.
+//!
+//! # Failures
+//!
+//! A run that fails on this rank is told to the others by a control message, and cancelled on the wire. A control message of another rank fails the run here; so does a
+//! rank that is lost. A run may fail elsewhere before it has begun here: the lane remembers such errors until the run comes.
+//!
+//! # No deadlock
+//!
+//! Suppose that no rank could go on, though a run is not over. Take the lowest step of the schedule that has not ended, on whatever ranks it belongs to. All steps
+//! before it have ended everywhere, so on these ranks it is the head: its dependencies have ended, and the [ledger](crate::budget) admits it. If it is a task, a thread runs it. If it is
+//! a transfer, its sender has the block and has sent it, without waiting for the receiver, and its receiver has the memory and has posted the receive. The wire delivers a
+//! message that was sent and is expected, and the lane of the receiver ends the step. So the lowest step ends: a contradiction.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use rustc_hash::FxHashMap;
+use tw_block::{Block, BlockBuffer, BlockMessage};
+use tw_ir::error::Blame;
+use tw_ir::{Error, Result};
+use tw_wire::{Completion, Control, ControlKind, MAX_CONTROL, Message, Tag, Wire};
+
+use crate::board::JobId;
+use crate::job::Job;
+use crate::pool::Shared;
+use crate::transfer::{outgoing, received, room};
+
+/// The longest time between two looks at the runs that have been cancelled.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// The thread of a rank that moves messages.
+pub(crate) struct Lane {
+    inner: Arc<Inner>,
+    thread: Option<JoinHandle<()>>,
+}
+
+struct Inner {
+    wire: Arc<dyn Wire>,
+    pool: Arc<Shared>,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    attached: FxHashMap<u64, Attached>,
+    /// Errors of runs that have not begun here, or have ended well here.
+    early: BTreeMap<u64, Error>,
+    /// Runs that have failed here: it is no news that they have failed elsewhere, too.
+    failed: BTreeSet<u64>,
+    /// Why no run can go on any more.
+    broken: Option<Error>,
+    is_over: bool,
+}
+
+/// Who takes the messages of a run.
+#[derive(Clone)]
+enum Attached {
+    Job { id: JobId, job: Arc<Job> },
+    Exchange(Arc<Exchange>),
+}
+
+impl State {
+    /// The error of another rank in this run or an earlier one, which has not been reported yet.
+    fn error_until(&mut self, run: u64) -> Option<Error> {
+        let later = self.early.split_off(&(run + 1));
+        let earlier = std::mem::replace(&mut self.early, later);
+        earlier.into_values().next().or_else(|| self.broken.clone())
+    }
+}
+
+impl Inner {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The life of the lane.
+    fn serve(&self) {
+        let mut completions = Vec::new();
+        while !self.lock().is_over {
+            self.wire.poll(&mut completions);
+            let is_idle = completions.is_empty();
+            completions.drain(..).for_each(|completion| self.complete(completion));
+            self.end_failed();
+            if is_idle {
+                self.wire.wait(LOOK);
+            }
+        }
+    }
+
+    fn complete(&self, completion: Completion) {
+        match completion {
+            Completion::Sent { tag, .. } => self.end(tag, Ok(None)),
+            Completion::Received { tag, message, .. } => self.end(tag, Ok(Some(message))),
+            Completion::Failed { tag, error, .. } => self.end(tag, Err(error)),
+            Completion::Control { from, control } => {
+                if control.kind == ControlKind::Error {
+                    self.fail(control.run, decode(from, &control.content));
+                }
+            }
+            Completion::Lost { error, .. } => {
+                let runs: Vec<u64> = {
+                    let mut state = self.lock();
+                    state.broken.get_or_insert(error.clone());
+                    state.attached.keys().copied().collect()
+                };
+                runs.into_iter().for_each(|run| self.fail(run, error.clone()));
+            }
+            Completion::Offered { .. } => {}
+        }
+    }
+
+    /// Ends a transfer.
+    fn end(&self, tag: Tag, outcome: Result<Option<Message>>) {
+        // A run that has been cancelled is not there any more.
+        let Some(attached) = self.lock().attached.get(&tag.run).cloned() else { return };
+        match attached {
+            Attached::Job { id, job } => self.pool.end_transfer(id, job, tag.id, outcome),
+            Attached::Exchange(exchange) => exchange.end(tag.id, outcome),
+        }
+    }
+
+    /// Ends a run with an error of another rank.
+    fn fail(&self, run: u64, error: Error) {
+        let attached = {
+            let mut state = self.lock();
+            if state.failed.contains(&run) {
+                return;
+            }
+            let attached = state.attached.remove(&run);
+            match attached {
+                None => state.early.insert(run, error.clone()),
+                Some(_) => None,
+            };
+            attached
+        };
+        self.wire.cancel(run);
+        match attached {
+            Some(Attached::Job { id, job }) => self.pool.abandon(id, job, Some(error)),
+            Some(Attached::Exchange(exchange)) => exchange.fail(error),
+            None => {}
+        }
+    }
+
+    /// Ends runs that have failed or were cancelled here, and tells the other ranks.
+    fn end_failed(&self) {
+        let failed: Vec<(u64, JobId, Arc<Job>)> = {
+            let mut state = self.lock();
+            let is_failed = |attached: &Attached| matches!(attached, Attached::Job { job, .. } if job.should_stop());
+            let runs: Vec<u64> =
+                state.attached.iter().filter(|(_, attached)| is_failed(attached)).map(|(&run, _)| run).collect();
+            let taken = runs.into_iter().filter_map(|run| match state.attached.remove(&run) {
+                Some(Attached::Job { id, job }) => Some((run, id, job)),
+                _ => None,
+            });
+            taken.collect()
+        };
+        for (run, id, job) in failed {
+            let error = self.pool.failure(id).unwrap_or_else(Error::cancelled);
+            self.tell(run, &error);
+            self.wire.cancel(run);
+            self.pool.abandon(id, job, None);
+        }
+    }
+
+    /// Tells the other ranks that a run has failed here.
+    fn tell(&self, run: u64, error: &Error) {
+        let content = encode(error);
+        for to in (0..self.wire.size()).filter(|&to| to != self.wire.rank()) {
+            let control = Control { run, kind: ControlKind::Error, content: content.clone() };
+            // A rank that cannot be told is lost, which the wire reports itself.
+            let _ = self.wire.control(to, control);
+        }
+    }
+}
+
+impl Lane {
+    /// Starts the thread of a rank.
+    pub(crate) fn start(wire: Arc<dyn Wire>, pool: Arc<Shared>) -> Result<Lane> {
+        let inner = Arc::new(Inner { wire, pool, state: Mutex::default() });
+        let serving = Arc::clone(&inner);
+        let thread = std::thread::Builder::new().name("tilewright-lane".to_string()).spawn(move || serving.serve());
+        let thread = thread.map_err(|error| Error::resource(format!("no thread for messages: {error}")))?;
+        Ok(Lane { inner, thread: Some(thread) })
+    }
+
+    /// Takes part in a run: messages of it go to its job from now on.
+    /// An error if the run, or one before it, has failed on another rank already.
+    pub(crate) fn attach(&self, run: u64, id: JobId, job: &Arc<Job>) -> Result<()> {
+        let mut state = self.inner.lock();
+        match state.error_until(run) {
+            Some(error) => {
+                state.failed.insert(run);
+                Err(error)
+            }
+            None => {
+                state.attached.insert(run, Attached::Job { id, job: Arc::clone(job) });
+                Ok(())
+            }
+        }
+    }
+
+    /// Lets go of a run that is over. Nothing of it stays on the wire.
+    pub(crate) fn detach(&self, run: u64, has_failed: bool) {
+        let mut state = self.inner.lock();
+        state.attached.remove(&run);
+        if has_failed {
+            state.failed.insert(run);
+        }
+        drop(state);
+        self.inner.wire.cancel(run);
+    }
+
+    /// Looks at the runs again: one of them has failed.
+    pub(crate) fn wake(&self) {
+        self.inner.wire.wake();
+    }
+
+    /// Tells the other ranks that a run fails, which has not begun here and never will.
+    pub(crate) fn refuse(&self, run: u64, error: &Error) {
+        self.inner.tell(run, error);
+        self.detach(run, true);
+    }
+
+    /// Sends blocks and receives others. Returns when all have come and gone; blocks in the order of `expected`.
+    pub(crate) fn exchange(
+        &self,
+        run: u64,
+        sent: Vec<(u32, u32, BlockMessage)>,
+        expected: Vec<(u32, u32, BlockBuffer)>,
+    ) -> Result<Vec<Block>> {
+        let ids = expected.iter().map(|(_, id, _)| *id).collect();
+        let exchange = Arc::new(Exchange::new(ids, sent.len()));
+        {
+            let mut state = self.inner.lock();
+            if let Some(error) = state.error_until(run) {
+                state.failed.insert(run);
+                return Err(error);
+            }
+            state.attached.insert(run, Attached::Exchange(Arc::clone(&exchange)));
+        }
+        let begin = || {
+            for (from, id, buffer) in expected {
+                self.inner.wire.receive(from, Tag { run, id }, room(buffer))?;
+            }
+            for (to, id, block) in sent {
+                self.inner.wire.send(to, Tag { run, id }, outgoing(block))?;
+            }
+            self.inner.wire.wake();
+            Ok(())
+        };
+        let result = match begin() {
+            Ok(()) => exchange.wait(),
+            Err(error) => Err((error, Origin::Here)),
+        };
+        if let Err((error, Origin::Here)) = &result {
+            self.inner.tell(run, error);
+        }
+        self.detach(run, result.is_err());
+        result.map_err(|(error, _)| error)
+    }
+}
+
+impl Drop for Lane {
+    fn drop(&mut self) {
+        self.inner.lock().is_over = true;
+        self.inner.wire.wake();
+        if let Some(thread) = self.thread.take() {
+            // The lane runs no code of the user. If it has panicked all the same, its runs have ended.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Blocks that ranks give each other outside of a schedule.
+struct Exchange {
+    state: Mutex<Exchanging>,
+    changed: Condvar,
+}
+
+struct Exchanging {
+    /// The position of every message that is expected.
+    positions: FxHashMap<u32, usize>,
+    blocks: Vec<Option<Block>>,
+    missing: usize,
+    error: Option<(Error, Origin)>,
+}
+
+/// Where an error has happened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Origin {
+    Here,
+    Elsewhere,
+}
+
+impl Exchange {
+    fn new(ids: Vec<u32>, n_sent: usize) -> Exchange {
+        let (blocks, missing) = (ids.iter().map(|_| None).collect(), ids.len() + n_sent);
+        let positions = ids.into_iter().zip(0..).collect();
+        Exchange { state: Mutex::new(Exchanging { positions, blocks, missing, error: None }), changed: Condvar::new() }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Exchanging> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn end(&self, id: u32, outcome: Result<Option<Message>>) {
+        let mut state = self.lock();
+        match outcome.and_then(|message| message.map(received).transpose()) {
+            Ok(block) => {
+                let position = state.positions.get(&id).copied();
+                if let (Some(block), Some(position)) = (block, position) {
+                    state.blocks[position] = Some(block);
+                }
+                state.missing = state.missing.saturating_sub(1);
+            }
+            Err(error) => state.error = state.error.take().or(Some((error, Origin::Here))),
+        }
+        self.changed.notify_all();
+    }
+
+    fn fail(&self, error: Error) {
+        let mut state = self.lock();
+        state.error = state.error.take().or(Some((error, Origin::Elsewhere)));
+        self.changed.notify_all();
+    }
+
+    fn wait(&self) -> Result<Vec<Block>, (Error, Origin)> {
+        let mut state = self.lock();
+        while state.missing > 0 && state.error.is_none() {
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        if let Some(error) = state.error.take() {
+            return Err(error);
+        }
+        let blocks = std::mem::take(&mut state.blocks);
+        let missing = || (Error::internal("a block did not come"), Origin::Here);
+        blocks.into_iter().collect::<Option<_>>().ok_or_else(missing)
+    }
+}
+
+/// An error as the content of a control message: who must act, and what it says.
+fn encode(error: &Error) -> Vec<u8> {
+    let mut content = vec![error.blame() as u8];
+    let mut text = error.message().to_string();
+    while text.len() >= MAX_CONTROL {
+        text.pop();
+    }
+    content.extend_from_slice(text.as_bytes());
+    content
+}
+
+fn decode(from: u32, content: &[u8]) -> Error {
+    let text = String::from_utf8_lossy(content.get(1..).unwrap_or_default());
+    let blames = [Blame::Source, Blame::Plan, Blame::Data, Blame::Resource, Blame::Io, Blame::Cancelled];
+    let blame = blames.into_iter().find(|&blame| Some(&(blame as u8)) == content.first());
+    Error::new(blame.unwrap_or(Blame::Internal), text).note(format!("the error comes from rank {from}"))
+}

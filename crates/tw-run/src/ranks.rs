@@ -1,0 +1,153 @@
+//! The engine of several ranks: every rank runs its part of a schedule, and blocks move between them as the schedule says.
+//!
+//! There is no driver. All ranks run the same program, plan by themselves, and call [`Engine::run`] with equal schedules in the same order; a run has the same number on all of them.
+//! A rank keeps what its part makes: handles of results name the rank that has a block where that is another one, and [`Ranks::bring`] gives every rank all
+//! blocks of a tensor.
+//!
+//! Each rank has a pool of threads, which run its tasks under its ledger exactly as in [`Runtime`], and a [lane](crate::lane), which moves messages.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use tw_block::{Block, BlockBuffer, BlockMessage, Meter};
+use tw_ir::{Error, Grid, Result};
+use tw_wire::Wire;
+
+use crate::bindings::Bindings;
+use crate::engine::{Engine, Group, report};
+use crate::handle::{BlockHandle, TensorHandle};
+use crate::job::{Job, Ranked};
+use crate::lane::Lane;
+use crate::options::{Outcome, RunOptions};
+use crate::pool::Runtime;
+use crate::prepared::Prepared;
+use crate::transfer::Transfers;
+
+/// One of several ranks that run schedules together.
+pub struct Ranks {
+    // The lane ends before the pool that it reports to.
+    lane: Arc<Lane>,
+    runtime: Runtime,
+    wire: Arc<dyn Wire>,
+    next_run: AtomicU64,
+}
+
+impl Ranks {
+    /// This rank, on so many threads.
+    pub fn new(wire: Arc<dyn Wire>, threads: usize) -> Result<Ranks> {
+        let runtime = Runtime::new(threads);
+        let lane = Arc::new(Lane::start(Arc::clone(&wire), Arc::clone(&runtime.shared))?);
+        Ok(Ranks { lane, runtime, wire, next_run: AtomicU64::new(0) })
+    }
+
+    fn next_run(&self) -> u64 {
+        self.next_run.fetch_add(1, Ordering::Relaxed)
+    }
+}
+
+impl Engine for Ranks {
+    fn name(&self) -> &'static str {
+        "ranks"
+    }
+
+    fn threads(&self) -> usize {
+        self.runtime.threads()
+    }
+
+    fn group(&self) -> Option<&dyn Group> {
+        Some(self)
+    }
+
+    fn run(&self, prepared: &Prepared, bindings: &Bindings, options: &RunOptions) -> Result<Outcome> {
+        let run = self.next_run();
+        let mine = prepared.plan().part.as_ref().map(|part| part.rank);
+        if mine != Some(self.wire.rank()) || options.forms.iter().any(|form| form.has_array()) {
+            let error = Error::internal("a rank runs its own part of a schedule, and its results are blocks");
+            self.lane.refuse(run, &error);
+            return Err(error);
+        }
+        let result = report(prepared.plan(), bindings, options, self.threads(), |surplus| {
+            let transfers = Transfers { wire: Arc::clone(&self.wire), run };
+            let ranked = Ranked { transfers, lane: Arc::clone(&self.lane) };
+            let job = Job::new(prepared.plan(), bindings, options, surplus, Some(ranked))?;
+            let outcome = self.runtime.shared.run(job, |id, job| self.lane.attach(run, id, job))?;
+            Ok((self.threads(), outcome))
+        });
+        result
+    }
+}
+
+impl Group for Ranks {
+    fn rank(&self) -> u32 {
+        self.wire.rank()
+    }
+
+    fn size(&self) -> u32 {
+        self.wire.size()
+    }
+
+    fn fail(&self, error: &Error) {
+        self.lane.refuse(self.next_run(), error);
+    }
+
+    fn bring(&self, handle: &TensorHandle, meter: &Arc<Meter>) -> Result<TensorHandle> {
+        let run = self.next_run();
+        let (me, size) = (self.wire.rank(), self.wire.size());
+        let (mut sent, mut expected, mut positions) = (Vec::new(), Vec::new(), Vec::new());
+        for (position, block) in handle.blocks().iter().enumerate() {
+            let id = position as u32;
+            match block.owner() {
+                // Every rank has it: nothing is sent.
+                None if block.is_replicated() => {}
+                None => {
+                    for to in (0..size).filter(|&to| to != me) {
+                        sent.push((to, id, BlockMessage::new(block.block_for(meter)?, None, meter)?));
+                    }
+                }
+                Some(from) => {
+                    let bbox = handle.grid().box_of(position as u64);
+                    expected.push((from, id, BlockBuffer::new(handle.dtype().storage(), bbox, meter)?));
+                    positions.push(position);
+                }
+            }
+        }
+        let received = self.lane.exchange(run, sent, expected)?;
+        let mut blocks: Vec<BlockHandle> = handle.blocks().to_vec();
+        for (position, block) in positions.into_iter().zip(received) {
+            blocks[position] = BlockHandle::replicated(Arc::new(block));
+        }
+        Ok(TensorHandle::new(handle.dtype(), handle.grid().clone(), blocks))
+    }
+
+    fn agree(&self, digest: &[u8]) -> Result<()> {
+        let run = self.next_run();
+        let (me, size) = (self.wire.rank(), self.wire.size());
+        let meter = Meter::new();
+        let bytes = |digest: &[u8]| -> Result<BlockMessage> {
+            let array = tw_ir::Array::new(vec![digest.len() as u64], digest.to_vec().into())?;
+            BlockMessage::new(Arc::new(Block::from_array(&[0], array, None)?), None, &meter)
+        };
+        // Everybody compares with rank 0, which hears of everybody.
+        let grid = Grid::whole(&[digest.len() as u64]);
+        let buffer = || BlockBuffer::new(tw_ir::DType::U8, grid.box_of(0), &meter);
+        let (mut sent, mut expected) = (Vec::new(), Vec::new());
+        let others: Vec<u32> = if me == 0 { (1..size).collect() } else { vec![0] };
+        for other in others {
+            sent.push((other, me, bytes(digest)?));
+            expected.push((other, other, buffer()?));
+        }
+        let from: Vec<u32> = expected.iter().map(|(from, _, _)| *from).collect();
+        let received = self.lane.exchange(run, sent, expected)?;
+        for (from, block) in from.into_iter().zip(received) {
+            if block.to_array()?.data() != &digest.to_vec().into() {
+                let text = format!("rank {me} and rank {from} do not run the same program");
+                let error = Error::source(text)
+                    .note("all ranks have to call the same functions in the same order, on equal shapes and options")
+                    .help("look for what differs between ranks: listings of directories, clocks, random numbers without a seed");
+                self.lane.refuse(self.next_run(), &error);
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+}

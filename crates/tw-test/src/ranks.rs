@@ -1,0 +1,66 @@
+//! Programs on several ranks of this process, connected by channels.
+
+use std::sync::Arc;
+use std::sync::mpsc;
+use std::time::Duration;
+
+use tilewright::Session;
+use tw_ir::Program;
+use tw_ir::error::Error;
+use tw_wire::{Wire, WireLimits, channels};
+
+use crate::differential::{Configuration, Results, run};
+
+/// A run that has not ended after this time hangs.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// The wires of so many ranks.
+pub fn wires(size: u32) -> Vec<Arc<dyn Wire>> {
+    channels(size, WireLimits::default()).into_iter().map(|wire| Arc::new(wire) as Arc<dyn Wire>).collect()
+}
+
+/// Calls a function on every rank, each with a session and a thread of its own. Gives what it returns, by rank.
+///
+/// # Panics
+///
+/// If a rank panics, or has not ended after two minutes.
+pub fn on_ranks<T: Send + 'static>(
+    wires: Vec<Arc<dyn Wire>>,
+    configuration: &Configuration,
+    work: impl Fn(&Session) -> T + Clone + Send + 'static,
+) -> Vec<T> {
+    let n = wires.len();
+    let (ended, results) = mpsc::channel();
+    for (rank, wire) in wires.into_iter().enumerate() {
+        let (configuration, work, ended) = (configuration.clone(), work.clone(), ended.clone());
+        std::thread::spawn(move || {
+            let session = configuration.builder().ranks(wire).build();
+            let result = work(&session);
+            // The other end is gone only if another rank has failed the test.
+            let _ = ended.send((rank, result));
+        });
+    }
+    drop(ended);
+    let mut found: Vec<Option<T>> = (0..n).map(|_| None).collect();
+    for _ in 0..n {
+        match results.recv_timeout(PATIENCE) {
+            Ok((rank, result)) => found[rank] = Some(result),
+            Err(_) => {
+                let missing: Vec<usize> = (0..n).filter(|&rank| found[rank].is_none()).collect();
+                panic!("ranks {missing:?} of {n} have panicked or do not end");
+            }
+        }
+    }
+    found.into_iter().flatten().collect()
+}
+
+/// Runs a program on every rank.
+pub fn run_on_ranks(
+    wires: Vec<Arc<dyn Wire>>,
+    configuration: &Configuration,
+    program: &Program,
+    inputs: &Results,
+) -> Vec<Result<Results, Error>> {
+    let (program, inputs) = (program.clone(), inputs.clone());
+    on_ranks(wires, configuration, move |session| run(session, &program, &inputs))
+}
