@@ -164,11 +164,12 @@ impl TensorHandle {
         TensorHandle { dtype, grid, blocks }
     }
 
-    /// A tensor whose blocks are read from a source when they are needed.
+    /// A tensor whose blocks are read from a source when they are needed. Every rank can read it.
     pub fn of_source(dtype: DType, grid: Grid, source: &Arc<dyn Source>) -> TensorHandle {
         let handle = |position: u64| {
             let place = Place::Source(Arc::clone(source), Arc::new(grid.box_of(position)));
-            BlockHandle::new(place, Some(Arc::clone(source)))
+            let place = Mutex::new(place);
+            BlockHandle(Arc::new(Shared { place, origin: Some(Arc::clone(source)), is_replicated: true }))
         };
         let blocks = (0..grid.n_blocks()).map(handle).collect();
         TensorHandle { dtype, grid, blocks }

@@ -117,6 +117,15 @@ impl<'a> Data<'a> {
 }
 
 impl Data<'_> {
+    /// What a result is for later segments. An input of the user that was only handed on may be loaded on any rank, so it is no tensor of this one.
+    fn of_input(&self, shards: Option<&Sharded>, stored: Arc<TensorHandle>) -> Arc<TensorHandle> {
+        let input = shards.filter(|_| self.session.group().is_some()).and_then(Sharded::input);
+        match input.and_then(|name| self.inputs.get(name)) {
+            Some(source) => Arc::new(TensorHandle::of_source(stored.dtype(), stored.grid().clone(), source)),
+            None => stored,
+        }
+    }
+
     /// The answer to a question that only data answers, from the checkpoint if a run before has asked it.
     fn answer(&self, ask: impl FnOnce() -> Result<Vec<u64>>) -> Result<Vec<u64>> {
         match &self.checkpoint {
@@ -214,6 +223,7 @@ impl Domain for Data<'_> {
         for (&value, Computed { stored, array, .. }) in step.outputs.iter().zip(outcome.results) {
             self.arrays.extend(array.map(|array| (value, array)));
             let shards = shards.next();
+            let stored = stored.map(|stored| self.of_input(shards.as_ref(), stored));
             results.push(stored.map(|stored| Tensor { stored, shards, saved: None }));
         }
         Ok(results)

@@ -45,6 +45,13 @@ pub(crate) struct Sharded {
     input: Option<String>,
 }
 
+impl Sharded {
+    /// The input of the user that it is, if it is one.
+    pub(crate) fn input(&self) -> Option<&str> {
+        self.input.as_deref()
+    }
+}
+
 /// A segment on a cluster.
 #[derive(Clone)]
 pub(crate) struct PlacedSegment {
