@@ -1,6 +1,7 @@
 //! Where the loads of a segment read and its stores write.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Arc;
 
 use tw_block::{ReadAhead, Source, SourceAccess, in_memory};
@@ -9,7 +10,7 @@ use tw_ir::Grid;
 use tw_ir::error::{Error, Result};
 use tw_ir::kernel::Kernel;
 use tw_ir::workflow::{Boxes, SourceDecl, Workflow};
-use tw_run::Bindings;
+use tw_run::{Bindings, Group};
 
 /// Data by the name of the input that it is bound to.
 pub type Inputs = BTreeMap<String, Arc<dyn Source>>;
@@ -35,6 +36,8 @@ pub(crate) struct Bound<'a> {
     pub(crate) ahead_bytes: u64,
     /// True if blocks may be read again from the files that they come from.
     pub(crate) names_sources: bool,
+    /// The files that another rank has begun to write, in the order of the sinks; nothing if this process begins them.
+    pub(crate) joints: Option<Vec<String>>,
 }
 
 /// Finds every source of a workflow by name and opens every sink.
@@ -57,10 +60,43 @@ pub(crate) fn bind(workflow: &Workflow, bound: &Bound<'_>) -> Result<Bindings> {
         sources.push(for_run.unwrap_or(origin));
     }
     let usual = FileTarget::default();
-    let sinks = workflow.sinks.values().zip(grids_of_sinks(workflow)).map(|(sink, grid)| {
-        tw_files::create(&sink.path, sink.dtype, &grid, bound.targets.get(&sink.path).unwrap_or(&usual))
+    let sinks = workflow.sinks.values().zip(grids_of_sinks(workflow)).enumerate().map(|(number, (sink, grid))| {
+        let target = bound.targets.get(&sink.path).unwrap_or(&usual);
+        match &bound.joints {
+            None => tw_files::create(&sink.path, sink.dtype, &grid, target),
+            Some(joints) => {
+                let joint = joints.get(number).ok_or_else(|| Error::internal("a file that nobody has begun"))?;
+                tw_files::join(&sink.path, sink.dtype, &grid, target, joint)
+            }
+        }
     });
     Ok(Bindings { sources, origins, sinks: sinks.collect::<Result<_>>()? })
+}
+
+/// Binds a segment on one of several ranks: rank 0 begins the files that are written, and the others join.
+pub(crate) fn bind_together(
+    workflow: &Workflow,
+    bound: Bound<'_>,
+    group: &dyn Group,
+    is_known: &mut bool,
+) -> Result<Bindings> {
+    let mut share = |text: &str| {
+        *is_known = true;
+        let shared = group.share(text.as_bytes())?;
+        *is_known = false;
+        String::from_utf8(shared).map_err(|_| Error::internal("names of files that are no text"))
+    };
+    if group.rank() > 0 {
+        let joints = share("")?.split('\0').map(str::to_string).collect();
+        return bind(workflow, &Bound { joints: Some(joints), ..bound });
+    }
+    let bindings = bind(workflow, &bound)?;
+    let paths = workflow.sinks.values().map(|sink| Path::new(&sink.path));
+    let joints = bindings.sinks.iter().zip(paths).map(|(sink, path)| {
+        sink.joint().ok_or_else(|| tw_files::one_writer(path))
+    });
+    share(&joints.collect::<Result<Vec<_>>>()?.join("\0"))?;
+    Ok(bindings)
 }
 
 /// The blocks in which each sink is written: chunks of files are made of them.

@@ -22,7 +22,7 @@ use tw_run::{
 use tw_wire::Wire;
 
 use crate::available::{available_bytes, default_budget, spill_directory};
-use crate::bindings::{Bound, Inputs, Targets, bind, may_read_ahead};
+use crate::bindings::{Bound, Inputs, Targets, bind, bind_together, may_read_ahead};
 use crate::cancel::token_of_run;
 use crate::checkpoint::Checkpoint;
 use crate::control::Place;
@@ -494,17 +494,19 @@ impl Session {
         };
         options.ahead = options.ahead.map(|left| left - read_ahead);
         let loaded_bytes = cached.prepared.loaded_bytes();
-        let bindings = bind(
-            workflow,
-            &Bound {
-                inputs: &inputs,
-                targets,
-                loaded_bytes,
-                ahead_bytes: read_ahead,
-                // Blocks of a fitted schedule are read again from where they come.
-                names_sources: options.names_sources || prepared.schedule().n_moves() > 0,
-            },
-        )?;
+        let bound = Bound {
+            inputs: &inputs,
+            targets,
+            loaded_bytes,
+            ahead_bytes: read_ahead,
+            // Blocks of a fitted schedule are read again from where they come.
+            names_sources: options.names_sources || (self.group().is_none() && prepared.schedule().n_moves() > 0),
+            joints: None,
+        };
+        let bindings = match self.group().filter(|_| !workflow.sinks.is_empty()) {
+            Some(group) => bind_together(workflow, bound, group, is_known)?,
+            None => bind(workflow, &bound)?,
+        };
         let planned_peak_bytes = planned_peak(prepared.schedule(), &inputs);
         drop(inputs);
         if let Some(profile) = profile_of_run(self.0.profile.as_ref()) {

@@ -18,6 +18,11 @@ pub trait Sink: Debug + Send + Sync {
         0
     }
 
+    /// What other processes need to know to write blocks of the same tensor. `None` if one process has to write all of it.
+    fn joint(&self) -> Option<String> {
+        None
+    }
+
     /// Makes what was written durable and visible. Called at most once, after the last write has returned.
     fn commit(&self) -> Result<()>;
 }

@@ -21,6 +21,12 @@ pub(crate) trait Format: Sync {
     fn open(&self, path: &Path) -> Result<Arc<dyn Source>>;
     /// Begins a file for a tensor that is stored in the blocks of a grid.
     fn create(&self, path: &Path, dtype: DType, grid: &Grid, target: &FileTarget) -> Result<Arc<dyn Sink>>;
+    /// Joins a file that another process has begun, to write other blocks of it: `joint` is what [`Sink::joint`] says there. Committing makes durable what was written here;
+    /// the process that began the file then gives it its name.
+    fn join(&self, path: &Path, dtype: DType, grid: &Grid, target: &FileTarget, joint: &str) -> Result<Arc<dyn Sink>> {
+        let _ = (dtype, grid, target, joint);
+        Err(one_writer(path))
+    }
     /// The blocks in which a tensor of this type and shape is to be stored, so that no two of them share what is written at once. `None` if any will do.
     fn blocks_for(&self, path: &Path, dtype: DType, shape: &[u64], target: &FileTarget) -> Result<Option<Grid>>;
     /// Bytes that storing a block of so many bytes takes for a moment besides the block: what [`Sink::scratch`] says of its sinks.
@@ -104,6 +110,23 @@ pub fn open(path: impl AsRef<Path>) -> Result<Arc<dyn Source>> {
 /// Begins to write a tensor that is stored in the blocks of a grid, in the format that the name says.
 pub fn create(path: impl AsRef<Path>, dtype: DType, grid: &Grid, target: &FileTarget) -> Result<Arc<dyn Sink>> {
     format_of(path.as_ref()).create(path.as_ref(), dtype, grid, target)
+}
+
+/// Joins a file that another process has begun to write.
+pub fn join(
+    path: impl AsRef<Path>,
+    dtype: DType,
+    grid: &Grid,
+    target: &FileTarget,
+    joint: &str,
+) -> Result<Arc<dyn Sink>> {
+    format_of(path.as_ref()).join(path.as_ref(), dtype, grid, target, joint)
+}
+
+/// The error for a file that several processes cannot write.
+pub fn one_writer(path: &Path) -> Error {
+    Error::plan(format!("{} cannot be written by several ranks", path.display()))
+        .help("write an .npy file or a Zarr array, whose blocks all ranks write at once")
 }
 
 /// The blocks in which a tensor is to be stored, so that no two tasks write what can only be written at once. `None` if any will do.

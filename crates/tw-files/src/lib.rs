@@ -26,7 +26,7 @@ mod zarr;
 
 pub use coordinates::{Coordinates, read_coordinates};
 pub use csv::{TableOptions, open as open_table};
-pub use formats::{
+pub use formats::{join, one_writer, 
     FileOptions, FileSummary, FileTarget, blocks_for, create, describe, is_known, open, read_array, scratch_of_store,
     write_array,
 };

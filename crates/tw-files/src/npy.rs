@@ -49,6 +49,10 @@ impl Format for Npy {
         Ok(Arc::new(NpyWriter::create(path, dtype, &grid.shape())?))
     }
 
+    fn join(&self, path: &Path, dtype: DType, grid: &Grid, _: &FileTarget, joint: &str) -> Result<Arc<dyn Sink>> {
+        Ok(Arc::new(NpyWriter::join(path, dtype, &grid.shape(), joint)?))
+    }
+
     fn blocks_for(&self, _: &Path, _: DType, _: &[u64], _: &FileTarget) -> Result<Option<Grid>> {
         Ok(None)
     }

@@ -48,6 +48,10 @@ impl Format for Zarr {
         sink::create(path, dtype, grid, target)
     }
 
+    fn join(&self, path: &Path, dtype: DType, grid: &Grid, target: &FileTarget, joint: &str) -> Result<Arc<dyn Sink>> {
+        sink::join(path, dtype, grid, target, joint)
+    }
+
     fn blocks_for(&self, path: &Path, dtype: DType, shape: &[u64], target: &FileTarget) -> Result<Option<Grid>> {
         sink::blocks_for(path, dtype, shape, target)
     }

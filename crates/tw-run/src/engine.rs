@@ -51,6 +51,9 @@ pub trait Group {
     /// Compares a digest with that of the other ranks. An error on all of them if one differs.
     fn agree(&self, digest: &[u8]) -> Result<()>;
 
+    /// Gives all ranks the bytes of rank 0.
+    fn share(&self, bytes: &[u8]) -> Result<Vec<u8>>;
+
     /// Tells the other ranks that this one fails in place of its next call, so that they do not wait for it.
     fn fail(&self, error: &Error);
 }

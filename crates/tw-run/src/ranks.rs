@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use tw_block::{Block, BlockBuffer, BlockMessage, Meter};
-use tw_ir::{Error, Grid, Result};
+use tw_ir::{Array, BoxRegion, Buffer, DType, Error, Result};
 use tw_wire::Wire;
 
 use crate::bindings::Bindings;
@@ -22,6 +22,9 @@ use crate::options::{Outcome, RunOptions};
 use crate::pool::Runtime;
 use crate::prepared::Prepared;
 use crate::transfer::Transfers;
+
+/// The most bytes that rank 0 shares outside of tensors.
+const MOST_SHARED: u64 = 16 << 20;
 
 /// One of several ranks that run schedules together.
 pub struct Ranks {
@@ -119,27 +122,41 @@ impl Group for Ranks {
         Ok(TensorHandle::new(handle.dtype(), handle.grid().clone(), blocks))
     }
 
+    fn share(&self, bytes: &[u8]) -> Result<Vec<u8>> {
+        let (me, size) = (self.wire.rank(), self.wire.size());
+        let from_first = |bytes: &[u8]| -> Result<Vec<u8>> {
+            let run = self.next_run();
+            if me > 0 {
+                let received = self.lane.exchange(run, Vec::new(), vec![(0, 0, room_for(bytes.len())?)])?;
+                return received.first().map_or(Ok(Vec::new()), bytes_of);
+            }
+            let sent = (1..size).map(|to| Ok((to, 0, message_of(bytes)?))).collect::<Result<_>>()?;
+            self.lane.exchange(run, sent, Vec::new())?;
+            Ok(bytes.to_vec())
+        };
+        let length = from_first(&(bytes.len() as u64).to_le_bytes())?;
+        let length = length.try_into().map_err(|_| Error::internal("a length of other bytes"))?;
+        match u64::from_le_bytes(length) {
+            _ if me == 0 => from_first(bytes),
+            length if length <= MOST_SHARED => from_first(&vec![0; length as usize]),
+            length => Err(Error::internal(format!("rank 0 shares {length} bytes, more than it may"))),
+        }
+    }
+
     fn agree(&self, digest: &[u8]) -> Result<()> {
         let run = self.next_run();
         let (me, size) = (self.wire.rank(), self.wire.size());
-        let meter = Meter::new();
-        let bytes = |digest: &[u8]| -> Result<BlockMessage> {
-            let array = tw_ir::Array::new(vec![digest.len() as u64], digest.to_vec().into())?;
-            BlockMessage::new(Arc::new(Block::from_array(&[0], array, None)?), None, &meter)
-        };
         // Everybody compares with rank 0, which hears of everybody.
-        let grid = Grid::whole(&[digest.len() as u64]);
-        let buffer = || BlockBuffer::new(tw_ir::DType::U8, grid.box_of(0), &meter);
         let (mut sent, mut expected) = (Vec::new(), Vec::new());
         let others: Vec<u32> = if me == 0 { (1..size).collect() } else { vec![0] };
         for other in others {
-            sent.push((other, me, bytes(digest)?));
-            expected.push((other, other, buffer()?));
+            sent.push((other, me, message_of(digest)?));
+            expected.push((other, other, room_for(digest.len())?));
         }
         let from: Vec<u32> = expected.iter().map(|(from, _, _)| *from).collect();
         let received = self.lane.exchange(run, sent, expected)?;
         for (from, block) in from.into_iter().zip(received) {
-            if block.to_array()?.data() != &digest.to_vec().into() {
+            if bytes_of(&block)? != digest {
                 let text = format!("rank {me} and rank {from} do not run the same program");
                 let error = Error::source(text)
                     .note("all ranks have to call the same functions in the same order, on equal shapes and options")
@@ -149,5 +166,24 @@ impl Group for Ranks {
             }
         }
         Ok(())
+    }
+}
+
+/// Bytes as the elements of a block.
+fn message_of(bytes: &[u8]) -> Result<BlockMessage> {
+    let array = Array::new(vec![bytes.len() as u64], bytes.to_vec().into())?;
+    BlockMessage::new(Arc::new(Block::from_array(&[0], array, None)?), None, &Meter::new())
+}
+
+/// Room for so many bytes.
+fn room_for(n: usize) -> Result<BlockBuffer> {
+    BlockBuffer::new(DType::U8, BoxRegion::whole(&[n as u64]), &Meter::new())
+}
+
+/// The bytes that a block has as its elements.
+fn bytes_of(block: &Block) -> Result<Vec<u8>> {
+    match block.to_array()?.into_data() {
+        Buffer::U8(bytes) => Ok(bytes.to_vec()),
+        _ => Err(Error::internal("elements that are not bytes")),
     }
 }

@@ -100,9 +100,7 @@ impl<'a> Data<'a> {
             }
             results.push(Computed { array, stored, ..Computed::default() });
         }
-        for sink in self.written.drain(..) {
-            sink.commit()?;
-        }
+        self.commit()?;
         if let Some(checkpoint) = self.checkpoint.take() {
             // Results that the run before has computed are in the checkpoint, which goes.
             for computed in &results {
@@ -117,6 +115,22 @@ impl<'a> Data<'a> {
 }
 
 impl Data<'_> {
+    /// Gives files their names. With several ranks, rank 0 does when all have written their blocks, and all wait for that.
+    fn commit(&mut self) -> Result<()> {
+        let written: Vec<Arc<dyn Sink>> = self.written.drain(..).collect();
+        let commit = || written.iter().try_for_each(|sink| sink.commit());
+        let Some(group) = self.session.group().filter(|_| !written.is_empty()) else { return commit() };
+        let telling = |result: Result<()>| result.inspect_err(|error| group.fail(error));
+        if group.rank() > 0 {
+            telling(commit())?;
+        }
+        group.agree(b"written")?;
+        if group.rank() == 0 {
+            telling(commit())?;
+        }
+        group.agree(b"committed")
+    }
+
     /// What a result is for later segments. An input of the user that was only handed on may be loaded on any rank, so it is no tensor of this one.
     fn of_input(&self, shards: Option<&Sharded>, stored: Arc<TensorHandle>) -> Arc<TensorHandle> {
         let input = shards.filter(|_| self.session.group().is_some()).and_then(Sharded::input);
@@ -183,7 +197,11 @@ impl Domain for Data<'_> {
                     .map(|(name, tensor)| (name.as_str(), tensor.as_ref().and_then(|tensor| tensor.shards.as_ref())));
                 let alive = alive.iter().filter_map(|tensor| tensor.shards.as_ref());
                 let operands = Operands { inputs: inputs.collect(), alive: alive.collect() };
-                let (segment, shards) = placer.segment(step.key.clone(), &operands, step.around)?;
+                let planned = placer.segment(step.key.clone(), &operands, step.around);
+                if let (Err(error), Some(group)) = (&planned, self.session.group()) {
+                    group.fail(error);
+                }
+                let (segment, shards) = planned?;
                 (Some(segment), shards)
             }
         };

@@ -25,6 +25,8 @@ pub struct NpyWriter {
     shape: Vec<u64>,
     data_offset: u64,
     committed: AtomicBool,
+    /// True if another process has begun the file and gives it its name.
+    is_joined: bool,
     /// Held while the rows of a block are written. The system lets one thread at a time write to a file; a second one would spin in the kernel for every row,
     /// instead of sleeping until the block is written.
     turn: Mutex<()>,
@@ -53,11 +55,32 @@ impl NpyWriter {
         let data_offset = header.len() as u64;
         let (shape, committed) = (shape.to_vec(), AtomicBool::new(false));
         let turn = Mutex::new(());
-        let writer = NpyWriter { path, temporary, file, dtype, shape, data_offset, committed, turn };
+        let is_joined = false;
+        let writer = NpyWriter { path, temporary, file, dtype, shape, data_offset, committed, is_joined, turn };
         writer.file.write_all_at(&header, 0).map_err(|error| writer.write_failed(0, &error))?;
         let length = data_offset + n_bytes;
         writer.file.set_len(length).map_err(|error| writer.write_failed(length, &error))?;
         Ok(writer)
+    }
+
+    /// Joins a file that another process has begun: `joint` is what [`Sink::joint`] says there.
+    pub(super) fn join(path: &Path, dtype: DType, shape: &[u64], joint: &str) -> Result<NpyWriter> {
+        let temporary = PathBuf::from(joint);
+        let file = File::options().write(true).open(&temporary).map_err(|error| {
+            failed(path, "was begun by another rank and cannot be opened", &error)
+                .help("ranks write to one file system: choose a directory that all of them share")
+        })?;
+        Ok(NpyWriter {
+            path: path.to_path_buf(),
+            temporary,
+            file,
+            dtype,
+            shape: shape.to_vec(),
+            data_offset: header::write(dtype, shape)?.len() as u64,
+            committed: AtomicBool::new(false),
+            is_joined: true,
+            turn: Mutex::new(()),
+        })
     }
 
     fn write_run(&self, start: u64, buffer: &Buffer, range: std::ops::Range<usize>) -> Result<()> {
@@ -112,8 +135,16 @@ impl Sink for NpyWriter {
         Ok(())
     }
 
+    fn joint(&self) -> Option<String> {
+        let absolute = std::path::absolute(&self.temporary).ok()?;
+        absolute.to_str().map(str::to_string)
+    }
+
     fn commit(&self) -> Result<()> {
         self.file.sync_all().map_err(|error| failed(&self.path, "cannot be made durable", &error))?;
+        if self.is_joined {
+            return Ok(());
+        }
         fs::rename(&self.temporary, &self.path).map_err(|error| failed(&self.path, "cannot be replaced", &error))?;
         self.committed.store(true, Ordering::Relaxed);
         Ok(())
@@ -122,7 +153,7 @@ impl Sink for NpyWriter {
 
 impl Drop for NpyWriter {
     fn drop(&mut self) {
-        if !*self.committed.get_mut() {
+        if !*self.committed.get_mut() && !self.is_joined {
             // Nothing can be done about a failure here, and the error that led here is more important.
             let _ = fs::remove_file(&self.temporary);
         }

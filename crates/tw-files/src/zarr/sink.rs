@@ -43,6 +43,32 @@ pub(super) fn create(path: &Path, dtype: DType, grid: &Grid, target: &FileTarget
     Ok(Arc::new(sink))
 }
 
+/// Joins an array that another process has begun to write.
+pub(super) fn join(
+    path: &Path,
+    dtype: DType,
+    grid: &Grid,
+    target: &FileTarget,
+    joint: &str,
+) -> Result<Arc<dyn Sink>> {
+    let shape = grid.shape();
+    let mut sink = match target {
+        FileTarget::New(_) => {
+            let array = ZarrArray::open(Path::new(joint)).map_err(|error| {
+                error.help("ranks write to one file system: choose a directory that all of them share")
+            })?;
+            ZarrSink::into_existing(array, dtype, &shape, vec![0; shape.len()], Finish::Joined)
+        }
+        FileTarget::Region(lo) => ZarrSink::region(path, dtype, &shape, lo)?,
+        FileTarget::Append(axis) => ZarrSink::append(path, dtype, &shape, *axis)?,
+    };
+    // The metadata is written by the process that has begun.
+    if matches!(sink.finish, Finish::Metadata { .. }) {
+        sink.finish = Finish::Nothing;
+    }
+    Ok(Arc::new(sink))
+}
+
 /// The blocks in which a tensor is to be stored: those of an array that is there are made of its chunks. A new array takes its chunks from the blocks.
 pub(super) fn blocks_for(path: &Path, dtype: DType, shape: &[u64], target: &FileTarget) -> Result<Option<Grid>> {
     let sink = match target {
@@ -79,6 +105,8 @@ enum Finish {
         root: PathBuf,
     },
     Nothing,
+    /// Another process, which has begun the directory, gives it its name.
+    Joined,
 }
 
 impl ZarrSink {
@@ -199,7 +227,7 @@ impl ZarrSink {
         bytes::from_block(block, place, &mut elements, &whole)?;
         let file = array.chunk_file(at);
         match (array.encode(at, elements)?, &self.finish) {
-            (Some(encoded), Finish::Rename { .. }) => store::write_new(&file, &encoded),
+            (Some(encoded), Finish::Rename { .. } | Finish::Joined) => store::write_new(&file, &encoded),
             (Some(encoded), _) => store::replace(&file, &encoded),
             (None, _) => match std::fs::remove_file(&file) {
                 Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
@@ -246,6 +274,11 @@ impl Sink for ZarrSink {
         super::scratch_of_store(block_bytes)
     }
 
+    fn joint(&self) -> Option<String> {
+        let absolute = std::path::absolute(self.array.directory()).ok()?;
+        absolute.to_str().map(str::to_string)
+    }
+
     fn commit(&self) -> Result<()> {
         let declared = self.array.declared();
         match &self.finish {
@@ -262,7 +295,8 @@ impl Sink for ZarrSink {
                 self.committed.store(true, Ordering::Relaxed);
                 store::refresh_consolidated(root, self.array.directory(), &declared.json)?;
             }
-            Finish::Nothing => self.committed.store(true, Ordering::Relaxed),
+            // Whoever gives the directory its name makes all of it durable.
+            Finish::Nothing | Finish::Joined => self.committed.store(true, Ordering::Relaxed),
         }
         Ok(())
     }
