@@ -415,6 +415,16 @@ impl Session {
         }
     }
 
+    /// The number of this rank among those that run programs together; 0 if there are no others.
+    pub fn rank(&self) -> u32 {
+        self.group().map_or(0, Group::rank)
+    }
+
+    /// The number of ranks that run programs together.
+    pub fn n_ranks(&self) -> u32 {
+        self.group().map_or(1, Group::size)
+    }
+
     /// The ranks that run programs together, if there are several.
     pub(crate) fn group(&self) -> Option<&dyn Group> {
         self.0.engine.group()

@@ -141,6 +141,11 @@ impl Job {
         self.error.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
+    /// True if the caller has asked the run to stop.
+    pub(crate) fn is_cancelled(&self) -> bool {
+        self.options.cancel.is_cancelled()
+    }
+
     /// True if no further task is to begin.
     pub(crate) fn should_stop(&self) -> bool {
         self.stop.load(Ordering::Relaxed) || self.options.cancel.is_cancelled()
@@ -207,9 +212,9 @@ impl Job {
     }
 
     /// Lets go of the lane, which then holds nothing of the run.
-    pub(crate) fn detach(&self, has_failed: bool) {
+    pub(crate) fn detach(&self, failure: Option<&Error>) {
         if let Some(Ranked { transfers, lane }) = &self.ranks {
-            lane.detach(transfers.run, has_failed);
+            lane.detach(transfers.run, failure);
         }
     }
 
@@ -230,11 +235,15 @@ impl Job {
         }
     }
 
+    /// True if all steps have run.
+    pub(crate) fn is_done(&self, tally: &Tally) -> bool {
+        tally.steps == self.plan.n_steps()
+    }
+
     /// The outputs, once the run is over and the other participants have released it.
     pub(crate) fn outputs(self: Arc<Job>, tally: &Tally) -> Result<Outputs> {
-        let n_steps = self.plan.n_steps();
-        if tally.steps != n_steps {
-            // A cancelled run, or a fault of the schedule; the caller knows which.
+        if !self.is_done(tally) {
+            let n_steps = self.plan.n_steps();
             return Err(Error::internal(format!("only {} of {n_steps} steps could run", tally.steps)));
         }
         let job = Arc::into_inner(self).ok_or_else(|| Error::internal("a run that is over is still taken part in"))?;

@@ -19,12 +19,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustc_hash::FxHashMap;
 use tw_block::{Block, BlockBuffer, BlockMessage};
 use tw_ir::error::Blame;
-use tw_ir::{Error, Result};
+use tw_ir::{Error, FileId, Result, Span};
 use tw_wire::{Completion, Control, ControlKind, MAX_CONTROL, Message, Tag, Wire};
 
 use crate::board::JobId;
@@ -34,6 +34,9 @@ use crate::transfer::{outgoing, received, room};
 
 /// The longest time between two looks at the runs that have been cancelled.
 const LOOK: Duration = Duration::from_millis(20);
+
+/// The longest time that a rank which ends takes to send what it has said.
+const LAST_WORDS: Duration = Duration::from_secs(1);
 
 /// The thread of a rank that moves messages.
 pub(crate) struct Lane {
@@ -54,8 +57,8 @@ struct State {
     early: BTreeMap<u64, Error>,
     /// Runs that have failed here: it is no news that they have failed elsewhere, too.
     failed: BTreeSet<u64>,
-    /// Why no run can go on any more.
-    broken: Option<Error>,
+    /// Why no run from this one on can go on any more.
+    ended: Option<(u64, Error)>,
     is_over: bool,
 }
 
@@ -71,7 +74,8 @@ impl State {
     fn error_until(&mut self, run: u64) -> Option<Error> {
         let later = self.early.split_off(&(run + 1));
         let earlier = std::mem::replace(&mut self.early, later);
-        earlier.into_values().next().or_else(|| self.broken.clone())
+        let ended = self.ended.as_ref().filter(|(first, _)| *first <= run);
+        earlier.into_values().next().or_else(|| ended.map(|(_, error)| error.clone()))
     }
 }
 
@@ -92,6 +96,16 @@ impl Inner {
                 self.wire.wait(LOOK);
             }
         }
+        // What was said last is still to be sent.
+        let end = Instant::now() + LAST_WORDS;
+        loop {
+            self.wire.poll(&mut completions);
+            completions.clear();
+            if self.wire.memory().entries == 0 || Instant::now() > end {
+                break;
+            }
+            self.wire.wait(LOOK);
+        }
     }
 
     fn complete(&self, completion: Completion) {
@@ -100,18 +114,15 @@ impl Inner {
             Completion::Received { tag, message, .. } => self.end(tag, Ok(Some(message))),
             Completion::Failed { tag, error, .. } => self.end(tag, Err(error)),
             Completion::Control { from, control } => {
-                if control.kind == ControlKind::Error {
-                    self.fail(control.run, decode(from, &control.content));
+                let error = decode(from, &control.content);
+                match control.kind {
+                    ControlKind::Error => self.fail(control.run, error),
+                    // A rank takes part in no run from this one on.
+                    ControlKind::Notice => self.end_from(control.run, error),
+                    ControlKind::Heartbeat => {}
                 }
             }
-            Completion::Lost { error, .. } => {
-                let runs: Vec<u64> = {
-                    let mut state = self.lock();
-                    state.broken.get_or_insert(error.clone());
-                    state.attached.keys().copied().collect()
-                };
-                runs.into_iter().for_each(|run| self.fail(run, error.clone()));
-            }
+            Completion::Lost { error, .. } => self.end_from(0, error),
             Completion::Offered { .. } => {}
         }
     }
@@ -126,19 +137,32 @@ impl Inner {
         }
     }
 
-    /// Ends a run with an error of another rank.
-    fn fail(&self, run: u64, error: Error) {
-        let attached = {
+    /// Another rank takes part in no run from this one on.
+    fn end_from(&self, first: u64, error: Error) {
+        let runs: Vec<u64> = {
             let mut state = self.lock();
-            if state.failed.contains(&run) {
+            if state.ended.as_ref().is_none_or(|(known, _)| first < *known) {
+                state.ended = Some((first, error.clone()));
+            }
+            state.attached.keys().copied().filter(|&run| run >= first).collect()
+        };
+        runs.into_iter().for_each(|run| self.fail(run, error.clone()));
+    }
+
+    /// Ends a run with an error of another rank. If that run has ended well here, the rank has not come with the others to the run that is under way, which ends instead.
+    fn fail(&self, failed: u64, error: Error) {
+        let (run, attached) = {
+            let mut state = self.lock();
+            if state.failed.contains(&failed) {
                 return;
             }
+            let run = state.attached.keys().copied().filter(|&run| run >= failed).min().unwrap_or(failed);
             let attached = state.attached.remove(&run);
             match attached {
                 None => state.early.insert(run, error.clone()),
                 Some(_) => None,
             };
-            attached
+            (run, attached)
         };
         self.wire.cancel(run);
         match attached {
@@ -148,32 +172,36 @@ impl Inner {
         }
     }
 
-    /// Ends runs that have failed or were cancelled here, and tells the other ranks.
+    /// Ends runs that have failed or were cancelled here while transfers are under way, and tells the other ranks.
     fn end_failed(&self) {
-        let failed: Vec<(u64, JobId, Arc<Job>)> = {
-            let mut state = self.lock();
-            let is_failed = |attached: &Attached| matches!(attached, Attached::Job { job, .. } if job.should_stop());
-            let runs: Vec<u64> =
-                state.attached.iter().filter(|(_, attached)| is_failed(attached)).map(|(&run, _)| run).collect();
-            let taken = runs.into_iter().filter_map(|run| match state.attached.remove(&run) {
-                Some(Attached::Job { id, job }) => Some((run, id, job)),
+        let stopped: Vec<(u64, JobId, Arc<Job>)> = {
+            let state = self.lock();
+            let jobs = state.attached.iter().filter_map(|(&run, attached)| match attached {
+                Attached::Job { id, job } if job.should_stop() => Some((run, *id, Arc::clone(job))),
                 _ => None,
             });
-            taken.collect()
+            jobs.collect()
         };
-        for (run, id, job) in failed {
-            let error = self.pool.failure(id).unwrap_or_else(Error::cancelled);
-            self.tell(run, &error);
+        // A participant stops the run first, and reports why a moment later.
+        let failed = stopped.into_iter().filter_map(|(run, id, job)| {
+            let cancelled = || job.is_cancelled().then(Error::cancelled);
+            let error = self.pool.failure(id).or_else(cancelled)?;
+            self.lock().attached.remove(&run)?;
+            Some((run, id, job, error))
+        });
+        let failed: Vec<(u64, JobId, Arc<Job>, Error)> = failed.collect();
+        for (run, id, job, error) in failed {
+            self.tell(run, ControlKind::Error, &error);
             self.wire.cancel(run);
             self.pool.abandon(id, job, None);
         }
     }
 
-    /// Tells the other ranks that a run has failed here.
-    fn tell(&self, run: u64, error: &Error) {
+    /// Tells the other ranks that a run has failed here, or that this rank takes part in no further one.
+    fn tell(&self, run: u64, kind: ControlKind, error: &Error) {
         let content = encode(error);
         for to in (0..self.wire.size()).filter(|&to| to != self.wire.rank()) {
-            let control = Control { run, kind: ControlKind::Error, content: content.clone() };
+            let control = Control { run, kind, content: content.clone() };
             // A rank that cannot be told is lost, which the wire reports itself.
             let _ = self.wire.control(to, control);
         }
@@ -206,14 +234,17 @@ impl Lane {
         }
     }
 
-    /// Lets go of a run that is over. Nothing of it stays on the wire.
-    pub(crate) fn detach(&self, run: u64, has_failed: bool) {
+    /// Lets go of a run that is over. Nothing of it stays on the wire. If it has failed, and not because it has failed elsewhere, the other ranks are told.
+    pub(crate) fn detach(&self, run: u64, failure: Option<&Error>) {
         let mut state = self.inner.lock();
-        state.attached.remove(&run);
-        if has_failed {
+        let was_attached = state.attached.remove(&run).is_some();
+        if failure.is_some() {
             state.failed.insert(run);
         }
         drop(state);
+        if let Some(error) = failure.filter(|_| was_attached) {
+            self.inner.tell(run, ControlKind::Error, error);
+        }
         self.inner.wire.cancel(run);
     }
 
@@ -224,8 +255,13 @@ impl Lane {
 
     /// Tells the other ranks that a run fails, which has not begun here and never will.
     pub(crate) fn refuse(&self, run: u64, error: &Error) {
-        self.inner.tell(run, error);
-        self.detach(run, true);
+        self.inner.tell(run, ControlKind::Error, error);
+        self.detach(run, Some(error));
+    }
+
+    /// Tells the other ranks that this one takes part in no run from this one on.
+    pub(crate) fn leave(&self, run: u64, error: &Error) {
+        self.inner.tell(run, ControlKind::Notice, error);
     }
 
     /// Sends blocks and receives others. Returns when all have come and gone; blocks in the order of `expected`.
@@ -255,15 +291,9 @@ impl Lane {
             self.inner.wire.wake();
             Ok(())
         };
-        let result = match begin() {
-            Ok(()) => exchange.wait(),
-            Err(error) => Err((error, Origin::Here)),
-        };
-        if let Err((error, Origin::Here)) = &result {
-            self.inner.tell(run, error);
-        }
-        self.detach(run, result.is_err());
-        result.map_err(|(error, _)| error)
+        let result = begin().and_then(|()| exchange.wait());
+        self.detach(run, result.as_ref().err());
+        result
     }
 }
 
@@ -289,14 +319,7 @@ struct Exchanging {
     positions: FxHashMap<u32, usize>,
     blocks: Vec<Option<Block>>,
     missing: usize,
-    error: Option<(Error, Origin)>,
-}
-
-/// Where an error has happened.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Origin {
-    Here,
-    Elsewhere,
+    error: Option<Error>,
 }
 
 impl Exchange {
@@ -320,18 +343,18 @@ impl Exchange {
                 }
                 state.missing = state.missing.saturating_sub(1);
             }
-            Err(error) => state.error = state.error.take().or(Some((error, Origin::Here))),
+            Err(error) => state.error = state.error.take().or(Some(error)),
         }
         self.changed.notify_all();
     }
 
     fn fail(&self, error: Error) {
         let mut state = self.lock();
-        state.error = state.error.take().or(Some((error, Origin::Elsewhere)));
+        state.error = state.error.take().or(Some(error));
         self.changed.notify_all();
     }
 
-    fn wait(&self) -> Result<Vec<Block>, (Error, Origin)> {
+    fn wait(&self) -> Result<Vec<Block>> {
         let mut state = self.lock();
         while state.missing > 0 && state.error.is_none() {
             state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
@@ -340,25 +363,43 @@ impl Exchange {
             return Err(error);
         }
         let blocks = std::mem::take(&mut state.blocks);
-        let missing = || (Error::internal("a block did not come"), Origin::Here);
+        let missing = || Error::internal("a block did not come");
         blocks.into_iter().collect::<Option<_>>().ok_or_else(missing)
     }
 }
 
-/// An error as the content of a control message: who must act, and what it says.
+/// An error as the content of a control message: who must act, where in the user's code, and what it says.
 fn encode(error: &Error) -> Vec<u8> {
-    let mut content = vec![error.blame() as u8];
-    let mut text = error.message().to_string();
-    while text.len() >= MAX_CONTROL {
-        text.pop();
+    let (kind, file, numbers) = match *error.span() {
+        Span::None => (0, None, (0, 0)),
+        Span::Text { file, start, end } => (1, Some(file), (start, end)),
+        Span::Host { file, line, .. } => (2, Some(file), (line, 0)),
+    };
+    let file = file.map_or("", FileId::name);
+    let mut content = vec![error.blame() as u8, kind];
+    [numbers.0, numbers.1, file.len() as u32].iter().for_each(|number| content.extend(number.to_le_bytes()));
+    content.extend_from_slice(file.as_bytes());
+    let room = MAX_CONTROL.saturating_sub(content.len());
+    let mut text = error.message();
+    while text.len() > room {
+        text = &text[..text.char_indices().next_back().map_or(0, |(at, _)| at)];
     }
     content.extend_from_slice(text.as_bytes());
+    content.truncate(MAX_CONTROL);
     content
 }
 
 fn decode(from: u32, content: &[u8]) -> Error {
-    let text = String::from_utf8_lossy(content.get(1..).unwrap_or_default());
+    let number = |at: usize| content.get(at..at + 4).map_or(0, |bytes| bytes.iter().rev().fold(0, |n, &b| n << 8 | u32::from(b)));
+    let (first, second, length) = (number(2), number(6), number(10) as usize);
+    let (file, text) = content.get(14..).and_then(|rest| rest.split_at_checked(length)).unwrap_or_default();
+    let (file, text) = (String::from_utf8_lossy(file), String::from_utf8_lossy(text));
+    let span = match content.get(1) {
+        Some(1) => Span::Text { file: FileId::named(&file), start: first, end: second },
+        Some(2) => Span::host(&file, first),
+        _ => Span::None,
+    };
     let blames = [Blame::Source, Blame::Plan, Blame::Data, Blame::Resource, Blame::Io, Blame::Cancelled];
     let blame = blames.into_iter().find(|&blame| Some(&(blame as u8)) == content.first());
-    Error::new(blame.unwrap_or(Blame::Internal), text).note(format!("the error comes from rank {from}"))
+    Error::new(blame.unwrap_or(Blame::Internal), text).at(&span).note(format!("the error comes from rank {from}"))
 }

@@ -196,7 +196,8 @@ impl Shared {
         }
         let (tally, failure) = board.remove(id);
         self.release(board);
-        job.detach(failure.is_some());
+        let failure = failure.or_else(|| (job.is_cancelled() && !job.is_done(&tally)).then(Error::cancelled));
+        job.detach(failure.as_ref());
         match failure {
             Some(error) => Err(error),
             None => Ok((job.outputs(&tally)?, tally)),

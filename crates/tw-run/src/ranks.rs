@@ -48,6 +48,14 @@ impl Ranks {
     }
 }
 
+impl Drop for Ranks {
+    /// A rank that still waits for this one learns that it has ended.
+    fn drop(&mut self) {
+        let text = format!("rank {} has ended its session", self.wire.rank());
+        self.lane.leave(self.next_run(), &Error::state(text).help("all ranks have to make the same calls"));
+    }
+}
+
 impl Engine for Ranks {
     fn name(&self) -> &'static str {
         "ranks"

@@ -10,7 +10,7 @@ mod run;
 
 pub use case::{Case, Expectation, ExpectedError};
 pub use compare::{Tolerance, difference};
-pub use run::{Loaded, check, configurations};
+pub use run::{Loaded, check, check_on_ranks, configurations};
 
 /// The files of the corpus, sorted.
 pub fn files() -> std::io::Result<Vec<std::path::PathBuf>> {

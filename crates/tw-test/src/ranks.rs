@@ -19,39 +19,39 @@ pub fn wires(size: u32) -> Vec<Arc<dyn Wire>> {
     channels(size, WireLimits::default()).into_iter().map(|wire| Arc::new(wire) as Arc<dyn Wire>).collect()
 }
 
-/// Calls a function on every rank, each with a session and a thread of its own. Gives what it returns, by rank.
-///
-/// # Panics
-///
-/// If a rank panics, or has not ended after two minutes.
-pub fn on_ranks<T: Send + 'static>(
+/// Calls a function on every rank, each with a session and a thread of its own. Gives what it returns, by rank. Ends the process if the ranks hang.
+pub fn on_ranks<T: Send>(
     wires: Vec<Arc<dyn Wire>>,
     configuration: &Configuration,
-    work: impl Fn(&Session) -> T + Clone + Send + 'static,
+    work: impl Fn(&Session) -> T + Sync,
 ) -> Vec<T> {
     let n = wires.len();
     let (ended, results) = mpsc::channel();
-    for (rank, wire) in wires.into_iter().enumerate() {
-        let (configuration, work, ended) = (configuration.clone(), work.clone(), ended.clone());
-        std::thread::spawn(move || {
-            let session = configuration.builder().ranks(wire).build();
-            let result = work(&session);
-            // The other end is gone only if another rank has failed the test.
-            let _ = ended.send((rank, result));
-        });
-    }
-    drop(ended);
-    let mut found: Vec<Option<T>> = (0..n).map(|_| None).collect();
-    for _ in 0..n {
-        match results.recv_timeout(PATIENCE) {
-            Ok((rank, result)) => found[rank] = Some(result),
-            Err(_) => {
-                let missing: Vec<usize> = (0..n).filter(|&rank| found[rank].is_none()).collect();
-                panic!("ranks {missing:?} of {n} have panicked or do not end");
+    std::thread::scope(|scope| {
+        for (rank, wire) in wires.into_iter().enumerate() {
+            let (ended, work) = (ended.clone(), &work);
+            scope.spawn(move || {
+                let session = configuration.builder().ranks(wire).build();
+                // The other end is gone only if the test has failed.
+                let _ = ended.send((rank, work(&session)));
+            });
+        }
+        drop(ended);
+        let mut found: Vec<Option<T>> = (0..n).map(|_| None).collect();
+        for _ in 0..n {
+            match results.recv_timeout(PATIENCE) {
+                Ok((rank, result)) => found[rank] = Some(result),
+                Err(mpsc::RecvTimeoutError::Disconnected) => panic!("a rank has panicked"),
+                Err(mpsc::RecvTimeoutError::Timeout) => {
+                    let missing: Vec<usize> = (0..n).filter(|&rank| found[rank].is_none()).collect();
+                    // Threads that hang cannot be left behind.
+                    eprintln!("ranks {missing:?} of {n} do not end: {configuration:?}");
+                    std::process::exit(1);
+                }
             }
         }
-    }
-    found.into_iter().flatten().collect()
+        found.into_iter().flatten().collect()
+    })
 }
 
 /// Runs a program on every rank.
@@ -61,6 +61,5 @@ pub fn run_on_ranks(
     program: &Program,
     inputs: &Results,
 ) -> Vec<Result<Results, Error>> {
-    let (program, inputs) = (program.clone(), inputs.clone());
-    on_ranks(wires, configuration, move |session| run(session, &program, &inputs))
+    on_ranks(wires, configuration, |session| run(session, program, inputs))
 }

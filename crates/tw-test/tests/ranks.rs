@@ -6,9 +6,10 @@ use tw_ir::error::Blame;
 use tw_ir::text::print_program;
 use tw_ir::{DType, Program, oracle};
 use tw_place::{Cluster, SchedulerName};
+use tw_test::corpus::{self, Case};
 use tw_test::differential::{Configuration, SINGLE, differences, run, same_bits};
 use tw_test::generate::{Options, random_program};
-use tw_test::ranks::{run_on_ranks, wires};
+use tw_test::ranks::{on_ranks, run_on_ranks, wires};
 use tw_test::setting;
 
 fn options(seed: u64) -> Options {
@@ -71,4 +72,66 @@ fn check(seed: u64) {
 fn ranks_compute_what_the_oracle_says() {
     let (first, n) = (setting("TW_RANDOM_FIRST", 0), setting("TW_RANDOM_PROGRAMS", 1_000) / 4);
     (first..first + n).for_each(check);
+}
+
+/// The scheduler and the ranks change from case to case.
+#[test]
+fn the_corpus_runs_on_ranks() {
+    let wanted = std::env::var("TW_CORPUS").unwrap_or_default();
+    let mut failures = Vec::new();
+    let files = corpus::files().expect("the corpus can be read");
+    let files = files.iter().filter(|file| file.to_string_lossy().contains(&wanted)).zip(1..);
+    for (file, number) in files {
+        let (configuration, size) = configuration(number);
+        let result = Case::read(file).and_then(|case| corpus::check_on_ranks(&case, &configuration, size));
+        failures.extend(result.err().map(|problem| format!("{}: {problem}", file.display())));
+    }
+    assert!(failures.is_empty(), "{} cases failed\n\n{}", failures.len(), failures.join("\n\n"));
+}
+
+fn two_ranks() -> Configuration {
+    let cluster = Some(Cluster::of(1, 2, SchedulerName::Auto).expect("a cluster"));
+    Configuration { threads: 1, rewrites: true, tile: Some(4), chaos: None, cluster }
+}
+
+/// A rank that fails alone, before it begins the run that the others wait in.
+#[test]
+fn a_rank_that_fails_alone_ends_the_run_on_all() {
+    let outcomes = on_ranks(wires(2), &two_ranks(), |session| {
+        let rank = session.rank();
+        let x = session.random_uniform(&[8, 8], 1)?;
+        // Only rank 1 has a file to read.
+        let missing = std::path::Path::new("missing-on-this-rank.npy");
+        let y = if rank == 1 { session.open(missing)? } else { x.clone() };
+        let first = x.add(&y)?.sum(None)?.item();
+        let second = x.sum(None)?.item()?;
+        first.map(|_| second)
+    });
+    assert!(outcomes.iter().all(Result::is_err), "{outcomes:?}");
+}
+
+#[test]
+fn ranks_that_run_different_programs_are_told() {
+    let outcomes = on_ranks(wires(2), &two_ranks(), |session| {
+        let x = session.random_uniform(&[8, 8], 1 + u64::from(session.rank()))?;
+        x.sum(None)?.item()
+    });
+    for outcome in outcomes {
+        let error = outcome.expect_err("the programs differ");
+        assert!(error.message().contains("do not run the same program"), "{error:?}");
+    }
+}
+
+/// After an error that all ranks meet, they run further programs.
+#[test]
+fn ranks_go_on_after_an_error_in_the_data() {
+    let outcomes = on_ranks(wires(2), &two_ranks(), |session| {
+        let x = session.random_uniform(&[8, 8], 1)?;
+        let empty = session.random_uniform(&[0], 1)?;
+        let fails = (0..3).all(|_| empty.max(None).and_then(|max| max.item()).is_err());
+        let sum = x.sum(None)?.item()?.as_f64();
+        Ok::<_, tw_ir::Error>((fails, sum))
+    });
+    let outcomes: Vec<_> = outcomes.into_iter().collect::<Result<_, _>>().expect("both go on");
+    assert!(outcomes[0].0 && outcomes[0] == outcomes[1], "{outcomes:?}");
 }

@@ -12,6 +12,7 @@ use super::case::{Case, Expectation, ExpectedError};
 use super::compare::difference;
 use crate::differential::{Configuration, Results, same_bits};
 use crate::generate::function_table;
+use crate::ranks::{on_ranks, wires};
 use crate::scratch::Scratch;
 
 /// Loops of the corpus end long before this.
@@ -105,6 +106,23 @@ pub fn check(case: &Case) -> Result<(), String> {
             }
             _ => before = Some((plan, outcome.outputs)),
         }
+    }
+    Ok(())
+}
+
+/// Runs a case on so many ranks of this process. The error says what differs and where.
+pub fn check_on_ranks(case: &Case, configuration: &Configuration, size: u32) -> Result<(), String> {
+    let Ok(loaded) = Loaded::new(case)? else { return Ok(()) };
+    let threads = loaded.run(&configuration.session()).map(|(outcome, _)| outcome);
+    let outcomes = on_ranks(wires(size), configuration, |session| loaded.run(session).map(|(outcome, _)| outcome));
+    for (rank, outcome) in outcomes.into_iter().enumerate() {
+        let bits = |outcome: &ProgramResults| outcome.outputs.clone();
+        if let (Ok(threads), Ok(outcome)) = (&threads, &outcome)
+            && !same_bits(&bits(threads), &bits(outcome))
+        {
+            return Err(format!("rank {rank} of {size}, {configuration:?}: other bits than threads"));
+        }
+        judge(case, outcome).map_err(|problem| format!("rank {rank} of {size}, {configuration:?}: {problem}"))?;
     }
     Ok(())
 }
