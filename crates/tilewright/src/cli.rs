@@ -28,6 +28,7 @@ mod out;
 mod plan;
 mod preview;
 mod progress;
+mod ranks;
 mod report;
 mod run;
 
@@ -82,6 +83,16 @@ impl Failure {
     }
 
     fn report(&self) -> ExitCode {
+        self.print();
+        ExitCode::from(self.code())
+    }
+
+    /// The exit code of the process.
+    fn code(&self) -> u8 {
+        self.errors.iter().map(diagnose::exit_code).max().unwrap_or(70)
+    }
+
+    fn print(&self) {
         let (text, file) = self.source.as_ref().map_or(("", ""), |source| (source.text(), source.file()));
         let mut stderr = std::io::stderr();
         for error in &self.errors {
@@ -92,8 +103,6 @@ impl Failure {
             // If even standard error is closed, the exit code has to do.
             let _ = writeln!(stderr, "{drawn}");
         }
-        let code = self.errors.iter().map(diagnose::exit_code).max();
-        ExitCode::from(code.unwrap_or(70))
     }
 }
 

@@ -55,6 +55,13 @@ impl Launcher {
     }
 }
 
+/// How many ranks the launcher has started on this host, if it says so.
+pub fn ranks_on_this_host() -> Option<u32> {
+    let variables = ["OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS"];
+    let number = |name: &&str| std::env::var(name).ok()?.trim().parse().ok();
+    variables.iter().find_map(number).filter(|&n| n > 0)
+}
+
 const NAMES: &[&str] = &[
     "mpirun",
     "mpiexec",

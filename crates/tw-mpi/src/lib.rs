@@ -35,7 +35,7 @@ mod transport;
 mod wire;
 
 pub use abi::MpiInterface;
-pub use launcher::{Launcher, MpiFamily};
+pub use launcher::{Launcher, MpiFamily, ranks_on_this_host};
 pub use library::MpiLibrary;
 pub use search::{LIBRARY_VARIABLE, MpiCandidate};
 pub use transport::MpiCarrier;

@@ -66,6 +66,30 @@ impl ClusterArgs {
         Ok(Some(read_machine(file, self.nodes, self.workers)?))
     }
 
+    /// The requested machine, or another one if none is.
+    pub(super) fn machine_or(&self, other: impl FnOnce() -> tw_ir::Result<Machine>) -> Result<Machine, Failure> {
+        if self.nodes.is_none() && self.workers.is_none() && self.machine.is_none() {
+            return Ok(other()?);
+        }
+        self.machine()?.ok_or_else(|| tw_ir::Error::internal("a machine that is asked for and not there").into())
+    }
+
+    /// An error if one of the options is given: the command runs on this machine alone.
+    pub(super) fn refuse_to_run(&self) -> tw_ir::Result<()> {
+        let given = [
+            (self.scheduler != Scheduler::Auto, "--scheduler"),
+            (self.nodes.is_some(), "--nodes"),
+            (self.workers.is_some(), "--workers"),
+            (self.machine.is_some(), "--machine"),
+            (self.distribution.is_some(), "--distribution"),
+        ];
+        let Some((_, option)) = given.into_iter().find(|(is_given, _)| *is_given) else { return Ok(()) };
+        let text = format!("`tw run` runs on this machine alone, so it does not take `{option}`");
+        let help = "leave it out to run here, or run on several ranks: `mpirun -n P tw run FILE --engine mpi`; \
+                    `tw explain --nodes K --workers R` shows the plan for several workers";
+        Err(tw_ir::Error::plan(text).help(help))
+    }
+
     /// The distribution, if one is given.
     pub(super) fn distribution(&self) -> Result<Option<Notation>, Failure> {
         let Some(path) = &self.distribution else { return Ok(None) };

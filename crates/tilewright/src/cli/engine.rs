@@ -2,9 +2,11 @@
 
 use std::path::PathBuf;
 
-use tw_ir::error::Result;
+use tw_ir::error::{Error, Result};
 
-use super::later::refusal;
+use super::Failure;
+use super::cluster::ClusterArgs;
+use super::ranks::Ranks;
 use crate::explain::units::parse_bytes;
 use crate::session::{Session, SessionBuilder};
 
@@ -37,8 +39,7 @@ enum Engine {
     Threads,
     /// One step after another, in the order of the schedule.
     Serial,
-    /// MPI ranks of a cluster.
-    #[value(hide = true)]
+    /// The ranks that an MPI launcher has started: `mpirun -n 4 tw run FILE --engine mpi`.
     Mpi,
 }
 
@@ -48,13 +49,35 @@ impl EngineArgs {
         EngineArgs { tile: tile.or(self.tile), ..self.clone() }
     }
 
+    /// The connection to other ranks, if the engine is theirs.
+    pub(super) fn connect(&self) -> Result<Option<Ranks>> {
+        match self.engine {
+            Engine::Mpi => Ranks::connect().map(Some),
+            Engine::Threads | Engine::Serial => Ok(None),
+        }
+    }
+
+    /// A session builder with these options, for one of several ranks if they are given.
+    pub(super) fn builder_on(
+        &self,
+        ranks: Option<&Ranks>,
+        cluster: &ClusterArgs,
+    ) -> Result<SessionBuilder, Failure> {
+        let Some(ranks) = ranks else {
+            cluster.refuse_to_run()?;
+            return Ok(self.builder()?);
+        };
+        let builder = EngineArgs { engine: Engine::Threads, ..self.clone() }.builder()?;
+        ranks.builder(builder, self.threads, cluster)
+    }
+
     /// A session builder with these options.
     pub(crate) fn builder(&self) -> Result<SessionBuilder> {
         let mut builder = Session::builder();
         match self.engine {
             Engine::Threads => {}
             Engine::Serial => builder = builder.threads(1).serial(),
-            Engine::Mpi => return Err(refusal("`--engine mpi`", "the MPI engine")),
+            Engine::Mpi => return Err(Error::plan("`--engine mpi` is for `tw run`, which every rank runs")),
         }
         if let (Engine::Threads, Some(threads)) = (self.engine, self.threads) {
             builder = builder.threads(threads.into());

@@ -13,11 +13,13 @@ use tw_run::TensorHandle;
 use super::Failure;
 use super::digest::Digest;
 use super::engine::EngineArgs;
-use super::later::{ClusterOptions, LaterRunArgs};
+use super::cluster::ClusterArgs;
+use super::later::LaterRunArgs;
 use super::load::ProgramArgs;
 use super::out::Out;
 use super::preview;
 use super::progress::Bar;
+use super::ranks::Ranks;
 use super::report::{ReportFile, report};
 use crate::explain::{Explanation, units};
 use crate::profile::Profile;
@@ -50,7 +52,7 @@ pub(crate) struct Args {
     #[arg(long, short)]
     quiet: bool,
     #[command(flatten)]
-    cluster: ClusterOptions,
+    cluster: ClusterArgs,
     #[command(flatten)]
     later_run: LaterRunArgs,
 }
@@ -67,10 +69,24 @@ pub(crate) struct Shown {
 
 /// Runs the command.
 pub(crate) fn run(args: &Args, out: &mut Out) -> Result<(), Failure> {
-    args.cluster.refuse()?;
     args.later_run.refuse()?;
+    // A mistake in the program is found by every rank, before there is anything to end.
+    drop(args.program.load()?);
+    match args.engine.connect()? {
+        None => run_with(args, None, out),
+        Some(ranks) => {
+            let result = run_with(args, Some(&ranks), out);
+            ranks.end(result)
+        }
+    }
+}
+
+fn run_with(args: &Args, ranks: Option<&Ranks>, out: &mut Out) -> Result<(), Failure> {
     let profile = args.trace.as_ref().map(|_| Arc::new(Profile::with_tasks(MOST_TRACED)));
-    let mut builder = args.engine.builder()?;
+    let mut builder = args.engine.builder_on(ranks, &args.cluster)?;
+    // Rank 0 speaks for all.
+    let is_first = ranks.is_none_or(|ranks| ranks.rank() == 0);
+    let is_quiet = args.quiet || !is_first;
     if let Some(directory) = &args.resume {
         builder = builder.checkpoint(directory);
     }
@@ -100,14 +116,14 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<(), Failure> {
         planning = explanation.summary().planning;
         plan.push_str(&explanation.short_line());
     }
-    let report_file = args.report.as_deref().map(ReportFile::create).transpose()?;
-    if !args.quiet {
+    let report_file = args.report.as_deref().filter(|_| is_first).map(ReportFile::create).transpose()?;
+    if !is_quiet {
         let budget = args.engine.memory.map(|bytes| format!(" (budget {})", units::bytes(bytes))).unwrap_or_default();
         out.aside(format_args!("plan: {plan}{budget}"));
     }
 
     let begin = Instant::now();
-    let bar = Bar::watch(&session, args.quiet);
+    let bar = Bar::watch(&session, is_quiet);
     let outcome = session.run_with_report(&loaded.unit.program, &loaded.inputs);
     drop(bar);
     let elapsed = begin.elapsed();
@@ -120,12 +136,12 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<(), Failure> {
     let (results, totals) = outcome.map_err(|error| loaded.failure(error))?;
 
     let mut shown = Vec::new();
-    if !args.quiet || report_file.is_some() {
+    if !is_quiet || report_file.is_some() {
         for name in &names {
             shown.push(show(name, &results, &paths)?);
         }
     }
-    if !args.quiet {
+    if !is_quiet {
         shown.iter().for_each(|result| print(result, out));
         out.aside(after(&totals, elapsed, &session));
     }

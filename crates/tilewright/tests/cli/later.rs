@@ -5,7 +5,7 @@ use crate::tool::Dir;
 #[test]
 fn later_options_say_so() {
     let dir = Dir::with_program("y = ones(3)\noutput y -> \"y.npy\"\n");
-    for options in [&["run", "p.tw", "--engine", "mpi"][..], &["run", "p.tw", "--reproducible"]] {
+    for options in [&["run", "p.tw", "--reproducible"]] {
         let message = dir.refused(options);
         assert!(message.contains("is not there yet; it comes with"), "{options:?}: {message}");
     }
