@@ -169,6 +169,8 @@ pub(crate) struct Grant {
 /// What decides about memory, from a session.
 pub(crate) struct Room<'a> {
     pub(crate) budget: u64,
+    /// The rank whose memory this is, if a schedule is for several.
+    pub(crate) rank: Option<u32>,
     /// Bytes that blocks hold now, or that others were promised.
     pub(crate) held: &'a dyn Fn() -> u64,
     pub(crate) threads: usize,
@@ -193,7 +195,7 @@ impl Room<'_> {
     pub(crate) fn grant(&self, asking: &Asking<'_>) -> Result<Grant> {
         let schedule = asking.prepared.schedule();
         let mut io = io_of(schedule.workflow(), asking.inputs);
-        let peak = peak::replay(schedule, &io);
+        let peak = peak::replay_on(schedule, &io, self.rank);
         let as_it_is = |ahead: u64| Grant {
             ready: Ready { prepared: asking.prepared.clone(), peak: peak.bytes },
             ahead,
@@ -310,9 +312,12 @@ fn io_of(workflow: &Workflow, inputs: &Inputs) -> IoMemory {
     peak::io_memory(workflow, &is_resident, &|name, region| scratch_of_load(inputs, name, region))
 }
 
-/// The peak of a schedule, with the scratch space of its loads and stores.
-pub(crate) fn planned_peak(schedule: &Schedule, inputs: &Inputs) -> u64 {
+/// The peak of a schedule, with the scratch space of its loads and stores; on one rank if one is given.
+pub(crate) fn planned_peak(schedule: &Schedule, inputs: &Inputs, rank: Option<u32>) -> u64 {
     let workflow = schedule.workflow();
+    if rank.is_some() {
+        return peak::replay_on(schedule, &io_of(workflow, inputs), rank).bytes;
+    }
     if workflow.sinks.is_empty() && inputs.values().all(|source| source.access() == SourceAccess::Memory) {
         return schedule.peak_bytes();
     }

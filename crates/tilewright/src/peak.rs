@@ -75,21 +75,28 @@ pub(crate) fn io_memory(
     IoMemory::new(resident, loads, stores)
 }
 
-/// Replays the order serially.
+/// Replays the order serially. All ranks of a schedule share one memory.
 pub(crate) fn replay(schedule: &Schedule, io: &IoMemory) -> Peak {
+    replay_on(schedule, io, None)
+}
+
+/// Replays the order serially, in the memory of one rank if one is given.
+pub(crate) fn replay_on(schedule: &Schedule, io: &IoMemory, rank: Option<u32>) -> Peak {
     let workflow = schedule.workflow();
-    let mut now = Alive::new(schedule, io);
+    let is_here = |step: usize| rank.is_none_or(|rank| schedule.replay().rank_of(step) == rank as usize);
+    let mut now = Alive::new(schedule, io, rank);
     let mut worst = (0u64, 0usize);
     schedule.replay().walk(|event| match event {
         Event::Change(change) => now.apply(&change),
         Event::Runs(step) => {
-            let bytes = now.bytes.saturating_add(io.of_step(schedule, step));
+            let scratch = if is_here(step) { io.of_step(schedule, step) } else { now.packing_bytes(step) };
+            let bytes = now.bytes.saturating_add(scratch);
             if bytes > worst.0 {
                 worst = (bytes, step);
             }
         }
     });
-    let mut then = Alive::new(schedule, io);
+    let mut then = Alive::new(schedule, io, rank);
     let mut is_over = false;
     schedule.replay().walk(|event| match event {
         Event::Runs(step) => is_over |= step == worst.1,
@@ -134,10 +141,11 @@ pub(crate) fn bytes_on_disk(schedule: &Schedule) -> u64 {
     most
 }
 
-/// What is alive on one machine, where all instances of a block are one.
+/// What is alive on one machine, where all instances of a block are one, or on one rank of several.
 struct Alive<'a> {
     schedule: &'a Schedule,
     io: &'a IoMemory,
+    rank: Option<u32>,
     instances: Vec<u32>,
     bytes: u64,
     /// Per set, blocks and their bytes.
@@ -145,21 +153,36 @@ struct Alive<'a> {
 }
 
 impl<'a> Alive<'a> {
-    fn new(schedule: &'a Schedule, io: &'a IoMemory) -> Alive<'a> {
+    fn new(schedule: &'a Schedule, io: &'a IoMemory, rank: Option<u32>) -> Alive<'a> {
         let workflow = schedule.workflow();
         let (instances, held) = (vec![0; workflow.n_blocks()], vec![(0, 0); workflow.sets.len()]);
-        Alive { schedule, io, instances, bytes: 0, held }
+        Alive { schedule, io, rank, instances, bytes: 0, held }
+    }
+
+    /// What a step of another rank takes here: a part of a block that is sent may have to be put together.
+    fn packing_bytes(&self, step: usize) -> u64 {
+        match self.schedule.reads(step).flatten().next() {
+            Some(from) if Some(self.schedule.memory_of(from).rank()) == self.rank => {
+                let is_view = self.io.is_resident(self.schedule.block_of(from));
+                self.schedule.replay().packing_bytes(step, is_view)
+            }
+            _ => 0,
+        }
     }
 
     fn apply(&mut self, change: &Change) {
         let workflow = self.schedule.workflow();
         let set = workflow.set_of(change.block).index();
-        if self.io.is_resident(change.block) || matches!(change.memory, Memory::Disk(_)) {
+        // A rank that receives a block has a copy of it, also where the sender has it from an array in memory.
+        let is_received = self.rank.is_some() && change.instance.index() >= workflow.n_blocks();
+        let is_resident = self.io.is_resident(change.block) && !is_received;
+        let is_elsewhere = self.rank.is_some_and(|rank| change.memory.rank() != rank);
+        if is_resident || is_elsewhere || matches!(change.memory, Memory::Disk(_)) {
             return;
         }
         let alive = &mut self.instances[change.block.index()];
         // Ranks of one machine share one block. On one rank instances are parts of a block.
-        let is_one_rank = self.schedule.placement().is_none_or(|placement| placement.n_ranks() == 1);
+        let is_one_rank = self.rank.is_some() || self.schedule.placement().is_none_or(|placement| placement.n_ranks() == 1);
         let (blocks, sum) = &mut self.held[set];
         if is_one_rank {
             if change.appears {

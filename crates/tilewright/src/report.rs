@@ -23,6 +23,12 @@ pub struct Totals {
     pub spilled_bytes: u64,
     /// Bytes of blocks read from the spill file.
     pub fetched_bytes: u64,
+    /// Bytes of blocks sent to other ranks, as the schedules say. Results that all ranks get are not counted.
+    pub sent_bytes: u64,
+    /// Bytes of blocks that other ranks have sent.
+    pub received_bytes: u64,
+    /// The bytes that the schedules let this rank send.
+    pub planned_sent_bytes: u64,
     /// Measured peak of live bytes of blocks.
     pub peak_bytes: u64,
     /// Planned peak: the largest over all segments, by serial replay of the schedule.
@@ -43,6 +49,9 @@ impl Totals {
         self.written_bytes += other.written_bytes;
         self.spilled_bytes += other.spilled_bytes;
         self.fetched_bytes += other.fetched_bytes;
+        self.sent_bytes += other.sent_bytes;
+        self.received_bytes += other.received_bytes;
+        self.planned_sent_bytes = self.planned_sent_bytes.saturating_add(other.planned_sent_bytes);
         self.peak_bytes = self.peak_bytes.max(other.peak_bytes);
         self.planned_peak_bytes = self.planned_peak_bytes.max(other.planned_peak_bytes);
         self.flops = self.flops.saturating_add(other.flops);

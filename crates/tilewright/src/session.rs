@@ -517,7 +517,7 @@ impl Session {
             Some(group) => bind_together(workflow, bound, group, is_known)?,
             None => bind(workflow, &bound)?,
         };
-        let planned_peak_bytes = planned_peak(prepared.schedule(), &inputs);
+        let planned_peak_bytes = planned_peak(prepared.schedule(), &inputs, self.group().map(Group::rank));
         drop(inputs);
         if let Some(profile) = profile_of_run(self.0.profile.as_ref()) {
             options.observer = Some(profile.watch(prepared.schedule(), options.observer));
@@ -548,6 +548,9 @@ impl Session {
             planned_peak_bytes,
             spilled_bytes: outcome.stats.spilled_bytes + spilled_for_room.get(),
             fetched_bytes: outcome.stats.fetched_bytes,
+            sent_bytes: outcome.stats.sent_bytes,
+            received_bytes: outcome.stats.received_bytes,
+            planned_sent_bytes: self.group().map_or(0, |group| prepared.schedule().sent_bytes(group.rank())),
             flops: cached.flops,
         });
         Ok(SegmentOutcome { results, sinks: bindings.sinks })
@@ -617,6 +620,7 @@ impl Session {
         Room {
             spilled,
             budget,
+            rank: self.group().map(Group::rank),
             held,
             threads: self.threads(),
             spill: &self.0.spill,

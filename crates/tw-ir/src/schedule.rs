@@ -173,6 +173,16 @@ impl Schedule {
         let is_fetch = matches!((self.memory_of(from), self.memory_of(to)), (Memory::Disk(_), Memory::Host(_)));
         if is_fetch { placement.instance_bytes(&self.workflow, to) } else { 0 }
     }
+    /// The bytes of blocks that a rank sends to others.
+    pub fn sent_bytes(&self, rank: u32) -> u64 {
+        let Some(placement) = &self.placement else { return 0 };
+        let is_sent = |moved: &&Move| {
+            let (from, to) = (self.memory_of(moved.from), self.memory_of(moved.to));
+            from.rank() == rank && to.rank() != rank
+        };
+        let sent = placement.moves().iter().filter(is_sent);
+        sent.fold(0, |sum: u64, moved| sum.saturating_add(placement.instance_bytes(&self.workflow, moved.to)))
+    }
     /// The instances that a step reads, one per operand of a task; `None` for operands without a block.
     pub fn reads(&self, step: usize) -> impl Iterator<Item = Option<InstanceId>> {
         step::reads(&self.workflow, self.placement.as_ref(), step, self.steps[step])

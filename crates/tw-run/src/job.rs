@@ -99,7 +99,7 @@ impl Job {
                 self.bindings.origin(self.plan.loaded_from[set]?).map(|source| (source, schedule.block_of(to)))
             });
             if self.plan.is_transfer(step) {
-                return self.plan.transfer_bytes(step);
+                return self.plan.transfer_bytes(step, &self.resident);
             }
             let fetched = schedule.fetched_bytes(step as usize);
             let scratch = source.filter(|_| fetched > 0);

@@ -106,13 +106,20 @@ impl PreparedSchedule {
         matches!(self.role(step), Role::Sends { .. } | Role::Receives { .. })
     }
 
-    /// Bytes that a transfer takes in main memory: a receive those of its block, a send those of a part that has to be put together.
-    pub(crate) fn transfer_bytes(&self, step: u32) -> u64 {
+    /// Bytes that a transfer takes in main memory: a receive those of its block, a send those of elements that have to be put together. `resident` says which sources
+    /// are in memory, so that blocks are views of them.
+    pub(crate) fn transfer_bytes(&self, step: u32, resident: &[bool]) -> u64 {
         let schedule = &self.schedule;
+        let is_view = || {
+            let from = schedule.reads(step as usize).flatten().next();
+            let set = from.map(|from| schedule.workflow().set_of(schedule.block_of(from)));
+            let source = set.and_then(|set| self.loaded_from[set]);
+            source.is_some_and(|source| resident.get(source as usize) == Some(&true))
+        };
         let to = schedule.writes(step as usize).next();
         match (self.role(step), schedule.placement(), to) {
             (Role::Receives { .. }, Some(placement), Some(to)) => placement.instance_bytes(schedule.workflow(), to),
-            (Role::Sends { .. }, Some(_), Some(_)) => schedule.replay().packing_bytes(step as usize),
+            (Role::Sends { .. }, Some(_), Some(_)) => schedule.replay().packing_bytes(step as usize, is_view()),
             _ => 0,
         }
     }

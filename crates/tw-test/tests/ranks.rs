@@ -2,6 +2,7 @@
 //!
 //! `TW_RANDOM_PROGRAMS` and `TW_RANDOM_FIRST` as for the other random programs.
 
+use tilewright::in_memory;
 use tw_ir::error::Blame;
 use tw_ir::text::print_program;
 use tw_ir::{DType, Program, oracle};
@@ -87,6 +88,34 @@ fn the_corpus_runs_on_ranks() {
         failures.extend(result.err().map(|problem| format!("{}: {problem}", file.display())));
     }
     assert!(failures.is_empty(), "{} cases failed\n\n{}", failures.len(), failures.join("\n\n"));
+}
+
+/// What is sent is what the schedules say, and a rank of one thread holds no more than its part of them.
+#[test]
+fn ranks_send_and_hold_what_was_planned() {
+    let (first, n) = (setting("TW_RANDOM_FIRST", 0), setting("TW_RANDOM_PROGRAMS", 1_000) / 10);
+    let mut sent = 0;
+    for seed in first..first + n {
+        let options = Options { control_flow: false, deferred: false, ..options(seed) };
+        let (program, inputs) = random_program(seed, &options);
+        let (configuration, size) = configuration(seed);
+        let configuration = Configuration { threads: 1, ..configuration };
+        let totals = on_ranks(wires(size), &configuration, |session| {
+            let bound = inputs.iter().map(|(name, array)| (name.clone(), in_memory(array.clone()))).collect();
+            session.run_with_report(&program, &bound).map(|(_, totals)| totals)
+        });
+        let totals: Vec<_> = totals.into_iter().flatten().collect();
+        let received: u64 = totals.iter().map(|totals| totals.received_bytes).sum();
+        assert_eq!(received, totals.iter().map(|totals| totals.sent_bytes).sum::<u64>(), "seed {seed}");
+        for (rank, totals) in totals.iter().enumerate() {
+            let on = format!("seed {seed}, rank {rank} of {size}");
+            assert_eq!(totals.sent_bytes, totals.planned_sent_bytes, "{on}");
+            let (peak, planned) = (totals.peak_bytes, totals.planned_peak_bytes);
+            assert!(totals.segments > 1 || peak <= planned, "{on}: {peak} bytes, {planned} planned");
+        }
+        sent += received;
+    }
+    assert!(sent > 0, "nothing was sent at all");
 }
 
 fn two_ranks() -> Configuration {

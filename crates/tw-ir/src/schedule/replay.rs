@@ -5,6 +5,7 @@ use cranelift_entity::EntityRef;
 use super::placement::{Memory, Placement};
 use super::step::{self, InstanceId, Step};
 use crate::error::{Error, Result};
+use crate::tiling::BoxRegion;
 use crate::workflow::{BlockId, BlockSizes, Workflow};
 
 /// Steps one by one in their order.
@@ -117,8 +118,9 @@ impl<'a> Replay<'a> {
         if streams { self.workflow.streaming_bytes(task) } else { 0 }
     }
 
-    /// Bytes that a transfer takes on the rank that sends: a part whose elements do not lie together in their block is put together first.
-    pub fn packing_bytes(self, step: usize) -> u64 {
+    /// Bytes that a transfer takes on the rank that sends: elements that do not lie together in their block, or in the whole tensor if the block is a view of it,
+    /// are put together first.
+    pub fn packing_bytes(self, step: usize, is_view: bool) -> u64 {
         let (Some(placement), None) = (self.placement, self.steps[step].as_task()) else { return 0 };
         let (from, to) = (placement.reads(step).flatten().next(), placement.writes(step).next());
         let (Some(from), Some(to)) = (from, to) else { return 0 };
@@ -127,12 +129,12 @@ impl<'a> Replay<'a> {
         if sender == receiver {
             return 0;
         }
-        let block = self.workflow.block_box(placement.instance(from).block);
-        let whole = placement.region(self.workflow, from).unwrap_or(&block);
-        match placement.region(self.workflow, to) {
-            Some(part) if !part.lies_together_in(whole) => placement.instance_bytes(self.workflow, to),
-            _ => 0,
-        }
+        let id = placement.instance(from).block;
+        let block = self.workflow.block_box(id);
+        let tensor = is_view.then(|| BoxRegion::whole(&self.workflow.sets[self.workflow.set_of(id)].shape));
+        let whole = tensor.as_ref().or(placement.region(self.workflow, from)).unwrap_or(&block);
+        let part = placement.region(self.workflow, to).unwrap_or(&block);
+        if part.lies_together_in(whole) { 0 } else { placement.instance_bytes(self.workflow, to) }
     }
 
     /// The rank in whose main memory a step runs, or puts what it moves.
@@ -196,7 +198,7 @@ impl<'a> Replay<'a> {
                     let rank = self.rank_of(step);
                     peaks[rank] = peaks[rank].max(now[rank].saturating_add(self.extra_bytes(step)));
                     if let Some(sender) = self.sender_of(step) {
-                        peaks[sender] = peaks[sender].max(now[sender].saturating_add(self.packing_bytes(step)));
+                        peaks[sender] = peaks[sender].max(now[sender].saturating_add(self.packing_bytes(step, false)));
                     }
                     return;
                 }
