@@ -92,9 +92,8 @@ pub(crate) fn bind_together(
     }
     let bindings = bind(workflow, &bound)?;
     let paths = workflow.sinks.values().map(|sink| Path::new(&sink.path));
-    let joints = bindings.sinks.iter().zip(paths).map(|(sink, path)| {
-        sink.joint().ok_or_else(|| tw_files::one_writer(path))
-    });
+    let joints =
+        bindings.sinks.iter().zip(paths).map(|(sink, path)| sink.joint().ok_or_else(|| tw_files::one_writer(path)));
     share(&joints.collect::<Result<Vec<_>>>()?.join("\0"))?;
     Ok(bindings)
 }

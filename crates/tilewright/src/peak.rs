@@ -182,7 +182,8 @@ impl<'a> Alive<'a> {
         }
         let alive = &mut self.instances[change.block.index()];
         // Ranks of one machine share one block. On one rank instances are parts of a block.
-        let is_one_rank = self.rank.is_some() || self.schedule.placement().is_none_or(|placement| placement.n_ranks() == 1);
+        let is_one_rank =
+            self.rank.is_some() || self.schedule.placement().is_none_or(|placement| placement.n_ranks() == 1);
         let (blocks, sum) = &mut self.held[set];
         if is_one_rank {
             if change.appears {

@@ -26,9 +26,9 @@ mod zarr;
 
 pub use coordinates::{Coordinates, read_coordinates};
 pub use csv::{TableOptions, open as open_table};
-pub use formats::{join, one_writer, 
-    FileOptions, FileSummary, FileTarget, blocks_for, create, describe, is_known, open, read_array, scratch_of_store,
-    write_array,
+pub use formats::{
+    FileOptions, FileSummary, FileTarget, blocks_for, create, describe, is_known, join, one_writer, open, read_array,
+    scratch_of_store, write_array,
 };
 #[cfg(feature = "parquet")]
 pub use parquet::{open_column_table, open_columns};

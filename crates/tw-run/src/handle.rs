@@ -328,7 +328,11 @@ impl Source for TensorHandle {
 
     fn access(&self) -> SourceAccess {
         // What another rank has is not read here.
-        if self.blocks.iter().all(|block| block.is_in_memory() || block.owner().is_some()) { SourceAccess::Memory } else { SourceAccess::File }
+        if self.blocks.iter().all(|block| block.is_in_memory() || block.owner().is_some()) {
+            SourceAccess::Memory
+        } else {
+            SourceAccess::File
+        }
     }
 
     fn is_resident(&self, region: &BoxRegion) -> bool {

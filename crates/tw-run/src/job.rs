@@ -1,7 +1,7 @@
 //! A run shared by threads, except for the state under the lock of the board.
 
-use std::sync::{Arc, PoisonError};
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
 
 use tw_block::SourceAccess;
 use tw_ir::{Error, Result};
@@ -17,8 +17,8 @@ use crate::options::RunOptions;
 use crate::part::Role;
 use crate::prepared::{PreparedSchedule, TaskCode};
 use crate::slots::{LocalSlots, SharedSlots};
-use crate::transfer::Transfers;
 use crate::sync::{AtomicBool, AtomicU32, Mutex};
+use crate::transfer::Transfers;
 
 /// The state that all participants of a run share.
 pub(crate) struct Job {
@@ -179,7 +179,8 @@ impl Job {
                 return Report { tally: runner.tally, last: rank, failure: None };
             }
             self.release_successors(rank, ready);
-            let alone = self.surplus.is_some() || self.ranks.is_some() || chaos.as_mut().is_some_and(|chaos| chaos.coin());
+            let alone =
+                self.surplus.is_some() || self.ranks.is_some() || chaos.as_mut().is_some_and(|chaos| chaos.coin());
             if alone || ready.is_empty() || self.should_stop() {
                 return Report { tally: runner.tally, last: rank, failure: None };
             }
@@ -268,8 +269,15 @@ pub(crate) fn run_inline(
 ) -> Result<(Outputs, Tally)> {
     let mut slots = LocalSlots::new(&plan.claims);
     let deliveries = Deliveries::new(plan, options)?;
-    let mut runner =
-        TaskRunner { plan, bindings, options, deliveries: &deliveries, worker: 0, tally: Tally::default(), transfers: None };
+    let mut runner = TaskRunner {
+        plan,
+        bindings,
+        options,
+        deliveries: &deliveries,
+        worker: 0,
+        tally: Tally::default(),
+        transfers: None,
+    };
     for step in 0..plan.schedule.n_steps() as u32 {
         if options.cancel.is_cancelled() {
             return Err(Error::cancelled());

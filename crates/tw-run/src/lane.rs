@@ -390,7 +390,9 @@ fn encode(error: &Error) -> Vec<u8> {
 }
 
 fn decode(from: u32, content: &[u8]) -> Error {
-    let number = |at: usize| content.get(at..at + 4).map_or(0, |bytes| bytes.iter().rev().fold(0, |n, &b| n << 8 | u32::from(b)));
+    let number = |at: usize| {
+        content.get(at..at + 4).map_or(0, |bytes| bytes.iter().rev().fold(0, |n, &b| n << 8 | u32::from(b)))
+    };
     let (first, second, length) = (number(2), number(6), number(10) as usize);
     let (file, text) = content.get(14..).and_then(|rest| rest.split_at_checked(length)).unwrap_or_default();
     let (file, text) = (String::from_utf8_lossy(file), String::from_utf8_lossy(text));

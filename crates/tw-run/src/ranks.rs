@@ -77,14 +77,14 @@ impl Engine for Ranks {
             self.lane.refuse(run, &error);
             return Err(error);
         }
-        let result = report(prepared.plan(), bindings, options, self.threads(), |surplus| {
+        report(prepared.plan(), bindings, options, self.threads(), |surplus| {
             let transfers = Transfers { wire: Arc::clone(&self.wire), run };
             let ranked = Ranked { transfers, lane: Arc::clone(&self.lane) };
-            let job = Job::new(prepared.plan(), bindings, options, surplus, Some(ranked))?;
+            let job = Job::new(prepared.plan(), bindings, options, surplus, Some(ranked));
+            let job = job.inspect_err(|error| self.lane.refuse(run, error))?;
             let outcome = self.runtime.shared.run(job, |id, job| self.lane.attach(run, id, job))?;
             Ok((self.threads(), outcome))
-        });
-        result
+        })
     }
 }
 

@@ -16,7 +16,7 @@ pub const ALLOWED_EDGES: &[(&str, &[&str])] = &[
     ("tw-block", &["tw-ir"]),
     ("tw-files", &["tw-ir", "tw-block"]),
     ("tw-functions", &["tw-ir"]),
-    ("tw-run", &["tw-ir", "tw-block"]),
+    ("tw-run", &["tw-ir", "tw-block", "tw-wire"]),
     ("tw-wire", &["tw-ir"]),
     ("tw-mpi", &["tw-ir", "tw-wire"]),
     ("tilewright", BELOW_TILEWRIGHT),
@@ -32,13 +32,26 @@ pub const ALLOWED_EDGES: &[(&str, &[&str])] = &[
             "tw-files",
             "tw-functions",
             "tw-run",
+            "tw-wire",
+            "tw-mpi",
             "tilewright",
         ],
     ),
 ];
 
-const BELOW_TILEWRIGHT: &[&str] =
-    &["tw-ir", "tw-build", "tw-lang", "tw-plan", "tw-place", "tw-block", "tw-files", "tw-functions", "tw-run"];
+const BELOW_TILEWRIGHT: &[&str] = &[
+    "tw-ir",
+    "tw-build",
+    "tw-lang",
+    "tw-plan",
+    "tw-place",
+    "tw-block",
+    "tw-files",
+    "tw-functions",
+    "tw-run",
+    "tw-wire",
+    "tw-mpi",
+];
 
 /// Further edges that only tests may have: they are written in program text, or store to real files.
 pub const TEST_EDGES: &[(&str, &str)] = &[("tw-plan", "tw-lang"), ("tw-place", "tw-lang"), ("tw-run", "tw-files")];

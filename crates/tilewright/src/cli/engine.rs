@@ -58,11 +58,7 @@ impl EngineArgs {
     }
 
     /// A session builder with these options, for one of several ranks if they are given.
-    pub(super) fn builder_on(
-        &self,
-        ranks: Option<&Ranks>,
-        cluster: &ClusterArgs,
-    ) -> Result<SessionBuilder, Failure> {
+    pub(super) fn builder_on(&self, ranks: Option<&Ranks>, cluster: &ClusterArgs) -> Result<SessionBuilder, Failure> {
         let Some(ranks) = ranks else {
             cluster.refuse_to_run()?;
             return Ok(self.builder()?);

@@ -11,9 +11,9 @@ use tw_ir::{Array, BoxRegion, DType, TensorType};
 use tw_run::TensorHandle;
 
 use super::Failure;
+use super::cluster::ClusterArgs;
 use super::digest::Digest;
 use super::engine::EngineArgs;
-use super::cluster::ClusterArgs;
 use super::later::LaterRunArgs;
 use super::load::ProgramArgs;
 use super::out::Out;

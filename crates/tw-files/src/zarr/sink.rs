@@ -44,13 +44,7 @@ pub(super) fn create(path: &Path, dtype: DType, grid: &Grid, target: &FileTarget
 }
 
 /// Joins an array that another process has begun to write.
-pub(super) fn join(
-    path: &Path,
-    dtype: DType,
-    grid: &Grid,
-    target: &FileTarget,
-    joint: &str,
-) -> Result<Arc<dyn Sink>> {
+pub(super) fn join(path: &Path, dtype: DType, grid: &Grid, target: &FileTarget, joint: &str) -> Result<Arc<dyn Sink>> {
     let shape = grid.shape();
     let mut sink = match target {
         FileTarget::New(_) => {
