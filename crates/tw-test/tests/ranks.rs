@@ -40,7 +40,7 @@ fn configuration(seed: u64) -> (Configuration, u32) {
     let configuration = Configuration {
         threads: 1 + (seed / 3 % 2) as usize,
         rewrites: !seed.is_multiple_of(7),
-        tile: (seed % 3 != 0).then_some(1 + seed % 4),
+        tile: (!seed.is_multiple_of(3)).then_some(1 + seed % 4),
         chaos: seed.is_multiple_of(2).then_some(seed),
         cluster: Some(Cluster::of(nodes, workers, scheduler).expect("a cluster")),
     };
