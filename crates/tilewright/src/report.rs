@@ -23,7 +23,7 @@ pub struct Totals {
     pub spilled_bytes: u64,
     /// Bytes of blocks read from the spill file.
     pub fetched_bytes: u64,
-    /// Measured peak of live bytes of blocks.
+    /// Measured peak of the bytes of live blocks and scratch space.
     pub peak_bytes: u64,
     /// Planned peak: the largest over all segments, by serial replay of the schedule.
     pub planned_peak_bytes: u64,

@@ -413,7 +413,7 @@ impl Session {
             true => forms(workflow, wants, self.threads(), room),
             false => (Vec::new(), 0),
         };
-        let (mut promise, spilled_for_room) = (None, Cell::new(0));
+        let (mut promise, mut granted_peak, spilled_for_room) = (None, None, Cell::new(0));
         if let Some(budget) = self.budget_for(prepared.schedule()) {
             let asking = Asking { key: &key, prepared: &cached.prepared, inputs: &inputs, wants, place };
             let is_foreign = runs_foreign_code(workflow, &inputs);
@@ -429,6 +429,7 @@ impl Session {
                 Ok((grant.ready.peak.saturating_add(needed).saturating_add(ahead), grant))
             })?;
             promise = Some(promised);
+            granted_peak = Some(grant.ready.peak);
             prepared = grant.ready.prepared;
             options.spill = Some(self.0.spill.clone());
             options.names_sources = place == Place::Before;
@@ -453,7 +454,7 @@ impl Session {
                 names_sources: options.names_sources || prepared.schedule().n_moves() > 0,
             },
         )?;
-        let planned_peak_bytes = planned_peak(prepared.schedule(), &inputs);
+        let planned_peak_bytes = granted_peak.unwrap_or_else(|| planned_peak(prepared.schedule(), &inputs));
         drop(inputs);
         if let Some(profile) = profile_of_run(self.0.profile.as_ref()) {
             options.observer = Some(profile.watch(prepared.schedule(), options.observer));

@@ -50,7 +50,7 @@ pub use masked::count_selected;
 pub use memory::{Meter, Running, ScratchCharge};
 pub use pages::zeros;
 pub use read_ahead::ReadAhead;
-pub use sink::Sink;
+pub use sink::{Sink, commit_all};
 pub use sort::Streamed;
 pub use source::{Source, SourceAccess};
 pub use spill::{SpillFile, SpillSlot, SpilledBlock};

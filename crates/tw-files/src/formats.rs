@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use tw_block::{Block, Sink, Source};
+use tw_block::{Block, Sink, Source, commit_all};
 use tw_ir::{Array, BoxRegion, DType, Error, Grid, Result};
 
 #[cfg(feature = "parquet")]
@@ -139,5 +139,5 @@ pub fn read_array(path: impl AsRef<Path>) -> Result<Array> {
 pub fn write_array(path: impl AsRef<Path>, array: &Array) -> Result<()> {
     let sink = create(path, array.dtype(), &Grid::whole(array.shape()), &FileTarget::default())?;
     sink.write(&Block::view_of(&Arc::new(array.clone()), &BoxRegion::whole(array.shape()))?)?;
-    sink.commit()
+    commit_all(vec![sink])
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use cranelift_entity::{EntityRef, PrimaryMap, SecondaryMap};
-use tw_block::{CompiledKernel, LARGER_THAN_CACHES, Provider, SourceAccess};
+use tw_block::{CompiledKernel, LARGER_THAN_CACHES, Provider, Source, SourceAccess};
 use tw_ir::kernel::Kernel;
 use tw_ir::schedule::{InstanceId, Schedule};
 use tw_ir::workflow::{BlockId, BlockSetId, KernelId, TaskId, Workflow};
@@ -49,14 +49,16 @@ impl PreparedSchedule {
         sources.filter(|(source, _)| source.access() == SourceAccess::Memory).map(|(_, bytes)| bytes).sum()
     }
 
-    /// About the most scratch space that a load or a store takes.
+    /// The most scratch space that a load or a store takes.
     pub(crate) fn io_scratch(&self, bindings: &Bindings) -> u64 {
         let workflow = self.schedule.workflow();
         let of_sets = workflow.sets.iter().map(|(id, set)| {
             let source = self.loaded_from[id].and_then(|source| bindings.sources.get(source as usize));
-            let source = source.filter(|source| source.access() != SourceAccess::Memory && set.n_blocks() > 0);
-            // The first block of a set is seldom smaller than others.
-            source.map_or(0, |source| source.scratch(&set.block_box(0)))
+            let source = source.filter(|source| source.access() != SourceAccess::Memory);
+            let of_blocks = |source: &Arc<dyn Source>| {
+                (0..set.n_blocks()).map(|position| source.scratch(&set.block_box(position))).max()
+            };
+            source.and_then(of_blocks).unwrap_or(0)
         });
         let of_sinks = bindings.sinks.iter().map(|sink| sink.scratch(self.largest_stored));
         of_sets.chain(of_sinks).max().unwrap_or(0)

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
-use tw_block::{Sink, Source};
+use tw_block::{Sink, Source, commit_all};
 use tw_ir::error::{Error, Result};
 use tw_ir::program::{MaskCounts, Node, Program, TensorType, ValueId};
 use tw_ir::{Array, Grid, Span};
@@ -97,9 +97,7 @@ impl<'a> Data<'a> {
             }
             results.push(Computed { array, stored, ..Computed::default() });
         }
-        for sink in self.written.drain(..) {
-            sink.commit()?;
-        }
+        commit_all(std::mem::take(&mut self.written))?;
         if let Some(checkpoint) = self.checkpoint.take() {
             // Results that the run before has computed are in the checkpoint, which goes.
             for computed in &results {

@@ -112,8 +112,11 @@ impl Sink for NpyWriter {
         Ok(())
     }
 
+    fn make_durable(&self) -> Result<()> {
+        self.file.sync_all().map_err(|error| failed(&self.path, "cannot be made durable", &error))
+    }
+
     fn commit(&self) -> Result<()> {
-        self.file.sync_all().map_err(|error| failed(&self.path, "cannot be made durable", &error))?;
         fs::rename(&self.temporary, &self.path).map_err(|error| failed(&self.path, "cannot be replaced", &error))?;
         self.committed.store(true, Ordering::Relaxed);
         Ok(())
