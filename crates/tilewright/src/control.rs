@@ -10,7 +10,7 @@
 //! | [`Placed`](placed::Placer) | a type and the workers that hold its shards | planned for a cluster | goes both ways |
 //!
 //! Liveness is decided here alone: a value is dropped before the last segment that reads it begins, unless that segment takes it. So what explain predicts
-//! to be alive is what a run keeps alive.
+//! to be live is live in a run.
 //!
 //! Both branches of an `if` leave their results on one grid, that of `then`: `otherwise` retiles where it must. What follows an `if` is therefore planned
 //! the same way whichever branch runs. Likewise a loop leaves its results on the grid that they have once its turns repeat: a loop that ends before, after no

@@ -15,7 +15,7 @@ pub struct Peak {
     pub bytes: u64,
     /// The statement whose task runs then.
     pub during: Option<StmtId>,
-    /// What is alive, largest first.
+    /// The live tensors, largest first.
     pub holders: Vec<Holder>,
     /// Scratch space of that task: bytes that it takes besides its blocks.
     pub scratch: u64,
@@ -134,7 +134,7 @@ pub(crate) fn bytes_on_disk(schedule: &Schedule) -> u64 {
     most
 }
 
-/// What is alive on one machine, where all instances of a block are one.
+/// The live blocks of one machine, where all instances of a block are one.
 struct Alive<'a> {
     schedule: &'a Schedule,
     io: &'a IoMemory,

@@ -13,7 +13,7 @@ pub trait Sink: Debug + Send + Sync {
     /// Writes a block where its box says. Every element is written once.
     fn write(&self, block: &Block) -> Result<()>;
 
-    /// Bytes that writing a block of so many bytes takes for a moment besides the block.
+    /// Scratch space of a write: the bytes that writing a block of so many bytes allocates for a moment besides the block.
     fn scratch(&self, block_bytes: u64) -> u64 {
         let _ = block_bytes;
         0

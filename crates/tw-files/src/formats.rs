@@ -28,7 +28,7 @@ pub(crate) trait Format: Sync {
         let _ = block_bytes;
         0
     }
-    /// What people want to know of a file besides the type of its elements.
+    /// A summary of a file for people: format, layout, codecs.
     fn describe(&self, path: &Path) -> Result<FileSummary>;
 }
 

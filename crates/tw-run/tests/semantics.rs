@@ -250,16 +250,16 @@ fn scratch_space_of_every_block_counts() {
     builder.output(first);
     let set = builder.workflow.set_of(first);
     let (kernel, statement) = (builder.workflow.kernel(TaskId::new(0)), builder.workflow.sets[set].statement);
-    let boxes = Boxes::Grid(Grid::from_iter([Axis::uniform(5 * N, N)]));
-    let cut = BlockSet::dense("cut".into(), DType::F64, vec![5 * N], boxes, statement);
+    let boxes = Boxes::Grid(Grid::from_iter([Axis::uniform(50 * N, N)]));
+    let cut = BlockSet::dense("cut".into(), DType::F64, vec![50 * N], boxes, statement);
     let cut = builder.workflow.add_set(cut).unwrap();
-    for position in 0..5 {
+    for position in 0..50 {
         let block = builder.workflow.block(cut, position);
         builder.workflow.add_task(TaskKind::Load, kernel, 0, 0, &[], &[block]);
     }
     builder.workflow.outputs.push(OutputDecl { name: "cut".into(), set: cut, dtype: DType::F64 });
     let prepared = builder.prepare();
-    for (room, most) in [(SCRATCH, 1), (8 * SCRATCH, 2)] {
+    for (room, most, limit) in [(SCRATCH, 1, Duration::from_millis(10)), (8 * SCRATCH, 2, Duration::from_secs(20))] {
         // Readers now, and the most there were.
         let readers = Arc::new((Mutex::new((0, 0)), Condvar::new()));
         let seen = readers.clone();
@@ -270,7 +270,7 @@ fn scratch_space_of_every_block_counts() {
                 count.1 = count.1.max(count.0);
                 readers.1.notify_all();
                 // Others that may read now come in that time.
-                count = readers.1.wait_timeout_while(count, Duration::from_millis(100), |count| count.1 < 2).unwrap().0;
+                count = readers.1.wait_timeout_while(count, limit, |count| count.1 < 2).unwrap().0;
                 count.0 -= 1;
             }
             Block::from_array(&region.lo, Array::from_f64(&[0.0; N as usize]), Some(meter)).map(Arc::new)

@@ -1,4 +1,4 @@
-//! What a sort moves about: keys, alone or with the positions they came from.
+//! The items of a sort: keys, alone or with their original positions.
 
 use std::cell::Cell;
 
@@ -9,7 +9,7 @@ const MOST_KEPT: usize = 4 << 20;
 
 /// A key, maybe with a position.
 pub(super) trait Item: Copy + Default {
-    /// What it is sorted by.
+    /// The sort key.
     type Key: Key;
     /// From a key and the position of its element.
     fn new(key: Self::Key, position: u64) -> Self;
@@ -58,7 +58,7 @@ thread_local! {
     static SCRATCH: Cell<Option<Box<Scratch>>> = const { Cell::new(None) };
 }
 
-/// Runs code with vectors of this thread; what they hold is left from earlier.
+/// Runs code with the scratch vectors of this thread, whose contents are arbitrary.
 pub(super) fn with_vectors<I: Item, R>(f: impl FnOnce(&mut Vectors<I>) -> R) -> R {
     let mut scratch = SCRATCH.take().unwrap_or_default();
     let vectors = I::of(&mut scratch);
@@ -87,7 +87,7 @@ macro_rules! items {
                 0
             }
             fn sort_by_comparison(items: &mut [$key]) {
-                // Nobody can tell equal keys apart. Unlike its unstable sibling, this sort merges what is in order already.
+                // Equal keys are indistinguishable, so stability is not needed; but unlike its unstable sibling, this sort merges runs that are in order already.
                 items.sort();
             }
             fn select(items: &mut [$key], n: usize) {
@@ -119,7 +119,7 @@ macro_rules! items {
             fn select(items: &mut [Pair<$key>], n: usize) {
                 if n > 0 && n < items.len() {
                     items.select_nth_unstable_by_key(n - 1, |item| (item.key, item.position));
-                    // What is selected is sorted by key next, and that keeps the order it finds.
+                    // The selected items are sorted by key next, and that sort is stable.
                     items[..n].sort_unstable_by_key(|item| item.position);
                 }
             }

@@ -35,7 +35,7 @@ pub struct Change {
     pub appears: bool,
 }
 
-/// What a replay comes to.
+/// An event of a replay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
     /// An instance appears or goes.

@@ -1,11 +1,11 @@
-//! What loads and stores take of main memory.
+//! The main memory of loads and stores.
 
 use tw_ir::EntityRef;
 use tw_ir::kernel::Kernel;
 use tw_ir::schedule::{Memory, Schedule};
 use tw_ir::workflow::{BlockId, TaskId, Workflow};
 
-/// The main memory of inputs and outputs of a workflow, as far as those know who bind them.
+/// The main memory of the inputs and outputs of a workflow, which its sources and sinks know.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct IoMemory {
     /// Per block, true if it is in memory before the workflow runs: loading it shares it, and costs nothing. No entry means false.
