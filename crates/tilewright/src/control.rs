@@ -332,7 +332,8 @@ impl<'a, D: Domain> Walk<'a, D> {
     fn resolve(&mut self, before: &[Node], node: &Node) -> Result<()> {
         let value = self.values.get(&node.args[0]).cloned();
         if let Some(value) = &value {
-            let extent = self.domain.resolve(value, largest_count(before, node.args[0]))?;
+            let at_most = largest_count(before, node.args[0], &|id| self.extent(id));
+            let extent = self.domain.resolve(value, at_most)?;
             self.extents.remove(&node.results[0]);
             self.extents.extend(extent.map(|extent| (node.results[0], extent)));
         }
@@ -548,14 +549,15 @@ impl<D: Domain> Surroundings for Walk<'_, D> {
     }
 }
 
-/// The most that a scalar can be if it counts where something holds: the number of places.
-fn largest_count(nodes: &[Node], value: ValueId) -> Option<u64> {
+/// The most that a scalar can be if it counts where something holds: the number of places, or the most of them there can be. So bounds pass from a selection to
+/// selections of it. They follow from the nodes, and are not stored beside the extents.
+fn largest_count(nodes: &[Node], value: ValueId, known: &dyn Fn(ExtentId) -> Option<u64>) -> Option<u64> {
     let node = nodes.iter().rev().find(|node| node.results.contains(&value))?;
     let Op::Index(stmt) = &node.op else { return None };
     let [body] = stmt.code.results()[stmt.has_guard as usize..] else { return None };
     let is_sum = stmt.accum.as_ref().is_some_and(|accum| accum.as_simple() == Some((BinaryOp::Add, DType::I64)));
     let counts = matches!(stmt.code.ops()[body.0 as usize],
         ScalarOp::Cast(DType::I64, from) if stmt.code.dtype(from) == DType::Bool);
-    let points = stmt.vars.iter().try_fold(1u64, |n, var| n.checked_mul(var.extent.known()?));
+    let points = stmt.vars.iter().try_fold(1u64, |n, var| n.checked_mul(var.extent.resolve(known).known()?));
     points.filter(|_| is_sum && counts)
 }

@@ -82,6 +82,18 @@ fn what_follows_a_loop_is_planned_as_it_runs() {
     }
 }
 
+/// A selection of a selection has no more elements than the first mask has places, so it is planned, too.
+#[test]
+fn selections_of_selections_are_planned_for_the_most_they_select() {
+    let text = "x = random.uniform(1000, seed=1)\ny = x[x > 0.5]\nz = y[y > 0.7]\nw = z[z > 0.8] * 2\noutput w\n";
+    let explanation = Session::new().explain(&read(text).program).expect("a plan");
+    let summary = explanation.summary();
+    assert!(summary.selects_all && !summary.has_later, "{summary:?}");
+    let last = explanation.sections.last().and_then(|section| section.plan()).expect("a plan");
+    let (_, ty) = last.before.inputs().into_iter().next().expect("an input");
+    assert_eq!(ty.known_shape(), Some(vec![1000]));
+}
+
 /// Times keep their type between segments.
 #[test]
 fn times_are_planned_as_times() {
