@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use tw_ir::kernel::Kernel;
 use tw_ir::schedule::{Change, Event, Memory, Schedule};
-use tw_ir::workflow::{BlockId, BlockSet, BlockSetId, SourceDecl, StmtId, Workflow};
+use tw_ir::workflow::{BlockId, BlockSet, BlockSetId, ScratchSizes, SourceDecl, StmtId, Workflow};
 use tw_ir::{BoxRegion, EntityRef};
 use tw_plan::IoMemory;
 
@@ -79,11 +79,11 @@ pub(crate) fn io_memory(
 pub(crate) fn replay(schedule: &Schedule, io: &IoMemory) -> Peak {
     let workflow = schedule.workflow();
     let mut now = Alive::new(schedule, io);
-    let mut worst = (0u64, 0usize);
+    let (mut worst, scratch) = ((0u64, 0usize), ScratchSizes::of(workflow));
     schedule.replay().walk(|event| match event {
         Event::Change(change) => now.apply(&change),
         Event::Runs(step) => {
-            let bytes = now.bytes.saturating_add(io.of_step(schedule, step));
+            let bytes = now.bytes.saturating_add(io.of_step(schedule, &scratch, step));
             if bytes > worst.0 {
                 worst = (bytes, step);
             }
@@ -112,7 +112,8 @@ pub(crate) fn on_threads(schedule: &Schedule, peak: u64, io: &IoMemory, threads:
     let workflow = schedule.workflow();
     let blocks = (0..workflow.n_blocks()).map(BlockId::new).filter(|&block| !io.is_resident(block));
     let blocks = blocks.fold(0u64, |sum, block| sum.saturating_add(workflow.block_bytes(block)));
-    let scratch = workflow.tasks().map(|task| io.of_task(workflow, task)).max().unwrap_or(0);
+    let sizes = ScratchSizes::of(workflow);
+    let scratch = workflow.tasks().map(|task| io.of_task(workflow, &sizes, task)).max().unwrap_or(0);
     let all = blocks.saturating_add(scratch.saturating_mul(threads as u64));
     peak.saturating_add(tw_run::run_ahead(tw_run::largest_step(schedule), threads)).min(all.max(peak))
 }

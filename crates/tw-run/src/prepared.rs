@@ -6,7 +6,7 @@ use cranelift_entity::{EntityRef, PrimaryMap, SecondaryMap};
 use tw_block::{CompiledKernel, LARGER_THAN_CACHES, Provider, Source, SourceAccess};
 use tw_ir::kernel::Kernel;
 use tw_ir::schedule::{InstanceId, Schedule};
-use tw_ir::workflow::{BlockId, BlockSetId, KernelId, TaskId, Workflow};
+use tw_ir::workflow::{BlockId, BlockSetId, KernelId, ScratchSizes, TaskId, Workflow};
 use tw_ir::{Error, Result};
 
 use crate::bindings::Bindings;
@@ -28,6 +28,7 @@ pub(crate) struct PreparedSchedule {
     /// Per instance, the step that completes it.
     last_writers: Vec<u32>,
     pub(crate) sizes: StepSizes,
+    scratch: ScratchSizes,
     /// Bytes of the largest block that is stored.
     largest_stored: u64,
     /// Per source, bytes of the blocks that are read from it.
@@ -78,7 +79,7 @@ impl PreparedSchedule {
                 let stored = workflow.present_operands(task).next();
                 sink.zip(stored).map_or(0, |(sink, stored)| sink.scratch(workflow.block_bytes(stored.block)))
             }
-            TaskCode::Compute(_) => workflow.scratch_bytes(task),
+            TaskCode::Compute(_) => self.scratch.task(workflow, task),
         }
     }
 
@@ -150,6 +151,7 @@ impl Prepared {
             claims,
             last_writers,
             sizes,
+            scratch: ScratchSizes::of(workflow),
             largest_stored: largest_stored(workflow),
             loaded_bytes: loaded_bytes(workflow),
             loaded_from,
