@@ -16,6 +16,7 @@ mod merge;
 mod radix;
 
 use fibres::{Rows, for_rows};
+pub(crate) use item::release_vectors;
 use item::{Item, Pair, Vectors, with_vectors};
 use key::{Sortable, with_sortable};
 pub use merge::Streamed;
