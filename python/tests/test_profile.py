@@ -91,7 +91,7 @@ def test_copies_that_a_user_can_avoid_are_told():
     plan = (a + b).sum().explain()
     (sentence,) = plan.to_dict()["avoidable"]
     found = re.fullmatch(
-        r"(.*) of (.*) moved are copies of blocks that do not lie as test_profile.py:\d+ `sum` needs them: "
+        r"(.*) of (.*) moved are copies of blocks into the cut that test_profile.py:\d+ `sum` needs: "
         r"cut the operands alike, in Python by `rechunk`",
         sentence,
     )

@@ -26,7 +26,7 @@ __all__ = ["Array"]
 class Array:
     """A lazy array: its type is known, elements are computed when they are asked for.
 
-    So is the shape, unless it depends on elements: how many there are under a mask is computed with the rest, or when somebody asks.
+    So is the shape, unless it depends on elements: the number of elements under a mask is computed with the rest, or on request.
 
     Arrays are made by :func:`tilewright.asarray` and its relatives, or by operations on other arrays. A computed array keeps its
     blocks as long as it lives, so a loop that asks for a number in every step costs the same at every step.

@@ -11,10 +11,10 @@ import numpy as np
 
 from . import _core
 
-#: Bytes of a block where nobody says.
+#: Default bytes of a block.
 AUTOMATIC_BYTES = 128 << 20
 
-#: Bytes of what is read or written at once where a block may be read in parts: such blocks stay in cache between the steps that use them.
+#: Default bytes of a block that may be read in parts: such blocks stay in cache between the steps that use them.
 PART_BYTES = 8 << 20
 
 #: More blocks along an axis than any plan takes.

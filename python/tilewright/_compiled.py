@@ -21,7 +21,7 @@ def is_compiled(func: Any) -> bool:
 def apply(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Array:
     """Applies ``void f(in *, .., out *, intp n)`` to every element of arrays that are broadcast.
 
-    Nobody can check what is at the address: whoever compiled the function vouches for it.
+    The code at the address cannot be checked: its types must be those that are declared.
     """
     from ._manipulation import broadcast_arrays
 

@@ -46,7 +46,7 @@ def asarray(
     """An array of a NumPy array, nested lists, numbers, or anything NumPy makes an array of.
 
     Elements are copied, so that later changes of ``obj`` do not show, unless ``copy=False`` or a large NumPy array is read-only: those are read when
-    elements are needed, so whoever changes them all the same must expect either. ``chunks`` cuts the array into blocks.
+    elements are needed, so a change in between may or may not be seen. ``chunks`` cuts the array into blocks.
 
     >>> import tilewright as tw
     >>> tw.asarray([[1, 2], [3, 4]]).shape

@@ -29,7 +29,7 @@ def _of_floats(dtype: Any, name: str) -> np.dtype:
 
 
 def random_seed() -> int:
-    """A seed that nobody can guess."""
+    """A seed from the entropy of the system."""
     return int.from_bytes(os.urandom(8), "little")
 
 

@@ -196,7 +196,7 @@ class _Writer:
 
 
 class _NoLock:
-    """Keeps nobody out."""
+    """A lock that excludes no thread."""
 
     def __enter__(self) -> None:
         pass

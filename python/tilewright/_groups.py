@@ -48,7 +48,7 @@ class _Groups:
         if labels.max(initial=-1) >= self.n:
             raise ValueError(f"label {labels.max()} for {self.n} groups")
         outside = labels < 0
-        # Elements of no group go to one more, which nobody sees.
+        # Elements of no group go to an additional group, which is dropped.
         self.labels = np.where(outside, self.n, labels)
         self.extent = self.n + bool(outside.any())
         self.sizes = np.bincount(self.labels, minlength=self.extent)

@@ -81,7 +81,7 @@ def apply_gufunc(
     if len(dtypes) != len(outputs):
         raise ValueError(f"{len(dtypes)} types for {len(outputs)} results")
     if vectorize:
-        # Types that nobody has asked for hold for one call; others may give what does not fit.
+        # An inferred type holds for one call; other calls may give results that do not fit.
         checked = func if output_dtypes is not None else _Typed(func, dtypes, n_results is not None)
         called = np.vectorize(checked, signature=signature, otypes=dtypes)
     made = _apply(called, name_of(func), arrays, inputs, outputs, sizes, dtypes, executor, kwargs)

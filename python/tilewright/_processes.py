@@ -59,7 +59,7 @@ class Processes:
                     raise
 
     def _has_ended(self, pool: Any) -> bool:
-        """True if a session has closed these workers, so that others may take their calls. Workers that died are let go, and their calls with them."""
+        """True if a session has closed these workers, so that others may take their calls. Workers that died are dropped, and their calls fail."""
         with self._lock:
             if self._pool is pool:
                 self._pool = None

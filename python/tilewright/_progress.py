@@ -10,7 +10,7 @@ Report = Callable[[int, int], None]
 
 
 def progress_report() -> Report | None:
-    """What shows progress here; nothing where nobody looks on."""
+    """The progress display of this terminal or notebook; None where there is none."""
     if _in_notebook():
         return _NotebookBar()
     return _show_line if sys.stderr is not None and sys.stderr.isatty() else None

@@ -17,7 +17,7 @@ from ._searching import where
 
 
 def copy(a: Array, order: str = "K") -> Array:
-    """An array of the same elements that shares them with nobody. Nothing is copied before one of the two is written. ``order`` is that of NumPy's memory."""
+    """An independent copy of an array. Elements are copied only when one of the two is written. ``order`` is that of NumPy's memory."""
     by_columns(order, "ACKF")
     return asarray(a, copy=True) if isinstance(a, Array) else asarray(a)
 

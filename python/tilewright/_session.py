@@ -59,7 +59,7 @@ class Session:
         return self._core.threads
 
     def cancel(self) -> None:
-        """Stops what runs now: whoever waits for it gets a KeyboardInterrupt, from :meth:`Pending.result` a CancelledError. Later runs are not affected."""
+        """Cancels the running computations: waiting calls raise KeyboardInterrupt, and :meth:`Pending.result` raises CancelledError. Later runs are not affected."""
         self._core.cancel()
 
     def report(self) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 Who holds it may compute another array: an object whose ``__getitem__`` or ``__setitem__`` does so. The blocks of that array are read on other threads, perhaps under the same lock, so its holder gives it away while it
 waits for them and takes it back before it goes on. That is sound for what the lock is for: a thread that waits is not inside of the library, so there is never more than one that is. Somebody else may have a turn
-meanwhile, also with the same object; an object that must not see that takes a lock of its own, which nobody gives away. Rejected: letting in only the threads of the nested computation, which cannot be told
+meanwhile, also with the same object; an object that must not see that takes a lock of its own, which is never released early. Rejected: letting in only the threads of the nested computation, which cannot be told
 from others that wait, and an error instead of a result.
 
 Lengths that depend on elements are computed by many functions on the way. Only ``.shape`` gives the lock away, so an object that needs such lengths of an array over the same library asks for ``.shape`` first.

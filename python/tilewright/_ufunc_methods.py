@@ -37,7 +37,7 @@ def method_of(function: np.ufunc, method: str, inputs: tuple[Any, ...], options:
     import tilewright
 
     name = function.__name__
-    # NumPy passes options by name, and a type or a place for the result that nobody asked for as None.
+    # NumPy passes options by name, and a type or an output that was not requested as None.
     options = {key: value for key, value in options.items() if value is not np._NoValue and (key == "axis" or value is not None)}
     if getattr(np, name, None) is function:
         same = {"reduce": _REDUCTIONS, "accumulate": _RUNNING}.get(method, {}).get(name)

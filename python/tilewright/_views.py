@@ -5,7 +5,7 @@ knows the steps (a slice, an order of axes, a shape ..) that lead from the whole
 into the whole by the steps backwards and raises the version; the others take their part of the new whole when they are next used. Nothing is computed for any of this.
 
 An array of which no part was ever taken has no memory of this kind. When all but one of the arrays of a memory have died, and a part is left, it leaves the memory: a small part does
-not keep a large array alive that nobody can see any more.
+not keep a large array alive that is unreachable otherwise.
 
 Threads that write to disjoint parts of a memory lose nothing. A writer takes the whole and its version, makes the new whole, and puts it in place if the version is still the same; otherwise it begins
 again. Nothing is locked while tensors are made, since that may compute lengths and call functions of the user on other threads, which may write themselves. Rejected: a lock around all of it, for this reason.
@@ -93,7 +93,7 @@ def _left(member: _Member) -> None:
 
 
 def _leave(array: Array, link: Link) -> None:
-    """The last array of a memory keeps its own elements and the order in which they lie, unless somebody writes or joins meanwhile."""
+    """The last array of a memory keeps its own elements and the order in which they lie, unless another view is written or added meanwhile."""
     memory = link.memory
     # First: who joins later is noticed below.
     joined = memory.joined
@@ -126,7 +126,7 @@ def view(base: Array, step: Step) -> Array:
     while True:
         link = base._link or _linked(base)
         memory = link.memory
-        # In this order: if somebody writes between the lines, the view takes its part again when it is used.
+        # In this order: after a write between the two lines, the view takes its part again when it is used.
         version = memory.version
         made = type(base)(step.get(base._tensor))
         made._link = Link(memory, (*link.steps, step), version)
@@ -185,7 +185,7 @@ def write(array: Array, tensor: _core.Tensor) -> None:
 def update(array: Array, change: Callable[[_core.Tensor], _core.Tensor]) -> None:
     """Gives an array the elements that a function makes of its own, and with it all that share them.
 
-    The function is called again if somebody else has written meanwhile: what it has not changed is then what they have written.
+    The function is called again if another thread has written meanwhile, so that those writes are not lost.
     """
     while True:
         link = array._link
@@ -294,7 +294,7 @@ def shares(a: Array, b: Array, exactly: bool) -> bool:
 
 
 class _Lying:
-    """What NumPy has to know of an array: nobody reads any element at the address, which is made up."""
+    """The array interface for NumPy. The address is made up, and no element is read there."""
 
     def __init__(self, start: int, shape: tuple[int, ...], strides: tuple[int, ...], itemsize: int) -> None:
         between = tuple(stride * itemsize for stride in strides)

@@ -26,7 +26,7 @@ pub(crate) fn may_read_ahead(source: &dyn Source) -> bool {
     source.access() == SourceAccess::File && source.n_bytes() >= WORTH_READING_AHEAD
 }
 
-/// What a segment is bound to.
+/// The data and files of a segment.
 pub(crate) struct Bound<'a> {
     pub(crate) inputs: &'a Inputs,
     pub(crate) targets: &'a Targets,

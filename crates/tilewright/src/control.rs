@@ -10,10 +10,11 @@
 //! | [`Placed`](placed::Placer) | a type and the workers that hold its shards | planned for a cluster | goes both ways |
 //!
 //! Liveness is decided here alone: a value is dropped before the last segment that reads it begins, unless that segment takes it. So what explain predicts
-//! to be alive is what a run keeps alive.
+//! to be live is live in a run.
 //!
 //! Both branches of an `if` leave their results on one grid, that of `then`: `otherwise` retiles where it must. What follows an `if` is therefore planned
-//! the same way whichever branch runs. A loop is taken to have a turn: where it has none and its body cuts values otherwise, what follows is planned when it runs.
+//! the same way whichever branch runs. Likewise a loop leaves its results on the grid that they have once its turns repeat: a loop that ends before, after no
+//! turn or after a turn that changed the grid, retiles them.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use tw_ir::error::{Error, Result};
@@ -30,7 +31,7 @@ pub(crate) mod segment;
 pub(crate) mod types;
 
 use segment::{SegmentBuilder, SegmentKey, Surroundings, Taken, counted_mask};
-use types::foresee;
+use types::{Ahead, foresee};
 
 /// What values are, and what becomes of segments. Methods with a default are those that only a run answers otherwise.
 pub(crate) trait Domain {
@@ -331,7 +332,8 @@ impl<'a, D: Domain> Walk<'a, D> {
     fn resolve(&mut self, before: &[Node], node: &Node) -> Result<()> {
         let value = self.values.get(&node.args[0]).cloned();
         if let Some(value) = &value {
-            let extent = self.domain.resolve(value, largest_count(before, node.args[0]))?;
+            let at_most = largest_count(before, node.args[0], &|id| self.extent(id));
+            let extent = self.domain.resolve(value, at_most)?;
             self.extents.remove(&node.results[0]);
             self.extents.extend(extent.map(|extent| (node.results[0], extent)));
         }
@@ -348,7 +350,10 @@ impl<'a, D: Domain> Walk<'a, D> {
         node: &'a Node,
     ) -> Result<Vec<Option<D::Value>>> {
         let [in_condition, in_body] = self.around(node, [Role::Condition, Role::Body]);
+        let initial_types = self.types_of(&carried);
         let (first, mut carried) = self.domain.begin_loop(carried)?;
+        // True once a turn has left the types that it began with; later turns do the same.
+        let mut keeps_types = false;
         for turn in first.. {
             self.domain.begin_turn(turn)?;
             self.bind(&condition.params, carried.clone());
@@ -360,13 +365,19 @@ impl<'a, D: Domain> Walk<'a, D> {
                 None => Decision::Either,
             };
             if decision == Decision::False {
+                if self.domain.cuts_branches_alike() && !keeps_types {
+                    let wanted = foresee(self, Ahead::Loop { carried: initial_types, condition, body, node })?;
+                    carried = self.cut_as(carried, &wanted, in_body)?;
+                }
                 break;
             }
             // A run must not hold what a turn began with; where nothing runs it is compared with what the turn leaves.
             let before = (decision == Decision::Either).then(|| carried.clone());
+            let types_before = (!keeps_types).then(|| self.types_of(&carried));
             self.bind(&body.params, std::mem::take(&mut carried));
             carried = self.inside(body, in_body)?;
             self.domain.end_turn(turn, &carried)?;
+            keeps_types |= types_before.is_some_and(|before| before == self.types_of(&carried));
             if let Some(before) = before {
                 let alive = Alive { values: &self.values, carried: &self.carried };
                 if self.domain.is_steady(&before, &carried, alive) || turn + 1 >= self.domain.most_turns() {
@@ -388,16 +399,16 @@ impl<'a, D: Domain> Walk<'a, D> {
         match decision {
             Decision::True => self.inside(then, in_then),
             Decision::False => {
-                let wanted = if self.domain.cuts_branches_alike() { foresee(self, then)? } else { Vec::new() };
+                let wanted = match self.domain.cuts_branches_alike() {
+                    true => foresee(self, Ahead::Branch(then))?,
+                    false => Vec::new(),
+                };
                 let results = self.inside(otherwise, in_otherwise)?;
                 self.cut_as(results, &wanted, in_otherwise)
             }
             Decision::Either => {
                 let results = self.inside(then, in_then)?;
-                let wanted: Vec<_> = match self.domain.cuts_branches_alike() {
-                    true => results.iter().map(|value| Some(self.domain.ty(value.as_ref()?))).collect(),
-                    false => Vec::new(),
-                };
+                let wanted = if self.domain.cuts_branches_alike() { self.types_of(&results) } else { Vec::new() };
                 let others = self.inside(otherwise, in_otherwise)?;
                 let others = self.cut_as(others, &wanted, in_otherwise)?;
                 let join = |(then, otherwise)| match (then, otherwise) {
@@ -407,6 +418,10 @@ impl<'a, D: Domain> Walk<'a, D> {
                 Ok(results.into_iter().zip(others).map(join).collect())
             }
         }
+    }
+
+    fn types_of(&self, values: &[Option<D::Value>]) -> Vec<Option<TensorType>> {
+        values.iter().map(|value| Some(self.domain.ty(value.as_ref()?))).collect()
     }
 
     /// A loop or branch with the roles of its two regions.
@@ -534,14 +549,15 @@ impl<D: Domain> Surroundings for Walk<'_, D> {
     }
 }
 
-/// The most that a scalar can be if it counts where something holds: the number of places.
-fn largest_count(nodes: &[Node], value: ValueId) -> Option<u64> {
+/// The most that a scalar can be if it counts where something holds: the number of places, or the most of them there can be. So bounds pass from a selection to
+/// selections of it. They follow from the nodes, and are not stored beside the extents.
+fn largest_count(nodes: &[Node], value: ValueId, known: &dyn Fn(ExtentId) -> Option<u64>) -> Option<u64> {
     let node = nodes.iter().rev().find(|node| node.results.contains(&value))?;
     let Op::Index(stmt) = &node.op else { return None };
     let [body] = stmt.code.results()[stmt.has_guard as usize..] else { return None };
     let is_sum = stmt.accum.as_ref().is_some_and(|accum| accum.as_simple() == Some((BinaryOp::Add, DType::I64)));
     let counts = matches!(stmt.code.ops()[body.0 as usize],
         ScalarOp::Cast(DType::I64, from) if stmt.code.dtype(from) == DType::Bool);
-    let points = stmt.vars.iter().try_fold(1u64, |n, var| n.checked_mul(var.extent.known()?));
+    let points = stmt.vars.iter().try_fold(1u64, |n, var| n.checked_mul(var.extent.resolve(known).known()?));
     points.filter(|_| is_sum && counts)
 }

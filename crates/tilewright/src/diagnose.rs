@@ -6,7 +6,7 @@ use tw_ir::span::{FileId, Span};
 
 /// Draws an error without colours.
 ///
-/// Spans of a text without a name point into `source`, which is shown under the name `file`. Of other texts the name is shown.
+/// Spans of the text `file`, and those of a text without a name, point into `source`, which is shown under the name `file`. Of other texts the name is shown.
 pub fn render(error: &Error, source: &str, file: &str) -> String {
     draw(error, source, file, &Renderer::plain())
 }
@@ -33,7 +33,9 @@ fn draw(error: &Error, source: &str, file: &str, renderer: &Renderer) -> String 
     let mut group = match error.span() {
         Span::None => Group::with_title(title),
         Span::Host { file, line, .. } => title.element(Origin::path(file.name()).line(*line as usize)),
-        Span::Text { file, .. } if *file != FileId::UNNAMED => title.element(Origin::path(file.name())),
+        Span::Text { file: other, .. } if *other != FileId::UNNAMED && other.name() != file => {
+            title.element(Origin::path(other.name()))
+        }
         Span::Text { start, end, .. } => {
             let range = char_range(source, *start as usize, *end as usize);
             title.element(Snippet::source(source).path(file).annotation(AnnotationKind::Primary.span(range)))
@@ -104,6 +106,8 @@ mod tests {
         let span = FileId::named("lib.tw").span(0, 1);
         let text = render(&Error::source("wrong").at(&span), "y = 1", "p.tw");
         assert_eq!(text, "error: wrong\n--> lib.tw");
+        let text = render(&Error::source("wrong").at(&span), "y = 1", "lib.tw");
+        assert!(text.contains("--> lib.tw:1:1") && text.contains("y = 1"), "{text}");
     }
 
     #[test]

@@ -1,10 +1,10 @@
-//! How a segment gets its memory: it runs as it is, or it is fitted into what the budget leaves.
+//! How a segment gets its memory: its schedule runs unchanged, or is fitted into the free part of the budget.
 //!
 //! A segment whose peak fits beside everything that is held runs as it was planned. Otherwise room is made and the schedule is changed, never the bits:
 //!
 //! 1. Tensors that the session holds for later segments or for the user are spilled, the oldest first and operands of this segment last, until half of the
 //!    budget is free, or as much as the segment could use.
-//! 2. [`tw_plan::fit`] adds moves to the schedule, so that its peak keeps to what is free.
+//! 2. [`tw_plan::fit`] adds moves to the schedule, so that its peak does not exceed the free memory.
 //!
 //! Only a budget below the largest single task is refused ([`Need::grant`]), and one below an array that the user wants in memory.
 //!
@@ -72,7 +72,7 @@ impl Spillable {
     }
 }
 
-/// What the segments that run now were promised.
+/// The memory that the running segments were promised.
 #[derive(Default)]
 pub(crate) struct Promises {
     now: Mutex<Promised>,

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use tw_ir::kernel::Kernel;
 use tw_ir::schedule::{Change, Event, Memory, Schedule};
-use tw_ir::workflow::{BlockId, BlockSet, BlockSetId, SourceDecl, StmtId, Workflow};
+use tw_ir::workflow::{BlockId, BlockSet, BlockSetId, ScratchSizes, SourceDecl, StmtId, Workflow};
 use tw_ir::{BoxRegion, EntityRef};
 use tw_plan::IoMemory;
 
@@ -15,7 +15,7 @@ pub struct Peak {
     pub bytes: u64,
     /// The statement whose task runs then.
     pub during: Option<StmtId>,
-    /// What is alive, largest first.
+    /// The live tensors, largest first.
     pub holders: Vec<Holder>,
     /// Scratch space of that task: bytes that it takes besides its blocks.
     pub scratch: u64,
@@ -85,11 +85,11 @@ pub(crate) fn replay_on(schedule: &Schedule, io: &IoMemory, rank: Option<u32>) -
     let workflow = schedule.workflow();
     let is_here = |step: usize| rank.is_none_or(|rank| schedule.replay().rank_of(step) == rank as usize);
     let mut now = Alive::new(schedule, io, rank);
-    let mut worst = (0u64, 0usize);
+    let (mut worst, sizes) = ((0u64, 0usize), ScratchSizes::of(workflow));
     schedule.replay().walk(|event| match event {
         Event::Change(change) => now.apply(&change),
         Event::Runs(step) => {
-            let scratch = if is_here(step) { io.of_step(schedule, step) } else { now.packing_bytes(step) };
+            let scratch = if is_here(step) { io.of_step(schedule, &sizes, step) } else { now.packing_bytes(step) };
             let bytes = now.bytes.saturating_add(scratch);
             if bytes > worst.0 {
                 worst = (bytes, step);
@@ -119,7 +119,8 @@ pub(crate) fn on_threads(schedule: &Schedule, peak: u64, io: &IoMemory, threads:
     let workflow = schedule.workflow();
     let blocks = (0..workflow.n_blocks()).map(BlockId::new).filter(|&block| !io.is_resident(block));
     let blocks = blocks.fold(0u64, |sum, block| sum.saturating_add(workflow.block_bytes(block)));
-    let scratch = workflow.tasks().map(|task| io.of_task(workflow, task)).max().unwrap_or(0);
+    let sizes = ScratchSizes::of(workflow);
+    let scratch = workflow.tasks().map(|task| io.of_task(workflow, &sizes, task)).max().unwrap_or(0);
     let all = blocks.saturating_add(scratch.saturating_mul(threads as u64));
     peak.saturating_add(tw_run::run_ahead(tw_run::largest_step(schedule), threads)).min(all.max(peak))
 }
@@ -141,7 +142,7 @@ pub(crate) fn bytes_on_disk(schedule: &Schedule) -> u64 {
     most
 }
 
-/// What is alive on one machine, where all instances of a block are one, or on one rank of several.
+/// The live blocks of one machine, where all instances of a block are one, or of one rank of several.
 struct Alive<'a> {
     schedule: &'a Schedule,
     io: &'a IoMemory,

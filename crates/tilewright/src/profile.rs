@@ -27,7 +27,7 @@ impl Default for Profile {
     }
 }
 
-/// What a thread did.
+/// An activity of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Activity {
     /// It read a block from a source.
@@ -58,7 +58,7 @@ impl Activity {
 /// One task or move that ran. Times are seconds since the profile began.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TaskRun {
-    /// What it did.
+    /// Its activity.
     pub activity: Activity,
     /// The statement it belongs to.
     pub span: Span,

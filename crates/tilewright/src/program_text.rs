@@ -7,7 +7,8 @@ use std::sync::Arc;
 use tw_block::Source;
 use tw_ir::error::{Error, Result};
 use tw_ir::program::{FunctionTable, TensorType};
-use tw_lang::{Catalog, ParamValue, ProgramUnit, parse_program};
+use tw_ir::span::FileId;
+use tw_lang::{Catalog, ParamValue, ProgramUnit, parse_file};
 
 use crate::bindings::Inputs;
 
@@ -49,8 +50,18 @@ impl BoundProgram {
         sets: &BTreeMap<String, ParamValue>,
         functions: &FunctionTable,
     ) -> Result<BoundProgram, Vec<Error>> {
+        BoundProgram::read_named(FileId::UNNAMED, text, sets, functions)
+    }
+
+    /// The same for one of several texts of a process: errors name it.
+    pub fn read_named(
+        file: FileId,
+        text: &str,
+        sets: &BTreeMap<String, ParamValue>,
+        functions: &FunctionTable,
+    ) -> Result<BoundProgram, Vec<Error>> {
         let files = Files::default();
-        let unit = parse_program(text, sets, &files, functions)?;
+        let unit = parse_file(file, text, sets, &files, functions)?;
         let opened = files.opened.into_inner();
         let file_of = |path: &Option<String>| path.as_ref().and_then(|path| opened.get(path)).cloned();
         let named = unit.inputs.iter().filter_map(|input| Some((input.name.clone(), file_of(&input.path)?)));

@@ -29,7 +29,7 @@ pub struct Totals {
     pub received_bytes: u64,
     /// The bytes that the schedules let this rank send.
     pub planned_sent_bytes: u64,
-    /// Measured peak of live bytes of blocks.
+    /// Measured peak of the bytes of live blocks and scratch space.
     pub peak_bytes: u64,
     /// Planned peak: the largest over all segments, by serial replay of the schedule.
     pub planned_peak_bytes: u64,

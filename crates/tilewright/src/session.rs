@@ -475,7 +475,7 @@ impl Session {
             true => forms(workflow, wants, self.threads(), room),
             false => (Vec::new(), 0),
         };
-        let (mut promise, spilled_for_room) = (None, Cell::new(0));
+        let (mut promise, mut granted_peak, spilled_for_room) = (None, None, Cell::new(0));
         if let Some(budget) = self.budget_for(prepared.schedule()) {
             let asking = Asking { key: &key, prepared: &cached.prepared, inputs: &inputs, wants, place };
             let is_foreign = runs_foreign_code(workflow, &inputs);
@@ -491,6 +491,7 @@ impl Session {
                 Ok((grant.ready.peak.saturating_add(needed).saturating_add(ahead), grant))
             })?;
             promise = Some(promised);
+            granted_peak = Some(grant.ready.peak);
             prepared = grant.ready.prepared;
             options.spill = Some(self.0.spill.clone());
             options.names_sources = place == Place::Before;
@@ -517,7 +518,8 @@ impl Session {
             Some(group) => bind_together(workflow, bound, group, is_known)?,
             None => bind(workflow, &bound)?,
         };
-        let planned_peak_bytes = planned_peak(prepared.schedule(), &inputs, self.group().map(Group::rank));
+        let rank = self.group().map(Group::rank);
+        let planned_peak_bytes = granted_peak.unwrap_or_else(|| planned_peak(prepared.schedule(), &inputs, rank));
         drop(inputs);
         if let Some(profile) = profile_of_run(self.0.profile.as_ref()) {
             options.observer = Some(profile.watch(prepared.schedule(), options.observer));

@@ -12,7 +12,7 @@
 //! - `dlmopen`: it needs no copy of the file, but brings a second C library with its own heap, thread-local storage and fork handlers;
 //! - an environment variable: it would have to be set before NumPy is imported, and would be NumPy's as well.
 //!
-//! MKL has a number of threads for each thread, which is set around each call. A library that nobody else in the process has loaded needs no copy.
+//! MKL has a number of threads for each thread, which is set around each call. A library that no other code of the process has loaded needs no copy.
 
 mod copy;
 mod lapack;

@@ -30,7 +30,7 @@ impl Gather {
         let (data, indices) = operands.split_at(n_data);
         let present = |blocks: &[Option<&'_ Block>]| blocks.iter().all(Option::is_some) && !blocks.is_empty();
         if !present(data) || !present(indices) {
-            // Without data there is nothing to read, and without indices nothing to say about them: what is not there holds the fill value.
+            // Without data or without indices nothing is read, and the result holds the fill value.
             return match self.edge {
                 Edge::Fill => Ok(()),
                 _ => Err(Error::internal("a gather lacks an operand")),

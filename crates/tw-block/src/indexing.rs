@@ -3,7 +3,7 @@
 //! A gathered tensor has the axes of the data, with the index axes in place of the gathered ones, where the first of them was. So its points are
 //! (data axes before, index axes, data axes after), and each index point names a place in the data along the gathered axes.
 //!
-//! Index points are looked up once, in batches; what a batch found is then moved for every row of the axes before.
+//! Index points are looked up once, in batches; the elements of a batch are then moved for every row of the leading axes.
 
 use std::ops::Range;
 
@@ -18,7 +18,7 @@ mod tiles;
 
 pub(crate) use tiles::Tiles;
 
-/// Index points looked up at a time: what is found about them stays in the nearest cache.
+/// Index points of a batch, so few that their places stay in the first-level cache.
 const BATCH: usize = 1024;
 
 /// Which axes are indexed, and what happens outside.
@@ -102,7 +102,7 @@ pub(crate) struct Pair {
     pub(crate) point: usize,
 }
 
-/// What is moved for one pair: a box of elements, with distances on both sides.
+/// The copy of one pair: a box of elements, with strides on both sides.
 pub(crate) struct Moves {
     /// Extents of the data axes that are not indexed and follow the indexed ones.
     pub(crate) shape: Vec<u64>,

@@ -52,7 +52,7 @@ pub use memory::{Meter, Running, ScratchCharge};
 pub use message::{BlockBuffer, BlockMessage};
 pub use pages::zeros;
 pub use read_ahead::ReadAhead;
-pub use sink::Sink;
+pub use sink::{Sink, commit_all};
 pub use sort::Streamed;
 pub use source::{Source, SourceAccess};
 pub use spill::{SpillFile, SpillSlot, SpilledBlock};

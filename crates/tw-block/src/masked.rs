@@ -35,7 +35,7 @@ impl Masked {
         }
     }
 
-    /// Copies what the piece selects into its run of every output.
+    /// Copies the selected elements of the piece into its run of every output.
     pub(crate) fn compact(&self, point: u32, operands: &[&Block], outputs: &mut [Block]) -> Result<()> {
         let (piece, run) = self.piece(point)?;
         let (Some((mask, data)), true) = (operands.split_first(), operands.len().max(2) == outputs.len() + 1) else {
@@ -111,7 +111,7 @@ impl Masked {
             for (k, block) in values.iter().enumerate() {
                 let end = block.bbox().range(0).end.min(run.end);
                 let part = elements::<T>(block, &BoxRegion { lo: vec![next], hi: vec![end.max(next)] })?;
-                // The last part takes what is left of the mask.
+                // The last part takes the remaining mask.
                 let last = k + 1 == values.len();
                 let until = if last { mask.len() } else { done + holding(&mask[done..], part.len()) };
                 if put(&mask[done..until], &part, &data[done..until], &mut out[done..until]) != part.len() {
@@ -270,7 +270,7 @@ wide! {
             match (from.get(at..at + LANES), out.get_mut(k..k + LANES)) {
                 (Some(from), Some(room)) if bits == u8::MAX => room.copy_from_slice(from),
                 (Some(from), Some(room)) if n > FEW => {
-                    // All eight are written, so that no branch depends on the mask; what is too much is overwritten by what follows.
+                    // All eight are written, so that no branch depends on the mask; surplus elements are overwritten by the next ones.
                     for (to, &lane) in room.iter_mut().zip(&SET[bits as usize]) {
                         *to = from[lane as usize % LANES];
                     }
@@ -379,7 +379,7 @@ fn select_rows<T: Copy>(mask: &[bool], row: usize, from: &[T], out: &mut [T]) ->
 
 /// Copies rows of elements as often as the counts say.
 fn repeat<T: Copy>(times: &[u64], row: usize, from: &[T], out: &mut [T]) -> Result<Option<usize>> {
-    /// Elements are mostly taken a few times; then so many are written, and what is too much is overwritten by the next.
+    /// Elements are mostly taken a few times; then that many copies are written, and the next element overwrites the surplus.
     const FEW: usize = 4;
     let mut k = 0;
     for (at, &times) in times.iter().enumerate() {

@@ -77,7 +77,7 @@ impl Meter {
         self.peak.load(Ordering::Relaxed)
     }
 
-    /// Forgets the past: the peak becomes what is held now.
+    /// Resets the peak to the bytes that are live now.
     pub fn reset_peak(&self) {
         self.peak.store(self.now(), Ordering::Relaxed);
     }
@@ -89,8 +89,9 @@ impl Meter {
         Running(Arc::clone(self))
     }
 
-    /// Gives storage that is kept for later back to the system, and keeps none until the next run.
+    /// Gives storage that is kept for later back to the system, with the scratch space of this thread, and keeps none until the next run.
     pub fn release_kept(&self) {
+        crate::sort::release_vectors();
         self.kept_when_idle.store(0, Ordering::Relaxed);
         self.keep_at_most(0);
         self.freed.store(0, Ordering::Relaxed);
@@ -113,7 +114,7 @@ impl Meter {
         dropped.into_iter().for_each(|buffer| self.free(buffer));
     }
 
-    /// Frees storage. What the allocator then holds for itself goes back to the system from time to time, while nothing runs.
+    /// Frees storage. The allocator returns its free pages to the system from time to time, while nothing runs.
     fn free(&self, buffer: Buffer) {
         let bytes = n_bytes(&buffer);
         drop(buffer);
@@ -131,7 +132,7 @@ impl Meter {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Counts scratch space that somebody takes for a while.
+    /// Counts scratch space until the charge is dropped.
     pub fn charge_scratch(&self, bytes: u64) -> Option<ScratchCharge<'_>> {
         (bytes > 0).then(|| {
             self.charge(bytes);
@@ -139,7 +140,7 @@ impl Meter {
         })
     }
 
-    /// Counts bytes that somebody holds from now on.
+    /// Counts bytes as live from now on.
     pub(crate) fn charge(&self, bytes: u64) {
         let now = self.now.fetch_add(bytes, Ordering::Relaxed) + bytes;
         self.peak.fetch_max(now, Ordering::Relaxed);
@@ -167,7 +168,7 @@ impl Meter {
         drop(dropped);
     }
 
-    /// Takes back the storage of an array that was given away and that nobody has any more. Truth values are not taken back: others may have left bytes
+    /// Reuses the storage of an array that was handed out and has no owner any more. Truth values are not taken back: others may have left bytes
     /// there that are no truth values.
     pub fn reclaim(&self, array: Array) {
         if array.dtype() == DType::Bool {
@@ -189,7 +190,7 @@ impl Meter {
         Some(buffer)
     }
 
-    /// Takes storage back, for later or for good. Where there is no room for all, what was kept last is the most likely to be wanted again.
+    /// Takes storage back, for later or for good. If there is not room for all, the most recently kept storage is the most likely to be reused.
     fn give_back(&self, buffer: Buffer, charged: u64) {
         let now = self.now.fetch_sub(charged, Ordering::Relaxed) - charged;
         let bytes = n_bytes(&buffer);

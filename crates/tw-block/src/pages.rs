@@ -68,7 +68,7 @@ pub(crate) fn return_free_memory() {
     unsafe extern "C" {
         fn malloc_trim(pad: usize) -> std::ffi::c_int;
     }
-    // SAFETY: the function takes any number, may be called by any thread at any time, and touches only memory that nobody owns.
+    // SAFETY: the function takes any number, may be called by any thread at any time, and touches only memory that has no owner.
     unsafe { malloc_trim(0) };
 }
 

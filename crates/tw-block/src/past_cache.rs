@@ -1,6 +1,6 @@
 //! Writing past the caches. All that is unsafe about it is here.
 //!
-//! An ordinary store first reads the line it writes to, and pushes something else out of the cache. For results that nobody reads again soon that
+//! An ordinary store first reads the line it writes to, and pushes something else out of the cache. For results that are not read again soon that
 //! is a third of all traffic, for nothing.
 
 /// Copies elements past the caches where the processor can. Other threads see them after [`fence`] at the latest.
@@ -55,7 +55,7 @@ pub(crate) fn fence() {
 /// Bytes of a line of the cache.
 pub(crate) const LINE: usize = 64;
 
-/// Whole lines go past the caches, what is before and after them does not. The slices have one length.
+/// Whole cache lines bypass the caches; the elements before and after them do not. The slices have one length.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx")]
 fn copy_lines<T: Copy>(from: &[T], to: &mut [T]) {

@@ -1,9 +1,9 @@
 //! Parts of sources that are held to cut blocks out of.
 //!
-//! Where it is dear to read a block on its own (a column of a row-major file), its source reads what lies around it along, and leaves it here for whoever reads the
+//! Where reading a block alone is expensive (a column of a row-major file), its source reads neighbouring blocks, too, and caches them here for the tasks that read the
 //! neighbours. A part is held until every element of it has been asked for, or until newer parts need its place. All sources of a run share one limit.
 //!
-//! Whoever asks for a part that another thread reads waits for it; other parts are read meanwhile.
+//! A thread that needs a part which another thread is reading waits for it; other parts are read meanwhile.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -28,7 +28,7 @@ struct Part {
     bytes: u64,
     /// `None` until it is read. Locked while it is being read.
     block: Arc<Mutex<Option<Arc<Block>>>>,
-    /// Elements that nobody has asked for.
+    /// Prefetched elements that have not been requested yet.
     unread: u64,
 }
 

@@ -117,7 +117,7 @@ pub(crate) struct ScanBlock {
     exclusive: bool,
     identity: Vec<Scalar>,
     n_bodies: usize,
-    /// What the first element of an exclusive scan sees; `None` if that is an error.
+    /// The first result of an exclusive scan; `None` if that is an error.
     nothing: Option<Vec<Scalar>>,
     way: Way,
 }
@@ -151,7 +151,7 @@ impl ScanBlock {
         Ok(())
     }
 
-    /// Gives the first element along the axis what an empty group gives.
+    /// Sets the first element along the axis to the result of an empty group.
     fn write_nothing(&self, slabs: Slabs, results: &mut [&mut Buffer]) {
         for (result, &value) in results.iter_mut().zip(self.nothing.iter().flatten()) {
             for slab in 0..slabs.outer {
@@ -184,7 +184,7 @@ impl ScanBlock {
         }
     }
 
-    /// The state before the block: what is carried in, or nothing.
+    /// The state carried in from the blocks before, if there are any.
     fn read_carried<'a>(&self, carried: &[&'a Block], slabs: Slabs) -> Result<Vec<Cow<'a, Buffer>>> {
         if carried.is_empty() {
             let buffers = self.identity.iter().map(|&value| Cow::Owned(Buffer::full(value, slabs.n_across())));

@@ -81,7 +81,7 @@ impl Scatter {
                 table: vec![0; TABLE],
                 stamp: 0,
             };
-            // The data of a scatter is what it writes; its points are the values.
+            // A scatter writes its data; its points are the values.
             if let Some(done) = self.indexing.vector(indices, std::slice::from_ref(&to), &from, |v| pass.vector(&v)) {
                 return done;
             }
@@ -220,7 +220,7 @@ impl Pass<'_> {
         }
     }
 
-    /// Folds what was collected into the states, in order.
+    /// Folds the collected contributions into the states, in order.
     fn flush(&mut self) {
         self.flush_from(None);
     }

@@ -16,12 +16,13 @@ mod merge;
 mod radix;
 
 use fibres::{Rows, for_rows};
+pub(crate) use item::release_vectors;
 use item::{Item, Pair, Vectors, with_vectors};
 use key::{Sortable, with_sortable};
 pub use merge::Streamed;
 pub(crate) use merge::sort_merge;
 
-/// What the blocks of a sort must agree on.
+/// The properties that all blocks of a sort share.
 fn misfit() -> Error {
     Error::internal("the blocks of a sort do not fit each other")
 }
@@ -125,7 +126,7 @@ pub(crate) fn sort_run(sorting: Sorting, operands: &[&Block], outputs: &mut [Blo
     if length(&targets.bbox) > length(&expected) || length(&expected).is_none() {
         return Err(misfit());
     }
-    // What is kept begins where the block does, or at the beginning if the block is the only one.
+    // The kept elements begin at the start of the block, or at 0 if the block is the only one.
     (expected.lo[order.axis], expected.hi[order.axis]) = (targets.bbox.lo[order.axis], targets.bbox.hi[order.axis]);
     if targets.bbox != expected {
         return Err(misfit());

@@ -10,10 +10,10 @@ use crate::block::Block;
 use crate::memory::Meter;
 use crate::read_ahead::ReadAhead;
 
-/// How a source is reached, which decides what a read costs and what it holds.
+/// Where the elements of a source are, which decides the time and memory of a read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SourceAccess {
-    /// It is in memory already. Blocks of it are shared, not copied, and charged to nobody.
+    /// It is in memory already. Blocks of it are shared, not copied, and charged to no meter.
     Memory,
     /// A file: reads take time, and a copy.
     File,
@@ -48,10 +48,10 @@ pub trait Source: Debug + Send + Sync {
     /// How it lies where it is, in a few words for people.
     fn layout(&self) -> String;
 
-    /// The most bytes that reading a box holds for a moment besides its block. Whoever reads charges them to its meter.
+    /// Scratch space of a read: the most bytes that it allocates for a moment besides its block. The reader charges them to its meter.
     fn scratch(&self, region: &BoxRegion) -> u64;
 
-    /// The elements of one box. What is copied is charged to the meter.
+    /// The elements of one box. Copied elements are charged to the meter.
     fn read(&self, region: &BoxRegion, meter: &Arc<Meter>) -> Result<Arc<Block>>;
 
     /// The same source for one run, which will read blocks of `bytes` bytes and lets its sources hold more than they were asked for in `ahead`. `None` if it

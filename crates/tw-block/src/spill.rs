@@ -99,7 +99,7 @@ impl SpillFile {
         })
     }
 
-    /// Blocks that outlive the process, in a file with a name. What an earlier process has written stays until its slots are used again.
+    /// Blocks that outlive the process, in a file with a name. Blocks of an earlier process stay until their slots are reused.
     pub fn durable(path: &Path) -> Result<Arc<SpillFile>> {
         let directory = path.parent().unwrap_or(Path::new(".")).to_path_buf();
         let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path);
@@ -384,7 +384,7 @@ impl<'a> PieceReader<'a> {
             let piece = element / size;
             let first = piece * size;
             let n = (self.buffer.n_elements as usize).saturating_sub(first).min(size);
-            // A piece that cannot be read is no piece: whoever asks again gets the error again.
+            // A piece that cannot be read is not cached: the next read reports the error again.
             self.n = 0;
             self.block.read_buffer(self.buffer, piece, n, self.window.output()?.1)?;
             (self.first, self.n) = (first, n);
@@ -513,7 +513,7 @@ mod tests {
         let file = SpillFile::new(&directory, Some(3 * PAGE));
         let spilled = file.write(&block(1000, |k| k as f64)).unwrap();
         spilled.file.write_all_at(&[77], spilled.offset + 5).unwrap();
-        // Who looks for a place in a run asks again for the piece that failed, and must not get what was read of it.
+        // A search in a run asks again for the piece that failed, and must not get the damaged bytes.
         let mut reader = PieceReader::new(&spilled).unwrap();
         assert!(reader.piece_with(0).is_err() && reader.piece_with(0).is_err());
         let error = spilled.read(&Meter::new()).unwrap_err();

@@ -215,7 +215,7 @@ impl Registers {
         })
     }
 
-    /// What a register holds.
+    /// The values of a register.
     pub(crate) fn values<T: InRegisters>(&self, index: u32, len: usize) -> Values<'_, T> {
         let register = &T::file(self)[index as usize];
         match register.same {
@@ -224,7 +224,7 @@ impl Registers {
         }
     }
 
-    /// What a register holds, of any type.
+    /// The values of a register of any type.
     pub(crate) fn lane(&self, register: RegisterId, len: usize) -> Lane<'_> {
         with_dtype!(register.dtype, T => T::lane(self.values(register.index, len)))
     }

@@ -33,7 +33,7 @@ pub struct Whole {
     buffer: UnsafeCell<Buffer>,
     /// Where the elements of `buffer` begin.
     start: *mut u8,
-    /// Per block of the grid: true once somebody writes it.
+    /// Per block of the grid: true once a thread has claimed it.
     claimed: Vec<AtomicBool>,
     /// Bytes written so far, which are charged to the meter.
     written: AtomicU64,
@@ -41,7 +41,7 @@ pub struct Whole {
 }
 
 // SAFETY: threads that share the array write through `start` alone, each into boxes that it was the first to claim, and the boxes of a grid have no
-// element in common. `buffer` is touched only by whoever owns the array.
+// element in common. Only the owner of the array accesses `buffer`.
 unsafe impl Sync for Whole {}
 // SAFETY: `start` points into memory that the array owns, which belongs to no thread.
 unsafe impl Send for Whole {}

@@ -2,9 +2,11 @@
 //!
 //! A [`Network`] has operands with indices; contracting two operands sums the indices that no other operand needs. [`Network::orders`] finds the orders with the fewest operations:
 //! exactly for up to [`EXACT_LIMIT`] operands, outer products included; beyond that by several greedy rules whose trees are then improved subtree by subtree, each
-//! exactly. The search is deterministic, and its limits are counts.
+//! exactly. The search is deterministic: its limits are counts, and its logarithms are ours ([`Elementary`]), which have the same bits on every machine.
 
 use std::collections::BTreeMap;
+
+use tw_ir::scalar::elementary::Elementary;
 
 mod exact;
 mod greedy;
@@ -62,7 +64,7 @@ impl Network {
         }
         let mut network = Network::without_indices(operands.len(), 0.0);
         for ((uses, kept), extent) in alike {
-            network.push(uses.into_iter(), kept, extent, extent.log2());
+            network.push(uses.into_iter(), kept, extent, Elementary::log2(extent));
         }
         network
     }
@@ -106,7 +108,10 @@ impl Network {
     fn size(&self, indices: &[u32]) -> f64 {
         match self.shift == 0.0 {
             true => indices.iter().map(|&index| self.extents[index as usize]).product(),
-            false => (indices.iter().map(|&index| self.logs[index as usize]).sum::<f64>() - self.shift).exp2(),
+            false => {
+                let log = indices.iter().map(|&index| self.logs[index as usize]).sum::<f64>();
+                Elementary::exp2(log - self.shift)
+            }
         }
     }
 

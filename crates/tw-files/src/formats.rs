@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use tw_block::{Block, Sink, Source};
+use tw_block::{Block, Sink, Source, commit_all};
 use tw_ir::{Array, BoxRegion, DType, Error, Grid, Result};
 
 #[cfg(feature = "parquet")]
@@ -34,7 +34,7 @@ pub(crate) trait Format: Sync {
         let _ = block_bytes;
         0
     }
-    /// What people want to know of a file besides the type of its elements.
+    /// A summary of a file for people: format, layout, codecs.
     fn describe(&self, path: &Path) -> Result<FileSummary>;
 }
 
@@ -162,5 +162,5 @@ pub fn read_array(path: impl AsRef<Path>) -> Result<Array> {
 pub fn write_array(path: impl AsRef<Path>, array: &Array) -> Result<()> {
     let sink = create(path, array.dtype(), &Grid::whole(array.shape()), &FileTarget::default())?;
     sink.write(&Block::view_of(&Arc::new(array.clone()), &BoxRegion::whole(array.shape()))?)?;
-    sink.commit()
+    commit_all(vec![sink])
 }

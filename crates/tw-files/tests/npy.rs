@@ -140,7 +140,7 @@ fn blocks_written_by_threads_make_one_file() {
         }
     });
     assert!(!path.exists(), "a file has its name only when it is complete");
-    writer.commit().unwrap();
+    writer.make_durable().and_then(|()| writer.commit()).unwrap();
     assert!(read_array(&path).unwrap().same_bits(&array));
     fs::remove_file(&path).unwrap();
 }

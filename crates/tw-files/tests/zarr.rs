@@ -60,7 +60,7 @@ fn write_blocks(path: &std::path::Path, array: &Arc<Array>, grid: &Grid, target:
     for position in 0..grid.n_blocks() {
         sink.write(&Block::view_of(array, &grid.box_of(position)).unwrap()).unwrap();
     }
-    sink.commit().unwrap();
+    sink.make_durable().and_then(|()| sink.commit()).unwrap();
 }
 
 #[test]
@@ -138,7 +138,7 @@ fn regions_and_appends_change_what_they_should() {
         sink.write(&Block::view_of(&more, &BoxRegion::whole(&[2, extents[1]])).unwrap()).unwrap();
         // The new length is written last.
         assert!(read_array(&path).unwrap().same_bits(&whole), "seed {seed}");
-        sink.commit().unwrap();
+        sink.make_durable().and_then(|()| sink.commit()).unwrap();
         let after = read_array(&path).unwrap();
         assert_eq!(after.shape(), [extents[0] + 2, extents[1]]);
         assert!(part(&after, &BoxRegion::whole(&extents)).same_bits(&whole));
@@ -165,7 +165,7 @@ fn threads_that_share_a_chunk_lose_nothing() {
             });
         }
     });
-    sink.commit().unwrap();
+    sink.make_durable().and_then(|()| sink.commit()).unwrap();
     let expected: Vec<f64> = (1..=64).map(f64::from).collect();
     assert_eq!(read_array(&path).unwrap().to_f64_vec(), expected);
 }
@@ -199,7 +199,7 @@ fn versions_of_a_store_are_told_apart() {
     std::thread::sleep(std::time::Duration::from_millis(20));
     let sink = create(&path, DType::F64, &Grid::whole(&[1]), &FileTarget::Region(vec![1])).unwrap();
     sink.write(&Block::from_array(&[0], Array::from_f64(&[9.0]), None).unwrap()).unwrap();
-    sink.commit().unwrap();
+    sink.make_durable().and_then(|()| sink.commit()).unwrap();
     assert_ne!(open(&path).unwrap().fingerprint().unwrap(), before);
 }
 

@@ -55,7 +55,7 @@ entity_impl!(NodeId, "n");
 pub struct ExtentId(u32);
 entity_impl!(ExtentId, "#");
 
-/// What tells an extent.
+/// The definition of a deferred extent.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ExtentDef {
     /// The resolved scalar. In a loop, the newest one.
@@ -558,13 +558,13 @@ impl Program {
         }
     }
 
-    /// The extent that a resolved scalar tells.
+    /// The extent that a resolved scalar defines.
     pub fn extent_of(&mut self, value: ValueId) -> Extent {
         let known = self.extents.iter().rev().find(|(_, extent)| extent.value == value);
         Extent::Deferred(known.map(|(id, _)| id).unwrap_or_else(|| self.extents.push(ExtentDef { value })))
     }
 
-    /// The scalar that tells an extent, if it is deferred.
+    /// The scalar that defines an extent, if it is deferred.
     pub fn told_by(&self, extent: Extent) -> Option<ValueId> {
         Some(self.extents.get(extent.deferred()?)?.value)
     }

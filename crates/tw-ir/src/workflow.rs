@@ -23,7 +23,7 @@ mod sizes;
 mod tests;
 mod verify;
 
-pub use scratch::{BlockShape, ROWS_SORTED_TOGETHER};
+pub use scratch::{BlockShape, ROWS_SORTED_TOGETHER, ScratchSizes};
 pub use set::{BlockSet, Boxes, Size, Sizes};
 pub use sizes::BlockSizes;
 pub use verify::verify;

@@ -10,9 +10,9 @@ use super::diagnose::{Lowered, Place, counted, error};
 use super::fold;
 use super::token::Range;
 
-/// A place where expressions have a meaning: operations on what they stand for.
+/// A semantics of expressions: the operations on their values.
 pub(super) trait Algebra<'a> {
-    /// What an expression stands for.
+    /// The value of an expression.
     type Item: Copy;
 
     fn literal(&mut self, value: Scalar) -> Self::Item;
@@ -28,7 +28,7 @@ pub(super) trait Algebra<'a> {
     fn leaf(&mut self, expr: &Expr<'a>) -> Lowered<Self::Item>;
 }
 
-/// What an expression stands for. Operations on literals are carried out at once.
+/// The value of an expression. Operations on literals are evaluated at once.
 pub(super) fn evaluate<'a, A: Algebra<'a>>(algebra: &mut A, expr: &Expr<'a>) -> Lowered<A::Item> {
     match &expr.kind {
         ExprKind::Int(value) => Ok(algebra.literal(Scalar::I64(*value))),

@@ -1,4 +1,4 @@
-//! What the parser makes of program text.
+//! The syntax tree.
 //!
 //! Chains of operators of one rank are one node with many operands, and every expression knows its height, which the parser limits. So the
 //! tree is shallow, however long the text is, and later stages may recurse.
@@ -34,7 +34,7 @@ pub(super) struct Expr<'a> {
     pub(super) height: u16,
 }
 
-/// What an expression is.
+/// The forms of an expression.
 #[derive(Debug)]
 pub(super) enum ExprKind<'a> {
     Int(i64),
@@ -158,7 +158,7 @@ pub(super) struct TypeExpr<'a> {
     pub(super) range: Range,
 }
 
-/// How an assignment combines with what was there.
+/// How an assignment combines with the old value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum AssignOp {
     /// `=`.
@@ -195,7 +195,7 @@ pub(super) struct Stmt<'a> {
     pub(super) range: Range,
 }
 
-/// What a statement is.
+/// The forms of a statement.
 #[derive(Debug)]
 pub(super) enum StmtKind<'a> {
     Param {
@@ -208,7 +208,7 @@ pub(super) enum StmtKind<'a> {
         path: Option<Name<'a>>,
         tile: Option<Tile<'a>>,
     },
-    /// `H: f64[n]`: says what a later assignment by index makes.
+    /// `H: f64[n]`: declares the type and shape of a later assignment by index.
     Declare {
         name: Name<'a>,
         ty: TypeExpr<'a>,

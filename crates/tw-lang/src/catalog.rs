@@ -1,4 +1,4 @@
-//! What the language knows about files, without opening any.
+//! Types of files, which the language asks for without opening any.
 
 use tw_ir::program::TensorType;
 use tw_ir::{Error, Result};

@@ -1,4 +1,4 @@
-//! Failures while a program is read, and what they suggest.
+//! Errors in program text, with suggestions.
 
 use tw_ir::{DType, Error, Scalar};
 
@@ -11,7 +11,7 @@ pub(super) const MAX_ERRORS: usize = 20;
 /// Why something has no meaning.
 #[derive(Debug)]
 pub(super) enum Failure {
-    /// An error nobody knows of yet.
+    /// An error that has not been reported yet.
     New(Error),
     /// It uses something that failed before.
     Reported,

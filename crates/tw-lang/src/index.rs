@@ -1,7 +1,7 @@
 //! Index notation: `C[i,j] = sum[k](A[i,k] * B[k,j])`.
 //!
 //! A statement goes through three steps, led by [`target`]. First every name, access and reduction is resolved ([`resolve`], [`access`]) into
-//! bodies ([`body`]), which collects what is known about how far each index goes. Then the extents are solved ([`extents`]). Last, each reduction
+//! bodies ([`body`]), which collects bounds of each index. Then the extents are solved ([`extents`]). Last, each reduction
 //! becomes one index statement of the program, innermost first ([`emit`]), and the outermost writes what stands on the left ([`update`],
 //! [`accumulate`], [`scatter`]).
 
@@ -28,7 +28,7 @@ pub(super) use context::MAX_INDICES;
 
 /// An assignment in index notation, or a reduction inside an expression on whole tensors.
 pub(super) struct IndexStatement<'s, 'a> {
-    /// What is assigned; none for a reduction inside an expression.
+    /// The assigned tensor; none for a reduction inside an expression.
     target: Option<Name<'a>>,
     indices: &'s [Item<'a>],
     op: AssignOp,

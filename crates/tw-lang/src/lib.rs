@@ -83,8 +83,8 @@ pub fn parse_program(
     parse_file(FileId::UNNAMED, text, sets, catalog, functions)
 }
 
-/// Reads a program whose spans point into this file.
-fn parse_file(
+/// The same for a text with a name: spans carry it, so that errors and plans say which of several texts they are about.
+pub fn parse_file(
     file: FileId,
     text: &str,
     sets: &BTreeMap<String, ParamValue>,

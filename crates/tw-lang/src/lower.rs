@@ -1,6 +1,6 @@
 //! From statements to a program.
 //!
-//! Statements that fail do not stop the others: what they would have assigned is marked, and uses of it are not reported again.
+//! Statements that fail do not stop the others: the names that they assign are marked, and uses of those are not reported again.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -85,7 +85,7 @@ pub(super) fn lower<'a>(
         return Err(lowering.errors);
     }
     let program = lowering.emitter.finish(lowering.outputs);
-    // Everything was checked where it was written; what the verifier still finds is a fault of this crate.
+    // All statements have been checked; an error of the verifier is a fault of this crate.
     tw_ir::program::verify(&program).map_err(|error| vec![error])?;
     Ok(ProgramUnit { program, params: lowering.params, inputs: lowering.inputs })
 }
@@ -169,7 +169,7 @@ impl<'a> Lowering<'a, '_> {
         }
     }
 
-    /// What is assigned to a declared name has the declared type.
+    /// Checks that an assigned value has the declared type of its name.
     fn as_declared(&mut self, target: Name<'a>, value: Value, range: Range) -> Lowered<Value> {
         let Some(Binding::Declared(declared)) = self.scopes.get(target.text) else { return Ok(value) };
         let declared = declared.clone();
@@ -212,7 +212,7 @@ impl<'a> Lowering<'a, '_> {
         Ok(())
     }
 
-    /// What a name stands for where it is read.
+    /// The value of a name where it is read.
     pub(super) fn read(&self, name: Name<'a>) -> Lowered<Value> {
         match self.scopes.get(name.text) {
             Some(Binding::Param(value) | Binding::Literal(value)) => Ok(Value::Literal(*value)),

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use tw_ir::{Scalar, TensorType, ValueId};
 
-/// What a name stands for.
+/// The meanings of a name.
 #[derive(Clone, Debug)]
 pub(super) enum Binding {
     /// A parameter: it cannot be assigned.

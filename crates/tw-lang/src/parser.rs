@@ -27,7 +27,7 @@ pub(super) fn parse(file: FileId, text: &str) -> Result<Vec<Stmt<'_>>> {
 struct Parser<'a> {
     lexer: Lexer<'a>,
     current: Token<'a>,
-    /// The token after the current one, once somebody looked at it.
+    /// The token after the current one, if it has been peeked at.
     following: Option<Token<'a>>,
     /// The end of the last token taken.
     last_end: u32,

@@ -104,7 +104,7 @@ words! {
     }
 }
 
-/// What a token is.
+/// The kinds of tokens.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum TokenKind<'a> {
     /// A whole number.
@@ -146,7 +146,7 @@ impl fmt::Display for TokenKind<'_> {
 /// One token and where it stands.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Token<'a> {
-    /// What it is.
+    /// Its kind.
     pub(super) kind: TokenKind<'a>,
     /// Where it stands.
     pub(super) range: Range,

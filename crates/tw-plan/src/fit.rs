@@ -27,7 +27,7 @@ use tw_ir::EntityRef;
 use tw_ir::error::{Error, Result};
 use tw_ir::kernel::Kernel;
 use tw_ir::schedule::{Instance, InstanceId, Memory, Move, Placement, Schedule, Step};
-use tw_ir::workflow::{BlockId, BlockSetId, MaybeOperand, Operand, TaskId, TaskKind, Workflow};
+use tw_ir::workflow::{BlockId, BlockSetId, MaybeOperand, Operand, ScratchSizes, TaskId, TaskKind, Workflow};
 
 use self::parts::{Parts, Unit};
 use crate::cost::task_flops;
@@ -79,6 +79,7 @@ pub fn least_bytes(schedule: &Schedule, io: &IoMemory) -> (u64, Option<TaskId>) 
     let order: Vec<TaskId> = schedule.order().collect();
     let parts = Parts::of(workflow, &order, io);
     let remakers = Remakers::of(workflow, &parts, io);
+    let scratch = ScratchSizes::of(workflow);
     let mut seen = vec![u32::MAX; parts.n_units()];
     let mut most = (0, None);
     for (position, task) in order.into_iter().enumerate() {
@@ -88,13 +89,13 @@ pub fn least_bytes(schedule: &Schedule, io: &IoMemory) -> (u64, Option<TaskId>) 
         // Operands that are made again are made before the task runs.
         let all_makers = makers(task).flat_map(|task| makers(task).chain([task]));
         let fetched = workflow.present_operands(task).map(|operand| io.of_load(workflow, operand.block));
-        let making = all_makers.map(|task| io.of_task(workflow, task)).chain(fetched).max().unwrap_or(0);
+        let making = all_makers.map(|task| io.of_task(workflow, &scratch, task)).chain(fetched).max().unwrap_or(0);
         let needed = again.flat_map(|task| workflow.present_operands(task)).map(|operand| operand.block);
         let streamed = workflow.streamed_operands(task);
         let read = workflow.operands(task)[streamed.len()..].iter().filter_map(|operand| operand.expand());
         let made = workflow.outputs(task).iter().copied();
         let streaming = if streamed.is_empty() { 0 } else { workflow.streaming_bytes(task) };
-        let mut bytes = io.of_task(workflow, task).saturating_add(streaming).max(making);
+        let mut bytes = io.of_task(workflow, &scratch, task).saturating_add(streaming).max(making);
         for unit in read.map(|operand| parts.unit(operand)).chain(made.chain(needed).map(Unit::whole)) {
             let is_new = std::mem::replace(&mut seen[unit.index()], position as u32) != position as u32;
             if is_new && !io.is_resident(parts.block(unit)) {
@@ -262,6 +263,7 @@ struct Replayed<'a> {
     workflow: &'a Workflow,
     budget: u64,
     io: &'a IoMemory,
+    scratch: ScratchSizes,
     is_result: Vec<bool>,
     /// Sets of blocks that come from a source.
     loaded: HashSet<BlockSetId>,
@@ -305,6 +307,7 @@ impl<'a> Replayed<'a> {
             workflow,
             budget,
             io,
+            scratch: ScratchSizes::of(workflow),
             is_result,
             loaded: workflow.loaded_sets().map(|(set, _)| set).collect(),
             parts,
@@ -396,7 +399,7 @@ impl<'a> Replayed<'a> {
                 self.bring(Unit::whole(operand.block), position)?;
             }
         }
-        let scratch = self.io.of_task(self.workflow, task);
+        let scratch = self.io.of_task(self.workflow, &self.scratch, task);
         self.make_room(scratch, position)?;
         // Room for scratch space may have cost operands that were in memory.
         let is_on_disk = |operand: Operand| self.host[operand.block.index()] == NONE;
@@ -508,7 +511,7 @@ impl<'a> Replayed<'a> {
             self.pinned.push(operand.block);
             self.bring(Unit::whole(operand.block), position)?;
         }
-        self.make_room(self.io.of_task(workflow, task), position)?;
+        self.make_room(self.io.of_task(workflow, &self.scratch, task), position)?;
         self.pinned.truncate(n_pinned);
         self.add_task(task);
         for operand in workflow.present_operands(task) {

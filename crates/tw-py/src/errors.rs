@@ -8,6 +8,7 @@ use pyo3::prelude::*;
 use tilewright::diagnose::render;
 use tilewright::ir::Span;
 use tilewright::ir::error::{About, Blame};
+use tilewright::ir::span::FileId;
 use tilewright::{DType, Error};
 
 use crate::dtypes::numpy_name;
@@ -67,8 +68,8 @@ fn help(error: &Error) -> Option<String> {
 }
 
 /// The exception for errors of program text, drawn with the lines they are about. What is wrong with the text itself is a `ValueError`.
-pub(crate) fn exception_in_text(errors: Vec<Error>, source: &str) -> PyErr {
-    let drawn: Vec<String> = errors.iter().map(|error| render(error, source, "<program>")).collect();
+pub(crate) fn exception_in_text(errors: Vec<Error>, source: &str, file: FileId) -> PyErr {
+    let drawn: Vec<String> = errors.iter().map(|error| render(error, source, file.name())).collect();
     let text = drawn.join("\n\n");
     match errors.first() {
         Some(error) if !matches!(error.blame(), Blame::Source | Blame::Plan) => class(error)(text),

@@ -16,7 +16,7 @@
 use std::collections::BTreeMap;
 
 use tw_ir::schedule::Schedule;
-use tw_ir::workflow::{TaskId, TaskKind, Workflow};
+use tw_ir::workflow::{ScratchSizes, TaskId, TaskKind, Workflow};
 
 use crate::part::Role;
 use crate::prepared::PreparedSchedule;
@@ -60,11 +60,12 @@ pub fn largest_step(schedule: &Schedule) -> u64 {
 impl StepSizes {
     pub(crate) fn of(schedule: &Schedule) -> StepSizes {
         let workflow = schedule.workflow();
+        let scratch = ScratchSizes::of(workflow);
         let sets = workflow.sets.values().map(|set| set.total_and_largest_bytes());
         let (total, largest) =
             sets.fold((0u64, 0u64), |(sum, most), (total, largest)| (sum.saturating_add(total), most.max(largest)));
         let most_outputs = workflow.tasks().map(|task| workflow.outputs(task).len()).max().unwrap_or(0);
-        let scratch = workflow.tasks().map(|task| workflow.scratch_bytes(task)).max().unwrap_or(0);
+        let scratch = workflow.tasks().map(|task| scratch.task(workflow, task)).max().unwrap_or(0);
         let largest = largest.saturating_mul(most_outputs as u64).saturating_add(scratch);
         StepSizes { total, scratch, largest }
     }

@@ -17,7 +17,7 @@ use tw_wire::Message;
 use crate::bindings::Bindings;
 use crate::delivery::Deliveries;
 use crate::events::{MoveKind, Moved};
-use crate::handle::Place;
+use crate::handle::{Origin, Place};
 use crate::options::RunOptions;
 use crate::part::Role;
 use crate::prepared::{PreparedSchedule, TaskCode};
@@ -171,7 +171,7 @@ impl TaskRunner<'_> {
             (place, Memory::Host(_)) => {
                 let is_spilled = matches!(place, Place::Disk(_));
                 let scratch = match &place {
-                    Place::Source(source, region) => source.scratch(region),
+                    Place::Source(origin) => origin.source.scratch(&origin.region),
                     _ => 0,
                 };
                 let _scratch = self.options.meter.charge_scratch(scratch);
@@ -183,9 +183,9 @@ impl TaskRunner<'_> {
                 (MoveKind::Fetch, bytes)
             }
             (Place::Memory(block), Memory::Disk(_)) if self.origin(to).is_some() => {
-                let (region, origin) = (Arc::new(block.bbox().clone()), self.origin(to).cloned());
+                let (region, source) = (block.bbox().clone(), self.origin(to).cloned());
                 self.drop_block(schedule.block_of(from), block);
-                let place = origin.map(|source| Place::Source(source, region));
+                let place = source.map(|source| Place::Source(Arc::new(Origin { source, region })));
                 let place = place.ok_or_else(|| Error::internal("a source has gone"))?;
                 slots.with(to, |slot| slot.put(place));
                 return Ok(());

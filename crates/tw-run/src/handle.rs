@@ -8,15 +8,24 @@ use tw_ir::program::MaskCounts;
 use tw_ir::schedule::Digest;
 use tw_ir::{Array, BoxRegion, DType, Error, Grid, Result, Scalar, TensorType, Tiling};
 
-/// Where a block is.
+/// Where a block is. Runs have one per block, so it is small: a pointer, and which of the three it is.
 #[derive(Clone, Debug)]
 pub(crate) enum Place {
     Memory(Arc<Block>),
     Disk(Arc<SpilledBlock>),
     /// Where it was read from: it can be read again, so that it need not be spilled.
-    Source(Arc<dyn Source>, Arc<BoxRegion>),
+    Source(Arc<Origin>),
     /// In the memory of another rank.
     Elsewhere(u32),
+}
+
+const _: () = assert!(size_of::<Option<Place>>() <= 2 * size_of::<usize>());
+
+/// A box of a source.
+#[derive(Debug)]
+pub(crate) struct Origin {
+    pub(crate) source: Arc<dyn Source>,
+    pub(crate) region: BoxRegion,
 }
 
 impl Place {
@@ -25,7 +34,7 @@ impl Place {
         match self {
             Place::Memory(block) => Ok(block),
             Place::Disk(spilled) => spilled.read(meter).map(Arc::new),
-            Place::Source(source, region) => source.read(&region, meter),
+            Place::Source(origin) => origin.source.read(&origin.region, meter),
             Place::Elsewhere(rank) => Err(Error::internal(format!("a block of rank {rank} is read on another rank"))),
         }
     }
@@ -114,7 +123,9 @@ impl BlockHandle {
         }
         let bytes = block.n_bytes();
         let (after, written) = match &self.0.origin {
-            Some(source) => (Place::Source(Arc::clone(source), Arc::new(block.bbox().clone())), 0),
+            Some(source) => {
+                (Place::Source(Arc::new(Origin { source: Arc::clone(source), region: block.bbox().clone() })), 0)
+            }
             None => (Place::Disk(Arc::new(file.write(block)?)), bytes),
         };
         *place = after;
@@ -167,7 +178,7 @@ impl TensorHandle {
     /// A tensor whose blocks are read from a source when they are needed. Every rank can read it.
     pub fn of_source(dtype: DType, grid: Grid, source: &Arc<dyn Source>) -> TensorHandle {
         let handle = |position: u64| {
-            let place = Place::Source(Arc::clone(source), Arc::new(grid.box_of(position)));
+            let place = Place::Source(Arc::new(Origin { source: Arc::clone(source), region: grid.box_of(position) }));
             let place = Mutex::new(place);
             BlockHandle(Arc::new(Shared { place, origin: Some(Arc::clone(source)), is_replicated: true }))
         };

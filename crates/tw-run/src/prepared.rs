@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use cranelift_entity::{EntityRef, PrimaryMap, SecondaryMap};
-use tw_block::{CompiledKernel, LARGER_THAN_CACHES, Provider, SourceAccess};
+use tw_block::{CompiledKernel, LARGER_THAN_CACHES, Provider, Source, SourceAccess};
 use tw_ir::kernel::Kernel;
 use tw_ir::schedule::{InstanceId, Schedule};
-use tw_ir::workflow::{BlockId, BlockSetId, KernelId, TaskId, Workflow};
+use tw_ir::workflow::{BlockId, BlockSetId, KernelId, ScratchSizes, TaskId, Workflow};
 use tw_ir::{Error, Result};
 
 use crate::bindings::Bindings;
@@ -29,6 +29,7 @@ pub(crate) struct PreparedSchedule {
     /// Per instance, the step that completes it.
     last_writers: Vec<u32>,
     pub(crate) sizes: StepSizes,
+    scratch: ScratchSizes,
     /// Bytes of the largest block that is stored.
     largest_stored: u64,
     /// Per source, bytes of the blocks that are read from it.
@@ -52,14 +53,16 @@ impl PreparedSchedule {
         sources.filter(|(source, _)| source.access() == SourceAccess::Memory).map(|(_, bytes)| bytes).sum()
     }
 
-    /// About the most scratch space that a load or a store takes.
+    /// The most scratch space that a load or a store takes.
     pub(crate) fn io_scratch(&self, bindings: &Bindings) -> u64 {
         let workflow = self.schedule.workflow();
         let of_sets = workflow.sets.iter().map(|(id, set)| {
             let source = self.loaded_from[id].and_then(|source| bindings.sources.get(source as usize));
-            let source = source.filter(|source| source.access() != SourceAccess::Memory && set.n_blocks() > 0);
-            // The first block of a set is seldom smaller than others.
-            source.map_or(0, |source| source.scratch(&set.block_box(0)))
+            let source = source.filter(|source| source.access() != SourceAccess::Memory);
+            let of_blocks = |source: &Arc<dyn Source>| {
+                (0..set.n_blocks()).map(|position| source.scratch(&set.block_box(position))).max()
+            };
+            source.and_then(of_blocks).unwrap_or(0)
         });
         let of_sinks = bindings.sinks.iter().map(|sink| sink.scratch(self.largest_stored));
         of_sets.chain(of_sinks).max().unwrap_or(0)
@@ -79,7 +82,7 @@ impl PreparedSchedule {
                 let stored = workflow.present_operands(task).next();
                 sink.zip(stored).map_or(0, |(sink, stored)| sink.scratch(workflow.block_bytes(stored.block)))
             }
-            TaskCode::Compute(_) => workflow.scratch_bytes(task),
+            TaskCode::Compute(_) => self.scratch.task(workflow, task),
         }
     }
 
@@ -226,6 +229,7 @@ impl Prepared {
             claims,
             last_writers,
             sizes,
+            scratch: ScratchSizes::of(workflow),
             largest_stored: largest_stored(workflow),
             loaded_bytes: loaded_bytes(&schedule, part.as_ref()),
             loaded_from,

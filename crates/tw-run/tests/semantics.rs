@@ -8,12 +8,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
-use common::{BLOCK_BYTES, Builder, Flaky, Reading, TestIo, bits, only, random_schedule, replay, whole};
+use common::{BLOCK_BYTES, Builder, Flaky, N, Reading, SCRATCH, TestIo, bits, only, random_schedule, replay, whole};
 use tw_block::{Block, Meter, provider};
 use tw_ir::program::{BlockFunction, FunctionRef};
 use tw_ir::schedule::Schedule;
-use tw_ir::workflow::TaskKind;
-use tw_ir::{Array, ArrayView, Blame, BoxRegion, DType, Error, Result, Span};
+use tw_ir::workflow::{BlockSet, Boxes, OutputDecl, TaskId, TaskKind};
+use tw_ir::{Array, ArrayView, Axis, Blame, BoxRegion, DType, EntityRef, Error, Grid, Result, Span};
 use tw_run::{
     Bindings, CancelToken, Engine, Outcome, Prepared, Progress, RunOptions, Runtime, Timeline, TimelineEvent,
 };
@@ -239,6 +239,46 @@ fn independent_tasks_run_at_the_same_time() {
             runtime.run(&builder.prepare(), &Bindings::default(), &RunOptions::default()).unwrap().stats.threads,
             3
         );
+    }
+}
+
+/// The first block of a set takes no scratch space, the others do: they are read one at a time where two of them exceed what threads may run ahead.
+#[test]
+fn scratch_space_of_every_block_counts() {
+    let mut builder = Builder::new(&Flaky::never());
+    let first = builder.load();
+    builder.output(first);
+    let set = builder.workflow.set_of(first);
+    let (kernel, statement) = (builder.workflow.kernel(TaskId::new(0)), builder.workflow.sets[set].statement);
+    let boxes = Boxes::Grid(Grid::from_iter([Axis::uniform(50 * N, N)]));
+    let cut = BlockSet::dense("cut".into(), DType::F64, vec![50 * N], boxes, statement);
+    let cut = builder.workflow.add_set(cut).unwrap();
+    for position in 0..50 {
+        let block = builder.workflow.block(cut, position);
+        builder.workflow.add_task(TaskKind::Load, kernel, 0, 0, &[], &[block]);
+    }
+    builder.workflow.outputs.push(OutputDecl { name: "cut".into(), set: cut, dtype: DType::F64 });
+    let prepared = builder.prepare();
+    for (room, most, limit) in [(SCRATCH, 1, Duration::from_millis(10)), (8 * SCRATCH, 2, Duration::from_secs(20))] {
+        // Readers now, and the most there were.
+        let readers = Arc::new((Mutex::new((0, 0)), Condvar::new()));
+        let seen = readers.clone();
+        let read = move |region: &BoxRegion, meter: &Arc<Meter>| {
+            if region.lo[0] > 0 {
+                let mut count = readers.0.lock().unwrap();
+                count.0 += 1;
+                count.1 = count.1.max(count.0);
+                readers.1.notify_all();
+                // Others that may read now come in that time.
+                count = readers.1.wait_timeout_while(count, limit, |count| count.1 < 2).unwrap().0;
+                count.0 -= 1;
+            }
+            Block::from_array(&region.lo, Array::from_f64(&[0.0; N as usize]), Some(meter)).map(Arc::new)
+        };
+        let bindings = Bindings { sources: vec![Arc::new(Reading(read))], ..Bindings::default() };
+        let options = RunOptions { ahead: Some(room), ..RunOptions::default() };
+        Runtime::new(2).run(&prepared, &bindings, &options).unwrap();
+        assert_eq!(seen.0.lock().unwrap().1, most, "with room for {room} bytes");
     }
 }
 

@@ -59,6 +59,41 @@ fn the_first_turn_of_a_loop_is_shown_where_it_differs() {
     assert_eq!(totals.peak_bytes, explanation.summary().peak_bytes);
 }
 
+/// A loop leaves its results on the grids that explain shows, whether it has no turn, one, or several. Where it ends on others, each result is retiled in a
+/// segment of its own; all other segments are those that explain has planned.
+#[test]
+fn what_follows_a_loop_is_planned_as_it_runs() {
+    let settling = "x = retile(x * 2, tile(32, 32))\n  y = retile(y * 2, tile(32, 32))";
+    let alternating = "z = x\n  x = y\n  y = z";
+    for (body, side, retiles) in [(settling, 32, [2, 0, 0, 0, 0]), (alternating, 64, [0, 2, 0, 2, 0])] {
+        for (turns, retiles) in retiles.into_iter().enumerate() {
+            let text = format!(
+                "x = retile(random.uniform(64, 64, seed=1), tile(8, 8))\n\
+                 y = retile(random.uniform({side}, 64, seed=2), tile(16, 16))\nk = 0\n\
+                 while k < {turns} {{\n  {body}\n  k = k + 1\n}}\n\
+                 s = y @ x\noutput s\n"
+            );
+            let unit = read(&text);
+            let session = Session::builder().threads(1).build();
+            session.explain(&unit.program).expect("a plan");
+            let (_, totals) = session.run_with_report(&unit.program, &BTreeMap::new()).expect("it runs");
+            assert_eq!(totals.segments - totals.cached_segments, retiles, "{text}");
+        }
+    }
+}
+
+/// A selection of a selection has no more elements than the first mask has places, so it is planned, too.
+#[test]
+fn selections_of_selections_are_planned_for_the_most_they_select() {
+    let text = "x = random.uniform(1000, seed=1)\ny = x[x > 0.5]\nz = y[y > 0.7]\nw = z[z > 0.8] * 2\noutput w\n";
+    let explanation = Session::new().explain(&read(text).program).expect("a plan");
+    let summary = explanation.summary();
+    assert!(summary.selects_all && !summary.has_later, "{summary:?}");
+    let last = explanation.sections.last().and_then(|section| section.plan()).expect("a plan");
+    let (_, ty) = last.before.inputs().into_iter().next().expect("an input");
+    assert_eq!(ty.known_shape(), Some(vec![1000]));
+}
+
 /// Times keep their type between segments.
 #[test]
 fn times_are_planned_as_times() {

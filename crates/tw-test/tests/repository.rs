@@ -151,3 +151,44 @@ fn formats_of_files_are_known_in_one_place() {
     let elsewhere: Vec<&String> = namers.iter().filter(|path| !path.starts_with(&format!("{FORMATS}/"))).collect();
     assert!(elsewhere.is_empty(), "these know a format of files: {elsewhere:?}; only {FORMATS} may");
 }
+
+/// Functions of the system's mathematical library differ between machines in the last bits, and plans must not.
+#[test]
+fn plans_do_not_depend_on_the_mathematical_library() {
+    const CALLS: &[&str] = &[".ln(", ".ln_1p(", ".log2(", ".log10(", ".exp(", ".exp2(", ".exp_m1(", ".powf(", ".cbrt("];
+    // Lower bounds are shown beside plans, and decide nothing.
+    const SHOWN_ALONE: &str = "crates/tw-place/src/bounds.rs";
+    let root = repository::root();
+    let mut callers = BTreeSet::new();
+    for package in ["tw-build", "tw-plan", "tw-place"] {
+        let sources = root.join("crates").join(package).join("src");
+        for file in repository::files_below(&sources, "rs").expect("the tree can be read") {
+            let text = fs::read_to_string(&file).expect("source is text");
+            if CALLS.iter().any(|call| text.contains(call)) {
+                let path = file.strip_prefix(&root).expect("a file below the root");
+                callers.insert(path.to_str().expect("a path is text").to_string());
+            }
+        }
+    }
+    assert!(callers.remove(SHOWN_ALONE), "lower bounds take no logarithms any more");
+    assert!(callers.is_empty(), "{callers:?} call the mathematical library: call `Elementary` of tw-ir instead");
+}
+
+/// A run must not need what only explain knows: sessions, the control walk and budgets work without it.
+#[test]
+fn running_does_not_depend_on_explaining() {
+    let root = repository::root();
+    let sources = root.join("crates/tilewright/src");
+    let mut n_looked_at = 0;
+    for file in repository::files_below(&sources, "rs").expect("the tree can be read") {
+        let path = file.strip_prefix(&sources).expect("a file below it").to_str().expect("a path is text").to_string();
+        let may_explain =
+            ["explain/", "explain.rs", "cli/", "cli.rs", "lib.rs"].iter().any(|part| path.starts_with(part));
+        if !may_explain {
+            n_looked_at += 1;
+            let text = fs::read_to_string(&file).expect("source is text");
+            assert!(!text.contains("explain::"), "{path} uses explain");
+        }
+    }
+    assert!(n_looked_at > 20, "only {n_looked_at} files were looked at");
+}

@@ -1,7 +1,8 @@
 //! Schedules as bytes and as text: they come back, whatever changes them changes their hash, and damaged ones are refused.
 //!
-//! `TW_RANDOM_PROGRAMS=20000` asks for more programs.
+//! `TW_RANDOM_PROGRAMS=20000` asks for more programs, `TW_RANDOM_FIRST` starts at another seed.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use tw_ir::program::FunctionTable;
@@ -12,9 +13,11 @@ use tw_ir::{Array, Buffer};
 use tw_place::{Cluster, SchedulerName};
 use tw_test::differential::Configuration;
 use tw_test::generate::{Options, function_table, random_program};
+use tw_test::setting;
 
-fn n_programs() -> u64 {
-    std::env::var("TW_RANDOM_PROGRAMS").ok().and_then(|text| text.parse().ok()).unwrap_or(400)
+fn seeds() -> Range<u64> {
+    let first = setting("TW_RANDOM_FIRST", 0);
+    first..first + setting("TW_RANDOM_PROGRAMS", 400)
 }
 
 /// The schedule of a random program, placed on workers for every third; `None` if it needs data to be planned.
@@ -46,7 +49,7 @@ fn changed(schedule: &Schedule, change: impl FnOnce(&mut Workflow)) -> Schedule 
 fn schedules_come_back_from_bytes_and_text() {
     let functions = function_table();
     let (mut planned, mut placed) = (0, 0);
-    for seed in 0..n_programs() {
+    for seed in seeds() {
         let Some(schedule) = schedule(seed) else { continue };
         planned += 1;
         placed += schedule.placement().is_some_and(|placement| placement.n_moves() > 0) as u64;
@@ -61,13 +64,13 @@ fn schedules_come_back_from_bytes_and_text() {
         let read = parse_schedule(&text, &functions).unwrap_or_else(|error| panic!("seed {seed}: {error}\n{text}"));
         assert_eq!(read.hash(), schedule.hash(), "seed {seed}");
     }
-    assert!(planned > n_programs() / 4 && placed > 5, "{planned} schedules, {placed} with moves");
+    assert!(planned > seeds().count() / 4 && placed > 5, "{planned} schedules, {placed} with moves");
 }
 
 #[test]
 fn whatever_changes_results_or_traffic_changes_the_hash() {
     let (mut regions, mut constants, mut sinks, mut orders) = (0, 0, 0, 0);
-    for seed in 0..n_programs() {
+    for seed in seeds() {
         let Some(planned) = schedule(seed).filter(|schedule| schedule.placement().is_none()) else { continue };
         let original = changed(&planned, |_| {});
         assert_eq!(original.hash(), planned.hash(), "seed {seed}");
@@ -120,7 +123,7 @@ fn whatever_changes_results_or_traffic_changes_the_hash() {
 #[test]
 fn placements_that_do_not_fit_are_refused() {
     let mut tried = 0;
-    for seed in (0..n_programs()).step_by(3) {
+    for seed in seeds().filter(|seed| seed.is_multiple_of(3)) {
         let Some(schedule) = schedule(seed) else { continue };
         let Some(placement) = schedule.placement().filter(|placement| placement.n_moves() > 0) else { continue };
         tried += 1;

@@ -205,7 +205,7 @@ def _is_ours(obj: Any) -> bool:
 
 
 def _with_known_labels(by: Any) -> Any:
-    """The same groups by labels that are computed now: without them nobody knows which elements go together."""
+    """The same groups by labels that are computed now: without them the groups are unknown."""
     from xarray.core.groupby import ResolvedGrouper
 
     obj = by._original_obj

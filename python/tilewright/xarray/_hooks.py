@@ -64,7 +64,7 @@ def install() -> None:
 
 
 def _replace(place: str, name: str, make: Callable[[Callable[..., Any]], Callable[..., Any]]) -> None:
-    """Replaces a function of a module or class of xarray by what is made of it."""
+    """Replaces a function of a module or class of xarray by a wrapper of it."""
     owner: Any = importlib.import_module("xarray")
     try:
         for part in filter(None, place.split(".")):
@@ -110,7 +110,7 @@ def _mean(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _across_chunks(original: Callable[..., Any]) -> Callable[..., Any]:
-    """``apply_ufunc``: a dimension that the function sees whole may be cut into blocks. xarray refuses that, because it is dear in dask unless somebody allows it."""
+    """``apply_ufunc``: a dimension that the function sees whole may be cut into blocks. xarray refuses that unless the caller allows it, because it is expensive in dask."""
 
     def apply_variable_ufunc(func: Any, *args: Any, **kwargs: Any) -> Any:
         if kwargs.get("dask") == "parallelized" and any(isinstance(getattr(each, "_data", each), Array) for each in args):

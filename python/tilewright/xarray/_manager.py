@@ -168,7 +168,7 @@ class TilewrightManager(ChunkManagerEntrypoint[Array]):
         return moved.rechunk({axis: tuple(lengths) or (0,)})
 
     def get_auto_chunk_size(self) -> int:
-        """Bytes of a block where nobody says."""
+        """Default bytes of a block."""
         return AUTOMATIC_BYTES
 
 
@@ -183,7 +183,7 @@ class _Declared:
 
 
 def _per_axis(chunks: Any, rank: int) -> list[Any]:
-    """What is said of each axis; None where nothing is."""
+    """The chunks of each axis; None where none are given."""
     if isinstance(chunks, dict):
         return [chunks.get(axis) for axis in range(rank)]
     if isinstance(chunks, (tuple, list)):

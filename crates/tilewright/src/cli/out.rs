@@ -5,7 +5,7 @@ use std::io::{self, IsTerminal, Write};
 
 use tw_ir::error::{Error, Result};
 
-/// Standard output. Once a write has failed, further text is dropped: results and files matter more than what is said about them.
+/// Standard output. Once a write has failed, further text is dropped: results and files matter more than messages.
 pub(crate) struct Out {
     stdout: io::Stdout,
     colour: bool,

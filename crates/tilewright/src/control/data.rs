@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
-use tw_block::{Sink, Source};
+use tw_block::{Sink, Source, commit_all};
 use tw_ir::error::{Error, Result};
 use tw_ir::program::{MaskCounts, Node, Program, TensorType, ValueId};
 use tw_ir::{Array, Grid, Span};
@@ -118,15 +118,12 @@ impl Data<'_> {
     /// Gives files their names. With several ranks, rank 0 does when all have written their blocks, and all wait for that.
     fn commit(&mut self) -> Result<()> {
         let written: Vec<Arc<dyn Sink>> = self.written.drain(..).collect();
-        let commit = || written.iter().try_for_each(|sink| sink.commit());
-        let Some(group) = self.session.group().filter(|_| !written.is_empty()) else { return commit() };
+        let Some(group) = self.session.group().filter(|_| !written.is_empty()) else { return commit_all(written) };
         let telling = |result: Result<()>| result.inspect_err(|error| group.fail(error));
-        if group.rank() > 0 {
-            telling(commit())?;
-        }
-        group.agree(b"written")?;
+        telling(written.iter().try_for_each(|sink| sink.make_durable()))?;
+        group.agree(b"durable")?;
         if group.rank() == 0 {
-            telling(commit())?;
+            telling(written.iter().try_for_each(|sink| sink.commit()))?;
         }
         group.agree(b"committed")
     }

@@ -76,12 +76,32 @@ impl Recorder for Forget {
     fn end_loop(&mut self) {}
 }
 
-/// The types that a region would leave, where they are known before it runs.
-pub(super) fn foresee<D: Domain>(walk: &Walk<'_, D>, region: &Region) -> Result<Vec<Option<TensorType>>> {
+/// A part of a program whose results are wanted as types before it runs.
+pub(super) enum Ahead<'a> {
+    /// A branch.
+    Branch(&'a Region),
+    /// A loop, until its turns repeat.
+    Loop {
+        /// The types of what it carries into its first turn.
+        carried: Vec<Option<TensorType>>,
+        condition: &'a Region,
+        body: &'a Region,
+        node: &'a Node,
+    },
+}
+
+/// The types of the results, where they are known.
+pub(super) fn foresee<D: Domain>(walk: &Walk<'_, D>, ahead: Ahead<'_>) -> Result<Vec<Option<TensorType>>> {
+    let (region, has_nameless) = match &ahead {
+        Ahead::Branch(region) => (*region, has_nameless_functions(region)),
+        Ahead::Loop { condition, body, .. } => {
+            (*body, [condition, body].into_iter().any(|r| has_nameless_functions(r)))
+        }
+    };
     let nothing = vec![None; region.results.len()];
     // Numbers have one grid. Functions that no plan can name would be planned again in every turn.
     let is_cut = region.results.iter().any(|&value| !walk.program.ty(value).shape.is_empty());
-    if !is_cut || has_nameless_functions(region) {
+    if !is_cut || has_nameless {
         return Ok(nothing);
     }
     let inputs = walk.program.inputs().into_iter();
@@ -97,11 +117,17 @@ pub(super) fn foresee<D: Domain>(walk: &Walk<'_, D>, region: &Region) -> Result<
     let values: FxHashMap<_, _> =
         walk.values.iter().map(|(&value, known)| (value, types.new_value(walk.domain.ty(known)))).collect();
     let mut inner = Walk { values, extents: walk.extents.clone(), ..Walk::new(walk.program, &mut types) };
-    let results = inner.region(region);
+    let results = match ahead {
+        Ahead::Branch(region) => inner.region(region),
+        Ahead::Loop { carried, condition, body, node } => {
+            let carried = carried.into_iter().map(|ty| Some(inner.domain.new_value(ty?))).collect();
+            inner.turns(carried, condition, body, node)
+        }
+    };
     match results {
         Ok(results) => Ok(results.into_iter().map(|value| value.map(|value| value.ty)).collect()),
         Err(error) if error.blame() == Blame::Cancelled => Err(error),
-        // A branch that cannot be planned asks for nothing.
+        // What cannot be planned asks for nothing.
         Err(_) => Ok(nothing),
     }
 }

@@ -39,7 +39,7 @@ impl Explanation {
         if copied > WORTH_AVOIDING && copied as f64 > COPIES * summary.cost.moved_bytes as f64 {
             let at: Vec<String> = places.iter().take(4).map(Place::to_string).collect();
             sentences.push(format!(
-                "{} of {} moved are copies of blocks that do not lie as {} needs them: cut the operands alike, in Python by `rechunk`",
+                "{} of {} moved are copies of blocks into the cut that {} needs: cut the operands alike, in Python by `rechunk`",
                 units::bytes(copied),
                 units::bytes(summary.cost.moved_bytes),
                 at.join(", ")

@@ -4,7 +4,7 @@ use std::io::{Error, ErrorKind, Result};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// A directory that goes when nobody needs it any more.
+/// A temporary directory that is removed with its last user.
 struct Directory(PathBuf);
 
 /// Names that are tried. One may be taken by a process that was killed, and whose number this one has.
@@ -20,7 +20,7 @@ impl Directory {
         for _ in 0..NAMES {
             let number = NUMBER.fetch_add(1, Ordering::Relaxed);
             let path = std::env::temp_dir().join(format!("tilewright-blas-{}-{number}", std::process::id()));
-            // An existing directory is refused: it may belong to somebody else.
+            // An existing directory is refused: it may belong to another user.
             match builder.create(&path) {
                 Ok(()) => return Ok(Directory(path)),
                 Err(error) if error.kind() == ErrorKind::AlreadyExists => taken = error,

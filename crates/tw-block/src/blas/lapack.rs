@@ -20,7 +20,7 @@ type Letter = &'static [u8; 1];
 /// A routine whose arguments the caller knows.
 type Routine = unsafe extern "C" fn();
 
-/// What a routine takes by its address: a number or a list of them.
+/// An argument passed by address: a number or a list of numbers.
 trait ByAddress {
     fn address(self) -> *mut c_void;
 }
@@ -53,7 +53,7 @@ impl<T> ByAddress for &mut [T] {
 /// the end.
 ///
 /// # Safety
-/// These must be the arguments of the routine; what it changes must be handed over as `&mut`, and be as long as the numbers say.
+/// These must be the arguments of the routine; arguments that it changes must be passed as `&mut`, and be as long as the numbers say.
 macro_rules! call {
     ($routine:expr, [$($letter:expr),*], $($number:expr),+ $(,)?) => {{
         type Arguments = unsafe extern "C" fn(
@@ -191,7 +191,7 @@ fn asked<T: Element>(answer: T) -> usize {
     answer.real_part().max(1.0) as usize
 }
 
-/// What a routine says of how it went: a library that counts in 32 bits has written the low half only.
+/// The status that a routine returns: a library that counts in 32 bits has written the low half only.
 fn outcome(info: i64) -> c_int {
     info as c_int
 }

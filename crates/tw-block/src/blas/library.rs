@@ -204,7 +204,7 @@ fn load(path: &Path) -> Result<libloading::Library, Unusable> {
     }
 }
 
-/// True if somebody else has loaded a library already. Python has, for then NumPy is there before Tilewright looks for a library.
+/// True if other code of the process has loaded a library already. Python has, for then NumPy is there before Tilewright looks for a library.
 fn is_loaded(name: &OsStr) -> bool {
     #[cfg(target_os = "linux")]
     {

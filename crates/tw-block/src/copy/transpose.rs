@@ -3,7 +3,7 @@
 //! It is cut into tiles that are one cache line wide where they are read and two where they are written, and tiles into squares that fit the
 //! registers of any x86-64 processor: as many elements a side as a register holds. Larger tiles are faster for some strides and much slower
 //! for powers of two, where their rows push each other out of the cache; copying them aside first costs more than it saves. Wider registers
-//! were no faster. Where nobody reads the target soon and its rows begin at the same place of a cache line, tiles are made beside it and
+//! were no faster. Where the target is not read soon and its rows begin at the same place of a cache line, tiles are made beside it and
 //! written past the cache, a line at a time: an ordinary store would read that line first.
 
 use std::mem::MaybeUninit;
@@ -120,7 +120,7 @@ unsafe fn tile<T: Copy>(
 ) {
     let side = Tile::<T>::SIDE;
     let (whole_rows, whole_columns) = if side > 1 { (rows - rows % side, columns - columns % side) } else { (0, 0) };
-    // Column by column, so that what is written is contiguous.
+    // Column by column, so that writes are contiguous.
     for column in (0..whole_columns).step_by(side) {
         for row in (0..whole_rows).step_by(side) {
             // SAFETY: the square lies inside the tile.

@@ -1,4 +1,4 @@
-//! The loops around tiles: operands are cut so that what is used again stays near, and packed where that pays.
+//! The loops around tiles: operands are cut so that reused parts stay in cache, and packed where that pays.
 //!
 //! None of the sizes here shows in the bits, but for the length of partial sums, which depends on the element type and the number of terms
 //! alone. Every element of the output is computed by the same operations in the same order, wherever it lies and however operands are stored.

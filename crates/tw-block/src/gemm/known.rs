@@ -56,7 +56,7 @@ impl Known {
     }
 }
 
-/// Matrices that are multiplied, and what is done with the result.
+/// The factors of a product, and whether the result is added to the output.
 pub(crate) struct Task<'a, T> {
     /// Rows, columns and terms.
     pub(crate) dims: (usize, usize, usize),
@@ -64,7 +64,7 @@ pub(crate) struct Task<'a, T> {
     pub(crate) left: (&'a [T], Matrix),
     pub(crate) right: (&'a [T], Matrix),
     pub(crate) batch: Batch,
-    /// True if the product is added to what the output holds.
+    /// True if the product is added to the output.
     pub(crate) accumulate: bool,
 }
 

@@ -20,7 +20,7 @@ use crate::blas::Unusable;
 /// The name of the kernel here. It changes when its bits do.
 const RUST: &str = "rust-1";
 
-/// What a schedule says that promises no bits.
+/// The provider named by a schedule that promises no particular bits.
 const NO_PROMISE: &str = "none";
 
 /// The variable that names a library.
@@ -146,7 +146,7 @@ fn choice() -> &'static Choice {
     CHOICE.get_or_init(|| choose(std::env::var_os(VARIABLE).as_deref()))
 }
 
-/// Chooses a provider, given what the variable says.
+/// Chooses a provider by the value of the environment variable.
 fn choose(variable: Option<&OsStr>) -> Choice {
     let rust = |note| Choice { provider: Provider::rust(), note };
     let found = |library| Provider(Arc::new(library) as Arc<dyn Products>);

@@ -7,11 +7,11 @@ use super::vector::{Arithmetic, Number};
 
 /// How terms are made, and how they meet.
 pub(super) trait Semiring: Copy {
-    /// What is computed with.
+    /// The type of the elements.
     type Element: Number;
     /// True if a term has the same bits when its factors change places.
     const COMMUTES: bool = true;
-    /// What a sum starts from: adding it changes nothing.
+    /// The identity of the addition.
     fn identity(self) -> Self::Element;
     /// Two sums as one.
     fn plus<X: Arithmetic>(self, first: X, second: X) -> X;
@@ -111,7 +111,7 @@ operations! {
     QuickMax quick_max false;
 }
 
-/// Any two operations. Terms are folded by `Q`, partial results by `P`: the same operation, but `Q` may rely on what is known about terms.
+/// Any two operations. Terms are folded by `Q`, partial results by `P`: the same operation, but `Q` may rely on properties of the terms.
 #[derive(Clone, Copy)]
 pub(super) struct Pair<T, P, Q, M> {
     identity: T,

@@ -7,11 +7,11 @@ use super::vector::Number;
 /// Rows from which on half the work is worth a copy.
 const WORTH_COPYING: usize = 24;
 
-/// The copy goes by squares of this size, so that what it reads along columns stays in cache.
+/// The copy proceeds by squares of this size, so that the columns that it reads stay in cache.
 const SQUARE: usize = 32;
 
 impl<T: Number> Task<'_, T> {
-    /// True if the right operand is the transpose of the left one, so that the product is symmetric, and so is what it is added to.
+    /// True if the right operand is the transpose of the left one, so that the product and the output are symmetric.
     pub(super) fn is_symmetric(&self) -> bool {
         let ((m, n, _), batch) = (self.dims, self.batch);
         let ((left, left_at), (right, right_at)) = (self.left, self.right);
@@ -39,10 +39,10 @@ impl<T: Copy> Product<T> {
         self.symmetric && first_row > last_column
     }
 
-    /// Copies what is above the diagonal to below it.
+    /// Copies the upper triangle to the lower one.
     ///
     /// # Safety
-    /// Every element of the output lies in memory that nobody else uses. It has as many rows as columns.
+    /// Every element of the output lies in memory that no other code accesses. It has as many rows as columns.
     pub(super) unsafe fn copy_across_diagonal(&self) {
         let at = self.out_at;
         for first_row in (0..self.m).step_by(SQUARE) {

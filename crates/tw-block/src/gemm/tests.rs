@@ -67,7 +67,7 @@ where
             for (i, j) in (0..m).flat_map(|i| (0..n).map(move |j| (i, j))) {
                 let at = out_at.offset + i * out_at.row + j * out_at.column;
                 let sum = reference(semiring, dims, &left, &right, (a, b), (i, j));
-                // Nothing is added to what is there, not even the identity, where there are no terms.
+                // Without terms the output stays as it was: not even the identity is added.
                 expected[at] = match accumulate {
                     true if k == 0 => expected[at],
                     true => semiring.plus(expected[at], sum),

@@ -8,7 +8,7 @@ use super::vector::Vector;
 /// More elements than any tile has.
 const LARGEST_TILE: usize = 1024;
 
-/// What is multiplied.
+/// The operands of a product.
 #[derive(Clone, Copy)]
 pub(super) struct Factors<T> {
     /// How many terms.
@@ -121,7 +121,7 @@ pub(super) unsafe fn tile<S, V, const ROWS: usize, const VECTORS: usize, const P
     }
 }
 
-/// Asks for the cache line at an address, which need not exist: what is read again at the end should be there by then.
+/// Asks for the cache line at an address, which need not exist, so that the line is in cache when it is read again at the end.
 #[inline(always)]
 fn prefetch<T>(at: *const T) {
     #[cfg(target_arch = "x86_64")]

@@ -40,10 +40,10 @@ fn no_order() -> ! {
 
 /// A vector register.
 ///
-/// Its values exist only where the processor has such registers: whoever makes one by [`Vector::load`] or [`Vector::splat`] vouches for that,
+/// Its values exist only where the processor has such registers: the caller of [`Vector::load`] or [`Vector::splat`] guarantees that,
 /// and arithmetic needs no further promise.
 pub(crate) trait Vector: Arithmetic {
-    /// What it holds.
+    /// The type of its elements.
     type Element: Copy;
     /// How many.
     const LANES: usize;

@@ -1,15 +1,16 @@
-//! What a sort moves about: keys, alone or with the positions they came from.
+//! The items of a sort: keys, alone or with their original positions.
 
 use std::cell::Cell;
 
 use super::key::Key;
 
-/// Scratch space beyond this many bytes is given back after use.
-const MOST_KEPT: usize = 4 << 20;
+/// Scratch space beyond this many bytes is freed after use. Smaller vectors are kept by their thread: fresh pages for every task would take longer than sorting
+/// (`argsort` of 200,000 numbers: 1.6 ms, and 4.4 ms where its 6 MB were freed). Larger ones would exceed budgets between tasks.
+const MOST_KEPT: usize = 16 << 20;
 
 /// A key, maybe with a position.
 pub(super) trait Item: Copy + Default {
-    /// What it is sorted by.
+    /// The sort key.
     type Key: Key;
     /// From a key and the position of its element.
     fn new(key: Self::Key, position: u64) -> Self;
@@ -58,7 +59,7 @@ thread_local! {
     static SCRATCH: Cell<Option<Box<Scratch>>> = const { Cell::new(None) };
 }
 
-/// Runs code with vectors of this thread; what they hold is left from earlier.
+/// Runs code with the scratch vectors of this thread, whose contents are arbitrary.
 pub(super) fn with_vectors<I: Item, R>(f: impl FnOnce(&mut Vectors<I>) -> R) -> R {
     let mut scratch = SCRATCH.take().unwrap_or_default();
     let vectors = I::of(&mut scratch);
@@ -68,6 +69,11 @@ pub(super) fn with_vectors<I: Item, R>(f: impl FnOnce(&mut Vectors<I>) -> R) -> 
     }
     SCRATCH.set(Some(scratch));
     result
+}
+
+/// Frees the scratch vectors of this thread.
+pub(crate) fn release_vectors() {
+    SCRATCH.take();
 }
 
 macro_rules! items {
@@ -87,7 +93,7 @@ macro_rules! items {
                 0
             }
             fn sort_by_comparison(items: &mut [$key]) {
-                // Nobody can tell equal keys apart. Unlike its unstable sibling, this sort merges what is in order already.
+                // Equal keys are indistinguishable, so stability is not needed; but unlike its unstable sibling, this sort merges runs that are in order already.
                 items.sort();
             }
             fn select(items: &mut [$key], n: usize) {
@@ -119,7 +125,7 @@ macro_rules! items {
             fn select(items: &mut [Pair<$key>], n: usize) {
                 if n > 0 && n < items.len() {
                     items.select_nth_unstable_by_key(n - 1, |item| (item.key, item.position));
-                    // What is selected is sorted by key next, and that keeps the order it finds.
+                    // The selected items are sorted by key next, and that sort is stable.
                     items[..n].sort_unstable_by_key(|item| item.position);
                 }
             }

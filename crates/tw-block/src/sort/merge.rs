@@ -134,7 +134,7 @@ fn looks_and_split<T: Sortable>(
         let widest = (0..runs.len()).max_by_key(|&k| hi[k] - lo[k]);
         let Some(mut widest) = widest.filter(|&k| hi[k] > lo[k]) else { return (looks, lo) };
         // An entry of the widest open range is compared with all; one of its two sides is then decided. Runs that hardly overlap, as those of sorted data,
-        // are decided one at a time that way; the median of all open ranges decides a quarter of what is open for certain.
+        // are decided one at a time that way; the median of all open ranges decides at least a quarter of the open elements.
         if is_slow {
             widest = median(runs, order, &lo, &hi).unwrap_or(widest);
         }

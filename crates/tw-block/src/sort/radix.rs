@@ -1,7 +1,7 @@
 //! Sorting integers by their digits.
 //!
 //! Only the highest digits that differ at all are looked at, about as many bits as tell neighbours apart in evenly spread data; least
-//! significant digit first, so every pass is stable. What is still out of order afterwards lies in short groups with the same digits, which
+//! significant digit first, so every pass is stable. Elements that are still out of order afterwards form short groups with the same digits, which
 //! are sorted one by one, in the same way if they are long. Looking at all digits took twice the time. Most significant digit first was slower
 //! for blocks that stay in cache, and about as fast for those that do not.
 

@@ -14,7 +14,7 @@ use super::Pace;
 use crate::bytes::{read_elements, write_elements};
 use crate::width::{Bits, with_width};
 
-/// Elements are compressed and checked in pieces of so many bytes: whoever needs a part of a block reads the pieces that it touches.
+/// Elements are compressed and checksummed in pieces of so many bytes: a task that needs a part of a block reads the pieces that overlap it.
 const PIECE: usize = STREAM_PIECE as usize;
 
 /// Bools are converted to bytes in pieces of this size.
@@ -155,7 +155,7 @@ impl SpilledBuffer {
         firsts
     }
 
-    /// Says what a later process needs to find the buffer: type, number of elements, and length and checksum of every piece.
+    /// The description by which a later process finds the buffer: type, number of elements, and length and checksum of every piece.
     pub(super) fn describe(&self, writer: &mut ByteWriter) {
         writer.section(self.dtype.to_string().as_bytes());
         writer.unsigned(self.n_elements);

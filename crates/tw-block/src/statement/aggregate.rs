@@ -151,7 +151,7 @@ impl Task<'_> {
         let Ok(()) = never_fails;
     }
 
-    /// Brings what a row was folded into to the output.
+    /// Writes the state of a row to the output.
     pub(super) fn end_aggregate_row(&mut self, aggregate: Aggregate) {
         match aggregate {
             Aggregate::Moments(DType::F32) => self.end_moments_row::<f32>(),
@@ -198,7 +198,7 @@ impl Task<'_> {
 }
 
 impl AggregateState {
-    /// Forgets what a task left behind that ended with an error.
+    /// Clears the state that a failed task left behind.
     pub(super) fn clear(&mut self) {
         self.row.clear();
         self.best = None;

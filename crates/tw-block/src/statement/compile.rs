@@ -79,7 +79,7 @@ pub(super) enum Fold {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Part {
     pub(super) monoid: Monoid,
-    /// Holds what a guard lets through.
+    /// The elements that a guard lets through.
     pub(super) masked: RegisterId,
 }
 
@@ -196,7 +196,7 @@ fn fuse(kernel: &StatementKernel, accum: &Accum, lifted: &ScalarCode) -> Result<
     Ok(code)
 }
 
-/// Checks what the loops below rely on, so that a malformed kernel is an error and not a panic.
+/// Checks the preconditions of the loops below, so that a malformed kernel is an error and not a panic.
 fn check(kernel: &StatementKernel) -> Result<()> {
     let wrong = |what: &str| Err(Error::internal(format!("a statement kernel whose {what}")));
     let n_vars = kernel.vars.len();

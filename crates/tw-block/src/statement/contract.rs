@@ -25,7 +25,7 @@ mod side;
 pub(super) struct Contraction {
     roles: Roles,
     dtype: DType,
-    /// What a fold starts from.
+    /// The initial value of a fold.
     identity: Scalar,
     kind: Kind,
 }

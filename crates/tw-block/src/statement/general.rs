@@ -15,7 +15,7 @@ pub(super) struct StateBuffers {
     lifted: Vec<Buffer>,
     current: Vec<Buffer>,
     combined: Vec<Buffer>,
-    /// What the current row was folded into so far: one state per position in a strip.
+    /// The partial states of the current row: one per position in a strip.
     row: Vec<Buffer>,
     /// How many states of `row` hold something.
     row_len: usize,
@@ -69,7 +69,7 @@ impl Task<'_> {
         true
     }
 
-    /// Brings what a row was folded into to the output.
+    /// Writes the states of a row to the output.
     pub(super) fn end_fused_row(&mut self, combine: &StripCode) {
         let Scratch { registers, out_plan, state, .. } = &mut *self.scratch;
         let StateBuffers { combined, row, row_len, .. } = state;

@@ -20,7 +20,7 @@ thread_local! {
     static SCRATCH: Cell<Option<Box<Scratch>>> = const { Cell::new(None) };
 }
 
-/// What a task needs besides its blocks.
+/// The scratch buffers of a task.
 #[derive(Debug, Default)]
 pub(super) struct Scratch {
     pub(super) registers: Registers,
@@ -28,7 +28,7 @@ pub(super) struct Scratch {
     /// One per read.
     pub(super) plans: Vec<AccessPlan>,
     pub(super) out_plan: AccessPlan,
-    /// One per component of a simple fold: what the current row was reduced to so far.
+    /// One per component of a simple fold: the partial result of the current row.
     pub(super) cascades: Vec<Cascade<Scalar>>,
     pub(super) aggregates: AggregateState,
     pub(super) state: StateBuffers,
@@ -125,7 +125,7 @@ impl<'a> Task<'a> {
         if self.statement.tiles.is_empty() { self.run_rows() } else { self.run_tiles(0) }
     }
 
-    /// Gives outputs what they hold before the first contribution.
+    /// Initialises outputs before the first contribution.
     fn begin(&mut self) -> Result<()> {
         let start = &self.statement.start;
         self.buffers.iter_mut().zip(start).try_for_each(|(buffer, &value)| crate::block::fill(buffer, value))
@@ -296,7 +296,7 @@ impl CompiledStatement {
         self.code.is_trivial() && !matches!(self.fold, Fold::General { .. })
     }
 
-    /// Merges neighbouring loops along which everything moves evenly. It changes no result: what is reduced is never merged, because whether
+    /// Merges neighbouring loops along which everything moves evenly. It changes no result: reduced loops are never merged, because whether
     /// it could be depends on how blocks are stored, and the order of a sum must not.
     fn merge_loops(&self, frame: &mut Frame, plans: &mut [AccessPlan], out_plan: &mut AccessPlan) {
         let all_direct = out_plan.is_direct() && plans.iter().all(AccessPlan::is_direct);

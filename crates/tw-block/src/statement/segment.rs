@@ -56,7 +56,7 @@ fn wrapped(index: Segment, n: i64) -> Segment {
     }
 }
 
-/// How long the quotient by `n` stays what it is.
+/// For how many further values the quotient by `n` does not change.
 fn until_wrap(index: Segment, n: i64) -> i64 {
     steps_inside(index.value.rem_euclid(n), index.slope, 0, n)
 }

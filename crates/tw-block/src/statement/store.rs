@@ -160,7 +160,7 @@ impl Task<'_> {
         cascades.iter_mut().for_each(Cascade::clear);
     }
 
-    /// Brings what a row was reduced to into the output.
+    /// Writes the reduced value of a row to the output.
     pub(super) fn end_row(&mut self) {
         match &self.statement.fold {
             Fold::Write => {}

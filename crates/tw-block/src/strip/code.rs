@@ -19,7 +19,7 @@ struct RegisterFile {
 }
 
 impl RegisterPlan {
-    /// A register nobody uses.
+    /// An unused register.
     pub(crate) fn take(&mut self, dtype: DType) -> RegisterId {
         let file = &mut self.files[dtype.physical_index()];
         let index = file.free.pop().unwrap_or_else(|| {

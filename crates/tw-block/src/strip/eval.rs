@@ -17,7 +17,7 @@ pub(crate) struct Direct<'a, B> {
     pub(crate) start: usize,
 }
 
-/// What a step may read.
+/// The registers and operands that a step may read.
 struct Inputs<'a> {
     code: &'a StripCode,
     lanes: &'a [Option<Lane<'a>>],

@@ -2,7 +2,7 @@
 //!
 //! Combining states one value at a time costs a division per value. Here a run of values becomes one state in two cheap passes, and rows of values
 //! become states side by side through sums shifted by a value of each column. That value belongs to the sum, so squared deviations are at
-//! least its own: what cancels is at most [`ROWS`] times what is left.
+//! least its own: the cancelled part is at most [`ROWS`] times the remainder.
 
 use std::ops::{Add, Div, Mul, Sub};
 
@@ -142,7 +142,7 @@ pub(crate) struct ShiftedSums<T> {
 }
 
 impl<T: Real> ShiftedSums<T> {
-    /// Forgets what was added.
+    /// Clears the accumulated moments.
     pub(crate) fn clear(&mut self) {
         self.n_rows = 0;
     }
@@ -165,7 +165,7 @@ impl<T: Real> ShiftedSums<T> {
         self.n_rows += 1;
     }
 
-    /// Merges what was added into the states.
+    /// Merges the accumulated moments into the states.
     pub(crate) fn flush(&mut self, states: [&mut [T]; 3]) {
         if self.n_rows == 0 {
             return;

@@ -363,7 +363,7 @@ const DRAWN: usize = 8;
 macro_rules! draws {
     ($($name:ident $several:path, $one:path;)*) => {
         wide! {
-            $(/// Random doubles: several at once, and what is left over one by one.
+            $(/// Random doubles: several at once, and the remainder one by one.
             pub(crate) fn $name(seed: u64, counters: Values<'_, i64>, out: &mut [f64]) {
                 let distinct = counters.distinct();
                 let n = distinct.len().min(out.len());

@@ -1,5 +1,7 @@
 //! The best order of few operands: for every subset of them the best split, from small subsets to large ones.
 
+use tw_ir::scalar::elementary::Elementary;
+
 use super::{ContractionOrder, EXACT_LIMIT, Network};
 
 /// The best orders that differ in their last pair.
@@ -94,7 +96,7 @@ impl<const W: usize> Subsets<W> {
         let sizes = self.byte_sizes.iter().zip(bytes).map(|(sizes, byte)| sizes[byte as usize]);
         match self.shift == 0.0 {
             true => sizes.product(),
-            false => (sizes.sum::<f64>() - self.shift).exp2(),
+            false => Elementary::exp2(sizes.sum::<f64>() - self.shift),
         }
     }
 

@@ -5,6 +5,8 @@
 use std::cmp::Ordering;
 use std::collections::{BinaryHeap, HashMap};
 
+use tw_ir::scalar::elementary::Elementary;
+
 use super::improve::Tree;
 use super::{ContractionOrder, Network};
 
@@ -76,7 +78,7 @@ pub(super) fn orders(network: &Network, wanted: usize) -> Vec<ContractionOrder> 
     orders.sort_by(|a, b| a.operations.total_cmp(&b.operations));
     orders.dedup_by(|a, b| a.pairs == b.pairs);
     orders.truncate(wanted);
-    orders.iter_mut().for_each(|order| order.operations *= (scaled.shift - network.shift).exp2());
+    orders.iter_mut().for_each(|order| order.operations *= Elementary::exp2(scaled.shift - network.shift));
     orders
 }
 
@@ -280,9 +282,11 @@ fn difference(result: f64, weight: f64, one: f64, two: f64) -> f64 {
     /// More than any logarithm.
     const FAR: f64 = 1e6;
     let largest = result.max(one).max(two);
-    let value = (result - largest).exp2() - weight * ((one - largest).exp2() + (two - largest).exp2());
+    // Not those of the system, which differ between machines in the last bits: plans would, too.
+    let [result, one, two] = [result, one, two].map(|log| Elementary::exp2(log - largest));
+    let value = result - weight * (one + two);
     // Sizes that are equal but for rounding should be found equal, so that the first of them goes first.
-    let log = ((largest + value.abs().log2()) * 1e9).round() / 1e9;
+    let log = ((largest + Elementary::log2(value.abs())) * 1e9).round() / 1e9;
     match value {
         _ if value.abs() < 1e-12 => 0.0,
         _ if value > 0.0 => FAR + log,

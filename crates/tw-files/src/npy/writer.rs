@@ -140,8 +140,11 @@ impl Sink for NpyWriter {
         absolute.to_str().map(str::to_string)
     }
 
+    fn make_durable(&self) -> Result<()> {
+        self.file.sync_all().map_err(|error| failed(&self.path, "cannot be made durable", &error))
+    }
+
     fn commit(&self) -> Result<()> {
-        self.file.sync_all().map_err(|error| failed(&self.path, "cannot be made durable", &error))?;
         if self.is_joined {
             return Ok(());
         }

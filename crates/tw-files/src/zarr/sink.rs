@@ -273,11 +273,18 @@ impl Sink for ZarrSink {
         absolute.to_str().map(str::to_string)
     }
 
+    fn make_durable(&self) -> Result<()> {
+        match &self.finish {
+            Finish::Rename { .. } | Finish::Joined => store::sync_all_below(self.array.directory()),
+            // Chunks of an array that exists were made durable one by one.
+            Finish::Metadata { .. } | Finish::Nothing => Ok(()),
+        }
+    }
+
     fn commit(&self) -> Result<()> {
         let declared = self.array.declared();
         match &self.finish {
             Finish::Rename { root, path } => {
-                store::sync_all_below(self.array.directory())?;
                 store::make_groups(root, path, declared.version)?;
                 store::put_in_place(self.array.directory(), path)?;
                 self.committed.store(true, Ordering::Relaxed);

@@ -6,7 +6,7 @@ use super::placement::{Memory, Placement};
 use super::step::{self, InstanceId, Step};
 use crate::error::{Error, Result};
 use crate::tiling::BoxRegion;
-use crate::workflow::{BlockId, BlockSizes, Workflow};
+use crate::workflow::{BlockId, BlockSizes, ScratchSizes, Workflow};
 
 /// Steps one by one in their order.
 ///
@@ -36,7 +36,7 @@ pub struct Change {
     pub appears: bool,
 }
 
-/// What a replay comes to.
+/// An event of a replay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
     /// An instance appears or goes.
@@ -104,10 +104,10 @@ impl<'a> Replay<'a> {
     }
 
     /// Bytes that a step takes besides its blocks while it runs: scratch space, and pieces of operands that it reads on disk. What sources and sinks take is not
-    /// known here.
-    pub fn extra_bytes(self, step: usize) -> u64 {
+    /// known here. `scratch` is that of the workflow.
+    pub fn extra_bytes(self, scratch: &ScratchSizes, step: usize) -> u64 {
         let Some(task) = self.steps[step].as_task() else { return 0 };
-        self.workflow.scratch_bytes(task).saturating_add(self.streaming_bytes(step))
+        scratch.task(self.workflow, task).saturating_add(self.streaming_bytes(step))
     }
 
     /// Bytes that a step takes because it reads operands on disk.
@@ -164,10 +164,11 @@ impl<'a> Replay<'a> {
         }
         let mut instances = vec![0u32; self.workflow.n_blocks()];
         let (mut now, mut peak) = (0u64, 0u64);
+        let scratch = ScratchSizes::of(self.workflow);
         self.walk(|event| {
             let change = match event {
                 Event::Change(change) => change,
-                Event::Runs(step) => return peak = peak.max(now.saturating_add(self.extra_bytes(step))),
+                Event::Runs(step) => return peak = peak.max(now.saturating_add(self.extra_bytes(&scratch, step))),
             };
             let Memory::Host(_) = change.memory else { return };
             let alive = &mut instances[change.block.index()];
@@ -191,12 +192,13 @@ impl<'a> Replay<'a> {
         let n_ranks = self.placement.map_or(1, |placement| placement.n_ranks().max(1)) as usize;
         let (mut now, mut peaks) = (vec![0u64; n_ranks], vec![0u64; n_ranks]);
         let mut overflows = false;
+        let scratch = ScratchSizes::of(self.workflow);
         self.walk(|event| {
             let change = match event {
                 Event::Change(change) => change,
                 Event::Runs(step) => {
                     let rank = self.rank_of(step);
-                    peaks[rank] = peaks[rank].max(now[rank].saturating_add(self.extra_bytes(step)));
+                    peaks[rank] = peaks[rank].max(now[rank].saturating_add(self.extra_bytes(&scratch, step)));
                     if let Some(sender) = self.sender_of(step) {
                         peaks[sender] = peaks[sender].max(now[sender].saturating_add(self.packing_bytes(step, false)));
                     }

@@ -5,13 +5,15 @@
 //! matrix-vector product of a narrow type, of operands whose rows or terms are not neighbouring axes, and of semirings without a compiled kernel. Space that does not grow with blocks is not counted, nor is what functions of
 //! the user allocate. What sources and sinks take is known to those who bind them.
 
+use cranelift_entity::PrimaryMap;
+
 use crate::contraction;
 use crate::dtype::DType;
 use crate::index::Idx;
 use crate::kernel::{Kernel, KernelRead, SortResults, Sorting, StatementKernel};
 use crate::tiling::BoxRegion;
 
-use super::{BlockId, TaskId, Workflow};
+use super::{BlockId, KernelId, TaskId, Workflow};
 
 /// Element type and shape of a block that a function is called with, or makes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,61 +39,113 @@ impl BlockShape {
 /// Rows of a block that a sort takes together, where neighbours in memory belong to different rows.
 pub const ROWS_SORTED_TOGETHER: u64 = 16;
 
-impl Workflow {
-    /// Scratch space of a task. Loads and stores take what their source and sink say, which is not known here.
-    pub fn scratch_bytes(&self, task: TaskId) -> u64 {
-        match &self.kernels[self.kernel(task)].kernel {
-            Kernel::Statement(kernel) => self.scratch_of_statement(kernel, task),
-            Kernel::SortRun(sorting) => match self.present_operands(task).next() {
+/// How the tasks of each kernel of a workflow take scratch space.
+///
+/// Replays and engines ask for every task. What depends on the kernel alone is found once per kernel here; most kernels take nothing.
+#[derive(Clone, Debug, Default)]
+pub struct ScratchSizes {
+    rules: PrimaryMap<KernelId, Rule>,
+}
+
+/// How the tasks of one kernel take scratch space.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Rule {
+    Nothing,
+    /// Copies of the first two operands: bytes per element, 0 for an operand that is not copied.
+    Copies([u64; 2]),
+    SortRun(Sorting),
+    SortMerge(Sorting),
+    /// The function says.
+    Call,
+}
+
+impl ScratchSizes {
+    /// Those of a workflow.
+    pub fn of(workflow: &Workflow) -> ScratchSizes {
+        ScratchSizes { rules: workflow.kernels.values().map(|entry| Rule::of(&entry.kernel)).collect() }
+    }
+
+    /// Scratch space of a task of that workflow. Loads and stores take what their source and sink say, which is not known here.
+    pub fn task(&self, workflow: &Workflow, task: TaskId) -> u64 {
+        let kernel = workflow.kernel(task);
+        match &self.rules[kernel] {
+            Rule::Nothing => 0,
+            Rule::Copies(sizes) => {
+                let copied = workflow.operands(task).iter().zip(sizes).filter(|(_, size)| **size > 0);
+                copied.filter_map(|(operand, size)| Some((operand.expand()?, size))).fold(
+                    0,
+                    |sum: u64, (operand, size)| {
+                        sum.saturating_add(workflow.block_box(operand.block).n_elements().saturating_mul(*size))
+                    },
+                )
+            }
+            Rule::SortRun(sorting) => match workflow.present_operands(task).next() {
                 Some(operand) => scratch_of_sort(
                     *sorting,
-                    self.sets[self.set_of(operand.block)].dtype,
-                    &self.block_box(operand.block),
+                    workflow.sets[workflow.set_of(operand.block)].dtype,
+                    &workflow.block_box(operand.block),
                 ),
                 None => 0,
             },
-            Kernel::SortMerge(sorting) => {
-                let length = |&block: &BlockId| extent(&self.block_box(block), sorting.spec.axis as usize);
-                let longest = self.outputs(task).iter().map(length).max().unwrap_or(0);
-                let dtype =
-                    self.present_operands(task).next().map(|operand| self.sets[self.set_of(operand.block)].dtype);
+            Rule::SortMerge(sorting) => {
+                let length = |&block: &BlockId| extent(&workflow.block_box(block), sorting.spec.axis as usize);
+                let longest = workflow.outputs(task).iter().map(length).max().unwrap_or(0);
+                let operand = workflow.present_operands(task).next();
+                let dtype = operand.map(|operand| workflow.sets[workflow.set_of(operand.block)].dtype);
                 dtype.map_or(0, |dtype| longest.saturating_mul(2 * item_bytes(*sorting, dtype)))
             }
-            Kernel::Call(function) => {
+            Rule::Call => {
+                let Kernel::Call(function) = &workflow.kernels[kernel].kernel else { return 0 };
                 let operands: Vec<BlockShape> =
-                    self.present_operands(task).map(|operand| self.shape_of(operand.block)).collect();
-                let results: Vec<BlockShape> = self.outputs(task).iter().map(|&block| self.shape_of(block)).collect();
+                    workflow.present_operands(task).map(|operand| workflow.shape_of(operand.block)).collect();
+                let results: Vec<BlockShape> =
+                    workflow.outputs(task).iter().map(|&block| workflow.shape_of(block)).collect();
                 function.0.scratch_bytes(&operands, &results)
             }
-            _ => 0,
         }
     }
+}
 
-    /// A contraction converts operands of another type than its own before it begins. One that is no matrix product over numbers copies both operands.
-    fn scratch_of_statement(&self, kernel: &StatementKernel, task: TaskId) -> u64 {
-        let (Some(accum), [left, right, ..]) = (&kernel.accum, &kernel.reads[..]) else { return 0 };
-        let [identity] = &accum.identity[..] else { return 0 };
-        let variables = |read: &KernelRead| {
-            let vars = read.idx.iter().filter_map(Idx::as_var);
-            vars.fold(0u64, |vars, var| vars | 1 << (var.0 % u64::BITS))
-        };
-        let (of_left, of_right) = (variables(left), variables(right));
-        if of_left & !of_right == 0 || of_right & !of_left == 0 {
-            return 0;
+impl Rule {
+    fn of(kernel: &Kernel) -> Rule {
+        match kernel {
+            Kernel::Statement(kernel) => match copied_operands(kernel) {
+                Some(sizes) if sizes != [0, 0] => Rule::Copies(sizes),
+                _ => Rule::Nothing,
+            },
+            Kernel::SortRun(sorting) => Rule::SortRun(*sorting),
+            Kernel::SortMerge(sorting) => Rule::SortMerge(*sorting),
+            Kernel::Call(_) => Rule::Call,
+            _ => Rule::Nothing,
         }
-        let dtype = identity.dtype();
-        let has_products =
-            matches!(dtype, DType::Bool | DType::I32 | DType::I64 | DType::F32 | DType::F64 | DType::C64 | DType::C128);
-        let is_product = has_products && contraction::product_of(&kernel.code, Some(dtype)).is_some();
-        let reads = [left, right].into_iter().zip(self.operands(task));
-        let copied = reads.filter(|(read, _)| !is_product || read.dtype != dtype);
-        copied.filter_map(|(read, operand)| Some((read, operand.expand()?))).fold(0, |sum: u64, (read, operand)| {
-            let elements = self.block_box(operand.block).n_elements();
-            let size = if is_product { dtype.size() } else { read.dtype.size() };
-            sum.saturating_add(elements.saturating_mul(size))
-        })
     }
+}
 
+/// A contraction converts operands of another type than its own before it begins. One that is no matrix product over numbers copies both operands. `None` for other
+/// statements.
+fn copied_operands(kernel: &StatementKernel) -> Option<[u64; 2]> {
+    let (Some(accum), [left, right, ..]) = (&kernel.accum, &kernel.reads[..]) else { return None };
+    let [identity] = &accum.identity[..] else { return None };
+    let variables = |read: &KernelRead| {
+        let vars = read.idx.iter().filter_map(Idx::as_var);
+        vars.fold(0u64, |vars, var| vars | 1 << (var.0 % u64::BITS))
+    };
+    let (of_left, of_right) = (variables(left), variables(right));
+    if of_left & !of_right == 0 || of_right & !of_left == 0 {
+        return None;
+    }
+    let dtype = identity.dtype();
+    let has_products =
+        matches!(dtype, DType::Bool | DType::I32 | DType::I64 | DType::F32 | DType::F64 | DType::C64 | DType::C128);
+    let is_product = has_products && contraction::product_of(&kernel.code, Some(dtype)).is_some();
+    Some([left, right].map(|read| match is_product {
+        true if read.dtype == dtype => 0,
+        true => dtype.size(),
+        false => read.dtype.size(),
+    }))
+}
+
+impl Workflow {
     fn shape_of(&self, block: BlockId) -> BlockShape {
         let bbox = self.block_box(block);
         let extents = bbox.lo.iter().zip(&bbox.hi).map(|(lo, hi)| hi - lo).collect();

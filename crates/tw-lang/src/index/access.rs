@@ -25,7 +25,7 @@ pub(super) struct AxisAccess {
     pub(super) range: Range,
 }
 
-/// The edge rule a call stands for, and what it is applied to.
+/// The edge rule that a call names, and its operand.
 fn edge_rule<'e, 'a>(expr: &'e Expr<'a>) -> Option<(Edge, &'e Expr<'a>)> {
     let ExprKind::Call { function, args } = &expr.kind else { return None };
     let edge = match function.text {
@@ -98,7 +98,7 @@ impl<'a> Context<'_, 'a, '_> {
         self.push(Node::Read(read), range)
     }
 
-    /// What is accessed: an expression on whole tensors.
+    /// The accessed tensor: an expression on whole tensors.
     fn base(&mut self, base: &Expr<'a>) -> Lowered<ValueId> {
         if let ExprKind::Name(text) = base.kind
             && self.variable_named(text).is_some()

@@ -16,13 +16,13 @@ use tw_build::Reduction;
 /// How contributions of an assignment meet.
 pub(super) struct Combination {
     pub(super) kind: Reduction,
-    /// The operation that joins them with what was there before.
+    /// The operation that joins them with the old value.
     pub(super) join: Operator,
     /// True for `-=`: contributions are negated.
     pub(super) negated: bool,
 }
 
-/// What an accumulating assignment does.
+/// An accumulating assignment.
 pub(super) fn combination(operator: Operator, range: Range) -> Lowered<Combination> {
     let (kind, join) = match operator {
         Operator::Arithmetic(BinaryOp::Add | BinaryOp::Sub) => (Reduction::Sum, Operator::Arithmetic(BinaryOp::Add)),
@@ -72,7 +72,7 @@ impl Context<'_, '_, '_> {
         }
     }
 
-    /// Joins contributions with what the target held before.
+    /// Joins contributions with the old value of the target.
     pub(super) fn join(
         &mut self,
         target: &Target,

@@ -53,7 +53,7 @@ pub(super) struct Read {
     pub(super) range: Range,
 }
 
-/// What is read.
+/// The source of a read.
 pub(super) enum ReadSource {
     Value(ValueId),
     /// A tensor at computed positions. The indices of the read are those of the axes that are not gathered.

@@ -1,4 +1,4 @@
-//! The indices of a statement, and what is known while it is resolved.
+//! The indices of a statement, and the facts collected while it is resolved.
 
 use std::collections::HashMap;
 
@@ -44,7 +44,7 @@ pub(super) struct Context<'l, 'a, 'c> {
     pub(super) guarded: bool,
     pub(super) facts: Vec<Fact>,
     pub(super) reads: Vec<Read>,
-    /// Reads by what they read, so that equal ones are shared.
+    /// Reads by source and indices, so that equal ones are shared.
     pub(super) shared_reads: HashMap<(ValueId, Vec<Idx>, Edge), u32>,
     pub(super) body: Body,
 }

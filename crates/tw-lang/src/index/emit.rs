@@ -61,7 +61,7 @@ impl<'a> Context<'_, 'a, '_> {
         Idx::var(Var(variable)).plus_constant(self.variables[variable as usize].start.saturating_neg())
     }
 
-    /// Compiles a body over the given indices. What it reads is made first.
+    /// Compiles a body over the given indices, after the nodes that it reads.
     pub(super) fn compile(&mut self, variables: &[u32], body: &Body, range: Range) -> Lowered<Compiled> {
         let mut by = vec![Idx::constant(0); self.variables.len()];
         let mut vars = Vec::with_capacity(variables.len());
@@ -125,7 +125,7 @@ impl<'a> Context<'_, 'a, '_> {
         Ok(compiled)
     }
 
-    /// What a read reads. Gathers happen now; one that several bodies read is the same node.
+    /// The operand of a read. Gathers become nodes here; several bodies share one node.
     fn operand(&mut self, read: u32) -> Lowered<(ValueId, Vec<Idx>, Edge)> {
         let Read { source, idx, edge, range } = &self.reads[read as usize];
         let (idx, edge, range) = (idx.clone(), *edge, *range);

@@ -17,11 +17,11 @@ use crate::names::Binding;
 use crate::token::Range;
 use tw_build::Reduction;
 
-/// What the target stands for before the statement.
+/// The value of the target before the statement.
 pub(super) enum Before {
     /// Nothing: shape and type follow from the statement.
     Nothing,
-    /// A declaration says what it will be.
+    /// It is declared, and has no value yet.
     Declared(TensorType),
     /// It has a value.
     Value(ValueId, TensorType),
@@ -210,7 +210,7 @@ impl<'a> Context<'_, 'a, '_> {
         Ok(Reduced { kind, variables, body, root, guard, range: statement.range })
     }
 
-    /// What the shape of the target says about indices.
+    /// Bounds of indices by the shape of the target.
     fn left_facts(&mut self, target: &Target, accumulates: bool) {
         let (shape, weight) = match &target.before {
             Before::Nothing => return,

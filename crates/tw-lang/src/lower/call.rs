@@ -21,7 +21,7 @@ pub(crate) struct Function {
     pub(super) rest: Option<&'static str>,
     /// Arguments that may be left out. By position only if no others follow.
     pub(super) optional: &'static [&'static str],
-    /// What it does.
+    /// Its implementation.
     pub(super) lower: for<'l, 'e, 'a, 'c> fn(&'l mut Lowering<'a, 'c>, &Call<'e, 'a>) -> Lowered<Value>,
 }
 

@@ -73,10 +73,10 @@ impl<'a> Lowering<'a, '_> {
         Ok(())
     }
 
-    /// What a carried name holds at the end of the body: it must have the type it started with.
+    /// The value of a carried name at the end of the body, which must have its initial type.
     fn next_value(&mut self, name: &'a str, ty: &TensorType, range: Range) -> Lowered<ValueId> {
         let value = match self.scopes.get(name) {
-            // A literal takes the type of what it replaces if that loses nothing.
+            // A literal takes the type of the value that it replaces if that loses nothing.
             Some(Binding::Literal(literal)) if literal.dtype().promote(ty.dtype) == Some(ty.dtype) => {
                 self.tensor(Value::Literal(literal.cast(ty.dtype)), range)?
             }
@@ -141,7 +141,7 @@ impl<'a> Lowering<'a, '_> {
         Ok(())
     }
 
-    /// Lowers one side of a branch and what the given names stand for at its end.
+    /// Lowers one side of a branch, and gives the values of the names at its end.
     fn side(&mut self, statements: &[Stmt<'a>], given: &[&'a str]) -> Lowered<(Region, Vec<Value>)> {
         self.emitter.enter(Vec::new());
         self.scopes.enter();

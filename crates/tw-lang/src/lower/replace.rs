@@ -11,7 +11,7 @@ use tw_build as build;
 use tw_build::TypedOperand;
 
 impl<'a> Lowering<'a, '_> {
-    /// What the target is after an assignment to slices or under a mask; `None` if the assignment is not one.
+    /// The new value of the target of an assignment to slices or under a mask; `None` for other assignments.
     pub(super) fn replaced(&mut self, assign: &Assign<'a>, range: Range) -> Lowered<Option<ValueId>> {
         let Some(items) = &assign.indices else { return Ok(None) };
         let sliced = items.iter().any(|item| !matches!(item, Item::At(_)));

@@ -12,7 +12,7 @@ use crate::token::Range;
 use tw_build as build;
 use tw_build::TypedOperand;
 
-/// What an expression on whole tensors stands for.
+/// The value of an expression on whole tensors.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Value {
     /// A number known now.

@@ -1,4 +1,4 @@
-//! What is appended to a value: brackets, arguments, attributes.
+//! Postfix forms: brackets, arguments, attributes.
 
 use tw_ir::Result;
 

@@ -2,7 +2,7 @@
 
 use tw_ir::EntityRef;
 use tw_ir::schedule::{Event, Memory, Replay};
-use tw_ir::workflow::{TaskId, Workflow};
+use tw_ir::workflow::{ScratchSizes, TaskId, Workflow};
 
 use super::Simulation;
 use crate::homes::Before;
@@ -27,11 +27,11 @@ pub(super) fn replay(
     let mut now: Vec<u64> = (0..simulation.workers.len()).map(|worker| before.bytes_of(worker)).collect();
     now.iter().zip(&mut simulation.workers).for_each(|(&bytes, worker)| worker.peak_bytes = bytes);
     let (mut most, mut at_peak) = (0, None);
-    let replay = Replay::new(workflow, &steps, Some(&placement));
+    let (replay, scratch) = (Replay::new(workflow, &steps, Some(&placement)), ScratchSizes::of(workflow));
     replay.walk(|event| match event {
         Event::Runs(step) => {
             let worker = replay.rank_of(step);
-            let held = now[worker].saturating_add(replay.extra_bytes(step));
+            let held = now[worker].saturating_add(replay.extra_bytes(&scratch, step));
             let peak = &mut simulation.workers[worker].peak_bytes;
             *peak = (*peak).max(held);
             if held > most {

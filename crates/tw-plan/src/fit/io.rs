@@ -1,11 +1,11 @@
-//! What loads and stores take of main memory.
+//! The main memory of loads and stores.
 
 use tw_ir::EntityRef;
 use tw_ir::kernel::Kernel;
 use tw_ir::schedule::{Memory, Schedule};
-use tw_ir::workflow::{BlockId, TaskId, Workflow};
+use tw_ir::workflow::{BlockId, ScratchSizes, TaskId, Workflow};
 
-/// The main memory of inputs and outputs of a workflow, as far as those know who bind them.
+/// The main memory of the inputs and outputs of a workflow, which its sources and sinks know.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct IoMemory {
     /// Per block, true if it is in memory before the workflow runs: loading it shares it, and costs nothing. No entry means false.
@@ -27,12 +27,12 @@ impl IoMemory {
         self.resident.get(block.index()).copied().unwrap_or(false)
     }
 
-    /// The scratch space of a task.
-    pub fn of_task(&self, workflow: &Workflow, task: TaskId) -> u64 {
+    /// The scratch space of a task; `scratch` is that of kernels.
+    pub fn of_task(&self, workflow: &Workflow, scratch: &ScratchSizes, task: TaskId) -> u64 {
         match &workflow.kernels[workflow.kernel(task)].kernel {
             Kernel::Load { .. } => workflow.outputs(task).first().map_or(0, |&block| self.of_load(workflow, block)),
             Kernel::Store { sink } => self.stores.get(sink.as_u32() as usize).copied().unwrap_or(0),
-            _ => workflow.scratch_bytes(task),
+            _ => scratch.task(workflow, task),
         }
     }
 
@@ -42,10 +42,10 @@ impl IoMemory {
     }
 
     /// What a step takes besides its blocks: scratch space, and pieces of operands that it reads on disk.
-    pub fn of_step(&self, schedule: &Schedule, step: usize) -> u64 {
+    pub fn of_step(&self, schedule: &Schedule, scratch: &ScratchSizes, step: usize) -> u64 {
         let workflow = schedule.workflow();
         match schedule.steps()[step].as_task() {
-            Some(task) => self.of_task(workflow, task).saturating_add(schedule.replay().streaming_bytes(step)),
+            Some(task) => self.of_task(workflow, scratch, task).saturating_add(schedule.replay().streaming_bytes(step)),
             // A block that came from a source is read there again.
             None => schedule.writes(step).next().map_or(0, |to| match schedule.memory_of(to) {
                 Memory::Host(_) => self.of_load(workflow, schedule.block_of(to)),

@@ -73,13 +73,11 @@ impl Lowering<'_> {
             return Ok(());
         };
         inputs[0] = self.with_grid(inputs[0], &fibres, statement)?;
-        let like = |output: &RelId| {
-            let relation = &self.plan.relations[*output];
-            (relation.name.clone(), relation.dtype)
+        let on_fibres = |&output: &RelId| {
+            let (name, dtype) = (self.plan.relations[output].name.clone(), self.plan.relations[output].dtype);
+            self.new_relation(name, dtype, fibres.clone())
         };
-        let likes: Vec<_> = outputs.iter().map(like).collect();
-        let sorted: Vec<RelId> =
-            likes.into_iter().map(|(name, dtype)| self.new_relation(name, dtype, fibres.clone())).collect();
+        let sorted: Vec<RelId> = outputs.iter().map(on_fibres).collect();
         self.step(sort, inputs, sorted.clone(), statement);
         for (sorted, output) in sorted.into_iter().zip(outputs) {
             self.step(RelOp::Retile, vec![sorted], vec![output], statement);

@@ -332,8 +332,11 @@ impl TestIo {
     }
 }
 
-/// A source that does what a function says.
+/// A source that does what a function says. Boxes that do not begin at 0 take scratch space.
 pub struct Reading<F>(pub F);
+
+/// The scratch space of such a box.
+pub const SCRATCH: u64 = 1 << 20;
 
 impl<F> std::fmt::Debug for Reading<F> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -354,8 +357,8 @@ impl<F: Fn(&BoxRegion, &Arc<Meter>) -> Result<Arc<Block>> + Send + Sync> Source 
     fn layout(&self) -> String {
         "made when it is read".into()
     }
-    fn scratch(&self, _: &BoxRegion) -> u64 {
-        0
+    fn scratch(&self, region: &BoxRegion) -> u64 {
+        if region.lo[0] > 0 { SCRATCH } else { 0 }
     }
     fn read(&self, region: &BoxRegion, meter: &Arc<Meter>) -> Result<Arc<Block>> {
         (self.0)(region, meter)
@@ -369,6 +372,9 @@ struct Numbered(Arc<TestIo>, u32);
 impl Sink for Numbered {
     fn write(&self, block: &Block) -> Result<()> {
         self.0.store(self.1, block)
+    }
+    fn make_durable(&self) -> Result<()> {
+        Err(Error::internal("an engine commits nothing"))
     }
     fn commit(&self) -> Result<()> {
         Err(Error::internal("an engine commits nothing"))
