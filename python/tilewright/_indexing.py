@@ -396,6 +396,9 @@ def _last_written(x: Array, axis: int, places: Array, values: Array) -> Array:
     if values.ndim < x.ndim:
         hit = _core.scatter("any", [places._tensor], ones(n, dtype="bool")._tensor, extents)
         return _where_hit(x, axis, Array(hit), values)
+    if x.ndim == 1:
+        hit = Array(_core.scatter("any", [places._tensor], ones(n, dtype="bool")._tensor, extents))
+        return _where_hit(x, axis, hit, Array(_core.scatter_last(places._tensor, values._tensor, arange(n)._tensor, extents[0])))
     # Every place is named at least once: of nothing there is no largest number.
     every, none = arange(extents[0]), full(extents, -1)
     named, numbers = concat((every, astype(places, every.dtype, copy=False))), concat((none, arange(n)))
