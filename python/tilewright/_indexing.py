@@ -327,9 +327,7 @@ def _check_value(dtype: np.dtype, value: Any) -> None:
 
 def _masked(x: Array, mask: Array, value: Array) -> Array:
     """Elements under a mask replaced by those of a vector, in order."""
-    from ._reductions import count_nonzero
-
-    count = int(count_nonzero(mask))
+    count = mask._tensor.n_selected()
     if value.shape != (count,):
         raise ValueError(f"{value.size} values for {count} places")
     return Array(_core.expand(x._tensor, mask._tensor, _core.cast(value._tensor, x._tensor.dtype)))
