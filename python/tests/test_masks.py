@@ -173,6 +173,58 @@ def test_known_indices_read_what_they_name():
     source.read.clear()
     np.testing.assert_array_equal(x[35:37].compute()[:, 0], [35, 36])
     assert source.read == [(30, 40)] or source.read == [(35, 37)]
+    for part, expected in ((x[5::500], [5, 505]), (x[995::-495], [995, 500, 5])):
+        source.read.clear()
+        np.testing.assert_array_equal(part.compute()[:, 0], expected)
+        assert len(source.read) == len(expected), source.read
+
+
+class Squares(Chunks):
+    """A matrix in square chunks that notes which are read."""
+
+    def __init__(self, n, length):
+        super().__init__(n, length)
+        self.shape, self.chunks = (n, n), (length, length)
+
+    def __getitem__(self, key):
+        rows, columns = (range(*part.indices(n)) for part, n in zip(key, self.shape, strict=True))
+        if rows and columns:
+            self.read.append((rows.start // self.chunks[0], columns.start // self.chunks[1]))
+        return np.add.outer(np.array(rows) * 1000.0, np.array(columns))
+
+
+def test_known_indices_along_two_axes_read_what_they_name():
+    source = Squares(1000, 10)
+    x = tw.from_array(source, chunks=(10, 10))
+    np.testing.assert_array_equal(x[[3, 995], [7, 21]].compute(), [3007, 995021])
+    assert sorted(source.read) == [(0, 0), (99, 2)]
+    source.read.clear()
+    np.testing.assert_array_equal(x[np.ix_([5, 702], [31, 990])].compute(), [[5031, 5990], [702031, 702990]])
+    assert sorted(source.read) == [(0, 3), (0, 99), (70, 3), (70, 99)]
+    # Neighbouring chunks, each once.
+    source.read.clear()
+    places = np.arange(400)
+    np.testing.assert_array_equal(x[places, places].compute(), places * 1001)
+    assert sorted(source.read) == [(k, k) for k in range(40)]
+    r = tw.random.default_rng(1).standard_normal((10**6, 10**6))
+    few = r[[5, 10**6 - 1], [1, 10**5]].compute()
+    assert few[0] == r[5, 1].compute() and few[1] == r[10**6 - 1, 10**5].compute()
+
+
+def test_known_masks_read_what_they_name():
+    source = Chunks(1000, 10)
+    x = tw.from_array(source, chunks=(10, 8))
+    mask = np.zeros(1000, dtype=bool)
+    mask[[17, 423]] = True
+    picked = x[mask]
+    assert picked.shape == (2, 8)
+    np.testing.assert_array_equal(picked.compute()[:, 0], [17, 423])
+    assert sorted(source.read) == [(10, 20), (420, 430)]
+    source = Squares(200, 10)
+    whole = np.zeros((200, 200), dtype=bool)
+    whole[3, 150] = whole[190, 2] = True
+    np.testing.assert_array_equal(tw.from_array(source, chunks=(10, 10))[whole].compute(), [3150, 190002])
+    assert sorted(source.read) == [(0, 15), (19, 0)]
 
 
 def test_a_few_elements_of_very_many():

@@ -189,3 +189,17 @@ def test_masks_of_numpy_have_known_shapes():
         np.testing.assert_array_equal(found.compute(), x[key])
     with pytest.raises(IndexError, match="mask"):
         tw.asarray(x)[np.ones(4, bool)]
+
+
+def test_lengths_of_blocks_in_the_place_of_a_type():
+    rng = tw.random.default_rng(1)
+    calls = (
+        lambda *given: tw.random.random((256, 256), *given),
+        lambda *given: rng.standard_normal((256, 256), *given),
+        lambda *given: tw.zeros((256, 256), *given),
+    )
+    for call in calls:
+        for chunks in ((4, 4), ((128, 128), (256,))):
+            with pytest.raises(TypeError, match=r"by name, as in chunks="):
+                call(chunks)
+        assert call("float32").dtype == np.float32

@@ -15,7 +15,7 @@ import numpy as np
 from . import _core
 from ._array import Array, named
 from ._creation import _shape, asarray, cut
-from ._dtypes import astype
+from ._dtypes import as_dtype, astype
 from ._elementwise import ceil, exp, expm1, log, log1p, maximum, sqrt, tan
 from ._integer_bounds import first_and_last, integer_type
 from ._manipulation import broadcast_shapes
@@ -23,9 +23,10 @@ from ._searching import checked, searchsorted, where
 
 
 def _of_floats(dtype: Any, name: str) -> np.dtype:
-    if np.dtype(dtype) not in (np.float32, np.float64):
-        raise TypeError(f"{name} draws float32 or float64, not {np.dtype(dtype)}; convert what it draws")
-    return np.dtype(dtype)
+    dtype = as_dtype(dtype)
+    if dtype not in (np.float32, np.float64):
+        raise TypeError(f"{name} draws float32 or float64, not {dtype}; convert what it draws")
+    return dtype
 
 
 def random_seed() -> int:

@@ -40,9 +40,16 @@ KINDS = {
 }
 
 
+def as_dtype(dtype: Any) -> np.dtype:
+    """An element type as NumPy knows it. Lengths of blocks, which dask takes in this place, are told apart."""
+    if isinstance(dtype, (tuple, list)) and dtype and all(isinstance(length, (int, tuple)) for length in dtype):
+        raise TypeError(f"{dtype} is no element type; lengths of blocks are given by name, as in chunks={dtype}")
+    return np.dtype(dtype)
+
+
 def to_name(dtype: Any) -> str:
     """NumPy's name of whatever NumPy takes for an element type."""
-    dtype = np.dtype(dtype)
+    dtype = as_dtype(dtype)
     check_known(dtype)
     return dtype.name
 

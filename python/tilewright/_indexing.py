@@ -72,6 +72,10 @@ def check_inside(indices: Any, n: int, axis: int) -> None:
 # Indices that a plan looks at one by one; more are data like any other.
 MOST_KNOWN = 1 << 20
 
+# A mask of NumPy that selects at most so many elements, and at most one of so many, is taken as the places that it names.
+FEW_SELECTED = 1 << 12
+SPARSE = 64
+
 
 def from_start(indices: np.ndarray, n: int) -> np.ndarray:
     """Known indices inside an axis of ``n`` elements, negative ones counted from its start."""
@@ -89,6 +93,10 @@ def getitem(x: Array, key: Any) -> Array:
             return Array(_core.slice(x._tensor, parts))
         return _views.view(x, _views.Part(parts))
     if len(parts) == 1 and parts[0].dtype.kind == "b" and x.ndim > 0 and _covers(parts[0], x):
+        mask = key[0] if isinstance(key, tuple) else key
+        if _selects_few(mask) and not x._tensor.is_computed:
+            # Only the blocks with these elements are read.
+            return _advanced(x, parts, {0: np.asarray(mask)})
         return Array(_core.compact(x._tensor, parts[0]._tensor))
     if len(parts) == 1 and parts[0].dtype.kind == "b" and parts[0].ndim == 0:
         # One truth value for the whole array: a new axis, of length 1 or 0.
@@ -116,6 +124,14 @@ def _with_truth_values(x: Array, raw: tuple[Any, ...], parts: tuple[Any, ...]) -
         elif part is not None:
             axes.extend([slice(None)] * (part.ndim if isinstance(part, Array) and part.dtype.kind == "b" else 1))
     return getitem(Array(_core.slice(x._tensor, tuple(axes))), tuple(keys))
+
+
+def _selects_few(mask: Any) -> bool:
+    """True if a mask is known and selects few of many elements."""
+    if not isinstance(mask, (list, np.ndarray)):
+        return False
+    n = np.count_nonzero(mask)
+    return n <= FEW_SELECTED and n * SPARSE <= np.size(mask)
 
 
 def _has_number_array(key: Any) -> bool:
@@ -311,9 +327,7 @@ def _check_value(dtype: np.dtype, value: Any) -> None:
 
 def _masked(x: Array, mask: Array, value: Array) -> Array:
     """Elements under a mask replaced by those of a vector, in order."""
-    from ._reductions import count_nonzero
-
-    count = int(count_nonzero(mask))
+    count = mask._tensor.n_selected()
     if value.shape != (count,):
         raise ValueError(f"{value.size} values for {count} places")
     return Array(_core.expand(x._tensor, mask._tensor, _core.cast(value._tensor, x._tensor.dtype)))
@@ -380,6 +394,9 @@ def _last_written(x: Array, axis: int, places: Array, values: Array) -> Array:
     if values.ndim < x.ndim:
         hit = _core.scatter("any", [places._tensor], ones(n, dtype="bool")._tensor, extents)
         return _where_hit(x, axis, Array(hit), values)
+    if x.ndim == 1:
+        hit = Array(_core.scatter("any", [places._tensor], ones(n, dtype="bool")._tensor, extents))
+        return _where_hit(x, axis, hit, Array(_core.scatter_last(places._tensor, values._tensor, arange(n)._tensor, extents[0])))
     # Every place is named at least once: of nothing there is no largest number.
     every, none = arange(extents[0]), full(extents, -1)
     named, numbers = concat((every, astype(places, every.dtype, copy=False))), concat((none, arange(n)))

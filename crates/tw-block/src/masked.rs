@@ -222,21 +222,6 @@ const SET: [[u8; LANES]; 256] = {
     table
 };
 
-/// For every eight bits: how many are set before each.
-const BEFORE: [[u8; LANES]; 256] = {
-    let mut table = [[0; LANES]; 256];
-    let mut bits = 0;
-    while bits < 256 {
-        let mut lane = 1;
-        while lane < LANES {
-            table[bits][lane] = table[bits][lane - 1] + (bits >> (lane - 1) & 1) as u8;
-            lane += 1;
-        }
-        bits += 1;
-    }
-    table
-};
-
 /// Calls `f` with the position and the bits of every eight elements of which some hold; the last eight may be fewer. There is one call of
 /// `f`, so that it is compiled into its caller, for the caller's vectors.
 #[inline(always)]
@@ -322,11 +307,13 @@ wide! {
                 _ if bits == 0 => *out = *data,
                 Some(values) if bits == u8::MAX => out.copy_from_slice(values),
                 Some(values) => {
-                    let before = &BEFORE[bits as usize];
-                    for lane in 0..LANES {
-                        let value = values[before[lane] as usize % LANES];
-                        out[lane] = if mask[lane] { value } else { data[lane] };
+                    // No branch depends on the mask: all eight values are written, the last first. Those that are too many go to the first element, which is
+                    // put right at the end.
+                    *out = *data;
+                    for (&lane, &value) in SET[bits as usize].iter().zip(values).rev() {
+                        out[lane as usize % LANES] = value;
                     }
+                    out[0] = [data[0], values[0]][(bits & 1) as usize];
                 }
                 None => {
                     *out = *data;

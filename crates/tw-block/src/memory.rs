@@ -1,14 +1,14 @@
 //! Counting the bytes that blocks hold, and using them again.
 //!
 //! Memory fresh from the system costs a fault per page, which for large blocks takes longer than most kernels. So a meter keeps the storage of
-//! large blocks that went, for blocks of the same size that come. It never keeps more than it has seen in use before: bytes in use and bytes kept
+//! large blocks that went, for blocks of about the same size that come: runs of a selection are seldom equally long. It never keeps more than it has seen in use before: bytes in use and bytes kept
 //! together stay below the highest use so far. While nothing runs it keeps little, so that memory goes back to the system when results die; enough
 //! for a loop on the host that computes the same again and again.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use tw_ir::{Array, Buffer, DType};
+use tw_ir::{Array, Buffer, DType, with_buffer};
 
 use crate::pages;
 
@@ -107,7 +107,7 @@ impl Meter {
         while self.kept_bytes.load(Ordering::Relaxed) > bytes && !kept.is_empty() {
             // The oldest is the least likely to be in a cache.
             let buffer = kept.remove(0);
-            self.kept_bytes.fetch_sub(n_bytes(&buffer), Ordering::Relaxed);
+            self.kept_bytes.fetch_sub(held_bytes(&buffer), Ordering::Relaxed);
             dropped.push(buffer);
         }
         drop(kept);
@@ -116,7 +116,7 @@ impl Meter {
 
     /// Frees storage. The allocator returns its free pages to the system from time to time, while nothing runs.
     fn free(&self, buffer: Buffer) {
-        let bytes = n_bytes(&buffer);
+        let bytes = held_bytes(&buffer);
         drop(buffer);
         if bytes >= SMALLEST_KEPT
             && self.is_idle()
@@ -161,7 +161,7 @@ impl Meter {
         let mut dropped = Vec::new();
         while now + self.kept_bytes.load(Ordering::Relaxed) > highest {
             let Some(buffer) = kept.pop() else { break };
-            self.kept_bytes.fetch_sub(n_bytes(&buffer), Ordering::Relaxed);
+            self.kept_bytes.fetch_sub(held_bytes(&buffer), Ordering::Relaxed);
             dropped.push(buffer);
         }
         drop(kept);
@@ -177,23 +177,32 @@ impl Meter {
         self.give_back(array.into_data(), 0);
     }
 
-    /// Kept storage of the given size, with whatever it holds.
+    /// Kept storage for the given number of elements, with whatever it holds.
     pub(crate) fn reuse(&self, dtype: DType, n: usize) -> Option<Buffer> {
         if n as u64 * dtype.size() < SMALLEST_KEPT || self.kept_bytes.load(Ordering::Relaxed) == 0 {
             return None;
         }
         let mut kept = self.lock();
         // The last one kept is the one most likely to be in a cache.
-        let position = kept.iter().rposition(|buffer| buffer.len() == n && buffer.dtype() == dtype)?;
-        let buffer = kept.remove(position);
-        self.kept_bytes.fetch_sub(n_bytes(&buffer), Ordering::Relaxed);
+        let exact = kept.iter().rposition(|buffer| buffer.dtype() == dtype && capacity(buffer) == n);
+        let position = exact.or_else(|| {
+            let fits = |(_, buffer): &(usize, &Buffer)| buffer.dtype() == dtype && is_about(capacity(buffer), n);
+            kept.iter()
+                .enumerate()
+                .filter(fits)
+                .min_by_key(|(_, buffer)| capacity(buffer))
+                .map(|(position, _)| position)
+        })?;
+        let mut buffer = kept.remove(position);
+        self.kept_bytes.fetch_sub(held_bytes(&buffer), Ordering::Relaxed);
+        with_buffer!(&mut buffer, elements => elements.resize(n, Default::default()));
         Some(buffer)
     }
 
     /// Takes storage back, for later or for good. If there is not room for all, the most recently kept storage is the most likely to be reused.
     fn give_back(&self, buffer: Buffer, charged: u64) {
         let now = self.now.fetch_sub(charged, Ordering::Relaxed) - charged;
-        let bytes = n_bytes(&buffer);
+        let bytes = held_bytes(&buffer);
         let most = if self.is_idle() { self.kept_when_idle.load(Ordering::Relaxed) } else { u64::MAX };
         let room = self.highest.load(Ordering::Relaxed).saturating_sub(now).min(most);
         if bytes < SMALLEST_KEPT || bytes > room {
@@ -209,6 +218,22 @@ impl Meter {
     fn is_idle(&self) -> bool {
         self.runs.load(Ordering::Relaxed) == 0
     }
+}
+
+/// Elements that a buffer has room for.
+fn capacity(buffer: &Buffer) -> usize {
+    with_buffer!(buffer, elements => elements.capacity())
+}
+
+/// True if room for `capacity` elements is enough for `n`, and little more.
+fn is_about(capacity: usize, n: usize) -> bool {
+    const LITTLE: usize = 8;
+    capacity >= n && capacity - n <= n / LITTLE
+}
+
+/// Bytes that a buffer has room for.
+fn held_bytes(buffer: &Buffer) -> u64 {
+    capacity(buffer) as u64 * buffer.dtype().size()
 }
 
 pub(crate) fn n_bytes(buffer: &Buffer) -> u64 {
@@ -316,6 +341,24 @@ mod tests {
         assert_eq!(meter.lock()[0].len(), LARGE + 1);
         meter.release_kept();
         assert_eq!(meter.kept_bytes.load(Ordering::Relaxed), 0);
+    }
+
+    #[test]
+    fn storage_of_about_the_same_size_is_used_again() {
+        let meter = Meter::new();
+        drop(meter.begin_run());
+        let first = storage(LARGE, &meter);
+        let place = address(&first);
+        drop(first);
+        for n in [LARGE - 1000, LARGE - LARGE / 10, LARGE, LARGE - 7] {
+            let again = storage(n, &meter);
+            assert_eq!((address(&again), again.buffer().len()), (place, n));
+            assert_eq!((meter.now(), meter.kept_bytes.load(Ordering::Relaxed)), (8 * n as u64, 0));
+            drop(again);
+            // What it has room for counts, not what it held last.
+            assert_eq!(meter.kept_bytes.load(Ordering::Relaxed), 8 * LARGE as u64);
+        }
+        assert_ne!(address(&storage(LARGE / 2, &meter)), place);
     }
 
     #[test]

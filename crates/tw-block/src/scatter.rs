@@ -28,6 +28,8 @@ pub(crate) struct Scatter {
     combine: StripCode,
     /// The operation of each component, if each has one of its own.
     parts: Option<Vec<Monoid>>,
+    /// True if states are a value and its position, and the largest position wins.
+    keeps_last: bool,
     registers: RegisterPlan,
 }
 
@@ -40,6 +42,8 @@ impl Scatter {
             lift: StripCode::compile(&accum.lift, &mut registers),
             combine: StripCode::compile(&accum.combine, &mut registers),
             parts: monoids(accum).map(|parts| parts.into_iter().map(|(monoid, _)| monoid).collect()),
+            keeps_last: (accum.identity.first())
+                .is_some_and(|&first| accum.combine == Accum::last(first.dtype(), first).combine),
             registers,
         })
     }
@@ -154,12 +158,22 @@ impl Pass<'_> {
     /// Folds neighbouring values, from a position on, into the states that indices and a shift name. False if components are not combined each by
     /// an operation of its own.
     fn fold_neighbours(&mut self, indices: &[i64], shift: usize, from: usize) -> bool {
-        let Some(parts) = &self.scatter.parts else { return false };
+        if self.scatter.parts.is_none() && !self.scatter.keeps_last {
+            return false;
+        }
         let len = indices.len();
         let lanes: Vec<Option<Lane<'_>>> =
             self.bodies.iter().map(|(body, first)| Some(Lane::slice(body, first + from..first + from + len))).collect();
         let lift = &self.scatter.lift;
         lift.eval(&lanes, self.registers, len);
+        let Some(parts) = &self.scatter.parts else {
+            let [last, positions] = &mut self.states[..] else { return false };
+            let (value, position) =
+                (lift.result(0, &lanes, self.registers, len), lift.result(1, &lanes, self.registers, len));
+            let Lane::I64(position) = position else { return false };
+            with_lane!(value, values => keep_last_at((&mut **last, &mut **positions), indices, shift, (values, position)));
+            return true;
+        };
         for (k, (monoid, state)) in parts.iter().zip(&mut self.states).enumerate() {
             let lane = lift.result(k, &lanes, self.registers, len);
             with_lane!(lane, values => fold_at(*monoid, state, indices, shift, values));
@@ -326,6 +340,23 @@ fn fold_at<T: Foldable>(monoid: Monoid, state: &mut Buffer, indices: &[i64], shi
                 let to = &mut state[place(index)];
                 *to = T::combine(monoid, *to, values.at(k));
             }
+        }
+    }
+}
+
+/// Keeps the values with the largest positions.
+fn keep_last_at<T: Element>(
+    (last, positions): (&mut Buffer, &mut Buffer),
+    indices: &[i64],
+    shift: usize,
+    (values, position): (Values<'_, T>, Values<'_, i64>),
+) {
+    let (last, positions) = (T::of_mut(last), i64::of_mut(positions));
+    for (k, &index) in indices.iter().enumerate() {
+        let (to, new) = ((index as usize).wrapping_add(shift), position.at(k));
+        if new > positions[to] {
+            positions[to] = new;
+            last[to] = values.at(k);
         }
     }
 }

@@ -36,7 +36,9 @@ pub use create::{
 pub use einsum::{einsum, einsum_path, is_subscript};
 pub use elementwise::{TypedOperand, binary, broadcast_to, cast, logical, logical_not, select, unary};
 pub use layout::{diagonal, expand_dims, flip, pad, permute, repeat, roll, squeeze, transpose, tril, triu};
-pub use movement::{Joined, ScanKind, Sorted, concat, gather, reshape, scan, scatter, sort, stack, take, topk};
+pub use movement::{
+    Joined, ScanKind, Sorted, concat, gather, reshape, scan, scatter, scatter_last, sort, stack, take, topk,
+};
 pub use overlap::{Overlap, overlap};
 pub use promote::{
     CodeSink, ElementType, Literal, Typed, common, emit_binary, emit_cast, emit_logical, emit_logical_not, emit_select,

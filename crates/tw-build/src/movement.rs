@@ -2,7 +2,9 @@
 
 use tw_ir::error::Blame;
 use tw_ir::spec::{GatherSpec, ScanSpec, ScatterSpec, SortSpec};
-use tw_ir::{BinaryOp, DType, Edge, Error, Extent, OnEmpty, Op, Result, Scalar, ScalarCode, Slot, TensorType, shape};
+use tw_ir::{
+    Accum, BinaryOp, DType, Edge, Error, Extent, OnEmpty, Op, Result, Scalar, ScalarCode, Slot, TensorType, shape,
+};
 
 use super::axes::{check_axes, display_shape, types_first};
 use super::elementwise::{cast, mapped, select};
@@ -255,6 +257,16 @@ pub fn scatter(
         prepare,
         join: Op::Scatter { spec: ScatterSpec { axes, accum: kind.accum(working)?, edge }, extents: extents.to_vec() },
     })
+}
+
+/// The values with the largest positions among those for each element that an index tensor names: what assignments one after the other leave.
+/// Elements that nothing names are zero. Operands: the indices, the values, and their positions.
+pub fn scatter_last(index: &TensorType, values: &TensorType, extent: Extent) -> Result<Joined> {
+    let mut prepare = prepare_indices(&[index], &[extent], Edge::Error)?;
+    prepare.extend([None, None]);
+    let accum = Accum::last(values.dtype, values.dtype.zero());
+    let spec = ScatterSpec { axes: vec![0], accum, edge: Edge::Error };
+    Ok(Joined { prepare, join: Op::Scatter { spec, extents: vec![extent] } })
 }
 
 /// Indices as i64, with negative ones counted from the end unless an edge rule gives them another meaning.

@@ -83,7 +83,8 @@ mod _core {
         binary, broadcast_shapes, broadcast_to, cast, compact, concat, coordinate, coordinate_of, diagonal, einsum,
         einsum_path, expand, expand_dims, eye, flip, full, gather, gather_known, linspace, logical, logical_not,
         matmul, overlap, permute, positions, progression, random, rechunk, reduce, repeat, replace, reshape,
-        result_type, roll, scan, scatter, seen_as, slice, sort, squeeze, stack, tensordot, tril, triu, unary, where_,
+        result_type, roll, scan, scatter, scatter_last, seen_as, slice, sort, squeeze, stack, tensordot, tril, triu,
+        unary, where_,
     };
     #[pymodule_export]
     use super::program::program;

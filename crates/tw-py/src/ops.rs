@@ -200,6 +200,20 @@ pub(crate) fn scatter(
     make(py, &tensors, || tilewright::joined(scattered()?, &tensors)).map(Tensor)
 }
 
+/// The value with the largest position for each element of a vector that an index names, and zero elsewhere.
+#[pyfunction]
+pub(crate) fn scatter_last(
+    py: Python<'_>,
+    index: &Tensor,
+    values: &Tensor,
+    positions: &Tensor,
+    extent: u64,
+) -> PyResult<Tensor> {
+    let scattered = || build::scatter_last(index.0.ty(), values.0.ty(), Extent::Known(extent));
+    let tensors = [&index.0, &values.0, &positions.0];
+    make(py, &tensors, || tilewright::joined(scattered()?, &tensors)).map(Tensor)
+}
+
 /// The elements under a mask, in row-major order. Their number is computed with them, or when the shape is requested.
 #[pyfunction]
 pub(crate) fn compact(py: Python<'_>, x: &Tensor, mask: &Tensor) -> PyResult<Tensor> {

@@ -2,6 +2,7 @@
 
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
+use tilewright::ir::Grid;
 use tilewright::{Result, TensorHandle};
 
 use crate::apply::compute_extents;
@@ -86,6 +87,11 @@ impl Tensor {
     pub(crate) fn item<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let value = self.computed(py, |handle| handle.item())?;
         to_python(py, value)
+    }
+
+    /// How many elements it takes as a mask. The mask is kept, for what selects by it.
+    fn n_selected(&self, py: Python<'_>) -> PyResult<u64> {
+        self.computed(py, |handle| Ok(handle.mask_counts(Grid::whole(&handle.shape()))?.total()))
     }
 
     /// What computing will cost; on several workers, too, if some are described.

@@ -161,7 +161,10 @@ def _(case: Case, found: Any, expected: Any) -> bool:
     apart = differing(case, found, expected)
     zeros = all(ours.shape == theirs.shape and not ours[ours != theirs].any() for ours, theirs in apart)
     divided = any(values.dtype.kind in "iub" and not values.all() for values in case.arrays.values())
-    return function(case) == "reciprocal" and case.text == "values" and divided and zeros
+    # A mean or variance of nothing is divided by the number of elements.
+    of_nothing = function(case) in ("mean", "var", "std") and any(values.size == 0 for values in case.arrays.values())
+    whole = all(ours.dtype.kind in "iu" for ours, _ in apart)
+    return case.text == "values" and zeros and whole and (of_nothing or (function(case) == "reciprocal" and divided))
 
 
 @deliberate("a span divided by an integer is rounded down by //, in NumPy towards zero (docs/dtypes.md)")
@@ -274,7 +277,7 @@ def _(case: Case, found: Any, expected: Any) -> bool:
         if isinstance(error, (TypeError, IndexError)):
             return "types" if isinstance(error, TypeError) else "indices"
         # A number that is written, and that its type cannot hold: so much is wrong for certain, whatever NumPy finds first.
-        if isinstance(error, OverflowError) and "does not fit into" in str(error):
+        if isinstance(error, OverflowError) and any(text in str(error) for text in ("does not fit into", "out of bounds for")):
             return "numbers"
         shapes = isinstance(error, ValueError) and any(text in str(error) for text in ("broadcast", "dimension", "1-d"))
         return "shapes" if shapes else None

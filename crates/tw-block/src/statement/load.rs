@@ -85,6 +85,19 @@ impl Task<'_> {
         Ok(())
     }
 
+    /// Repeats elements right where the output has them, if the statement does nothing else.
+    pub(super) fn repeat_into(&mut self, strip: Strip, start: usize) -> bool {
+        let statement = self.statement;
+        let (Some(0), [_], [output]) = (statement.code.as_param(), &statement.reads[..], &mut self.buffers[..]) else {
+            return false;
+        };
+        let Scratch { frame, plans, .. } = &mut *self.scratch;
+        let flight = self.blocks[0].and_then(|block| Some((block, plans[0].flight(frame, strip)?)));
+        let Some((block, flight)) = flight.filter(|(block, _)| block.dtype() == output.dtype()) else { return false };
+        with_dtype!(output.dtype(), T => climb(T::of(block.data()), &flight, &mut T::of_mut(output)[start..start + strip.len]));
+        true
+    }
+
     fn load_var(&mut self, var: usize, strip: Strip) {
         let Scratch { registers, frame, .. } = &mut *self.scratch;
         let param = self.statement.reads.len() + var;
@@ -204,30 +217,31 @@ fn copy_rows(registers: &mut Registers, register: RegisterId, data: &Buffer, row
     })
 }
 
-/// Repeats elements, each as often as its stair is long.
 fn copy_flight(registers: &mut Registers, register: RegisterId, data: &Buffer, flight: &Flight, strip_len: usize) {
-    with_dtype!(register.dtype, T => {
-        let data = T::of(data);
-        let at = |stair: usize| data[(flight.position + stair as i64 * flight.rise) as usize];
-        let out = registers.vector::<T>(register.index, strip_len);
-        let (head, rest) = out.split_at_mut((flight.divisor - flight.phase).min(strip_len));
-        head.fill(at(0));
-        match flight.divisor {
-            2 => repeat_each::<T, 2>(rest, at),
-            3 => repeat_each::<T, 3>(rest, at),
-            4 => repeat_each::<T, 4>(rest, at),
-            divisor => rest.chunks_mut(divisor).enumerate().for_each(|(k, out)| out.fill(at(k + 1))),
-        }
-    })
+    with_dtype!(register.dtype, T => climb(T::of(data), flight, registers.vector::<T>(register.index, strip_len)))
 }
 
-/// Stairs of a length that the compiler knows.
-fn repeat_each<T: Copy, const N: usize>(out: &mut [T], at: impl Fn(usize) -> T) {
+/// Repeats elements, each as often as its stair is long.
+fn climb<T: Copy>(data: &[T], flight: &Flight, out: &mut [T]) {
+    let at = |stair: usize| data[(flight.position + stair as i64 * flight.rise) as usize];
+    let (head, rest) = out.split_at_mut((flight.divisor - flight.phase).min(out.len()));
+    head.fill(at(0));
+    let n = rest.len().div_ceil(flight.divisor);
+    let first = flight.position as usize + 1;
+    match (flight.rise, flight.divisor) {
+        (1, 2) => repeat_each::<T, 2>(rest, &data[first..first + n]),
+        (1, 3) => repeat_each::<T, 3>(rest, &data[first..first + n]),
+        (1, 4) => repeat_each::<T, 4>(rest, &data[first..first + n]),
+        (_, divisor) => rest.chunks_mut(divisor).enumerate().for_each(|(k, out)| out.fill(at(k + 1))),
+    }
+}
+
+/// Stairs of a length that the compiler knows. The last may be shorter.
+fn repeat_each<T: Copy, const N: usize>(out: &mut [T], from: &[T]) {
     let (stairs, tail) = out.as_chunks_mut::<N>();
-    let n = stairs.len();
-    stairs.iter_mut().enumerate().for_each(|(k, out)| *out = [at(k + 1); N]);
-    if !tail.is_empty() {
-        tail.fill(at(n + 1));
+    stairs.iter_mut().zip(from).for_each(|(out, &value)| *out = [value; N]);
+    if let (false, Some(&value)) = (tail.is_empty(), from.last()) {
+        tail.fill(value);
     }
 }
 

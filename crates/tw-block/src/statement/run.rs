@@ -241,12 +241,16 @@ impl<'a> Task<'a> {
     }
 
     fn strip(&mut self, strip: Strip) -> Result<()> {
-        self.load(strip)?;
-        let Scratch { registers, out_plan, .. } = &mut *self.scratch;
+        let out_plan = &self.scratch.out_plan;
         let straight = matches!(self.statement.fold, Fold::Write) && !self.statement.has_guard;
         let neighbours = out_plan.inner == Some(1) || (strip.len == 1 && out_plan.inner.is_some());
+        let start = (out_plan.row() + strip.start as i64 * out_plan.inner.unwrap_or(0)) as usize;
+        if straight && neighbours && !self.past_cache && self.repeat_into(strip, start) {
+            return Ok(());
+        }
+        self.load(strip)?;
+        let Scratch { registers, .. } = &mut *self.scratch;
         if straight && neighbours {
-            let start = (out_plan.row() + strip.start as i64 * out_plan.inner.unwrap_or(0)) as usize;
             if self.past_cache {
                 self.statement.code.eval(&self.lanes, registers, strip.len);
                 for (k, buffer) in self.buffers.iter_mut().enumerate() {

@@ -171,7 +171,8 @@ impl Lowering<'_> {
                         let alone = coefficients.iter().filter(|&&c| c != 0).count() == 1;
                         match axis.longest().checked_div(factor.unsigned_abs()) {
                             // A part that is only moved keeps the lengths of its tiles, so that it fits its other operands.
-                            Some(tile) if tile > 0 && alone && (stmt.accum.is_some() || factor.unsigned_abs() > 1) => {
+                            // Steps longer than a tile leave tiles out, which are then not read.
+                            Some(_) if alone && (stmt.accum.is_some() || factor.unsigned_abs() > 1) => {
                                 seen_through(axis, factor, shift, extent)
                             }
                             Some(tile) if tile > 0 => Axis::uniform(extent, tile),
@@ -299,6 +300,15 @@ mod tests {
     fn a_broadcast_column_does_not_slice_the_result() {
         let grid = grid_of_output("input c: f64[80000, 1]\ny = c + arange(400)\noutput y\n");
         assert_eq!(*grid, [Axis::uniform(80_000, 651), Axis::whole(400)]);
+    }
+
+    #[test]
+    fn long_steps_read_one_tile_each() {
+        for step in ["4000*i", "9999 - 4000*i"] {
+            let text =
+                format!("input c: f64[10000, 50] tile(100, 50)\ny[i,j] = c[{step}, j] for i in 0..3\noutput y\n");
+            assert_eq!(grid_of_output(&text)[0].n_tiles(), 3, "{step}");
+        }
     }
 
     #[test]

@@ -148,15 +148,15 @@ impl Partial<'_> {
         let at_once = index_grid.iter().any(|axis| axis.n_tiles() > 1);
         let kernel = Kernel::Gather { spec: spec.clone(), shape: data.shape.clone(), fill };
         let chains = Chains::new(self, step, kernel, None, vec![fill], 1)?;
-        let parts: Vec<u32> = (0..n_data as u32).collect();
+        let parts: Vec<u32> = if known.is_some() { Vec::new() } else { (0..n_data as u32).collect() };
         let turns = if at_once { &parts[..parts.len().min(1)] } else { &parts[..] };
         let first = axes[0] as usize;
         for (position, out) in Odometer::over(&out_grid).enumerate() {
             let index_coords = &out[first..first + index_grid.len()];
             let others: Vec<u64> = out[..first].iter().chain(&out[first + index_grid.len()..]).copied().collect();
             let index_position = index_grid.position(index_coords);
-            let data_position = |part: u32| {
-                let along = tw_ir::shape::unravel(part as u64, &tiles);
+            let data_position = |part: u64| {
+                let along = tw_ir::shape::unravel(part, &tiles);
                 let mut rest = others.iter();
                 let coords: Vec<u64> = (0..data.grid.len() as u32)
                     .map(|axis| match axes.iter().position(|&a| a == axis) {
@@ -173,7 +173,7 @@ impl Partial<'_> {
                 chains.emit(self, position as u64, &turns, |partial, turn, operands| {
                     for along in Odometer::new(named[turn as usize].clone()) {
                         let part = tw_ir::shape::ravel(&along, &tiles);
-                        operands.push(partial.whole(step.inputs[0], data_position(part as u32)));
+                        operands.push(partial.whole(step.inputs[0], data_position(part)));
                     }
                     operands.extend(step.inputs[1..].iter().map(|&r| partial.whole(r, index_position)));
                     Ok(())
@@ -182,7 +182,7 @@ impl Partial<'_> {
             }
             chains.emit(self, position as u64, turns, |partial, turn, operands| {
                 let met = if at_once { &parts[..] } else { &[turn] };
-                operands.extend(met.iter().map(|&part| partial.whole(step.inputs[0], data_position(part))));
+                operands.extend(met.iter().map(|&part| partial.whole(step.inputs[0], data_position(part.into()))));
                 operands.extend(step.inputs[1..].iter().map(|&r| partial.whole(r, index_position)));
                 Ok(())
             })?;
@@ -306,40 +306,79 @@ fn named_tiles(
 ) -> Vec<Vec<Range<u64>>> {
     let shape = indices[0].shape();
     let strides = tw_ir::shape::row_major_strides(shape);
-    let mut tiles: Vec<Vec<u64>> = vec![Vec::new(); axes.len()];
+    let cuts: Vec<&Axis> = axes.iter().map(|&axis| &grid[axis as usize]).collect();
+    let n_tiles: Vec<u64> = cuts.iter().map(|cut| cut.n_tiles()).collect();
+    let mut named = Vec::new();
+    let mut n_points = 0u64;
     for point in Odometer::new((0..region.rank()).map(|axis| region.range(axis)).collect()) {
+        n_points += 1;
         let at: u64 = point.iter().zip(&strides).map(|(at, stride)| at * stride).sum();
-        for ((index, &axis), tiles) in indices.iter().zip(axes).zip(&mut tiles) {
-            let cut = &grid[axis as usize];
-            let place = edge.apply(index.at(at as usize).as_i64(), cut.extent());
-            tiles.extend(place.map(|place| cut.tile_of(place)));
-        }
+        // The row-major position of the tile, unless the point names none.
+        named.extend(indices.iter().zip(&cuts).try_fold(0, |tile, (index, cut)| {
+            let place = edge.apply(index.at(at as usize).as_i64(), cut.extent())?;
+            Some(tile * cut.n_tiles() + cut.tile_of(place))
+        }));
     }
-    for tiles in &mut tiles {
-        tiles.sort_unstable();
-        tiles.dedup();
+    named.sort_unstable();
+    named.dedup();
+    boxes_of(&named, &n_tiles, n_points)
+}
+
+/// Boxes that do not meet and have all tiles of a sorted list in them: no other tiles, if the boxes are few. Every box looks at all index points.
+fn boxes_of(named: &[u64], n_tiles: &[u64], n_points: u64) -> Vec<Vec<Range<u64>>> {
+    /// Boxes that are always allowed.
+    const FEW: u64 = 64;
+    /// Points that all boxes together may look at; beyond, tiles in between are better read in vain.
+    const MOST_LOOKS: u64 = 1 << 22;
+    let most = (MOST_LOOKS / n_points.max(1)).max(FEW) as usize;
+    let Some(&last_extent) = n_tiles.last() else { return Vec::new() };
+    let tiles: Vec<Vec<u64>> = named.iter().map(|&tile| tw_ir::shape::unravel(tile, n_tiles)).collect();
+    let whole = hull(&tiles, n_tiles.len());
+    let volume = whole.iter().fold(1u64, |n, range| n.saturating_mul(range.end - range.start));
+    if volume == named.len() as u64 {
+        return if named.is_empty() { Vec::new() } else { vec![whole] };
     }
-    let hull = |tiles: &Vec<u64>| match (tiles.first(), tiles.last()) {
-        (Some(&first), Some(&last)) => first..last + 1,
-        _ => 0..0,
+    // Neighbours along the last axis.
+    let follows = |a: &u64, b: &u64| a + 1 == *b && b % last_extent != 0;
+    let n_runs = named.chunk_by(follows).count();
+    if n_runs <= most {
+        let mut rest = &tiles[..];
+        return named
+            .chunk_by(follows)
+            .map(|run| {
+                let (here, after) = rest.split_at(run.len());
+                rest = after;
+                hull(here, n_tiles.len())
+            })
+            .collect();
+    }
+    // Groups of tiles with the widest gaps between them, along the axis on which most tiles are told apart.
+    let mut along: Vec<Vec<u64>> = (0..n_tiles.len()).map(|k| tiles.iter().map(|tile| tile[k]).collect()).collect();
+    for places in &mut along {
+        places.sort_unstable();
+        places.dedup();
+    }
+    let axis = (0..along.len()).max_by_key(|&k| (along[k].len(), std::cmp::Reverse(k))).unwrap_or(0);
+    let mut gaps: Vec<(u64, u64)> = along[axis].windows(2).map(|pair| (pair[1] - pair[0], pair[1])).collect();
+    gaps.sort_unstable_by_key(|&(width, start)| (std::cmp::Reverse(width), start));
+    let mut starts: Vec<u64> =
+        gaps.iter().take(most - 1).filter(|(width, _)| *width > 1).map(|&(_, start)| start).collect();
+    starts.sort_unstable();
+    let mut groups: Vec<Vec<Vec<u64>>> = vec![Vec::new(); starts.len() + 1];
+    for tile in tiles {
+        let group = starts.partition_point(|&start| start <= tile[axis]);
+        groups[group].push(tile);
+    }
+    groups.iter().map(|group| hull(group, n_tiles.len())).collect()
+}
+
+/// The smallest box that has all tiles.
+fn hull(tiles: &[Vec<u64>], rank: usize) -> Vec<Range<u64>> {
+    let along = |k: usize| {
+        let places = || tiles.iter().map(|tile| tile[k]);
+        places().min().zip(places().max()).map_or(0..0, |(first, last)| first..last + 1)
     };
-    let [along] = &tiles[..] else {
-        let hulls: Vec<Range<u64>> = tiles.iter().map(hull).collect();
-        return if hulls.iter().any(Range::is_empty) { Vec::new() } else { vec![hulls] };
-    };
-    let mut runs: Vec<Range<u64>> = Vec::new();
-    for &tile in along {
-        match runs.last_mut() {
-            Some(run) if run.end == tile => run.end += 1,
-            _ => runs.push(tile..tile + 1),
-        }
-    }
-    // Every run looks at all indices of the block; beyond some number, blocks in between are better read in vain.
-    const MOST_RUNS: usize = 64;
-    if runs.len() > MOST_RUNS {
-        runs = vec![hull(along)];
-    }
-    runs.into_iter().map(|run| vec![run]).collect()
+    (0..rank).map(along).collect()
 }
 
 /// The box that one call of a block function writes.
@@ -348,4 +387,46 @@ fn result_box(modes: &[ResultMode], grid: &[Axis], key: &[u64]) -> BoxRegion {
         ResultMode::Grid(g) | ResultMode::PerBlock(g, _) => axis.range(key[*g as usize]),
         ResultMode::Whole(n) => 0..*n,
     }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Volumes of boxes, after a look that every tile is in exactly one.
+    fn volumes(tiles: &[[u64; 2]], n_tiles: [u64; 2], n_points: u64) -> Vec<u64> {
+        let mut named: Vec<u64> = tiles.iter().map(|tile| tw_ir::shape::ravel(tile, &n_tiles)).collect();
+        named.sort_unstable();
+        named.dedup();
+        let boxes = boxes_of(&named, &n_tiles, n_points);
+        for tile in tiles {
+            let has = |found: &&Vec<Range<u64>>| found.iter().zip(tile).all(|(range, at)| range.contains(at));
+            assert_eq!(boxes.iter().filter(has).count(), 1, "{tile:?} in {boxes:?}");
+        }
+        boxes.iter().map(|found| found.iter().map(|range| range.end - range.start).product()).collect()
+    }
+
+    #[test]
+    fn tiles_that_no_index_names_are_in_no_box() {
+        assert!(volumes(&[], [10, 10], 1).is_empty());
+        assert_eq!(volumes(&[[3, 4]], [10, 10], 1), [1]);
+        assert_eq!(volumes(&[[0, 0], [1 << 20, 1 << 20]], [1 << 21, 1 << 21], 2), [1, 1]);
+        // Runs of neighbours, which end where a row of tiles does.
+        assert_eq!(volumes(&[[0, 8], [0, 9], [1, 0], [1, 1]], [10, 10], 4), [2, 2]);
+        assert_eq!(volumes(&[[2, 3], [2, 4], [3, 3], [3, 4]], [10, 10], 4), [4]);
+        assert_eq!(volumes(&[[0, 0], [0, 1], [70, 0], [70, 1]], [100, 2], 4), [2, 2]);
+    }
+
+    #[test]
+    fn few_points_have_as_many_boxes_as_they_name_tiles() {
+        let tiles: Vec<[u64; 2]> = (0..1000).map(|k| [k * 7919 % 1009, k * 104_729 % 997]).collect();
+        assert_eq!(volumes(&tiles, [1009, 997], 1000), vec![1; 1000]);
+        // For many points that would be too many looks: boxes have tiles in between, as few as gaps allow.
+        let found = volumes(&tiles, [1009, 997], 1 << 20);
+        assert!(found.len() <= 64, "{found:?}");
+        let spread: Vec<[u64; 2]> = (0..100).map(|k| [(k / 10) * 1000 + k % 10 * 2, 0]).collect();
+        // Ten groups of ten tiles with one between neighbours: the groups are apart, and 54 of the tiles between are left out.
+        let found = volumes(&spread, [10_000, 1], 1 << 20);
+        assert_eq!((found.len(), found.iter().sum::<u64>()), (64, 10 * 19 - 54));
+    }
 }
