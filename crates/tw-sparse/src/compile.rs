@@ -10,10 +10,34 @@ use crate::loops::{LoopKernel, interpret};
 use crate::lower::{KernelParam, LoweredStatement, lower};
 use crate::tensor::SparseTensor;
 
-/// What runs a kernel: the interpreter, or compiled code.
+/// A kernel of a lowered statement with the parts of tensors that fit to it. Only [`CompiledStatement::run`] makes one: the kernel comes
+/// from the lowering, the inputs have passed the checks of [`SparseTensor`], and extents agree across operands. Compiled code relies on it.
+#[derive(Clone, Copy, Debug)]
+pub struct StatementCall<'a> {
+    kernel: &'a LoopKernel,
+    params: &'a [i64],
+    inputs: &'a [Arc<Buffer>],
+}
+
+impl<'a> StatementCall<'a> {
+    /// The kernel.
+    pub fn kernel(&self) -> &'a LoopKernel {
+        self.kernel
+    }
+    /// The values of its parameters.
+    pub fn params(&self) -> &'a [i64] {
+        self.params
+    }
+    /// Its input arrays.
+    pub fn inputs(&self) -> &'a [Arc<Buffer>] {
+        self.inputs
+    }
+}
+
+/// What runs kernels of statements: the interpreter, or compiled code.
 pub trait KernelEngine {
-    /// Runs a kernel: parameters and input arrays in, output arrays out.
-    fn execute(&self, kernel: &LoopKernel, params: &[i64], inputs: &[Arc<Buffer>]) -> Result<Vec<Buffer>>;
+    /// Runs a kernel and returns its output arrays.
+    fn execute(&self, call: StatementCall<'_>) -> Result<Vec<Buffer>>;
 }
 
 /// The interpreter: the meaning, and the engine of platforms without compiled code.
@@ -21,8 +45,8 @@ pub trait KernelEngine {
 pub struct InterpretedLoops;
 
 impl KernelEngine for InterpretedLoops {
-    fn execute(&self, kernel: &LoopKernel, params: &[i64], inputs: &[Arc<Buffer>]) -> Result<Vec<Buffer>> {
-        interpret(kernel, params, inputs)
+    fn execute(&self, call: StatementCall<'_>) -> Result<Vec<Buffer>> {
+        interpret(call.kernel, call.params, call.inputs)
     }
 }
 
@@ -87,7 +111,8 @@ impl CompiledStatement {
         }
         let shape: Vec<u64> = statement.indices.iter().map(|var| extents[var.0]).collect();
         self.check_size(&shape)?;
-        let mut outputs = engine.execute(&lowered.kernel, &params, &inputs)?.into_iter().map(Arc::new);
+        let call = StatementCall { kernel: &lowered.kernel, params: &params, inputs: &inputs };
+        let mut outputs = engine.execute(call)?.into_iter().map(Arc::new);
         let mut levels = Vec::new();
         match &lowered.pattern {
             Some(pattern) => {

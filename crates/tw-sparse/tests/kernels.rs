@@ -143,6 +143,12 @@ fn repeated_indices_and_slices() {
     let operands = [("B", "dense, compressed", &[3, 3][..], &[1.0, 2.0, 0.0, 0.0, 0.0, 3.0, 4.0, 0.0, 5.0][..])];
     let (diagonal, _) = run("A(i) = B(i,i)", "dense", &operands, &[]);
     assert_eq!(diagonal.to_dense().unwrap(), Buffer::F64(vec![1.0, 0.0, 5.0]));
+    // The rows of B are the pattern of the result only if the diagonal is not looked up on the way.
+    for output in ["compressed", "dense"] {
+        let operands = [("B", "compressed, compressed", operands[0].2, operands[0].3)];
+        let (diagonal, text) = run("A(i) = B(i,i)", output, &operands, &[]);
+        assert_eq!(diagonal.to_dense().unwrap(), Buffer::F64(vec![1.0, 0.0, 5.0]), "{text}");
+    }
 }
 
 #[test]

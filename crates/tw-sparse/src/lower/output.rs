@@ -86,7 +86,12 @@ pub(super) fn shared_pattern(statement: &IndexStatement, order: &LoopOrder, valu
         let at = |l: usize| access.index[operand.format.order()[l]].as_plain();
         let unique =
             operand.format.levels().iter().all(|level| level.properties().unique && level.properties().compact);
-        if !levels_agree || !unique || !(0..format.rank()).all(|l| at(l) == Some(stored[l])) {
+        // Below the shared levels, a coordinate that the output's variables fix would be looked up at once: the position of the innermost
+        // loop would be that of another level.
+        let goes_on = operand.format.order().get(format.rank()).is_none_or(|&mode| {
+            access.index[mode].terms.iter().any(|(var, _)| !stored.contains(var))
+        });
+        if !levels_agree || !unique || !goes_on || !(0..format.rank()).all(|l| at(l) == Some(stored[l])) {
             return None;
         }
         // Its absence alone makes the fill, and no other operand matters to where elements are.
