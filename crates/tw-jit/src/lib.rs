@@ -48,6 +48,7 @@ use tw_sparse::{KernelEngine, StatementCall};
 
 mod cache;
 mod code;
+mod micro;
 mod runtime;
 mod signature;
 mod translate;

@@ -45,6 +45,7 @@ use crate::runtime::{self, FrameOffset, Status, VIEW_CAPACITY, VIEW_DATA, VIEW_L
 mod dense;
 mod expr;
 mod scalar;
+mod vector;
 
 /// Whether accesses are checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -78,7 +79,6 @@ struct Array {
     /// Its number of elements.
     length: Variable,
     flags: MemFlagsData,
-    index: usize,
 }
 
 pub(crate) struct Translation<'a> {
@@ -158,7 +158,6 @@ pub(crate) fn translate(
             data: b.declare_var(I64),
             length: b.declare_var(I64),
             flags: MemFlagsData::trusted().with_alias_region(Some(regions[k])),
-            index: k,
         })
         .collect();
     let locals = kernel

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use tw_ir::{Buffer, Error, Result};
 
 use crate::expr::IndexStatement;
+use crate::format::TensorFormat;
 use crate::level::full_size;
 use crate::loops::{LoopKernel, interpret};
-use crate::lower::{KernelParam, LoweredStatement, lower};
+use crate::lower::{KernelParam, LoweredStatement, WorkspaceChoice, lower};
 use crate::tensor::SparseTensor;
 
 /// A kernel of a lowered statement with the parts of tensors that fit to it. Only [`CompiledStatement::run`] makes one: the kernel comes
@@ -55,13 +56,31 @@ impl KernelEngine for InterpretedLoops {
 pub struct CompiledStatement {
     statement: IndexStatement,
     lowered: LoweredStatement,
+    /// The same without a workspace as long as an extent.
+    sparing: Option<LoweredStatement>,
 }
+
+/// A dense workspace may be so many times as long as there are stored values; a longer one costs more than sorting does.
+const WORKSPACE_PER_VALUE: u64 = 8;
 
 impl CompiledStatement {
     /// Lowers a statement.
     pub fn new(statement: IndexStatement) -> Result<CompiledStatement> {
-        let lowered = lower(&statement)?;
-        Ok(CompiledStatement { statement, lowered })
+        let lowered = lower(&statement, WorkspaceChoice::Dense)?;
+        let sparing = match lowered.workspace {
+            Some(_) => Some(lower(&statement, WorkspaceChoice::List)?),
+            None => None,
+        };
+        Ok(CompiledStatement { statement, lowered, sparing })
+    }
+
+    /// The kernel for these operands: hyper-sparse ones have extents that no workspace must have.
+    fn lowered_for(&self, operands: &[&SparseTensor], extents: &[u64]) -> &LoweredStatement {
+        let stored: u64 = operands.iter().map(|operand| operand.values().len() as u64).sum();
+        match (self.lowered.workspace, &self.sparing) {
+            (Some(var), Some(sparing)) if extents[var.0] / WORKSPACE_PER_VALUE > stored + 64 => sparing,
+            _ => &self.lowered,
+        }
     }
 
     /// The statement.
@@ -80,8 +99,9 @@ impl CompiledStatement {
         operands: &[&SparseTensor],
         extents: &[Option<u64>],
     ) -> Result<SparseTensor> {
-        let (statement, lowered) = (&self.statement, &self.lowered);
+        let statement = &self.statement;
         let extents = self.bind_extents(operands, extents)?;
+        let lowered = self.lowered_for(operands, &extents);
         lowered
             .keys
             .iter()
@@ -110,7 +130,7 @@ impl CompiledStatement {
             inputs.push(tensor.values().clone());
         }
         let shape: Vec<u64> = statement.indices.iter().map(|var| extents[var.0]).collect();
-        self.check_size(&shape)?;
+        check_size(&lowered.output, &shape)?;
         let call = StatementCall { kernel: &lowered.kernel, params: &params, inputs: &inputs };
         let mut outputs = engine.execute(call)?.into_iter().map(Arc::new);
         let mut levels = Vec::new();
@@ -134,23 +154,6 @@ impl CompiledStatement {
             false => SparseTensor::from_trusted_parts(shape, lowered.output.clone(), fill, levels, values),
         };
         made.convert(&statement.output.format)
-    }
-
-    /// Dense parts of the result must have a size that memory can hold.
-    fn check_size(&self, shape: &[u64]) -> Result<()> {
-        let format = &self.lowered.output;
-        let mut dense = 1u64;
-        for (level, &mode) in format.levels().iter().zip(format.order()) {
-            dense = if level.properties().full { full_size(dense, shape[mode])? } else { 1 };
-        }
-        if let Some(extent) = shape.iter().find(|&&extent| extent > format.width().max()) {
-            return Err(Error::data(format!(
-                "extent {extent} of the result does not fit into {}",
-                format.width().dtype()
-            ))
-            .help("store the result with 64-bit indices"));
-        }
-        Ok(())
     }
 
     fn bind_extents(&self, operands: &[&SparseTensor], given: &[Option<u64>]) -> Result<Vec<u64>> {
@@ -214,4 +217,17 @@ impl CompiledStatement {
         }
         Ok(bound)
     }
+}
+
+/// Dense parts of the result must have a size that memory can hold.
+fn check_size(format: &TensorFormat, shape: &[u64]) -> Result<()> {
+    let mut dense = 1u64;
+    for (level, &mode) in format.levels().iter().zip(format.order()) {
+        dense = if level.properties().full { full_size(dense, shape[mode])? } else { 1 };
+    }
+    if let Some(extent) = shape.iter().find(|&&extent| extent > format.width().max()) {
+        return Err(Error::data(format!("extent {extent} of the result does not fit into {}", format.width().dtype()))
+            .help("store the result with 64-bit indices"));
+    }
+    Ok(())
 }

@@ -13,7 +13,7 @@
 use tw_ir::{BinaryOp, DType, Error, Result, Scalar};
 
 use super::order::LoopOrder;
-use super::{KernelOperand, Lowering, Scope};
+use super::{KernelOperand, Lowering, Scope, WorkspaceChoice};
 use crate::algebra::{combine, same_value};
 use crate::expr::{IndexExpr, IndexStatement, IndexVariable, Monoid};
 use crate::level::LevelKind;
@@ -114,6 +114,7 @@ impl Assembly {
         order: &LoopOrder,
         extents: &[LoopExpr],
         pattern: Option<usize>,
+        choice: WorkspaceChoice,
     ) -> Result<Assembly> {
         let name = &statement.output.name;
         let index = ArrayType::Index(order.output.width());
@@ -137,7 +138,7 @@ impl Assembly {
             workspace = Some(if dense_from <= in_order {
                 prefix = dense_from;
                 Workspace::Values
-            } else if in_order + 1 == levels.len() {
+            } else if in_order + 1 == levels.len() && choice == WorkspaceChoice::Dense {
                 Workspace::Dense {
                     values: code.array("w", ArrayType::Value(fill.dtype()), ArrayRole::Workspace),
                     touched: code.array("touched", ArrayType::Value(DType::Bool), ArrayRole::Workspace),
@@ -166,6 +167,14 @@ impl Assembly {
         }
         let by_index = levels.iter().all(OutputLevel::is_full) && in_order < levels.len();
         Ok(Assembly { levels, values, fill, init, prefix, pattern, by_index, workspace, keys, positions: Vec::new() })
+    }
+
+    /// The variable whose extent is the length of a workspace.
+    pub(super) fn dense_workspace(&self) -> Option<IndexVariable> {
+        match self.workspace {
+            Some(Workspace::Dense { .. }) => self.levels.last().map(|level| level.var),
+            _ => None,
+        }
     }
 
     /// What a missing element of the output is.

@@ -1,0 +1,109 @@
+//! Precompiled functions for dense inner loops, with wider vectors than Cranelift has. They add up in the order of the loops that they
+//! stand for, and multiply and add in two steps.
+#![allow(unsafe_code)]
+#![allow(clippy::too_many_arguments)]
+
+/// The address of the function that computes four dot products of one row with four others:
+/// `out[q] = start + shared[0] * rows[q][0] + shared[1] * rows[q][1] + ..`, added from the left.
+pub(crate) fn dot4() -> usize {
+    #[cfg(target_arch = "x86_64")]
+    if std::arch::is_x86_feature_detected!("avx2") {
+        return dot4_avx2 as *const () as usize;
+    }
+    dot4_portable as *const () as usize
+}
+
+/// # Safety
+///
+/// `shared` and the rows have `n` elements, `out` has four.
+unsafe extern "C" fn dot4_portable(
+    n: i64,
+    start: f64,
+    shared: *const f64,
+    a: *const f64,
+    b: *const f64,
+    c: *const f64,
+    d: *const f64,
+    out: *mut [f64; 4],
+) {
+    let mut sums = [start; 4];
+    for k in 0..n.max(0) as usize {
+        // SAFETY: `k` is smaller than `n`.
+        let (x, row) = unsafe { (*shared.add(k), [*a.add(k), *b.add(k), *c.add(k), *d.add(k)]) };
+        sums.iter_mut().zip(row).for_each(|(sum, y)| *sum += x * y);
+    }
+    // SAFETY: `out` is the caller's.
+    unsafe { *out = sums };
+}
+
+/// # Safety
+///
+/// As [`dot4_portable`], and the processor has AVX2.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+unsafe extern "C" fn dot4_avx2(
+    n: i64,
+    start: f64,
+    shared: *const f64,
+    a: *const f64,
+    b: *const f64,
+    c: *const f64,
+    d: *const f64,
+    out: *mut [f64; 4],
+) {
+    use std::arch::x86_64::*;
+    let n = n.max(0) as usize;
+    let mut sums = _mm256_set1_pd(start);
+    let mut k = 0;
+    while k + 4 <= n {
+        // SAFETY: `k + 3` is smaller than `n`.
+        let (x, rows) = unsafe {
+            let x = [0, 1, 2, 3].map(|q| _mm256_broadcast_sd(&*shared.add(k + q)));
+            (x, [a, b, c, d].map(|row| _mm256_loadu_pd(row.add(k))))
+        };
+        // Columns of the four rows: lane q of each belongs to product q.
+        let (low, high) = (_mm256_unpacklo_pd(rows[0], rows[1]), _mm256_unpackhi_pd(rows[0], rows[1]));
+        let (low_2, high_2) = (_mm256_unpacklo_pd(rows[2], rows[3]), _mm256_unpackhi_pd(rows[2], rows[3]));
+        sums = _mm256_add_pd(sums, _mm256_mul_pd(x[0], _mm256_permute2f128_pd::<0x20>(low, low_2)));
+        sums = _mm256_add_pd(sums, _mm256_mul_pd(x[1], _mm256_permute2f128_pd::<0x20>(high, high_2)));
+        sums = _mm256_add_pd(sums, _mm256_mul_pd(x[2], _mm256_permute2f128_pd::<0x31>(low, low_2)));
+        sums = _mm256_add_pd(sums, _mm256_mul_pd(x[3], _mm256_permute2f128_pd::<0x31>(high, high_2)));
+        k += 4;
+    }
+    // SAFETY: `out` has room for four; the unaligned form is used.
+    unsafe { _mm256_storeu_pd(out.cast(), sums) };
+    while k < n {
+        // SAFETY: `k` is smaller than `n`, and `out` is the caller's.
+        unsafe {
+            let (x, row) = (*shared.add(k), [*a.add(k), *b.add(k), *c.add(k), *d.add(k)]);
+            (*out).iter_mut().zip(row).for_each(|(sum, y)| *sum += x * y);
+        }
+        k += 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_forms_add_from_the_left() {
+        for n in 0..23usize {
+            let row = |seed: usize| -> Vec<f64> { (0..n).map(|k| 1.0 / (k * 7 + seed * 3 + 1) as f64).collect() };
+            let (shared, rows) = (row(9), [row(1), row(2), row(3), row(4)]);
+            let expected = [0, 1, 2, 3].map(|q| rows[q].iter().zip(&shared).fold(0.25, |sum, (y, x)| sum + x * y));
+            let [a, b, c, d] = [0, 1, 2, 3].map(|q| rows[q].as_ptr());
+            let mut out = [0.0; 4];
+            // SAFETY: all have `n` elements.
+            unsafe { dot4_portable(n as i64, 0.25, shared.as_ptr(), a, b, c, d, &mut out) };
+            assert_eq!(out, expected, "{n}");
+            #[cfg(target_arch = "x86_64")]
+            if std::arch::is_x86_feature_detected!("avx2") {
+                let mut out = [0.0; 4];
+                // SAFETY: as above, and the feature is there.
+                unsafe { dot4_avx2(n as i64, 0.25, shared.as_ptr(), a, b, c, d, &mut out) };
+                assert_eq!(out, expected, "{n}");
+            }
+        }
+    }
+}
