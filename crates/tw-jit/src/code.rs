@@ -104,11 +104,12 @@ impl CompiledKernel {
         kernel: &LoopKernel,
         params: &[i64],
         inputs: &[Arc<Buffer>],
+        lengths: &[u64],
         limit: Option<&GrowthLimit>,
     ) -> Result<Vec<Buffer>> {
         // SAFETY: the code was made for this kernel: the engine finds it by all that is compiled. `self` keeps its memory. That the kernel keeps
         // to its arrays is argued in `crate::translate`.
-        unsafe { runtime::run(kernel, self.entry, params, inputs, limit) }
+        unsafe { runtime::run(kernel, self.entry, params, inputs, lengths, limit) }
     }
 }
 

@@ -115,7 +115,7 @@ impl JitEngine {
         params: &[i64],
         inputs: &[Arc<Buffer>],
     ) -> Result<Vec<Buffer>> {
-        self.cache.get(kernel, Checks::Bounds)?.run(kernel, params, inputs, self.limit.as_deref())
+        self.cache.get(kernel, Checks::Bounds)?.run(kernel, params, inputs, &[], self.limit.as_deref())
     }
 
     /// What the cache holds.
@@ -127,6 +127,6 @@ impl JitEngine {
 impl KernelEngine for JitEngine {
     fn execute(&self, call: StatementCall<'_>) -> Result<Vec<Buffer>> {
         let code = self.cache.get(call.kernel(), self.checks)?;
-        code.run(call.kernel(), call.params(), call.inputs(), self.limit.as_deref())
+        code.run(call.kernel(), call.params(), call.inputs(), call.lengths(), self.limit.as_deref())
     }
 }

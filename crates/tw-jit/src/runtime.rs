@@ -81,7 +81,7 @@ fn data_of(buffer: &mut Buffer) -> *mut u8 {
     with_buffer!(buffer, values => values.as_mut_ptr().cast())
 }
 
-/// Runs compiled code: parameters and input arrays in, output arrays out.
+/// Runs compiled code: parameters and input arrays in, output arrays out. Outputs get room for `lengths` from the start.
 ///
 /// # Safety
 ///
@@ -92,6 +92,7 @@ pub(crate) unsafe fn run(
     code: unsafe extern "C" fn(*mut Frame) -> i64,
     params: &[i64],
     inputs: &[Arc<Buffer>],
+    lengths: &[u64],
     limit: Option<&GrowthLimit>,
 ) -> Result<Vec<Buffer>> {
     // The code trusts numbers and types.
@@ -115,6 +116,10 @@ pub(crate) unsafe fn run(
         }
     }
     let mut host = Host { kernel, own, limit, error: None, keyed: Vec::new() };
+    let outputs = (0..kernel.arrays.len()).filter(|&k| kernel.arrays[k].role == ArrayRole::Output);
+    for (k, &length) in outputs.zip(lengths).filter(|(_, length)| (1..=MAX_POSITIONS).contains(*length)) {
+        host.reserve(k, &mut views[k], length)?;
+    }
     let mut frame = Frame {
         params: params.as_ptr(),
         views: views.as_mut_ptr(),

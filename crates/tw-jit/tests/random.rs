@@ -9,7 +9,8 @@ use common::random::random_case;
 use common::{bits, check_against_dense};
 use tw_ir::DType;
 use tw_jit::JitEngine;
-use tw_sparse::{InterpretedLoops, KernelEngine, SparseTensor};
+use tw_sparse::loops::counting;
+use tw_sparse::{CompiledStatement, InterpretedLoops, KernelEngine, SparseTensor};
 
 const TYPES: &[DType] = &[
     DType::I64,
@@ -53,6 +54,26 @@ fn random_expressions_have_equal_bits() {
                 let found = run(engine).map_err(|e| format!("{name}: {e}"))?;
                 if arrays(&found) != arrays(&meant) {
                     return Err(format!("{name}: {:?}\nnot {:?}", arrays(&found), arrays(&meant)));
+                }
+            }
+            let operands: Vec<&SparseTensor> = case.operands.iter().collect();
+            let extents: Vec<Option<u64>> = case.extents.iter().map(|&extent| Some(extent)).collect();
+            let statement = CompiledStatement::new(case.statement.clone()).map_err(|e| e.to_string())?;
+            let text = || format!("\n{}", counting(&statement.lowered().kernel));
+            for engine in [&InterpretedLoops as &dyn KernelEngine, &checked, &compiled] {
+                let phased = statement.run_in_two_phases(engine, &operands, &extents);
+                let phased = phased.map_err(|e| format!("two phases: {e}{}", text()))?;
+                if arrays(&phased) != arrays(&meant) {
+                    return Err(format!("two phases: {:?}\nnot {:?}", arrays(&phased), arrays(&meant)));
+                }
+            }
+            // Counted lengths are exact where the result comes as it was made.
+            if statement.lowered().pattern.is_none() && statement.lowered().output == *meant.format() {
+                let counted = statement.count(&compiled, &operands, &extents).map_err(|e| e.to_string())?;
+                let parts = meant.levels().iter().flatten().chain([meant.values()]);
+                let lengths: Vec<u64> = parts.map(|buffer| buffer.len() as u64).collect();
+                if counted != lengths {
+                    return Err(format!("counted {counted:?}, not {lengths:?}{}", text()));
                 }
             }
             Ok(())

@@ -7,7 +7,7 @@ use tw_ir::{Buffer, Error, Result};
 use crate::expr::IndexStatement;
 use crate::format::TensorFormat;
 use crate::level::full_size;
-use crate::loops::{LoopKernel, interpret};
+use crate::loops::{LoopKernel, counting, interpret};
 use crate::lower::{KernelParam, LoweredStatement, WorkspaceChoice, lower};
 use crate::tensor::SparseTensor;
 
@@ -18,6 +18,7 @@ pub struct StatementCall<'a> {
     kernel: &'a LoopKernel,
     params: &'a [i64],
     inputs: &'a [Arc<Buffer>],
+    lengths: &'a [u64],
 }
 
 impl<'a> StatementCall<'a> {
@@ -32,6 +33,10 @@ impl<'a> StatementCall<'a> {
     /// Its input arrays.
     pub fn inputs(&self) -> &'a [Arc<Buffer>] {
         self.inputs
+    }
+    /// The lengths that its outputs will have, if they were counted before; otherwise none.
+    pub fn lengths(&self) -> &'a [u64] {
+        self.lengths
     }
 }
 
@@ -99,6 +104,33 @@ impl CompiledStatement {
         operands: &[&SparseTensor],
         extents: &[Option<u64>],
     ) -> Result<SparseTensor> {
+        self.finish(engine, self.bind(operands, extents)?, &[])
+    }
+
+    /// The lengths of the arrays that the result will have in the format in which it is made: those of each level, then that of the values.
+    /// Where the result shares the levels of an operand, that of the values only.
+    pub fn count(
+        &self,
+        engine: &dyn KernelEngine,
+        operands: &[&SparseTensor],
+        extents: &[Option<u64>],
+    ) -> Result<Vec<u64>> {
+        count_bound(engine, &self.bind(operands, extents)?)
+    }
+
+    /// As [`CompiledStatement::run`], in two phases: the first counts, the second fills arrays that have their length from the start.
+    pub fn run_in_two_phases(
+        &self,
+        engine: &dyn KernelEngine,
+        operands: &[&SparseTensor],
+        extents: &[Option<u64>],
+    ) -> Result<SparseTensor> {
+        let bound = self.bind(operands, extents)?;
+        let lengths = count_bound(engine, &bound)?;
+        self.finish(engine, bound, &lengths)
+    }
+
+    fn bind(&self, operands: &[&SparseTensor], extents: &[Option<u64>]) -> Result<BoundStatement<'_>> {
         let statement = &self.statement;
         let extents = self.bind_extents(operands, extents)?;
         let lowered = self.lowered_for(operands, &extents);
@@ -131,7 +163,12 @@ impl CompiledStatement {
         }
         let shape: Vec<u64> = statement.indices.iter().map(|var| extents[var.0]).collect();
         check_size(&lowered.output, &shape)?;
-        let call = StatementCall { kernel: &lowered.kernel, params: &params, inputs: &inputs };
+        Ok(BoundStatement { lowered, converted, params, inputs, shape })
+    }
+
+    fn finish(&self, engine: &dyn KernelEngine, bound: BoundStatement<'_>, lengths: &[u64]) -> Result<SparseTensor> {
+        let (statement, BoundStatement { lowered, converted, params, inputs, shape }) = (&self.statement, bound);
+        let call = StatementCall { kernel: &lowered.kernel, params: &params, inputs: &inputs, lengths };
         let mut outputs = engine.execute(call)?.into_iter().map(Arc::new);
         let mut levels = Vec::new();
         match &lowered.pattern {
@@ -216,6 +253,25 @@ impl CompiledStatement {
             }
         }
         Ok(bound)
+    }
+}
+
+/// A statement with the tensors of one run.
+struct BoundStatement<'a> {
+    lowered: &'a LoweredStatement,
+    converted: Vec<SparseTensor>,
+    params: Vec<i64>,
+    inputs: Vec<Arc<Buffer>>,
+    shape: Vec<u64>,
+}
+
+fn count_bound(engine: &dyn KernelEngine, bound: &BoundStatement<'_>) -> Result<Vec<u64>> {
+    let kernel = counting(&bound.lowered.kernel);
+    debug_assert!(crate::loops::verify::verify(&kernel).is_ok(), "{kernel}");
+    let call = StatementCall { kernel: &kernel, params: &bound.params, inputs: &bound.inputs, lengths: &[] };
+    match engine.execute(call)?.into_iter().next() {
+        Some(Buffer::U64(lengths)) => Ok(lengths),
+        _ => Err(Error::internal("a counting kernel made no lengths")),
     }
 }
 

@@ -18,6 +18,7 @@ use tw_sparse::{CompiledStatement, SparseTensor};
 
 mod by_hand;
 mod operands;
+#[allow(dead_code)]
 #[path = "../../../tw-sparse/tests/common/notation.rs"]
 mod notation;
 

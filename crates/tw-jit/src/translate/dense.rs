@@ -34,6 +34,23 @@ pub(super) struct Lanes {
     pub(super) dtype: DType,
 }
 
+impl Lanes {
+    /// The factor and the row, if a multiple of one row of doubles is added to another.
+    pub(super) fn scaled_row(&self) -> Option<(&LoopExpr, (ArrayId, &LoopExpr))> {
+        let Lane::Binary(BinaryOp::Add, target, product) = &self.value else { return None };
+        let (Lane::Target, Lane::Binary(BinaryOp::Mul, a, b), DType::F64) = (&**target, &**product, self.dtype) else {
+            return None;
+        };
+        // The order of factors does not matter to their product.
+        match (&**a, &**b) {
+            (Lane::Splat(factor), Lane::Load(array, base)) | (Lane::Load(array, base), Lane::Splat(factor)) => {
+                Some((factor, (*array, base)))
+            }
+            _ => None,
+        }
+    }
+}
+
 /// A loop over positions with a dot product in each round.
 #[derive(Clone, Debug)]
 pub(super) struct Dots<'a> {

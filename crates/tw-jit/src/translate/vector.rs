@@ -64,12 +64,21 @@ impl Translation<'_> {
     fn row_nest(&mut self, outer: Loop<'_>, prefix: &[LoopStmt], inner: Loop<'_>, lanes: &Lanes) {
         let (first, last) = (self.one(outer.from), self.one(outer.to));
         let (from, to) = (self.one(inner.from), self.one(inner.to));
-        // Without positions, nothing of the row is touched.
-        let some = self.b.ins().icmp(IntCC::SignedLessThan, first, last);
+        // Without positions or columns, nothing of the row is touched.
+        let positions = self.b.ins().icmp(IntCC::SignedLessThan, first, last);
+        let columns = self.b.ins().icmp(IntCC::SignedLessThan, from, to);
+        let some = self.b.ins().band(positions, columns);
         let (work, after) = (self.b.create_block(), self.b.create_block());
         self.b.ins().brif(some, work, &[], after, &[]);
         self.b.switch_to_block(work);
         self.b.seal_block(work);
+        if let Some((factor, row)) = lanes.scaled_row() {
+            self.add_rows(outer, prefix, lanes, (factor, row), [first, last, from, to]);
+            self.b.ins().jump(after, &[]);
+            self.b.switch_to_block(after);
+            self.b.seal_block(after);
+            return;
+        }
         let rest = self.columns(lanes, (from, to), &mut |t, block| {
             if block.k == 0 {
                 // All vectors of a block share one loop over the positions.
@@ -101,6 +110,45 @@ impl Translation<'_> {
         self.b.ins().jump(after, &[]);
         self.b.switch_to_block(after);
         self.b.seal_block(after);
+    }
+
+    /// Adds multiples of rows to one row. The addresses and factors of some positions are written down first; then one call adds them all,
+    /// with the sums of a block of columns in registers.
+    fn add_rows(
+        &mut self,
+        outer: Loop<'_>,
+        prefix: &[LoopStmt],
+        lanes: &Lanes,
+        (factor, (array, row)): (&LoopExpr, (ArrayId, &LoopExpr)),
+        [first, last, from, to]: [Value; 4],
+    ) {
+        let base = self.one(&lanes.base);
+        let base = self.b.ins().iadd(base, from);
+        let target = self.address(lanes.target, base);
+        let n = self.b.ins().isub(to, from);
+        let slot = self.slot((micro::ROWS * size_of::<micro::ScaledRow>()) as u32);
+        self.count(first, last, micro::ROWS as i64, |t, p| {
+            let list = t.b.ins().stack_addr(I64, slot, 0);
+            let width = t.int(micro::ROWS as i64);
+            let end = t.b.ins().iadd(p, width);
+            let short = t.b.ins().icmp(IntCC::SignedLessThan, last, end);
+            let end = t.b.ins().select(short, last, end);
+            t.count(p, end, 1, |t, q| {
+                t.define(outer.local, Val::One(q));
+                t.body(prefix);
+                let base = t.one(row);
+                let base = t.b.ins().iadd(base, from);
+                let (address, factor) = (t.address(array, base), t.one(factor));
+                let k = t.b.ins().isub(q, p);
+                let shift = t.int(size_of::<micro::ScaledRow>().trailing_zeros() as i64);
+                let offset = t.b.ins().ishl(k, shift);
+                let place = t.b.ins().iadd(list, offset);
+                t.b.ins().store(MemFlagsData::trusted(), address, place, 0);
+                t.b.ins().store(MemFlagsData::trusted(), factor, place, 8);
+            });
+            let count = t.b.ins().isub(end, p);
+            t.call(micro::add_rows(), &[n, target, list, count], None);
+        });
     }
 
     /// Emits loops over blocks of columns and then over single vectors. `work` is called for each vector of a block, after all of them are
