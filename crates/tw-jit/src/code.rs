@@ -80,9 +80,8 @@ impl CompiledKernel {
         match compiled {
             Ok((address, n_bytes)) => {
                 // SAFETY: the address is that of a function with the signature of `crate::translate::signature`: one pointer in, an i64 out.
-                let entry = unsafe {
-                    std::mem::transmute::<*const u8, unsafe extern "C" fn(*mut Frame) -> i64>(address)
-                };
+                let entry =
+                    unsafe { std::mem::transmute::<*const u8, unsafe extern "C" fn(*mut Frame) -> i64>(address) };
                 Ok(CompiledKernel { entry, module: Mutex::new(Some(module)), n_bytes })
             }
             Err(error) => {

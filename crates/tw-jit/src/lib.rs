@@ -109,12 +109,7 @@ impl JitEngine {
     }
 
     /// Runs a kernel of any origin: bounds are checked.
-    pub fn execute_checked(
-        &self,
-        kernel: &LoopKernel,
-        params: &[i64],
-        inputs: &[Arc<Buffer>],
-    ) -> Result<Vec<Buffer>> {
+    pub fn execute_checked(&self, kernel: &LoopKernel, params: &[i64], inputs: &[Arc<Buffer>]) -> Result<Vec<Buffer>> {
         self.cache.get(kernel, Checks::Bounds)?.run(kernel, params, inputs, &[], self.limit.as_deref())
     }
 

@@ -221,11 +221,12 @@ impl Host<'_> {
         let n = n as usize;
         let fault = || Error::internal("compiled code sorts what is no list of keys");
         let Some((values, n_values)) = values else {
-            return match self.own.get_mut(keys) {
-                Some(Some(Buffer::U32(keys))) => Ok(keys[..n].sort_unstable()),
-                Some(Some(Buffer::U64(keys))) => Ok(keys[..n].sort_unstable()),
-                _ => Err(fault()),
-            };
+            match self.own.get_mut(keys) {
+                Some(Some(Buffer::U32(keys))) => keys[..n].sort_unstable(),
+                Some(Some(Buffer::U64(keys))) => keys[..n].sort_unstable(),
+                _ => return Err(fault()),
+            }
+            return Ok(());
         };
         if n_values != n as u64 {
             return Err(fault());

@@ -83,7 +83,9 @@ fn growth_is_asked_for() {
     code.resize(out, LoopExpr::int(1 << 40), Scalar::F64(1.0));
     let large = code.finish();
     let unlimited = JitEngine::new();
-    if cfg!(target_os = "linux") && std::fs::read_to_string("/proc/sys/vm/overcommit_memory").is_ok_and(|text| text.trim() != "1") {
+    if cfg!(target_os = "linux")
+        && std::fs::read_to_string("/proc/sys/vm/overcommit_memory").is_ok_and(|text| text.trim() != "1")
+    {
         assert!(unlimited.execute_checked(&large, &[], &[]).is_err());
     }
 }

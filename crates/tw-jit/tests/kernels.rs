@@ -28,7 +28,8 @@ struct Case<'a> {
 /// Runs a statement by the interpreter and compiled, with and without checks, and compares the bits of all arrays.
 fn compare(case: &Case<'_>, engines: &[&dyn KernelEngine]) {
     let zero = Scalar::F64(0.0);
-    let operand = |name: &str, format: &str| OperandType { name: name.into(), format: format.parse().unwrap(), fill: zero };
+    let operand =
+        |name: &str, format: &str| OperandType { name: name.into(), format: format.parse().unwrap(), fill: zero };
     let types = case.operands.iter().map(|(name, format, _)| operand(name, format)).collect();
     let compiled = CompiledStatement::new(read(case.text, operand("A", case.output), types).unwrap()).unwrap();
     let tensors: Vec<SparseTensor> = case

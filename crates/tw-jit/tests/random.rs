@@ -45,9 +45,8 @@ fn random_expressions_have_equal_bits() {
     let mut failures = Vec::new();
     for seed in seeds.clone() {
         let case = random_case(seed, TYPES);
-        let run = |engine: &dyn KernelEngine| {
-            check_against_dense(engine, &case.statement, &case.operands, &case.extents)
-        };
+        let run =
+            |engine: &dyn KernelEngine| check_against_dense(engine, &case.statement, &case.operands, &case.extents);
         let outcome = run(&InterpretedLoops).and_then(|meant| {
             // With checks first: a kernel that leaves its arrays must not run without.
             for (name, engine) in [("checked", &checked), ("compiled", &compiled)] {

@@ -7,9 +7,7 @@ fn row(pos: &[u32], i: usize) -> std::ops::Range<usize> {
 }
 
 pub fn spmv(a: &Csr, x: &[f64]) -> Vec<f64> {
-    (0..a.rows)
-        .map(|i| row(&a.pos, i).fold(0.0, |sum, p| sum + a.values[p] * x[a.crd[p] as usize]))
-        .collect()
+    (0..a.rows).map(|i| row(&a.pos, i).fold(0.0, |sum, p| sum + a.values[p] * x[a.crd[p] as usize])).collect()
 }
 
 pub fn spmm(a: &Csr, right: &[f64], n: usize) -> Vec<f64> {

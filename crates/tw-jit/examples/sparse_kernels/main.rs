@@ -17,10 +17,10 @@ use tw_sparse::expr::OperandType;
 use tw_sparse::{CompiledStatement, SparseTensor};
 
 mod by_hand;
-mod operands;
 #[allow(dead_code)]
 #[path = "../../../tw-sparse/tests/common/notation.rs"]
 mod notation;
+mod operands;
 
 use operands::{Csr, Fibres};
 
@@ -59,12 +59,21 @@ struct Bench {
 
 impl Bench {
     /// Times a statement and a function that computes the same values; the latter returns them.
-    fn run(&self, name: &str, data: &str, text: &str, output: &str, operands: &[Given<'_>], by_hand: &dyn Fn() -> Vec<f64>) {
+    fn run(
+        &self,
+        name: &str,
+        data: &str,
+        text: &str,
+        output: &str,
+        operands: &[Given<'_>],
+        by_hand: &dyn Fn() -> Vec<f64>,
+    ) {
         if self.options.only.as_ref().is_some_and(|only| only != name) {
             return;
         }
         let zero = Scalar::F64(0.0);
-        let operand = |name: &str, format: &str| OperandType { name: name.into(), format: format.parse().unwrap(), fill: zero };
+        let operand =
+            |name: &str, format: &str| OperandType { name: name.into(), format: format.parse().unwrap(), fill: zero };
         let types = operands.iter().map(|(name, tensor)| operand(name, &tensor.format().to_string())).collect();
         let statement = notation::read(text, operand("A", output), types).unwrap();
         let begin = Instant::now();
@@ -122,9 +131,14 @@ impl Bench {
         });
         let (left, right) = (operands::dense(&[n, 64], 3), operands::dense(&[m, 64], 4));
         let operands = [("B", &a), ("C", &left.tensor), ("D", &right.tensor)];
-        self.run("SDDMM", data, "A(i,j) = (B(i,j) * sum(k, (C(i,k) * D(j,k))))", "dense, compressed", &operands, &|| {
-            by_hand::sddmm(csr, &left.values, &right.values, 64)
-        });
+        self.run(
+            "SDDMM",
+            data,
+            "A(i,j) = (B(i,j) * sum(k, (C(i,k) * D(j,k))))",
+            "dense, compressed",
+            &operands,
+            &|| by_hand::sddmm(csr, &left.values, &right.values, 64),
+        );
         let operands = [("B", &a), ("C", &b)];
         self.run("SpGEMM", data, "A(i,j) = sum(k, (B(i,k) * C(k,j)))", "dense, compressed", &operands, &|| {
             by_hand::spgemm(csr, &second)

@@ -200,7 +200,9 @@ fn straight(body: &[LoopStmt]) -> Option<(HashMap<LocalId, LoopExpr>, &LoopStmt)
 /// The loop as rounds that do not depend on each other.
 pub(super) fn lanes(kernel: &LoopKernel, inner: Loop<'_>) -> Option<Lanes> {
     let (known, LoopStmt::Store(target, index, value)) = straight(inner.body)? else { return None };
-    let ArrayType::Value(dtype @ (DType::F32 | DType::F64)) = kernel.arrays[target.0 as usize].kind else { return None };
+    let ArrayType::Value(dtype @ (DType::F32 | DType::F64)) = kernel.arrays[target.0 as usize].kind else {
+        return None;
+    };
     let (index, value) = (replaced(index, &known), replaced(value, &known));
     let base = base_of(&index, inner.local)?;
     let set = set_by(inner.body);

@@ -88,9 +88,11 @@ pub(super) fn shared_pattern(statement: &IndexStatement, order: &LoopOrder, valu
             operand.format.levels().iter().all(|level| level.properties().unique && level.properties().compact);
         // Below the shared levels, a coordinate that the output's variables fix would be looked up at once: the position of the innermost
         // loop would be that of another level.
-        let goes_on = operand.format.order().get(format.rank()).is_none_or(|&mode| {
-            access.index[mode].terms.iter().any(|(var, _)| !stored.contains(var))
-        });
+        let goes_on = operand
+            .format
+            .order()
+            .get(format.rank())
+            .is_none_or(|&mode| access.index[mode].terms.iter().any(|(var, _)| !stored.contains(var)));
         if !levels_agree || !unique || !goes_on || !(0..format.rank()).all(|l| at(l) == Some(stored[l])) {
             return None;
         }
