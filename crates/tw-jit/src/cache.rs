@@ -80,7 +80,7 @@ impl KernelCache {
 
     pub(crate) fn statistics(&self) -> CacheStatistics {
         let entries = self.entries();
-        let bytes = entries.by_signature.values().map(|entry| entry.code.n_bytes()).sum();
+        let bytes = entries.by_signature.values().map(|entry| entry.code.summary().bytes).sum();
         CacheStatistics { kernels: entries.by_signature.len(), bytes, ..entries.statistics }
     }
 }

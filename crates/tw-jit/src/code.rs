@@ -18,14 +18,14 @@ use tw_ir::{Buffer, Error, Result};
 use tw_sparse::loops::{LoopKernel, verify};
 
 use crate::runtime::{self, Frame, GrowthLimit};
-use crate::translate::{Checks, signature, translate};
+use crate::translate::{Checks, CodeSummary, signature, translate};
 
 /// Machine code, and the memory it is in.
 pub(crate) struct CompiledKernel {
     entry: unsafe extern "C" fn(*mut Frame) -> i64,
     /// Taken when the memory is given back.
     module: Mutex<Option<JITModule>>,
-    n_bytes: usize,
+    summary: CodeSummary,
 }
 
 fn fault(what: impl std::fmt::Display) -> Error {
@@ -70,19 +70,19 @@ impl CompiledKernel {
             context.func.signature = signature(module.isa().default_call_conv());
             let id = module.declare_function("kernel", Linkage::Export, &context.func.signature).map_err(fault)?;
             context.func.name = UserFuncName::user(0, id.as_u32());
-            translate(kernel, checks, &mut context.func, builder, module.target_config());
+            let summary = translate(kernel, checks, &mut context.func, builder, module.target_config());
             module.define_function(id, context).map_err(fault)?;
-            let n_bytes = context.compiled_code().map_or(0, |code| code.code_buffer().len());
+            let bytes = context.compiled_code().map_or(0, |code| code.code_buffer().len());
             module.clear_context(context);
             module.finalize_definitions().map_err(fault)?;
-            Ok((module.get_finalized_function(id), n_bytes))
+            Ok((module.get_finalized_function(id), CodeSummary { bytes, ..summary }))
         });
         match compiled {
-            Ok((address, n_bytes)) => {
+            Ok((address, summary)) => {
                 // SAFETY: the address is that of a function with the signature of `crate::translate::signature`: one pointer in, an i64 out.
                 let entry =
                     unsafe { std::mem::transmute::<*const u8, unsafe extern "C" fn(*mut Frame) -> i64>(address) };
-                Ok(CompiledKernel { entry, module: Mutex::new(Some(module)), n_bytes })
+                Ok(CompiledKernel { entry, module: Mutex::new(Some(module)), summary })
             }
             Err(error) => {
                 // SAFETY: no function of this module was handed out.
@@ -92,9 +92,9 @@ impl CompiledKernel {
         }
     }
 
-    /// Bytes of machine code.
-    pub(crate) fn n_bytes(&self) -> usize {
-        self.n_bytes
+    /// What the code is like.
+    pub(crate) fn summary(&self) -> CodeSummary {
+        self.summary
     }
 
     /// Runs the kernel that this was compiled from, or one that differs from it in names only.

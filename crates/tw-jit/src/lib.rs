@@ -55,6 +55,7 @@ mod translate;
 
 pub use cache::CacheStatistics;
 pub use runtime::GrowthLimit;
+pub use translate::CodeSummary;
 
 use cache::KernelCache;
 use translate::Checks;
@@ -103,9 +104,9 @@ impl JitEngine {
         code::is_available()
     }
 
-    /// Compiles a kernel if that was not done before.
-    pub fn prepare(&self, kernel: &LoopKernel) -> Result<()> {
-        self.cache.get(kernel, self.checks).map(|_| ())
+    /// Compiles a kernel if that was not done before, and tells what its code is like.
+    pub fn prepare(&self, kernel: &LoopKernel) -> Result<CodeSummary> {
+        self.cache.get(kernel, self.checks).map(|code| code.summary())
     }
 
     /// Runs a kernel of any origin: bounds are checked.

@@ -56,6 +56,21 @@ pub(crate) enum Checks {
     Bounds,
 }
 
+/// What a compiled kernel is like.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CodeSummary {
+    /// Bytes of machine code.
+    pub bytes: usize,
+    /// Inner loops that compute elements in vectors.
+    pub vector_loops: usize,
+    /// Loops over positions that keep sums of a row in registers.
+    pub row_loops: usize,
+    /// Loops over positions that call a function which adds rows.
+    pub row_calls: usize,
+    /// Loops over positions that call a function for four dot products at a time.
+    pub dot_calls: usize,
+}
+
 /// A value of the loop IR: complex numbers have two parts.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Val {
@@ -95,6 +110,7 @@ pub(crate) struct Translation<'a> {
     signatures: HashMap<(Vec<Type>, Option<Type>), SigRef>,
     /// How often each local is named, to know which ones a loop keeps to itself.
     mentions: Vec<usize>,
+    summary: CodeSummary,
 }
 
 /// The type of each part of an element.
@@ -126,7 +142,7 @@ pub(crate) fn translate(
     function: &mut Function,
     context: &mut FunctionBuilderContext,
     target: TargetFrontendConfig,
-) {
+) -> CodeSummary {
     let call_conv = function.signature.call_conv;
     let regions: Vec<_> = (0..kernel.arrays.len() as u32)
         .map(|k| {
@@ -182,12 +198,14 @@ pub(crate) fn translate(
         fail,
         signatures: HashMap::new(),
         mentions,
+        summary: CodeSummary::default(),
     };
     t.begin();
     t.body(&kernel.body);
     t.end();
     t.b.seal_all_blocks();
     t.b.finalize(target);
+    t.summary
 }
 
 impl Translation<'_> {

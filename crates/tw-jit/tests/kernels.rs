@@ -15,7 +15,7 @@ use tw_sparse::{CompiledStatement, InterpretedLoops, KernelEngine, SparseTensor}
 fn elements(n: u64, sparse: bool, seed: u64) -> Buffer {
     let mut draw = common::random::Draw(seed);
     let mut next = || (draw.next() >> 12) as f64 / (1u64 << 40) as f64 - 2000.0;
-    Buffer::F64((0..n).map(|k| if sparse && (k + seed) % 3 != 0 { 0.0 } else { next() }).collect())
+    Buffer::F64((0..n).map(|k| if sparse && !(k + seed).is_multiple_of(3) { 0.0 } else { next() }).collect())
 }
 
 struct Case<'a> {
@@ -94,6 +94,34 @@ fn dense_inner_loops_of_every_length() {
             }
         }
     }
+}
+
+/// How many loops of each kind the code of a statement has: elements in vectors, sums of a row in registers, calls for rows, calls for dots.
+fn shape(text: &str, output: &str, operands: &[(&str, &str)]) -> [usize; 4] {
+    let zero = Scalar::F64(0.0);
+    let operand =
+        |name: &str, format: &str| OperandType { name: name.into(), format: format.parse().unwrap(), fill: zero };
+    let types = operands.iter().map(|(name, format)| operand(name, format)).collect();
+    let compiled = CompiledStatement::new(read(text, operand("A", output), types).unwrap()).unwrap();
+    let summary = JitEngine::new().prepare(&compiled.lowered().kernel).unwrap();
+    [summary.vector_loops, summary.row_loops, summary.row_calls, summary.dot_calls]
+}
+
+#[test]
+fn dense_inner_loops_become_vectors() {
+    let (csr, dense) = ("dense, compressed", "dense, dense");
+    let product = "A(i,j) = sum(k, (B(i,k) * C(k,j)))";
+    assert_eq!(shape(product, dense, &[("B", csr), ("C", dense)]), [0, 0, 1, 0]);
+    let sampled = "A(i,j) = (B(i,j) * sum(k, (C(i,k) * D(j,k))))";
+    assert_eq!(shape(sampled, csr, &[("B", csr), ("C", dense), ("D", dense)]), [0, 0, 0, 1]);
+    let csf = "dense, compressed, compressed";
+    let mttkrp = "A(i,j) = sum(k, sum(l, ((B(i,k,l) * D(l,j)) * C(k,j))))";
+    assert_eq!(shape(mttkrp, dense, &[("B", csf), ("C", dense), ("D", dense)]), [0, 1, 0, 0], "{mttkrp}");
+    let elementwise = "A(i,j) = ((B(i,j) * C(i,j)) + D(i))";
+    assert_eq!(shape(elementwise, dense, &[("B", dense), ("C", dense), ("D", "dense")]), [1, 0, 0, 0]);
+    // Four rows at a time; the sum of each keeps its order.
+    assert_eq!(shape("A(i) = sum(k, (B(i,k) * C(k)))", "dense", &[("B", dense), ("C", "dense")]), [0, 0, 0, 1]);
+    assert_eq!(shape("A = sum(k, (B(k) * C(k)))", "", &[("B", "dense"), ("C", "dense")]), [0, 0, 0, 0]);
 }
 
 #[test]

@@ -139,6 +139,19 @@ fn products_of_rows_use_a_workspace() {
 }
 
 #[test]
+fn sums_of_sums_are_one_sum() {
+    let operands = [
+        ("B", "dense, compressed, compressed", &[1, 3, 3][..], &B[..]),
+        ("C", "dense, dense", &[3, 3], &C),
+        ("D", "dense, dense", &[3, 3], &C),
+    ];
+    let (nested, text) = run("A(i,j) = sum(k, sum(l, (B(i,k,l) * (C(k,j) * D(l,j)))))", "dense, dense", &operands, &[]);
+    let (flat, flat_text) = run("A(i,j) = (B(i,k,l) * (C(k,j) * D(l,j)))", "dense, dense", &operands, &[]);
+    assert_eq!(nested.to_dense().unwrap(), flat.to_dense().unwrap());
+    assert_eq!(text, flat_text);
+}
+
+#[test]
 fn repeated_indices_and_slices() {
     let operands = [("B", "dense, compressed", &[3, 3][..], &[1.0, 2.0, 0.0, 0.0, 0.0, 3.0, 4.0, 0.0, 5.0][..])];
     let (diagonal, _) = run("A(i) = B(i,i)", "dense", &operands, &[]);

@@ -35,16 +35,22 @@ impl Translation<'_> {
         }
         let alone = || dense::keeps_to_itself(whole, &self.mentions);
         if let Some(dots) = dense::dots(self.kernel, whole).filter(|_| alone()) {
+            self.summary.dot_calls += 1;
             self.dots(whole, &dots);
             return true;
         }
         if let Some((prefix, inner, lanes)) = dense::row_nest(self.kernel, whole).filter(|_| alone()) {
+            match lanes.scaled_row() {
+                Some(_) => self.summary.row_calls += 1,
+                None => self.summary.row_loops += 1,
+            }
             self.row_nest(whole, prefix, inner, &lanes);
             return true;
         }
         // A base that reads memory must not be computed for a loop without rounds.
         let lanes = dense::lanes(self.kernel, whole).filter(|lanes| dense::is_pure(&lanes.base) && alone());
         if let Some(lanes) = lanes {
+            self.summary.vector_loops += 1;
             let (from, to) = (self.one(from), self.one(to));
             let rest = self.columns(&lanes, (from, to), &mut |t, block| {
                 let ready = t.ready(&lanes.value);
