@@ -51,6 +51,7 @@ mod code;
 mod micro;
 mod runtime;
 mod signature;
+mod sort;
 mod translate;
 
 pub use cache::CacheStatistics;

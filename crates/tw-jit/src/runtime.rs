@@ -17,6 +17,8 @@ use tw_sparse::level::MAX_POSITIONS;
 use tw_sparse::loops::interpret::{check_arguments, index_too_wide, outside, seek};
 use tw_sparse::loops::{ArrayRole, LoopKernel};
 
+use crate::sort::sort_keys;
+
 /// Where an array is.
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -75,6 +77,8 @@ struct Host<'a> {
     error: Option<Error>,
     /// Keys with their places, kept from sort to sort.
     keyed: Vec<(u64, u64)>,
+    /// Memory of sorts of keys alone.
+    words: Vec<u64>,
 }
 
 fn data_of(buffer: &mut Buffer) -> *mut u8 {
@@ -115,7 +119,7 @@ pub(crate) unsafe fn run(
             }
         }
     }
-    let mut host = Host { kernel, own, limit, error: None, keyed: Vec::new() };
+    let mut host = Host { kernel, own, limit, error: None, keyed: Vec::new(), words: Vec::new() };
     let outputs = (0..kernel.arrays.len()).filter(|&k| kernel.arrays[k].role == ArrayRole::Output);
     for (k, &length) in outputs.zip(lengths).filter(|(_, length)| (1..=MAX_POSITIONS).contains(*length)) {
         host.reserve(k, &mut views[k], length)?;
@@ -222,8 +226,8 @@ impl Host<'_> {
         let fault = || Error::internal("compiled code sorts what is no list of keys");
         let Some((values, n_values)) = values else {
             match self.own.get_mut(keys) {
-                Some(Some(Buffer::U32(keys))) => keys[..n].sort_unstable(),
-                Some(Some(Buffer::U64(keys))) => keys[..n].sort_unstable(),
+                Some(Some(Buffer::U32(keys))) => sort_keys(&mut keys[..n], &mut self.words),
+                Some(Some(Buffer::U64(keys))) => sort_keys(&mut keys[..n], &mut self.words),
                 _ => return Err(fault()),
             }
             return Ok(());
