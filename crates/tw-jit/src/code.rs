@@ -41,7 +41,7 @@ fn machine() -> Result<OwnedTargetIsa> {
         set("use_colocated_libcalls", "false")?;
         set("is_pic", "false")?;
         set("opt_level", "speed")?;
-        // The translation is tested with it; it costs a fifth of the time of compilation.
+        // The tests run with it.
         set("enable_verifier", if cfg!(debug_assertions) { "true" } else { "false" })?;
         let machine = cranelift_native::builder().map_err(str::to_string)?;
         machine.finish(settings::Flags::new(flags)).map_err(|error| error.to_string())

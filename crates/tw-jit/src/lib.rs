@@ -34,10 +34,10 @@
 //!
 //! # Why Cranelift
 //!
-//! A kernel is compiled in well under two milliseconds, in process, without a C compiler on the user's machine. LLVM optimises better and
-//! takes a hundred times as long; its build does not fit into ours. Fixed kernels per format cannot serve a language of formats and
-//! expressions. What Cranelift does not do, vectors of more than 128 bits, is done by precompiled functions that a kernel calls once per
-//! row or fibre.
+//! Cranelift compiles a kernel within milliseconds, in process, and is written in Rust: users need no C compiler, and our build none either.
+//! LLVM would optimise better, but it is slower and a large build in C++. Fixed kernels per format cannot serve a language of formats and
+//! expressions. What Cranelift does not have, vectors of more than 128 bits, precompiled functions have; a kernel calls them once per row
+//! or for four dot products.
 #![deny(unsafe_code)]
 
 use std::sync::Arc;
