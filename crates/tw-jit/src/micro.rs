@@ -150,18 +150,27 @@ unsafe extern "C" fn dot4_avx2(
     let mut sums = _mm256_set1_pd(start);
     let mut k = 0;
     while k + 4 <= n {
+        // Written out: intrinsics in closures are calls, because what calls the closure has no AVX2.
         // SAFETY: `k + 3` is smaller than `n`.
-        let (x, rows) = unsafe {
-            let x = [0, 1, 2, 3].map(|q| _mm256_broadcast_sd(&*shared.add(k + q)));
-            (x, [a, b, c, d].map(|row| _mm256_loadu_pd(row.add(k))))
+        let (x0, x1, x2, x3, a, b, c, d) = unsafe {
+            (
+                _mm256_broadcast_sd(&*shared.add(k)),
+                _mm256_broadcast_sd(&*shared.add(k + 1)),
+                _mm256_broadcast_sd(&*shared.add(k + 2)),
+                _mm256_broadcast_sd(&*shared.add(k + 3)),
+                _mm256_loadu_pd(a.add(k)),
+                _mm256_loadu_pd(b.add(k)),
+                _mm256_loadu_pd(c.add(k)),
+                _mm256_loadu_pd(d.add(k)),
+            )
         };
         // Columns of the four rows: lane q of each belongs to product q.
-        let (low, high) = (_mm256_unpacklo_pd(rows[0], rows[1]), _mm256_unpackhi_pd(rows[0], rows[1]));
-        let (low_2, high_2) = (_mm256_unpacklo_pd(rows[2], rows[3]), _mm256_unpackhi_pd(rows[2], rows[3]));
-        sums = _mm256_add_pd(sums, _mm256_mul_pd(x[0], _mm256_permute2f128_pd::<0x20>(low, low_2)));
-        sums = _mm256_add_pd(sums, _mm256_mul_pd(x[1], _mm256_permute2f128_pd::<0x20>(high, high_2)));
-        sums = _mm256_add_pd(sums, _mm256_mul_pd(x[2], _mm256_permute2f128_pd::<0x31>(low, low_2)));
-        sums = _mm256_add_pd(sums, _mm256_mul_pd(x[3], _mm256_permute2f128_pd::<0x31>(high, high_2)));
+        let (low, high) = (_mm256_unpacklo_pd(a, b), _mm256_unpackhi_pd(a, b));
+        let (low_2, high_2) = (_mm256_unpacklo_pd(c, d), _mm256_unpackhi_pd(c, d));
+        sums = _mm256_add_pd(sums, _mm256_mul_pd(x0, _mm256_permute2f128_pd::<0x20>(low, low_2)));
+        sums = _mm256_add_pd(sums, _mm256_mul_pd(x1, _mm256_permute2f128_pd::<0x20>(high, high_2)));
+        sums = _mm256_add_pd(sums, _mm256_mul_pd(x2, _mm256_permute2f128_pd::<0x31>(low, low_2)));
+        sums = _mm256_add_pd(sums, _mm256_mul_pd(x3, _mm256_permute2f128_pd::<0x31>(high, high_2)));
         k += 4;
     }
     // SAFETY: `out` has room for four; the unaligned form is used.

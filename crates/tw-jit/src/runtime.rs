@@ -269,11 +269,15 @@ impl Host<'_> {
     }
 }
 
-/// Makes room for at least one more element.
+/// Room for so many more elements is made at least.
+pub(crate) const LEAST_GROWTH: i64 = 64;
+
+/// Makes room for at least [`LEAST_GROWTH`] more elements.
 pub(crate) unsafe extern "C" fn grow(frame: *mut Frame, array: i64) -> i64 {
     // SAFETY: compiled code passes its own frame and a position that the translation has taken from the kernel.
     let (host, view) = unsafe { borrow(frame, array) };
-    let capacity = (view.capacity * 2).max(64);
+    // The length is at most the capacity.
+    let capacity = view.capacity + view.capacity.max(LEAST_GROWTH as u64);
     let grown = match capacity <= MAX_POSITIONS {
         true => host.reserve(array as usize, view, capacity),
         false => Err(Error::resource(format!("an array of {capacity} elements is too large"))),

@@ -26,7 +26,7 @@
 //! `CompiledStatement::run` can make. A kernel from elsewhere, such as parsed text, can be wrong in ways the verifier does not see: it is
 //! compiled with bounds checks, see [`crate::JitEngine::execute_checked`].
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::{F32, F64, I8, I16, I32, I64};
@@ -111,6 +111,8 @@ pub(crate) struct Translation<'a> {
     /// How often each local is named, to know which ones a loop keeps to itself.
     mentions: Vec<usize>,
     summary: CodeSummary,
+    /// Arrays that have room for all pushes of the round of the innermost loop.
+    roomy: HashSet<ArrayId>,
 }
 
 /// The type of each part of an element.
@@ -199,6 +201,7 @@ pub(crate) fn translate(
         signatures: HashMap::new(),
         mentions,
         summary: CodeSummary::default(),
+        roomy: HashSet::new(),
     };
     t.begin();
     t.body(&kernel.body);
@@ -347,7 +350,7 @@ impl Translation<'_> {
                 let (round, after) = (self.b.create_block(), self.b.create_block());
                 self.branch(condition, round, after);
                 self.b.switch_to_block(round);
-                self.body(body);
+                self.round(body);
                 self.branch(condition, round, after);
                 self.b.seal_block(round);
                 self.b.switch_to_block(after);
@@ -377,8 +380,46 @@ impl Translation<'_> {
         let (from, to) = (self.one(from), self.one(to));
         self.count(from, to, 1, |t, k| {
             t.define(local, Val::One(k));
-            t.body(body);
+            t.round(body);
         });
+    }
+
+    /// The body of a loop. Room for what it pushes is made at its start, once per array; a check at every `push` would be most of the code of
+    /// a merge of several operands.
+    fn round(&mut self, body: &[LoopStmt]) {
+        let mut pushes: BTreeMap<ArrayId, i64> = BTreeMap::new();
+        let mut others = HashSet::new();
+        dense::pushes(body, &mut pushes, &mut others);
+        pushes.retain(|array, n| !others.contains(array) && *n <= runtime::LEAST_GROWTH);
+        for (array, n) in &pushes {
+            self.make_room(*array, *n);
+        }
+        let outside = std::mem::replace(&mut self.roomy, pushes.into_keys().collect());
+        self.body(body);
+        self.roomy = outside;
+    }
+
+    /// Makes room for `n` more elements, at most [`runtime::LEAST_GROWTH`].
+    fn make_room(&mut self, array: ArrayId, n: i64) {
+        let k = array.0 as usize;
+        let length = self.b.use_var(self.arrays[k].length);
+        let at = (k * VIEW_SIZE) as i32 + VIEW_CAPACITY;
+        let capacity = self.b.ins().load(I64, MemFlagsData::trusted(), self.views, at);
+        let more = self.int(n);
+        let wanted = self.b.ins().iadd(length, more);
+        let full = self.b.ins().icmp(IntCC::UnsignedGreaterThan, wanted, capacity);
+        let (grow, go_on) = (self.b.create_block(), self.b.create_block());
+        self.b.set_cold_block(grow);
+        self.b.ins().brif(full, grow, &[], go_on, &[]);
+        self.b.switch_to_block(grow);
+        self.b.seal_block(grow);
+        self.flush(k);
+        let args = [self.frame, self.int(k as i64)];
+        self.call_checked(runtime::grow as *const () as usize, &args, k);
+        self.reload(k);
+        self.b.ins().jump(go_on, &[]);
+        self.b.switch_to_block(go_on);
+        self.b.seal_block(go_on);
     }
 
     /// Emits a loop from `from` while the counter is below `to`.
@@ -399,23 +440,11 @@ impl Translation<'_> {
     }
 
     fn push(&mut self, array: ArrayId, value: Val) {
+        if !self.roomy.contains(&array) {
+            self.make_room(array, 1);
+        }
         let k = array.0 as usize;
         let length = self.b.use_var(self.arrays[k].length);
-        let at = (k * VIEW_SIZE) as i32 + VIEW_CAPACITY;
-        let capacity = self.b.ins().load(I64, MemFlagsData::trusted(), self.views, at);
-        let full = self.b.ins().icmp(IntCC::UnsignedGreaterThanOrEqual, length, capacity);
-        let (grow, write) = (self.b.create_block(), self.b.create_block());
-        self.b.set_cold_block(grow);
-        self.b.ins().brif(full, grow, &[], write, &[]);
-        self.b.switch_to_block(grow);
-        self.b.seal_block(grow);
-        self.flush(k);
-        let args = [self.frame, self.int(k as i64)];
-        self.call_checked(runtime::grow as *const () as usize, &args, k);
-        self.reload(k);
-        self.b.ins().jump(write, &[]);
-        self.b.switch_to_block(write);
-        self.b.seal_block(write);
         self.write(array, length, value);
         let one = self.int(1);
         let next = self.b.ins().iadd(length, one);

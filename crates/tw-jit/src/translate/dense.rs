@@ -7,7 +7,7 @@
 //! * [`Dots`]: a loop over positions that computes one dot product each. Adding up one product in another order would change bits, so four
 //!   products of neighbouring positions are computed at once, each in its own lane and in its own order.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use tw_ir::{BinaryOp, DType, Scalar, UnaryOp};
 use tw_sparse::loops::{ArrayId, ArrayType, LocalId, LoopExpr, LoopKernel, LoopStmt};
@@ -97,6 +97,27 @@ pub(super) fn count_mentions(stmt: &LoopStmt, mentions: &mut [usize]) {
         });
     }
     bodies(stmt).into_iter().flatten().for_each(|stmt| count_mentions(stmt, mentions));
+}
+
+/// Counts what a round of a loop pushes, on all of its ways together; `others` are arrays that inner loops push to, or whose length changes
+/// otherwise.
+pub(super) fn pushes(body: &[LoopStmt], counts: &mut BTreeMap<ArrayId, i64>, others: &mut HashSet<ArrayId>) {
+    for stmt in body {
+        match stmt {
+            LoopStmt::Push(array, _) => *counts.entry(*array).or_default() += 1,
+            LoopStmt::Resize(array, ..) => drop(others.insert(*array)),
+            LoopStmt::If(_, yes, no) => {
+                pushes(yes, counts, others);
+                pushes(no, counts, others);
+            }
+            LoopStmt::For(.., inner) | LoopStmt::While(_, inner) => {
+                let mut below = BTreeMap::new();
+                pushes(inner, &mut below, others);
+                others.extend(below.into_keys());
+            }
+            _ => {}
+        }
+    }
 }
 
 fn expressions(stmt: &LoopStmt) -> Vec<&LoopExpr> {
