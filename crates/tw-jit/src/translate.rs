@@ -330,7 +330,15 @@ impl Translation<'_> {
             }
             LoopStmt::Push(array, value) => {
                 let value = self.expr(value);
-                let value = self.stored(*array, value);
+                let value = match (self.checks, self.arrays[array.0 as usize].kind, value) {
+                    // What a lowered statement pushes are coordinates and keys. Coordinates are below their extent, which `CompiledStatement`
+                    // has compared with the width of the output; keys have 64 bits. Positions, which may be too wide, are stored.
+                    (Checks::Trusted, ArrayType::Index(IndexWidth::U32), Val::One(index)) => {
+                        Val::One(self.b.ins().ireduce(I32, index))
+                    }
+                    (Checks::Trusted, ..) => value,
+                    (Checks::Bounds, ..) => self.stored(*array, value),
+                };
                 self.push(*array, value);
             }
             LoopStmt::Resize(array, length, fill) => self.resize(*array, length, *fill),
