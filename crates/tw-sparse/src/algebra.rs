@@ -112,6 +112,14 @@ pub fn simplify(expr: IndexExpr) -> IndexExpr {
     match expr {
         IndexExpr::Binary(op, a, b) if as_constant(&a).is_some_and(|a| is_neutral(op, a, true)) => *b,
         IndexExpr::Binary(op, a, b) if as_constant(&b).is_some_and(|b| is_neutral(op, b, false)) => *a,
+        // One reduction over all variables has a choice of loop orders; sums of sums would fix it.
+        IndexExpr::Reduce(how, mut vars, body) => match *body {
+            IndexExpr::Reduce(inner, more, body) if inner == how => {
+                vars.extend(more);
+                IndexExpr::Reduce(how, vars, body)
+            }
+            body => IndexExpr::Reduce(how, vars, Box::new(body)),
+        },
         IndexExpr::Select(c, a, b) => match as_constant(&c) {
             Some(c) if c.is_true() => *a,
             Some(_) => *b,

@@ -5,15 +5,45 @@ use std::sync::Arc;
 use tw_ir::{Buffer, Error, Result};
 
 use crate::expr::IndexStatement;
+use crate::format::TensorFormat;
 use crate::level::full_size;
-use crate::loops::{LoopKernel, interpret};
-use crate::lower::{KernelParam, LoweredStatement, lower};
+use crate::loops::{LoopKernel, counting, interpret};
+use crate::lower::{KernelParam, LoweredStatement, WorkspaceChoice, lower};
 use crate::tensor::SparseTensor;
 
-/// What runs a kernel: the interpreter, or compiled code.
+/// A kernel of a lowered statement with the parts of tensors that fit to it. Only [`CompiledStatement::run`] makes one: the kernel comes
+/// from the lowering, the inputs have passed the checks of [`SparseTensor`], and extents agree across operands. Compiled code relies on it.
+#[derive(Clone, Copy, Debug)]
+pub struct StatementCall<'a> {
+    kernel: &'a LoopKernel,
+    params: &'a [i64],
+    inputs: &'a [Arc<Buffer>],
+    lengths: &'a [u64],
+}
+
+impl<'a> StatementCall<'a> {
+    /// The kernel.
+    pub fn kernel(&self) -> &'a LoopKernel {
+        self.kernel
+    }
+    /// The values of its parameters.
+    pub fn params(&self) -> &'a [i64] {
+        self.params
+    }
+    /// Its input arrays.
+    pub fn inputs(&self) -> &'a [Arc<Buffer>] {
+        self.inputs
+    }
+    /// The lengths that its outputs will have, if they were counted before; otherwise none.
+    pub fn lengths(&self) -> &'a [u64] {
+        self.lengths
+    }
+}
+
+/// What runs kernels of statements: the interpreter, or compiled code.
 pub trait KernelEngine {
-    /// Runs a kernel: parameters and input arrays in, output arrays out.
-    fn execute(&self, kernel: &LoopKernel, params: &[i64], inputs: &[Arc<Buffer>]) -> Result<Vec<Buffer>>;
+    /// Runs a kernel and returns its output arrays.
+    fn execute(&self, call: StatementCall<'_>) -> Result<Vec<Buffer>>;
 }
 
 /// The interpreter: the meaning, and the engine of platforms without compiled code.
@@ -21,8 +51,8 @@ pub trait KernelEngine {
 pub struct InterpretedLoops;
 
 impl KernelEngine for InterpretedLoops {
-    fn execute(&self, kernel: &LoopKernel, params: &[i64], inputs: &[Arc<Buffer>]) -> Result<Vec<Buffer>> {
-        interpret(kernel, params, inputs)
+    fn execute(&self, call: StatementCall<'_>) -> Result<Vec<Buffer>> {
+        interpret(call.kernel, call.params, call.inputs)
     }
 }
 
@@ -31,13 +61,31 @@ impl KernelEngine for InterpretedLoops {
 pub struct CompiledStatement {
     statement: IndexStatement,
     lowered: LoweredStatement,
+    /// The same without a workspace as long as an extent.
+    sparing: Option<LoweredStatement>,
 }
+
+/// A dense workspace may be so many times as long as there are stored values; a longer one costs more than sorting does.
+const WORKSPACE_PER_VALUE: u64 = 8;
 
 impl CompiledStatement {
     /// Lowers a statement.
     pub fn new(statement: IndexStatement) -> Result<CompiledStatement> {
-        let lowered = lower(&statement)?;
-        Ok(CompiledStatement { statement, lowered })
+        let lowered = lower(&statement, WorkspaceChoice::Dense)?;
+        let sparing = match lowered.workspace {
+            Some(_) => Some(lower(&statement, WorkspaceChoice::List)?),
+            None => None,
+        };
+        Ok(CompiledStatement { statement, lowered, sparing })
+    }
+
+    /// The kernel for these operands: hyper-sparse ones have extents that no workspace must have.
+    fn lowered_for(&self, operands: &[&SparseTensor], extents: &[u64]) -> &LoweredStatement {
+        let stored: u64 = operands.iter().map(|operand| operand.values().len() as u64).sum();
+        match (self.lowered.workspace, &self.sparing) {
+            (Some(var), Some(sparing)) if extents[var.0] / WORKSPACE_PER_VALUE > stored + 64 => sparing,
+            _ => &self.lowered,
+        }
     }
 
     /// The statement.
@@ -56,8 +104,36 @@ impl CompiledStatement {
         operands: &[&SparseTensor],
         extents: &[Option<u64>],
     ) -> Result<SparseTensor> {
-        let (statement, lowered) = (&self.statement, &self.lowered);
+        self.finish(engine, self.bind(operands, extents)?, &[])
+    }
+
+    /// The lengths of the arrays that the result will have in the format in which it is made: those of each level, then that of the values.
+    /// Where the result shares the levels of an operand, that of the values only.
+    pub fn count(
+        &self,
+        engine: &dyn KernelEngine,
+        operands: &[&SparseTensor],
+        extents: &[Option<u64>],
+    ) -> Result<Vec<u64>> {
+        count_bound(engine, &self.bind(operands, extents)?)
+    }
+
+    /// As [`CompiledStatement::run`], in two phases: the first counts, the second fills arrays that have their length from the start.
+    pub fn run_in_two_phases(
+        &self,
+        engine: &dyn KernelEngine,
+        operands: &[&SparseTensor],
+        extents: &[Option<u64>],
+    ) -> Result<SparseTensor> {
+        let bound = self.bind(operands, extents)?;
+        let lengths = count_bound(engine, &bound)?;
+        self.finish(engine, bound, &lengths)
+    }
+
+    fn bind(&self, operands: &[&SparseTensor], extents: &[Option<u64>]) -> Result<BoundStatement<'_>> {
+        let statement = &self.statement;
         let extents = self.bind_extents(operands, extents)?;
+        let lowered = self.lowered_for(operands, &extents);
         lowered
             .keys
             .iter()
@@ -86,8 +162,14 @@ impl CompiledStatement {
             inputs.push(tensor.values().clone());
         }
         let shape: Vec<u64> = statement.indices.iter().map(|var| extents[var.0]).collect();
-        self.check_size(&shape)?;
-        let mut outputs = engine.execute(&lowered.kernel, &params, &inputs)?.into_iter().map(Arc::new);
+        check_size(&lowered.output, &shape)?;
+        Ok(BoundStatement { lowered, converted, params, inputs, shape })
+    }
+
+    fn finish(&self, engine: &dyn KernelEngine, bound: BoundStatement<'_>, lengths: &[u64]) -> Result<SparseTensor> {
+        let (statement, BoundStatement { lowered, converted, params, inputs, shape }) = (&self.statement, bound);
+        let call = StatementCall { kernel: &lowered.kernel, params: &params, inputs: &inputs, lengths };
+        let mut outputs = engine.execute(call)?.into_iter().map(Arc::new);
         let mut levels = Vec::new();
         match &lowered.pattern {
             Some(pattern) => {
@@ -109,23 +191,6 @@ impl CompiledStatement {
             false => SparseTensor::from_trusted_parts(shape, lowered.output.clone(), fill, levels, values),
         };
         made.convert(&statement.output.format)
-    }
-
-    /// Dense parts of the result must have a size that memory can hold.
-    fn check_size(&self, shape: &[u64]) -> Result<()> {
-        let format = &self.lowered.output;
-        let mut dense = 1u64;
-        for (level, &mode) in format.levels().iter().zip(format.order()) {
-            dense = if level.properties().full { full_size(dense, shape[mode])? } else { 1 };
-        }
-        if let Some(extent) = shape.iter().find(|&&extent| extent > format.width().max()) {
-            return Err(Error::data(format!(
-                "extent {extent} of the result does not fit into {}",
-                format.width().dtype()
-            ))
-            .help("store the result with 64-bit indices"));
-        }
-        Ok(())
     }
 
     fn bind_extents(&self, operands: &[&SparseTensor], given: &[Option<u64>]) -> Result<Vec<u64>> {
@@ -189,4 +254,36 @@ impl CompiledStatement {
         }
         Ok(bound)
     }
+}
+
+/// A statement with the tensors of one run.
+struct BoundStatement<'a> {
+    lowered: &'a LoweredStatement,
+    converted: Vec<SparseTensor>,
+    params: Vec<i64>,
+    inputs: Vec<Arc<Buffer>>,
+    shape: Vec<u64>,
+}
+
+fn count_bound(engine: &dyn KernelEngine, bound: &BoundStatement<'_>) -> Result<Vec<u64>> {
+    let kernel = counting(&bound.lowered.kernel);
+    debug_assert!(crate::loops::verify::verify(&kernel).is_ok(), "{kernel}");
+    let call = StatementCall { kernel: &kernel, params: &bound.params, inputs: &bound.inputs, lengths: &[] };
+    match engine.execute(call)?.into_iter().next() {
+        Some(Buffer::U64(lengths)) => Ok(lengths),
+        _ => Err(Error::internal("a counting kernel made no lengths")),
+    }
+}
+
+/// Dense parts of the result must have a size that memory can hold.
+fn check_size(format: &TensorFormat, shape: &[u64]) -> Result<()> {
+    let mut dense = 1u64;
+    for (level, &mode) in format.levels().iter().zip(format.order()) {
+        dense = if level.properties().full { full_size(dense, shape[mode])? } else { 1 };
+    }
+    if let Some(extent) = shape.iter().find(|&&extent| extent > format.width().max()) {
+        return Err(Error::data(format!("extent {extent} of the result does not fit into {}", format.width().dtype()))
+            .help("store the result with 64-bit indices"));
+    }
+    Ok(())
 }

@@ -53,7 +53,7 @@ pub mod lower;
 pub mod tensor;
 pub mod width;
 
-pub use compile::{CompiledStatement, InterpretedLoops, KernelEngine};
+pub use compile::{CompiledStatement, InterpretedLoops, KernelEngine, StatementCall};
 pub use format::TensorFormat;
 pub use tensor::{CoordinateList, Duplicates, SparseTensor};
 pub use width::IndexWidth;

@@ -12,12 +12,14 @@ use tw_ir::{BinaryOp, DType, Scalar, UnaryOp};
 use crate::width::IndexWidth;
 
 mod build;
+pub mod count;
 pub mod interpret;
 pub mod parse;
 pub mod print;
 pub mod verify;
 
 pub use build::Code;
+pub use count::counting;
 pub use interpret::interpret;
 
 /// A local variable or an integer parameter, by position.

@@ -48,6 +48,15 @@ pub struct KernelOperand {
     pub format: TensorFormat,
 }
 
+/// What collects the elements of a fibre of the output that are found in no order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WorkspaceChoice {
+    /// A value per coordinate, where one level is collected.
+    Dense,
+    /// A list that is sorted: memory for what is found, whatever the extent.
+    List,
+}
+
 /// A statement as a kernel.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LoweredStatement {
@@ -63,6 +72,8 @@ pub struct LoweredStatement {
     pub keys: Vec<IndexVariable>,
     /// The access whose levels the output shares: the kernel makes values only.
     pub pattern: Option<KernelOperand>,
+    /// The variable whose extent is the length of a workspace, if one is dense.
+    pub workspace: Option<IndexVariable>,
 }
 
 /// Where a nest of loops leaves its values.
@@ -99,14 +110,12 @@ pub(crate) struct Lowering<'a> {
 }
 
 /// Lowers a statement.
-pub fn lower(statement: &IndexStatement) -> Result<LoweredStatement> {
+pub fn lower(statement: &IndexStatement, choice: WorkspaceChoice) -> Result<LoweredStatement> {
     let value = simplify(statement.value.clone());
     check_width(statement, &value)?;
     let order = order::choose(statement, &value)?;
-    if let Some(pattern) = output::shared_pattern(statement, &order, &value) {
-        return lower_as(statement, value, order, Some(pattern));
-    }
-    lower_as(statement, value, order, None)
+    let pattern = output::shared_pattern(statement, &order, &value);
+    lower_as(statement, value, order, pattern, choice)
 }
 
 /// Refuses statements whose specialised loops would be too many: the points of a union double with each operand.
@@ -143,6 +152,7 @@ fn lower_as(
     value: IndexExpr,
     order: LoopOrder,
     pattern: Option<usize>,
+    choice: WorkspaceChoice,
 ) -> Result<LoweredStatement> {
     let mut code = Code::new(&statement.output.name);
     let mut params = Vec::new();
@@ -184,7 +194,7 @@ fn lower_as(
         let kind = ArrayType::Value(statement.operands[operand.tensor].fill.dtype());
         storages.push(Storage { places, values: code.array(name, kind, ArrayRole::Input) });
     }
-    let assembly = Assembly::new(&mut code, statement, &order, &extents, pattern)?;
+    let assembly = Assembly::new(&mut code, statement, &order, &extents, pattern, choice)?;
     let mut lowering = Lowering { statement, code, extents, storages, order, assembly };
     let mut scope = Scope::default();
     for (access, number) in value.accesses() {
@@ -204,12 +214,12 @@ fn lower_as(
     };
     lowering.nest(&outer, body, scope, sink);
     lowering.finish_output();
-    let keys = lowering.assembly.keys.clone();
+    let (keys, workspace) = (lowering.assembly.keys.clone(), lowering.assembly.dense_workspace());
     let Lowering { code, order, .. } = lowering;
     let kernel = code.finish();
     verify::verify(&kernel)?;
     let pattern = pattern.map(|number| order.operands[order.storage_of[&number]].clone());
-    Ok(LoweredStatement { kernel, params, operands: order.operands, output: order.output, keys, pattern })
+    Ok(LoweredStatement { kernel, params, operands: order.operands, output: order.output, keys, pattern, workspace })
 }
 
 impl Lowering<'_> {

@@ -302,28 +302,45 @@ impl SparseTensor {
     fn walk(&self, visit: Visit<'_>) {
         // Coordinates of one level after the other; the levels are walked as a whole, because a level knows no single parent.
         let rank = self.format.rank();
-        let mut above: Vec<(u64, Vec<u64>)> = vec![(0, vec![0; rank])];
+        if rank == 0 {
+            return visit(&[], 0);
+        }
+        // Positions of a level, and `rank` coordinates for each.
+        let (mut positions, mut coordinates) = (vec![0u64], vec![0u64; rank]);
         let mut n = 1u64;
         for (l, extent) in self.extents().into_iter().enumerate() {
             let level = self.format.levels()[l];
             let parts: Vec<&Buffer> = self.levels[l].iter().map(|part| &**part).collect();
-            let mut below = Vec::new();
-            let mut last = 0;
+            let (mut below, mut below_coordinates) = (Vec::new(), Vec::new());
+            let (mut last, mut next) = (0, 0);
             let mode = self.format.order()[l];
-            let by_position: std::collections::HashMap<u64, usize> =
-                above.iter().enumerate().map(|(k, (position, _))| (*position, k)).collect();
+            // Parents rise. Only below a table do positions not rise with them.
+            let rises = positions.is_sorted();
+            let by_position: std::collections::HashMap<u64, usize> = match rises {
+                true => Default::default(),
+                false => positions.iter().enumerate().map(|(k, position)| (*position, k)).collect(),
+            };
             level.walk(&parts, n, extent, &mut |parent, coordinate, position| {
                 last = last.max(position + 1);
-                if let Some(&k) = by_position.get(&parent) {
-                    let mut at = above[k].1.clone();
-                    at[mode] = coordinate;
-                    below.push((position, at));
+                let found = if rises {
+                    while positions.get(next).is_some_and(|&other| other < parent) {
+                        next += 1;
+                    }
+                    (positions.get(next) == Some(&parent)).then_some(next)
+                } else {
+                    by_position.get(&parent).copied()
+                };
+                if let Some(k) = found {
+                    below.push(position);
+                    below_coordinates.extend_from_slice(&coordinates[k * rank..][..rank]);
+                    let end = below_coordinates.len();
+                    below_coordinates[end - rank + mode] = coordinate;
                 }
             });
             n = level.check(&parts, n, extent).unwrap_or(last);
-            above = below;
+            (positions, coordinates) = (below, below_coordinates);
         }
-        above.iter().for_each(|(position, at)| visit(at, *position));
+        coordinates.chunks_exact(rank).zip(&positions).for_each(|(at, position)| visit(at, *position));
     }
 
     /// Everything stored, in storage order; an element that is stored several times comes several times.

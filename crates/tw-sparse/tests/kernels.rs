@@ -139,10 +139,51 @@ fn products_of_rows_use_a_workspace() {
 }
 
 #[test]
+fn counting_leaves_values_alone() {
+    let operands = [("B", "dense, compressed", &[3, 3][..], &B[..]), ("C", "dense, compressed", &[3, 3], &C)];
+    let types: Vec<OperandType> = operands.iter().map(|(name, format, ..)| operand(name, format)).collect();
+    let tensors: Vec<SparseTensor> =
+        operands.iter().map(|(_, format, shape, dense)| stored(shape, format, dense)).collect();
+    let borrowed: Vec<&SparseTensor> = tensors.iter().collect();
+    // B + C has the elements (0,0) (0,1) (0,2) (1,0) (2,0) (2,1) (2,2), B * C has four.
+    for (text, n) in [("A(i,j) = (B(i,j) + C(i,j))", 7), ("A(i,j) = sum(k, (B(i,k) * C(k,j)))", 4)] {
+        let compiled =
+            CompiledStatement::new(read(text, operand("A", "dense, compressed"), types.clone()).unwrap()).unwrap();
+        let counting = tw_sparse::loops::counting(&compiled.lowered().kernel).to_string();
+        for gone in ["push A", " = B[", " = C[", "w["] {
+            assert!(!counting.contains(gone), "`{gone}` in\n{counting}");
+        }
+        // Positions, coordinates and values.
+        assert_eq!(compiled.count(&InterpretedLoops, &borrowed, &[]).unwrap(), [4, n, n], "{counting}");
+        let phased = compiled.run_in_two_phases(&InterpretedLoops, &borrowed, &[]).unwrap();
+        assert_eq!(phased, compiled.run(&InterpretedLoops, &borrowed, &[]).unwrap());
+    }
+}
+
+#[test]
+fn sums_of_sums_are_one_sum() {
+    let operands = [
+        ("B", "dense, compressed, compressed", &[1, 3, 3][..], &B[..]),
+        ("C", "dense, dense", &[3, 3], &C),
+        ("D", "dense, dense", &[3, 3], &C),
+    ];
+    let (nested, text) = run("A(i,j) = sum(k, sum(l, (B(i,k,l) * (C(k,j) * D(l,j)))))", "dense, dense", &operands, &[]);
+    let (flat, flat_text) = run("A(i,j) = (B(i,k,l) * (C(k,j) * D(l,j)))", "dense, dense", &operands, &[]);
+    assert_eq!(nested.to_dense().unwrap(), flat.to_dense().unwrap());
+    assert_eq!(text, flat_text);
+}
+
+#[test]
 fn repeated_indices_and_slices() {
     let operands = [("B", "dense, compressed", &[3, 3][..], &[1.0, 2.0, 0.0, 0.0, 0.0, 3.0, 4.0, 0.0, 5.0][..])];
     let (diagonal, _) = run("A(i) = B(i,i)", "dense", &operands, &[]);
     assert_eq!(diagonal.to_dense().unwrap(), Buffer::F64(vec![1.0, 0.0, 5.0]));
+    // The rows of B are the pattern of the result only if the diagonal is not looked up on the way.
+    for output in ["compressed", "dense"] {
+        let operands = [("B", "compressed, compressed", operands[0].2, operands[0].3)];
+        let (diagonal, text) = run("A(i) = B(i,i)", output, &operands, &[]);
+        assert_eq!(diagonal.to_dense().unwrap(), Buffer::F64(vec![1.0, 0.0, 5.0]), "{text}");
+    }
 }
 
 #[test]

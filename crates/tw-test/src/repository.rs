@@ -11,6 +11,7 @@ pub const ALLOWED_EDGES: &[(&str, &[&str])] = &[
     ("tw-build", &["tw-ir"]),
     ("tw-lang", &["tw-ir", "tw-build"]),
     ("tw-sparse", &["tw-ir"]),
+    ("tw-jit", &["tw-ir", "tw-sparse"]),
     ("tw-plan", &["tw-ir", "tw-build"]),
     ("tw-place", &["tw-ir", "tw-build", "tw-plan"]),
     ("tw-block", &["tw-ir"]),
@@ -68,6 +69,9 @@ pub const UNSAFE_FILES: &[&str] = &[
     "crates/tw-mpi/src/tests.rs",
     "crates/tw-mpi/src/transport.rs",
     "crates/tw-mpi/src/wire.rs",
+    "crates/tw-jit/src/code.rs",
+    "crates/tw-jit/src/micro.rs",
+    "crates/tw-jit/src/runtime.rs",
     "crates/tw-py/src/cfunction.rs",
 ];
 

@@ -56,6 +56,16 @@ pub fn check_arguments(kernel: &LoopKernel, params: &[i64], inputs: &[Arc<Buffer
     Ok(())
 }
 
+/// The error of an index that an array is too narrow for.
+pub fn index_too_wide(index: i64, dtype: DType) -> Error {
+    Error::data(format!("index {index} does not fit into {dtype}")).help("store the result with 64-bit indices")
+}
+
+/// The error of a kernel that leaves an array.
+pub fn outside(kernel: &LoopKernel, array: &str, index: i64) -> Error {
+    Error::internal(format!("kernel {} leaves {array} at {index}", kernel.name))
+}
+
 /// The first position in `from..to` whose element is at least `target`: doubling steps, then a binary search.
 pub fn seek(at: impl Fn(i64) -> i64, from: i64, to: i64, target: i64) -> i64 {
     let (mut low, mut step) = (from, 1);
@@ -158,15 +168,13 @@ impl Machine<'_> {
         let ArrayType::Index(width) = self.kernel.arrays[array.0 as usize].kind else { return Ok(value) };
         let index = value.as_i64();
         if index < 0 || index as u64 > width.max() {
-            return Err(Error::data(format!("index {index} does not fit into {}", width.dtype()))
-                .help("store the result with 64-bit indices"));
+            return Err(index_too_wide(index, width.dtype()));
         }
         Ok(value.cast(width.dtype()))
     }
 
     fn outside(&self, array: ArrayId, index: i64) -> Error {
-        let name = &self.kernel.arrays[array.0 as usize].name;
-        Error::internal(format!("kernel {} leaves {name} at {index}", self.kernel.name))
+        outside(self.kernel, &self.kernel.arrays[array.0 as usize].name, index)
     }
 
     fn buffer(&self, array: ArrayId) -> &Buffer {

@@ -8,7 +8,7 @@
 //! * An intersection moves the operands that are behind: by one, and if that is not enough, by a galloping search. A sparse operand thus
 //!   skips through a fuller one in logarithmic time, and operands of similar size pay one comparison.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use tw_ir::{BinaryOp, DType, Scalar};
 
@@ -253,14 +253,7 @@ impl Lowering<'_> {
             let missed = self.code.end();
             self.code.emit(LoopStmt::If(all.unwrap_or(LoopExpr::Const(Scalar::Bool(true))), met, missed));
         } else {
-            self.cases(nest, arms, i.clone(), false);
-            for iterator in &moving {
-                let met = LoopExpr::Local(iterator.coordinate).equals(i.clone());
-                self.code.if_then(met, |code| {
-                    code.set(iterator.position, iterator.after());
-                    iterator.reload(code);
-                });
-            }
+            self.cases_and(nest, arms, i.clone(), false, true);
         }
         let body = self.code.end();
         self.code.emit(LoopStmt::While(going.unwrap_or(LoopExpr::Const(Scalar::Bool(false))), body));
@@ -268,6 +261,11 @@ impl Lowering<'_> {
 
     /// The body at coordinate `at`: a branch per point, larger ones first. With `all_met`, every iterator stands at the coordinate.
     fn cases(&mut self, nest: &Nest<'_>, arms: &[Arm], at: LoopExpr, all_met: bool) {
+        self.cases_and(nest, arms, at, all_met, false);
+    }
+
+    /// As [`Lowering::cases`]; with `moves`, the iterators that stand at the coordinate then move on.
+    fn cases_and(&mut self, nest: &Nest<'_>, arms: &[Arm], at: LoopExpr, all_met: bool, moves: bool) {
         let mut scope = nest.scope.clone();
         scope.bound.insert(nest.var, at.clone());
         let mut conditions: Vec<(usize, Option<LoopExpr>)> = Vec::new();
@@ -306,20 +304,71 @@ impl Lowering<'_> {
             conditions.push((arm.number, condition));
             scope.cursors.insert(arm.number, below);
         }
-        self.case(nest, &scope, &conditions, 0);
+        let choice = Choice { scope: &scope, conditions: &conditions, arms: if moves { arms } else { &[] }, at: &at };
+        let most = 2 * nest.points.len() + 2;
+        match choice.leaves(nest, &mut BTreeMap::new(), most) {
+            0 => {
+                self.case(nest, &scope, &conditions, 0);
+                self.move_on(&choice, &BTreeMap::new());
+            }
+            _ => self.decide(nest, &choice, &mut BTreeMap::new()),
+        }
+    }
+
+    /// Tests each condition at most once on every way. A chain of conditions, one per point, tests some of them again and again, and a
+    /// processor cannot foresee any of these branches.
+    fn decide(&mut self, nest: &Nest<'_>, choice: &Choice<'_>, known: &mut BTreeMap<usize, bool>) {
+        let Some((point, next)) = choice.next(nest, known) else { return self.move_on(choice, known) };
+        let Some((number, condition)) = next else {
+            self.point_body(nest, choice.scope, point);
+            return self.move_on(choice, known);
+        };
+        let branches = [true, false].map(|present| {
+            self.code.begin();
+            known.insert(number, present);
+            self.decide(nest, choice, known);
+            self.code.end()
+        });
+        known.remove(&number);
+        let [yes, no] = branches;
+        if !(yes.is_empty() && no.is_empty()) {
+            self.code.emit(LoopStmt::If(condition.clone(), yes, no));
+        }
+    }
+
+    /// Moves the iterators on that stand at the coordinate. Those whose flag is a condition may stand there although it is not set.
+    fn move_on(&mut self, choice: &Choice<'_>, known: &BTreeMap<usize, bool>) {
+        for arm in choice.arms {
+            let Some(iterator) = &arm.iterator else { continue };
+            let step = |code: &mut Code| {
+                code.set(iterator.position, iterator.after());
+                iterator.reload(code);
+            };
+            match known.get(&arm.number).filter(|_| arm.flag.is_none()) {
+                Some(true) => step(&mut self.code),
+                Some(false) => {}
+                None => {
+                    let met = LoopExpr::Local(iterator.coordinate).equals(choice.at.clone());
+                    self.code.if_then(met, step);
+                }
+            }
+        }
+    }
+
+    fn point_body(&mut self, nest: &Nest<'_>, scope: &Scope, point: &LatticePoint) {
+        let expr = without_absent(nest.expr.clone(), &|number| {
+            (nest.sparse.contains(&number) && !point.present.contains(&number))
+                .then(|| nest.scope.cursors[&number].fill)
+        });
+        self.inside(nest.var, nest.rest, simplify(expr), scope.clone(), nest.sink);
     }
 
     fn case(&mut self, nest: &Nest<'_>, scope: &Scope, conditions: &[(usize, Option<LoopExpr>)], k: usize) {
         let Some(point) = nest.points.get(k) else { return };
         let needed = conditions.iter().filter(|(number, _)| point.present.contains(number));
         let condition = needed.filter_map(|(_, condition)| condition.clone()).reduce(LoopExpr::and);
-        let expr = without_absent(nest.expr.clone(), &|number| {
-            (nest.sparse.contains(&number) && !point.present.contains(&number))
-                .then(|| nest.scope.cursors[&number].fill)
-        });
-        let expr = simplify(expr);
         self.code.begin();
-        self.inside(nest.var, nest.rest, expr, scope.clone(), nest.sink);
+        self.point_body(nest, scope, point);
         let yes = self.code.end();
         let Some(condition) = condition else {
             yes.into_iter().for_each(|stmt| self.code.emit(stmt));
@@ -344,6 +393,48 @@ struct Nest<'a> {
     sink: &'a Sink,
     sparse: &'a BTreeSet<usize>,
     points: &'a [LatticePoint],
+}
+
+/// The choice among points at one coordinate.
+struct Choice<'a> {
+    scope: &'a Scope,
+    conditions: &'a [(usize, Option<LoopExpr>)],
+    /// Those that move on afterwards.
+    arms: &'a [Arm],
+    at: &'a LoopExpr,
+}
+
+/// A point, and the condition that must be tested before it is certain.
+type Candidate<'a> = (&'a LatticePoint, Option<(usize, &'a LoopExpr)>);
+
+impl<'a> Choice<'a> {
+    /// The first point that is possible.
+    fn next(&self, nest: &Nest<'a>, known: &BTreeMap<usize, bool>) -> Option<Candidate<'a>> {
+        let possible = |point: &&LatticePoint| !point.present.iter().any(|number| known.get(number) == Some(&false));
+        let point = nest.points.iter().find(possible)?;
+        let next = self.conditions.iter().find_map(|(number, condition)| {
+            let open = point.present.contains(number) && !known.contains_key(number);
+            condition.as_ref().filter(|_| open).map(|condition| (*number, condition))
+        });
+        Some((point, next))
+    }
+
+    /// The number of ways, or 0 if there are more than `most`.
+    fn leaves(&self, nest: &Nest<'a>, known: &mut BTreeMap<usize, bool>, most: usize) -> usize {
+        let Some((_, Some((number, _)))) = self.next(nest, known) else { return 1 };
+        let mut n = 0;
+        for present in [true, false] {
+            known.insert(number, present);
+            let more = self.leaves(nest, known, most.saturating_sub(n));
+            if more == 0 || n + more > most {
+                n = 0;
+                break;
+            }
+            n += more;
+        }
+        known.remove(&number);
+        n
+    }
 }
 
 /// The expression with absent accesses replaced by their fill values.

@@ -13,7 +13,7 @@
 use tw_ir::{BinaryOp, DType, Error, Result, Scalar};
 
 use super::order::LoopOrder;
-use super::{KernelOperand, Lowering, Scope};
+use super::{KernelOperand, Lowering, Scope, WorkspaceChoice};
 use crate::algebra::{combine, same_value};
 use crate::expr::{IndexExpr, IndexStatement, IndexVariable, Monoid};
 use crate::level::LevelKind;
@@ -86,7 +86,14 @@ pub(super) fn shared_pattern(statement: &IndexStatement, order: &LoopOrder, valu
         let at = |l: usize| access.index[operand.format.order()[l]].as_plain();
         let unique =
             operand.format.levels().iter().all(|level| level.properties().unique && level.properties().compact);
-        if !levels_agree || !unique || !(0..format.rank()).all(|l| at(l) == Some(stored[l])) {
+        // Below the shared levels, a coordinate that the output's variables fix would be looked up at once: the position of the innermost
+        // loop would be that of another level.
+        let goes_on = operand
+            .format
+            .order()
+            .get(format.rank())
+            .is_none_or(|&mode| access.index[mode].terms.iter().any(|(var, _)| !stored.contains(var)));
+        if !levels_agree || !unique || !goes_on || !(0..format.rank()).all(|l| at(l) == Some(stored[l])) {
             return None;
         }
         // Its absence alone makes the fill, and no other operand matters to where elements are.
@@ -109,6 +116,7 @@ impl Assembly {
         order: &LoopOrder,
         extents: &[LoopExpr],
         pattern: Option<usize>,
+        choice: WorkspaceChoice,
     ) -> Result<Assembly> {
         let name = &statement.output.name;
         let index = ArrayType::Index(order.output.width());
@@ -132,7 +140,7 @@ impl Assembly {
             workspace = Some(if dense_from <= in_order {
                 prefix = dense_from;
                 Workspace::Values
-            } else if in_order + 1 == levels.len() {
+            } else if in_order + 1 == levels.len() && choice == WorkspaceChoice::Dense {
                 Workspace::Dense {
                     values: code.array("w", ArrayType::Value(fill.dtype()), ArrayRole::Workspace),
                     touched: code.array("touched", ArrayType::Value(DType::Bool), ArrayRole::Workspace),
@@ -161,6 +169,14 @@ impl Assembly {
         }
         let by_index = levels.iter().all(OutputLevel::is_full) && in_order < levels.len();
         Ok(Assembly { levels, values, fill, init, prefix, pattern, by_index, workspace, keys, positions: Vec::new() })
+    }
+
+    /// The variable whose extent is the length of a workspace.
+    pub(super) fn dense_workspace(&self) -> Option<IndexVariable> {
+        match self.workspace {
+            Some(Workspace::Dense { .. }) => self.levels.last().map(|level| level.var),
+            _ => None,
+        }
     }
 
     /// What a missing element of the output is.

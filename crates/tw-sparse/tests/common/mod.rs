@@ -11,13 +11,15 @@ use tw_sparse::dense::{DenseOperand, evaluate};
 use tw_sparse::expr::IndexStatement;
 use tw_sparse::{CompiledStatement, KernelEngine, SparseTensor};
 
-/// Bits of an element, for comparisons between engines.
+/// Bits of elements, in which all NaNs are one, for comparisons between engines.
 pub fn bits(buffer: &Buffer) -> String {
+    let single = |v: f32| if v.is_nan() { "nan".into() } else { v.to_bits().to_string() };
+    let double = |v: f64| if v.is_nan() { "nan".into() } else { v.to_bits().to_string() };
     let exact = |k: usize| match buffer.get(k) {
-        Scalar::F64(v) if v.is_nan() => "nan".into(),
-        Scalar::F32(v) if v.is_nan() => "nan".into(),
-        Scalar::F64(v) => v.to_bits().to_string(),
-        Scalar::F32(v) => v.to_bits().to_string(),
+        Scalar::F64(v) => double(v),
+        Scalar::F32(v) => single(v),
+        Scalar::C64(v) => format!("{} {}", single(v.re), single(v.im)),
+        Scalar::C128(v) => format!("{} {}", double(v.re), double(v.im)),
         other => other.to_string(),
     };
     (0..buffer.len()).map(exact).collect::<Vec<_>>().join(" ")
