@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
 use tw_ir::{Error, Result};
-use tw_wire::{Collective, Completion, Endpoint, Waiter, Wire, WireLimits};
+use tw_wire::{Collective, Endpoint, Waiter, Wire, WireLimits};
 
 use crate::launcher::Launcher;
 use crate::library::MpiLibrary;
@@ -68,20 +68,7 @@ pub unsafe fn adopt(address: usize, options: &MpiOptions) -> Result<MpiWire> {
 ///
 /// Without it, launchers take a process that ends for one that crashed. After an error that others cannot learn of, call [`abandon`].
 pub fn finish(wire: &MpiWire) -> Result<()> {
-    Collective::barrier(wire, u64::MAX)?.finish(wire, &mut |completion| match completion {
-        Completion::Lost { error, .. } => Err(error),
-        _ => Ok(()),
-    })?;
-    wire.cancel(u64::MAX);
-    let mut ignored = Vec::new();
-    loop {
-        wire.poll(&mut ignored);
-        ignored.clear();
-        if wire.with_carrier(MpiCarrier::close)? {
-            break;
-        }
-        std::thread::yield_now();
-    }
+    disconnect(wire)?;
     let mpi = wire.with_carrier(|carrier| carrier.library());
     if IS_OURS.swap(false, Ordering::SeqCst) {
         // SAFETY: this process initialised MPI, and no request is left.
@@ -89,6 +76,31 @@ pub fn finish(wire: &MpiWire) -> Result<()> {
         mpi.check(code, "MPI_Finalize", || format!("rank {}", wire.rank()))?;
     }
     Ok(())
+}
+
+/// Ends a wire, but not MPI. Every rank calls it, and waits for the others.
+///
+/// It uses the last two numbers of runs.
+pub fn disconnect(wire: &MpiWire) -> Result<()> {
+    let barrier = |run| -> Result<()> {
+        Collective::barrier(wire, run)?.finish(wire, &mut |_| Ok(()))?;
+        wire.cancel(run);
+        Ok(())
+    };
+    // After this one, nobody begins anything; after the second one, nothing is under way, and frames that still come only give windows back.
+    barrier(u64::MAX - 1)?;
+    let mut ignored = Vec::new();
+    while !wire.with_carrier(|carrier| carrier.is_idle()) {
+        wire.poll(&mut ignored);
+        ignored.clear();
+        wire.wait(Duration::from_millis(1));
+    }
+    barrier(u64::MAX)?;
+    while !wire.with_carrier(|carrier| carrier.is_idle()) {
+        wire.poll(&mut ignored);
+        ignored.clear();
+    }
+    wire.with_carrier(MpiCarrier::close)
 }
 
 /// Ends the process at once, without finalising MPI, which would hang with a lost rank. The launcher then ends the other ranks.

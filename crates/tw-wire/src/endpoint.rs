@@ -55,6 +55,7 @@ impl<C: Carrier> Endpoint<C> {
             cancelled: RunSet::default(),
             broken: None,
             ready: Vec::new(),
+            is_behind: false,
             events: Vec::new(),
         };
         Endpoint { rank, size, state: Mutex::new(state), waiter }
@@ -64,9 +65,16 @@ impl<C: Carrier> Endpoint<C> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The transport again. What is under way is dropped with the protocol's state.
-    pub fn into_carrier(self) -> C {
-        self.state.into_inner().unwrap_or_else(PoisonError::into_inner).carrier
+    /// Changes the state, and wakes the thread that polls if it has something to hear.
+    fn call<R>(&self, change: impl FnOnce(&mut State<C>) -> R) -> R {
+        let mut state = self.state();
+        let result = change(&mut state);
+        let has_news = !state.ready.is_empty();
+        drop(state);
+        if has_news {
+            self.waiter.wake();
+        }
+        result
     }
 
     /// Runs code on the transport, under the lock of the wire.
@@ -85,15 +93,15 @@ impl<C: Carrier> Wire for Endpoint<C> {
     }
 
     fn send(&self, to: u32, tag: Tag, message: Message) -> Result<Ticket> {
-        self.state().send(to, tag, message)
+        self.call(|state| state.send(to, tag, message))
     }
 
     fn receive(&self, from: u32, tag: Tag, room: Room) -> Result<Ticket> {
-        self.state().receive(from, tag, room)
+        self.call(|state| state.receive(from, tag, room))
     }
 
     fn accept(&self, ticket: Ticket, landings: Vec<Box<dyn Landing>>) -> Result<()> {
-        self.state().accept(ticket, landings)
+        self.call(|state| state.accept(ticket, landings))
     }
 
     fn control(&self, to: u32, control: Control) -> Result<()> {
@@ -111,7 +119,10 @@ impl<C: Carrier> Wire for Endpoint<C> {
     }
 
     fn wait(&self, limit: Duration) {
-        if self.state().ready.is_empty() {
+        let state = self.state();
+        let is_idle = state.ready.is_empty() && !state.is_behind;
+        drop(state);
+        if is_idle {
             self.waiter.wait(limit);
         }
     }
@@ -125,13 +136,16 @@ impl<C: Carrier> Wire for Endpoint<C> {
     }
 
     fn give_up(&self, rank: u32, error: Error) {
-        self.state().lose(Some(rank), error);
+        self.call(|state| state.lose(Some(rank), error));
     }
 
     fn memory(&self) -> WireMemory {
         self.state().memory()
     }
 }
+
+/// How often one poll asks the transport.
+const MAX_ROUNDS: u32 = 4;
 
 /// The messages of one tag between two ranks. Ordered, so that nothing depends on hashes.
 type Key = (u32, Tag);
@@ -162,6 +176,8 @@ struct State<C> {
     /// Set once no rank can be reached any more.
     broken: Option<Error>,
     ready: Vec<Completion>,
+    /// The last poll left something undone.
+    is_behind: bool,
     /// Empty between polls; kept for its memory.
     events: Vec<CarrierEvent>,
 }
@@ -401,22 +417,34 @@ impl<C: Carrier> State<C> {
 
     fn poll(&mut self) -> bool {
         let mut events = std::mem::take(&mut self.events);
-        self.carrier.progress(&mut events);
-        let has_progress = !events.is_empty();
-        for event in events.drain(..) {
-            match event {
-                CarrierEvent::Frame { from, bytes } => self.frame(from, &bytes),
-                CarrierEvent::Put { key } => {
-                    if let Some(Transit { key: (to, tag), is_cancelled: false, .. }) = self.puts.remove(&key) {
-                        self.ready.push(Completion::Sent { ticket: Ticket(key), to, tag });
-                    }
-                }
-                CarrierEvent::Taken { key, buffers } => self.taken(key, buffers),
-                CarrierEvent::Lost { rank, error } => self.lose(rank, error),
+        let mut n_rounds = 0;
+        // What is answered may be done at once, so the transport is asked again; not for ever, since others may never stop sending.
+        self.is_behind = loop {
+            self.carrier.progress(&mut events);
+            if events.is_empty() {
+                break false;
             }
-        }
+            events.drain(..).for_each(|event| self.event(event));
+            n_rounds += 1;
+            if n_rounds == MAX_ROUNDS {
+                break true;
+            }
+        };
         self.events = events;
-        has_progress
+        n_rounds > 0
+    }
+
+    fn event(&mut self, event: CarrierEvent) {
+        match event {
+            CarrierEvent::Frame { from, bytes } => self.frame(from, &bytes),
+            CarrierEvent::Put { key } => {
+                if let Some(Transit { key: (to, tag), is_cancelled: false, .. }) = self.puts.remove(&key) {
+                    self.ready.push(Completion::Sent { ticket: Ticket(key), to, tag });
+                }
+            }
+            CarrierEvent::Taken { key, buffers } => self.taken(key, buffers),
+            CarrierEvent::Lost { rank, error } => self.lose(rank, error),
+        }
     }
 
     fn taken(&mut self, key: u64, buffers: Vec<Payload>) {

@@ -227,8 +227,8 @@ pub trait Wire: Send + Sync {
 
     /// Ends a run on this rank: its sends and receives are forgotten, and its messages are refused from now on.
     ///
-    /// A run that ends well is cancelled, too, so that nothing of it stays; then nothing should be unfinished but sends to ranks that
-    /// failed. Transfers under way go on until both ends are through; their memory is held until then.
+    /// A run that ends well is cancelled, too, so that nothing of it stays. Before that, a rank waits for the completions of its sends, because
+    /// cancelling takes back what no receiver has asked for; then nothing is unfinished. Transfers under way go on until both ends are through; their memory is held until then.
     fn cancel(&self, run: u64) -> Unfinished;
 
     /// Takes a rank for lost, as if its connection broke: for callers that count heartbeats.
