@@ -166,7 +166,7 @@ fn rank() {
 
 fn exchange() {
     let wire = world(&MpiOptions {
-        limits: WireLimits { frame: 200, window: 500, piece: 50, lanes: 100 },
+        limits: WireLimits { frame: 200, window: 500, piece: 50, lanes: 10 },
         ..Default::default()
     })
     .unwrap();

@@ -48,6 +48,7 @@ impl<C: Carrier> Endpoint<C> {
             posted: BTreeMap::new(),
             arrived: BTreeMap::new(),
             asked: BTreeMap::new(),
+            ungranted: BTreeMap::new(),
             offers: BTreeMap::new(),
             puts: BTreeMap::new(),
             takes: BTreeMap::new(),
@@ -164,6 +165,8 @@ struct State<C> {
     arrived: BTreeMap<Key, VecDeque<Arrived>>,
     /// Messages whose receiver has not provided memory yet.
     asked: BTreeMap<Ticket, (Key, Arrived)>,
+    /// Messages that wait for a lane, by sender.
+    ungranted: BTreeMap<u32, VecDeque<Granted>>,
     /// Sends that wait for a grant, by ticket, which is the number of the offer.
     offers: BTreeMap<u64, (Key, Vec<Payload>)>,
     /// Sends under way.
@@ -210,6 +213,16 @@ impl Arrived {
         // Frames with a sum that is no u64 are refused.
         self.lengths.iter().sum()
     }
+}
+
+/// An offer whose receiver is ready.
+struct Granted {
+    ticket: Ticket,
+    key: Key,
+    offer: u64,
+    header: Vec<u8>,
+    lengths: Vec<u64>,
+    landings: Option<Vec<Box<dyn Landing>>>,
 }
 
 /// A transfer.
@@ -359,7 +372,6 @@ impl<C: Carrier> State<C> {
 
     fn deliver(&mut self, ticket: Ticket, key: Key, arrived: Arrived, landings: Option<Vec<Box<dyn Landing>>>) {
         let (from, tag) = key;
-        let bytes = arrived.total();
         let Arrived { header, lengths, body } = arrived;
         match body {
             Body::Here { bytes, window } => {
@@ -368,21 +380,24 @@ impl<C: Carrier> State<C> {
                 self.ready.push(Completion::Received { ticket, from, tag, message: Message { header, buffers } });
             }
             Body::Offered(offer) => {
-                let Some(lane) = self.free_lane(from) else {
-                    self.transmit(from, Content::Refuse { offer }, &[]);
-                    let error = Error::resource(format!(
-                        "more than {} messages are received from rank {from} at once",
-                        self.limits.lanes
-                    ));
-                    self.ready.push(Completion::Failed { ticket, from, tag, error });
-                    return;
-                };
-                self.lanes.insert((from, lane), ticket.0);
-                self.takes.insert(ticket.0, Transit { key, lane, header, bytes, is_cancelled: false });
-                let memory = landings.map_or(TakeMemory::New(lengths), TakeMemory::Given);
-                self.carrier.take(from, lane, memory, ticket.0);
-                self.transmit(from, Content::Grant { offer, lane }, &[]);
+                let waiting = Granted { ticket, key, offer, header, lengths, landings };
+                self.ungranted.entry(from).or_default().push_back(waiting);
+                self.grant(from);
             }
+        }
+    }
+
+    /// Grants what waits for lanes from a rank. Lanes become free by themselves: a transfer that was granted needs nothing else.
+    fn grant(&mut self, from: u32) {
+        while let Some(lane) = self.ungranted.contains_key(&from).then(|| self.free_lane(from)).flatten() {
+            let Some(granted) = take_front(&mut self.ungranted, from) else { return };
+            let Granted { ticket, key, offer, header, lengths, landings } = granted;
+            self.lanes.insert((from, lane), ticket.0);
+            let bytes = lengths.iter().sum();
+            self.takes.insert(ticket.0, Transit { key, lane, header, bytes, is_cancelled: false });
+            let memory = landings.map_or(TakeMemory::New(lengths), TakeMemory::Given);
+            self.carrier.take(from, lane, memory, ticket.0);
+            self.transmit(from, Content::Grant { offer, lane }, &[]);
         }
     }
 
@@ -455,6 +470,7 @@ impl<C: Carrier> State<C> {
             let message = Message { header: transit.header, buffers };
             self.ready.push(Completion::Received { ticket: Ticket(key), from, tag, message });
         }
+        self.grant(from);
     }
 
     fn frame(&mut self, from: u32, bytes: &[u8]) {
@@ -503,6 +519,7 @@ impl<C: Carrier> State<C> {
                     let error = Error::cancelled().note(format!("rank {from} ended run {}", tag.run));
                     self.ready.push(Completion::Failed { ticket: Ticket(key), from, tag, error });
                 }
+                self.grant(from);
             }
             Content::Control { run, kind, content } => {
                 self.ready.push(Completion::Control { from, control: Control { run, kind, content } });
@@ -537,6 +554,7 @@ impl<C: Carrier> State<C> {
         self.posted.retain(|key, _| !is_lost(key));
         self.arrived.retain(|key, _| !is_lost(key));
         self.asked.retain(|_, (key, _)| !is_lost(key));
+        self.ungranted.retain(|from, _| rank.is_some_and(|rank| *from != rank));
         self.offers.retain(|_, (key, _)| !is_lost(key));
         self.puts.retain(|_, transit| !is_lost(&transit.key));
         self.takes.retain(|_, transit| !is_lost(&transit.key));
@@ -563,6 +581,17 @@ impl<C: Carrier> State<C> {
         unfinished.receives += tickets.len();
         for ((from, _), arrived) in tickets.iter().filter_map(|ticket| self.asked.remove(ticket)).collect::<Vec<_>>() {
             self.discard(from, arrived);
+        }
+        let mut refused = Vec::new();
+        self.ungranted.retain(|&from, queue| {
+            refused
+                .extend(queue.iter().filter(|granted| granted.key.1.run == run).map(|granted| (from, granted.offer)));
+            queue.retain(|granted| granted.key.1.run != run);
+            !queue.is_empty()
+        });
+        unfinished.receives += refused.len();
+        for (from, offer) in refused {
+            self.transmit(from, Content::Refuse { offer }, &[]);
         }
         let n_offers = self.offers.len();
         self.offers.retain(|_, ((_, tag), _)| tag.run != run);
@@ -599,6 +628,7 @@ impl<C: Carrier> State<C> {
             entries: self.posted.values().map(VecDeque::len).sum::<usize>()
                 + self.arrived.values().map(VecDeque::len).sum::<usize>()
                 + self.asked.len()
+                + self.ungranted.values().map(VecDeque::len).sum::<usize>()
                 + self.offers.len()
                 + self.puts.len()
                 + self.takes.len(),
@@ -607,7 +637,7 @@ impl<C: Carrier> State<C> {
 }
 
 /// The first of a queue, which goes when it is empty.
-fn take_front<T>(queues: &mut BTreeMap<Key, VecDeque<T>>, key: Key) -> Option<T> {
+fn take_front<K: Ord, T>(queues: &mut BTreeMap<K, VecDeque<T>>, key: K) -> Option<T> {
     let queue = queues.get_mut(&key)?;
     let front = queue.pop_front();
     if queue.is_empty() {

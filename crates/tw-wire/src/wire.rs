@@ -179,7 +179,7 @@ pub struct WireLimits {
     pub window: u64,
     /// The longest piece of a buffer that is transferred at once.
     pub piece: usize,
-    /// Transfers that one rank may be sending to another at a time.
+    /// Transfers that one rank may be sending to another at a time; further ones wait.
     pub lanes: u32,
 }
 
