@@ -9,7 +9,7 @@ use std::time::Duration;
 use tw_ir::{Error, Result};
 use tw_wire::{Collective, Endpoint, Waiter, Wire, WireLimits};
 
-use crate::launcher::Launcher;
+use crate::launcher::{Launcher, SLURM_VARIABLE};
 use crate::library::MpiLibrary;
 use crate::transport::MpiCarrier;
 
@@ -200,15 +200,14 @@ fn mixed(mpi: &MpiLibrary, launcher: &Launcher, what: &str) -> Error {
     if let (Some(variable), Some(size)) = (launcher.variable, launcher.size) {
         error = error.note(format!("the environment has {variable}={size}"));
     }
-    let own = mpi
-        .file()
-        .parent()
-        .and_then(|lib| lib.parent())
-        .map(|prefix| prefix.join("bin/mpirun"))
-        .filter(|file| file.is_file());
-    let launch = own.map_or("start the program with the mpirun of that library".into(), |file| {
-        format!("start the program with {}", file.display())
-    });
+    let own = mpi.file().parent().and_then(|lib| lib.parent()).map(|prefix| prefix.join("bin/mpirun"));
+    let launch = match own.filter(|file| file.is_file()) {
+        _ if launcher.variable == Some(SLURM_VARIABLE) => {
+            "start the program with `srun --mpi=pmix` or `--mpi=pmi2`, whichever the library was built for".into()
+        }
+        Some(file) => format!("start the program with {}", file.display()),
+        None => "start the program with the mpirun of that library".into(),
+    };
     error.help(format!("{launch}, or name the launcher's library: {}=/path/to/libmpi.so", crate::LIBRARY_VARIABLE))
 }
 
