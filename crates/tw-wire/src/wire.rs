@@ -209,7 +209,8 @@ pub trait Wire: Send + Sync {
     /// Expects a message from another rank. Returns at once. Fails as [`Wire::send`] does.
     fn receive(&self, from: u32, tag: Tag, room: Room) -> Result<Ticket>;
 
-    /// Provides the memory for a message that was [`Completion::Offered`]. Fails if the lengths differ from those offered.
+    /// Provides the memory for a message that was [`Completion::Offered`]. Fails if the lengths differ from those offered, or if
+    /// the run was cancelled or the sender lost in the meantime.
     fn accept(&self, ticket: Ticket, landings: Vec<Box<dyn Landing>>) -> Result<()>;
 
     /// Sends a control message. Those from one rank to another arrive in order.
