@@ -33,6 +33,9 @@ pub struct Launcher {
     pub prefix: Option<PathBuf>,
 }
 
+/// The number of tasks that `srun` started.
+pub(crate) const SLURM_VARIABLE: &str = "SLURM_STEP_NUM_TASKS";
+
 impl Launcher {
     /// From the environment and the ancestors of this process.
     pub fn detect() -> Launcher {
@@ -41,7 +44,8 @@ impl Launcher {
 
     /// From variables.
     fn of(variable: impl Fn(&str) -> Option<String>) -> Launcher {
-        let rows = [("OMPI_COMM_WORLD_SIZE", Some(MpiFamily::OpenMpi)), ("PMI_SIZE", None)];
+        // The last one is that of `srun`, and of interest only if none of the others speaks.
+        let rows = [("OMPI_COMM_WORLD_SIZE", Some(MpiFamily::OpenMpi)), ("PMI_SIZE", None), (SLURM_VARIABLE, None)];
         for (name, family) in rows {
             if let Some(size) = variable(name).and_then(|size| size.trim().parse().ok()) {
                 // Hydra, the launcher of MPICH and Intel MPI, says more than PMI.
@@ -112,6 +116,10 @@ mod tests {
         assert_eq!((hydra.family, hydra.size), (Some(MpiFamily::Mpich), Some(3)));
         let slurm = of(&[("PMI_SIZE", "3")]);
         assert_eq!((slurm.family, slurm.size), (None, Some(3)));
+        let pmix = of(&[("SLURM_STEP_NUM_TASKS", "5")]);
+        assert_eq!((pmix.family, pmix.size, pmix.variable), (None, Some(5), Some(SLURM_VARIABLE)));
+        let mpirun_in_slurm = of(&[("SLURM_STEP_NUM_TASKS", "1"), ("OMPI_COMM_WORLD_SIZE", "4")]);
+        assert_eq!(mpirun_in_slurm.size, Some(4));
         assert_eq!(of(&[("PMI_SIZE", "many")]), Launcher::default());
     }
 }

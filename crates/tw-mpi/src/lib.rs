@@ -39,4 +39,4 @@ pub use launcher::{Launcher, MpiFamily, ranks_on_this_host};
 pub use library::MpiLibrary;
 pub use search::{LIBRARY_VARIABLE, MpiCandidate};
 pub use transport::MpiCarrier;
-pub use wire::{MpiOptions, MpiWire, abandon, adopt, finish, world};
+pub use wire::{MpiOptions, MpiWire, abandon, adopt, disconnect, finish, world};

@@ -136,7 +136,8 @@ impl MpiLibrary {
         &self.candidate.origin
     }
 
-    /// True if it has the functions by which survivors of a lost rank go on (`MPIX_Comm_shrink`). Open MPI needs `mpirun --with-ft ulfm`, too.
+    /// True if it has the functions by which survivors of a lost rank go on (`MPIX_Comm_shrink`). That is not enough: Open MPI needs
+    /// `mpirun --with-ft ulfm`, too, and MPICH's launcher ends all ranks when one is lost.
     pub fn has_ulfm(&self) -> bool {
         self.has_ulfm
     }

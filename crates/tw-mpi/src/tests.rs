@@ -8,11 +8,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use tw_wire::{Collective, Completion, Message, Payload, Room, Tag, Wire, WireLimits, WireMemory};
+use tw_wire::{Collective, Completion, Message, Payload, Room, Tag, Unfinished, Wire, WireLimits};
 
 use crate::launcher::Launcher;
 use crate::library::MpiLibrary;
-use crate::{MpiOptions, MpiWire, abandon, adopt, finish, world};
+use crate::{MpiOptions, MpiWire, abandon, adopt, disconnect, finish, world};
 
 #[path = "../../tw-wire/tests/common/mod.rs"]
 mod common;
@@ -166,7 +166,7 @@ fn rank() {
 
 fn exchange() {
     let wire = world(&MpiOptions {
-        limits: WireLimits { frame: 200, window: 500, piece: 50, lanes: 100 },
+        limits: WireLimits { frame: 200, window: 500, piece: 50, lanes: 10 },
         ..Default::default()
     })
     .unwrap();
@@ -185,18 +185,9 @@ fn exchange() {
     long_messages(&adopted);
     cancelled_runs(&adopted);
     let (rank, size) = (wire.rank(), wire.size());
-    finish_first(&adopted);
+    disconnect(&adopted).unwrap();
     finish(&wire).unwrap();
     println!("rank {rank} of {size} is fine");
-}
-
-/// The adopted one ends before MPI does.
-fn finish_first(wire: &MpiWire) {
-    Collective::barrier(wire, u64::MAX).unwrap().finish(wire, &mut |_| Ok(())).unwrap();
-    wire.cancel(u64::MAX);
-    while !wire.with_carrier(crate::MpiCarrier::close).unwrap() {
-        wire.poll(&mut Vec::new());
-    }
 }
 
 fn random_traffic(wire: &MpiWire, run: u64) {
@@ -221,8 +212,7 @@ fn random_traffic(wire: &MpiWire, run: u64) {
         see(&mut traffic, &mut completions);
     }
     Collective::barrier(wire, run).unwrap().finish(wire, &mut |other| panic!("{other:?}")).unwrap();
-    assert_eq!(wire.memory(), WireMemory::default());
-    wire.cancel(run);
+    assert_eq!(wire.cancel(run), Unfinished::default());
 }
 
 /// Each rank sends to the next at once, more than any eager limit.

@@ -290,12 +290,13 @@ impl MpiCarrier {
         }
     }
 
-    /// Ends the ring once all frames of this rank are out. True if all is done; otherwise it is to be called again.
-    pub(crate) fn close(&mut self) -> Result<bool> {
-        self.progress_frames();
-        if !(self.frames.is_empty() && self.puts.is_empty() && self.takes.is_empty() && self.dropped.is_empty()) {
-            return Ok(false);
-        }
+    /// True if no request but those of the ring is under way.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.frames.is_empty() && self.puts.is_empty() && self.takes.is_empty() && self.dropped.is_empty()
+    }
+
+    /// Ends the ring. Every rank is idle, and has said so.
+    pub(crate) fn close(&mut self) -> Result<()> {
         while let Some((mut request, bytes)) = self.ring.pop_front() {
             // SAFETY: the request is one of this library that is not done.
             let code = unsafe { (self.mpi.functions.cancel)(&mut request) };
@@ -313,8 +314,7 @@ impl MpiCarrier {
         let mut comm = std::mem::replace(&mut self.comm, self.mpi.constants.null_comm);
         // SAFETY: the communicator is our own, and nothing uses it any more.
         let code = unsafe { (self.mpi.functions.comm_free)(&mut comm) };
-        self.mpi.check(code, "MPI_Comm_free", || self.subject(None))?;
-        Ok(true)
+        self.mpi.check(code, "MPI_Comm_free", || self.subject(None))
     }
 
     /// The library.

@@ -7,9 +7,9 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
 use tw_ir::{Error, Result};
-use tw_wire::{Collective, Completion, Endpoint, Waiter, Wire, WireLimits};
+use tw_wire::{Collective, Endpoint, Waiter, Wire, WireLimits};
 
-use crate::launcher::Launcher;
+use crate::launcher::{Launcher, SLURM_VARIABLE};
 use crate::library::MpiLibrary;
 use crate::transport::MpiCarrier;
 
@@ -68,20 +68,7 @@ pub unsafe fn adopt(address: usize, options: &MpiOptions) -> Result<MpiWire> {
 ///
 /// Without it, launchers take a process that ends for one that crashed. After an error that others cannot learn of, call [`abandon`].
 pub fn finish(wire: &MpiWire) -> Result<()> {
-    Collective::barrier(wire, u64::MAX)?.finish(wire, &mut |completion| match completion {
-        Completion::Lost { error, .. } => Err(error),
-        _ => Ok(()),
-    })?;
-    wire.cancel(u64::MAX);
-    let mut ignored = Vec::new();
-    loop {
-        wire.poll(&mut ignored);
-        ignored.clear();
-        if wire.with_carrier(MpiCarrier::close)? {
-            break;
-        }
-        std::thread::yield_now();
-    }
+    disconnect(wire)?;
     let mpi = wire.with_carrier(|carrier| carrier.library());
     if IS_OURS.swap(false, Ordering::SeqCst) {
         // SAFETY: this process initialised MPI, and no request is left.
@@ -89,6 +76,31 @@ pub fn finish(wire: &MpiWire) -> Result<()> {
         mpi.check(code, "MPI_Finalize", || format!("rank {}", wire.rank()))?;
     }
     Ok(())
+}
+
+/// Ends a wire, but not MPI. Every rank calls it, and waits for the others.
+///
+/// It uses the last two numbers of runs.
+pub fn disconnect(wire: &MpiWire) -> Result<()> {
+    let barrier = |run| -> Result<()> {
+        Collective::barrier(wire, run)?.finish(wire, &mut |_| Ok(()))?;
+        wire.cancel(run);
+        Ok(())
+    };
+    // After this one, nobody begins anything; after the second one, nothing is under way, and frames that still come only give windows back.
+    barrier(u64::MAX - 1)?;
+    let mut ignored = Vec::new();
+    while !wire.with_carrier(|carrier| carrier.is_idle()) {
+        wire.poll(&mut ignored);
+        ignored.clear();
+        wire.wait(Duration::from_millis(1));
+    }
+    barrier(u64::MAX)?;
+    while !wire.with_carrier(|carrier| carrier.is_idle()) {
+        wire.poll(&mut ignored);
+        ignored.clear();
+    }
+    wire.with_carrier(MpiCarrier::close)
 }
 
 /// Ends the process at once, without finalising MPI, which would hang with a lost rank. The launcher then ends the other ranks.
@@ -188,15 +200,14 @@ fn mixed(mpi: &MpiLibrary, launcher: &Launcher, what: &str) -> Error {
     if let (Some(variable), Some(size)) = (launcher.variable, launcher.size) {
         error = error.note(format!("the environment has {variable}={size}"));
     }
-    let own = mpi
-        .file()
-        .parent()
-        .and_then(|lib| lib.parent())
-        .map(|prefix| prefix.join("bin/mpirun"))
-        .filter(|file| file.is_file());
-    let launch = own.map_or("start the program with the mpirun of that library".into(), |file| {
-        format!("start the program with {}", file.display())
-    });
+    let own = mpi.file().parent().and_then(|lib| lib.parent()).map(|prefix| prefix.join("bin/mpirun"));
+    let launch = match own.filter(|file| file.is_file()) {
+        _ if launcher.variable == Some(SLURM_VARIABLE) => {
+            "start the program with `srun --mpi=pmix` or `--mpi=pmi2`, whichever the library was built for".into()
+        }
+        Some(file) => format!("start the program with {}", file.display()),
+        None => "start the program with the mpirun of that library".into(),
+    };
     error.help(format!("{launch}, or name the launcher's library: {}=/path/to/libmpi.so", crate::LIBRARY_VARIABLE))
 }
 

@@ -4,7 +4,7 @@
 //! so collectives never mix. Each takes at most `2 log2(size)` messages after one another, and a rank sends at most `log2(size) + 1`.
 //! Collectives are small: blocks travel by moves of the schedule.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use tw_ir::{Error, Result};
@@ -37,6 +37,8 @@ pub struct Collective {
     expected: BTreeMap<Ticket, Option<usize>>,
     /// What this rank and its subtree contribute, packed; none from children that have not answered.
     gathered: Vec<Option<Vec<u8>>>,
+    /// What the wire still holds.
+    sends: BTreeSet<Ticket>,
     result: Option<Vec<u8>>,
 }
 
@@ -88,6 +90,7 @@ impl Collective {
             gathered: vec![None; children.len() + 1],
             children,
             expected: BTreeMap::new(),
+            sends: BTreeSet::new(),
             result: None,
         };
         if is_gathered {
@@ -120,7 +123,7 @@ impl Collective {
                 Ok(None)
             }
             Completion::Failed { ticket, error, .. } if self.expected.contains_key(&ticket) => Err(error),
-            Completion::Sent { tag: Tag { run, id: UP | DOWN }, .. } if run == self.run => Ok(None),
+            Completion::Sent { ticket, .. } if self.sends.remove(&ticket) => Ok(None),
             other => Ok(Some(other)),
         }
     }
@@ -134,7 +137,7 @@ impl Collective {
         let bytes = self.gathered[..needed].iter().flatten().flatten().copied().collect();
         match self.parent {
             Some(parent) if self.is_gathered => {
-                wire.send(parent, Tag { run: self.run, id: UP }, Message::of(bytes))?;
+                self.sends.insert(wire.send(parent, Tag { run: self.run, id: UP }, Message::of(bytes))?);
                 if !self.is_shared {
                     self.result = Some(Vec::new());
                 }
@@ -150,19 +153,19 @@ impl Collective {
         if self.is_shared {
             // Farthest first: they have the most ranks behind them.
             for &child in self.children.iter().rev() {
-                wire.send(child, Tag { run: self.run, id: DOWN }, Message::of(bytes.clone()))?;
+                self.sends.insert(wire.send(child, Tag { run: self.run, id: DOWN }, Message::of(bytes.clone()))?);
             }
         }
         self.result = Some(bytes);
         Ok(())
     }
 
-    /// True once this rank has its result. Its messages to others need no further attention.
+    /// True once this rank has its result and the wire has let go of all it sent, so that the run may be cancelled.
     pub fn is_done(&self) -> bool {
-        self.result.is_some()
+        self.result.is_some() && self.sends.is_empty()
     }
 
-    /// The contents by rank: one for [`Collective::share`], none where the result goes to another rank. None before the end.
+    /// The contents by rank: one for [`Collective::share`], none where the result goes to another rank. None before it is there.
     pub fn result(&self) -> Result<Option<Vec<Vec<u8>>>> {
         let Some(bytes) = &self.result else { return Ok(None) };
         let mut parts = unpack(bytes)?;
@@ -186,7 +189,7 @@ impl Collective {
     pub fn finish(mut self, wire: &dyn Wire, other: &mut dyn FnMut(Completion) -> Result<()>) -> Result<Vec<Vec<u8>>> {
         let mut completions = Vec::new();
         loop {
-            if let Some(result) = self.result()? {
+            if let (true, Some(result)) = (self.is_done(), self.result()?) {
                 return Ok(result);
             }
             wire.poll(&mut completions);

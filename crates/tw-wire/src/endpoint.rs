@@ -48,6 +48,7 @@ impl<C: Carrier> Endpoint<C> {
             posted: BTreeMap::new(),
             arrived: BTreeMap::new(),
             asked: BTreeMap::new(),
+            ungranted: BTreeMap::new(),
             offers: BTreeMap::new(),
             puts: BTreeMap::new(),
             takes: BTreeMap::new(),
@@ -55,6 +56,7 @@ impl<C: Carrier> Endpoint<C> {
             cancelled: RunSet::default(),
             broken: None,
             ready: Vec::new(),
+            is_behind: false,
             events: Vec::new(),
         };
         Endpoint { rank, size, state: Mutex::new(state), waiter }
@@ -64,9 +66,16 @@ impl<C: Carrier> Endpoint<C> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The transport again. What is under way is dropped with the protocol's state.
-    pub fn into_carrier(self) -> C {
-        self.state.into_inner().unwrap_or_else(PoisonError::into_inner).carrier
+    /// Changes the state, and wakes the thread that polls if it has something to hear.
+    fn call<R>(&self, change: impl FnOnce(&mut State<C>) -> R) -> R {
+        let mut state = self.state();
+        let result = change(&mut state);
+        let has_news = !state.ready.is_empty();
+        drop(state);
+        if has_news {
+            self.waiter.wake();
+        }
+        result
     }
 
     /// Runs code on the transport, under the lock of the wire.
@@ -85,15 +94,15 @@ impl<C: Carrier> Wire for Endpoint<C> {
     }
 
     fn send(&self, to: u32, tag: Tag, message: Message) -> Result<Ticket> {
-        self.state().send(to, tag, message)
+        self.call(|state| state.send(to, tag, message))
     }
 
     fn receive(&self, from: u32, tag: Tag, room: Room) -> Result<Ticket> {
-        self.state().receive(from, tag, room)
+        self.call(|state| state.receive(from, tag, room))
     }
 
     fn accept(&self, ticket: Ticket, landings: Vec<Box<dyn Landing>>) -> Result<()> {
-        self.state().accept(ticket, landings)
+        self.call(|state| state.accept(ticket, landings))
     }
 
     fn control(&self, to: u32, control: Control) -> Result<()> {
@@ -111,7 +120,10 @@ impl<C: Carrier> Wire for Endpoint<C> {
     }
 
     fn wait(&self, limit: Duration) {
-        if self.state().ready.is_empty() {
+        let state = self.state();
+        let is_idle = state.ready.is_empty() && !state.is_behind;
+        drop(state);
+        if is_idle {
             self.waiter.wait(limit);
         }
     }
@@ -125,13 +137,16 @@ impl<C: Carrier> Wire for Endpoint<C> {
     }
 
     fn give_up(&self, rank: u32, error: Error) {
-        self.state().lose(Some(rank), error);
+        self.call(|state| state.lose(Some(rank), error));
     }
 
     fn memory(&self) -> WireMemory {
         self.state().memory()
     }
 }
+
+/// How often one poll asks the transport.
+const MAX_ROUNDS: u32 = 4;
 
 /// The messages of one tag between two ranks. Ordered, so that nothing depends on hashes.
 type Key = (u32, Tag);
@@ -150,6 +165,8 @@ struct State<C> {
     arrived: BTreeMap<Key, VecDeque<Arrived>>,
     /// Messages whose receiver has not provided memory yet.
     asked: BTreeMap<Ticket, (Key, Arrived)>,
+    /// Messages that wait for a lane, by sender.
+    ungranted: BTreeMap<u32, VecDeque<Granted>>,
     /// Sends that wait for a grant, by ticket, which is the number of the offer.
     offers: BTreeMap<u64, (Key, Vec<Payload>)>,
     /// Sends under way.
@@ -162,6 +179,8 @@ struct State<C> {
     /// Set once no rank can be reached any more.
     broken: Option<Error>,
     ready: Vec<Completion>,
+    /// The last poll left something undone.
+    is_behind: bool,
     /// Empty between polls; kept for its memory.
     events: Vec<CarrierEvent>,
 }
@@ -194,6 +213,16 @@ impl Arrived {
         // Frames with a sum that is no u64 are refused.
         self.lengths.iter().sum()
     }
+}
+
+/// An offer whose receiver is ready.
+struct Granted {
+    ticket: Ticket,
+    key: Key,
+    offer: u64,
+    header: Vec<u8>,
+    lengths: Vec<u64>,
+    landings: Option<Vec<Box<dyn Landing>>>,
 }
 
 /// A transfer.
@@ -343,7 +372,6 @@ impl<C: Carrier> State<C> {
 
     fn deliver(&mut self, ticket: Ticket, key: Key, arrived: Arrived, landings: Option<Vec<Box<dyn Landing>>>) {
         let (from, tag) = key;
-        let bytes = arrived.total();
         let Arrived { header, lengths, body } = arrived;
         match body {
             Body::Here { bytes, window } => {
@@ -352,21 +380,24 @@ impl<C: Carrier> State<C> {
                 self.ready.push(Completion::Received { ticket, from, tag, message: Message { header, buffers } });
             }
             Body::Offered(offer) => {
-                let Some(lane) = self.free_lane(from) else {
-                    self.transmit(from, Content::Refuse { offer }, &[]);
-                    let error = Error::resource(format!(
-                        "more than {} messages are received from rank {from} at once",
-                        self.limits.lanes
-                    ));
-                    self.ready.push(Completion::Failed { ticket, from, tag, error });
-                    return;
-                };
-                self.lanes.insert((from, lane), ticket.0);
-                self.takes.insert(ticket.0, Transit { key, lane, header, bytes, is_cancelled: false });
-                let memory = landings.map_or(TakeMemory::New(lengths), TakeMemory::Given);
-                self.carrier.take(from, lane, memory, ticket.0);
-                self.transmit(from, Content::Grant { offer, lane }, &[]);
+                let waiting = Granted { ticket, key, offer, header, lengths, landings };
+                self.ungranted.entry(from).or_default().push_back(waiting);
+                self.grant(from);
             }
+        }
+    }
+
+    /// Grants what waits for lanes from a rank. Lanes become free by themselves: a transfer that was granted needs nothing else.
+    fn grant(&mut self, from: u32) {
+        while let Some(lane) = self.ungranted.contains_key(&from).then(|| self.free_lane(from)).flatten() {
+            let Some(granted) = take_front(&mut self.ungranted, from) else { return };
+            let Granted { ticket, key, offer, header, lengths, landings } = granted;
+            self.lanes.insert((from, lane), ticket.0);
+            let bytes = lengths.iter().sum();
+            self.takes.insert(ticket.0, Transit { key, lane, header, bytes, is_cancelled: false });
+            let memory = landings.map_or(TakeMemory::New(lengths), TakeMemory::Given);
+            self.carrier.take(from, lane, memory, ticket.0);
+            self.transmit(from, Content::Grant { offer, lane }, &[]);
         }
     }
 
@@ -401,22 +432,34 @@ impl<C: Carrier> State<C> {
 
     fn poll(&mut self) -> bool {
         let mut events = std::mem::take(&mut self.events);
-        self.carrier.progress(&mut events);
-        let has_progress = !events.is_empty();
-        for event in events.drain(..) {
-            match event {
-                CarrierEvent::Frame { from, bytes } => self.frame(from, &bytes),
-                CarrierEvent::Put { key } => {
-                    if let Some(Transit { key: (to, tag), is_cancelled: false, .. }) = self.puts.remove(&key) {
-                        self.ready.push(Completion::Sent { ticket: Ticket(key), to, tag });
-                    }
-                }
-                CarrierEvent::Taken { key, buffers } => self.taken(key, buffers),
-                CarrierEvent::Lost { rank, error } => self.lose(rank, error),
+        let mut n_rounds = 0;
+        // What is answered may be done at once, so the transport is asked again; not for ever, since others may never stop sending.
+        self.is_behind = loop {
+            self.carrier.progress(&mut events);
+            if events.is_empty() {
+                break false;
             }
-        }
+            events.drain(..).for_each(|event| self.event(event));
+            n_rounds += 1;
+            if n_rounds == MAX_ROUNDS {
+                break true;
+            }
+        };
         self.events = events;
-        has_progress
+        n_rounds > 0
+    }
+
+    fn event(&mut self, event: CarrierEvent) {
+        match event {
+            CarrierEvent::Frame { from, bytes } => self.frame(from, &bytes),
+            CarrierEvent::Put { key } => {
+                if let Some(Transit { key: (to, tag), is_cancelled: false, .. }) = self.puts.remove(&key) {
+                    self.ready.push(Completion::Sent { ticket: Ticket(key), to, tag });
+                }
+            }
+            CarrierEvent::Taken { key, buffers } => self.taken(key, buffers),
+            CarrierEvent::Lost { rank, error } => self.lose(rank, error),
+        }
     }
 
     fn taken(&mut self, key: u64, buffers: Vec<Payload>) {
@@ -427,6 +470,7 @@ impl<C: Carrier> State<C> {
             let message = Message { header: transit.header, buffers };
             self.ready.push(Completion::Received { ticket: Ticket(key), from, tag, message });
         }
+        self.grant(from);
     }
 
     fn frame(&mut self, from: u32, bytes: &[u8]) {
@@ -475,6 +519,7 @@ impl<C: Carrier> State<C> {
                     let error = Error::cancelled().note(format!("rank {from} ended run {}", tag.run));
                     self.ready.push(Completion::Failed { ticket: Ticket(key), from, tag, error });
                 }
+                self.grant(from);
             }
             Content::Control { run, kind, content } => {
                 self.ready.push(Completion::Control { from, control: Control { run, kind, content } });
@@ -509,6 +554,7 @@ impl<C: Carrier> State<C> {
         self.posted.retain(|key, _| !is_lost(key));
         self.arrived.retain(|key, _| !is_lost(key));
         self.asked.retain(|_, (key, _)| !is_lost(key));
+        self.ungranted.retain(|from, _| rank.is_some_and(|rank| *from != rank));
         self.offers.retain(|_, (key, _)| !is_lost(key));
         self.puts.retain(|_, transit| !is_lost(&transit.key));
         self.takes.retain(|_, transit| !is_lost(&transit.key));
@@ -535,6 +581,17 @@ impl<C: Carrier> State<C> {
         unfinished.receives += tickets.len();
         for ((from, _), arrived) in tickets.iter().filter_map(|ticket| self.asked.remove(ticket)).collect::<Vec<_>>() {
             self.discard(from, arrived);
+        }
+        let mut refused = Vec::new();
+        self.ungranted.retain(|&from, queue| {
+            refused
+                .extend(queue.iter().filter(|granted| granted.key.1.run == run).map(|granted| (from, granted.offer)));
+            queue.retain(|granted| granted.key.1.run != run);
+            !queue.is_empty()
+        });
+        unfinished.receives += refused.len();
+        for (from, offer) in refused {
+            self.transmit(from, Content::Refuse { offer }, &[]);
         }
         let n_offers = self.offers.len();
         self.offers.retain(|_, ((_, tag), _)| tag.run != run);
@@ -571,6 +628,7 @@ impl<C: Carrier> State<C> {
             entries: self.posted.values().map(VecDeque::len).sum::<usize>()
                 + self.arrived.values().map(VecDeque::len).sum::<usize>()
                 + self.asked.len()
+                + self.ungranted.values().map(VecDeque::len).sum::<usize>()
                 + self.offers.len()
                 + self.puts.len()
                 + self.takes.len(),
@@ -579,7 +637,7 @@ impl<C: Carrier> State<C> {
 }
 
 /// The first of a queue, which goes when it is empty.
-fn take_front<T>(queues: &mut BTreeMap<Key, VecDeque<T>>, key: Key) -> Option<T> {
+fn take_front<K: Ord, T>(queues: &mut BTreeMap<K, VecDeque<T>>, key: K) -> Option<T> {
     let queue = queues.get_mut(&key)?;
     let front = queue.pop_front();
     if queue.is_empty() {

@@ -37,12 +37,12 @@
 //! **Memory.** A posted receive holds no memory of its own. A message longer than a frame (16 KiB) stays with its sender until its receive is
 //! posted, and [`Room::Ask`] until its receiver has made room. Short messages may come earlier; each sender has a window of 256 KiB of those,
 //! and beyond it they stay with the sender, too. So a rank of `n` holds at most `256 KiB * (n - 1)` for messages without receives, plus
-//! about 100 bytes for each offer. Buffers cross in pieces of at most 1 GiB ([`WireLimits`]). [`Wire::memory`] tells the current sums.
+//! header and lengths of each offer. Buffers cross in pieces of at most 1 GiB ([`WireLimits`]). [`Wire::memory`] tells the current sums.
 //!
 //! **No deadlock.** No call waits for another rank. A message whose receive is posted arrives if both ranks keep polling: the sender's offer
 //! needs nothing but the two queues of frames, the grant follows from the receive, the transfer from the grant. No resource that it needs can be
-//! held by another message: frames are never refused, an exhausted window turns a message into an offer, and lanes outnumber what can be
-//! posted. What an engine waits for is therefore only what its schedule makes it wait for.
+//! held by another message: frames are never refused, an exhausted window turns a message into an offer, and the lanes of transfers become
+//! free by themselves. What an engine waits for is therefore only what its schedule makes it wait for.
 //!
 //! **Control messages** ([`Control`]) need no receive and no window: errors that end a run, heartbeats, notices of at most 4 KiB. The next poll hands
 //! them over, also while data is stuck. Scalars that decide control flow travel by [`Collective::share`] instead, which has an order.

@@ -179,7 +179,7 @@ pub struct WireLimits {
     pub window: u64,
     /// The longest piece of a buffer that is transferred at once.
     pub piece: usize,
-    /// Transfers that one rank may be sending to another at a time.
+    /// Transfers that one rank may be sending to another at a time; further ones wait.
     pub lanes: u32,
 }
 
@@ -209,7 +209,8 @@ pub trait Wire: Send + Sync {
     /// Expects a message from another rank. Returns at once. Fails as [`Wire::send`] does.
     fn receive(&self, from: u32, tag: Tag, room: Room) -> Result<Ticket>;
 
-    /// Provides the memory for a message that was [`Completion::Offered`]. Fails if the lengths differ from those offered.
+    /// Provides the memory for a message that was [`Completion::Offered`]. Fails if the lengths differ from those offered, or if
+    /// the run was cancelled or the sender lost in the meantime.
     fn accept(&self, ticket: Ticket, landings: Vec<Box<dyn Landing>>) -> Result<()>;
 
     /// Sends a control message. Those from one rank to another arrive in order.
@@ -227,8 +228,8 @@ pub trait Wire: Send + Sync {
 
     /// Ends a run on this rank: its sends and receives are forgotten, and its messages are refused from now on.
     ///
-    /// A run that ends well is cancelled, too, so that nothing of it stays; then nothing should be unfinished but sends to ranks that
-    /// failed. Transfers under way go on until both ends are through; their memory is held until then.
+    /// A run that ends well is cancelled, too, so that nothing of it stays. Before that, a rank waits for the completions of its sends, because
+    /// cancelling takes back what no receiver has asked for; then nothing is unfinished. Transfers under way go on until both ends are through; their memory is held until then.
     fn cancel(&self, run: u64) -> Unfinished;
 
     /// Takes a rank for lost, as if its connection broke: for callers that count heartbeats.

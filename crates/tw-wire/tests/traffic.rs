@@ -139,6 +139,7 @@ fn losses_leave_the_traffic_of_others_intact() {
                         {
                             if !traffic.lost[rank as usize].contains(&quiet.unwrap()) {
                                 wire.give_up(quiet.unwrap(), tw_ir::Error::resource("no heartbeat"));
+                                poll(rank, wire, &mut [&mut traffic]);
                             }
                         }
                     }

@@ -186,19 +186,27 @@ fn a_panicking_rank_is_lost_for_the_others() {
 fn waiting_ends_by_messages_and_by_waking() {
     let long = std::time::Duration::from_secs(600);
     let (a, b) = pair(WireLimits::default());
+    b.wake();
+    b.wait(long);
+    let (heard, is_heard) = std::sync::mpsc::channel();
     std::thread::scope(|scope| {
-        scope.spawn(|| {
-            b.wait(long);
+        let b = &b;
+        scope.spawn(move || {
             let mut found = Vec::new();
-            b.poll(&mut found);
-            assert_eq!(found.len(), 1);
+            while found.is_empty() {
+                b.wait(long);
+                b.poll(&mut found);
+            }
+            heard.send(()).unwrap();
             b.wait(long);
         });
         a.control(1, Control { run: 1, kind: ControlKind::Heartbeat, content: vec![] }).unwrap();
-        // Waking comes before or while the other waits.
-        b.wake();
+        is_heard.recv().unwrap();
         b.wake();
     });
+    // A call that makes a completion wakes, too: the thread that polls may be waiting.
+    a.send(1, TAG, Message::of(vec![1])).unwrap();
+    a.wait(long);
 }
 
 /// One collective on all ranks of a network, driven by one thread.

@@ -28,7 +28,7 @@ pub(crate) fn low_limits(draw: &mut Draw) -> WireLimits {
         frame: 40 + draw.below(200),
         window: draw.below(1000) as u64,
         piece: 1 + draw.below(60),
-        lanes: 64 + draw.below(64) as u32,
+        lanes: 1 + draw.below(4) as u32,
     }
 }
 
