@@ -70,6 +70,24 @@ def test_rows_by_a_mask_are_read_again_and_not_spilled(source, tmp_path):
     np.testing.assert_array_equal(np.load(tmp_path / "y.npy"), data[data[:, 0] > 1])
 
 
+def test_least_squares_reads_once_and_spills_nothing(tmp_path):
+    n, columns = 60_000, 40
+    rng = np.random.default_rng(2)
+    a, b = rng.standard_normal((n, columns)), rng.standard_normal(n)
+    a[:, 7] = a[:, 3] * 2
+    np.save(tmp_path / "a.npy", a)
+    expected = np.linalg.lstsq(a, b)
+    with tw.Session(threads=1, memory=a.nbytes // 2, spill=tmp_path) as session:
+        x = tw.from_npy(tmp_path / "a.npy")
+        before = read_bytes()
+        found = tw.compute(*tw.linalg.lstsq(x, tw.asarray(b)))
+        assert read_bytes() - before < 1.2 * a.nbytes
+        assert session.report()["spilled_bytes"] == 0
+    np.testing.assert_allclose(found[0], expected[0], rtol=1e-10, atol=1e-13)
+    assert found[2] == expected[2] == columns - 1
+    np.testing.assert_allclose(found[3][:-1], expected[3][:-1], rtol=1e-10)
+
+
 def test_results_and_kept_arrays_are_spilled(tmp_path):
     budget = 4000 * 1000 * 8 // 2
     with tw.Session(threads=2, memory=budget, spill=tmp_path) as session:
