@@ -146,9 +146,12 @@ impl Lowering<'_> {
         let given: Vec<Option<Axis>> =
             (0..shape.len() as u32).map(|axis| if axes.contains(&axis) { None } else { others.next() }).collect();
         let widest = accum.result_types().iter().map(|dtype| dtype.size()).max().unwrap_or(1);
+        // A state that is not finished yet is there beside the results.
+        let states: u64 = accum.state_types().iter().map(|dtype| dtype.size()).sum();
+        let results: u64 = accum.result_types().iter().map(|dtype| dtype.size()).sum();
         let mut grid = match self.requested.get(&node.results[0]) {
             Some(grid) => grid.clone(),
-            None => scattered_grid(&shape, &given, widest),
+            None => scattered_grid(&shape, &given, states.saturating_add(results)),
         };
         // The axes that are not scattered must keep the cut of the values, or blocks would not meet.
         for (axis, given) in grid.iter_mut().zip(&given) {
