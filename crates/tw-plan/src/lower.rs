@@ -89,7 +89,8 @@ fn reordered(program: &Program) -> HashSet<ValueId> {
     let reorders = |node: &&Node| match &node.op {
         Op::Index(stmt) => {
             let is_simple = |idx: &Idx| {
-                idx.as_affine(stmt.vars.len()).is_some_and(|(factors, _)| factors.iter().filter(|&&factor| factor != 0).count() <= 1)
+                idx.as_affine(stmt.vars.len())
+                    .is_some_and(|(factors, _)| factors.iter().filter(|&&factor| factor != 0).count() <= 1)
             };
             stmt.reads.iter().flat_map(|read| &read.idx).any(|idx| !is_simple(idx))
         }

@@ -208,7 +208,10 @@ mod tests {
         assert_eq!(*square.automatic(&[2000, 2000], 8), vec![Axis::uniform(2000, 500); 2]);
         assert_eq!(*square.automatic(&[100_000_000, 4], 8), [Axis::uniform(100_000_000, 390_625), Axis::whole(4)]);
         // There are never very many squares.
-        assert_eq!(*square.automatic(&[1 << 17, 1 << 16], 8), [Axis::uniform(1 << 17, 2048), Axis::uniform(1 << 16, 2048)]);
+        assert_eq!(
+            *square.automatic(&[1 << 17, 1 << 16], 8),
+            [Axis::uniform(1 << 17, 2048), Axis::uniform(1 << 16, 2048)]
+        );
         let met = tiler(Style::Square { bytes: MET_BYTES });
         assert_eq!(*met.automatic(&[8000, 8000], 8), vec![Axis::uniform(8000, 1000); 2]);
     }

@@ -40,7 +40,11 @@ impl Board {
         // It may be there already.
         let _ = DirBuilder::new().mode(0o700).create(&directory);
         let found = fs::symlink_metadata(&directory).ok()?;
-        (found.is_dir() && found.uid() == user && found.mode() & 0o022 == 0).then_some(Board { directory, system, process })
+        (found.is_dir() && found.uid() == user && found.mode() & 0o022 == 0).then_some(Board {
+            directory,
+            system,
+            process,
+        })
     }
 
     /// Waits until no other process looks or writes. The time that takes is short: a lock is never held during a run.
@@ -127,8 +131,10 @@ mod tests {
             let directory = self.root.join("proc").join(number.to_string());
             fs::create_dir_all(&directory).unwrap();
             let fields: Vec<String> = (0..18).map(|k| k.to_string()).collect();
-            fs::write(directory.join("stat"), format!("{number} (a (b) c) R {} {begun} 7\n", fields.join(" "))).unwrap();
-            fs::write(directory.join("status"), format!("Name:\ttw\nRssAnon:\t{kibibytes} kB\nRssFile:\t9 kB\n")).unwrap();
+            fs::write(directory.join("stat"), format!("{number} (a (b) c) R {} {begun} 7\n", fields.join(" ")))
+                .unwrap();
+            fs::write(directory.join("status"), format!("Name:\ttw\nRssAnon:\t{kibibytes} kB\nRssFile:\t9 kB\n"))
+                .unwrap();
             let user = fs::metadata(&self.root).unwrap().uid();
             Board::new(self.root.join("board"), self.root.join("proc"), user, number).unwrap()
         }

@@ -48,9 +48,8 @@ impl Algorithms<'_> {
         let shape = self.shape(x)?;
         let rank = shape.len();
         if rank - 1 - axis >= N_AXES {
-            let transform = |algorithms: &mut Self, x: &ValueId| {
-                algorithms.transformed(x, kind, rank - 1, n, block_elements)
-            };
+            let transform =
+                |algorithms: &mut Self, x: &ValueId| algorithms.transformed(x, kind, rank - 1, n, block_elements);
             return self.brought_last(x, axis, transform);
         }
         let (_, to) = types(kind, self.ty(x).dtype)?;

@@ -48,7 +48,12 @@ pub(super) fn bytes(numbers: Numbers, operands: &[BlockShape], results: &[BlockS
     numbers(sizes).saturating_add(converted).saturating_mul(size)
 }
 
-/// LU and Cholesky factors.
+/// LU factors, which take the place of a copy.
+pub(super) fn pivoted(sizes: Sizes) -> u64 {
+    sizes.operands + sizes.panels()
+}
+
+/// Cholesky factors.
 pub(super) fn factors(sizes: Sizes) -> u64 {
     4 * sizes.operands + sizes.panels()
 }

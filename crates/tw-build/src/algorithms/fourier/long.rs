@@ -215,7 +215,8 @@ impl Algorithms<'_> {
 
     /// A transform of any length by way of two whose length is a power of two.
     fn as_convolution(&mut self, x: &ValueId, kind: Transform, axis: usize, n: u64) -> Result<ValueId> {
-        let too_long = || Error::source(format!("a Fourier transform of {n} elements, a length with a large prime factor"));
+        let too_long =
+            || Error::source(format!("a Fourier transform of {n} elements, a length with a large prime factor"));
         let length = n.checked_mul(2).and_then(|n| (n - 1).checked_next_power_of_two());
         // Squares of places below n are computed as i64.
         let length = length.filter(|_| n < 1 << 31).ok_or_else(too_long)?;
@@ -255,7 +256,8 @@ impl Algorithms<'_> {
         let at = statement.var(0);
         let code = &mut statement.code;
         let number = |value: u64| Scalar::I64(value as i64);
-        let (n_slot, end, period) = (code.constant(number(n)), code.constant(number(length)), code.constant(number(2 * n)));
+        let (n_slot, end, period) =
+            (code.constant(number(n)), code.constant(number(length)), code.constant(number(2 * n)));
         let from_end = code.binary(BinaryOp::Sub, end, at)?;
         let distance = code.binary(BinaryOp::Min, at, from_end)?;
         let is_there = code.binary(BinaryOp::Lt, distance, n_slot)?;
