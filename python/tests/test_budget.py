@@ -1,6 +1,8 @@
 """Larger than memory: data moves, results stay."""
 
 import os
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -122,3 +124,21 @@ def test_a_setting_of_the_environment(monkeypatch):
     monkeypatch.setenv("TILEWRIGHT_MEMORY", "1KiB")
     with tw.Session(), pytest.raises(MemoryError, match="smallest budget that works"):
         tw.ones(1000).compute()
+
+
+def test_sessions_without_a_budget_of_their_own_share_one(tmp_path):
+    code = """
+import tilewright as tw
+first, second, alone = tw.Session(threads=1), tw.Session(threads=1), tw.Session(threads=1, memory="64MiB")
+kept = []
+for session in (first, second, alone):
+    with session:
+        kept.append(tw.random.default_rng(1).random(5_000_000).persist())
+print(*(session.report()[key] for session in (first, second, alone) for key in ("peak_bytes", "spilled_bytes")))
+"""
+    environment = {**os.environ, "TILEWRIGHT_MEMORY": "64MiB", "TILEWRIGHT_SPILL": str(tmp_path)}
+    ran = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=120)
+    assert ran.returncode == 0, ran.stderr
+    first, spilled_by_first, second, spilled_by_second, alone, spilled_alone = map(int, ran.stdout.split())
+    assert first > 5_000_000 * 8 and alone > 5_000_000 * 8 and spilled_by_first == spilled_alone == 0
+    assert spilled_by_second > 0 and first + second <= 64 << 20
