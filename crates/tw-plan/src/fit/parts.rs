@@ -7,6 +7,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 use tw_ir::EntityRef;
+use tw_ir::kernel::Kernel;
 use tw_ir::workflow::{BlockId, Operand, TaskId, Workflow};
 
 use super::IoMemory;
@@ -43,7 +44,7 @@ pub(super) struct Parts {
 
 impl Parts {
     /// Finds the blocks that are worth spilling in parts: the parts that operands read are together about as large as the block, and spilling and fetching them moves fewer bytes than
-    /// loading the block for each of these readers. Other readers may take all of it.
+    /// loading the block for each of these readers. Other readers may take all of it, unless a statement makes it.
     pub(super) fn of(workflow: &Workflow, order: &[TaskId], io: &IoMemory) -> Parts {
         let mut parts = Parts {
             n_blocks: workflow.n_blocks(),
@@ -66,6 +67,13 @@ impl Parts {
             }
         }
         let mut is_result = vec![false; workflow.n_blocks()];
+        // Statements are often cheap to run again, which takes no copy of a block on disk.
+        let mut is_of_statement = vec![false; workflow.n_blocks()];
+        for &task in order {
+            if matches!(workflow.kernels[workflow.kernel(task)].kernel, Kernel::Statement(_) | Kernel::Fill(_)) {
+                workflow.outputs(task).iter().for_each(|block| is_of_statement[block.index()] = true);
+            }
+        }
         for output in &workflow.outputs {
             let first = workflow.sets[output.set].first as usize;
             is_result[first..first + workflow.sets[output.set].n_blocks() as usize].fill(true);
@@ -89,7 +97,8 @@ impl Parts {
                 true => bytes.saturating_mul(readers_of_parts[block.index()] as u64),
                 false => bytes.saturating_mul(3),
             };
-            if !io.is_resident(block) && moved.saturating_mul(2) < again {
+            let may_be_both = !parts.is_read_whole[block.index()] || !is_of_statement[block.index()];
+            if may_be_both && !io.is_resident(block) && moved.saturating_mul(2) < again {
                 let first = parts.list.len() as u32;
                 parts.list.extend_from_slice(of_block);
                 parts.of_blocks.insert(block, first..parts.list.len() as u32);
