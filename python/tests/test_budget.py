@@ -1,6 +1,8 @@
 """Larger than memory: data moves, results stay."""
 
 import os
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -70,6 +72,24 @@ def test_rows_by_a_mask_are_read_again_and_not_spilled(source, tmp_path):
     np.testing.assert_array_equal(np.load(tmp_path / "y.npy"), data[data[:, 0] > 1])
 
 
+def test_least_squares_reads_once_and_spills_nothing(tmp_path):
+    n, columns = 60_000, 40
+    rng = np.random.default_rng(2)
+    a, b = rng.standard_normal((n, columns)), rng.standard_normal(n)
+    a[:, 7] = a[:, 3] * 2
+    np.save(tmp_path / "a.npy", a)
+    expected = np.linalg.lstsq(a, b)
+    with tw.Session(threads=1, memory=a.nbytes // 2, spill=tmp_path) as session:
+        x = tw.from_npy(tmp_path / "a.npy")
+        before = read_bytes()
+        found = tw.compute(*tw.linalg.lstsq(x, tw.asarray(b)))
+        assert read_bytes() - before < 1.2 * a.nbytes
+        assert session.report()["spilled_bytes"] == 0
+    np.testing.assert_allclose(found[0], expected[0], rtol=1e-10, atol=1e-13)
+    assert found[2] == expected[2] == columns - 1
+    np.testing.assert_allclose(found[3][:-1], expected[3][:-1], rtol=1e-10)
+
+
 def test_results_and_kept_arrays_are_spilled(tmp_path):
     budget = 4000 * 1000 * 8 // 2
     with tw.Session(threads=2, memory=budget, spill=tmp_path) as session:
@@ -104,3 +124,21 @@ def test_a_setting_of_the_environment(monkeypatch):
     monkeypatch.setenv("TILEWRIGHT_MEMORY", "1KiB")
     with tw.Session(), pytest.raises(MemoryError, match="smallest budget that works"):
         tw.ones(1000).compute()
+
+
+def test_sessions_without_a_budget_of_their_own_share_one(tmp_path):
+    code = """
+import tilewright as tw
+first, second, alone = tw.Session(threads=1), tw.Session(threads=1), tw.Session(threads=1, memory="64MiB")
+kept = []
+for session in (first, second, alone):
+    with session:
+        kept.append(tw.random.default_rng(1).random(5_000_000).persist())
+print(*(session.report()[key] for session in (first, second, alone) for key in ("peak_bytes", "spilled_bytes")))
+"""
+    environment = {**os.environ, "TILEWRIGHT_MEMORY": "64MiB", "TILEWRIGHT_SPILL": str(tmp_path)}
+    ran = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=120)
+    assert ran.returncode == 0, ran.stderr
+    first, spilled_by_first, second, spilled_by_second, alone, spilled_alone = map(int, ran.stdout.split())
+    assert first > 5_000_000 * 8 and alone > 5_000_000 * 8 and spilled_by_first == spilled_alone == 0
+    assert spilled_by_second > 0 and first + second <= 64 << 20

@@ -83,6 +83,52 @@ def test_many_axes():
     check(tw.fft.fft(tw.asarray(x), axis=0), np.fft.fft(x, axis=0))
 
 
+#: Lengths of fibres that take several steps: a power of two, an odd one, one whose factors are far apart, and two with a large prime factor.
+LONG = [1 << 20, 3**12, 2 * 290_011, 524_309, 3 * 524_309]
+
+
+@pytest.mark.parametrize("n", LONG)
+@pytest.mark.parametrize("name", ["fft", "ifft", "rfft", "irfft"])
+def test_long_fibres(name, n):
+    rng = np.random.default_rng(n)
+    x = rng.standard_normal(n // 2 + 1 if name == "irfft" else n)
+    if name != "rfft":
+        x = x + 1j * rng.standard_normal(x.shape)
+    options = {"n": n} if name == "irfft" else {}
+    ours, theirs = np.asarray(getattr(tw.fft, name)(tw.asarray(x), **options)), getattr(np.fft, name)(x, **options)
+    # The error of a single amplitude is that of the whole vector.
+    assert np.max(np.abs(ours - theirs)) <= 4e-15 * np.linalg.norm(theirs)
+    assert np.linalg.norm(ours - theirs) <= 2e-15 * np.linalg.norm(theirs)
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_long_fibres_of_matrices(axis):
+    shape = (600_000, 3) if axis == 0 else (3, 600_000)
+    x = np.random.default_rng(3).standard_normal(shape)
+    for kind, eps in (("float64", 2e-15), ("float32", 1e-6)):
+        y = x.astype(kind)
+        theirs = np.fft.rfft(y, axis=axis)
+        ours = np.asarray(tw.fft.rfft(tw.asarray(y), axis=axis))
+        assert ours.shape == theirs.shape and ours.dtype == np.result_type(kind, "complex64")
+        assert np.linalg.norm(ours - theirs) <= eps * np.linalg.norm(theirs)
+        back = np.asarray(tw.fft.irfft(tw.fft.rfft(tw.asarray(y), axis=axis), n=shape[axis], axis=axis))
+        assert np.linalg.norm(back - y) <= eps * np.linalg.norm(y)
+
+
+def test_long_fibres_need_less_memory_than_they_have(tmp_path):
+    n = 1 << 22
+    x = np.random.default_rng(4).standard_normal(n)
+    np.save(tmp_path / "x.npy", x)
+    expected = np.fft.rfft(x)
+    with tw.Session(threads=1, memory="24MiB", spill=tmp_path) as session:
+        tw.fft.rfft(tw.from_npy(tmp_path / "x.npy")).to_npy(tmp_path / "y.npy")
+        assert session.report()["peak_bytes"] <= 24 << 20
+    ours = np.load(tmp_path / "y.npy")
+    assert np.linalg.norm(ours - expected) <= 2e-15 * np.linalg.norm(expected)
+    # The bits are the same with ample memory.
+    np.testing.assert_array_equal(np.asarray(tw.fft.rfft(tw.asarray(x))), ours)
+
+
 def test_what_cannot_be():
     with pytest.raises(ValueError, match="0 elements"):
         tw.fft.fft(tw.ones(3), n=0)

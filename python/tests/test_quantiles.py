@@ -164,3 +164,17 @@ def test_medians_of_spans(name):
         agree(name, x[:1], axis=axis, keepdims=True)
     agree("median", x.view("M8[s]"))
     agree(name, np.zeros((0, 2), "m8[s]"), axis=0)
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_long_fibres_of_matrices(axis, tmp_path):
+    n = (1 << 21) + 7
+    x = np.random.default_rng(axis).standard_normal((n, 2) if axis == 0 else (2, n))
+    x.reshape(-1)[: n // 5] = 0.25
+    np.save(tmp_path / "x.npy", x)
+    for q in (0.5, [0.0, 0.1, 0.9], np.linspace(0, 1, 70)):
+        expected = np.quantile(x, q, axis=axis)
+        with tw.Session(threads=1, memory="12MiB", spill=tmp_path) as session:
+            ours = tw.quantile(tw.from_npy(tmp_path / "x.npy"), q, axis=axis).compute()
+            assert session.report()["peak_bytes"] <= 12 << 20
+        np.testing.assert_allclose(ours, expected, rtol=1e-14, atol=1e-14)

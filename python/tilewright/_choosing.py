@@ -11,12 +11,13 @@ from ._array import Array
 from ._creation import asarray, full
 from ._dtypes import astype, result_type
 from ._elementwise import clip
-from ._manipulation import broadcast_arrays, stack
+from ._manipulation import broadcast_arrays, flip, stack
 from ._out import takes_out
 from ._rearranging import ravel
 from ._reductions import any as any_of
-from ._reductions import is_nonzero
+from ._reductions import argmax, is_nonzero
 from ._searching import checked, flatnonzero, take, take_along_axis, where
+from ._session import compute
 
 
 def select(condlist: Any, choicelist: Any, default: Any = 0) -> Array:
@@ -91,11 +92,16 @@ def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Array:
     found = is_nonzero(filt)
     key = [slice(None)] * filt.ndim
     for k in axes:
-        places = np.flatnonzero(any_of(found, axis=tuple(other for other in range(filt.ndim) if other != k)).compute())
-        if places.size == 0:
+        along = any_of(found, axis=tuple(other for other in range(filt.ndim) if other != k))
+        if along.size == 0:
+            key[k] = slice(0, 0)
+            continue
+        # The first of the largest is the first that is not zero, if there is one.
+        some, first, from_end = (int(value) for value in compute(any_of(along), argmax(along), argmax(flip(along))))
+        if not some:
             key[k] = slice(0, 0)
         else:
-            key[k] = slice(int(places[0]) if "f" in trim else None, int(places[-1]) + 1 if "b" in trim else None)
+            key[k] = slice(first if "f" in trim else None, along.size - from_end if "b" in trim else None)
     return filt[tuple(key)]
 
 

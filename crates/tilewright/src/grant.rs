@@ -8,7 +8,7 @@
 //!
 //! Only a budget below the largest single task is refused ([`Need::grant`]), and one below an array that the user wants in memory.
 //!
-//! Several runs of a session share its budget ([`Promises`]). A segment is promised its peak and what it may run ahead by before it begins, and gives the
+//! Several runs share a budget ([`Promises`]): those of one session, and those of all sessions without a budget of their own ([`crate::pool`]). A segment is promised its peak and what it may run ahead by before it begins, and gives the
 //! promise back when it ends. A segment that does not fit beside the promises of others waits until one of them ends. Nothing waits forever: a segment that runs
 //! waits for no other, since between its beginning and its end it asks for nothing. The exception is code of the user, which may start a run
 //! inside of a segment and wait for it: while such a segment runs, others that do not fit are refused instead.
@@ -95,6 +95,11 @@ pub(crate) struct Promise<'a> {
 }
 
 impl Promises {
+    /// Bytes that segments that run now were promised.
+    pub(crate) fn bytes(&self) -> u64 {
+        lock(&self.now).bytes
+    }
+
     /// Asks with `grant`, which is given the bytes that others were promised and gives the bytes that it takes, until they suffice or nobody is left
     /// to wait for.
     pub(crate) fn promise<T>(

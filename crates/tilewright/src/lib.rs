@@ -29,6 +29,7 @@ pub mod diagnose;
 pub mod explain;
 mod grant;
 mod peak;
+mod pool;
 mod profile;
 mod program_text;
 mod relation;

@@ -30,7 +30,9 @@ use crate::control::data::Data;
 use crate::control::placed::{PlacedSegment, place_program};
 use crate::control::segment::SegmentKey;
 use crate::control::types::{declared_inputs, foresee_segments};
-use crate::grant::{Asking, FittedCache, Promises, Room, Spillable, planned_peak, runs_foreign_code};
+use crate::grant::{Asking, FittedCache, Room, Spillable, planned_peak, runs_foreign_code};
+use crate::pool::Pool;
+use crate::pool::processes::{Board, Locked};
 use crate::profile::{Profile, profile_of_run};
 use crate::program_text::standard_functions;
 use crate::report::Totals;
@@ -174,6 +176,9 @@ impl SessionBuilder {
                 Err(error) => (None, Some(error)),
             },
         };
+        let pool = if self.budget.is_some() { Pool::alone() } else { Pool::of_process() };
+        let meter = Meter::new();
+        pool.join(&meter);
         let mut functions = self.functions;
         functions.include(&standard_functions());
         let (engine, cluster, wrong_setting) = match self.wire {
@@ -189,7 +194,7 @@ impl SessionBuilder {
         };
         let progress = Arc::new(Progress::new());
         let run = RunOptions {
-            meter: Meter::new(),
+            meter,
             // Every run has its own.
             cancel: CancelToken::new(),
             ahead: None,
@@ -218,7 +223,7 @@ impl SessionBuilder {
             spill: SpillFile::new(&self.spill_directory.unwrap_or_else(spill_directory), self.spill_limit),
             checkpoint: self.checkpoint,
             spillable: Spillable::default(),
-            promises: Promises::default(),
+            pool,
             fitted: FittedCache::default(),
         }))
     }
@@ -262,7 +267,8 @@ struct Inner {
     /// Where runs leave what later ones can go on with.
     checkpoint: Option<PathBuf>,
     spillable: Spillable,
-    promises: Promises,
+    /// Shared with all sessions of the process that have no budget of their own.
+    pool: Arc<Pool>,
     fitted: FittedCache,
 }
 
@@ -285,6 +291,19 @@ pub(crate) struct SegmentRun<'a> {
     pub(crate) targets: &'a Targets,
     /// How its outputs are wanted, other than as blocks.
     pub(crate) wants: &'a [Want],
+}
+
+/// Other processes are told what this one was promised, as long as its segments run.
+struct Announced {
+    board: Board,
+    pool: Arc<Pool>,
+}
+
+impl Drop for Announced {
+    fn drop(&mut self) {
+        let promised = self.pool.promises.bytes();
+        self.board.write(if promised == 0 { 0 } else { self.pool.held().saturating_add(promised) });
+    }
 }
 
 /// What one segment gave.
@@ -476,11 +495,21 @@ impl Session {
             false => (Vec::new(), 0),
         };
         let (mut promise, mut granted_peak, spilled_for_room) = (None, None, Cell::new(0));
-        if let Some(budget) = self.budget_for(prepared.schedule()) {
+        let mut announced = None;
+        // Ranks wait for each other, so they must not wait for memory that another one holds.
+        let may_wait = self.group().is_none() || self.0.budget.is_some();
+        if may_wait && self.is_limited(prepared.schedule()) {
             let asking = Asking { key: &key, prepared: &cached.prepared, inputs: &inputs, wants, place };
             let is_foreign = runs_foreign_code(workflow, &inputs);
-            let (promised, grant) = self.0.promises.promise(is_foreign, cancel, |promised| {
-                let held = || self.0.run.meter.now().saturating_add(promised);
+            let pool = &self.0.pool;
+            let board = if self.0.budget.is_none() { Board::of_user() } else { None };
+            announced = board.map(|board| Announced { board, pool: pool.clone() });
+            let board = announced.as_ref().map(|announced| &announced.board);
+            let (promised, grant) = pool.promises.promise(is_foreign, cancel, |promised| {
+                // Other processes neither look nor write until this one has written what it takes.
+                let locked = board.and_then(Board::lock);
+                let budget = self.budget_beside(locked.as_ref().map_or(0, Locked::outstanding_of_others));
+                let held = || pool.held().saturating_add(promised);
                 let grant = self.room(budget, &held, &spilled_for_room).grant(&asking)?;
                 // Arrays of a schedule with moves are put together when it has ended.
                 let (forms, needed) = if grant.is_fitted { (Vec::new(), 0) } else { forms_within(grant.ahead) };
@@ -488,7 +517,11 @@ impl Session {
                 let ahead = (grant.ahead - needed).min(usual);
                 options.forms = forms;
                 options.ahead = Some(ahead);
-                Ok((grant.ready.peak.saturating_add(needed).saturating_add(ahead), grant))
+                let own = grant.ready.peak.saturating_add(needed).saturating_add(ahead);
+                if let Some(board) = board {
+                    board.write(held().saturating_add(own));
+                }
+                Ok((own, grant))
             })?;
             promise = Some(promised);
             granted_peak = Some(grant.ready.peak);
@@ -530,6 +563,7 @@ impl Session {
         }
         let outcome = self.0.engine.run(&prepared, &bindings, &options)?;
         drop(promise);
+        drop(announced);
         let results = outcome.outputs.into_iter().zip(outcome.arrays);
         let results =
             results.map(|(handle, array)| Computed { stored: handle.map(Arc::new), array, ..Computed::default() });
@@ -605,16 +639,21 @@ impl Session {
         Ok(())
     }
 
-    /// The budget that a schedule has to keep to. A small one is not looked at where nobody has set a budget.
-    fn budget_for(&self, schedule: &Schedule) -> Option<u64> {
-        if self.0.budget.is_some() || schedule.peak_bytes() <= SURELY_AVAILABLE {
-            return self.0.budget;
+    /// True if a schedule has to keep to a budget. A small one need not where nobody has set one.
+    fn is_limited(&self, schedule: &Schedule) -> bool {
+        self.0.budget.is_some() || schedule.peak_bytes() > SURELY_AVAILABLE && available_bytes().is_some()
+    }
+
+    /// The budget, where other processes may still take so many bytes.
+    fn budget_beside(&self, others: u64) -> u64 {
+        if let Some(budget) = self.0.budget {
+            return budget;
         }
         // Storage kept for later is not in use.
-        self.0.run.meter.release_kept();
-        let available = available_bytes()?;
+        self.0.pool.release_kept();
+        let available = available_bytes().unwrap_or(u64::MAX).saturating_sub(others);
         let share = (available / 10).saturating_mul(9);
-        Some(default_budget().unwrap_or(u64::MAX).min(self.0.run.meter.now().saturating_add(share)))
+        default_budget().unwrap_or(u64::MAX).min(self.0.pool.held().saturating_add(share))
     }
 
     /// What decides about memory, with a budget and the bytes that are held now.

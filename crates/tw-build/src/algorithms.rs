@@ -13,12 +13,13 @@
 //!   gather takes the rows that became pivots, another the rows below. The rows of L get their final order once, at the end. `solve` never forms L; it eliminates the
 //!   right-hand side along with the matrix. `inv` forms `U^-1 L^-1`, with L^-1 as a triangle, and permutes columns at the end: a quarter less work than
 //!   solving for the identity.
+//! - **Large panels** of LU and QR are factored by way of narrower ones ([`narrow`]), so that tasks stay small.
 //! - **QR** of a tall matrix factors blocks of rows, then eight triangles at a time (TSQR). Q stays a product of levels until it is needed. Other matrices use
 //!   blocked Householder reflections, `I - V T V^H` per panel.
 //! - **Cholesky** and triangular systems proceed panel by panel.
 //! - **SVD** first reduces a tall or wide matrix to a triangle. The triangle, and every eigenvalue problem, is one task; a blocked reduction to band form is not
 //!   implemented. Compressed SVD uses products only.
-//! - **Fourier transforms** need whole fibres along their axis; other axes keep their tiles.
+//! - **Fourier transforms** take whole fibres along their axis; fibres that are too long for a task are transformed in several steps (`fourier/long.rs`).
 //!
 //! `routine.rs` maps the routines of [`tw_ir::program::Routine`] to the methods here.
 
@@ -37,6 +38,7 @@ mod compressed;
 mod fourier;
 mod least_squares;
 mod lu;
+mod narrow;
 mod qr;
 mod routine;
 mod select;
@@ -59,6 +61,9 @@ const N_PANELS: u64 = 6;
 
 /// The largest number of panels, because each adds a few nodes. Finer tiles are merged.
 const MAX_PANELS: u64 = 128;
+
+/// Elements of all tiles beside each other of a matrix that is much higher than wide.
+const TALL_TILE_ELEMENTS: u64 = 1 << 20;
 
 /// Elements of a block of small matrices.
 const STACK_ELEMENTS: u64 = 1 << 17;
@@ -410,7 +415,12 @@ impl<'a> Algorithms<'a> {
     /// How the rows of what is left of a matrix are cut: as high as panels are wide. Tall matrices have higher tiles, still of whole panels.
     fn cut_height(&self, rows: u64, cut: &Axis) -> Axis {
         let width = cut.range(0).end;
-        Axis::uniform(rows, width * rows.div_ceil(width * MAX_PANELS).max(1))
+        let mut height = width * rows.div_ceil(width * MAX_PANELS).max(1);
+        if rows > 8 * cut.extent() {
+            // Narrow panels of a panel: tiles as high as they are wide would be many and tiny.
+            height = height.max((TALL_TILE_ELEMENTS / cut.extent().max(1)).next_multiple_of(width));
+        }
+        Axis::uniform(rows, height)
     }
 
     /// A matrix cut as its panels, unless the user has cut it.

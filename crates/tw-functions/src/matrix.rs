@@ -426,7 +426,7 @@ pub(crate) fn register(table: &mut FunctionTable) {
         };
     }
     functions! {
-        "linalg_lu" = factor::lu, factors;
+        "linalg_lu" = factor::lu, pivoted;
         "linalg_cholesky" = factor::cholesky, factors;
         "linalg_qr" = factor::qr, orthogonal;
         "linalg_qr_complete" = factor::qr_complete, reflectors;

@@ -168,7 +168,7 @@ pub enum SortResults {
 }
 
 /// Bytes that a kernel keeps in memory of each operand that it reads where it lies on disk.
-pub const STREAM_PIECE: u64 = 64 << 10;
+pub const STREAM_PIECE: u64 = 16 << 10;
 
 impl Kernel {
     /// Of so many operands, those that a task may read on disk, a part at a time: no more than a part of them has to be in main memory.

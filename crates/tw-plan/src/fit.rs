@@ -8,8 +8,8 @@
 //! * a result that was loaded goes back to where it came from: its handle names the source, and nothing is written;
 //! * any other block is spilled first, once: it stays on disk until its last use. A fold that changes a fetched block makes the copy on disk worthless.
 //!
-//! Two kinds of operands need not be in main memory as a whole. A block whose readers all take parts of it, as when a tensor is cut differently, is spilled in
-//! these parts, and a reader fetches its part alone ([`Parts`]). A merge of sorted runs and a gather read operands where they are, on disk
+//! Two kinds of operands need not be in main memory as a whole. A block whose readers take parts of it, as when a tensor is cut differently, is spilled in
+//! these parts, and a reader fetches its part alone ([`Parts`]); where other readers take all of it, it is spilled as a whole, too. A merge of sorted runs and a gather read operands where they are, on disk
 //! ([`Workflow::streamed_operands`]).
 //!
 //! All other blocks that the current step reads or writes are never evicted. So a budget works exactly if every single step fits ([`least_bytes`]).
@@ -344,8 +344,13 @@ impl<'a> Replayed<'a> {
             self.may_leave[operand.block.index()] = position;
         }
         for operand in others.iter().filter_map(|operand| operand.expand()) {
-            if self.parts.is_read_in_parts(operand.block) {
+            if !self.parts.unit(operand).is_block(workflow) {
                 self.may_leave[operand.block.index()] = position;
+            }
+        }
+        for operand in others.iter().filter_map(|operand| operand.expand()) {
+            if self.parts.unit(operand).is_block(workflow) {
+                self.may_leave[operand.block.index()] = NONE;
             }
         }
         self.bring_all(others, position)?;
@@ -434,8 +439,9 @@ impl<'a> Replayed<'a> {
     /// A unit was used: it dies, or can be evicted from now on.
     fn after_use(&mut self, unit: Unit) {
         let block = self.parts.block(unit);
-        // What serves the uses of a block is the block itself until it is split, and its parts then.
-        if self.is_split[block.index()] == unit.is_block(self.workflow) {
+        // What serves the uses of a block is the block itself until it is split, and its parts then; readers of all of it need the block still.
+        let (is_split, is_block) = (self.is_split[block.index()], unit.is_block(self.workflow));
+        if is_split == is_block && !(is_split && self.parts.is_also_read_whole(block)) {
             return;
         }
         let next = self.uses.next(unit);
@@ -561,6 +567,10 @@ impl<'a> Replayed<'a> {
     /// Spills the parts of a block that are still to be read.
     fn split(&mut self, block: BlockId) {
         self.is_split[block.index()] = true;
+        let whole = Unit::whole(block);
+        if self.parts.is_also_read_whole(block) && self.uses.next(whole) != NONE && self.disk[whole.index()] == NONE {
+            self.spill(whole, whole);
+        }
         for part in self.parts.of_block(block) {
             if self.uses.next(part) != NONE {
                 self.spill(Unit::whole(block), part);

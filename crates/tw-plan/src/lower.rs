@@ -10,7 +10,7 @@ use tw_ir::error::{Error, Result};
 use tw_ir::plan::{BlockRelation, Plan, PlanStep, RelId, RelOp};
 use tw_ir::program::{Node, NodeId, Op, OperandMode, Program, SourceOp, ValueId};
 use tw_ir::workflow::{SinkDecl, SourceDecl, Statement, StmtId};
-use tw_ir::{Axis, DType, Grid, Tiling};
+use tw_ir::{Axis, DType, Grid, Idx, Tiling};
 
 use crate::options::PlanOptions;
 use crate::tile::Tiler;
@@ -83,6 +83,22 @@ fn read_whole(program: &Program) -> Vec<(ValueId, Grid)> {
     found
 }
 
+/// Values of statements that read an axis at a sum of variables, or at a quotient or remainder, as a reshape does. What a block of them reads lies together only if it is cut in the order of the elements, so
+/// the first retile after them is the one that they are asked for.
+fn reordered(program: &Program) -> HashSet<ValueId> {
+    let reorders = |node: &&Node| match &node.op {
+        Op::Index(stmt) => {
+            let is_simple = |idx: &Idx| {
+                idx.as_affine(stmt.vars.len())
+                    .is_some_and(|(factors, _)| factors.iter().filter(|&&factor| factor != 0).count() <= 1)
+            };
+            stmt.reads.iter().flat_map(|read| &read.idx).any(|idx| !is_simple(idx))
+        }
+        _ => false,
+    };
+    program.body.nodes.iter().filter(reorders).flat_map(|node| node.results.clone()).collect()
+}
+
 impl<'a> Lowering<'a> {
     fn new(program: &'a Program, options: &PlanOptions) -> Lowering<'a> {
         let mut readers: HashMap<ValueId, u32> = HashMap::new();
@@ -91,13 +107,14 @@ impl<'a> Lowering<'a> {
             *readers.entry(*value).or_default() += 1;
         }
         let mut requested = HashMap::new();
+        let reorders = reordered(program);
         // Backwards, so that a chain of retiles asks for the last one.
         for node in program.body.nodes.iter().rev() {
             if let Op::Retile { tiling: Tiling::Grid(axes) } = &node.op
                 && readers[&node.args[0]] == 1
             {
-                let wanted = requested.get(&node.results[0]).unwrap_or(axes).clone();
-                requested.insert(node.args[0], wanted);
+                let later = requested.get(&node.results[0]).filter(|_| !reorders.contains(&node.args[0]));
+                requested.insert(node.args[0], later.unwrap_or(axes).clone());
             }
         }
         for (value, grid) in read_whole(program) {

@@ -9,7 +9,7 @@ pub struct PlanOptions {
     pub rewrites: bool,
     /// Tile length of each axis without a requested tiling; `None` lets the planner choose by size.
     pub tile: Option<u64>,
-    /// Bytes of a block where the planner chooses; `None` lets the program decide: about 2 MiB where tensors are streamed, 32 MiB where blocks meet
+    /// Bytes of a block where the planner chooses; `None` lets the program decide: about 2 MiB where tensors are streamed, 8 to 32 MiB where blocks meet
     /// other blocks, as in a matrix product.
     pub block_bytes: Option<u64>,
     /// The kernel provider recorded in the schedule.

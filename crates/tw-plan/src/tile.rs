@@ -1,7 +1,7 @@
 //! Automatic tiles, for values without a requested tiling.
 //!
-//! - A segment with a contraction cuts tensors into about sixteen squares of at most 32 MiB: enough tasks for all threads, large enough that packing costs little, and each sum
-//!   is one chain.
+//! - A segment with a contraction cuts tensors into about sixteen squares of at most 16 MiB: enough tasks for all threads, large enough that packing costs little, and each sum
+//!   is one chain. One where blocks meet other blocks in other ways, as in a gather, has squares of at most 8 MiB. Squares of large tensors grow up to 32 MiB, so that there are not too many.
 //! - Any other segment cuts leading axes first, into contiguous blocks of about 2 MiB, which stay in cache between the passes of, say, a softmax.
 //! - A source that one block function reads whole is loaded whole.
 //!
@@ -18,8 +18,16 @@ use crate::options::PlanOptions;
 /// Blocks may grow to this multiple of the wanted size when they take their cut from an operand.
 const SLACK: u64 = 4;
 
-/// Most bytes of a square block: large enough that a matrix product forgets its packing, small enough that several fit into memory.
+/// Most bytes of a square block.
 const SQUARE_BYTES: u64 = 32 << 20;
+
+/// Most bytes of a square block of a tensor that has no more than [`MANY_SQUARES`] of them: in a contraction large enough that a matrix product forgets its packing, elsewhere
+/// small enough that a task which meets several is small.
+const CONTRACTED_BYTES: u64 = 16 << 20;
+const MET_BYTES: u64 = 8 << 20;
+
+/// A tensor with more square blocks has larger ones.
+const MANY_SQUARES: u64 = 256;
 
 /// Fewest bytes of a square block that is cut from a larger tensor: a product of such blocks takes long beside a task's overhead.
 const SMALLEST_SQUARE_BYTES: u64 = 512 << 10;
@@ -37,7 +45,10 @@ const STREAM_BLOCKS: u64 = 1 << 14;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Style {
     /// The longest axis is halved until a block is small enough: for contractions, transposes, and operators that pair blocks with blocks.
-    Square,
+    Square {
+        /// The most bytes of a block of a tensor that is not large.
+        bytes: u64,
+    },
     /// Leading axes are cut first, so that blocks are contiguous and rows stay whole: for everything that runs over its operands side by side.
     Stream,
 }
@@ -65,7 +76,12 @@ impl Tiler {
             Op::Compact { .. } | Op::Expand { .. } => true,
             _ => false,
         });
-        let style = if streams { Style::Stream } else { Style::Square };
+        let contracts = program.body.nodes.iter().any(|node| matches!(&node.op, Op::Index(stmt) if contracts(stmt)));
+        let style = match (streams, contracts) {
+            (true, _) => Style::Stream,
+            (false, true) => Style::Square { bytes: CONTRACTED_BYTES },
+            (false, false) => Style::Square { bytes: MET_BYTES },
+        };
         Tiler { style, tile: options.tile, block_bytes: options.block_bytes, chosen: false }
     }
 
@@ -92,8 +108,8 @@ impl Tiler {
         match self.style {
             // Next to axes that are cut already, a free one is cut only if it must be: it is often that of a small operand, and each of its tiles would
             // read all of the large one.
-            Style::Square if free.len() < axes.len() => shrink(&mut axes, &free, wanted.saturating_mul(SLACK)),
-            Style::Square => shrink(&mut axes, &free, wanted),
+            Style::Square { .. } if free.len() < axes.len() => shrink(&mut axes, &free, wanted.saturating_mul(SLACK)),
+            Style::Square { .. } => shrink(&mut axes, &free, wanted),
             Style::Stream => cut_leading(&mut axes, &free, wanted),
         }
         let all: Vec<usize> = (0..axes.len()).collect();
@@ -132,7 +148,10 @@ impl Tiler {
     fn bytes_per_block(&self, shape: &[u64], element_size: u64) -> u64 {
         let total = shape.iter().fold(element_size, |bytes, &n| bytes.saturating_mul(n));
         self.block_bytes.unwrap_or(match self.style {
-            Style::Square => (total / SQUARE_BLOCKS).clamp(SMALLEST_SQUARE_BYTES, SQUARE_BYTES),
+            Style::Square { bytes } => {
+                let most = (total / MANY_SQUARES).clamp(bytes, SQUARE_BYTES);
+                (total / SQUARE_BLOCKS).clamp(SMALLEST_SQUARE_BYTES, most)
+            }
             Style::Stream => (total / STREAM_BLOCKS).clamp(STREAM_BYTES, SQUARE_BYTES),
         })
     }
@@ -182,12 +201,19 @@ mod tests {
 
     #[test]
     fn blocks_reach_the_wanted_size() {
-        let square = tiler(Style::Square);
-        assert_eq!(*square.automatic(&[8000, 8000], 8), vec![Axis::uniform(8000, 2000); 2]);
+        let square = tiler(Style::Square { bytes: CONTRACTED_BYTES });
+        assert_eq!(*square.automatic(&[8000, 8000], 8), [Axis::uniform(8000, 1000), Axis::uniform(8000, 2000)]);
         assert_eq!(*square.automatic(&[10, 10], 8), vec![Axis::whole(10); 2]);
         // A matrix that would fit into one block is cut as well: its products should not run on one thread.
         assert_eq!(*square.automatic(&[2000, 2000], 8), vec![Axis::uniform(2000, 500); 2]);
-        assert_eq!(*square.automatic(&[100_000_000, 4], 8), [Axis::uniform(100_000_000, 781_250), Axis::whole(4)]);
+        assert_eq!(*square.automatic(&[100_000_000, 4], 8), [Axis::uniform(100_000_000, 390_625), Axis::whole(4)]);
+        // There are never very many squares.
+        assert_eq!(
+            *square.automatic(&[1 << 17, 1 << 16], 8),
+            [Axis::uniform(1 << 17, 2048), Axis::uniform(1 << 16, 2048)]
+        );
+        let met = tiler(Style::Square { bytes: MET_BYTES });
+        assert_eq!(*met.automatic(&[8000, 8000], 8), vec![Axis::uniform(8000, 1000); 2]);
     }
 
     #[test]
@@ -203,7 +229,7 @@ mod tests {
     #[test]
     fn given_axes_are_kept() {
         let ragged = Axis::from_lengths(&[3, 7]).unwrap();
-        for style in [Style::Square, Style::Stream] {
+        for style in [Style::Square { bytes: MET_BYTES }, Style::Stream] {
             assert_eq!(
                 *tiler(style).complete(&[10, 5], &[Some(ragged.clone()), None], 8),
                 [ragged.clone(), Axis::whole(5)]
@@ -224,10 +250,10 @@ mod tests {
             ("y = a * b + v", Style::Stream),
             ("y = sum(a, axis=0)", Style::Stream),
             ("y[i] = sum[j](a[i, j] * v[j])", Style::Stream),
-            ("y = a @ b", Style::Square),
-            ("y = a + transpose(b)", Style::Square),
-            ("y[i] = sum[j](a[i, j] * b[j, i])", Style::Square),
-            ("y[i, j] = min[k](a[i, k] + b[k, j])", Style::Square),
+            ("y = a @ b", Style::Square { bytes: CONTRACTED_BYTES }),
+            ("y = a + transpose(b)", Style::Square { bytes: MET_BYTES }),
+            ("y[i] = sum[j](a[i, j] * b[j, i])", Style::Square { bytes: MET_BYTES }),
+            ("y[i, j] = min[k](a[i, k] + b[k, j])", Style::Square { bytes: CONTRACTED_BYTES }),
         ] {
             assert_eq!(style(&format!("{given}{text}\noutput y\n")), expected, "{text}");
         }

@@ -18,7 +18,7 @@ fn schedule(text: &str, tile: u64) -> Schedule {
 }
 
 /// Programs that need much more than their largest step.
-const PROGRAMS: [(&str, u64); 9] = [
+const PROGRAMS: [(&str, u64); 11] = [
     ("input x: f64[800, 3]\ny = (x - mean(x, axis=0)) / std(x, axis=0)\noutput y", 100),
     ("input a: f64[60, 60]\ninput b: f64[60, 60]\nc = a @ b\nd = c @ a\noutput d", 10),
     ("input x: f64[50, 50]\ny = x.T\nz = y @ x + x[::-1]\ns = sum(z)\noutput z\noutput s", 7),
@@ -29,7 +29,20 @@ const PROGRAMS: [(&str, u64); 9] = [
     ("input a: i16[60, 60]\nb = a @ a\nc = b.T + a\nd = c @ b\noutput d", 10),
     ("input a: i16[60, 60]\nb = a + a.T\nc = b[3:, 5:] @ b[5:, 2:]\noutput b\noutput c", 10),
     ("input x: f64[60, 40]\ny = sort(x, axis=0)\nz = y + y[::-1]\noutput z", 10),
+    // Blocks of a source, and computed ones, that some readers take whole and others in parts.
+    ("input x: f64[60, 40]\ns = sum(x, axis=0)\ny = sort(x, axis=0)\nz = y - s\noutput z", 10),
+    ("input x: f64[60, 40]\nw = sort(x, axis=1)\ns = sum(w, axis=0)\ny = sort(w, axis=0)\nz = y - s\noutput z", 10),
 ];
+
+/// A reader of whole blocks does not make readers of parts hold all blocks of which they take a part.
+#[test]
+fn parts_are_spilled_beside_readers_of_whole_blocks() {
+    let least = |text: &str| least_bytes(&schedule(text, 10), &IoMemory::default()).0;
+    let alone = least("input x: f64[80, 40]\ny = sort(x, axis=0)\ns = sum(y, axis=0)\noutput s");
+    let beside =
+        least("input x: f64[80, 40]\nt = sum(x, axis=0)\ny = sort(x, axis=0)\ns = sum(y, axis=0)\noutput s\noutput t");
+    assert!(beside <= alone + 1024, "{beside} bytes, {alone} without the other reader");
+}
 
 #[test]
 fn every_budget_down_to_the_largest_step_is_kept() {

@@ -86,6 +86,8 @@ fn budgets_of_every_size_are_kept() {
         "input x: f64[400, 6]\ny = (x - mean(x, axis=0)) / std(x, axis=0)\nc = y.T @ y\noutput y\noutput c",
         "input x: f64[400, 6]\ny = sort(x[:, 0])\nz = cumsum(y)\noutput y\noutput z",
         "input x: f64[400, 6]\ny = x @ x.T\nz = y @ y\nt = sum(z, axis=1)\noutput t",
+        "input x: f64[400, 6]\ns = sum(x, axis=0)\ny = sort(x, axis=0)\nz = y - s\noutput z",
+        "input x: f64[400, 6]\nw = sort(x, axis=1)\ns = sum(w, axis=0)\ny = sort(w, axis=0)\nz = y - s\noutput z",
         "input x: f64[400, 6]\nk = 0\nwhile k < 3 {\nx = x + mean(x, axis=0) * x\nk = k + 1\n}\noutput x",
     ];
     let values: Vec<f64> = (0..2400).map(|k| ((k * 7919) % 1009) as f64).collect();

@@ -1,4 +1,4 @@
-//! Fourier transforms: every fibre along an axis in one task.
+//! Fourier transforms: every fibre along an axis in one task, [long](long) ones in several steps.
 
 use tw_ir::dtype::DType;
 use tw_ir::error::{Error, Result};
@@ -9,6 +9,8 @@ use super::{Algorithms, N_AXES, fibre_modes, first};
 use crate as build;
 use tw_ir::ValueId;
 use tw_ir::tiling::cut_leading;
+
+mod long;
 
 /// Elements of a block whose fibres are transformed in one task.
 const BLOCK_ELEMENTS: u64 = 1 << 18;
@@ -24,22 +26,38 @@ impl Algorithms<'_> {
         if n == 0 {
             return Err(Error::source("a Fourier transform of no elements"));
         }
-        if rank - 1 - axis >= N_AXES {
-            return self.brought_last(x, axis, |algorithms, x| algorithms.fourier(x, kind, rank - 1, n));
-        }
-        let (from, to) = types(kind, self.ty(x).dtype)?;
+        let (from, _) = types(kind, self.ty(x).dtype)?;
         let x = self.cast(x, from)?;
-        let (n_in, n_out) = match kind {
-            Transform::Forward | Transform::Inverse => (n, n),
-            Transform::FromReal => (n, n / 2 + 1),
-            Transform::ToReal => (n / 2 + 1, n),
-        };
+        let n_in = if kind == Transform::ToReal { n / 2 + 1 } else { n };
         let x = self.fitted(&x, axis, n_in)?;
-        let shape = self.shape(&x)?;
+        if n > long::LONG {
+            return self.long_fourier(&x, kind, axis, n);
+        }
+        self.transformed(&x, kind, axis, n, BLOCK_ELEMENTS)
+    }
+
+    /// Transforms fibres that have the right type and number of elements, as many in a task as have so many elements.
+    fn transformed(
+        &mut self,
+        x: &ValueId,
+        kind: Transform,
+        axis: usize,
+        n: u64,
+        block_elements: u64,
+    ) -> Result<ValueId> {
+        let shape = self.shape(x)?;
+        let rank = shape.len();
+        if rank - 1 - axis >= N_AXES {
+            let transform =
+                |algorithms: &mut Self, x: &ValueId| algorithms.transformed(x, kind, rank - 1, n, block_elements);
+            return self.brought_last(x, axis, transform);
+        }
+        let (_, to) = types(kind, self.ty(x).dtype)?;
+        let n_out = if kind == Transform::FromReal { n / 2 + 1 } else { n };
         let mut grid = Grid::whole(&shape);
         let others: Vec<usize> = (0..rank).filter(|&k| k != axis).collect();
-        cut_leading(&mut grid, &others, BLOCK_ELEMENTS);
-        let blocks = self.retiled(&x, grid)?;
+        cut_leading(&mut grid, &others, block_elements);
+        let blocks = self.retiled(x, grid)?;
         let (modes, results) = fibre_modes(rank, axis, n_out);
         let name = format!("fft_{}_{}", kind.name(), rank - 1 - axis);
         first(self.call(&name, &[(&blocks, &modes)], vec![BlockResult { dtype: to, modes: results }])?)

@@ -1,11 +1,11 @@
 //! LU with partial pivoting across blocks.
 
 use tw_ir::Axis;
-use tw_ir::dtype::DType;
 use tw_ir::error::Result;
 use tw_ir::scalar::BinaryOp;
 
-use super::{Algorithms, Shaped, exactly};
+use super::Algorithms;
+use super::narrow::Factored;
 use crate as build;
 use tw_ir::ValueId;
 
@@ -46,11 +46,15 @@ impl Algorithms<'_> {
     /// exchanged, a triangle solved, and the rest updated by a matrix product. Rows that became pivots and those that did not are two gathers:
     /// neither has to be copied out of the other.
     pub(super) fn lu_steps(&mut self, a: &ValueId) -> Result<Vec<Step<ValueId>>> {
-        let dtype = self.ty(a).dtype;
         let cut = self.panels(a, 1)?;
+        self.lu_steps_of(a, &cut)
+    }
+
+    /// The same with given panels.
+    pub(super) fn lu_steps_of(&mut self, a: &ValueId, cut: &Axis) -> Result<Vec<Step<ValueId>>> {
         let (mut rows, n_columns) = self.size(a)?;
         let mut steps = Vec::new();
-        let right = self.as_panels(a, &cut)?;
+        let right = self.as_panels(a, cut)?;
         let width = cut.range(0).end;
         let mut left = Left { panel: self.part(&right, &[0..rows, 0..width])?, right, skipped: width };
         for number in 0..cut.n_tiles() {
@@ -58,30 +62,17 @@ impl Algorithms<'_> {
             let (columns, width) = (n_columns - range.start, range.end - range.start);
             let pivots = rows.min(width);
             let rows_below = rows - pivots;
-            let mut shapes = vec![(dtype, Shaped::Matrix(pivots, width)), (DType::I64, Shaped::Vector(pivots))];
-            if rows_below > 0 {
-                shapes.push((dtype, Shaped::Matrix(rows_below, pivots)));
-                shapes.push((DType::I64, Shaped::Vector(rows_below)));
-            }
-            let mut results = self.whole("linalg_lu", &[&left.panel], &shapes)?;
-            let below = match rows_below {
-                0 => None,
-                _ => {
-                    let [lower, order] = exactly(results.split_off(2))?;
-                    Some(Below { lower, order })
-                }
-            };
-            let [corner, chosen] = exactly(results)?;
+            let Factored { corner, chosen, below } = self.factored_panel(&left.panel, rows, width)?;
             let mut step = Step { rows, columns, pivots, corner, beside: None, chosen, below };
             if width < columns {
                 let Left { right, skipped, .. } = &left;
                 let top = self.take(right, &step.chosen)?;
                 let top = self.part(&top, &[0..pivots, *skipped..columns - width + skipped])?;
-                let top = self.rest(&top, &cut, range.end)?;
+                let top = self.rest(&top, cut, range.end)?;
                 let triangle = self.triangle(&step)?;
                 let beside = self.solve_cut_triangle("linalg_solve_unit_lower", &triangle, &top)?;
                 if let Some(below) = &step.below {
-                    left = self.update(&left, below, &beside, &cut, number)?;
+                    left = self.update(&left, below, &beside, cut, number)?;
                 }
                 step.beside = Some(beside);
             }

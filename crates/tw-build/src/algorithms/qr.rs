@@ -1,5 +1,6 @@
 //! QR of any matrix, by reflections.
 
+use tw_ir::Axis;
 use tw_ir::error::Result;
 use tw_ir::scalar::BinaryOp;
 
@@ -7,12 +8,12 @@ use super::{Algorithms, Panel, Shaped, exactly, first};
 use tw_ir::ValueId;
 
 /// The reflections of one panel, `I - V T V^H`.
-struct Reflections<V> {
-    basis: V,
-    factor: V,
+pub(super) struct Reflections<V> {
+    pub(super) basis: V,
+    pub(super) factor: V,
     /// Rows it reflects, and how many reflections there are.
-    rows: u64,
-    n: u64,
+    pub(super) rows: u64,
+    pub(super) n: u64,
 }
 
 /// A matrix of which only R is left, and what made it so.
@@ -83,32 +84,36 @@ impl Algorithms<'_> {
 
     /// Reflects panel by panel: one task finds the reflections of a panel, products apply them to the columns beside it.
     fn reflected(&mut self, a: &ValueId) -> Result<Reflected<ValueId>> {
-        let dtype = self.ty(a).dtype;
         let cut = self.panels(a, 1)?;
+        let (panels, r) = self.reflected_by(a, &cut)?;
+        Ok(Reflected { panels, r })
+    }
+
+    /// The same with given panels: their reflections, and R.
+    pub(super) fn reflected_by(&mut self, a: &ValueId, cut: &Axis) -> Result<(Vec<Reflections<ValueId>>, ValueId)> {
+        let dtype = self.ty(a).dtype;
         let (mut panels, mut triangle) = (Vec::new(), Vec::new());
-        let mut rest = self.as_panels(a, &cut)?;
+        let mut rest = self.as_panels(a, cut)?;
         for number in 0..cut.n_tiles() {
-            let Some(panel) = self.panel(&rest, &cut, number)? else { break };
+            let Some(panel) = self.panel(&rest, cut, number)? else { break };
             let Panel { range, rows, columns, width, n, value: tall } = panel;
-            let shapes = [Shaped::Matrix(rows, n), Shaped::Matrix(n, n), Shaped::Matrix(n, width)];
-            let [basis, factor, r] =
-                exactly(self.whole("linalg_reflectors", &[&tall], &shapes.map(|shape| (dtype, shape)))?)?;
+            let [basis, factor, r] = self.reflected_panel(&tall, rows, width)?;
             let mut parts = vec![self.full(&[n, range.start], dtype.zero())?, r];
             if width < columns {
                 let beside = self.part(&rest, &[0..rows, width..columns])?;
                 let seen = self.adjoint_matmul(&basis, &beside)?;
                 let turned = self.adjoint_matmul(&factor, &seen)?;
                 let product = self.matmul(&basis, &turned)?;
-                let product = self.rest(&product, &cut, range.end)?;
+                let product = self.rest(&product, cut, range.end)?;
                 let reflected = self.binary(BinaryOp::Sub, &beside, &product)?;
-                let reflected = self.rest(&reflected, &cut, range.end)?;
+                let reflected = self.rest(&reflected, cut, range.end)?;
                 parts.push(self.part(&reflected, &[0..n, 0..columns - width])?);
                 rest = self.part(&reflected, &[n..rows, 0..columns - width])?;
             }
             triangle.push(self.concat(&parts, 1)?);
             panels.push(Reflections { basis, factor, rows, n });
         }
-        Ok(Reflected { panels, r: self.concat(&triangle, 0)? })
+        Ok((panels, self.concat(&triangle, 0)?))
     }
 
     /// The first columns of the product of the reflections. Panels are applied from the last on, each to the corner that is not the identity.

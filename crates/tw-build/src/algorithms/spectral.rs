@@ -35,7 +35,7 @@ impl Algorithms<'_> {
         self.svd_in_one(&a, rows, columns, dtype)
     }
 
-    fn svd_in_one(&mut self, a: &ValueId, rows: u64, columns: u64, dtype: DType) -> Result<[ValueId; 3]> {
+    pub(super) fn svd_in_one(&mut self, a: &ValueId, rows: u64, columns: u64, dtype: DType) -> Result<[ValueId; 3]> {
         let n = rows.min(columns);
         let shapes = [
             (dtype, Shaped::Matrix(rows, n)),

@@ -3,8 +3,9 @@
 use std::cmp::Ordering;
 
 use faer::dyn_stack::{MemBuffer, MemStack};
+use faer::linalg::lu::partial_pivoting::factor::{lu_in_place, lu_in_place_scratch};
 use faer::linalg::qr::no_pivoting::factor::{qr_in_place, qr_in_place_scratch};
-use faer::linalg::solvers::{Llt, PartialPivLu, Qr};
+use faer::linalg::solvers::{Llt, Qr};
 use faer::linalg::triangular_solve::solve_upper_triangular_in_place;
 use faer::traits::math_utils::{from_real, one, real, zero};
 use faer::{Mat, MatMut, MatRef, Par, Side};
@@ -30,24 +31,27 @@ impl<T: Number> Lu<T> {
     pub(super) fn of(library: Library<'_, T>, matrix: MatRef<'_, T>) -> Lu<T> {
         let found = match library {
             Some(library) => Lu::by(library, matrix),
-            None => {
-                let lu = PartialPivLu::new(matrix);
-                let (l, u, (rows, columns)) = (lu.L(), lu.U(), matrix.shape());
-                let factors = Mat::from_fn(rows, columns, |i, j| if i <= j { u[(i, j)] } else { l[(i, j)] });
-                Lu::new(factors.as_ref(), lu.P().arrays().0.to_vec())
-            }
+            None => Lu::in_place(matrix),
         };
         let is_zero = |k: usize| found.pivot(k).magnitude() == 0.0;
         let have_reciprocals = (0..found.n_pivots()).all(|k| has_reciprocal(found.pivot(k)));
         if (0..found.n_pivots()).any(is_zero) || !have_reciprocals && is_finite(matrix) {
-            return Lu::by_columns(matrix);
+            return Lu::by_columns(matrix, found.factors);
         }
         found
     }
 
-    fn new(factors: MatRef<'_, T>, places: Vec<usize>) -> Lu<T> {
-        let (rows, columns) = factors.shape();
-        Lu { rows, columns, factors: super::columns(factors), places }
+    /// By `faer`, in a copy of the matrix.
+    fn in_place(matrix: MatRef<'_, T>) -> Lu<T> {
+        let (rows, columns) = matrix.shape();
+        let mut factors = super::columns(matrix);
+        let (mut places, mut places_inverse) = (vec![0; rows], vec![0; rows]);
+        let scratch = lu_in_place_scratch::<usize, T>(rows, columns, Par::Seq, Default::default());
+        let (mut memory, of_factors) =
+            (MemBuffer::new(scratch), MatMut::from_column_major_slice_mut(&mut factors, rows, columns));
+        let stack = MemStack::new(&mut memory);
+        lu_in_place(of_factors, &mut places, &mut places_inverse, Par::Seq, stack, Default::default());
+        Lu { rows, columns, factors, places }
     }
 
     /// By a library, whatever the pivots.
@@ -73,10 +77,11 @@ impl<T: Number> Lu<T> {
     }
 
     /// Column by column. `faer` multiplies by reciprocals of pivots, which tiny ones do not have, and zeros even less; a column that has nothing
-    /// else is left as it is, so singular matrices have factors, too.
-    fn by_columns(matrix: MatRef<'_, T>) -> Lu<T> {
-        let mut a = owned(matrix);
-        let (rows, columns) = a.shape();
+    /// else is left as it is, so singular matrices have factors, too. They take the place of other factors of the matrix.
+    fn by_columns(matrix: MatRef<'_, T>, mut factors: Vec<T>) -> Lu<T> {
+        let (rows, columns) = matrix.shape();
+        let mut a = MatMut::from_column_major_slice_mut(&mut factors, rows, columns);
+        a.copy_from(matrix);
         let n = rows.min(columns);
         let mut places: Vec<usize> = (0..rows).collect();
         for k in 0..n {
@@ -100,7 +105,7 @@ impl<T: Number> Lu<T> {
                 }
             }
         }
-        Lu::new(a.as_ref(), places)
+        Lu { rows, columns, factors, places }
     }
 
     /// x of `a x = b`.

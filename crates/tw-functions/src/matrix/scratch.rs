@@ -58,7 +58,12 @@ fn sum(numbers: impl Iterator<Item = u64>) -> u64 {
     numbers.fold(0, u64::saturating_add)
 }
 
-/// LU and Cholesky factors.
+/// LU factors, which take the place of a copy.
+pub(super) fn pivoted(sizes: Sizes) -> u128 {
+    sizes.operands + sizes.panels()
+}
+
+/// Cholesky factors.
 pub(super) fn factors(sizes: Sizes) -> u128 {
     4 * sizes.operands + sizes.panels()
 }

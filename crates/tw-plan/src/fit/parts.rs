@@ -7,6 +7,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 use tw_ir::EntityRef;
+use tw_ir::kernel::Kernel;
 use tw_ir::workflow::{BlockId, Operand, TaskId, Workflow};
 
 use super::IoMemory;
@@ -38,11 +39,12 @@ pub(super) struct Parts {
     of_blocks: HashMap<BlockId, Range<u32>>,
     numbers: HashMap<(BlockId, u32), u32>,
     is_streamed: Vec<bool>,
+    is_read_whole: Vec<bool>,
 }
 
 impl Parts {
-    /// Finds the blocks that are worth spilling in parts. All operands that read such a block read a part of it, the parts together are about as large as the
-    /// block, and spilling and fetching them moves fewer bytes than loading the block for each of its readers.
+    /// Finds the blocks that are worth spilling in parts: the parts that operands read are together about as large as the block, and spilling and fetching them moves fewer bytes than
+    /// loading the block for each of these readers. Other readers may take all of it, unless a statement makes it.
     pub(super) fn of(workflow: &Workflow, order: &[TaskId], io: &IoMemory) -> Parts {
         let mut parts = Parts {
             n_blocks: workflow.n_blocks(),
@@ -50,27 +52,37 @@ impl Parts {
             of_blocks: HashMap::new(),
             numbers: HashMap::new(),
             is_streamed: vec![false; workflow.n_blocks()],
+            is_read_whole: vec![false; workflow.n_blocks()],
         };
-        let mut readers = vec![0u32; workflow.n_blocks()];
-        let mut is_read_whole = vec![false; workflow.n_blocks()];
+        let mut readers_of_parts = vec![0u32; workflow.n_blocks()];
         for &task in order {
             let n_streamed = workflow.streamed_operands(task).len();
             for (number, operand) in workflow.operands(task).iter().enumerate() {
                 let Some(operand) = operand.expand() else { continue };
                 let block = operand.block.index();
-                readers[block] += 1;
+                let is_whole = operand.region == 0 || number < n_streamed;
+                readers_of_parts[block] += u32::from(!is_whole);
                 parts.is_streamed[block] |= number < n_streamed;
-                is_read_whole[block] |= operand.region == 0 || number < n_streamed;
+                parts.is_read_whole[block] |= is_whole;
+            }
+        }
+        let mut is_result = vec![false; workflow.n_blocks()];
+        // Statements are often cheap to run again, which takes no copy of a block on disk.
+        let mut is_of_statement = vec![false; workflow.n_blocks()];
+        for &task in order {
+            if matches!(workflow.kernels[workflow.kernel(task)].kernel, Kernel::Statement(_) | Kernel::Fill(_)) {
+                workflow.outputs(task).iter().for_each(|block| is_of_statement[block.index()] = true);
             }
         }
         for output in &workflow.outputs {
             let first = workflow.sets[output.set].first as usize;
-            is_read_whole[first..first + workflow.sets[output.set].n_blocks() as usize].fill(true);
+            is_result[first..first + workflow.sets[output.set].n_blocks() as usize].fill(true);
         }
         let mut found: Vec<(BlockId, u32)> = Vec::new();
         for &task in order {
-            let operands = workflow.present_operands(task);
-            let in_parts = operands.filter(|operand| !is_read_whole[operand.block.index()]);
+            let operands = workflow.operands(task)[workflow.streamed_operands(task).len()..].iter();
+            let operands = operands.filter_map(|operand| operand.expand());
+            let in_parts = operands.filter(|operand| operand.region != 0 && !is_result[operand.block.index()]);
             found.extend(in_parts.map(|operand| (operand.block, operand.region)));
         }
         found.sort_unstable_by_key(|&(block, region)| (block.as_u32(), region));
@@ -82,10 +94,11 @@ impl Parts {
             let size = |&(block, region): &(BlockId, u32)| workflow.operand_size(Operand { block, region }).max();
             let moved = of_block.iter().map(size).fold(0u64, u64::saturating_add);
             let again = match loaded.contains(&workflow.set_of(block)) {
-                true => bytes.saturating_mul(readers[block.index()] as u64),
+                true => bytes.saturating_mul(readers_of_parts[block.index()] as u64),
                 false => bytes.saturating_mul(3),
             };
-            if !io.is_resident(block) && moved.saturating_mul(2) < again {
+            let may_be_both = !parts.is_read_whole[block.index()] || !is_of_statement[block.index()];
+            if may_be_both && !io.is_resident(block) && moved.saturating_mul(2) < again {
                 let first = parts.list.len() as u32;
                 parts.list.extend_from_slice(of_block);
                 parts.of_blocks.insert(block, first..parts.list.len() as u32);
@@ -123,7 +136,12 @@ impl Parts {
         workflow.operand_size(Operand { block: self.block(unit), region: self.region(unit) }).max()
     }
 
-    /// True if all readers of a block take parts of it.
+    /// True if a block that is spilled in parts has readers that take all of it, too.
+    pub(super) fn is_also_read_whole(&self, block: BlockId) -> bool {
+        self.is_read_whole[block.index()]
+    }
+
+    /// True if a block is spilled in the parts that its readers take.
     pub(super) fn is_read_in_parts(&self, block: BlockId) -> bool {
         self.of_blocks.contains_key(&block)
     }

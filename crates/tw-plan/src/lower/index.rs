@@ -2,7 +2,7 @@
 
 use tw_ir::contraction::Contraction;
 use tw_ir::error::Result;
-use tw_ir::index::{Edge, Idx, Var};
+use tw_ir::index::{Edge, Idx, Term, Var};
 use tw_ir::kernel::{KernelRead, StatementKernel};
 use tw_ir::plan::{RelId, RelOp};
 use tw_ir::program::{IndexStmt, Node};
@@ -179,7 +179,10 @@ impl Lowering<'_> {
                             _ => continue,
                         }
                     }
-                    None => continue,
+                    None => match points_of_a_tile(idx, stmt, var, axis.longest()) {
+                        Some(tile) => Axis::uniform(extent, tile),
+                        None => continue,
+                    },
                 };
                 let weight = relation.n_bytes();
                 if best.as_ref().is_none_or(|(e, w, ..)| (exact, weight) > (*e, *w)) {
@@ -241,6 +244,22 @@ fn seen_through(axis: &Axis, factor: i64, shift: i64, extent: u64) -> Axis {
     Axis::from_boundaries(cuts)
 }
 
+/// How many points of a variable a quotient or remainder takes to run through a tile of an axis: so a block of a reshape reads about a block. `None` if the variable
+/// does not move it.
+fn points_of_a_tile(idx: &Idx, stmt: &IndexStmt, var: Var, tile: u64) -> Option<u64> {
+    if idx.has_table() {
+        return None;
+    }
+    let mut ranges: Vec<(i64, i64)> =
+        stmt.vars.iter().map(|var| (0, var.extent.known().map_or(0, |n| n.saturating_sub(1) as i64))).collect();
+    let width = |(lo, hi): (i64, i64)| (hi as i128 - lo as i128) as u128;
+    let of_all = width(idx.interval(&ranges));
+    let n_steps = ranges[var.0 as usize].1 as u128;
+    ranges[var.0 as usize] = (0, 0);
+    let moved = of_all.checked_sub(width(idx.interval(&ranges))).filter(|&moved| moved > 0)?;
+    u64::try_from((tile as u128).saturating_mul(n_steps) / moved).ok().filter(|&points| points > 0)
+}
+
 /// Cuts a variable where a periodic access starts over, so that no tile needs both ends of an axis.
 fn cut_at_wraps(axis: Axis, stmt: &IndexStmt, var: Var, node: &Node, lowering: &Lowering<'_>) -> Axis {
     let extent = axis.extent() as i64;
@@ -254,16 +273,28 @@ fn cut_at_wraps(axis: Axis, stmt: &IndexStmt, var: Var, node: &Node, lowering: &
                 && (shift != 0 || extent > n as i64)
             {
                 let first = (-shift).rem_euclid(n as i64);
-                // Many periods over one axis would make many tiny tiles; then the whole axis is read instead.
                 let periods = (first..extent).step_by(n as usize);
-                if periods.clone().count() <= 16 {
+                if periods.clone().count() <= MOST_PERIODS {
                     cuts.extend(periods.map(|cut| cut as u64));
                 }
             }
         }
     }
+    for term in stmt.reads.iter().flat_map(|access| &access.idx).flat_map(|idx| idx.terms()) {
+        let (Term::Mod(inner, period), _) = term else { continue };
+        if let Some((v, shift)) = inner.as_shifted_var()
+            && v == var
+            && extent / period <= MOST_PERIODS as i64
+        {
+            let first = (-shift).rem_euclid(*period);
+            cuts.extend((first..extent).step_by(*period as usize).map(|cut| cut as u64));
+        }
+    }
     if cuts.is_empty() { axis } else { axis.with_cuts(&cuts) }
 }
+
+/// Many periods over one axis would make many tiny tiles; then the whole axis is read instead.
+const MOST_PERIODS: usize = 16;
 
 #[cfg(test)]
 mod tests {
@@ -309,6 +340,25 @@ mod tests {
                 format!("input c: f64[10000, 50] tile(100, 50)\ny[i,j] = c[{step}, j] for i in 0..3\noutput y\n");
             assert_eq!(grid_of_output(&text)[0].n_tiles(), 3, "{step}");
         }
+    }
+
+    #[test]
+    fn reshapes_are_cut_along_what_they_read() {
+        let largest = |grid: &Grid| grid.iter().map(Axis::longest).product::<u64>() * 8;
+        for text in [
+            "input a: f64[200000, 128]\ny = reshape(a, 64, 400000)\noutput y\n",
+            "input a: f64[200000, 128]\ny = reshape(a, 64, 400000) + 1\noutput y\n",
+        ] {
+            let grid = grid_of_output(text);
+            assert_eq!(grid[0].longest(), 1, "{grid:?}");
+            assert!(largest(&grid) <= 8 << 20, "{grid:?}");
+        }
+    }
+
+    #[test]
+    fn long_indices_are_cut_where_blocks_would_be_large() {
+        let grid = grid_of_output("input a: f64[8000, 8000]\ninput k: i64[8000]\ny = take(a, k, axis=1)\noutput y\n");
+        assert!(grid.iter().map(Axis::longest).product::<u64>() * 8 <= 8 << 20, "{grid:?}");
     }
 
     #[test]

@@ -89,8 +89,8 @@ impl Lowering<'_> {
         let mut inputs = self.relations_of(node)?;
         let data = self.grid(inputs[0]);
         let index_grid = self.cut_of_reader(node, spec.axes[0] as usize).unwrap_or_else(|| self.grid(inputs[1]));
+        let (index_grid, grid) = small_gathers(&data, spec, index_grid, self.program.ty(node.results[0]).dtype.size());
         self.align(&mut inputs[1..], &index_grid, statement)?;
-        let grid = splice(&data, &spec.axes, &index_grid);
         let output = self.define(node.results[0], grid)?;
         let fill = self.program.ty(node.args[0]).fill;
         self.step(RelOp::Gather { spec: spec.clone(), fill }, inputs, vec![output], statement);
@@ -144,9 +144,12 @@ impl Lowering<'_> {
         let given: Vec<Option<Axis>> =
             (0..shape.len() as u32).map(|axis| if axes.contains(&axis) { None } else { others.next() }).collect();
         let widest = accum.result_types().iter().map(|dtype| dtype.size()).max().unwrap_or(1);
+        // A state that is not finished yet is there beside the results.
+        let states: u64 = accum.state_types().iter().map(|dtype| dtype.size()).sum();
+        let results: u64 = accum.result_types().iter().map(|dtype| dtype.size()).sum();
         let mut grid = match self.requested.get(&node.results[0]) {
             Some(grid) => grid.clone(),
-            None => scattered_grid(&shape, &given, widest),
+            None => scattered_grid(&shape, &given, states.saturating_add(results)),
         };
         // The axes that are not scattered must keep the cut of the values, or blocks would not meet.
         for (axis, given) in grid.iter_mut().zip(&given) {
@@ -263,6 +266,30 @@ fn with_whole_fibres(grid: &Grid, axis: usize) -> Option<Grid> {
 fn first_part(axis: &Axis, n: u64) -> Axis {
     let before = axis.boundaries().into_iter().filter(|&boundary| boundary < n.max(1));
     Axis::from_boundaries(before.chain((n > 0).then_some(n)).collect())
+}
+
+/// Bytes of a block that a gather makes beyond which its indices are cut.
+const GATHERED_BYTES: u64 = 32 << 20;
+
+/// Bytes of a block that a gather makes where its indices are cut for it.
+const CUT_BYTES: u64 = 8 << 20;
+
+/// The cut of the indices of a gather, and that of its result: as given, unless blocks of the result would be large. Few long indices into blocks of long rows make such blocks.
+fn small_gathers(data: &Grid, spec: &GatherSpec, indices: Grid, element_size: u64) -> (Grid, Grid) {
+    const MOST_PAIRS: u64 = 1 << 20;
+    let largest = |grid: &Grid| grid.iter().fold(element_size, |n, axis| n.saturating_mul(axis.longest().max(1)));
+    let grid = splice(data, &spec.axes, &indices);
+    if largest(&grid) <= GATHERED_BYTES {
+        return (indices, grid);
+    }
+    let first = spec.axes[0] as usize;
+    let of_indices: Vec<usize> = (first..first + indices.len()).collect();
+    let mut cut = grid.clone();
+    shrink(&mut cut, &of_indices, CUT_BYTES / element_size.max(1));
+    if cut.n_blocks().saturating_mul(data.n_blocks()) > MOST_PAIRS {
+        return (indices, grid);
+    }
+    (of_indices.iter().map(|&k| cut[k].clone()).collect(), cut)
 }
 
 /// The grid of a gather: index axes stand where the first gathered axis was.
