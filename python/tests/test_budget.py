@@ -65,7 +65,8 @@ def test_rows_by_a_mask_are_read_again_and_not_spilled(source, tmp_path):
         x = tw.from_npy(path)
         before = read_bytes()
         x[x[:, 0] > 1].to_npy(tmp_path / "y.npy")
-        assert read_bytes() - before < 3.2 * data.nbytes
+        # Once for the mask, once for the rows.
+        assert read_bytes() - before < 2.2 * data.nbytes
         assert session.report()["spilled_bytes"] < data.nbytes // 50
     np.testing.assert_array_equal(np.load(tmp_path / "y.npy"), data[data[:, 0] > 1])
 

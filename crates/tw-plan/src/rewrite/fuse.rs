@@ -295,6 +295,11 @@ impl Fused {
     /// Merges equal reads and drops unused ones and unused operands.
     pub(super) fn tidy(self) -> Fused {
         let Fused { mut stmt, args } = self;
+        // A value that is an operand twice is read as one.
+        for read in &mut stmt.reads {
+            let value = args[read.operand as usize];
+            read.operand = args.iter().position(|&arg| arg == value).unwrap_or(0) as u32;
+        }
         let code = stmt.code.without_dead_ops();
         let mut kept: Vec<Access> = Vec::new();
         let mut params: Vec<DType> = Vec::new();

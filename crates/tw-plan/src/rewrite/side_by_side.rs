@@ -190,6 +190,7 @@ fn scatters(a: (&ScatterSpec, &[ValueId]), b: (&ScatterSpec, &[ValueId])) -> Res
 
 #[cfg(test)]
 mod tests {
+    use super::super::{contributions, cse, dead, fuse};
     use super::*;
 
     fn run_on(text: &str) -> Program {
@@ -198,7 +199,8 @@ mod tests {
         // Lines of a text have spans of their own.
         let span = program.body.nodes[0].span;
         program.body.nodes.iter_mut().for_each(|node| node.span = span);
-        super::super::dead::run(&run(&super::super::contributions::run(&super::super::fuse::run(&program).unwrap()).unwrap()).unwrap()).unwrap()
+        let passes = [cse::run, fuse::run, contributions::run, run, dead::run];
+        passes.into_iter().fold(program, |program, pass| pass(&program).unwrap())
     }
 
     fn n_results(program: &Program) -> Vec<usize> {
