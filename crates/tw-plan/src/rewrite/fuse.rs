@@ -17,6 +17,7 @@ use tw_ir::program::{IndexStmt, Node, Op, Program, ValueId};
 use tw_ir::scalar::{BinaryOp, ScalarCode, ScalarOp, Slot};
 use tw_ir::{DType, Scalar};
 
+use super::dead;
 use super::rebuild::Rebuild;
 use crate::cost::op_weight;
 
@@ -28,7 +29,8 @@ const MAX_OPS: usize = 200;
 const CHEAP_WORK: u32 = 4;
 
 pub(super) fn run(program: &Program) -> Result<Program> {
-    let fused = fuse(program, &HashSet::new())?;
+    // What was fused into its only reader is no reader any more.
+    let fused = dead::run(&fuse(program, &HashSet::new())?)?;
     let repeated = worth_repeating(&fused);
     if repeated.is_empty() { Ok(fused) } else { fuse(&fused, &repeated) }
 }
