@@ -44,7 +44,13 @@ impl InputKey {
 impl InputUse {
     /// A further read of an input that an earlier segment names.
     pub(super) fn again(name: &str, read_bytes: u64) -> InputUse {
-        InputUse { key: InputKey::Named(name.to_string()), name: name.to_string(), span: Span::None, bytes: 0, read_bytes }
+        InputUse {
+            key: InputKey::Named(name.to_string()),
+            name: name.to_string(),
+            span: Span::None,
+            bytes: 0,
+            read_bytes,
+        }
     }
 
     /// The average number of passes over it.

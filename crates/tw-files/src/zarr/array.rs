@@ -140,7 +140,11 @@ impl ZarrArray {
         let Some((file, length)) = open(&path)? else { return Ok(false) };
         let Some(Some(method)) = &self.plain else {
             if length != out.len() as u64 {
-                return Err(Error::io(format!("{}: {length} bytes of elements instead of {}", path.display(), out.len())));
+                return Err(Error::io(format!(
+                    "{}: {length} bytes of elements instead of {}",
+                    path.display(),
+                    out.len()
+                )));
             }
             file.read_exact_at(out, 0).map_err(|error| failed(&path, "cannot be read", &error))?;
             return Ok(true);
@@ -232,8 +236,11 @@ impl ZarrArray {
     }
 
     fn damaged(&self, path: &Path, error: &dyn std::fmt::Display) -> Error {
-        Error::io(format!("{}: the chunk is damaged: {error}", path.display()))
-            .note(format!("its chunks are {} {}", self.dtype(), shape::display(&self.declared.chunk)))
+        Error::io(format!("{}: the chunk is damaged: {error}", path.display())).note(format!(
+            "its chunks are {} {}",
+            self.dtype(),
+            shape::display(&self.declared.chunk)
+        ))
     }
 
     /// Runs code of `zarrs` and names the chunk in its errors.

@@ -53,7 +53,8 @@ pub(super) fn only_compressed(version: u8, json: &Map<String, Value>, size: u64)
     let configuration = |codec: &Value| codec.get("configuration").and_then(Value::as_object).cloned();
     if version == 2 {
         let dtype = json.get("dtype")?.as_str()?;
-        let filters = json.get("filters").filter(|list| !list.is_null() && list.as_array().is_none_or(|list| !list.is_empty()));
+        let filters =
+            json.get("filters").filter(|list| !list.is_null() && list.as_array().is_none_or(|list| !list.is_empty()));
         if json.get("order")?.as_str()? != "C" || filters.is_some() || (size > 1 && !dtype.starts_with('<')) {
             return None;
         }

@@ -136,7 +136,10 @@ mod tests {
                 assert!(method.decode_into(&encoded, &mut vec![0; n]).is_err_and(|e| !e.is_empty()), "{method:?} {n}");
             }
             for cut in [0, 1, 3, 17, encoded.len() / 2, encoded.len() - 1] {
-                assert!(method.decode_into(&encoded[..cut], &mut out).is_err_and(|e| !e.is_empty()), "{method:?} {cut}");
+                assert!(
+                    method.decode_into(&encoded[..cut], &mut out).is_err_and(|e| !e.is_empty()),
+                    "{method:?} {cut}"
+                );
             }
         }
     }

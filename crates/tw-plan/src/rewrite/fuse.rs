@@ -87,7 +87,8 @@ fn worth_repeating(program: &Program) -> HashSet<ValueId> {
         let mut n_free = 0;
         for reader in readers {
             let Op::Index(reading) = &reader.op else { return false };
-            let accesses = || (0..reading.reads.len()).filter(|&k| reader.args[reading.reads[k].operand as usize] == value);
+            let accesses =
+                || (0..reading.reads.len()).filter(|&k| reader.args[reading.reads[k].operand as usize] == value);
             let mut fused = Fused { stmt: reading.clone(), args: reader.args.clone() };
             if accesses().count() != 1 || !accesses().all(|k| fused.may_inline(k, &producer)) {
                 return false;

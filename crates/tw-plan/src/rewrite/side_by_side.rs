@@ -160,7 +160,10 @@ fn statements(a: (&IndexStmt, &[ValueId]), b: (&IndexStmt, &[ValueId])) -> Resul
     Ok(Some((Op::Index(stmt), args)))
 }
 
-fn scatters(a: (&ScatterSpec, &[ValueId]), b: (&ScatterSpec, &[ValueId])) -> Result<Option<(ScatterSpec, Vec<ValueId>)>> {
+fn scatters(
+    a: (&ScatterSpec, &[ValueId]),
+    b: (&ScatterSpec, &[ValueId]),
+) -> Result<Option<(ScatterSpec, Vec<ValueId>)>> {
     let ((a, a_args), (b, b_args)) = (a, b);
     let n = a.axes.len();
     if a.axes != b.axes || a.edge != b.edge || a_args[..n] != b_args[..n] {
@@ -227,8 +230,7 @@ mod tests {
     fn other_points_and_other_tensors_stay_apart() {
         let rows = "input x: f64[20, 3]\na[j] = sum[i](x[i, j])\nb[i] = sum[j](x[i, j])\noutput a\noutput b\n";
         assert_eq!(n_results(&run_on(rows)), [1, 1]);
-        let tensors =
-            "input x: f64[20, 3]\ninput y: f64[20, 3]\na[j] = sum[i](x[i, j])\nb[j] = sum[i](y[i, j])\noutput a\noutput b\n";
+        let tensors = "input x: f64[20, 3]\ninput y: f64[20, 3]\na[j] = sum[i](x[i, j])\nb[j] = sum[i](y[i, j])\noutput a\noutput b\n";
         assert_eq!(n_results(&run_on(tensors)), [1, 1]);
         // The second sum needs the first.
         let after = "input x: f64[20, 3]\na[j] = sum[i](x[i, j])\nb[j] = sum[i](x[i, j] * a[j])\noutput b\n";
