@@ -84,7 +84,7 @@ def by_tilewright(case: str, npy: Path, store: Path, out: Path, memory: int, thr
             return None
         x = tw.from_npy(npy)
         if case == "svd":
-            return [value.compute() for value in tw.compute(*tw.linalg.svd(x, full_matrices=False)[1:])]
+            return list(tw.compute(*tw.linalg.svd(x, full_matrices=False)[1:]))
         z = (x - x.mean(axis=0)) / x.std(axis=0)
         return [(z.T @ z).compute()]
 
