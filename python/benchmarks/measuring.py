@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import threading
 import time
 
@@ -57,3 +59,60 @@ class PeakOfMemory:
 
     def __exit__(self, *_) -> None:
         self.peak = status("VmHWM") - self.base
+
+
+def tree() -> list[int]:
+    """The processes that this one and its children have started and that still run, itself among them."""
+    parents: dict[int, list[int]] = {}
+    for entry in os.listdir("/proc"):
+        if entry.isdigit():
+            with contextlib.suppress(OSError), open(f"/proc/{entry}/stat") as file:
+                # The name of a process may contain anything; what follows its last bracket is numbers.
+                parents.setdefault(int(file.read().rpartition(")")[2].split()[1]), []).append(int(entry))
+    found = [os.getpid()]
+    for process in found:
+        found.extend(parents.get(process, []))
+    return found
+
+
+class MeasuringTree:
+    """As :class:`Measuring`, of this process and of all that it has started. What has ended counts where its parent waited for it."""
+
+    def __enter__(self) -> MeasuringTree:
+        self.base, self.memory, self.done = self._anonymous(), 0, threading.Event()
+        self.watcher = threading.Thread(target=self._watch)
+        self.watcher.start()
+        self.before, self.wall = self._counters(), time.perf_counter()
+        return self
+
+    def _watch(self) -> None:
+        while not self.done.wait(0.05):
+            self.memory = max(self.memory, self._anonymous() - self.base)
+
+    def __exit__(self, *_) -> None:
+        self.wall = time.perf_counter() - self.wall
+        after = self._counters()
+        self.cpu, self.read, self.written = (now - then for now, then in zip(after, self.before, strict=True))
+        self.done.set()
+        self.watcher.join()
+
+    @staticmethod
+    def _anonymous() -> int:
+        total = 0
+        for process in tree():
+            with contextlib.suppress(OSError), open(f"/proc/{process}/status") as file:
+                total += sum(int(line.split()[1]) << 10 for line in file if line.startswith(("RssAnon", "RssShmem")))
+        return total
+
+    @staticmethod
+    def _counters() -> tuple[float, int, int]:
+        """CPU seconds, bytes read and bytes written, those of children that have ended among them."""
+        seconds, read, written = 0.0, 0, 0
+        for process in tree():
+            with contextlib.suppress(OSError):
+                with open(f"/proc/{process}/stat") as file:
+                    seconds += sum(map(int, file.read().rpartition(")")[2].split()[11:15])) / os.sysconf("SC_CLK_TCK")
+                with open(f"/proc/{process}/io") as file:
+                    lines = dict(line.split(": ") for line in file)
+                read, written = read + int(lines["rchar"]), written + int(lines["wchar"])
+        return seconds, read, written

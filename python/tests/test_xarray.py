@@ -68,6 +68,30 @@ def test_file_chunks(ds, tmp_path):
     assert xr.open_dataset(tmp_path / "x.zarr", engine="zarr", chunks="auto").a.chunks == ((60,), (8,))
 
 
+def test_plain_variables_of_a_store_need_no_python(ds, tmp_path, monkeypatch):
+    ds.to_zarr(tmp_path / "x.zarr", encoding={name: {"chunks": (20, 4)} for name in ds})
+    read = xr.open_zarr(tmp_path / "x.zarr")
+    expected = ds.a.mean("time").values
+
+    def refuse(*_):
+        raise AssertionError("read through zarr")
+
+    monkeypatch.setattr("xarray.backends.zarr.ZarrArrayWrapper.__getitem__", refuse)
+    np.testing.assert_allclose(read.a.mean("time").values, expected)
+    np.testing.assert_array_equal(read.b.values, ds.b.values)
+
+
+@pytest.mark.parametrize("encoding", [{"dtype": "int16", "scale_factor": 0.01, "add_offset": 1.0, "_FillValue": -99}, {"dtype": ">f8"}])
+def test_encoded_variables_of_a_store(ds, tmp_path, encoding):
+    ds.a[3, 4] = np.nan
+    ds[["a"]].to_zarr(tmp_path / "x.zarr", encoding={"a": {"chunks": (20, 4), **encoding}}, zarr_format=2)
+    read = xr.open_zarr(tmp_path / "x.zarr")
+    assert isinstance(read.a.data, tw.Array)
+    np.testing.assert_array_equal(read.a.values, xr.open_zarr(tmp_path / "x.zarr", chunks=None).a.values)
+    part = xr.open_zarr(tmp_path / "x.zarr", chunks=None).isel(time=slice(3, 33)).chunk(time=9)
+    np.testing.assert_array_equal(part.a.values, read.a.values[3:33])
+
+
 class Counted:
     """A source that tells how often it is read."""
 
@@ -107,6 +131,18 @@ def test_groups_are_one_operation(ds, use_flox):
     with xr.set_options(use_flox=use_flox):
         few, many = (ds.chunk(time=20).a.groupby(by).mean().data.explain().to_dict() for by in ("time.month", "time.dayofyear"))
     assert len(str(many)) < 2 * len(str(few))
+
+
+@pytest.mark.parametrize("name", ["median", "first", "last"])
+@pytest.mark.parametrize("dim", ["time", ("time", "x"), ...])
+def test_whole_groups_are_one_part_per_block(ds, name, dim):
+    ds.a[3:50:5] = np.nan
+    options = {"dim": dim} if name == "median" else {}
+    few, many = (getattr(ds.chunk(time=20, x=4).a.groupby(by), name)(**options).data.explain().to_dict() for by in ("time.month", "time.dayofyear"))
+    assert len(str(many)) < 2 * len(str(few))
+    found = getattr(ds.chunk(time=20, x=4).groupby("time.month"), name)(**options)
+    assert isinstance(found.a.data, tw.Array)
+    xr.testing.assert_allclose(found.compute(), getattr(ds.groupby("time.month"), name)(**options))
 
 
 def test_written_later(ds, tmp_path):

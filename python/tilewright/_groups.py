@@ -52,11 +52,13 @@ class _Groups:
         self.labels = np.where(outside, self.n, labels)
         self.extent = self.n + bool(outside.any())
         self.sizes = np.bincount(self.labels, minlength=self.extent)
+        self._places: dict[tuple[int, ...], Array] = {}
 
     def scattered(self, kind: str, values: Array) -> Array:
         """One value of every group along the first axis."""
-        # Cut like the values, which would be put together otherwise.
-        places = asarray(self.labels, chunks=(values.chunks[0],))
+        # Cut like the values, which would be put together otherwise. One array for all reductions of the groups, which then read the values together.
+        cut = values.chunks[0]
+        places = self._places.setdefault(cut, asarray(self.labels, chunks=(cut,)))
         found = Array(_core.scatter(kind, [places._tensor], values._tensor, [self.extent], True))
         found = found if self.extent == self.n else found[: self.n]
         return seen_in(found, ((self.n,), *values.chunks[1:]))

@@ -73,7 +73,7 @@ def nanvar(
     spread = plain.var(a, axis=axis, dtype=dtype, correction=ddof, keepdims=keepdims, where=known)
     if known is None:
         return spread
-    counted = plain.count_nonzero(known, axis=axis, keepdims=keepdims)
+    counted = plain.number_of(a, known, axis, keepdims)
     return _where(counted <= ddof, float("nan"), spread)
 
 

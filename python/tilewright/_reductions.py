@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import math
 from operator import index
 from typing import Any
 
@@ -137,10 +138,15 @@ def min(x: Array, /, axis: Axis = None, *, keepdims: bool = False, initial: Any 
 amax, amin = max, min
 
 
-def _number_of(x: Array, where: Any, axis: Axis, keepdims: bool) -> Array:
+def number_of(x: Array, where: Any, axis: Axis, keepdims: bool) -> Array:
+    """How many elements a mask leaves; as numbers that are compared and divided by, of whatever type."""
     is_whole = isinstance(where, Array) and where.dtype.kind == "b" and where.shape == x.shape
     # A mask that need not be broadcast keeps its own blocks.
     mask = where if is_whole else _masked(full(x.shape, True), where, False)
+    axes = _axes(_of_number(axis, x.ndim), x.ndim)
+    if x.dtype in (np.float32, np.complex64) and axes is not None and math.prod(x.shape[k] for k in axes) <= 2 ** (np.finfo(np.float32).nmant + 1):
+        # The type of the sums holds such counts exactly, and both are folded in one loop then.
+        return sum(astype(mask, np.float32), axis=axis, keepdims=keepdims)
     return count_nonzero(mask, axis=axis, keepdims=keepdims)
 
 
@@ -154,12 +160,12 @@ def mean(x: Array, /, axis: Axis = None, dtype: Any = None, *, keepdims: bool = 
     if _is_whole(dtype):
         _axes(axis if where is None else None, x.ndim)
         total = sum(x, axis=axis, dtype=dtype, keepdims=keepdims, where=where)
-        return astype(total / _number_of(x, True if where is None else where, axis, keepdims), dtype)
+        return astype(total / number_of(x, True if where is None else where, axis, keepdims), dtype)
     if where is None:
         return _reduce("mean", x, axis, keepdims)
     exact = floating(x)
     total = sum(exact, axis=axis, keepdims=keepdims, where=where)
-    return astype(total / astype(_number_of(x, where, axis, keepdims), total.real.dtype), exact.dtype, copy=False)
+    return astype(total / astype(number_of(x, where, axis, keepdims), total.real.dtype), exact.dtype, copy=False)
 
 
 def one_correction(correction: float, ddof: float | None) -> float:
@@ -204,7 +210,7 @@ def _squares(x: Array, middle: Array) -> Array:
 
 def _free(x: Array, where: Any, axis: Axis, keepdims: bool, correction: float) -> Array:
     """How many elements count, less the correction, but never less than zero."""
-    free = astype(_number_of(x, where, axis, keepdims), float64) - correction
+    free = astype(number_of(x, where, axis, keepdims), float64) - correction
     return Array(_core.binary("max", free._tensor, 0.0))
 
 

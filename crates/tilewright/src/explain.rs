@@ -289,7 +289,8 @@ impl Explanation {
         let inputs = self.inputs();
         summary.distinct_input_bytes = inputs.iter().fold(0, |sum, input| sum.saturating_add(input.bytes));
         if summary.distinct_input_bytes > 0 {
-            summary.input_passes = summary.cost.input_bytes as f64 / summary.distinct_input_bytes as f64;
+            let read = inputs.iter().fold(0u64, |sum, input| sum.saturating_add(input.read_bytes));
+            summary.input_passes = read.max(summary.cost.input_bytes) as f64 / summary.distinct_input_bytes as f64;
         }
         summary.seconds = self.speeds.seconds(&summary.cost, self.threads);
         summary

@@ -17,6 +17,7 @@ mod fuse;
 mod nested;
 mod rebuild;
 pub(crate) mod selections;
+mod side_by_side;
 
 pub(crate) use expand::expand;
 
@@ -42,6 +43,7 @@ pub(crate) const BEFORE_ORDERS: &[Pass] = &[
     Pass { name: "fuse elementwise chains", run: fuse::run },
     Pass { name: "aggregates of aggregates", run: nested::run },
     Pass { name: "contributions of scatters", run: contributions::run },
+    Pass { name: "folds side by side", run: side_by_side::run },
 ];
 
 /// The passes after contraction orders are chosen.

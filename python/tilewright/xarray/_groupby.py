@@ -1,8 +1,8 @@
 """Reductions of groups under xarray: one pass over the array by labels that are known in advance.
 
 xarray reduces every group on its own and joins the results, or hands everything to flox, which knows no arrays but dask's. Here the reductions that
-:func:`tilewright.group_reduce` has become one operation per variable; xarray still makes the coordinates. Other functions of groups go xarray's way: they are lazy, too, with one part of the plan per
-group.
+:func:`tilewright.group_reduce` has become one operation per variable; xarray still makes the coordinates. Medians, first and last elements become one
+function of blocks that have the axis whole. Other functions of groups go xarray's way: they are lazy, too, with one part of the plan per group.
 """
 
 from __future__ import annotations
@@ -27,6 +27,12 @@ _NAMES = {
 }  # fmt: skip
 
 
+
+def _of_whole_groups() -> tuple[Callable[..., Any], ...]:
+    """Reductions that see all elements of a group at once."""
+    return duck_array_ops.median, duck_array_ops.first, duck_array_ops.last
+
+
 #: How flox is told to compute, never what.
 _ARGUMENTS_OF_FLOX = {"engine", "fill_value", "isbin", "method", "reindex"}
 
@@ -39,7 +45,7 @@ def _kind(func: Callable[..., Any]) -> str | None:
 class GroupedReduction:
     """A reduction of an object, or of one group of it: what xarray's ``reduce`` passes to ``map``, with the name of our reduction."""
 
-    def __init__(self, kind: str, func: Callable[..., Any], dim: Any, keep_attrs: bool, options: dict[str, Any]) -> None:
+    def __init__(self, kind: str | None, func: Callable[..., Any], dim: Any, keep_attrs: bool, options: dict[str, Any]) -> None:
         self.kind, self.func, self.dim, self.keep_attrs, self.options = kind, func, dim, keep_attrs, options
 
     def __call__(self, obj: Any) -> Any:
@@ -47,11 +53,13 @@ class GroupedReduction:
 
     def fits(self, data: Any) -> bool:
         """True if our reduction gives what the function would give for every group."""
-        known = set(self.options) <= {"skipna", "min_count", "ddof", "numeric_only"}
+        known = self.kind is None or set(self.options) <= {"skipna", "min_count", "ddof", "numeric_only"}
         return known and isinstance(data, Array) and data.dtype.kind in "biufc" and data.size > 0
 
     def of_groups(self, data: Array, axis: int, others: tuple[int, ...], labels: np.ndarray, n: int) -> Array:
         """The array reduced, with groups in the place of an axis."""
+        if self.kind is None:
+            return self._of_blocks(data, axis, others, labels, n)
         skipna = self.options.get("skipna")
         skipna = data.dtype.kind in "fc" if skipna is None else bool(skipna) and data.dtype.kind in "fc"
         if not others:
@@ -64,6 +72,21 @@ class GroupedReduction:
             counts = tw.sum(counts, axis=others) if others else counts
             found = tw.where(counts >= least, found, found.dtype.type(np.nan))
         return found
+
+    def _of_blocks(self, data: Array, axis: int, others: tuple[int, ...], labels: np.ndarray, n: int) -> Array:
+        """xarray's own function of every group, in blocks that have the reduced axes whole: one part of the plan per block."""
+        axes, options = (axis, *others), {key: value for key, value in self.options.items() if key != "numeric_only"}
+        along = axis if not others else axes
+        members = [np.flatnonzero(labels == k) for k in range(n)]
+
+        def reduced(block: np.ndarray) -> np.ndarray:
+            found = [np.asarray(self.func(block.take(each, axis=axis), axis=along, **options)) for each in members]
+            return np.stack(found, axis=axis - sum(k < axis for k in others))
+
+        whole = data.rechunk(dict.fromkeys(axes, -1))
+        cuts = tuple((n,) if k == axis else cut for k, cut in enumerate(whole.chunks) if k not in others)
+        one = np.asarray(self.func(np.ones((1,) * data.ndim, dtype=data.dtype), axis=along, **options))
+        return tw.map_blocks(reduced, whole, dtype=one.dtype, chunks=cuts, drop_axis=list(others))
 
     def _of_several(self, data: Array, axis: int, others: tuple[int, ...], labels: np.ndarray, n: int, skipna: bool) -> Array:
         """Groups of several axes: the others joined with the axis of the groups, which is repeated along them."""
@@ -85,7 +108,9 @@ def reduce(original: Callable[..., Any]) -> Callable[..., Any]:
         if self._by_chunked and _is_ours(self._obj):
             return _with_known_labels(self).reduce(func, dim, axis=axis, keep_attrs=keep_attrs, shortcut=shortcut, **kwargs)
         kind = _kind(func)
-        if kind is None or axis is not None or "keepdims" in kwargs or not _is_ours(self._obj):
+        if kind is None and func not in _of_whole_groups():
+            return theirs()
+        if axis is not None or "keepdims" in kwargs or not _is_ours(self._obj):
             return theirs()
         from xarray.core.groupby import check_reduce_dims
         from xarray.core.options import _get_keep_attrs

@@ -62,6 +62,9 @@ class TilewrightManager(ChunkManagerEntrypoint[Array]):
         cuts = self.normalize_chunks(chunks, data.shape, dtype=data.dtype)
         if isinstance(data, (np.ndarray, Array)):
             return tw.asarray(data, chunks=cuts)
+        read = _native(data)
+        if read is not None:
+            return read if read.chunks == cuts else read.rechunk(cuts)
         return tw.from_array(_Declared(data), cuts, **{"lock": False, **kwargs})
 
     def rechunk(self, data: Array, chunks: Any, **kwargs: Any) -> Array:
@@ -180,6 +183,31 @@ class _Declared:
 
     def __getitem__(self, key: Any) -> np.ndarray:
         return np.asarray(self.data[key]).astype(self.dtype, copy=False)
+
+
+def _native(data: Any) -> Array | None:
+    """A variable that is no more than an array of a Zarr store in a directory, read by Tilewright's own reader. None for everything else.
+
+    The names are private in xarray and zarr; where they have changed, elements come through xarray as those of other files do.
+    """
+    try:
+        from xarray.backends.zarr import ZarrArrayWrapper
+        from xarray.core import indexing
+        from zarr.storage import LocalStore
+
+        wrappers = (indexing.ImplicitToExplicitIndexingAdapter, indexing.CopyOnWriteArray, indexing.MemoryCachedArray, indexing.LazilyIndexedArray)
+        inner = data
+        while isinstance(inner, wrappers):
+            if isinstance(inner, indexing.LazilyIndexedArray) and any(each != slice(None) for each in inner.key.tuple):
+                return None
+            inner = inner.array
+        if type(inner) is not ZarrArrayWrapper or type(inner._array.store) is not LocalStore:
+            return None
+        found = tw.open_zarr(inner._array.store.root, inner._array.path or None)
+    except (ImportError, AttributeError, OSError, TypeError, ValueError):
+        # Another version of xarray or zarr, or a codec that only zarr knows.
+        return None
+    return found if found.shape == data.shape and found.dtype == data.dtype else None
 
 
 def _per_axis(chunks: Any, rank: int) -> list[Any]:

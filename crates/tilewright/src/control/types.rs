@@ -31,6 +31,8 @@ pub(crate) struct Typed {
     buffer: u32,
     /// Bytes of the buffer; 0 if it is the user's or a constant.
     bytes: u64,
+    /// The input of the user whose blocks it consists of, which are read there again rather than spilled.
+    origin: Option<String>,
 }
 
 /// What to do with the segments that are met.
@@ -58,6 +60,8 @@ pub(crate) struct Foreseen<'a> {
     pub(crate) taken: HashSet<String>,
     /// Bytes of the values that are alive while it runs, those that it takes included.
     pub(crate) held_bytes: u64,
+    /// Of the values that it takes, those that are inputs of the user: the input and its bytes.
+    pub(crate) read_before: Vec<(String, u64)>,
     /// True if extents depend on data and masks are taken to select everything.
     pub(crate) selects_all: bool,
     pub(crate) around: &'a [Around<'a>],
@@ -181,7 +185,7 @@ impl<'a, R: Recorder> Types<'a, R> {
 
     fn new_value(&mut self, ty: TensorType) -> Typed {
         self.n_buffers += 1;
-        Typed { buffer: self.n_buffers, bytes: ty.known_bytes().unwrap_or(0), ty }
+        Typed { buffer: self.n_buffers, bytes: ty.known_bytes().unwrap_or(0), ty, origin: None }
     }
 }
 
@@ -220,7 +224,11 @@ impl<R: Recorder> Domain for Types<'_, R> {
             .collect();
         let held: HashMap<u32, u64> =
             taken.values().chain(alive.iter()).map(|value| (value.buffer, value.bytes)).collect();
+        let mut read_before: Vec<(String, u64)> =
+            taken.values().filter_map(|value| Some((value.origin.clone()?, value.bytes))).collect();
+        read_before.sort_unstable();
         self.recorder.record(Foreseen {
+            read_before,
             resident: taken.keys().chain(&self.resident).cloned().collect(),
             taken: taken.keys().cloned().collect(),
             sources: &self.sources,
@@ -244,7 +252,11 @@ impl<R: Recorder> Domain for Types<'_, R> {
                 Some(same) => Typed { ty, ..same.clone() },
                 None => {
                     let value = self.new_value(ty);
-                    Typed { bytes: if is_resident { 0 } else { value.bytes }, ..value }
+                    let origin = match loaded.get(&output.set) {
+                        Some(SourceDecl::Input { name, .. }) if !is_resident => Some(name.clone()),
+                        _ => None,
+                    };
+                    Typed { bytes: if is_resident { 0 } else { value.bytes }, origin, ..value }
                 }
             };
             by_set.insert(output.set, value.clone());

@@ -42,6 +42,17 @@ impl InputKey {
 }
 
 impl InputUse {
+    /// A further read of an input that an earlier segment names.
+    pub(super) fn again(name: &str, read_bytes: u64) -> InputUse {
+        InputUse {
+            key: InputKey::Named(name.to_string()),
+            name: name.to_string(),
+            span: Span::None,
+            bytes: 0,
+            read_bytes,
+        }
+    }
+
     /// The average number of passes over it.
     pub fn passes(&self) -> f64 {
         if self.bytes == 0 { 0.0 } else { self.read_bytes as f64 / self.bytes as f64 }

@@ -53,6 +53,7 @@ impl SegmentPlan {
         let mut peak = peak::replay(&planned.schedule, &io);
         let mut held_bytes = segment.held_bytes;
         let mut traffic = BudgetTraffic::default();
+        let mut again: Vec<InputUse> = Vec::new();
         if let Some(budget) = budget
             && let Some(fitted) = foresee(&planned.schedule, &io, peak.bytes, (budget, held_bytes), threads)
         {
@@ -61,6 +62,9 @@ impl SegmentPlan {
             peak = peak::replay(&planned.schedule, &io);
             // Earlier results are spilled to make room.
             held_bytes = held_bytes.min(budget.saturating_sub(peak.bytes));
+            // Of inputs that an earlier segment has read, what does not stay in memory is read again.
+            let read_again = segment.read_before.iter().map(|(name, bytes)| (name, bytes.saturating_sub(held_bytes)));
+            again.extend(read_again.map(|(name, bytes)| InputUse::again(name, bytes)));
         }
         let schedule = &planned.schedule;
         SegmentPlan {
@@ -74,7 +78,7 @@ impl SegmentPlan {
             costs: cost::per_statement(schedule, &is_taken),
             held_bytes,
             traffic,
-            inputs: inputs::of_segment(&before, schedule, &is_taken),
+            inputs: inputs::of_segment(&before, schedule, &is_taken).into_iter().chain(again).collect(),
             before,
             planned,
         }

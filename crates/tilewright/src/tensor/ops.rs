@@ -321,6 +321,10 @@ impl Tensor {
 pub fn store_all(stored: &[(&Tensor, &str, FileTarget)]) -> Result<()> {
     let Some((first, ..)) = stored.first() else { return Ok(()) };
     let cut = |(tensor, path, target): &(&Tensor, &str, FileTarget)| {
+        // A new file takes any blocks. What a mask selects would be counted for its shape alone, and then once more.
+        if matches!(target, FileTarget::New(_)) && tensor.is_open() {
+            return Ok((*tensor).clone());
+        }
         let shape = tensor.shape()?;
         Ok(match tw_files::blocks_for(path, tensor.dtype(), &shape, target)? {
             Some(grid) => tensor.rechunk(&grid)?,

@@ -265,6 +265,12 @@ impl AccessPlan {
         self.strides[depth]
     }
 
+    /// Puts a loop at another depth.
+    pub(super) fn move_loop(&mut self, from: usize, to: usize) {
+        let moved = self.strides.remove(from);
+        self.strides.insert(to, moved);
+    }
+
     /// Makes one loop of two: `depth` and the one inside it.
     pub(super) fn merge_loops(&mut self, depth: usize) {
         self.strides.remove(depth);

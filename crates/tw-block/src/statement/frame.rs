@@ -92,6 +92,12 @@ impl Frame {
         self.loops.iter().position(|l| l.var == var)
     }
 
+    /// Puts a loop at another depth.
+    pub(super) fn move_loop(&mut self, from: usize, to: usize) {
+        let moved = self.loops.remove(from);
+        self.loops.insert(to, moved);
+    }
+
     /// Makes one loop of two: `depth` and the one inside it.
     pub(super) fn merge_loops(&mut self, depth: usize) {
         let outer = self.loops.remove(depth);

@@ -300,6 +300,39 @@ impl CompiledStatement {
         self.code.is_trivial() && !matches!(self.fold, Fold::General { .. })
     }
 
+    /// Where rows are short and those around the loops that reduce follow each other evenly, lets the loops that reduce go around them: strips are as long as several rows then, and what a
+    /// strip takes besides its elements no longer matters. Every result still meets its elements in the same order.
+    fn reduce_outside(&self, frame: &mut Frame, plans: &mut [AccessPlan], out_plan: &mut AccessPlan) {
+        // Results that are folded into again and again stay in a near cache.
+        const LONGEST: i64 = 1 << 16;
+        if !matches!(self.fold, Fold::Simple(_)) {
+            return;
+        }
+        while let Some(inner) = frame.loops.len().checked_sub(1) {
+            let mut first = inner;
+            while first > 0 && out_plan.step(first - 1) == 0 {
+                first -= 1;
+            }
+            if first == inner || first == 0 || out_plan.step(inner) == 0 {
+                return;
+            }
+            let (row, around) = (frame.loops[inner], frame.loops[first - 1]);
+            let even = |plan: &AccessPlan| plan.step(first - 1) == plan.step(inner) * row.extent;
+            let counted = self.used_vars.contains(&row.var) || self.used_vars.contains(&around.var);
+            let is_short = row.extent < STRIP as i64 / 2 && row.extent.saturating_mul(around.extent) <= LONGEST;
+            if !is_short || counted || !even(out_plan) || !plans.iter().all(even) {
+                return;
+            }
+            frame.n_outer = inner;
+            frame.move_loop(first - 1, inner - 1);
+            frame.merge_loops(inner - 1);
+            for plan in plans.iter_mut().chain([&mut *out_plan]) {
+                plan.move_loop(first - 1, inner - 1);
+                plan.merge_loops(inner - 1);
+            }
+        }
+    }
+
     /// Merges neighbouring loops along which everything moves evenly. It changes no result: reduced loops are never merged, because whether
     /// it could be depends on how blocks are stored, and the order of a sum must not.
     fn merge_loops(&self, frame: &mut Frame, plans: &mut [AccessPlan], out_plan: &mut AccessPlan) {
@@ -307,6 +340,7 @@ impl CompiledStatement {
         if !all_direct {
             return;
         }
+        self.reduce_outside(frame, plans, out_plan);
         let mut depth = frame.loops.len();
         while depth >= 2 {
             depth -= 1;

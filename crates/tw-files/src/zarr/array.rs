@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::fs::File;
-use std::io::ErrorKind;
+use std::io::{ErrorKind, Read};
 use std::os::unix::fs::FileExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
@@ -17,6 +17,7 @@ use zarrs::array::{
 use zarrs::storage::StorageError;
 use zarrs::storage::byte_range::ByteRangeIterator;
 
+use super::compress::Method;
 use super::metadata::{self, Declared};
 use super::{codecs, failed};
 
@@ -30,6 +31,8 @@ pub(super) struct ZarrArray {
     options: CodecOptions,
     /// Most bytes of the file of a chunk that is decoded as a whole.
     most_encoded: u64,
+    /// What compresses chunks whose elements otherwise lie as they do in memory, if anything. `None` if other codecs take part.
+    plain: Option<Option<Method>>,
 }
 
 impl ZarrArray {
@@ -59,7 +62,11 @@ impl ZarrArray {
         if array.data_type().fixed_size() != Some(declared.dtype.size() as usize) {
             return Err(wrong(&format!("elements of {} have another size", declared.dtype)));
         }
-        Ok(ZarrArray { directory, declared, array, options, most_encoded })
+        let is_plain = !declared.sharded && declared.dtype != DType::Bool;
+        let plain = is_plain
+            .then(|| codecs::only_compressed(declared.version, &declared.json, declared.dtype.size()))
+            .flatten();
+        Ok(ZarrArray { directory, declared, array, options, most_encoded, plain })
     }
 
     /// The same metadata for another place, shape and so on.
@@ -122,15 +129,52 @@ impl ZarrArray {
         self.directory.join(self.array.chunk_key(at).as_str())
     }
 
+    /// True if chunks can be decoded into memory where their elements belong.
+    pub(super) fn is_plain(&self) -> bool {
+        self.plain.is_some()
+    }
+
+    /// Decodes a chunk of a plain array into the bytes of its elements; false if it is not there.
+    pub(super) fn decode_into(&self, at: &[u64], out: &mut [u8]) -> Result<bool> {
+        let path = self.chunk_file(at);
+        let Some((file, length)) = open(&path)? else { return Ok(false) };
+        let Some(Some(method)) = &self.plain else {
+            if length != out.len() as u64 {
+                return Err(Error::io(format!(
+                    "{}: {length} bytes of elements instead of {}",
+                    path.display(),
+                    out.len()
+                )));
+            }
+            file.read_exact_at(out, 0).map_err(|error| failed(&path, "cannot be read", &error))?;
+            return Ok(true);
+        };
+        let encoded = self.encoded(&path, file, length)?;
+        let decoded = method.decode_into(&encoded, out);
+        decoded.map_err(|error| self.damaged(&path, &error)).map(|()| true)
+    }
+
+    /// The bytes of the file of a chunk that is not a shard.
+    fn encoded(&self, path: &Path, file: File, length: u64) -> Result<Vec<u8>> {
+        if length > self.most_encoded {
+            let chunk = self.chunk_bytes();
+            return Err(Error::io(format!(
+                "{}: {length} bytes, more than any encoding of a chunk of {chunk} bytes takes",
+                path.display()
+            )));
+        }
+        let mut encoded = Vec::new();
+        encoded
+            .try_reserve_exact(length as usize)
+            .map_err(|_| Error::resource(format!("no memory to read {}", path.display())))?;
+        file.take(length).read_to_end(&mut encoded).map_err(|error| failed(path, "cannot be read", &error))?;
+        Ok(encoded)
+    }
+
     /// The elements of a part of a chunk, which must begin and end with units, or at the end of the array: the box that was decoded and its bytes. `None` if the chunk is not there.
     pub(super) fn decode(&self, at: &[u64], part: &BoxRegion) -> Result<Option<(BoxRegion, Vec<u8>)>> {
         let path = self.chunk_file(at);
-        let file = match File::open(&path) {
-            Ok(file) => file,
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(failed(&path, "cannot be opened", &error)),
-        };
-        let length = file.metadata().map_err(|error| failed(&path, "cannot be examined", &error))?.len();
+        let Some((file, length)) = open(&path)? else { return Ok(None) };
         let whole = self.chunk_box(at);
         let decoded = if self.declared.sharded {
             let within = |coords: &[u64]| coords.iter().zip(&whole.lo).map(|(c, lo)| c - lo).collect::<Vec<u64>>();
@@ -146,19 +190,7 @@ impl ZarrArray {
             })
             .map(|bytes| (part.clone(), bytes))
         } else {
-            if length > self.most_encoded {
-                return Err(Error::io(format!(
-                    "{}: {length} bytes, more than any encoding of a chunk of {} bytes takes",
-                    path.display(),
-                    self.chunk_bytes()
-                )));
-            }
-            let mut encoded = Vec::new();
-            encoded
-                .try_reserve_exact(length as usize)
-                .map_err(|_| Error::resource(format!("no memory to read {}", path.display())))?;
-            encoded.resize(length as usize, 0);
-            file.read_exact_at(&mut encoded, 0).map_err(|error| failed(&path, "cannot be read", &error))?;
+            let encoded = self.encoded(&path, file, length)?;
             self.checked(&path, || {
                 let chunk = metadata::non_zero(&self.declared.chunk);
                 let (dtype, fill) = (self.array.data_type(), self.array.fill_value());
@@ -179,6 +211,16 @@ impl ZarrArray {
         Ok(Some((bbox, bytes)))
     }
 
+    /// As [`ZarrArray::encode`], for a plain array: without a copy, if nothing compresses it.
+    pub(super) fn encode_plain<'a>(&self, at: &[u64], elements: &'a [u8]) -> Result<Option<Cow<'a, [u8]>>> {
+        if elements.chunks_exact(self.fill().len().max(1)).all(|element| element == self.fill()) {
+            return Ok(None);
+        }
+        let Some(Some(method)) = &self.plain else { return Ok(Some(Cow::Borrowed(elements))) };
+        let failed = |error: String| Error::io(format!("{}: {error}", self.chunk_file(at).display()));
+        Ok(Some(Cow::Owned(method.encode(elements).map_err(failed)?)))
+    }
+
     /// The bytes of the file of a chunk with these elements. `None` if all of them are the fill value, which needs no file.
     pub(super) fn encode(&self, at: &[u64], elements: Vec<u8>) -> Result<Option<Vec<u8>>> {
         if elements.chunks_exact(self.fill().len().max(1)).all(|element| element == self.fill()) {
@@ -193,15 +235,33 @@ impl ZarrArray {
         })
     }
 
+    fn damaged(&self, path: &Path, error: &dyn std::fmt::Display) -> Error {
+        Error::io(format!("{}: the chunk is damaged: {error}", path.display())).note(format!(
+            "its chunks are {} {}",
+            self.dtype(),
+            shape::display(&self.declared.chunk)
+        ))
+    }
+
     /// Runs code of `zarrs` and names the chunk in its errors.
     fn checked<T>(&self, path: &Path, run: impl FnOnce() -> Result<T, CodecError>) -> Result<T> {
         match guarded(run) {
             Ok(Ok(value)) => Ok(value),
-            Ok(Err(error)) => Err(Error::io(format!("{}: the chunk is damaged: {error}", path.display()))
-                .note(format!("its chunks are {} {}", self.dtype(), shape::display(&self.declared.chunk)))),
+            Ok(Err(error)) => Err(self.damaged(path, &error)),
             Err(panic) => Err(Error::io(format!("{}: the chunk is damaged: {panic}", path.display()))),
         }
     }
+}
+
+/// The file of a chunk and its length; `None` if there is none.
+fn open(path: &Path) -> Result<Option<(File, u64)>> {
+    let file = match File::open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(failed(path, "cannot be opened", &error)),
+    };
+    let length = file.metadata().map_err(|error| failed(path, "cannot be examined", &error))?.len();
+    Ok(Some((file, length)))
 }
 
 /// Damaged files can bring `zarrs` to panic, for example by places in a shard that overflow. A file is no reason for that.

@@ -42,8 +42,47 @@ pub(super) fn register() {
 
 /// A compressor from what metadata says of it.
 fn create(name: &str, configuration: &Map<String, Value>) -> Result<Codec, PluginCreateError> {
+    let method = method(name, configuration)?;
+    let codec = Bounded { name: name.to_string(), method, configuration: configuration.clone() };
+    Ok(Codec::BytesToBytes(Arc::new(codec)))
+}
+
+/// How the bytes of elements become those of a chunk, if they lie in it as they lie in memory: as they are, or through one compressor. `None` if other codecs take part.
+pub(super) fn only_compressed(version: u8, json: &Map<String, Value>, size: u64) -> Option<Option<Method>> {
+    let none = Map::new();
+    let configuration = |codec: &Value| codec.get("configuration").and_then(Value::as_object).cloned();
+    if version == 2 {
+        let dtype = json.get("dtype")?.as_str()?;
+        let filters =
+            json.get("filters").filter(|list| !list.is_null() && list.as_array().is_none_or(|list| !list.is_empty()));
+        if json.get("order")?.as_str()? != "C" || filters.is_some() || (size > 1 && !dtype.starts_with('<')) {
+            return None;
+        }
+        return match json.get("compressor")? {
+            Value::Null => Some(None),
+            Value::Object(compressor) => method(compressor.get("id")?.as_str()?, compressor).ok().map(Some),
+            _ => None,
+        };
+    }
+    let codecs = json.get("codecs")?.as_array()?;
+    let name = |codec: &Value| Some(codec.as_str().or_else(|| codec.get("name")?.as_str())?.to_string());
+    let (to_bytes, compressors) = codecs.split_first()?;
+    let endian = configuration(to_bytes).and_then(|each| each.get("endian")?.as_str().map(str::to_string));
+    if name(to_bytes)? != "bytes" || (size > 1 && endian.as_deref() != Some("little")) {
+        return None;
+    }
+    match compressors {
+        [] => Some(None),
+        [one] if NAMES.contains(&name(one)?.as_str()) => {
+            method(&name(one)?, configuration(one).as_ref().unwrap_or(&none)).ok().map(Some)
+        }
+        _ => None,
+    }
+}
+
+fn method(name: &str, configuration: &Map<String, Value>) -> Result<Method, PluginCreateError> {
     let number = |key: &str, usual: i64| configuration.get(key).and_then(Value::as_i64).unwrap_or(usual);
-    let method = match name.trim_start_matches("numcodecs.") {
+    Ok(match name.trim_start_matches("numcodecs.") {
         "gzip" => Method::Gzip { level: number("level", 5).clamp(0, 9) as u32 },
         "zlib" => Method::Zlib { level: number("level", 1).clamp(0, 9) as u32 },
         "zstd" => {
@@ -53,9 +92,7 @@ fn create(name: &str, configuration: &Map<String, Value>) -> Result<Codec, Plugi
         "lz4" => Method::Lz4,
         "blosc" => Method::Blosc(blosc(configuration)?),
         other => return Err(PluginCreateError::Other(format!("the codec `{other}` is not supported"))),
-    };
-    let codec = Bounded { name: name.to_string(), method, configuration: configuration.clone() };
-    Ok(Codec::BytesToBytes(Arc::new(codec)))
+    })
 }
 
 fn blosc(configuration: &Map<String, Value>) -> Result<Blosc, PluginCreateError> {

@@ -77,6 +77,22 @@ impl Method {
             Method::Blosc(_) => blosc::decode(bytes, most),
         }
     }
+
+    /// Decompresses bytes that unfold to exactly as many as `out` has, into it.
+    pub(super) fn decode_into(&self, bytes: &[u8], out: &mut [u8]) -> Result<(), String> {
+        let length = out.len();
+        let n = match self {
+            Method::Zstd { .. } => zstd::bulk::decompress_to_buffer(bytes, out).map_err(|error| error.to_string())?,
+            _ => {
+                let decoded = self.decode(bytes, length as u64)?;
+                if decoded.len() == length {
+                    out.copy_from_slice(&decoded);
+                }
+                decoded.len()
+            }
+        };
+        if n == length { Ok(()) } else { Err(format!("it unfolds to {n} bytes instead of {length}")) }
+    }
 }
 
 #[cfg(test)]
@@ -104,6 +120,26 @@ mod tests {
                 let bytes: Vec<u8> = (0..n).map(|k| (k / 7 % 251) as u8 ^ (k % 13) as u8).collect();
                 let encoded = method.encode(&bytes).unwrap();
                 assert_eq!(method.decode(&encoded, n as u64).unwrap(), bytes, "{method:?} {n}");
+            }
+        }
+    }
+
+    #[test]
+    fn bytes_unfold_where_they_belong() {
+        for method in methods() {
+            let bytes: Vec<u8> = (0..70_000usize).map(|k| (k / 5 % 251) as u8).collect();
+            let encoded = method.encode(&bytes).unwrap();
+            let mut out = vec![0; bytes.len()];
+            method.decode_into(&encoded, &mut out).unwrap();
+            assert_eq!(out, bytes, "{method:?}");
+            for n in [0, 1, bytes.len() - 1, bytes.len() + 1] {
+                assert!(method.decode_into(&encoded, &mut vec![0; n]).is_err_and(|e| !e.is_empty()), "{method:?} {n}");
+            }
+            for cut in [0, 1, 3, 17, encoded.len() / 2, encoded.len() - 1] {
+                assert!(
+                    method.decode_into(&encoded[..cut], &mut out).is_err_and(|e| !e.is_empty()),
+                    "{method:?} {cut}"
+                );
             }
         }
     }

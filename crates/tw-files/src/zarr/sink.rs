@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::{Map, Value, json};
-use tw_block::{Block, Points, Sink};
+use tw_block::{Block, Points, Sink, write_elements};
 use tw_ir::{Axis, BoxRegion, DType, Error, Grid, Result, shape};
 
 use super::array::ZarrArray;
@@ -200,6 +200,17 @@ impl ZarrSink {
         let whole = array.chunk_box(at);
         let inside = whole.intersect(&BoxRegion::whole(array.shape()));
         let is_covered = place.contains(&inside);
+        let file = array.chunk_file(at);
+        // Elements that are neighbours in the block, too, are encoded where they are.
+        let is_run = place.contains(&whole) && (1..whole.rank()).all(|axis| whole.range(axis) == place.range(axis));
+        let n_rows = place.shape().first().copied().unwrap_or(0);
+        if let (true, Some(row)) = (is_run && array.is_plain(), place.n_elements().checked_div(n_rows)) {
+            let first = ((whole.lo[0] - place.lo[0]) * row) as usize;
+            let run = first..first + whole.n_elements() as usize;
+            return write_elements(block.data(), run, |elements| {
+                self.put(&file, array.encode_plain(at, elements)?.as_deref())
+            });
+        }
         let n = usize::try_from(array.chunk_bytes()).map_err(|_| Error::resource("a chunk larger than memory"))?;
         let position = shape::ravel(at, &array.chunks_meeting(&BoxRegion::whole(array.shape())).hi);
         let _alone = (!is_covered)
@@ -219,13 +230,17 @@ impl ZarrSink {
             }
         };
         bytes::from_block(block, place, &mut elements, &whole)?;
-        let file = array.chunk_file(at);
-        match (array.encode(at, elements)?, &self.finish) {
-            (Some(encoded), Finish::Rename { .. } | Finish::Joined) => store::write_new(&file, &encoded),
-            (Some(encoded), _) => store::replace(&file, &encoded),
-            (None, _) => match std::fs::remove_file(&file) {
+        self.put(&file, array.encode(at, elements)?.as_deref())
+    }
+
+    /// Writes the file of a chunk, or removes it.
+    fn put(&self, file: &Path, encoded: Option<&[u8]>) -> Result<()> {
+        match (encoded, &self.finish) {
+            (Some(encoded), Finish::Rename { .. } | Finish::Joined) => store::write_new(file, encoded),
+            (Some(encoded), _) => store::replace(file, encoded),
+            (None, _) => match std::fs::remove_file(file) {
                 Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                    Err(super::failed(&file, "cannot be removed", &error))
+                    Err(super::failed(file, "cannot be removed", &error))
                 }
                 _ => Ok(()),
             },

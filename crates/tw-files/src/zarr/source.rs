@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tw_block::{Block, Meter, Points, ReadAhead, Source, SourceAccess};
+use tw_block::{Block, Meter, Points, ReadAhead, Source, SourceAccess, read_elements};
 use tw_ir::schedule::Digest;
 use tw_ir::{BoxRegion, Error, Grid, Result, TensorType, Tiling, shape};
 
@@ -58,6 +58,23 @@ impl ZarrSource {
     }
 
     fn decode_into(&self, at: &[u64], wide: &BoxRegion, part: &BoxRegion, block: &mut Block) -> Result<()> {
+        if part == wide && *part == self.array.chunk_box(at) && self.array.is_plain() {
+            // Elements that are neighbours in the block, too, are decoded where they belong.
+            let region = block.bbox().clone();
+            let is_run = (1..part.rank()).all(|axis| part.range(axis) == region.range(axis));
+            let n_rows = region.shape().first().copied().unwrap_or(0);
+            if let (true, Some(row)) = (is_run, region.n_elements().checked_div(n_rows)) {
+                let first = ((part.lo[0] - region.lo[0]) * row) as usize;
+                let run = first..first + part.n_elements() as usize;
+                let (_, buffer) = block.output()?;
+                let mut is_there = true;
+                read_elements(buffer, run, |bytes| {
+                    is_there = self.array.decode_into(at, bytes)?;
+                    Ok::<_, Error>(())
+                })?;
+                return if is_there { Ok(()) } else { bytes::fill_block(self.array.fill(), part, block) };
+            }
+        }
         match self.array.decode(at, wide)? {
             Some((bbox, decoded)) => bytes::into_block(&decoded, &bbox, part, block),
             None => bytes::fill_block(self.array.fill(), part, block),

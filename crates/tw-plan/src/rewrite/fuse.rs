@@ -3,20 +3,22 @@
 //! Preconditions, per read of a consumer:
 //! - the producer is elementwise: no guard, no accumulator, and it writes each element once, at its own variables;
 //! - the access stays inside the result of the producer, so no edge rule applies;
-//! - no costly work is repeated: the producer is a view (it only moves elements), or it has one reader that visits each element about once;
+//! - no costly work is repeated: the producer is a view (it only moves elements), or it has one reader that visits each element about once, or it is cheap and all its readers together
+//!   read fewer bytes if each of them computes it, as with a mask of elements that its readers read anyway;
 //! - a contraction stays recognisable: it takes only views that permute axes, or look them up in tables;
 //! - no statement uses the value of a position that is looked up in a table: scalar code has no tables.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use tw_ir::contraction::Contraction;
 use tw_ir::error::{Error, Result};
 use tw_ir::index::{Access, Idx, Term};
-use tw_ir::program::{IndexStmt, Op, Program, ValueId};
+use tw_ir::program::{IndexStmt, Node, Op, Program, ValueId};
 use tw_ir::scalar::{BinaryOp, ScalarCode, ScalarOp, Slot};
 use tw_ir::{DType, Scalar};
 
-use super::rebuild::{Rebuild, n_readers};
+use super::dead;
+use super::rebuild::Rebuild;
 use crate::cost::op_weight;
 
 /// Statements do not grow beyond this many reads or operations: registers and compile time are finite.
@@ -27,7 +29,94 @@ const MAX_OPS: usize = 200;
 const CHEAP_WORK: u32 = 4;
 
 pub(super) fn run(program: &Program) -> Result<Program> {
-    let readers = n_readers(&program.body);
+    // What was fused into its only reader is no reader any more.
+    let fused = dead::run(&fuse(program, &HashSet::new())?)?;
+    let repeated = worth_repeating(&fused);
+    if repeated.is_empty() { Ok(fused) } else { fuse(&fused, &repeated) }
+}
+
+/// The number of operations that read each value; being a result counts as one. An operation that reads a value twice, as a square does, counts once.
+fn n_readers(program: &Program) -> HashMap<ValueId, u32> {
+    let mut readers = HashMap::new();
+    for node in &program.body.nodes {
+        for (k, arg) in node.args.iter().enumerate() {
+            if !node.args[..k].contains(arg) {
+                *readers.entry(*arg).or_default() += 1;
+            }
+        }
+    }
+    for value in &program.body.results {
+        *readers.entry(*value).or_default() += 1;
+    }
+    readers
+}
+
+/// Cheap values that are best computed in each of their readers, of a program whose statements are fused already.
+fn worth_repeating(program: &Program) -> HashSet<ValueId> {
+    let mut readers: HashMap<ValueId, Vec<&Node>> = HashMap::new();
+    for node in &program.body.nodes {
+        for (k, arg) in node.args.iter().enumerate() {
+            if !node.args[..k].contains(arg) {
+                readers.entry(*arg).or_default().push(node);
+            }
+        }
+    }
+    let is_worth_it = |node: &Node, stmt: &IndexStmt| {
+        let &[value] = node.results.as_slice() else { return false };
+        let readers = readers.get(&value).map_or(&[][..], Vec::as_slice);
+        let producer = Producer {
+            stmt: stmt.clone(),
+            args: node.args.clone(),
+            body: 0,
+            n_readers: readers.len() as u32,
+            is_cut: false,
+            is_repeated: true,
+        };
+        if readers.len() < 2 || producer.work() > CHEAP_WORK || program.body.results.contains(&value) {
+            return false;
+        }
+        // Broadcast operands are small and count nothing.
+        let bytes_of = |read: &Access| {
+            let ty = program.ty(node.args[read.operand as usize]);
+            let n_elements = ty.known_bytes().unwrap_or(0) / ty.dtype.size().max(1);
+            if n_elements.saturating_mul(2) < producer.n_elements() { 0 } else { ty.dtype.size() }
+        };
+        let own: u64 = stmt.reads.iter().map(bytes_of).sum();
+        let size = program.ty(value).dtype.size();
+        let mut more = 0;
+        let mut n_free = 0;
+        for reader in readers {
+            let Op::Index(reading) = &reader.op else { return false };
+            let accesses =
+                || (0..reading.reads.len()).filter(|&k| reader.args[reading.reads[k].operand as usize] == value);
+            let mut fused = Fused { stmt: reading.clone(), args: reader.args.clone() };
+            if accesses().count() != 1 || !accesses().all(|k| fused.may_inline(k, &producer)) {
+                return false;
+            }
+            let n_before = fused.stmt.reads.len() - 1;
+            let Some(k) = accesses().next() else { return false };
+            if fused.inline(k, &producer).is_err() {
+                return false;
+            }
+            let bytes: u64 = (n_before..fused.stmt.reads.len())
+                .filter(|&k| !fused.stmt.reads[..n_before].contains(&fused.stmt.reads[k]))
+                .map(|k| bytes_of(&stmt.reads[k - n_before]))
+                .sum();
+            more += bytes;
+            n_free += u64::from(bytes == 0);
+        }
+        // Its operands live as long as its readers need them; that they do so anyway is a fair guess if most of those read them.
+        n_free * 2 >= readers.len() as u64 && more <= own + size + size * readers.len() as u64
+    };
+    let statements = program.body.nodes.iter().filter_map(|node| match &node.op {
+        Op::Index(stmt) if stmt.is_elementwise() => Some((node, stmt)),
+        _ => None,
+    });
+    statements.filter(|(node, stmt)| is_worth_it(node, stmt)).map(|(node, _)| node.results[0]).collect()
+}
+
+fn fuse(program: &Program, repeated: &HashSet<ValueId>) -> Result<Program> {
+    let readers = n_readers(program);
     let mut rebuild = Rebuild::new(program);
     // Elementwise statements already rebuilt: by result, with the operands and which body it is.
     let mut producers: HashMap<ValueId, Producer> = HashMap::new();
@@ -43,7 +132,8 @@ pub(super) fn run(program: &Program) -> Result<Program> {
             }
             continue;
         };
-        let mut fused = Fused { stmt: stmt.clone(), args: rebuild.mapped_args(node)? };
+        // Equal reads are one before anything is inlined, so that it is inlined once.
+        let mut fused = Fused { stmt: stmt.clone(), args: rebuild.mapped_args(node)? }.tidy();
         while fused.inline_one(&producers)? {}
         let fused = fused.tidy();
         let results = rebuild.replace(node, Op::Index(fused.stmt.clone()), &fused.args)?;
@@ -51,7 +141,8 @@ pub(super) fn run(program: &Program) -> Result<Program> {
             for (body, (&old, &new)) in node.results.iter().zip(&results).enumerate() {
                 let n_readers = readers.get(&old).copied().unwrap_or(0);
                 let (stmt, args) = (fused.stmt.clone(), fused.args.clone());
-                producers.insert(new, Producer { stmt, args, body, n_readers, is_cut: false });
+                let is_repeated = repeated.contains(&old);
+                producers.insert(new, Producer { stmt, args, body, n_readers, is_cut: false, is_repeated });
             }
         }
     }
@@ -66,6 +157,8 @@ struct Producer {
     n_readers: u32,
     /// True if it was cut by a retile, which is lost where it is inlined: only for readers that cut their variables themselves.
     is_cut: bool,
+    /// True if each of its readers computes it.
+    is_repeated: bool,
 }
 
 impl Producer {
@@ -89,12 +182,21 @@ impl Producer {
     }
 }
 
-struct Fused {
+/// A statement with its operands while others are put into it.
+pub(super) struct Fused {
     stmt: IndexStmt,
     args: Vec<ValueId>,
 }
 
 impl Fused {
+    pub(super) fn new(stmt: IndexStmt, args: Vec<ValueId>) -> Fused {
+        Fused { stmt, args }
+    }
+
+    pub(super) fn into_parts(self) -> (IndexStmt, Vec<ValueId>) {
+        (self.stmt, self.args)
+    }
+
     fn inline_one(&mut self, producers: &HashMap<ValueId, Producer>) -> Result<bool> {
         for k in 0..self.stmt.reads.len() {
             let value = self.args[self.stmt.reads[k].operand as usize];
@@ -128,7 +230,7 @@ impl Fused {
         let same_value = self.stmt.reads.iter().filter(|read| read.operand == access.operand).count();
         let n_points = self.stmt.vars.iter().fold(1u64, |n, v| n.saturating_mul(v.extent.known().unwrap_or(0)));
         let once = n_points <= producer.n_elements();
-        let only_reader = producer.n_readers == 1;
+        let only_reader = producer.n_readers == 1 || producer.is_repeated;
         only_reader && once && (same_value == 1 || producer.work() <= CHEAP_WORK)
     }
 
@@ -194,8 +296,13 @@ impl Fused {
     }
 
     /// Merges equal reads and drops unused ones and unused operands.
-    fn tidy(self) -> Fused {
+    pub(super) fn tidy(self) -> Fused {
         let Fused { mut stmt, args } = self;
+        // A value that is an operand twice is read as one.
+        for read in &mut stmt.reads {
+            let value = args[read.operand as usize];
+            read.operand = args.iter().position(|&arg| arg == value).unwrap_or(0) as u32;
+        }
         let code = stmt.code.without_dead_ops();
         let mut kept: Vec<Access> = Vec::new();
         let mut params: Vec<DType> = Vec::new();

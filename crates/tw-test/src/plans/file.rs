@@ -22,7 +22,7 @@ pub struct PlanCase {
     pub input: String,
     /// Everything after it; `None` if there is no separator or nothing after it.
     pub expected: Option<String>,
-    /// The program. The span of every operation is its number in `labels`.
+    /// The program. The span of every operation is its number in `labels`, or that of the first operation of its line of a host language.
     pub program: Program,
     /// How every operation of the program is called: by the name of its result, or by its text.
     pub labels: Vec<String>,
@@ -52,7 +52,11 @@ impl PlanCase {
         let mut program = parse_program(&input)?;
         let labels = program.body.nodes.iter().map(|node| label(&program, node.results.first(), &node.span, &input));
         let labels = labels.collect();
+        let spans: Vec<Span> = program.body.nodes.iter().map(|node| node.span).collect();
         for (k, node) in program.body.nodes.iter_mut().enumerate() {
+            // Operations of one line of a host language stay together.
+            let is_same = |other: &Span| matches!(other, Span::Host { .. }) && *other == spans[k];
+            let k = spans.iter().position(is_same).unwrap_or(k);
             node.span = Span::text(k, k + 1);
         }
         let path = path.to_path_buf();
