@@ -35,10 +35,13 @@ pub(crate) struct Bound<'a> {
     pub(crate) ahead_bytes: u64,
     /// True if blocks may be read again from the files that they come from.
     pub(crate) names_sources: bool,
+    /// The name under which a later process finds what was stored.
+    pub(crate) kept_name: Option<&'a str>,
 }
 
-/// Finds every source of a workflow by name and opens every sink.
-pub(crate) fn bind(workflow: &Workflow, bound: &Bound<'_>) -> Result<Bindings> {
+/// Finds every source of a workflow by name and opens every sink. Of each sink, tells whether it keeps what was written for a later process, and whether an earlier one has
+/// begun it.
+pub(crate) fn bind(workflow: &Workflow, bound: &Bound<'_>) -> Result<(Bindings, Vec<(bool, bool)>)> {
     let ahead = (bound.ahead_bytes > 0).then(|| ReadAhead::new(bound.ahead_bytes));
     let mut sources = Vec::with_capacity(workflow.sources.len());
     let mut origins: Vec<Arc<dyn Source>> = Vec::new();
@@ -57,10 +60,19 @@ pub(crate) fn bind(workflow: &Workflow, bound: &Bound<'_>) -> Result<Bindings> {
         sources.push(for_run.unwrap_or(origin));
     }
     let usual = FileTarget::default();
-    let sinks = workflow.sinks.values().zip(grids_of_sinks(workflow)).map(|(sink, grid)| {
-        tw_files::create(&sink.path, sink.dtype, &grid, bound.targets.get(&sink.path).unwrap_or(&usual))
-    });
-    Ok(Bindings { sources, origins, sinks: sinks.collect::<Result<_>>()? })
+    let (mut sinks, mut kept) = (Vec::new(), Vec::new());
+    for ((number, sink), grid) in workflow.sinks.values().enumerate().zip(grids_of_sinks(workflow)) {
+        let target = bound.targets.get(&sink.path).unwrap_or(&usual);
+        let Some(name) = bound.kept_name else {
+            sinks.push(tw_files::create(&sink.path, sink.dtype, &grid, target)?);
+            continue;
+        };
+        let created =
+            tw_files::create_kept(&sink.path, (sink.dtype, &grid), target, &format!("tilewright-{name}-{number}"))?;
+        sinks.push(created.sink);
+        kept.push((created.keeps, created.found));
+    }
+    Ok((Bindings { sources, origins, sinks }, kept))
 }
 
 /// The blocks in which each sink is written: chunks of files are made of them.

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use rustc_hash::FxHashMap;
-use tw_block::{Meter, Provider, Sink, SpillFile, provider};
+use tw_block::{Meter, Provider, Sink, SpillFile, SpilledBlock, provider};
 use tw_ir::DType;
 use tw_ir::error::{Error, Result};
 use tw_ir::program::{self, FunctionTable, Node, Op, Program, Region, ValueId};
@@ -23,7 +23,7 @@ use tw_run::{
 use crate::available::{available_bytes, default_budget, spill_directory};
 use crate::bindings::{Bound, Inputs, Targets, bind, may_read_ahead};
 use crate::cancel::token_of_run;
-use crate::checkpoint::Checkpoint;
+use crate::checkpoint::{Checkpoint, Remembered};
 use crate::control::Place;
 use crate::control::data::Data;
 use crate::control::placed::{PlacedSegment, place_program};
@@ -175,6 +175,7 @@ impl SessionBuilder {
             ahead: None,
             spill: None,
             names_sources: false,
+            keep: None,
             observer: self.observer,
             progress: Some(progress.clone()),
             chaos: self.chaos,
@@ -265,11 +266,15 @@ pub(crate) struct SegmentRun<'a> {
     pub(crate) targets: &'a Targets,
     /// How its outputs are wanted, other than as blocks.
     pub(crate) wants: &'a [Want],
+    /// What a checkpoint knows of it.
+    pub(crate) remembered: Option<&'a Remembered>,
 }
 
 /// What one segment gave.
 pub(crate) struct SegmentOutcome {
     pub(crate) results: Vec<Computed>,
+    /// What the checkpoint has of each result.
+    pub(crate) kept: Vec<Vec<Option<Arc<SpilledBlock>>>>,
     /// What it has written, not committed yet.
     pub(crate) sinks: Vec<Arc<dyn Sink>>,
 }
@@ -401,7 +406,7 @@ impl Session {
         totals: &mut Totals,
     ) -> Result<SegmentOutcome> {
         let started = Instant::now();
-        let SegmentRun { key, placed, place, inputs, targets, wants } = segment;
+        let SegmentRun { key, placed, place, inputs, targets, wants, remembered } = segment;
         let key = placed.as_ref().map_or(key, PlacedSegment::key);
         let (cached, hit) = self.ready(&key, placed.as_ref(), wants, cancel)?;
         let planned = Instant::now();
@@ -442,7 +447,7 @@ impl Session {
         };
         options.ahead = options.ahead.map(|left| left - read_ahead);
         let loaded_bytes = cached.prepared.loaded_bytes();
-        let bindings = bind(
+        let (bindings, kept_sinks) = bind(
             workflow,
             &Bound {
                 inputs: &inputs,
@@ -451,12 +456,17 @@ impl Session {
                 ahead_bytes: read_ahead,
                 // Blocks of a fitted schedule are read again from where they come.
                 names_sources: options.names_sources || prepared.schedule().n_moves() > 0,
+                kept_name: remembered.map(Remembered::name),
             },
         )?;
         let planned_peak_bytes = planned_peak(prepared.schedule(), &inputs);
         drop(inputs);
         if let Some(profile) = profile_of_run(self.0.profile.as_ref()) {
             options.observer = Some(profile.watch(prepared.schedule(), options.observer));
+        }
+        if let Some(remembered) = remembered {
+            let (rest, keep) = remembered.rest_of(prepared, &kept_sinks);
+            (prepared, options.keep) = (rest, Some(keep));
         }
         let outcome = self.0.engine.run(&prepared, &bindings, &options)?;
         drop(promise);
@@ -474,6 +484,7 @@ impl Session {
             planning: planned - started,
             running: planned.elapsed(),
             tasks: outcome.stats.tasks,
+            resumed_steps: outcome.stats.skipped,
             read_bytes: outcome.stats.loaded_bytes,
             written_bytes: outcome.stats.stored_bytes,
             peak_bytes: outcome.stats.peak_bytes,
@@ -482,7 +493,7 @@ impl Session {
             fetched_bytes: outcome.stats.fetched_bytes,
             flops: cached.flops,
         });
-        Ok(SegmentOutcome { results, sinks: bindings.sinks })
+        Ok(SegmentOutcome { results, kept: outcome.kept, sinks: bindings.sinks })
     }
 
     /// Refuses results that the machine cannot hold, before anything is planned: planning them would take long, too. Arrays have to fit into memory, blocks

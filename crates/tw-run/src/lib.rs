@@ -33,7 +33,6 @@
 
 // Helpers that the tests of this crate share with those outside it name it from outside.
 #[cfg(test)]
-#[cfg(feature = "model-check")]
 extern crate self as tw_run;
 
 mod bindings;
@@ -47,11 +46,13 @@ mod events;
 mod execute;
 mod handle;
 mod job;
+mod keep;
 mod options;
 pub mod overhead;
 mod pool;
 mod prepared;
 mod queue;
+mod rest;
 mod slots;
 mod sync;
 mod timeline;
@@ -62,7 +63,9 @@ pub use cancel::CancelToken;
 pub use engine::{Engine, Serial};
 pub use events::{MoveKind, Moved, Observer, Progress};
 pub use handle::{BlockHandle, Freed, TensorHandle};
+pub use keep::{Keep, Keeper};
 pub use options::{Outcome, OutputForm, RunOptions, RunStats};
 pub use pool::Runtime;
 pub use prepared::Prepared;
+pub use rest::KeptTask;
 pub use timeline::{Timeline, TimelineEvent};

@@ -52,7 +52,8 @@
 //!
 //! # How it is checked
 //!
-//! `board/model.rs` walks through the critical sections in random orders and checks the invariant of [`Board::balance`] after each. `pool/checked.rs` runs
+//! `board/model.rs` walks through the critical sections in random orders and checks the invariant of [`Board::balance`] after each. `board/simulation.rs` does so with
+//! random schedules with moves, whose runs share a budget. `pool/checked.rs` runs
 //! this very code, threads and all, under random schedules of the model checker `shuttle` ([`crate::sync`]); that model is sequentially
 //! consistent, so it says nothing about the orderings of atomics, which are argued where they are used.
 

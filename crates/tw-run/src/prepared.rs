@@ -12,12 +12,14 @@ use tw_ir::{Error, Result};
 use crate::bindings::Bindings;
 use crate::budget::StepSizes;
 use crate::execute::in_statement;
+use crate::rest::{KeptTask, Rest};
 
 /// A schedule with compiled kernels and initial counters. Cheap to clone; runs share it.
 #[derive(Clone)]
 pub struct Prepared(Arc<PreparedSchedule>);
 
 /// The immutable data of a run.
+#[derive(Clone)]
 pub(crate) struct PreparedSchedule {
     pub(crate) schedule: Arc<Schedule>,
     pub(crate) code: Arc<PrimaryMap<KernelId, TaskCode>>,
@@ -40,6 +42,8 @@ pub(crate) struct PreparedSchedule {
     pub(crate) worth_sharing: bool,
     /// True if blocks are on disk for a time.
     has_disk: bool,
+    /// What is left to run, if not everything.
+    pub(crate) rest: Option<Rest>,
 }
 
 impl PreparedSchedule {
@@ -83,6 +87,14 @@ impl PreparedSchedule {
     /// True if a step reads operands on disk.
     pub(crate) fn streams(&self, step: u32) -> bool {
         self.has_disk && self.schedule.replay().streaming_bytes(step as usize) > 0
+    }
+
+    /// True if nobody claims an instance.
+    pub(crate) fn is_unread(&self, instance: InstanceId) -> bool {
+        match &self.rest {
+            None => self.schedule.uses(instance) == 0,
+            Some(rest) => !rest.is_used(instance),
+        }
     }
 
     /// The step that completes an instance.
@@ -154,8 +166,16 @@ impl Prepared {
             past_cache,
             worth_sharing,
             has_disk: schedule.n_moves() > 0,
+            rest: None,
             schedule,
         })))
+    }
+
+    /// What is left to run where tasks were kept. Without `wants_results` only stores are made up for, and there are no results.
+    pub fn with_rest(&self, kept: Vec<KeptTask>, wants_results: bool) -> Prepared {
+        let rest = Rest::of(&self.0.schedule, kept, wants_results);
+        let claims = rest.claims(&self.0.schedule);
+        Prepared(Arc::new(PreparedSchedule { claims, rest: Some(rest), ..(*self.0).clone() }))
     }
 
     /// The schedule.
