@@ -137,26 +137,44 @@ impl<'a> Checkpoint<'a> {
     /// What a run before has done of the next segment.
     pub(crate) fn next_segment(&mut self) -> Result<Before> {
         let mut before = Before::default();
-        while let Some(Event::Tasks(SavedTasks { bits, boot: then, kept, useless })) =
-            self.ahead.pop_front_if(|event| matches!(event, Event::Tasks(_)))
-        {
-            let mut tasks = Vec::with_capacity(kept.len());
-            for (task, descriptions) in kept {
-                let blocks = descriptions.iter().map(|description| self.restore_block(description));
-                tasks.push(KeptTask { task: TaskId::from_u32(task), blocks: blocks.collect::<Result<_>>()? });
-            }
-            before.part.add(bits, !then.is_empty() && then == boot(), tasks, &useless);
+        while let Some(tasks) = self.next_tasks(None) {
+            self.take_in(&mut before.part, tasks)?;
         }
         match self.next() {
             None => {}
             Some(Event::Segment { results, writes_files }) => {
                 before.results = Some(self.restore_all(&results)?);
                 before.writes_files = writes_files;
+                // It may have run again since then.
+                while let Some(tasks) = self.next_tasks(before.part.bits()) {
+                    self.take_in(&mut before.part, tasks)?;
+                }
                 before.part.stores_only();
             }
             Some(_) => return Err(self.misfit()),
         }
         Ok(before)
+    }
+
+    /// The next record of tasks, if that comes next: of a schedule with the given bits, or of any.
+    fn next_tasks(&mut self, bits: Option<Digest>) -> Option<SavedTasks> {
+        let counts =
+            |event: &mut Event| matches!(event, Event::Tasks(tasks) if bits.is_none_or(|bits| tasks.bits == bits));
+        match self.ahead.pop_front_if(counts)? {
+            Event::Tasks(tasks) => Some(tasks),
+            _ => None,
+        }
+    }
+
+    fn take_in(&mut self, part: &mut Part, saved: SavedTasks) -> Result<()> {
+        let mut tasks = Vec::with_capacity(saved.kept.len());
+        for (task, descriptions) in &saved.kept {
+            let blocks = descriptions.iter().map(|description| self.restore_block(description));
+            tasks.push(KeptTask { task: TaskId::from_u32(*task), blocks: blocks.collect::<Result<_>>()? });
+        }
+        let is_same_boot = !saved.boot.is_empty() && saved.boot == boot();
+        part.add(saved.bits, is_same_boot, tasks, &saved.useless);
+        Ok(())
     }
 
     /// What the next segment takes from here and leaves here.
@@ -253,6 +271,8 @@ impl<'a> Checkpoint<'a> {
 
     /// The next event of the run before.
     fn next(&mut self) -> Option<Event> {
+        // Tasks of a segment that has run again, or of a schedule that is not planned any more.
+        while self.next_tasks(None).is_some() {}
         let event = self.ahead.pop_front();
         if event.is_none() {
             // The walk has what it needs of the run before.

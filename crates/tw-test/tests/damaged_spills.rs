@@ -78,7 +78,8 @@ fn a_spill_file_that_is_damaged_is_an_error_and_the_session_lives_on() {
                 }
             };
             failed += spilled(&run(&session, &program, &none));
-            assert!(vandal.spills.load(Ordering::Relaxed) > 9, "too little is spilled to be damaged");
+            let enough = strikes_after != u64::MAX || vandal.spills.load(Ordering::Relaxed) > 9;
+            assert!(enough, "too little is spilled to be damaged");
             assert_eq!(session.memory().0, 0, "blocks are left");
             // What is written from now on is read as it was written.
             assert_eq!(spilled(&run(&session, &program, &none)), 0);

@@ -65,6 +65,11 @@ impl Part {
         useless.iter().for_each(|task| drop(self.tasks.remove(task)));
     }
 
+    /// The bits of the schedule.
+    pub(super) fn bits(&self) -> Option<Digest> {
+        self.bits
+    }
+
     /// Keeps only tasks that have stored blocks: others may have been given up when the segment had ended.
     pub(super) fn stores_only(&mut self) {
         self.tasks.retain(|_, kept| kept.blocks.is_empty());

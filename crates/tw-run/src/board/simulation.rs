@@ -8,7 +8,6 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use common::{BLOCK_BYTES, Dice, Flaky, TestIo, bits, only, random_schedule, replay};
-use cranelift_entity::EntityRef;
 use tw_block::{Meter, SpillFile};
 use tw_ir::schedule::{Instance, InstanceId, Memory, Move, Placement, Schedule, Step};
 use tw_ir::workflow::{BlockId, TaskKind, Workflow};
@@ -324,7 +323,7 @@ impl World {
 
 #[test]
 fn runs_with_moves_that_share_a_budget_all_end() {
-    let n: u64 = std::env::var("TW_SIMULATIONS").ok().and_then(|text| text.parse().ok()).unwrap_or(1500);
+    let n: u64 = std::env::var("TW_SIMULATIONS").ok().and_then(|text| text.parse().ok()).unwrap_or(10_000);
     let directory = std::env::temp_dir().join(format!("tw-simulation-{}", std::process::id()));
     let spill = SpillFile::new(&directory, None);
     let mut n_moves = 0;
