@@ -197,17 +197,16 @@ impl TaskRunner<'_> {
     fn restore(&mut self, step: u32, kept: &KeptTask, slots: &mut impl Slots) -> Result<()> {
         let schedule = &self.plan.schedule;
         for (instance, saved) in schedule.writes(step as usize).zip(&kept.blocks) {
-            if !self.plan.is_unread(instance) {
-                let set = &schedule.workflow().sets[schedule.workflow().set_of(schedule.block_of(instance))];
-                let block = saved.read(&self.options.meter)?;
-                if block.dtype() != set.dtype
-                    || *block.bbox() != schedule.workflow().block_box(schedule.block_of(instance))
-                {
-                    return Err(Error::internal(format!("a kept block of `{}` is of another kind", set.name)));
-                }
-                self.tally.fetched_bytes += block.n_bytes();
-                self.put(step, instance, Arc::new(block), slots)?;
+            let workflow = schedule.workflow();
+            let output = schedule.block_of(instance);
+            let set = &workflow.sets[workflow.set_of(output)];
+            let block = saved.read(&self.options.meter)?;
+            if block.dtype() != set.dtype || *block.bbox() != workflow.block_box(output) {
+                return Err(Error::internal(format!("a kept block of `{}` is of another kind", set.name)));
             }
+            self.tally.fetched_bytes += block.n_bytes();
+            // Also a block that nobody reads: who adds to it takes it, together with the others of its task.
+            self.put(step, instance, Arc::new(block), slots)?;
         }
         Ok(())
     }
