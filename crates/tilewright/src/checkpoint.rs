@@ -158,9 +158,11 @@ impl<'a> Checkpoint<'a> {
 
     /// The next record of tasks, if that comes next: of a schedule with the given bits, or of any.
     fn next_tasks(&mut self, bits: Option<Digest>) -> Option<SavedTasks> {
-        let counts =
-            |event: &mut Event| matches!(event, Event::Tasks(tasks) if bits.is_none_or(|bits| tasks.bits == bits));
-        match self.ahead.pop_front_if(counts)? {
+        let counts = |tasks: &SavedTasks| bits.is_none_or(|bits| tasks.bits == bits);
+        if !matches!(self.ahead.front(), Some(Event::Tasks(tasks)) if counts(tasks)) {
+            return None;
+        }
+        match self.ahead.pop_front()? {
             Event::Tasks(tasks) => Some(tasks),
             _ => None,
         }
