@@ -15,9 +15,12 @@ use tw_ir::schedule::{Digest, Schedule};
 use tw_ir::workflow::{TaskId, TaskKind};
 use tw_run::{CancelToken, Engine, Keep, Keeper, KeptTask, Observer, Prepared, RunOptions, Runtime, Serial};
 
-/// Remembers what was kept as a log would, with descriptions of blocks in place of blocks.
+/// A task with descriptions of its blocks.
+type Described = (TaskId, Vec<Vec<u8>>);
+
+/// Remembers what was kept as a log would, with descriptions in place of blocks.
 #[derive(Default)]
-struct Memory(Mutex<BTreeMap<u32, (TaskId, Vec<Vec<u8>>)>>);
+struct Memory(Mutex<BTreeMap<u32, Described>>);
 
 impl Keeper for Memory {
     fn record(&self, _: Digest, kept: &[KeptTask], useless: &[TaskId]) -> Result<()> {
@@ -63,7 +66,7 @@ fn runs_go_on_from_what_was_kept() {
             assert_eq!(moved.bits(), schedule.bits());
             // As after a kill: the file is opened again, and nothing else is left.
             let file = SpillFile::durable(&path).unwrap();
-            let restore = |(task, blocks): &(TaskId, Vec<Vec<u8>>)| KeptTask {
+            let restore = |(task, blocks): &Described| KeptTask {
                 task: *task,
                 blocks: blocks.iter().map(|block| Arc::new(file.restore(block, true).unwrap())).collect(),
             };

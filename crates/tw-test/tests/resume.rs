@@ -101,7 +101,7 @@ fn resumed(directory: &Path, way: Way, program: &Program, inputs: &Results, mut 
 
 #[test]
 fn random_programs_that_are_stopped_go_on_with_the_same_bits() {
-    let (first, n) = (setting("TW_RANDOM_FIRST", 0), setting("TW_RANDOM_PROGRAMS", 300));
+    let (first, n) = (setting("TW_RANDOM_FIRST", 0), setting("TW_RANDOM_PROGRAMS", 120));
     let options = Options { stores: false, ..Options::default() };
     let directory = Directory::new("random");
     let (mut stops, mut compared) = (0, 0);
