@@ -28,9 +28,10 @@ def test_terminal(monkeypatch):
     terminal = Terminal()
     monkeypatch.setattr(sys, "stderr", terminal)
     report = progress_report()
-    report(1, 4)
-    report(4, 4)
-    assert "1/4 tasks" in terminal.getvalue() and terminal.getvalue().endswith("4/4 tasks \n")
+    report(1, 4, "2 MiB read, about 3 s left")
+    report(4, 4, "3 MiB read")
+    assert "1/4 tasks, 2 MiB read, about 3 s left" in terminal.getvalue() and terminal.getvalue().endswith("\n")
+    assert "4/4 tasks, 3 MiB read" in terminal.getvalue()
 
 
 @pytest.fixture
@@ -55,10 +56,10 @@ def notebook(monkeypatch):
 
 def test_notebook(notebook):
     report = progress_report()
-    report(1, 4)
-    report(3, 4)
+    report(1, 4, "peak 2 MiB")
+    report(3, 4, "peak 3 MiB of 5 MiB")
     assert [how for how, _ in notebook] == ["first", "again"]
-    assert 'value="3" max="4"' in notebook[-1][1]
+    assert 'value="3" max="4"' in notebook[-1][1] and "3 of 4 tasks, peak 3 MiB of 5 MiB" in notebook[-1][1]
 
 
 def test_long_runs_report(notebook):
@@ -72,4 +73,4 @@ def test_long_runs_report(notebook):
     with tw.Session(threads=1):
         x = tw.ones(5).rechunk(1)
         tw.map_blocks(slow, x, dtype="float64").compute()
-    assert notebook and "of" in notebook[0][1]
+    assert notebook and "of 10 tasks, peak " in notebook[-1][1] and "left" in notebook[-1][1], notebook

@@ -1,4 +1,4 @@
-"""How far a run has come: a line on a terminal, a bar in a notebook. The engine reports only what takes longer than a second."""
+"""How far a run has come: a line on a terminal, a bar in a notebook. The engine reports only what takes longer than a second, with bytes read, peak and time in words."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-Report = Callable[[int, int], None]
+Report = Callable[[int, int, str], None]
 
 
 def progress_report() -> Report | None:
@@ -23,10 +23,11 @@ def _in_notebook() -> bool:
     return getattr(shell, "kernel", None) is not None
 
 
-def _show_line(done: int, total: int) -> None:
+def _show_line(done: int, total: int, more: str) -> None:
     width = 30
     full = width * done // total if total else 0
-    sys.stderr.write(f"\r[{'#' * full}{'.' * (width - full)}] {done}/{total} tasks ")
+    # What an earlier, longer line has left is cleared.
+    sys.stderr.write(f"\r[{'#' * full}{'.' * (width - full)}] {done}/{total} tasks, {more} \x1b[K")
     if done == total:
         sys.stderr.write("\n")
     sys.stderr.flush()
@@ -38,10 +39,10 @@ class _NotebookBar:
     def __init__(self) -> None:
         self._shown: Any = None
 
-    def __call__(self, done: int, total: int) -> None:
+    def __call__(self, done: int, total: int, more: str) -> None:
         from IPython.display import HTML, display
 
-        bar = HTML(f'<progress value="{done}" max="{total}"></progress> {done} of {total} tasks')
+        bar = HTML(f'<progress value="{done}" max="{total}"></progress> {done} of {total} tasks, {more}')
         if self._shown is None:
             self._shown = display(bar, display_id=True)
         else:

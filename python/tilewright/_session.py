@@ -25,7 +25,7 @@ class Session:
     for temporary files that is not in memory), at most ``spill_limit`` bytes at once. What your own functions allocate is not counted.
 
     With ``checkpoint``, a directory, a computation that is killed goes on where it was when another process runs the same program with the same data: results of
-    finished parts and what loops carry are kept there until the computation ends. Programs that call Python functions are refused, since another process cannot
+    finished parts, what loops carry, and blocks that took long to make are kept there until the computation ends. Programs that call Python functions are refused, since another process cannot
     recognise them.
 
     >>> import tilewright as tw

@@ -38,10 +38,13 @@ pub(crate) struct Bound<'a> {
     pub(crate) names_sources: bool,
     /// The files that another rank has begun to write, in the order of the sinks; nothing if this process begins them.
     pub(crate) joints: Option<Vec<String>>,
+    /// The name under which a later process finds what was stored.
+    pub(crate) kept_name: Option<&'a str>,
 }
 
-/// Finds every source of a workflow by name and opens every sink.
-pub(crate) fn bind(workflow: &Workflow, bound: &Bound<'_>) -> Result<Bindings> {
+/// Finds every source of a workflow by name and opens every sink. Of each sink, tells whether it keeps what was written for a later process, and whether an earlier one has
+/// begun it.
+pub(crate) fn bind(workflow: &Workflow, bound: &Bound<'_>) -> Result<(Bindings, Vec<(bool, bool)>)> {
     let ahead = (bound.ahead_bytes > 0).then(|| ReadAhead::new(bound.ahead_bytes));
     let mut sources = Vec::with_capacity(workflow.sources.len());
     let mut origins: Vec<Arc<dyn Source>> = Vec::new();
@@ -60,17 +63,24 @@ pub(crate) fn bind(workflow: &Workflow, bound: &Bound<'_>) -> Result<Bindings> {
         sources.push(for_run.unwrap_or(origin));
     }
     let usual = FileTarget::default();
-    let sinks = workflow.sinks.values().zip(grids_of_sinks(workflow)).enumerate().map(|(number, (sink, grid))| {
+    let (mut sinks, mut kept) = (Vec::new(), Vec::new());
+    for ((number, sink), grid) in workflow.sinks.values().enumerate().zip(grids_of_sinks(workflow)) {
         let target = bound.targets.get(&sink.path).unwrap_or(&usual);
-        match &bound.joints {
-            None => tw_files::create(&sink.path, sink.dtype, &grid, target),
-            Some(joints) => {
-                let joint = joints.get(number).ok_or_else(|| Error::internal("a file that nobody has begun"))?;
-                tw_files::join(&sink.path, sink.dtype, &grid, target, joint)
-            }
+        if let Some(joints) = &bound.joints {
+            let joint = joints.get(number).ok_or_else(|| Error::internal("a file that nobody has begun"))?;
+            sinks.push(tw_files::join(&sink.path, sink.dtype, &grid, target, joint)?);
+            continue;
         }
-    });
-    Ok(Bindings { sources, origins, sinks: sinks.collect::<Result<_>>()? })
+        let Some(name) = bound.kept_name else {
+            sinks.push(tw_files::create(&sink.path, sink.dtype, &grid, target)?);
+            continue;
+        };
+        let created =
+            tw_files::create_kept(&sink.path, (sink.dtype, &grid), target, &format!("tilewright-{name}-{number}"))?;
+        sinks.push(created.sink);
+        kept.push((created.keeps, created.found));
+    }
+    Ok((Bindings { sources, origins, sinks }, kept))
 }
 
 /// Binds a segment on one of several ranks: rank 0 begins the files that are written, and the others join.
@@ -88,9 +98,9 @@ pub(crate) fn bind_together(
     };
     if group.rank() > 0 {
         let joints = share("")?.split('\0').map(str::to_string).collect();
-        return bind(workflow, &Bound { joints: Some(joints), ..bound });
+        return Ok(bind(workflow, &Bound { joints: Some(joints), ..bound })?.0);
     }
-    let bindings = bind(workflow, &bound)?;
+    let (bindings, _) = bind(workflow, &bound)?;
     let paths = workflow.sinks.values().map(|sink| Path::new(&sink.path));
     let joints =
         bindings.sinks.iter().zip(paths).map(|(sink, path)| sink.joint().ok_or_else(|| tw_files::one_writer(path)));

@@ -20,29 +20,39 @@
 //!
 //! The operating system keeps what a killed process has written. After a crash of the machine blocks may be missing though the log names them: their checksums tell.
 //!
-//! Segments that write files run again: a file that was not committed went with the process. So their operands are kept until the program ends.
+//! # Segments that have not ended
+//!
+//! While a segment runs, blocks that were dear to make are kept, and records name them ([`tasks`]). The run after a kill leaves out the tasks that made them.
+//!
+//! Segments that write files run again until the program has ended, since files get their names at the end. What was stored stays in hidden files, so that such a segment has
+//! nothing left to do, unless those are gone. So its operands are kept until the program ends.
 
 use std::collections::{HashMap, VecDeque};
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use tw_block::{Meter, Source, SourceAccess, SpillFile, SpilledBlock, in_memory};
 use tw_ir::error::{Error, Result};
 use tw_ir::program::{Op, Program, Region};
 use tw_ir::schedule::{ByteReader, Digest};
 use tw_ir::text::print_program;
+use tw_ir::workflow::TaskId;
 use tw_ir::{DType, Grid};
 use tw_plan::PlanOptions;
-use tw_run::TensorHandle;
+use tw_run::{KeptTask, TensorHandle};
 
 use crate::bindings::{Inputs, Targets};
+use crate::session::lock;
 
 mod event;
 mod log;
+mod tasks;
 
-use event::{Event, SavedTensor};
+use event::{Event, SavedTasks, SavedTensor};
 use log::Log;
+pub(crate) use tasks::Remembered;
+use tasks::{Part, TaskLog, boot};
 
 /// A value that the checkpoint holds. Its room in the file is free again after it is dropped.
 #[derive(Debug)]
@@ -62,11 +72,14 @@ enum SavedPlace {
 /// A value and its copy in the checkpoint.
 pub(crate) type Kept = (Arc<TensorHandle>, Arc<Saved>);
 
-/// A segment that ran before.
-pub(crate) struct Finished {
-    pub(crate) results: Vec<Option<Kept>>,
-    /// True if it has to run again, for the files that it writes.
+/// What a run before has done of a segment.
+#[derive(Default)]
+pub(crate) struct Before {
+    /// Its results, if it has ended.
+    pub(crate) results: Option<Vec<Option<Kept>>>,
+    /// True if it has to run again nevertheless, for the files that it writes.
     pub(crate) writes_files: bool,
+    part: Part,
 }
 
 /// The checkpoint of a run that is under way.
@@ -74,7 +87,9 @@ pub(crate) struct Checkpoint<'a> {
     directory: PathBuf,
     inputs: &'a Inputs,
     blocks: Arc<SpillFile>,
-    log: Log,
+    log: Arc<Mutex<Log>>,
+    /// The segments of this walk that may write files.
+    n_segments: usize,
     /// Events of the run before that the walk has not come to yet.
     ahead: VecDeque<Event>,
     /// Blocks of those events, by where they are in the file.
@@ -109,7 +124,8 @@ impl<'a> Checkpoint<'a> {
             directory,
             inputs,
             blocks,
-            log,
+            log: Arc::new(Mutex::new(log)),
+            n_segments: 0,
             ahead: events.into(),
             restored: HashMap::new(),
             owners,
@@ -118,14 +134,64 @@ impl<'a> Checkpoint<'a> {
         })
     }
 
-    /// The next segment, if it has run before.
-    pub(crate) fn finished_segment(&mut self) -> Result<Option<Finished>> {
+    /// What a run before has done of the next segment.
+    pub(crate) fn next_segment(&mut self) -> Result<Before> {
+        let mut before = Before::default();
+        while let Some(tasks) = self.next_tasks(None) {
+            self.take_in(&mut before.part, tasks)?;
+        }
         match self.next() {
-            None => Ok(None),
+            None => {}
             Some(Event::Segment { results, writes_files }) => {
-                Ok(Some(Finished { results: self.restore_all(&results)?, writes_files }))
+                before.results = Some(self.restore_all(&results)?);
+                before.writes_files = writes_files;
+                // It may have run again since then.
+                while let Some(tasks) = self.next_tasks(before.part.bits()) {
+                    self.take_in(&mut before.part, tasks)?;
+                }
+                before.part.stores_only();
             }
-            Some(_) => Err(self.misfit()),
+            Some(_) => return Err(self.misfit()),
+        }
+        Ok(before)
+    }
+
+    /// The next record of tasks, if that comes next: of a schedule with the given bits, or of any.
+    fn next_tasks(&mut self, bits: Option<Digest>) -> Option<SavedTasks> {
+        let counts = |tasks: &SavedTasks| bits.is_none_or(|bits| tasks.bits == bits);
+        if !matches!(self.ahead.front(), Some(Event::Tasks(tasks)) if counts(tasks)) {
+            return None;
+        }
+        match self.ahead.pop_front()? {
+            Event::Tasks(tasks) => Some(tasks),
+            _ => None,
+        }
+    }
+
+    fn take_in(&mut self, part: &mut Part, saved: SavedTasks) -> Result<()> {
+        let mut tasks = Vec::with_capacity(saved.kept.len());
+        for (task, descriptions) in &saved.kept {
+            let blocks = descriptions.iter().map(|description| self.restore_block(description));
+            tasks.push(KeptTask { task: TaskId::from_u32(*task), blocks: blocks.collect::<Result<_>>()? });
+        }
+        let is_same_boot = !saved.boot.is_empty() && saved.boot == boot();
+        part.add(saved.bits, is_same_boot, tasks, &saved.useless);
+        Ok(())
+    }
+
+    /// What the next segment takes from here and leaves here.
+    pub(crate) fn remembered(&mut self, before: &mut Before) -> Remembered {
+        let keeper = Arc::new(TaskLog { log: Arc::clone(&self.log), blocks: Arc::clone(&self.blocks) });
+        let name = self.directory.file_name().unwrap_or_default().to_string_lossy();
+        // No loop contains a segment that writes files, so that their numbers are the same in every run.
+        let name = format!("{name}-{}", self.n_segments);
+        let wants_results = before.results.is_none();
+        Remembered {
+            file: Arc::clone(&self.blocks),
+            keeper,
+            name,
+            before: std::mem::take(&mut before.part),
+            wants_results,
         }
     }
 
@@ -133,12 +199,14 @@ impl<'a> Checkpoint<'a> {
     pub(crate) fn end_segment(
         &mut self,
         results: &[Option<Arc<TensorHandle>>],
+        kept: &[Vec<Option<Arc<SpilledBlock>>>],
         operands: Vec<Arc<Saved>>,
         writes_files: bool,
     ) -> Result<Vec<Option<Arc<Saved>>>> {
         let mut saved = Vec::with_capacity(results.len());
-        for handle in results {
-            saved.push(handle.as_ref().map(|handle| self.save(handle)).transpose()?.map(Arc::new));
+        let kept = kept.iter().map(Vec::as_slice).chain(std::iter::repeat(&[][..]));
+        for (handle, kept) in results.iter().zip(kept) {
+            saved.push(handle.as_ref().map(|handle| self.save(handle, kept)).transpose()?.map(Arc::new));
         }
         if writes_files {
             self.pin(operands.clone());
@@ -151,6 +219,7 @@ impl<'a> Checkpoint<'a> {
 
     /// Keeps operands of a segment that writes files to the end of the program.
     pub(crate) fn pin(&mut self, operands: Vec<Arc<Saved>>) {
+        self.n_segments += 1;
         self.pinned.extend(operands);
     }
 
@@ -204,6 +273,8 @@ impl<'a> Checkpoint<'a> {
 
     /// The next event of the run before.
     fn next(&mut self) -> Option<Event> {
+        // Tasks of a segment that has run again, or of a schedule that is not planned any more.
+        while self.next_tasks(None).is_some() {}
         let event = self.ahead.pop_front();
         if event.is_none() {
             // The walk has what it needs of the run before.
@@ -216,12 +287,13 @@ impl<'a> Checkpoint<'a> {
     /// Appends to the log. Slots that were dropped before are free when the record is there, not earlier.
     fn append(&mut self, event: Event) -> Result<()> {
         let retired = self.blocks.retired();
-        self.log.push(event)?;
+        lock(&self.log).push(event)?;
         self.blocks.reuse(retired);
         Ok(())
     }
 
-    fn save(&self, handle: &TensorHandle) -> Result<Saved> {
+    /// Saves a tensor, of which some blocks may be in the file already.
+    fn save(&self, handle: &TensorHandle, kept: &[Option<Arc<SpilledBlock>>]) -> Result<Saved> {
         let (dtype, grid) = (handle.dtype(), handle.grid().clone());
         let of_input = |origin: &Arc<dyn Source>| {
             let address = Arc::as_ptr(origin).cast::<()>();
@@ -230,7 +302,11 @@ impl<'a> Checkpoint<'a> {
         if let Some((name, _)) = handle.origin().and_then(of_input) {
             return Ok(Saved { dtype, grid, place: SavedPlace::Input(name.clone()) });
         }
-        let blocks = handle.blocks().iter().map(|block| Ok(Arc::new(self.blocks.write(&*block.block()?)?)));
+        let kept = kept.iter().map(Option::as_ref).chain(std::iter::repeat(None));
+        let blocks = handle.blocks().iter().zip(kept).map(|(block, kept)| match kept {
+            Some(kept) => Ok(Arc::clone(kept)),
+            None => Ok(Arc::new(self.blocks.write(&*block.block()?)?)),
+        });
         Ok(Saved { dtype, grid, place: SavedPlace::Blocks(blocks.collect::<Result<_>>()?) })
     }
 
@@ -247,21 +323,24 @@ impl<'a> Checkpoint<'a> {
         }
         let mut blocks = Vec::with_capacity(value.blocks.len());
         for description in &value.blocks {
-            if let Some(block) = self.restored.get(description) {
-                blocks.push(Arc::clone(block));
-                continue;
-            }
-            let offset = ByteReader::new(description).unsigned()?;
-            let owns_slot = self.owners.get(&offset).is_some_and(|owner| owner == description);
-            let block = Arc::new(self.blocks.restore(description, owns_slot)?);
-            self.restored.insert(description.clone(), Arc::clone(&block));
-            blocks.push(block);
+            blocks.push(self.restore_block(description)?);
         }
         if blocks.len() as u64 != grid.n_blocks() {
             return Err(self.misfit());
         }
         let handle = TensorHandle::on_disk(dtype, grid.clone(), &blocks);
         Ok((Arc::new(handle), Arc::new(Saved { dtype, grid, place: SavedPlace::Blocks(blocks) })))
+    }
+
+    fn restore_block(&mut self, description: &[u8]) -> Result<Arc<SpilledBlock>> {
+        if let Some(block) = self.restored.get(description) {
+            return Ok(Arc::clone(block));
+        }
+        let offset = ByteReader::new(description).unsigned()?;
+        let owns_slot = self.owners.get(&offset).is_some_and(|owner| owner == description);
+        let block = Arc::new(self.blocks.restore(description, owns_slot)?);
+        self.restored.insert(description.to_vec(), Arc::clone(&block));
+        Ok(block)
     }
 
     fn misfit(&self) -> Error {
@@ -288,7 +367,7 @@ fn failed(path: &Path, what: &str, error: &std::io::Error) -> Error {
 fn key_of(program: &Program, inputs: &Inputs, options: &PlanOptions) -> Result<Digest> {
     let settings = format!("{:?} {}", (options.tile, options.block_bytes, options.rewrites), options.provider.get());
     let mut parts = vec![
-        Digest::of("tilewright 2 checkpoint: program", &[print_program(program).as_bytes()]),
+        Digest::of("tilewright 3 checkpoint: program", &[print_program(program).as_bytes()]),
         Digest::of("tilewright 1 checkpoint: settings", &[settings.as_bytes()]),
     ];
     for (name, source) in inputs {

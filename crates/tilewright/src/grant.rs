@@ -11,7 +11,8 @@
 //! Several runs share a budget ([`Promises`]): those of one session, and those of all sessions without a budget of their own ([`crate::pool`]). A segment is promised its peak and what it may run ahead by before it begins, and gives the
 //! promise back when it ends. A segment that does not fit beside the promises of others waits until one of them ends. Nothing waits forever: a segment that runs
 //! waits for no other, since between its beginning and its end it asks for nothing. The exception is code of the user, which may start a run
-//! inside of a segment and wait for it: while such a segment runs, others that do not fit are refused instead.
+//! inside of a segment and wait for it: while such a segment runs, others that do not fit are refused instead. `crates/tw-run/src/board/simulation.rs` simulates runs that share
+//! a budget so, down to moves and ledgers.
 
 use std::cell::Cell;
 use std::sync::{Arc, Condvar, Mutex, PoisonError, Weak};

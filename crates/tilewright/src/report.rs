@@ -15,6 +15,8 @@ pub struct Totals {
     pub running: Duration,
     /// Tasks run.
     pub tasks: u64,
+    /// Steps that did not run, since a checkpoint has what they made.
+    pub resumed_steps: u64,
     /// Bytes read from sources, including views of arrays.
     pub read_bytes: u64,
     /// Bytes written to files.
@@ -45,6 +47,7 @@ impl Totals {
         self.planning += other.planning;
         self.running += other.running;
         self.tasks += other.tasks;
+        self.resumed_steps += other.resumed_steps;
         self.read_bytes += other.read_bytes;
         self.written_bytes += other.written_bytes;
         self.spilled_bytes += other.spilled_bytes;

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use rustc_hash::FxHashMap;
-use tw_block::{Meter, Provider, Sink, SpillFile, provider};
+use tw_block::{Meter, Provider, Sink, SpillFile, SpilledBlock, provider};
 use tw_ir::DType;
 use tw_ir::error::{Error, Result};
 use tw_ir::program::{self, FunctionTable, Node, Op, Program, Region, ValueId};
@@ -24,7 +24,7 @@ use tw_wire::Wire;
 use crate::available::{available_bytes, default_budget, spill_directory};
 use crate::bindings::{Bound, Inputs, Targets, bind, bind_together, may_read_ahead};
 use crate::cancel::token_of_run;
-use crate::checkpoint::Checkpoint;
+use crate::checkpoint::{Checkpoint, Remembered};
 use crate::control::Place;
 use crate::control::data::Data;
 use crate::control::placed::{PlacedSegment, place_program};
@@ -200,6 +200,7 @@ impl SessionBuilder {
             ahead: None,
             spill: None,
             names_sources: false,
+            keep: None,
             observer: self.observer,
             progress: Some(progress.clone()),
             chaos: self.chaos,
@@ -291,6 +292,8 @@ pub(crate) struct SegmentRun<'a> {
     pub(crate) targets: &'a Targets,
     /// How its outputs are wanted, other than as blocks.
     pub(crate) wants: &'a [Want],
+    /// What a checkpoint knows of it.
+    pub(crate) remembered: Option<&'a Remembered>,
 }
 
 /// Other processes are told what this one was promised, as long as its segments run.
@@ -309,6 +312,8 @@ impl Drop for Announced {
 /// What one segment gave.
 pub(crate) struct SegmentOutcome {
     pub(crate) results: Vec<Computed>,
+    /// What the checkpoint has of each result.
+    pub(crate) kept: Vec<Vec<Option<Arc<SpilledBlock>>>>,
     /// What it has written, not committed yet.
     pub(crate) sinks: Vec<Arc<dyn Sink>>,
 }
@@ -481,7 +486,7 @@ impl Session {
         is_known: &mut bool,
     ) -> Result<SegmentOutcome> {
         let started = Instant::now();
-        let SegmentRun { key, placed, place, inputs, targets, wants } = segment;
+        let SegmentRun { key, placed, place, inputs, targets, wants, remembered } = segment;
         let key = placed.as_ref().map_or(key, PlacedSegment::key);
         let (cached, hit) = self.ready(&key, placed.as_ref(), wants, cancel)?;
         let planned = Instant::now();
@@ -546,9 +551,10 @@ impl Session {
             // Blocks of a fitted schedule are read again from where they come.
             names_sources: options.names_sources || (self.group().is_none() && prepared.schedule().n_moves() > 0),
             joints: None,
+            kept_name: remembered.map(Remembered::name),
         };
-        let bindings = match self.group().filter(|_| !workflow.sinks.is_empty()) {
-            Some(group) => bind_together(workflow, bound, group, is_known)?,
+        let (bindings, kept_sinks) = match self.group().filter(|_| !workflow.sinks.is_empty()) {
+            Some(group) => (bind_together(workflow, bound, group, is_known)?, Vec::new()),
             None => bind(workflow, &bound)?,
         };
         let rank = self.group().map(Group::rank);
@@ -556,6 +562,10 @@ impl Session {
         drop(inputs);
         if let Some(profile) = profile_of_run(self.0.profile.as_ref()) {
             options.observer = Some(profile.watch(prepared.schedule(), options.observer));
+        }
+        if let Some(remembered) = remembered {
+            let (rest, keep) = remembered.rest_of(prepared, &kept_sinks);
+            (prepared, options.keep) = (rest, Some(keep));
         }
         *is_known = true;
         if let (Some(group), false) = (self.group(), hit) {
@@ -578,6 +588,7 @@ impl Session {
             planning: planned - started,
             running: planned.elapsed(),
             tasks: outcome.stats.tasks,
+            resumed_steps: outcome.stats.skipped,
             read_bytes: outcome.stats.loaded_bytes,
             written_bytes: outcome.stats.stored_bytes,
             peak_bytes: outcome.stats.peak_bytes,
@@ -589,7 +600,7 @@ impl Session {
             planned_sent_bytes: self.group().map_or(0, |group| prepared.schedule().sent_bytes(group.rank())),
             flops: cached.flops,
         });
-        Ok(SegmentOutcome { results, sinks: bindings.sinks })
+        Ok(SegmentOutcome { results, kept: outcome.kept, sinks: bindings.sinks })
     }
 
     /// Refuses results that the machine cannot hold, before anything is planned: planning them would take long, too. Arrays have to fit into memory, blocks

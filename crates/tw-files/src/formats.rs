@@ -27,6 +27,17 @@ pub(crate) trait Format: Sync {
         let _ = (dtype, grid, target, joint);
         Err(one_writer(path))
     }
+    /// The same, of which a later process finds what this one has written. Formats without that begin anew.
+    fn create_kept(
+        &self,
+        path: &Path,
+        (dtype, grid): (DType, &Grid),
+        target: &FileTarget,
+        name: &str,
+    ) -> Result<KeptSink> {
+        let _ = name;
+        Ok(KeptSink { sink: self.create(path, dtype, grid, target)?, keeps: false, found: false })
+    }
     /// The blocks in which a tensor of this type and shape is to be stored, so that no two of them share what is written at once. `None` if any will do.
     fn blocks_for(&self, path: &Path, dtype: DType, shape: &[u64], target: &FileTarget) -> Result<Option<Grid>>;
     /// Bytes that storing a block of so many bytes takes for a moment besides the block: what [`Sink::scratch`] says of its sinks.
@@ -53,6 +64,17 @@ impl Default for FileTarget {
     fn default() -> FileTarget {
         FileTarget::New(FileOptions::default())
     }
+}
+
+/// A sink that may outlive its process.
+#[derive(Clone, Debug)]
+pub struct KeptSink {
+    /// The sink.
+    pub sink: Arc<dyn Sink>,
+    /// True if it stays where it is when it is dropped before it is committed, so that a later process can go on with it.
+    pub keeps: bool,
+    /// True if an earlier process has begun it: blocks that were written to it are there.
+    pub found: bool,
 }
 
 /// How a new file is written, where the format leaves a choice.
@@ -127,6 +149,17 @@ pub fn join(
 pub fn one_writer(path: &Path) -> Error {
     Error::plan(format!("{} cannot be written by several ranks", path.display()))
         .help("write an .npy file or a Zarr array, whose blocks all ranks write at once")
+}
+
+/// Begins to write a tensor as [`create`] does, or goes on where an earlier process has begun that used the same name. The name is part of a hidden file beside the path,
+/// which stays until the sink is committed.
+pub fn create_kept(
+    path: impl AsRef<Path>,
+    tensor: (DType, &Grid),
+    target: &FileTarget,
+    name: &str,
+) -> Result<KeptSink> {
+    format_of(path.as_ref()).create_kept(path.as_ref(), tensor, target, name)
 }
 
 /// The blocks in which a tensor is to be stored, so that no two tasks write what can only be written at once. `None` if any will do.

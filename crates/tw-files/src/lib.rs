@@ -27,8 +27,8 @@ mod zarr;
 pub use coordinates::{Coordinates, read_coordinates};
 pub use csv::{TableOptions, open as open_table};
 pub use formats::{
-    FileOptions, FileSummary, FileTarget, blocks_for, create, describe, is_known, join, one_writer, open, read_array,
-    scratch_of_store, write_array,
+    FileOptions, FileSummary, FileTarget, KeptSink, blocks_for, create, create_kept, describe, is_known, join,
+    one_writer, open, read_array, scratch_of_store, write_array,
 };
 #[cfg(feature = "parquet")]
 pub use parquet::{open_column_table, open_columns};

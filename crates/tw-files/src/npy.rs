@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use tw_ir::{DType, Error, Grid, Result};
 
-use crate::formats::{FileSummary, FileTarget, Format};
+use crate::formats::{FileSummary, FileTarget, Format, KeptSink};
 use tw_block::Sink;
 use tw_block::Source;
 
@@ -42,15 +42,24 @@ impl Format for Npy {
     }
 
     fn create(&self, path: &Path, dtype: DType, grid: &Grid, target: &FileTarget) -> Result<Arc<dyn Sink>> {
-        if *target != FileTarget::default() {
-            let message = format!("{}: .npy files are written as a whole and have no options", path.display());
-            return Err(Error::source(message).help("write a Zarr array, with a name that ends in .zarr"));
-        }
+        refuse_options(path, target)?;
         Ok(Arc::new(NpyWriter::create(path, dtype, &grid.shape())?))
     }
 
     fn join(&self, path: &Path, dtype: DType, grid: &Grid, _: &FileTarget, joint: &str) -> Result<Arc<dyn Sink>> {
         Ok(Arc::new(NpyWriter::join(path, dtype, &grid.shape(), joint)?))
+    }
+
+    fn create_kept(
+        &self,
+        path: &Path,
+        (dtype, grid): (DType, &Grid),
+        target: &FileTarget,
+        name: &str,
+    ) -> Result<KeptSink> {
+        refuse_options(path, target)?;
+        let (writer, found) = NpyWriter::create_kept(path, dtype, &grid.shape(), name)?;
+        Ok(KeptSink { sink: Arc::new(writer), keeps: true, found })
     }
 
     fn blocks_for(&self, _: &Path, _: DType, _: &[u64], _: &FileTarget) -> Result<Option<Grid>> {
@@ -65,6 +74,14 @@ impl Format for Npy {
             bytes_on_disk: Some(header.data_offset + header.n_bytes()),
         })
     }
+}
+
+fn refuse_options(path: &Path, target: &FileTarget) -> Result<()> {
+    if *target == FileTarget::default() {
+        return Ok(());
+    }
+    let message = format!("{}: .npy files are written as a whole and have no options", path.display());
+    Err(Error::source(message).help("write a Zarr array, with a name that ends in .zarr"))
 }
 
 fn failed(path: &Path, what: &str, error: &std::io::Error) -> Error {

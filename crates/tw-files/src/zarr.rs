@@ -16,7 +16,7 @@ use std::sync::Arc;
 use tw_block::{Sink, Source};
 use tw_ir::{Axis, DType, Error, Grid, Result};
 
-use crate::formats::{FileSummary, FileTarget, Format};
+use crate::formats::{FileSummary, FileTarget, Format, KeptSink};
 
 mod array;
 mod blosc;
@@ -50,6 +50,16 @@ impl Format for Zarr {
 
     fn join(&self, path: &Path, dtype: DType, grid: &Grid, target: &FileTarget, joint: &str) -> Result<Arc<dyn Sink>> {
         sink::join(path, dtype, grid, target, joint)
+    }
+
+    fn create_kept(
+        &self,
+        path: &Path,
+        (dtype, grid): (DType, &Grid),
+        target: &FileTarget,
+        name: &str,
+    ) -> Result<KeptSink> {
+        sink::create_kept(path, dtype, grid, target, name)
     }
 
     fn blocks_for(&self, path: &Path, dtype: DType, shape: &[u64], target: &FileTarget) -> Result<Option<Grid>> {

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
-use tilewright::{CancelToken, Result, Session, until_cancelled};
+use tilewright::{CancelToken, Result, Session, Watch, until_cancelled};
 
 use crate::errors::OrRaise;
 
@@ -91,6 +91,7 @@ pub(crate) fn run<T: Send + 'static>(
         let _ = sender.send(until_cancelled(&own, work));
     })?;
     let started = Instant::now();
+    let mut watch = Watch::new(session);
     loop {
         let (answer, back) = py.detach(move || (receiver.recv_timeout(PATIENCE), receiver));
         receiver = back;
@@ -101,9 +102,8 @@ pub(crate) fn run<T: Send + 'static>(
         }
         let heard = py.check_signals().and_then(|()| match report {
             Some(report) if started.elapsed() >= SILENCE => {
-                let progress = session.progress();
-                let (done, total) = (progress.done(), progress.total());
-                report.call1((done, total)).map(drop)
+                let look = watch.look(session);
+                report.call1((look.done, look.total, look.line())).map(drop)
             }
             _ => Ok(()),
         });

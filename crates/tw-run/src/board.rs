@@ -16,6 +16,9 @@ use crate::sync::Condvar;
 #[cfg(test)]
 #[cfg(not(feature = "model-check"))]
 mod model;
+#[cfg(test)]
+#[cfg(not(feature = "model-check"))]
+mod simulation;
 
 /// Names a job on the board.
 pub(crate) type JobId = u64;

@@ -4,13 +4,14 @@ use std::sync::Arc;
 
 use cranelift_entity::SecondaryMap;
 use smallvec::SmallVec;
-use tw_block::{Block, Whole};
+use tw_block::{Block, SpilledBlock, Whole};
 use tw_ir::schedule::InstanceId;
 use tw_ir::workflow::{BlockSetId, Boxes};
 use tw_ir::{Array, Error, Result};
 
 use crate::bindings::Bindings;
 use crate::handle::{BlockHandle, Place, TensorHandle};
+use crate::keep::Keeping;
 use crate::options::{OutputForm, RunOptions};
 use crate::prepared::PreparedSchedule;
 use crate::slots::{Slot, Slots};
@@ -88,20 +89,34 @@ impl Deliveries {
         bindings: &Bindings,
         options: &RunOptions,
         slots: &mut impl Slots,
+        keeping: Option<&Keeping>,
     ) -> Result<Outputs> {
         let workflow = plan.schedule.workflow();
         let n = workflow.outputs.len();
-        let mut outputs = Outputs { handles: Vec::with_capacity(n), arrays: Vec::with_capacity(n) };
+        let mut outputs = Outputs { handles: Vec::with_capacity(n), arrays: Vec::with_capacity(n), kept: Vec::new() };
+        if let Some(keeping) = keeping {
+            let mut kept = keeping.results(plan).into_iter();
+            let n_blocks = workflow.outputs.iter().map(|output| workflow.sets[output.set].n_blocks() as usize);
+            outputs.kept = n_blocks.map(|n| kept.by_ref().take(n).collect()).collect();
+        }
         let mut wholes = self.wholes.into_iter();
-        let mut results = plan.schedule.results();
+        let mut results = plan.schedule.results().enumerate();
         for (k, output) in workflow.outputs.iter().enumerate() {
+            if plan.rest.as_ref().is_some_and(|rest| !rest.wants_results()) {
+                outputs.arrays.push(None);
+                outputs.handles.push(None);
+                continue;
+            }
             let form = self.forms.get(k).copied().unwrap_or_default();
             let whole = wholes.next().flatten();
             let is_delivered = whole.is_some() && !form.has_blocks();
             let instances = results.by_ref().take(workflow.sets[output.set].n_blocks() as usize);
-            let blocks = instances.filter(|_| !is_delivered).map(|instance| {
+            let blocks = instances.filter(|_| !is_delivered).map(|(number, instance)| {
                 if let Some(rank) = plan.elsewhere(instance) {
                     return Ok(Place::Elsewhere(rank));
+                }
+                if let Some(kept) = plan.rest.as_ref().and_then(|rest| rest.result(number)) {
+                    return Ok(Place::Disk(Arc::clone(kept)));
                 }
                 slots
                     .with(instance, Slot::claim)
@@ -147,6 +162,8 @@ pub(crate) struct Outputs {
     /// None for those that are wanted as arrays alone.
     pub(crate) handles: Vec<Option<TensorHandle>>,
     pub(crate) arrays: Vec<Option<Array>>,
+    /// What was kept of each output, if the run has kept blocks.
+    pub(crate) kept: Vec<Vec<Option<Arc<SpilledBlock>>>>,
 }
 
 #[cfg(test)]

@@ -102,6 +102,7 @@ pub(crate) fn report(
     let (threads, (outputs, tally)) = run(surplus).map_err(cancelled)?;
     let stats = RunStats {
         tasks: plan.schedule.n_tasks() as u64,
+        skipped: plan.rest.as_ref().map_or(0, |rest| rest.n_skipped()),
         seconds: start.elapsed().as_secs_f64(),
         loaded_bytes: tally.loaded_bytes,
         stored_bytes: tally.stored_bytes,
@@ -112,5 +113,5 @@ pub(crate) fn report(
         peak_bytes: options.meter.peak(),
         threads,
     };
-    Ok(Outcome { outputs: outputs.handles, arrays: outputs.arrays, stats })
+    Ok(Outcome { outputs: outputs.handles, arrays: outputs.arrays, kept: outputs.kept, stats })
 }

@@ -47,6 +47,7 @@ pub enum MoveKind {
 pub struct Progress {
     done: AtomicU64,
     total: AtomicU64,
+    read: AtomicU64,
 }
 
 impl Progress {
@@ -63,6 +64,15 @@ impl Progress {
     /// Tasks of all runs begun so far.
     pub fn total(&self) -> u64 {
         self.total.load(Ordering::Relaxed)
+    }
+
+    /// Bytes read from files so far, from the spill file too.
+    pub fn read_bytes(&self) -> u64 {
+        self.read.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn has_read(&self, bytes: u64) {
+        self.read.fetch_add(bytes, Ordering::Relaxed);
     }
 
     pub(crate) fn begin(&self, tasks: u64) {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use smallvec::SmallVec;
-use tw_block::{Block, BlockBuffer, BlockMessage, CompiledKernel, Source, Streamed};
+use tw_block::{Block, BlockBuffer, BlockMessage, CompiledKernel, Source, SourceAccess, Streamed};
 use tw_ir::kernel::Kernel;
 use tw_ir::schedule::{InstanceId, Memory, MoveId, StepKind};
 use tw_ir::workflow::{BlockId, Statement, TaskId, TaskKind};
@@ -18,9 +18,11 @@ use crate::bindings::Bindings;
 use crate::delivery::Deliveries;
 use crate::events::{MoveKind, Moved};
 use crate::handle::{Origin, Place};
+use crate::keep::Keeping;
 use crate::options::RunOptions;
 use crate::part::Role;
 use crate::prepared::{PreparedSchedule, TaskCode};
+use crate::rest::{KeptTask, Todo};
 use crate::slots::{Slot, Slots};
 use crate::transfer::{Transfers, received};
 
@@ -59,6 +61,8 @@ pub(crate) struct TaskRunner<'a> {
     pub(crate) bindings: &'a Bindings,
     pub(crate) options: &'a RunOptions,
     pub(crate) deliveries: &'a Deliveries,
+    /// Where blocks are kept for later runs.
+    pub(crate) keeping: Option<&'a Keeping>,
     pub(crate) worker: u32,
     pub(crate) tally: Tally,
     /// In a run of several ranks.
@@ -68,6 +72,18 @@ pub(crate) struct TaskRunner<'a> {
 impl TaskRunner<'_> {
     /// Runs a step. When it returns, with or without an error, the step holds no block any more.
     pub(crate) fn run(&mut self, step: u32, slots: &mut impl Slots) -> Result<()> {
+        if let Some(rest) = &self.plan.rest
+            && rest.todo(step) != Todo::Run
+        {
+            if let Todo::Restore(k) = rest.todo(step) {
+                self.restore(step, rest.kept(k), slots)?;
+            }
+            self.tally.steps += 1;
+            if let Some(progress) = &self.options.progress {
+                progress.step();
+            }
+            return Ok(());
+        }
         let task = match self.plan.schedule.steps()[step as usize].kind() {
             StepKind::Task(task) => task,
             StepKind::Move(id) if self.plan.is_transfer(step) => return self.begin_transfer(step, id, slots),
@@ -166,6 +182,9 @@ impl TaskRunner<'_> {
         let place = slots.with(from, Slot::claim);
         let place = place.ok_or_else(|| Error::internal(format!("step {step} moves {from}, which is not there")))?;
         let start = self.options.observer.as_ref().map(|_| Instant::now());
+        if let Some(keeping) = self.keeping {
+            keeping.after_move(self.plan, from, to);
+        }
         let (kind, bytes) = match (place, schedule.memory_of(to)) {
             (Place::Memory(block), Memory::Host(_)) => return self.put(step, to, block, slots),
             (place, Memory::Host(_)) => {
@@ -179,6 +198,9 @@ impl TaskRunner<'_> {
                 let bytes = block.n_bytes();
                 let tally = &mut self.tally;
                 *(if is_spilled { &mut tally.fetched_bytes } else { &mut tally.loaded_bytes }) += bytes;
+                if let Some(progress) = &self.options.progress {
+                    progress.has_read(bytes);
+                }
                 self.put(step, to, block, slots)?;
                 (MoveKind::Fetch, bytes)
             }
@@ -223,15 +245,43 @@ impl TaskRunner<'_> {
         self.bindings.origin(self.plan.loaded_from[set]?).filter(|_| may_name && schedule.part_of(instance).is_none())
     }
 
+    /// Reads what a task has made in an earlier run.
+    fn restore(&mut self, step: u32, kept: &KeptTask, slots: &mut impl Slots) -> Result<()> {
+        let schedule = &self.plan.schedule;
+        for (instance, saved) in schedule.writes(step as usize).zip(&kept.blocks) {
+            let workflow = schedule.workflow();
+            let output = schedule.block_of(instance);
+            let set = &workflow.sets[workflow.set_of(output)];
+            let block = saved.read(&self.options.meter)?;
+            if block.dtype() != set.dtype || *block.bbox() != workflow.block_box(output) {
+                return Err(Error::internal(format!("a kept block of `{}` is of another kind", set.name)));
+            }
+            self.tally.fetched_bytes += block.n_bytes();
+            // Also a block that nobody reads: who adds to it takes it, together with the others of its task.
+            self.put(step, instance, Arc::new(block), slots)?;
+        }
+        Ok(())
+    }
+
+    /// The outputs of a task are complete for now.
+    fn keep(&self, (step, task): (u32, TaskId), start: Option<Instant>, outputs: &[&Block]) -> Result<()> {
+        match (self.keeping, start) {
+            (Some(keeping), Some(start)) => keeping.after_task(self.plan, (step, task), start.elapsed(), outputs),
+            _ => Ok(()),
+        }
+    }
+
     fn compute(&mut self, step: u32, task: TaskId, slots: &mut impl Slots) -> Result<()> {
         let workflow = self.plan.schedule.workflow();
+        let start = self.keeping.map(|_| Instant::now());
         // The space is counted before it is taken, and counted off when the task has ended.
         let _scratch = self.options.meter.charge_scratch(self.plan.scratch_bytes(task, self.bindings));
         match &self.plan.code[workflow.kernel(task)] {
             TaskCode::Load(source) => {
                 let &[output] = workflow.outputs(task) else { return Err(malformed(task)) };
                 let region = workflow.block_box(output);
-                let block = self.bindings.source(*source)?.read(&region, &self.options.meter)?;
+                let source = self.bindings.source(*source)?;
+                let block = source.read(&region, &self.options.meter)?;
                 let set = &workflow.sets[workflow.set_of(output)];
                 if *block.bbox() != region || block.dtype() != set.dtype {
                     return Err(Error::internal(format!(
@@ -242,6 +292,12 @@ impl TaskRunner<'_> {
                     )));
                 }
                 self.tally.loaded_bytes += block.n_bytes();
+                if let Some(progress) = &self.options.progress
+                    && source.access() != SourceAccess::Memory
+                {
+                    progress.has_read(block.n_bytes());
+                }
+                self.keep((step, task), start, &[&block])?;
                 self.put(step, self.written(step)?, block, slots)?;
             }
             TaskCode::Store(sink) => {
@@ -249,17 +305,20 @@ impl TaskRunner<'_> {
                 let [Some(block)] = held.as_slice() else { return Err(malformed(task)) };
                 self.bindings.sink(*sink)?.write(block)?;
                 self.tally.stored_bytes += block.n_bytes();
+                if let Some(keeping) = self.keeping {
+                    keeping.after_store(self.plan, (step, task), *sink)?;
+                }
                 self.let_go(task, held);
             }
             TaskCode::Compute(kernel) if self.plan.streams(step) => {
-                self.compute_streamed((step, task), kernel, slots)?;
+                self.compute_streamed((step, task), kernel, start, slots)?;
             }
             TaskCode::Compute(kernel) => {
                 let held = self.claim_operands(step, task, slots)?;
                 let operands: SmallVec<[Option<&Block>; FEW]> = held.iter().map(Option::as_deref).collect();
                 match workflow.outputs(task) {
-                    &[output] => self.compute_one((step, task), kernel, &operands, output, slots)?,
-                    outputs => self.compute_several((step, task), kernel, &operands, outputs, slots)?,
+                    &[output] => self.compute_one((step, task), kernel, (&operands, start), output, slots)?,
+                    outputs => self.compute_several((step, task), kernel, (&operands, start), outputs, slots)?,
                 }
                 drop(operands);
                 self.let_go(task, held);
@@ -273,7 +332,7 @@ impl TaskRunner<'_> {
         &self,
         (step, task): (u32, TaskId),
         kernel: &CompiledKernel,
-        operands: &[Option<&Block>],
+        (operands, start): (&[Option<&Block>], Option<Instant>),
         output: BlockId,
         slots: &mut impl Slots,
     ) -> Result<()> {
@@ -282,6 +341,7 @@ impl TaskRunner<'_> {
         let mut block = if first { Arc::new(self.new_block(output)?) } else { continued(task, instance, slots)? };
         let Some(target) = Arc::get_mut(&mut block) else { return Err(shared_while_written(task, output)) };
         kernel.run(self.plan.schedule.workflow().point(task), first, operands, slice::from_mut(target))?;
+        self.keep((step, task), start, &[target])?;
         self.put(step, instance, block, slots)
     }
 
@@ -289,7 +349,7 @@ impl TaskRunner<'_> {
         &self,
         (step, task): (u32, TaskId),
         kernel: &CompiledKernel,
-        operands: &[Option<&Block>],
+        (operands, start): (&[Option<&Block>], Option<Instant>),
         outputs: &[BlockId],
         slots: &mut impl Slots,
     ) -> Result<()> {
@@ -304,6 +364,7 @@ impl TaskRunner<'_> {
             });
         }
         kernel.run(self.plan.schedule.workflow().point(task), first, operands, &mut blocks)?;
+        self.keep((step, task), start, &blocks.iter().collect::<SmallVec<[&Block; FEW]>>())?;
         for (instance, block) in schedule.writes(step as usize).zip(blocks) {
             self.put(step, instance, Arc::new(block), slots)?;
         }
@@ -316,6 +377,7 @@ impl TaskRunner<'_> {
         &self,
         (step, task): (u32, TaskId),
         kernel: &CompiledKernel,
+        start: Option<Instant>,
         slots: &mut impl Slots,
     ) -> Result<()> {
         let schedule = &self.plan.schedule;
@@ -354,6 +416,7 @@ impl TaskRunner<'_> {
                 kernel.run(workflow.point(task), turn == 0, &operands, &mut blocks)?;
             }
         }
+        self.keep((step, task), start, &blocks.iter().collect::<Vec<_>>())?;
         for (instance, block) in schedule.writes(step as usize).zip(blocks) {
             self.put(step, instance, Arc::new(block), slots)?;
         }
@@ -393,7 +456,7 @@ impl TaskRunner<'_> {
     /// Puts a block into its slot. A block without readers is claimed at once by its writer; so is a block that was copied into its output array.
     fn put(&self, step: u32, instance: InstanceId, value: Arc<Block>, slots: &mut impl Slots) -> Result<()> {
         let delivered = self.deliveries.deliver(self.plan, step, instance, &value)?;
-        let unread = self.plan.schedule.uses(instance) == 0;
+        let unread = self.plan.is_unread(instance);
         let dead = slots.with(instance, |slot| {
             slot.put(Place::Memory(value));
             // For a block without readers, only the claim of the last writer is the last claim; an earlier one is a clone, dropped here.

@@ -12,10 +12,12 @@ use crate::budget;
 use crate::chaos::Chaos;
 use crate::delivery::{Deliveries, Outputs};
 use crate::execute::{Tally, TaskRunner};
+use crate::keep::Keeping;
 use crate::lane::Lane;
 use crate::options::RunOptions;
 use crate::part::Role;
 use crate::prepared::{PreparedSchedule, TaskCode};
+use crate::rest::Todo;
 use crate::slots::{LocalSlots, SharedSlots};
 use crate::sync::{AtomicBool, AtomicU32, Mutex};
 use crate::transfer::Transfers;
@@ -29,6 +31,7 @@ pub(crate) struct Job {
     waiting: Vec<AtomicU32>,
     slots: SharedSlots,
     deliveries: Deliveries,
+    keeping: Option<Keeping>,
     /// Bytes for running ahead, unless all blocks fit at once.
     surplus: Option<u64>,
     /// Per source, true if it is in memory: loading its blocks costs nothing.
@@ -74,6 +77,7 @@ impl Job {
             waiting,
             slots: SharedSlots::new(&plan.claims),
             deliveries: Deliveries::new(plan, options)?,
+            keeping: options.keep.as_ref().map(|keep| Keeping::new(plan, keep, options.chaos)),
             surplus,
             resident: bindings.sources.iter().map(|source| source.access() == SourceAccess::Memory).collect(),
             stop: AtomicBool::new(false),
@@ -93,6 +97,15 @@ impl Job {
     /// between ranks of one machine makes no block.
     pub(crate) fn new_bytes(&self, step: u32) -> u64 {
         let schedule = &self.plan.schedule;
+        match self.plan.rest.as_ref().map_or(Todo::Run, |rest| rest.todo(step)) {
+            Todo::Run => {}
+            Todo::Skip => return 0,
+            Todo::Restore(_) => {
+                let workflow = schedule.workflow();
+                let blocks = schedule.writes(step as usize).map(|instance| schedule.block_of(instance));
+                return blocks.map(|block| workflow.block_bytes(block)).fold(0, u64::saturating_add);
+            }
+        }
         let Some(task) = schedule.steps()[step as usize].as_task() else {
             let source = schedule.writes(step as usize).next().and_then(|to| {
                 let set = schedule.workflow().set_of(schedule.block_of(to));
@@ -161,9 +174,10 @@ impl Job {
         mut share: impl FnMut(&mut Vec<u32>),
     ) -> Report {
         let (plan, bindings, options) = (self.plan.as_ref(), &self.bindings, &self.options);
-        let deliveries = &self.deliveries;
+        let (deliveries, keeping) = (&self.deliveries, self.keeping.as_ref());
         let transfers = self.ranks.as_ref().map(|ranks| &ranks.transfers);
-        let mut runner = TaskRunner { plan, bindings, options, deliveries, worker, tally: Tally::default(), transfers };
+        let tally = Tally::default();
+        let mut runner = TaskRunner { plan, bindings, options, deliveries, keeping, worker, tally, transfers };
         let mut slots = &self.slots;
         let mut chaos = options.chaos.map(|seed| Chaos::new(seed, first));
         let mut rank = first;
@@ -201,8 +215,8 @@ impl Job {
         let (bindings, options) = (&self.bindings, &self.options);
         let deliveries = &self.deliveries;
         let transfers = self.ranks.as_ref().map(|ranks| &ranks.transfers);
-        let mut runner =
-            TaskRunner { plan, bindings, options, deliveries, worker: 0, tally: Tally::default(), transfers };
+        let (keeping, tally) = (None, Tally::default());
+        let mut runner = TaskRunner { plan, bindings, options, deliveries, keeping, worker: 0, tally, transfers };
         let ended = outcome.and_then(|message| runner.end_transfer(step, message, &mut &self.slots));
         if let Err(error) = ended {
             self.stop();
@@ -248,7 +262,7 @@ impl Job {
             return Err(Error::internal(format!("only {} of {n_steps} steps could run", tally.steps)));
         }
         let job = Arc::into_inner(self).ok_or_else(|| Error::internal("a run that is over is still taken part in"))?;
-        job.deliveries.collect(&job.plan, &job.bindings, &job.options, &mut &job.slots)
+        job.deliveries.collect(&job.plan, &job.bindings, &job.options, &mut &job.slots, job.keeping.as_ref())
     }
 }
 
@@ -269,11 +283,13 @@ pub(crate) fn run_inline(
 ) -> Result<(Outputs, Tally)> {
     let mut slots = LocalSlots::new(&plan.claims);
     let deliveries = Deliveries::new(plan, options)?;
+    let keeping = options.keep.as_ref().map(|keep| Keeping::new(plan, keep, options.chaos));
     let mut runner = TaskRunner {
         plan,
         bindings,
         options,
         deliveries: &deliveries,
+        keeping: keeping.as_ref(),
         worker: 0,
         tally: Tally::default(),
         transfers: None,
@@ -285,5 +301,5 @@ pub(crate) fn run_inline(
         runner.run(step, &mut slots)?;
     }
     let tally = runner.tally;
-    Ok((deliveries.collect(plan, bindings, options, &mut slots)?, tally))
+    Ok((deliveries.collect(plan, bindings, options, &mut slots, keeping.as_ref())?, tally))
 }

@@ -33,7 +33,6 @@
 
 // Helpers that the tests of this crate share with those outside it name it from outside.
 #[cfg(test)]
-#[cfg(feature = "model-check")]
 extern crate self as tw_run;
 
 mod bindings;
@@ -47,6 +46,7 @@ mod events;
 mod execute;
 mod handle;
 mod job;
+mod keep;
 mod lane;
 mod options;
 pub mod overhead;
@@ -55,6 +55,7 @@ mod pool;
 mod prepared;
 mod queue;
 mod ranks;
+mod rest;
 mod slots;
 mod sync;
 mod timeline;
@@ -66,8 +67,10 @@ pub use cancel::CancelToken;
 pub use engine::{Engine, Group, Serial};
 pub use events::{MoveKind, Moved, Observer, Progress};
 pub use handle::{BlockHandle, Freed, TensorHandle};
+pub use keep::{Keep, Keeper};
 pub use options::{Outcome, OutputForm, RunOptions, RunStats};
 pub use pool::Runtime;
 pub use prepared::Prepared;
 pub use ranks::Ranks;
+pub use rest::KeptTask;
 pub use timeline::{Timeline, TimelineEvent};

@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
-use tw_block::{Meter, SpillFile};
+use tw_block::{Meter, SpillFile, SpilledBlock};
 use tw_ir::Array;
 
 use crate::cancel::CancelToken;
 use crate::events::{Observer, Progress};
 use crate::handle::TensorHandle;
+use crate::keep::Keep;
 
 /// The form of an output.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -47,6 +48,8 @@ pub struct RunOptions {
     pub spill: Option<Arc<SpillFile>>,
     /// True if handles of results may name the file that a block was read from, instead of the block: the caller reads them soon, and keeps none for long.
     pub names_sources: bool,
+    /// Keeps blocks for a later run of the same schedule.
+    pub keep: Option<Keep>,
     /// Sees every event.
     pub observer: Option<Arc<dyn Observer>>,
     /// Counts tasks, for progress displays.
@@ -66,6 +69,7 @@ impl Default for RunOptions {
             ahead: None,
             spill: None,
             names_sources: false,
+            keep: None,
             observer: None,
             progress: None,
             chaos: None,
@@ -81,6 +85,8 @@ pub struct Outcome {
     pub outputs: Vec<Option<TensorHandle>>,
     /// Per output of the workflow all of it, if it is wanted as an array.
     pub arrays: Vec<Option<Array>>,
+    /// With [`RunOptions::keep`], the blocks of each output that were kept.
+    pub kept: Vec<Vec<Option<Arc<SpilledBlock>>>>,
     /// Measurements.
     pub stats: RunStats,
 }
@@ -90,6 +96,8 @@ pub struct Outcome {
 pub struct RunStats {
     /// Tasks that ran.
     pub tasks: u64,
+    /// Steps that did not run, because of what an earlier run has kept.
+    pub skipped: u64,
     /// From the call to the results.
     pub seconds: f64,
     /// Bytes of blocks that sources gave.

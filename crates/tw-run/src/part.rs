@@ -26,6 +26,7 @@ pub(crate) enum Role {
 }
 
 /// The steps of one rank.
+#[derive(Clone)]
 pub(crate) struct Part {
     pub(crate) rank: u32,
     roles: Vec<Role>,

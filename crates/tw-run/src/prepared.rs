@@ -13,12 +13,14 @@ use crate::bindings::Bindings;
 use crate::budget::StepSizes;
 use crate::execute::in_statement;
 use crate::part::{Part, Role};
+use crate::rest::{KeptTask, Rest};
 
 /// A schedule with compiled kernels and initial counters. Cheap to clone; runs share it.
 #[derive(Clone)]
 pub struct Prepared(Arc<PreparedSchedule>);
 
 /// The immutable data of a run.
+#[derive(Clone)]
 pub(crate) struct PreparedSchedule {
     pub(crate) schedule: Arc<Schedule>,
     pub(crate) code: Arc<PrimaryMap<KernelId, TaskCode>>,
@@ -44,6 +46,8 @@ pub(crate) struct PreparedSchedule {
     has_disk: bool,
     /// What one rank runs of the schedule; nothing if one process runs all of it.
     pub(crate) part: Option<Part>,
+    /// What is left to run, if not everything.
+    pub(crate) rest: Option<Rest>,
 }
 
 impl PreparedSchedule {
@@ -146,6 +150,14 @@ impl PreparedSchedule {
         self.has_disk && self.schedule.replay().streaming_bytes(step as usize) > 0
     }
 
+    /// True if nobody claims an instance.
+    pub(crate) fn is_unread(&self, instance: InstanceId) -> bool {
+        match &self.rest {
+            None => self.schedule.uses(instance) == 0,
+            Some(rest) => !rest.is_used(instance),
+        }
+    }
+
     /// The step that completes an instance.
     pub(crate) fn last_writer(&self, instance: InstanceId) -> u32 {
         self.last_writers[instance.index()]
@@ -237,8 +249,16 @@ impl Prepared {
             worth_sharing,
             has_disk: schedule.n_moves() > 0,
             part,
+            rest: None,
             schedule,
         })))
+    }
+
+    /// What is left to run where tasks were kept. Without `wants_results` only stores are made up for, and there are no results.
+    pub fn with_rest(&self, kept: Vec<KeptTask>, wants_results: bool) -> Prepared {
+        let rest = Rest::of(&self.0.schedule, kept, wants_results);
+        let claims = rest.claims(&self.0.schedule);
+        Prepared(Arc::new(PreparedSchedule { claims, rest: Some(rest), ..(*self.0).clone() }))
     }
 
     /// The schedule.

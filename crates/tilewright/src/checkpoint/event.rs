@@ -1,7 +1,7 @@
 //! The events of a log, and their bytes.
 
 use tw_ir::error::{Error, Result};
-use tw_ir::schedule::{ByteReader, ByteWriter};
+use tw_ir::schedule::{ByteReader, ByteWriter, Digest};
 use tw_ir::{Axis, DType, Grid};
 
 /// A step of the control walk that later runs need not repeat.
@@ -15,6 +15,21 @@ pub(super) enum Event {
     Turn { depth: usize, turn: usize, carried: Vec<Option<SavedTensor>> },
     /// What only data could tell.
     Answer(Vec<u64>),
+    /// Tasks of the segment that comes next have run, and others are not needed any more.
+    Tasks(SavedTasks),
+}
+
+/// Tasks of a segment that has not ended.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct SavedTasks {
+    /// The bits of its schedule.
+    pub(super) bits: Digest,
+    /// What tells the running system from the same machine after a restart.
+    pub(super) boot: String,
+    /// Tasks with descriptions of their blocks; those that have stored a block have none.
+    pub(super) kept: Vec<(u32, Vec<Vec<u8>>)>,
+    /// Tasks whose blocks nobody needs.
+    pub(super) useless: Vec<u32>,
 }
 
 /// A value, and where its blocks are.
@@ -31,11 +46,20 @@ pub(super) struct SavedTensor {
 impl Event {
     /// The descriptions of all blocks that it names.
     pub(super) fn descriptions(&self) -> impl Iterator<Item = &[u8]> {
-        let values = match self {
-            Event::Segment { results: values, .. } | Event::Turn { carried: values, .. } => values.as_slice(),
-            Event::Loop { .. } | Event::Answer(_) => &[],
+        let (values, tasks) = match self {
+            Event::Segment { results: values, .. } | Event::Turn { carried: values, .. } => {
+                (values.as_slice(), &[][..])
+            }
+            Event::Tasks(tasks) => (&[][..], tasks.kept.as_slice()),
+            Event::Loop { .. } | Event::Answer(_) => (&[][..], &[][..]),
         };
-        values.iter().flatten().flat_map(|value| value.blocks.iter().map(Vec::as_slice))
+        let of_values = values.iter().flatten().flat_map(|value| value.blocks.iter());
+        of_values.chain(tasks.iter().flat_map(|(_, blocks)| blocks)).map(Vec::as_slice)
+    }
+
+    /// True for the bytes of tasks.
+    pub(super) fn is_tasks(payload: &[u8]) -> bool {
+        payload.first() == Some(&4)
     }
 
     pub(super) fn encode(&self) -> Vec<u8> {
@@ -60,6 +84,18 @@ impl Event {
                 writer.unsigned(3);
                 writer.column(answer.iter().copied());
             }
+            Event::Tasks(SavedTasks { bits, boot, kept, useless }) => {
+                writer.unsigned(4);
+                writer.section(&bits.0);
+                writer.section(boot.as_bytes());
+                writer.unsigned(kept.len() as u64);
+                for (task, blocks) in kept {
+                    writer.unsigned(u64::from(*task));
+                    writer.unsigned(blocks.len() as u64);
+                    blocks.iter().for_each(|block| writer.section(block));
+                }
+                writer.column(useless.iter().map(|&task| u64::from(task)));
+            }
         }
         writer.bytes
     }
@@ -75,11 +111,26 @@ impl Event {
                 carried: decode_values(&mut reader)?,
             },
             3 => Event::Answer(reader.column(u64::MAX)?),
+            4 => Event::Tasks(decode_tasks(&mut reader)?),
             _ => return Err(damaged()),
         };
         reader.end()?;
         Ok(event)
     }
+}
+
+fn decode_tasks(reader: &mut ByteReader<'_>) -> Result<SavedTasks> {
+    let bits = Digest(reader.section()?.try_into().map_err(|_| damaged())?);
+    let boot = String::from_utf8(reader.section()?.to_vec()).map_err(|_| damaged())?;
+    let task = |task: u64| u32::try_from(task).map_err(|_| damaged());
+    let mut kept = Vec::new();
+    for _ in 0..reader.unsigned()? {
+        let number = task(reader.unsigned()?)?;
+        let blocks = (0..reader.unsigned()?).map(|_| Ok(reader.section()?.to_vec())).collect::<Result<_>>()?;
+        kept.push((number, blocks));
+    }
+    let useless = reader.column(u64::MAX)?.into_iter().map(task).collect::<Result<_>>()?;
+    Ok(SavedTasks { bits, boot, kept, useless })
 }
 
 fn damaged() -> Error {

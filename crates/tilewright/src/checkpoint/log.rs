@@ -85,7 +85,13 @@ impl Log {
                     self.loops.truncate(depth + 1);
                 }
             }
-            Event::Segment { .. } | Event::Answer(_) => {}
+            // The tasks of a segment that has ended. One that writes files runs again, for what its tasks have stored.
+            Event::Segment { writes_files: false, .. } => {
+                while self.records.last().is_some_and(|record| Event::is_tasks(record)) {
+                    self.records.pop();
+                }
+            }
+            Event::Segment { .. } | Event::Answer(_) | Event::Tasks(_) => {}
         }
         self.records.push(payload);
         self.records.len() - 1

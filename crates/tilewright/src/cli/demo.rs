@@ -18,6 +18,8 @@ use crate::explain::{Explanation, Role, SourceText, Speeds, units};
 use crate::report::Totals;
 use crate::session::Session;
 
+mod kill;
+
 const PROGRAM: &str = include_str!("demo/program.tw");
 
 /// The statement whose explanation is shown.
@@ -32,15 +34,15 @@ pub(crate) struct Args {
     /// Number of threads; all hardware threads by default.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     threads: Option<u16>,
-    /// Kill the run in the middle, resume it and compare bits.
-    #[arg(long, hide = true)]
+    /// Run the program in a process of its own that is killed in the middle, resume it and compare bits.
+    #[arg(long)]
     kill: bool,
 }
 
 /// Runs the command.
 pub(crate) fn run(args: &Args, out: &mut Out) -> Result<(), Failure> {
     if args.kill {
-        return Err(super::later::refusal("`--kill`", "checkpoints inside a segment").into());
+        return Ok(kill::run(args, out)?);
     }
     let source = SourceText::new("demo.tw", PROGRAM);
     steps(args, &source, out).map_err(|error| Failure::in_source(vec![error], &source))
@@ -82,7 +84,7 @@ fn steps(args: &Args, source: &SourceText, out: &mut Out) -> Result<()> {
         out.line(diagnose::render(&error, source.text(), source.file()));
     }
     title(out, "later");
-    out.line("the same program on 16 ranks, and resumed in the middle of a segment (`--kill`)");
+    out.line("the same program on 16 ranks");
     Ok(())
 }
 

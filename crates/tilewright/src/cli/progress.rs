@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
 
+use crate::progress::Watch;
 use crate::session::Session;
 
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -23,20 +24,22 @@ impl Bar {
         if quiet || !std::io::stderr().is_terminal() {
             return Bar { running: None };
         }
-        let progress = session.progress().clone();
+        let session = session.clone();
         let (stop, stopped) = channel();
-        let begin = (progress.done(), progress.total());
+        let mut watch = Watch::new(&session);
         let thread = std::thread::Builder::new().spawn(move || {
             if stopped.recv_timeout(PATIENCE) != Err(RecvTimeoutError::Timeout) {
                 return;
             }
             let bar = ProgressBar::new(0);
-            if let Ok(style) = ProgressStyle::with_template("{bar:40} {human_pos}/{human_len} tasks  {elapsed}") {
+            if let Ok(style) = ProgressStyle::with_template("{bar:30} {human_pos}/{human_len} tasks, {msg}") {
                 bar.set_style(style);
             }
             loop {
-                bar.set_length(progress.total() - begin.1);
-                bar.set_position(progress.done() - begin.0);
+                let look = watch.look(&session);
+                bar.set_length(look.total);
+                bar.set_position(look.done);
+                bar.set_message(look.line());
                 if stopped.recv_timeout(INTERVAL) != Err(RecvTimeoutError::Timeout) {
                     break;
                 }

@@ -65,9 +65,11 @@ pub(crate) fn report(totals: &Totals, planning: Duration, budget: Option<u64>, r
         "tasks": totals.tasks,
         "read_bytes": totals.read_bytes,
         "written_bytes": totals.written_bytes,
-        // One machine without spilling.
+        // One machine.
         "wire_bytes": 0,
-        "spilled_bytes": 0,
+        "spilled_bytes": totals.spilled_bytes,
+        "fetched_bytes": totals.fetched_bytes,
+        "resumed_steps": totals.resumed_steps,
         "peak_bytes": totals.peak_bytes,
         "budget_bytes": budget,
         "flops": totals.flops,

@@ -13,7 +13,7 @@ use tw_run::{CancelToken, TensorHandle};
 use super::placed::{Operands, Placer, Sharded};
 use super::{Alive, Around, Decision, Domain, Place, Step, walk};
 use crate::bindings::{Inputs, Targets};
-use crate::checkpoint::{Checkpoint, Kept, Saved};
+use crate::checkpoint::{Before, Checkpoint, Kept, Saved};
 use crate::report::Totals;
 use crate::results::{Computed, Want};
 use crate::session::{SegmentRun, Session};
@@ -173,15 +173,16 @@ impl Domain for Data<'_> {
     }
 
     fn segment(&mut self, step: Step<'_, Tensor>, alive: Alive<'_, Tensor>) -> Result<Vec<Option<Tensor>>> {
-        let finished = match &self.checkpoint {
-            Some(checkpoint) => checkpoint.borrow_mut().finished_segment()?,
-            None => None,
+        let mut before = match &self.checkpoint {
+            Some(checkpoint) => checkpoint.borrow_mut().next_segment()?,
+            None => Before::default(),
         };
-        if let Some(finished) = &finished
-            && !finished.writes_files
+        if let Some(results) = &before.results
+            && !before.writes_files
         {
-            return Ok(finished.results.iter().map(|kept| kept.clone().map(Tensor::kept)).collect());
+            return Ok(results.iter().map(|kept| kept.clone().map(Tensor::kept)).collect());
         }
+        let remembered = self.checkpoint.as_ref().map(|checkpoint| checkpoint.borrow_mut().remembered(&mut before));
         // The copies of the operands stay until the results have copies, so that the segment can run again.
         let operands: Vec<Arc<Saved>> =
             step.inputs.iter().filter_map(|(_, tensor)| tensor.as_ref()?.saved.clone()).collect();
@@ -216,19 +217,20 @@ impl Domain for Data<'_> {
             }
             _ => Vec::new(),
         };
+        let (targets, remembered) = (self.targets, remembered.as_ref());
         let segment =
-            SegmentRun { key: step.key, placed, place: step.place, inputs, targets: self.targets, wants: &wants };
+            SegmentRun { key: step.key, placed, place: step.place, inputs, targets, wants: &wants, remembered };
         let outcome = self.session.run_segment(segment, &self.cancel, &mut self.totals)?;
         let writes_files = !outcome.sinks.is_empty();
         self.written.extend(outcome.sinks);
         if let Some(checkpoint) = &self.checkpoint {
             let mut checkpoint = checkpoint.borrow_mut();
-            if let Some(finished) = finished {
+            if let Some(results) = before.results {
                 checkpoint.pin(operands);
-                return Ok(finished.results.into_iter().map(|kept| kept.map(Tensor::kept)).collect());
+                return Ok(results.into_iter().map(|kept| kept.map(Tensor::kept)).collect());
             }
             let stored: Vec<_> = outcome.results.into_iter().map(|computed| computed.stored).collect();
-            let saved = checkpoint.end_segment(&stored, operands, writes_files)?;
+            let saved = checkpoint.end_segment(&stored, &outcome.kept, operands, writes_files)?;
             let tensor =
                 |(stored, saved): (Option<Arc<TensorHandle>>, _)| Some(Tensor { stored: stored?, shards: None, saved });
             return Ok(stored.into_iter().zip(saved).map(tensor).collect());

@@ -24,7 +24,15 @@ fn the_demo_shows_everything() {
         assert!(text.contains(part), "{part}\n{text}");
     }
     assert_eq!(dir.files(), [""; 0]);
-    assert!(dir.refused(&["demo", "--kill"]).contains("is not there yet"));
+}
+
+#[test]
+fn the_demo_survives_being_killed() {
+    let dir = Dir::new();
+    let text = dir.ok(&["demo", "--kill", "--rows", "8000", "--threads", "2"]);
+    assert!(text.contains("the bits are equal"), "{text}");
+    assert!(text.contains("run 1 was killed after"), "{text}");
+    assert_eq!(dir.files(), [""; 0]);
 }
 
 #[test]

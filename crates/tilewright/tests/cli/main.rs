@@ -7,6 +7,7 @@ mod diff;
 mod doctor;
 mod errors;
 mod explain;
+mod full;
 mod info;
 mod later;
 mod pictures;

@@ -29,6 +29,15 @@ fn a_killed_run_goes_on_with_the_same_bits() {
     let whole = begin.elapsed();
     let expected = std::fs::read(dir.path().join("x.npy")).unwrap();
     assert!(printed.contains("s: f64"), "{printed}");
+    // The run that is killed spills: with and without a checkpoint.
+    for more in [&["--report", "report.json"][..], &["--report", "report.json", "--resume", "kept"]] {
+        dir.ok(&[&OPTIONS[..], more].concat());
+        let report: serde_json::Value =
+            serde_json::from_slice(&std::fs::read(dir.path().join("report.json")).unwrap()).unwrap();
+        let spilled = report["spilled_bytes"].as_u64().unwrap();
+        assert!(spilled > 60 * 100_000, "only {spilled} bytes are spilled in 60 turns");
+        assert_eq!(std::fs::read(dir.path().join("x.npy")).unwrap(), expected);
+    }
     let options = [&OPTIONS[..], &["--resume", "kept"]].concat();
     let (mut killed, mut seed, mut completed) = (0, 12345u64, 0);
     while killed < kills {

@@ -87,6 +87,8 @@ fn the_report_has_the_promised_keys() {
         "written_bytes",
         "wire_bytes",
         "spilled_bytes",
+        "fetched_bytes",
+        "resumed_steps",
         "peak_bytes",
         "budget_bytes",
         "flops",

@@ -296,7 +296,10 @@ pub(crate) fn sort_merge(sorting: Sorting, operands: &[Streamed<'_>], outputs: &
     let runs = opened.split_at(values.len());
     let n_results = if sorting.results == SortResults::Both { 2 } else { 1 };
     let mut before = Before::default();
+    let mut left = outputs.len() / n_results;
     for outputs in outputs.chunks_mut(n_results) {
+        left -= 1;
+        before.is_asked = left > 0;
         let targets = Targets::of(sorting.results, dtype, outputs)?;
         with_sortable!(dtype, T => match sorting.results {
             SortResults::Values => {
@@ -315,6 +318,8 @@ pub(crate) fn sort_merge(sorting: Sorting, operands: &[Streamed<'_>], outputs: &
 struct Before {
     bbox: Option<BoxRegion>,
     ends: Vec<Vec<usize>>,
+    /// False for the last output, whose ends nobody asks for.
+    is_asked: bool,
 }
 
 impl Before {
@@ -385,7 +390,9 @@ fn merge_rows<'a, T: Sortable, I: Item<Key = T::Key>>(
                 }
                 Ok(())
             })?;
-            before.ends.push(end);
+            if before.is_asked {
+                before.ends.push(end);
+            }
             if let Some(last) = at.last_mut() {
                 *last += 1;
             }

@@ -27,6 +27,8 @@ pub struct NpyWriter {
     committed: AtomicBool,
     /// True if another process has begun the file and gives it its name.
     is_joined: bool,
+    /// True if what was written stays when the writer is dropped before it commits.
+    is_kept: bool,
     /// Held while the rows of a block are written. The system lets one thread at a time write to a file; a second one would spin in the kernel for every row,
     /// instead of sleeping until the block is written.
     turn: Mutex<()>,
@@ -38,29 +40,48 @@ static NEXT_TEMPORARY: AtomicU64 = AtomicU64::new(0);
 impl NpyWriter {
     /// Begins a file of the given type and shape, full of zeros.
     pub fn create(path: impl AsRef<Path>, dtype: DType, shape: &[u64]) -> Result<NpyWriter> {
-        let path = path.as_ref().to_path_buf();
+        let number = NEXT_TEMPORARY.fetch_add(1, Ordering::Relaxed);
+        let name = format!("{}-{number}", std::process::id());
+        Ok(NpyWriter::begin(path.as_ref(), dtype, shape, &name, false)?.0)
+    }
+
+    /// Goes on with a file that an earlier process has begun under this name, or begins it. Tells whether it was found. What is written stays when the writer is dropped.
+    pub fn create_kept(path: impl AsRef<Path>, dtype: DType, shape: &[u64], name: &str) -> Result<(NpyWriter, bool)> {
+        NpyWriter::begin(path.as_ref(), dtype, shape, name, true)
+    }
+
+    fn begin(path: &Path, dtype: DType, shape: &[u64], name: &str, is_kept: bool) -> Result<(NpyWriter, bool)> {
+        let path = path.to_path_buf();
         let n_bytes = shape::n_bytes(shape, dtype.size())?;
         let header = header::write(dtype, shape)?;
-        let name = path.file_name().ok_or_else(|| Error::io(format!("{} does not name a file", path.display())))?;
-        let number = NEXT_TEMPORARY.fetch_add(1, Ordering::Relaxed);
+        let own_name = path.file_name().ok_or_else(|| Error::io(format!("{} does not name a file", path.display())))?;
         let mut temporary_name = std::ffi::OsString::from(".");
-        temporary_name.push(name);
-        temporary_name.push(format!(".{}-{number}.tmp", std::process::id()));
+        temporary_name.push(own_name);
+        temporary_name.push(format!(".{name}.tmp"));
         let temporary = path.with_file_name(temporary_name);
-        let file = File::options()
-            .write(true)
-            .create_new(true)
-            .open(&temporary)
-            .map_err(|error| failed(&path, "cannot be created", &error))?;
+        let mut options = File::options();
+        options.write(true).read(is_kept);
+        if is_kept {
+            options.create(true).truncate(false)
+        } else {
+            options.create_new(true)
+        };
+        let file = options.open(&temporary).map_err(|error| failed(&path, "cannot be created", &error))?;
         let data_offset = header.len() as u64;
+        let length = data_offset + n_bytes;
+        let found = is_kept && begins_with(&file, &header) && file.metadata().is_ok_and(|data| data.len() == length);
         let (shape, committed) = (shape.to_vec(), AtomicBool::new(false));
         let turn = Mutex::new(());
         let is_joined = false;
-        let writer = NpyWriter { path, temporary, file, dtype, shape, data_offset, committed, is_joined, turn };
-        writer.file.write_all_at(&header, 0).map_err(|error| writer.write_failed(0, &error))?;
-        let length = data_offset + n_bytes;
-        writer.file.set_len(length).map_err(|error| writer.write_failed(length, &error))?;
-        Ok(writer)
+        let writer =
+            NpyWriter { path, temporary, file, dtype, shape, data_offset, committed, is_joined, is_kept, turn };
+        if !found {
+            // The length comes last: a file of that length has its header.
+            writer.file.set_len(0).map_err(|error| writer.write_failed(0, &error))?;
+            writer.file.write_all_at(&header, 0).map_err(|error| writer.write_failed(0, &error))?;
+            writer.file.set_len(length).map_err(|error| writer.write_failed(length, &error))?;
+        }
+        Ok((writer, found))
     }
 
     /// Joins a file that another process has begun: `joint` is what [`Sink::joint`] says there.
@@ -79,6 +100,7 @@ impl NpyWriter {
             data_offset: header::write(dtype, shape)?.len() as u64,
             committed: AtomicBool::new(false),
             is_joined: true,
+            is_kept: false,
             turn: Mutex::new(()),
         })
     }
@@ -95,6 +117,11 @@ impl NpyWriter {
     fn write_failed(&self, offset: u64, error: &std::io::Error) -> Error {
         failed(&self.path, &format!("cannot be written at byte {offset}"), error)
     }
+}
+
+fn begins_with(file: &File, header: &[u8]) -> bool {
+    let mut start = vec![0; header.len()];
+    file.read_exact_at(&mut start, 0).is_ok() && start == header
 }
 
 impl Sink for NpyWriter {
@@ -156,7 +183,7 @@ impl Sink for NpyWriter {
 
 impl Drop for NpyWriter {
     fn drop(&mut self) {
-        if !*self.committed.get_mut() && !self.is_joined {
+        if !*self.committed.get_mut() && !self.is_kept && !self.is_joined {
             // Nothing can be done about a failure here, and the error that led here is more important.
             let _ = fs::remove_file(&self.temporary);
         }

@@ -22,7 +22,7 @@ use super::array::ZarrArray;
 use super::metadata::{self, Declared, Kind, describes};
 use super::{bytes, root_of, store, whole_chunks};
 use crate::descr;
-use crate::formats::{FileOptions, FileTarget};
+use crate::formats::{FileOptions, FileTarget, KeptSink};
 
 /// Chunks whose numbers differ seldom have the same lock.
 const N_LOCKS: usize = 64;
@@ -33,10 +33,19 @@ const MOST_PIECES: u64 = 8;
 /// Zstandard at its fastest level: files of numbers hardly get smaller with more.
 const USUAL_CODEC: (&str, i64) = ("zstd", 1);
 
+/// Begins to write a new array that a later process can go on with. Whatever is written into an array that exists is written again.
+pub(super) fn create_kept(path: &Path, dtype: DType, grid: &Grid, target: &FileTarget, name: &str) -> Result<KeptSink> {
+    let FileTarget::New(options) = target else {
+        return Ok(KeptSink { sink: create(path, dtype, grid, target)?, keeps: false, found: false });
+    };
+    let (sink, found) = ZarrSink::new_array(path, dtype, grid, options, Some(name))?;
+    Ok(KeptSink { sink: Arc::new(sink), keeps: true, found })
+}
+
 /// Begins to write.
 pub(super) fn create(path: &Path, dtype: DType, grid: &Grid, target: &FileTarget) -> Result<Arc<dyn Sink>> {
     let sink = match target {
-        FileTarget::New(options) => ZarrSink::new_array(path, dtype, grid, options)?,
+        FileTarget::New(options) => ZarrSink::new_array(path, dtype, grid, options, None)?.0,
         FileTarget::Region(lo) => ZarrSink::region(path, dtype, &grid.shape(), lo)?,
         FileTarget::Append(axis) => ZarrSink::append(path, dtype, &grid.shape(), *axis)?,
     };
@@ -84,6 +93,8 @@ struct ZarrSink {
     finish: Finish,
     locks: Vec<Mutex<()>>,
     committed: AtomicBool,
+    /// True if what was written stays when the sink is dropped before it commits.
+    is_kept: bool,
 }
 
 /// What is left to do when all blocks are written.
@@ -104,7 +115,14 @@ enum Finish {
 }
 
 impl ZarrSink {
-    fn new_array(path: &Path, dtype: DType, grid: &Grid, options: &FileOptions) -> Result<ZarrSink> {
+    /// Begins a new array. With a name, goes on with what an earlier process has begun under it, and tells whether there was anything.
+    fn new_array(
+        path: &Path,
+        dtype: DType,
+        grid: &Grid,
+        options: &FileOptions,
+        name: Option<&str>,
+    ) -> Result<(ZarrSink, bool)> {
         let root = root_of(path).unwrap_or_else(|| path.to_path_buf());
         match describes(path) {
             Some((_, Kind::Group)) => {
@@ -124,10 +142,21 @@ impl ZarrSink {
         let version = options.version.or(around.map(|(version, _)| version)).unwrap_or(3);
         let declared = declare(dtype, grid, version, options)?;
         // Beside the store, so that nobody who lists the store sees it.
-        let directory = store::temporary(&root)?;
+        let directory = match name {
+            Some(name) => store::hidden(&root, name)?,
+            None => store::temporary(&root)?,
+        };
+        let text = store::text_of(&declared.json)?;
         let array = ZarrArray::new(directory, declared)?;
-        let made = std::fs::create_dir(array.directory());
-        made.map_err(|error| super::failed(path, "cannot be created", &error))?;
+        let metadata = array.directory().join(metadata_file(array.declared()));
+        let found = name.is_some() && std::fs::read(&metadata).is_ok_and(|before| before == text.as_bytes());
+        if !found {
+            if name.is_some() && array.directory().exists() {
+                store::remove(array.directory());
+            }
+            let made = std::fs::create_dir(array.directory());
+            made.map_err(|error| super::failed(path, "cannot be created", &error))?;
+        }
         let sink = ZarrSink {
             array,
             dtype,
@@ -136,11 +165,12 @@ impl ZarrSink {
             finish: Finish::Rename { root, path: path.to_path_buf() },
             locks: (0..N_LOCKS).map(|_| Mutex::new(())).collect(),
             committed: AtomicBool::new(false),
+            is_kept: name.is_some(),
         };
-        let declared = sink.array.declared();
-        let name = metadata_file(declared);
-        store::write_new(&sink.array.directory().join(name), store::text_of(&declared.json)?.as_bytes())?;
-        Ok(sink)
+        if !found {
+            store::write_new(&metadata, text.as_bytes())?;
+        }
+        Ok((sink, found))
     }
 
     fn region(path: &Path, dtype: DType, stored: &[u64], lo: &[u64]) -> Result<ZarrSink> {
@@ -191,7 +221,16 @@ impl ZarrSink {
 
     fn into_existing(array: ZarrArray, dtype: DType, stored: &[u64], lo: Vec<u64>, finish: Finish) -> ZarrSink {
         let locks = (0..N_LOCKS).map(|_| Mutex::new(())).collect();
-        ZarrSink { array, dtype, stored: stored.to_vec(), lo, finish, locks, committed: AtomicBool::new(false) }
+        ZarrSink {
+            array,
+            dtype,
+            stored: stored.to_vec(),
+            lo,
+            finish,
+            locks,
+            committed: AtomicBool::new(false),
+            is_kept: false,
+        }
     }
 
     /// Writes what a block has of a chunk.
@@ -208,7 +247,7 @@ impl ZarrSink {
             let first = ((whole.lo[0] - place.lo[0]) * row) as usize;
             let run = first..first + whole.n_elements() as usize;
             return write_elements(block.data(), run, |elements| {
-                self.put(&file, array.encode_plain(at, elements)?.as_deref())
+                self.put(&file, array.encode_plain(at, elements)?.as_deref(), is_covered)
             });
         }
         let n = usize::try_from(array.chunk_bytes()).map_err(|_| Error::resource("a chunk larger than memory"))?;
@@ -230,13 +269,16 @@ impl ZarrSink {
             }
         };
         bytes::from_block(block, place, &mut elements, &whole)?;
-        self.put(&file, array.encode(at, elements)?.as_deref())
+        self.put(&file, array.encode(at, elements)?.as_deref(), is_covered)
     }
 
     /// Writes the file of a chunk, or removes it.
-    fn put(&self, file: &Path, encoded: Option<&[u8]>) -> Result<()> {
+    fn put(&self, file: &Path, encoded: Option<&[u8]>, is_covered: bool) -> Result<()> {
         match (encoded, &self.finish) {
-            (Some(encoded), Finish::Rename { .. } | Finish::Joined) => store::write_new(file, encoded),
+            // A chunk that several blocks share has to be whole when a later process goes on with it.
+            (Some(encoded), Finish::Rename { .. } | Finish::Joined) if is_covered || !self.is_kept => {
+                store::write_new(file, encoded)
+            }
             (Some(encoded), _) => store::replace(file, encoded),
             (None, _) => match std::fs::remove_file(file) {
                 Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
@@ -320,7 +362,7 @@ impl Sink for ZarrSink {
 
 impl Drop for ZarrSink {
     fn drop(&mut self) {
-        if !*self.committed.get_mut() && matches!(self.finish, Finish::Rename { .. }) {
+        if !*self.committed.get_mut() && !self.is_kept && matches!(self.finish, Finish::Rename { .. }) {
             store::remove(self.array.directory());
         }
     }

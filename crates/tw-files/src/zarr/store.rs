@@ -61,11 +61,16 @@ pub(super) fn files_below(directory: &Path) -> Option<Vec<StoredFile>> {
 /// A name beside a path that nobody else uses, hidden from listings.
 pub(super) fn temporary(path: &Path) -> Result<PathBuf> {
     static NEXT: AtomicU64 = AtomicU64::new(0);
-    let name = path.file_name().ok_or_else(|| Error::io(format!("{} does not name a file", path.display())))?;
-    let mut temporary = OsString::from(".");
-    temporary.push(name);
-    temporary.push(format!(".{}-{}.tmp", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed)));
-    Ok(path.with_file_name(temporary))
+    hidden(path, &format!("{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed)))
+}
+
+/// A name beside a path, hidden from listings.
+pub(super) fn hidden(path: &Path, name: &str) -> Result<PathBuf> {
+    let own = path.file_name().ok_or_else(|| Error::io(format!("{} does not name a file", path.display())))?;
+    let mut hidden = OsString::from(".");
+    hidden.push(own);
+    hidden.push(format!(".{name}.tmp"));
+    Ok(path.with_file_name(hidden))
 }
 
 /// Writes a file of a store that nobody sees yet. Directories are made as they are needed.

@@ -9,7 +9,7 @@ use cranelift_entity::EntityRef;
 use tw_block::{Block, CompiledKernel, Meter, Sink, Source, SourceAccess, provider};
 use tw_ir::kernel::{Kernel, KernelRead, StatementKernel};
 use tw_ir::program::{BlockFunction, FunctionRef, TensorType};
-use tw_ir::schedule::{Digest, Schedule};
+use tw_ir::schedule::{Digest, Instance, InstanceId, Memory, Move, Placement, Schedule, Step};
 use tw_ir::workflow::{
     BlockId, BlockSet, Boxes, KernelEntry, KernelId, MaybeOperand, Operand, OutputDecl, SinkDecl, SourceDecl,
     Statement, StmtId, TaskKind, Workflow, verify,
@@ -432,4 +432,106 @@ pub fn replay(schedule: &Schedule) -> Replayed {
     let outputs =
         workflow.outputs.iter().map(|o| bits(blocks[workflow.block(o.set, 0).index()].as_ref().unwrap())).collect();
     Replayed { outputs, stored: io.stored.into_inner().unwrap() }
+}
+
+/// Adds moves of blocks that luck has chosen.
+struct Mover<'a> {
+    workflow: &'a Workflow,
+    /// Per block, its instances.
+    host: BTreeMap<BlockId, InstanceId>,
+    disk: BTreeMap<BlockId, InstanceId>,
+    steps: Vec<Step>,
+    placement: Placement,
+    room: usize,
+}
+
+impl Mover<'_> {
+    fn add(&mut self, block: BlockId, memory: Memory) -> InstanceId {
+        self.placement.add_instance(Instance { block, region: 0, memory })
+    }
+
+    /// Moves a block that is not needed to disk.
+    fn evict(&mut self, dice: &mut Dice, needed: &[BlockId]) {
+        let others: Vec<BlockId> = self.host.keys().copied().filter(|block| !needed.contains(block)).collect();
+        if others.is_empty() {
+            return;
+        }
+        let block = dice.pick(&others);
+        let from = self.host.remove(&block).unwrap();
+        if !self.disk.contains_key(&block) {
+            let to = self.add(block, Memory::Disk(0));
+            self.steps.push(self.placement.add_move(Move { from, to }));
+            self.disk.insert(block, to);
+        }
+    }
+
+    /// Makes a new instance in main memory.
+    fn make(&mut self, dice: &mut Dice, block: BlockId, needed: &[BlockId]) -> InstanceId {
+        while self.host.len() >= self.room {
+            self.evict(dice, needed);
+        }
+        let instance = self.add(block, Memory::Host(0));
+        self.host.insert(block, instance);
+        instance
+    }
+
+    fn bring(&mut self, dice: &mut Dice, block: BlockId, needed: &[BlockId]) {
+        if !self.host.contains_key(&block) {
+            let from = self.disk[&block];
+            let to = self.make(dice, block, needed);
+            self.steps.push(self.placement.add_move(Move { from, to }));
+        }
+    }
+}
+
+/// The schedule with moves to disk and back: to keep to a number of blocks, and by luck.
+pub fn with_random_moves(schedule: &Schedule, dice: &mut Dice) -> Schedule {
+    let workflow = schedule.workflow();
+    let order: Vec<_> = schedule.order().collect();
+    let touched = |task| {
+        let reads = workflow.present_operands(task).map(|operand| operand.block);
+        let mut blocks: Vec<BlockId> = reads.chain(workflow.outputs(task).iter().copied()).collect();
+        blocks.sort_unstable();
+        blocks.dedup();
+        blocks
+    };
+    let least = order.iter().map(|&task| touched(task).len()).max().unwrap_or(1);
+    let mut last_uses: BTreeMap<BlockId, usize> = BTreeMap::new();
+    order.iter().enumerate().for_each(|(k, &task)| last_uses.extend(touched(task).into_iter().map(|block| (block, k))));
+    let results: Vec<BlockId> = workflow.outputs.iter().map(|output| workflow.block(output.set, 0)).collect();
+    let placement = Placement::new(1, vec![0; workflow.n_tasks()], Vec::new());
+    let (host, disk) = (BTreeMap::new(), BTreeMap::new());
+    let room = least + dice.below(4);
+    let mut mover = Mover { workflow, host, disk, steps: Vec::new(), placement, room };
+    for (k, &task) in order.iter().enumerate() {
+        let needed = touched(task);
+        if dice.below(4) == 0 {
+            mover.evict(dice, &needed);
+        }
+        let continues = workflow.kind(task) == TaskKind::Fold && workflow.position(task) > 0;
+        for operand in mover.workflow.present_operands(task) {
+            mover.bring(dice, operand.block, &needed);
+        }
+        for &output in workflow.outputs(task) {
+            if continues {
+                mover.bring(dice, output, &needed);
+                // The copy on disk lacks what comes now.
+                mover.disk.remove(&output);
+            } else {
+                mover.make(dice, output, &needed);
+            }
+        }
+        let host = &mover.host;
+        let reads: Vec<_> = workflow.operands(task).iter().map(|o| Some(host[&o.expand()?.block])).collect();
+        let writes: Vec<_> = workflow.outputs(task).iter().map(|block| host[block]).collect();
+        mover.placement.add_task(reads, writes);
+        mover.steps.push(Step::task(task));
+        for block in needed.into_iter().filter(|block| last_uses[block] == k && !results.contains(block)) {
+            mover.host.remove(&block);
+            mover.disk.remove(&block);
+        }
+    }
+    let found = results.iter().map(|block| *mover.host.get(block).or_else(|| mover.disk.get(block)).unwrap());
+    mover.placement.set_results(found.collect());
+    schedule.with_moves(mover.steps, mover.placement, None).unwrap()
 }
