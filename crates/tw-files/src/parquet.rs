@@ -3,8 +3,8 @@
 //! A column is a tensor of rank one with the type that the file declares; a file as a whole is a table, a tensor of rank two. Blocks are made of whole row groups and are read by several
 //! tasks at once. Columns of text, nested columns and decimals are left out.
 //!
-//! The crate `parquet` reads the footer, the headers of pages and the encodings. Its decompressors are not used: they allocate what a header claims, and some unfold without a bound. Ours
-//! do neither ([`pages`]). A null is NaN in columns of floats, NaT in columns of times, and otherwise an error.
+//! The crate `parquet` reads the footer and the rarer encodings. Headers of pages ([`header`]), plain values and dictionaries ([`values`]) are read here: values go straight into blocks. Its
+//! decompressors are not used: they allocate what a header claims, and some unfold without a bound. Ours do neither ([`pages`]). A null is NaN in columns of floats, NaT in columns of times, and otherwise an error.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -18,8 +18,13 @@ use crate::several;
 mod decode;
 mod file;
 mod footer;
+mod guarded;
+mod header;
+mod hybrid;
 mod pages;
 mod source;
+mod thrift;
+mod values;
 
 use file::{ParquetFile, Wanted};
 

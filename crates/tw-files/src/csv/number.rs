@@ -1,4 +1,8 @@
 //! Numbers in text.
+//!
+//! Eight bytes are looked at together: how many digits they begin with, and their value, without a branch for each digit.
+
+use super::powers;
 
 /// Powers of ten that a double holds exactly.
 const POWERS: [f64; 23] = [
@@ -6,51 +10,105 @@ const POWERS: [f64; 23] = [
     1e21, 1e22,
 ];
 
+/// The first powers of ten, for up to eight digits.
+const SHIFTS: [u64; 9] = [1, 10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000];
+
 /// Larger whole numbers are not all doubles.
 const EXACT: u64 = 1 << 53;
+
+/// Numbers of this many digits fit into 64 bits.
+const MOST_DIGITS: usize = 19;
+
+/// A byte in each of eight.
+const fn each(byte: u8) -> u64 {
+    u64::from_le_bytes([byte; 8])
+}
 
 /// The number that a field holds; `None` if it holds something else. Spaces around it do not count.
 pub(super) fn parse(field: &[u8]) -> Option<f64> {
     // No byte of a number is a line end.
-    match leading(field, b'\n') {
-        Some((value, n)) if n == field.len() => Some(value),
+    match leading(field, 0, b'\n') {
+        Some((value, end)) if end == field.len() => Some(value),
         _ => slowly(field),
     }
 }
 
-/// The number of digits with a point that a text begins with, if a delimiter or the end follows, and how many bytes it has. One pass finds the end of the field and its value.
-pub(super) fn leading(text: &[u8], delimiter: u8) -> Option<(f64, usize)> {
-    let (negative, start) = match text.first() {
-        Some(b'-') if delimiter != b'-' => (true, 1),
-        Some(b'+') if delimiter != b'+' => (false, 1),
-        _ => (false, 0),
-    };
-    let (mut mantissa, mut decimals, mut n_digits, mut after_point) = (0u64, 0usize, 0usize, false);
-    let mut end = text.len();
-    for (k, &byte) in text.iter().enumerate().skip(start) {
-        match byte {
-            _ if byte == delimiter => {
-                end = k;
-                break;
-            }
-            b'0'..=b'9' if n_digits < 19 => {
-                mantissa = mantissa * 10 + (byte - b'0') as u64;
-                n_digits += 1;
-                decimals += after_point as usize;
-            }
-            b'.' if !after_point => after_point = true,
-            _ => return None,
-        }
+/// The number in decimal or scientific notation that stands at a place of a text, if a delimiter, the end of the line or of the text follows; and where it ends. The delimiter is no part
+/// of a number.
+pub(super) fn leading(text: &[u8], start: usize, delimiter: u8) -> Option<(f64, usize)> {
+    let byte = |at: usize| text.get(at).copied().unwrap_or(b'\n');
+    let negative = byte(start) == b'-';
+    let first = start + (negative || byte(start) == b'+') as usize;
+    let (mut whole, mut end) = digits(text, first, 0);
+    let (mut n_digits, mut n_decimals) = (end - first, 0);
+    if byte(end) == b'.' {
+        let point = end + 1;
+        (whole, end) = digits(text, point, whole);
+        n_decimals = end - point;
+        n_digits += n_decimals;
     }
     if n_digits == 0 {
         return None;
     }
-    if mantissa > EXACT || decimals >= POWERS.len() {
-        return Some((std::str::from_utf8(&text[..end]).ok()?.parse().ok()?, end));
+    if n_digits > MOST_DIGITS {
+        let zeros = text[first..end].iter().take_while(|&&byte| byte == b'0' || byte == b'.').count();
+        if n_digits.saturating_sub(zeros) > MOST_DIGITS {
+            return None;
+        }
     }
-    // One exact division away from the nearest double (Clinger, 1990).
-    let value = mantissa as f64 / POWERS[decimals];
+    let mut power = -i32::try_from(n_decimals).ok()?;
+    if byte(end) | 0x20 == b'e' && delimiter | 0x20 != b'e' {
+        let negative = byte(end + 1) == b'-';
+        let first = end + 1 + (negative || byte(end + 1) == b'+') as usize;
+        let (exponent, after) = digits(text, first, 0);
+        if !(1..=4).contains(&(after - first)) {
+            return None;
+        }
+        power += if negative { -(exponent as i32) } else { exponent as i32 };
+        end = after;
+    }
+    let next = byte(end);
+    if next != delimiter && next != b'\n' && !(next == b'\r' && byte(end + 1) == b'\n') {
+        return None;
+    }
+    let value = if whole <= EXACT && power.unsigned_abs() < POWERS.len() as u32 {
+        // One exact operation away from the nearest double (Clinger, 1990).
+        let scale = POWERS[power.unsigned_abs() as usize];
+        if power < 0 { whole as f64 / scale } else { whole as f64 * scale }
+    } else {
+        powers::nearest(whole, power)?
+    };
     Some((if negative { -value } else { value }, end))
+}
+
+/// Appends the digits at a place of a text to a number; and where they end. The number wraps around if it has too many digits.
+fn digits(text: &[u8], mut at: usize, mut number: u64) -> (u64, usize) {
+    loop {
+        let word = match text.get(at..).and_then(|rest| rest.first_chunk()) {
+            Some(bytes) => u64::from_le_bytes(*bytes),
+            None => {
+                let rest = text.get(at..).unwrap_or_default();
+                let mut bytes = [0; 8];
+                bytes[..rest.len()].copy_from_slice(rest);
+                u64::from_le_bytes(bytes)
+            }
+        };
+        // Digits become 0 to 9, and only they stay below 0x80 when 0x76 is added.
+        let values = word ^ each(b'0');
+        let others = (values & each(0x7f)).wrapping_add(each(0x76)) | values;
+        let n = (others & each(0x80)).trailing_zeros() as usize / 8;
+        // The first digit is the lowest byte. Zeros are put before the digits, in place of what follows them.
+        let values = values.checked_shl(64 - 8 * n as u32).unwrap_or(0);
+        // Neighbours become pairs, pairs become fours, fours become one number.
+        let pairs = values.wrapping_mul(10).wrapping_add(values >> 8);
+        let low = (pairs & 0xff_0000_00ff).wrapping_mul(100 + (1_000_000 << 32));
+        let high = (pairs >> 16 & 0xff_0000_00ff).wrapping_mul(1 + (10_000 << 32));
+        number = number.wrapping_mul(SHIFTS[n]).wrapping_add(low.wrapping_add(high) >> 32);
+        at += n;
+        if n < 8 {
+            return (number, at);
+        }
+    }
 }
 
 fn slowly(field: &[u8]) -> Option<f64> {
@@ -89,6 +147,16 @@ mod tests {
             "1E5",
             "9999999999999999999999",
             "3.141592653589793238462643",
+            "0.00012573022160982716",
+            "-0.00000000000000000000012573022160982716",
+            "00000000000000000000000001",
+            "1.2573022160982716e-5",
+            "12345678e300",
+            "-1.5E+3",
+            "1e00000000000000000003",
+            "18446744073709551615",
+            "18446744073709551616",
+            "1234567890123456789e-40",
         ] {
             assert_eq!(parse(text.as_bytes()).map(f64::to_bits), text.parse::<f64>().ok().map(f64::to_bits), "{text}");
         }
@@ -113,7 +181,9 @@ mod tests {
             assert_eq!(parse(text.as_bytes()), Some(1.0), "{text}");
         }
         assert_eq!(parse(b"-inf"), Some(f64::NEG_INFINITY));
-        for text in ["x", "1x", "1.2.3", "--1", "1d5", "0x10", "1 2", "-", ".", "e5", "\u{661}"] {
+        for text in
+            ["x", "1x", "1.2.3", "--1", "1d5", "0x10", "1 2", "-", ".", "e5", "1e", "1e+", "1e5.5", "1e 5", "\u{661}"]
+        {
             assert_eq!(parse(text.as_bytes()), None, "{text}");
         }
     }
