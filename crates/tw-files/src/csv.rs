@@ -21,6 +21,7 @@ mod number;
 mod parse;
 mod powers;
 mod rows;
+mod sink;
 mod table;
 
 use table::Table;
@@ -66,13 +67,20 @@ impl Format for Csv {
         Ok(open(path, &TableOptions::of(path))?.0)
     }
 
-    fn create(&self, path: &Path, _: DType, _: &Grid, _: &FileTarget) -> Result<Arc<dyn Sink>> {
-        Err(Error::source(format!("{}: text is read, but not written", path.display()))
-            .help("write an .npy file or a Zarr array"))
+    fn create(&self, path: &Path, dtype: DType, grid: &Grid, target: &FileTarget) -> Result<Arc<dyn Sink>> {
+        match target {
+            FileTarget::New(options) => sink::create(path, dtype, grid, options),
+            _ => Err(Error::source(format!("{}: text is written as a whole", path.display()))
+                .help("write a Zarr array, with a name that ends in .zarr")),
+        }
     }
 
-    fn blocks_for(&self, _: &Path, _: DType, _: &[u64], _: &FileTarget) -> Result<Option<Grid>> {
-        Ok(None)
+    fn blocks_for(&self, _: &Path, dtype: DType, shape: &[u64], _: &FileTarget) -> Result<Option<Grid>> {
+        Ok(sink::blocks_for(dtype, shape))
+    }
+
+    fn scratch_of_store(&self, _: u64) -> u64 {
+        sink::SCRATCH_BYTES
     }
 
     fn describe(&self, path: &Path) -> Result<FileSummary> {

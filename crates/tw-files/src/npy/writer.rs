@@ -1,14 +1,12 @@
 //! Writing blocks.
 
-use std::fs::{self, File};
-use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use tw_ir::{BoxRegion, Buffer, DType, Error, Result, shape};
 
 use super::{failed, header};
+use crate::spool::Temporary;
 use tw_block::Block;
 use tw_block::Points;
 use tw_block::Sink;
@@ -19,19 +17,14 @@ use tw_block::write_elements;
 #[derive(Debug)]
 pub struct NpyWriter {
     path: PathBuf,
-    temporary: PathBuf,
-    file: File,
+    file: Temporary,
     dtype: DType,
     shape: Vec<u64>,
     data_offset: u64,
-    committed: AtomicBool,
     /// Held while the rows of a block are written. The system lets one thread at a time write to a file; a second one would spin in the kernel for every row,
     /// instead of sleeping until the block is written.
     turn: Mutex<()>,
 }
-
-/// Tells apart the temporaries of one process.
-static NEXT_TEMPORARY: AtomicU64 = AtomicU64::new(0);
 
 impl NpyWriter {
     /// Begins a file of the given type and shape, full of zeros.
@@ -39,31 +32,20 @@ impl NpyWriter {
         let path = path.as_ref().to_path_buf();
         let n_bytes = shape::n_bytes(shape, dtype.size())?;
         let header = header::write(dtype, shape)?;
-        let name = path.file_name().ok_or_else(|| Error::io(format!("{} does not name a file", path.display())))?;
-        let number = NEXT_TEMPORARY.fetch_add(1, Ordering::Relaxed);
-        let mut temporary_name = std::ffi::OsString::from(".");
-        temporary_name.push(name);
-        temporary_name.push(format!(".{}-{number}.tmp", std::process::id()));
-        let temporary = path.with_file_name(temporary_name);
-        let file = File::options()
-            .write(true)
-            .create_new(true)
-            .open(&temporary)
-            .map_err(|error| failed(&path, "cannot be created", &error))?;
+        let file = Temporary::create(&path)?;
         let data_offset = header.len() as u64;
-        let (shape, committed) = (shape.to_vec(), AtomicBool::new(false));
-        let turn = Mutex::new(());
-        let writer = NpyWriter { path, temporary, file, dtype, shape, data_offset, committed, turn };
-        writer.file.write_all_at(&header, 0).map_err(|error| writer.write_failed(0, &error))?;
+        let (shape, turn) = (shape.to_vec(), Mutex::new(()));
+        let writer = NpyWriter { path, file, dtype, shape, data_offset, turn };
+        writer.file.write_at(&header, 0)?;
         let length = data_offset + n_bytes;
-        writer.file.set_len(length).map_err(|error| writer.write_failed(length, &error))?;
+        writer.file.file.set_len(length).map_err(|error| writer.write_failed(length, &error))?;
         Ok(writer)
     }
 
     fn write_run(&self, start: u64, buffer: &Buffer, range: std::ops::Range<usize>) -> Result<()> {
         let mut offset = self.data_offset + start * self.dtype.size();
         write_elements(buffer, range, |bytes| {
-            self.file.write_all_at(bytes, offset).map_err(|error| self.write_failed(offset, &error))?;
+            self.file.write_at(bytes, offset)?;
             offset += bytes.len() as u64;
             Ok::<(), Error>(())
         })
@@ -113,18 +95,6 @@ impl Sink for NpyWriter {
     }
 
     fn commit(&self) -> Result<()> {
-        self.file.sync_all().map_err(|error| failed(&self.path, "cannot be made durable", &error))?;
-        fs::rename(&self.temporary, &self.path).map_err(|error| failed(&self.path, "cannot be replaced", &error))?;
-        self.committed.store(true, Ordering::Relaxed);
-        Ok(())
-    }
-}
-
-impl Drop for NpyWriter {
-    fn drop(&mut self) {
-        if !*self.committed.get_mut() {
-            // Nothing can be done about a failure here, and the error that led here is more important.
-            let _ = fs::remove_file(&self.temporary);
-        }
+        self.file.commit()
     }
 }

@@ -131,7 +131,16 @@ fn word(bytes: &[u8], at: usize) -> u64 {
 fn unpack(bytes: &[u8], width: u32, first: u64, out: &mut [u32]) {
     let mask = (1u64 << width) - 1;
     let mut bit = first * u64::from(width);
-    for out in out {
+    // A word has several narrow numbers, wherever the first of them begins.
+    const AT_ONCE: usize = 7;
+    let n_narrow = if (1..=8).contains(&width) { out.len() / AT_ONCE * AT_ONCE } else { 0 };
+    let (narrow, others) = out.split_at_mut(n_narrow);
+    for seven in narrow.chunks_exact_mut(AT_ONCE) {
+        let word = word(bytes, (bit / 8) as usize) >> (bit % 8);
+        seven.iter_mut().enumerate().for_each(|(k, out)| *out = (word >> (k as u32 * width) & mask) as u32);
+        bit += AT_ONCE as u64 * u64::from(width);
+    }
+    for out in others {
         *out = (word(bytes, (bit / 8) as usize) >> (bit % 8) & mask) as u32;
         bit += u64::from(width);
     }

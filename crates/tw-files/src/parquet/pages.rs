@@ -7,7 +7,7 @@ use std::fs::File;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use ::parquet::basic::Encoding;
 use ::parquet::column::page::{Page, PageMetadata, PageReader};
@@ -120,6 +120,31 @@ impl FileBytes {
 pub(super) struct PageBuffers {
     in_file: Vec<u8>,
     unfolded: Vec<u8>,
+}
+
+/// Buffers of reads that are over, for the next ones: fresh memory costs a fault for every page of the system. Few are kept, and none that is large.
+#[derive(Debug, Default)]
+pub(super) struct SpareBuffers(Mutex<Vec<PageBuffers>>);
+
+impl SpareBuffers {
+    const MOST: usize = 4;
+    const MOST_BYTES: usize = 4 << 20;
+
+    pub(super) fn take(&self) -> PageBuffers {
+        self.lock().pop().unwrap_or_default()
+    }
+
+    pub(super) fn keep(&self, buffers: PageBuffers) {
+        let mut spare = self.lock();
+        if spare.len() < Self::MOST && buffers.in_file.capacity() + buffers.unfolded.capacity() <= Self::MOST_BYTES {
+            spare.push(buffers);
+        }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<PageBuffers>> {
+        // A list is whole at every moment, whoever panicked while holding it.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// The pages of a column in a row group.

@@ -214,8 +214,13 @@ impl<T: FileNumber, E: Copy> Target<'_, T, E> {
                     if largest >= table.len() {
                         return Err(format!("value {largest} of a dictionary of {}", table.len()));
                     }
-                    let places = self.places(first + start, batch.len());
-                    places.zip(&*batch).for_each(|(place, &index)| *place = table[index as usize]);
+                    if self.stride == 1 {
+                        let places = &mut self.out[first + start..][..batch.len()];
+                        places.iter_mut().zip(&*batch).for_each(|(place, &index)| *place = table[index as usize]);
+                    } else {
+                        let places = self.places(first + start, batch.len());
+                        places.zip(&*batch).for_each(|(place, &index)| *place = table[index as usize]);
+                    }
                 }
             }
         }
