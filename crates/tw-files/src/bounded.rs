@@ -37,17 +37,19 @@ pub(crate) fn read_bounded(reader: impl Read, most: u64) -> Result<Vec<u8>, Stri
     if out.len() as u64 > most { Err(too_much(most)) } else { Ok(out) }
 }
 
-/// Makes a buffer exactly so long. What it holds is of no interest.
+/// So many bytes of a buffer, which grows if it is too short. What they hold is of no interest.
 #[cfg(feature = "parquet")]
-pub(crate) fn room(buffer: &mut Vec<u8>, length: u64) -> Result<(), String> {
+pub(crate) fn room(buffer: &mut Vec<u8>, length: u64) -> Result<&mut [u8], String> {
     let no_memory = || format!("no memory for {length} bytes");
     let length = usize::try_from(length).map_err(|_| no_memory())?;
     if buffer.capacity() < length {
         *buffer = Vec::new();
         buffer.try_reserve_exact(length).map_err(|_| no_memory())?;
     }
-    buffer.resize(length, 0);
-    Ok(())
+    if buffer.len() < length {
+        buffer.resize(length, 0);
+    }
+    Ok(&mut buffer[..length])
 }
 
 /// Decompresses Zstandard frames that unfold to at most `most` bytes together. A frame may ask for a window of gigabytes, in which earlier bytes are kept: one that is larger than what

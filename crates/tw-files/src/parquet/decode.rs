@@ -66,7 +66,7 @@ impl Part<'_> {
         macro_rules! go {
             ($type:ty, $values:ident, $missing:expr, $convert:expr) => {{
                 let out = &mut $values[first..];
-                self.decode::<$type, _>(Target { out, stride, missing: $missing, convert: $convert }, buffers)
+                self.decode::<$type, _, _>(Target { out, stride, missing: $missing, convert: $convert }, buffers)
             }};
         }
         match (buffer, dtype, own.physical) {
@@ -96,9 +96,9 @@ impl Part<'_> {
         }
     }
 
-    fn decode<T: DataType, E: Copy>(
+    fn decode<T: DataType, E: Copy, F: Fn(T::T) -> E + Copy>(
         self,
-        mut target: Target<'_, T::T, E>,
+        mut target: Target<'_, E, F>,
         buffers: &mut PageBuffers,
     ) -> Result<Outcome, String>
     where
@@ -127,10 +127,10 @@ impl Part<'_> {
 }
 
 /// Decodes through the crate, a batch at a time.
-fn by_batches<T: DataType, E: Copy>(
+fn by_batches<T: DataType, E: Copy, F: Fn(T::T) -> E + Copy>(
     reader: &mut ColumnReaderImpl<T>,
     (skip, n): (usize, usize),
-    target: Target<'_, T::T, E>,
+    target: Target<'_, E, F>,
 ) -> Result<Outcome, ParquetError> {
     let Target { out, stride, missing, convert } = target;
     let convert = |value: &T::T| convert(value.clone());

@@ -49,7 +49,7 @@ pub(super) enum Codec {
 }
 
 impl Codec {
-    /// Decompresses bytes into all of `out`, which becomes `length` bytes long.
+    /// Decompresses bytes to `length` bytes, with which `out` then begins.
     fn decode(self, bytes: &[u8], length: u64, out: &mut Vec<u8>) -> Result<(), String> {
         let found = match self {
             Codec::None => {
@@ -59,11 +59,11 @@ impl Codec {
             Codec::Snappy => {
                 let own = snap::raw::decompress_len(bytes).map_err(|error| error.to_string())?;
                 check_length(own as u64, bytes.len(), SNAPPY_RATIO, length)?;
-                room(out, length)?;
+                let out = room(out, length)?;
                 snap::raw::Decoder::new().decompress(bytes, out).map_err(|error| error.to_string())?
             }
             Codec::Zstd if length <= AT_ONCE => {
-                room(out, length)?;
+                let out = room(out, length)?;
                 zstd::bulk::decompress_to_buffer(bytes, out).map_err(|error| error.to_string())?
             }
             Codec::Zstd => {
@@ -76,7 +76,7 @@ impl Codec {
             }
             Codec::Lz4 => {
                 check_length(length, bytes.len(), LZ4_RATIO, length)?;
-                room(out, length)?;
+                let out = room(out, length)?;
                 lz4_flex::block::decompress_into(bytes, out).map_err(|error| error.to_string())?
             }
         };
@@ -246,7 +246,7 @@ impl Pages {
         let Some((header, body)) = self.next.take() else { return Ok(None) };
         self.bytes.start = body + header.bytes as u64;
         let PageBuffers { in_file, unfolded } = &mut self.buffers;
-        room(in_file, header.bytes as u64)?;
+        let in_file = room(in_file, header.bytes as u64)?;
         self.file.read_exact_at(in_file, body).map_err(|error| format!("byte {body} cannot be read: {error}"))?;
         let (n_levels, is_compressed) = match header.kind {
             PageKind::DataV2 { level_bytes, is_compressed, .. } => (level_bytes, is_compressed),
@@ -260,7 +260,7 @@ impl Pages {
             codec => {
                 let length = header.unfolded.checked_sub(n_levels).ok_or("the header of a page contradicts itself")?;
                 unfold(codec, values, header.n_values, length as u64, unfolded)?;
-                &unfolded[..]
+                &unfolded[..length]
             }
         };
         // Whoever decodes a dictionary makes room for as many values as the header claims.
@@ -421,7 +421,7 @@ mod tests {
         ] {
             let mut out = vec![7; 3];
             unfold(codec, &bytes, 50_000, data.len() as u64, &mut out).unwrap();
-            assert!(out == data, "{codec:?}");
+            assert!(out[..data.len()] == data, "{codec:?}");
             for length in [0, 1, data.len() - 1, data.len() + 1] {
                 assert!(unfold(codec, &bytes, 50_000, length as u64, &mut out).is_err(), "{codec:?} {length}");
             }

@@ -52,13 +52,14 @@ pub(super) enum Outcome {
 }
 
 /// Where values go, and what they become.
-pub(super) struct Target<'a, T, E> {
+pub(super) struct Target<'a, E, F> {
     pub(super) out: &'a mut [E],
     /// Every so many elements of `out` are written.
     pub(super) stride: usize,
     /// What stands for a null, if anything does.
     pub(super) missing: Option<E>,
-    pub(super) convert: fn(T) -> E,
+    /// A type of its own, so that it becomes a part of the loops.
+    pub(super) convert: F,
 }
 
 /// The values of a page that are not null.
@@ -68,11 +69,11 @@ enum Values<'a, E> {
 }
 
 /// Decodes `n` rows from the `skip`-th on. Values of an optional column have levels before them that say which are null.
-pub(super) fn decode<T: FileNumber, E: Copy>(
+pub(super) fn decode<T: FileNumber, E: Copy, F: Fn(T) -> E + Copy>(
     pages: &mut Pages,
     is_optional: bool,
     (skip, n): (usize, usize),
-    mut target: Target<'_, T, E>,
+    mut target: Target<'_, E, F>,
 ) -> Result<Outcome, String> {
     let bits =
         if T::BYTES == 0 { vec![(target.convert)(T::of(&[0])), (target.convert)(T::of(&[1]))] } else { Vec::new() };
@@ -177,7 +178,7 @@ fn plain<T: FileNumber>(bytes: &[u8], n: usize) -> Result<(&[u8], &[u8]), String
     split.ok_or_else(|| format!("a page ends after {} of {n} values", bytes.len() / T::BYTES.max(1)))
 }
 
-impl<T: FileNumber, E: Copy> Target<'_, T, E> {
+impl<E: Copy, F> Target<'_, E, F> {
     /// The elements of some rows.
     fn places(&mut self, first: usize, n: usize) -> impl Iterator<Item = &mut E> {
         let start = (first * self.stride).min(self.out.len());
@@ -191,7 +192,10 @@ impl<T: FileNumber, E: Copy> Target<'_, T, E> {
     }
 
     /// The next values as the elements of some rows.
-    fn take(&mut self, values: &mut Values<'_, E>, first: usize, n: usize) -> Result<(), String> {
+    fn take<T: FileNumber>(&mut self, values: &mut Values<'_, E>, first: usize, n: usize) -> Result<(), String>
+    where
+        F: Fn(T) -> E + Copy,
+    {
         let convert = self.convert;
         match values {
             Values::Plain(bytes) => {
