@@ -90,12 +90,11 @@ impl Spool {
 
     /// Puts the parts in order, writes more bytes behind them, and gives the file its name. The parts are all that were put.
     pub(crate) fn finish(&self, parts: &[Range<u64>], tail: &[u8]) -> Result<()> {
-        let mut end = self.head.len() as u64;
-        let in_order = parts.iter().all(|part| {
-            let follows = part.start == end;
+        let (mut end, mut in_order) = (self.head.len() as u64, true);
+        for part in parts {
+            in_order &= part.start == end;
             end += part.end - part.start;
-            follows
-        });
+        }
         if in_order {
             self.temporary.write_at(tail, end)?;
             return self.temporary.commit();

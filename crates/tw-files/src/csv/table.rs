@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-use memchr::memchr;
+use memchr::{memchr, memchr_iter};
 use tw_ir::{Error, Result};
 
 use super::parse::Fields;
@@ -65,7 +65,7 @@ impl Table {
         }
         let is_all = head.len() as u64 == length;
         let mark = if head.starts_with(b"\xef\xbb\xbf") { 3 } else { 0 };
-        let mut lines = Lines { text: &head, at: mark, is_all };
+        let mut lines = Lines { text: &head, at: mark, start: mark, is_all };
         let names = lines
             .next_full()
             .ok_or_else(|| wrong(format!("line 1: there is none, or none that ends within {MOST_ROW} bytes")))?;
@@ -77,16 +77,20 @@ impl Table {
             names = (0..names.len()).map(|k| k.to_string()).collect();
             mark
         };
-        let mut lines = Lines { text: &head, at: start, is_all };
+        let mut lines = Lines { text: &head, at: start, start, is_all };
         let mut shown: Vec<Vec<Option<f64>>> = Vec::new();
         while shown.len() < SHOWN_ROWS
             && let Some(line) = lines.next_full()
         {
-            shown.push(fields(line, delimiter).map(number::parse).collect());
-        }
-        if let Some((k, row)) = shown.iter().enumerate().find(|(_, row)| row.len() != names.len()) {
-            let line = k + 1 + options.header as usize;
-            return Err(wrong(format!("line {line}: {} fields instead of {}", row.len(), names.len())));
+            let row: Vec<Option<f64>> = fields(line, delimiter).map(number::parse).collect();
+            if row.len() != names.len() {
+                let at = memchr_iter(b'\n', &head[..lines.start]).count() + 1;
+                return Err(wrong(match memchr_iter(b'"', line).count() % 2 {
+                    0 => format!("line {at}: {} fields instead of {}", row.len(), names.len()),
+                    _ => format!("line {at}: a quote does not end"),
+                }));
+            }
+            shown.push(row);
         }
         let is_number = |k: usize| shown.iter().all(|row| row[k].is_some());
         let columns = match &options.columns {
@@ -120,7 +124,7 @@ impl Table {
 
 /// The lines of a text up to the second one that is not empty and ends in it.
 fn first_rows(text: &[u8]) -> Vec<&[u8]> {
-    let mut lines = Lines { text, at: 0, is_all: false };
+    let mut lines = Lines { text, at: 0, start: 0, is_all: false };
     std::iter::from_fn(|| lines.next_full()).take(2).collect()
 }
 
@@ -128,6 +132,8 @@ fn first_rows(text: &[u8]) -> Vec<&[u8]> {
 struct Lines<'a> {
     text: &'a [u8],
     at: usize,
+    /// Where the last line began.
+    start: usize,
     /// True if the text is all there is, so that the last line needs no end.
     is_all: bool,
 }
@@ -144,6 +150,7 @@ impl<'a> Lines<'a> {
                 return None;
             }
             let line = &rest[..end.unwrap_or(rest.len())];
+            self.start = self.at;
             self.at += end.map_or(rest.len(), |end| end + 1);
             let n = line.iter().rposition(|&byte| byte != b'\r').map_or(0, |last| last + 1);
             if n > 0 {

@@ -266,11 +266,11 @@ struct TableSink {
 impl Sink for TableSink {
     fn write(&self, block: &Block) -> Result<()> {
         let bbox = block.bbox();
-        if self.grid.position_of(bbox).is_none() || !block.is_dense() || block.dtype() != self.dtype.storage() {
-            return Err(Error::internal(format!("a {} block {bbox} of {}", block.dtype(), self.table.path.display())));
-        }
         if bbox.is_empty() {
             return Ok(());
+        }
+        if self.grid.position_of(bbox).is_none() || !block.is_dense() || block.dtype() != self.dtype.storage() {
+            return Err(Error::internal(format!("a {} block {bbox} of {}", block.dtype(), self.table.path.display())));
         }
         let strides = block.strides();
         let rows = bbox.range(0);
