@@ -159,9 +159,9 @@ fn text_that_nobody_would_write_is_read_or_refused() {
         let path = directory.file("x.csv", text);
         let found = open_table(&path, &options(None)).and_then(|(source, names)| {
             source.to_array()?;
-            Err(tw_ir::Error::io(format!("{}: no column holds numbers but {names:?}", path.display())))
+            Err::<(), _>(tw_ir::Error::io(format!("{}: no column holds numbers but {names:?}", path.display())))
         });
-        let error = found.map(|()| ()).unwrap_err();
+        let error = found.unwrap_err();
         assert!(error.message().contains(message), "{error}");
     }
     let many = "a,b\n".to_string() + &"1,2\n".repeat(200);
@@ -171,7 +171,7 @@ fn text_that_nobody_would_write_is_read_or_refused() {
         (b"1,2,\n", "line 202: 3 fields instead of 2"),
         (b"\"1\n2\",3\n", "line 202: column `a`: `\\\"1\\n2\\\"` is not a number"),
     ] {
-        let path = directory.file("x.csv", [many.as_bytes(), row, many[4..].as_bytes()].concat());
+        let path = directory.file("x.csv", [many.as_bytes(), row, &many.as_bytes()[4..]].concat());
         let error = read_array(&path).unwrap_err();
         assert!(error.message().contains(message), "{error}");
     }

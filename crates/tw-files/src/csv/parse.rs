@@ -273,7 +273,7 @@ mod tests {
             ("1,2\n3,4,5\n", "3 fields instead of 2"),
             ("1,2\n3,4,", "3 fields instead of 2"),
             ("1,2\nx,4\n", "column `a`: `x` is not a number"),
-            ("1,2\n3,0\01\n", "column `b`: `0\\01` is not a number"),
+            ("1,2\n3,0\x001\n", "column `b`: `0\\01` is not a number"),
             ("1,2\n3,\"4", "column `b`: `\\\"4` is not a number"),
         ] {
             for piece in 1..=text.len() {

@@ -92,8 +92,9 @@ fn first_rows(path: &PathBuf) -> Result<Vec<f64>, String> {
     let message = |error: tw_ir::Error| error.message().to_string();
     let source = open_columns(from_ref(path), None).map_err(message)?.remove(0).1;
     let n = source.shape().map_err(message)?[0].min(1 << 20);
-    assert!(source.scratch(&BoxRegion::from_ranges([0..n])) < 1 << 30);
-    let block = source.read(&BoxRegion::from_ranges([0..n]), &Meter::new()).map_err(message)?;
+    let rows = BoxRegion { lo: vec![0], hi: vec![n] };
+    assert!(source.scratch(&rows) < 1 << 30);
+    let block = source.read(&rows, &Meter::new()).map_err(message)?;
     Ok(block.to_array().map_err(message)?.to_f64_vec())
 }
 
@@ -109,7 +110,9 @@ fn claims_of_footers_and_pages_are_compared_with_what_is_there() {
     let one = 1f64.to_le_bytes().to_vec();
     let zstd = |n: usize| zstd::bulk::compress(&vec![0; n], 1).unwrap_or_default();
     let folded = |unfolded: i32, n: usize| Claims { unfolded, n_values: 4, ..page(zstd(n), 0, 4) };
-    let cases: Vec<(&str, Vec<Claims>, u64, bool, i32, &str)> = vec![
+    // A name, pages, rows, whether the column is optional, its codec, and the message.
+    type Case = (&'static str, Vec<Claims>, u64, bool, i32, &'static str);
+    let cases: Vec<Case> = vec![
         ("rows", vec![honest()], 1_000_000_000_000_000, false, 0, "1000000000000000 rows are more than can be planned"),
         (
             "many",
