@@ -15,7 +15,7 @@ from ._chunks import normalize_chunks
 from ._creation import asarray
 from ._dtypes import astype
 from ._foreign import _region, from_array
-from ._joining import stack
+from ._manipulation import stack
 from ._turns import waiting
 
 
