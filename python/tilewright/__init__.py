@@ -31,7 +31,7 @@ from ._elementwise import (
     positive, pow, power, real, reciprocal, remainder, right_shift, rint, round, sign, signbit, sin, sinh, sqrt, square,
     subtract, tan, tanh, true_divide, trunc,
 )  # fmt: skip
-from ._files import open_files, open_hdf5, open_zarr, read_csv, read_mtx, read_parquet, to_zarr
+from ._files import open_files, open_hdf5, open_zarr, read_csv, read_mtx, read_parquet, to_csv, to_parquet, to_zarr
 from ._foreign import Writing, from_array, store
 from ._gradient import gradient, unwrap
 from ._grids import (

@@ -7,10 +7,15 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from . import _core
 from ._array import Array
 from ._chunks import normalize_chunks
+from ._creation import asarray
+from ._dtypes import astype
 from ._foreign import _region, from_array
+from ._manipulation import stack
 from ._turns import waiting
 
 
@@ -82,7 +87,7 @@ def to_zarr(
         raise ValueError("the array that is there has its own chunks, codec and attributes")
     options = {
         "version": zarr_format,
-        "codec": (codec, 1 if codec == "zstd" else 5) if isinstance(codec, str) else codec,
+        "codec": _codec(codec),
         "dimensions": None if dimension_names is None else [str(name) for name in dimension_names],
         "attributes": None if attributes is None else json.dumps(dict(attributes)),
     }
@@ -182,6 +187,82 @@ def read_mtx(path: Any) -> Array:
     if not path.endswith((".mtx", ".tns")):
         raise ValueError(f"a file called .mtx or .tns is expected, not {path!r}")
     return Array(_core.open_file(path))
+
+
+def to_parquet(x: Array | Mapping[str, Any], path: Any, *, columns: Sequence[str] | None = None, codec: str | tuple[str, int] | None = None) -> None:
+    """Computes an array and writes it to a Parquet file, block by block: of one axis as one column, of two as a column for each of the second. A dict from names to arrays of one axis
+    writes columns of different types, in one pass.
+
+    ``columns`` names the columns of an array, which are ``"0"``, ``"1"``, and so on otherwise. ``codec`` is ``"zstd"`` (the default, at its fastest level), ``"snappy"``, ``"gzip"``, ``"lz4"`` or ``"none"``,
+    alone or with a level. Row groups are compressed by all threads. The file appears when all of it is written; a run that fails leaves what was there.
+
+    >>> import tempfile
+    >>> import tilewright as tw
+    >>> with tempfile.TemporaryDirectory() as place:
+    ...     tw.to_parquet({"k": tw.arange(4), "half": tw.arange(4.0) / 2}, place + "/x.parquet")
+    ...     float(tw.read_parquet(place + "/x.parquet", "half")["half"].sum())
+    3.0
+    """
+    path = _named(path, ".parquet", ".pq")
+    if isinstance(x, Mapping):
+        if columns is not None:
+            raise ValueError("the columns of a dict have names")
+        if not x:
+            raise ValueError("a Parquet file has at least one column")
+        tensors = [(str(name), asarray(each)._tensor) for name, each in x.items()]
+        with waiting():
+            _core.store_columns(tensors, path, _codec(codec))
+        return
+    _write_table(x, path, columns, codec)
+
+
+def to_csv(x: Array | Mapping[str, Any], path: Any, *, columns: Sequence[str] | None = None) -> None:
+    """Computes an array and writes it as text, block by block: a line for each row, after one with the names of the columns. A dict from names to arrays of one axis is written as a table of
+    their common type.
+
+    ``columns`` names the columns of an array, which are ``"0"``, ``"1"``, and so on otherwise. Delimiters are commas, or tabs in files called ``.tsv``. Every number is the shortest text that is read as
+    the same number. The file appears when all of it is written; a run that fails leaves what was there.
+
+    >>> import tempfile
+    >>> import tilewright as tw
+    >>> with tempfile.TemporaryDirectory() as place:
+    ...     tw.to_csv({"a": tw.arange(2.0), "b": tw.arange(2.0) / 3}, place + "/x.csv")
+    ...     print(open(place + "/x.csv").read(), end="")
+    a,b
+    0.0,0.0
+    1.0,0.3333333333333333
+    """
+    path = _named(path, ".csv", ".tsv")
+    if isinstance(x, Mapping):
+        if columns is not None:
+            raise ValueError("the columns of a dict have names")
+        if not x:
+            raise ValueError("a table has at least one column")
+        columns, arrays = [str(name) for name in x], [asarray(each) for each in x.values()]
+        if any(each.ndim != 1 for each in arrays):
+            raise ValueError("the columns of a table have one axis")
+        common = np.result_type(*(each.dtype for each in arrays))
+        if common.kind == "f" and any(each.dtype.kind in "iu" and each.dtype.itemsize == 8 for each in arrays):
+            raise TypeError("integers of 64 bits beside floats would lose digits: convert one of them by .astype(..), or write a Parquet file")
+        x = stack([astype(each, common, copy=False) for each in arrays], axis=1)
+    _write_table(x, path, columns, None)
+
+
+def _named(path: Any, *endings: str) -> str:
+    path = os.fspath(path)
+    if not path.endswith(endings):
+        raise ValueError(f"a file called {' or '.join(endings)} is expected, not {path!r}")
+    return path
+
+
+def _codec(codec: str | tuple[str, int] | None) -> tuple[str, int] | None:
+    return (codec, 1 if codec == "zstd" else 5) if isinstance(codec, str) else codec
+
+
+def _write_table(x: Any, path: str, columns: Sequence[str] | None, codec: str | tuple[str, int] | None) -> None:
+    target = {**_WHOLE, "path": path, "codec": _codec(codec), "dimensions": None if columns is None else [str(name) for name in columns]}
+    with waiting():
+        _core.store_files([(asarray(x)._tensor, target)])
 
 
 def open_hdf5(path: Any, name: str, chunks: Any = "auto") -> Array:

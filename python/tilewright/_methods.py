@@ -129,10 +129,20 @@ def to_zarr(self: Array, path: Any, component: str | None = None, **options: Any
     _files.to_zarr(self, path, component, **options)
 
 
+def to_parquet(self: Array, path: Any, **options: Any) -> None:
+    """Computes the array and writes it to a Parquet file, a column for each of its columns; see :func:`tilewright.to_parquet`."""
+    _files.to_parquet(self, path, **options)
+
+
+def to_csv(self: Array, path: Any, **options: Any) -> None:
+    """Computes the array and writes it as text, a line for each of its rows; see :func:`tilewright.to_csv`."""
+    _files.to_csv(self, path, **options)
+
+
 def attach() -> None:
     """Gives arrays their methods."""
     own = (reshape, transpose, astype, compress, sort, partition, argpartition, put, tobytes, round, searchsorted, nonzero, conj)
-    blocks = (map_blocks, map_overlap, compute_chunk_sizes, store, to_zarr)
+    blocks = (map_blocks, map_overlap, compute_chunk_sizes, store, to_zarr, to_parquet, to_csv)
     for method in (*own, *blocks, *_SAME, _writing.fill):
         setattr(Array, method.__name__, method)
     Array.flatten = _rearranging.flatten

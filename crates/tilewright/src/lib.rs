@@ -48,6 +48,8 @@ pub use relation::{Key, Relation, RelationKernel};
 pub use report::Totals;
 pub use session::{Session, SessionBuilder};
 pub use tensor::chunks::automatic as automatic_chunks;
+#[cfg(feature = "parquet")]
+pub use tensor::ops::store_columns;
 pub use tensor::ops::{concat, einsum, joined, map_blocks, store_all};
 pub use tensor::{Tensor, at_span, compute_all, compute_arrays, numbers_needed, settle_all};
 pub use tw_block as block;

@@ -8,6 +8,10 @@ use std::io::Read;
 /// Decoding starts with at most this much memory.
 const FIRST_BYTES: u64 = 1 << 20;
 
+/// Windows of frames as large as every decoder has to support by the specification (8 MiB), and as large as compressors make them without being asked to (128 MiB).
+const LEAST_WINDOW_LOG: u32 = 23;
+const MOST_WINDOW_LOG: u32 = 27;
+
 /// A byte of LZ4 unfolds to at most this many.
 pub(crate) const LZ4_RATIO: u64 = 255;
 
@@ -33,7 +37,32 @@ pub(crate) fn read_bounded(reader: impl Read, most: u64) -> Result<Vec<u8>, Stri
     if out.len() as u64 > most { Err(too_much(most)) } else { Ok(out) }
 }
 
+/// So many bytes of a buffer, which grows if it is too short. What they hold is of no interest.
+#[cfg(feature = "parquet")]
+pub(crate) fn room(buffer: &mut Vec<u8>, length: u64) -> Result<&mut [u8], String> {
+    let no_memory = || format!("no memory for {length} bytes");
+    let length = usize::try_from(length).map_err(|_| no_memory())?;
+    if buffer.capacity() < length {
+        *buffer = Vec::new();
+        buffer.try_reserve_exact(length).map_err(|_| no_memory())?;
+    }
+    if buffer.len() < length {
+        buffer.resize(length, 0);
+    }
+    Ok(&mut buffer[..length])
+}
+
+/// Decompresses Zstandard frames that unfold to at most `most` bytes together. A frame may ask for a window of gigabytes, in which earlier bytes are kept: one that is larger than what
+/// may come out is refused.
+pub(crate) fn zstd_reader(bytes: &[u8], most: u64) -> Result<impl Read, String> {
+    let mut decoder = zstd::stream::read::Decoder::with_buffer(bytes).map_err(|error| error.to_string())?;
+    let enough = most.max(1).next_power_of_two().ilog2();
+    decoder.window_log_max(enough.clamp(LEAST_WINDOW_LOG, MOST_WINDOW_LOG)).map_err(|error| error.to_string())?;
+    Ok(decoder)
+}
+
 /// Zeroed memory, or an error if there is not enough.
+#[cfg(feature = "zarr")]
 pub(crate) fn zeros(length: usize) -> Result<Vec<u8>, String> {
     let mut out = Vec::new();
     out.try_reserve_exact(length).map_err(|_| format!("no memory for {length} bytes"))?;

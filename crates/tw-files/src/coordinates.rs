@@ -12,7 +12,7 @@ use tw_ir::schedule::Digest;
 use tw_ir::{BoxRegion, Buffer, DType, Error, Grid, Result, TensorType, shape};
 
 use crate::formats::{FileSummary, FileTarget, Format};
-use crate::version;
+use crate::version::Version;
 
 mod lines;
 mod matrix_market;
@@ -128,7 +128,10 @@ impl Format for CoordinateText {
 
     fn open(&self, path: &Path) -> Result<Arc<dyn Source>> {
         let file = open_file(path)?;
+        let version =
+            Version::of(&file).map_err(|error| Error::io(format!("{} cannot be examined: {error}", path.display())))?;
         let coordinates = read(path, &file)?;
+        version.check(path, &file)?;
         let n_bytes = shape::n_bytes(&coordinates.shape, coordinates.values.dtype().size()).unwrap_or(u64::MAX);
         if n_bytes > MOST_DENSE_BYTES {
             let message = format!(
@@ -140,7 +143,7 @@ impl Format for CoordinateText {
             );
             return Err(Error::io(message).help("tensors are dense so far; take a part of the file"));
         }
-        Ok(Arc::new(CoordinateSource { path: path.to_path_buf(), file, coordinates }))
+        Ok(Arc::new(CoordinateSource { path: path.to_path_buf(), version, coordinates }))
     }
 
     fn create(&self, path: &Path, _: DType, _: &Grid, _: &FileTarget) -> Result<Arc<dyn Sink>> {
@@ -169,7 +172,8 @@ impl Format for CoordinateText {
 #[derive(Debug)]
 struct CoordinateSource {
     path: PathBuf,
-    file: File,
+    /// That of the file when it was read.
+    version: Version,
     coordinates: Coordinates,
 }
 
@@ -179,7 +183,7 @@ impl Source for CoordinateSource {
     }
 
     fn fingerprint(&self) -> Option<Digest> {
-        version::of_file(&self.file, &[])
+        Some(self.version.digest(&[]))
     }
 
     fn access(&self) -> SourceAccess {
@@ -215,22 +219,94 @@ impl Source for CoordinateSource {
 /// Puts the elements of a box into its block.
 fn fill<T: Number + Default>(coordinates: &Coordinates, region: &BoxRegion, values: &[T], out: &mut [T]) {
     out.fill(T::default());
-    // Elements are sorted by their first coordinate.
-    let first_at_least = |row: u64| {
-        let (mut lo, mut hi) = (0, values.len());
+    let extents = region.shape();
+    for_each_inside(coordinates, region, |k| {
+        let at = coordinates.at(k);
+        let place = (0..at.len()).fold(0, |place, axis| place * extents[axis] + (at[axis] - region.lo[axis]));
+        out[place as usize] = values[k];
+    });
+}
+
+/// Visits the elements of a box. Elements outside it are jumped over: their order is that of their coordinates, so those between two rows of the box follow each other. Gives the
+/// number of elements that were looked at.
+fn for_each_inside(coordinates: &Coordinates, region: &BoxRegion, mut visit: impl FnMut(usize)) -> usize {
+    if region.is_empty() {
+        return 0;
+    }
+    let mut n_seen = 0;
+    let mut first_from = |from: usize, wanted: &[u64]| {
+        // Steps that double, then halves of the last one: near elements are found soon.
+        let (mut lo, mut step) = (from, 1);
+        let mut is_before = |k: usize| {
+            n_seen += 1;
+            coordinates.at(k) < wanted
+        };
+        while lo < coordinates.len() && is_before(lo) {
+            lo += step;
+            step *= 2;
+        }
+        // The one before the last step is before it, too.
+        let (mut lo, mut hi) = if step == 1 { (lo, lo) } else { (lo - step / 2 + 1, lo.min(coordinates.len())) };
         while lo < hi {
             let middle = lo + (hi - lo) / 2;
-            if coordinates.at(middle)[0] < row { lo = middle + 1 } else { hi = middle }
+            if is_before(middle) { lo = middle + 1 } else { hi = middle }
         }
         lo
     };
-    let extents = region.shape();
-    let first = first_at_least(region.lo[0]);
-    for (k, &value) in values[first..first_at_least(region.hi[0])].iter().enumerate() {
-        let at = coordinates.at(first + k);
-        if at.iter().zip(&region.lo).zip(&region.hi).all(|((&x, &lo), &hi)| lo <= x && x < hi) {
-            let place = (0..at.len()).fold(0, |place, axis| place * extents[axis] + (at[axis] - region.lo[axis]));
-            out[place as usize] = value;
+    let mut k = first_from(0, &region.lo);
+    while k < coordinates.len() {
+        let at = coordinates.at(k);
+        let Some(axis) = (0..at.len()).find(|&axis| at[axis] < region.lo[axis] || at[axis] >= region.hi[axis]) else {
+            visit(k);
+            k += 1;
+            continue;
+        };
+        // The first place of the box after this one.
+        let mut next = at.to_vec();
+        let mut reset = axis;
+        if at[axis] >= region.hi[axis] {
+            let Some(step) = (0..axis).rev().find(|&step| at[step] + 1 < region.hi[step]) else { break };
+            next[step] += 1;
+            reset = step + 1;
         }
+        next[reset..].copy_from_slice(&region.lo[reset..]);
+        k = first_from(k, &next);
+    }
+    n_seen
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn elements_of_a_box_are_found_without_looking_at_all_others() {
+        let mut state = 3u64;
+        let mut random = |n: u64| {
+            state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            (state >> 33) % n
+        };
+        for round in 0..400 {
+            let shape = [vec![50], vec![9, 200], vec![4, 5, 30], vec![1000, 1]][round % 4].clone();
+            let n = random(600) as usize;
+            let indices: Vec<u64> =
+                (0..n).flat_map(|_| shape.iter().map(|&n| random(n)).collect::<Vec<u64>>()).collect();
+            let found = sorted(shape.clone(), &indices, &vec![1i64; n]);
+            let lo: Vec<u64> = shape.iter().map(|&n| random(n + 1)).collect();
+            let hi = lo.iter().zip(&shape).map(|(&lo, &n)| lo + random(n - lo + 1)).collect();
+            let region = BoxRegion { lo, hi };
+            let mut inside = Vec::new();
+            for_each_inside(&found, &region, |k| inside.push(k));
+            let is_inside =
+                |&k: &usize| found.at(k).iter().enumerate().all(|(axis, &x)| region.range(axis).contains(&x));
+            assert_eq!(inside, (0..found.len()).filter(is_inside).collect::<Vec<_>>(), "{region} of {shape:?}");
+        }
+        // A column of a full matrix: a few steps for each row.
+        let indices: Vec<u64> = (0..100u64).flat_map(|row| (0..1000).flat_map(move |column| [row, column])).collect();
+        let full = sorted(vec![100, 1000], &indices, &vec![1i64; 100_000]);
+        let mut n_inside = 0;
+        let n_seen = for_each_inside(&full, &BoxRegion::from_ranges([0..100, 500..501]), |_| n_inside += 1);
+        assert!(n_inside == 100 && n_seen < 100 * 32, "{n_seen} elements were looked at");
     }
 }

@@ -1,9 +1,11 @@
 //! Tables of numbers as text: one row per line, fields between delimiters.
 //!
 //! A file is a tensor of doubles with a row per line and a column per column of numbers. When it is opened, one pass over it counts its lines and notes where every block
-//! of rows begins; blocks are then parsed by several tasks at once, each from its own range of bytes. An empty field, `NA`, `null` and `nan` are NaN.
+//! of rows begins ([`rows`]); blocks are then parsed by several tasks at once, each from its own range of bytes, piece by piece ([`parse`]). An empty field, `NA`, `null` and `nan` are
+//! NaN.
 
 use std::fs::File;
+use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -13,12 +15,22 @@ use tw_ir::schedule::Digest;
 use tw_ir::{Axis, BoxRegion, Buffer, DType, Error, Grid, Result, TensorType, Tiling};
 
 use crate::formats::{FileSummary, FileTarget, Format};
-use crate::version;
+use crate::version::Version;
 
 mod number;
+mod parse;
+mod powers;
+mod rows;
+mod sink;
 mod table;
 
 use table::Table;
+
+/// No row has more bytes: a row is held in memory.
+const MOST_ROW: u64 = 16 << 20;
+
+/// Bytes of text that are parsed at once. They stay in a cache.
+const PIECE_BYTES: u64 = 256 << 10;
 
 /// The format, for the table of all.
 pub(crate) struct Csv;
@@ -55,13 +67,20 @@ impl Format for Csv {
         Ok(open(path, &TableOptions::of(path))?.0)
     }
 
-    fn create(&self, path: &Path, _: DType, _: &Grid, _: &FileTarget) -> Result<Arc<dyn Sink>> {
-        Err(Error::source(format!("{}: text is read, but not written", path.display()))
-            .help("write an .npy file or a Zarr array"))
+    fn create(&self, path: &Path, dtype: DType, grid: &Grid, target: &FileTarget) -> Result<Arc<dyn Sink>> {
+        match target {
+            FileTarget::New(options) => sink::create(path, dtype, grid, options),
+            _ => Err(Error::source(format!("{}: text is written as a whole", path.display()))
+                .help("write a Zarr array, with a name that ends in .zarr")),
+        }
     }
 
-    fn blocks_for(&self, _: &Path, _: DType, _: &[u64], _: &FileTarget) -> Result<Option<Grid>> {
-        Ok(None)
+    fn blocks_for(&self, _: &Path, dtype: DType, shape: &[u64], _: &FileTarget) -> Result<Option<Grid>> {
+        Ok(sink::blocks_for(dtype, shape))
+    }
+
+    fn scratch_of_store(&self, _: u64) -> u64 {
+        sink::SCRATCH_BYTES
     }
 
     fn describe(&self, path: &Path) -> Result<FileSummary> {
@@ -80,11 +99,14 @@ impl Format for Csv {
 pub fn open(path: impl AsRef<Path>, options: &TableOptions) -> Result<(Arc<dyn Source>, Vec<String>)> {
     let path = path.as_ref();
     let file = File::open(path).map_err(|error| failed(path, "cannot be opened", &error))?;
+    let version = Version::of(&file).map_err(|error| failed(path, "cannot be examined", &error))?;
     let table = Table::scan(path, &file, options)?;
     let names = table.columns.iter().map(|column| column.name.clone()).collect();
-    let grid =
-        Grid::from_iter([Axis::uniform(table.n_rows, table.rows_per_block), Axis::whole(table.columns.len() as u64)]);
-    Ok((Arc::new(CsvSource { path: path.to_path_buf(), file, table, grid }), names))
+    let grid = Grid::from_iter([
+        Axis::uniform(table.rows.count, table.rows_per_block),
+        Axis::whole(table.columns.len() as u64),
+    ]);
+    Ok((Arc::new(CsvSource { path: path.to_path_buf(), file, version, table, grid }), names))
 }
 
 /// An open file.
@@ -92,6 +114,7 @@ pub fn open(path: impl AsRef<Path>, options: &TableOptions) -> Result<(Arc<dyn S
 struct CsvSource {
     path: PathBuf,
     file: File,
+    version: Version,
     table: Table,
     grid: Grid,
 }
@@ -107,8 +130,8 @@ impl Source for CsvSource {
     }
 
     fn fingerprint(&self) -> Option<Digest> {
-        let columns: Vec<u8> = self.table.columns.iter().flat_map(|column| column.index.to_le_bytes()).collect();
-        version::of_file(&self.file, &columns)
+        let columns = self.table.columns.iter().flat_map(|column| (column.index as u64).to_le_bytes());
+        Some(self.version.digest(&columns.collect::<Vec<u8>>()))
     }
 
     fn access(&self) -> SourceAccess {
@@ -119,40 +142,65 @@ impl Source for CsvSource {
         format!("text, {} rows to a block", self.table.rows_per_block)
     }
 
-    fn scratch(&self, region: &BoxRegion) -> u64 {
-        let blocks = self.table.blocks_of(region.range(0));
-        self.table.longest_block().saturating_mul((blocks.end - blocks.start).min(2))
+    fn scratch(&self, _: &BoxRegion) -> u64 {
+        PIECE_BYTES.max(self.table.rows.longest)
     }
 
     fn read(&self, region: &BoxRegion, meter: &Arc<Meter>) -> Result<Arc<Block>> {
-        let mut block = Block::for_output(DType::F64, region.clone(), Some(meter))?;
-        if region.rank() != 2 || region.hi[0] > self.table.n_rows || region.hi[1] > self.table.columns.len() as u64 {
+        let (n_rows, n_columns) = (self.table.rows.count, self.table.columns.len() as u64);
+        if region.rank() != 2 || region.hi[0] > n_rows || region.hi[1] > n_columns {
             return Err(Error::internal(format!("a region {region} of {}", self.path.display())));
         }
+        let mut block = Block::for_output(DType::F64, region.clone(), Some(meter))?;
         let Buffer::F64(values) = block.output()?.1 else { return Err(Error::internal("text that is not doubles")) };
-        let (rows, columns) = (region.range(0), region.range(1));
-        let columns = columns.start as usize..columns.end as usize;
-        let mut text = Vec::new();
-        let mut filled = 0;
-        for k in self.table.blocks_of(rows.clone()) {
-            let bytes = self.table.bytes_of(k);
-            text.resize((bytes.end - bytes.start) as usize, 0);
-            self.file
-                .read_exact_at(&mut text, bytes.start)
-                .map_err(|error| failed(&self.path, &format!("byte {} cannot be read", bytes.start), &error))?;
-            let first = k * self.table.rows_per_block;
-            let wanted = rows.start.max(first) - first..rows.end.min(first + self.table.rows_per_block) - first;
-            let n = (wanted.end - wanted.start) as usize * columns.len();
-            let target = &mut values[filled..filled + n];
-            self.table.parse(&text, wanted, columns.clone(), target).map_err(|(row, what)| {
-                // Only now, because counting lines takes a pass over the file.
-                let line = table::line_of(&self.file, &self.table, first + row)
-                    .map_or(String::new(), |n| format!("line {n}: "));
-                Error::io(format!("{}: {line}{what}", self.path.display()))
-            })?;
-            filled += n;
+        let read = self.fill(region.range(0), region.range(1), values);
+        // What is wrong with a row matters only if the file is still the one that was opened.
+        self.version.check(&self.path, &self.file)?;
+        read.map(|()| Arc::new(block))
+    }
+}
+
+impl CsvSource {
+    /// Parses some columns of some rows.
+    fn fill(&self, rows: Range<u64>, columns: Range<u64>, values: &mut [f64]) -> Result<()> {
+        if values.is_empty() {
+            return Ok(());
         }
-        Ok(Arc::new(block))
+        let columns = columns.start as usize..columns.end as usize;
+        let (step, starts, width) = (self.table.rows_per_block, &self.table.rows.starts, columns.len());
+        let fields = self.table.fields(columns);
+        let first = rows.start / step;
+        let mut skipped = rows.start - first * step;
+        let (mut at, end) = (starts[first as usize], starts[rows.end.div_ceil(step) as usize]);
+        // A row that is not whole is kept until the rest of it is there.
+        let room = PIECE_BYTES.max(self.table.rows.longest).min(end - at) as usize;
+        let (mut text, mut kept, mut done) = (vec![0; room], 0, 0);
+        while done < values.len() {
+            let n = ((end - at) as usize).min(room - kept);
+            self.file
+                .read_exact_at(&mut text[kept..kept + n], at)
+                .map_err(|error| failed(&self.path, &format!("byte {at} cannot be read"), &error))?;
+            (at, kept) = (at + n as u64, kept + n);
+            let (whole, is_all) = (&text[..kept], at == end);
+            let passed = fields.skip(whole, skipped, is_all);
+            skipped -= passed.rows;
+            let mut used = passed.bytes;
+            if skipped == 0 {
+                let parsed = fields.parse(&whole[used..], is_all, &mut values[done..]).map_err(|wrong| {
+                    let place = at - (kept - used - wrong.at) as u64;
+                    let line = rows::line_at(&self.file, place).map_or(String::new(), |n| format!("line {n}: "));
+                    Error::io(format!("{}: {line}{}", self.path.display(), wrong.what))
+                })?;
+                used += parsed.bytes;
+                done += parsed.rows as usize * width;
+            }
+            if used == 0 && n == 0 {
+                return Err(Error::io(format!("{}: rows are missing before byte {end}", self.path.display())));
+            }
+            text.copy_within(used..kept, 0);
+            kept -= used;
+        }
+        Ok(())
     }
 }
 

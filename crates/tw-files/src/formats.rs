@@ -58,6 +58,9 @@ pub enum FileTarget {
     Region(Vec<u64>),
     /// More of the array that is there, after its last element along an axis.
     Append(usize),
+    /// A column of a file that several tensors are written to.
+    #[cfg(feature = "parquet")]
+    Column(parquet::TableColumn),
 }
 
 impl Default for FileTarget {
@@ -86,7 +89,7 @@ pub struct FileOptions {
     pub codec: Option<(String, i64)>,
     /// Extents of chunks inside shards, which are then the blocks. They must divide the extents of blocks.
     pub inner_chunks: Option<Vec<u64>>,
-    /// Names of the axes.
+    /// Names of the axes, or of the columns of a table.
     pub dimensions: Option<Vec<String>>,
     /// Further attributes, as the text of a JSON object.
     pub attributes: Option<String>,
@@ -131,7 +134,11 @@ pub fn open(path: impl AsRef<Path>) -> Result<Arc<dyn Source>> {
 
 /// Begins to write a tensor that is stored in the blocks of a grid, in the format that the name says.
 pub fn create(path: impl AsRef<Path>, dtype: DType, grid: &Grid, target: &FileTarget) -> Result<Arc<dyn Sink>> {
-    format_of(path.as_ref()).create(path.as_ref(), dtype, grid, target)
+    match target {
+        #[cfg(feature = "parquet")]
+        FileTarget::Column(column) => column.sink(dtype, grid),
+        _ => format_of(path.as_ref()).create(path.as_ref(), dtype, grid, target),
+    }
 }
 
 /// Joins a file that another process has begun to write.
@@ -164,7 +171,11 @@ pub fn create_kept(
 
 /// The blocks in which a tensor is to be stored, so that no two tasks write what can only be written at once. `None` if any will do.
 pub fn blocks_for(path: impl AsRef<Path>, dtype: DType, shape: &[u64], target: &FileTarget) -> Result<Option<Grid>> {
-    format_of(path.as_ref()).blocks_for(path.as_ref(), dtype, shape, target)
+    match target {
+        #[cfg(feature = "parquet")]
+        FileTarget::Column(column) => Ok(Some(column.blocks())),
+        _ => format_of(path.as_ref()).blocks_for(path.as_ref(), dtype, shape, target),
+    }
 }
 
 /// Bytes that storing a block of so many bytes takes for a moment besides the block.

@@ -20,6 +20,7 @@ pub mod npy;
 #[cfg(feature = "parquet")]
 mod parquet;
 mod several;
+mod spool;
 mod version;
 #[cfg(feature = "zarr")]
 mod zarr;
@@ -31,5 +32,5 @@ pub use formats::{
     one_writer, open, read_array, scratch_of_store, write_array,
 };
 #[cfg(feature = "parquet")]
-pub use parquet::{open_column_table, open_columns};
+pub use parquet::{TableColumn, create_columns, open_column_table, open_columns};
 pub use several::{expand, open_all};

@@ -3,25 +3,36 @@
 //! A column is a tensor of rank one with the type that the file declares; a file as a whole is a table, a tensor of rank two. Blocks are made of whole row groups and are read by several
 //! tasks at once. Columns of text, nested columns and decimals are left out.
 //!
-//! The crate `parquet` reads the footer, the headers of pages and the encodings. Its decompressors are not used: they allocate what a header claims, and some unfold without a bound. Ours
-//! do neither ([`pages`]). A null is NaN in columns of floats, NaT in columns of times, and otherwise an error.
+//! The crate `parquet` reads the footer and the rarer encodings. Headers of pages ([`header`]), plain values and dictionaries ([`values`]) are read here: values go straight into blocks. Its
+//! decompressors are not used: they allocate what a header claims, and some unfold without a bound. Ours do neither ([`pages`]). A null is NaN in columns of floats, NaT in columns of times, and otherwise an error.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use tw_block::{Sink, Source};
-use tw_ir::{DType, Error, Grid, Result};
+use tw_ir::{Axis, DType, Error, Grid, Result};
 
 use crate::formats::{FileSummary, FileTarget, Format};
 use crate::several;
 
 mod decode;
+mod encode;
 mod file;
 mod footer;
+mod guarded;
+mod header;
+mod hybrid;
+#[cfg(test)]
+mod lies;
 mod pages;
+mod sink;
 mod source;
+mod thrift;
+mod thrift_writer;
+mod values;
 
 use file::{ParquetFile, Wanted};
+pub use sink::{TableColumn, create_columns};
 
 /// The format, for the table of all.
 pub(crate) struct Parquet;
@@ -34,7 +45,10 @@ const MOST_OPEN: usize = 256;
 
 impl Format for Parquet {
     fn names(&self, path: &Path) -> bool {
-        path.extension().is_some_and(|extension| extension == "parquet" || extension == "pq")
+        // A column of a file that is written has the name of the file in front of its own.
+        let is_ours =
+            |path: &Path| path.extension().is_some_and(|extension| extension == "parquet" || extension == "pq");
+        is_ours(path) || path.parent().is_some_and(|parent| is_ours(parent) && !parent.is_dir())
     }
 
     fn begins(&self, path: &Path) -> bool {
@@ -50,13 +64,27 @@ impl Format for Parquet {
         source::table(file, &wanted)
     }
 
-    fn create(&self, path: &Path, _: DType, _: &Grid, _: &FileTarget) -> Result<Arc<dyn Sink>> {
-        Err(Error::source(format!("{}: Parquet files are read, but not written", path.display()))
-            .help("write an .npy file or a Zarr array"))
+    fn create(&self, path: &Path, dtype: DType, grid: &Grid, target: &FileTarget) -> Result<Arc<dyn Sink>> {
+        match target {
+            FileTarget::New(options) => sink::whole(path, dtype, grid, options),
+            _ => Err(Error::source(format!("{}: Parquet files are written as a whole", path.display()))
+                .help("write a Zarr array, with a name that ends in .zarr")),
+        }
     }
 
-    fn blocks_for(&self, _: &Path, _: DType, _: &[u64], _: &FileTarget) -> Result<Option<Grid>> {
-        Ok(None)
+    fn blocks_for(&self, _: &Path, dtype: DType, shape: &[u64], _: &FileTarget) -> Result<Option<Grid>> {
+        Ok(match *shape {
+            [n] => Some(Grid::from_iter([sink::groups_of(n, dtype.size())])),
+            [n, width] => {
+                let rows = sink::groups_of(n, dtype.size().saturating_mul(width));
+                Some(Grid::from_iter([rows, Axis::whole(width)]))
+            }
+            _ => None,
+        })
+    }
+
+    fn scratch_of_store(&self, _: u64) -> u64 {
+        sink::SCRATCH_BYTES
     }
 
     fn describe(&self, path: &Path) -> Result<FileSummary> {

@@ -8,11 +8,14 @@ use std::slice::from_ref;
 use std::sync::Arc;
 
 use parquet::data_type::Int64Type;
+use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::parser::parse_message_type;
-use tw_block::{Meter, Source};
-use tw_files::{describe, is_known, open, open_column_table, open_columns};
-use tw_ir::{Blame, BoxRegion, DType, TimeUnit};
+use tw_block::{Block, Meter, Source};
+use tw_files::{
+    FileOptions, FileTarget, create, create_columns, describe, is_known, open, open_column_table, open_columns,
+};
+use tw_ir::{Array, Axis, Blame, BoxRegion, Buffer, DType, Grid, TimeUnit};
 
 fn data(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(name)
@@ -324,4 +327,227 @@ fn schemas_that_lie_are_refused() {
         assert_eq!(error.blame(), Blame::Io);
         fs::remove_file(path).unwrap();
     }
+}
+
+/// A directory of a test, which goes with it.
+struct Directory(PathBuf);
+
+impl Directory {
+    fn new(name: &str) -> Directory {
+        let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("{}-parquet-{name}", std::process::id()));
+        fs::create_dir_all(&path).unwrap();
+        Directory(path)
+    }
+}
+
+impl Drop for Directory {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// A column of a type: its elements count up, with what is missing or largest at places that are no round numbers.
+fn column(dtype: DType, n: usize) -> Array {
+    let k = || 0..n as i64;
+    let time = |k: i64| if k % 11 == 7 { i64::MIN } else { k - 5 };
+    let buffer = match dtype {
+        DType::Bool => Buffer::Bool(k().map(|k| k % 3 == 1).collect()),
+        DType::I8 => Buffer::I8(k().map(|k| k as i8).collect()),
+        DType::I16 => Buffer::I16(k().map(|k| (k * 3) as i16).collect()),
+        DType::I32 => Buffer::I32(k().map(|k| k as i32 - 9).collect()),
+        DType::I64 => Buffer::I64(k().map(|k| k.wrapping_mul(i64::MAX / 3)).collect()),
+        DType::U8 => Buffer::U8(k().map(|k| k as u8).collect()),
+        DType::U16 => Buffer::U16(k().map(|k| (k * 7) as u16).collect()),
+        DType::U32 => Buffer::U32(k().map(|k| u32::MAX - k as u32).collect()),
+        DType::U64 => Buffer::U64(k().map(|k| u64::MAX - k as u64).collect()),
+        DType::F32 => Buffer::F32(k().map(|k| if k == 3 { f32::NAN } else { k as f32 / 2.0 }).collect()),
+        DType::F64 => Buffer::F64(k().map(|k| if k == 4 { f64::NAN } else { k as f64 / 3.0 }).collect()),
+        _ => Buffer::I64(k().map(time).collect()),
+    };
+    Array::new(vec![n as u64], buffer).unwrap()
+}
+
+const TYPES: [DType; 15] = [
+    DType::Bool,
+    DType::I8,
+    DType::I16,
+    DType::I32,
+    DType::I64,
+    DType::U8,
+    DType::U16,
+    DType::U32,
+    DType::U64,
+    DType::F32,
+    DType::F64,
+    DType::DateTime(TimeUnit::Day),
+    DType::DateTime(TimeUnit::Milli),
+    DType::DateTime(TimeUnit::Micro),
+    DType::DateTime(TimeUnit::Nano),
+];
+
+fn same_bits(a: &Buffer, b: &Buffer) -> bool {
+    match (a, b) {
+        (Buffer::F32(a), Buffer::F32(b)) => a.iter().map(|x| x.to_bits()).eq(b.iter().map(|x| x.to_bits())),
+        (Buffer::F64(a), Buffer::F64(b)) => a.iter().map(|x| x.to_bits()).eq(b.iter().map(|x| x.to_bits())),
+        (a, b) => a == b,
+    }
+}
+
+#[test]
+fn columns_of_every_type_are_written_and_read_again() {
+    let directory = Directory::new("types");
+    let path = directory.0.join("x.parquet");
+    let declared: Vec<(String, DType)> = TYPES.iter().map(|dtype| (format!("c {dtype}"), *dtype)).collect();
+    let mut files = Vec::new();
+    for (codec, level) in [("none", 1), ("snappy", 1), ("gzip", 1), ("lz4", 1), ("zstd", 3)] {
+        // Once more than a page, and more than a row group.
+        let n = if codec == "zstd" { (1 << 18) + 1000 } else { 1000 };
+        for backwards in [false, true] {
+            let places = create_columns(&path, &declared, n as u64, Some((codec.into(), level))).unwrap();
+            let mut sinks: Vec<_> = Vec::new();
+            for (place, &dtype) in places.into_iter().zip(&TYPES) {
+                let grid = Grid::from_iter([Axis::uniform(n as u64, 1 << 18)]);
+                let target = FileTarget::Column(place);
+                assert_eq!(tw_files::blocks_for(&path, dtype, &[n as u64], &target).unwrap(), Some(grid.clone()));
+                sinks.push((create(&path, dtype, &grid, &target).unwrap(), grid, Arc::new(column(dtype, n))));
+            }
+            let n_blocks = sinks[0].1.n_blocks();
+            let mut tasks: Vec<(usize, u64)> =
+                (0..n_blocks).flat_map(|block| (0..15).map(move |sink| (sink, block))).collect();
+            if backwards {
+                tasks.reverse();
+            }
+            for (sink, block) in tasks {
+                let (sink, grid, array) = &sinks[sink];
+                sink.write(&Block::view_of(array, &grid.box_of(block)).unwrap()).unwrap();
+            }
+            for (k, (sink, ..)) in sinks.iter().enumerate() {
+                // The last of them gives the file its name.
+                assert!(fs::exists(&path).unwrap() != files.is_empty(), "{k}");
+                sink.make_durable().and_then(|()| sink.commit()).unwrap();
+            }
+            drop(sinks);
+            assert_eq!(fs::read_dir(&directory.0).unwrap().count(), 1);
+            files.push(fs::read(&path).unwrap());
+        }
+        // The order of tasks does not show.
+        assert!(files[files.len() - 1] == files[files.len() - 2], "{codec}");
+        let found = open_columns(from_ref(&path), None).unwrap();
+        for ((name, source), dtype) in found.iter().zip(TYPES) {
+            assert_eq!((name, source.ty().dtype), (&format!("c {dtype}"), dtype));
+            let read = source.read(&rows_of(0..n as u64), &Meter::new()).unwrap().to_array().unwrap();
+            assert!(same_bits(read.data(), column(dtype, n).data()), "{codec} {dtype}");
+        }
+    }
+    assert!(describe(&path).unwrap().format.contains("2 row groups, columns c bool bool, c i8 i8"));
+}
+
+#[test]
+fn other_readers_understand_what_is_written() {
+    let directory = Directory::new("others");
+    let path = directory.0.join("x.parquet");
+    let declared: Vec<(String, DType)> = TYPES.iter().map(|dtype| (dtype.to_string(), *dtype)).collect();
+    let codec = Some(("none".to_string(), 1));
+    for (place, &dtype) in create_columns(&path, &declared, 12, codec).unwrap().into_iter().zip(&TYPES) {
+        let sink = create(&path, dtype, &Grid::whole(&[12]), &FileTarget::Column(place)).unwrap();
+        sink.write(&Block::view_of(&Arc::new(column(dtype, 12)), &rows_of(0..12)).unwrap()).unwrap();
+        sink.make_durable().and_then(|()| sink.commit()).unwrap();
+    }
+    let file = SerializedFileReader::new(fs::File::open(&path).unwrap()).unwrap();
+    assert_eq!((file.metadata().num_row_groups(), file.metadata().file_metadata().num_rows()), (1, 12));
+    let rows: Vec<Vec<String>> = file
+        .get_row_iter(None)
+        .unwrap()
+        .map(|row| row.unwrap().get_column_iter().map(|(_, field)| field.to_string()).collect())
+        .collect();
+    // The rows with NaN and with nothing where times are missing.
+    let shown = |row: usize| rows[row].join(" ");
+    assert!(shown(4).starts_with("true 4 12 -5 "), "{}", shown(4));
+    assert!(
+        shown(4).contains(" 4 28 4294967291 18446744073709551611 2.0 NaN 1969-12-31 1969-12-31 23:59:59.999"),
+        "{}",
+        shown(4)
+    );
+    assert!(shown(7).ends_with("null null null null"), "{}", shown(7));
+}
+
+#[test]
+fn tensors_become_tables() {
+    let directory = Directory::new("tables");
+    let path = directory.0.join("x.parquet");
+    let array = Arc::new(Array::new(vec![5, 3], Buffer::F32((0..15).map(|k| k as f32).collect())).unwrap());
+    let options = FileOptions { dimensions: Some(names(&["a", "b", "c"])), ..FileOptions::default() };
+    // Blocks may cut the columns: no two of them have a part of one row group's column.
+    for (rows, columns) in [(5, 3), (2, 3), (2, 2), (1, 1)] {
+        let grid = Grid::from_iter([Axis::uniform(5, rows), Axis::uniform(3, columns)]);
+        let sink = create(&path, DType::F32, &grid, &FileTarget::New(options.clone())).unwrap();
+        for position in (0..grid.n_blocks()).rev() {
+            sink.write(&Block::view_of(&array, &grid.box_of(position)).unwrap()).unwrap();
+        }
+        let again = sink.write(&Block::view_of(&array, &grid.box_of(0)).unwrap()).unwrap_err();
+        assert!(again.message().contains("written twice"), "{again}");
+        sink.make_durable().and_then(|()| sink.commit()).unwrap();
+        let (table, found) = open_column_table(from_ref(&path), None).unwrap();
+        assert_eq!((found, table.to_array().unwrap()), (names(&["a", "b", "c"]), array.as_ref().clone()));
+    }
+    let none = Array::zeros(&[0, 2], DType::I64).unwrap();
+    tw_files::write_array(&path, &none).unwrap();
+    assert_eq!(open(&path).unwrap().shape().unwrap(), [0, 2]);
+    // A row group that was never written, and what cannot be written, leave what is there.
+    let before = fs::read(&path).unwrap();
+    let sink = create(&path, DType::F32, &Grid::whole(&[5, 3]), &FileTarget::default()).unwrap();
+    assert!(sink.make_durable().is_err());
+    drop(sink);
+    let whole = Grid::whole(&[5, 3]);
+    let codec = |name: &str, level| FileOptions { codec: Some((name.into(), level)), ..FileOptions::default() };
+    let same = FileOptions { dimensions: Some(names(&["a", "b", "a"])), ..FileOptions::default() };
+    for (dtype, grid, options, message) in [
+        (DType::C128, &whole, FileOptions::default(), "column `0` is c128"),
+        (DType::DateTime(TimeUnit::Second), &whole, FileOptions::default(), "which Parquet files do not have"),
+        (DType::F64, &Grid::whole(&[2, 2, 2]), FileOptions::default(), "one or two axes"),
+        (DType::F64, &Grid::whole(&[2, 0]), FileOptions::default(), "at least one column"),
+        (DType::F64, &whole, codec("brotli", 1), "there is no codec `brotli`"),
+        (DType::F64, &whole, codec("zstd", 23), "levels from 1 to 22"),
+        (DType::F64, &whole, same, "two columns are called `a`"),
+    ] {
+        let error = create(&path, dtype, grid, &FileTarget::New(options)).map(drop).unwrap_err();
+        assert!(error.message().contains(message), "{error}");
+    }
+    let late = Array::new(vec![2], Buffer::I64(vec![0, 1 << 40])).unwrap();
+    let sink = create(&path, DType::DateTime(TimeUnit::Day), &Grid::whole(&[2]), &FileTarget::default()).unwrap();
+    let error = sink.write(&Block::view_of(&Arc::new(late), &rows_of(0..2)).unwrap()).unwrap_err();
+    assert!(error.message().contains("column `0`: row 1: 1099511627776 days"), "{error}");
+    drop(sink);
+    assert_eq!(fs::read(&path).unwrap(), before);
+    assert_eq!(fs::read_dir(&directory.0).unwrap().count(), 1);
+}
+
+#[test]
+fn scratch_follows_from_the_pages() {
+    let directory = Directory::new("scratch");
+    let path = directory.0.join("x.parquet");
+    let array = Array::new(vec![400_000], Buffer::F64((0..400_000).map(|k| f64::from(k).sqrt()).collect())).unwrap();
+    tw_files::write_array(&path, &array).unwrap();
+    let large = open_columns(from_ref(&path), None).unwrap().remove(0).1;
+    let scratch = large.scratch(&rows_of(0..400_000));
+    // A page of 1 MiB before and after it is compressed.
+    assert!((1 << 20..=(2 << 20) + 4096).contains(&scratch), "{scratch}");
+    let small = open_columns(&[data("snappy.parquet")], Some(&names(&["f"]))).unwrap().remove(0).1;
+    assert!(small.scratch(&rows_of(0..1000)) < 64 << 10, "{}", small.scratch(&rows_of(0..1000)));
+    assert_eq!(small.scratch(&rows_of(3..3)), 0);
+}
+
+#[test]
+fn files_that_change_while_they_are_open_are_refused() {
+    let directory = Directory::new("change");
+    let path = directory.0.join("x.parquet");
+    fs::copy(data("plain.parquet"), &path).unwrap();
+    let source = open_columns(from_ref(&path), Some(&names(&["i"]))).unwrap().remove(0).1;
+    let before = source.fingerprint();
+    let mut bytes = fs::read(&path).unwrap();
+    bytes.push(0);
+    fs::write(&path, bytes).unwrap();
+    assert_eq!(source.fingerprint(), before);
+    let error = source.to_array().unwrap_err();
+    assert!(error.message().contains("has changed since it was opened"), "{error}");
 }

@@ -91,6 +91,25 @@ pub(crate) struct Target {
     attributes: Option<String>,
 }
 
+/// Writes tensors to a Parquet file in one pass, each as a column with a name.
+#[pyfunction]
+pub(crate) fn store_columns(
+    py: Python<'_>,
+    columns: Vec<(String, Bound<'_, Tensor>)>,
+    path: String,
+    codec: Option<(String, i64)>,
+) -> PyResult<()> {
+    let Some((_, first)) = columns.first() else { return Ok(()) };
+    let session = first.get().0.session().clone();
+    let columns: Vec<(String, tilewright::Tensor)> =
+        columns.into_iter().map(|(name, tensor)| (name, tensor.get().0.clone())).collect();
+    let long = takes_long(&columns.iter().map(|(_, tensor)| tensor).collect::<Vec<_>>());
+    interrupt::run(py, &session, long, None, move || {
+        let columns: Vec<_> = columns.iter().map(|(name, tensor)| (name.clone(), tensor)).collect();
+        tilewright::store_columns(&columns, &path, codec)
+    })
+}
+
 /// Writes tensors to files in one pass; all of them get their names at its end.
 #[pyfunction]
 pub(crate) fn store_files(py: Python<'_>, stored: Vec<(Bound<'_, Tensor>, Target)>) -> PyResult<()> {

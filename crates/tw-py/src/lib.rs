@@ -75,7 +75,9 @@ mod _core {
     #[pymodule_export]
     use super::explanation::{Difference, Explanation, Profile};
     #[pymodule_export]
-    use super::files::{open_column_table, open_columns, open_file, open_files, open_table, store_files};
+    use super::files::{
+        open_column_table, open_columns, open_file, open_files, open_table, store_columns, store_files,
+    };
     #[pymodule_export]
     use super::function::{block_function, settle};
     #[pymodule_export]

@@ -349,6 +349,33 @@ pub fn store_all(stored: &[(&Tensor, &str, FileTarget)]) -> Result<()> {
     Ok(())
 }
 
+/// Writes tensors of rank one to a Parquet file, each as a column with a name and a type of its own, in one pass. The file gets its name when the last block is written.
+#[cfg(feature = "parquet")]
+#[track_caller]
+pub fn store_columns(columns: &[(String, &Tensor)], path: &str, codec: Option<(String, i64)>) -> Result<()> {
+    let mut n_rows = None;
+    for (name, tensor) in columns {
+        let shape = tensor.shape()?;
+        let message = match (&shape[..], n_rows) {
+            ([n], None) => {
+                n_rows = Some(*n);
+                continue;
+            }
+            ([n], Some(expected)) if *n == expected => continue,
+            ([n], Some(expected)) => format!("has {n} elements, but `{}` has {expected}", columns[0].0),
+            _ => format!("has {} axes instead of one", shape.len()),
+        };
+        return Err(Error::source(format!("{path}: column `{}` {message}", name.escape_debug())));
+    }
+    let declared: Vec<_> = columns.iter().map(|(name, tensor)| (name.clone(), tensor.dtype())).collect();
+    let places = tw_files::create_columns(path.as_ref(), &declared, n_rows.unwrap_or(0), codec)?;
+    let paths: Vec<String> = columns.iter().map(|(name, _)| format!("{path}/{name}")).collect();
+    let stored = columns.iter().zip(&paths).zip(places);
+    let stored: Vec<_> =
+        stored.map(|(((_, tensor), path), place)| (*tensor, path.as_str(), FileTarget::Column(place))).collect();
+    store_all(&stored)
+}
+
 /// Tensors one after the other along an axis.
 #[track_caller]
 pub fn concat(tensors: &[&Tensor], axis: usize) -> Result<Tensor> {

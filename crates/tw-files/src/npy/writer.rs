@@ -1,14 +1,12 @@
 //! Writing blocks.
 
-use std::fs::{self, File};
-use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use tw_ir::{BoxRegion, Buffer, DType, Error, Result, shape};
 
 use super::{failed, header};
+use crate::spool::Temporary;
 use tw_block::Block;
 use tw_block::Points;
 use tw_block::Sink;
@@ -19,30 +17,19 @@ use tw_block::write_elements;
 #[derive(Debug)]
 pub struct NpyWriter {
     path: PathBuf,
-    temporary: PathBuf,
-    file: File,
+    file: Temporary,
     dtype: DType,
     shape: Vec<u64>,
     data_offset: u64,
-    committed: AtomicBool,
-    /// True if another process has begun the file and gives it its name.
-    is_joined: bool,
-    /// True if what was written stays when the writer is dropped before it commits.
-    is_kept: bool,
     /// Held while the rows of a block are written. The system lets one thread at a time write to a file; a second one would spin in the kernel for every row,
     /// instead of sleeping until the block is written.
     turn: Mutex<()>,
 }
 
-/// Tells apart the temporaries of one process.
-static NEXT_TEMPORARY: AtomicU64 = AtomicU64::new(0);
-
 impl NpyWriter {
     /// Begins a file of the given type and shape, full of zeros.
     pub fn create(path: impl AsRef<Path>, dtype: DType, shape: &[u64]) -> Result<NpyWriter> {
-        let number = NEXT_TEMPORARY.fetch_add(1, Ordering::Relaxed);
-        let name = format!("{}-{number}", std::process::id());
-        Ok(NpyWriter::begin(path.as_ref(), dtype, shape, &name, false)?.0)
+        Ok(NpyWriter::begin(path.as_ref(), dtype, shape, &Temporary::unique_name(), false)?.0)
     }
 
     /// Goes on with a file that an earlier process has begun under this name, or begins it. Tells whether it was found. What is written stays when the writer is dropped.
@@ -51,56 +38,32 @@ impl NpyWriter {
     }
 
     fn begin(path: &Path, dtype: DType, shape: &[u64], name: &str, is_kept: bool) -> Result<(NpyWriter, bool)> {
-        let path = path.to_path_buf();
         let n_bytes = shape::n_bytes(shape, dtype.size())?;
         let header = header::write(dtype, shape)?;
-        let own_name = path.file_name().ok_or_else(|| Error::io(format!("{} does not name a file", path.display())))?;
-        let mut temporary_name = std::ffi::OsString::from(".");
-        temporary_name.push(own_name);
-        temporary_name.push(format!(".{name}.tmp"));
-        let temporary = path.with_file_name(temporary_name);
-        let mut options = File::options();
-        options.write(true).read(is_kept);
-        if is_kept {
-            options.create(true).truncate(false)
-        } else {
-            options.create_new(true)
-        };
-        let file = options.open(&temporary).map_err(|error| failed(&path, "cannot be created", &error))?;
-        let data_offset = header.len() as u64;
-        let length = data_offset + n_bytes;
-        let found = is_kept && begins_with(&file, &header) && file.metadata().is_ok_and(|data| data.len() == length);
-        let (shape, committed) = (shape.to_vec(), AtomicBool::new(false));
-        let turn = Mutex::new(());
-        let is_joined = false;
-        let writer =
-            NpyWriter { path, temporary, file, dtype, shape, data_offset, committed, is_joined, is_kept, turn };
+        let (file, length) = (Temporary::begin(path, name, is_kept)?, header.len() as u64 + n_bytes);
+        let found = is_kept && file.begins_with(&header) && file.file.metadata().is_ok_and(|data| data.len() == length);
+        let (path, shape) = (path.to_path_buf(), shape.to_vec());
+        let (data_offset, turn) = (header.len() as u64, Mutex::new(()));
+        let writer = NpyWriter { path, file, dtype, shape, data_offset, turn };
         if !found {
             // The length comes last: a file of that length has its header.
-            writer.file.set_len(0).map_err(|error| writer.write_failed(0, &error))?;
-            writer.file.write_all_at(&header, 0).map_err(|error| writer.write_failed(0, &error))?;
-            writer.file.set_len(length).map_err(|error| writer.write_failed(length, &error))?;
+            writer.file.file.set_len(0).map_err(|error| writer.write_failed(0, &error))?;
+            writer.file.write_at(&header, 0)?;
+            writer.file.file.set_len(length).map_err(|error| writer.write_failed(length, &error))?;
         }
         Ok((writer, found))
     }
 
     /// Joins a file that another process has begun: `joint` is what [`Sink::joint`] says there.
     pub(super) fn join(path: &Path, dtype: DType, shape: &[u64], joint: &str) -> Result<NpyWriter> {
-        let temporary = PathBuf::from(joint);
-        let file = File::options().write(true).open(&temporary).map_err(|error| {
-            failed(path, "was begun by another rank and cannot be opened", &error)
-                .help("ranks write to one file system: choose a directory that all of them share")
-        })?;
+        let file = Temporary::join(path, joint)?;
+        let data_offset = header::write(dtype, shape)?.len() as u64;
         Ok(NpyWriter {
             path: path.to_path_buf(),
-            temporary,
             file,
             dtype,
             shape: shape.to_vec(),
-            data_offset: header::write(dtype, shape)?.len() as u64,
-            committed: AtomicBool::new(false),
-            is_joined: true,
-            is_kept: false,
+            data_offset,
             turn: Mutex::new(()),
         })
     }
@@ -108,7 +71,7 @@ impl NpyWriter {
     fn write_run(&self, start: u64, buffer: &Buffer, range: std::ops::Range<usize>) -> Result<()> {
         let mut offset = self.data_offset + start * self.dtype.size();
         write_elements(buffer, range, |bytes| {
-            self.file.write_all_at(bytes, offset).map_err(|error| self.write_failed(offset, &error))?;
+            self.file.write_at(bytes, offset)?;
             offset += bytes.len() as u64;
             Ok::<(), Error>(())
         })
@@ -117,11 +80,6 @@ impl NpyWriter {
     fn write_failed(&self, offset: u64, error: &std::io::Error) -> Error {
         failed(&self.path, &format!("cannot be written at byte {offset}"), error)
     }
-}
-
-fn begins_with(file: &File, header: &[u8]) -> bool {
-    let mut start = vec![0; header.len()];
-    file.read_exact_at(&mut start, 0).is_ok() && start == header
 }
 
 impl Sink for NpyWriter {
@@ -163,29 +121,14 @@ impl Sink for NpyWriter {
     }
 
     fn joint(&self) -> Option<String> {
-        let absolute = std::path::absolute(&self.temporary).ok()?;
-        absolute.to_str().map(str::to_string)
+        self.file.joint()
     }
 
     fn make_durable(&self) -> Result<()> {
-        self.file.sync_all().map_err(|error| failed(&self.path, "cannot be made durable", &error))
+        self.file.make_durable()
     }
 
     fn commit(&self) -> Result<()> {
-        if self.is_joined {
-            return Ok(());
-        }
-        fs::rename(&self.temporary, &self.path).map_err(|error| failed(&self.path, "cannot be replaced", &error))?;
-        self.committed.store(true, Ordering::Relaxed);
-        Ok(())
-    }
-}
-
-impl Drop for NpyWriter {
-    fn drop(&mut self) {
-        if !*self.committed.get_mut() && !self.is_kept && !self.is_joined {
-            // Nothing can be done about a failure here, and the error that led here is more important.
-            let _ = fs::remove_file(&self.temporary);
-        }
+        self.file.commit()
     }
 }

@@ -4,19 +4,24 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use ::parquet::basic::{Compression, ConvertedType, LogicalType, TimeUnit as FileUnit, Type as Physical};
 use ::parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaDataReader};
-use ::parquet::schema::types::ColumnDescriptor;
+use ::parquet::schema::types::{ColumnDescPtr, ColumnDescriptor};
 use tw_ir::{DType, Error, Result, TimeUnit};
 
-use super::decode::guarded;
 use super::footer;
-use super::pages::{Codec, FileBytes};
+use super::guarded::guarded;
+use super::header::PageKind;
+use super::pages::{Codec, FileBytes, MOST_PAGE_BYTES, PageBuffers, Pages, SpareBuffers};
+use crate::version::Version;
 
 /// More row groups than this, or more columns, are not what anybody writes.
 const MOST_PARTS: usize = 1 << 22;
+
+/// Pages that take no more than this all together are not looked at one by one.
+const FEW_BYTES: u64 = 1 << 20;
 
 /// A column that is read.
 #[derive(Clone, Debug)]
@@ -43,8 +48,52 @@ pub(super) struct Wanted {
 #[derive(Clone, Debug)]
 pub(super) struct RowGroup {
     pub(super) rows: Range<u64>,
-    /// Of each column that is read: where it lies, as if it were not compressed, and how it is compressed.
-    chunks: Vec<(ColumnChunkMetaData, Result<Codec, Compression>)>,
+    /// Of each column that is read.
+    chunks: Vec<Chunk>,
+}
+
+/// A column of a row group.
+#[derive(Clone, Debug)]
+pub(super) struct Chunk {
+    /// Where its pages lie.
+    pub(super) bytes: Range<u64>,
+    pub(super) column: ColumnDescPtr,
+    codec: Result<Codec, Compression>,
+    /// Bytes of all pages together when they are decompressed, as the footer claims.
+    unfolded: u64,
+    /// What its pages take, once somebody asked.
+    largest: OnceLock<PageBytes>,
+}
+
+/// What the largest pages of a column take in memory.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct PageBytes {
+    in_file: u64,
+    unfolded: u64,
+    dictionary: u64,
+}
+
+impl PageBytes {
+    /// The larger of each.
+    pub(super) fn max(self, other: PageBytes) -> PageBytes {
+        PageBytes {
+            in_file: self.in_file.max(other.in_file),
+            unfolded: self.unfolded.max(other.unfolded),
+            dictionary: self.dictionary.max(other.dictionary),
+        }
+    }
+
+    /// All that is held at once: the buffers of pages serve one page after the other.
+    pub(super) fn total(self) -> u64 {
+        self.in_file.saturating_add(self.unfolded).saturating_add(self.dictionary)
+    }
+}
+
+impl Chunk {
+    /// True if some of its values may be null.
+    pub(super) fn is_optional(&self) -> bool {
+        self.column.max_def_level() > 0
+    }
 }
 
 /// An open file.
@@ -53,11 +102,13 @@ pub(super) struct ParquetFile {
     pub(super) path: PathBuf,
     pub(super) bytes: Arc<FileBytes>,
     pub(super) length: u64,
+    pub(super) version: Version,
     pub(super) columns: Vec<Column>,
     /// Names of columns that hold something else than numbers.
     pub(super) left_out: Vec<String>,
     pub(super) groups: Vec<RowGroup>,
     pub(super) n_rows: u64,
+    pub(super) spare: SpareBuffers,
 }
 
 impl ParquetFile {
@@ -65,7 +116,9 @@ impl ParquetFile {
     pub(super) fn open(path: &Path, keep_open: bool) -> Result<Arc<ParquetFile>> {
         let wrong = |what: String| Error::io(format!("{}: {what}", path.display()));
         let file = File::open(path).map_err(|error| wrong(format!("it cannot be opened: {error}")))?;
-        let length = file.metadata().map_err(|error| wrong(format!("it cannot be examined: {error}")))?.len();
+        let examined = |error| wrong(format!("it cannot be examined: {error}"));
+        let version = Version::of(&file).map_err(examined)?;
+        let length = file.metadata().map_err(examined)?.len();
         let mut bytes = FileBytes { path: path.to_path_buf(), open: Some(Arc::new(file)), length };
         let metadata = footer::read(&bytes)
             .and_then(|footer| guarded(|| ParquetMetaDataReader::decode_metadata(&footer)))
@@ -117,7 +170,17 @@ impl ParquetFile {
             bytes.open = None;
         }
         let (path, bytes) = (path.to_path_buf(), Arc::new(bytes));
-        Ok(Arc::new(ParquetFile { path, bytes, length, columns, left_out, groups, n_rows }))
+        Ok(Arc::new(ParquetFile {
+            path,
+            bytes,
+            length,
+            version,
+            columns,
+            left_out,
+            groups,
+            n_rows,
+            spare: SpareBuffers::default(),
+        }))
     }
 
     /// The columns of the given names.
@@ -188,10 +251,50 @@ impl ParquetFile {
     }
 
     /// Where a column lies in a row group, if it is compressed in a way that can be read.
-    pub(super) fn chunk(&self, group: usize, column: usize) -> Result<(&ColumnChunkMetaData, Codec), String> {
-        let (chunk, codec) = &self.groups[group].chunks[column];
-        let codec = codec.map_err(|other| format!("it is compressed with {other}, which is not supported"))?;
+    pub(super) fn chunk(&self, group: usize, column: usize) -> Result<(&Chunk, Codec), String> {
+        let chunk = &self.groups[group].chunks[column];
+        let codec = chunk.codec.map_err(|other| format!("it is compressed with {other}, which is not supported"))?;
         Ok((chunk, codec))
+    }
+}
+
+/// The headers of a column are looked at until so many pages have been seen. Writers make pages of one size.
+const MOST_EXAMINED: usize = 64;
+
+impl ParquetFile {
+    /// What the largest pages of a column take while they are read. The footer has only the bytes of all pages together; where those are many, the headers of pages are looked at.
+    pub(super) fn page_bytes(&self, group: usize, column: usize) -> PageBytes {
+        let Some(chunk) = self.groups.get(group).and_then(|group| group.chunks.get(column)) else {
+            return PageBytes::default();
+        };
+        *chunk.largest.get_or_init(|| self.examine(group, chunk))
+    }
+
+    fn examine(&self, group: usize, chunk: &Chunk) -> PageBytes {
+        let together = chunk.bytes.end - chunk.bytes.start;
+        let Ok(codec) = chunk.codec else { return PageBytes::default() };
+        let unfolds = |n: u64| if codec == Codec::None { 0 } else { n };
+        if together.saturating_add(unfolds(chunk.unfolded)) <= FEW_BYTES {
+            return PageBytes { in_file: together, unfolded: unfolds(chunk.unfolded), dictionary: 0 };
+        }
+        let Ok(file) = self.bytes.file() else { return PageBytes::default() };
+        let rows = &self.groups[group].rows;
+        let mut pages = Pages::new(file, chunk.bytes.clone(), codec, rows.end - rows.start, 0, PageBuffers::default());
+        let mut largest = PageBytes::default();
+        // What is wrong with a page is said when it is read.
+        for _ in 0..MOST_EXAMINED {
+            let Ok(Some(header)) = pages.peek() else { break };
+            let dictionary = match header.kind {
+                PageKind::Dictionary { .. } => header.n_values.saturating_mul(8).min(8 * header.unfolded as u64),
+                _ => 0,
+            };
+            let unfolded = unfolds(header.unfolded as u64).min(MOST_PAGE_BYTES);
+            largest = largest.max(PageBytes { in_file: header.bytes as u64, unfolded, dictionary });
+            if pages.pass().is_err() {
+                break;
+            }
+        }
+        largest
     }
 }
 
@@ -250,20 +353,15 @@ fn dtype_of(column: &ColumnDescriptor) -> Option<DType> {
     }
 }
 
-/// Where a column lies in a row group, if that is inside the file, and how it is compressed. What is returned says that it is not compressed, so that pages come out as they are in the file.
-fn checked(
-    chunk: &ColumnChunkMetaData,
-    n_rows: u64,
-    length: u64,
-) -> Result<(ColumnChunkMetaData, Result<Codec, Compression>), String> {
+/// Where a column lies in a row group, if that is inside the file, and how it is compressed.
+fn checked(chunk: &ColumnChunkMetaData, n_rows: u64, length: u64) -> Result<Chunk, String> {
     let start = chunk.dictionary_page_offset().unwrap_or_else(|| chunk.data_page_offset());
-    let inside = u64::try_from(start)
+    let bytes = u64::try_from(start)
         .ok()
         .zip(u64::try_from(chunk.compressed_size()).ok())
-        .is_some_and(|(start, n)| start.checked_add(n).is_some_and(|end| end <= length));
-    if !inside {
-        return Err("it does not lie in the file".into());
-    }
+        .and_then(|(start, n)| Some(start..start.checked_add(n)?))
+        .filter(|bytes| bytes.end <= length)
+        .ok_or("it does not lie in the file")?;
     if u64::try_from(chunk.num_values()) != Ok(n_rows) {
         return Err(format!("{} values for {n_rows} rows", chunk.num_values()));
     }
@@ -279,6 +377,6 @@ fn checked(
         // The other columns of the file can still be read.
         other => Err(other),
     };
-    let plain = chunk.clone().into_builder().set_compression(Compression::UNCOMPRESSED).clear_statistics();
-    Ok((plain.build().map_err(|error| error.to_string())?, codec))
+    let unfolded = u64::try_from(chunk.uncompressed_size()).unwrap_or(0);
+    Ok(Chunk { bytes, column: chunk.column_descr_ptr(), codec, unfolded, largest: OnceLock::new() })
 }

@@ -9,10 +9,10 @@
 //! their type. The crate reads the first schema alone, and reads nothing that matters before it: the walk ends behind that schema.
 
 use ::parquet::file::metadata::FooterTail;
-use ::parquet::file::reader::ChunkReader;
 use bytes::Bytes;
 
 use super::pages::FileBytes;
+use super::thrift::{BINARY, BYTE, Compact, FALSE, I32, LIST, STRUCT, TRUE};
 
 /// Schemas that are nested deeper are refused. The schemas of real files have about ten levels.
 const MOST_LEVELS: usize = 100;
@@ -31,15 +31,14 @@ const TAIL_BYTES: usize = 8;
 
 /// The bytes of a footer whose schema is safe to decode.
 pub(super) fn read(file: &FileBytes) -> Result<Bytes, String> {
-    let bytes = |start: u64, n: usize| file.get_bytes(start, n).map_err(|error| error.to_string());
     let tail_start = file.length.checked_sub(TAIL_BYTES as u64).ok_or("the file is too short")?;
-    let tail = bytes(tail_start, TAIL_BYTES)?;
+    let tail = file.bytes(tail_start, TAIL_BYTES)?;
     let tail = FooterTail::try_from(&tail[..]).map_err(|error| error.to_string())?;
     if tail.is_encrypted_footer() {
         return Err("it is encrypted, which is not supported".into());
     }
     let start = tail_start.checked_sub(tail.metadata_length() as u64).ok_or("it is longer than the file")?;
-    let footer = bytes(start, tail.metadata_length())?;
+    let footer = Bytes::from(file.bytes(start, tail.metadata_length())?);
     check_schema(&footer)?;
     Ok(footer)
 }
@@ -95,21 +94,6 @@ const LOGICAL_TYPE: &[(i16, Kind)] = &[
 /// Times and timestamps: whether they are in UTC, and their unit.
 const TIME: &[(i16, Kind)] =
     &[(1, Kind::Bool), (2, Kind::Struct(&[(1, Kind::Struct(&[])), (2, Kind::Struct(&[])), (3, Kind::Struct(&[]))]))];
-
-/// Types of fields in the compact protocol. A struct ends with `STOP`; the two values of a bool are types of their own.
-const STOP: u8 = 0;
-const TRUE: u8 = 1;
-const FALSE: u8 = 2;
-const BYTE: u8 = 3;
-const I16: u8 = 4;
-const I32: u8 = 5;
-const I64: u8 = 6;
-const DOUBLE: u8 = 7;
-const BINARY: u8 = 8;
-const LIST: u8 = 9;
-const SET: u8 = 10;
-const STRUCT: u8 = 12;
-const UUID: u8 = 13;
 
 /// Refuses footers whose schema the crate cannot decode in little memory and on a small stack.
 fn check_schema(footer: &[u8]) -> Result<(), String> {
@@ -185,76 +169,7 @@ struct Element {
     name_bytes: u64,
 }
 
-/// Bytes in Thrift's compact protocol that are still to be read.
-struct Compact<'a>(&'a [u8]);
-
-impl<'a> Compact<'a> {
-    fn byte(&mut self) -> Result<u8, String> {
-        Ok(self.take(1)?[0])
-    }
-
-    fn take(&mut self, n: u64) -> Result<&'a [u8], String> {
-        let n = usize::try_from(n).ok().filter(|&n| n <= self.0.len()).ok_or("it ends in its schema")?;
-        let (taken, rest) = self.0.split_at(n);
-        self.0 = rest;
-        Ok(taken)
-    }
-
-    /// An unsigned number, seven bits a byte.
-    fn varint(&mut self) -> Result<u64, String> {
-        let mut value = 0u64;
-        for shift in (0..64).step_by(7) {
-            let byte = self.byte()?;
-            let bits = u64::from(byte & 0x7f);
-            if (bits << shift) >> shift != bits {
-                break;
-            }
-            value |= bits << shift;
-            if byte & 0x80 == 0 {
-                return Ok(value);
-            }
-        }
-        Err("a number in its schema is too long".into())
-    }
-
-    /// A signed number, whose lowest bit is the sign.
-    fn signed(&mut self) -> Result<i64, String> {
-        let value = self.varint()?;
-        Ok((value >> 1) as i64 ^ -((value & 1) as i64))
-    }
-
-    fn int(&mut self) -> Result<i32, String> {
-        self.signed()?.try_into().map_err(|_| "a number in its schema is too large".into())
-    }
-
-    /// The number and the type of the next field of a struct; `None` at its end. Numbers are written as the difference from the `last` one, or in full.
-    fn field(&mut self, last: i16) -> Result<Option<(i16, u8)>, String> {
-        let header = self.byte()?;
-        let ty = header & 0x0f;
-        if ty == STOP {
-            return Ok(None);
-        }
-        let id = match header >> 4 {
-            0 => i16::try_from(self.signed()?).ok(),
-            delta => last.checked_add(i16::from(delta)),
-        };
-        Ok(Some((id.ok_or("a field of its schema has no number")?, ty)))
-    }
-
-    /// The number of elements of a list and their type.
-    fn list(&mut self) -> Result<(u64, u8), String> {
-        let header = self.byte()?;
-        let n = match header >> 4 {
-            15 => self.varint()?,
-            n => u64::from(n),
-        };
-        // Every element takes a byte at least.
-        if n > self.0.len() as u64 {
-            return Err(format!("a list in its schema claims {n} elements in {} bytes", self.0.len()));
-        }
-        Ok((n, header & 0x0f))
-    }
-
+impl Compact<'_> {
     fn element(&mut self) -> Result<Element, String> {
         let mut element = Element::default();
         let mut last = 0;
@@ -295,37 +210,6 @@ impl<'a> Compact<'a> {
                 Ok(())
             }
             _ => Err(format!("field {id} of an element of its schema has a wrong type")),
-        }
-    }
-
-    /// Skips a value of a type.
-    fn skip(&mut self, ty: u8, levels: usize) -> Result<(), String> {
-        let levels = levels.checked_sub(1).ok_or("a field of its schema is nested too deep")?;
-        match ty {
-            TRUE | FALSE => Ok(()),
-            BYTE => self.take(1).map(drop),
-            I16 | I32 | I64 => self.varint().map(drop),
-            DOUBLE => self.take(8).map(drop),
-            UUID => self.take(16).map(drop),
-            BINARY => {
-                let n = self.varint()?;
-                self.take(n).map(drop)
-            }
-            STRUCT => {
-                while let Some((_, ty)) = self.field(0)? {
-                    self.skip(ty, levels)?;
-                }
-                Ok(())
-            }
-            LIST | SET => {
-                let (n, of) = self.list()?;
-                // The crate takes no bytes for such a bool, Thrift's specification takes one.
-                if n > 0 && matches!(of, TRUE | FALSE) {
-                    return Err("a field of its schema is a list of bools".into());
-                }
-                (0..n).try_for_each(|_| self.skip(of, levels))
-            }
-            _ => Err(format!("a field of its schema has the type {ty}")),
         }
     }
 }

@@ -1,14 +1,14 @@
 //! Columns and tables as sources.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use tw_block::{Block, Meter, Source, SourceAccess};
 use tw_ir::schedule::Digest;
-use tw_ir::{Axis, BoxRegion, DType, Error, Grid, Result, TensorType, Tiling, shape};
+use tw_ir::{Axis, BoxRegion, Buffer, DType, Error, Grid, Result, TensorType, Tiling, shape};
 
-use super::decode::{self, Place};
-use super::file::{ParquetFile, Wanted};
-use crate::version;
+use super::decode::{Part, Place};
+use super::file::{PageBytes, ParquetFile, Wanted};
 
 /// Row groups are put together to blocks of about this many bytes, as if every column had eight bytes: so all columns of a file are cut at the same rows.
 const BLOCK_BYTES: u64 = 4 << 20;
@@ -18,9 +18,6 @@ const MOST_BLOCK_BYTES: u64 = 32 << 20;
 
 /// A file of more blocks cannot be planned. Metadata may claim any number of rows.
 const MOST_BLOCKS: u64 = 1 << 22;
-
-/// Bytes that a page and what it unfolds to take, for most files. A batch of rows beside it is small.
-const PAGE_BYTES: u64 = 2 << 20;
 
 /// One column.
 pub(super) fn column(file: &Arc<ParquetFile>, wanted: &Wanted) -> Result<Arc<dyn Source>> {
@@ -119,7 +116,7 @@ impl Source for ParquetSource {
 
     fn fingerprint(&self) -> Option<Digest> {
         let columns: Vec<u8> = self.columns.iter().flat_map(|&column| (column as u64).to_le_bytes()).collect();
-        version::of_file(&*self.file.bytes.file().ok()?, &columns)
+        Some(self.file.version.digest(&columns))
     }
 
     fn access(&self) -> SourceAccess {
@@ -130,8 +127,12 @@ impl Source for ParquetSource {
         format!("Parquet, {} row groups", self.file.groups.len())
     }
 
-    fn scratch(&self, _: &BoxRegion) -> u64 {
-        PAGE_BYTES
+    fn scratch(&self, region: &BoxRegion) -> u64 {
+        let wanted = if region.rank() == 1 { 0..1 } else { region.range(1) };
+        let columns = self.columns.get(wanted.start as usize..wanted.end as usize).unwrap_or_default();
+        let groups = self.file.groups_of(&region.range(0));
+        let each = groups.flat_map(|group| columns.iter().map(move |&column| self.file.page_bytes(group, column)));
+        each.fold(PageBytes::default(), PageBytes::max).total()
     }
 
     fn read(&self, region: &BoxRegion, meter: &Arc<Meter>) -> Result<Arc<Block>> {
@@ -143,8 +144,21 @@ impl Source for ParquetSource {
         let rows = region.range(0);
         let wanted = if region.rank() == 1 { 0..1 } else { region.range(1) };
         let columns = &self.columns[wanted.start as usize..wanted.end as usize];
-        let (_, buffer) = block.output()?;
-        for group in self.file.groups_of(&rows) {
+        let read = self.fill(&rows, columns, block.output()?.1);
+        // What is wrong matters only if the file is still the one that was opened.
+        let file = self.file.bytes.file();
+        let file =
+            file.map_err(|error| Error::io(format!("{} cannot be opened again: {error}", self.file.path.display())))?;
+        self.file.version.check(&self.file.path, &file)?;
+        read.map(|()| Arc::new(block))
+    }
+}
+
+impl ParquetSource {
+    /// Reads some columns of some rows.
+    fn fill(&self, rows: &Range<u64>, columns: &[usize], buffer: &mut Buffer) -> Result<()> {
+        let mut buffers = self.file.spare.take();
+        for group in self.file.groups_of(rows) {
             let own = &self.file.groups[group].rows;
             let (lo, hi) = (own.start.max(rows.start), own.end.min(rows.end));
             if lo >= hi {
@@ -153,9 +167,11 @@ impl Source for ParquetSource {
             for (k, &column) in columns.iter().enumerate() {
                 let first = (lo - rows.start) as usize * columns.len() + k;
                 let part = ((lo - own.start) as usize, (hi - lo) as usize);
-                decode::read(&self.file, group, column, part, Place { buffer, first, stride: columns.len() })?;
+                let place = Place { buffer: &mut *buffer, first, stride: columns.len() };
+                Part { file: &self.file, group, column, rows: part }.read(place, &mut buffers)?;
             }
         }
-        Ok(Arc::new(block))
+        self.file.spare.keep(buffers);
+        Ok(())
     }
 }

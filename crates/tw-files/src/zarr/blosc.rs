@@ -3,7 +3,7 @@
 //! All compressors are read but Snappy, which needs C++ and which nobody chose for years. Written are LZ4, Zstandard and zlib; arrays that ask for another compressor
 //! get LZ4, which every reader of Blosc knows, since each chunk names its own.
 
-use crate::bounded::{lz4_block, read_bounded, too_much, zeros};
+use crate::bounded::{lz4_block, read_bounded, too_much, zeros, zstd_reader};
 
 const HEADER_BYTES: usize = 16;
 /// Blocks of this many bytes stay in a cache while they are shuffled.
@@ -171,11 +171,7 @@ pub(super) fn decode(bytes: &[u8], most: u64) -> Result<Vec<u8>, String> {
                 Compressor::BloscLz => blosc_lz(stream, stream_bytes)?,
                 Compressor::Lz4 => lz4_block(stream, stream_bytes as u64, stream_bytes as u64)?,
                 Compressor::Zlib => read_bounded(flate2::read::ZlibDecoder::new(stream), stream_bytes as u64)?,
-                Compressor::Zstd => {
-                    let decoder =
-                        zstd::stream::read::Decoder::with_buffer(stream).map_err(|error| error.to_string())?;
-                    read_bounded(decoder, stream_bytes as u64)?
-                }
+                Compressor::Zstd => read_bounded(zstd_reader(stream, stream_bytes as u64)?, stream_bytes as u64)?,
             };
             if unpacked.len() != stream_bytes {
                 return Err(format!("a block unfolds to {} bytes instead of {stream_bytes}", unpacked.len()));

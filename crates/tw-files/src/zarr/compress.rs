@@ -6,7 +6,7 @@
 use std::io::Read;
 
 use super::blosc::{self, Blosc};
-use crate::bounded::{lz4_block, read_bounded};
+use crate::bounded::{lz4_block, read_bounded, zstd_reader};
 
 /// How bytes are compressed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -65,10 +65,7 @@ impl Method {
         match self {
             Method::Gzip { .. } => read_bounded(flate2::read::MultiGzDecoder::new(bytes), most),
             Method::Zlib { .. } => read_bounded(flate2::read::ZlibDecoder::new(bytes), most),
-            Method::Zstd { .. } => {
-                let decoder = zstd::stream::read::Decoder::with_buffer(bytes).map_err(|error| error.to_string())?;
-                read_bounded(decoder, most)
-            }
+            Method::Zstd { .. } => read_bounded(zstd_reader(bytes, most)?, most),
             Method::Lz4 => {
                 let (length, rest) = bytes.split_first_chunk::<4>().ok_or("it ends before its length")?;
                 let length = u64::from(u32::from_le_bytes(*length));

@@ -48,6 +48,8 @@ pub(super) fn create(path: &Path, dtype: DType, grid: &Grid, target: &FileTarget
         FileTarget::New(options) => ZarrSink::new_array(path, dtype, grid, options, None)?.0,
         FileTarget::Region(lo) => ZarrSink::region(path, dtype, &grid.shape(), lo)?,
         FileTarget::Append(axis) => ZarrSink::append(path, dtype, &grid.shape(), *axis)?,
+        #[cfg(feature = "parquet")]
+        FileTarget::Column(_) => return Err(Error::internal("a column of a table in a Zarr store")),
     };
     Ok(Arc::new(sink))
 }
@@ -64,6 +66,8 @@ pub(super) fn join(path: &Path, dtype: DType, grid: &Grid, target: &FileTarget, 
         }
         FileTarget::Region(lo) => ZarrSink::region(path, dtype, &shape, lo)?,
         FileTarget::Append(axis) => ZarrSink::append(path, dtype, &shape, *axis)?,
+        #[cfg(feature = "parquet")]
+        FileTarget::Column(_) => return Err(Error::internal("a column of a table in a Zarr store")),
     };
     // The metadata is written by the process that has begun.
     if matches!(sink.finish, Finish::Metadata { .. }) {
@@ -78,6 +82,8 @@ pub(super) fn blocks_for(path: &Path, dtype: DType, shape: &[u64], target: &File
         FileTarget::New(_) => return Ok(None),
         FileTarget::Region(lo) => ZarrSink::region(path, dtype, shape, lo)?,
         FileTarget::Append(axis) => ZarrSink::append(path, dtype, shape, *axis)?,
+        #[cfg(feature = "parquet")]
+        FileTarget::Column(_) => return Ok(None),
     };
     Ok(Some(whole_chunks(shape, &sink.lo, &sink.array.declared().chunk, dtype.size())))
 }
