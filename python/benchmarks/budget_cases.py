@@ -21,16 +21,19 @@ PIECE = 1 << 22
 
 
 class Data:
-    """Inputs, in files of about so many bytes. A file is made when a case asks for it first."""
+    """Inputs, in files of about so many bytes. A file is made when a case asks for it first. Without values, for plans alone, it is one long hole."""
 
-    def __init__(self, directory: Path, gigabytes: float) -> None:
+    def __init__(self, directory: Path, gigabytes: float, has_values: bool = True) -> None:
+        self.has_values = has_values
         self.directory, self.n = directory, max(1 << 14, int(gigabytes * 1e9) // 8) // (COLUMNS * STACKED) * COLUMNS * STACKED
 
     def file(self, name: str, shape: tuple[int, ...], dtype: str = "f8") -> Path:
-        path = self.directory / f"{name}-{self.n}.npy"
+        path = self.directory / (f"{name}-{self.n}.npy" if self.has_values else f"{name}-{self.n}-hole.npy")
         if not path.exists():
             part = path.with_suffix(".part")
             values = np.lib.format.open_memmap(part, mode="w+", dtype=dtype, shape=shape).reshape(-1)
+            if not self.has_values:
+                values = values[:0]
             rng = np.random.default_rng(len(name))
             for start in range(0, len(values), PIECE):
                 count = min(PIECE, len(values) - start)
@@ -490,3 +493,7 @@ def persist(data: Data) -> list[Any]:
 @case("compute")
 def compute(data: Data) -> list[Any]:
     return [tw.asarray(value) for value in tw.compute(data.tall.sum(axis=0), data.tall.max())]
+
+
+#: Cases that read or compute values while they are set up, so that plans alone cannot be made of files without values.
+NEEDS_VALUES = frozenset({"read_csv", "open_zarr", "store", "persist", "compute", "from_array"})

@@ -9,7 +9,8 @@ Each case of `budget_cases.py` runs in a process of its own, in a session whose 
 - `read` and `written`: `rchar` and `wchar` of /proc/PID/io, in sizes of the data. `written` includes results that are stored.
 
 A row misses the bar if it measures more than 1.1 budgets or 64 MiB above the projection; `!` marks it. With `--sessions N`, N sessions do the same at once, and what is measured is shared among them.
-Inputs are made in the directory when a case asks for them first, and stay there.
+Inputs are made in the directory when a case asks for them first, and stay there. `--plan` runs nothing, needs no disk, and takes a few minutes for all cases at any size: it lists the
+cases that would be refused, and those that cannot be planned. What depends on data is planned with bounds, so a case that is listed may still complete.
 """
 
 from __future__ import annotations
@@ -75,14 +76,14 @@ def run(name: str, directory: Path, gigabytes: float, memory: int, out: Path, se
     }  # fmt: skip
 
 
-def project(name: str, directory: Path, gigabytes: float, memory: int) -> dict[str, Any]:
+def project(name: str, directory: Path, gigabytes: float, memory: int, has_values: bool) -> dict[str, Any]:
     """Makes the inputs of a case and asks what its results will take, in a process of its own, so that neither is measured."""
     import tilewright as tw
     from budget_cases import CASES, Data
 
     with tw.Session(memory=memory):
         try:
-            arrays = CASES[name](Data(directory, gigabytes))
+            arrays = CASES[name](Data(directory, gigabytes, has_values))
             # Results are stored or computed together, so this is the least that they take.
             return {"projected": max(array.explain().to_dict()["peak_bytes_on_threads"] for array in arrays)}
         except Exception as error:
@@ -111,6 +112,7 @@ class Runner:
         options = self.options
         self.out.mkdir(parents=True)
         command = [sys.executable, __file__, "--directory", str(options.directory), "--gigabytes", str(options.gigabytes), "--sessions", str(options.sessions)]
+        command += ["--plan"] * options.plan
         try:
             ran = subprocess.run([*command, "--child", kind, name, str(memory), str(self.out)], capture_output=True, text=True, timeout=options.timeout)
             if ran.returncode:
@@ -159,6 +161,25 @@ def options_bytes(options: argparse.Namespace) -> int:
     return int(options.gigabytes * 1e9)
 
 
+def plan(options: argparse.Namespace) -> None:
+    """Prints the cases that do not fit, or that cannot be planned on files without values."""
+    from budget_cases import CASES, NEEDS_VALUES
+
+    runner, size = Runner(options), options_bytes(options)
+    names = [name for name in CASES if name not in NEEDS_VALUES and any(name == only[1:] if only.startswith("=") else only in name for only in options.only)]
+    for fraction in options.fraction:
+        n_fit = 0
+        for name in names:
+            found = runner.child("project", name, size // fraction)
+            projected = found.get("projected")
+            if projected is not None and projected <= size // fraction:
+                n_fit += 1
+                continue
+            why = f"{projected / 2**20:.0f} of {size / fraction / 2**20:.0f} MiB" if projected is not None else found.get("error", "").splitlines()[0][:150]
+            print(f"{name:34} 1/{fraction:<3} {why}", flush=True)
+        print(f"1/{fraction}: {n_fit} of {len(names)} fit", flush=True)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--directory", type=Path, default=Path("/var/tmp/tilewright-budgets"))
@@ -169,6 +190,7 @@ def main() -> None:
     parser.add_argument("--check", action="store_true", help="compare results with those of a run with ample memory")
     parser.add_argument("--timeout", type=float, default=600)
     parser.add_argument("--json", type=Path)
+    parser.add_argument("--plan", action="store_true", help="run nothing: list what would be refused")
     parser.add_argument("--child", nargs=4, help=argparse.SUPPRESS)
     options = parser.parse_args()
     options.directory.mkdir(parents=True, exist_ok=True)
@@ -177,8 +199,11 @@ def main() -> None:
         if kind == "run":
             found = run(name, options.directory, options.gigabytes, int(memory), Path(out), options.sessions)
         else:
-            found = project(name, options.directory, options.gigabytes, int(memory))
+            found = project(name, options.directory, options.gigabytes, int(memory), not options.plan)
         print(json.dumps(found))
+        return
+    if options.plan:
+        plan(options)
         return
     from budget_cases import CASES
 

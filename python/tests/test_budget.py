@@ -77,7 +77,7 @@ def test_rows_by_a_mask_are_read_again_and_not_spilled(source, tmp_path):
 
 
 def test_least_squares_reads_once_and_spills_nothing(tmp_path):
-    n, columns = 60_000, 40
+    n, columns = 300_000, 40
     rng = np.random.default_rng(2)
     a, b = rng.standard_normal((n, columns)), rng.standard_normal(n)
     a[:, 7] = a[:, 3] * 2

@@ -53,3 +53,11 @@ def test_cases_run_and_agree_with_ample_memory(name, tmp_path):
     (row,) = json.loads(found.read_text())["rows"]
     assert (row["case"], row["outcome"]) == (name, "completes"), row
     assert row["measured"] > 0 and row["read"] > 0 and row["projected"] > 0
+
+
+def test_plans_are_made_of_files_without_values(tmp_path):
+    options = ["--plan", "--directory", str(tmp_path), "--gigabytes", "0.05", "--fraction", "2", "--only", "=sum", "=sort"]
+    ran = subprocess.run([sys.executable, str(BENCHMARK), *options], capture_output=True, text=True, timeout=300)
+    assert ran.returncode == 0, ran.stderr
+    assert "1/2: 2 of 2 fit" in ran.stdout
+    assert all(path.stat().st_blocks * 512 < 1 << 20 for path in tmp_path.iterdir())
