@@ -79,7 +79,14 @@ impl Method {
     pub(super) fn decode_into(&self, bytes: &[u8], out: &mut [u8]) -> Result<(), String> {
         let length = out.len();
         let n = match self {
-            Method::Zstd { .. } => zstd::bulk::decompress_to_buffer(bytes, out).map_err(|error| error.to_string())?,
+            Method::Zstd { .. } => match zstd::bulk::decompress_to_buffer(bytes, out) {
+                Ok(n) => n,
+                Err(error) => {
+                    // The other decoder tells too many bytes from damaged ones.
+                    self.decode(bytes, length as u64)?;
+                    return Err(error.to_string());
+                }
+            },
             _ => {
                 let decoded = self.decode(bytes, length as u64)?;
                 if decoded.len() == length {

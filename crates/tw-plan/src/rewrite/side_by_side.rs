@@ -236,10 +236,4 @@ mod tests {
         let after = "input x: f64[20, 3]\na[j] = sum[i](x[i, j])\nb[j] = sum[i](x[i, j] * a[j])\noutput b\n";
         assert_eq!(n_results(&run_on(after)), [1, 1]);
     }
-
-    #[test]
-    fn scatters_by_the_same_keys_are_one() {
-        let text = "input x: f64[9, 2]\ninput k: i64[9]\ns = zeros(4, 2)\nn = zeros(4, 2)\ns[k[i], j] += x[i, j]\nn[k[i], j] += x[i, j] * x[i, j]\noutput s\noutput n\n";
-        assert_eq!(n_results(&run_on(text)), [2]);
-    }
 }
