@@ -89,9 +89,8 @@ impl Meter {
         Running(Arc::clone(self))
     }
 
-    /// Gives storage that is kept for later back to the system, with the scratch space of this thread, and keeps none until the next run.
+    /// Gives storage that is kept for later back to the system, and keeps none until the next run.
     pub fn release_kept(&self) {
-        crate::sort::release_vectors();
         self.kept_when_idle.store(0, Ordering::Relaxed);
         self.keep_at_most(0);
         self.freed.store(0, Ordering::Relaxed);

@@ -16,7 +16,6 @@ mod merge;
 mod radix;
 
 use fibres::{Rows, for_rows};
-pub(crate) use item::release_vectors;
 use item::{Item, Pair, Vectors, with_vectors};
 use key::{Sortable, with_sortable};
 pub use merge::Streamed;
