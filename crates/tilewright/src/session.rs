@@ -2,26 +2,22 @@
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, HashSet};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use rustc_hash::FxHashMap;
-use tw_block::{Meter, Provider, Sink, SpillFile, SpilledBlock, provider};
+use tw_block::{Meter, Sink, SpillFile, SpilledBlock};
 use tw_ir::DType;
 use tw_ir::error::{Error, Result};
 use tw_ir::program::{self, FunctionTable, Node, Op, Program, Region, ValueId};
 use tw_ir::schedule::{Digest, PlanFile, Schedule, encode_plan};
 use tw_ir::text::print_program;
-use tw_place::{Cluster, Machine, SchedulerName};
-use tw_plan::{PlanOptions, Planned, ProviderName, dissolve_selections, plan_segment_until};
-use tw_run::{
-    CancelToken, Engine, Group, Observer, Prepared, Progress, Ranks, RunOptions, Runtime, Serial, TensorHandle,
-    largest_step, run_ahead,
-};
-use tw_wire::Wire;
+use tw_place::Cluster;
+use tw_plan::{PlanOptions, Planned, dissolve_selections, plan_segment_until};
+use tw_run::{CancelToken, Engine, Group, Prepared, Progress, RunOptions, TensorHandle, largest_step, run_ahead};
 
-use crate::available::{available_bytes, default_budget, spill_directory};
+use crate::available::{available_bytes, default_budget};
 use crate::bindings::{Bound, Inputs, Targets, bind, bind_together, may_read_ahead};
 use crate::cancel::token_of_run;
 use crate::checkpoint::{Checkpoint, Remembered};
@@ -34,11 +30,14 @@ use crate::grant::{Asking, FittedCache, Room, Spillable, planned_peak, runs_fore
 use crate::pool::Pool;
 use crate::pool::processes::{Board, Locked};
 use crate::profile::{Profile, profile_of_run};
-use crate::program_text::standard_functions;
 use crate::report::Totals;
 use crate::results::{Computed, Want, forms};
 use crate::tensor::allowance::Allowance;
 use crate::units;
+
+mod builder;
+
+pub use builder::SessionBuilder;
 
 /// Planned segments kept. A program has few; a host loop that never repeats itself would otherwise grow without limit.
 const CACHE_LIMIT: usize = 4096;
@@ -48,187 +47,6 @@ const SURELY_AVAILABLE: u64 = 256 << 20;
 
 /// Bytes of a tensor from which on it is spilled to keep to the budget that nobody has set.
 const WORTH_SPILLING: u64 = 1 << 20;
-
-/// What to build a [`Session`] with.
-#[derive(Clone)]
-pub struct SessionBuilder {
-    threads: usize,
-    serial: bool,
-    plan: PlanOptions,
-    cluster: Option<Cluster>,
-    budget: Option<u64>,
-    chaos: Option<u64>,
-    observer: Option<Arc<dyn Observer>>,
-    profile: Option<Arc<Profile>>,
-    functions: FunctionTable,
-    spill_directory: Option<PathBuf>,
-    spill_limit: Option<u64>,
-    checkpoint: Option<PathBuf>,
-    wire: Option<Arc<dyn Wire>>,
-}
-
-impl SessionBuilder {
-    /// Number of threads; the caller's is one of them. Results do not depend on it.
-    pub fn threads(mut self, threads: usize) -> SessionBuilder {
-        self.threads = threads.max(1);
-        self
-    }
-
-    /// Runs steps one by one in the order of the schedule, on the calling thread: the engine `serial`.
-    pub fn serial(mut self) -> SessionBuilder {
-        self.serial = true;
-        self
-    }
-
-    /// Tile length of every axis that nobody has cut.
-    pub fn tile(mut self, tile: u64) -> SessionBuilder {
-        self.plan.tile = Some(tile.max(1));
-        self
-    }
-
-    /// Bytes of a block where the planner chooses.
-    pub fn block_bytes(mut self, bytes: u64) -> SessionBuilder {
-        self.plan.block_bytes = Some(bytes.max(1));
-        self
-    }
-
-    /// Who multiplies and factors matrices; the fastest that this process found if not given. It shows in the last bits.
-    pub fn provider(mut self, provider: &Provider) -> SessionBuilder {
-        self.plan.provider = ProviderName::Known(provider.name().to_string());
-        self
-    }
-
-    /// Rewrites on or off; off only to compare.
-    pub fn rewrites(mut self, on: bool) -> SessionBuilder {
-        self.plan.rewrites = on;
-        self
-    }
-
-    /// Plans as if for these workers; the threads of this machine then run that plan. Results are the same up to the order of sums.
-    pub fn cluster(mut self, cluster: Cluster) -> SessionBuilder {
-        self.cluster = Some(cluster);
-        self
-    }
-
-    /// Runs programs together with other ranks, which run the same script: every rank plans by itself and runs its part. All ranks make the same calls in the
-    /// same order, and all get the results. Unless a [cluster](SessionBuilder::cluster) says otherwise, programs are planned for one worker per rank on one node.
-    pub fn ranks(mut self, wire: Arc<dyn Wire>) -> SessionBuilder {
-        self.wire = Some(wire);
-        self
-    }
-
-    /// Makes scheduling decisions at random from a seed. Results do not change; tests use it.
-    pub fn chaos(mut self, seed: u64) -> SessionBuilder {
-        self.chaos = Some(seed);
-        self
-    }
-
-    /// Most bytes of blocks alive at once, results that are kept included. Blocks that do not fit are read again, or spilled and fetched. Only a budget below
-    /// the largest single task is refused, before anything runs. By default most of the memory of the machine.
-    pub fn memory(mut self, bytes: u64) -> SessionBuilder {
-        self.budget = Some(bytes);
-        self
-    }
-
-    /// Where blocks are spilled that do not fit into memory. By default a directory for temporary files that is not in memory itself.
-    pub fn spill_directory(mut self, directory: &Path) -> SessionBuilder {
-        self.spill_directory = Some(directory.to_path_buf());
-        self
-    }
-
-    /// Most bytes that may be spilled at once.
-    pub fn spill_limit(mut self, bytes: u64) -> SessionBuilder {
-        self.spill_limit = Some(bytes);
-        self
-    }
-
-    /// Keeps checkpoints below a directory: a program that was killed goes on where it was when it is run again with the same data. Results of segments and
-    /// what loops carry are written there.
-    pub fn checkpoint(mut self, directory: &Path) -> SessionBuilder {
-        self.checkpoint = Some(directory.to_path_buf());
-        self
-    }
-
-    /// Watches every task of every run.
-    pub fn observer(mut self, observer: Arc<dyn Observer>) -> SessionBuilder {
-        self.observer = Some(observer);
-        self
-    }
-
-    /// Measures the time of every statement.
-    pub fn profile(mut self, profile: Arc<Profile>) -> SessionBuilder {
-        self.profile = Some(profile);
-        self
-    }
-
-    /// Makes block functions known to program text.
-    pub fn functions(mut self, functions: FunctionTable) -> SessionBuilder {
-        self.functions = functions;
-        self
-    }
-
-    /// Starts the threads.
-    pub fn build(self) -> Session {
-        let (budget, wrong_setting) = match self.budget {
-            Some(budget) => (Some(budget), None),
-            None => match budget_of_environment() {
-                Ok(budget) => (budget, None),
-                Err(error) => (None, Some(error)),
-            },
-        };
-        let pool = if self.budget.is_some() { Pool::alone() } else { Pool::of_process() };
-        let meter = Meter::new();
-        pool.join(&meter);
-        let mut functions = self.functions;
-        functions.include(&standard_functions());
-        let (engine, cluster, wrong_setting) = match self.wire {
-            None => {
-                let engine: Box<dyn Engine> =
-                    if self.serial { Box::new(Serial) } else { Box::new(Runtime::new(self.threads)) };
-                (engine, self.cluster, wrong_setting)
-            }
-            Some(wire) => match ranks(&wire, self.threads, self.cluster) {
-                Ok((engine, cluster)) => (engine, Some(cluster), wrong_setting),
-                Err(error) => (Box::new(Serial) as Box<dyn Engine>, None, wrong_setting.or(Some(error))),
-            },
-        };
-        let progress = Arc::new(Progress::new());
-        let run = RunOptions {
-            meter,
-            // Every run has its own.
-            cancel: CancelToken::new(),
-            ahead: None,
-            spill: None,
-            names_sources: false,
-            keep: None,
-            observer: self.observer,
-            progress: Some(progress.clone()),
-            chaos: self.chaos,
-            forms: Vec::new(),
-        };
-        Session(Arc::new(Inner {
-            engine,
-            plan: self.plan,
-            cluster,
-            run,
-            budget,
-            wrong_setting,
-            cancel: Mutex::new(CancelToken::new()),
-            process: std::process::id(),
-            progress,
-            cache: Mutex::new(FxHashMap::default()),
-            totals: Mutex::new(Totals::default()),
-            profile: self.profile,
-            functions,
-            allowance: Allowance::new(budget),
-            spill: SpillFile::new(&self.spill_directory.unwrap_or_else(spill_directory), self.spill_limit),
-            checkpoint: self.checkpoint,
-            spillable: Spillable::default(),
-            pool,
-            fitted: FittedCache::default(),
-        }))
-    }
-}
 
 /// Threads, options and the cache of planned segments. Cloning is cheap and shares everything.
 ///
@@ -332,22 +150,7 @@ impl Session {
 
     /// Choose threads, tiles and more.
     pub fn builder() -> SessionBuilder {
-        let threads = std::thread::available_parallelism().map_or(1, |n| n.get());
-        SessionBuilder {
-            threads,
-            serial: false,
-            cluster: None,
-            plan: PlanOptions { provider: ProviderName::Asked(provider), ..PlanOptions::default() },
-            budget: None,
-            chaos: None,
-            observer: None,
-            profile: None,
-            functions: FunctionTable::default(),
-            spill_directory: None,
-            spill_limit: None,
-            checkpoint: None,
-            wire: None,
-        }
+        SessionBuilder::new()
     }
 
     /// Runs a program. Results come by output name.
@@ -840,20 +643,6 @@ impl Session {
     pub fn functions(&self) -> &FunctionTable {
         &self.0.functions
     }
-}
-
-/// The engine of a rank, and what programs are planned for: one worker per rank, on one node if nobody says otherwise.
-fn ranks(wire: &Arc<dyn Wire>, threads: usize, cluster: Option<Cluster>) -> Result<(Box<dyn Engine>, Cluster)> {
-    let size = wire.size();
-    let cluster = match cluster {
-        Some(cluster) if cluster.machine.n_workers() == size as usize => cluster,
-        Some(cluster) => {
-            let n = cluster.machine.n_workers();
-            return Err(Error::source(format!("programs are planned for {n} workers, but {size} ranks run them")));
-        }
-        None => Cluster { machine: Machine::of(1, size)?, scheduler: SchedulerName::Auto, distribution: None },
-    };
-    Ok((Box::new(Ranks::new(Arc::clone(wire), threads)?), cluster))
 }
 
 /// The budget that the environment variable `TILEWRIGHT_MEMORY` gives.

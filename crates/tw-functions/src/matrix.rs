@@ -435,7 +435,7 @@ pub(crate) fn register(table: &mut FunctionTable) {
         "linalg_product" = solve::product, product;
         "linalg_solve" = solve::solve, solution;
         "linalg_inv" = solve::inv, solution;
-        "linalg_slogdet" = solve::slogdet, factors;
+        "linalg_slogdet" = solve::slogdet, pivoted;
         "linalg_solve_lower" = solve::lower, triangle;
         "linalg_solve_unit_lower" = solve::unit_lower, triangle;
         "linalg_solve_upper" = solve::upper, triangle;

@@ -323,7 +323,7 @@ mod tests {
 
     fn grid_of_output(text: &str) -> Grid {
         let unit = parse_program(text, &BTreeMap::new(), &NoFiles, &FunctionTable::default()).unwrap();
-        let plan = super::super::lower(&unit.program, &PlanOptions::default()).unwrap();
+        let plan = crate::plan_segment(&unit.program, &PlanOptions::default()).unwrap().plan;
         plan.relations[plan.outputs[0].1].grid.clone()
     }
 
