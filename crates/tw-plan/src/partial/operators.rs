@@ -339,7 +339,7 @@ fn boxes_of(named: &[u64], n_tiles: &[u64], n_points: u64) -> Vec<Vec<Range<u64>
         return if named.is_empty() { Vec::new() } else { vec![whole] };
     }
     // Neighbours along the last axis.
-    let follows = |a: &u64, b: &u64| a + 1 == *b && b % last_extent != 0;
+    let follows = |a: &u64, b: &u64| a + 1 == *b && !b.is_multiple_of(last_extent);
     let n_runs = named.chunk_by(follows).count();
     if n_runs <= most {
         let mut rest = &tiles[..];

@@ -124,7 +124,7 @@ impl Joined {
 
 fn statements(a: (&IndexStmt, &[ValueId]), b: (&IndexStmt, &[ValueId])) -> Result<Option<(Op, Vec<ValueId>)>> {
     let ((a, a_args), (b, b_args)) = (a, b);
-    let extents = |stmt: &IndexStmt| stmt.vars.iter().map(|var| var.extent.clone()).collect::<Vec<_>>();
+    let extents = |stmt: &IndexStmt| stmt.vars.iter().map(|var| var.extent).collect::<Vec<_>>();
     let same_out = (&a.out.idx, a.out.edge, &a.out.shape) == (&b.out.idx, b.out.edge, &b.out.shape);
     let is_same = |x: &Access, y: &Access| {
         (a_args[x.operand as usize], &x.idx, x.edge) == (b_args[y.operand as usize], &y.idx, y.edge)
