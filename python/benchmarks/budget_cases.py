@@ -477,6 +477,20 @@ def to_zarr(data: Data) -> list[Any]:
     return [data.tall * 2, data.tall + 1]
 
 
+@case("to_parquet")
+def to_parquet(data: Data) -> list[Any]:
+    path = data.directory / "stored.parquet"
+    tw.to_parquet(data.tall * 2, path)
+    return [tw.read_parquet(path, "0")["0"].sum()]
+
+
+@case("to_csv")
+def to_csv(data: Data) -> list[Any]:
+    path = data.directory / "stored.csv"
+    tw.to_csv((data.tall * 2)[:: 1 << 10], path)
+    return [tw.read_csv(path)["0"].sum()]
+
+
 @case("store")
 def store(data: Data) -> list[Any]:
     target = np.lib.format.open_memmap(data.directory / "stored.npy", mode="w+", dtype="f8", shape=data.tall.shape)

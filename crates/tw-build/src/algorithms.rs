@@ -13,7 +13,7 @@
 //!   gather takes the rows that became pivots, another the rows below. The rows of L get their final order once, at the end. `solve` never forms L; it eliminates the
 //!   right-hand side along with the matrix. `inv` forms `U^-1 L^-1`, with L^-1 as a triangle, and permutes columns at the end: a quarter less work than
 //!   solving for the identity.
-//! - **Large panels** of LU and QR are factored by way of narrower ones ([`narrow`]), so that tasks stay small.
+//! - **Large panels** of LU and QR are factored by way of narrower ones (`narrow.rs`), so that tasks stay small.
 //! - **QR** of a tall matrix factors blocks of rows, then eight triangles at a time (TSQR). Q stays a product of levels until it is needed. Other matrices use
 //!   blocked Householder reflections, `I - V T V^H` per panel.
 //! - **Cholesky** and triangular systems proceed panel by panel.

@@ -86,12 +86,12 @@ pub(crate) fn run<T: Send + 'static>(
     let (sender, mut receiver) = mpsc::channel();
     let token = CancelToken::new();
     let own = token.clone();
+    // Before the run begins: what is counted from now on is its own.
+    let (started, mut watch) = (Instant::now(), Watch::new(session));
     start_thread(move || {
         // After an interrupt there is no receiver.
         let _ = sender.send(until_cancelled(&own, work));
     })?;
-    let started = Instant::now();
-    let mut watch = Watch::new(session);
     loop {
         let (answer, back) = py.detach(move || (receiver.recv_timeout(PATIENCE), receiver));
         receiver = back;

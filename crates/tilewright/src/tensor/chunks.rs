@@ -17,11 +17,8 @@ use tw_ir::{Axis, Edge, Grid, Tiling};
 
 use super::Tensor;
 
-/// The default size of a block in bytes: a function that is called with one needs several of its size. Large tensors have larger blocks, so that there are not too many.
-const AUTOMATIC_BYTES: std::ops::RangeInclusive<u64> = 8 << 20..=128 << 20;
-
-/// A tensor with more blocks of the default size has larger ones.
-const MANY_BLOCKS: u64 = 256;
+/// The default size of a block in bytes.
+const AUTOMATIC_BYTES: u64 = 128 << 20;
 
 /// Most operations have no more operands than this.
 pub(super) const FEW: usize = 4;
@@ -71,11 +68,7 @@ pub(super) fn of_source(source: &dyn Source) -> Cut {
 pub(super) fn of_type(ty: &TensorType) -> Cut {
     match ty.tiling.as_ref().and_then(|tiling| tiling.grid()) {
         Some(grid) => Some(grid.clone()),
-        None => {
-            let bytes = ty.known_bytes()? / MANY_BLOCKS;
-            let most = bytes.clamp(*AUTOMATIC_BYTES.start(), *AUTOMATIC_BYTES.end());
-            Some(automatic(&ty.known_shape()?, ty.dtype.size(), most))
-        }
+        None => Some(automatic(&ty.known_shape()?, ty.dtype.size(), AUTOMATIC_BYTES)),
     }
 }
 
