@@ -39,7 +39,7 @@ fn random_expressions_have_equal_bits() {
     let number = |name: &str| std::env::var(name).ok().map(|text| text.parse::<u64>().unwrap());
     let seeds = match number("TW_SEED") {
         Some(seed) => seed..seed + 1,
-        None => 0..number("TW_RANDOM").unwrap_or(1500),
+        None => 0..number("TW_RANDOM").unwrap_or(300),
     };
     let (compiled, checked) = (JitEngine::new(), JitEngine::new().with_bounds_checks());
     let mut failures = Vec::new();
