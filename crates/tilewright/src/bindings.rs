@@ -84,16 +84,9 @@ pub(crate) fn bind(workflow: &Workflow, bound: &Bound<'_>) -> Result<(Bindings, 
 }
 
 /// Binds a segment on one of several ranks: rank 0 begins the files that are written, and the others join.
-pub(crate) fn bind_together(
-    workflow: &Workflow,
-    bound: Bound<'_>,
-    group: &dyn Group,
-    is_known: &mut bool,
-) -> Result<Bindings> {
-    let mut share = |text: &str| {
-        *is_known = true;
+pub(crate) fn bind_together(workflow: &Workflow, bound: Bound<'_>, group: &dyn Group) -> Result<Bindings> {
+    let share = |text: &str| {
         let shared = group.share(text.as_bytes())?;
-        *is_known = false;
         String::from_utf8(shared).map_err(|_| Error::internal("names of files that are no text"))
     };
     if group.rank() > 0 {

@@ -191,6 +191,22 @@ impl Session {
         wants: &[Want],
         totals: &mut Totals,
     ) -> Result<Vec<Computed>> {
+        let results = self.interpret_alone(program, inputs, targets, wants, totals);
+        // Other ranks wait for this one in runs that it does not begin any more.
+        if let (Err(error), Some(group)) = (&results, self.group()) {
+            group.fail(error);
+        }
+        results
+    }
+
+    fn interpret_alone(
+        &self,
+        program: &Program,
+        inputs: &Inputs,
+        targets: &Targets,
+        wants: &[Want],
+        totals: &mut Totals,
+    ) -> Result<Vec<Computed>> {
         if self.0.process != std::process::id() {
             return Err(Error::state(
                 "the threads of this session exist only in the process that made it, not in its fork",
@@ -271,23 +287,6 @@ impl Session {
         cancel: &CancelToken,
         totals: &mut Totals,
     ) -> Result<SegmentOutcome> {
-        let mut is_known = false;
-        let result = self.run_segment_with(segment, cancel, totals, &mut is_known);
-        // Other ranks wait for this one in the run that it does not begin.
-        if let (Err(error), false, Some(group)) = (&result, is_known, self.group()) {
-            group.fail(error);
-        }
-        result
-    }
-
-    /// Plans and runs a segment. `is_known` becomes true when other ranks know of errors by themselves.
-    fn run_segment_with(
-        &self,
-        segment: SegmentRun<'_>,
-        cancel: &CancelToken,
-        totals: &mut Totals,
-        is_known: &mut bool,
-    ) -> Result<SegmentOutcome> {
         let started = Instant::now();
         let SegmentRun { key, placed, place, inputs, targets, wants, remembered } = segment;
         let key = placed.as_ref().map_or(key, PlacedSegment::key);
@@ -302,8 +301,9 @@ impl Session {
             true => forms(workflow, wants, self.threads(), room),
             false => (Vec::new(), 0),
         };
-        let (mut promise, mut granted_peak, spilled_for_room) = (None, None, Cell::new(0));
+        // Dropped after the promise, which it reads.
         let mut announced = None;
+        let (mut promise, mut granted_peak, spilled_for_room) = (None, None, Cell::new(0));
         // Ranks wait for each other, so they must not wait for memory that another one holds.
         let may_wait = self.group().is_none() || self.0.budget.is_some();
         if may_wait && self.is_limited(prepared.schedule()) {
@@ -357,7 +357,7 @@ impl Session {
             kept_name: remembered.map(Remembered::name),
         };
         let (bindings, kept_sinks) = match self.group().filter(|_| !workflow.sinks.is_empty()) {
-            Some(group) => (bind_together(workflow, bound, group, is_known)?, Vec::new()),
+            Some(group) => (bind_together(workflow, bound, group)?, Vec::new()),
             None => bind(workflow, &bound)?,
         };
         let rank = self.group().map(Group::rank);
@@ -370,8 +370,7 @@ impl Session {
             let (rest, keep) = remembered.rest_of(prepared, &kept_sinks);
             (prepared, options.keep) = (rest, Some(keep));
         }
-        *is_known = true;
-        if let (Some(group), false) = (self.group(), hit) {
+        if let Some(group) = self.group() {
             group.agree(&prepared.schedule().hash().0)?;
         }
         let outcome = self.0.engine.run(&prepared, &bindings, &options)?;

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use tw_ir::Error;
+use tw_ir::{Blame, Error};
 
 use crate::budget::Ledger;
 use crate::chaos::Chaos;
@@ -124,7 +124,11 @@ impl JobState {
     /// Keeps the failure of the lowest step.
     fn fail(&mut self, failure: Option<(u32, Error)>) {
         if let Some((rank, error)) = failure
-            && self.failure.as_ref().is_none_or(|(lowest, _)| rank < *lowest)
+            && self.failure.as_ref().is_none_or(|(lowest, known)| {
+                // What another rank has cancelled says less than why it has.
+                let (is_less, was_less) = (error.blame() == Blame::Cancelled, known.blame() == Blame::Cancelled);
+                if is_less == was_less { rank < *lowest } else { was_less }
+            })
         {
             self.failure = Some((rank, error));
         }
@@ -213,6 +217,7 @@ impl Board {
             && state.job.should_stop()
         {
             state.pending = 0;
+            state.ready.clear();
             // An error here says more than one that came of it elsewhere.
             let error = state.job.take_error().map(|error| (u32::MAX, error));
             state.fail(error);

@@ -54,7 +54,7 @@ pub trait Group {
     /// Gives all ranks the bytes of rank 0.
     fn share(&self, bytes: &[u8]) -> Result<Vec<u8>>;
 
-    /// Tells the other ranks that this one fails in place of its next call, so that they do not wait for it.
+    /// Ends the group: every call under way and to come fails with this error on all ranks, unless it has ended with another one already.
     fn fail(&self, error: &Error);
 }
 

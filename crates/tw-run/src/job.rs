@@ -13,7 +13,7 @@ use crate::chaos::Chaos;
 use crate::delivery::{Deliveries, Outputs};
 use crate::execute::{Tally, TaskRunner};
 use crate::keep::Keeping;
-use crate::lane::Lane;
+use crate::lane::LaneHandle;
 use crate::options::RunOptions;
 use crate::part::Role;
 use crate::prepared::{PreparedSchedule, TaskCode};
@@ -47,7 +47,7 @@ pub(crate) struct Job {
 /// What a run of several ranks has besides.
 pub(crate) struct Ranked {
     pub(crate) transfers: Transfers,
-    pub(crate) lane: Arc<Lane>,
+    pub(crate) lane: LaneHandle,
 }
 
 /// The report of a participant that returns to the board.
@@ -226,10 +226,11 @@ impl Job {
         Report { tally: runner.tally, last: step, failure: None }
     }
 
-    /// Lets go of the lane, which then holds nothing of the run.
-    pub(crate) fn detach(&self, failure: Option<&Error>) {
-        if let Some(Ranked { transfers, lane }) = &self.ranks {
-            lane.detach(transfers.run, failure);
+    /// Lets go of the lane, which then holds nothing of the run. Gives the error that the run ends with.
+    pub(crate) fn detach(&self, failure: Option<Error>) -> Option<Error> {
+        match &self.ranks {
+            Some(Ranked { transfers, lane }) => lane.detach(transfers.run, failure),
+            None => failure,
         }
     }
 

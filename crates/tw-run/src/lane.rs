@@ -6,8 +6,9 @@
 //!
 //! # Failures
 //!
-//! A run that fails on this rank is told to the others by a control message, and cancelled on the wire. A control message of another rank fails the run here; so does a
-//! rank that is lost. A run may fail elsewhere before it has begun here: the lane remembers such errors until the run comes.
+//! The first failure ends the group: a rank that fails, in a run or before one, tells the others by a control message, and from then on every run on every rank ends with that
+//! error, those under way and those to come. So ranks need not agree on which of them have noticed it where. A rank that is lost ends the group in the same way. A rank that
+//! ends its session says from which run on it takes no part; only these runs fail.
 //!
 //! # No deadlock
 //!
@@ -16,13 +17,12 @@
 //! a transfer, its sender has the block and has sent it, without waiting for the receiver, and its receiver has the memory and has posted the receive. The wire delivers a
 //! message that was sent and is expected, and the lane of the receiver ends the step. So the lowest step ends: a contradiction.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use rustc_hash::FxHashMap;
-use tw_block::{Block, BlockBuffer, BlockMessage};
+use tw_block::{Block, BlockBuffer};
 use tw_ir::error::Blame;
 use tw_ir::{Error, FileId, Result, Span};
 use tw_wire::{Completion, Control, ControlKind, MAX_CONTROL, Message, Tag, Wire};
@@ -30,7 +30,7 @@ use tw_wire::{Completion, Control, ControlKind, MAX_CONTROL, Message, Tag, Wire}
 use crate::board::JobId;
 use crate::job::Job;
 use crate::pool::Shared;
-use crate::transfer::{outgoing, received, room};
+use crate::transfer::{received, room};
 
 /// The longest time between two looks at the runs that have been cancelled.
 const LOOK: Duration = Duration::from_millis(20);
@@ -53,10 +53,6 @@ struct Inner {
 #[derive(Default)]
 struct State {
     attached: FxHashMap<u64, Attached>,
-    /// Errors of runs that have not begun here, or have ended well here.
-    early: BTreeMap<u64, Error>,
-    /// Runs that have failed here: it is no news that they have failed elsewhere, too.
-    failed: BTreeSet<u64>,
     /// Why no run from this one on can go on any more.
     ended: Option<(u64, Error)>,
     is_over: bool,
@@ -70,12 +66,16 @@ enum Attached {
 }
 
 impl State {
-    /// The error of another rank in this run or an earlier one, which has not been reported yet.
-    fn error_until(&mut self, run: u64) -> Option<Error> {
-        let later = self.early.split_off(&(run + 1));
-        let earlier = std::mem::replace(&mut self.early, later);
-        let ended = self.ended.as_ref().filter(|(first, _)| *first <= run);
-        earlier.into_values().next().or_else(|| ended.map(|(_, error)| error.clone()))
+    /// Why a run cannot go on.
+    fn error_of(&self, run: u64) -> Option<Error> {
+        self.ended.as_ref().filter(|(first, _)| *first <= run).map(|(_, error)| error.clone())
+    }
+
+    /// No run from this one on goes on. The first error counts.
+    fn end_from(&mut self, first: u64, error: &Error) {
+        if self.ended.as_ref().is_none_or(|(known, _)| first < *known) {
+            self.ended = Some((first, error.clone()));
+        }
     }
 }
 
@@ -116,13 +116,13 @@ impl Inner {
             Completion::Control { from, control } => {
                 let error = decode(from, &control.content);
                 match control.kind {
-                    ControlKind::Error => self.fail(control.run, error),
+                    ControlKind::Error => self.end_from(0, &error),
                     // A rank takes part in no run from this one on.
-                    ControlKind::Notice => self.end_from(control.run, error),
+                    ControlKind::Notice => self.end_from(control.run, &error),
                     ControlKind::Heartbeat => {}
                 }
             }
-            Completion::Lost { error, .. } => self.end_from(0, error),
+            Completion::Lost { error, .. } => self.end_from(0, &error),
             Completion::Offered { .. } => {}
         }
     }
@@ -137,38 +137,34 @@ impl Inner {
         }
     }
 
-    /// Another rank takes part in no run from this one on.
-    fn end_from(&self, first: u64, error: Error) {
-        let runs: Vec<u64> = {
+    /// No run from this one on goes on, because of another rank.
+    fn end_from(&self, first: u64, error: &Error) {
+        let ended: Vec<(u64, Attached)> = {
             let mut state = self.lock();
-            if state.ended.as_ref().is_none_or(|(known, _)| first < *known) {
-                state.ended = Some((first, error.clone()));
-            }
-            state.attached.keys().copied().filter(|&run| run >= first).collect()
+            state.end_from(first, error);
+            let runs: Vec<u64> = state.attached.keys().copied().filter(|&run| run >= first).collect();
+            runs.into_iter().filter_map(|run| Some((run, state.attached.remove(&run)?))).collect()
         };
-        runs.into_iter().for_each(|run| self.fail(run, error.clone()));
+        for (run, attached) in ended {
+            self.wire.cancel(run);
+            match attached {
+                Attached::Job { id, job } => self.pool.abandon(id, job, Some(error.clone())),
+                Attached::Exchange(exchange) => exchange.fail(error.clone()),
+            }
+        }
     }
 
-    /// Ends a run with an error of another rank. If that run has ended well here, the rank has not come with the others to the run that is under way, which ends instead.
-    fn fail(&self, failed: u64, error: Error) {
-        let (run, attached) = {
+    /// Ends the group because of an error on this rank, and tells the others, unless it has ended already.
+    fn fail(&self, error: &Error) {
+        let is_news = {
             let mut state = self.lock();
-            if state.failed.contains(&failed) {
-                return;
-            }
-            let run = state.attached.keys().copied().filter(|&run| run >= failed).min().unwrap_or(failed);
-            let attached = state.attached.remove(&run);
-            match attached {
-                None => state.early.insert(run, error.clone()),
-                Some(_) => None,
-            };
-            (run, attached)
+            let is_news =
+                state.error_of(u64::MAX).is_none() || state.ended.as_ref().is_some_and(|(first, _)| *first > 0);
+            state.end_from(0, error);
+            is_news
         };
-        self.wire.cancel(run);
-        match attached {
-            Some(Attached::Job { id, job }) => self.pool.abandon(id, job, Some(error)),
-            Some(Attached::Exchange(exchange)) => exchange.fail(error),
-            None => {}
+        if is_news {
+            self.tell(0, ControlKind::Error, error);
         }
     }
 
@@ -191,10 +187,25 @@ impl Inner {
         });
         let failed: Vec<(u64, JobId, Arc<Job>, Error)> = failed.collect();
         for (run, id, job, error) in failed {
-            self.tell(run, ControlKind::Error, &error);
+            self.fail(&error);
             self.wire.cancel(run);
             self.pool.abandon(id, job, None);
         }
+    }
+
+    /// The error behind one. What another rank has cancelled fails here as cancelled, and that rank says why a moment later.
+    fn cause(&self, error: Error) -> Error {
+        const PATIENCE: usize = 50;
+        if error.blame() != Blame::Cancelled {
+            return error;
+        }
+        for _ in 0..PATIENCE {
+            if let Some(cause) = self.lock().error_of(u64::MAX) {
+                return cause;
+            }
+            std::thread::sleep(LOOK);
+        }
+        error
     }
 
     /// Tells the other ranks that a run has failed here, or that this rank takes part in no further one.
@@ -218,45 +229,26 @@ impl Lane {
         Ok(Lane { inner, thread: Some(thread) })
     }
 
-    /// Takes part in a run: messages of it go to its job from now on.
-    /// An error if the run, or one before it, has failed on another rank already.
+    /// Takes part in a run: messages of it go to its job from now on. An error if the group has ended.
     pub(crate) fn attach(&self, run: u64, id: JobId, job: &Arc<Job>) -> Result<()> {
         let mut state = self.inner.lock();
-        match state.error_until(run) {
-            Some(error) => {
-                state.failed.insert(run);
-                Err(error)
-            }
-            None => {
-                state.attached.insert(run, Attached::Job { id, job: Arc::clone(job) });
-                Ok(())
-            }
+        if let Some(error) = state.error_of(run) {
+            drop(state);
+            self.inner.wire.cancel(run);
+            return Err(error);
         }
+        state.attached.insert(run, Attached::Job { id, job: Arc::clone(job) });
+        Ok(())
     }
 
-    /// Lets go of a run that is over. Nothing of it stays on the wire. If it has failed, and not because it has failed elsewhere, the other ranks are told.
-    pub(crate) fn detach(&self, run: u64, failure: Option<&Error>) {
-        let mut state = self.inner.lock();
-        let was_attached = state.attached.remove(&run).is_some();
-        if failure.is_some() {
-            state.failed.insert(run);
-        }
-        drop(state);
-        if let Some(error) = failure.filter(|_| was_attached) {
-            self.inner.tell(run, ControlKind::Error, error);
-        }
-        self.inner.wire.cancel(run);
+    /// Ends the group because of an error on this rank.
+    pub(crate) fn fail(&self, error: &Error) {
+        self.inner.fail(error);
     }
 
-    /// Looks at the runs again: one of them has failed.
-    pub(crate) fn wake(&self) {
-        self.inner.wire.wake();
-    }
-
-    /// Tells the other ranks that a run fails, which has not begun here and never will.
-    pub(crate) fn refuse(&self, run: u64, error: &Error) {
-        self.inner.tell(run, ControlKind::Error, error);
-        self.detach(run, Some(error));
+    /// What the threads of a run need of the lane.
+    pub(crate) fn handle(&self) -> LaneHandle {
+        LaneHandle(Arc::clone(&self.inner))
     }
 
     /// Tells the other ranks that this one takes part in no run from this one on.
@@ -268,15 +260,16 @@ impl Lane {
     pub(crate) fn exchange(
         &self,
         run: u64,
-        sent: Vec<(u32, u32, BlockMessage)>,
+        sent: Vec<(u32, u32, Message)>,
         expected: Vec<(u32, u32, BlockBuffer)>,
     ) -> Result<Vec<Block>> {
         let ids = expected.iter().map(|(_, id, _)| *id).collect();
         let exchange = Arc::new(Exchange::new(ids, sent.len()));
         {
             let mut state = self.inner.lock();
-            if let Some(error) = state.error_until(run) {
-                state.failed.insert(run);
+            if let Some(error) = state.error_of(run) {
+                drop(state);
+                self.inner.wire.cancel(run);
                 return Err(error);
             }
             state.attached.insert(run, Attached::Exchange(Arc::clone(&exchange)));
@@ -286,14 +279,40 @@ impl Lane {
                 self.inner.wire.receive(from, Tag { run, id }, room(buffer))?;
             }
             for (to, id, block) in sent {
-                self.inner.wire.send(to, Tag { run, id }, outgoing(block))?;
+                self.inner.wire.send(to, Tag { run, id }, block)?;
             }
             self.inner.wire.wake();
             Ok(())
         };
-        let result = begin().and_then(|()| exchange.wait());
-        self.detach(run, result.as_ref().err());
-        result
+        let (blocks, failure) = match begin().and_then(|()| exchange.wait()) {
+            Ok(blocks) => (blocks, None),
+            Err(error) => (Vec::new(), Some(error)),
+        };
+        self.handle().detach(run, failure).map_or(Ok(blocks), Err)
+    }
+}
+
+/// A lane, for a run: it may outlive the thread.
+#[derive(Clone)]
+pub(crate) struct LaneHandle(Arc<Inner>);
+
+impl LaneHandle {
+    /// Looks at the runs again: one of them has failed.
+    pub(crate) fn wake(&self) {
+        self.0.wire.wake();
+    }
+
+    /// Lets go of a run that is over: nothing of it stays on the wire. Gives the error that it ends with. If it has failed here, the other ranks are told.
+    pub(crate) fn detach(&self, run: u64, failure: Option<Error>) -> Option<Error> {
+        let lane = &self.0;
+        let was_attached = lane.lock().attached.remove(&run).is_some();
+        let failure = failure.map(|error| lane.cause(error));
+        if let Some(error) = &failure {
+            lane.fail(error);
+        }
+        lane.wire.cancel(run);
+        // The lane has let go of a run that was over here, too: another rank has failed in it.
+        failure.or_else(|| if was_attached { None } else { lane.lock().error_of(run) })
     }
 }
 

@@ -211,7 +211,7 @@ impl Shared {
         let (tally, failure) = board.remove(id);
         self.release(board);
         let failure = failure.or_else(|| (job.is_cancelled() && !job.is_done(&tally)).then(Error::cancelled));
-        job.detach(failure.as_ref());
+        let failure = job.detach(failure);
         match failure {
             Some(error) => Err(error),
             None => Ok((job.outputs(&tally)?, tally)),

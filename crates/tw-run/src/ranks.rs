@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use tw_block::{Block, BlockBuffer, BlockMessage, Meter};
 use tw_ir::{Array, BoxRegion, Buffer, DType, Error, Result};
-use tw_wire::Wire;
+use tw_wire::{Message, Wire};
 
 use crate::bindings::Bindings;
 use crate::engine::{Engine, Group, report};
@@ -21,7 +21,7 @@ use crate::lane::Lane;
 use crate::options::{Outcome, RunOptions};
 use crate::pool::Runtime;
 use crate::prepared::Prepared;
-use crate::transfer::Transfers;
+use crate::transfer::{Transfers, outgoing};
 
 /// The most bytes that rank 0 shares outside of tensors.
 const MOST_SHARED: u64 = 16 << 20;
@@ -29,7 +29,7 @@ const MOST_SHARED: u64 = 16 << 20;
 /// One of several ranks that run schedules together.
 pub struct Ranks {
     // The lane ends before the pool that it reports to.
-    lane: Arc<Lane>,
+    lane: Lane,
     runtime: Runtime,
     wire: Arc<dyn Wire>,
     next_run: AtomicU64,
@@ -39,7 +39,7 @@ impl Ranks {
     /// This rank, on so many threads.
     pub fn new(wire: Arc<dyn Wire>, threads: usize) -> Result<Ranks> {
         let runtime = Runtime::new(threads);
-        let lane = Arc::new(Lane::start(Arc::clone(&wire), Arc::clone(&runtime.shared))?);
+        let lane = Lane::start(Arc::clone(&wire), Arc::clone(&runtime.shared))?;
         Ok(Ranks { lane, runtime, wire, next_run: AtomicU64::new(0) })
     }
 
@@ -74,14 +74,14 @@ impl Engine for Ranks {
         let mine = prepared.plan().part.as_ref().map(|part| part.rank);
         if mine != Some(self.wire.rank()) || options.forms.iter().any(|form| form.has_array()) {
             let error = Error::internal("a rank runs its own part of a schedule, and its results are blocks");
-            self.lane.refuse(run, &error);
+            self.lane.fail(&error);
             return Err(error);
         }
         report(prepared.plan(), bindings, options, self.threads(), |surplus| {
             let transfers = Transfers { wire: Arc::clone(&self.wire), run };
-            let ranked = Ranked { transfers, lane: Arc::clone(&self.lane) };
+            let ranked = Ranked { transfers, lane: self.lane.handle() };
             let job = Job::new(prepared.plan(), bindings, options, surplus, Some(ranked));
-            let job = job.inspect_err(|error| self.lane.refuse(run, error))?;
+            let job = job.inspect_err(|error| self.lane.fail(error))?;
             let outcome = self.runtime.shared.run(job, |id, job| self.lane.attach(run, id, job))?;
             Ok((self.threads(), outcome))
         })
@@ -98,10 +98,24 @@ impl Group for Ranks {
     }
 
     fn fail(&self, error: &Error) {
-        self.lane.refuse(self.next_run(), error);
+        self.lane.fail(error);
     }
 
     fn bring(&self, handle: &TensorHandle, meter: &Arc<Meter>) -> Result<TensorHandle> {
+        self.bring_all(handle, meter).inspect_err(|error| self.lane.fail(error))
+    }
+
+    fn share(&self, bytes: &[u8]) -> Result<Vec<u8>> {
+        self.share_all(bytes).inspect_err(|error| self.lane.fail(error))
+    }
+
+    fn agree(&self, digest: &[u8]) -> Result<()> {
+        self.agree_all(digest).inspect_err(|error| self.lane.fail(error))
+    }
+}
+
+impl Ranks {
+    fn bring_all(&self, handle: &TensorHandle, meter: &Arc<Meter>) -> Result<TensorHandle> {
         let run = self.next_run();
         let (me, size) = (self.wire.rank(), self.wire.size());
         let (mut sent, mut expected, mut positions) = (Vec::new(), Vec::new(), Vec::new());
@@ -111,9 +125,8 @@ impl Group for Ranks {
                 // Every rank has it: nothing is sent.
                 None if block.is_replicated() => {}
                 None => {
-                    for to in (0..size).filter(|&to| to != me) {
-                        sent.push((to, id, BlockMessage::new(block.block_for(meter)?, None, meter)?));
-                    }
+                    let message = outgoing(BlockMessage::new(block.block_for(meter)?, None, meter)?);
+                    sent.extend((0..size).filter(|&to| to != me).map(|to| (to, id, message.clone())));
                 }
                 Some(from) => {
                     let bbox = handle.grid().box_of(position as u64);
@@ -130,7 +143,7 @@ impl Group for Ranks {
         Ok(TensorHandle::new(handle.dtype(), handle.grid().clone(), blocks))
     }
 
-    fn share(&self, bytes: &[u8]) -> Result<Vec<u8>> {
+    fn share_all(&self, bytes: &[u8]) -> Result<Vec<u8>> {
         let (me, size) = (self.wire.rank(), self.wire.size());
         let from_first = |bytes: &[u8]| -> Result<Vec<u8>> {
             let run = self.next_run();
@@ -151,7 +164,7 @@ impl Group for Ranks {
         }
     }
 
-    fn agree(&self, digest: &[u8]) -> Result<()> {
+    fn agree_all(&self, digest: &[u8]) -> Result<()> {
         let run = self.next_run();
         let (me, size) = (self.wire.rank(), self.wire.size());
         // Everybody compares with rank 0, which hears of everybody.
@@ -169,7 +182,6 @@ impl Group for Ranks {
                 let error = Error::source(text)
                     .note("all ranks have to call the same functions in the same order, on equal shapes and options")
                     .help("look for what differs between ranks: listings of directories, clocks, random numbers without a seed");
-                self.lane.refuse(self.next_run(), &error);
                 return Err(error);
             }
         }
@@ -178,9 +190,9 @@ impl Group for Ranks {
 }
 
 /// Bytes as the elements of a block.
-fn message_of(bytes: &[u8]) -> Result<BlockMessage> {
+fn message_of(bytes: &[u8]) -> Result<Message> {
     let array = Array::new(vec![bytes.len() as u64], bytes.to_vec().into())?;
-    BlockMessage::new(Arc::new(Block::from_array(&[0], array, None)?), None, &Meter::new())
+    Ok(outgoing(BlockMessage::new(Arc::new(Block::from_array(&[0], array, None)?), None, &Meter::new())?))
 }
 
 /// Room for so many bytes.

@@ -119,7 +119,11 @@ fn ranks_send_and_hold_what_was_planned() {
 }
 
 fn two_ranks() -> Configuration {
-    let cluster = Some(Cluster::of(1, 2, SchedulerName::Auto).expect("a cluster"));
+    some_ranks(2)
+}
+
+fn some_ranks(n: u32) -> Configuration {
+    let cluster = Some(Cluster::of(1, n, SchedulerName::Auto).expect("a cluster"));
     Configuration { threads: 1, rewrites: true, tile: Some(4), chaos: None, cluster }
 }
 
@@ -151,16 +155,47 @@ fn ranks_that_run_different_programs_are_told() {
     }
 }
 
-/// After an error that all ranks meet, they run further programs.
+/// The first error ends the group: what follows fails with it on all ranks, and nobody waits.
 #[test]
-fn ranks_go_on_after_an_error_in_the_data() {
-    let outcomes = on_ranks(wires(2), &two_ranks(), |session| {
-        let x = session.random_uniform(&[8, 8], 1)?;
-        let empty = session.random_uniform(&[0], 1)?;
-        let fails = (0..3).all(|_| empty.max(None).and_then(|max| max.item()).is_err());
-        let sum = x.sum(None)?.item()?.as_f64();
-        Ok::<_, tw_ir::Error>((fails, sum))
+fn the_first_error_ends_the_session_on_all_ranks() {
+    let outcomes = on_ranks(wires(3), &some_ranks(3), |session| {
+        let x = session.random_uniform(&[9, 8], 1)?;
+        // One block is singular, so that one rank meets the error.
+        let index = session.arange(0.0, 9.0, 1.0)?.mul_scalar(3.0)?;
+        let index = index.cast(tw_ir::DType::I64)?;
+        let first = x.take(&index, 0).and_then(|taken| taken.sum(None)).and_then(|sum| sum.item());
+        let second = x.sum(None).and_then(|sum| sum.item());
+        Ok::<_, tw_ir::Error>((first.err(), second.err()))
     });
-    let outcomes: Vec<_> = outcomes.into_iter().collect::<Result<_, _>>().expect("both go on");
-    assert!(outcomes[0].0 && outcomes[0] == outcomes[1], "{outcomes:?}");
+    for outcome in outcomes {
+        let (first, second) = outcome.expect("the tensors can be made");
+        let (first, second) = (first.expect("an index is outside"), second.expect("the group has ended"));
+        assert!(first.message().contains("outside"), "{first:?}");
+        assert!(second.message().contains("outside"), "{second:?}");
+    }
+}
+
+/// Zarr arrays are written by all ranks, unless blocks share chunks.
+#[test]
+fn ranks_write_zarr_arrays_whose_blocks_have_their_own_chunks() {
+    let directory = tw_test::scratch::Scratch::new().expect("a scratch directory");
+    let (even, ragged) = (directory.path("even.zarr"), directory.path("ragged.zarr"));
+    let outcomes = on_ranks(wires(2), &two_ranks(), |session| {
+        let x = session.arange(0.0, 80.0, 1.0)?.reshape(&[10, 8])?;
+        x.store(&even.to_string_lossy())
+    });
+    outcomes.into_iter().collect::<Result<Vec<_>, _>>().expect("all ranks write");
+    let written = tw_files::read_array(&even).expect("the array is there").to_f64_vec();
+    assert!(written.iter().enumerate().all(|(k, value)| *value == k as f64), "{written:?}");
+    let cut = |lengths: &[u64]| tw_ir::Axis::from_lengths(lengths).expect("lengths");
+    let outcomes = on_ranks(wires(2), &two_ranks(), |session| {
+        let x = session.arange(0.0, 101.0, 1.0)?.rechunk(&[cut(&[50, 50, 1])])?;
+        let y = session.arange(0.0, 100.0, 1.0)?.rechunk(&[cut(&[50, 50])])?;
+        tilewright::concat(&[&x, &y], 0)?.store(&ragged.to_string_lossy())
+    });
+    for outcome in outcomes {
+        let error = outcome.expect_err("blocks share chunks");
+        assert!(error.message().contains("cannot be written by several ranks"), "{error:?}");
+    }
+    assert!(!ragged.exists());
 }

@@ -30,7 +30,7 @@ impl Ranks {
         self.wire.rank()
     }
 
-    /// A session of these ranks. Without options about the machine, it has a worker for each rank, on as many nodes as the launcher has used.
+    /// A session of these ranks. Without options about the machine, it has a worker for each rank, on one node.
     pub(super) fn builder(
         &self,
         builder: SessionBuilder,
@@ -38,8 +38,8 @@ impl Ranks {
         args: &ClusterArgs,
     ) -> Result<SessionBuilder, Failure> {
         let size = self.wire.size();
-        let on_host = tw_mpi::ranks_on_this_host().filter(|here| size.is_multiple_of(*here)).unwrap_or(size);
-        let machine = match args.machine_or(|| Machine::of(size / on_host, on_host))? {
+        // All ranks have to plan for the same machine, and each knows only how many there are on its own host.
+        let machine = match args.machine_or(|| Machine::of(1, size))? {
             machine if machine.n_workers() == size as usize => machine,
             machine => {
                 let text = format!("the machine has {} workers, but {size} ranks run", machine.n_workers());
@@ -49,7 +49,8 @@ impl Ranks {
         let scheduler = SchedulerName::named(args.scheduler())?;
         let cluster = Cluster { machine, scheduler, distribution: args.distribution()?.map(Arc::new) };
         let cores = std::thread::available_parallelism().map_or(1, |n| n.get());
-        let threads = threads.map_or((cores / on_host as usize).max(1), usize::from);
+        let on_host = tw_mpi::ranks_on_this_host().unwrap_or(size).max(1) as usize;
+        let threads = threads.map_or((cores / on_host).max(1), usize::from);
         let wire: Arc<dyn Wire> = self.wire.clone();
         Ok(builder.threads(threads).cluster(cluster).ranks(wire))
     }

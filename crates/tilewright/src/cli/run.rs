@@ -82,6 +82,10 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<(), Failure> {
 }
 
 fn run_with(args: &Args, ranks: Option<&Ranks>, out: &mut Out) -> Result<(), Failure> {
+    if ranks.is_some() && args.schedule.is_some() {
+        let error = tw_ir::Error::plan("`--schedule` runs a plan of this machine, not one of several ranks");
+        return Err(error.help("leave it out: every rank makes the same plan").into());
+    }
     let profile = args.trace.as_ref().map(|_| Arc::new(Profile::with_tasks(MOST_TRACED)));
     let mut builder = args.engine.builder_on(ranks, &args.cluster)?;
     // Rank 0 speaks for all.
@@ -127,7 +131,7 @@ fn run_with(args: &Args, ranks: Option<&Ranks>, out: &mut Out) -> Result<(), Fai
     let outcome = session.run_with_report(&loaded.unit.program, &loaded.inputs);
     drop(bar);
     let elapsed = begin.elapsed();
-    if let (Some(path), Some(profile)) = (&args.trace, &profile) {
+    if let (Some(path), Some(profile), true) = (&args.trace, &profile, is_first) {
         match &explanation {
             Some(explanation) => write_trace(path, profile, explanation, out)?,
             None => out.aside("there is no trace: the program could not be planned before its run"),

@@ -119,11 +119,10 @@ impl Data<'_> {
     fn commit(&mut self) -> Result<()> {
         let written: Vec<Arc<dyn Sink>> = self.written.drain(..).collect();
         let Some(group) = self.session.group().filter(|_| !written.is_empty()) else { return commit_all(written) };
-        let telling = |result: Result<()>| result.inspect_err(|error| group.fail(error));
-        telling(written.iter().try_for_each(|sink| sink.make_durable()))?;
+        written.iter().try_for_each(|sink| sink.make_durable())?;
         group.agree(b"durable")?;
         if group.rank() == 0 {
-            telling(written.iter().try_for_each(|sink| sink.commit()))?;
+            written.iter().try_for_each(|sink| sink.commit())?;
         }
         group.agree(b"committed")
     }
@@ -195,11 +194,7 @@ impl Domain for Data<'_> {
                     .map(|(name, tensor)| (name.as_str(), tensor.as_ref().and_then(|tensor| tensor.shards.as_ref())));
                 let alive = alive.iter().filter_map(|tensor| tensor.shards.as_ref());
                 let operands = Operands { inputs: inputs.collect(), alive: alive.collect() };
-                let planned = placer.segment(step.key.clone(), &operands, step.around);
-                if let (Err(error), Some(group)) = (&planned, self.session.group()) {
-                    group.fail(error);
-                }
-                let (segment, shards) = planned?;
+                let (segment, shards) = placer.segment(step.key.clone(), &operands, step.around)?;
                 (Some(segment), shards)
             }
         };

@@ -168,7 +168,8 @@ impl SessionBuilder {
                 Err(error) => (None, Some(error)),
             },
         };
-        let pool = if self.budget.is_some() { Pool::alone() } else { Pool::of_process() };
+        // Ranks of one process must not wait for memory that another one holds.
+        let pool = if self.budget.is_some() || self.wire.is_some() { Pool::alone() } else { Pool::of_process() };
         let meter = Meter::new();
         pool.join(&meter);
         let mut functions = self.functions;

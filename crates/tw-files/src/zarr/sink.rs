@@ -101,6 +101,8 @@ struct ZarrSink {
     committed: AtomicBool,
     /// True if what was written stays when the sink is dropped before it commits.
     is_kept: bool,
+    /// True if no two blocks share a chunk.
+    has_own_chunks: bool,
 }
 
 /// What is left to do when all blocks are written.
@@ -147,6 +149,10 @@ impl ZarrSink {
         let around = path.ancestors().skip(1).take_while(|group| group.starts_with(&root)).find_map(describes);
         let version = options.version.or(around.map(|(version, _)| version)).unwrap_or(3);
         let declared = declare(dtype, grid, version, options)?;
+        let is_cut_at_chunks = |(axis, chunk): (&Axis, &u64)| {
+            axis.boundaries().iter().all(|cut| *cut == axis.extent() || (*chunk > 0 && cut.is_multiple_of(*chunk)))
+        };
+        let has_own_chunks = grid.iter().zip(&declared.chunk).all(is_cut_at_chunks);
         // Beside the store, so that nobody who lists the store sees it.
         let directory = match name {
             Some(name) => store::hidden(&root, name)?,
@@ -172,6 +178,7 @@ impl ZarrSink {
             locks: (0..N_LOCKS).map(|_| Mutex::new(())).collect(),
             committed: AtomicBool::new(false),
             is_kept: name.is_some(),
+            has_own_chunks,
         };
         if !found {
             store::write_new(&metadata, text.as_bytes())?;
@@ -236,6 +243,7 @@ impl ZarrSink {
             locks,
             committed: AtomicBool::new(false),
             is_kept: false,
+            has_own_chunks: false,
         }
     }
 
@@ -332,6 +340,10 @@ impl Sink for ZarrSink {
     }
 
     fn joint(&self) -> Option<String> {
+        // A chunk that blocks share is read, changed and written under a lock of this process.
+        if !self.has_own_chunks {
+            return None;
+        }
         let absolute = std::path::absolute(self.array.directory()).ok()?;
         absolute.to_str().map(str::to_string)
     }
