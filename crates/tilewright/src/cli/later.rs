@@ -20,7 +20,7 @@ impl LaterRunArgs {
     pub(crate) fn refuse(&self) -> Result<()> {
         if self.reproducible {
             let help = "on one machine results do not depend on the number of threads anyway; leave the option out";
-            return Err(refusal("`--reproducible`", "the MPI engine").help(help));
+            return Err(refusal("`--reproducible`", "plans for any number of ranks").help(help));
         }
         Ok(())
     }
