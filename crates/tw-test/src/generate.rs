@@ -6,10 +6,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use tw_ir::program::SourceOp;
-use tw_ir::{Array, Extent, Op, Program, Region, Span, TensorType, ValueId, oracle};
+use tw_ir::{Array, DType, Extent, Op, Program, Region, Span, TensorType, ValueId, oracle};
 
 use body::Fact;
 use rng::Rng;
+
+use crate::differential::SINGLE;
 
 mod access;
 mod accum;
@@ -64,6 +66,22 @@ impl Default for Options {
             deferred: true,
             block_functions: true,
             stores: true,
+        }
+    }
+}
+
+impl Options {
+    /// The usual options of a seed. Stores are left out: they would write files.
+    pub fn of_seed(seed: u64) -> Options {
+        Options { inexact: seed % 4 == 3, stores: false, ..Options::default() }
+    }
+
+    /// What results of a program may differ by from those of the oracle. Doubles made of singles, or of pairs of them, are only as good as those.
+    pub fn tolerance(&self, program: &Program) -> f64 {
+        match program.values.values().any(|info| matches!(info.ty.dtype, DType::F32 | DType::C64)) {
+            _ if !self.inexact => 0.0,
+            true => SINGLE,
+            false => 1e-9,
         }
     }
 }

@@ -2,10 +2,10 @@
 //!
 //! `TW_RANDOM_PROGRAMS=20000` asks for more of them, `TW_RANDOM_FIRST=7` starts at another seed: the one a failure names.
 
+use tw_ir::Program;
 use tw_ir::text::print_program;
-use tw_ir::{DType, Program};
 use tw_place::{Cluster, SchedulerName};
-use tw_test::differential::{Configuration, Results, SINGLE, Verdict, compare, run, same_bits};
+use tw_test::differential::{Configuration, Results, Verdict, compare, run, same_bits};
 use tw_test::generate::{Options, function_table, random_program};
 use tw_test::setting;
 use tw_test::shrink::shrink;
@@ -13,20 +13,6 @@ use tw_test::shrink::shrink;
 fn seeds() -> std::ops::Range<u64> {
     let first = setting("TW_RANDOM_FIRST", 0);
     first..first + setting("TW_RANDOM_PROGRAMS", 1_000)
-}
-
-/// Stores are left out: they would write files.
-fn options(seed: u64) -> Options {
-    Options { inexact: seed % 4 == 3, stores: false, ..Options::default() }
-}
-
-/// Doubles made of singles, or of pairs of them, are only as good as those.
-fn tolerance(program: &Program, options: &Options) -> f64 {
-    match program.values.values().any(|info| matches!(info.ty.dtype, DType::F32 | DType::C64)) {
-        _ if !options.inexact => 0.0,
-        true => SINGLE,
-        false => 1e-9,
-    }
 }
 
 fn configuration(seed: u64) -> Configuration {
@@ -42,7 +28,7 @@ fn configuration(seed: u64) -> Configuration {
 /// Compares one program; on a difference, panics with the smallest program that shows one.
 fn check(seed: u64, options: &Options, configuration: &Configuration) {
     let (program, inputs) = random_program(seed, options);
-    let tolerance = tolerance(&program, options);
+    let tolerance = options.tolerance(&program);
     let verdict = |program: &Program| compare(&configuration.session(), program, &inputs, tolerance);
     if let Verdict::Differs(what) = verdict(&program) {
         let small = shrink(&program, &inputs, |candidate| matches!(verdict(candidate), Verdict::Differs(_)));
@@ -68,13 +54,13 @@ fn cluster(seed: u64) -> Cluster {
 fn plans_for_clusters_mean_what_the_oracle_says() {
     let n = seeds().end - seeds().start;
     for seed in seeds().start..seeds().start + n / 2 {
-        check(seed, &options(seed), &Configuration { cluster: Some(cluster(seed)), ..configuration(seed) });
+        check(seed, &Options::of_seed(seed), &Configuration { cluster: Some(cluster(seed)), ..configuration(seed) });
     }
 }
 
 #[test]
 fn random_programs_mean_what_the_oracle_says() {
-    seeds().for_each(|seed| check(seed, &options(seed), &configuration(seed)));
+    seeds().for_each(|seed| check(seed, &Options::of_seed(seed), &configuration(seed)));
 }
 
 /// Extents that fill vectors and panels, with what is left over at their ends.
@@ -82,7 +68,7 @@ fn random_programs_mean_what_the_oracle_says() {
 fn larger_extents_change_nothing() {
     for seed in seeds().step_by(10) {
         let configuration = Configuration { tile: seed.is_multiple_of(20).then_some(12), ..configuration(seed) };
-        let options = Options { n_nodes: 8, max_extent: 40, max_points: 40_000, ..options(seed) };
+        let options = Options { n_nodes: 8, max_extent: 40, max_points: 40_000, ..Options::of_seed(seed) };
         check(seed, &options, &configuration);
     }
 }
@@ -91,7 +77,7 @@ fn larger_extents_change_nothing() {
 #[test]
 fn threads_and_chaos_do_not_change_bits() {
     for seed in seeds().step_by(5) {
-        let (program, inputs) = random_program(seed, &Options { inexact: true, ..options(seed) });
+        let (program, inputs) = random_program(seed, &Options { inexact: true, ..Options::of_seed(seed) });
         let one = Configuration { threads: 1, chaos: None, ..configuration(seed) };
         let many = Configuration { threads: 3, chaos: Some(seed), ..configuration(seed) };
         let results = |configuration: &Configuration| -> Results {
@@ -105,7 +91,7 @@ fn threads_and_chaos_do_not_change_bits() {
 fn programs_read_back_from_text_run_the_same() {
     let functions = function_table();
     for seed in seeds().step_by(10) {
-        let (program, inputs) = random_program(seed, &options(seed));
+        let (program, inputs) = random_program(seed, &Options::of_seed(seed));
         let back = tw_ir::text::parse_program(&print_program(&program), &functions).expect("printed programs parse");
         let session = configuration(seed).session();
         let results = |program: &Program| run(&session, program, &inputs).expect("the oracle has run it");

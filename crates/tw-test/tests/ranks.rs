@@ -4,26 +4,14 @@
 
 use tilewright::in_memory;
 use tw_ir::error::Blame;
+use tw_ir::oracle;
 use tw_ir::text::print_program;
-use tw_ir::{DType, Program, oracle};
 use tw_place::{Cluster, SchedulerName};
 use tw_test::corpus::{self, Case};
-use tw_test::differential::{Configuration, SINGLE, differences, run, same_bits};
+use tw_test::differential::{Configuration, differences, run, same_bits};
 use tw_test::generate::{Options, random_program};
 use tw_test::ranks::{on_ranks, run_on_ranks, wires};
 use tw_test::setting;
-
-fn options(seed: u64) -> Options {
-    Options { inexact: seed % 4 == 3, stores: false, ..Options::default() }
-}
-
-fn tolerance(program: &Program, options: &Options) -> f64 {
-    match program.values.values().any(|info| matches!(info.ty.dtype, DType::F32 | DType::C64)) {
-        _ if !options.inexact => 0.0,
-        true => SINGLE,
-        false => 1e-9,
-    }
-}
 
 /// Every scheduler, on one to five ranks of one or two threads.
 fn configuration(seed: u64) -> (Configuration, u32) {
@@ -49,7 +37,7 @@ fn configuration(seed: u64) -> (Configuration, u32) {
 
 /// All ranks get what the oracle says, with the bits of a run of the same schedule on threads.
 fn check(seed: u64) {
-    let options = options(seed);
+    let options = Options::of_seed(seed);
     let (program, inputs) = random_program(seed, &options);
     let (configuration, size) = configuration(seed);
     let expected = match oracle::evaluate(&program, &inputs) {
@@ -62,7 +50,7 @@ fn check(seed: u64) {
     for (rank, results) in run_on_ranks(wires(size), &configuration, &program, &inputs).into_iter().enumerate() {
         let on = format!("seed {seed}, rank {rank} of {size}, {configuration:?}");
         let results = results.unwrap_or_else(|error| panic!("{on}: {error:?}\n{}", print_program(&program)));
-        if let Some(what) = differences(&expected, &results, tolerance(&program, &options)) {
+        if let Some(what) = differences(&expected, &results, options.tolerance(&program)) {
             panic!("{on}: {what}\n{}", print_program(&program));
         }
         assert!(same_bits(&threads, &results), "{on}: other bits than threads\n{}", print_program(&program));
@@ -96,7 +84,7 @@ fn ranks_send_and_hold_what_was_planned() {
     let (first, n) = (setting("TW_RANDOM_FIRST", 0), setting("TW_RANDOM_PROGRAMS", 1_000) / 10);
     let mut sent = 0;
     for seed in first..first + n {
-        let options = Options { control_flow: false, deferred: false, ..options(seed) };
+        let options = Options { control_flow: false, deferred: false, ..Options::of_seed(seed) };
         let (program, inputs) = random_program(seed, &options);
         let (configuration, size) = configuration(seed);
         let configuration = Configuration { threads: 1, ..configuration };
