@@ -3,8 +3,10 @@
 //! Memory fresh from the system costs a fault per page, which for large blocks takes longer than most kernels. So a meter keeps the storage of
 //! large blocks that went, for blocks of about the same size that come: runs of a selection are seldom equally long. It never keeps more than it has seen in use before: bytes in use and bytes kept
 //! together stay below the highest use so far. While nothing runs it keeps little, so that memory goes back to the system when results die; enough
-//! for a loop on the host that computes the same again and again.
+//! for a loop on the host that computes the same again and again. Vectors that a kernel takes as scratch space are kept in the same way, with
+//! the storage of blocks: fresh pages for every task took longer than sorting.
 
+use std::any::Any;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -13,7 +15,7 @@ use tw_ir::{Array, Buffer, DType, with_buffer};
 use crate::pages;
 
 /// Smaller storage is left to the allocator. It would give back larger ones as quickly, but not without zeroing them.
-const SMALLEST_KEPT: u64 = 128 << 10;
+pub(crate) const SMALLEST_KEPT: u64 = 128 << 10;
 
 /// Bytes that are kept while nothing runs.
 const KEPT_BETWEEN_RUNS: u64 = 256 << 20;
@@ -30,13 +32,31 @@ pub struct Meter {
     highest: AtomicU64,
     /// Bytes of `kept`.
     kept_bytes: AtomicU64,
-    kept: Mutex<Vec<Buffer>>,
+    kept: Mutex<Vec<Kept>>,
     /// Runs under way.
     runs: AtomicU64,
     /// Bytes that may be kept while nothing runs: none before the first run, and after memory was given back.
     kept_when_idle: AtomicU64,
     /// Bytes freed since the allocator was asked to give memory back.
     freed: AtomicU64,
+}
+
+/// Memory that is kept for later.
+#[derive(Debug)]
+enum Kept {
+    /// Storage of a block.
+    Storage(Buffer),
+    /// A `Vec` of scratch space, and the bytes it has room for.
+    Scratch(Box<dyn Any + Send>, u64),
+}
+
+impl Kept {
+    fn n_bytes(&self) -> u64 {
+        match self {
+            Kept::Storage(buffer) => held_bytes(buffer),
+            Kept::Scratch(_, bytes) => *bytes,
+        }
+    }
 }
 
 /// Says that a run is under way, as long as it lives.
@@ -105,18 +125,18 @@ impl Meter {
         let mut dropped = Vec::new();
         while self.kept_bytes.load(Ordering::Relaxed) > bytes && !kept.is_empty() {
             // The oldest is the least likely to be in a cache.
-            let buffer = kept.remove(0);
-            self.kept_bytes.fetch_sub(held_bytes(&buffer), Ordering::Relaxed);
-            dropped.push(buffer);
+            let oldest = kept.remove(0);
+            self.kept_bytes.fetch_sub(oldest.n_bytes(), Ordering::Relaxed);
+            dropped.push(oldest);
         }
         drop(kept);
-        dropped.into_iter().for_each(|buffer| self.free(buffer));
+        dropped.into_iter().for_each(|kept| self.free(kept));
     }
 
     /// Frees storage. The allocator returns its free pages to the system from time to time, while nothing runs.
-    fn free(&self, buffer: Buffer) {
-        let bytes = held_bytes(&buffer);
-        drop(buffer);
+    fn free(&self, kept: Kept) {
+        let bytes = kept.n_bytes();
+        drop(kept);
         if bytes >= SMALLEST_KEPT
             && self.is_idle()
             && self.freed.fetch_add(bytes, Ordering::Relaxed) + bytes >= TRIMMED_AT_ONCE
@@ -126,8 +146,8 @@ impl Meter {
         }
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Buffer>> {
-        // A list of buffers is whole at every moment, whoever panicked while holding it.
+    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Kept>> {
+        // The list is whole at every moment, whoever panicked while holding it.
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -159,9 +179,9 @@ impl Meter {
         let mut kept = self.lock();
         let mut dropped = Vec::new();
         while now + self.kept_bytes.load(Ordering::Relaxed) > highest {
-            let Some(buffer) = kept.pop() else { break };
-            self.kept_bytes.fetch_sub(held_bytes(&buffer), Ordering::Relaxed);
-            dropped.push(buffer);
+            let Some(newest) = kept.pop() else { break };
+            self.kept_bytes.fetch_sub(newest.n_bytes(), Ordering::Relaxed);
+            dropped.push(newest);
         }
         drop(kept);
         drop(dropped);
@@ -181,35 +201,73 @@ impl Meter {
         if n as u64 * dtype.size() < SMALLEST_KEPT || self.kept_bytes.load(Ordering::Relaxed) == 0 {
             return None;
         }
+        let mut buffer = self.take_kept(n, |kept| match kept {
+            Kept::Storage(buffer) if buffer.dtype() == dtype => Some(capacity(buffer)),
+            _ => None,
+        });
+        if let Some(Kept::Storage(buffer)) = &mut buffer {
+            with_buffer!(buffer, elements => elements.resize(n, Default::default()));
+        }
+        match buffer? {
+            Kept::Storage(buffer) => Some(buffer),
+            Kept::Scratch(..) => None,
+        }
+    }
+
+    /// A kept vector with room for the given number of elements and little more, with whatever it holds.
+    pub(crate) fn reuse_scratch<T: Send + 'static>(&self, n: usize) -> Option<Vec<T>> {
+        if self.kept_bytes.load(Ordering::Relaxed) == 0 {
+            return None;
+        }
+        let kept = self.take_kept(n, |kept| match kept {
+            Kept::Scratch(vector, _) => vector.downcast_ref::<Vec<T>>().map(Vec::capacity),
+            Kept::Storage(_) => None,
+        })?;
+        match kept {
+            Kept::Scratch(vector, _) => vector.downcast().ok().map(|vector| *vector),
+            Kept::Storage(_) => None,
+        }
+    }
+
+    /// Keeps a vector that was scratch space of a task. The task is still charged for it.
+    pub(crate) fn keep_scratch<T: Send + 'static>(&self, vector: Vec<T>) {
+        let bytes = (vector.capacity() * size_of::<T>()) as u64;
+        if bytes >= SMALLEST_KEPT {
+            self.keep(Kept::Scratch(Box::new(vector), bytes), self.now().saturating_sub(bytes));
+        }
+    }
+
+    /// Takes kept memory with room for exactly `n` elements, else with little more. `room` is the number of elements that memory of the wanted
+    /// type has room for.
+    fn take_kept(&self, n: usize, room: impl Fn(&Kept) -> Option<usize>) -> Option<Kept> {
         let mut kept = self.lock();
         // The last one kept is the one most likely to be in a cache.
-        let exact = kept.iter().rposition(|buffer| buffer.dtype() == dtype && capacity(buffer) == n);
-        let position = exact.or_else(|| {
-            let fits = |(_, buffer): &(usize, &Buffer)| buffer.dtype() == dtype && is_about(capacity(buffer), n);
-            kept.iter()
-                .enumerate()
-                .filter(fits)
-                .min_by_key(|(_, buffer)| capacity(buffer))
-                .map(|(position, _)| position)
+        let position = kept.iter().rposition(|kept| room(kept) == Some(n)).or_else(|| {
+            let rooms = kept.iter().enumerate().filter_map(|(position, kept)| Some((room(kept)?, position)));
+            rooms.filter(|&(room, _)| is_about(room, n)).min().map(|(_, position)| position)
         })?;
-        let mut buffer = kept.remove(position);
-        self.kept_bytes.fetch_sub(held_bytes(&buffer), Ordering::Relaxed);
-        with_buffer!(&mut buffer, elements => elements.resize(n, Default::default()));
-        Some(buffer)
+        let taken = kept.remove(position);
+        self.kept_bytes.fetch_sub(taken.n_bytes(), Ordering::Relaxed);
+        Some(taken)
     }
 
     /// Takes storage back, for later or for good. If there is not room for all, the most recently kept storage is the most likely to be reused.
     fn give_back(&self, buffer: Buffer, charged: u64) {
         let now = self.now.fetch_sub(charged, Ordering::Relaxed) - charged;
-        let bytes = held_bytes(&buffer);
+        self.keep(Kept::Storage(buffer), now);
+    }
+
+    /// Keeps memory if that does not raise the highest use, with `now` bytes in use besides.
+    fn keep(&self, memory: Kept, now: u64) {
+        let bytes = memory.n_bytes();
         let most = if self.is_idle() { self.kept_when_idle.load(Ordering::Relaxed) } else { u64::MAX };
         let room = self.highest.load(Ordering::Relaxed).saturating_sub(now).min(most);
         if bytes < SMALLEST_KEPT || bytes > room {
-            return self.free(buffer);
+            return self.free(memory);
         }
         let mut kept = self.lock();
         self.kept_bytes.fetch_add(bytes, Ordering::Relaxed);
-        kept.push(buffer);
+        kept.push(memory);
         drop(kept);
         self.keep_at_most(room);
     }
@@ -265,6 +323,11 @@ impl Storage {
             (Arc::clone(meter), bytes)
         });
         Storage { buffer, charge }
+    }
+
+    /// The meter that counts it.
+    pub(crate) fn meter(&self) -> Option<&Arc<Meter>> {
+        self.charge.as_ref().map(|(meter, _)| meter)
     }
 
     /// The elements.
@@ -337,7 +400,7 @@ mod tests {
         // Another size is not served from it, and pushes it out.
         drop(storage(LARGE + 1, &meter));
         assert_eq!(meter.lock().len(), 1);
-        assert_eq!(meter.lock()[0].len(), LARGE + 1);
+        assert!(matches!(&meter.lock()[0], Kept::Storage(buffer) if buffer.len() == LARGE + 1));
         meter.release_kept();
         assert_eq!(meter.kept_bytes.load(Ordering::Relaxed), 0);
     }
@@ -358,6 +421,33 @@ mod tests {
             assert_eq!(meter.kept_bytes.load(Ordering::Relaxed), 8 * LARGE as u64);
         }
         assert_ne!(address(&storage(LARGE / 2, &meter)), place);
+    }
+
+    #[test]
+    fn scratch_space_is_used_again_within_the_highest_use() {
+        let meter = Meter::new();
+        let _running = meter.begin_run();
+        let bytes = 16 * LARGE as u64;
+        let task = |n: usize| {
+            let _charge = meter.charge_scratch(16 * n as u64);
+            let mut vector: Vec<[u64; 2]> = meter.reuse_scratch(n).unwrap_or_else(|| Vec::with_capacity(n));
+            vector.resize(n, [0; 2]);
+            let place = vector.as_ptr().addr();
+            meter.keep_scratch(vector);
+            place
+        };
+        let first = task(LARGE);
+        assert_eq!((meter.now(), meter.kept_bytes.load(Ordering::Relaxed)), (0, bytes));
+        assert_eq!(task(LARGE), first);
+        assert_eq!(task(LARGE - LARGE / 10), first);
+        assert!(meter.reuse_scratch::<u64>(2 * LARGE).is_none(), "vectors of another type");
+        // Blocks take the room of kept scratch space.
+        let block = storage(LARGE + LARGE / 2, &meter);
+        assert_eq!((meter.kept_bytes.load(Ordering::Relaxed), meter.peak()), (0, bytes));
+        drop(block);
+        // Scratch space that no charge has room for is not kept.
+        meter.keep_scratch(Vec::<u64>::with_capacity(4 * LARGE));
+        assert_eq!(meter.lock().iter().filter(|kept| matches!(kept, Kept::Scratch(..))).count(), 0);
     }
 
     #[test]

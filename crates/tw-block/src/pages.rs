@@ -39,6 +39,13 @@ fn zeroed<T: Zeroed>(n: usize) -> Option<Vec<T>> {
     Some(unsafe { Vec::from_raw_parts(start.cast(), n, n) })
 }
 
+/// An empty vector with room for `n` elements in large pages. Like `Vec::with_capacity` it ends the process if there is no memory.
+pub(crate) fn reserve<T>(n: usize) -> Vec<T> {
+    let mut vector: Vec<T> = Vec::with_capacity(n);
+    large_pages(vector.as_mut_ptr().cast(), vector.capacity() * size_of::<T>());
+    vector
+}
+
 /// Asks for large pages, as NumPy does: a fault per 2 MiB instead of one per 4 KiB is the difference between copying and crawling. Refusal does no harm.
 #[cfg(target_os = "linux")]
 fn large_pages(start: *mut u8, size: usize) {

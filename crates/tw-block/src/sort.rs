@@ -4,10 +4,13 @@
 //! axis of the whole tensor, so every sort is stable and every merge exact. Values are made from their keys again; only those whose key several
 //! values share are copied from where they came from.
 
+use std::sync::Arc;
+
 use tw_ir::kernel::{SortResults, Sorting};
 use tw_ir::{BoxRegion, DType, Error, Result};
 
 use crate::block::Block;
+use crate::memory::Meter;
 
 mod fibres;
 mod item;
@@ -45,6 +48,11 @@ impl<'a> Targets<'a> {
         let fits = values.as_ref().is_none_or(|block| block.dtype() == dtype && block.bbox() == &bbox)
             && positions.as_ref().is_none_or(|block| block.dtype() == DType::I64 && block.bbox() == &bbox);
         if fits { Ok(Targets { values, positions, bbox }) } else { Err(misfit()) }
+    }
+
+    /// The meter that counts the blocks.
+    fn meter(&self) -> Option<Arc<Meter>> {
+        self.values.as_ref().or(self.positions.as_ref()).and_then(|block| block.meter()).cloned()
     }
 
     /// Writes items into rows, which go through a point; those of row `j` begin at `j * stride`. `copies` calls a function with the values of
@@ -130,12 +138,27 @@ pub(crate) fn sort_run(sorting: Sorting, operands: &[&Block], outputs: &mut [Blo
     if targets.bbox != expected {
         return Err(misfit());
     }
+    let n = extent(block.bbox(), order.axis);
+    let rows_together = match order.axis + 1 == block.bbox().rank() {
+        true => 1,
+        false => extent(block.bbox(), block.bbox().rank() - 1).min(fibres::MOST_TOGETHER),
+    };
+    let room = (n.saturating_mul(rows_together), n);
+    let meter = targets.meter();
+    let meter = meter.as_ref();
     with_sortable!(block.dtype(), T => match sorting.results {
-        SortResults::Values => {
-            with_vectors::<<T as Sortable>::Key, _>(|vectors| run_rows::<T, _>(order, block, targets, vectors))
-        }
-        _ => with_vectors::<Pair<<T as Sortable>::Key>, _>(|vectors| run_rows::<T, _>(order, block, targets, vectors)),
+        SortResults::Values => with_vectors(meter, room, |vectors: &mut Vectors<<T as Sortable>::Key>| {
+            run_rows::<T, _>(order, block, targets, vectors)
+        }),
+        _ => with_vectors(meter, room, |vectors: &mut Vectors<Pair<<T as Sortable>::Key>>| {
+            run_rows::<T, _>(order, block, targets, vectors)
+        }),
     })
+}
+
+/// The extent of a box along one of its axes.
+fn extent(bbox: &BoxRegion, axis: usize) -> usize {
+    (bbox.hi[axis] - bbox.lo[axis]) as usize
 }
 
 fn run_rows<T: Sortable, I: Item<Key = T::Key>>(

@@ -1,14 +1,14 @@
 //! The items of a sort: keys, alone or with their original positions.
 
 use std::cell::Cell;
+use std::sync::Arc;
 
 use super::key::Key;
-
-/// Scratch space beyond this many bytes is given back after use.
-const MOST_KEPT: usize = 4 << 20;
+use crate::memory::{Meter, SMALLEST_KEPT};
+use crate::pages;
 
 /// A key, maybe with a position.
-pub(super) trait Item: Copy + Default {
+pub(super) trait Item: Copy + Default + Send + 'static {
     /// The sort key.
     type Key: Key;
     /// From a key and the position of its element.
@@ -44,6 +44,18 @@ pub(super) struct Vectors<I> {
     pub(super) scratch: Vec<I>,
 }
 
+impl<I: Item> Vectors<I> {
+    /// Vectors with room for so many items: from the memory that a meter keeps, or new ones.
+    fn with_room(meter: &Meter, items: usize, scratch: usize) -> Vectors<I> {
+        let room = |n| meter.reuse_scratch(n).unwrap_or_else(|| pages::reserve(n));
+        Vectors { items: room(items), scratch: room(scratch) }
+    }
+
+    fn n_bytes(&self) -> u64 {
+        ((self.items.capacity() + self.scratch.capacity()) * size_of::<I>()) as u64
+    }
+}
+
 /// Vectors of every kind of item.
 #[derive(Default)]
 pub(super) struct Scratch {
@@ -54,19 +66,31 @@ pub(super) struct Scratch {
 }
 
 thread_local! {
-    /// Memory that sorts of one thread use one after the other.
+    /// Small vectors that sorts of one thread use one after the other.
     static SCRATCH: Cell<Option<Box<Scratch>>> = const { Cell::new(None) };
 }
 
-/// Runs code with the scratch vectors of this thread, whose contents are arbitrary.
-pub(super) fn with_vectors<I: Item, R>(f: impl FnOnce(&mut Vectors<I>) -> R) -> R {
-    let mut scratch = SCRATCH.take().unwrap_or_default();
-    let vectors = I::of(&mut scratch);
-    let result = f(vectors);
-    if (vectors.items.capacity() + vectors.scratch.capacity()) * size_of::<I>() > MOST_KEPT {
-        *vectors = Vectors { items: Vec::new(), scratch: Vec::new() };
+/// Runs code with vectors that have room for so many items, and whose contents are arbitrary. Large ones are kept by the meter, which counts them.
+pub(super) fn with_vectors<I: Item, R>(
+    meter: Option<&Arc<Meter>>,
+    (items, scratch): (usize, usize),
+    f: impl FnOnce(&mut Vectors<I>) -> R,
+) -> R {
+    let bytes = (items.saturating_add(scratch)).saturating_mul(size_of::<I>()) as u64;
+    if let (Some(meter), true) = (meter, bytes >= SMALLEST_KEPT) {
+        let mut vectors = Vectors::with_room(meter, items, scratch);
+        let result = f(&mut vectors);
+        meter.keep_scratch(vectors.items);
+        meter.keep_scratch(vectors.scratch);
+        return result;
     }
-    SCRATCH.set(Some(scratch));
+    let mut of_thread = SCRATCH.take().unwrap_or_default();
+    let vectors = I::of(&mut of_thread);
+    let result = f(vectors);
+    if vectors.n_bytes() >= SMALLEST_KEPT {
+        *vectors = Vectors::default();
+    }
+    SCRATCH.set(Some(of_thread));
     result
 }
 

@@ -301,13 +301,21 @@ pub(crate) fn sort_merge(sorting: Sorting, operands: &[Streamed<'_>], outputs: &
         left -= 1;
         before.is_asked = left > 0;
         let targets = Targets::of(sorting.results, dtype, outputs)?;
+        if order.axis >= targets.bbox.rank() {
+            return Err(misfit());
+        }
+        let ranks = targets.bbox.range(order.axis);
+        let n = (ranks.end - ranks.start) as usize;
+        let room = (n, n);
+        let meter = targets.meter();
+        let meter = meter.as_ref();
         with_sortable!(dtype, T => match sorting.results {
-            SortResults::Values => {
-                with_vectors::<<T as Sortable>::Key, _>(|vectors| merge_rows::<T, _>(order, runs, targets, &mut before, vectors))
-            }
-            _ => {
-                with_vectors::<Pair<<T as Sortable>::Key>, _>(|vectors| merge_rows::<T, _>(order, runs, targets, &mut before, vectors))
-            }
+            SortResults::Values => with_vectors(meter, room, |vectors: &mut Vectors<<T as Sortable>::Key>| {
+                merge_rows::<T, _>(order, runs, targets, &mut before, vectors)
+            }),
+            _ => with_vectors(meter, room, |vectors: &mut Vectors<Pair<<T as Sortable>::Key>>| {
+                merge_rows::<T, _>(order, runs, targets, &mut before, vectors)
+            }),
         })?;
     }
     Ok(())
