@@ -159,14 +159,25 @@ impl Meter {
         })
     }
 
+    /// As [`Meter::charge_scratch`], for a kernel that calls [`Meter::take_scratch`]: kept memory makes room once the kernel has taken its part of it.
+    /// Making room before would drop what the kernel is about to take.
+    pub fn charge_kept_scratch(&self, bytes: u64) -> Option<ScratchCharge<'_>> {
+        (bytes > 0).then(|| {
+            self.count(bytes);
+            ScratchCharge(self, bytes)
+        })
+    }
+
     /// Counts bytes as live from now on.
     pub(crate) fn charge(&self, bytes: u64) {
+        self.count(bytes);
+        self.make_room();
+    }
+
+    fn count(&self, bytes: u64) {
         let now = self.now.fetch_add(bytes, Ordering::Relaxed) + bytes;
         self.peak.fetch_max(now, Ordering::Relaxed);
-        let highest = self.highest.fetch_max(now, Ordering::Relaxed).max(now);
-        if now + self.kept_bytes.load(Ordering::Relaxed) > highest {
-            self.make_room(now, highest);
-        }
+        self.highest.fetch_max(now, Ordering::Relaxed);
     }
 
     /// Counts bytes off that were charged before.
@@ -174,8 +185,12 @@ impl Meter {
         self.now.fetch_sub(bytes, Ordering::Relaxed);
     }
 
-    /// Drops kept storage until everything fits below the highest use so far.
-    fn make_room(&self, now: u64, highest: u64) {
+    /// Drops kept memory until everything fits below the highest use so far.
+    fn make_room(&self) {
+        let (now, highest) = (self.now(), self.highest.load(Ordering::Relaxed));
+        if now + self.kept_bytes.load(Ordering::Relaxed) <= highest {
+            return;
+        }
         let mut kept = self.lock();
         let mut dropped = Vec::new();
         while now + self.kept_bytes.load(Ordering::Relaxed) > highest {
@@ -214,8 +229,19 @@ impl Meter {
         }
     }
 
-    /// A kept vector with room for the given number of elements and little more, with whatever it holds.
-    pub(crate) fn reuse_scratch<T: Send + 'static>(&self, n: usize) -> Option<Vec<T>> {
+    /// Vectors with room for so many elements each, with whatever they hold: kept ones where they have room for little more, else new ones. The task
+    /// has been charged for them by [`Meter::charge_kept_scratch`].
+    pub(crate) fn take_scratch<T: Send + 'static, const N: usize>(&self, room: [usize; N]) -> [Vec<T>; N] {
+        let kept = room.map(|n| self.reuse_scratch(n));
+        self.make_room();
+        let mut room = room.into_iter();
+        kept.map(|vector| {
+            let n = room.next().unwrap_or(0);
+            vector.unwrap_or_else(|| pages::reserve(n))
+        })
+    }
+
+    fn reuse_scratch<T: Send + 'static>(&self, n: usize) -> Option<Vec<T>> {
         if self.kept_bytes.load(Ordering::Relaxed) == 0 {
             return None;
         }
@@ -229,11 +255,13 @@ impl Meter {
         }
     }
 
-    /// Keeps a vector that was scratch space of a task. The task is still charged for it.
-    pub(crate) fn keep_scratch<T: Send + 'static>(&self, vector: Vec<T>) {
-        let bytes = (vector.capacity() * size_of::<T>()) as u64;
-        if bytes >= SMALLEST_KEPT {
-            self.keep(Kept::Scratch(Box::new(vector), bytes), self.now().saturating_sub(bytes));
+    /// Keeps the vectors of [`Meter::take_scratch`]. The task is still charged for them.
+    pub(crate) fn keep_scratch<T: Send + 'static, const N: usize>(&self, vectors: [Vec<T>; N]) {
+        let n_bytes = |vector: &Vec<T>| (vector.capacity() * size_of::<T>()) as u64;
+        let others = self.now().saturating_sub(vectors.iter().map(n_bytes).sum());
+        for vector in vectors {
+            let bytes = n_bytes(&vector);
+            self.keep(Kept::Scratch(Box::new(vector), bytes), others);
         }
     }
 
@@ -429,24 +457,31 @@ mod tests {
         let _running = meter.begin_run();
         let bytes = 16 * LARGE as u64;
         let task = |n: usize| {
-            let _charge = meter.charge_scratch(16 * n as u64);
-            let mut vector: Vec<[u64; 2]> = meter.reuse_scratch(n).unwrap_or_else(|| Vec::with_capacity(n));
-            vector.resize(n, [0; 2]);
-            let place = vector.as_ptr().addr();
-            meter.keep_scratch(vector);
-            place
+            let _charge = meter.charge_kept_scratch(16 * n as u64);
+            let mut vectors = meter.take_scratch::<[u64; 2], 2>([n / 2, n - n / 2]);
+            let mut places = vectors.each_mut().map(|vector| {
+                vector.resize(n / 2, [0; 2]);
+                vector.as_ptr().addr()
+            });
+            meter.keep_scratch(vectors);
+            places.sort_unstable();
+            places
         };
         let first = task(LARGE);
         assert_eq!((meter.now(), meter.kept_bytes.load(Ordering::Relaxed)), (0, bytes));
         assert_eq!(task(LARGE), first);
         assert_eq!(task(LARGE - LARGE / 10), first);
         assert!(meter.reuse_scratch::<u64>(2 * LARGE).is_none(), "vectors of another type");
+        // A task that needs vectors of another size gets new ones, and what is kept makes room for them.
+        assert_ne!(task(LARGE / 2), first);
+        assert_eq!((meter.peak(), meter.lock().len(), meter.kept_bytes.load(Ordering::Relaxed)), (bytes, 3, bytes));
+        task(LARGE);
         // Blocks take the room of kept scratch space.
         let block = storage(LARGE + LARGE / 2, &meter);
         assert_eq!((meter.kept_bytes.load(Ordering::Relaxed), meter.peak()), (0, bytes));
         drop(block);
         // Scratch space that no charge has room for is not kept.
-        meter.keep_scratch(Vec::<u64>::with_capacity(4 * LARGE));
+        meter.keep_scratch([Vec::<u64>::with_capacity(4 * LARGE)]);
         assert_eq!(meter.lock().iter().filter(|kept| matches!(kept, Kept::Scratch(..))).count(), 0);
     }
 

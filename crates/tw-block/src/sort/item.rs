@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use super::key::Key;
 use crate::memory::{Meter, SMALLEST_KEPT};
-use crate::pages;
 
 /// A key, maybe with a position.
 pub(super) trait Item: Copy + Default + Send + 'static {
@@ -45,12 +44,6 @@ pub(super) struct Vectors<I> {
 }
 
 impl<I: Item> Vectors<I> {
-    /// Vectors with room for so many items: from the memory that a meter keeps, or new ones.
-    fn with_room(meter: &Meter, items: usize, scratch: usize) -> Vectors<I> {
-        let room = |n| meter.reuse_scratch(n).unwrap_or_else(|| pages::reserve(n));
-        Vectors { items: room(items), scratch: room(scratch) }
-    }
-
     fn n_bytes(&self) -> u64 {
         ((self.items.capacity() + self.scratch.capacity()) * size_of::<I>()) as u64
     }
@@ -78,10 +71,10 @@ pub(super) fn with_vectors<I: Item, R>(
 ) -> R {
     let bytes = (items.saturating_add(scratch)).saturating_mul(size_of::<I>()) as u64;
     if let (Some(meter), true) = (meter, bytes >= SMALLEST_KEPT) {
-        let mut vectors = Vectors::with_room(meter, items, scratch);
+        let [items, scratch] = meter.take_scratch([items, scratch]);
+        let mut vectors = Vectors { items, scratch };
         let result = f(&mut vectors);
-        meter.keep_scratch(vectors.items);
-        meter.keep_scratch(vectors.scratch);
+        meter.keep_scratch([vectors.items, vectors.scratch]);
         return result;
     }
     let mut of_thread = SCRATCH.take().unwrap_or_default();
