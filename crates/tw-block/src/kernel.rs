@@ -45,7 +45,7 @@ impl CompiledKernel {
         CompiledKernel::compile_for(kernel, &Provider::rust())
     }
 
-    /// True if tasks take their scratch space from what a meter keeps ([`Meter::charge_kept_scratch`](crate::Meter::charge_kept_scratch)).
+    /// True if tasks take their scratch space from what a meter keeps ([`Meter::lease_scratch`](crate::Meter::lease_scratch)).
     pub fn takes_kept_scratch(&self) -> bool {
         matches!(self.0, Code::SortRun(_) | Code::SortMerge(_))
     }

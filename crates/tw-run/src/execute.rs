@@ -278,7 +278,7 @@ impl TaskRunner<'_> {
         let scratch = self.plan.scratch_bytes(task, self.bindings);
         let code = &self.plan.code[workflow.kernel(task)];
         let _scratch = match code {
-            TaskCode::Compute(kernel) if kernel.takes_kept_scratch() => self.options.meter.charge_kept_scratch(scratch),
+            TaskCode::Compute(kernel) if kernel.takes_kept_scratch() => self.options.meter.lease_scratch(scratch),
             _ => self.options.meter.charge_scratch(scratch),
         };
         match code {
