@@ -286,14 +286,6 @@ impl Block {
         }
     }
 
-    /// The meter that counts the storage of an output block.
-    pub(crate) fn meter(&self) -> Option<&Arc<Meter>> {
-        match &self.elements {
-            Elements::Owned(storage) => storage.meter(),
-            Elements::Shared { .. } | Elements::Parts(_) => None,
-        }
-    }
-
     /// Position of the first element in the storage.
     pub fn offset(&self) -> usize {
         match &self.elements {

@@ -4,18 +4,16 @@
 //! axis of the whole tensor, so every sort is stable and every merge exact. Values are made from their keys again; only those whose key several
 //! values share are copied from where they came from.
 
-use std::sync::Arc;
-
 use tw_ir::kernel::{SortResults, Sorting};
 use tw_ir::{BoxRegion, DType, Error, Result};
 
 use crate::block::Block;
-use crate::memory::Meter;
 
 mod fibres;
 mod item;
 mod key;
 mod merge;
+mod parts;
 mod radix;
 
 use fibres::{Rows, for_rows};
@@ -48,11 +46,6 @@ impl<'a> Targets<'a> {
         let fits = values.as_ref().is_none_or(|block| block.dtype() == dtype && block.bbox() == &bbox)
             && positions.as_ref().is_none_or(|block| block.dtype() == DType::I64 && block.bbox() == &bbox);
         if fits { Ok(Targets { values, positions, bbox }) } else { Err(misfit()) }
-    }
-
-    /// The meter that counts the blocks.
-    fn meter(&self) -> Option<Arc<Meter>> {
-        self.values.as_ref().or(self.positions.as_ref()).and_then(|block| block.meter()).cloned()
     }
 
     /// Writes items into rows, which go through a point; those of row `j` begin at `j * stride`. `copies` calls a function with the values of
@@ -144,13 +137,11 @@ pub(crate) fn sort_run(sorting: Sorting, operands: &[&Block], outputs: &mut [Blo
         false => extent(block.bbox(), block.bbox().rank() - 1).min(fibres::MOST_TOGETHER),
     };
     let room = [n.saturating_mul(rows_together), n];
-    let meter = targets.meter();
-    let meter = meter.as_ref();
     with_sortable!(block.dtype(), T => match sorting.results {
-        SortResults::Values => with_vectors(meter, room, |vectors: &mut Vectors<<T as Sortable>::Key>| {
+        SortResults::Values => with_vectors(room, |vectors: &mut Vectors<<T as Sortable>::Key>| {
             run_rows::<T, _>(order, block, targets, vectors)
         }),
-        _ => with_vectors(meter, room, |vectors: &mut Vectors<Pair<<T as Sortable>::Key>>| {
+        _ => with_vectors(room, |vectors: &mut Vectors<Pair<<T as Sortable>::Key>>| {
             run_rows::<T, _>(order, block, targets, vectors)
         }),
     })
