@@ -210,8 +210,14 @@ impl Meter {
     /// Counts bytes as live from now on.
     pub(crate) fn charge(&self, bytes: u64) {
         let now = self.now.fetch_add(bytes, Ordering::Relaxed) + bytes;
-        self.peak.fetch_max(now, Ordering::Relaxed);
-        let highest = self.highest.fetch_max(now, Ordering::Relaxed).max(now);
+        // Reading first: most blocks come below the peak, and a counter that is written moves between the caches of all threads.
+        if now > self.peak.load(Ordering::Relaxed) {
+            self.peak.fetch_max(now, Ordering::Relaxed);
+        }
+        let mut highest = self.highest.load(Ordering::Relaxed);
+        if now > highest {
+            highest = self.highest.fetch_max(now, Ordering::Relaxed).max(now);
+        }
         if now + self.kept_bytes.load(Ordering::Relaxed) > highest {
             self.make_room(now, highest);
         }
