@@ -114,7 +114,17 @@ impl SpillFile {
         }))
     }
 
-    /// A block that an earlier process has written to a durable file. Blocks are restored before new ones are written. Damage is noticed when it is read. A
+    /// Keeps new blocks away from the slot of a block that an earlier process has described. All of them are reserved before anything is written: some may be restored
+    /// later. Gives where the slot begins.
+    pub fn reserve(&self, description: &[u8]) -> Result<u64> {
+        let mut reader = ByteReader::new(description);
+        let (offset, room) = (reader.unsigned()?, reader.unsigned()?);
+        let mut space = self.lock();
+        space.end = space.end.max(offset.saturating_add(room));
+        Ok(offset)
+    }
+
+    /// A block that an earlier process has written to a durable file. Its slot was reserved before new blocks were written. Damage is noticed when it is read. A
     /// block that does not own its slot is one whose slot has been used again: it is known, but it cannot be read.
     pub fn restore(self: &Arc<SpillFile>, description: &[u8], owns_slot: bool) -> Result<SpilledBlock> {
         let damaged = || Error::io("the description of a saved block is damaged");
