@@ -305,6 +305,10 @@ impl SpillFile {
 
     fn failed(&self, doing: &str, error: &io::Error) -> Error {
         let directory = self.directory.display();
+        if self.is_durable {
+            let failed = Error::io(format!("{doing} the blocks of the checkpoint in {directory} failed: {error}"));
+            return failed.help("make room for it, or delete it to start afresh");
+        }
         let failed = Error::resource(format!("{doing} the spill file in {directory} failed: {error}"));
         failed.help("choose another spill directory, or give a larger memory budget")
     }
@@ -477,6 +481,28 @@ mod tests {
         drop(first);
         assert_eq!(file.write(&block(1000, |_| 0.0)).unwrap().offset, offset);
         drop(second);
+        std::fs::remove_dir_all(directory).unwrap();
+    }
+
+    /// A process that goes on with a durable file writes to it before it has restored all that is there.
+    #[test]
+    fn new_blocks_keep_away_from_those_that_are_restored_later() {
+        let directory = directory("later");
+        let path = directory.join("kept");
+        let values = [1.0, 2.0];
+        let written = SpillFile::durable(&path).unwrap();
+        let descriptions = values.map(|value| written.write(&block(1000, |_| value)).unwrap().describe());
+        drop(written);
+        let (kept, meter) = (SpillFile::durable(&path).unwrap(), Meter::new());
+        for description in &descriptions {
+            kept.reserve(description).unwrap();
+        }
+        let first = kept.restore(&descriptions[0], true).unwrap();
+        let new = kept.write(&block(1000, |_| 3.0)).unwrap();
+        let second = kept.restore(&descriptions[1], true).unwrap();
+        for (spilled, value) in [(first, 1.0), (second, 2.0), (new, 3.0)] {
+            assert_eq!(spilled.read(&meter).unwrap().get(&[100]), Some(tw_ir::Scalar::F64(value)));
+        }
         std::fs::remove_dir_all(directory).unwrap();
     }
 
