@@ -122,8 +122,8 @@ struct Announced {
 
 impl Drop for Announced {
     fn drop(&mut self) {
-        let promised = self.pool.promises.bytes();
-        self.board.write(if promised == 0 { 0 } else { self.pool.held().saturating_add(promised) });
+        let told = |promised: u64| if promised == 0 { 0 } else { self.pool.held().saturating_add(promised) };
+        self.pool.promises.tell(|promised| self.board.write(told(promised)));
     }
 }
 
@@ -304,6 +304,7 @@ impl Session {
         // Dropped after the promise, which it reads.
         let mut announced = None;
         let (mut promise, mut granted_peak, spilled_for_room) = (None, None, Cell::new(0));
+        let mut pins = Vec::new();
         // Ranks wait for each other, so they must not wait for memory that another one holds.
         let may_wait = self.group().is_none() || self.0.budget.is_some();
         if may_wait && self.is_limited(prepared.schedule()) {
@@ -329,6 +330,8 @@ impl Session {
                 if let Some(board) = board {
                     board.write(held().saturating_add(own));
                 }
+                // Before anybody else is promised memory.
+                pins = self.0.spillable.pin(&inputs);
                 Ok((own, grant))
             })?;
             promise = Some(promised);
@@ -374,6 +377,7 @@ impl Session {
             group.agree(&prepared.schedule().hash().0)?;
         }
         let outcome = self.0.engine.run(&prepared, &bindings, &options)?;
+        drop(pins);
         drop(promise);
         drop(announced);
         let results = outcome.outputs.into_iter().zip(outcome.arrays);

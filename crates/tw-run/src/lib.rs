@@ -66,7 +66,7 @@ pub use budget::{largest_step, run_ahead};
 pub use cancel::CancelToken;
 pub use engine::{Engine, Group, Serial};
 pub use events::{MoveKind, Moved, Observer, Progress};
-pub use handle::{BlockHandle, Freed, TensorHandle};
+pub use handle::{BlockHandle, Freed, Pins, TensorHandle};
 pub use keep::{Keep, Keeper};
 pub use options::{Outcome, OutputForm, RunOptions, RunStats};
 pub use pool::Runtime;
