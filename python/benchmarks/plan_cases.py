@@ -1059,3 +1059,96 @@ def batch_of_products(d: Data) -> Any:
 @group("chain")
 def contraction_of_tensors(d: Data) -> Any:
     return tw.einsum("ijk,jkf->if", d("tensor", 2000, 500, 200), d("core", 500, 200, 100))
+
+
+# The same on arrays that are drawn or come in chunks: their blocks do not fall on the borders of workers.
+
+
+def drawn(d: Data) -> Any:
+    return d.random(2_000_000, 200)
+
+
+def chunked(d: Data) -> Any:
+    return d.tall.rechunk((90_000, 200))
+
+
+@group("drawn")
+def standardise_and_gram_of_draws(d: Data) -> Any:
+    z = standard(drawn(d))
+    return z.T @ z
+
+
+@group("drawn")
+def svd_of_draws(d: Data) -> Any:
+    return tw.linalg.svd(d.random(1_000_000, 100), full_matrices=False)[0]
+
+
+@group("drawn")
+def singular_values_of_draws(d: Data) -> Any:
+    return tw.linalg.svdvals(d.random(2_000_000, 50))
+
+
+@group("drawn")
+def nearest_centres_of_draws(d: Data) -> Any:
+    x, c = d.random(1_000_000, 64), tw.random.default_rng(4).normal(size=(100, 64))
+    return tw.argmin(((x[:, None, :] - c[None, :, :]) ** 2).sum(axis=2), axis=1)
+
+
+@group("drawn")
+def means_step_of_draws(d: Data) -> Any:
+    x, c = d.random(1_000_000, 64), d.random(100, 64)
+    near = tw.argmin(distances(x, c), axis=1)
+    member = (near[:, None] == tw.arange(100)).astype("f8")
+    return (member.T @ x) / tw.maximum(member.sum(axis=0), 1)[:, None]
+
+
+@group("drawn")
+def normal_equations_of_draws(d: Data) -> Any:
+    x, w = drawn(d), d.random(200)
+    y = x @ w + d.random(2_000_000)
+    return tw.linalg.solve(x.T @ x, x.T @ y)
+
+
+@group("drawn")
+def logistic_gradient_of_draws(d: Data) -> Any:
+    x, w = drawn(d), d.random(200)
+    y = (d.random(2_000_000) > 0).astype("f8")
+    return x.T @ (sigmoid(x @ w) - y)
+
+
+@group("drawn")
+def product_of_draws(d: Data) -> Any:
+    return d.random(10_000, 10_000) @ d.random(10_000, 10_000)
+
+
+@group("chunked")
+def standardise_and_gram_of_chunks(d: Data) -> Any:
+    z = standard(chunked(d))
+    return z.T @ z
+
+
+@group("chunked")
+def scores_of_chunks(d: Data) -> Any:
+    return standard(chunked(d)) @ d("w", 200)
+
+
+@group("chunked")
+def normal_equations_of_chunks(d: Data) -> Any:
+    x, y = chunked(d), d.labels.rechunk(90_000)
+    return tw.linalg.solve(x.T @ x, x.T @ y)
+
+
+@group("chunked")
+def nearest_centres_of_chunks(d: Data) -> Any:
+    return tw.argmin(distances(d.points.rechunk((45_000, 64)), d("centres", 100, 64)), axis=1)
+
+
+@group("chunked")
+def jacobi_of_chunks(d: Data) -> Any:
+    return jacobi(d.image.rechunk((1500, 1500)))
+
+
+@group("chunked")
+def function_of_chunks(d: Data) -> Any:
+    x = chunked(d).map_blocks(np.sqrt, dtype="f8")
+    return (x - x.mean(axis=0)).T @ x
