@@ -32,7 +32,7 @@ mod touching;
 use form::Form;
 pub use owners::Owners;
 use search::Search;
-pub(super) use touching::touching;
+pub(super) use touching::{least_for_a_call, touching};
 
 /// The default limit of a search: how many choices it compares. A count, not a time, so that all machines find the same plan.
 pub const DEFAULT_LIMIT: usize = 100_000;
@@ -137,7 +137,10 @@ impl Grids {
     pub(super) fn score_in_time(&self, program: &Program, machine: &Machine) -> u64 {
         let cost = |(&node, on_grid): (&NodeId, &OnGrid)| {
             let form = program.node(node).and_then(|node| Form::of(program, node, Aim::Time));
-            form.map_or(0, |form| form.cost(&on_grid.mesh, machine))
+            form.map_or(0, |mut form| {
+                form.variables.clone_from(&on_grid.variables);
+                form.cost(&on_grid.mesh, machine)
+            })
         };
         self.meshes.iter().map(cost).fold(self.received_max(), u64::saturating_add)
     }

@@ -4,7 +4,7 @@ use tw_ir::error::{Error, Result};
 use tw_ir::program::{NodeId, Program};
 
 use super::bounds::{Touching, least_together_within};
-use super::grids::{Aim, DEFAULT_LIMIT, Grids, SearchReport, touching};
+use super::grids::{Aim, DEFAULT_LIMIT, Grids, SearchReport, least_for_a_call, touching};
 use super::homes::Before;
 use super::machine::Machine;
 use super::notation::Notation;
@@ -119,7 +119,8 @@ impl<'a> Request<'a> {
         };
         let bounds = touched.iter().map(alone).collect();
         let all: Vec<Touching> = touched.into_iter().map(|(_, statement)| statement).collect();
-        let bound_bytes = least_together_within(&all, workers, machine.memory);
+        let together = least_together_within(&all, workers, machine.memory);
+        let bound_bytes = together.max(least_for_a_call(&program, before, workers));
         Ok(Rivals { program, placed, refused, failed: found.failed, grids, bounds, bound_bytes })
     }
 
@@ -176,8 +177,8 @@ fn in_order(mut placed: Vec<Placed>) -> Vec<Placed> {
     placed
 }
 
-/// Times that differ by no more than this are the same: the model is not as good as that.
-const SAME_TIME: f64 = 1.01;
+/// Times that differ by no more than this are the same: the model is not as good as that, and what is sent is known exactly.
+const SAME_TIME: f64 = 1.1;
 
 /// Work within this factor of an even share counts as even.
 const EVEN: f64 = 1.05;
