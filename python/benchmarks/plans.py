@@ -1,6 +1,6 @@
-"""How near plans for many workers come to the lower bound, over the everyday programs of `plan_cases.py`.
+"""How near plans for many workers come to the lower bound, over the everyday programs of `plan_tables.py` and `plan_arrays.py`.
 
-    python python/benchmarks/plans.py --directory /var/tmp/plans [--only regression] [--workers 2 8 64] [--json found.json] [--examples]
+    python python/benchmarks/plans.py --directory /var/tmp/plans [--only regression] [--workers 2 8 64] [--json found.json]
     python python/benchmarks/plans.py --show found.json
 
 Nothing runs: each program is planned on 2, 8 and 64 workers, and the plans of all schedulers are simulated. Columns:
@@ -121,7 +121,9 @@ def main() -> None:
     if options.directory is None:
         parser.error("--directory is needed")
 
-    from plan_cases import CASES, Data
+    import plan_arrays  # noqa: F401
+    import plan_tables  # noqa: F401
+    from plan_data import CASES, Data
 
     options.directory.mkdir(parents=True, exist_ok=True)
     data = Data(options.directory)

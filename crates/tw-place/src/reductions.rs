@@ -180,11 +180,12 @@ impl<'a> Expansion<'a> {
         if made_at.is_empty() {
             return Ok(());
         }
-        // A block is assembled on a worker that reads it: the first reader's, unless it is a result. Readers of a reader come after it.
+        // A block is assembled on a worker that reads it: the first reader's, unless it is a result. Readers of a reader come after it. Who reads a region alone, as at a border, receives that.
+        let whole = |task: TaskId| workflow.present_operands(task).filter(|operand| operand.region == 0);
         let results: BTreeSet<BlockSetId> = workflow.outputs.iter().map(|output| output.set).collect();
         for task in workflow.tasks().rev() {
             let site = self.site(task);
-            for block in workflow.present_operands(task).map(|operand| operand.block) {
+            for block in whole(task).map(|operand| operand.block) {
                 if made_at.contains_key(&block) && !results.contains(&workflow.set_of(block)) {
                     self.moved.insert(block, site);
                 }
@@ -193,7 +194,7 @@ impl<'a> Expansion<'a> {
         let mut copies: BTreeMap<BlockSetId, BTreeSet<(BlockId, u32)>> = BTreeMap::new();
         for task in workflow.tasks() {
             let site = self.site(task);
-            for block in workflow.present_operands(task).map(|operand| operand.block) {
+            for block in whole(task).map(|operand| operand.block) {
                 let Some(home) = self.moved.get(&block).or(made_at.get(&block)) else { continue };
                 if *home != site {
                     copies.entry(workflow.set_of(block)).or_default().insert((block, site));

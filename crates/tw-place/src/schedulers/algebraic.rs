@@ -107,10 +107,10 @@ impl Algebraic<'_> {
             let total = workflow.present_operands(task).last()?;
             return Some(assignment.homes[total.block.index()]);
         }
-        // An assembled block is assembled on the worker that reads it.
+        // A block without an owner is assembled on the worker that reads it. Where it has one, readers may want no more than its border.
         let reader = || first.and_then(|block| readers[block.index()]).filter(|_| is_copy(workflow, task));
         let owner = || first.and_then(|block| self.home(workflow, block));
-        self.on_grid(workflow, task).or_else(reader).or_else(owner)
+        self.on_grid(workflow, task).or_else(owner).or_else(reader)
     }
 }
 
