@@ -55,9 +55,9 @@ impl Masked {
                 return Err(Error::internal("what a mask selects does not fit its block"));
             }
             let first = (run.start - to.lo[0]) as usize * row;
-            let (_, buffer) = output.output()?;
+            let (_, mut target) = output.target()?;
             with_width!(data.dtype(), T => {
-                let (from, out) = (elements::<T>(data, &region)?, &mut T::of_mut(buffer)[first..first + n * row]);
+                let (from, out) = (elements::<T>(data, &region)?, &mut T::of_mut(&mut target)[first..first + n * row]);
                 let taken = match mask.dtype() {
                     DType::Bool if row == 1 => select(&elements::<bool>(mask, &piece)?, &from, out),
                     DType::Bool => select_rows(&elements::<bool>(mask, &piece)?, row, &from, out),
@@ -80,9 +80,9 @@ impl Masked {
         let shape: Vec<u64> = self.counts.cut().iter().map(|axis| axis.extent()).collect();
         let strides = shape::row_major_strides(&shape);
         let first = piece.lo.iter().zip(strides).map(|(&lo, stride)| lo * stride).sum();
-        let (_, buffer) = output.output()?;
+        let (_, mut target) = output.target()?;
         let run = (run.start - range.start) as usize..(run.end - range.start) as usize;
-        let out = &mut u64::of_mut(buffer)[run];
+        let out = &mut u64::of_mut(&mut target)[run];
         let n = out.len();
         let taken = match mask.dtype() {
             DType::Bool => select_positions(&elements::<bool>(mask, piece)?, first, out),
@@ -104,9 +104,10 @@ impl Masked {
         if *output.bbox() != piece || values.iter().chain([data]).any(|block| block.dtype() != output.dtype()) {
             return Err(Error::internal("a piece of a mask is not what its task writes"));
         }
-        let (_, buffer) = output.output()?;
+        let (_, mut target) = output.target()?;
         with_width!(data.dtype(), T => {
-            let (mask, data, out) = (elements::<bool>(mask, &piece)?, elements::<T>(data, &piece)?, T::of_mut(buffer));
+            let (mask, data) = (elements::<bool>(mask, &piece)?, elements::<T>(data, &piece)?);
+            let out = T::of_mut(&mut target);
             let (mut next, mut done) = (run.start, 0);
             for (k, block) in values.iter().enumerate() {
                 let end = block.bbox().range(0).end.min(run.end);
