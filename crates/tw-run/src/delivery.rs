@@ -221,4 +221,18 @@ mod tests {
             }
         }
     }
+
+    #[test]
+    fn results_that_nobody_else_reads_are_computed_in_their_array() {
+        let workflow = overhead_workflow(70, 7).unwrap();
+        let order = workflow.tasks().collect();
+        let prepared = Prepared::new(Arc::new(Schedule::freeze(workflow, order, provider()).unwrap())).unwrap();
+        // The seven elements, and what the longest chain holds besides: the element before and, of a result that is copied, the block.
+        for (form, peak) in [(OutputForm::Array, 7 + 1), (OutputForm::BlocksAndArray, 7 + 7 + 1)] {
+            let options = RunOptions { forms: vec![form], ..RunOptions::default() };
+            let outcome = Runtime::new(1).run(&prepared, &Bindings::default(), &options).unwrap();
+            assert_eq!(options.meter.peak(), 8 * peak, "{form:?}");
+            assert_eq!(outcome.arrays[0].as_ref().map(|array| array.to_f64_vec()), Some(vec![10.0; 7]));
+        }
+    }
 }

@@ -1,5 +1,7 @@
 //! Results of a strip, on their way into the outputs.
 
+use std::hint::select_unpredictable;
+
 use tw_ir::{Edge, Error, Result, Scalar, Writable};
 
 use super::access::{Piece, Place};
@@ -196,10 +198,10 @@ pub(super) fn write<T: Element>(
             (Values::Same(false), _) => {}
             (Values::Each(mask), Values::Each(values)) => {
                 let allowed = out.iter_mut().zip(mask).zip(values);
-                allowed.for_each(|((out, &allowed), &value)| *out = if allowed { value } else { *out });
+                allowed.for_each(|((out, &allowed), &value)| *out = select_unpredictable(allowed, value, *out));
             }
             (Values::Each(mask), Values::Same(value)) => {
-                out.iter_mut().zip(mask).for_each(|(out, &allowed)| *out = if allowed { value } else { *out });
+                out.iter_mut().zip(mask).for_each(|(out, &allowed)| *out = select_unpredictable(allowed, value, *out));
             }
         }
         return;
