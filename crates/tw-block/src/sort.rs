@@ -61,7 +61,8 @@ impl<'a> Targets<'a> {
         let kept = (self.bbox.hi[order.axis] - self.bbox.lo[order.axis]) as usize;
         if let Some(block) = &mut self.values {
             let to = Rows::through(block, at, order.axis, n_rows)?;
-            let out = T::of_mut(block.output()?.1);
+            let mut target = block.target()?.1;
+            let out = T::of_mut(&mut target);
             for k in 0..kept {
                 for j in 0..n_rows {
                     out[to.at(j, k)] = T::from_key(order.turn(items[j * stride + k].key()));
@@ -86,7 +87,8 @@ impl<'a> Targets<'a> {
         }
         if let Some(block) = &mut self.positions {
             let to = Rows::through(block, at, order.axis, n_rows)?;
-            let out = <i64 as crate::strip::Element>::of_mut(block.output()?.1);
+            let mut target = block.target()?.1;
+            let out = <i64 as crate::strip::Element>::of_mut(&mut target);
             for k in 0..kept {
                 for j in 0..n_rows {
                     out[to.at(j, k)] = items[j * stride + k].position() as i64;
