@@ -159,7 +159,7 @@ impl Lowering<'_> {
         if is_looked_up(stmt, var) {
             return Some((u64::MAX, Axis::uniform(extent, 1)));
         }
-        let mut best: Option<(bool, u64, Axis, u64)> = None;
+        let mut best: Option<(bool, u64, Axis, u64, u64)> = None;
         for (access, &input) in stmt.reads.iter().zip(inputs) {
             let relation = &self.plan.relations[input];
             for (idx, axis) in access.idx.iter().zip(&relation.grid) {
@@ -187,11 +187,14 @@ impl Lowering<'_> {
                 let weight = relation.n_bytes();
                 if best.as_ref().is_none_or(|(e, w, ..)| (exact, weight) > (*e, *w)) {
                     let beside = self.length_beside(stmt, &access.idx, &relation.grid, var);
-                    best = Some((exact, weight, candidate, beside));
+                    let of_block =
+                        |bytes: u64, axis: &Axis| bytes.saturating_mul(axis.longest().max(1));
+                    let block = relation.grid.iter().fold(relation.dtype.size(), of_block);
+                    best = Some((exact, weight, candidate, beside, block));
                 }
             }
         }
-        best.map(|(_, bytes, axis, beside)| (bytes, self.tiler.thicken(stmt, axis, bytes, beside)))
+        best.map(|(_, bytes, axis, beside, block)| (bytes, self.tiler.thicken(stmt, axis, bytes, beside, block)))
     }
 
     /// Elements of a tile of an operand along its other axes of the same kind, kept or summed: together with the variable's own they make one side of
