@@ -187,8 +187,7 @@ impl Lowering<'_> {
                 let weight = relation.n_bytes();
                 if best.as_ref().is_none_or(|(e, w, ..)| (exact, weight) > (*e, *w)) {
                     let beside = self.length_beside(stmt, &access.idx, &relation.grid, var);
-                    let of_block =
-                        |bytes: u64, axis: &Axis| bytes.saturating_mul(axis.longest().max(1));
+                    let of_block = |bytes: u64, axis: &Axis| bytes.saturating_mul(axis.longest().max(1));
                     let block = relation.grid.iter().fold(relation.dtype.size(), of_block);
                     best = Some((exact, weight, candidate, beside, block));
                 }
