@@ -143,7 +143,7 @@ impl Tiler {
             Axis::Uniform { extent, tile }
                 if free && tile.saturating_mul(beside) < THIN && operand_bytes > SQUARE_BYTES && contracts(stmt) =>
             {
-                let thicker = (THICK / tile.max(1)).min(SQUARE_BYTES / block.max(1)).max(1);
+                let thicker = (THICK / tile.max(1)).min(CONTRACTED_BYTES / block.max(1)).max(1);
                 Axis::uniform(extent, tile.max(1) * thicker)
             }
             axis => axis,
