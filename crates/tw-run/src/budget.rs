@@ -32,7 +32,7 @@ pub(crate) struct Ledger {
 }
 
 /// Bytes that each further thread may run ahead by, however small blocks are.
-const LEAST_AHEAD: u64 = 16 << 20;
+const LEAST_AHEAD: u64 = 8 << 20;
 
 /// Bytes for each further thread that a schedule may take beyond its peak without a ledger.
 const WITHOUT_LEDGER: u64 = 64 << 20;
