@@ -27,7 +27,7 @@ use tw_ir::kernel::Kernel;
 use tw_ir::schedule::Schedule;
 use tw_ir::workflow::{KernelEntry, OutputDecl, Workflow};
 use tw_plan::{Fitted, IoMemory, fit, least_bytes};
-use tw_run::{CancelToken, Freed, Pins, Prepared, TensorHandle, largest_step, run_ahead};
+use tw_run::{CancelToken, Freed, Pins, Prepared, TensorHandle, run_ahead};
 
 use crate::bindings::Inputs;
 use crate::budget::{Need, Rest, refused_array};
@@ -356,8 +356,7 @@ fn wish(budget: u64, peak: u64, least: u64) -> u64 {
 
 /// The bytes that a schedule is fitted into where so many are free. Threads that run ahead need room beyond the peak of the schedule.
 fn fitted_bytes(schedule: &Schedule, io: &IoMemory, (free, least): (u64, u64), threads: usize) -> u64 {
-    let largest = largest_step(schedule).saturating_add(io.largest_scratch());
-    let window = run_ahead(largest, threads).min((free - least) / 2);
+    let window = run_ahead(schedule, io.largest_scratch(), threads).min((free - least) / 2);
     coarse(free - window).max(least)
 }
 

@@ -15,7 +15,7 @@ use tw_ir::schedule::{Digest, PlanFile, Schedule, encode_plan};
 use tw_ir::text::print_program;
 use tw_place::Cluster;
 use tw_plan::{PlanOptions, Planned, dissolve_selections, plan_segment_until};
-use tw_run::{CancelToken, Engine, Group, Prepared, Progress, RunOptions, TensorHandle, largest_step, run_ahead};
+use tw_run::{CancelToken, Engine, Group, Prepared, Progress, RunOptions, TensorHandle, run_ahead};
 
 use crate::available::{available_bytes, default_budget};
 use crate::bindings::{Bound, Inputs, Targets, bind, bind_together, may_read_ahead};
@@ -322,7 +322,7 @@ impl Session {
                 let grant = self.room(budget, &held, &spilled_for_room).grant(&asking)?;
                 // Arrays of a schedule with moves are put together when it has ended.
                 let (forms, needed) = if grant.is_fitted { (Vec::new(), 0) } else { forms_within(grant.ahead) };
-                let usual = run_ahead(largest_step(grant.ready.prepared.schedule()), self.threads());
+                let usual = run_ahead(grant.ready.prepared.schedule(), 0, self.threads());
                 let ahead = (grant.ahead - needed).min(usual);
                 options.forms = forms;
                 options.ahead = Some(ahead);

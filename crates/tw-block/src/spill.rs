@@ -13,10 +13,12 @@
 //! ([`SpilledBlock::describe`], [`SpillFile::restore`]). The description of a block that was dropped may still be the newest one on disk, so its slot is not used
 //! again before the owner of the file says so ([`SpillFile::retired`], [`SpillFile::reuse`]).
 
+use std::cell::{Ref, RefCell};
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
@@ -28,6 +30,8 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::block::Block;
 use crate::memory::Meter;
+use crate::pages;
+use crate::strip::Element;
 
 mod buffer;
 mod free;
@@ -353,20 +357,20 @@ impl SpilledBlock {
     pub fn read(&self, meter: &Arc<Meter>) -> Result<Block> {
         if let [dense] = &self.buffers[..] {
             let mut block = Block::for_output(dense.dtype, self.bbox.clone(), Some(meter))?;
-            self.read_buffer(dense, 0, dense.n_elements as usize, block.output()?.1)?;
+            self.read_buffer(dense, 0, 0..dense.n_elements as usize, block.output()?.1)?;
             return Ok(block);
         }
         let mut buffers = Vec::with_capacity(self.buffers.len());
         for spilled in &self.buffers {
             let mut part = Block::for_output(spilled.dtype, BoxRegion::whole(&[spilled.n_elements]), Some(meter))?;
-            self.read_buffer(spilled, 0, spilled.n_elements as usize, part.output()?.1)?;
+            self.read_buffer(spilled, 0, 0..spilled.n_elements as usize, part.output()?.1)?;
             buffers.push(part);
         }
         Block::from_parts(self.bbox.clone(), buffers)
     }
 
-    fn read_buffer(&self, buffer: &SpilledBuffer, piece: usize, n_elements: usize, to: &mut Buffer) -> Result<()> {
-        buffer.read(&self.file, piece, n_elements, to).map_err(|error| self.home.failed("reading", &error))
+    fn read_buffer(&self, buffer: &SpilledBuffer, piece: usize, range: Range<usize>, to: &mut Buffer) -> Result<()> {
+        buffer.read(&self.file, piece, range, to).map_err(|error| self.home.failed("reading", &error))
     }
 
     /// The first element of every piece and the number of elements from one to the next, if they are known: those of a block that an earlier process
@@ -377,32 +381,62 @@ impl SpilledBlock {
 }
 
 /// Reads elements of a spilled dense block where it lies, with one piece of it in memory.
+///
+/// Readers of many blocks share the memory of their pieces: thousands of small vectors that come and go with every task would leave holes in the heap of every thread.
 #[derive(Debug)]
 pub(crate) struct PieceReader<'a> {
     block: &'a SpilledBlock,
     buffer: &'a SpilledBuffer,
+    windows: Rc<RefCell<Buffer>>,
+    /// Where the own piece lies in the windows.
+    start: usize,
     /// The elements of a piece, from `first` on.
-    window: Block,
     first: usize,
     n: usize,
 }
 
+/// The elements of a piece.
+pub(crate) struct Piece<'r> {
+    windows: Ref<'r, Buffer>,
+    start: usize,
+    /// Where the piece begins in its block.
+    pub(crate) first: usize,
+    /// The number of its elements.
+    pub(crate) n: usize,
+}
+
+impl Piece<'_> {
+    /// Its elements.
+    pub(crate) fn elements<T: Element>(&self) -> &[T] {
+        &T::of(&self.windows)[self.start..self.start + self.n]
+    }
+}
+
 impl<'a> PieceReader<'a> {
-    pub(crate) fn new(block: &'a SpilledBlock) -> Result<PieceReader<'a>> {
-        let [buffer] = &block.buffers[..] else {
-            return Err(Error::internal("a block of several buffers is read as a dense one"));
-        };
-        let room = (buffer.elements_of_piece() as u64).min(buffer.n_elements);
-        let window = Block::for_output(buffer.dtype, BoxRegion::whole(&[room]), None)?;
-        Ok(PieceReader { block, buffer, window, first: 0, n: 0 })
+    /// Readers of blocks that have one type.
+    pub(crate) fn of_all(blocks: impl Iterator<Item = &'a SpilledBlock>) -> Result<Vec<PieceReader<'a>>> {
+        let windows = Rc::new(RefCell::new(Buffer::Bool(Vec::new())));
+        let (mut dtype, mut room) = (DType::Bool, 0);
+        let mut readers = Vec::new();
+        for block in blocks {
+            let [buffer] = &block.buffers[..] else {
+                return Err(Error::internal("a block of several buffers is read as a dense one"));
+            };
+            readers.push(PieceReader { block, buffer, windows: Rc::clone(&windows), start: room, first: 0, n: 0 });
+            dtype = buffer.dtype;
+            room += buffer.elements_of_piece().min(buffer.n_elements as usize);
+        }
+        let no_memory = || Error::resource(format!("no memory for {room} elements of {dtype}"));
+        *windows.borrow_mut() = pages::zeros(dtype, room).ok_or_else(no_memory)?;
+        Ok(readers)
     }
 
     pub(crate) fn block(&self) -> &'a SpilledBlock {
         self.block
     }
 
-    /// The piece that has an element, as far as it goes: where it begins, and its elements.
-    pub(crate) fn piece_with(&mut self, element: usize) -> Result<(usize, &Buffer, usize)> {
+    /// The piece that has an element, as far as it goes.
+    pub(crate) fn piece_with(&mut self, element: usize) -> Result<Piece<'_>> {
         if element < self.first || element >= self.first + self.n {
             let size = self.buffer.elements_of_piece();
             let piece = element / size;
@@ -410,10 +444,11 @@ impl<'a> PieceReader<'a> {
             let n = (self.buffer.n_elements as usize).saturating_sub(first).min(size);
             // A piece that cannot be read is not cached: the next read reports the error again.
             self.n = 0;
-            self.block.read_buffer(self.buffer, piece, n, self.window.output()?.1)?;
+            let range = self.start..self.start + n;
+            self.block.read_buffer(self.buffer, piece, range, &mut self.windows.borrow_mut())?;
             (self.first, self.n) = (first, n);
         }
-        Ok((self.first, self.window.data(), self.n))
+        Ok(Piece { windows: self.windows.borrow(), start: self.start, first: self.first, n: self.n })
     }
 }
 
@@ -562,7 +597,8 @@ mod tests {
             let back = spilled.read(&meter).unwrap();
             assert!(back.buffers().eq(block.buffers()) && back.bbox() == block.bbox());
             assert_eq!(meter.now(), block.n_bytes());
-            assert!(PieceReader::new(&spilled).is_err() && back.to_array().is_err() && back.lend().is_none());
+            assert!(PieceReader::of_all([&spilled].into_iter()).is_err());
+            assert!(back.to_array().is_err() && back.lend().is_none());
             let description = kept.write(&block).unwrap().describe();
             let restored = kept.restore(&description, false).unwrap().read(&meter).unwrap();
             assert!(restored.buffers().eq(block.buffers()));
@@ -583,7 +619,7 @@ mod tests {
         let spilled = file.write(&block(1000, |k| k as f64)).unwrap();
         spilled.file.write_all_at(&[77], spilled.offset + 5).unwrap();
         // A search in a run asks again for the piece that failed, and must not get the damaged bytes.
-        let mut reader = PieceReader::new(&spilled).unwrap();
+        let mut reader = PieceReader::of_all([&spilled].into_iter()).unwrap().remove(0);
         assert!(reader.piece_with(0).is_err() && reader.piece_with(0).is_err());
         let error = spilled.read(&Meter::new()).unwrap_err();
         assert!(error.message().contains("damaged"), "{error:?}");

@@ -62,7 +62,7 @@ mod timeline;
 mod transfer;
 
 pub use bindings::Bindings;
-pub use budget::{largest_step, run_ahead};
+pub use budget::{run_ahead, run_ahead_of};
 pub use cancel::CancelToken;
 pub use engine::{Engine, Group, Serial};
 pub use events::{MoveKind, Moved, Observer, Progress};

@@ -47,8 +47,8 @@ impl<T: Element> Column<'_, '_, T> {
             Column::Disk(reader, row) => {
                 let at = row.at(0, k);
                 let mut reader = reader.borrow_mut();
-                let (first, data, _) = reader.piece_with(at).ok()?;
-                Some(T::of(data)[at - first])
+                let piece = reader.piece_with(at).ok()?;
+                Some(piece.elements::<T>()[at - piece.first])
             }
         }
     }
@@ -61,10 +61,10 @@ impl<T: Element> Column<'_, '_, T> {
                 let mut reader = reader.borrow_mut();
                 let mut k = range.start;
                 while k < range.end {
-                    let (first, data, n) = reader.piece_with(row.at(0, k))?;
-                    let data = T::of(data);
-                    while k < range.end && row.at(0, k) < first + n {
-                        f(data[row.at(0, k) - first]);
+                    let piece = reader.piece_with(row.at(0, k))?;
+                    let data = piece.elements::<T>();
+                    while k < range.end && row.at(0, k) < piece.first + piece.n {
+                        f(data[row.at(0, k) - piece.first]);
                         k += 1;
                     }
                 }
@@ -254,11 +254,20 @@ enum Opened<'a> {
 }
 
 impl<'a> Opened<'a> {
-    fn of(operand: &Streamed<'a>) -> Result<Opened<'a>> {
-        Ok(match operand {
-            Streamed::Memory(block) => Opened::Memory(block),
-            Streamed::Disk(block) => Opened::Disk(block.bbox(), RefCell::new(PieceReader::new(block)?)),
-        })
+    /// Operands of one type.
+    fn all(operands: &[Streamed<'a>]) -> Result<Vec<Opened<'a>>> {
+        let on_disk = operands.iter().filter_map(|operand| match operand {
+            Streamed::Memory(_) => None,
+            Streamed::Disk(block) => Some(*block),
+        });
+        let mut readers = PieceReader::of_all(on_disk)?.into_iter();
+        let open = |operand: &Streamed<'a>| match operand {
+            Streamed::Memory(block) => Ok(Opened::Memory(block)),
+            Streamed::Disk(block) => {
+                readers.next().map(|reader| Opened::Disk(block.bbox(), RefCell::new(reader))).ok_or_else(misfit)
+            }
+        };
+        operands.iter().map(open).collect()
     }
 
     fn len(&self, axis: usize) -> usize {
@@ -293,8 +302,8 @@ pub(crate) fn sort_merge(sorting: Sorting, operands: &[Streamed<'_>], outputs: &
         return Err(misfit());
     }
     let order = Order::of(sorting);
-    let opened = operands.iter().map(Opened::of).collect::<Result<Vec<_>>>()?;
-    let runs = opened.split_at(values.len());
+    let (values, positions) = (Opened::all(values)?, Opened::all(positions)?);
+    let runs = (&values[..], &positions[..]);
     let n_results = if sorting.results == SortResults::Both { 2 } else { 1 };
     let mut before = Before::default();
     let mut left = outputs.len() / n_results;
