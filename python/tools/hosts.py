@@ -31,8 +31,10 @@ HEADERS, START = 1.10, 400_000
 PROGRAMS = {
     "product": "a = default_rng(1).normal(size=(n, n)); b = default_rng(2).normal(size=(n, n)); wanted = [a @ b]",
     "gram": "x = default_rng(1).normal(size=(20 * n, n // 4)); wanted = [x.T @ x]",
-    "moments": "x = default_rng(1).normal(size=(20 * n, n // 4)); wanted = [(x - x.mean(axis=0)) / x.std(axis=0)]",
-    "transposed": "x = default_rng(1).normal(size=(n, 2 * n)); wanted = [x.T + x.sum(axis=0)[:, None]]",
+    "standard": "x = default_rng(1).normal(size=(20 * n, n // 4)); wanted = [(x - x.mean()) / x.std()]",
+    "power": "x = default_rng(1).normal(size=(n, n)); v = tw.ones(n)\nfor _ in range(5): v = x @ v; v = v / abs(v).max()\nwanted = [v]",
+    "attention": "q, k, v = (default_rng(s).normal(size=(2 * n, 64)) for s in (1, 2, 3)); e = tw.exp(q @ k.T / 8); "
+    "wanted = [(e / e.sum(axis=1)[:, None]) @ v]",
 }
 
 SCRIPT = """

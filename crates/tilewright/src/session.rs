@@ -593,8 +593,9 @@ impl Session {
         let flops = tw_plan::flops(workflow);
         let prepared = Prepared::new(schedule.clone())?;
         let prepared = match self.group() {
-            Some(group) => prepared.for_rank(group.rank())?,
-            None => prepared,
+            // A plan for one machine is shown, and not run.
+            Some(group) if schedule.placement().is_some() => prepared.for_rank(group.rank())?,
+            _ => prepared,
         };
         let cached = Arc::new(CachedSegment { prepared, flops });
         if key.is_lasting() {

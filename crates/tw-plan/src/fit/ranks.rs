@@ -6,8 +6,8 @@
 //! of a schedule, that it can always go on, holds for that one.)
 //!
 //! A block of a rank, or a part of a block that it has received, leaves when a step needs room: the one whose next use is farthest away. A block that a load makes
-//! is dropped, and loaded again; any other is spilled once, and fetched. What a step reads, writes, sends or receives is in main memory while it runs. So a budget works if every
-//! step of the rank fits alone ([`least_bytes_of_rank`]).
+//! is dropped, and loaded again; any other is spilled once, and fetched. What a step reads, writes, sends or receives is in main memory while it runs, but for whole blocks that a merge of sorted
+//! runs or a gather can read on disk ([`Workflow::streamed_operands`](tw_ir::workflow::Workflow::streamed_operands)). So a budget works if every step of the rank fits alone ([`least_bytes_of_rank`]).
 //!
 //! Rejected: other orders, as for a single rank. They would have to be the same on all ranks, which see different budgets.
 
@@ -39,10 +39,19 @@ pub fn least_bytes_of_rank(schedule: &Schedule, rank: u32, io: &IoMemory) -> (u6
         touched.dedup();
         let task = schedule.steps()[position].as_task();
         last_task = task.or(last_task);
-        let blocks = touched.iter().fold(0u64, |sum, &id| sum.saturating_add(facts.bytes(id)));
-        // What is brought back may take scratch space, too.
-        let again = touched.iter().map(|&id| io.of_load(schedule.workflow(), schedule.block_of(id)));
-        let bytes = blocks.saturating_add(again.chain([facts.scratch(position)]).max().unwrap_or(0));
+        let streamed = facts.streamed(position);
+        let held = touched.iter().filter(|id| !streamed.contains(id));
+        let blocks = held.fold(0u64, |sum, &id| sum.saturating_add(facts.bytes(id)));
+        // What is brought back may take scratch space, too. What is read on disk may have to be loaded and spilled before.
+        let again = touched.iter().map(|&id| {
+            let is_loaded = streamed.contains(&id) && facts.loads[id.index()] != NONE;
+            let block = if is_loaded { facts.bytes(id) } else { 0 };
+            block.saturating_add(io.of_load(schedule.workflow(), schedule.block_of(id)))
+        });
+        let pieces =
+            if streamed.is_empty() { 0 } else { task.map_or(0, |task| schedule.workflow().streaming_bytes(task)) };
+        let scratch = facts.scratch(position).saturating_add(pieces);
+        let bytes = blocks.saturating_add(again.chain([scratch]).max().unwrap_or(0));
         if bytes > most.0 {
             most = (bytes, task.or(last_task));
         }
@@ -108,6 +117,24 @@ impl<'a> Facts<'a> {
         reads.chain(self.schedule.writes(position)).filter(|&id| self.is_here(id))
     }
 
+    /// The instances of this rank that a step can read on disk.
+    fn streamed(&self, position: usize) -> Vec<InstanceId> {
+        let (workflow, Some(placement)) = (self.schedule.workflow(), self.schedule.placement()) else {
+            return Vec::new();
+        };
+        let Some(task) = self.schedule.steps()[position].as_task().filter(|_| self.runs_here(position)) else {
+            return Vec::new();
+        };
+        let n = workflow.streamed_operands(task).len();
+        let mut reads = self.schedule.reads(position);
+        let mut streamed: Vec<InstanceId> = reads.by_ref().take(n).flatten().collect();
+        let others: Vec<InstanceId> = reads.flatten().chain(self.schedule.writes(position)).collect();
+        streamed.retain(|&id| {
+            self.is_here(id) && !self.is_free[id.index()] && placement.instance(id).region == 0 && !others.contains(&id)
+        });
+        streamed
+    }
+
     fn bytes(&self, id: InstanceId) -> u64 {
         if self.is_free[id.index()] {
             return 0;
@@ -137,6 +164,8 @@ struct Replayed<'a> {
     host: Vec<u32>,
     disk: Vec<u32>,
     is_made: Vec<bool>,
+    /// What the current step can read on disk.
+    streamed: Vec<InstanceId>,
     /// Instances that can be evicted, the farthest next use first; ties by number. Entries whose next use has changed are stale.
     candidates: BinaryHeap<(u32, Reverse<u32>)>,
     now: u64,
@@ -174,6 +203,7 @@ impl<'a> Replayed<'a> {
             host: vec![NONE; n],
             disk: vec![NONE; n],
             is_made: vec![false; n],
+            streamed: Vec::new(),
             candidates: BinaryHeap::new(),
             now: 0,
             steps: Vec::with_capacity(schedule.n_steps()),
@@ -190,9 +220,18 @@ impl<'a> Replayed<'a> {
         let (schedule, at) = (self.facts.schedule, position as usize);
         let (mut reads, mut writes): (Vec<Option<InstanceId>>, Vec<InstanceId>) =
             (schedule.reads(at).collect(), schedule.writes(at).collect());
+        self.streamed = self.facts.streamed(at);
         for &id in reads.iter().flatten() {
-            if self.facts.is_here(id) {
+            if !self.facts.is_here(id) {
+                continue;
+            }
+            let is_streamed = self.streamed.contains(&id);
+            if !is_streamed || self.disk[id.index()] == NONE {
                 self.bring(id, position)?;
+            }
+            if is_streamed {
+                // It may leave again before the step runs.
+                self.candidates.push((position, Reverse(id.as_u32())));
             }
         }
         for &id in &writes {
@@ -210,11 +249,12 @@ impl<'a> Replayed<'a> {
                 self.host[id.index()] = id.as_u32();
             }
         }
-        self.make_room(self.facts.scratch(at), position)?;
+        self.make_room_to_run(at)?;
         let touched: Vec<InstanceId> = self.facts.touched(at).collect();
         for id in reads.iter_mut().flatten().chain(&mut writes) {
             if self.facts.is_here(*id) {
-                *id = InstanceId::from_u32(self.host[id.index()]);
+                let (host, disk) = (self.host[id.index()], self.disk[id.index()]);
+                *id = InstanceId::from_u32(if host == NONE { disk } else { host });
             }
         }
         let step = match schedule.steps()[at].kind() {
@@ -234,6 +274,19 @@ impl<'a> Replayed<'a> {
                 self.passed[id.index()] += 1;
                 self.after_use(id);
             }
+        }
+        Ok(())
+    }
+
+    /// A step needs its scratch space, and pieces of operands that it reads on disk.
+    fn make_room_to_run(&mut self, at: usize) -> Result<()> {
+        let scratch = self.facts.scratch(at);
+        self.make_room(scratch, at as u32)?;
+        // Room for scratch space may have cost operands that were in memory.
+        let task = self.facts.schedule.steps()[at].as_task();
+        if let Some(task) = task.filter(|_| self.streamed.iter().any(|id| self.host[id.index()] == NONE)) {
+            let pieces = self.facts.schedule.workflow().streaming_bytes(task);
+            self.make_room(scratch.saturating_add(pieces), at as u32)?;
         }
         Ok(())
     }
@@ -294,10 +347,11 @@ impl<'a> Replayed<'a> {
         while let Some((next, Reverse(number))) = self.candidates.pop() {
             let id = InstanceId::from_u32(number);
             // What the current step needs is a candidate again after it.
-            if self.host[id.index()] == NONE || self.next_use(id) != next || next <= position {
+            let is_streamed = self.streamed.contains(&id);
+            if self.host[id.index()] == NONE || self.next_use(id) != next || (next <= position && !is_streamed) {
                 continue;
             }
-            if self.disk[id.index()] == NONE && self.facts.loads[id.index()] == NONE {
+            if self.disk[id.index()] == NONE && (self.facts.loads[id.index()] == NONE || is_streamed) {
                 let before = *self.placement.instance(id);
                 let to = self.placement.add_instance(Instance { memory: Memory::Disk(self.facts.rank), ..before });
                 let from = InstanceId::from_u32(self.host[id.index()]);
