@@ -45,6 +45,11 @@ impl CompiledKernel {
         CompiledKernel::compile_for(kernel, &Provider::rust())
     }
 
+    /// True if tasks take their scratch space from what a meter keeps ([`Meter::lease_scratch`](crate::Meter::lease_scratch)).
+    pub fn takes_kept_scratch(&self) -> bool {
+        matches!(self.0, Code::SortRun(_) | Code::SortMerge(_))
+    }
+
     /// As [`CompiledKernel::compile`], with products and factorisations of matrices by a provider.
     pub fn compile_for(kernel: &Kernel, provider: &Provider) -> Result<CompiledKernel> {
         let code = match kernel {

@@ -143,7 +143,7 @@ pub(crate) fn sort_run(sorting: Sorting, operands: &[&Block], outputs: &mut [Blo
         true => 1,
         false => extent(block.bbox(), block.bbox().rank() - 1).min(fibres::MOST_TOGETHER),
     };
-    let room = (n.saturating_mul(rows_together), n);
+    let room = [n.saturating_mul(rows_together), n];
     let meter = targets.meter();
     let meter = meter.as_ref();
     with_sortable!(block.dtype(), T => match sorting.results {
@@ -171,7 +171,7 @@ fn run_rows<T: Sortable, I: Item<Key = T::Key>>(
     let range = block.bbox().range(order.axis);
     let n = (range.end - range.start) as usize;
     let kept = (targets.bbox.hi[order.axis] - targets.bbox.lo[order.axis]) as usize;
-    let Vectors { items, scratch } = vectors;
+    let [items, scratch] = vectors;
     for_rows(block.bbox(), order.axis, |at, n_rows| {
         let from = Rows::through(block, at, order.axis, n_rows)?;
         items.resize(n * n_rows, I::default());

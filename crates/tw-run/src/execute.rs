@@ -276,8 +276,13 @@ impl TaskRunner<'_> {
         let workflow = self.plan.schedule.workflow();
         let start = self.keeping.map(|_| Instant::now());
         // The space is counted before it is taken, and counted off when the task has ended.
-        let _scratch = self.options.meter.charge_scratch(self.plan.scratch_bytes(task, self.bindings));
-        match &self.plan.code[workflow.kernel(task)] {
+        let scratch = self.plan.scratch_bytes(task, self.bindings);
+        let code = &self.plan.code[workflow.kernel(task)];
+        let _scratch = match code {
+            TaskCode::Compute(kernel) if kernel.takes_kept_scratch() => self.options.meter.lease_scratch(scratch),
+            _ => self.options.meter.charge_scratch(scratch),
+        };
+        match code {
             TaskCode::Load(source) => {
                 let &[output] = workflow.outputs(task) else { return Err(malformed(task)) };
                 let region = workflow.block_box(output);

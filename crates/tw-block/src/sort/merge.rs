@@ -306,7 +306,7 @@ pub(crate) fn sort_merge(sorting: Sorting, operands: &[Streamed<'_>], outputs: &
         }
         let ranks = targets.bbox.range(order.axis);
         let n = (ranks.end - ranks.start) as usize;
-        let room = (n, n);
+        let room = [n, n];
         let meter = targets.meter();
         let meter = meter.as_ref();
         with_sortable!(dtype, T => match sorting.results {
@@ -349,7 +349,7 @@ fn merge_rows<'a, T: Sortable, I: Item<Key = T::Key>>(
     before: &mut Before,
     vectors: &mut Vectors<I>,
 ) -> Result<()> {
-    let Vectors { items, scratch } = vectors;
+    let [items, scratch] = vectors;
     let bbox = targets.bbox.clone();
     let mut ends = before.take_ends(&bbox, order.axis);
     for_rows(&bbox, order.axis, |first, n_rows| {
@@ -382,6 +382,8 @@ fn merge_rows<'a, T: Sortable, I: Item<Key = T::Key>>(
                 return Err(misfit());
             }
             if n_parts <= FEW_RUNS {
+                // This sort takes as much scratch space by itself.
+                *scratch = Vec::new();
                 I::sort_by_comparison(items);
             } else {
                 scratch.resize(items.len(), I::default());
