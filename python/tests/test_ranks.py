@@ -23,9 +23,9 @@ SETTINGS = {
 pytestmark = pytest.mark.skipif(not LAUNCHERS, reason="no MPI library is installed under target")
 
 
-def run(launcher: Path, program: str, ranks: int = 3) -> subprocess.CompletedProcess[str]:
+def run(launcher: Path, program: str, *arguments: str, ranks: int = 3) -> subprocess.CompletedProcess[str]:
     """Runs a program of rank_programs.py on ranks. It ends by itself, also if ranks fail."""
-    command = [str(launcher), "-n", str(ranks), sys.executable, str(PROGRAMS), program]
+    command = [str(launcher), "-n", str(ranks), sys.executable, str(PROGRAMS), program, *arguments]
     return subprocess.run(command, env={**os.environ, **SETTINGS}, capture_output=True, text=True, timeout=120, check=False)
 
 
@@ -61,3 +61,16 @@ def test_a_rank_that_gives_up_ends_the_others(launcher: Path) -> None:
     ended = run(launcher, "alone")
     assert ended.returncode != 0
     assert "rank 1 gives up" in ended.stderr
+
+
+@pytest.mark.parametrize("launcher", LAUNCHERS[-1:], ids=lambda path: path.parents[1].name)
+def test_ranks_that_fail_leave_no_files(launcher: Path, tmp_path: Path) -> None:
+    ended = run(launcher, "leaving", str(tmp_path))
+    assert ended.returncode != 0 and "IndexError" in ended.stderr, ended.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("launcher", LAUNCHERS[-1:], ids=lambda path: path.parents[1].name)
+def test_ranks_keep_to_budgets(launcher: Path) -> None:
+    ended = run(launcher, "limited", ranks=2)
+    assert ended.returncode == 0 and "within its budget" in ended.stdout, ended.stderr

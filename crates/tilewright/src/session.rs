@@ -273,6 +273,11 @@ impl Session {
         self.0.cluster.as_ref()
     }
 
+    /// True if bits must not depend on the number of ranks.
+    pub(crate) fn is_reproducible(&self) -> bool {
+        self.0.reproducible
+    }
+
     /// The ranks that run programs together, if there are several.
     pub(crate) fn group(&self) -> Option<&dyn Group> {
         self.0.engine.group()

@@ -16,6 +16,13 @@
 //! before it have ended everywhere, so on these ranks it is the head: its dependencies have ended, and the [ledger](crate::budget) admits it. If it is a task, a thread runs it. If it is
 //! a transfer, its sender has the block and has sent it, without waiting for the receiver, and its receiver has the memory and has posted the receive. The wire delivers a
 //! message that was sent and is expected, and the lane of the receiver ends the step. So the lowest step ends: a contradiction.
+//!
+//! Ranks that keep to budgets have steps of their own between those of the schedule (`tw_plan::fit_rank`): spills, fetches and loads that run again. The order above is then that of all ranks' steps
+//! together: the steps of the schedule, whose order nobody changes, and after each of them what every rank does before its next one. The argument is the same, since a step that only one rank has waits
+//! for nothing but earlier steps of that rank.
+//!
+//! Between schedules ranks exchange blocks and agree about what comes; [`crate::exchange`] argues about the former. In an agreement every rank waits for rank 0, which waits for all others
+//! and for nothing else.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;

@@ -61,10 +61,11 @@ impl Explanation {
         self.placed(session, cluster, &Held::new())
     }
 
-    /// Adds the plan that a session of several ranks runs with these inputs, some of which ranks may hold already. Nothing is added to that of another session.
+    /// Adds the plan that a session of several ranks runs with these inputs, some of which ranks may hold already. Nothing is added to that of another session, or of a reproducible
+    /// one, which runs the plan of one machine.
     pub fn placed_here(self, session: &Session, inputs: &Inputs) -> Result<Explanation> {
         match session.cluster() {
-            Some(cluster) if session.n_ranks() > 1 => {
+            Some(cluster) if session.n_ranks() > 1 && !session.is_reproducible() => {
                 self.placed(session, cluster, &held_inputs(inputs, session.rank()))
             }
             _ => Ok(self),
