@@ -6,6 +6,8 @@
 //!    budget is free, or as much as the segment could use.
 //! 2. [`tw_plan::fit`] adds moves to the schedule, so that its peak does not exceed the free memory.
 //!
+//! One of several ranks does the same with its part of the schedule ([`tw_plan::fit_rank`]); the parts of the others stay as they are.
+//!
 //! Only a budget below the largest single task is refused ([`Need::grant`]), and one below an array that the user wants in memory.
 //!
 //! Several runs share a budget ([`Promises`]): those of one session, and those of all sessions without a budget of their own ([`crate::pool`]). A segment is promised its peak and what it may run ahead by before it begins, and gives the
@@ -26,7 +28,7 @@ use tw_ir::error::{Blame, Error, Result};
 use tw_ir::kernel::Kernel;
 use tw_ir::schedule::Schedule;
 use tw_ir::workflow::{KernelEntry, OutputDecl, Workflow};
-use tw_plan::{Fitted, IoMemory, fit, least_bytes};
+use tw_plan::{Fitted, IoMemory, fit, fit_rank, least_bytes, least_bytes_of_rank};
 use tw_run::{CancelToken, Freed, Pins, Prepared, TensorHandle, run_ahead};
 
 use crate::bindings::Inputs;
@@ -221,12 +223,16 @@ impl Room<'_> {
         if let Some(ahead) = self.free(held).checked_sub(peak.bytes) {
             return Ok(as_it_is(ahead));
         }
-        // A plan for several workers has its own moves.
-        if schedule.placement().is_some() {
+        // A plan for several workers that this process runs alone has their moves.
+        if schedule.placement().is_some() && self.rank.is_none() {
             return Err(self.refusal(schedule, &peak, (held, 0), asking.place));
         }
-        let (mut least, mut task) = least_bytes(schedule, &io);
-        let arrays = array_bytes(schedule.workflow(), asking.wants);
+        let least_bytes = |io: &IoMemory| match self.rank {
+            Some(rank) => least_bytes_of_rank(schedule, rank, io),
+            None => least_bytes(schedule, io),
+        };
+        let (mut least, mut task) = least_bytes(&io);
+        let arrays = array_bytes(schedule.workflow(), asking.wants, self.rank);
         if arrays > self.budget {
             let workflow = schedule.workflow();
             let largest = workflow.outputs.iter().max_by_key(|output| whole_bytes(workflow, output));
@@ -243,7 +249,7 @@ impl Room<'_> {
             }
             self.make_room(missing, asking)?;
             io = io_of(schedule.workflow(), asking.inputs);
-            (least, task) = least_bytes(schedule, &io);
+            (least, task) = least_bytes(&io);
             held = (self.held)();
         }
         let free = self.free(held);
@@ -273,10 +279,13 @@ impl Room<'_> {
         if let Some(ready) = lock(&self.cache.0).get(&key) {
             return Ok(ready.clone());
         }
-        let fitted = fit(schedule, bytes, &key.2)?;
+        let fitted = match self.rank {
+            Some(rank) => fit_rank(schedule, rank, bytes, &key.2)?,
+            None => fit(schedule, bytes, &key.2)?,
+        };
         let fitted =
             fitted.ok_or_else(|| Error::internal("a segment does not fit into what its largest task needs"))?;
-        let peak = peak::replay(&fitted.schedule, &key.2).bytes;
+        let peak = peak::replay_on(&fitted.schedule, &key.2, self.rank).bytes;
         let spilled = peak::bytes_on_disk(&fitted.schedule);
         if let Some(capacity) = self.spill.capacity()
             && spilled > capacity
@@ -307,7 +316,10 @@ impl Room<'_> {
             Place::Before => Rest::Unknown,
         };
         match (Need { bytes: needed, held, at, rest }).grant(self.budget) {
-            Err(error) => error,
+            Err(error) => match self.rank {
+                Some(rank) => error.note(format!("rank {rank} needs them for its part of the plan")),
+                None => error,
+            },
             Ok(_) => Error::internal("a budget was refused that is enough"),
         }
     }
@@ -318,9 +330,11 @@ fn whole_bytes(workflow: &Workflow, output: &OutputDecl) -> u64 {
     workflow.sets[output.set].array_bytes()
 }
 
-/// Bytes of the outputs that are wanted as arrays.
-fn array_bytes(workflow: &Workflow, wants: &[Want]) -> u64 {
-    let wanted = workflow.outputs.iter().zip(wants).filter(|(_, want)| matches!(want, Want::Array { .. }));
+/// Bytes of the outputs that are wanted as arrays here.
+fn array_bytes(workflow: &Workflow, wants: &[Want], rank: Option<u32>) -> u64 {
+    let is_here = |on: Option<u32>| rank.is_none() || on.is_none() || on == rank;
+    let is_array = |want: &Want| matches!(want, Want::Array { on, .. } if is_here(*on));
+    let wanted = workflow.outputs.iter().zip(wants).filter(|(_, want)| is_array(want));
     wanted.fold(0, |sum: u64, (output, _)| sum.saturating_add(whole_bytes(workflow, output)))
 }
 

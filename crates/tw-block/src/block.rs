@@ -149,6 +149,21 @@ impl Block {
         self.past_cache
     }
 
+    /// A block of bytes as one of truth values, in the same memory: any byte but 0 is true.
+    pub(crate) fn into_truth_values(self) -> Block {
+        // Collected in place: both are one byte.
+        let values = |bytes: Vec<u8>| Buffer::Bool(bytes.into_iter().map(|byte| byte != 0).collect());
+        let retype = |buffer: Buffer| match buffer {
+            Buffer::U8(bytes) => values(bytes),
+            other => other,
+        };
+        let elements = match self.elements {
+            Elements::Owned(storage) => Elements::Owned(storage.retyped(retype)),
+            other => other,
+        };
+        Block { elements, ..self }
+    }
+
     /// True if its elements belong to a shared array, so that dropping it frees nothing.
     pub fn is_view(&self) -> bool {
         matches!(self.elements, Elements::Shared { .. })

@@ -401,6 +401,12 @@ impl Storage {
         &mut self.buffer
     }
 
+    /// The same storage with its elements taken for others of the same size. The charge stays.
+    pub(crate) fn retyped(mut self, retype: impl FnOnce(Buffer) -> Buffer) -> Storage {
+        self.buffer = retype(std::mem::replace(&mut self.buffer, Buffer::Bool(Vec::new())));
+        self
+    }
+
     /// The elements, no longer charged.
     pub(crate) fn into_buffer(mut self) -> Buffer {
         let buffer = std::mem::replace(&mut self.buffer, Buffer::Bool(Vec::new()));

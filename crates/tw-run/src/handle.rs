@@ -84,7 +84,7 @@ impl BlockHandle {
     }
 
     /// The rank that has the block, if that is another one.
-    pub(crate) fn owner(&self) -> Option<u32> {
+    pub fn owner(&self) -> Option<u32> {
         match &*self.place() {
             Place::Elsewhere(rank) => Some(*rank),
             _ => None,
@@ -189,6 +189,19 @@ impl TensorHandle {
     /// From blocks in row-major order of the grid.
     pub fn new(dtype: DType, grid: Grid, blocks: Vec<BlockHandle>) -> TensorHandle {
         TensorHandle { dtype, grid, blocks }
+    }
+
+    /// A tensor that one rank has as an array, seen from any rank: only there the array is given.
+    pub fn of_rank(dtype: DType, grid: Grid, owner: u32, array: Option<Arc<Array>>) -> Result<TensorHandle> {
+        let block = |position: u64| {
+            let place = match &array {
+                Some(array) => Place::Memory(Arc::new(Block::view_of(array, &grid.box_of(position))?)),
+                None => Place::Elsewhere(owner),
+            };
+            Ok(BlockHandle::new(place, None))
+        };
+        let blocks = (0..grid.n_blocks()).map(block).collect::<Result<_>>()?;
+        Ok(TensorHandle { dtype, grid, blocks })
     }
 
     /// From blocks in a spill file, in row-major order of the grid.
@@ -383,11 +396,20 @@ impl Source for TensorHandle {
         block.is_some_and(BlockHandle::is_in_memory)
     }
 
+    /// A block that every rank has is taken for one of the first.
+    fn homes(&self, here: u32) -> Option<Vec<u32>> {
+        let is_here = |block: &BlockHandle| if block.is_replicated() { 0 } else { block.owner().unwrap_or(here) };
+        let some_are_apart = self.blocks.iter().any(|block| !block.is_replicated());
+        some_are_apart.then(|| self.blocks.iter().map(is_here).collect())
+    }
+
     fn layout(&self) -> String {
-        let spilled = self.blocks.iter().filter(|block| !block.is_in_memory()).count();
-        match spilled {
-            0 => format!("in memory, in {} blocks", self.blocks.len()),
-            _ => format!("{} blocks, {spilled} of them not in memory", self.blocks.len()),
+        let elsewhere = self.blocks.iter().filter(|block| block.owner().is_some()).count();
+        let spilled = self.blocks.iter().filter(|block| !block.is_in_memory()).count() - elsewhere;
+        match (elsewhere, spilled) {
+            (0, 0) => format!("in memory, in {} blocks", self.blocks.len()),
+            (0, _) => format!("{} blocks, {spilled} of them not in memory", self.blocks.len()),
+            _ => format!("{} blocks, {elsewhere} of them on other ranks", self.blocks.len()),
         }
     }
 
