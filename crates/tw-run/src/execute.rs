@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use smallvec::SmallVec;
-use tw_block::{Block, BlockBuffer, BlockMessage, CompiledKernel, Source, SourceAccess, Streamed};
+use tw_block::{Block, BlockBuffer, BlockMessage, CompiledKernel, Source, Streamed};
 use tw_ir::kernel::Kernel;
 use tw_ir::schedule::{InstanceId, Memory, StepKind};
 use tw_ir::workflow::{BlockId, Statement, TaskId, TaskKind};
@@ -287,6 +287,7 @@ impl TaskRunner<'_> {
                 let &[output] = workflow.outputs(task) else { return Err(malformed(task)) };
                 let region = workflow.block_box(output);
                 let source = self.bindings.source(*source)?;
+                let is_counted = self.options.progress.is_some() && !source.is_resident(&region);
                 let block = source.read(&region, &self.options.meter)?;
                 let set = &workflow.sets[workflow.set_of(output)];
                 if *block.bbox() != region || block.dtype() != set.dtype {
@@ -298,9 +299,7 @@ impl TaskRunner<'_> {
                     )));
                 }
                 self.tally.loaded_bytes += block.n_bytes();
-                if let Some(progress) = &self.options.progress
-                    && source.access() != SourceAccess::Memory
-                {
+                if let Some(progress) = self.options.progress.as_ref().filter(|_| is_counted) {
                     progress.has_read(block.n_bytes());
                 }
                 self.keep((step, task), start, &[&block])?;

@@ -79,9 +79,11 @@ impl PreparedSchedule {
         let workflow = self.schedule.workflow();
         match &self.code[workflow.kernel(task)] {
             TaskCode::Load(source) => {
-                let source = bindings.sources.get(*source as usize).filter(|s| s.access() != SourceAccess::Memory);
-                let block = workflow.outputs(task).first();
-                source.zip(block).map_or(0, |(source, &block)| source.scratch(&workflow.block_box(block)))
+                let read = bindings.sources.get(*source as usize).zip(workflow.outputs(task).first());
+                let read = read.map(|(source, &block)| (source, workflow.block_box(block)));
+                // How a source is reached as a whole would be asked of all its blocks, for each of them.
+                read.filter(|(source, region)| !source.is_resident(region))
+                    .map_or(0, |(source, region)| source.scratch(&region))
             }
             TaskCode::Store(sink) => {
                 let sink = bindings.sinks.get(*sink as usize);

@@ -38,6 +38,14 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<(), Failure> {
     let said: String =
         said.iter().filter_map(|(name, value)| Some(format!("across.{name} = {}\n", value.as_ref()?))).collect();
     let across = read_machine(Some(("", &said)), None, None)?.across;
+    // Nobody wants to wait for measurements that cannot be written.
+    let folder = args.out.as_ref().and_then(|path| path.parent()).filter(|folder| !folder.as_os_str().is_empty());
+    if let (Some(path), Some(folder)) = (&args.out, folder)
+        && !folder.is_dir()
+    {
+        let what = format!("{} cannot be written: {} is not a directory", path.display(), folder.display());
+        return Err(Error::io(what).into());
+    }
     let rates = explain::Speeds::measure()?;
     let machine = Machine {
         nodes: 1,
@@ -111,7 +119,7 @@ const LONG_ENOUGH: f64 = 0.02;
 
 /// Seconds that a task costs before it computes anything: those of many that compute next to nothing.
 fn task_seconds() -> Result<f64> {
-    let (n, tile) = (1 << 16, 4);
+    let (n, tile) = (1 << 14, 4);
     let session = Session::builder().threads(1).tile(tile).build();
     let x = session.arange(0.0, n as f64, 1.0)?;
     x.persist()?;
