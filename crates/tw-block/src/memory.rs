@@ -7,6 +7,8 @@
 //! the storage of blocks: fresh pages for every task took longer than sorting.
 
 use std::any::Any;
+use std::cell::RefCell;
+use std::marker::PhantomData;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -59,17 +61,33 @@ impl Kept {
     }
 }
 
+thread_local! {
+    /// Vectors that the task of this thread may take: it has been charged for them.
+    static LEASE: RefCell<Option<Vec<Kept>>> = const { RefCell::new(None) };
+}
+
 /// Says that a run is under way, as long as it lives.
 #[derive(Debug)]
 pub struct Running(Arc<Meter>);
 
 /// Counts scratch space, as long as it lives.
 #[derive(Debug)]
-pub struct ScratchCharge<'a>(&'a Meter, u64);
+pub struct ScratchCharge<'a> {
+    meter: &'a Meter,
+    bytes: u64,
+    has_lease: bool,
+    /// A lease belongs to a thread.
+    of_thread: PhantomData<*const ()>,
+}
 
 impl Drop for ScratchCharge<'_> {
     fn drop(&mut self) {
-        self.0.discharge(self.1);
+        self.meter.discharge(self.bytes);
+        if self.has_lease {
+            for vector in LEASE.take().unwrap_or_default() {
+                self.meter.keep(vector, self.meter.now());
+            }
+        }
     }
 }
 
@@ -155,15 +173,51 @@ impl Meter {
     pub fn charge_scratch(&self, bytes: u64) -> Option<ScratchCharge<'_>> {
         (bytes > 0).then(|| {
             self.charge(bytes);
-            ScratchCharge(self, bytes)
+            ScratchCharge { meter: self, bytes, has_lease: false, of_thread: PhantomData }
         })
+    }
+
+    /// As [`Meter::charge_scratch`], for a task of this thread whose kernel calls [`with_scratch`]. Kept vectors of at most so many bytes are set
+    /// aside for it, so that they are not counted twice, and do not have to make room for the charge. They are kept again when the charge is dropped.
+    pub fn lease_scratch(&self, bytes: u64) -> Option<ScratchCharge<'_>> {
+        (bytes > 0).then(|| {
+            LEASE.set(Some(self.set_aside(bytes)));
+            self.charge(bytes);
+            ScratchCharge { meter: self, bytes, has_lease: true, of_thread: PhantomData }
+        })
+    }
+
+    fn set_aside(&self, bytes: u64) -> Vec<Kept> {
+        if self.kept_bytes.load(Ordering::Relaxed) == 0 {
+            return Vec::new();
+        }
+        let (mut kept, mut left) = (self.lock(), bytes);
+        // The last ones kept are the ones most likely to be in a cache.
+        let fit: Vec<usize> = (0..kept.len())
+            .rev()
+            .filter(|&position| match kept[position] {
+                Kept::Scratch(_, bytes) if bytes <= left => {
+                    left -= bytes;
+                    true
+                }
+                _ => false,
+            })
+            .collect();
+        self.kept_bytes.fetch_sub(bytes - left, Ordering::Relaxed);
+        fit.into_iter().map(|position| kept.remove(position)).collect()
     }
 
     /// Counts bytes as live from now on.
     pub(crate) fn charge(&self, bytes: u64) {
         let now = self.now.fetch_add(bytes, Ordering::Relaxed) + bytes;
-        self.peak.fetch_max(now, Ordering::Relaxed);
-        let highest = self.highest.fetch_max(now, Ordering::Relaxed).max(now);
+        // Reading first: most blocks come below the peak, and a counter that is written moves between the caches of all threads.
+        if now > self.peak.load(Ordering::Relaxed) {
+            self.peak.fetch_max(now, Ordering::Relaxed);
+        }
+        let mut highest = self.highest.load(Ordering::Relaxed);
+        if now > highest {
+            highest = self.highest.fetch_max(now, Ordering::Relaxed).max(now);
+        }
         if now + self.kept_bytes.load(Ordering::Relaxed) > highest {
             self.make_room(now, highest);
         }
@@ -174,7 +228,7 @@ impl Meter {
         self.now.fetch_sub(bytes, Ordering::Relaxed);
     }
 
-    /// Drops kept storage until everything fits below the highest use so far.
+    /// Drops kept memory until everything fits below the highest use so far.
     fn make_room(&self, now: u64, highest: u64) {
         let mut kept = self.lock();
         let mut dropped = Vec::new();
@@ -201,54 +255,21 @@ impl Meter {
         if n as u64 * dtype.size() < SMALLEST_KEPT || self.kept_bytes.load(Ordering::Relaxed) == 0 {
             return None;
         }
-        let mut buffer = self.take_kept(n, |kept| match kept {
+        let room = |kept: &Kept| match kept {
             Kept::Storage(buffer) if buffer.dtype() == dtype => Some(capacity(buffer)),
             _ => None,
-        });
-        if let Some(Kept::Storage(buffer)) = &mut buffer {
-            with_buffer!(buffer, elements => elements.resize(n, Default::default()));
-        }
-        match buffer? {
-            Kept::Storage(buffer) => Some(buffer),
-            Kept::Scratch(..) => None,
-        }
-    }
-
-    /// A kept vector with room for the given number of elements and little more, with whatever it holds.
-    pub(crate) fn reuse_scratch<T: Send + 'static>(&self, n: usize) -> Option<Vec<T>> {
-        if self.kept_bytes.load(Ordering::Relaxed) == 0 {
-            return None;
-        }
-        let kept = self.take_kept(n, |kept| match kept {
-            Kept::Scratch(vector, _) => vector.downcast_ref::<Vec<T>>().map(Vec::capacity),
-            Kept::Storage(_) => None,
-        })?;
-        match kept {
-            Kept::Scratch(vector, _) => vector.downcast().ok().map(|vector| *vector),
-            Kept::Storage(_) => None,
-        }
-    }
-
-    /// Keeps a vector that was scratch space of a task. The task is still charged for it.
-    pub(crate) fn keep_scratch<T: Send + 'static>(&self, vector: Vec<T>) {
-        let bytes = (vector.capacity() * size_of::<T>()) as u64;
-        if bytes >= SMALLEST_KEPT {
-            self.keep(Kept::Scratch(Box::new(vector), bytes), self.now().saturating_sub(bytes));
-        }
-    }
-
-    /// Takes kept memory with room for exactly `n` elements, else with little more. `room` is the number of elements that memory of the wanted
-    /// type has room for.
-    fn take_kept(&self, n: usize, room: impl Fn(&Kept) -> Option<usize>) -> Option<Kept> {
+        };
         let mut kept = self.lock();
         // The last one kept is the one most likely to be in a cache.
         let position = kept.iter().rposition(|kept| room(kept) == Some(n)).or_else(|| {
             let rooms = kept.iter().enumerate().filter_map(|(position, kept)| Some((room(kept)?, position)));
             rooms.filter(|&(room, _)| is_about(room, n)).min().map(|(_, position)| position)
         })?;
-        let taken = kept.remove(position);
-        self.kept_bytes.fetch_sub(taken.n_bytes(), Ordering::Relaxed);
-        Some(taken)
+        let Kept::Storage(mut buffer) = kept.remove(position) else { return None };
+        self.kept_bytes.fetch_sub(held_bytes(&buffer), Ordering::Relaxed);
+        drop(kept);
+        with_buffer!(&mut buffer, elements => elements.resize(n, Default::default()));
+        Some(buffer)
     }
 
     /// Takes storage back, for later or for good. If there is not room for all, the most recently kept storage is the most likely to be reused.
@@ -275,6 +296,43 @@ impl Meter {
     fn is_idle(&self) -> bool {
         self.runs.load(Ordering::Relaxed) == 0
     }
+}
+
+/// Runs code with vectors that have room for so many elements each and hold whatever they held: those of the task's lease where they have room for
+/// little more, else new ones. They belong to the lease afterwards. Nothing is run if the task has no lease.
+pub(crate) fn with_scratch<T: Send + 'static, const N: usize, F, R>(room: [usize; N], run: F) -> Result<R, F>
+where
+    F: FnOnce(&mut [Vec<T>; N]) -> R,
+{
+    let Some(mut lease) = LEASE.take() else { return Err(run) };
+    let taken = room.map(|n| {
+        let fits = |kept: &Kept| match kept {
+            Kept::Scratch(vector, _) => {
+                vector.downcast_ref().is_some_and(|vector: &Vec<T>| is_about(vector.capacity(), n))
+            }
+            Kept::Storage(_) => false,
+        };
+        match lease.swap_remove(lease.iter().position(fits)?) {
+            Kept::Scratch(vector, _) => vector.downcast().ok().map(|vector: Box<Vec<T>>| *vector),
+            Kept::Storage(_) => None,
+        }
+    });
+    if taken.iter().any(Option::is_none) {
+        // New vectors and those that are left might be more than the charge.
+        lease.clear();
+    }
+    let mut room = room.into_iter();
+    let mut vectors = taken.map(|vector| {
+        let n = room.next().unwrap_or(0);
+        vector.unwrap_or_else(|| pages::reserve(n))
+    });
+    let result = run(&mut vectors);
+    lease.extend(vectors.map(|vector| {
+        let bytes = (vector.capacity() * size_of::<T>()) as u64;
+        Kept::Scratch(Box::new(vector), bytes)
+    }));
+    LEASE.set(Some(lease));
+    Ok(result)
 }
 
 /// Elements that a buffer has room for.
@@ -308,11 +366,19 @@ impl Storage {
     /// Storage for `n` elements, which may hold anything; `None` if there is no memory for it.
     pub(crate) fn new(dtype: DType, n: usize, meter: Option<&Arc<Meter>>) -> Option<Storage> {
         let kept = meter.and_then(|meter| meter.reuse(dtype, n));
-        let buffer = match kept {
-            Some(buffer) => buffer,
-            None => pages::zeros(dtype, n)?,
-        };
-        Some(Storage::from_buffer(buffer, meter))
+        let bytes = n as u64 * dtype.size();
+        // Counted before it is taken from the system, so that what is kept makes room first.
+        let charge = meter.map(|meter| {
+            meter.charge(bytes);
+            (Arc::clone(meter), bytes)
+        });
+        match kept.or_else(|| pages::zeros(dtype, n)) {
+            Some(buffer) => Some(Storage { buffer, charge }),
+            None => {
+                charge.inspect(|(meter, bytes)| meter.discharge(*bytes));
+                None
+            }
+        }
     }
 
     /// Storage that exists already.
@@ -325,11 +391,6 @@ impl Storage {
         Storage { buffer, charge }
     }
 
-    /// The meter that counts it.
-    pub(crate) fn meter(&self) -> Option<&Arc<Meter>> {
-        self.charge.as_ref().map(|(meter, _)| meter)
-    }
-
     /// The elements.
     pub(crate) fn buffer(&self) -> &Buffer {
         &self.buffer
@@ -338,6 +399,12 @@ impl Storage {
     /// The elements, for writing.
     pub(crate) fn buffer_mut(&mut self) -> &mut Buffer {
         &mut self.buffer
+    }
+
+    /// The same storage with its elements taken for others of the same size. The charge stays.
+    pub(crate) fn retyped(mut self, retype: impl FnOnce(Buffer) -> Buffer) -> Storage {
+        self.buffer = retype(std::mem::replace(&mut self.buffer, Buffer::Bool(Vec::new())));
+        self
     }
 
     /// The elements, no longer charged.
@@ -420,7 +487,7 @@ mod tests {
             // What it has room for counts, not what it held last.
             assert_eq!(meter.kept_bytes.load(Ordering::Relaxed), 8 * LARGE as u64);
         }
-        assert_ne!(address(&storage(LARGE / 2, &meter)), place);
+        assert_eq!(held_bytes(storage(LARGE / 2, &meter).buffer()), 4 * LARGE as u64);
     }
 
     #[test]
@@ -428,26 +495,43 @@ mod tests {
         let meter = Meter::new();
         let _running = meter.begin_run();
         let bytes = 16 * LARGE as u64;
+        let places = |n: usize| {
+            with_scratch([n / 2, n / 2], move |vectors: &mut [Vec<[u64; 2]>; 2]| {
+                let mut places = vectors.each_mut().map(|vector| {
+                    vector.resize(n / 2, [0; 2]);
+                    vector.as_ptr().addr()
+                });
+                places.sort_unstable();
+                places
+            })
+        };
         let task = |n: usize| {
-            let _charge = meter.charge_scratch(16 * n as u64);
-            let mut vector: Vec<[u64; 2]> = meter.reuse_scratch(n).unwrap_or_else(|| Vec::with_capacity(n));
-            vector.resize(n, [0; 2]);
-            let place = vector.as_ptr().addr();
-            meter.keep_scratch(vector);
-            place
+            let _charge = meter.lease_scratch(16 * n as u64);
+            // A task may use its space several times.
+            let first = places(n);
+            assert_eq!(places(n).ok(), first.as_ref().ok().copied());
+            first.ok()
         };
         let first = task(LARGE);
         assert_eq!((meter.now(), meter.kept_bytes.load(Ordering::Relaxed)), (0, bytes));
         assert_eq!(task(LARGE), first);
-        assert_eq!(task(LARGE - LARGE / 10), first);
-        assert!(meter.reuse_scratch::<u64>(2 * LARGE).is_none(), "vectors of another type");
+        // What a task does not use makes room for what it uses instead.
+        let charge = meter.lease_scratch(bytes);
+        assert!(with_scratch([2 * LARGE], |vectors: &mut [Vec<u64>; 1]| assert_eq!(vectors[0].len(), 0)).is_ok());
+        drop(charge);
+        assert_eq!((meter.lock().len(), meter.kept_bytes.load(Ordering::Relaxed)), (1, bytes));
+        task(LARGE);
+        assert_eq!((meter.lock().len(), meter.kept_bytes.load(Ordering::Relaxed)), (2, bytes));
+        // A task that runs beside it takes from what is left.
+        let charge = meter.lease_scratch(bytes / 2);
+        assert_eq!((meter.lock().len(), meter.kept_bytes.load(Ordering::Relaxed)), (1, bytes / 2));
+        drop(charge);
+        assert_eq!((meter.peak(), meter.kept_bytes.load(Ordering::Relaxed)), (bytes, bytes));
         // Blocks take the room of kept scratch space.
         let block = storage(LARGE + LARGE / 2, &meter);
         assert_eq!((meter.kept_bytes.load(Ordering::Relaxed), meter.peak()), (0, bytes));
         drop(block);
-        // Scratch space that no charge has room for is not kept.
-        meter.keep_scratch(Vec::<u64>::with_capacity(4 * LARGE));
-        assert_eq!(meter.lock().iter().filter(|kept| matches!(kept, Kept::Scratch(..))).count(), 0);
+        assert!(places(LARGE).is_err(), "no lease");
     }
 
     #[test]

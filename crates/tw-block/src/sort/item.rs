@@ -1,11 +1,9 @@
 //! The items of a sort: keys, alone or with their original positions.
 
 use std::cell::Cell;
-use std::sync::Arc;
 
 use super::key::Key;
-use crate::memory::{Meter, SMALLEST_KEPT};
-use crate::pages;
+use crate::memory::{SMALLEST_KEPT, with_scratch};
 
 /// A key, maybe with a position.
 pub(super) trait Item: Copy + Default + Send + 'static {
@@ -37,24 +35,8 @@ pub(super) struct Pair<K> {
     position: u64,
 }
 
-/// Two vectors of items.
-#[derive(Default)]
-pub(super) struct Vectors<I> {
-    pub(super) items: Vec<I>,
-    pub(super) scratch: Vec<I>,
-}
-
-impl<I: Item> Vectors<I> {
-    /// Vectors with room for so many items: from the memory that a meter keeps, or new ones.
-    fn with_room(meter: &Meter, items: usize, scratch: usize) -> Vectors<I> {
-        let room = |n| meter.reuse_scratch(n).unwrap_or_else(|| pages::reserve(n));
-        Vectors { items: room(items), scratch: room(scratch) }
-    }
-
-    fn n_bytes(&self) -> u64 {
-        ((self.items.capacity() + self.scratch.capacity()) * size_of::<I>()) as u64
-    }
-}
+/// A vector of items, and scratch space as long.
+pub(super) type Vectors<I> = [Vec<I>; 2];
 
 /// Vectors of every kind of item.
 #[derive(Default)]
@@ -70,24 +52,18 @@ thread_local! {
     static SCRATCH: Cell<Option<Box<Scratch>>> = const { Cell::new(None) };
 }
 
-/// Runs code with vectors that have room for so many items, and whose contents are arbitrary. Large ones are kept by the meter, which counts them.
-pub(super) fn with_vectors<I: Item, R>(
-    meter: Option<&Arc<Meter>>,
-    (items, scratch): (usize, usize),
-    f: impl FnOnce(&mut Vectors<I>) -> R,
-) -> R {
-    let bytes = (items.saturating_add(scratch)).saturating_mul(size_of::<I>()) as u64;
-    if let (Some(meter), true) = (meter, bytes >= SMALLEST_KEPT) {
-        let mut vectors = Vectors::with_room(meter, items, scratch);
-        let result = f(&mut vectors);
-        meter.keep_scratch(vectors.items);
-        meter.keep_scratch(vectors.scratch);
-        return result;
-    }
+/// Runs code with vectors that have room for so many items, and whose contents are arbitrary. Those of tasks are kept with other memory and counted.
+pub(super) fn with_vectors<I: Item, R>(room: [usize; 2], run: impl FnOnce(&mut Vectors<I>) -> R) -> R {
+    let n_bytes = |items: usize| items.saturating_mul(size_of::<I>()) as u64;
+    let is_large = n_bytes(room[0].saturating_add(room[1])) >= SMALLEST_KEPT;
+    let run = match if is_large { with_scratch(room, run) } else { Err(run) } {
+        Ok(result) => return result,
+        Err(run) => run,
+    };
     let mut of_thread = SCRATCH.take().unwrap_or_default();
     let vectors = I::of(&mut of_thread);
-    let result = f(vectors);
-    if vectors.n_bytes() >= SMALLEST_KEPT {
+    let result = run(vectors);
+    if n_bytes(vectors.iter().map(Vec::capacity).sum()) >= SMALLEST_KEPT {
         *vectors = Vectors::default();
     }
     SCRATCH.set(Some(of_thread));
