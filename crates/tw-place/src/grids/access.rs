@@ -70,13 +70,17 @@ impl Accesses {
                     Op::Sort { spec: SortSpec { axis, .. }, .. } => Some(*axis as usize),
                     _ => None,
                 };
+                let state_bytes = match &node.op {
+                    Op::Scan(spec) => spec.accum.state_types().iter().map(|dtype| dtype.size()).sum(),
+                    _ => size,
+                };
                 let shape = shape(0)?;
                 let is_cut = |(k, &extent): (usize, &u64)| (extent, Some(k) != sorted);
                 Some(Accesses {
                     variables: shape.iter().enumerate().map(is_cut).collect(),
                     reads: (0..node.args.len()).map(|argument| (argument, Part::variables(0..shape.len()))).collect(),
                     outs: vec![Part::variables(0..shape.len())],
-                    state_bytes: size,
+                    state_bytes,
                 })
             }
             // Any element along the gathered axes may be asked for.

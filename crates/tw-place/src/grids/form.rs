@@ -54,6 +54,8 @@ pub(super) struct Form {
     is_timed: bool,
     /// True if workers that share a part of the output each own a piece of it; false if one of them owns it all.
     in_pieces: bool,
+    /// The variable along which a scan runs, and whether it runs backwards.
+    scanned: Option<(usize, bool)>,
 }
 
 /// The read of one operand.
@@ -155,6 +157,10 @@ impl Form {
         let reads = (0..reads.len()).map(read).collect::<Option<Vec<Read>>>()?;
         // Every piece of the output of a scatter is another pass over all that may belong into it.
         let in_pieces = !matches!(node.op, Op::Scatter { .. });
+        let scanned = match &node.op {
+            Op::Scan(spec) => Some((spec.axis as usize, spec.reverse)),
+            _ => None,
+        };
         let work = match &node.op {
             Op::Index(stmt) => {
                 let (ops, is_fast) = work_of(stmt);
@@ -164,7 +170,7 @@ impl Form {
             Op::Gather(_) => (elements(&shape), false),
             _ => (reads.last().map_or(0, |read| elements(&read.shape)), false),
         };
-        Some(Form { variables, can_cut, reads, outs, state_bytes, work, is_timed: aim == Aim::Time, in_pieces })
+        Some(Form { variables, can_cut, reads, outs, state_bytes, work, is_timed: aim == Aim::Time, in_pieces, scanned })
     }
 
     /// Splits variables between the tiles of the largest operand along them, if all workers then still have about the same work. Otherwise a worker would receive parts of the tiles at the
@@ -473,10 +479,12 @@ impl Form {
             let arithmetic = ops as f64 / machine.rate(is_product) / mesh.n_workers() as f64;
             arithmetic.max(read as f64 / machine.stream)
         };
-        let most = std::iter::successors(Some(1u64), |pieces| Some(pieces * 2));
-        let most = most.take_while(|&pieces| pieces <= mesh.n_workers() && seconds(pieces) <= seconds(1) * SLOWER);
+        // As many as there are workers, or else the largest power of two that is not too slow.
+        let fits = |&pieces: &u64| pieces <= mesh.n_workers() && seconds(pieces) <= seconds(1) * SLOWER;
+        let doubled = std::iter::successors(Some(1u64), |pieces| Some(pieces * 2)).take_while(fits);
+        let most = Some(mesh.n_workers()).filter(fits).or(doubled.last()).unwrap_or(1);
         let elements = written.fold(1u64, |elements, var| elements.saturating_mul(length(var)));
-        elements / most.last().unwrap_or(1)
+        elements / most
     }
 
     /// True for variables that results have.
@@ -526,6 +534,20 @@ impl Form {
         let n_workers = machine.n_workers();
         let (factors, parts) = (candidate.mesh.factors(), self.parts(&candidate.mesh));
         let mut received = vec![0; n_workers];
+        if let Some((along, reverse)) = self.scanned {
+            // Whoever is not the first along a fibre receives the state before its part.
+            let first = if reverse { factors[along] - 1 } else { 0 };
+            for worker in candidate.mesh.workers() {
+                let coordinates = candidate.mesh.coordinates(worker);
+                let length = |(var, along): (usize, &Variable)| {
+                    let part = along.part(coordinates[var], factors[var]);
+                    part.end - part.start
+                };
+                let across = self.variables.iter().enumerate().filter(|(var, _)| *var != along).map(length);
+                let is_first = coordinates[along] == first;
+                received[worker as usize] += if is_first { 0 } else { across.product::<u64>() * self.state_bytes };
+            }
+        }
         if parts == 1 {
             return received;
         }

@@ -62,17 +62,6 @@ fn kept_axes_do_not_matter() {
     assert!(bytes as f64 <= 1.5 * rivals.bound_bytes && work < 1.05, "{bytes}, at least {}", rivals.bound_bytes);
 }
 
-/// A system of equations is solved on one worker. Its matrix is summed up there, and arrives once.
-#[test]
-fn sums_for_one_reader_arrive_once() {
-    let text = "input x: f64[2000000, 200]\ninput y: f64[2000000]\nw = linalg.solve(x.T @ x, x.T @ y)\noutput w\n";
-    for machine in [(2, 1), (4, 2)] {
-        let rivals = rivals_of(text, machine);
-        let bytes = algebraic(&rivals).0 as f64;
-        assert!(bytes <= 1.25 * rivals.bound_bytes.max(201.0 * 200.0 * 8.0), "{machine:?}: {bytes}");
-    }
-}
-
 #[test]
 fn everyone_receives_one_part_if_there_is_time() {
     let machine = Machine::of(4, 3).unwrap();
