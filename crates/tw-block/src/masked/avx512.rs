@@ -31,9 +31,10 @@ fn knows<T>() -> bool {
 
 /// Copies elements where the mask holds, from the beginning on as far as whole vectors fit.
 pub(super) fn select<T: Bits>(mask: &[bool], from: &[T], out: &mut [T]) -> Done {
-    // SAFETY: the processor has what the functions ask for, and their elements have the size that their vectors are made of.
     match size_of::<T>() {
+        // SAFETY: the processor has what the function asks for, and the elements have the size that its vectors are made of.
         4 if knows::<T>() => unsafe { select_4(mask, from, out) },
+        // SAFETY: the processor has what the function asks for, and the elements have the size that its vectors are made of.
         8 if knows::<T>() => unsafe { select_8(mask, from, out) },
         _ => Done::default(),
     }
@@ -50,9 +51,10 @@ pub(super) fn select_positions(mask: &[bool], first: u64, out: &mut [u64]) -> Do
 
 /// Writes data with values where the mask holds, from the beginning on as far as whole vectors fit.
 pub(super) fn put<T: Bits>(mask: &[bool], values: &[T], data: &[T], out: &mut [T]) -> Done {
-    // SAFETY: the processor has what the functions ask for, and their elements have the size that their vectors are made of.
     match size_of::<T>() {
+        // SAFETY: the processor has what the function asks for, and the elements have the size that its vectors are made of.
         4 if knows::<T>() => unsafe { put_4(mask, values, data, out) },
+        // SAFETY: the processor has what the function asks for, and the elements have the size that its vectors are made of.
         8 if knows::<T>() => unsafe { put_8(mask, values, data, out) },
         _ => Done::default(),
     }
