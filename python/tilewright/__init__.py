@@ -15,8 +15,8 @@ from ._array import Array
 from ._blocks import blockwise, map_blocks
 from ._choosing import choose, compress, extract, piecewise, ravel_multi_index, select, trim_zeros, unravel_index
 from ._creation import (
-    arange, array, asanyarray, asarray, ascontiguousarray, empty, empty_like, eye, from_dlpack, from_npy, full, full_like,
-    identity, linspace, meshgrid, ones, ones_like, tril, triu, zeros, zeros_like,
+    arange, array, asanyarray, asarray, ascontiguousarray, empty, empty_like, eye, from_dlpack, from_npy, from_rank, full,
+    full_like, identity, linspace, meshgrid, ones, ones_like, tril, triu, zeros, zeros_like,
 )  # fmt: skip
 from ._dtypes import (
     astype, bool, can_cast, complex64, complex128, finfo, float16, float32, float64, iinfo, int8, int16, int32, int64,

@@ -181,13 +181,14 @@ class Array:
 
     # Computing
 
-    def compute(self, *, block: bool = True) -> Any:
+    def compute(self, *, block: bool = True, rank: int | None = None) -> Any:
         """Computes the array and gives it as a NumPy array of its own memory.
 
         A large result is computed where the NumPy array shows it and given away: this array keeps nothing of it unless it is asked for again.
         Use :meth:`persist` for an array that is needed more than once.
 
-        With ``block=False`` it is computed while Python goes on, and what comes back at once is a :class:`tilewright.Pending`.
+        With ``block=False`` it is computed while Python goes on, and what comes back at once is a :class:`tilewright.Pending`. Of several ranks all get the result, or only
+        ``rank``; the others then get None.
 
         >>> import tilewright as tw
         >>> tw.ones(3).compute()
@@ -196,9 +197,9 @@ class Array:
         if not block:
             from ._pending import Pending
 
-            return Pending([self._tensor], self.compute)
+            return Pending([self._tensor], lambda: self.compute(rank=rank))
         with waiting():
-            return _core.to_numpy([self._tensor], None if self._tensor.is_computed else progress_report())[0]
+            return _core.to_numpy([self._tensor], None if self._tensor.is_computed else progress_report(), rank)[0]
 
     def persist(self) -> Array:
         """Computes the array now, keeps its blocks, and gives the array itself."""

@@ -74,6 +74,26 @@ def asarray(
     return cut(made, chunks)
 
 
+def from_rank(obj: Any, rank: int = 0, dtype: Any = None) -> Array:
+    """An array that one of several ranks has: ``obj`` there, which is taken as by :func:`asarray`; the other ranks give anything, such as None.
+
+    All ranks call it. The array is cut into blocks, and each is sent to the ranks that read it. A process that is alone is rank 0.
+
+    >>> import tilewright as tw
+    >>> tw.from_rank([1, 2, 3]).sum().compute()
+    array(6)
+    """
+    if index(rank) < 0:
+        raise ValueError(f"rank {rank}: ranks are numbered from 0")
+    if _core.current_rank() != index(rank):
+        return Array(_core.from_rank(index(rank)))
+    refuse_mask(obj)
+    array = np.asarray(obj, dtype=dtype)
+    name = to_name(array.dtype)
+    array = array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
+    return Array(_core.from_rank(index(rank), np.require(array, requirements=("C", "A")), name))
+
+
 def array(
     object: Any, dtype: Any = None, *, copy: bool | None = True, ndmin: int = 0, device: str | None = None, chunks: Any = None
 ) -> Array:

@@ -158,6 +158,31 @@ def target(
         "machine": _machine_file(machine),
         "scheduler": scheduler,
         "pictures": pictures,
+        "distribution": None,
+    }
+
+
+def ranks_target(
+    nodes: int | None,
+    workers: int | None,
+    machine: str | os.PathLike[str] | Mapping[str, Any] | None,
+    scheduler: str | None,
+    distribution: str | None,
+    grid: tuple[int, ...] | None,
+) -> dict[str, Any]:
+    """The workers that ranks are taken for, as the planner wants them described."""
+    if grid is not None:
+        if distribution is None:
+            raise ValueError("grid is the grid of workers that a distribution names: give distribution, too")
+        lengths = ", ".join(str(index(n)) for n in grid)
+        distribution = f"machine M({lengths})\n{distribution}"
+    return {
+        "nodes": None if nodes is None else index(nodes),
+        "workers": None if workers is None else index(workers),
+        "machine": _machine_file(machine),
+        "scheduler": scheduler,
+        "pictures": False,
+        "distribution": distribution,
     }
 
 

@@ -6,11 +6,15 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+from . import _ranks
+
 Report = Callable[[int, int, str], None]
 
 
 def progress_report() -> Report | None:
-    """The progress display of this terminal or notebook; None where there is none."""
+    """The progress display of this terminal or notebook; None where there is none. Of several ranks the first one has it."""
+    if not _ranks.is_first():
+        return None
     if _in_notebook():
         return _NotebookBar()
     return _show_line if sys.stderr is not None and sys.stderr.isatty() else None

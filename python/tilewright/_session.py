@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import threading
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
-from . import _core, _processes
+from . import _core, _processes, _ranks
 from ._array import Array
 from ._chunks import parse_bytes
 from ._pending import Pending
@@ -28,6 +28,12 @@ class Session:
     finished parts, what loops carry, and blocks that took long to make are kept there until the computation ends. Programs that call Python functions are refused, since another process cannot
     recognise them.
 
+    With ``engine="mpi"`` the processes that an MPI launcher has started run the same script together, one worker of the plan each: ``mpirun -n 4 python script.py``. All of them make
+    the same calls in the same order. Results stay on the ranks that made them, until :meth:`Array.compute` or a similar call gives them to all ranks, or to one. Programs are
+    planned for the hosts on which the ranks run; ``nodes``, ``workers`` of each, ``machine`` and ``scheduler`` say otherwise, as for :meth:`Array.explain`. ``distribution`` says where
+    tensors that have names, as those of :func:`tilewright.program`, are, in tensor distribution notation over the workers ``M``, whose ``grid`` it or this argument gives. ``threads`` and ``memory``
+    are those of one rank. With ``reproducible=True`` results have the bits that threads compute, on any number of ranks, for which more may be sent.
+
     >>> import tilewright as tw
     >>> with tw.Session(threads=1) as session:
     ...     total = float(tw.ones(10).sum())
@@ -44,19 +50,56 @@ class Session:
         spill_limit: int | str | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
         engine: str = "threads",
+        nodes: int | None = None,
+        workers: int | None = None,
+        machine: str | os.PathLike[str] | Mapping[str, Any] | None = None,
+        scheduler: str | None = None,
+        distribution: str | None = None,
+        grid: tuple[int, ...] | None = None,
+        reproducible: bool = False,
     ) -> None:
-        if engine != "threads":
-            raise ValueError(f"there is no engine {engine!r} yet, only 'threads'")
+        if engine not in ("threads", "mpi"):
+            raise ValueError(f"there is no engine {engine!r}, only 'threads' and 'mpi'")
+        of_ranks = {"nodes": nodes, "workers": workers, "machine": machine, "scheduler": scheduler, "distribution": distribution, "grid": grid}
+        given = [name for name, value in of_ranks.items() if value is not None]
+        if engine != "mpi" and given:
+            raise ValueError(f"{given[0]} is about several ranks: give engine='mpi', too")
         directory = None if spill is None else os.fspath(spill)
         kept = None if checkpoint is None else os.fspath(checkpoint)
         limits = _positive("threads", threads), _positive("memory", memory), directory, _positive("spill_limit", spill_limit)
-        self._core = _core.Session(*limits, kept)
+        if engine == "mpi":
+            from ._explanation import ranks_target
+
+            self._core = _core.Session(*limits, kept, (ranks_target(**of_ranks), _ranks.prefixes()), bool(reproducible))
+            _ranks.watch(self._core)
+        else:
+            self._core = _core.Session(*limits, kept)
         self._processes = _processes.Processes(self._core.threads)
 
     @property
     def threads(self) -> int:
         """Number of threads."""
         return self._core.threads
+
+    @property
+    def rank(self) -> int:
+        """The number of this process among those that run the script together; 0 if it is alone."""
+        return self._core.rank
+
+    @property
+    def ranks(self) -> int:
+        """How many processes run the script together."""
+        return self._core.ranks
+
+    def print(self, *values: Any, **options: Any) -> None:
+        """Prints on the first rank alone. Values are made on all ranks.
+
+        >>> import tilewright as tw
+        >>> tw.Session(threads=1).print("once")
+        once
+        """
+        if self.rank == 0:
+            print(*values, **options)
 
     def cancel(self) -> None:
         """Cancels the running computations: waiting calls raise KeyboardInterrupt, and :meth:`Pending.result` raises CancelledError. Later runs are not affected."""
@@ -110,11 +153,12 @@ def _positive(name: str, value: Any) -> int | None:
     return value.__index__()
 
 
-def compute(*values: Any, block: bool = True) -> Any:
+def compute(*values: Any, block: bool = True, rank: int | None = None) -> Any:
     """Computes several arrays in one plan that shares what they have in common, and gives NumPy arrays in their places.
 
     Arrays may be inside of lists, tuples, dicts and dataclasses, nested as you like. What is no array is given back as it is. With ``block=False`` they are
-    computed while Python goes on, and what comes back at once is a :class:`tilewright.Pending`.
+    computed while Python goes on, and what comes back at once is a :class:`tilewright.Pending`. Of several ranks all get the results, or only ``rank``; the others then get None in the
+    places of arrays.
 
     >>> import tilewright as tw
     >>> x = tw.arange(4)
@@ -122,9 +166,9 @@ def compute(*values: Any, block: bool = True) -> Any:
     (array(6), {'largest': array(3)})
     """
     if not block:
-        return Pending([x._tensor for x in _arrays_in(values)], lambda: compute(*values))
+        return Pending([x._tensor for x in _arrays_in(values)], lambda: compute(*values, rank=rank))
     with waiting():
-        results = iter(_core.to_numpy([x._tensor for x in _arrays_in(values)], progress_report()))
+        results = iter(_core.to_numpy([x._tensor for x in _arrays_in(values)], progress_report(), rank))
     return _replaced(values, lambda _: next(results))
 
 

@@ -10,7 +10,7 @@ use tw_ir::Grid;
 use tw_ir::error::{Error, Result};
 use tw_ir::kernel::Kernel;
 use tw_ir::workflow::{Boxes, SourceDecl, Workflow};
-use tw_run::{Bindings, Group};
+use tw_run::{Bindings, CancelToken, Group};
 
 /// Data by the name of the input that it is bound to.
 pub type Inputs = BTreeMap<String, Arc<dyn Source>>;
@@ -84,9 +84,14 @@ pub(crate) fn bind(workflow: &Workflow, bound: &Bound<'_>) -> Result<(Bindings, 
 }
 
 /// Binds a segment on one of several ranks: rank 0 begins the files that are written, and the others join.
-pub(crate) fn bind_together(workflow: &Workflow, bound: Bound<'_>, group: &dyn Group) -> Result<Bindings> {
+pub(crate) fn bind_together(
+    workflow: &Workflow,
+    bound: Bound<'_>,
+    group: &dyn Group,
+    cancel: &CancelToken,
+) -> Result<Bindings> {
     let share = |text: &str| {
-        let shared = group.share(text.as_bytes())?;
+        let shared = group.share(0, text.as_bytes(), cancel)?;
         String::from_utf8(shared).map_err(|_| Error::internal("names of files that are no text"))
     };
     if group.rank() > 0 {

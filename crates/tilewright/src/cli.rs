@@ -22,7 +22,6 @@ mod doctor;
 mod engine;
 mod explain;
 mod info;
-mod later;
 mod load;
 mod out;
 mod plan;

@@ -17,6 +17,8 @@ pub(crate) enum Want {
     Array {
         /// The largest result, in bytes, whose blocks are kept.
         keep_up_to: u64,
+        /// The rank that gets the array, of several; all of them if none is named.
+        on: Option<u32>,
     },
 }
 
@@ -51,7 +53,7 @@ impl Computed {
 pub(crate) fn forms(workflow: &Workflow, wants: &[Want], threads: usize, room: u64) -> (Vec<OutputForm>, u64) {
     let mut needed = 0u64;
     let mut form = |set: &BlockSet, want: Want| {
-        let Want::Array { keep_up_to } = want else { return OutputForm::Blocks };
+        let Want::Array { keep_up_to, .. } = want else { return OutputForm::Blocks };
         let n_bytes = set.array_bytes();
         let Boxes::Grid(grid) = &set.boxes else { return OutputForm::Blocks };
         let largest = grid.iter().fold(set.dtype.size(), |bytes, axis| bytes.saturating_mul(axis.longest()));

@@ -19,11 +19,12 @@ use tw_run::{CancelToken, Engine, Group, Prepared, Progress, RunOptions, TensorH
 
 use crate::available::{available_bytes, default_budget};
 use crate::bindings::{Bound, Inputs, Targets, bind, bind_together, may_read_ahead};
+use crate::budget::refused_array;
 use crate::cancel::token_of_run;
 use crate::checkpoint::{Checkpoint, Remembered};
 use crate::control::Place;
 use crate::control::data::Data;
-use crate::control::placed::{PlacedSegment, place_program};
+use crate::control::placed::{Held, PlacedSegment, held_inputs, place_program};
 use crate::control::segment::SegmentKey;
 use crate::control::types::{declared_inputs, foresee_segments};
 use crate::grant::{Asking, FittedCache, Room, Spillable, planned_peak, runs_foreign_code};
@@ -31,6 +32,7 @@ use crate::pool::Pool;
 use crate::pool::processes::{Board, Locked};
 use crate::profile::{Profile, profile_of_run};
 use crate::report::Totals;
+use crate::reproducible::{self, REPRODUCIBLE};
 use crate::results::{Computed, Want, forms};
 use crate::tensor::allowance::Allowance;
 use crate::units;
@@ -67,8 +69,12 @@ struct Inner {
     /// Workers that programs are planned for instead of one.
     cluster: Option<Cluster>,
     run: RunOptions,
+    /// True if bits must not depend on the number of ranks.
+    reproducible: bool,
     /// Bytes that blocks may take, if that is limited.
     budget: Option<u64>,
+    /// Ranks that share the memory of this host.
+    ranks_on_host: u64,
     /// A setting of the environment that cannot be understood: told by every run.
     wrong_setting: Option<Error>,
     /// The token of the runs that are under way.
@@ -122,8 +128,8 @@ struct Announced {
 
 impl Drop for Announced {
     fn drop(&mut self) {
-        let promised = self.pool.promises.bytes();
-        self.board.write(if promised == 0 { 0 } else { self.pool.held().saturating_add(promised) });
+        let told = |promised: u64| if promised == 0 { 0 } else { self.pool.held().saturating_add(promised) };
+        self.pool.promises.tell(|promised| self.board.write(told(promised)));
     }
 }
 
@@ -216,18 +222,22 @@ impl Session {
         if let Some(error) = &self.0.wrong_setting {
             return Err(error.clone());
         }
-        let cancel = token_of_run(&lock(&self.0.cancel));
+        let cancel = self.token();
         let dissolved = dissolve_selections(program, &self.0.plan)?;
         let program = dissolved.as_ref().unwrap_or(program);
+        let held = held_inputs(inputs, self.rank());
         let placer = match &self.0.cluster {
+            Some(_) if self.0.reproducible => None,
             Some(cluster) => {
                 let types = inputs.iter().map(|(name, input)| (name.clone(), input.ty())).collect();
-                Some(place_program(self, cluster, program, &types, false)?.0)
+                Some(place_program(self, cluster, program, (&types, &held), false)?.0)
             }
             None => None,
         };
         let checkpoint = match &self.0.checkpoint {
-            Some(_) if placer.is_some() => return Err(Error::plan("a session with a cluster keeps no checkpoints")),
+            Some(_) if self.0.cluster.is_some() => {
+                return Err(Error::plan("a session with a cluster keeps no checkpoints"));
+            }
             Some(directory) => Some(Checkpoint::open(directory, program, (inputs, targets), &self.0.plan)?),
             None => None,
         };
@@ -251,21 +261,21 @@ impl Session {
     /// Plans a straight-line program without running it.
     pub fn plan(&self, program: &Program) -> Result<Planned> {
         let Some(cluster) = &self.0.cluster else { return plan_segment_until(&|| false, program, &self.0.plan) };
-        let (_, placed) = place_program(self, cluster, program, &declared_inputs(program), false)?;
+        let (_, placed) = place_program(self, cluster, program, (&declared_inputs(program), &Held::new()), false)?;
         match placed.segments.as_slice() {
             [segment] => segment.placed().freeze(&|| false, program, &self.0.plan),
             _ => Err(Error::plan("this program is not a single segment")),
         }
     }
 
-    /// The number of this rank among those that run programs together; 0 if there are no others.
-    pub fn rank(&self) -> u32 {
-        self.group().map_or(0, Group::rank)
+    /// The workers that programs are planned for, if there are several.
+    pub fn cluster(&self) -> Option<&Cluster> {
+        self.0.cluster.as_ref()
     }
 
-    /// The number of ranks that run programs together.
-    pub fn n_ranks(&self) -> u32 {
-        self.group().map_or(1, Group::size)
+    /// True if bits must not depend on the number of ranks.
+    pub(crate) fn is_reproducible(&self) -> bool {
+        self.0.reproducible
     }
 
     /// The ranks that run programs together, if there are several.
@@ -273,11 +283,21 @@ impl Session {
         self.0.engine.group()
     }
 
-    /// A tensor with all blocks on this rank. All ranks ask for it together.
-    pub(crate) fn bring(&self, stored: &Arc<TensorHandle>) -> Result<Arc<TensorHandle>> {
-        match self.group() {
-            Some(group) => Ok(Arc::new(group.bring(stored, &self.0.run.meter)?)),
-            None => Ok(Arc::clone(stored)),
+    /// Cancelled with the runs of this thread that begin now.
+    pub(crate) fn token(&self) -> CancelToken {
+        token_of_run(&lock(&self.0.cancel))
+    }
+
+    /// Spills held tensors until so many bytes are free, if there is a budget. An error if they are not free then.
+    pub(crate) fn make_room(&self, bytes: u64) -> Result<()> {
+        let Some(budget) = self.0.budget else { return Ok(()) };
+        let missing = || bytes.saturating_sub(budget.saturating_sub(self.0.pool.held()));
+        if missing() > 0 {
+            self.0.spillable.spill(&self.0.spill, missing(), &Inputs::new())?;
+        }
+        match missing() {
+            0 => Ok(()),
+            missing => Err(refused_array(budget, bytes, budget.saturating_add(missing), None)),
         }
     }
 
@@ -289,8 +309,12 @@ impl Session {
     ) -> Result<SegmentOutcome> {
         let started = Instant::now();
         let SegmentRun { key, placed, place, inputs, targets, wants, remembered } = segment;
-        let key = placed.as_ref().map_or(key, PlacedSegment::key);
-        let (cached, hit) = self.ready(&key, placed.as_ref(), wants, cancel)?;
+        let mut key = placed.as_ref().map_or(key, PlacedSegment::key);
+        let held = if self.0.reproducible { held_inputs(&inputs, self.rank()) } else { Held::new() };
+        if self.0.reproducible {
+            key.placement = Some((REPRODUCIBLE, reproducible::before(&held)));
+        }
+        let (cached, hit) = self.ready(&key, (placed.as_ref(), &held), wants, cancel)?;
         let planned = Instant::now();
         let _running = self.0.run.meter.begin_run();
         let workflow = cached.prepared.schedule().workflow();
@@ -304,6 +328,7 @@ impl Session {
         // Dropped after the promise, which it reads.
         let mut announced = None;
         let (mut promise, mut granted_peak, spilled_for_room) = (None, None, Cell::new(0));
+        let mut pins = Vec::new();
         // Ranks wait for each other, so they must not wait for memory that another one holds.
         let may_wait = self.group().is_none() || self.0.budget.is_some();
         if may_wait && self.is_limited(prepared.schedule()) {
@@ -329,6 +354,8 @@ impl Session {
                 if let Some(board) = board {
                     board.write(held().saturating_add(own));
                 }
+                // Before anybody else is promised memory.
+                pins = self.0.spillable.pin(&inputs);
                 Ok((own, grant))
             })?;
             promise = Some(promised);
@@ -342,9 +369,10 @@ impl Session {
         let read_ahead = match options.ahead {
             _ if !inputs.values().any(|source| may_read_ahead(source.as_ref())) => 0,
             Some(left) => left / 2,
-            None => available_bytes().unwrap_or(SURELY_AVAILABLE) / SHARE_OF_READ_AHEAD,
+            None => available_bytes().unwrap_or(SURELY_AVAILABLE) / SHARE_OF_READ_AHEAD / self.0.ranks_on_host,
         };
         options.ahead = options.ahead.map(|left| left - read_ahead);
+        self.agree_about(&key.program, cached.prepared.schedule().hash(), &inputs, cancel)?;
         let loaded_bytes = cached.prepared.loaded_bytes();
         let bound = Bound {
             inputs: &inputs,
@@ -357,7 +385,7 @@ impl Session {
             kept_name: remembered.map(Remembered::name),
         };
         let (bindings, kept_sinks) = match self.group().filter(|_| !workflow.sinks.is_empty()) {
-            Some(group) => (bind_together(workflow, bound, group)?, Vec::new()),
+            Some(group) => (bind_together(workflow, bound, group, cancel)?, Vec::new()),
             None => bind(workflow, &bound)?,
         };
         let rank = self.group().map(Group::rank);
@@ -370,10 +398,8 @@ impl Session {
             let (rest, keep) = remembered.rest_of(prepared, &kept_sinks);
             (prepared, options.keep) = (rest, Some(keep));
         }
-        if let Some(group) = self.group() {
-            group.agree(&prepared.schedule().hash().0)?;
-        }
         let outcome = self.0.engine.run(&prepared, &bindings, &options)?;
+        drop(pins);
         drop(promise);
         drop(announced);
         let results = outcome.outputs.into_iter().zip(outcome.arrays);
@@ -420,6 +446,9 @@ impl Session {
             arrays = arrays.saturating_add(if *want == Want::Blocks { 0 } else { bytes });
             largest = largest.max(Some((bytes, value)));
         }
+        // Ranks of a host share its memory: each holds a part of the results, and arrays of its own.
+        let (n_ranks, on_host) = (u64::from(self.n_ranks()), self.0.ranks_on_host);
+        (arrays, all) = (arrays.saturating_mul(on_host), (all / n_ranks).saturating_mul(on_host));
         let fits = match all <= SURELY_AVAILABLE {
             true => Ok(()),
             false => self.check_available(arrays, all),
@@ -490,7 +519,7 @@ impl Session {
 
     /// Plans a segment and keeps it ready for a run.
     pub(crate) fn plan_ahead(&self, key: SegmentKey) -> Result<Planned> {
-        let cancel = token_of_run(&lock(&self.0.cancel));
+        let cancel = self.token();
         let planned = plan_segment_until(&|| cancel.is_cancelled(), &key.program, &self.0.plan)?;
         self.keep_ready(key, planned.schedule.clone())?;
         Ok(planned)
@@ -498,15 +527,15 @@ impl Session {
 
     /// The schedule of a segment, from the cache if it is there.
     pub(crate) fn schedule_of(&self, key: &SegmentKey) -> Result<Arc<Schedule>> {
-        let cancel = token_of_run(&lock(&self.0.cancel));
-        Ok(self.ready(key, None, &[], &cancel)?.0.prepared.schedule().clone())
+        let cancel = self.token();
+        Ok(self.ready(key, (None, &Held::new()), &[], &cancel)?.0.prepared.schedule().clone())
     }
 
     /// A segment that is ready to run, and whether it was in the cache. `placed` is its plan on a cluster.
     fn ready(
         &self,
         key: &SegmentKey,
-        placed: Option<&PlacedSegment>,
+        (placed, held): (Option<&PlacedSegment>, &Held),
         wants: &[Want],
         cancel: &CancelToken,
     ) -> Result<(Arc<CachedSegment>, bool)> {
@@ -519,7 +548,13 @@ impl Session {
             Some(placed) => placed.placed().freeze(&stop, &key.program, &self.0.plan)?,
             None => plan_segment_until(&stop, &key.program, &self.0.plan)?,
         };
-        Ok((self.keep_ready(key.clone(), planned.schedule)?, false))
+        let schedule = match &self.0.cluster {
+            Some(cluster) if placed.is_none() && self.0.reproducible => {
+                reproducible::place(&planned.schedule, &cluster.machine, held)?
+            }
+            _ => planned.schedule,
+        };
+        Ok((self.keep_ready(key.clone(), schedule)?, false))
     }
 
     /// Plans a program and gives its plan as bytes, for [`Session::load_plan`] of another process. Segments that depend on data are left out.
@@ -530,7 +565,8 @@ impl Session {
         lock(&self.0.cache).clear();
         match &self.0.cluster {
             Some(cluster) => {
-                let (_, placed) = place_program(self, cluster, program, &declared_inputs(program), false)?;
+                let (_, placed) =
+                    place_program(self, cluster, program, (&declared_inputs(program), &Held::new()), false)?;
                 for segment in &placed.segments {
                     let planned = segment.placed().freeze(&|| false, &segment.key.program, &self.0.plan)?;
                     self.keep_ready(segment.key(), planned.schedule)?;
@@ -566,8 +602,9 @@ impl Session {
         let flops = tw_plan::flops(workflow);
         let prepared = Prepared::new(schedule.clone())?;
         let prepared = match self.group() {
-            Some(group) => prepared.for_rank(group.rank())?,
-            None => prepared,
+            // A plan for one machine is shown, and not run.
+            Some(group) if schedule.placement().is_some() => prepared.for_rank(group.rank())?,
+            _ => prepared,
         };
         let cached = Arc::new(CachedSegment { prepared, flops });
         if key.is_lasting() {

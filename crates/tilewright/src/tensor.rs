@@ -249,9 +249,28 @@ impl Tensor {
         arrays.pop().ok_or_else(|| Error::internal("a computed tensor has no elements"))
     }
 
+    /// The same array on one of several ranks; the others get nothing.
+    pub fn compute_on(&self, rank: u32) -> Result<Option<Array>> {
+        Ok(compute_arrays_on(&[self], Some(rank))?.pop().flatten())
+    }
+
     /// Computes a tensor of size one.
     pub fn item(&self) -> Result<Scalar> {
-        self.persist()?.item()
+        self.fetch()?.item()
+    }
+
+    /// Computes the tensor, keeps its blocks, and gives all of them to the caller, on every one of several ranks.
+    pub fn fetch(&self) -> Result<Arc<TensorHandle>> {
+        let stored = self.persist()?;
+        let session = self.session();
+        if session.group().is_none() || stored.homes(session.rank()).is_none() {
+            return Ok(stored);
+        }
+        let fetched = session.fetch(&stored, None)?;
+        if session.is_worth_replicating(&fetched) {
+            lock(&self.node.computed)[self.result] = Some(Arc::clone(&fetched));
+        }
+        Ok(fetched)
     }
 
     /// The program that would compute this tensor: what explain shows.
@@ -303,27 +322,44 @@ pub fn compute_all(tensors: &[&Tensor]) -> Result<Vec<Arc<TensorHandle>>> {
 
 /// Computes several tensors in one plan, each into one array that the caller owns, as [`Tensor::compute`] does.
 pub fn compute_arrays(tensors: &[&Tensor]) -> Result<Vec<Array>> {
+    let missing = || Error::internal("a tensor was not computed");
+    compute_arrays_on(tensors, None)?.into_iter().map(|array| array.ok_or_else(missing)).collect()
+}
+
+/// The same on one of several ranks; the others get nothing. Without a rank, all get the arrays.
+pub fn compute_arrays_on(tensors: &[&Tensor], on: Option<u32>) -> Result<Vec<Option<Array>>> {
+    if let Some(session) = tensors.first().map(|tensor| tensor.session())
+        && let Some(rank) = on.filter(|&rank| rank >= session.n_ranks())
+    {
+        return Err(Error::source(format!("rank {rank} of {} gets no result", session.n_ranks())));
+    }
     let before: Vec<Option<Arc<TensorHandle>>> = tensors.iter().map(|tensor| tensor.stored()).collect();
     let open: Vec<&Tensor> =
         tensors.iter().zip(&before).filter(|(_, stored)| stored.is_none()).map(|(t, _)| *t).collect();
     let limits: Vec<u64> = open.iter().map(|tensor| kept::keep_up_to(tensor)).collect();
-    let wants: Vec<Want> = limits.iter().map(|&keep_up_to| Want::Array { keep_up_to }).collect();
+    let wants: Vec<Want> = limits.iter().map(|&keep_up_to| Want::Array { keep_up_to, on }).collect();
     let mut computed = open.iter().zip(limits).zip(compute_wanted(&open, &wants)?);
     let mut arrays = Vec::with_capacity(tensors.len());
     for (stored, tensor) in before.into_iter().zip(tensors) {
+        let session = tensor.session();
         arrays.push(match stored {
+            Some(stored) if session.group().is_some() => session.array_of_ranks(&stored, on, &session.token())?,
             Some(stored) => {
                 let bytes = stored.n_bytes();
                 if let Some(budget) = tensor.session().budget().filter(|&budget| bytes > budget) {
                     return Err(refused_array(budget, bytes, bytes, None));
                 }
-                stored.to_array()?
+                Some(stored.to_array()?)
             }
             None => {
                 let ((tensor, limit), computed) =
                     computed.next().ok_or_else(|| Error::internal("a tensor was not computed"))?;
                 let can_repeat = computed.can_repeat;
-                let (array, stored) = computed.into_array(limit)?;
+                let is_here = on.is_none_or(|on| on == session.rank());
+                let (array, stored) = match is_here {
+                    true => computed.into_array(limit).map(|(array, stored)| (Some(array), stored))?,
+                    false => (None, computed.stored.filter(|stored| stored.n_bytes() <= limit)),
+                };
                 if let Some(stored) = stored {
                     tensor.session().allowance().keep(tensor, stored, can_repeat);
                 }
@@ -374,7 +410,8 @@ fn compute_graph(
     let mut others = results.split_off(tensors.len());
     // Counts are kept first, so that a visible result always has a known shape.
     for ((count, _), computed) in graph.counts.iter().zip(others.drain(graph.kept.len()..)) {
-        count.tensor.keep(computed.into_stored()?);
+        let stored = computed.into_stored()?;
+        count.tensor.keep(session.bring(&stored, &session.token())?);
     }
     for (tensor, computed) in graph.kept.iter().zip(others) {
         session.allowance().keep(tensor, computed.into_stored()?, graph.run.can_repeat(tensor));
@@ -382,6 +419,14 @@ fn compute_graph(
     let wants = wants.iter().copied().chain(std::iter::repeat(Want::Blocks));
     for ((tensor, computed), want) in tensors.iter().zip(&mut results).zip(wants) {
         computed.can_repeat = graph.run.can_repeat(tensor);
+        // Numbers are read by the host, and counts by types: all ranks have them.
+        if let Some(stored) = computed
+            .stored
+            .as_mut()
+            .filter(|stored| stored.blocks().len() == 1 && stored.n_bytes() <= DType::C128.size())
+        {
+            *stored = session.bring(stored, &session.token())?;
+        }
         if let (Want::Blocks, Some(stored)) = (want, &computed.stored) {
             tensor.keep(stored.clone());
         }

@@ -1,6 +1,6 @@
 //! An array of the host as a source: what callers bind, and the constants of a plan.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use tw_ir::schedule::Digest;
 use tw_ir::{Array, BoxRegion, Result, TensorType};
@@ -11,27 +11,35 @@ use crate::memory::Meter;
 use crate::source::{Source, SourceAccess};
 
 #[derive(Debug)]
-struct InMemory(Arc<Array>);
+struct InMemory {
+    array: Arc<Array>,
+    /// Computed when somebody asks: it reads all elements.
+    fingerprint: OnceLock<Digest>,
+}
 
 /// A source over an array. Blocks are views of it.
 pub fn in_memory(array: impl Into<Arc<Array>>) -> Arc<dyn Source> {
-    Arc::new(InMemory(array.into()))
+    Arc::new(InMemory { array: array.into(), fingerprint: OnceLock::new() })
 }
 
 impl Source for InMemory {
     fn ty(&self) -> TensorType {
-        TensorType::known(self.0.dtype(), self.0.shape())
+        TensorType::known(self.array.dtype(), self.array.shape())
     }
 
     /// Of type and elements.
     fn fingerprint(&self) -> Option<Digest> {
-        let mut parts = vec![Digest::of("tilewright 1 type of an array", &[self.ty().to_string().as_bytes()])];
-        let add = |bytes: &[u8]| {
-            parts.push(Digest::of("tilewright 1 elements of an array", &[bytes]));
-            Ok::<(), std::convert::Infallible>(())
+        let of_elements = || {
+            let mut parts = vec![Digest::of("tilewright 1 type of an array", &[self.ty().to_string().as_bytes()])];
+            let add = |bytes: &[u8]| {
+                parts.push(Digest::of("tilewright 1 elements of an array", &[bytes]));
+                Ok::<(), std::convert::Infallible>(())
+            };
+            let data = self.array.data();
+            let Ok(()) = write_elements(data, 0..data.len(), add);
+            Digest::of_all(&parts)
         };
-        let Ok(()) = write_elements(self.0.data(), 0..self.0.data().len(), add);
-        Some(Digest::of_all(&parts))
+        Some(*self.fingerprint.get_or_init(of_elements))
     }
 
     fn access(&self) -> SourceAccess {
@@ -47,6 +55,6 @@ impl Source for InMemory {
     }
 
     fn read(&self, region: &BoxRegion, _: &Arc<Meter>) -> Result<Arc<Block>> {
-        Ok(Arc::new(Block::view_of(&self.0, region)?))
+        Ok(Arc::new(Block::view_of(&self.array, region)?))
     }
 }

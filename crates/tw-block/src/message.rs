@@ -9,7 +9,7 @@ use std::sync::Arc;
 use tw_ir::{BoxRegion, DType, Error, Result};
 
 use crate::block::Block;
-use crate::bytes::{bytes_of, bytes_of_mut, read_elements};
+use crate::bytes::{bytes_of, bytes_of_mut};
 use crate::memory::Meter;
 
 /// The bytes of a block that is sent. The block lives as long as they do.
@@ -62,31 +62,26 @@ fn together(part: &BoxRegion, bbox: &BoxRegion, strides: &[usize], offset: usize
 #[derive(Debug)]
 pub struct BlockBuffer {
     block: Block,
-    /// Bytes of truth values, which have to be checked before they are values.
-    bools: Option<Vec<u8>>,
+    /// True if the bytes are truth values, which have to be checked before they are values.
+    is_bool: bool,
 }
 
 impl BlockBuffer {
     /// Room for a block, charged to the meter.
     pub fn new(dtype: DType, bbox: BoxRegion, meter: &Arc<Meter>) -> Result<BlockBuffer> {
-        let block = Block::for_output(dtype, bbox, Some(meter))?;
-        let bools = (dtype == DType::Bool).then(|| vec![0; block.n_elements() as usize]);
-        Ok(BlockBuffer { block, bools })
+        let is_bool = dtype == DType::Bool;
+        let block = Block::for_output(if is_bool { DType::U8 } else { dtype }, bbox, Some(meter))?;
+        Ok(BlockBuffer { block, is_bool })
     }
 
     /// The block, when all bytes are there.
-    pub fn into_block(mut self) -> Result<Block> {
-        if let Some(bytes) = &self.bools {
-            let (_, buffer) = self.block.output()?;
-            let mut rest = bytes.as_slice();
-            read_elements(buffer, 0..bytes.len(), |into| {
-                let (now, later) = rest.split_at(into.len());
-                into.copy_from_slice(now);
-                rest = later;
-                Ok::<(), Error>(())
-            })?;
-        }
-        Ok(self.block)
+    pub fn into_block(self) -> Result<Block> {
+        Ok(if self.is_bool { self.block.into_truth_values() } else { self.block })
+    }
+
+    /// Bytes of its elements.
+    pub fn n_bytes(&self) -> u64 {
+        self.block.n_bytes()
     }
 
     /// Its box.
@@ -97,21 +92,15 @@ impl BlockBuffer {
 
 impl AsRef<[u8]> for BlockBuffer {
     fn as_ref(&self) -> &[u8] {
-        match &self.bools {
-            Some(bytes) => bytes,
-            None => bytes_of(self.block.data(), 0..self.block.n_elements() as usize),
-        }
+        bytes_of(self.block.data(), 0..self.block.n_elements() as usize)
     }
 }
 
 impl AsMut<[u8]> for BlockBuffer {
     fn as_mut(&mut self) -> &mut [u8] {
         let n = self.block.n_elements() as usize;
-        match &mut self.bools {
-            Some(bytes) => bytes,
-            // A block that was made for output owns its storage.
-            None => self.block.output().map_or(&mut [], |(_, buffer)| bytes_of_mut(buffer, 0..n)),
-        }
+        // A block that was made for output owns its storage.
+        self.block.output().map_or(&mut [], |(_, buffer)| bytes_of_mut(buffer, 0..n))
     }
 }
 
@@ -168,6 +157,11 @@ mod tests {
         let block = Arc::new(Block::from_array(&[0], array, None).unwrap());
         let (received, _) = send(&block, Some(&region(&[1], &[4])));
         assert_eq!(received.to_array().unwrap().data(), &vec![false, false, true].into());
+        // They take their bytes once, also while they are received.
+        let meter = Meter::new();
+        let buffer = BlockBuffer::new(DType::Bool, region(&[0], &[1 << 20]), &meter).unwrap();
+        let block = buffer.into_block().unwrap();
+        assert_eq!((block.dtype(), meter.now(), meter.peak()), (DType::Bool, 1 << 20, 1 << 20));
         // A rank that sends other bytes makes no invalid value.
         let mut buffer = BlockBuffer::new(DType::Bool, region(&[0], &[2]), &Meter::new()).unwrap();
         buffer.as_mut().copy_from_slice(&[7, 0]);

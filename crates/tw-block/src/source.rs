@@ -45,6 +45,12 @@ pub trait Source: Debug + Send + Sync {
         self.access() == SourceAccess::Memory
     }
 
+    /// On rank `here` of several, the rank that has each of its [chunks](Source::chunks), if not every rank can read them. The same on all ranks.
+    fn homes(&self, here: u32) -> Option<Vec<u32>> {
+        let _ = here;
+        None
+    }
+
     /// How it lies where it is, in a few words for people.
     fn layout(&self) -> String;
 

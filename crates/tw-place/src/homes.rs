@@ -18,6 +18,11 @@ pub struct Homes {
 }
 
 impl Homes {
+    /// A value in blocks of a grid, each on a worker, row-major.
+    pub fn new(grid: Grid, homes: Vec<u32>) -> Homes {
+        Homes { grid, homes }
+    }
+
     /// The location in which a plan leaves an output. `homes` are the homes of all blocks; `number` is that of the output. `None` if the output has no grid.
     pub fn output(placed: &Placed, homes: &[Option<u32>], number: usize) -> Option<Homes> {
         Homes::set(&placed.workflow, homes, placed.workflow.outputs.get(number)?.set)
@@ -61,6 +66,11 @@ impl Homes {
     pub(super) fn owner(&self, element: &[u64]) -> u32 {
         let tiles: Vec<u64> = self.grid.iter().zip(element).map(|(axis, &at)| axis.tile_of(at)).collect();
         self.homes[self.grid.position(&tiles) as usize]
+    }
+
+    /// The worker of a block.
+    pub fn worker(&self, position: u64) -> Option<u32> {
+        self.homes.get(position as usize).copied()
     }
 
     /// How it is cut.

@@ -35,8 +35,10 @@ use crate::order::eager;
 
 mod io;
 mod parts;
+mod ranks;
 
 pub use self::io::IoMemory;
+pub use self::ranks::{fit_rank, least_bytes_of_rank};
 
 /// A schedule that keeps to a budget, and its price.
 #[derive(Clone, Debug)]
@@ -114,7 +116,7 @@ pub fn least_bytes(schedule: &Schedule, io: &IoMemory) -> (u64, Option<TaskId>) 
 /// `io` names blocks that are in memory already, which cost nothing, and the scratch space of loads and stores. `None` if a step alone is larger than the budget.
 pub fn fit(schedule: &Schedule, budget: u64, io: &IoMemory) -> Result<Option<Fitted>> {
     if schedule.placement().is_some() {
-        return Err(Error::internal("only schedules of one rank are fitted into a budget"));
+        return Err(Error::internal("a schedule of several ranks is fitted rank by rank"));
     }
     if least_bytes(schedule, io).0 > budget {
         return Ok(None);

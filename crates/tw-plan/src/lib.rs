@@ -15,7 +15,7 @@ mod rewrite;
 mod tile;
 
 pub use cost::{KernelWork, flops, is_fast_product, op_weight, statement_ops, task_bytes, task_bytes_by, task_flops};
-pub use fit::{BudgetTraffic, Fitted, IoMemory, fit, least_bytes};
+pub use fit::{BudgetTraffic, Fitted, IoMemory, fit, fit_rank, least_bytes, least_bytes_of_rank};
 pub use lower::{ChosenCuts, lower, lower_cut};
 pub use options::{PlanOptions, ProviderName};
 pub use order::{Makers, depth_first};

@@ -3,6 +3,7 @@
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use pyo3::exceptions::PyNotImplementedError;
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 use tilewright::ir::error::Blame;
@@ -47,6 +48,10 @@ impl Drop for Announce {
 #[pyfunction]
 pub(crate) fn start(py: Python<'_>, tensors: &Bound<'_, PyList>) -> PyResult<Run> {
     let tensors = tensors_of(tensors)?;
+    if tensors.first().is_some_and(|tensor| tensor.session().n_ranks() > 1) {
+        let text = "several ranks compute in the order of their calls, so not with block=False";
+        return Err(PyNotImplementedError::new_err(text));
+    }
     let span = callers_line(py);
     let run = Run { token: CancelToken::new(), ending: Arc::default() };
     let (token, announce) = (run.token.clone(), Announce(run.ending.clone()));

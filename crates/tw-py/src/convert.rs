@@ -8,11 +8,12 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 use tilewright::block::{Block, Meter};
 use tilewright::ir::{BoxRegion, with_buffer};
-use tilewright::{Array, Buffer, DType};
+use tilewright::{Array, Buffer, DType, at_span};
 
 use crate::dtypes::{dtype, numpy_name};
 use crate::errors::OrRaise;
-use crate::line::at_callers_line;
+use crate::interrupt;
+use crate::line::{at_callers_line, callers_line};
 use crate::session::current;
 use crate::tensor::{Tensor, arrays, tensors_of};
 
@@ -21,6 +22,24 @@ use crate::tensor::{Tensor, arrays, tensors_of};
 pub(crate) fn from_numpy(py: Python<'_>, source: &Bound<'_, PyAny>, dtype_name: &str) -> PyResult<Tensor> {
     let array = array_of(source, dtype_name)?;
     at_callers_line(py, || Ok(current().array(array))).map(Tensor)
+}
+
+/// A tensor whose elements only one rank has. The others give nothing.
+#[pyfunction]
+#[pyo3(signature = (rank, source=None, dtype_name=None))]
+pub(crate) fn from_rank(
+    py: Python<'_>,
+    rank: u32,
+    source: Option<&Bound<'_, PyAny>>,
+    dtype_name: Option<&str>,
+) -> PyResult<Tensor> {
+    let array = match (source, dtype_name) {
+        (Some(source), Some(name)) => Some(array_of(source, name)?),
+        _ => None,
+    };
+    let (session, span) = (current(), callers_line(py));
+    let token = session.clone();
+    interrupt::run(py, &token, true, None, move || at_span(span, || session.array_of_rank(rank, array))).map(Tensor)
 }
 
 /// A copy of the elements of a NumPy array.
@@ -35,12 +54,13 @@ pub(crate) fn array_of(source: &Bound<'_, PyAny>, dtype_name: &str) -> PyResult<
 
 /// Computes tensors in one plan and gives the elements of each as a NumPy array of its own.
 #[pyfunction]
-#[pyo3(signature = (tensors, report=None))]
+#[pyo3(signature = (tensors, report=None, rank=None))]
 pub(crate) fn to_numpy<'py>(
     py: Python<'py>,
     tensors: &Bound<'py, PyList>,
     report: Option<&Bound<'py, PyAny>>,
-) -> PyResult<Vec<Bound<'py, PyAny>>> {
+    rank: Option<u32>,
+) -> PyResult<Vec<Option<Bound<'py, PyAny>>>> {
     let tensors = tensors_of(tensors)?;
     let Some(session) = tensors.first().map(|tensor| tensor.session().clone()) else { return Ok(Vec::new()) };
     let given = |array: Array| {
@@ -50,7 +70,7 @@ pub(crate) fn to_numpy<'py>(
         }
         lent_to_numpy(py, array, session.meter().clone())
     };
-    arrays(py, tensors, report)?.into_iter().map(given).collect()
+    arrays(py, tensors, report, rank)?.into_iter().map(|array| array.map(given).transpose()).collect()
 }
 
 /// Bytes of an array from which on its storage is worth having again: new memory is zeroed, by the allocator or page by page, which takes as long as many kernels.

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use tilewright::explain::{Level, TaskRun, profiled, read_machine};
+use tilewright::explain::{Level, TaskRun, profiled, read_distribution, read_machine};
 use tilewright::ir::Error;
-use tilewright::place::{Cluster, SchedulerName};
+use tilewright::place::{Cluster, Machine, SchedulerName};
 use tilewright::{Result, Session};
 
 /// The plan of a computation, told at several levels.
@@ -136,6 +136,8 @@ impl Difference {
 #[derive(FromPyObject)]
 pub(crate) struct Target {
     #[pyo3(item)]
+    distribution: Option<String>,
+    #[pyo3(item)]
     nodes: Option<i64>,
     #[pyo3(item)]
     workers: Option<i64>,
@@ -155,12 +157,27 @@ impl Target {
         session: &Session,
         explanation: tilewright::explain::Explanation,
     ) -> Result<tilewright::explain::Explanation> {
+        let pictures = self.pictures;
+        let explanation = explanation.placed_on(session, &self.cluster(None)?)?;
+        Ok(if pictures { explanation.with_pictures() } else { explanation })
+    }
+
+    /// The workers. Those of `usual`, if this says nothing about the machine.
+    pub(crate) fn cluster(self, usual: Option<Machine>) -> Result<Cluster> {
         let file = self.machine.as_ref().map(|(name, text)| (name.as_str(), text.as_str()));
-        let machine = read_machine(file, number(self.nodes, "nodes")?, number(self.workers, "workers")?)?;
+        let says_nothing = self.machine.is_none() && self.nodes.is_none() && self.workers.is_none();
+        let machine = match usual.filter(|_| says_nothing) {
+            Some(machine) => machine,
+            None => read_machine(file, number(self.nodes, "nodes")?, number(self.workers, "workers")?)?,
+        };
         let scheduler = SchedulerName::named(self.scheduler.as_deref().filter(|&name| name != "auto"))?;
-        let cluster = Cluster { machine, scheduler, distribution: None };
-        let explanation = explanation.placed_on(session, &cluster)?;
-        Ok(if self.pictures { explanation.with_pictures() } else { explanation })
+        let distribution = self.distribution.map(|text| read_distribution("distribution", &text)).transpose()?;
+        // A distribution that is given is one to follow.
+        let scheduler = match (&distribution, scheduler) {
+            (Some(_), SchedulerName::Auto) => SchedulerName::Written,
+            (_, scheduler) => scheduler,
+        };
+        Ok(Cluster { machine, scheduler, distribution: distribution.map(Arc::new) })
     }
 }
 

@@ -80,7 +80,8 @@ pub(crate) fn run<T: Send + 'static>(
     report: Option<&Bound<'_, PyAny>>,
     work: impl FnOnce() -> Result<T> + Send + 'static,
 ) -> PyResult<T> {
-    if !takes_long {
+    // Ranks may wait for each other for long.
+    if !takes_long && session.n_ranks() == 1 {
         return py.detach(work).or_raise();
     }
     let (sender, mut receiver) = mpsc::channel();

@@ -74,7 +74,7 @@ mod _core {
     #[pymodule_export]
     use super::cfunction::compiled_function;
     #[pymodule_export]
-    use super::convert::{from_numpy, to_numpy};
+    use super::convert::{from_numpy, from_rank, to_numpy};
     #[pymodule_export]
     use super::explanation::{Difference, Explanation, Profile};
     #[pymodule_export]
@@ -96,7 +96,7 @@ mod _core {
     #[pymodule_export]
     use super::relation::{Relation, relation_of};
     #[pymodule_export]
-    use super::session::{Session, look_for_libraries, matrix_provider};
+    use super::session::{Session, abandon_ranks, current_rank, finish_ranks, look_for_libraries, matrix_provider};
     #[pymodule_export]
     use super::tensor::{Tensor, automatic_chunks, compute_list};
 }

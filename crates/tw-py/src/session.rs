@@ -6,6 +6,10 @@ use std::sync::{Mutex, PoisonError};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
+use tilewright::mpi::MpiRanks;
+
+use crate::errors::OrRaise;
+use crate::explanation::Target;
 
 /// Threads, options and the cache of plans. Tensors belong to one.
 #[pyclass(frozen, module = "tilewright._core")]
@@ -19,20 +23,50 @@ pub(crate) fn current() -> tilewright::Session {
     CURRENT.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_with(tilewright::Session::new).clone()
 }
 
+/// The connections to other ranks, in the order in which they were made.
+static CONNECTIONS: Mutex<Vec<MpiRanks>> = Mutex::new(Vec::new());
+
+/// Ends the connections to other ranks, which do the same, after all sessions of ranks have been left.
+#[pyfunction]
+pub(crate) fn finish_ranks(py: Python<'_>) -> PyResult<()> {
+    let connections = std::mem::take(&mut *CONNECTIONS.lock().unwrap_or_else(PoisonError::into_inner));
+    py.detach(|| MpiRanks::finish_all(&connections)).or_raise()
+}
+
+/// Ends the process after an error, without waiting long for ranks that may be gone. The launcher ends the others.
+#[pyfunction]
+pub(crate) fn abandon_ranks(py: Python<'_>, code: i32) {
+    let connections = std::mem::take(&mut *CONNECTIONS.lock().unwrap_or_else(PoisonError::into_inner));
+    py.detach(|| MpiRanks::abandon(&connections, code))
+}
+
 #[pymethods]
 impl Session {
     /// Starts threads: as many as the machine has if not given. `memory` bounds the bytes of blocks alive at once; those that do not fit are spilled to
     /// a directory, at most `spill_limit` bytes. Below `checkpoint` runs leave what a later process can go on with.
     #[new]
-    #[pyo3(signature = (threads=None, memory=None, spill=None, spill_limit=None, checkpoint=None))]
+    #[pyo3(signature = (threads=None, memory=None, spill=None, spill_limit=None, checkpoint=None, ranks=None, reproducible=false))]
     fn new(
+        py: Python<'_>,
         threads: Option<usize>,
         memory: Option<u64>,
         spill: Option<PathBuf>,
         spill_limit: Option<u64>,
         checkpoint: Option<PathBuf>,
+        ranks: Option<(Target, Vec<PathBuf>)>,
+        reproducible: bool,
     ) -> PyResult<Session> {
         let mut builder = tilewright::Session::builder();
+        if reproducible {
+            builder = builder.reproducible();
+        }
+        if let Some((target, prefixes)) = ranks {
+            // All ranks come here; MPI may have to start.
+            let ranks = py.detach(|| MpiRanks::connect(false, prefixes)).or_raise()?;
+            let cluster = ranks.machine().and_then(|machine| target.cluster(Some(machine))).or_raise()?;
+            builder = ranks.builder(builder.threads(ranks.threads()).cluster(cluster));
+            CONNECTIONS.lock().unwrap_or_else(PoisonError::into_inner).push(ranks);
+        }
         if threads == Some(0) {
             return Err(PyValueError::new_err("a session needs at least one thread"));
         }
@@ -59,6 +93,23 @@ impl Session {
         let before = current();
         *CURRENT.lock().unwrap_or_else(PoisonError::into_inner) = Some(self.0.clone());
         Session(before)
+    }
+
+    /// The number of this rank among those that run programs together.
+    #[getter]
+    fn rank(&self) -> u32 {
+        self.0.rank()
+    }
+
+    /// The number of ranks that run programs together.
+    #[getter]
+    fn ranks(&self) -> u32 {
+        self.0.n_ranks()
+    }
+
+    /// Takes part in nothing with other ranks any more.
+    fn leave(&self, py: Python<'_>) {
+        py.detach(|| self.0.leave_ranks());
     }
 
     /// Number of threads.
@@ -93,10 +144,19 @@ impl Session {
         report.set_item("fetched_bytes", totals.fetched_bytes)?;
         report.set_item("peak_bytes", totals.peak_bytes)?;
         report.set_item("planned_peak_bytes", totals.planned_peak_bytes)?;
+        report.set_item("sent_bytes", totals.sent_bytes)?;
+        report.set_item("received_bytes", totals.received_bytes)?;
+        report.set_item("planned_sent_bytes", totals.planned_sent_bytes)?;
         report.set_item("flops", totals.flops)?;
         report.set_item("held_bytes", self.0.memory().0)?;
         Ok(report)
     }
+}
+
+/// The number of this rank in the session that new tensors belong to.
+#[pyfunction]
+pub(crate) fn current_rank() -> u32 {
+    current().rank()
 }
 
 /// Says in which directories libraries of linear algebra are looked for first. None is loaded before it is needed.

@@ -99,9 +99,10 @@ impl Tensor {
     fn explain(&self, py: Python<'_>, target: Option<Target>) -> PyResult<Explanation> {
         let tensor = self.0.clone();
         let explain = move || {
-            let explanation = tensor.session().explain(&tensor.program()?.0)?;
+            let (program, inputs) = tensor.program()?;
+            let explanation = tensor.session().explain(&program)?;
             match target {
-                None => Ok(explanation),
+                None => explanation.placed_here(tensor.session(), &inputs),
                 Some(target) => target.plan(tensor.session(), explanation),
             }
         };
@@ -125,7 +126,7 @@ impl Tensor {
         read: impl FnOnce(&TensorHandle) -> Result<T> + Send + 'static,
     ) -> PyResult<T> {
         let tensor = self.0.clone();
-        interrupt::run(py, self.0.session(), takes_long(&[&self.0]), None, move || read(&*tensor.persist()?))
+        interrupt::run(py, self.0.session(), takes_long(&[&self.0]), None, move || read(&*tensor.fetch()?))
     }
 }
 
@@ -175,16 +176,19 @@ fn compute(py: Python<'_>, tensors: Vec<tilewright::Tensor>, report: Option<&Bou
     })
 }
 
-/// Computes several tensors in one plan, each into one array.
+/// Computes several tensors in one plan, each into one array, on one of several ranks or on all.
 pub(crate) fn arrays(
     py: Python<'_>,
     tensors: Vec<tilewright::Tensor>,
     report: Option<&Bound<'_, PyAny>>,
-) -> PyResult<Vec<tilewright::Array>> {
+    rank: Option<u32>,
+) -> PyResult<Vec<Option<tilewright::Array>>> {
     let Some(first) = tensors.first() else { return Ok(Vec::new()) };
     let session = first.session().clone();
     let long = takes_long(&tensors.iter().collect::<Vec<_>>());
-    interrupt::run(py, &session, long, report, move || tilewright::compute_arrays(&tensors.iter().collect::<Vec<_>>()))
+    interrupt::run(py, &session, long, report, move || {
+        tilewright::compute_arrays_on(&tensors.iter().collect::<Vec<_>>(), rank)
+    })
 }
 
 /// Guesses whether the user may want to interrupt the computation.

@@ -7,10 +7,12 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use tw_block::Meter;
-use tw_ir::{Error, Result};
+use tw_block::{Block, Meter};
+use tw_ir::schedule::Digest;
+use tw_ir::{Error, Result, Span};
 
 use crate::bindings::Bindings;
+use crate::cancel::CancelToken;
 use crate::delivery::Outputs;
 use crate::execute::Tally;
 use crate::handle::TensorHandle;
@@ -36,7 +38,7 @@ pub trait Engine: Send + Sync {
     fn run(&self, prepared: &Prepared, bindings: &Bindings, options: &RunOptions) -> Result<Outcome>;
 }
 
-/// Ranks that run schedules together. All ranks make the same calls in the same order.
+/// Ranks that run schedules together. All ranks make the same calls in the same order. A call that is cancelled, or that fails in another way, ends the group.
 pub trait Group {
     /// The number of this rank.
     fn rank(&self) -> u32;
@@ -44,17 +46,57 @@ pub trait Group {
     /// How many ranks there are.
     fn size(&self) -> u32;
 
-    /// Gives every rank all blocks of a tensor. Blocks that come are charged to the meter.
-    fn bring(&self, handle: &TensorHandle, meter: &Arc<Meter>) -> Result<TensorHandle>;
+    /// Gives one rank, or all of them, the blocks of a tensor, one by one: `take` gets each with its position, in their order.
+    fn fetch(
+        &self,
+        handle: &TensorHandle,
+        fetch: &Fetch<'_>,
+        take: &mut dyn FnMut(u64, Arc<Block>) -> Result<()>,
+    ) -> Result<()>;
 
-    /// Compares a digest with that of the other ranks. An error on all of them if one differs.
-    fn agree(&self, digest: &[u8]) -> Result<()>;
+    /// Compares what this rank claims with what rank 0 does. An error on all ranks if one differs.
+    fn agree(&self, claim: &Claim<'_>, cancel: &CancelToken) -> Result<()>;
 
-    /// Gives all ranks the bytes of rank 0.
-    fn share(&self, bytes: &[u8]) -> Result<Vec<u8>>;
+    /// Gives all ranks the bytes that one of them has.
+    fn share(&self, from: u32, bytes: &[u8], cancel: &CancelToken) -> Result<Vec<u8>>;
+
+    /// Takes part in nothing any more: later calls fail here, and on other ranks those that wait for this one. The wire is free afterwards.
+    fn leave(&self);
 
     /// Ends the group: every call under way and to come fails with this error on all ranks, unless it has ended with another one already.
     fn fail(&self, error: &Error);
+}
+
+/// How blocks are fetched from other ranks.
+#[derive(Clone, Copy)]
+pub struct Fetch<'a> {
+    /// The rank that gets them; all of them if none is named.
+    pub to: Option<u32>,
+    /// Bytes of blocks that this rank expects, and of copies that it sends, at a time. A single block may be larger.
+    pub window: u64,
+    /// Blocks that come are charged to it.
+    pub meter: &'a Arc<Meter>,
+    /// Ends the call, and the group with it.
+    pub cancel: &'a CancelToken,
+}
+
+/// What a rank says that all ranks have to agree about.
+#[derive(Clone, Copy)]
+pub struct Claim<'a> {
+    /// A hash over all of it.
+    pub digest: Digest,
+    /// True if no rank goes on before all ranks have made the claim.
+    pub waits: bool,
+    /// The parts that it consists of, each with a hash and its place in the user's code. They are looked at if ranks differ, to say where.
+    pub parts: &'a dyn Fn() -> Vec<(u64, Span)>,
+}
+
+impl Claim<'_> {
+    /// A claim that some step has been reached.
+    pub fn reached(step: &str) -> Claim<'static> {
+        let digest = Digest::of("tilewright 1 step of several ranks", &[step.as_bytes()]);
+        Claim { digest, waits: true, parts: &Vec::new }
+    }
 }
 
 /// Runs steps one by one, in the order of the schedule, on the calling thread. So its peak is exactly that of the schedule.

@@ -9,7 +9,7 @@ use std::time::Instant;
 use smallvec::SmallVec;
 use tw_block::{Block, BlockBuffer, BlockMessage, CompiledKernel, Source, SourceAccess, Streamed};
 use tw_ir::kernel::Kernel;
-use tw_ir::schedule::{InstanceId, Memory, MoveId, StepKind};
+use tw_ir::schedule::{InstanceId, Memory, StepKind};
 use tw_ir::workflow::{BlockId, Statement, TaskId, TaskKind};
 use tw_ir::{Error, Result, Span};
 use tw_wire::Message;
@@ -86,7 +86,7 @@ impl TaskRunner<'_> {
         }
         let task = match self.plan.schedule.steps()[step as usize].kind() {
             StepKind::Task(task) => task,
-            StepKind::Move(id) if self.plan.is_transfer(step) => return self.begin_transfer(step, id, slots),
+            StepKind::Move(_) if self.plan.is_transfer(step) => return self.begin_transfer(step, slots),
             StepKind::Move(_) => {
                 self.run_move(step, slots)?;
                 self.count_step();
@@ -127,12 +127,13 @@ impl TaskRunner<'_> {
     }
 
     /// Begins a transfer between ranks. The lane ends it.
-    fn begin_transfer(&mut self, step: u32, id: MoveId, slots: &mut impl Slots) -> Result<()> {
+    fn begin_transfer(&mut self, step: u32, slots: &mut impl Slots) -> Result<()> {
         let schedule = &self.plan.schedule;
         let meter = &self.options.meter;
         let transfers = self.transfers.ok_or_else(|| Error::internal("a transfer without other ranks"))?;
         let (from, to) = (schedule.reads(step as usize).flatten().next(), schedule.writes(step as usize).next());
-        let (Some(from), Some(to)) = (from, to) else {
+        let id = self.plan.part.as_ref().and_then(|part| part.number_of(step));
+        let (Some(from), Some(to), Some(id)) = (from, to, id) else {
             return Err(Error::internal(format!("step {step} moves nothing")));
         };
         match self.plan.role(step) {
@@ -436,8 +437,15 @@ impl TaskRunner<'_> {
     fn new_block(&self, block: BlockId) -> Result<Block> {
         let workflow = self.plan.schedule.workflow();
         let set = workflow.set_of(block);
-        let output = Block::for_output(workflow.sets[set].dtype, workflow.block_box(block), Some(&self.options.meter))?;
-        let past_cache = self.plan.past_cache[set] && !self.deliveries.copies(set);
+        let bbox = workflow.block_box(block);
+        let (output, is_copied) = match self.deliveries.lend(set, &bbox)? {
+            Some(part) => (part, false),
+            None => {
+                let own = Block::for_output(workflow.sets[set].dtype, bbox, Some(&self.options.meter))?;
+                (own, self.deliveries.copies(set))
+            }
+        };
+        let past_cache = self.plan.past_cache[set] && !is_copied;
         Ok(if past_cache { output.write_past_cache() } else { output })
     }
 

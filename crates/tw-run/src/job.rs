@@ -206,10 +206,10 @@ impl Job {
     }
 
     /// Ends a transfer: a block that has come goes into its slot.
-    pub(crate) fn end_transfer(&self, move_id: u32, outcome: Result<Option<Message>>, ready: &mut Vec<u32>) -> Report {
+    pub(crate) fn end_transfer(&self, number: u32, outcome: Result<Option<Message>>, ready: &mut Vec<u32>) -> Report {
         let plan = self.plan.as_ref();
-        let Some(step) = plan.part.as_ref().and_then(|part| part.step_of_move(move_id)) else {
-            let failure = Some((0, Error::internal(format!("a message of move {move_id}, which does not exist"))));
+        let Some(step) = plan.part.as_ref().and_then(|part| part.step_of(number)) else {
+            let failure = Some((0, Error::internal(format!("a message of transfer {number}, which does not exist"))));
             return Report { failure, ..Report::default() };
         };
         let (bindings, options) = (&self.bindings, &self.options);

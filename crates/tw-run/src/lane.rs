@@ -16,21 +16,28 @@
 //! before it have ended everywhere, so on these ranks it is the head: its dependencies have ended, and the [ledger](crate::budget) admits it. If it is a task, a thread runs it. If it is
 //! a transfer, its sender has the block and has sent it, without waiting for the receiver, and its receiver has the memory and has posted the receive. The wire delivers a
 //! message that was sent and is expected, and the lane of the receiver ends the step. So the lowest step ends: a contradiction.
+//!
+//! Ranks that keep to budgets have steps of their own between those of the schedule (`tw_plan::fit_rank`): spills, fetches and loads that run again. The order above is then that of all ranks' steps
+//! together: the steps of the schedule, whose order nobody changes, and after each of them what every rank does before its next one. The argument is the same, since a step that only one rank has waits
+//! for nothing but earlier steps of that rank.
+//!
+//! Between schedules ranks exchange blocks and agree about what comes; [`crate::exchange`] argues about the former. In an agreement every rank waits for rank 0, which waits for all others
+//! and for nothing else.
 
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use rustc_hash::FxHashMap;
-use tw_block::{Block, BlockBuffer};
 use tw_ir::error::Blame;
 use tw_ir::{Error, FileId, Result, Span};
 use tw_wire::{Completion, Control, ControlKind, MAX_CONTROL, Message, Tag, Wire};
 
 use crate::board::JobId;
+use crate::cancel::CancelToken;
+use crate::exchange::{Exchange, Side};
 use crate::job::Job;
 use crate::pool::Shared;
-use crate::transfer::{received, room};
 
 /// The longest time between two looks at the runs that have been cancelled.
 const LOOK: Duration = Duration::from_millis(20);
@@ -41,7 +48,7 @@ const LAST_WORDS: Duration = Duration::from_secs(1);
 /// The thread of a rank that moves messages.
 pub(crate) struct Lane {
     inner: Arc<Inner>,
-    thread: Option<JoinHandle<()>>,
+    thread: Mutex<Option<JoinHandle<()>>>,
 }
 
 struct Inner {
@@ -226,7 +233,7 @@ impl Lane {
         let serving = Arc::clone(&inner);
         let thread = std::thread::Builder::new().name("tilewright-lane".to_string()).spawn(move || serving.serve());
         let thread = thread.map_err(|error| Error::resource(format!("no thread for messages: {error}")))?;
-        Ok(Lane { inner, thread: Some(thread) })
+        Ok(Lane { inner, thread: Mutex::new(Some(thread)) })
     }
 
     /// Takes part in a run: messages of it go to its job from now on. An error if the group has ended.
@@ -251,20 +258,35 @@ impl Lane {
         LaneHandle(Arc::clone(&self.inner))
     }
 
-    /// Tells the other ranks that this one takes part in no run from this one on.
+    /// Tells the other ranks that this one takes part in no run from this one on, and ends the thread when it has.
     pub(crate) fn leave(&self, run: u64, error: &Error) {
-        self.inner.tell(run, ControlKind::Notice, error);
+        let Some(thread) = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take() else { return };
+        // Who hears that this rank leaves before hearing why takes that for the reason.
+        let why = self.inner.lock().ended.clone().filter(|(first, _)| *first == 0);
+        self.inner.end_from(run, error);
+        match why {
+            Some((_, error)) => self.inner.tell(0, ControlKind::Error, &error),
+            None => self.inner.tell(run, ControlKind::Notice, error),
+        }
+        self.inner.lock().is_over = true;
+        self.inner.wire.wake();
+        // The lane runs no code of the user. If it has panicked all the same, its runs have ended.
+        let _ = thread.join();
     }
 
-    /// Sends blocks and receives others. Returns when all have come and gone; blocks in the order of `expected`.
-    pub(crate) fn exchange(
+    /// The connection to the other ranks.
+    pub(crate) fn wire(&self) -> &dyn Wire {
+        self.inner.wire.as_ref()
+    }
+
+    /// Exchanges messages with other ranks, as `work` says. Returns when all that this rank has sent has left. A failure ends the group.
+    pub(crate) fn exchange<T>(
         &self,
         run: u64,
-        sent: Vec<(u32, u32, Message)>,
-        expected: Vec<(u32, u32, BlockBuffer)>,
-    ) -> Result<Vec<Block>> {
-        let ids = expected.iter().map(|(_, id, _)| *id).collect();
-        let exchange = Arc::new(Exchange::new(ids, sent.len()));
+        cancel: &CancelToken,
+        work: impl FnOnce(&Side<'_>) -> Result<T>,
+    ) -> Result<T> {
+        let shared = Arc::new(Exchange::default());
         {
             let mut state = self.inner.lock();
             if let Some(error) = state.error_of(run) {
@@ -272,23 +294,19 @@ impl Lane {
                 self.inner.wire.cancel(run);
                 return Err(error);
             }
-            state.attached.insert(run, Attached::Exchange(Arc::clone(&exchange)));
+            state.attached.insert(run, Attached::Exchange(Arc::clone(&shared)));
         }
-        let begin = || {
-            for (from, id, buffer) in expected {
-                self.inner.wire.receive(from, Tag { run, id }, room(buffer))?;
-            }
-            for (to, id, block) in sent {
-                self.inner.wire.send(to, Tag { run, id }, block)?;
-            }
-            self.inner.wire.wake();
-            Ok(())
+        let side = Side { lane: self, run, shared: &shared, cancel };
+        let done = work(&side).and_then(|value| side.settle(0).map(|()| value));
+        let (value, failure) = match done {
+            Ok(value) => (Some(value), None),
+            Err(error) => (None, Some(error)),
         };
-        let (blocks, failure) = match begin().and_then(|()| exchange.wait()) {
-            Ok(blocks) => (blocks, None),
-            Err(error) => (Vec::new(), Some(error)),
-        };
-        self.handle().detach(run, failure).map_or(Ok(blocks), Err)
+        if let Some(error) = failure.as_ref().filter(|_| cancel.is_cancelled()) {
+            self.fail(error);
+        }
+        let missing = || Error::internal("an exchange without a value");
+        self.handle().detach(run, failure).map_or_else(|| value.ok_or_else(missing), Err)
     }
 }
 
@@ -316,77 +334,6 @@ impl LaneHandle {
     }
 }
 
-impl Drop for Lane {
-    fn drop(&mut self) {
-        self.inner.lock().is_over = true;
-        self.inner.wire.wake();
-        if let Some(thread) = self.thread.take() {
-            // The lane runs no code of the user. If it has panicked all the same, its runs have ended.
-            let _ = thread.join();
-        }
-    }
-}
-
-/// Blocks that ranks give each other outside of a schedule.
-struct Exchange {
-    state: Mutex<Exchanging>,
-    changed: Condvar,
-}
-
-struct Exchanging {
-    /// The position of every message that is expected.
-    positions: FxHashMap<u32, usize>,
-    blocks: Vec<Option<Block>>,
-    missing: usize,
-    error: Option<Error>,
-}
-
-impl Exchange {
-    fn new(ids: Vec<u32>, n_sent: usize) -> Exchange {
-        let (blocks, missing) = (ids.iter().map(|_| None).collect(), ids.len() + n_sent);
-        let positions = ids.into_iter().zip(0..).collect();
-        Exchange { state: Mutex::new(Exchanging { positions, blocks, missing, error: None }), changed: Condvar::new() }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Exchanging> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn end(&self, id: u32, outcome: Result<Option<Message>>) {
-        let mut state = self.lock();
-        match outcome.and_then(|message| message.map(received).transpose()) {
-            Ok(block) => {
-                let position = state.positions.get(&id).copied();
-                if let (Some(block), Some(position)) = (block, position) {
-                    state.blocks[position] = Some(block);
-                }
-                state.missing = state.missing.saturating_sub(1);
-            }
-            Err(error) => state.error = state.error.take().or(Some(error)),
-        }
-        self.changed.notify_all();
-    }
-
-    fn fail(&self, error: Error) {
-        let mut state = self.lock();
-        state.error = state.error.take().or(Some(error));
-        self.changed.notify_all();
-    }
-
-    fn wait(&self) -> Result<Vec<Block>> {
-        let mut state = self.lock();
-        while state.missing > 0 && state.error.is_none() {
-            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
-        }
-        if let Some(error) = state.error.take() {
-            return Err(error);
-        }
-        let blocks = std::mem::take(&mut state.blocks);
-        let missing = || Error::internal("a block did not come");
-        blocks.into_iter().collect::<Option<_>>().ok_or_else(missing)
-    }
-}
-
 /// An error as the content of a control message: who must act, where in the user's code, and what it says.
 fn encode(error: &Error) -> Vec<u8> {
     let (kind, file, numbers) = match *error.span() {
@@ -398,15 +345,22 @@ fn encode(error: &Error) -> Vec<u8> {
     let mut content = vec![error.blame() as u8, kind];
     [numbers.0, numbers.1, file.len() as u32].iter().for_each(|number| content.extend(number.to_le_bytes()));
     content.extend_from_slice(file.as_bytes());
+    // What it says, what helps, and its notes, as far as there is room.
+    let parts = [error.message(), error.help_text().unwrap_or_default()];
+    let parts: Vec<&str> = parts.into_iter().chain(error.notes().iter().map(String::as_str)).collect();
+    let text = parts.join(&SEPARATOR.to_string());
     let room = MAX_CONTROL.saturating_sub(content.len());
-    let mut text = error.message();
-    while text.len() > room {
-        text = &text[..text.char_indices().next_back().map_or(0, |(at, _)| at)];
-    }
-    content.extend_from_slice(text.as_bytes());
+    let end = (0..=text.len().min(room)).rev().find(|&at| text.is_char_boundary(at)).unwrap_or(0);
+    content.extend_from_slice(&text.as_bytes()[..end]);
     content.truncate(MAX_CONTROL);
     content
 }
+
+/// How the note of an error begins that another rank has met.
+const COMES_FROM: &str = "the error comes from rank";
+
+/// Between the parts of an error.
+const SEPARATOR: char = '\u{1f}';
 
 fn decode(from: u32, content: &[u8]) -> Error {
     let number = |at: usize| {
@@ -422,5 +376,15 @@ fn decode(from: u32, content: &[u8]) -> Error {
     };
     let blames = [Blame::Source, Blame::Plan, Blame::Data, Blame::Resource, Blame::Io, Blame::Cancelled];
     let blame = blames.into_iter().find(|&blame| Some(&(blame as u8)) == content.first());
-    Error::new(blame.unwrap_or(Blame::Internal), text).at(&span).note(format!("the error comes from rank {from}"))
+    let mut parts = text.split(SEPARATOR);
+    let mut error = Error::new(blame.unwrap_or(Blame::Internal), parts.next().unwrap_or_default()).at(&span);
+    if let Some(help) = parts.next().filter(|help| !help.is_empty()) {
+        error = error.help(help);
+    }
+    error = parts.fold(error, |error, note| error.note(note));
+    // It may come by way of another rank.
+    match error.notes().iter().any(|note| note.starts_with(COMES_FROM)) {
+        true => error,
+        false => error.note(format!("{COMES_FROM} {from}")),
+    }
 }

@@ -34,8 +34,8 @@ pub(crate) struct Part {
     pub(crate) dependencies: Vec<u32>,
     pub(crate) initial: Arc<[u32]>,
     pub(crate) n_steps: u64,
-    /// Per move, its step.
-    steps_of_moves: Vec<u32>,
+    /// The steps of the transfers between any two ranks, in their order: a transfer has the same number on all ranks, whatever moves each has beside them.
+    transfers: Vec<u32>,
 }
 
 impl Part {
@@ -52,18 +52,22 @@ impl Part {
         let initial = (0..roles.len()).filter(is_mine).filter(|&step| dependencies[step] == 0);
         let initial = initial.map(|step| step as u32).collect();
         let n_steps = (0..roles.len()).filter(is_mine).count() as u64;
-        let is_move = |step: &u32| matches!(schedule.steps()[*step as usize].kind(), StepKind::Move(_));
-        let steps_of_moves = (0..schedule.n_steps() as u32).filter(is_move).collect();
-        Part { rank, roles, dependencies, initial, n_steps, steps_of_moves }
+        let transfers = (0..schedule.n_steps() as u32).filter(|&step| is_transfer(schedule, step as usize)).collect();
+        Part { rank, roles, dependencies, initial, n_steps, transfers }
     }
 
     pub(crate) fn role(&self, step: u32) -> Role {
         self.roles[step as usize]
     }
 
+    /// The number of a transfer, the same on all ranks.
+    pub(crate) fn number_of(&self, step: u32) -> Option<u32> {
+        self.transfers.binary_search(&step).ok().map(|number| number as u32)
+    }
+
     /// The step of a transfer of this rank.
-    pub(crate) fn step_of_move(&self, number: u32) -> Option<u32> {
-        let step = *self.steps_of_moves.get(number as usize)?;
+    pub(crate) fn step_of(&self, number: u32) -> Option<u32> {
+        let step = *self.transfers.get(number as usize)?;
         matches!(self.role(step), Role::Sends { .. } | Role::Receives { .. }).then_some(step)
     }
 
@@ -71,6 +75,15 @@ impl Part {
     pub(crate) fn holds(&self, schedule: &Schedule, instance: InstanceId) -> bool {
         schedule.memory_of(instance).rank() == self.rank
     }
+}
+
+/// True if a step moves a block from one rank to another.
+fn is_transfer(schedule: &Schedule, step: usize) -> bool {
+    let (Some(placement), StepKind::Move(id)) = (schedule.placement(), schedule.steps()[step].kind()) else {
+        return false;
+    };
+    let Move { from, to } = placement.moved(id);
+    schedule.memory_of(from).rank() != schedule.memory_of(to).rank()
 }
 
 fn role(schedule: &Schedule, step: usize, rank: u32) -> Role {

@@ -1,15 +1,14 @@
 //! The transfers of one run: blocks that leave this rank and blocks that come.
 //!
-//! A move of the schedule between two ranks is one message. Its tag is the number of the run and that of the move, so both sides know it without asking.
+//! A move of the schedule between two ranks is one message. Its tag is the number of the run and that of the transfer among all transfers between ranks,
+//! so both sides know it without asking, also if they have moves of their own beside them.
 //! A transfer is a step like others: it begins when its dependencies have ended and the ledger admits it. A receive then has its memory, and is posted;
 //! a send has its block, which stays alive. The step ends when the wire says so, in the hands of the [lane](crate::lane). So the order of the schedule bounds what
 //! is received ahead, and a send blocks no thread.
 
 use std::sync::Arc;
 
-use cranelift_entity::EntityRef;
 use tw_block::{Block, BlockBuffer, BlockMessage};
-use tw_ir::schedule::MoveId;
 use tw_ir::{Error, Result};
 use tw_wire::{Landing, Message, Payload, Room, SharedBytes, Tag, Wire};
 
@@ -68,15 +67,15 @@ pub(crate) struct Transfers {
 }
 
 impl Transfers {
-    fn tag(&self, id: MoveId) -> Tag {
-        Tag { run: self.run, id: id.index() as u32 }
+    fn tag(&self, number: u32) -> Tag {
+        Tag { run: self.run, id: number }
     }
 
-    pub(crate) fn send(&self, id: MoveId, to: u32, block: BlockMessage) -> Result<()> {
-        self.wire.send(to, self.tag(id), outgoing(block)).map(drop)
+    pub(crate) fn send(&self, number: u32, to: u32, block: BlockMessage) -> Result<()> {
+        self.wire.send(to, self.tag(number), outgoing(block)).map(drop)
     }
 
-    pub(crate) fn receive(&self, id: MoveId, from: u32, buffer: BlockBuffer) -> Result<()> {
-        self.wire.receive(from, self.tag(id), room(buffer)).map(drop)
+    pub(crate) fn receive(&self, number: u32, from: u32, buffer: BlockBuffer) -> Result<()> {
+        self.wire.receive(from, self.tag(number), room(buffer)).map(drop)
     }
 }

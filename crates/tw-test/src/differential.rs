@@ -55,7 +55,7 @@ pub type Results = BTreeMap<String, Array>;
 pub fn run(session: &Session, program: &Program, inputs: &Results) -> Result<Results, Error> {
     let bound = inputs.iter().map(|(name, array)| (name.clone(), in_memory(array.clone()))).collect();
     let stored = session.run(program, &bound)?;
-    stored.into_iter().map(|(name, stored)| Ok((name, stored.to_array()?))).collect()
+    stored.into_iter().map(|(name, stored)| Ok((name, session.fetch(&stored, None)?.to_array()?))).collect()
 }
 
 /// What a comparison came to.

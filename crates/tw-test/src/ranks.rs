@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::mpsc;
 use std::time::Duration;
 
-use tilewright::Session;
+use tilewright::{Session, SessionBuilder};
 use tw_ir::Program;
 use tw_ir::error::Error;
 use tw_wire::{Wire, WireLimits, channels};
@@ -25,13 +25,34 @@ pub fn on_ranks<T: Send>(
     configuration: &Configuration,
     work: impl Fn(&Session) -> T + Sync,
 ) -> Vec<T> {
+    on_ranks_within(wires, configuration, None, work)
+}
+
+/// The same, each rank within a budget if one is given.
+pub fn on_ranks_within<T: Send>(
+    wires: Vec<Arc<dyn Wire>>,
+    configuration: &Configuration,
+    budget: Option<u64>,
+    work: impl Fn(&Session) -> T + Sync,
+) -> Vec<T> {
+    let within = |builder: SessionBuilder| budget.into_iter().fold(builder, |builder, bytes| builder.memory(bytes));
+    on_ranks_with(wires, configuration, &within, work)
+}
+
+/// The same, each rank with a session of its own making.
+pub fn on_ranks_with<T: Send>(
+    wires: Vec<Arc<dyn Wire>>,
+    configuration: &Configuration,
+    options: &(dyn Fn(SessionBuilder) -> SessionBuilder + Sync),
+    work: impl Fn(&Session) -> T + Sync,
+) -> Vec<T> {
     let n = wires.len();
     let (ended, results) = mpsc::channel();
     std::thread::scope(|scope| {
         for (rank, wire) in wires.into_iter().enumerate() {
             let (ended, work) = (ended.clone(), &work);
             scope.spawn(move || {
-                let session = configuration.builder().ranks(wire).build();
+                let session = options(configuration.builder().ranks(wire)).build();
                 // The other end is gone only if the test has failed.
                 let _ = ended.send((rank, work(&session)));
             });

@@ -64,7 +64,8 @@ impl Accurate {
 }
 
 impl Digest {
-    fn new(dtype: DType) -> Digest {
+    /// Of a tensor of this type, without elements yet.
+    pub(crate) fn new(dtype: DType) -> Digest {
         let kind = match dtype {
             _ if dtype.is_float() => Kind::Float,
             _ if dtype.is_complex() => Kind::Complex,
@@ -119,7 +120,8 @@ impl Digest {
         format!("{:016x}", self.checksum)
     }
 
-    fn add(&mut self, block: &Block, whole: &[u64]) -> Result<()> {
+    /// Adds the elements of a block of a tensor of this shape.
+    pub(crate) fn add(&mut self, block: &Block, whole: &[u64]) -> Result<()> {
         let array = block.to_array()?;
         let region = block.bbox();
         let rank = whole.len();

@@ -1,8 +1,8 @@
 //! The corner of a result, as NumPy would print it.
 
+use tw_block::Block;
 use tw_ir::error::Result;
-use tw_ir::{Array, Scalar, shape};
-use tw_run::TensorHandle;
+use tw_ir::{Array, DType, Scalar, shape};
 
 use super::digest::Sum;
 
@@ -15,18 +15,26 @@ pub(crate) fn corner_shape(whole: &[u64]) -> Vec<u64> {
     (0..rank).map(|axis| if axis + 2 < rank { whole[axis].min(1) } else { whole[axis].min(CORNER) }).collect()
 }
 
-/// The corner of a computed tensor.
-pub(crate) fn corner_of(handle: &TensorHandle) -> Result<Array> {
-    let shape = corner_shape(&handle.shape());
-    let origin = vec![0; shape.len()];
-    let mut corner = Array::zeros(&shape, handle.dtype())?;
-    for block in handle.blocks() {
-        let block = block.block()?;
-        if block.bbox().lo.iter().zip(&shape).all(|(lo, n)| lo < n) {
-            block.copy_overlap_into(&origin, &mut corner)?;
-        }
+/// The corner of a tensor, from its blocks.
+pub(crate) struct Corner {
+    pub(crate) array: Array,
+    origin: Vec<u64>,
+}
+
+impl Corner {
+    /// Of a tensor of this shape and type, without elements yet.
+    pub(crate) fn new(whole: &[u64], dtype: DType) -> Result<Corner> {
+        let shape = corner_shape(whole);
+        Ok(Corner { array: Array::zeros(&shape, dtype)?, origin: vec![0; shape.len()] })
     }
-    Ok(corner)
+
+    /// Adds the elements of a block that are shown.
+    pub(crate) fn add(&mut self, block: &Block) -> Result<()> {
+        if block.bbox().lo.iter().zip(self.array.shape()).all(|(lo, n)| lo < n) {
+            block.copy_overlap_into(&self.origin, &mut self.array)?;
+        }
+        Ok(())
+    }
 }
 
 /// The corner as text; `whole` tells where something is left out.

@@ -65,8 +65,8 @@ pub(crate) fn report(totals: &Totals, planning: Duration, budget: Option<u64>, r
         "tasks": totals.tasks,
         "read_bytes": totals.read_bytes,
         "written_bytes": totals.written_bytes,
-        // One machine.
-        "wire_bytes": 0,
+        // By this rank, of several.
+        "wire_bytes": totals.sent_bytes,
         "spilled_bytes": totals.spilled_bytes,
         "fetched_bytes": totals.fetched_bytes,
         "resumed_steps": totals.resumed_steps,

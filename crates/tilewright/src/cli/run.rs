@@ -14,10 +14,9 @@ use super::Failure;
 use super::cluster::ClusterArgs;
 use super::digest::Digest;
 use super::engine::EngineArgs;
-use super::later::LaterRunArgs;
 use super::load::ProgramArgs;
 use super::out::Out;
-use super::preview;
+use super::preview::{self, Corner};
 use super::progress::Bar;
 use super::ranks::Ranks;
 use super::report::{ReportFile, report};
@@ -53,8 +52,9 @@ pub(crate) struct Args {
     quiet: bool,
     #[command(flatten)]
     cluster: ClusterArgs,
-    #[command(flatten)]
-    later_run: LaterRunArgs,
+    /// Compute the bits that threads do, on any number of ranks. Without ranks, bits never depend on threads.
+    #[arg(long)]
+    reproducible: bool,
 }
 
 /// A result, for the terminal and the report.
@@ -69,7 +69,6 @@ pub(crate) struct Shown {
 
 /// Runs the command.
 pub(crate) fn run(args: &Args, out: &mut Out) -> Result<(), Failure> {
-    args.later_run.refuse()?;
     // A mistake in the program is found by every rank, before there is anything to end.
     drop(args.program.load()?);
     match args.engine.connect()? {
@@ -91,6 +90,9 @@ fn run_with(args: &Args, ranks: Option<&Ranks>, out: &mut Out) -> Result<(), Fai
     // Rank 0 speaks for all.
     let is_first = ranks.is_none_or(|ranks| ranks.rank() == 0);
     let is_quiet = args.quiet || !is_first;
+    if args.reproducible {
+        builder = builder.reproducible();
+    }
     if let Some(directory) = &args.resume {
         builder = builder.checkpoint(directory);
     }
@@ -114,7 +116,8 @@ fn run_with(args: &Args, ranks: Option<&Ranks>, out: &mut Out) -> Result<(), Fai
         let hash = session.load_plan(&loaded.unit.program, &bytes).map_err(|error| loaded.failure(error))?;
         plan.push_str(&format!("schedules {} of {}", hash.short(), path.display()));
     } else if let Some(explanation) = &explanation {
-        if let Some(budget) = args.engine.memory {
+        // The budget of a rank is for its part of the plan.
+        if let Some(budget) = args.engine.memory.filter(|_| ranks.is_none()) {
             explanation.check_budget(budget).map_err(|error| loaded.failure(error))?;
         }
         planning = explanation.summary().planning;
@@ -140,9 +143,10 @@ fn run_with(args: &Args, ranks: Option<&Ranks>, out: &mut Out) -> Result<(), Fai
     let (results, totals) = outcome.map_err(|error| loaded.failure(error))?;
 
     let mut shown = Vec::new();
-    if !is_quiet || report_file.is_some() {
-        for name in &names {
-            shown.push(show(name, &results, &paths)?);
+    // All ranks take part, and the first one shows what it gets.
+    if !args.quiet || args.report.is_some() {
+        for name in names.iter().filter(|name| is_first || !paths.contains_key(*name)) {
+            shown.push(show(&session, name, &results, &paths)?);
         }
     }
     if !is_quiet {
@@ -175,7 +179,12 @@ fn read_plan(path: &Path) -> Result<Vec<u8>> {
     std::fs::read(path).map_err(|error| tw_ir::Error::io(format!("cannot read {}: {error}", path.display())))
 }
 
-fn show(name: &str, results: &BTreeMap<String, Arc<TensorHandle>>, paths: &BTreeMap<String, String>) -> Result<Shown> {
+fn show(
+    session: &Session,
+    name: &str,
+    results: &BTreeMap<String, Arc<TensorHandle>>,
+    paths: &BTreeMap<String, String>,
+) -> Result<Shown> {
     let name = name.to_string();
     if let Some(path) = paths.get(&name) {
         let source = tw_files::open(path)?;
@@ -187,8 +196,12 @@ fn show(name: &str, results: &BTreeMap<String, Arc<TensorHandle>>, paths: &BTree
     }
     let handle = results.get(&name).ok_or_else(|| tw_ir::Error::internal(format!("no result `{name}`")))?;
     let (shape, dtype) = (handle.shape(), handle.dtype());
-    let (digest, corner) = (Digest::of_handle(handle)?, preview::corner_of(handle)?);
-    Ok(Shown { name, shape, dtype, digest, corner, path: None })
+    let (mut digest, mut corner) = (Digest::new(dtype), Corner::new(&shape, dtype)?);
+    session.gather(handle, Some(0), &mut |_, block| {
+        digest.add(&block, &shape)?;
+        corner.add(&block)
+    })?;
+    Ok(Shown { name, shape, dtype, digest, corner: corner.array, path: None })
 }
 
 fn print(shown: &Shown, out: &mut Out) {

@@ -8,7 +8,7 @@ use tw_block::{Sink, Source, commit_all};
 use tw_ir::error::{Error, Result};
 use tw_ir::program::{MaskCounts, Node, Program, TensorType, ValueId};
 use tw_ir::{Array, Grid, Span};
-use tw_run::{CancelToken, TensorHandle};
+use tw_run::{CancelToken, Claim, TensorHandle};
 
 use super::placed::{Operands, Placer, Sharded};
 use super::{Alive, Around, Decision, Domain, Place, Step, walk};
@@ -68,7 +68,11 @@ impl<'a> Data<'a> {
         for (&value, &want) in program.body.results.iter().zip(wants).filter(|(_, want)| **want != Want::Blocks) {
             // A result that is wanted twice is copied from its blocks for the second.
             let wanted_once = program.body.results.iter().filter(|&&result| result == value).count() == 1;
-            by_value.insert(value, if wanted_once { want } else { Want::Array { keep_up_to: u64::MAX } });
+            let want = match want {
+                Want::Array { on, .. } if !wanted_once => Want::Array { keep_up_to: u64::MAX, on },
+                want => want,
+            };
+            by_value.insert(value, want);
         }
         Data {
             session,
@@ -87,14 +91,16 @@ impl<'a> Data<'a> {
 
     /// Runs the program and commits its sinks. Results are in the order of its outputs.
     pub(crate) fn run(&mut self) -> Result<Vec<Computed>> {
-        let mut tensors = walk(self.program, self)?;
-        for tensor in tensors.iter_mut().flatten() {
-            tensor.stored = self.session.bring(&tensor.stored)?;
-        }
+        let tensors = walk(self.program, self)?;
         let mut results = Vec::with_capacity(tensors.len());
         for (value, tensor) in self.program.body.results.iter().zip(tensors) {
             let stored = tensor.map(|tensor| tensor.stored);
-            let array = self.arrays.remove(value);
+            let mut array = self.arrays.remove(value);
+            if let (Some(stored), Some(Want::Array { on, .. }), true) =
+                (&stored, self.wants.get(value), self.session.group().is_some())
+            {
+                array = self.session.array_of_ranks(stored, *on, &self.cancel)?;
+            }
             if array.is_none() && stored.is_none() {
                 return Err(Error::internal(format!("{value} has not been computed")));
             }
@@ -120,17 +126,19 @@ impl Data<'_> {
         let written: Vec<Arc<dyn Sink>> = self.written.drain(..).collect();
         let Some(group) = self.session.group().filter(|_| !written.is_empty()) else { return commit_all(written) };
         written.iter().try_for_each(|sink| sink.make_durable())?;
-        group.agree(b"durable")?;
+        group.agree(&Claim::reached("files are durable"), &self.cancel)?;
         if group.rank() == 0 {
             written.iter().try_for_each(|sink| sink.commit())?;
         }
-        group.agree(b"committed")
+        group.agree(&Claim::reached("files are committed"), &self.cancel)
     }
 
     /// What a result is for later segments. An input of the user that was only handed on may be loaded on any rank, so it is no tensor of this one.
     fn of_input(&self, shards: Option<&Sharded>, stored: Arc<TensorHandle>) -> Arc<TensorHandle> {
         let input = shards.filter(|_| self.session.group().is_some()).and_then(Sharded::input);
-        match input.and_then(|name| self.inputs.get(name)) {
+        let rank = self.session.rank();
+        // What some rank holds stays there.
+        match input.and_then(|name| self.inputs.get(name)).filter(|source| source.homes(rank).is_none()) {
             Some(source) => Arc::new(TensorHandle::of_source(stored.dtype(), stored.grid().clone(), source)),
             None => stored,
         }
@@ -166,8 +174,9 @@ impl Domain for Data<'_> {
     }
 
     fn mask_counts(&self, mask: &Tensor, pieces: Grid, _total: Option<u64>) -> Result<MaskCounts> {
-        let counts =
-            self.answer(|| Ok(self.session.bring(&mask.stored)?.mask_counts(pieces.clone())?.counts().to_vec()))?;
+        let counts = self.answer(|| {
+            Ok(self.session.bring(&mask.stored, &self.cancel)?.mask_counts(pieces.clone())?.counts().to_vec())
+        })?;
         MaskCounts::new(pieces, counts)
     }
 
@@ -246,14 +255,16 @@ impl Domain for Data<'_> {
     }
 
     fn resolve(&mut self, value: &Tensor, _at_most: Option<u64>) -> Result<Option<u64>> {
-        let answer = self.answer(|| Ok(vec![self.session.bring(&value.stored)?.item()?.as_i64() as u64]))?;
+        let answer =
+            self.answer(|| Ok(vec![self.session.bring(&value.stored, &self.cancel)?.item()?.as_i64() as u64]))?;
         let value = answer.first().map_or(-1, |&bits| bits as i64);
         let extent = u64::try_from(value).map_err(|_| Error::data(format!("an extent of {value}")))?;
         Ok(Some(extent))
     }
 
     fn decide(&mut self, condition: &Tensor) -> Result<Decision> {
-        let answer = self.answer(|| Ok(vec![u64::from(self.session.bring(&condition.stored)?.item()?.is_true())]))?;
+        let answer = self
+            .answer(|| Ok(vec![u64::from(self.session.bring(&condition.stored, &self.cancel)?.item()?.is_true())]))?;
         Ok(if answer == [1] { Decision::True } else { Decision::False })
     }
 

@@ -12,6 +12,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
+use tw_block::Source;
 use tw_ir::error::{Error, Result};
 use tw_ir::program::{Node, Op, Program, Region, SourceOp, TensorType, ValueId};
 use tw_ir::workflow::{BlockSetId, SourceDecl};
@@ -22,6 +23,7 @@ use super::collect::{Collected, Item, Position};
 use super::segment::SegmentKey;
 use super::types::sharing;
 use super::{Alive, Around, Domain, Step, walk};
+use crate::bindings::Inputs;
 use crate::session::Session;
 use crate::units;
 
@@ -96,6 +98,9 @@ impl Item for PlacedSegment {
     fn stand_for(&mut self, _other: &PlacedSegment) {}
 }
 
+/// Inputs that workers hold, by name: what earlier programs have left there, and what only one rank has.
+pub(crate) type Held = BTreeMap<String, Arc<Homes>>;
+
 /// Plans the segments of one program for a cluster.
 pub(crate) struct Placer<'a> {
     session: &'a Session,
@@ -106,6 +111,9 @@ pub(crate) struct Placer<'a> {
     preferred: Option<&'static str>,
     /// Where inputs go that several segments read.
     inputs: BTreeMap<String, Arc<Homes>>,
+    /// Inputs that are on workers before anything runs, and their bytes on each.
+    held: &'a Held,
+    held_bytes: Vec<u64>,
     known: HashMap<SegmentKey, Vec<(Before, Arc<Rivals>)>>,
     n_buffers: u32,
 }
@@ -145,15 +153,17 @@ impl<'a> Placer<'a> {
         let mut before = Before::default();
         for (name, ty) in program.inputs() {
             let value = operands.inputs.iter().find(|(input, _)| *input == name).and_then(|(_, value)| *value);
-            let homes = value.and_then(|value| self.homes(value));
+            let homes = value.map_or_else(|| self.held.get(name), |value| self.homes(value));
             if let Some(homes) = homes.filter(|homes| ty.known_shape() == Some(homes.shape())) {
                 before.inputs.insert(name.to_string(), homes.as_ref().clone());
             }
         }
-        let mut bytes = vec![0u64; self.cluster.machine.n_workers()];
+        let mut bytes = self.held_bytes.clone();
         let mut counted: HashSet<u32> = HashSet::new();
+        let is_held = |value: &Sharded| value.input.as_ref().is_some_and(|name| self.held.contains_key(name));
         let taken = operands.inputs.iter().filter_map(|(_, value)| *value);
-        for value in taken.chain(operands.alive.iter().copied()).filter(|value| counted.insert(value.buffer)) {
+        let values = taken.chain(operands.alive.iter().copied()).filter(|value| !is_held(value));
+        for value in values.filter(|value| counted.insert(value.buffer)) {
             let Some(homes) = self.homes(value) else { continue };
             let elements = homes.elements(bytes.len());
             bytes.iter_mut().zip(elements).for_each(|(sum, n)| *sum += n * value.ty.dtype.size());
@@ -167,7 +177,7 @@ impl<'a> Placer<'a> {
     /// Where a value is. An input of the user is where the innermost loop wants it.
     fn homes<'v>(&'v self, value: &'v Sharded) -> Option<&'v Arc<Homes>> {
         match &value.input {
-            Some(name) => self.inputs.get(name),
+            Some(name) => self.held.get(name).or_else(|| self.inputs.get(name)),
             None => value.homes.as_ref(),
         }
     }
@@ -229,12 +239,23 @@ impl<'a> Placer<'a> {
     }
 }
 
+/// The inputs that workers hold, of those that are given. `here` is the rank that asks.
+pub(crate) fn held_inputs(inputs: &Inputs, here: u32) -> Held {
+    let homes = |source: &Arc<dyn Source>| {
+        let homes = source.homes(here)?;
+        let grid = source.chunks()?.clone();
+        // A tensor without elements is nowhere.
+        (grid.n_blocks() as usize == homes.len()).then(|| Arc::new(Homes::new(grid, homes)))
+    };
+    inputs.iter().filter_map(|(name, source)| Some((name.clone(), homes(source)?))).collect()
+}
+
 /// Places a whole program. Gives the placer, with its decisions made, and the segments.
 pub(crate) fn place_program<'a>(
     session: &'a Session,
     cluster: &'a Cluster,
     program: &Program,
-    inputs: &BTreeMap<String, TensorType>,
+    (inputs, held): (&BTreeMap<String, TensorType>, &'a Held),
     with_rivals: bool,
 ) -> Result<(Placer<'a>, PlacedProgram)> {
     if cluster.scheduler == SchedulerName::Written && cluster.distribution.is_none() {
@@ -242,7 +263,14 @@ pub(crate) fn place_program<'a>(
         return Err(error.help("write one to a file and name it: `tw explain --distribution FILE`"));
     }
     let limit = DEFAULT_LIMIT / n_segments(&program.body).clamp(1, FEWEST_SHARES);
+    let mut held_bytes = vec![0; cluster.machine.n_workers()];
+    for (homes, ty) in held.iter().filter_map(|(name, homes)| Some((homes, inputs.get(name)?))) {
+        let elements = homes.elements(held_bytes.len());
+        held_bytes.iter_mut().zip(elements).for_each(|(sum, n)| *sum += n * ty.dtype.size());
+    }
     let mut placer = Placer {
+        held,
+        held_bytes,
         session,
         cluster,
         with_rivals,

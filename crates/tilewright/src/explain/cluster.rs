@@ -12,7 +12,8 @@ use tw_plan::PlanOptions;
 
 use super::source::Place;
 use super::{Explanation, units};
-use crate::control::placed::{PlacedSegment, place_program};
+use crate::bindings::Inputs;
+use crate::control::placed::{Held, PlacedSegment, held_inputs, place_program};
 use crate::session::Session;
 
 mod draw;
@@ -56,9 +57,24 @@ pub struct Piece {
 impl Explanation {
     /// Plans the program for a cluster, as a run of a session with that cluster would. What is told afterwards is told of the cluster, too. The plans of
     /// other schedulers are shown beside the one that would run.
-    pub fn placed_on(mut self, session: &Session, cluster: &Cluster) -> Result<Explanation> {
+    pub fn placed_on(self, session: &Session, cluster: &Cluster) -> Result<Explanation> {
+        self.placed(session, cluster, &Held::new())
+    }
+
+    /// Adds the plan that a session of several ranks runs with these inputs, some of which ranks may hold already. Nothing is added to that of another session, or of a reproducible
+    /// one, which runs the plan of one machine.
+    pub fn placed_here(self, session: &Session, inputs: &Inputs) -> Result<Explanation> {
+        match session.cluster() {
+            Some(cluster) if session.n_ranks() > 1 && !session.is_reproducible() => {
+                self.placed(session, cluster, &held_inputs(inputs, session.rank()))
+            }
+            _ => Ok(self),
+        }
+    }
+
+    fn placed(mut self, session: &Session, cluster: &Cluster, held: &Held) -> Result<Explanation> {
         let started = Instant::now();
-        let (_, placed) = place_program(session, cluster, &self.program, &self.inputs, true)?;
+        let (_, placed) = place_program(session, cluster, &self.program, (&self.inputs, held), true)?;
         let rarer = placed.rarer_branches();
         let piece = |(k, segment): (usize, &PlacedSegment)| {
             let mut rivals = segment.rivals.as_ref().clone();

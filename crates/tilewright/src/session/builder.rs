@@ -37,6 +37,8 @@ pub struct SessionBuilder {
     spill_limit: Option<u64>,
     checkpoint: Option<PathBuf>,
     wire: Option<Arc<dyn Wire>>,
+    ranks_on_host: u32,
+    reproducible: bool,
 }
 
 impl SessionBuilder {
@@ -57,6 +59,8 @@ impl SessionBuilder {
             spill_limit: None,
             checkpoint: None,
             wire: None,
+            ranks_on_host: 1,
+            reproducible: false,
         }
     }
 
@@ -103,9 +107,22 @@ impl SessionBuilder {
     }
 
     /// Runs programs together with other ranks, which run the same script: every rank plans by itself and runs its part. All ranks make the same calls in the
-    /// same order, and all get the results. Unless a [cluster](SessionBuilder::cluster) says otherwise, programs are planned for one worker per rank on one node.
+    /// same order. Results stay where they were made until [`Session::fetch`], or a call that gives arrays, brings them. Unless a [cluster](SessionBuilder::cluster) says otherwise, programs are planned for one worker per rank on one node.
     pub fn ranks(mut self, wire: Arc<dyn Wire>) -> SessionBuilder {
         self.wire = Some(wire);
+        self
+    }
+
+    /// How many ranks share the memory of this host: each takes its part of it where nobody has set a budget.
+    pub fn ranks_on_host(mut self, n: u32) -> SessionBuilder {
+        self.ranks_on_host = n.max(1);
+        self
+    }
+
+    /// Makes the bits of results those of threads, on any number of ranks. Programs are planned as for one machine, and ranks share the tasks of that plan, which may send more
+    /// than a plan that is made for them.
+    pub fn reproducible(mut self) -> SessionBuilder {
+        self.reproducible = true;
         self
     }
 
@@ -200,11 +217,12 @@ impl SessionBuilder {
             forms: Vec::new(),
         };
         Session(Arc::new(Inner {
-            engine,
             plan: self.plan,
+            reproducible: self.reproducible && cluster.is_some(),
             cluster,
             run,
             budget,
+            ranks_on_host: self.ranks_on_host.into(),
             wrong_setting,
             cancel: Mutex::new(CancelToken::new()),
             process: std::process::id(),
@@ -213,10 +231,14 @@ impl SessionBuilder {
             totals: Mutex::new(Totals::default()),
             profile: self.profile,
             functions,
-            allowance: Allowance::new(budget),
+            allowance: match engine.group() {
+                Some(group) => Allowance::of_ranks(budget, group.size()),
+                None => Allowance::new(budget),
+            },
             spill: SpillFile::new(&self.spill_directory.unwrap_or_else(spill_directory), self.spill_limit),
             checkpoint: self.checkpoint,
             spillable: Spillable::default(),
+            engine,
             pool,
             fitted: FittedCache::default(),
         }))

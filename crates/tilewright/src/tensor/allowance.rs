@@ -26,6 +26,8 @@ const MANY: usize = 1024;
 /// The cached tensors of one session.
 pub(crate) struct Allowance {
     limit: u64,
+    /// False where ranks would not let go of the same tensors.
+    lets_go: bool,
     kept: Mutex<Kept>,
 }
 
@@ -73,7 +75,13 @@ impl Allowance {
     pub(crate) fn new(budget: Option<u64>) -> Allowance {
         let of_machine = || (machine_bytes().unwrap_or(0) / SHARE_OF_MACHINE).max(LEAST);
         let limit = budget.map_or_else(of_machine, |budget| budget / SHARE_OF_BUDGET);
-        Allowance { limit, kept: Mutex::default() }
+        Allowance { limit, lets_go: true, kept: Mutex::default() }
+    }
+
+    /// For one of several ranks. All of them keep the same tensors, whatever their machines have, so nothing is let go before its handle is.
+    pub(crate) fn of_ranks(budget: Option<u64>, n_ranks: u32) -> Allowance {
+        let of_rank = budget.map_or(LEAST, |budget| budget / SHARE_OF_BUDGET);
+        Allowance { limit: of_rank.saturating_mul(n_ranks.into()), lets_go: false, kept: Mutex::default() }
     }
 
     /// Bytes that can be kept besides what cannot be let go.
@@ -88,6 +96,7 @@ impl Allowance {
     /// Keeps the blocks of a tensor, and lets go of what does not fit any more. `again` says whether they can be computed again.
     pub(super) fn keep(&self, tensor: &Tensor, stored: Arc<TensorHandle>, again: bool) {
         let node = &tensor.node;
+        let again = again && self.lets_go;
         let entry = Entry {
             node: Arc::downgrade(node),
             result: tensor.result,

@@ -58,7 +58,7 @@ impl Graph {
     /// The program of some tensors, and what is worth keeping of it.
     pub(super) fn collect(tensors: &[&Tensor]) -> Result<Graph> {
         let mut graph = Graph::collect_only(tensors)?;
-        graph.kept = graph.run.kept(tensors);
+        graph.kept = graph.run.kept(tensors)?;
         for (k, tensor) in graph.kept.iter().enumerate() {
             let value = graph.value(tensor)?;
             graph.program.output(format!("kept{k}"), value);

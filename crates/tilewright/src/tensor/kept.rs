@@ -9,6 +9,7 @@ use std::sync::atomic::Ordering;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use tw_block::SourceAccess;
+use tw_ir::error::{Error, Result};
 use tw_ir::index::Idx;
 use tw_ir::program::{Op, SourceOp};
 
@@ -18,6 +19,12 @@ use crate::session::lock;
 
 /// Bytes up to which a tensor that the host holds is kept at once.
 const SMALL: u64 = 16 << 20;
+
+/// Bytes up to which a tensor that is given away is kept whatever it costs to compute.
+const TINY: u64 = 1 << 20;
+
+/// Work per element from which on a small tensor that is given away is kept at once.
+const WORTH_KEEPING: u64 = 32;
 
 /// The tensors that are computed in one run and what reads them.
 #[derive(Default)]
@@ -64,28 +71,51 @@ impl Run {
         *self.held_here.entry(Arc::as_ptr(&tensor.node)).or_default() += 1;
     }
 
-    /// The tensors to keep besides the results.
-    pub(super) fn kept(&self, results: &[&Tensor]) -> Vec<Tensor> {
+    /// The tensors to keep besides the results. Of several ranks the first one decides, because a host drops its handles when it likes.
+    pub(super) fn kept(&self, results: &[&Tensor]) -> Result<Vec<Tensor>> {
+        let candidates = self.candidates(results);
+        let session = results.first().map(|tensor| tensor.session());
+        let decided = match session {
+            Some(session) if !candidates.is_empty() => {
+                let own: Vec<u8> = candidates.iter().map(|(_, keep)| u8::from(*keep)).collect();
+                session.decided_by_first(own)?
+            }
+            _ => candidates.iter().map(|(_, keep)| u8::from(*keep)).collect(),
+        };
+        if decided.len() != candidates.len() {
+            return Err(Error::source("ranks do not compute the same tensors")
+                .help("all ranks have to call the same functions in the same order"));
+        }
+        let kept = candidates.into_iter().zip(decided).filter(|(_, keep)| *keep == 1);
+        Ok(kept.map(|((tensor, _), _)| tensor.clone()).collect())
+    }
+
+    /// The tensors that could be kept, and whether they are worth it here.
+    fn candidates(&self, results: &[&Tensor]) -> Vec<(&Tensor, bool)> {
         let mut room = results.first().map_or(0, |tensor| tensor.session().allowance().room());
         let results: FxHashSet<_> = results.iter().map(|tensor| key(tensor)).collect();
         let computed: FxHashSet<*const TensorNode> =
             self.nodes.iter().map(|tensor| Arc::as_ptr(&tensor.node)).collect();
         let in_part = self.computed_in_part();
         let in_full = self.computed_in_full(&results);
-        let mut worth = |(tensor, by_new): &&(Tensor, bool)| {
+        let mut worth = |(tensor, by_new): &(Tensor, bool)| {
             let node = Arc::as_ptr(&tensor.node);
             let is_whole = in_full.contains(&node) && !in_part.contains(&node);
             if !computed.contains(&node) || results.contains(&key(tensor)) || !is_whole {
-                return false;
+                return None;
             }
-            let Some(bytes) = n_bytes(tensor) else { return false };
+            let bytes = n_bytes(tensor)?;
             let elsewhere = Arc::strong_count(&tensor.node) > self.held_here.get(&node).copied().unwrap_or(0);
             let again = tensor.node.was_computed.load(Ordering::Relaxed) && *by_new;
             let keep = bytes <= room && ((elsewhere && bytes <= SMALL) || again);
             room -= if keep { bytes } else { 0 };
-            keep
+            Some(keep)
         };
-        self.reads.iter().filter(|read| worth(read)).map(|(tensor, _)| tensor.clone()).collect()
+        let mut candidates = Vec::new();
+        for read in &self.reads {
+            candidates.extend(worth(read).map(|keep| (&read.0, keep)));
+        }
+        candidates
     }
 
     /// Nodes of which a run needs every element: the rest of others, of which it needs a slice or a few rows, would have to be computed only to be kept.
@@ -151,10 +181,12 @@ fn reads_all(op: &Op, argument: usize, args: &[Tensor]) -> bool {
     }
 }
 
-/// Bytes up to which a tensor that is asked for as an array, which is given away, is kept as well: again little at first, and more the second time.
+/// Bytes up to which a tensor that is asked for as an array, which is given away, is kept as well: again little at first, and more the second time. Keeping it means to
+/// copy it, so one that takes about as long to compute as to copy is kept at first only if it is tiny.
 pub(super) fn keep_up_to(tensor: &Tensor) -> u64 {
     let again = tensor.node.was_computed.load(Ordering::Relaxed);
-    tensor.session().allowance().room().min(if again { u64::MAX } else { SMALL })
+    let worth = (tensor.work() / WORTH_KEEPING).saturating_mul(tensor.dtype().size()).clamp(TINY, SMALL);
+    tensor.session().allowance().room().min(if again { u64::MAX } else { worth })
 }
 
 fn n_bytes(tensor: &Tensor) -> Option<u64> {

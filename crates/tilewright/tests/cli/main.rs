@@ -2,6 +2,7 @@
 #![cfg(feature = "cli")]
 #![allow(clippy::unwrap_used)]
 
+mod alone;
 mod demo;
 mod diff;
 mod doctor;
@@ -9,7 +10,6 @@ mod errors;
 mod explain;
 mod full;
 mod info;
-mod later;
 mod pictures;
 mod pieces;
 mod plan;

@@ -13,6 +13,7 @@ use tw_ir::{BoxRegion, DType, Result};
 
 use super::item::{Item, Pair, Vectors, with_vectors};
 use super::key::{Sortable, with_sortable};
+use super::parts::merge_parts;
 use super::{Order, Rows, Targets, for_rows, misfit, radix};
 use crate::block::Block;
 use crate::spill::{PieceReader, SpilledBlock};
@@ -316,13 +317,11 @@ pub(crate) fn sort_merge(sorting: Sorting, operands: &[Streamed<'_>], outputs: &
         let ranks = targets.bbox.range(order.axis);
         let n = (ranks.end - ranks.start) as usize;
         let room = [n, n];
-        let meter = targets.meter();
-        let meter = meter.as_ref();
         with_sortable!(dtype, T => match sorting.results {
-            SortResults::Values => with_vectors(meter, room, |vectors: &mut Vectors<<T as Sortable>::Key>| {
+            SortResults::Values => with_vectors(room, |vectors: &mut Vectors<<T as Sortable>::Key>| {
                 merge_rows::<T, _>(order, runs, targets, &mut before, vectors)
             }),
-            _ => with_vectors(meter, room, |vectors: &mut Vectors<Pair<<T as Sortable>::Key>>| {
+            _ => with_vectors(room, |vectors: &mut Vectors<Pair<<T as Sortable>::Key>>| {
                 merge_rows::<T, _>(order, runs, targets, &mut before, vectors)
             }),
         })?;
@@ -373,7 +372,7 @@ fn merge_rows<'a, T: Sortable, I: Item<Key = T::Key>>(
             let end = split(&runs, order, ranks.end as usize, Some(begin.clone()));
             items.clear();
             items.reserve((ranks.end - ranks.start) as usize);
-            let mut n_parts = 0;
+            let mut starts = Vec::with_capacity(runs.len());
             for ((run, &begin), &end) in runs.iter().zip(&begin).zip(&end) {
                 let first = items.len();
                 run.values.each(begin..end, |value| items.push(I::new(order.turn(value.key()), 0)))?;
@@ -385,15 +384,15 @@ fn merge_rows<'a, T: Sortable, I: Item<Key = T::Key>>(
                         }
                     })?;
                 }
-                n_parts += (begin < end) as usize;
+                if begin < end {
+                    starts.push(first);
+                }
             }
             if items.len() as u64 != ranks.end - ranks.start {
                 return Err(misfit());
             }
-            if n_parts <= FEW_RUNS {
-                // This sort takes as much scratch space by itself.
-                *scratch = Vec::new();
-                I::sort_by_comparison(items);
+            if starts.len() <= FEW_RUNS {
+                merge_parts(items, &mut starts, scratch);
             } else {
                 scratch.resize(items.len(), I::default());
                 radix::sort(items, scratch);

@@ -74,7 +74,7 @@ impl<'c> Loaded<'c> {
         }
         let (program, paths) = redirected(&self.unit.program, &self.directory);
         let (results, totals) = session.run_with_report(&program, &inputs)?;
-        let outputs = results.into_iter().map(|(name, stored)| Ok((name, stored.to_array()?)));
+        let outputs = results.into_iter().map(|(name, stored)| Ok((name, session.fetch(&stored, None)?.to_array()?)));
         let outputs = outputs.collect::<Result<_, Error>>()?;
         let stored =
             paths.into_iter().map(|path| Ok((path.clone(), tw_files::read_array(self.directory.path(&path))?)));

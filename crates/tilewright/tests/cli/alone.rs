@@ -1,12 +1,11 @@
-//! Options that come later are refused in a sentence, never ignored.
+//! Options about several ranks, where one process runs alone.
 
 use crate::tool::Dir;
 
 #[test]
-fn later_options_say_so() {
+fn results_on_threads_are_reproducible_anyway() {
     let dir = Dir::with_program("y = ones(3)\noutput y -> \"y.npy\"\n");
-    let message = dir.refused(&["run", "p.tw", "--reproducible"]);
-    assert!(message.contains("is not there yet; it comes with"), "{message}");
+    dir.ok(&["run", "p.tw", "--reproducible", "-q"]);
     dir.ok(&["run", "p.tw", "--scheduler", "auto", "-q"]);
 }
 
