@@ -5,7 +5,7 @@
 Each case of `budget_cases.py` runs in a process of its own, in a session whose budget is the given fraction of the data. Columns:
 
 - what happened: it completed, was refused (with what the error says), failed, or gave other values than with ample memory (`--check`, which reads all results);
-- `projected`: the peak that `explain` names for the threads of the session, in MiB; `measured`: the peak of RssAnon + RssShmem less its value after imports; their ratio, and `measured` by the budget;
+- `projected`: the peak that `explain` names for the threads of the session, in MiB, and of results that are stored the peak that the run planned; `measured`: the peak of RssAnon + RssShmem less its value after imports; their ratio, and `measured` by the budget;
 - `read` and `written`: `rchar` and `wchar` of /proc/PID/io, in sizes of the data. `written` includes results that are stored.
 
 A row misses the bar if it measures more than 1.1 budgets or 64 MiB above the projection; `!` marks it. With `--sessions N`, N sessions do the same at once, and what is measured is shared among them.
@@ -43,7 +43,7 @@ def run(name: str, directory: Path, gigabytes: float, memory: int, out: Path, se
     from budget_cases import CASES, Data
 
     base = anonymous()
-    errors, answers, building = [], {}, threading.Lock()
+    errors, answers, are_stored, building = [], {}, [], threading.Lock()
     opened = [tw.Session(memory=memory) for _ in range(sessions)]
 
     def work(number: int, session: Any) -> None:
@@ -52,6 +52,7 @@ def run(name: str, directory: Path, gigabytes: float, memory: int, out: Path, se
             with building, session:
                 arrays = CASES[name](Data(directory, gigabytes))
             stored = [array for array in arrays if array._tensor.is_open or array.nbytes > LARGE]
+            are_stored.append(bool(stored))
             if len(stored) == 1:
                 stored[0].to_npy(out / f"{number}.npy")
             elif stored:
@@ -73,6 +74,7 @@ def run(name: str, directory: Path, gigabytes: float, memory: int, out: Path, se
     return {
         "measured": measured.memory + measured.base - base, "seconds": measured.wall, "cpu": measured.cpu, "read": measured.read, "written": measured.written,
         "error": errors[0] if errors else None, "digest": hashed.hexdigest(), **sums,
+        "planned": max(one["planned_peak_bytes"] for one in report) if all(are_stored) else None,
     }  # fmt: skip
 
 
@@ -134,6 +136,8 @@ class Runner:
             memory = size // fraction
             projected = self.child("project", name, memory)
             found = {"case": name, "fraction": fraction, "budget": memory, **projected, **self.child("run", name, memory)}
+            # What `explain` says of an array is for one that stays in memory.
+            found["projected"] = found.get("planned") or found.get("projected")
             error = found.get("error")
             found["outcome"] = "completes" if not error else "refused" if error.startswith("MemoryError") else "failed"
             if ample and not error and ample.get("digest") != found["digest"]:

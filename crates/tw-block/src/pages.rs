@@ -46,7 +46,8 @@ pub(crate) fn reserve<T>(n: usize) -> Vec<T> {
     vector
 }
 
-/// An allocator for programs that keep to a memory budget: large memory comes from the system itself and goes back to it at once. What is smaller is the system allocator's.
+/// An allocator for programs that keep to a memory budget: large memory comes from the system itself and goes back to it, all but the last 16 MiB at once. What is smaller is the system
+/// allocator's.
 ///
 /// glibc serves memory of up to 32 MiB from its heap once memory of that size was freed. Blocks of many sizes then leave holes between others that live, which stay resident: sorts under a budget held half
 /// as much again as their blocks had.
@@ -58,6 +59,7 @@ mod mapped {
     use std::alloc::Layout;
     use std::ffi::{c_int, c_void};
     use std::ptr::null_mut;
+    use std::sync::Mutex;
 
     unsafe extern "C" {
         fn mmap(
@@ -84,13 +86,49 @@ mod mapped {
     /// Alignment that every mapping has.
     const ALIGNED: usize = 4096;
 
+    /// Mappings that were freed last, for tasks that take the same again and again: fresh pages cost a fault each.
+    static FREED: Mutex<Freed> = Mutex::new(Freed { places: [(0, 0); PLACES], oldest: 0 });
+    const PLACES: usize = 4;
+    /// Larger mappings are not kept.
+    const LARGEST_KEPT: usize = 4 << 20;
+
+    struct Freed {
+        /// Address and size; nothing if the size is 0.
+        places: [(usize, usize); PLACES],
+        oldest: usize,
+    }
+
+    /// Memory of this size that was freed lately, with whatever it holds. Nobody waits for the list: a child process may have got it locked.
+    fn freed_lately(size: usize) -> Option<*mut u8> {
+        let mut freed = FREED.try_lock().ok()?;
+        let place = freed.places.iter_mut().find(|place| place.1 == size)?;
+        let (address, _) = std::mem::replace(place, (0, 0));
+        Some(std::ptr::with_exposed_provenance_mut(address))
+    }
+
     /// True of memory that comes from the system itself.
     pub(super) fn is_large(size: usize, align: usize) -> bool {
         size >= LARGE && align <= ALIGNED
     }
 
+    /// Memory; null if there is none.
+    pub(super) fn take(size: usize) -> *mut u8 {
+        freed_lately(size).unwrap_or_else(|| map(size))
+    }
+
     /// Zeroed memory; null if there is none.
-    pub(super) fn map(size: usize) -> *mut u8 {
+    pub(super) fn take_zeroed(size: usize) -> *mut u8 {
+        match freed_lately(size) {
+            Some(start) => {
+                // SAFETY: a mapping of this size that has no other owner.
+                unsafe { start.write_bytes(0, size) };
+                start
+            }
+            None => map(size),
+        }
+    }
+
+    fn map(size: usize) -> *mut u8 {
         // SAFETY: a new mapping touches no memory that has an owner.
         let start = unsafe { mmap(null_mut(), size, READ_AND_WRITE, PRIVATE | ANONYMOUS, -1, 0) };
         if start.addr() == FAILED { null_mut() } else { start.cast() }
@@ -99,16 +137,27 @@ mod mapped {
     /// Gives memory back.
     ///
     /// # Safety
-    /// It came from [`map`] or [`resize`] with this size, and nobody uses it any more.
-    pub(super) unsafe fn unmap(start: *mut u8, size: usize) {
-        // SAFETY: the caller's promise. Failure would leave the memory where it is.
-        unsafe { munmap(start.cast(), size) };
+    /// It came from [`take`], [`take_zeroed`] or [`resize`] with this size, and nobody uses it any more.
+    pub(super) unsafe fn give_back(start: *mut u8, size: usize) {
+        let (mut start, mut size) = (start, size);
+        if size <= LARGEST_KEPT
+            && let Ok(mut freed) = FREED.try_lock()
+        {
+            let oldest = freed.oldest;
+            freed.oldest = (oldest + 1) % PLACES;
+            let place = std::mem::replace(&mut freed.places[oldest], (start.expose_provenance(), size));
+            (start, size) = (std::ptr::with_exposed_provenance_mut(place.0), place.1);
+        }
+        if size > 0 {
+            // SAFETY: the caller's promise, now or when the memory was kept. Failure would leave the memory where it is.
+            unsafe { munmap(start.cast(), size) };
+        }
     }
 
     /// Memory of another size with the same contents, or null, and then the old memory is unchanged.
     ///
     /// # Safety
-    /// It came from [`map`] or [`resize`] with the size of the layout.
+    /// It came from [`take`], [`take_zeroed`] or [`resize`] with the size of the layout.
     pub(super) unsafe fn resize(start: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         // SAFETY: the caller's promise.
         let start = unsafe { mremap(start.cast(), layout.size(), size, MAY_MOVE) };
@@ -122,7 +171,7 @@ mod mapped {
 unsafe impl GlobalAlloc for ReturnedAtOnce {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         match mapped::is_large(layout.size(), layout.align()) {
-            true => mapped::map(layout.size()),
+            true => mapped::take(layout.size()),
             // SAFETY: the caller's promise.
             false => unsafe { System.alloc(layout) },
         }
@@ -130,7 +179,7 @@ unsafe impl GlobalAlloc for ReturnedAtOnce {
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         match mapped::is_large(layout.size(), layout.align()) {
-            true => mapped::map(layout.size()),
+            true => mapped::take_zeroed(layout.size()),
             // SAFETY: the caller's promise.
             false => unsafe { System.alloc_zeroed(layout) },
         }
@@ -139,7 +188,7 @@ unsafe impl GlobalAlloc for ReturnedAtOnce {
     unsafe fn dealloc(&self, start: *mut u8, layout: Layout) {
         match mapped::is_large(layout.size(), layout.align()) {
             // SAFETY: the caller's promise: it was allocated here with this layout.
-            true => unsafe { mapped::unmap(start, layout.size()) },
+            true => unsafe { mapped::give_back(start, layout.size()) },
             // SAFETY: as above.
             false => unsafe { System.dealloc(start, layout) },
         }
@@ -239,9 +288,21 @@ mod tests {
                 place.write_bytes(7, pair[1]);
             }
             ReturnedAtOnce.dealloc(place, layout(sizes[sizes.len() - 1]));
-            let fresh = ReturnedAtOnce.alloc_zeroed(layout(9 << 20));
-            assert!((0..9 << 20).step_by(997).all(|k| fresh.add(k).read() == 0));
-            ReturnedAtOnce.dealloc(fresh, layout(9 << 20));
+            for size in [9 << 20, 2 << 20, 3 << 20] {
+                // What was freed last may be served again.
+                for _ in 0..3 {
+                    let fresh = ReturnedAtOnce.alloc_zeroed(layout(size));
+                    assert!((0..size).step_by(997).all(|k| fresh.add(k).read() == 0));
+                    fresh.write_bytes(7, size);
+                    ReturnedAtOnce.dealloc(fresh, layout(size));
+                }
+            }
+            let held: Vec<*mut u8> = (0..9).map(|_| ReturnedAtOnce.alloc(layout(2 << 20))).collect();
+            for (k, place) in held.iter().enumerate() {
+                place.write_bytes(k as u8, 2 << 20);
+            }
+            assert!(held.iter().enumerate().all(|(k, place)| place.read() == k as u8));
+            held.into_iter().for_each(|place| ReturnedAtOnce.dealloc(place, layout(2 << 20)));
             assert!(ReturnedAtOnce.alloc(layout(isize::MAX as usize - 4096)).is_null());
         }
     }
