@@ -43,7 +43,8 @@ pub(crate) fn abandon_ranks(py: Python<'_>, code: i32) {
 #[pymethods]
 impl Session {
     /// Starts threads: as many as the machine has if not given. `memory` bounds the bytes of blocks alive at once; those that do not fit are spilled to
-    /// a directory, at most `spill_limit` bytes. Below `checkpoint` runs leave what a later process can go on with.
+    /// a directory, at most `spill_limit` bytes. Below `checkpoint` runs leave what a later process can go on with. `ranks` says that a launcher has started several processes: what they are
+    /// planned as, where the MPI library may be, and whether bits must not depend on their number.
     #[new]
     #[pyo3(signature = (threads=None, memory=None, spill=None, spill_limit=None, checkpoint=None, ranks=None))]
     fn new(
