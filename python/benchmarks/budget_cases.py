@@ -197,7 +197,7 @@ each("intersect1d setdiff1d setxor1d union1d", lambda d: (d.whole_half, d.other_
 each("zeros_like ones_like empty_like copy", lambda d: (d.vector,), None)
 each("fliplr flipud rot90 transpose tril triu matrix_transpose linalg.matrix_transpose", lambda d: (d.square,), None)
 each("diagonal linalg.diagonal diag trace linalg.trace", lambda d: (d.square,), None)
-each("linalg.eigh linalg.eigvalsh linalg.eig linalg.eigvals linalg.svdvals linalg.det linalg.slogdet linalg.inv linalg.pinv linalg.qr linalg.lu linalg.matrix_rank linalg.cond linalg.matrix_norm linalg.svd",
+each("linalg.eigh linalg.eigvalsh linalg.eig linalg.eigvals linalg.svdvals linalg.det linalg.slogdet linalg.inv linalg.pinv linalg.qr linalg.matrix_rank linalg.cond linalg.matrix_norm linalg.svd",
      lambda d: (d.stack,), None)  # fmt: skip
 each("linalg.cholesky", lambda d: (d.definite,), None)
 each("fft.fft fft.ifft fft.hfft fft.irfft", lambda d: (d.tall + 0j,), None)
@@ -402,6 +402,11 @@ several({
     "gradient: axes": lambda d: tw.gradient(d.square),
     "unwrap": lambda d: tw.unwrap(d.vector),
     # Functions of blocks.
+    # Chunks are 128 MiB unless they are chosen, and a call takes whole ones.
+    "map_blocks: chunks of 8 MiB": lambda d: tw.map_blocks(np.sqrt, tw.abs(d.tall.rechunk("8MiB")), dtype="f8"),
+    "blockwise: chunks of 8 MiB": lambda d: (lambda x: tw.blockwise(np.add, "i", x, "i", d.other.rechunk(x.chunks), "i", dtype="f8"))(d.half.rechunk("8MiB")),
+    "map_overlap: chunks of 8 MiB": lambda d: tw.map_overlap(lambda b: b + 1, d.tall.rechunk("8MiB"), depth={0: 1}, boundary="nearest"),
+    "overlap: chunks of 8 MiB": lambda d: tw.overlap(d.tall.rechunk("8MiB"), {0: 1}, "nearest"),
     "map_blocks": lambda d: tw.map_blocks(np.sqrt, tw.abs(d.tall), dtype="f8"),
     "blockwise": lambda d: tw.blockwise(np.add, "i", d.half, "i", d.other.rechunk(d.half.chunks), "i", dtype="f8"),
     "map_overlap": lambda d: tw.map_overlap(lambda b: b + 1, d.tall, depth={0: 1}, boundary="nearest"),

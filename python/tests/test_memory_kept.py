@@ -35,6 +35,19 @@ def test_arrays_that_are_held_share_an_allowance(from_memory):
         assert [float(x[3]) for x in arrays[::7]] == [k + 1 for k in range(0, len(arrays), 7)]
 
 
+def test_results_given_to_numpy_are_kept_if_they_are_worth_a_copy():
+    n = 1 << 18
+    with tw.Session(threads=1):
+        x = tw.asarray(np.arange(n, dtype="float64"))
+        again = x + 2
+        for kept in (False, True):
+            again.compute()
+            assert again._tensor.is_computed == kept
+        for result, kept in ((x[: n // 4] + 3, True), (x + 3, False), (tw.sort(x * -2), True)):
+            result.compute()
+            assert result._tensor.is_computed == kept
+
+
 def test_the_least_useful_arrays_go_first(tmp_path):
     n = 100_000
     np.save(tmp_path / "x.npy", np.arange(n, dtype="float64"))

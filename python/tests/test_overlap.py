@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 from conftest import same
@@ -96,6 +98,21 @@ def test_wrong_overlaps():
         tw.map_overlap(np.add, x, tw.ones(3), depth=1)
     with pytest.raises(ValueError, match="2 arrays"):
         tw.map_overlap(np.add, x, x, depth=[1])
+
+
+def test_gufuncs_see_large_blocks_in_parts():
+    shapes = []
+
+    def both(rows):
+        shapes.append(rows.shape)
+        return rows.mean(axis=-1), rows[..., ::-1]
+
+    x = tw.random.default_rng(1).normal(size=(400_000, 20))
+    means, turned = tw.apply_gufunc(both, "(i)->(),(i)", x, output_dtypes=["f8", "f8"])
+    assert means.chunks == ((400_000,),) and turned.chunks == x.chunks == ((400_000,), (20,))
+    found = tw.compute(means, turned, x)
+    assert np.array_equal(found[0], found[2].mean(axis=1)) and np.array_equal(found[1], found[2][:, ::-1])
+    assert len(shapes) == 8 and all(math.prod(shape) * 8 <= 16 << 20 for shape in shapes)
 
 
 @given(data=st.data())

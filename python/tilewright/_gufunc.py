@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -9,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from . import _processes
-from ._array import Array, unwrap
+from ._array import Array, seen_in, unwrap
 from ._block_call import Axis, BlockCall, common_cut, example, infer_dtypes, name_of
+from ._chunks import PART_BYTES, in_parts
 from ._manipulation import moveaxis
 
 _SHAPE = r"\(\s*(?:\w+\s*(?:,\s*\w+\s*)*,?)?\s*\)"
@@ -49,7 +51,7 @@ def apply_gufunc(
     executor: str = "threads",
     **kwargs: Any,
 ) -> Any:
-    """Applies a function to the last axes of arrays, as its signature says, and to every block of the other axes.
+    """Applies a function to the last axes of arrays, as its signature says, and to every block of the other axes; to blocks of more than 16 MiB in parts.
 
     The axes in the signature are seen whole; the axes before them are broadcast and cut alike. ``axes`` or ``axis`` name other axes
     than the last, ``output_sizes`` gives lengths that no argument has, ``vectorize=True`` is for functions that know nothing of other axes. Types of results are
@@ -144,13 +146,23 @@ def _apply(
         operands.append((x, [*labels, *[None] * (x.ndim - n)]))
         for position, label in enumerate(labels):
             cuts[label].append(x.chunks[position])
-    grid = {label: common_cut(found, "axes") for label, found in cuts.items()}
+    seen = {label: common_cut(found, "axes") for label, found in cuts.items()}
+    # What a function says of its core axes it says of every point of the others, so large blocks are seen in parts.
+    cores = [(x.dtype, x.shape[n:]) for x, n in zip(arrays, loops, strict=True)]
+    cores += [(np.dtype(dtype), tuple(sizes[each] for each in names)) for names, dtype in zip(outputs, dtypes, strict=True)]
+    widest = max(dtype.itemsize * max(math.prod(core), 1) for dtype, core in cores)
+    grid = seen
+    if widest * math.prod(max(cut, default=0) for cut in seen.values()) > 2 * PART_BYTES:
+        grid = dict(zip(seen, in_parts(tuple(seen.values()), widest, (1,) * rank), strict=True))
     results = []
     for names, dtype in zip(outputs, dtypes, strict=True):
         core = [Axis(None, (sizes[each],)) for each in names]
         results.append((dtype, [*(Axis(label, cut) for label, cut in grid.items()), *core]))
     chosen = _processes.choose(executor, func)
-    return BlockCall(name, grid, operands).apply(lambda key, blocks: chosen(*blocks, **kwargs), results)
+    made = BlockCall(name, grid, operands).apply(lambda key, blocks: chosen(*blocks, **kwargs), results)
+    if grid is seen:
+        return made
+    return [seen_in(array, (*seen.values(), *((sizes[each],) for each in names))) for array, names in zip(made, outputs, strict=True)]
 
 
 def _core_sizes(arrays: list[Array], inputs: Core, given: dict[str, int]) -> dict[str, int]:

@@ -118,7 +118,8 @@ impl<'a> Checkpoint<'a> {
         let blocks = SpillFile::durable(&directory.join("blocks"))?;
         let mut owners = HashMap::new();
         for description in events.iter().flat_map(Event::descriptions) {
-            owners.insert(ByteReader::new(description).unsigned()?, description.to_vec());
+            // A segment that writes files may run, and keep blocks, before the walk comes to the events behind it.
+            owners.insert(blocks.reserve(description)?, description.to_vec());
         }
         Ok(Checkpoint {
             directory,

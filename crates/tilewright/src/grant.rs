@@ -17,6 +17,7 @@
 //! a budget so, down to moves and ledgers.
 
 use std::cell::Cell;
+use std::collections::HashSet;
 use std::sync::{Arc, Condvar, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
@@ -28,7 +29,7 @@ use tw_ir::kernel::Kernel;
 use tw_ir::schedule::Schedule;
 use tw_ir::workflow::{KernelEntry, OutputDecl, Workflow};
 use tw_plan::{Fitted, IoMemory, fit, fit_rank, least_bytes, least_bytes_of_rank};
-use tw_run::{CancelToken, Freed, Prepared, TensorHandle, largest_step, run_ahead};
+use tw_run::{CancelToken, Freed, Pins, Prepared, TensorHandle, run_ahead};
 
 use crate::bindings::Inputs;
 use crate::budget::{Need, Rest, refused_array};
@@ -58,12 +59,7 @@ impl Spillable {
 
     /// Spills tensors until so many bytes are free, or nothing is left to spill. Operands go last, since the segment is about to read them.
     pub(crate) fn spill(&self, file: &Arc<SpillFile>, wanted: u64, operands: &Inputs) -> Result<Freed> {
-        let handles: Vec<Arc<TensorHandle>> = lock(&self.0).iter().filter_map(Weak::upgrade).collect();
-        let is_operand = |handle: &Arc<TensorHandle>| {
-            let address = Arc::as_ptr(handle).cast::<()>();
-            operands.values().any(|source| Arc::as_ptr(source).cast::<()>() == address)
-        };
-        let (later, sooner): (Vec<_>, Vec<_>) = handles.into_iter().partition(|handle| is_operand(handle));
+        let (later, sooner) = self.operands_and_others(operands);
         let mut freed = Freed::default();
         for handle in sooner.iter().chain(&later) {
             if freed.bytes >= wanted {
@@ -72,6 +68,19 @@ impl Spillable {
             freed += handle.spill(file, wanted - freed.bytes)?;
         }
         Ok(freed)
+    }
+}
+
+impl Spillable {
+    /// Keeps operands of a segment where they are until the segment ends: it was promised no memory for reading them from disk.
+    pub(crate) fn pin(&self, operands: &Inputs) -> Vec<Pins> {
+        self.operands_and_others(operands).0.iter().map(|handle| handle.pin()).collect()
+    }
+
+    fn operands_and_others(&self, operands: &Inputs) -> (Vec<Arc<TensorHandle>>, Vec<Arc<TensorHandle>>) {
+        let handles: Vec<Arc<TensorHandle>> = lock(&self.0).iter().filter_map(Weak::upgrade).collect();
+        let operands: HashSet<*const ()> = operands.values().map(|source| Arc::as_ptr(source).cast()).collect();
+        handles.into_iter().partition(|handle| operands.contains(&Arc::as_ptr(handle).cast()))
     }
 }
 
@@ -98,9 +107,9 @@ pub(crate) struct Promise<'a> {
 }
 
 impl Promises {
-    /// Bytes that segments that run now were promised.
-    pub(crate) fn bytes(&self) -> u64 {
-        lock(&self.now).bytes
+    /// Tells the bytes that segments that run now were promised. No promise is made or given back meanwhile.
+    pub(crate) fn tell(&self, tell: impl FnOnce(u64)) {
+        tell(lock(&self.now).bytes);
     }
 
     /// Asks with `grant`, which is given the bytes that others were promised and gives the bytes that it takes, until they suffice or nobody is left
@@ -209,12 +218,14 @@ impl Room<'_> {
             ahead,
             is_fitted: false,
         };
-        if let Some(ahead) = self.free().checked_sub(peak.bytes) {
+        // Other threads let go of results meanwhile, so what is held is asked once for each decision.
+        let held = (self.held)();
+        if let Some(ahead) = self.free(held).checked_sub(peak.bytes) {
             return Ok(as_it_is(ahead));
         }
         // A plan for several workers that this process runs alone has their moves.
         if schedule.placement().is_some() && self.rank.is_none() {
-            return Err(self.refusal(schedule, &peak, 0, asking.place));
+            return Err(self.refusal(schedule, &peak, (held, 0), asking.place));
         }
         let least_bytes = |io: &IoMemory| match self.rank {
             Some(rank) => least_bytes_of_rank(schedule, rank, io),
@@ -228,22 +239,24 @@ impl Room<'_> {
             let at = largest.map(|output| &workflow.statements[workflow.sets[output.set].statement].span);
             return Err(refused_array(self.budget, arrays, arrays.max(least), at));
         }
-        let wish = wish(self.budget, peak.bytes, least);
-        if self.free() < wish {
-            self.make_room(wish - self.free(), asking)?;
+        let mut held = held;
+        // Spilled operands have to come back, so that the largest task may have grown after the first time.
+        for is_first in [true, false] {
+            let wanted = if is_first { wish(self.budget, peak.bytes, least) } else { least };
+            let missing = wanted.saturating_sub(self.free(held));
+            if missing == 0 {
+                break;
+            }
+            self.make_room(missing, asking)?;
             io = io_of(schedule.workflow(), asking.inputs);
             (least, task) = least_bytes(&io);
-            if self.free() < least {
-                // Spilled operands have to come back, so that the largest task has grown.
-                self.make_room(least - self.free(), asking)?;
-                io = io_of(schedule.workflow(), asking.inputs);
-                (least, task) = least_bytes(&io);
-            }
+            held = (self.held)();
         }
-        let free = self.free();
+        let free = self.free(held);
         if free < least {
             let during = task.map(|task| schedule.workflow().statement(task));
-            return Err(self.refusal(schedule, &Peak { bytes: least, during, ..Peak::default() }, least, asking.place));
+            let peak = Peak { bytes: least, during, ..Peak::default() };
+            return Err(self.refusal(schedule, &peak, (held, least), asking.place));
         }
         let ready = self.fitted(asking, fitted_bytes(schedule, &io, (free, least), self.threads), io)?;
         Ok(Grant { ahead: free.saturating_sub(ready.peak), ready, is_fitted: true })
@@ -255,8 +268,9 @@ impl Room<'_> {
         Ok(())
     }
 
-    fn free(&self) -> u64 {
-        self.budget.saturating_sub((self.held)())
+    /// What is free where so many bytes are held.
+    fn free(&self, held: u64) -> u64 {
+        self.budget.saturating_sub(held)
     }
 
     fn fitted(&self, asking: &Asking<'_>, bytes: u64, io: IoMemory) -> Result<Ready> {
@@ -294,8 +308,7 @@ impl Room<'_> {
     }
 
     /// The error for a segment that needs the bytes of a peak beside what is held, and whose arrays need a budget of `arrays`.
-    fn refusal(&self, schedule: &Schedule, peak: &Peak, arrays: u64, place: Place) -> Error {
-        let held = (self.held)();
+    fn refusal(&self, schedule: &Schedule, peak: &Peak, (held, arrays): (u64, u64), place: Place) -> Error {
         let needed = held.saturating_add(peak.bytes);
         let at = peak.during.map(|statement| &schedule.workflow().statements[statement].span);
         let rest = match place {
@@ -357,8 +370,7 @@ fn wish(budget: u64, peak: u64, least: u64) -> u64 {
 
 /// The bytes that a schedule is fitted into where so many are free. Threads that run ahead need room beyond the peak of the schedule.
 fn fitted_bytes(schedule: &Schedule, io: &IoMemory, (free, least): (u64, u64), threads: usize) -> u64 {
-    let largest = largest_step(schedule).saturating_add(io.largest_scratch());
-    let window = run_ahead(largest, threads).min((free - least) / 2);
+    let window = run_ahead(schedule, io.largest_scratch(), threads).min((free - least) / 2);
     coarse(free - window).max(least)
 }
 
@@ -389,7 +401,110 @@ fn coarse(bytes: u64) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::sync::mpsc;
+    use std::thread;
+    use std::time::Instant;
+
+    use tw_block::Source;
+    use tw_ir::Program;
+    use tw_ir::workflow::TaskId;
+    use tw_run::Observer;
+
     use super::*;
+    use crate::{BoundProgram, Session};
+
+    fn program(text: &str, session: &Session) -> Program {
+        let read = BoundProgram::read(text, &BTreeMap::new(), session.functions());
+        read.unwrap_or_else(|errors| panic!("{errors:?}")).unit.program
+    }
+
+    /// Another thread lets go of a result after this one has asked what is held for the n-th time.
+    #[test]
+    fn what_others_let_go_meanwhile_confuses_no_decision() {
+        let session = Session::builder().threads(1).tile(10).build();
+        let text = "x = reshape(arange(3600), 60, 60)\ny = x @ x\nz = sort(y @ x, axis=0)\noutput z";
+        let program = program(text, &session);
+        let prepared = Prepared::new(session.plan(&program).unwrap().schedule).unwrap();
+        let (least, _) = least_bytes(prepared.schedule(), &IoMemory::default());
+        let spill = SpillFile::new(&std::env::temp_dir(), None);
+        for budget in [least - 1, least, prepared.schedule().peak_bytes() - 1] {
+            for n_asked in 1..8 {
+                let asked = Cell::new(0);
+                let held = || {
+                    asked.set(asked.get() + 1);
+                    if asked.get() <= n_asked { budget / 2 } else { 0 }
+                };
+                let room = Room {
+                    budget,
+                    rank: None,
+                    held: &held,
+                    threads: 1,
+                    spill: &spill,
+                    spillable: &Spillable::default(),
+                    spilled: &Cell::new(0),
+                    cache: &FittedCache::default(),
+                };
+                let (key, inputs) = (SegmentKey::of(program.clone()), Inputs::new());
+                let place = Place::Last;
+                let asking = Asking { key: &key, prepared: &prepared, inputs: &inputs, wants: &[], place };
+                if let Err(error) = room.grant(&asking) {
+                    assert_eq!(error.blame(), Blame::Resource, "{error}");
+                }
+            }
+        }
+    }
+
+    /// Lets another thread run while the first task of a run runs, and waits for it for a while.
+    struct Interrupted {
+        is_armed: AtomicBool,
+        begin: mpsc::SyncSender<()>,
+        is_over: AtomicBool,
+    }
+
+    impl Observer for Interrupted {
+        fn task_started(&self, _: TaskId, _: u32, _: Instant) {
+            if self.is_armed.swap(false, Ordering::Relaxed) && self.begin.send(()).is_ok() {
+                let begun = Instant::now();
+                while !self.is_over.load(Ordering::Relaxed) && begun.elapsed() < Duration::from_millis(500) {
+                    thread::yield_now();
+                }
+            }
+        }
+    }
+
+    /// A segment that runs was promised no memory for operands that are in memory already. So another one must not spill them to make room for itself.
+    #[test]
+    fn operands_of_a_segment_that_runs_are_not_spilled() {
+        // Room for two matrices of 512 KiB and half of a third one.
+        const BUDGET: u64 = 1280 << 10;
+        let (begin, begun) = mpsc::sync_channel(1);
+        let (is_armed, is_over) = (AtomicBool::new(false), AtomicBool::new(false));
+        let observer = Arc::new(Interrupted { is_armed, begin, is_over });
+        let session = Session::builder().threads(1).tile(64).memory(BUDGET).observer(observer.clone()).build();
+        let matrix =
+            |text: &str| program(&format!("x = reshape(arange(65536), 256, 256) * {text}\noutput x"), &session);
+        let held = session.run(&matrix("1.5"), &Inputs::new()).unwrap();
+        let x: Arc<dyn Source> = held["x"].clone();
+        // One thread multiplies what is held, and has all blocks of it in hand for a while. When it has begun, the other one computes one more matrix.
+        let product = program("input x: f64[256, 256]\ny = x @ x\noutput y", &session);
+        let other = matrix("0.5");
+        observer.is_armed.store(true, Ordering::Relaxed);
+        thread::scope(|scope| {
+            let (session, other, observer) = (&session, &other, &observer);
+            let other = scope.spawn(move || {
+                begun.recv().unwrap();
+                let result = session.run(other, &Inputs::new()).unwrap();
+                observer.is_over.store(true, Ordering::Relaxed);
+                result
+            });
+            let product = session.run(&product, &Inputs::from([("x".to_string(), x)])).unwrap();
+            drop((product, other.join().unwrap()));
+        });
+        let (_, peak) = session.memory();
+        assert!(peak <= BUDGET, "{peak} bytes with a budget of {BUDGET}");
+    }
 
     #[test]
     fn coarse_budgets_lose_little() {

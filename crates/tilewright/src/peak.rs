@@ -122,7 +122,7 @@ pub(crate) fn on_threads(schedule: &Schedule, peak: u64, io: &IoMemory, threads:
     let sizes = ScratchSizes::of(workflow);
     let scratch = workflow.tasks().map(|task| io.of_task(workflow, &sizes, task)).max().unwrap_or(0);
     let all = blocks.saturating_add(scratch.saturating_mul(threads as u64));
-    peak.saturating_add(tw_run::run_ahead(tw_run::largest_step(schedule), threads)).min(all.max(peak))
+    peak.saturating_add(tw_run::run_ahead_of(schedule, all, peak, threads)).min(all.max(peak))
 }
 
 /// The most bytes that are in the spill file at once, in serial replay. Whole blocks that were loaded are not written to it.

@@ -58,14 +58,16 @@ impl Watch {
             self.segment = (total, now, done);
         }
         self.peak = self.peak.max(session.memory().1);
+        let (own, to_do) = (done - self.before.0, total - self.before.1);
         Look {
-            done: done - self.before.0,
-            total: total - self.before.1,
+            done: own,
+            total: to_do,
             read_bytes: read - self.before.2,
             peak_bytes: self.peak,
             budget: session.budget(),
             elapsed: now - self.begun,
-            left: left(now - self.segment.1, done - self.segment.2, total.saturating_sub(done)),
+            // Steps of runs that have failed before are never done.
+            left: left(now - self.segment.1, done - self.segment.2, to_do.saturating_sub(own)),
         }
     }
 }
@@ -123,6 +125,18 @@ mod tests {
         assert_eq!(look.line(), "3.00 MiB read, peak 0 B of 1.00 MiB, 5 s, about 20 s left");
         let look = watch.at(sixth, (100, 300, 3 << 20), &session);
         assert_eq!((look.left, look.total), (None, 300), "a new segment has begun");
+    }
+
+    #[test]
+    fn steps_of_runs_that_have_failed_are_not_left() {
+        let session = Session::builder().threads(1).build();
+        let mut watch = Watch::new(&session);
+        (watch.before, watch.segment) = ((10, 1000, 0), (1000, watch.begun, 10));
+        let at = |seconds: u64| watch.begun + Duration::from_secs(seconds);
+        let (first, fifth) = (at(1), at(5));
+        watch.at(first, (10, 1100, 0), &session);
+        let look = watch.at(fifth, (60, 1100, 0), &session);
+        assert_eq!((look.done, look.total, look.left), (50, 100, Some(Duration::from_secs(4))));
     }
 
     #[test]

@@ -15,7 +15,7 @@ use tw_ir::schedule::{Digest, PlanFile, Schedule, encode_plan};
 use tw_ir::text::print_program;
 use tw_place::Cluster;
 use tw_plan::{PlanOptions, Planned, dissolve_selections, plan_segment_until};
-use tw_run::{CancelToken, Engine, Group, Prepared, Progress, RunOptions, TensorHandle, largest_step, run_ahead};
+use tw_run::{CancelToken, Engine, Group, Prepared, Progress, RunOptions, TensorHandle, run_ahead};
 
 use crate::available::{available_bytes, default_budget};
 use crate::bindings::{Bound, Inputs, Targets, bind, bind_together, may_read_ahead};
@@ -128,8 +128,8 @@ struct Announced {
 
 impl Drop for Announced {
     fn drop(&mut self) {
-        let promised = self.pool.promises.bytes();
-        self.board.write(if promised == 0 { 0 } else { self.pool.held().saturating_add(promised) });
+        let told = |promised: u64| if promised == 0 { 0 } else { self.pool.held().saturating_add(promised) };
+        self.pool.promises.tell(|promised| self.board.write(told(promised)));
     }
 }
 
@@ -328,6 +328,7 @@ impl Session {
         // Dropped after the promise, which it reads.
         let mut announced = None;
         let (mut promise, mut granted_peak, spilled_for_room) = (None, None, Cell::new(0));
+        let mut pins = Vec::new();
         // Ranks wait for each other, so they must not wait for memory that another one holds.
         let may_wait = self.group().is_none() || self.0.budget.is_some();
         if may_wait && self.is_limited(prepared.schedule()) {
@@ -345,7 +346,7 @@ impl Session {
                 let grant = self.room(budget, &held, &spilled_for_room).grant(&asking)?;
                 // Arrays of a schedule with moves are put together when it has ended.
                 let (forms, needed) = if grant.is_fitted { (Vec::new(), 0) } else { forms_within(grant.ahead) };
-                let usual = run_ahead(largest_step(grant.ready.prepared.schedule()), self.threads());
+                let usual = run_ahead(grant.ready.prepared.schedule(), 0, self.threads());
                 let ahead = (grant.ahead - needed).min(usual);
                 options.forms = forms;
                 options.ahead = Some(ahead);
@@ -353,6 +354,8 @@ impl Session {
                 if let Some(board) = board {
                     board.write(held().saturating_add(own));
                 }
+                // Before anybody else is promised memory.
+                pins = self.0.spillable.pin(&inputs);
                 Ok((own, grant))
             })?;
             promise = Some(promised);
@@ -396,6 +399,7 @@ impl Session {
             (prepared, options.keep) = (rest, Some(keep));
         }
         let outcome = self.0.engine.run(&prepared, &bindings, &options)?;
+        drop(pins);
         drop(promise);
         drop(announced);
         let results = outcome.outputs.into_iter().zip(outcome.arrays);

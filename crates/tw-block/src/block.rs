@@ -4,10 +4,13 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use tw_ir::dtype::Element;
-use tw_ir::{Array, ArrayView, BoxRegion, Buffer, DType, Error, Result, Scalar, shape, with_buffer};
+use tw_ir::{
+    Array, ArrayView, BoxRegion, Buffer, DType, Error, Result, Scalar, SliceMut, Writable, shape, with_slice_mut,
+};
 
 use crate::copy::{Place, copy_box};
 use crate::memory::{Meter, Storage, n_bytes};
+use crate::whole::Lent;
 
 /// A box of a tensor with its elements: either its own row-major storage, or a read-only view of a shared array, or, in other formats than the dense one,
 /// several buffers.
@@ -31,6 +34,8 @@ enum Elements {
     },
     /// Two buffers or more.
     Parts(Box<[Storage]>),
+    /// A part of an array that is put together. Kernels write it; nobody reads it before the array is whole.
+    Lent(Lent),
 }
 
 impl Block {
@@ -69,6 +74,19 @@ impl Block {
         Block::of_storage(bbox, buffers.into_iter().map(|buffer| Storage::from_buffer(buffer, meter)).collect())
     }
 
+    /// An output block whose elements lie where an array that is put together has them.
+    pub(crate) fn lent(bbox: BoxRegion, part: Lent) -> Block {
+        Block { bbox, elements: Elements::Lent(part), past_cache: false }
+    }
+
+    /// The part of an array that is put together, if the block is one.
+    pub(crate) fn as_lent(&self) -> Option<&Lent> {
+        match &self.elements {
+            Elements::Lent(part) => Some(part),
+            _ => None,
+        }
+    }
+
     /// The same from blocks that own one buffer each, which stay charged.
     pub(crate) fn from_parts(bbox: BoxRegion, parts: Vec<Block>) -> Result<Block> {
         let storage = parts.into_iter().map(|part| match part.elements {
@@ -92,9 +110,9 @@ impl Block {
         Ok(block)
     }
 
-    /// True if the block has an element for every point of its box, in one buffer.
+    /// True if the block has an element for every point of its box, in one buffer that can be read.
     pub fn is_dense(&self) -> bool {
-        !matches!(self.elements, Elements::Parts(_))
+        matches!(self.elements, Elements::Owned(_) | Elements::Shared { .. })
     }
 
     /// The buffers, the values last. That of a view has what surrounds it, too.
@@ -103,14 +121,20 @@ impl Block {
             Elements::Owned(storage) => (storage.buffer(), &[][..]),
             Elements::Shared { array, .. } => (array.data(), &[][..]),
             Elements::Parts(parts) => (parts[0].buffer(), &parts[1..]),
+            Elements::Lent(part) => (part.nothing(), &[][..]),
         };
         Parts { first: Some(first), others: others.iter() }
     }
 
     fn require_dense(&self) -> Result<()> {
-        match self.is_dense() {
-            true => Ok(()),
-            false => Err(Error::internal(format!("a block {} of several buffers is taken for a dense one", self.bbox))),
+        match &self.elements {
+            Elements::Parts(_) => {
+                Err(Error::internal(format!("a block {} of several buffers is taken for a dense one", self.bbox)))
+            }
+            Elements::Lent(_) => {
+                Err(Error::internal(format!("a block {} is read before its array is whole", self.bbox)))
+            }
+            Elements::Owned(_) | Elements::Shared { .. } => Ok(()),
         }
     }
 
@@ -184,7 +208,7 @@ impl Block {
 
     /// Overwrites every element of an output block.
     pub fn fill(&mut self, value: Scalar) -> Result<()> {
-        fill(self.output()?.1, value)
+        fill(&mut self.target()?.1, value)
     }
 
     /// A contiguous copy of the elements.
@@ -211,7 +235,7 @@ impl Block {
     pub fn into_array(self) -> Result<Array> {
         match self.elements {
             Elements::Owned(storage) => Array::new(self.bbox.shape(), storage.into_buffer()),
-            Elements::Shared { .. } | Elements::Parts(_) => self.to_array(),
+            Elements::Shared { .. } | Elements::Parts(_) | Elements::Lent(_) => self.to_array(),
         }
     }
 
@@ -225,10 +249,10 @@ impl Block {
         }
         let from: Vec<usize> = self.strides().into_iter().rev().collect();
         let to = target.strides();
-        let (target_box, buffer) = target.output()?;
+        let (target_box, mut buffer) = target.target()?;
         let offset = distance(&target_box.lo, &bbox.lo, &to);
         let source = Place { offset: self.offset(), strides: &from };
-        copy_box(&bbox.shape(), self.data(), source, buffer, Place { offset, strides: &to })
+        copy_box(&bbox.shape(), self.data(), source, &mut buffer, Place { offset, strides: &to })
     }
 
     /// Copies what this block shares with an array whose first element is at `lo`.
@@ -238,7 +262,12 @@ impl Block {
     }
 
     /// As if this block were at `bbox`: copies what it shares with row-major storage at `target_box`.
-    pub fn copy_moved_overlap(&self, bbox: &BoxRegion, target_box: &BoxRegion, target: &mut Buffer) -> Result<()> {
+    pub fn copy_moved_overlap(
+        &self,
+        bbox: &BoxRegion,
+        target_box: &BoxRegion,
+        target: &mut impl Writable,
+    ) -> Result<()> {
         self.require_dense()?;
         if bbox.rank() != target_box.rank() {
             return Err(Error::internal(format!("a copy from {bbox} to {target_box}")));
@@ -260,12 +289,14 @@ impl Block {
         )
     }
 
-    /// The storage the elements lie in; a view shares it with what surrounds it. Of several buffers, the values.
+    /// The storage the elements lie in; a view shares it with what surrounds it. Of several buffers, the values. Of a part of an array that is not whole yet,
+    /// a buffer of its type without elements.
     pub fn data(&self) -> &Buffer {
         match &self.elements {
             Elements::Owned(storage) => storage.buffer(),
             Elements::Shared { array, .. } => array.data(),
             Elements::Parts(parts) => parts[parts.len() - 1].buffer(),
+            Elements::Lent(part) => part.nothing(),
         }
     }
 
@@ -292,27 +323,28 @@ impl Block {
         Array::new(shape, std::mem::replace(buffer, nothing))
     }
 
-    /// The storage of an output block, together with its box.
+    /// The storage of an output block that owns it, together with its box: for who made the block.
     pub fn output(&mut self) -> Result<(&BoxRegion, &mut Buffer)> {
         match &mut self.elements {
             Elements::Owned(storage) => Ok((&self.bbox, storage.buffer_mut())),
-            Elements::Shared { .. } => Err(Error::internal("a view cannot be written")),
-            Elements::Parts(_) => Err(Error::internal("a block of several buffers cannot be written as a dense one")),
+            Elements::Lent(_) => Err(Error::internal("a part of an array has no storage of its own")),
+            Elements::Shared { .. } | Elements::Parts(_) => Err(unwritable()),
         }
     }
 
-    /// The meter that counts the storage of an output block.
-    pub(crate) fn meter(&self) -> Option<&Arc<Meter>> {
-        match &self.elements {
-            Elements::Owned(storage) => storage.meter(),
-            Elements::Shared { .. } | Elements::Parts(_) => None,
+    /// Where a kernel writes the elements of an output block, in row-major order, together with its box.
+    pub(crate) fn target(&mut self) -> Result<(&BoxRegion, SliceMut<'_>)> {
+        match &mut self.elements {
+            Elements::Owned(storage) => Ok((&self.bbox, storage.buffer_mut().elements_mut())),
+            Elements::Lent(part) => Ok((&self.bbox, part.elements_mut())),
+            Elements::Shared { .. } | Elements::Parts(_) => Err(unwritable()),
         }
     }
 
     /// Position of the first element in the storage.
     pub fn offset(&self) -> usize {
         match &self.elements {
-            Elements::Owned(_) | Elements::Parts(_) => 0,
+            Elements::Owned(_) | Elements::Parts(_) | Elements::Lent(_) => 0,
             Elements::Shared { offset, .. } => *offset,
         }
     }
@@ -320,7 +352,7 @@ impl Block {
     /// Distance in the storage between neighbours along each axis.
     pub fn strides(&self) -> Vec<usize> {
         match &self.elements {
-            Elements::Owned(_) | Elements::Parts(_) => row_major(&self.bbox),
+            Elements::Owned(_) | Elements::Parts(_) | Elements::Lent(_) => row_major(&self.bbox),
             Elements::Shared { strides, .. } => strides.to_vec(),
         }
     }
@@ -328,7 +360,7 @@ impl Block {
     /// Distance in the storage between neighbours along one axis.
     pub(crate) fn stride(&self, axis: usize) -> usize {
         match &self.elements {
-            Elements::Owned(_) | Elements::Parts(_) => row_major_stride(&self.bbox, axis),
+            Elements::Owned(_) | Elements::Parts(_) | Elements::Lent(_) => row_major_stride(&self.bbox, axis),
             Elements::Shared { strides, .. } => strides[axis],
         }
     }
@@ -355,7 +387,7 @@ impl Block {
         match &self.elements {
             Elements::Owned(storage) => Some(storage.buffer()),
             Elements::Shared { array, .. } => (array.shape() == self.bbox.shape()).then(|| array.data()),
-            Elements::Parts(_) => None,
+            Elements::Parts(_) | Elements::Lent(_) => None,
         }
     }
 
@@ -364,6 +396,10 @@ impl Block {
             && coords.iter().enumerate().all(|(axis, c)| self.bbox.range(axis).contains(c));
         (inside && self.is_dense()).then(|| self.offset() + distance(&self.bbox.lo, coords, &self.strides()))
     }
+}
+
+fn unwritable() -> Error {
+    Error::internal("a view, or a block of several buffers, cannot be written as a dense block")
 }
 
 /// The buffers of a block.
@@ -388,11 +424,12 @@ impl<'a> Iterator for Parts<'a> {
 impl ExactSizeIterator for Parts<'_> {}
 
 /// Overwrites every element.
-pub(crate) fn fill(buffer: &mut Buffer, value: Scalar) -> Result<()> {
-    if buffer.dtype() != value.dtype().storage() {
-        return Err(Error::internal(format!("a buffer of {} filled with {value}", buffer.dtype())));
+pub(crate) fn fill(target: &mut impl Writable, value: Scalar) -> Result<()> {
+    let target = target.elements_mut();
+    if target.dtype() != value.dtype().storage() {
+        return Err(Error::internal(format!("a buffer of {} filled with {value}", target.dtype())));
     }
-    with_buffer!(buffer, values => values.fill(Element::from_scalar(value)));
+    with_slice_mut!(target, values => values.fill(Element::from_scalar(value)));
     Ok(())
 }
 

@@ -4,7 +4,7 @@
 //! along different axes), or neither.
 
 use tw_ir::shape::MAX_RANK;
-use tw_ir::{Buffer, Error, Result};
+use tw_ir::{Buffer, Error, Result, Writable};
 
 use crate::past_cache;
 use crate::width::{Bits, with_width};
@@ -40,7 +40,13 @@ pub(crate) enum Stores {
 }
 
 /// Copies a box of the given shape. Both places must lie inside their buffers.
-pub(crate) fn copy_box(shape: &[u64], from: &Buffer, src: Place<'_>, to: &mut Buffer, dst: Place<'_>) -> Result<()> {
+pub(crate) fn copy_box(
+    shape: &[u64],
+    from: &Buffer,
+    src: Place<'_>,
+    to: &mut impl Writable,
+    dst: Place<'_>,
+) -> Result<()> {
     copy_box_by(Stores::Cached, shape, from, src, to, dst)
 }
 
@@ -63,11 +69,12 @@ pub(crate) fn copy_box_by(
     shape: &[u64],
     from: &Buffer,
     src: Place<'_>,
-    to: &mut Buffer,
+    to: &mut impl Writable,
     dst: Place<'_>,
 ) -> Result<()> {
-    if from.dtype() != to.dtype() {
-        return Err(Error::internal(format!("a copy from {} to {}", from.dtype(), to.dtype())));
+    let to_type = to.elements().dtype();
+    if from.dtype() != to_type {
+        return Err(Error::internal(format!("a copy from {} to {to_type}", from.dtype())));
     }
     with_width!(from.dtype(), T => copy_typed_by(stores, shape, T::of(from), src, T::of_mut(to), dst));
     Ok(())

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use tw_ir::{Accum, Buffer, Error, OnEmpty, Result, Scalar, ScalarCode, Slot, shape};
+use tw_ir::{Accum, Buffer, Error, OnEmpty, Result, Scalar, ScalarCode, SliceMut, Slot, shape};
 
 use crate::block::Block;
 use crate::states::{combine_strips, monoids, overwrite, strip_buffers};
@@ -27,7 +27,7 @@ impl Elementwise {
         let Some(shape) = outputs.first().map(|output| output.bbox().shape()) else { return Ok(()) };
         let inputs = same_shape(operands, &shape, self.code.params().iter().map(|register| register.dtype))?;
         let n = shape::n_elements(&shape)? as usize;
-        let mut buffers: Vec<&mut Buffer> = outputs.iter_mut().map(|o| Ok(o.output()?.1)).collect::<Result<_>>()?;
+        let mut buffers: Vec<SliceMut<'_>> = outputs.iter_mut().map(|o| Ok(o.target()?.1)).collect::<Result<_>>()?;
         with_registers(&self.registers, |registers| {
             let mut lanes: Vec<Option<Lane<'_>>> = vec![None; inputs.len()];
             for start in (0..n).step_by(STRIP) {
@@ -97,10 +97,10 @@ impl Combine {
             }
         }
         let n = shape::n_elements(&shape)? as usize;
-        let mut states: Vec<&mut Buffer> = outputs.iter_mut().map(|o| Ok(o.output()?.1)).collect::<Result<_>>()?;
+        let mut states: Vec<SliceMut<'_>> = outputs.iter_mut().map(|o| Ok(o.target()?.1)).collect::<Result<_>>()?;
         match &self.way {
             Way::Parts(parts) => {
-                for ((monoid, state), input) in parts.iter().zip(states).zip(&inputs) {
+                for ((monoid, state), input) in parts.iter().zip(&mut states).zip(&inputs) {
                     with_dtype!(input.dtype(), T => T::fold_each(*monoid, T::of_mut(state), Values::Each(T::of(input))));
                 }
             }

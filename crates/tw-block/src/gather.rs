@@ -43,10 +43,10 @@ impl Gather {
         }
         let (sides, data) = joined(&data);
         let to = Side::of(output);
-        let (_, buffer) = output.output()?;
-        with_width!(buffer.dtype(), T => {
+        let (_, mut target) = output.target()?;
+        with_width!(target.dtype(), T => {
             let data: Vec<&[T]> = data.iter().map(|data| T::of(data)).collect();
-            let out = T::of_mut(buffer);
+            let out = T::of_mut(&mut target);
             if let Some(done) = self.indexing.vector(&indices, &sides, &to, |from| take(&from, &data, out)) {
                 return done;
             }

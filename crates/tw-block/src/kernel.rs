@@ -83,13 +83,23 @@ impl CompiledKernel {
         Ok(CompiledKernel(code))
     }
 
+    /// True if the kernel writes its outputs right where they belong, so that they may be parts of one array. Functions of others make storage of their own. Past
+    /// the caches, as arrays are written that do not stay in them, only statements write.
+    pub fn writes_parts(&self, past_cache: bool) -> bool {
+        match &self.0 {
+            Code::Call(..) => false,
+            Code::Statement(statement) => !past_cache || statement.only_writes(),
+            _ => !past_cache,
+        }
+    }
+
     /// Runs one task.
     ///
     /// `point` says which tile of the iteration space a statement covers. `first` is true unless the task continues a chain: outputs then hold
     /// nothing yet and are initialised here.
     pub fn run(&self, point: u32, first: bool, operands: &[Option<&Block>], outputs: &mut [Block]) -> Result<()> {
         if operands.iter().flatten().any(|operand| !operand.is_dense()) {
-            return Err(Error::internal("a kernel for dense blocks is given a block of several buffers"));
+            return Err(Error::internal("a kernel for dense blocks is given another one"));
         }
         match &self.0 {
             Code::Statement(statement) => statement.run(point, first, operands, outputs),

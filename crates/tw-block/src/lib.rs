@@ -50,7 +50,7 @@ pub use kernel::CompiledKernel;
 pub use masked::count_selected;
 pub use memory::{Meter, Running, ScratchCharge};
 pub use message::{BlockBuffer, BlockMessage};
-pub use pages::zeros;
+pub use pages::{ReturnedAtOnce, zeros};
 pub use read_ahead::ReadAhead;
 pub use sink::{Sink, commit_all};
 pub use sort::Streamed;

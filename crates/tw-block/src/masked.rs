@@ -14,6 +14,30 @@ use crate::block::{Block, row_major};
 use crate::wide::wide;
 use crate::width::{Bits, with_width};
 
+#[cfg(target_arch = "x86_64")]
+mod avx512;
+#[cfg(target_arch = "x86_64")]
+use avx512 as quick;
+
+/// Processors without vectors that are packed and spread by a mask: everything is left to the portable loops.
+#[cfg(not(target_arch = "x86_64"))]
+mod quick {
+    #[derive(Default)]
+    pub(super) struct Done {
+        pub(super) mask: usize,
+        pub(super) held: usize,
+    }
+    pub(super) fn select<T>(_: &[bool], _: &[T], _: &mut [T]) -> Done {
+        Done::default()
+    }
+    pub(super) fn select_positions(_: &[bool], _: u64, _: &mut [u64]) -> Done {
+        Done::default()
+    }
+    pub(super) fn put<T>(_: &[bool], _: &[T], _: &[T], _: &mut [T]) -> Done {
+        Done::default()
+    }
+}
+
 /// Compact or expand, made ready.
 #[derive(Debug)]
 pub(crate) struct Masked {
@@ -55,9 +79,9 @@ impl Masked {
                 return Err(Error::internal("what a mask selects does not fit its block"));
             }
             let first = (run.start - to.lo[0]) as usize * row;
-            let (_, buffer) = output.output()?;
+            let (_, mut target) = output.target()?;
             with_width!(data.dtype(), T => {
-                let (from, out) = (elements::<T>(data, &region)?, &mut T::of_mut(buffer)[first..first + n * row]);
+                let (from, out) = (elements::<T>(data, &region)?, &mut T::of_mut(&mut target)[first..first + n * row]);
                 let taken = match mask.dtype() {
                     DType::Bool if row == 1 => select(&elements::<bool>(mask, &piece)?, &from, out),
                     DType::Bool => select_rows(&elements::<bool>(mask, &piece)?, row, &from, out),
@@ -80,9 +104,9 @@ impl Masked {
         let shape: Vec<u64> = self.counts.cut().iter().map(|axis| axis.extent()).collect();
         let strides = shape::row_major_strides(&shape);
         let first = piece.lo.iter().zip(strides).map(|(&lo, stride)| lo * stride).sum();
-        let (_, buffer) = output.output()?;
+        let (_, mut target) = output.target()?;
         let run = (run.start - range.start) as usize..(run.end - range.start) as usize;
-        let out = &mut u64::of_mut(buffer)[run];
+        let out = &mut u64::of_mut(&mut target)[run];
         let n = out.len();
         let taken = match mask.dtype() {
             DType::Bool => select_positions(&elements::<bool>(mask, piece)?, first, out),
@@ -104,9 +128,10 @@ impl Masked {
         if *output.bbox() != piece || values.iter().chain([data]).any(|block| block.dtype() != output.dtype()) {
             return Err(Error::internal("a piece of a mask is not what its task writes"));
         }
-        let (_, buffer) = output.output()?;
+        let (_, mut target) = output.target()?;
         with_width!(data.dtype(), T => {
-            let (mask, data, out) = (elements::<bool>(mask, &piece)?, elements::<T>(data, &piece)?, T::of_mut(buffer));
+            let (mask, data) = (elements::<bool>(mask, &piece)?, elements::<T>(data, &piece)?);
+            let out = T::of_mut(&mut target);
             let (mut next, mut done) = (run.start, 0);
             for (k, block) in values.iter().enumerate() {
                 let end = block.bbox().range(0).end.min(run.end);
@@ -248,7 +273,7 @@ const FEW: u32 = 2;
 
 wide! {
     /// Copies the elements where the mask holds; `None` if there is no room for them.
-    pub(crate) fn select[T: Copy](mask: &[bool], from: &[T], out: &mut [T]) -> Option<usize> {
+    pub(crate) fn select_portable[T: Copy](mask: &[bool], from: &[T], out: &mut [T]) -> Option<usize> {
         let mut k = 0;
         for_eights(mask, |at, bits| {
             let n = bits.count_ones();
@@ -273,7 +298,7 @@ wide! {
     }
 
     /// Writes the positions where the mask holds; `None` if there is no room for them.
-    pub(crate) fn select_positions(mask: &[bool], first: u64, out: &mut [u64]) -> Option<usize> {
+    pub(crate) fn select_positions_portable(mask: &[bool], first: u64, out: &mut [u64]) -> Option<usize> {
         let mut k = 0;
         for_eights(mask, |at, bits| {
             let n = bits.count_ones();
@@ -297,7 +322,7 @@ wide! {
     }
 
     /// Data with values where the mask holds; how many of them were needed.
-    pub(crate) fn put[T: Copy](mask: &[bool], values: &[T], data: &[T], out: &mut [T]) -> usize {
+    pub(crate) fn put_portable[T: Copy](mask: &[bool], values: &[T], data: &[T], out: &mut [T]) -> usize {
         let (masks, mask_rest) = mask.as_chunks::<LANES>();
         let n = masks.len() * LANES;
         let mut k = 0;
@@ -348,6 +373,27 @@ wide! {
         }
         total
     }
+}
+
+/// Copies the elements where the mask holds; `None` if there is no room for them.
+fn select<T: Bits>(mask: &[bool], from: &[T], out: &mut [T]) -> Option<usize> {
+    let done = quick::select(mask, from, out);
+    let rest = select_portable(&mask[done.mask..], &from[done.mask..], &mut out[done.held..])?;
+    Some(done.held + rest)
+}
+
+/// Writes the positions where the mask holds; `None` if there is no room for them.
+fn select_positions(mask: &[bool], first: u64, out: &mut [u64]) -> Option<usize> {
+    let done = quick::select_positions(mask, first, out);
+    let rest = select_positions_portable(&mask[done.mask..], first + done.mask as u64, &mut out[done.held..])?;
+    Some(done.held + rest)
+}
+
+/// Data with values where the mask holds; how many of them were needed.
+fn put<T: Bits>(mask: &[bool], values: &[T], data: &[T], out: &mut [T]) -> usize {
+    let done = quick::put(mask, values, data, out);
+    let rest = &mut out[done.mask..];
+    done.held + put_portable(&mask[done.mask..], &values[done.held..], &data[done.mask..], rest)
 }
 
 /// Copies rows of elements where the mask holds, neighbours together.
@@ -423,7 +469,22 @@ mod tests {
             assert_eq!(repeat(&times, 2, &rows, &mut out).unwrap(), Some(expected.len()));
             if let Some(short) = expected.len().checked_sub(1) {
                 assert_eq!(select(&mask, &from, &mut vec![0; short]), None);
+                assert_eq!(select_positions(&mask, 0, &mut vec![0; short]), None);
             }
+            // Elements of other sizes, and the loops for any processor.
+            let wide: Vec<[u64; 2]> = from.iter().map(|&x| [x as u64, 7]).collect();
+            let mut out = vec![[0; 2]; expected.len()];
+            assert_eq!(select(&mask, &wide, &mut out), Some(expected.len()));
+            assert!(out.iter().zip(&expected).all(|(&pair, &x)| pair == [x as u64, 7]));
+            let pairs: Vec<[u32; 2]> = from.iter().map(|&x| [x, 7]).collect();
+            let mut out = vec![[0; 2]; expected.len()];
+            assert_eq!(select(&mask, &pairs, &mut out), Some(expected.len()));
+            assert!(out.iter().zip(&expected).all(|(&pair, &x)| pair == [x, 7]));
+            let mut out = vec![0; expected.len()];
+            assert_eq!(select_portable(&mask, &from, &mut out), Some(expected.len()));
+            assert_eq!(out, expected);
+            assert_eq!(select_positions_portable(&mask, 5, &mut positions), Some(expected.len()));
+            assert!(positions.iter().zip(&expected).all(|(&at, &x)| at == 5 + x as u64));
         }
     }
 
@@ -440,6 +501,14 @@ mod tests {
             assert_eq!(put(&mask, &values, &data, &mut out), n);
             assert_eq!(out, expected);
             assert_eq!(put(&mask, &values[..n / 2], &data, &mut out), n);
+            assert_eq!(put_portable(&mask, &values, &data, &mut out), n);
+            assert_eq!(out, expected);
+            let short = |x: &u64| *x as u32;
+            let (values, data): (Vec<u32>, Vec<u32>) =
+                (values.iter().map(short).collect(), data.iter().map(short).collect());
+            let mut out = vec![0; mask.len()];
+            assert_eq!(put(&mask, &values, &data, &mut out), n);
+            assert!(out.iter().zip(&expected).all(|(&x, &y)| x as u64 == y));
         }
     }
 

@@ -7,9 +7,10 @@
 //! the storage of blocks: fresh pages for every task took longer than sorting.
 
 use std::any::Any;
+use std::cell::RefCell;
+use std::marker::PhantomData;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::{self, ThreadId};
 
 use tw_ir::{Array, Buffer, DType, with_buffer};
 
@@ -34,8 +35,6 @@ pub struct Meter {
     /// Bytes of `kept`.
     kept_bytes: AtomicU64,
     kept: Mutex<Vec<Kept>>,
-    /// Scratch space of tasks under way.
-    leases: Mutex<Vec<Lease>>,
     /// Runs under way.
     runs: AtomicU64,
     /// Bytes that may be kept while nothing runs: none before the first run, and after memory was given back.
@@ -62,12 +61,9 @@ impl Kept {
     }
 }
 
-/// The scratch space that a task has been charged for: vectors that it may take. No task takes part in two leases at once.
-#[derive(Debug)]
-struct Lease {
-    /// The thread that runs the task.
-    thread: ThreadId,
-    vectors: Vec<Kept>,
+thread_local! {
+    /// Vectors that the task of this thread may take: it has been charged for them.
+    static LEASE: RefCell<Option<Vec<Kept>>> = const { RefCell::new(None) };
 }
 
 /// Says that a run is under way, as long as it lives.
@@ -80,14 +76,17 @@ pub struct ScratchCharge<'a> {
     meter: &'a Meter,
     bytes: u64,
     has_lease: bool,
+    /// A lease belongs to a thread.
+    of_thread: PhantomData<*const ()>,
 }
 
 impl Drop for ScratchCharge<'_> {
     fn drop(&mut self) {
-        let vectors = if self.has_lease { self.meter.end_lease() } else { Vec::new() };
         self.meter.discharge(self.bytes);
-        for vector in vectors {
-            self.meter.keep(vector, self.meter.now());
+        if self.has_lease {
+            for vector in LEASE.take().unwrap_or_default() {
+                self.meter.keep(vector, self.meter.now());
+            }
         }
     }
 }
@@ -174,18 +173,17 @@ impl Meter {
     pub fn charge_scratch(&self, bytes: u64) -> Option<ScratchCharge<'_>> {
         (bytes > 0).then(|| {
             self.charge(bytes);
-            ScratchCharge { meter: self, bytes, has_lease: false }
+            ScratchCharge { meter: self, bytes, has_lease: false, of_thread: PhantomData }
         })
     }
 
-    /// As [`Meter::charge_scratch`], for a task of this thread whose kernel calls [`Meter::with_scratch`]. Kept vectors of at most so many bytes are set
+    /// As [`Meter::charge_scratch`], for a task of this thread whose kernel calls [`with_scratch`]. Kept vectors of at most so many bytes are set
     /// aside for it, so that they are not counted twice, and do not have to make room for the charge. They are kept again when the charge is dropped.
     pub fn lease_scratch(&self, bytes: u64) -> Option<ScratchCharge<'_>> {
         (bytes > 0).then(|| {
-            let lease = Lease { thread: thread::current().id(), vectors: self.set_aside(bytes) };
-            self.leases().push(lease);
+            LEASE.set(Some(self.set_aside(bytes)));
             self.charge(bytes);
-            ScratchCharge { meter: self, bytes, has_lease: true }
+            ScratchCharge { meter: self, bytes, has_lease: true, of_thread: PhantomData }
         })
     }
 
@@ -209,22 +207,17 @@ impl Meter {
         fit.into_iter().map(|position| kept.remove(position)).collect()
     }
 
-    fn end_lease(&self) -> Vec<Kept> {
-        let thread = thread::current().id();
-        let mut leases = self.leases();
-        let position = leases.iter().position(|lease| lease.thread == thread);
-        position.map(|position| leases.swap_remove(position).vectors).unwrap_or_default()
-    }
-
-    fn leases(&self) -> std::sync::MutexGuard<'_, Vec<Lease>> {
-        self.leases.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Counts bytes as live from now on.
     pub(crate) fn charge(&self, bytes: u64) {
         let now = self.now.fetch_add(bytes, Ordering::Relaxed) + bytes;
-        self.peak.fetch_max(now, Ordering::Relaxed);
-        let highest = self.highest.fetch_max(now, Ordering::Relaxed).max(now);
+        // Reading first: most blocks come below the peak, and a counter that is written moves between the caches of all threads.
+        if now > self.peak.load(Ordering::Relaxed) {
+            self.peak.fetch_max(now, Ordering::Relaxed);
+        }
+        let mut highest = self.highest.load(Ordering::Relaxed);
+        if now > highest {
+            highest = self.highest.fetch_max(now, Ordering::Relaxed).max(now);
+        }
         if now + self.kept_bytes.load(Ordering::Relaxed) > highest {
             self.make_room(now, highest);
         }
@@ -279,53 +272,6 @@ impl Meter {
         Some(buffer)
     }
 
-    /// Runs code with vectors that have room for so many elements each and hold whatever they held: those of the task's lease where they have room for
-    /// little more, else new ones.
-    pub(crate) fn with_scratch<T: Send + 'static, const N: usize, R>(
-        &self,
-        room: [usize; N],
-        run: impl FnOnce(&mut [Vec<T>; N]) -> R,
-    ) -> R {
-        let thread = thread::current().id();
-        let mut vectors = self.take_scratch(thread, room);
-        let result = run(&mut vectors);
-        if let Some(lease) = self.leases().iter_mut().find(|lease| lease.thread == thread) {
-            lease.vectors.extend(vectors.map(|vector| {
-                let bytes = (vector.capacity() * size_of::<T>()) as u64;
-                Kept::Scratch(Box::new(vector), bytes)
-            }));
-        }
-        result
-    }
-
-    fn take_scratch<T: Send + 'static, const N: usize>(&self, thread: ThreadId, room: [usize; N]) -> [Vec<T>; N] {
-        let mut leases = self.leases();
-        let mut none = Vec::new();
-        let lease =
-            leases.iter_mut().find(|lease| lease.thread == thread).map_or(&mut none, |lease| &mut lease.vectors);
-        let taken = room.map(|n| {
-            let fits = |kept: &Kept| match kept {
-                Kept::Scratch(vector, _) => {
-                    vector.downcast_ref().is_some_and(|vector: &Vec<T>| is_about(vector.capacity(), n))
-                }
-                Kept::Storage(_) => false,
-            };
-            match lease.swap_remove(lease.iter().position(fits)?) {
-                Kept::Scratch(vector, _) => vector.downcast().ok().map(|vector: Box<Vec<T>>| *vector),
-                Kept::Storage(_) => None,
-            }
-        });
-        // New vectors and those that are left might be more than the charge.
-        let left = if taken.iter().all(Option::is_some) { Vec::new() } else { std::mem::take(lease) };
-        drop(leases);
-        drop(left);
-        let mut room = room.into_iter();
-        taken.map(|vector| {
-            let n = room.next().unwrap_or(0);
-            vector.unwrap_or_else(|| pages::reserve(n))
-        })
-    }
-
     /// Takes storage back, for later or for good. If there is not room for all, the most recently kept storage is the most likely to be reused.
     fn give_back(&self, buffer: Buffer, charged: u64) {
         let now = self.now.fetch_sub(charged, Ordering::Relaxed) - charged;
@@ -350,6 +296,43 @@ impl Meter {
     fn is_idle(&self) -> bool {
         self.runs.load(Ordering::Relaxed) == 0
     }
+}
+
+/// Runs code with vectors that have room for so many elements each and hold whatever they held: those of the task's lease where they have room for
+/// little more, else new ones. They belong to the lease afterwards. Nothing is run if the task has no lease.
+pub(crate) fn with_scratch<T: Send + 'static, const N: usize, F, R>(room: [usize; N], run: F) -> Result<R, F>
+where
+    F: FnOnce(&mut [Vec<T>; N]) -> R,
+{
+    let Some(mut lease) = LEASE.take() else { return Err(run) };
+    let taken = room.map(|n| {
+        let fits = |kept: &Kept| match kept {
+            Kept::Scratch(vector, _) => {
+                vector.downcast_ref().is_some_and(|vector: &Vec<T>| is_about(vector.capacity(), n))
+            }
+            Kept::Storage(_) => false,
+        };
+        match lease.swap_remove(lease.iter().position(fits)?) {
+            Kept::Scratch(vector, _) => vector.downcast().ok().map(|vector: Box<Vec<T>>| *vector),
+            Kept::Storage(_) => None,
+        }
+    });
+    if taken.iter().any(Option::is_none) {
+        // New vectors and those that are left might be more than the charge.
+        lease.clear();
+    }
+    let mut room = room.into_iter();
+    let mut vectors = taken.map(|vector| {
+        let n = room.next().unwrap_or(0);
+        vector.unwrap_or_else(|| pages::reserve(n))
+    });
+    let result = run(&mut vectors);
+    lease.extend(vectors.map(|vector| {
+        let bytes = (vector.capacity() * size_of::<T>()) as u64;
+        Kept::Scratch(Box::new(vector), bytes)
+    }));
+    LEASE.set(Some(lease));
+    Ok(result)
 }
 
 /// Elements that a buffer has room for.
@@ -406,11 +389,6 @@ impl Storage {
             (Arc::clone(meter), bytes)
         });
         Storage { buffer, charge }
-    }
-
-    /// The meter that counts it.
-    pub(crate) fn meter(&self) -> Option<&Arc<Meter>> {
-        self.charge.as_ref().map(|(meter, _)| meter)
     }
 
     /// The elements.
@@ -518,7 +496,7 @@ mod tests {
         let _running = meter.begin_run();
         let bytes = 16 * LARGE as u64;
         let places = |n: usize| {
-            meter.with_scratch::<[u64; 2], 2, _>([n / 2, n / 2], |vectors| {
+            with_scratch([n / 2, n / 2], move |vectors: &mut [Vec<[u64; 2]>; 2]| {
                 let mut places = vectors.each_mut().map(|vector| {
                     vector.resize(n / 2, [0; 2]);
                     vector.as_ptr().addr()
@@ -531,15 +509,15 @@ mod tests {
             let _charge = meter.lease_scratch(16 * n as u64);
             // A task may use its space several times.
             let first = places(n);
-            assert_eq!(places(n), first);
-            first
+            assert_eq!(places(n).ok(), first.as_ref().ok().copied());
+            first.ok()
         };
         let first = task(LARGE);
         assert_eq!((meter.now(), meter.kept_bytes.load(Ordering::Relaxed)), (0, bytes));
         assert_eq!(task(LARGE), first);
         // What a task does not use makes room for what it uses instead.
         let charge = meter.lease_scratch(bytes);
-        meter.with_scratch::<u64, 1, _>([2 * LARGE], |vectors| assert_eq!(vectors[0].len(), 0));
+        assert!(with_scratch([2 * LARGE], |vectors: &mut [Vec<u64>; 1]| assert_eq!(vectors[0].len(), 0)).is_ok());
         drop(charge);
         assert_eq!((meter.lock().len(), meter.kept_bytes.load(Ordering::Relaxed)), (1, bytes));
         task(LARGE);
@@ -553,9 +531,7 @@ mod tests {
         let block = storage(LARGE + LARGE / 2, &meter);
         assert_eq!((meter.kept_bytes.load(Ordering::Relaxed), meter.peak()), (0, bytes));
         drop(block);
-        // Without a lease nothing is kept.
-        places(LARGE);
-        assert_eq!(meter.lock().iter().filter(|kept| matches!(kept, Kept::Scratch(..))).count(), 0);
+        assert!(places(LARGE).is_err(), "no lease");
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Memory from the system: zeroed, and in large pages where that helps. All that is unsafe about it is here.
 
-use std::alloc::{Layout, alloc_zeroed};
+use std::alloc::{GlobalAlloc, Layout, System, alloc_zeroed};
 
 use tw_ir::{Buffer, DType, with_dtype};
 
@@ -46,6 +46,143 @@ pub(crate) fn reserve<T>(n: usize) -> Vec<T> {
     vector
 }
 
+/// An allocator for programs that keep to a memory budget: large memory comes from the system itself and goes back to it at once. What is smaller is the system allocator's.
+///
+/// glibc serves memory of up to 32 MiB from its heap once memory of that size was freed. Blocks of many sizes then leave holes between others that live, which stay resident: sorts under a budget held half
+/// as much again as their blocks had.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ReturnedAtOnce;
+
+#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
+mod mapped {
+    use std::alloc::Layout;
+    use std::ffi::{c_int, c_void};
+    use std::ptr::null_mut;
+
+    unsafe extern "C" {
+        fn mmap(
+            start: *mut c_void,
+            length: usize,
+            protection: c_int,
+            flags: c_int,
+            file: c_int,
+            at: i64,
+        ) -> *mut c_void;
+        fn munmap(start: *mut c_void, length: usize) -> c_int;
+        fn mremap(start: *mut c_void, old: usize, new: usize, flags: c_int, ...) -> *mut c_void;
+    }
+
+    const READ_AND_WRITE: c_int = 1 | 2;
+    const PRIVATE: c_int = 2;
+    const ANONYMOUS: c_int = 32;
+    const MAY_MOVE: c_int = 1;
+    /// What the calls give if they fail.
+    const FAILED: usize = usize::MAX;
+
+    /// Smaller memory is not worth the faults of fresh pages.
+    const LARGE: usize = 1 << 20;
+    /// Alignment that every mapping has.
+    const ALIGNED: usize = 4096;
+
+    /// True of memory that comes from the system itself.
+    pub(super) fn is_large(size: usize, align: usize) -> bool {
+        size >= LARGE && align <= ALIGNED
+    }
+
+    /// Zeroed memory; null if there is none.
+    pub(super) fn map(size: usize) -> *mut u8 {
+        // SAFETY: a new mapping touches no memory that has an owner.
+        let start = unsafe { mmap(null_mut(), size, READ_AND_WRITE, PRIVATE | ANONYMOUS, -1, 0) };
+        if start.addr() == FAILED { null_mut() } else { start.cast() }
+    }
+
+    /// Gives memory back.
+    ///
+    /// # Safety
+    /// It came from [`map`] or [`resize`] with this size, and nobody uses it any more.
+    pub(super) unsafe fn unmap(start: *mut u8, size: usize) {
+        // SAFETY: the caller's promise. Failure would leave the memory where it is.
+        unsafe { munmap(start.cast(), size) };
+    }
+
+    /// Memory of another size with the same contents, or null, and then the old memory is unchanged.
+    ///
+    /// # Safety
+    /// It came from [`map`] or [`resize`] with the size of the layout.
+    pub(super) unsafe fn resize(start: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        // SAFETY: the caller's promise.
+        let start = unsafe { mremap(start.cast(), layout.size(), size, MAY_MOVE) };
+        if start.addr() == FAILED { null_mut() } else { start.cast() }
+    }
+}
+
+#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
+// SAFETY: memory is large or not by its layout alone, so what was mapped is unmapped and what the system allocator gave goes back to it. Mappings have the size of the layout, begin at pages,
+// and are zeroed.
+unsafe impl GlobalAlloc for ReturnedAtOnce {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        match mapped::is_large(layout.size(), layout.align()) {
+            true => mapped::map(layout.size()),
+            // SAFETY: the caller's promise.
+            false => unsafe { System.alloc(layout) },
+        }
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        match mapped::is_large(layout.size(), layout.align()) {
+            true => mapped::map(layout.size()),
+            // SAFETY: the caller's promise.
+            false => unsafe { System.alloc_zeroed(layout) },
+        }
+    }
+
+    unsafe fn dealloc(&self, start: *mut u8, layout: Layout) {
+        match mapped::is_large(layout.size(), layout.align()) {
+            // SAFETY: the caller's promise: it was allocated here with this layout.
+            true => unsafe { mapped::unmap(start, layout.size()) },
+            // SAFETY: as above.
+            false => unsafe { System.dealloc(start, layout) },
+        }
+    }
+
+    unsafe fn realloc(&self, start: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        let (was, is) = (mapped::is_large(layout.size(), layout.align()), mapped::is_large(size, layout.align()));
+        match (was, is) {
+            // SAFETY: the caller's promise: it was allocated here with this layout.
+            (true, true) => unsafe { mapped::resize(start, layout, size) },
+            // SAFETY: as above.
+            (false, false) => unsafe { System.realloc(start, layout, size) },
+            _ => {
+                // SAFETY: the caller's promise: with this alignment, `size` is that of a layout.
+                let new = unsafe { Layout::from_size_align_unchecked(size, layout.align()) };
+                // SAFETY: no size is zero. Both places have as many bytes as are copied, and do not overlap; the old one is not used again.
+                unsafe {
+                    let place = self.alloc(new);
+                    if !place.is_null() {
+                        place.copy_from_nonoverlapping(start, layout.size().min(size));
+                        self.dealloc(start, layout);
+                    }
+                    place
+                }
+            }
+        }
+    }
+}
+
+#[cfg(not(all(target_os = "linux", target_pointer_width = "64")))]
+// SAFETY: all is the system allocator's.
+unsafe impl GlobalAlloc for ReturnedAtOnce {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: the caller's promise.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, start: *mut u8, layout: Layout) {
+        // SAFETY: the caller's promise.
+        unsafe { System.dealloc(start, layout) }
+    }
+}
+
 /// Asks for large pages, as NumPy does: a fault per 2 MiB instead of one per 4 KiB is the difference between copying and crawling. Refusal does no harm.
 #[cfg(target_os = "linux")]
 fn large_pages(start: *mut u8, size: usize) {
@@ -85,6 +222,29 @@ pub(crate) fn return_free_memory() {}
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn large_memory_grows_shrinks_and_goes_back() {
+        let layout = |size: usize| Layout::from_size_align(size, 8).unwrap();
+        let sizes = [100, 5 << 20, 2 << 20, 40 << 20, 3 << 20, 64 << 10, 1 << 20, (1 << 20) - 1, 7 << 20];
+        // SAFETY: every place is used with the layout that it has, by its only owner.
+        unsafe {
+            let mut place = ReturnedAtOnce.alloc_zeroed(layout(sizes[0]));
+            assert!((0..sizes[0]).all(|k| place.add(k).read() == 0));
+            place.write_bytes(7, sizes[0]);
+            for pair in sizes.windows(2) {
+                place = ReturnedAtOnce.realloc(place, layout(pair[0]), pair[1]);
+                let kept = pair[0].min(pair[1]);
+                assert!((0..kept).step_by(61).all(|k| place.add(k).read() == 7), "{pair:?}");
+                place.write_bytes(7, pair[1]);
+            }
+            ReturnedAtOnce.dealloc(place, layout(sizes[sizes.len() - 1]));
+            let fresh = ReturnedAtOnce.alloc_zeroed(layout(9 << 20));
+            assert!((0..9 << 20).step_by(997).all(|k| fresh.add(k).read() == 0));
+            ReturnedAtOnce.dealloc(fresh, layout(9 << 20));
+            assert!(ReturnedAtOnce.alloc(layout(isize::MAX as usize - 4096)).is_null());
+        }
+    }
 
     #[test]
     fn memory_is_zero_and_can_be_given_back() {

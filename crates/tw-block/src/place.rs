@@ -28,8 +28,8 @@ pub(crate) fn place(
     if first && !covers(output.bbox(), boxes.iter().map(|(_, bbox)| bbox)) {
         output.fill(output.dtype().zero())?;
     }
-    let (output_box, buffer) = output.output()?;
-    boxes.iter().try_for_each(|(operand, bbox)| operand.copy_moved_overlap(bbox, output_box, buffer))
+    let (output_box, mut target) = output.target()?;
+    boxes.iter().try_for_each(|(operand, bbox)| operand.copy_moved_overlap(bbox, output_box, &mut target))
 }
 
 /// True if boxes are a grid that covers another box; may be false for others that cover it too.

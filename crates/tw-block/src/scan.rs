@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 
-use tw_ir::{Accum, BoxRegion, Buffer, Error, OnEmpty, Result, Scalar};
+use tw_ir::{Accum, BoxRegion, Buffer, Error, OnEmpty, Result, Scalar, SliceMut};
 
 use crate::block::Block;
 use crate::strip::{Element, Monoid, with_dtype};
@@ -152,7 +152,7 @@ impl ScanBlock {
     }
 
     /// Sets the first element along the axis to the result of an empty group.
-    fn write_nothing(&self, slabs: Slabs, results: &mut [&mut Buffer]) {
+    fn write_nothing(&self, slabs: Slabs, results: &mut [SliceMut<'_>]) {
         for (result, &value) in results.iter_mut().zip(self.nothing.iter().flatten()) {
             for slab in 0..slabs.outer {
                 let start = (slab * slabs.n + self.direction.row(0, slabs.n)) * slabs.inner;
@@ -166,7 +166,7 @@ impl ScanBlock {
         slabs: Slabs,
         bodies: &[Cow<'_, Buffer>],
         carried: &[Cow<'_, Buffer>],
-        results: &mut [&mut Buffer],
+        results: &mut [SliceMut<'_>],
     ) -> Result<()> {
         match (&self.way, bodies, results) {
             (Way::Simple(monoid), [body], [result]) if body.dtype() == result.dtype() => {
@@ -213,12 +213,12 @@ fn read_bodies<'a>(axis: usize, blocks: &[&'a Block]) -> Result<(Slabs, Vec<Cow<
     Ok((Slabs::of(first.bbox(), axis)?, bodies))
 }
 
-fn writable(outputs: &mut [Block], n: usize) -> Result<Vec<&mut Buffer>> {
+fn writable(outputs: &mut [Block], n: usize) -> Result<Vec<SliceMut<'_>>> {
     outputs
         .iter_mut()
         .map(|output| {
-            let (_, buffer) = output.output()?;
-            if buffer.len() == n { Ok(buffer) } else { Err(misfit()) }
+            let (_, target) = output.target()?;
+            if target.len() == n { Ok(target) } else { Err(misfit()) }
         })
         .collect()
 }

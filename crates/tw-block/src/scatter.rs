@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use tw_ir::{Accum, Buffer, Edge, Error, Result, Scalar};
+use tw_ir::{Accum, Buffer, Edge, Error, Result, Scalar, Slice, SliceMut, Writable};
 
 use crate::block::Block;
 use crate::indexing::{Indexing, Moves, Pair, Side, Vector};
@@ -69,7 +69,7 @@ impl Scatter {
         let bodies = values.iter().map(|block| block.row_major_from()).collect::<Result<Vec<_>>>()?;
         let bodies: Vec<(&Buffer, usize)> = bodies.iter().map(|(body, first)| (&**body, *first)).collect();
         let from = Side::row_major(first_value.bbox());
-        let states: Vec<&mut Buffer> = outputs.iter_mut().map(|o| Ok(o.output()?.1)).collect::<Result<_>>()?;
+        let states: Vec<SliceMut<'_>> = outputs.iter_mut().map(|o| Ok(o.target()?.1)).collect::<Result<_>>()?;
         with_registers(&self.registers, |registers| {
             let mut pass = Pass {
                 scatter: self,
@@ -101,7 +101,7 @@ struct Pass<'a> {
     scatter: &'a Scatter,
     /// Values in row-major order, and where the first is.
     bodies: Vec<(&'a Buffer, usize)>,
-    states: Vec<&'a mut Buffer>,
+    states: Vec<SliceMut<'a>>,
     registers: &'a mut Registers,
     targets: Vec<usize>,
     sources: Vec<usize>,
@@ -171,7 +171,7 @@ impl Pass<'_> {
             let (value, position) =
                 (lift.result(0, &lanes, self.registers, len), lift.result(1, &lanes, self.registers, len));
             let Lane::I64(position) = position else { return false };
-            with_lane!(value, values => keep_last_at((&mut **last, &mut **positions), indices, shift, (values, position)));
+            with_lane!(value, values => keep_last_at((&mut *last, &mut *positions), indices, shift, (values, position)));
             return true;
         };
         for (k, (monoid, state)) in parts.iter().zip(&mut self.states).enumerate() {
@@ -247,7 +247,7 @@ impl Pass<'_> {
         }
         if start.is_none() {
             for ((body, first), gathered) in self.bodies.iter().zip(&mut self.gathered) {
-                gather(body, *first, &self.sources, gathered);
+                gather(body.as_slice(), *first, &self.sources, gathered);
             }
         }
         let lanes: Vec<Option<Lane<'_>>> = match start {
@@ -284,7 +284,7 @@ impl Pass<'_> {
             }
             let (n, targets) = (end - start, &self.targets[start..end]);
             for (state, current) in self.states.iter().zip(&mut self.current) {
-                gather(state, 0, targets, current);
+                gather(state.elements(), 0, targets, current);
             }
             let combine = &self.scatter.combine;
             combine_strips(combine, (&self.current, 0), (&self.lifted, start), n, &mut self.combined, self.registers);
@@ -299,9 +299,9 @@ impl Pass<'_> {
     }
 }
 
-fn gather(from: &Buffer, first: usize, positions: &[usize], to: &mut Buffer) {
+fn gather(from: Slice<'_>, first: usize, positions: &[usize], to: &mut Buffer) {
     with_dtype!(from.dtype(), T => {
-        let (from, to) = (&T::of(from)[first..], T::of_mut(to));
+        let (from, to) = (&T::of_slice(from)[first..], T::of_mut(to));
         to.iter_mut().zip(positions).for_each(|(to, &position)| *to = from[position]);
     })
 }
@@ -313,12 +313,18 @@ wide! {
     }
 }
 
-fn fold_run<T: Foldable>(monoid: Monoid, state: &mut Buffer, to: Range<usize>, values: Values<'_, T>) {
+fn fold_run<T: Foldable>(monoid: Monoid, state: &mut SliceMut<'_>, to: Range<usize>, values: Values<'_, T>) {
     T::fold_each(monoid, &mut T::of_mut(state)[to], values);
 }
 
 /// `state[indices[k] + shift] = state[..] op values[k]`, in order.
-fn fold_at<T: Foldable>(monoid: Monoid, state: &mut Buffer, indices: &[i64], shift: usize, values: Values<'_, T>) {
+fn fold_at<T: Foldable>(
+    monoid: Monoid,
+    state: &mut SliceMut<'_>,
+    indices: &[i64],
+    shift: usize,
+    values: Values<'_, T>,
+) {
     let state = T::of_mut(state);
     let place = |index: i64| (index as usize).wrapping_add(shift);
     // The operation is chosen outside the loop for what is asked for most.
@@ -346,7 +352,7 @@ fn fold_at<T: Foldable>(monoid: Monoid, state: &mut Buffer, indices: &[i64], shi
 
 /// Keeps the values with the largest positions.
 fn keep_last_at<T: Element>(
-    (last, positions): (&mut Buffer, &mut Buffer),
+    (last, positions): (&mut SliceMut<'_>, &mut SliceMut<'_>),
     indices: &[i64],
     shift: usize,
     (values, position): (Values<'_, T>, Values<'_, i64>),

@@ -4,18 +4,16 @@
 //! axis of the whole tensor, so every sort is stable and every merge exact. Values are made from their keys again; only those whose key several
 //! values share are copied from where they came from.
 
-use std::sync::Arc;
-
 use tw_ir::kernel::{SortResults, Sorting};
 use tw_ir::{BoxRegion, DType, Error, Result};
 
 use crate::block::Block;
-use crate::memory::Meter;
 
 mod fibres;
 mod item;
 mod key;
 mod merge;
+mod parts;
 mod radix;
 
 use fibres::{Rows, for_rows};
@@ -50,11 +48,6 @@ impl<'a> Targets<'a> {
         if fits { Ok(Targets { values, positions, bbox }) } else { Err(misfit()) }
     }
 
-    /// The meter that counts the blocks.
-    fn meter(&self) -> Option<Arc<Meter>> {
-        self.values.as_ref().or(self.positions.as_ref()).and_then(|block| block.meter()).cloned()
-    }
-
     /// Writes items into rows, which go through a point; those of row `j` begin at `j * stride`. `copies` calls a function with the values of
     /// row `j` that have a key, in the order of their positions, until it says stop.
     fn write<T: Sortable, I: Item<Key = T::Key>>(
@@ -68,7 +61,8 @@ impl<'a> Targets<'a> {
         let kept = (self.bbox.hi[order.axis] - self.bbox.lo[order.axis]) as usize;
         if let Some(block) = &mut self.values {
             let to = Rows::through(block, at, order.axis, n_rows)?;
-            let out = T::of_mut(block.output()?.1);
+            let mut target = block.target()?.1;
+            let out = T::of_mut(&mut target);
             for k in 0..kept {
                 for j in 0..n_rows {
                     out[to.at(j, k)] = T::from_key(order.turn(items[j * stride + k].key()));
@@ -93,7 +87,8 @@ impl<'a> Targets<'a> {
         }
         if let Some(block) = &mut self.positions {
             let to = Rows::through(block, at, order.axis, n_rows)?;
-            let out = <i64 as crate::strip::Element>::of_mut(block.output()?.1);
+            let mut target = block.target()?.1;
+            let out = <i64 as crate::strip::Element>::of_mut(&mut target);
             for k in 0..kept {
                 for j in 0..n_rows {
                     out[to.at(j, k)] = items[j * stride + k].position() as i64;
@@ -144,13 +139,11 @@ pub(crate) fn sort_run(sorting: Sorting, operands: &[&Block], outputs: &mut [Blo
         false => extent(block.bbox(), block.bbox().rank() - 1).min(fibres::MOST_TOGETHER),
     };
     let room = [n.saturating_mul(rows_together), n];
-    let meter = targets.meter();
-    let meter = meter.as_ref();
     with_sortable!(block.dtype(), T => match sorting.results {
-        SortResults::Values => with_vectors(meter, room, |vectors: &mut Vectors<<T as Sortable>::Key>| {
+        SortResults::Values => with_vectors(room, |vectors: &mut Vectors<<T as Sortable>::Key>| {
             run_rows::<T, _>(order, block, targets, vectors)
         }),
-        _ => with_vectors(meter, room, |vectors: &mut Vectors<Pair<<T as Sortable>::Key>>| {
+        _ => with_vectors(room, |vectors: &mut Vectors<Pair<<T as Sortable>::Key>>| {
             run_rows::<T, _>(order, block, targets, vectors)
         }),
     })

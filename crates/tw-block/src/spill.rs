@@ -5,7 +5,7 @@
 //! spills to the directory removes it.
 //!
 //! Every block has a slot: a range of the file as large as its elements, rounded up to pages. A slot is free again when its [`SpilledBlock`] is dropped, and
-//! slots of one size are used again. The elements are compressed with LZ4 where that is faster than writing them as they are, going by a sample of the block and
+//! its room serves other blocks ([`FreeRoom`]). The elements are compressed with LZ4 where that is faster than writing them as they are, going by a sample of the block and
 //! by how fast the file took the blocks before. The buffers of a block follow each other in its slot; each is stored in pieces; the checksum of a piece is compared when it is read. A kernel that streams an
 //! operand reads it piece by piece ([`PieceReader`]) and never has all of it in memory.
 //!
@@ -13,11 +13,12 @@
 //! ([`SpilledBlock::describe`], [`SpillFile::restore`]). The description of a block that was dropped may still be the newest one on disk, so its slot is not used
 //! again before the owner of the file says so ([`SpillFile::retired`], [`SpillFile::reuse`]).
 
-use std::collections::BTreeMap;
+use std::cell::{Ref, RefCell};
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
@@ -29,11 +30,15 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::block::Block;
 use crate::memory::Meter;
+use crate::pages;
+use crate::strip::Element;
 
 mod buffer;
+mod free;
 mod pace;
 
 use buffer::{SpilledBuffer, Writing};
+use free::FreeRoom;
 use pace::Pace;
 
 /// Slots begin at multiples of this.
@@ -62,12 +67,11 @@ pub struct SpillSlot {
 }
 
 /// The file and its slots.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Space {
     file: Option<Arc<File>>,
     end: u64,
-    /// Free slots: by size, where they begin.
-    free: BTreeMap<u64, Vec<u64>>,
+    free: FreeRoom,
     used: u64,
     /// Slots of a durable file that were dropped and are not to be used again yet.
     retired: Vec<SpillSlot>,
@@ -87,13 +91,19 @@ pub struct SpilledBlock {
     firsts: Option<Buffer>,
 }
 
+impl Space {
+    fn new(file: Option<Arc<File>>, is_durable: bool) -> Space {
+        Space { file, end: 0, free: FreeRoom::new(!is_durable), used: 0, retired: Vec::new() }
+    }
+}
+
 impl SpillFile {
     /// Spills to a directory, at most so many bytes at once. Nothing is created before the first block comes.
     pub fn new(directory: &Path, limit: Option<u64>) -> Arc<SpillFile> {
         Arc::new(SpillFile {
             directory: directory.to_path_buf(),
             limit,
-            space: Mutex::default(),
+            space: Mutex::new(Space::new(None, false)),
             pace: Pace::default(),
             is_durable: false,
         })
@@ -104,7 +114,7 @@ impl SpillFile {
         let directory = path.parent().unwrap_or(Path::new(".")).to_path_buf();
         let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path);
         let file = file.map_err(|error| Error::io(format!("{} cannot be opened: {error}", path.display())))?;
-        let space = Space { file: Some(Arc::new(file)), ..Space::default() };
+        let space = Space::new(Some(Arc::new(file)), true);
         Ok(Arc::new(SpillFile {
             directory,
             limit: None,
@@ -114,7 +124,17 @@ impl SpillFile {
         }))
     }
 
-    /// A block that an earlier process has written to a durable file. Blocks are restored before new ones are written. Damage is noticed when it is read. A
+    /// Keeps new blocks away from the slot of a block that an earlier process has described. All of them are reserved before anything is written: some may be restored
+    /// later. Gives where the slot begins.
+    pub fn reserve(&self, description: &[u8]) -> Result<u64> {
+        let mut reader = ByteReader::new(description);
+        let (offset, room) = (reader.unsigned()?, reader.unsigned()?);
+        let mut space = self.lock();
+        space.end = space.end.max(offset.saturating_add(room));
+        Ok(offset)
+    }
+
+    /// A block that an earlier process has written to a durable file. Its slot was reserved before new blocks were written. Damage is noticed when it is read. A
     /// block that does not own its slot is one whose slot has been used again: it is known, but it cannot be read.
     pub fn restore(self: &Arc<SpillFile>, description: &[u8], owns_slot: bool) -> Result<SpilledBlock> {
         let damaged = || Error::io("the description of a saved block is damaged");
@@ -156,7 +176,11 @@ impl SpillFile {
     /// Allows slots to be used again: no description that counts names them any more.
     pub fn reuse(&self, slots: Vec<SpillSlot>) {
         let mut space = self.lock();
-        slots.into_iter().for_each(|slot| space.free.entry(slot.room).or_default().push(slot.offset));
+        // A block that is known but was overwritten has no room of its own.
+        for slot in slots.into_iter().filter(|slot| slot.room > 0) {
+            let end = space.end;
+            space.end = space.free.give(slot.offset, slot.room, end);
+        }
     }
 
     /// The spill directory.
@@ -164,13 +188,15 @@ impl SpillFile {
         &self.directory
     }
 
-    /// The most bytes that can be spilled at once: as many as the disk has left, but for a tenth, within the limit. `None` if the system does not tell.
+    /// The most bytes that can be spilled besides those that are: as many as the disk has left, but for a tenth, and the room that is free in the file, within the limit.
+    /// `None` if the system does not tell.
     pub fn capacity(&self) -> Option<u64> {
         let existing = self.directory.ancestors().find(|directory| directory.exists())?;
         let system = rustix::fs::statvfs(existing).ok()?;
         let free = system.f_bavail.saturating_mul(system.f_frsize);
-        let reached = self.lock().end.saturating_add(free / 10 * 9);
-        Some(self.limit.map_or(reached, |limit| limit.min(reached)))
+        let space = self.lock();
+        let reached = space.end.saturating_add(free / 10 * 9);
+        Some(self.limit.map_or(reached, |limit| limit.min(reached)).saturating_sub(space.used))
     }
 
     /// Writes a block.
@@ -220,8 +246,7 @@ impl SpillFile {
                 file
             }
         };
-        let reused = space.free.get_mut(&room).and_then(Vec::pop);
-        let offset = match reused {
+        let offset = match space.free.take(room) {
             Some(offset) => offset,
             None => {
                 if let Some(limit) = self.limit
@@ -249,14 +274,13 @@ impl SpillFile {
             space.retired.push(SpillSlot { offset, room });
             return;
         }
-        space.free.entry(room).or_default().push(offset);
+        let end = space.end;
+        space.end = space.free.give(offset, room, end);
         if space.used == 0 {
             // Nothing is left: the space goes back to the system. Failing to shrink a file loses nothing.
             if let Some(file) = &space.file {
                 let _ = file.set_len(0);
             }
-            space.free.clear();
-            space.end = 0;
         }
     }
 
@@ -285,6 +309,10 @@ impl SpillFile {
 
     fn failed(&self, doing: &str, error: &io::Error) -> Error {
         let directory = self.directory.display();
+        if self.is_durable {
+            let failed = Error::io(format!("{doing} the blocks of the checkpoint in {directory} failed: {error}"));
+            return failed.help("make room for it, or delete it to start afresh");
+        }
         let failed = Error::resource(format!("{doing} the spill file in {directory} failed: {error}"));
         failed.help("choose another spill directory, or give a larger memory budget")
     }
@@ -329,20 +357,20 @@ impl SpilledBlock {
     pub fn read(&self, meter: &Arc<Meter>) -> Result<Block> {
         if let [dense] = &self.buffers[..] {
             let mut block = Block::for_output(dense.dtype, self.bbox.clone(), Some(meter))?;
-            self.read_buffer(dense, 0, dense.n_elements as usize, block.output()?.1)?;
+            self.read_buffer(dense, 0, 0..dense.n_elements as usize, block.output()?.1)?;
             return Ok(block);
         }
         let mut buffers = Vec::with_capacity(self.buffers.len());
         for spilled in &self.buffers {
             let mut part = Block::for_output(spilled.dtype, BoxRegion::whole(&[spilled.n_elements]), Some(meter))?;
-            self.read_buffer(spilled, 0, spilled.n_elements as usize, part.output()?.1)?;
+            self.read_buffer(spilled, 0, 0..spilled.n_elements as usize, part.output()?.1)?;
             buffers.push(part);
         }
         Block::from_parts(self.bbox.clone(), buffers)
     }
 
-    fn read_buffer(&self, buffer: &SpilledBuffer, piece: usize, n_elements: usize, to: &mut Buffer) -> Result<()> {
-        buffer.read(&self.file, piece, n_elements, to).map_err(|error| self.home.failed("reading", &error))
+    fn read_buffer(&self, buffer: &SpilledBuffer, piece: usize, range: Range<usize>, to: &mut Buffer) -> Result<()> {
+        buffer.read(&self.file, piece, range, to).map_err(|error| self.home.failed("reading", &error))
     }
 
     /// The first element of every piece and the number of elements from one to the next, if they are known: those of a block that an earlier process
@@ -353,32 +381,62 @@ impl SpilledBlock {
 }
 
 /// Reads elements of a spilled dense block where it lies, with one piece of it in memory.
+///
+/// Readers of many blocks share the memory of their pieces: thousands of small vectors that come and go with every task would leave holes in the heap of every thread.
 #[derive(Debug)]
 pub(crate) struct PieceReader<'a> {
     block: &'a SpilledBlock,
     buffer: &'a SpilledBuffer,
+    windows: Rc<RefCell<Buffer>>,
+    /// Where the own piece lies in the windows.
+    start: usize,
     /// The elements of a piece, from `first` on.
-    window: Block,
     first: usize,
     n: usize,
 }
 
+/// The elements of a piece.
+pub(crate) struct Piece<'r> {
+    windows: Ref<'r, Buffer>,
+    start: usize,
+    /// Where the piece begins in its block.
+    pub(crate) first: usize,
+    /// The number of its elements.
+    pub(crate) n: usize,
+}
+
+impl Piece<'_> {
+    /// Its elements.
+    pub(crate) fn elements<T: Element>(&self) -> &[T] {
+        &T::of(&self.windows)[self.start..self.start + self.n]
+    }
+}
+
 impl<'a> PieceReader<'a> {
-    pub(crate) fn new(block: &'a SpilledBlock) -> Result<PieceReader<'a>> {
-        let [buffer] = &block.buffers[..] else {
-            return Err(Error::internal("a block of several buffers is read as a dense one"));
-        };
-        let room = (buffer.elements_of_piece() as u64).min(buffer.n_elements);
-        let window = Block::for_output(buffer.dtype, BoxRegion::whole(&[room]), None)?;
-        Ok(PieceReader { block, buffer, window, first: 0, n: 0 })
+    /// Readers of blocks that have one type.
+    pub(crate) fn of_all(blocks: impl Iterator<Item = &'a SpilledBlock>) -> Result<Vec<PieceReader<'a>>> {
+        let windows = Rc::new(RefCell::new(Buffer::Bool(Vec::new())));
+        let (mut dtype, mut room) = (DType::Bool, 0);
+        let mut readers = Vec::new();
+        for block in blocks {
+            let [buffer] = &block.buffers[..] else {
+                return Err(Error::internal("a block of several buffers is read as a dense one"));
+            };
+            readers.push(PieceReader { block, buffer, windows: Rc::clone(&windows), start: room, first: 0, n: 0 });
+            dtype = buffer.dtype;
+            room += buffer.elements_of_piece().min(buffer.n_elements as usize);
+        }
+        let no_memory = || Error::resource(format!("no memory for {room} elements of {dtype}"));
+        *windows.borrow_mut() = pages::zeros(dtype, room).ok_or_else(no_memory)?;
+        Ok(readers)
     }
 
     pub(crate) fn block(&self) -> &'a SpilledBlock {
         self.block
     }
 
-    /// The piece that has an element, as far as it goes: where it begins, and its elements.
-    pub(crate) fn piece_with(&mut self, element: usize) -> Result<(usize, &Buffer, usize)> {
+    /// The piece that has an element, as far as it goes.
+    pub(crate) fn piece_with(&mut self, element: usize) -> Result<Piece<'_>> {
         if element < self.first || element >= self.first + self.n {
             let size = self.buffer.elements_of_piece();
             let piece = element / size;
@@ -386,10 +444,11 @@ impl<'a> PieceReader<'a> {
             let n = (self.buffer.n_elements as usize).saturating_sub(first).min(size);
             // A piece that cannot be read is not cached: the next read reports the error again.
             self.n = 0;
-            self.block.read_buffer(self.buffer, piece, n, self.window.output()?.1)?;
+            let range = self.start..self.start + n;
+            self.block.read_buffer(self.buffer, piece, range, &mut self.windows.borrow_mut())?;
             (self.first, self.n) = (first, n);
         }
-        Ok((self.first, self.window.data(), self.n))
+        Ok(Piece { windows: self.windows.borrow(), start: self.start, first: self.first, n: self.n })
     }
 }
 
@@ -460,6 +519,51 @@ mod tests {
         std::fs::remove_dir_all(directory).unwrap();
     }
 
+    /// A process that goes on with a durable file writes to it before it has restored all that is there.
+    #[test]
+    fn new_blocks_keep_away_from_those_that_are_restored_later() {
+        let directory = directory("later");
+        let path = directory.join("kept");
+        let values = [1.0, 2.0];
+        let written = SpillFile::durable(&path).unwrap();
+        let descriptions = values.map(|value| written.write(&block(1000, |_| value)).unwrap().describe());
+        drop(written);
+        let (kept, meter) = (SpillFile::durable(&path).unwrap(), Meter::new());
+        for description in &descriptions {
+            kept.reserve(description).unwrap();
+        }
+        let first = kept.restore(&descriptions[0], true).unwrap();
+        let new = kept.write(&block(1000, |_| 3.0)).unwrap();
+        let second = kept.restore(&descriptions[1], true).unwrap();
+        for (spilled, value) in [(first, 1.0), (second, 2.0), (new, 3.0)] {
+            assert_eq!(spilled.read(&meter).unwrap().get(&[100]), Some(tw_ir::Scalar::F64(value)));
+        }
+        std::fs::remove_dir_all(directory).unwrap();
+    }
+
+    #[test]
+    fn room_serves_blocks_of_other_sizes() {
+        let directory = directory("sizes");
+        // Ten blocks of two pages, and one that stays.
+        let file = SpillFile::new(&directory, Some(21 * PAGE));
+        let first = file.write(&block(10, |k| k as f64)).unwrap();
+        assert_eq!(file.capacity(), Some(20 * PAGE));
+        for n in [1000, 300, 1500, 500, 9000] {
+            let room = (8 * n as u64).next_multiple_of(PAGE);
+            let blocks: Vec<_> = (0..20 * PAGE / room).map(|_| file.write(&block(n, |k| k as f64)).unwrap()).collect();
+            // Half of them go before the others.
+            let (even, odd): (Vec<_>, Vec<_>) = blocks.into_iter().enumerate().partition(|(k, _)| k % 2 == 0);
+            drop(even);
+            drop(odd);
+        }
+        assert_eq!(first.read(&Meter::new()).unwrap().get(&[105]), Some(tw_ir::Scalar::F64(5.0)));
+        drop(first);
+        let space = file.lock();
+        assert_eq!((space.used, space.end), (0, 0));
+        drop(space);
+        std::fs::remove_dir_all(directory).unwrap();
+    }
+
     /// Blocks of several buffers, empty ones among them, of random types and lengths.
     fn of_several_buffers(turn: u64) -> Block {
         let mut state = turn.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
@@ -493,7 +597,8 @@ mod tests {
             let back = spilled.read(&meter).unwrap();
             assert!(back.buffers().eq(block.buffers()) && back.bbox() == block.bbox());
             assert_eq!(meter.now(), block.n_bytes());
-            assert!(PieceReader::new(&spilled).is_err() && back.to_array().is_err() && back.lend().is_none());
+            assert!(PieceReader::of_all([&spilled].into_iter()).is_err());
+            assert!(back.to_array().is_err() && back.lend().is_none());
             let description = kept.write(&block).unwrap().describe();
             let restored = kept.restore(&description, false).unwrap().read(&meter).unwrap();
             assert!(restored.buffers().eq(block.buffers()));
@@ -514,7 +619,7 @@ mod tests {
         let spilled = file.write(&block(1000, |k| k as f64)).unwrap();
         spilled.file.write_all_at(&[77], spilled.offset + 5).unwrap();
         // A search in a run asks again for the piece that failed, and must not get the damaged bytes.
-        let mut reader = PieceReader::new(&spilled).unwrap();
+        let mut reader = PieceReader::of_all([&spilled].into_iter()).unwrap().remove(0);
         assert!(reader.piece_with(0).is_err() && reader.piece_with(0).is_err());
         let error = spilled.read(&Meter::new()).unwrap_err();
         assert!(error.message().contains("damaged"), "{error:?}");

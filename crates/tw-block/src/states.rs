@@ -2,7 +2,7 @@
 
 use std::borrow::Borrow;
 
-use tw_ir::{Accum, Buffer, DType, ScalarOp, Slot};
+use tw_ir::{Accum, Buffer, DType, ScalarOp, Slot, Writable};
 
 use crate::strip::{Direct, Element, Lane, Monoid, Registers, STRIP, StripCode, with_dtype};
 
@@ -50,14 +50,14 @@ pub(crate) fn reduce(
 /// `combined[0..n] = combine(first, second)`, for `n` states that begin at the given positions.
 pub(crate) fn combine_strips(
     combine: &StripCode,
-    first: (&[impl Borrow<Buffer>], usize),
+    first: (&[impl Writable], usize),
     second: (&[impl Borrow<Buffer>], usize),
     n: usize,
     combined: &mut [Buffer],
     registers: &mut Registers,
 ) {
     let lanes: Vec<Option<Lane<'_>>> = (first.0.iter())
-        .map(|buffer| Lane::slice(buffer.borrow(), first.1..first.1 + n))
+        .map(|buffer| Lane::of(buffer.elements(), first.1..first.1 + n))
         .chain(second.0.iter().map(|buffer| Lane::slice(buffer.borrow(), second.1..second.1 + n)))
         .map(Some)
         .collect();
@@ -65,6 +65,6 @@ pub(crate) fn combine_strips(
 }
 
 /// Copies the first `n` elements of a buffer to a position in another.
-pub(crate) fn overwrite(to: &mut Buffer, position: usize, from: &Buffer, n: usize) {
+pub(crate) fn overwrite(to: &mut impl Writable, position: usize, from: &Buffer, n: usize) {
     with_dtype!(from.dtype(), T => T::of_mut(to)[position..position + n].copy_from_slice(&T::of(from)[..n]))
 }

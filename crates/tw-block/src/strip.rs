@@ -8,7 +8,7 @@
 
 use std::cell::Cell;
 
-use tw_ir::{Buffer, DType, Scalar};
+use tw_ir::{Buffer, DType, Scalar, Slice};
 
 pub(crate) use tw_ir::dtype::Element;
 pub(crate) use tw_ir::with_dtype;
@@ -80,8 +80,13 @@ macro_rules! lanes {
 
             /// Consecutive elements of a buffer.
             pub(crate) fn slice(buffer: &'a Buffer, range: std::ops::Range<usize>) -> Lane<'a> {
-                match buffer {
-                    $(Buffer::$variant(values) => Lane::$variant(Values::Each(&values[range])),)*
+                Lane::of(buffer.as_slice(), range)
+            }
+
+            /// Consecutive elements that are lent.
+            pub(crate) fn of(elements: Slice<'a>, range: std::ops::Range<usize>) -> Lane<'a> {
+                match elements {
+                    $(Slice::$variant(values) => Lane::$variant(Values::Each(&values[range])),)*
                 }
             }
         }

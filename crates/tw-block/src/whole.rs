@@ -1,17 +1,18 @@
 //! One array that several threads fill, each with blocks of its own. All that is unsafe about it is here.
 //!
-//! A result that is wanted as one array is allocated once, in large pages, before it is computed. The task that completes a block copies it
-//! into its place while it is still in a cache, and the block's storage serves the next block. So the result is never held twice, and the
-//! main memory sees each element once.
+//! A result that is wanted as one array is allocated once, in large pages, before it is computed. Blocks whose elements lie together there, those of vectors and of
+//! whole rows, are parts of it: their kernels write where the elements belong. Another block is copied into its place by the task that completes it, while it is still
+//! in a cache, and the block's storage serves the next block. Either way the result is never held twice, and the main memory sees each element once.
 //!
-//! Rejected: kernels that write into the array itself. Only blocks of whole rows lie together there; every kernel would need strides for its
-//! output, to save a copy that runs at the speed of a cache.
+//! A part is lent to one task after the other, which write it. What a task reads is never lent.
+//!
+//! Rejected: to write blocks of parts of rows in place, too. Every kernel would need strides for its output.
 
 use std::cell::UnsafeCell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use tw_ir::{Array, BoxRegion, Buffer, DType, Error, Grid, Result, shape};
+use tw_ir::{Array, BoxRegion, Buffer, DType, Error, Grid, Result, SliceMut, shape, with_dtype};
 
 use crate::block::Block;
 use crate::memory::Meter;
@@ -35,13 +36,15 @@ pub struct Whole {
     start: *mut u8,
     /// Per block of the grid: true once a thread has claimed it.
     claimed: Vec<AtomicBool>,
-    /// Bytes written so far, which are charged to the meter.
+    /// Bytes that are complete.
     written: AtomicU64,
+    /// Bytes that are charged to the meter: those written and those lent.
+    charged: AtomicU64,
     meter: Arc<Meter>,
 }
 
 // SAFETY: threads that share the array write through `start` alone, each into boxes that it was the first to claim, and the boxes of a grid have no
-// element in common. Only the owner of the array accesses `buffer`.
+// element in common. A box that is lent was claimed for its part, which alone refers to it. Only the owner of the array accesses `buffer`.
 unsafe impl Sync for Whole {}
 // SAFETY: `start` points into memory that the array owns, which belongs to no thread.
 unsafe impl Send for Whole {}
@@ -65,22 +68,57 @@ impl Whole {
             start,
             claimed: (0..grid.n_blocks()).map(|_| AtomicBool::new(false)).collect(),
             written: AtomicU64::new(0),
+            charged: AtomicU64::new(0),
             meter: Arc::clone(meter),
             grid: grid.clone(),
         })
     }
 
-    /// Copies a block of the grid into its place. Every block comes once.
+    /// Makes sure that nobody else writes the block of a box.
+    fn claim(&self, bbox: &BoxRegion, dtype: DType) -> Result<()> {
+        let claims = self.grid.position_of(bbox).filter(|_| dtype == self.dtype);
+        match claims.is_some_and(|position| !self.claimed[position as usize].swap(true, Ordering::Relaxed)) {
+            true => Ok(()),
+            false => Err(Error::internal(format!("a block {bbox} has no place in the result"))),
+        }
+    }
+
+    fn charge(&self, bytes: u64) {
+        self.charged.fetch_add(bytes, Ordering::Relaxed);
+        self.meter.charge(bytes);
+    }
+
+    /// Lends a block of the grid to who writes it, in place; `None` if its elements do not lie together. Every block is lent or written once.
+    pub fn lend(self: &Arc<Whole>, bbox: &BoxRegion) -> Result<Option<Block>> {
+        let shape = bbox.shape();
+        let own = shape::row_major_strides(&shape);
+        let together = self.strides.iter().zip(own).zip(&shape).all(|((&here, own), &n)| n <= 1 || here as u64 == own);
+        if !together || bbox.is_empty() || bbox.rank() != self.strides.len() {
+            return Ok(None);
+        }
+        self.claim(bbox, self.dtype)?;
+        let first = bbox.lo.iter().zip(&self.strides).map(|(&lo, &stride)| lo as usize * stride).sum();
+        let n = bbox.n_elements() as usize;
+        self.charge(n as u64 * self.dtype.size());
+        let nothing = Buffer::zeros(self.dtype, 0);
+        Ok(Some(Block::lent(bbox.clone(), Lent { whole: Arc::clone(self), first, n, nothing })))
+    }
+
+    /// Copies a block of the grid into its place, or hears that a part is complete. Every block comes once.
     pub fn write(&self, block: &Block) -> Result<()> {
         if block.bbox().is_empty() {
             return Ok(());
         }
-        let claims = self.grid.position_of(block.bbox()).filter(|_| block.dtype() == self.dtype);
-        if claims.is_none_or(|position| self.claimed[position as usize].swap(true, Ordering::Relaxed)) {
-            return Err(Error::internal(format!("a block {} has no place in the result", block.bbox())));
+        if let Some(part) = block.as_lent() {
+            if !std::ptr::eq(Arc::as_ptr(&part.whole), self) {
+                return Err(Error::internal(format!("a part {} of another result", block.bbox())));
+            }
+            self.written.fetch_add(block.n_bytes(), Ordering::Relaxed);
+            return Ok(());
         }
+        self.claim(block.bbox(), block.dtype())?;
         self.written.fetch_add(block.n_bytes(), Ordering::Relaxed);
-        self.meter.charge(block.n_bytes());
+        self.charge(block.n_bytes());
         with_width!(self.dtype, T => self.write_typed::<T>(block));
         Ok(())
     }
@@ -118,19 +156,50 @@ impl Whole {
         }
     }
 
-    /// The array, once every block is there.
-    pub fn finish(mut self) -> Result<Array> {
-        if *self.written.get_mut() != self.n_bytes {
+    /// The array, once every block is there and no part is lent.
+    pub fn finish(self: Arc<Whole>) -> Result<Array> {
+        let whole = Arc::into_inner(self);
+        let mut whole = whole.ok_or_else(|| Error::internal("a part of a result that is whole is still lent"))?;
+        if *whole.written.get_mut() != whole.n_bytes {
             return Err(Error::internal("a block of a result was never written"));
         }
-        let buffer = std::mem::replace(self.buffer.get_mut(), Buffer::Bool(Vec::new()));
-        Array::new(self.grid.shape(), buffer)
+        let buffer = std::mem::replace(whole.buffer.get_mut(), Buffer::Bool(Vec::new()));
+        Array::new(whole.grid.shape(), buffer)
     }
 }
 
 impl Drop for Whole {
     fn drop(&mut self) {
-        self.meter.discharge(*self.written.get_mut());
+        self.meter.discharge(*self.charged.get_mut());
+    }
+}
+
+/// A part of an array in the hands of who writes it.
+#[derive(Debug)]
+pub(crate) struct Lent {
+    whole: Arc<Whole>,
+    /// Position of its first element.
+    first: usize,
+    n: usize,
+    /// For those who ask for storage: a buffer of its type without elements.
+    nothing: Buffer,
+}
+
+impl Lent {
+    /// The elements, for writing.
+    pub(crate) fn elements_mut(&mut self) -> SliceMut<'_> {
+        let Lent { whole, first, n, .. } = self;
+        with_dtype!(whole.dtype, T => {
+            // SAFETY: the part is the box of a block of the grid whose elements lie together, so `n` elements from `first` on are inside the buffer, which is never
+            // exchanged while the array is shared, and this part shares it. The box was claimed for this part, and the part is borrowed mutably: nobody else refers to
+            // the elements, which are initialised, of type T.
+            SliceMut::from(unsafe { std::slice::from_raw_parts_mut(whole.start.cast::<T>().add(*first), *n) })
+        })
+    }
+
+    /// A buffer of its type without elements.
+    pub(crate) fn nothing(&self) -> &Buffer {
+        &self.nothing
     }
 }
 
@@ -163,7 +232,7 @@ mod tests {
             let array = counting(&extents);
             let grid: Grid = extents.iter().zip(&tiles).map(|(&n, &tile)| Axis::uniform(n, tile)).collect();
             let meter = Meter::new();
-            let whole = Whole::new(DType::U32, &grid, &meter).unwrap();
+            let whole = Arc::new(Whole::new(DType::U32, &grid, &meter).unwrap());
             let blocks = blocks_of(&array, &grid);
             std::thread::scope(|scope| {
                 for part in blocks.chunks(blocks.len().div_ceil(3)) {
@@ -186,10 +255,70 @@ mod tests {
     }
 
     #[test]
+    fn parts_that_lie_together_are_written_in_place() {
+        // Those of the first four lie together, and the last row of the fifth.
+        for (extents, tiles, n_together) in [
+            (vec![100], vec![7], 15),
+            (vec![7, 9], vec![3, 9], 3),
+            (vec![1, 1000], vec![1, 7], 143),
+            (vec![5, 4, 6], vec![1, 2, 6], 10),
+            (vec![7, 9], vec![3, 4], 3),
+            (vec![6, 5], vec![6, 1], 0),
+        ] {
+            let array = counting(&extents);
+            let grid: Grid = extents.iter().zip(&tiles).map(|(&n, &tile)| Axis::uniform(n, tile)).collect();
+            let meter = Meter::new();
+            let whole = Arc::new(Whole::new(DType::U32, &grid, &meter).unwrap());
+            let together = AtomicU64::new(0);
+            std::thread::scope(|scope| {
+                for view in blocks_of(&array, &grid) {
+                    let (whole, together) = (&whole, &together);
+                    scope.spawn(move || {
+                        let Some(mut part) = whole.lend(view.bbox()).unwrap() else {
+                            return whole.write(&view).unwrap();
+                        };
+                        together.fetch_add(1, Ordering::Relaxed);
+                        assert!(whole.lend(view.bbox()).is_err() && whole.write(&view).is_err(), "lent twice");
+                        // It is written like other blocks, and cannot be read.
+                        assert!(part.output().is_err() && part.to_array().is_err() && part.lend().is_none());
+                        assert!(part.get(&view.bbox().lo).is_none() && !part.is_dense());
+                        part.fill(tw_ir::Scalar::U32(9)).unwrap();
+                        let (bbox, mut target) = part.target().unwrap();
+                        view.copy_moved_overlap(view.bbox(), bbox, &mut target).unwrap();
+                        whole.write(&part).unwrap();
+                    });
+                }
+            });
+            assert_eq!(together.into_inner(), n_together, "{extents:?} by {tiles:?}");
+            assert_eq!(meter.now(), array.len() as u64 * 4);
+            assert_eq!(&whole.finish().unwrap(), array.as_ref(), "{extents:?} by {tiles:?}");
+            assert_eq!(meter.now(), 0);
+        }
+    }
+
+    #[test]
+    fn an_array_is_whole_when_no_part_is_lent() {
+        let grid = Grid::from_iter([Axis::uniform(6, 3)]);
+        let meter = Meter::new();
+        let make = || Arc::new(Whole::new(DType::F64, &grid, &meter).unwrap());
+        let (whole, other) = (make(), make());
+        let part = whole.lend(&grid.box_of(0)).unwrap().unwrap();
+        assert!(other.write(&part).is_err(), "a part of another array");
+        whole.write(&part).unwrap();
+        assert!(Arc::clone(&whole).finish().is_err(), "a part is lent");
+        drop(part);
+        let unwritten = whole.lend(&grid.box_of(1)).unwrap();
+        drop(unwritten);
+        assert_eq!(meter.now(), 48);
+        assert!(whole.finish().is_err(), "a part was never written");
+        assert_eq!(meter.now(), 0);
+    }
+
+    #[test]
     fn only_blocks_of_the_grid_come_and_each_once() {
         let array = counting(&[4, 6]);
         let grid = Grid::from_iter([Axis::uniform(4, 2), Axis::uniform(6, 3)]);
-        let whole = Whole::new(DType::U32, &grid, &Meter::new()).unwrap();
+        let whole = Arc::new(Whole::new(DType::U32, &grid, &Meter::new()).unwrap());
         let blocks = blocks_of(&array, &grid);
         whole.write(&blocks[0]).unwrap();
         assert!(whole.write(&blocks[0]).is_err());
@@ -199,6 +328,7 @@ mod tests {
         assert!(whole.write(&other_type).is_err());
         assert!(whole.finish().is_err());
         let empty = Grid::from_iter([Axis::whole(0), Axis::uniform(6, 3)]);
-        assert_eq!(Whole::new(DType::U32, &empty, &Meter::new()).unwrap().finish().unwrap().shape(), [0, 6]);
+        let nothing = Arc::new(Whole::new(DType::U32, &empty, &Meter::new()).unwrap());
+        assert_eq!(nothing.finish().unwrap().shape(), [0, 6]);
     }
 }

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 pub(crate) enum Width {
     /// What every processor of the architecture has.
     Portable = 1,
-    /// AVX2 and fused multiply-add.
+    /// AVX2, fused multiply-add and the count of bits.
     Avx2 = 2,
     /// The parts of AVX-512 that all processors made for computing have.
     Avx512 = 3,
@@ -40,7 +40,7 @@ impl Width {
     #[cold]
     fn detect() -> Width {
         use std::arch::is_x86_feature_detected as has;
-        if !(has!("avx2") && has!("fma")) {
+        if !(has!("avx2") && has!("fma") && has!("popcnt")) {
             Width::Portable
         } else if has!("avx512f") && has!("avx512vl") && has!("avx512dq") && has!("avx512bw") {
             Width::Avx512
@@ -61,18 +61,18 @@ macro_rules! wide {
             #[cfg(target_arch = "x86_64")]
             {
                 use $crate::wide::Width;
-                #[target_feature(enable = "avx2,fma")]
+                #[target_feature(enable = "avx2,fma,popcnt")]
                 fn avx2 $(<$($generics)*>)? ($($arg: $type),*) $(-> $result)? {
                     portable($($arg),*)
                 }
-                #[target_feature(enable = "avx512f,avx512vl,avx512dq,avx512bw,avx2,fma")]
+                #[target_feature(enable = "avx512f,avx512vl,avx512dq,avx512bw,avx2,fma,popcnt")]
                 fn avx512 $(<$($generics)*>)? ($($arg: $type),*) $(-> $result)? {
                     portable($($arg),*)
                 }
                 match Width::of_processor() {
                     // SAFETY: the processor has what `avx512` asks for.
                     Width::Avx512 => return unsafe { avx512($($arg),*) },
-                    // SAFETY: the processor has AVX2 and FMA, which is all that `avx2` asks for.
+                    // SAFETY: the processor has what `avx2` asks for.
                     Width::Avx2 => return unsafe { avx2($($arg),*) },
                     Width::Portable => {}
                 }

@@ -2,7 +2,7 @@
 //!
 //! Fifteen types have five widths. A kernel that copies, gathers or places is compiled once per width and not once per type.
 
-use tw_ir::Buffer;
+use tw_ir::{Buffer, SliceMut, Writable};
 
 use crate::bytes::Plain;
 
@@ -11,8 +11,8 @@ use crate::bytes::Plain;
 pub(crate) trait Bits: Copy + Default + 'static {
     /// The elements of a buffer; none if they have another width.
     fn of(buffer: &Buffer) -> &[Self];
-    /// The elements of a buffer for writing; none if they have another width.
-    fn of_mut(buffer: &mut Buffer) -> &mut [Self];
+    /// The elements of a buffer, or of a part of one, for writing; none if they have another width.
+    fn of_mut(buffer: &mut (impl Writable + ?Sized)) -> &mut [Self];
 }
 
 /// Runs code with a name for what elements of a dtype are moved as.
@@ -77,9 +77,9 @@ macro_rules! bits {
                 }
             }
             #[inline]
-            fn of_mut(buffer: &mut Buffer) -> &mut [Self] {
-                match buffer {
-                    $(Buffer::$variant(values) => view_mut(values),)*
+            fn of_mut(buffer: &mut (impl Writable + ?Sized)) -> &mut [Self] {
+                match buffer.elements_mut() {
+                    $(SliceMut::$variant(values) => view_mut(values),)*
                     _ => &mut [],
                 }
             }
@@ -102,9 +102,9 @@ impl Bits for bool {
             _ => &[],
         }
     }
-    fn of_mut(buffer: &mut Buffer) -> &mut [bool] {
-        match buffer {
-            Buffer::Bool(values) => values,
+    fn of_mut(buffer: &mut (impl Writable + ?Sized)) -> &mut [bool] {
+        match buffer.elements_mut() {
+            SliceMut::Bool(values) => values,
             _ => &mut [],
         }
     }

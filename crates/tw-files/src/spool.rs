@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::fs::{self, File};
-use std::io::{Read, Seek, SeekFrom};
+use std::io::{ErrorKind, Read, Seek, SeekFrom};
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -32,37 +32,45 @@ enum Owner {
     Other,
 }
 
-/// Tells apart the temporaries of one process.
-static NEXT: AtomicU64 = AtomicU64::new(0);
+/// A part of a hidden name that nothing else has which this process makes.
+pub(crate) fn unique_name() -> String {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    format!("{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed))
+}
+
+/// A name beside a path, hidden from listings.
+pub(crate) fn hidden(path: &Path, name: &str) -> Result<PathBuf> {
+    let own = path.file_name().ok_or_else(|| Error::io(format!("{} does not name a file", path.display())))?;
+    let mut hidden = OsString::from(".");
+    hidden.push(own);
+    hidden.push(format!(".{name}.tmp"));
+    Ok(path.with_file_name(hidden))
+}
 
 impl Temporary {
     /// Begins a file that nobody else writes.
     pub(crate) fn create(path: &Path) -> Result<Temporary> {
-        Temporary::begin(path, &Temporary::unique_name(), false)
+        loop {
+            let temporary = hidden(path, &unique_name())?;
+            match File::options().read(true).write(true).create_new(true).open(&temporary) {
+                Ok(file) => return Ok(Temporary::new(path, temporary, file, Owner::This)),
+                // A process that was killed has left it, and numbers of processes come again: those of containers at once.
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(failed(path, "cannot be created", &error)),
+            }
+        }
     }
 
-    /// A part of a hidden name that no other file has.
-    pub(crate) fn unique_name() -> String {
-        format!("{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed))
+    /// Begins a file with this part of its hidden name, or goes on with the one that has it. It stays when it is dropped.
+    pub(crate) fn kept(path: &Path, name: &str) -> Result<Temporary> {
+        let temporary = hidden(path, name)?;
+        let file = File::options().read(true).write(true).create(true).truncate(false).open(&temporary);
+        let file = file.map_err(|error| failed(path, "cannot be created", &error))?;
+        Ok(Temporary::new(path, temporary, file, Owner::Later))
     }
 
-    /// Begins a file, with this part of its hidden name. One that is kept stays when it is dropped, and is found by the same name.
-    pub(crate) fn begin(path: &Path, name: &str, is_kept: bool) -> Result<Temporary> {
-        let own_name = path.file_name().ok_or_else(|| Error::io(format!("{} does not name a file", path.display())))?;
-        let mut hidden = OsString::from(".");
-        hidden.push(own_name);
-        hidden.push(format!(".{name}.tmp"));
-        let temporary = path.with_file_name(hidden);
-        let mut options = File::options();
-        options.read(true).write(true);
-        if is_kept {
-            options.create(true).truncate(false)
-        } else {
-            options.create_new(true)
-        };
-        let file = options.open(&temporary).map_err(|error| failed(path, "cannot be created", &error))?;
-        let owner = if is_kept { Owner::Later } else { Owner::This };
-        Ok(Temporary { path: path.to_path_buf(), temporary, file, committed: AtomicBool::new(false), owner })
+    fn new(path: &Path, temporary: PathBuf, file: File, owner: Owner) -> Temporary {
+        Temporary { path: path.to_path_buf(), temporary, file, committed: AtomicBool::new(false), owner }
     }
 
     /// Joins a file that another process has begun: `joint` is what [`Temporary::joint`] says there.
@@ -72,8 +80,7 @@ impl Temporary {
             failed(path, "was begun by another rank and cannot be opened", &error)
                 .help("ranks write to one file system: choose a directory that all of them share")
         })?;
-        let (path, committed) = (path.to_path_buf(), AtomicBool::new(false));
-        Ok(Temporary { path, temporary, file, committed, owner: Owner::Other })
+        Ok(Temporary::new(path, temporary, file, Owner::Other))
     }
 
     /// What another process needs to know to join.
@@ -170,7 +177,7 @@ impl Spool {
                 let n = part.end - part.start;
                 // The system copies from file to file by itself where it can.
                 if std::io::copy(&mut from.take(n), &mut to)? != n {
-                    return Err(std::io::ErrorKind::UnexpectedEof.into());
+                    return Err(ErrorKind::UnexpectedEof.into());
                 }
             }
             Ok(())
@@ -212,6 +219,25 @@ fn failed(path: &Path, what: &str, error: &std::io::Error) -> Error {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+
+    /// Files that a killed process with the same number has left, under the next names.
+    #[test]
+    fn what_others_have_left_is_in_nobodys_way() {
+        let directory = std::env::temp_dir().join(format!("{}-left", std::process::id()));
+        fs::create_dir_all(&directory).unwrap();
+        let path = directory.join("x");
+        let name = unique_name();
+        let (process, number) = name.split_once('-').unwrap();
+        let number: u64 = number.parse().unwrap();
+        for later in number + 1..number + 100 {
+            fs::write(hidden(&path, &format!("{process}-{later}")).unwrap(), "left").unwrap();
+        }
+        let temporary = Temporary::create(&path).unwrap();
+        temporary.write_at(b"new", 0).unwrap();
+        temporary.commit().unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"new");
+        fs::remove_dir_all(&directory).unwrap();
+    }
 
     #[test]
     fn parts_come_in_order_whatever_the_time() {

@@ -6,7 +6,7 @@ use crate::shape;
 
 mod view;
 
-pub use view::{ArrayView, Slice};
+pub use view::{ArrayView, Slice, SliceMut, Writable};
 
 /// Typed storage. Times lie in it as i64.
 #[derive(Clone, Debug, PartialEq)]

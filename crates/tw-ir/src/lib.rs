@@ -38,7 +38,7 @@ pub mod workflow;
 pub use cranelift_entity::{EntityRef, PrimaryMap};
 
 pub use accum::{Accum, OnEmpty};
-pub use array::{Array, ArrayView, Buffer, Slice};
+pub use array::{Array, ArrayView, Buffer, Slice, SliceMut, Writable};
 pub use dtype::{DType, Scalar, TimeUnit};
 pub use error::{Blame, Error, Result};
 pub use grid::Grid;

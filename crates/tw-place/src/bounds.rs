@@ -192,7 +192,7 @@ pub(super) fn least_together_within(statements: &[Touching], n_ranks: u64, memor
 ///
 /// A worker handles at least what the one statement touches of an array that touches most of it. The largest of some numbers is at least any weighted mean of them, so with
 /// weights for every array that add up to one over its statements, the least for each statement by itself can be added up. The weights are moved towards
-/// the statements that touch more than their share, as long as the sum grows.
+/// the statements that touch more than their share, as long as the sum grows. The parts of a sum and the sum as it is read are different arrays: see `touching`.
 fn least_together(statements: &[Touching], n_ranks: u64) -> f64 {
     if n_ranks <= 1 {
         return 0.0;
@@ -232,7 +232,13 @@ fn least_together(statements: &[Touching], n_ranks: u64) -> f64 {
         }
         normalise(statements, &mut shares, n_arrays);
     }
-    best
+    // Differences of large numbers are never quite zero.
+    let bytes = |statement: &Touching| {
+        let weights: Vec<f64> = statement.arrays.iter().map(|(_, bytes)| *bytes).collect();
+        statement.volume.clone().weighted(&weights).n_elements()
+    };
+    let all: f64 = statements.iter().map(bytes).sum();
+    if best > all * ROUNDING { best } else { 0.0 }
 }
 
 /// Makes the shares of every array add up to one.
@@ -245,6 +251,9 @@ fn normalise(statements: &[Touching], shares: &mut [Vec<f64>], n_arrays: usize) 
         statement.arrays.iter().zip(shares).for_each(|((array, _), share)| *share /= sums[*array]);
     }
 }
+
+/// Bounds below this part of all bytes are rounding errors.
+const ROUNDING: f64 = 1e-13;
 
 /// Bytes received per phase of the memory-limited bound, over the memory.
 const MORE: [f64; 5] = [0.5, 1.0, 2.0, 3.0, 5.0];

@@ -1,12 +1,14 @@
 //! An order of tasks in which workers wait little for each other.
 //!
 //! Depth-first order keeps few blocks live, but on several workers it makes all of them wait for the one result that they work on together. Here each worker runs the
-//! earliest of its tasks in depth-first order whose operands have arrived, with times from the machine model.
+//! earliest of its tasks in depth-first order whose operands have arrived, with times from the machine model. The totals and states of a scan come before everything else: all later parts of
+//! the fibre wait for them.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use tw_ir::EntityRef;
+use tw_ir::kernel::Kernel;
 use tw_ir::workflow::{BlockSizes, TaskId, Workflow};
 
 use super::machine::Machine;
@@ -116,7 +118,12 @@ impl<'a> Run<'a> {
             events: BinaryHeap::new(),
             started: Vec::with_capacity(order.len()),
         };
-        for &task in order {
+        let is_state = |task: &TaskId| {
+            let kernel = &workflow.kernels[workflow.kernel(*task)].kernel;
+            matches!(kernel, Kernel::ScanTotal { .. } | Kernel::ScanCarry(_))
+        };
+        let (states, others): (Vec<TaskId>, Vec<TaskId>) = order.iter().partition(|task| is_state(task));
+        for task in states.into_iter().chain(others) {
             let worker = &mut run.workers[sites.of(task) as usize];
             run.place[task.index()] = worker.tasks.len() as u32;
             worker.tasks.push(task);

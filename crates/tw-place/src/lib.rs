@@ -1,6 +1,6 @@
 //! Placement of a segment on several workers: which worker runs each task, what is transferred, and what that costs.
 //!
-//! The schedule records sites and transfers. The threads of one machine can run it; an engine for ranks of a cluster does not exist yet.
+//! The schedule records sites and transfers. The threads of one machine can run it, and so can the ranks of a cluster.
 //!
 //! # Data flow
 //!
@@ -21,14 +21,15 @@
 //!
 //! `roundrobin`, `pattern` (TensorPlanner) and `lshs` (NumS) place any plan: they take its tiles as given. `algebraic` chooses meshes, cuts and contraction
 //! orders together and minimises the bytes through the busiest worker; `timed` minimises the makespan instead. `tdn` is `algebraic` with the
-//! distributions that a [`Notation`] fixes. `auto` takes the plan with the smallest makespan. One simulator scores all of them.
+//! distributions that a [`Notation`] fixes. `auto` takes the plan that sends least among those with about the smallest makespan. One simulator scores all of them.
 //!
 //! # Decisions
 //!
 //! - **Order of tasks.** Each worker runs the earliest of its tasks, in depth-first order, whose operands have arrived (`eager`). If that exceeds the memory
 //!   of a worker, the plain depth-first order is used.
 //! - **Reductions are expanded after placement.** Contributions on one worker form a chain. Chains are combined inside each node, then across nodes in a binomial
-//!   tree that ends at the home of the block and starts at a different node for each home. So a sum crosses between nodes once per node but one.
+//!   tree that ends at the home of the block and starts at a different node for each home. So a sum crosses between nodes once per node but one. Where few workers are homes, `algebraic`
+//!   sums along paths instead, if there is time: the root of a tree receives one part per round.
 //! - **Transfers.** Overlapping regions of a block that one worker reads become one message. Workers that need the same region forward it along a
 //!   binomial tree of nodes.
 //! - **Segments.** Loops and branches cut a program into segments. [`Before`] describes the values that earlier segments left on workers ([`Homes`]), and the

@@ -107,14 +107,14 @@ impl Mesh {
         self.first
             + self.numbering.iter().fold(0, |worker, &k| {
                 let (var, factor) = (&variables[k], self.factors[k]);
-                worker * factor + part_of(point[k] + var.first, var.along, factor)
+                worker * factor + part_of((point[k] + var.first) / var.grain, var.n_grains(), factor)
             })
     }
 
     /// Points of the busiest worker over an even share.
     pub fn imbalance(&self, variables: &[Variable]) -> f64 {
         let longest = |(var, &factor): (&Variable, &u64)| {
-            let longest = var.along.div_ceil(factor).min(var.extent);
+            let longest = (var.n_grains().div_ceil(factor) * var.grain).min(var.extent);
             longest as f64 * factor as f64 / var.extent.max(1) as f64
         };
         variables.iter().zip(&self.factors).map(longest).product()
@@ -130,17 +130,34 @@ pub struct Variable {
     pub first: u64,
     /// Elements of the axis.
     pub along: u64,
+    /// Parts begin at multiples of this many elements: the length of the tiles that stay whole, or 1.
+    pub grain: u64,
 }
 
 impl Variable {
     /// A variable that is split into equal parts of its own.
     pub fn alone(extent: u64) -> Variable {
-        Variable { extent, first: 0, along: extent }
+        Variable { extent, first: 0, along: extent, grain: 1 }
     }
 
-    /// Values in part `k` of `n` equal parts of the axis.
+    /// The same variable, split between grains only.
+    pub fn in_grains(self, grain: u64) -> Variable {
+        Variable { grain: grain.max(1), ..self }
+    }
+
+    /// Grains of the axis.
+    fn n_grains(&self) -> u64 {
+        self.along.div_ceil(self.grain)
+    }
+
+    /// Elements in part `k` of `n` parts of the axis.
+    pub fn part_along(&self, k: u64, n: u64) -> Range<u64> {
+        part_in_grains(self.along, self.grain, k, n)
+    }
+
+    /// Values in part `k` of `n` parts of the axis.
     pub fn part(&self, k: u64, n: u64) -> Range<u64> {
-        let part = part(self.along, k, n);
+        let part = self.part_along(k, n);
         self.value_at(part.start)..self.value_at(part.end)
     }
 
@@ -178,6 +195,12 @@ pub fn part(extent: u64, k: u64, n: u64) -> Range<u64> {
     at(k)..at(k + 1)
 }
 
+/// Part `k` of `n` parts of an extent that have equally many grains each.
+fn part_in_grains(extent: u64, grain: u64, k: u64, n: u64) -> Range<u64> {
+    let part = part(extent.div_ceil(grain), k, n);
+    (part.start * grain).min(extent)..(part.end * grain).min(extent)
+}
+
 /// The part that an element is in.
 pub fn part_of(element: u64, extent: u64, n: u64) -> u64 {
     // Part k begins at the floor of k * extent / n, so the last k whose beginning is not beyond the element.
@@ -191,8 +214,9 @@ pub fn part_of(element: u64, extent: u64, n: u64) -> u64 {
 pub struct Ownership {
     shape: Vec<u64>,
     mesh: Mesh,
-    /// The variable along each axis, if there is one.
+    /// The variable along each axis, if there is one, and its grain there.
     vars: Vec<Option<usize>>,
+    grains: Vec<u64>,
     /// Pieces along each axis of a part: one per worker that shares the part, or fewer.
     pieces: Vec<u64>,
     /// Workers per piece of a part, and the turn: which of them owns the piece.
@@ -210,9 +234,19 @@ impl Ownership {
 
     /// The same, but only workers at given coordinates along some variables that the array does not have own a shard.
     pub fn on_faces(shape: &[u64], mesh: &Mesh, vars: Vec<Option<usize>>, faces: Vec<Option<u64>>) -> Ownership {
-        let pieces = vec![1; shape.len()];
+        let (pieces, grains) = (vec![1; shape.len()], vec![1; shape.len()]);
         let (shape, mesh) = (shape.to_vec(), mesh.clone());
-        Ownership { shape, mesh, vars, pieces, faces, per_piece: 1, turn: 0 }.in_pieces_of(1)
+        Ownership { shape, mesh, vars, grains, pieces, faces, per_piece: 1, turn: 0 }.in_pieces_of(1)
+    }
+
+    /// The same owners, with parts of so many elements or multiples of that along each axis.
+    pub fn in_grains(self, grains: Vec<u64>) -> Ownership {
+        Ownership { grains, ..self }
+    }
+
+    /// Part `k` of an axis that is split by a variable.
+    fn part(&self, axis: usize, k: u64, parts: u64) -> Range<u64> {
+        part_in_grains(self.shape[axis], self.grains[axis], k, parts)
     }
 
     /// The same owners with no piece below this many elements: some workers that share a part then own nothing of it.
@@ -264,9 +298,9 @@ impl Ownership {
     /// The part of the array that a worker touches.
     fn touched(&self, worker: u64) -> BoxRegion {
         let coordinates = self.mesh.coordinates(worker);
-        BoxRegion::from_ranges(self.shape.iter().zip(&self.vars).map(|(&n, var)| match var {
-            Some(var) => part(n, coordinates[*var], self.mesh.factors[*var]),
-            None => 0..n,
+        BoxRegion::from_ranges(self.vars.iter().enumerate().map(|(axis, var)| match var {
+            Some(var) => self.part(axis, coordinates[*var], self.mesh.factors[*var]),
+            None => 0..self.shape[axis],
         }))
     }
 
@@ -312,8 +346,9 @@ impl Ownership {
             let n = self.shape[axis];
             let whole = match self.vars[axis] {
                 Some(var) => {
-                    coordinates[var] = part_of(x, n, self.mesh.factors[var]);
-                    part(n, coordinates[var], self.mesh.factors[var])
+                    let grain = self.grains[axis];
+                    coordinates[var] = part_of(x / grain, n.div_ceil(grain), self.mesh.factors[var]);
+                    self.part(axis, coordinates[var], self.mesh.factors[var])
                 }
                 None => 0..n,
             };
@@ -337,7 +372,7 @@ impl Ownership {
         let parts = self.vars[axis].map_or(1, |var| self.mesh.factors[var]);
         let mut cuts = Vec::new();
         for k in 0..parts {
-            let whole = part(n, k, parts);
+            let whole = self.part(axis, k, parts);
             let within = |piece: u64| part(whole.end - whole.start, piece, self.pieces[axis]).start;
             cuts.extend((0..self.pieces[axis]).map(|piece| whole.start + within(piece)));
         }
@@ -366,6 +401,18 @@ mod tests {
     }
 
     #[test]
+    fn parts_keep_grains_whole() {
+        let var = Variable { extent: 19, first: 1, along: 21, grain: 4 };
+        let parts: Vec<Range<u64>> = (0..3).map(|k| var.part(k, 3)).collect();
+        assert_eq!(parts, [0..7, 7..15, 15..19]);
+        let mesh = Mesh::new(vec![3]);
+        for (k, part) in (0..).zip(parts) {
+            part.for_each(|x| assert_eq!(mesh.worker_at(&[x], &[var]), k, "{x}"));
+        }
+        assert_eq!(mesh.imbalance(&[Variable::alone(20).in_grains(5)]), 1.5);
+    }
+
+    #[test]
     fn meshes_are_all_factorisations() {
         let all = Mesh::all(12, &[100, 100, 100]);
         assert_eq!(all.len(), 18);
@@ -389,7 +436,8 @@ mod tests {
         {
             for vars in [vec![Some(0), Some(2)], vec![Some(2), Some(1)], vec![None, Some(0)], vec![None, None]] {
                 let ownership = Ownership::new(&[24, 36], &mesh, vars);
-                for ownership in [ownership.clone(), ownership.in_pieces_of(200).turned(1)] {
+                let in_grains = ownership.clone().in_grains(vec![4, 3]);
+                for ownership in [ownership.clone(), ownership.in_pieces_of(200).turned(1), in_grains] {
                     let mut n_owned = 0;
                     for worker in 0..12 {
                         let owned = ownership.owned(worker);

@@ -238,7 +238,7 @@ fn place_on_grids(
     let shared = Arc::new(program.clone());
     let place = |options: &PlanOptions| {
         let (plan, loose, values) = lower_on_grids(program, grids, options, target.machine)?;
-        let scheduler = Algebraic { name, grids, values: &values };
+        let scheduler = Algebraic { name, grids, values: &values, may_wait: name != "timed" };
         place_tasks(shared.clone(), Arc::new(plan), &loose, target.machine, target.before, &scheduler, started)
     };
     Ok(Placed { grids: Some(grids.clone()), ..target.within_memory(place)? })

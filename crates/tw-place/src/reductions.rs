@@ -2,7 +2,8 @@
 //!
 //! A scheduler chooses the worker of each contribution and the home of each block. Contributions on one worker become one chain there. Chains of a node are
 //! combined inside the node first; then nodes are combined in a binomial tree that ends at the home of the block. So a block crosses between nodes once per
-//! node but one. A block that is assembled from regions of several blocks is assembled by each worker that reads it, so that no worker receives a region that
+//! node but one. At the root of such a tree the block arrives once per round. A value with a home of its own for every worker has as many trees as workers, and all receive alike; but one with
+//! few homes may be summed along paths instead, where that takes little of the time of its statement: see [`meetings`]. A block that is assembled from regions of several blocks is assembled by each worker that reads it, so that no worker receives a region that
 //! it already has.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -27,12 +28,14 @@ pub struct Assignment {
     pub tasks: Vec<u32>,
     /// The home of each block: the worker on which the finished block is wanted. Only blocks with contributions from several tasks need one.
     pub homes: Vec<u32>,
+    /// True if parts of sums may meet later than in trees where the busiest worker then receives less.
+    pub may_wait: bool,
 }
 
 impl Assignment {
     /// All tasks on the first worker.
     pub fn together(workflow: &Workflow) -> Assignment {
-        Assignment { tasks: vec![0; workflow.n_tasks()], homes: vec![0; workflow.n_blocks()] }
+        Assignment { tasks: vec![0; workflow.n_tasks()], homes: vec![0; workflow.n_blocks()], may_wait: false }
     }
 
     /// Checks that all workers exist.
@@ -101,6 +104,8 @@ struct Expansion<'a> {
     copies: BTreeMap<(BlockId, u32), BlockId>,
     /// The worker of the first reader of an assembled block, which assembles it unless it is a result.
     moved: BTreeMap<BlockId, u32>,
+    /// How many seconds each reduction may take longer than in trees, if any.
+    patience: Vec<Option<f64>>,
     out: Workflow,
     sites: Vec<u32>,
 }
@@ -132,7 +137,23 @@ impl<'a> Expansion<'a> {
         let out = workflow.without_tasks();
         let (combine, copies, moved) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
         let sites = Vec::with_capacity(workflow.n_tasks());
-        Expansion { workflow, assignment, machine, reductions, reduction_of, combine, copies, moved, out, sites }
+        let patience = match assignment.may_wait {
+            true => patience_of(workflow, &reductions, machine),
+            false => vec![None; reductions.len()],
+        };
+        Expansion {
+            workflow,
+            assignment,
+            machine,
+            reductions,
+            reduction_of,
+            combine,
+            copies,
+            moved,
+            patience,
+            out,
+            sites,
+        }
     }
 
     /// The worker of a task. An assembled block without a reader is assembled where its first piece is.
@@ -159,11 +180,12 @@ impl<'a> Expansion<'a> {
         if made_at.is_empty() {
             return Ok(());
         }
-        // A block is assembled on a worker that reads it: the first reader's, unless it is a result. Readers of a reader come after it.
+        // A block is assembled on a worker that reads it: the first reader's, unless it is a result. Readers of a reader come after it. Who reads a region alone, as at a border, receives that.
+        let whole = |task: TaskId| workflow.present_operands(task).filter(|operand| operand.region == 0);
         let results: BTreeSet<BlockSetId> = workflow.outputs.iter().map(|output| output.set).collect();
         for task in workflow.tasks().rev() {
             let site = self.site(task);
-            for block in workflow.present_operands(task).map(|operand| operand.block) {
+            for block in whole(task).map(|operand| operand.block) {
                 if made_at.contains_key(&block) && !results.contains(&workflow.set_of(block)) {
                     self.moved.insert(block, site);
                 }
@@ -172,7 +194,7 @@ impl<'a> Expansion<'a> {
         let mut copies: BTreeMap<BlockSetId, BTreeSet<(BlockId, u32)>> = BTreeMap::new();
         for task in workflow.tasks() {
             let site = self.site(task);
-            for block in workflow.present_operands(task).map(|operand| operand.block) {
+            for block in whole(task).map(|operand| operand.block) {
                 let Some(home) = self.moved.get(&block).or(made_at.get(&block)) else { continue };
                 if *home != site {
                     copies.entry(workflow.set_of(block)).or_default().insert((block, site));
@@ -265,10 +287,15 @@ impl<'a> Expansion<'a> {
 
     /// Combines the chains of a reduction.
     fn combine(&mut self, number: usize) {
-        let Reduction { home, chains, .. } = &self.reductions[number];
+        let Reduction { home, chains, outputs, .. } = &self.reductions[number];
         let with_something = chains.iter().filter(|(worker, chain)| *worker == home || chain.length > 0);
         let workers: Vec<u32> = with_something.map(|(&worker, _)| worker).collect();
-        meetings(*home, &workers, self.machine).into_iter().for_each(|(to, from)| self.add(number, to, from));
+        let bytes = || outputs.iter().map(|&block| self.workflow.block_size(block).estimate()).sum();
+        let found = match self.patience[number] {
+            Some(patience) => patient_meetings(*home, &workers, bytes(), patience, self.machine),
+            None => meetings(*home, &workers, self.machine),
+        };
+        found.into_iter().for_each(|(to, from)| self.add(number, to, from));
     }
 
     /// Adds the chain of one worker to that of another.
@@ -315,6 +342,88 @@ pub(super) fn meetings(home: u32, workers: &[u32], machine: &Machine) -> Vec<(u3
     let leaders: Vec<u32> = std::iter::once(home).chain(others.copied()).collect();
     meet_in_tree(&leaders, &mut found);
     found
+}
+
+/// The part of the time of a statement that its sums may take longer than in trees.
+const PATIENCE: f64 = 0.05;
+
+/// How many seconds the sums of a statement may take longer than in trees: a part of its seconds, if workers share it evenly. None if a value has homes on many of the workers that add to it: one
+/// tree for each home is even then.
+pub(super) fn patience(seconds: f64, n_homes: usize, n_members: usize, machine: &Machine) -> Option<f64> {
+    (n_homes * 2 < n_members).then_some(seconds / machine.n_workers() as f64 * PATIENCE)
+}
+
+/// The patience for every reduction of a workflow.
+fn patience_of(workflow: &Workflow, reductions: &[Reduction], machine: &Machine) -> Vec<Option<f64>> {
+    let each = machine.task_seconds(workflow);
+    let mut seconds: BTreeMap<KernelId, f64> = BTreeMap::new();
+    for task in workflow.tasks().filter(|&task| workflow.kind(task) == TaskKind::Fold) {
+        *seconds.entry(workflow.kernel(task)).or_default() += each[task.index()];
+    }
+    // Reductions of a kernel on the same workers.
+    let group = |reduction: &Reduction| {
+        let first = reduction.chains.first_key_value().map(|(&worker, _)| worker);
+        (reduction.statement, first, reduction.chains.len())
+    };
+    let mut homes: BTreeMap<_, BTreeSet<u32>> = BTreeMap::new();
+    reductions.iter().for_each(|reduction| _ = homes.entry(group(reduction)).or_default().insert(reduction.home));
+    let of = |reduction: &Reduction| {
+        let (seconds, homes) = (seconds.get(&reduction.statement)?, homes.get(&group(reduction))?);
+        patience(*seconds, homes.len(), reduction.chains.len(), machine)
+    };
+    reductions.iter().map(of).collect()
+}
+
+/// As [`meetings`], but in another way where the busiest worker receives less and the sum is there at most so many seconds later: along a path through all workers, where everyone receives one part; or
+/// along paths inside the nodes, and then along a path or a tree over the nodes.
+pub(super) fn patient_meetings(
+    home: u32,
+    workers: &[u32],
+    bytes: u64,
+    patience: f64,
+    machine: &Machine,
+) -> Vec<(u32, u32)> {
+    let in_trees = meetings(home, workers, machine);
+    if workers.len() < 3 {
+        return in_trees;
+    }
+    let limit = seconds_until(home, &in_trees, bytes, machine) + patience;
+    let nodes = from_home(home, workers, machine);
+    let through: Vec<u32> = nodes.iter().flatten().copied().collect();
+    let leaders: Vec<u32> = nodes.iter().map(|workers| workers[0]).collect();
+    let inside = || nodes.iter().flat_map(|workers| path(workers));
+    let mut over_nodes = Vec::new();
+    meet_in_tree(&leaders, &mut over_nodes);
+    let others =
+        [path(&through).collect(), inside().chain(path(&leaders)).collect(), inside().chain(over_nodes).collect()];
+    let in_time = |found: &Vec<(u32, u32)>| seconds_until(home, found, bytes, machine) <= limit;
+    others.into_iter().find(in_time).unwrap_or(in_trees)
+}
+
+/// The workers of each node: the home's node first, then the others behind it; the home first in its own.
+fn from_home(home: u32, workers: &[u32], machine: &Machine) -> Vec<Vec<u32>> {
+    let mut sorted: Vec<u32> = workers.iter().copied().filter(|&worker| worker != home).collect();
+    let n_nodes = machine.nodes;
+    let behind = |worker: u32| (machine.node_of(worker) + n_nodes - machine.node_of(home)) % n_nodes;
+    sorted.sort_by_key(|&worker| (behind(worker), worker < home, worker));
+    sorted.insert(0, home);
+    sorted.chunk_by(|&a, &b| behind(a) == behind(b)).map(<[u32]>::to_vec).collect()
+}
+
+/// From the last of some workers to the first, each adding its own part.
+fn path(workers: &[u32]) -> impl Iterator<Item = (u32, u32)> {
+    workers.windows(2).rev().map(|pair| (pair[0], pair[1]))
+}
+
+/// The seconds after which a sum is at its home, if all parts are there at the beginning.
+fn seconds_until(home: u32, meetings: &[(u32, u32)], bytes: u64, machine: &Machine) -> f64 {
+    let mut ready: BTreeMap<u32, f64> = BTreeMap::new();
+    for &(to, from) in meetings {
+        let there = ready.get(&from).copied().unwrap_or(0.0) + machine.link(from, to).seconds(bytes);
+        let now = ready.entry(to).or_default();
+        *now = now.max(there) + machine.task;
+    }
+    ready.get(&home).copied().unwrap_or(0.0)
 }
 
 /// A set of further instances of some blocks of a set, stored as these are.

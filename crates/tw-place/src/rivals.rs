@@ -4,7 +4,7 @@ use tw_ir::error::{Error, Result};
 use tw_ir::program::{NodeId, Program};
 
 use super::bounds::{Touching, least_together_within};
-use super::grids::{Aim, DEFAULT_LIMIT, Grids, SearchReport, touching};
+use super::grids::{Aim, DEFAULT_LIMIT, Grids, SearchReport, least_for_a_call, touching};
 use super::homes::Before;
 use super::machine::Machine;
 use super::notation::Notation;
@@ -14,7 +14,7 @@ use tw_plan::PlanOptions;
 use tw_plan::Unordered;
 use tw_plan::lower;
 
-/// The plans of all schedulers for a program, the one with the smallest makespan first.
+/// The plans of all schedulers for a program: first the one that sends least of those with about the smallest makespan, the others by makespan.
 #[derive(Clone, Debug)]
 pub struct Rivals {
     /// The rewritten program that `algebraic` placed.
@@ -119,7 +119,8 @@ impl<'a> Request<'a> {
         };
         let bounds = touched.iter().map(alone).collect();
         let all: Vec<Touching> = touched.into_iter().map(|(_, statement)| statement).collect();
-        let bound_bytes = least_together_within(&all, workers, machine.memory);
+        let together = least_together_within(&all, workers, machine.memory);
+        let bound_bytes = together.max(least_for_a_call(&program, before, workers));
         Ok(Rivals { program, placed, refused, failed: found.failed, grids, bounds, bound_bytes })
     }
 
@@ -167,17 +168,23 @@ impl Found {
     }
 }
 
-/// Plans by their makespan. Of plans that end at about the same time, the one that sends least comes first.
+/// Plans by their makespan. Of plans that end at about the same time, those that send about the least come first.
 fn in_order(mut placed: Vec<Placed>) -> Vec<Placed> {
     placed.sort_by(|a, b| a.simulation.makespan.total_cmp(&b.simulation.makespan));
     let first = placed.first().map_or(0.0, |placed| placed.simulation.makespan);
     let about = placed.iter().take_while(|placed| placed.simulation.makespan <= first * SAME_TIME).count();
-    placed[..about].sort_by_key(|placed| placed.simulation.wire_bytes_max());
+    let bytes = |placed: &Placed| placed.simulation.wire_bytes_max() as f64;
+    let least = placed[..about].iter().map(bytes).fold(f64::INFINITY, f64::min);
+    // Sorting is stable: of equals, the one that ends first stays in front.
+    placed[..about].sort_by_key(|placed| bytes(placed) > least * SAME_BYTES);
     placed
 }
 
 /// Times that differ by no more than this are the same: the model is not as good as that.
-const SAME_TIME: f64 = 1.01;
+const SAME_TIME: f64 = 1.1;
+
+/// Bytes that differ by no more than this are the same: a little more for a little less time is no loss.
+const SAME_BYTES: f64 = 1.2;
 
 /// Work within this factor of an even share counts as even.
 const EVEN: f64 = 1.05;

@@ -45,7 +45,7 @@ pub enum SchedulerName {
     Timed,
     /// [`Algebraic`], with grids as a distribution of the user says.
     Written,
-    /// The scheduler whose plan has the shortest makespan in the simulator.
+    /// The scheduler whose plan sends least, of those with about the shortest makespan in the simulator.
     Auto,
 }
 

@@ -132,10 +132,15 @@ impl Simulation {
         self.workers.iter().map(|worker| worker.peak_bytes).max().unwrap_or(0)
     }
 
+    /// Operations of all workers.
+    pub fn flops(&self) -> u64 {
+        self.workers.iter().map(|worker| worker.flops).sum()
+    }
+
     /// Operations of the worker with the most, and their ratio to an even share.
     pub fn flops_max(&self) -> (u64, f64) {
         let most = self.workers.iter().map(|worker| worker.flops).max().unwrap_or(0);
-        let total: u64 = self.workers.iter().map(|worker| worker.flops).sum();
+        let total = self.flops();
         (most, if total == 0 { 1.0 } else { most as f64 * self.workers.len() as f64 / total as f64 })
     }
 }

@@ -7,6 +7,7 @@ use super::*;
 use tw_lang::{NoFiles, parse_program};
 use tw_plan::{PlanOptions, Planned, plan_segment};
 
+mod everyday;
 mod summa;
 
 /// The plan of a program text, cut into tiles of this length.
@@ -418,6 +419,7 @@ fn no_plan_of_even_work_beats_the_bound() {
         "input a: f64[200, 200]\ninput b: f64[200, 200]\nc[i, j] = sum[k](a[i, k] * b[k, j]) where k // 13 == i // 13\noutput c\n".to_string(),
         "input x: f64[160, 160]\ny = x @ x\nz = y @ x\nw = x.T @ z\noutput w\n".to_string(),
         "input x: f64[1600, 40]\ng = x.T @ x\nh = g @ g\ns = sum(h * g)\noutput s\n".to_string(),
+        "input x: f64[1600, 40]\nz = (x - mean(x, axis=0)) / std(x, axis=0)\nw = z.T @ z\ns = sum(z, axis=1, keepdims=true)\noutput w\noutput s\n".to_string(),
         "input t: f64[32, 32, 32]\ninput b: f64[32, 8]\ninput c: f64[32, 8]\nm = einsum(\"ijk,jr,kr->ir\", t, b, c)\noutput m\n".to_string(),
     ];
     for text in &programs {

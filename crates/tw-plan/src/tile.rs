@@ -106,9 +106,11 @@ impl Tiler {
         let free: Vec<usize> = (0..axes.len()).filter(|&k| given[k].is_none() && self.tile.is_none()).collect();
         let wanted = (self.bytes_per_block(shape, element_size) / element_size).max(1);
         match self.style {
-            // Next to axes that are cut already, a free one is cut only if it must be: it is often that of a small operand, and each of its tiles would
+            // In a contraction, next to axes that are cut already, a free one is cut only if it must be: it is often that of a small operand, and each of its tiles would
             // read all of the large one.
-            Style::Square { .. } if free.len() < axes.len() => shrink(&mut axes, &free, wanted.saturating_mul(SLACK)),
+            Style::Square { bytes: CONTRACTED_BYTES } if free.len() < axes.len() => {
+                shrink(&mut axes, &free, wanted.saturating_mul(SLACK));
+            }
             Style::Square { .. } => shrink(&mut axes, &free, wanted),
             Style::Stream => cut_leading(&mut axes, &free, wanted),
         }
@@ -117,15 +119,23 @@ impl Tiler {
         axes
     }
 
+    /// Cuts some axes further, until blocks have the wanted size.
+    pub(crate) fn shrink_to_wanted(&self, axes: &mut Grid, candidates: &[usize], element_size: u64) {
+        if self.tile.is_none() {
+            let wanted = (self.bytes_per_block(&axes.shape(), element_size) / element_size).max(1);
+            shrink(axes, candidates, wanted);
+        }
+    }
+
     /// Cuts a whole tensor.
     pub(crate) fn automatic(&self, shape: &[u64], element_size: u64) -> Grid {
         self.complete(shape, &vec![None; shape.len()], element_size)
     }
 
     /// The cut a statement uses of an operand: the operand's own, unless that is a thin slice of a large tensor and the statement would read all of
-    /// another operand for it. Assembling thicker blocks is then cheaper. `beside` is how many elements the same side of the product has along
-    /// other axes.
-    pub(crate) fn thicken(&self, stmt: &IndexStmt, axis: Axis, operand_bytes: u64, beside: u64) -> Axis {
+    /// another operand for it. Assembling thicker blocks is then cheaper, unless they would be large. `beside` is how many elements the same side of the product has along
+    /// other axes, `block` how many bytes a block of the operand has.
+    pub(crate) fn thicken(&self, stmt: &IndexStmt, axis: Axis, operand_bytes: u64, beside: u64, block: u64) -> Axis {
         const THIN: u64 = 256;
         const THICK: u64 = 1024;
         let free = self.tile.is_none() && self.block_bytes.is_none() && !self.chosen;
@@ -133,7 +143,8 @@ impl Tiler {
             Axis::Uniform { extent, tile }
                 if free && tile.saturating_mul(beside) < THIN && operand_bytes > SQUARE_BYTES && contracts(stmt) =>
             {
-                Axis::uniform(extent, tile.max(1) * (THICK / tile.max(1)))
+                let thicker = (THICK / tile.max(1)).min(CONTRACTED_BYTES / block.max(1)).max(1);
+                Axis::uniform(extent, tile.max(1) * thicker)
             }
             axis => axis,
         }

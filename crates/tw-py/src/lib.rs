@@ -61,6 +61,9 @@ mod relation;
 mod session;
 mod tensor;
 
+#[global_allocator]
+static ALLOCATOR: tilewright::block::ReturnedAtOnce = tilewright::block::ReturnedAtOnce;
+
 /// Tensors, sessions and operations.
 #[pyo3::pymodule]
 mod _core {

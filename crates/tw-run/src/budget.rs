@@ -31,13 +31,24 @@ pub(crate) struct Ledger {
     reserved: BTreeMap<u32, u64>,
 }
 
-/// Bytes that each further thread may run ahead by, however small blocks are: programs below this run without a ledger.
-const LEAST_AHEAD: u64 = 64 << 20;
+/// Bytes that each further thread may run ahead by, however small blocks are.
+const LEAST_AHEAD: u64 = 8 << 20;
 
-/// Bytes of blocks that steps ahead of the head may make in a run without a budget. Two steps for each further thread keep it busy while the head runs.
-pub fn run_ahead(largest_step: u64, threads: usize) -> u64 {
-    let others = threads.saturating_sub(1) as u64;
-    others.saturating_mul(largest_step.saturating_mul(2).max(LEAST_AHEAD))
+/// Bytes for each further thread that a schedule may take beyond its peak without a ledger.
+const WITHOUT_LEDGER: u64 = 64 << 20;
+
+/// Bytes of blocks that steps ahead of the head may make in a run without a budget. Two steps for each further thread keep it busy while the head runs. A schedule of few bytes may
+/// make all its blocks at once, which saves the ledger. `io_scratch` is what a source or a sink takes at most.
+pub fn run_ahead(schedule: &Schedule, io_scratch: u64, threads: usize) -> u64 {
+    let sizes = StepSizes::of(schedule);
+    let scratch = sizes.scratch.max(io_scratch).saturating_mul(threads as u64);
+    let sizes = StepSizes { largest: sizes.largest.saturating_add(io_scratch), ..sizes };
+    sizes.run_ahead(sizes.total.saturating_add(scratch), schedule.peak_bytes(), threads)
+}
+
+/// As [`run_ahead`], where blocks and scratch space are known to take `everything` together, and `peak` in serial replay.
+pub fn run_ahead_of(schedule: &Schedule, everything: u64, peak: u64, threads: usize) -> u64 {
+    StepSizes::of(schedule).run_ahead(everything, peak, threads)
 }
 
 /// Bytes of a schedule, in one pass over its sets and kernels.
@@ -47,14 +58,9 @@ pub(crate) struct StepSizes {
     pub(crate) total: u64,
     /// The most scratch space of a task, without what sources and sinks take.
     pub(crate) scratch: u64,
-    /// A bound on the bytes of the blocks that a step makes, with its scratch space.
+    /// A bound on the bytes of the blocks that a step makes, with its scratch space: those of the largest block, for each of the most blocks that a task makes, and the most scratch space. What
+    /// sources and sinks take is not known here.
     pub(crate) largest: u64,
-}
-
-/// A bound on the bytes that a step takes: those of the largest block, for each of the most blocks that a task makes, and the most scratch space. What sources and
-/// sinks take is not known here.
-pub fn largest_step(schedule: &Schedule) -> u64 {
-    StepSizes::of(schedule).largest
 }
 
 impl StepSizes {
@@ -68,6 +74,16 @@ impl StepSizes {
         let scratch = workflow.tasks().map(|task| scratch.task(workflow, task)).max().unwrap_or(0);
         let largest = largest.saturating_mul(most_outputs as u64).saturating_add(scratch);
         StepSizes { total, scratch, largest }
+    }
+
+    /// As [`run_ahead`], of a schedule whose blocks and scratch space take so many bytes together, and `peak` in serial replay.
+    pub(crate) fn run_ahead(&self, everything: u64, peak: u64, threads: usize) -> u64 {
+        let others = threads.saturating_sub(1) as u64;
+        let beyond = everything.saturating_sub(peak);
+        match beyond <= others.saturating_mul(WITHOUT_LEDGER) {
+            true => beyond,
+            false => others.saturating_mul(self.largest.saturating_mul(2).max(LEAST_AHEAD)),
+        }
     }
 }
 

@@ -9,7 +9,7 @@ use crate::sync::AtomicBool;
 #[derive(Clone, Debug, Default)]
 pub struct CancelToken {
     flag: Arc<AtomicBool>,
-    also: Option<Arc<CancelToken>>,
+    also: Vec<CancelToken>,
 }
 
 impl CancelToken {
@@ -25,7 +25,7 @@ impl CancelToken {
 
     /// True once cancellation was requested.
     pub fn is_cancelled(&self) -> bool {
-        self.flag.load(Ordering::Acquire) || self.also.as_ref().is_some_and(|also| also.is_cancelled())
+        self.flag.load(Ordering::Acquire) || self.also.iter().any(CancelToken::is_cancelled)
     }
 
     /// A token that is cancelled with this one, or with another. Cancelling it leaves the other alone.
@@ -36,8 +36,10 @@ impl CancelToken {
     /// let either = one.or(&other);
     /// other.cancel();
     /// assert!(either.is_cancelled() && !one.is_cancelled());
+    /// assert!(either.or(&CancelToken::new()).is_cancelled());
     /// ```
     pub fn or(&self, other: &CancelToken) -> CancelToken {
-        CancelToken { flag: self.flag.clone(), also: Some(Arc::new(other.clone())) }
+        let also = self.also.iter().chain([other]).cloned().collect();
+        CancelToken { flag: self.flag.clone(), also }
     }
 }

@@ -1,4 +1,4 @@
-//! Outputs as one array: assembled while their blocks are computed.
+//! Outputs as one array: put together while their blocks are computed.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 use tw_block::{Block, SpilledBlock, Whole};
 use tw_ir::schedule::InstanceId;
 use tw_ir::workflow::{BlockSetId, Boxes};
-use tw_ir::{Array, Error, Result};
+use tw_ir::{Array, BoxRegion, Error, Result};
 
 use crate::bindings::Bindings;
 use crate::handle::{BlockHandle, Place, TensorHandle};
@@ -20,8 +20,10 @@ use crate::slots::{Slot, Slots};
 pub(crate) struct Deliveries {
     /// The form of each output of the workflow.
     forms: Vec<OutputForm>,
-    /// Per output, the array that its blocks are copied into. An output of one block needs none: that block is the array.
-    wholes: Vec<Option<Whole>>,
+    /// Per output, the array that its blocks become. An output of one block needs none: that block is the array.
+    wholes: Vec<Option<Arc<Whole>>>,
+    /// Per set, the array that its blocks are parts of where they can be.
+    lent: SecondaryMap<BlockSetId, Option<Arc<Whole>>>,
     /// Per set, the outputs it is.
     outputs: SecondaryMap<BlockSetId, SmallVec<[u32; 1]>>,
     /// False if every output is handed out as blocks.
@@ -33,7 +35,13 @@ impl Deliveries {
     pub(crate) fn new(plan: &PreparedSchedule, options: &RunOptions) -> Result<Deliveries> {
         let workflow = plan.schedule.workflow();
         let any = options.forms.iter().any(|form| form.has_array());
-        let mut deliveries = Deliveries { forms: Vec::new(), wholes: Vec::new(), outputs: SecondaryMap::new(), any };
+        let mut deliveries = Deliveries {
+            forms: Vec::new(),
+            wholes: Vec::new(),
+            lent: SecondaryMap::new(),
+            outputs: SecondaryMap::new(),
+            any,
+        };
         if !any {
             return Ok(deliveries);
         }
@@ -42,12 +50,18 @@ impl Deliveries {
             let form = options.forms.get(k).copied().unwrap_or_default();
             let whole = match &set.boxes {
                 Boxes::Grid(grid) if form.has_array() && set.n_blocks() != 1 => {
-                    Some(Whole::new(set.dtype, grid, &options.meter)?)
+                    Some(Arc::new(Whole::new(set.dtype, grid, &options.meter)?))
                 }
                 _ => None,
             };
             if whole.is_some() {
                 deliveries.outputs[output.set].push(k as u32);
+            }
+            // What is an array twice, or is kept as blocks too, has blocks of its own; and so has what is saved.
+            let is_only_result = workflow.outputs.iter().filter(|other| other.set == output.set).count() == 1;
+            let may_lend = is_only_result && !form.has_blocks() && options.keep.is_none() && plan.rest.is_none();
+            if may_lend && plan.in_place[output.set] {
+                deliveries.lent[output.set] = whole.clone();
             }
             deliveries.forms.push(form);
             deliveries.wholes.push(whole);
@@ -55,12 +69,20 @@ impl Deliveries {
         Ok(deliveries)
     }
 
-    /// True if blocks of the set are read again as soon as they are complete, by being copied.
+    /// A block that a kernel writes right where the array of an output has it, if it can be one.
+    pub(crate) fn lend(&self, set: BlockSetId, bbox: &BoxRegion) -> Result<Option<Block>> {
+        match self.lent[set].as_ref().filter(|_| self.any) {
+            Some(whole) => whole.lend(bbox),
+            None => Ok(None),
+        }
+    }
+
+    /// True if blocks of the set that are not parts of an array are read again as soon as they are complete, by being copied.
     pub(crate) fn copies(&self, set: BlockSetId) -> bool {
         self.any && !self.outputs[set].is_empty()
     }
 
-    /// Copies a block that a step has written into its arrays if it is complete. Gives the number of outputs that are done with it.
+    /// Takes a block that a step has written into its arrays if it is complete. Gives the number of outputs that are done with it.
     pub(crate) fn deliver(
         &self,
         plan: &PreparedSchedule,
@@ -99,6 +121,7 @@ impl Deliveries {
             let n_blocks = workflow.outputs.iter().map(|output| workflow.sets[output.set].n_blocks() as usize);
             outputs.kept = n_blocks.map(|n| kept.by_ref().take(n).collect()).collect();
         }
+        drop(self.lent);
         let mut wholes = self.wholes.into_iter();
         let mut results = plan.schedule.results().enumerate();
         for (k, output) in workflow.outputs.iter().enumerate() {
@@ -196,6 +219,20 @@ mod tests {
                     assert_eq!(elements, form.has_array().then(|| vec![50.0; n_chains as usize]), "{form:?} {threads}");
                 }
             }
+        }
+    }
+
+    #[test]
+    fn results_that_nobody_else_reads_are_computed_in_their_array() {
+        let workflow = overhead_workflow(70, 7).unwrap();
+        let order = workflow.tasks().collect();
+        let prepared = Prepared::new(Arc::new(Schedule::freeze(workflow, order, provider()).unwrap())).unwrap();
+        // The seven elements, and what the longest chain holds besides: the element before and, of a result that is copied, the block.
+        for (form, peak) in [(OutputForm::Array, 7 + 1), (OutputForm::BlocksAndArray, 7 + 7 + 1)] {
+            let options = RunOptions { forms: vec![form], ..RunOptions::default() };
+            let outcome = Runtime::new(1).run(&prepared, &Bindings::default(), &options).unwrap();
+            assert_eq!(options.meter.peak(), 8 * peak, "{form:?}");
+            assert_eq!(outcome.arrays[0].as_ref().map(|array| array.to_f64_vec()), Some(vec![10.0; 7]));
         }
     }
 }

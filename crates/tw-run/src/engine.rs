@@ -12,7 +12,6 @@ use tw_ir::schedule::Digest;
 use tw_ir::{Error, Result, Span};
 
 use crate::bindings::Bindings;
-use crate::budget::run_ahead;
 use crate::cancel::CancelToken;
 use crate::delivery::Outputs;
 use crate::execute::Tally;
@@ -132,12 +131,12 @@ pub(crate) fn report(
     if let Some(progress) = &options.progress {
         progress.begin(plan.n_steps());
     }
-    let ahead = options.ahead.unwrap_or_else(|| run_ahead(plan.sizes.largest, threads));
     // Blocks that are in memory already cost nothing, so that the peak without them counts.
     let resident = plan.resident_bytes(bindings);
     let peak = plan.peak_bytes().saturating_sub(resident);
     let scratch = plan.sizes.scratch.max(plan.io_scratch(bindings)).saturating_mul(threads as u64);
     let everything = plan.sizes.total.saturating_sub(resident).saturating_add(scratch);
+    let ahead = options.ahead.unwrap_or_else(|| plan.sizes.run_ahead(everything, peak, threads));
     let surplus = Some(ahead).filter(|_| everything > peak.saturating_add(ahead));
     // An error after cancellation is probably a consequence of it.
     let cancelled = |error| if options.cancel.is_cancelled() { Error::cancelled() } else { error };

@@ -437,8 +437,15 @@ impl TaskRunner<'_> {
     fn new_block(&self, block: BlockId) -> Result<Block> {
         let workflow = self.plan.schedule.workflow();
         let set = workflow.set_of(block);
-        let output = Block::for_output(workflow.sets[set].dtype, workflow.block_box(block), Some(&self.options.meter))?;
-        let past_cache = self.plan.past_cache[set] && !self.deliveries.copies(set);
+        let bbox = workflow.block_box(block);
+        let (output, is_copied) = match self.deliveries.lend(set, &bbox)? {
+            Some(part) => (part, false),
+            None => {
+                let own = Block::for_output(workflow.sets[set].dtype, bbox, Some(&self.options.meter))?;
+                (own, self.deliveries.copies(set))
+            }
+        };
+        let past_cache = self.plan.past_cache[set] && !is_copied;
         Ok(if past_cache { output.write_past_cache() } else { output })
     }
 

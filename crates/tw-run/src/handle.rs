@@ -1,14 +1,15 @@
 //! Computed tensors, as they are held between runs.
 
 use std::ops::AddAssign;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use tw_block::{Block, Meter, Source, SourceAccess, SpillFile, SpilledBlock, count_selected};
 use tw_ir::program::MaskCounts;
 use tw_ir::schedule::Digest;
 use tw_ir::{Array, BoxRegion, DType, Error, Grid, Result, Scalar, TensorType, Tiling};
 
-/// Where a block is. Runs have one per block, so it is small: a pointer, and which of the three it is.
+/// Where a block is. Runs have one per block, so it is small: a pointer or a number, and which of these it is.
 #[derive(Clone, Debug)]
 pub(crate) enum Place {
     Memory(Arc<Block>),
@@ -59,16 +60,22 @@ struct Shared {
     origin: Option<Arc<dyn Source>>,
     /// True if every rank has the block.
     is_replicated: bool,
+    /// Runs that count on finding the block where it is.
+    pins: AtomicU32,
 }
 
 impl BlockHandle {
+    fn of(place: Place, origin: Option<Arc<dyn Source>>, is_replicated: bool) -> BlockHandle {
+        BlockHandle(Arc::new(Shared { place: Mutex::new(place), origin, is_replicated, pins: AtomicU32::new(0) }))
+    }
+
     pub(crate) fn new(place: Place, origin: Option<Arc<dyn Source>>) -> BlockHandle {
-        BlockHandle(Arc::new(Shared { place: Mutex::new(place), origin, is_replicated: false }))
+        BlockHandle::of(place, origin, false)
     }
 
     /// A block that every rank has.
     pub(crate) fn replicated(block: Arc<Block>) -> BlockHandle {
-        BlockHandle(Arc::new(Shared { place: Mutex::new(Place::Memory(block)), origin: None, is_replicated: true }))
+        BlockHandle::of(Place::Memory(block), None, true)
     }
 
     /// True if every rank has the block.
@@ -114,9 +121,12 @@ impl BlockHandle {
         matches!(&*self.place(), Place::Memory(_))
     }
 
-    /// Moves the block to disk, or lets go of one that can be read again, unless something else than its handles uses it.
+    /// Moves the block to disk, or lets go of one that can be read again, unless it is pinned or something else than its handles uses it.
     pub fn spill(&self, file: &Arc<SpillFile>) -> Result<Freed> {
         let mut place = self.place();
+        if self.0.pins.load(Ordering::Relaxed) > 0 {
+            return Ok(Freed::default());
+        }
         let Place::Memory(block) = &mut *place else { return Ok(Freed::default()) };
         if Arc::get_mut(block).is_none() || block.is_view() {
             return Ok(Freed::default());
@@ -130,6 +140,18 @@ impl BlockHandle {
         };
         *place = after;
         Ok(Freed { bytes, written })
+    }
+}
+
+/// Blocks of a tensor that are not spilled as long as this lives. It keeps none of them: a block goes with its last handle.
+#[derive(Debug)]
+pub struct Pins(Vec<Weak<Shared>>);
+
+impl Drop for Pins {
+    fn drop(&mut self) {
+        for block in self.0.iter().filter_map(Weak::upgrade) {
+            block.pins.fetch_sub(1, Ordering::Relaxed);
+        }
     }
 }
 
@@ -192,8 +214,7 @@ impl TensorHandle {
     pub fn of_source(dtype: DType, grid: Grid, source: &Arc<dyn Source>) -> TensorHandle {
         let handle = |position: u64| {
             let place = Place::Source(Arc::new(Origin { source: Arc::clone(source), region: grid.box_of(position) }));
-            let place = Mutex::new(place);
-            BlockHandle(Arc::new(Shared { place, origin: Some(Arc::clone(source)), is_replicated: true }))
+            BlockHandle::of(place, Some(Arc::clone(source)), true)
         };
         let blocks = (0..grid.n_blocks()).map(handle).collect();
         TensorHandle { dtype, grid, blocks }
@@ -235,6 +256,17 @@ impl TensorHandle {
     pub fn bytes_in_memory(&self) -> u64 {
         let positions = (0..self.blocks.len() as u64).zip(&self.blocks).filter(|(_, block)| block.is_in_memory());
         positions.map(|(position, _)| self.grid.n_elements_of(position) * self.dtype.size()).sum()
+    }
+
+    /// Keeps its blocks where they are: a run was granted memory for reading them there.
+    pub fn pin(&self) -> Pins {
+        // A place does not change while it is locked.
+        let pin = |block: &BlockHandle| {
+            let _place = block.place();
+            block.0.pins.fetch_add(1, Ordering::Relaxed);
+            Arc::downgrade(&block.0)
+        };
+        Pins(self.blocks.iter().map(pin).collect())
     }
 
     /// Moves blocks to disk until so many bytes of main memory are free, or none is left to move.

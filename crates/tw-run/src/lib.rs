@@ -63,11 +63,11 @@ mod timeline;
 mod transfer;
 
 pub use bindings::Bindings;
-pub use budget::{largest_step, run_ahead};
+pub use budget::{run_ahead, run_ahead_of};
 pub use cancel::CancelToken;
 pub use engine::{Claim, Engine, Fetch, Group, Serial};
 pub use events::{MoveKind, Moved, Observer, Progress};
-pub use handle::{BlockHandle, Freed, TensorHandle};
+pub use handle::{BlockHandle, Freed, Pins, TensorHandle};
 pub use keep::{Keep, Keeper};
 pub use options::{Outcome, OutputForm, RunOptions, RunStats};
 pub use pool::Runtime;

@@ -16,7 +16,7 @@ pub enum OutputForm {
     /// Its blocks are handed to the caller.
     #[default]
     Blocks,
-    /// One array: each block is copied into it when it is complete, and dropped after its last read.
+    /// One array: blocks are computed in it where their elements lie together there; others are copied into it when they are complete, and dropped after their last read.
     Array,
     /// Both.
     BlocksAndArray,

@@ -24,8 +24,9 @@
 //!
 //! # Sleeping and waking
 //!
-//! An idle worker first spins for a few microseconds, watching a hint (a relaxed counter of available tasks), because waking a thread costs
-//! more than a small task. It counts itself as `searching` meanwhile. Then it takes the lock, looks at the board, and only if there is still nothing
+//! An idle worker first spins, watching a hint (a relaxed counter of available tasks), because waking a thread costs more than a small task: as long as it has worked
+//! before, within limits ([`crate::sync`]). The caller of a run also watches a counter of runs that are over. It yields each time: on a busy machine the thread it waits for
+//! may need this very core. It counts itself as `searching` meanwhile. Then it takes the lock, looks at the board, and only if there is still nothing
 //! available counts itself as `sleeping` and waits on the condition variable until there is a *token*, which it takes. Looking and going to
 //! sleep happen under one lock, so nothing can become available in between.
 //!
@@ -84,7 +85,7 @@ use crate::execute::Tally;
 use crate::job::{Job, run_inline};
 use crate::options::{Outcome, RunOptions};
 use crate::prepared::Prepared;
-use crate::sync::{AtomicUsize, Condvar, Mutex, MutexGuard, SEARCH_ROUNDS, thread};
+use crate::sync::{AtomicUsize, Condvar, Mutex, MutexGuard, Stint, thread};
 
 #[cfg(test)]
 #[cfg(feature = "model-check")]
@@ -107,6 +108,8 @@ pub(crate) struct Shared {
     wake: Condvar,
     /// About how many tasks are available.
     hint: AtomicUsize,
+    /// How many runs are over.
+    ended: AtomicUsize,
 }
 
 impl Runtime {
@@ -177,6 +180,7 @@ impl Shared {
     fn serve(&self, worker: u32) {
         let mut ready = Vec::new();
         let mut board = self.lock();
+        let mut stint = Stint::begin();
         while !board.is_shut_down() {
             match board.job_with_work() {
                 Some((id, job)) => {
@@ -184,7 +188,10 @@ impl Shared {
                     // Still in the critical section of the last report, as the caller relies on.
                     drop(job);
                 }
-                None => board = self.rest(board),
+                None => {
+                    board = self.rest(board, stint);
+                    stint = Stint::begin();
+                }
             }
         }
     }
@@ -202,11 +209,12 @@ impl Shared {
         let mut board = self.lock();
         board.add(id, &job);
         loop {
+            let stint = Stint::begin();
             board = self.participate(board, id, &job, 0, &mut ready);
             if board.is_over(id) {
                 break;
             }
-            board = self.rest_as_caller(board, id);
+            board = self.rest_as_caller(board, id, stint);
         }
         let (tally, failure) = board.remove(id);
         self.release(board);
@@ -263,14 +271,17 @@ impl Shared {
             board = self.lock();
             board.settle(id, report, ready);
         }
+        if board.is_over(id) {
+            self.ended.fetch_add(1, Ordering::Relaxed);
+        }
         board
     }
 
     /// Waits until there may be something to do for a worker.
-    fn rest<'a>(&'a self, mut board: Guard<'a>) -> Guard<'a> {
+    fn rest<'a>(&'a self, mut board: Guard<'a>, stint: Stint) -> Guard<'a> {
         board.worker_searches();
         self.release(board);
-        self.search();
+        self.search(stint, || false);
         board = self.lock();
         if !board.worker_stays() {
             while !board.worker_wakes() {
@@ -281,10 +292,11 @@ impl Shared {
     }
 
     /// Waits until there may be something to do in a run for its caller, or the run is over.
-    fn rest_as_caller<'a>(&'a self, mut board: Guard<'a>, id: JobId) -> Guard<'a> {
+    fn rest_as_caller<'a>(&'a self, mut board: Guard<'a>, id: JobId, stint: Stint) -> Guard<'a> {
         board.caller_searches(id);
+        let ended = self.ended.load(Ordering::Relaxed);
         self.release(board);
-        self.search();
+        self.search(stint, || self.ended.load(Ordering::Relaxed) != ended);
         board = self.lock();
         if let Some(bell) = board.caller_stays(id) {
             while !board.caller_wakes(id) {
@@ -294,10 +306,10 @@ impl Shared {
         board
     }
 
-    /// Spins for a moment, or until a task seems to be available.
-    fn search(&self) {
-        for _ in 0..SEARCH_ROUNDS {
-            if self.hint.load(Ordering::Relaxed) > 0 {
+    /// Spins for a while, or until a task seems to be available or there is something else to look at.
+    fn search(&self, stint: Stint, is_enough: impl Fn() -> bool) {
+        for () in stint.looks() {
+            if self.hint.load(Ordering::Relaxed) > 0 || is_enough() {
                 return;
             }
             (0..PAUSES_PER_ROUND).for_each(|_| std::hint::spin_loop());

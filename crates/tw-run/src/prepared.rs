@@ -40,6 +40,8 @@ pub(crate) struct PreparedSchedule {
     pub(crate) loaded_from: SecondaryMap<BlockSetId, Option<u32>>,
     /// Per set: true if its blocks are written past the caches.
     pub(crate) past_cache: SecondaryMap<BlockSetId, bool>,
+    /// Per set: true if its blocks may be parts of one array, which nobody reads before it is whole.
+    pub(crate) in_place: SecondaryMap<BlockSetId, bool>,
     /// False if a second thread could not help.
     pub(crate) worth_sharing: bool,
     /// True if blocks are on disk for a time.
@@ -234,6 +236,7 @@ impl Prepared {
         let past_cache = results_larger_than_caches(&schedule);
         let mut loaded_from = SecondaryMap::new();
         workflow.loaded_sets().for_each(|(set, source)| loaded_from[set] = Some(source.as_u32()));
+        let in_place = results_in_place(&schedule, &code, &past_cache);
         let worth_sharing = !is_chain(&schedule) && !is_quick(&schedule);
         Ok(Prepared(Arc::new(PreparedSchedule {
             code,
@@ -246,6 +249,7 @@ impl Prepared {
             loaded_bytes: loaded_bytes(&schedule, part.as_ref()),
             loaded_from,
             past_cache,
+            in_place,
             worth_sharing,
             has_disk: schedule.n_moves() > 0,
             part,
@@ -313,6 +317,33 @@ fn results_larger_than_caches(schedule: &Schedule) -> SecondaryMap<BlockSetId, b
     }
     for instance in schedule.results().filter(|&instance| !schedule.readers(instance).is_empty()) {
         found[workflow.set_of(schedule.block_of(instance))] = false;
+    }
+    found
+}
+
+/// Sets of blocks that are results without readers, and whose kernels write them where they belong.
+fn results_in_place(
+    schedule: &Schedule,
+    code: &PrimaryMap<KernelId, TaskCode>,
+    past_cache: &SecondaryMap<BlockSetId, bool>,
+) -> SecondaryMap<BlockSetId, bool> {
+    let workflow = schedule.workflow();
+    let mut found = SecondaryMap::new();
+    if schedule.n_moves() > 0 {
+        return found;
+    }
+    workflow.outputs.iter().for_each(|output| found[output.set] = true);
+    for instance in schedule.results().filter(|&instance| !schedule.readers(instance).is_empty()) {
+        found[workflow.set_of(schedule.block_of(instance))] = false;
+    }
+    for task in workflow.tasks() {
+        for &block in workflow.outputs(task) {
+            let set = workflow.set_of(block);
+            found[set] &= match &code[workflow.kernel(task)] {
+                TaskCode::Compute(kernel) => kernel.writes_parts(past_cache[set]),
+                TaskCode::Load(_) | TaskCode::Store(_) => false,
+            };
+        }
     }
     found
 }

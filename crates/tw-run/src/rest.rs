@@ -12,7 +12,7 @@
 //! earlier, so that serial replay never holds more. Tasks are named by their numbers in the workflow, not by steps: the later run may have another budget, and
 //! with it other moves.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use cranelift_entity::EntityRef;
@@ -155,10 +155,11 @@ impl Rest {
                 is_used[*k as usize] = true;
             }
         }
-        let serves = |block: &Arc<SpilledBlock>| self.results.iter().flatten().any(|result| Arc::ptr_eq(result, block));
+        let results: HashSet<*const SpilledBlock> = self.results.iter().flatten().map(Arc::as_ptr).collect();
+        let serves = move |block: &Arc<SpilledBlock>| results.contains(&Arc::as_ptr(block));
         let kept = self.kept.iter().zip(is_used);
         let useless =
-            kept.filter(move |(kept, is_used)| !is_used && !kept.blocks.is_empty() && !kept.blocks.iter().any(serves));
+            kept.filter(move |(kept, is_used)| !is_used && !kept.blocks.is_empty() && !kept.blocks.iter().any(&serves));
         useless.map(|(kept, _)| kept.task)
     }
 }

@@ -50,7 +50,7 @@ pub enum TimelineEvent {
 }
 
 impl TimelineEvent {
-    /// The end of the timeline.
+    /// When it ended.
     pub fn at(&self) -> Instant {
         match self {
             TimelineEvent::Task { end, .. } | TimelineEvent::Moved { end, .. } => *end,

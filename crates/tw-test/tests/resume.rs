@@ -205,7 +205,7 @@ fn damaged_blocks_are_noticed() {
     std::fs::write(own.join("blocks"), vec![7u8; bytes.len()]).unwrap();
     let session = Session::builder().serial().tile(90).checkpoint(&directory.0).build();
     let error = run(&session, &program, &arrays).unwrap_err();
-    assert!(error.to_string().contains("damaged"), "{error}");
+    assert!(error.to_string().contains("damaged") && error.to_string().contains("the checkpoint in"), "{error}");
 }
 
 /// A program of one segment: nothing of it was left by a run that was stopped, unless blocks are kept while it runs.
@@ -232,6 +232,34 @@ fn a_segment_goes_on_where_it_was() {
         // Half of the tasks are kept, so a stop loses about as much as it has done.
         assert!((5..60).contains(&stops), "{stops} stops, {begun} tasks of {}", totals.tasks);
         assert_eq!(directory.n_entries(), 0);
+    }
+}
+
+/// A file of text cannot be gone on with: the segment that writes it runs again, while the checkpoint has values of later turns. What it keeps must not go where they are.
+#[test]
+fn a_segment_that_runs_again_leaves_later_values_alone() {
+    let directory = Directory::new("again");
+    let (kept, path) = (directory.0.join("kept"), directory.0.join("y.csv"));
+    let text = format!(
+        "input x: f64[400, 50]\ny = sort(x * 1.5, axis=0) + 1\noutput y -> \"{}\"\nz = arange(4000) * 1.5\nk = 0\nwhile k < 30 {{\nz = z * 1.001 + 1\nk = k + 1\n}}\noutput z",
+        path.display()
+    );
+    let program = program(&text);
+    let values: Vec<f64> = (0..20_000).map(|k| ((k * 7919) % 1009) as f64 / 1e3).collect();
+    let arrays: Results = [("x".to_string(), Array::from_f64(&values).reshaped(&[400, 50]).unwrap())].into();
+    let expected = run(&Session::builder().serial().tile(50).build(), &program, &arrays).unwrap();
+    let stored = std::fs::read(&path).unwrap();
+    for seed in 0..4 {
+        std::fs::remove_file(&path).unwrap();
+        std::fs::create_dir_all(&kept).unwrap();
+        let way = Way { tile: 50, chaos: Some(seed), ..USUAL };
+        let whole = Session::builder().serial().tile(50).build();
+        run(&whole, &program, &arrays).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        let (results, stops, _) = resumed(&kept, way, &program, &arrays, whole.totals().tasks / 8);
+        assert!(same_bits(&expected, &results), "seed {seed}");
+        assert!(stops > 1, "seed {seed}: {stops} stops");
+        assert!(std::fs::read(&path).unwrap() == stored, "seed {seed}");
     }
 }
 

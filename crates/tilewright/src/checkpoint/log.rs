@@ -4,6 +4,7 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use tw_ir::error::{Error, Result};
@@ -12,8 +13,13 @@ use tw_ir::schedule::Digest;
 use super::event::Event;
 use super::failed;
 
-/// A log is written anew, without what has become worthless, when it is larger than this and than four times what counts.
+/// A log is written anew, without what has become worthless, when it is larger than this and than four times what counted the last time.
 const LARGE: u64 = 1 << 20;
+
+/// The bytes above which a log is written anew that has so many which count.
+fn most_after(counts: u64) -> u64 {
+    LARGE.max(4 * counts)
+}
 
 pub(super) struct Log {
     path: PathBuf,
@@ -25,18 +31,25 @@ pub(super) struct Log {
     loops: Vec<usize>,
     /// Bytes of the file.
     written: u64,
+    /// Bytes of the file above which it is written anew.
+    most: u64,
 }
 
 impl Log {
     /// Opens a log, or begins one. Gives the events that count. What follows the first record that is not whole is cut off.
     pub(super) fn open(path: &Path, key: &Digest) -> Result<(Log, Vec<Event>)> {
-        let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path);
-        let mut file = file.map_err(|error| failed(path, "cannot be opened", &error))?;
-        lock(&file, path)?;
+        let mut file = open_locked(path)?;
         let mut bytes = Vec::new();
         file.read_to_end(&mut bytes).map_err(|error| failed(path, "cannot be read", &error))?;
-        let mut log =
-            Log { path: path.to_path_buf(), file, key: *key, records: Vec::new(), loops: Vec::new(), written: 0 };
+        let mut log = Log {
+            path: path.to_path_buf(),
+            file,
+            key: *key,
+            records: Vec::new(),
+            loops: Vec::new(),
+            written: 0,
+            most: 0,
+        };
         let mut rest = bytes.as_slice();
         let mut events = Vec::new();
         if let Some((first, after)) = record(rest)
@@ -54,6 +67,7 @@ impl Log {
             log.written = (bytes.len() - rest.len()) as u64;
             log.file.set_len(log.written).map_err(|error| failed(path, "cannot be shortened", &error))?;
             log.file.seek(SeekFrom::End(0)).map_err(|error| failed(path, "cannot be written", &error))?;
+            log.most = most_after(log.records.iter().map(|record| record.len() as u64).sum());
         } else {
             log.rewrite()?;
         }
@@ -67,8 +81,7 @@ impl Log {
         self.keep(&event, payload);
         self.file.write_all(&framed).map_err(|error| failed(&self.path, "cannot be written", &error))?;
         self.written += framed.len() as u64;
-        let counts: usize = self.records.iter().map(Vec::len).sum();
-        if self.written > LARGE.max(4 * counts as u64) { self.rewrite() } else { Ok(()) }
+        if self.written > self.most { self.rewrite() } else { Ok(()) }
     }
 
     /// Keeps the record of an event and drops those that it makes worthless. Gives how many are left before it.
@@ -111,8 +124,22 @@ impl Log {
         file.write_all(&bytes).map_err(fail("cannot be written"))?;
         fs::rename(&new, &self.path).map_err(fail("cannot be replaced"))?;
         self.written = bytes.len() as u64;
+        self.most = most_after(self.written);
         self.file = file;
         Ok(())
+    }
+}
+
+/// Opens the file of this name and locks it. Between the two the process that had it may have put another file in its place.
+fn open_locked(path: &Path) -> Result<File> {
+    let fail = |error: std::io::Error| failed(path, "cannot be opened", &error);
+    loop {
+        let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path).map_err(fail)?;
+        lock(&file, path)?;
+        let own = file.metadata().map_err(fail)?;
+        if fs::metadata(path).is_ok_and(|named| (named.dev(), named.ino()) == (own.dev(), own.ino())) {
+            return Ok(file);
+        }
     }
 }
 

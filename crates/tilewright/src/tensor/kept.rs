@@ -20,6 +20,12 @@ use crate::session::lock;
 /// Bytes up to which a tensor that the host holds is kept at once.
 const SMALL: u64 = 16 << 20;
 
+/// Bytes up to which a tensor that is given away is kept whatever it costs to compute.
+const TINY: u64 = 1 << 20;
+
+/// Work per element from which on a small tensor that is given away is kept at once.
+const WORTH_KEEPING: u64 = 32;
+
 /// The tensors that are computed in one run and what reads them.
 #[derive(Default)]
 pub(super) struct Run {
@@ -175,10 +181,12 @@ fn reads_all(op: &Op, argument: usize, args: &[Tensor]) -> bool {
     }
 }
 
-/// Bytes up to which a tensor that is asked for as an array, which is given away, is kept as well: again little at first, and more the second time.
+/// Bytes up to which a tensor that is asked for as an array, which is given away, is kept as well: again little at first, and more the second time. Keeping it means to
+/// copy it, so one that takes about as long to compute as to copy is kept at first only if it is tiny.
 pub(super) fn keep_up_to(tensor: &Tensor) -> u64 {
     let again = tensor.node.was_computed.load(Ordering::Relaxed);
-    tensor.session().allowance().room().min(if again { u64::MAX } else { SMALL })
+    let worth = (tensor.work() / WORTH_KEEPING).saturating_mul(tensor.dtype().size()).clamp(TINY, SMALL);
+    tensor.session().allowance().room().min(if again { u64::MAX } else { worth })
 }
 
 fn n_bytes(tensor: &Tensor) -> Option<u64> {

@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 
-use tw_ir::{Accum, Buffer, Result, Scalar, ScalarCode, Slot};
+use tw_ir::{Accum, Buffer, Result, Scalar, ScalarCode, SliceMut, Slot};
 
 use super::{Direction, Slabs};
 use crate::states::{combine_strips, overwrite, strip_buffers};
@@ -45,7 +45,7 @@ impl StateScan {
         direction: Direction,
         slabs: Slabs,
         bodies: &[Cow<'_, Buffer>],
-        totals: &mut [&mut Buffer],
+        totals: &mut [SliceMut<'_>],
     ) -> Result<()> {
         let start: Vec<Cow<'_, Buffer>> =
             self.identity.iter().map(|&value| Cow::Owned(Buffer::full(value, slabs.n_across()))).collect();
@@ -70,7 +70,7 @@ impl StateScan {
         slabs: Slabs,
         bodies: &[Cow<'_, Buffer>],
         carried: &[Cow<'_, Buffer>],
-        results: &mut [&mut Buffer],
+        results: &mut [SliceMut<'_>],
     ) -> Result<()> {
         let see = |seen: Seen<'_>, registers: &mut Registers| {
             let states = if exclusive { seen.before } else { seen.after };

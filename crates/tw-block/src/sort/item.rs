@@ -1,10 +1,9 @@
 //! The items of a sort: keys, alone or with their original positions.
 
 use std::cell::Cell;
-use std::sync::Arc;
 
 use super::key::Key;
-use crate::memory::{Meter, SMALLEST_KEPT};
+use crate::memory::{SMALLEST_KEPT, with_scratch};
 
 /// A key, maybe with a position.
 pub(super) trait Item: Copy + Default + Send + 'static {
@@ -53,16 +52,14 @@ thread_local! {
     static SCRATCH: Cell<Option<Box<Scratch>>> = const { Cell::new(None) };
 }
 
-/// Runs code with vectors that have room for so many items, and whose contents are arbitrary. Large ones are kept by the meter, which counts them.
-pub(super) fn with_vectors<I: Item, R>(
-    meter: Option<&Arc<Meter>>,
-    room: [usize; 2],
-    run: impl FnOnce(&mut Vectors<I>) -> R,
-) -> R {
+/// Runs code with vectors that have room for so many items, and whose contents are arbitrary. Those of tasks are kept with other memory and counted.
+pub(super) fn with_vectors<I: Item, R>(room: [usize; 2], run: impl FnOnce(&mut Vectors<I>) -> R) -> R {
     let n_bytes = |items: usize| items.saturating_mul(size_of::<I>()) as u64;
-    if let (Some(meter), true) = (meter, n_bytes(room[0].saturating_add(room[1])) >= SMALLEST_KEPT) {
-        return meter.with_scratch(room, run);
-    }
+    let is_large = n_bytes(room[0].saturating_add(room[1])) >= SMALLEST_KEPT;
+    let run = match if is_large { with_scratch(room, run) } else { Err(run) } {
+        Ok(result) => return result,
+        Err(run) => run,
+    };
     let mut of_thread = SCRATCH.take().unwrap_or_default();
     let vectors = I::of(&mut of_thread);
     let result = run(vectors);

@@ -13,6 +13,7 @@ use tw_ir::{BoxRegion, DType, Result};
 
 use super::item::{Item, Pair, Vectors, with_vectors};
 use super::key::{Sortable, with_sortable};
+use super::parts::merge_parts;
 use super::{Order, Rows, Targets, for_rows, misfit, radix};
 use crate::block::Block;
 use crate::spill::{PieceReader, SpilledBlock};
@@ -46,8 +47,8 @@ impl<T: Element> Column<'_, '_, T> {
             Column::Disk(reader, row) => {
                 let at = row.at(0, k);
                 let mut reader = reader.borrow_mut();
-                let (first, data, _) = reader.piece_with(at).ok()?;
-                Some(T::of(data)[at - first])
+                let piece = reader.piece_with(at).ok()?;
+                Some(piece.elements::<T>()[at - piece.first])
             }
         }
     }
@@ -60,10 +61,10 @@ impl<T: Element> Column<'_, '_, T> {
                 let mut reader = reader.borrow_mut();
                 let mut k = range.start;
                 while k < range.end {
-                    let (first, data, n) = reader.piece_with(row.at(0, k))?;
-                    let data = T::of(data);
-                    while k < range.end && row.at(0, k) < first + n {
-                        f(data[row.at(0, k) - first]);
+                    let piece = reader.piece_with(row.at(0, k))?;
+                    let data = piece.elements::<T>();
+                    while k < range.end && row.at(0, k) < piece.first + piece.n {
+                        f(data[row.at(0, k) - piece.first]);
                         k += 1;
                     }
                 }
@@ -253,11 +254,20 @@ enum Opened<'a> {
 }
 
 impl<'a> Opened<'a> {
-    fn of(operand: &Streamed<'a>) -> Result<Opened<'a>> {
-        Ok(match operand {
-            Streamed::Memory(block) => Opened::Memory(block),
-            Streamed::Disk(block) => Opened::Disk(block.bbox(), RefCell::new(PieceReader::new(block)?)),
-        })
+    /// Operands of one type.
+    fn all(operands: &[Streamed<'a>]) -> Result<Vec<Opened<'a>>> {
+        let on_disk = operands.iter().filter_map(|operand| match operand {
+            Streamed::Memory(_) => None,
+            Streamed::Disk(block) => Some(*block),
+        });
+        let mut readers = PieceReader::of_all(on_disk)?.into_iter();
+        let open = |operand: &Streamed<'a>| match operand {
+            Streamed::Memory(block) => Ok(Opened::Memory(block)),
+            Streamed::Disk(block) => {
+                readers.next().map(|reader| Opened::Disk(block.bbox(), RefCell::new(reader))).ok_or_else(misfit)
+            }
+        };
+        operands.iter().map(open).collect()
     }
 
     fn len(&self, axis: usize) -> usize {
@@ -292,8 +302,8 @@ pub(crate) fn sort_merge(sorting: Sorting, operands: &[Streamed<'_>], outputs: &
         return Err(misfit());
     }
     let order = Order::of(sorting);
-    let opened = operands.iter().map(Opened::of).collect::<Result<Vec<_>>>()?;
-    let runs = opened.split_at(values.len());
+    let (values, positions) = (Opened::all(values)?, Opened::all(positions)?);
+    let runs = (&values[..], &positions[..]);
     let n_results = if sorting.results == SortResults::Both { 2 } else { 1 };
     let mut before = Before::default();
     let mut left = outputs.len() / n_results;
@@ -307,13 +317,11 @@ pub(crate) fn sort_merge(sorting: Sorting, operands: &[Streamed<'_>], outputs: &
         let ranks = targets.bbox.range(order.axis);
         let n = (ranks.end - ranks.start) as usize;
         let room = [n, n];
-        let meter = targets.meter();
-        let meter = meter.as_ref();
         with_sortable!(dtype, T => match sorting.results {
-            SortResults::Values => with_vectors(meter, room, |vectors: &mut Vectors<<T as Sortable>::Key>| {
+            SortResults::Values => with_vectors(room, |vectors: &mut Vectors<<T as Sortable>::Key>| {
                 merge_rows::<T, _>(order, runs, targets, &mut before, vectors)
             }),
-            _ => with_vectors(meter, room, |vectors: &mut Vectors<Pair<<T as Sortable>::Key>>| {
+            _ => with_vectors(room, |vectors: &mut Vectors<Pair<<T as Sortable>::Key>>| {
                 merge_rows::<T, _>(order, runs, targets, &mut before, vectors)
             }),
         })?;
@@ -364,7 +372,7 @@ fn merge_rows<'a, T: Sortable, I: Item<Key = T::Key>>(
             let end = split(&runs, order, ranks.end as usize, Some(begin.clone()));
             items.clear();
             items.reserve((ranks.end - ranks.start) as usize);
-            let mut n_parts = 0;
+            let mut starts = Vec::with_capacity(runs.len());
             for ((run, &begin), &end) in runs.iter().zip(&begin).zip(&end) {
                 let first = items.len();
                 run.values.each(begin..end, |value| items.push(I::new(order.turn(value.key()), 0)))?;
@@ -376,15 +384,15 @@ fn merge_rows<'a, T: Sortable, I: Item<Key = T::Key>>(
                         }
                     })?;
                 }
-                n_parts += (begin < end) as usize;
+                if begin < end {
+                    starts.push(first);
+                }
             }
             if items.len() as u64 != ranks.end - ranks.start {
                 return Err(misfit());
             }
-            if n_parts <= FEW_RUNS {
-                // This sort takes as much scratch space by itself.
-                *scratch = Vec::new();
-                I::sort_by_comparison(items);
+            if starts.len() <= FEW_RUNS {
+                merge_parts(items, &mut starts, scratch);
             } else {
                 scratch.resize(items.len(), I::default());
                 radix::sort(items, scratch);

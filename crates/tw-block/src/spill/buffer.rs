@@ -99,17 +99,17 @@ impl SpilledBuffer {
         Ok(SpilledBuffer { dtype, n_elements, pieces })
     }
 
-    /// Reads elements from the beginning of a piece on.
+    /// Reads elements from the beginning of a piece on, into a range of a buffer.
     pub(super) fn read(
         &self,
         file: &File,
         first_piece: usize,
-        n_elements: usize,
+        range: Range<usize>,
         buffer: &mut Buffer,
     ) -> io::Result<()> {
         let mut stored = Vec::new();
         let mut pieces = self.pieces.get(first_piece..).unwrap_or_default();
-        read_elements(buffer, 0..n_elements, |bytes| {
+        read_elements(buffer, range, |bytes| {
             let Some((these, rest)) = pieces.split_at_checked(bytes.len().div_ceil(PIECE)) else {
                 return Err(damaged());
             };

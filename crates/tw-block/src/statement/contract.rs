@@ -7,7 +7,7 @@
 use tw_ir::contraction::Roles;
 use tw_ir::dtype::{C64, C128};
 use tw_ir::kernel::StatementKernel;
-use tw_ir::{Buffer, DType, Error, Idx, Result, Scalar};
+use tw_ir::{DType, Error, Idx, Result, Scalar, SliceMut};
 
 use super::access::{Access, AccessPlan};
 use super::frame::Frame;
@@ -40,7 +40,7 @@ enum Kind {
 
 /// The output and the operands of a contraction, with the plans of their accesses, which must be direct.
 pub(super) struct Operands<'a> {
-    pub(super) out: (&'a mut Buffer, &'a AccessPlan),
+    pub(super) out: (SliceMut<'a>, &'a AccessPlan),
     pub(super) left: (&'a Block, &'a AccessPlan),
     pub(super) right: (&'a Block, &'a AccessPlan),
     /// True if the output holds something already.
@@ -112,7 +112,7 @@ impl Contraction {
             Kind::Known(known, provider) => (*known, provider),
             Kind::General(general) => return general.run(&self.roles, self.identity, frame, operands),
         };
-        let Operands { out: (out, out_plan), left: (left, left_plan), right: (right, right_plan), accumulate } =
+        let Operands { out: (mut out, out_plan), left: (left, left_plan), right: (right, right_plan), accumulate } =
             operands;
         let plans = [out_plan, left_plan, right_plan];
         let product = KnownProduct { roles: &self.roles, known, provider, frame, plans, accumulate };
@@ -123,11 +123,11 @@ impl Contraction {
                     DType::Bool => {
                         let identity = Truth::from(bool::from_scalar(self.identity));
                         let (left, right) = (Truth::slice(bool::of(left)), Truth::slice(bool::of(right)));
-                        product.run(identity, Truth::slice_mut(bool::of_mut(out)), left, right);
+                        product.run(identity, Truth::slice_mut(bool::of_mut(&mut out)), left, right);
                     }
                     $(DType::$variant => {
                         let identity = $type::from_scalar(self.identity);
-                        product.run(identity, $type::of_mut(out), $type::of(left), $type::of(right));
+                        product.run(identity, $type::of_mut(&mut out), $type::of(left), $type::of(right));
                     })*
                     other => return Err(Error::internal(format!("a matrix product of {other}"))),
                 }

@@ -5,7 +5,7 @@ use std::array;
 use super::compile::Fold;
 use super::run::{Scratch, Task};
 use crate::strip::{Foldable, InRegisters, Monoid, ROWS_AT_ONCE, Values, with_dtype};
-use tw_ir::Buffer;
+use tw_ir::{Buffer, SliceMut};
 
 /// Rows at equal distances.
 #[derive(Clone, Copy)]
@@ -54,7 +54,13 @@ impl Task<'_> {
     }
 }
 
-fn fold_block<T: Foldable + InRegisters>(monoid: Monoid, data: &Buffer, rows: Rows, buffer: &mut Buffer, start: usize) {
+fn fold_block<T: Foldable + InRegisters>(
+    monoid: Monoid,
+    data: &Buffer,
+    rows: Rows,
+    buffer: &mut SliceMut<'_>,
+    start: usize,
+) {
     let data = T::of(data);
     let out = &mut T::of_mut(buffer)[start..start + rows.len];
     let row = |k: usize| &data[rows.first + k * rows.step..][..rows.len];

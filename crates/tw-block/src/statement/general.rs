@@ -1,6 +1,6 @@
 //! Accumulators whose state is a tuple combined by code.
 
-use tw_ir::{Buffer, DType, Result};
+use tw_ir::{Buffer, DType, Result, Slice, Writable};
 
 use super::access::{Piece, Place};
 use super::frame::Strip;
@@ -49,7 +49,7 @@ impl Task<'_> {
         let StateBuffers { combined, row, row_len, .. } = state;
         let position = (out_plan.row() + strip.start as i64 * step) as usize;
         let current = |k: usize| match (step, *row_len) {
-            (1, _) => Lane::slice(buffers[k], position..position + strip.len),
+            (1, _) => Lane::of(buffers[k].elements(), position..position + strip.len),
             (_, 0) => Lane::same(statement.start[k]),
             _ => Lane::slice(&row[k], 0..strip.len),
         };
@@ -109,7 +109,7 @@ impl Task<'_> {
             if slope == 1 || n == 1 {
                 combine_strips(combine, (buffers, position as usize), (lifted, offset), n, combined, registers);
             } else {
-                buffers.iter().zip(&mut *current).for_each(|(from, to)| gather(from, position, slope, to, n));
+                buffers.iter().zip(&mut *current).for_each(|(from, to)| gather(from.elements(), position, slope, to, n));
                 combine_strips(combine, (current, 0), (lifted, offset), n, combined, registers);
             }
             for (from, to) in combined.iter().zip(&mut *buffers) {
@@ -120,9 +120,9 @@ impl Task<'_> {
     }
 }
 
-fn gather(from: &Buffer, position: i64, slope: i64, to: &mut Buffer, n: usize) {
+fn gather(from: Slice<'_>, position: i64, slope: i64, to: &mut Buffer, n: usize) {
     with_dtype!(from.dtype(), T => {
-        let (from, to) = (T::of(from), T::of_mut(to));
+        let (from, to) = (T::of_slice(from), T::of_mut(to));
         to[..n].iter_mut().enumerate().for_each(|(k, to)| *to = from[(position + k as i64 * slope) as usize]);
     })
 }

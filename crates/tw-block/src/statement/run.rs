@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::ops::Range;
 
-use tw_ir::{BoxRegion, Buffer, Error, Result, Scalar};
+use tw_ir::{BoxRegion, Error, Result, Scalar, SliceMut, Writable};
 
 use super::access::AccessPlan;
 use super::aggregate::AggregateState;
@@ -41,7 +41,7 @@ pub(super) struct Task<'a> {
     pub(super) statement: &'a CompiledStatement,
     pub(super) blocks: &'a [Option<&'a Block>],
     pub(super) out_box: &'a BoxRegion,
-    pub(super) buffers: Vec<&'a mut Buffer>,
+    pub(super) buffers: Vec<SliceMut<'a>>,
     /// Per parameter: the elements of the current strip, if they need no copy.
     pub(super) lanes: Vec<Option<Lane<'a>>>,
     /// Per read whose rows are all the same: position and length of what its register holds.
@@ -60,11 +60,11 @@ impl CompiledStatement {
         outputs: &mut [Block],
     ) -> Result<()> {
         self.check_blocks(operands, outputs)?;
-        let past_cache = matches!(self.fold, Fold::Write) && outputs.iter().all(Block::is_past_cache);
+        let past_cache = self.only_writes() && outputs.iter().all(Block::is_past_cache);
         let mut out_box: Option<&BoxRegion> = None;
         let mut buffers = Vec::with_capacity(outputs.len());
         for output in outputs {
-            let (bbox, buffer) = output.output()?;
+            let (bbox, buffer) = output.target()?;
             out_box.get_or_insert(bbox);
             buffers.push(buffer);
         }
@@ -88,6 +88,11 @@ impl CompiledStatement {
         }
         SCRATCH.set(Some(scratch));
         result
+    }
+
+    /// True if every element is written once and none is folded.
+    pub(crate) fn only_writes(&self) -> bool {
+        matches!(self.fold, Fold::Write)
     }
 
     fn check_blocks(&self, operands: &[Option<&Block>], outputs: &[Block]) -> Result<()> {
@@ -176,7 +181,7 @@ impl<'a> Task<'a> {
         let reads = &self.statement.reads;
         let converted_left = contraction.converted(left, &reads[0].access, frame)?;
         let converted_right = contraction.converted(right, &reads[1].access, frame)?;
-        let out = (&mut *self.buffers[0], out_plan);
+        let out = (self.buffers[0].elements_mut(), out_plan);
         let left = converted_left.as_ref().map_or((*left, &plans[0]), |(block, plan)| (block, plan));
         let right = converted_right.as_ref().map_or((*right, &plans[1]), |(block, plan)| (block, plan));
         contraction.run(frame, Operands { out, left, right, accumulate: !first || !all })?;
@@ -278,7 +283,7 @@ impl<'a> Task<'a> {
     }
 }
 
-fn write_past_cache<T: Element>(values: Values<'_, T>, buffer: &mut Buffer, range: Range<usize>) {
+fn write_past_cache<T: Element>(values: Values<'_, T>, buffer: &mut SliceMut<'_>, range: Range<usize>) {
     let out = &mut T::of_mut(buffer)[range];
     match values {
         Values::Each(values) => past_cache::copy(values, out),

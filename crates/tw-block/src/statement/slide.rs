@@ -170,7 +170,7 @@ impl Task<'_> {
                     size *= 2;
                 }
             }
-            let out = T::of_mut(self.buffers[0]);
+            let out = T::of_mut(&mut self.buffers[0]);
             for (k, row) in total.chunks(tile.width).enumerate() {
                 let to = tile.to + k * tile.jump;
                 T::fold_each(monoid, &mut out[to..to + tile.width], Values::Each(row));

@@ -1,6 +1,8 @@
 //! Results of a strip, on their way into the outputs.
 
-use tw_ir::{Buffer, Edge, Error, Result, Scalar};
+use std::hint::select_unpredictable;
+
+use tw_ir::{Edge, Error, Result, Scalar, Writable};
 
 use super::access::{Piece, Place};
 use super::compile::{Fold, Part};
@@ -135,7 +137,7 @@ impl Task<'_> {
         out_plan.pieces(&statement.out, frame, strip, |Piece { offset, len, place }| {
             if let Place::Inside { position, slope } = place {
                 let range = offset..offset + len;
-                with_lane!(lane, values => fold(monoid, buffers[k], position, slope, values.part(range), len));
+                with_lane!(lane, values => fold(monoid, &mut buffers[k], position, slope, values.part(range), len));
             }
             Ok(())
         })
@@ -180,7 +182,7 @@ impl Task<'_> {
 
 /// Writes values to every `slope`-th element from `position` on, where the mask allows.
 pub(super) fn write<T: Element>(
-    buffer: &mut Buffer,
+    buffer: &mut impl Writable,
     position: i64,
     slope: i64,
     values: Values<'_, T>,
@@ -196,10 +198,10 @@ pub(super) fn write<T: Element>(
             (Values::Same(false), _) => {}
             (Values::Each(mask), Values::Each(values)) => {
                 let allowed = out.iter_mut().zip(mask).zip(values);
-                allowed.for_each(|((out, &allowed), &value)| *out = if allowed { value } else { *out });
+                allowed.for_each(|((out, &allowed), &value)| *out = select_unpredictable(allowed, value, *out));
             }
             (Values::Each(mask), Values::Same(value)) => {
-                out.iter_mut().zip(mask).for_each(|(out, &allowed)| *out = if allowed { value } else { *out });
+                out.iter_mut().zip(mask).for_each(|(out, &allowed)| *out = select_unpredictable(allowed, value, *out));
             }
         }
         return;
@@ -214,7 +216,7 @@ pub(super) fn write<T: Element>(
 /// Folds values into every `slope`-th element from `position` on; with slope 0, all of them into one.
 fn fold<T: Foldable>(
     monoid: Monoid,
-    buffer: &mut Buffer,
+    buffer: &mut impl Writable,
     position: i64,
     slope: i64,
     values: Values<'_, T>,

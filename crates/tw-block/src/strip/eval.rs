@@ -1,9 +1,7 @@
 //! The interpreter: one loop over the strip per step.
 
-use std::borrow::BorrowMut;
-
 use tw_ir::dtype::{C64, C128, CastFrom, bf16, f16};
-use tw_ir::{BinaryOp, Buffer, DType, Scalar, with_buffer};
+use tw_ir::{BinaryOp, Buffer, DType, Scalar, Writable, with_slice_mut};
 
 use super::code::{Operation, Source, Step, StripCode};
 use super::ops;
@@ -58,7 +56,7 @@ impl StripCode {
     }
 
     /// Evaluates a strip of `len` elements, and puts the results where they belong.
-    pub(crate) fn eval_into<B: BorrowMut<Buffer>>(
+    pub(crate) fn eval_into<B: Writable>(
         &self,
         lanes: &[Option<Lane<'_>>],
         registers: &mut Registers,
@@ -70,7 +68,7 @@ impl StripCode {
             let uniform = inputs.uniform(step);
             if let (Some(direct), Some(k)) = (&mut direct, step.result) {
                 let range = direct.start..direct.start + len;
-                with_buffer!(direct.buffers[k as usize].borrow_mut(), out => {
+                with_slice_mut!(direct.buffers[k as usize].elements_mut(), out => {
                     store(&inputs, step, uniform, &mut out[range])
                 });
                 continue;
@@ -100,7 +98,7 @@ impl StripCode {
     }
 
     /// Copies the results that are parameters, constants, or also inputs of other steps.
-    fn copy_remaining<B: BorrowMut<Buffer>>(
+    fn copy_remaining<B: Writable>(
         &self,
         lanes: &[Option<Lane<'_>>],
         registers: &Registers,
@@ -113,7 +111,7 @@ impl StripCode {
             if self.steps.iter().any(|step| step.result == Some(k as u32)) {
                 continue;
             }
-            with_buffer!(buffer.borrow_mut(), out => ops::copy(inputs.values(source), &mut out[range.clone()]));
+            with_slice_mut!(buffer.elements_mut(), out => ops::copy(inputs.values(source), &mut out[range.clone()]));
         }
     }
 

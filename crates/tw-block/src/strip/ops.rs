@@ -135,7 +135,8 @@ pub(crate) fn copy<T: Copy>(a: Values<'_, T>, out: &mut [T]) {
 wide! {
     /// Chooses between elements.
     pub(crate) fn select[T: Copy](condition: Values<'_, bool>, yes: Values<'_, T>, no: Values<'_, T>, out: &mut [T]) {
-        let choose = |condition: bool, yes: T, no: T| if condition { yes } else { no };
+        // A branch would become a choice of addresses, and every element would be gathered from where it lies.
+        let choose = |condition: bool, yes: T, no: T| std::hint::select_unpredictable(condition, yes, no);
         match (condition, yes, no) {
             (Values::Same(true), yes, _) => copy(yes, out),
             (Values::Same(false), _, no) => copy(no, out),

@@ -58,8 +58,10 @@ pub(super) fn leading(text: &[u8], start: usize, delimiter: u8) -> Option<(f64, 
         return None;
     }
     if n_digits > MOST_DIGITS {
-        let zeros = text[first..end].iter().take_while(|&&byte| byte == b'0' || byte == b'.').count();
-        if n_digits.saturating_sub(zeros) > MOST_DIGITS {
+        // Zeros before the first other digit do not count, wherever the point is among them. The point itself is no digit.
+        let before = text[first..end].iter().take_while(|&&byte| byte == b'0' || byte == b'.');
+        let n_zeros = before.filter(|&&byte| byte == b'0').count();
+        if n_digits - n_zeros > MOST_DIGITS {
             return None;
         }
     }
@@ -205,6 +207,19 @@ mod tests {
             "1234567890123456789e-40",
         ] {
             assert_eq!(parse(text.as_bytes()).map(f64::to_bits), text.parse::<f64>().ok().map(f64::to_bits), "{text}");
+        }
+        // As many digits as fit into 64 bits, and more, with the point at every place among them.
+        for n in 15..=24 {
+            for first in ["18446744073709551616", "99999999999999999999", "54881350392732475151"] {
+                let digits: String = first.chars().cycle().take(n).collect();
+                for n_zeros in 0..4 {
+                    let digits = format!("{}{digits}", "0".repeat(n_zeros));
+                    for point in 0..=digits.len() {
+                        let text = format!("{}.{}", &digits[..point], &digits[point..]);
+                        assert_eq!(parse(text.as_bytes()), text.parse().ok(), "{text}");
+                    }
+                }
+            }
         }
         let mut state = 1u64;
         for _ in 0..20_000 {

@@ -18,7 +18,7 @@ const BLOCK_BYTES: u64 = 4 << 20;
 /// Bytes of text that are written at once.
 const PIECE_BYTES: usize = 1 << 20;
 
-/// Beside a block: a piece of text that may be full but for one row, and room to grow.
+/// Beside a block: a piece of text that may be full but for one number, and room to grow.
 pub(super) const SCRATCH_BYTES: u64 = 3 << 20;
 
 /// The blocks in which a table is written: whole rows.
@@ -111,15 +111,13 @@ impl Sink for CsvSink {
         let (mut text, mut pieces) = (String::new(), Vec::new());
         for row in 0..extents[0] as usize {
             for column in 0..width {
-                if column > 0 {
-                    text.push(char::from(self.delimiter));
-                }
                 write_number(block.data(), block.offset() + row * strides[0] + column * step, &mut text);
-            }
-            text.push('\n');
-            if text.len() >= PIECE_BYTES {
-                pieces.push(self.spool.put(text.as_bytes())?);
-                text.clear();
+                text.push(if column + 1 < width { char::from(self.delimiter) } else { '\n' });
+                // A row may be longer than a piece.
+                if text.len() >= PIECE_BYTES {
+                    pieces.push(self.spool.put(text.as_bytes())?);
+                    text.clear();
+                }
             }
         }
         pieces.push(self.spool.put(text.as_bytes())?);

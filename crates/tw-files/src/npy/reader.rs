@@ -20,7 +20,7 @@ use tw_block::copy_strided;
 use tw_block::zeros;
 use tw_block::{read_elements, swap_bytes};
 
-/// How much of a file in Fortran order is held besides the block it is read into. Like other scratch space it is not charged to a meter.
+/// How much of a file in Fortran order is held besides the block it is read into. Whoever runs the task counts it ([`NpyReader::scratch`]).
 const SLAB_BYTES: u64 = 4 << 20;
 
 /// Bytes between two runs up to which it is cheaper to read them than to call the system twice.

@@ -29,19 +29,22 @@ pub struct NpyWriter {
 impl NpyWriter {
     /// Begins a file of the given type and shape, full of zeros.
     pub fn create(path: impl AsRef<Path>, dtype: DType, shape: &[u64]) -> Result<NpyWriter> {
-        Ok(NpyWriter::begin(path.as_ref(), dtype, shape, &Temporary::unique_name(), false)?.0)
+        Ok(NpyWriter::begin(path.as_ref(), dtype, shape, None)?.0)
     }
 
     /// Goes on with a file that an earlier process has begun under this name, or begins it. Tells whether it was found. What is written stays when the writer is dropped.
     pub fn create_kept(path: impl AsRef<Path>, dtype: DType, shape: &[u64], name: &str) -> Result<(NpyWriter, bool)> {
-        NpyWriter::begin(path.as_ref(), dtype, shape, name, true)
+        NpyWriter::begin(path.as_ref(), dtype, shape, Some(name))
     }
 
-    fn begin(path: &Path, dtype: DType, shape: &[u64], name: &str, is_kept: bool) -> Result<(NpyWriter, bool)> {
+    /// With a name, goes on with what an earlier process has begun under it, and tells whether there was anything.
+    fn begin(path: &Path, dtype: DType, shape: &[u64], name: Option<&str>) -> Result<(NpyWriter, bool)> {
         let n_bytes = shape::n_bytes(shape, dtype.size())?;
         let header = header::write(dtype, shape)?;
-        let (file, length) = (Temporary::begin(path, name, is_kept)?, header.len() as u64 + n_bytes);
-        let found = is_kept && file.begins_with(&header) && file.file.metadata().is_ok_and(|data| data.len() == length);
+        let length = header.len() as u64 + n_bytes;
+        let file = name.map_or_else(|| Temporary::create(path), |name| Temporary::kept(path, name))?;
+        let found =
+            name.is_some() && file.begins_with(&header) && file.file.metadata().is_ok_and(|data| data.len() == length);
         let (path, shape) = (path.to_path_buf(), shape.to_vec());
         let (data_offset, turn) = (header.len() as u64, Mutex::new(()));
         let writer = NpyWriter { path, file, dtype, shape, data_offset, turn };

@@ -14,7 +14,7 @@ use tw_ir::{DType, Error, Result, TimeUnit};
 use super::footer;
 use super::guarded::guarded;
 use super::header::PageKind;
-use super::pages::{Codec, FileBytes, MOST_PAGE_BYTES, PageBuffers, Pages, SpareBuffers};
+use super::pages::{Codec, FileBytes, MOST_PAGE_BYTES, PageBuffers, Pages};
 use crate::version::Version;
 
 /// More row groups than this, or more columns, are not what anybody writes.
@@ -108,7 +108,6 @@ pub(super) struct ParquetFile {
     pub(super) left_out: Vec<String>,
     pub(super) groups: Vec<RowGroup>,
     pub(super) n_rows: u64,
-    pub(super) spare: SpareBuffers,
 }
 
 impl ParquetFile {
@@ -170,17 +169,7 @@ impl ParquetFile {
             bytes.open = None;
         }
         let (path, bytes) = (path.to_path_buf(), Arc::new(bytes));
-        Ok(Arc::new(ParquetFile {
-            path,
-            bytes,
-            length,
-            version,
-            columns,
-            left_out,
-            groups,
-            n_rows,
-            spare: SpareBuffers::default(),
-        }))
+        Ok(Arc::new(ParquetFile { path, bytes, length, version, columns, left_out, groups, n_rows }))
     }
 
     /// The columns of the given names.

@@ -7,7 +7,7 @@ use std::fs::File;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ::parquet::basic::Encoding;
 use ::parquet::column::page::{Page, PageMetadata, PageReader};
@@ -122,29 +122,27 @@ pub(super) struct PageBuffers {
     unfolded: Vec<u8>,
 }
 
-/// Buffers of reads that are over, for the next ones: fresh memory costs a fault for every page of the system. Few are kept, and none that is large.
-#[derive(Debug, Default)]
-pub(super) struct SpareBuffers(Mutex<Vec<PageBuffers>>);
-
-impl SpareBuffers {
-    const MOST: usize = 4;
-    const MOST_BYTES: usize = 4 << 20;
-
-    pub(super) fn take(&self) -> PageBuffers {
-        self.lock().pop().unwrap_or_default()
+impl PageBuffers {
+    /// Buffers of a read that is over: fresh memory costs a fault for every page of the system.
+    pub(super) fn spare() -> PageBuffers {
+        spare().pop().unwrap_or_default()
     }
 
-    pub(super) fn keep(&self, buffers: PageBuffers) {
-        let mut spare = self.lock();
-        if spare.len() < Self::MOST && buffers.in_file.capacity() + buffers.unfolded.capacity() <= Self::MOST_BYTES {
-            spare.push(buffers);
+    /// Keeps the buffers for another read, of this file or of another. Nobody counts them, so few are kept in the whole process, and none that is large.
+    pub(super) fn keep(self) {
+        const MOST: usize = 4;
+        const MOST_BYTES: usize = 4 << 20;
+        let mut spare = spare();
+        if spare.len() < MOST && self.in_file.capacity() + self.unfolded.capacity() <= MOST_BYTES {
+            spare.push(self);
         }
     }
+}
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<PageBuffers>> {
-        // A list is whole at every moment, whoever panicked while holding it.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
+fn spare() -> MutexGuard<'static, Vec<PageBuffers>> {
+    static SPARE: Mutex<Vec<PageBuffers>> = Mutex::new(Vec::new());
+    // A list is whole at every moment, whoever panicked while holding it.
+    SPARE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The pages of a column in a row group.

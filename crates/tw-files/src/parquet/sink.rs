@@ -4,6 +4,7 @@
 //! one. Pages go to the file as they are made ([`crate::spool`]); what the file then consists of is written behind them when all blocks are there. Columns of different types are
 //! tensors of their own, each with a sink; they share a [`TableWriter`], which finishes the file with the last of them.
 
+use std::collections::HashSet;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -70,7 +71,8 @@ impl TableWriter {
         n_sinks: usize,
     ) -> Result<Arc<TableWriter>> {
         let wrong = |what: String| Error::source(format!("{}: {what}", path.display()));
-        for (k, (name, dtype)) in columns.iter().enumerate() {
+        let mut seen = HashSet::with_capacity(columns.len());
+        for (name, dtype) in &columns {
             if Stored::of(*dtype).is_none() {
                 return Err(wrong(format!(
                     "column `{}` is {dtype}, which Parquet files do not have",
@@ -78,7 +80,7 @@ impl TableWriter {
                 ))
                 .help("convert it: to f32 or f64, or to times in days, ms, us or ns"));
             }
-            if columns[..k].iter().any(|(other, _)| other == name) {
+            if !seen.insert(name.as_str()) {
                 return Err(wrong(format!("two columns are called `{}`", name.escape_debug())));
             }
         }

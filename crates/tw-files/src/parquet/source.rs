@@ -9,6 +9,7 @@ use tw_ir::{Axis, BoxRegion, Buffer, DType, Error, Grid, Result, TensorType, Til
 
 use super::decode::{Part, Place};
 use super::file::{PageBytes, ParquetFile, Wanted};
+use super::pages::PageBuffers;
 
 /// Row groups are put together to blocks of about this many bytes, as if every column had eight bytes: so all columns of a file are cut at the same rows.
 const BLOCK_BYTES: u64 = 4 << 20;
@@ -157,7 +158,7 @@ impl Source for ParquetSource {
 impl ParquetSource {
     /// Reads some columns of some rows.
     fn fill(&self, rows: &Range<u64>, columns: &[usize], buffer: &mut Buffer) -> Result<()> {
-        let mut buffers = self.file.spare.take();
+        let mut buffers = PageBuffers::spare();
         for group in self.file.groups_of(rows) {
             let own = &self.file.groups[group].rows;
             let (lo, hi) = (own.start.max(rows.start), own.end.min(rows.end));
@@ -171,7 +172,7 @@ impl ParquetSource {
                 Part { file: &self.file, group, column, rows: part }.read(place, &mut buffers)?;
             }
         }
-        self.file.spare.keep(buffers);
+        buffers.keep();
         Ok(())
     }
 }

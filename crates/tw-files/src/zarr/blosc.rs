@@ -3,7 +3,7 @@
 //! All compressors are read but Snappy, which needs C++ and which nobody chose for years. Written are LZ4, Zstandard and zlib; arrays that ask for another compressor
 //! get LZ4, which every reader of Blosc knows, since each chunk names its own.
 
-use crate::bounded::{lz4_block, read_bounded, too_much, zeros, zstd_reader};
+use crate::bounded::{check_length, lz4_block, read_bounded, too_much, zeros, zstd_reader};
 
 const HEADER_BYTES: usize = 16;
 /// Blocks of this many bytes stay in a cache while they are shuffled.
@@ -12,6 +12,8 @@ const BLOCK_BYTES: usize = 256 << 10;
 const MOST_SPLITS: usize = 16;
 /// if a stream has at least this many bytes.
 const LEAST_STREAM: usize = 128;
+/// A byte of BloscLZ unfolds to at most this many: each further byte of the length of a copy says that it is so much longer.
+const BLOSC_LZ_RATIO: u64 = 255;
 /// A nearer distance of BloscLZ takes 13 bits.
 const NEAR: usize = 8191;
 
@@ -201,6 +203,7 @@ pub(super) fn decode(bytes: &[u8], most: u64) -> Result<Vec<u8>, String> {
 /// One stream of BloscLZ that unfolds to `length` bytes: literals, and copies of what came before.
 fn blosc_lz(stream: &[u8], length: usize) -> Result<Vec<u8>, String> {
     const DAMAGED: &str = "a BloscLZ stream is damaged";
+    check_length(length as u64, stream.len(), BLOSC_LZ_RATIO, length as u64)?;
     let mut out = zeros(length)?;
     let (mut filled, mut rest) = (0usize, stream);
     let next = |rest: &mut &[u8]| {

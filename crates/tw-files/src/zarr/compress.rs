@@ -157,6 +157,17 @@ mod tests {
         }
     }
 
+    /// A chunk of 32 bytes that says it has a gigabyte.
+    #[test]
+    fn a_stream_of_blosc_lz_is_not_believed() {
+        let (n, length, place, stream) = (1u32 << 30, 32u32, 20u32, 8u32);
+        let mut chunk = vec![2, 1, 16, 1];
+        [n, n, length, place, stream].iter().for_each(|number| chunk.extend(number.to_le_bytes()));
+        chunk.extend([0; 8]);
+        let error = blosc::decode(&chunk, 1 << 30).unwrap_err();
+        assert!(error.contains("8 bytes unfold to"), "{error}");
+    }
+
     #[test]
     fn damaged_bytes_are_errors() {
         let bytes: Vec<u8> = (0..20_000usize).map(|k| (k / 3 % 200) as u8).collect();

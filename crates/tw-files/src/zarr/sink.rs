@@ -155,7 +155,7 @@ impl ZarrSink {
         let has_own_chunks = grid.iter().zip(&declared.chunk).all(is_cut_at_chunks);
         // Beside the store, so that nobody who lists the store sees it.
         let directory = match name {
-            Some(name) => store::hidden(&root, name)?,
+            Some(name) => crate::spool::hidden(&root, name)?,
             None => store::temporary(&root)?,
         };
         let text = store::text_of(&declared.json)?;

@@ -1,11 +1,9 @@
 //! Files and directories of a store: made whole before they get their names.
 
-use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{ErrorKind, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde_json::{Map, Value};
 use tw_block::exchange_paths;
@@ -13,6 +11,7 @@ use tw_ir::{Error, Result};
 
 use super::failed;
 use super::metadata::{describes, read_json};
+use crate::spool::{hidden, unique_name};
 
 /// A store with more files is not searched through.
 const MOST_FILES: usize = 1 << 18;
@@ -58,19 +57,14 @@ pub(super) fn files_below(directory: &Path) -> Option<Vec<StoredFile>> {
     Some(files)
 }
 
-/// A name beside a path that nobody else uses, hidden from listings.
+/// A name beside a path that nobody else uses, hidden from listings. Processes that were killed may have left some under the same number.
 pub(super) fn temporary(path: &Path) -> Result<PathBuf> {
-    static NEXT: AtomicU64 = AtomicU64::new(0);
-    hidden(path, &format!("{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed)))
-}
-
-/// A name beside a path, hidden from listings.
-pub(super) fn hidden(path: &Path, name: &str) -> Result<PathBuf> {
-    let own = path.file_name().ok_or_else(|| Error::io(format!("{} does not name a file", path.display())))?;
-    let mut hidden = OsString::from(".");
-    hidden.push(own);
-    hidden.push(format!(".{name}.tmp"));
-    Ok(path.with_file_name(hidden))
+    loop {
+        let name = hidden(path, &unique_name())?;
+        if fs::symlink_metadata(&name).is_err() {
+            return Ok(name);
+        }
+    }
 }
 
 /// Writes a file of a store that nobody sees yet. Directories are made as they are needed.

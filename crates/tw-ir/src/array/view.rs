@@ -1,4 +1,4 @@
-//! A view of elements with another owner: the argument of a block function.
+//! Views of elements with another owner: arguments of block functions, and what kernels write into.
 
 use super::{Array, Buffer};
 use crate::dtype::{DType, Element, Scalar};
@@ -32,6 +32,47 @@ macro_rules! slices {
             }
         }
 
+        /// Elements in a [`Buffer`] or in a part of one, lent to a writer. Times lie in it as i64.
+        #[derive(Debug)]
+        pub enum SliceMut<'a> {
+            $(
+                #[doc = concat!("Elements stored as `", stringify!($type), "`.")]
+                $variant(&'a mut [$type]),
+            )*
+        }
+
+        $(impl<'a> From<&'a mut [$type]> for SliceMut<'a> {
+            fn from(values: &'a mut [$type]) -> SliceMut<'a> {
+                SliceMut::$variant(values)
+            }
+        })*
+
+        impl Writable for Buffer {
+            fn elements(&self) -> Slice<'_> {
+                self.as_slice()
+            }
+
+            fn elements_mut(&mut self) -> SliceMut<'_> {
+                match self {
+                    $(Buffer::$variant(values) => SliceMut::$variant(values),)*
+                }
+            }
+        }
+
+        impl Writable for SliceMut<'_> {
+            fn elements(&self) -> Slice<'_> {
+                match self {
+                    $(SliceMut::$variant(values) => Slice::$variant(values),)*
+                }
+            }
+
+            fn elements_mut(&mut self) -> SliceMut<'_> {
+                match self {
+                    $(SliceMut::$variant(values) => SliceMut::$variant(values),)*
+                }
+            }
+        }
+
         impl Buffer {
             /// Lends all elements.
             pub fn as_slice(&self) -> Slice<'_> {
@@ -51,6 +92,24 @@ macro_rules! slices {
     };
 }
 crate::for_physical_types!([slices], ());
+
+/// What elements can be written into where they lie: a buffer, or a part of one that was lent.
+pub trait Writable {
+    /// The elements.
+    fn elements(&self) -> Slice<'_>;
+    /// The elements, for writing.
+    fn elements_mut(&mut self) -> SliceMut<'_>;
+}
+
+impl<W: Writable + ?Sized> Writable for &mut W {
+    fn elements(&self) -> Slice<'_> {
+        (**self).elements()
+    }
+
+    fn elements_mut(&mut self) -> SliceMut<'_> {
+        (**self).elements_mut()
+    }
+}
 
 /// Runs the same code for whichever element type a [`Slice`] holds.
 ///
@@ -86,6 +145,43 @@ impl Slice<'_> {
     /// One element, as it is stored.
     pub fn get(self, position: usize) -> Scalar {
         with_slice!(self, values => values[position].to_scalar())
+    }
+}
+
+/// Runs the same code for whichever element type a [`SliceMut`] holds.
+///
+/// ```
+/// use tw_ir::{Buffer, Writable, with_slice_mut};
+/// let mut buffer = Buffer::F32(vec![1.0, 2.0]);
+/// with_slice_mut!(buffer.elements_mut(), values => values.reverse());
+/// assert_eq!(buffer, Buffer::F32(vec![2.0, 1.0]));
+/// ```
+#[macro_export]
+macro_rules! with_slice_mut {
+    ($slice:expr, $values:ident => $body:expr) => {
+        $crate::for_physical_types!([$crate::with_slice_mut], ($slice, $values, $body))
+    };
+    (($slice:expr, $values:ident, $body:expr) $($variant:ident $type:ty;)*) => {
+        match $slice {
+            $($crate::SliceMut::$variant($values) => $body,)*
+        }
+    };
+}
+
+impl SliceMut<'_> {
+    /// The physical type of the elements.
+    pub fn dtype(&self) -> DType {
+        self.elements().dtype()
+    }
+
+    /// Number of elements.
+    pub fn len(&self) -> usize {
+        self.elements().len()
+    }
+
+    /// True if there are no elements.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
     }
 }
 

@@ -5,7 +5,7 @@ use std::hash::{Hash, Hasher};
 
 use super::cast::{CastFrom, widen_bf16, widen_f16};
 use super::{C64, C128, DType, NAT, TimeUnit, bf16, f16};
-use crate::Buffer;
+use crate::{Buffer, Slice, SliceMut, Writable};
 
 /// One element. Compares and hashes by bits, so that programs can be compared and cached.
 #[derive(Clone, Copy, Debug)]
@@ -56,8 +56,10 @@ pub trait Element: CastFromAll + Copy + Default + PartialEq + fmt::Debug + Send 
     fn from_scalar(value: Scalar) -> Self;
     /// The elements of a buffer; none if it holds another type.
     fn of(buffer: &Buffer) -> &[Self];
-    /// The elements of a buffer for writing; none if it holds another type.
-    fn of_mut(buffer: &mut Buffer) -> &mut [Self];
+    /// Lent elements; none if they are of another type.
+    fn of_slice(slice: Slice<'_>) -> &[Self];
+    /// The elements of a buffer, or of a part of one, for writing; none if it holds another type.
+    fn of_mut(buffer: &mut (impl Writable + ?Sized)) -> &mut [Self];
 }
 
 macro_rules! physical {
@@ -92,9 +94,16 @@ macro_rules! physical {
                 }
             }
             #[inline]
-            fn of_mut(buffer: &mut Buffer) -> &mut [Self] {
-                match buffer {
-                    Buffer::$variant(values) => values,
+            fn of_slice(slice: Slice<'_>) -> &[Self] {
+                match slice {
+                    Slice::$variant(values) => values,
+                    _ => &[],
+                }
+            }
+            #[inline]
+            fn of_mut(buffer: &mut (impl Writable + ?Sized)) -> &mut [Self] {
+                match buffer.elements_mut() {
+                    SliceMut::$variant(values) => values,
                     _ => &mut [],
                 }
             }

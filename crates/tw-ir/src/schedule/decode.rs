@@ -125,7 +125,7 @@ fn signed(dtype: DType, bits: u64) -> u64 {
 const FREE_BLOCKS: u64 = 1 << 20;
 
 fn add_set(workflow: &mut Workflow, set: BlockSet, n_bytes: usize) -> Result<()> {
-    let limit = (n_bytes as u64).max(FREE_BLOCKS) - (workflow.n_blocks() as u64).min(FREE_BLOCKS);
+    let limit = (n_bytes as u64).max(FREE_BLOCKS).saturating_sub(workflow.n_blocks() as u64);
     let fits = set.n_blocks() <= limit;
     let added = fits.then(|| workflow.add_set(set));
     added.flatten().map(drop).ok_or_else(|| wrong("a schedule has more blocks than it can make"))
@@ -230,4 +230,23 @@ fn rows(reader: &mut ByteReader<'_>) -> Result<Rows> {
         rest = later;
     }
     if rest.is_empty() { Ok(rows) } else { Err(wrong("a placement whose rows are too long")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Axis, Grid};
+
+    #[test]
+    fn all_sets_together_have_no_more_blocks_than_a_file_has_bytes() {
+        let n = 2 << 20;
+        let set = || {
+            let boxes = Boxes::Grid(Grid::from_iter([Axis::uniform(n, 1)]));
+            BlockSet::dense(String::new(), DType::F64, vec![n], boxes, StmtId::from_u32(0))
+        };
+        let mut workflow = Workflow::default();
+        add_set(&mut workflow, set(), 3 << 20).unwrap();
+        assert!(add_set(&mut workflow, set(), 3 << 20).is_err());
+        assert!(add_set(&mut Workflow::default(), set(), 1 << 20).is_err());
+    }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use tw_ir::index::{Idx, Var};
 use tw_ir::program::{BlockFn, BlockResult, Node, Op, OperandMode, Program, ResultMode, ValueId};
-use tw_ir::spec::{GatherSpec, ScanSpec, ScatterSpec, SortSpec};
+use tw_ir::spec::{GatherSpec, ScatterSpec, SortSpec};
 use tw_ir::{Axis, Grid};
 
 /// An operation over variables. Each point belongs to one worker; the indices give the elements that a point reads and writes.
@@ -64,10 +64,14 @@ impl Accesses {
                     state_bytes: state.unwrap_or_else(|| stmt.body_types()).iter().map(|dtype| dtype.size()).sum(),
                 })
             }
-            // A worker that sorts or scans a fibre needs all of it.
-            Op::Sort { spec: SortSpec { axis, .. }, .. } | Op::Scan(ScanSpec { axis, .. }) => {
+            // A worker that sorts a fibre needs all of it. One that scans a part of a fibre needs the state before that part, which is small.
+            Op::Sort { .. } | Op::Scan(_) => {
+                let sorted = match &node.op {
+                    Op::Sort { spec: SortSpec { axis, .. }, .. } => Some(*axis as usize),
+                    _ => None,
+                };
                 let shape = shape(0)?;
-                let is_cut = |(k, &extent): (usize, &u64)| (extent, k != *axis as usize);
+                let is_cut = |(k, &extent): (usize, &u64)| (extent, Some(k) != sorted);
                 Some(Accesses {
                     variables: shape.iter().enumerate().map(is_cut).collect(),
                     reads: (0..node.args.len()).map(|argument| (argument, Part::variables(0..shape.len()))).collect(),
@@ -114,6 +118,27 @@ impl Accesses {
                     reads: (0..node.args.len()).map(read).collect(),
                     outs: vec![Part::variables(out)],
                     state_bytes: accum.state_types().iter().map(|dtype| dtype.size()).sum(),
+                })
+            }
+            // Elements of an operand lie behind those of the operands before it.
+            Op::Concat { axis } => {
+                let rank = program.ty(node.results[0]).rank();
+                let mut before = 0;
+                let mut reads = Vec::new();
+                for argument in 0..node.args.len() {
+                    let along = |k: usize| match k == *axis as usize {
+                        true => variable(k).plus_constant(-(before as i64)),
+                        false => variable(k),
+                    };
+                    reads.push((argument, Part::elements((0..rank).map(along).collect())));
+                    before += *shape(argument)?.get(*axis as usize)?;
+                }
+                let out = program.ty(node.results[0]).known_shape()?;
+                Some(Accesses {
+                    variables: out.iter().map(|&n| (n, true)).collect(),
+                    reads,
+                    outs: vec![Part::variables(0..rank)],
+                    state_bytes: size,
                 })
             }
             Op::BlockFn(call) => of_call(program, node, call),

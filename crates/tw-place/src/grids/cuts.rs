@@ -23,11 +23,13 @@ pub(super) struct Cuts {
     class: BTreeMap<Side, usize>,
     joined: Vec<usize>,
     cuts: Vec<BTreeSet<u64>>,
+    /// Classes whose cuts are tiles already.
+    is_cut: BTreeSet<usize>,
 }
 
 impl Cuts {
     pub(super) fn new((tile, most): (u64, u64)) -> Cuts {
-        Cuts { tile, most, class: BTreeMap::new(), joined: Vec::new(), cuts: Vec::new() }
+        Cuts { tile, most, class: BTreeMap::new(), joined: Vec::new(), cuts: Vec::new(), is_cut: BTreeSet::new() }
     }
 
     fn class(&mut self, side: Side) -> usize {
@@ -58,7 +60,16 @@ impl Cuts {
             let cuts = std::mem::take(&mut self.cuts[b]);
             self.cuts[a].extend(cuts);
             self.joined[b] = a;
+            if self.is_cut.remove(&b) {
+                self.is_cut.insert(a);
+            }
         }
+    }
+
+    /// Leaves a side as it is cut: its readers want these tiles, and would put parts of them together again.
+    pub(super) fn keep(&mut self, side: Side) {
+        let class = self.class(side);
+        self.is_cut.insert(class);
     }
 
     /// Halves each tile of a side that has more than one element.
@@ -79,13 +90,15 @@ impl Cuts {
     }
 
     pub(super) fn axis(&self, side: Side, n: u64) -> Axis {
-        let cuts = self.class.get(&side).map(|&class| &self.cuts[self.root(class)]);
+        let class = self.class.get(&side).map(|&class| self.root(class));
+        let most = if class.is_some_and(|class| self.is_cut.contains(&class)) { 1 } else { self.most };
+        let cuts = class.map(|class| &self.cuts[class]);
         let inner = cuts.into_iter().flatten().copied().filter(|&cut| cut > 0 && cut < n);
         let cuts: Vec<u64> = std::iter::once(0).chain(inner).chain([n]).collect();
         let mut boundaries = vec![0];
         for pair in cuts.windows(2) {
             let length = pair[1] - pair[0];
-            let tiles = length.div_ceil(self.tile.max(1)).clamp(1, self.most);
+            let tiles = length.div_ceil(self.tile.max(1)).clamp(1, most);
             boundaries.extend((1..=tiles).map(|k| pair[0] + part(length, k - 1, tiles).end));
         }
         Axis::from_boundaries(boundaries)

@@ -12,9 +12,9 @@ use tw_ir::{Axis, Grid, Tiling};
 
 use super::access::{Accesses, Part};
 use super::cuts::{Cuts, Side};
-use super::{Grids, OnGrid, work_of};
+use super::{Grids, OnGrid, Owners, work_of};
 use crate::machine::Machine;
-use crate::mesh::{Variable, part};
+use crate::mesh::Variable;
 use tw_plan::ChosenCuts;
 
 /// Tiles per part of a variable: of this length, at most this many; one per part with more workers than `MANY_WORKERS`.
@@ -30,7 +30,7 @@ const FEW_TASKS: u64 = 4;
 const MOST_BYTES: u64 = 64 << 20;
 
 /// A cut that slows a statement by this factor is replaced by another.
-const SLOWER: f64 = 1.25;
+const SLOWER: f64 = 1.05;
 
 /// Assembly of an operand is negligible below this fraction of the time of its statement.
 const IN_NO_TIME: f64 = 0.001;
@@ -56,9 +56,28 @@ impl Grids {
                 let too_many = n_tasks > statement.most_tasks(machine);
                 too_many || statement.is_slower(program, &axes, machine, || statement.axes(&alone(statement)))
             };
-            let is_free = |statement: &&Cutting<'_>| apart.get(&statement.id) == Some(&Apart::FromAll);
-            let rest = statements.iter().filter(|statement| !is_free(statement));
-            let more: Vec<NodeId> = rest.filter(is_cut_too_small).map(|statement| statement.id).collect();
+            let is_free = |id: NodeId| apart.get(&id) == Some(&Apart::FromAll);
+            // Readers that share the cuts of results, where putting those together takes less time than reading operands again for every piece.
+            let readers = |statement: &Cutting<'_>| -> Vec<NodeId> {
+                let reads = |other: &&Cutting<'_>| {
+                    !is_free(other.id) && statement.node.results.iter().any(|value| other.node.args.contains(value))
+                };
+                let gained = statement.seconds_gained(
+                    program,
+                    &statement.axes(&cuts),
+                    machine,
+                    &statement.axes(&alone(statement)),
+                );
+                let found = statements.iter().filter(reads).filter(|other| other.assembled(program, machine) < gained);
+                found.map(|other| other.id).collect()
+            };
+            let mut more: BTreeSet<NodeId> = BTreeSet::new();
+            for statement in statements.iter().filter(is_cut_too_small) {
+                match is_free(statement.id) {
+                    false => more.extend([statement.id]),
+                    true => more.extend(readers(statement)),
+                }
+            }
             if more.is_empty() {
                 let value = |&value: &ValueId| {
                     let shape = program.ty(value).known_shape().unwrap_or_default();
@@ -93,6 +112,9 @@ impl Grids {
         let touched = || self.owners.iter().filter(|(value, _)| only.as_ref().is_none_or(|only| only.contains(value)));
         for (&value, owner) in touched() {
             (0..program.ty(value).rank()).for_each(|axis| cuts.add(Side::Axis(value, axis), owner.cuts(axis)));
+            if let (Owners::Tiles(..), None) = (owner, &program.ty(value).tiling) {
+                (0..program.ty(value).rank()).for_each(|axis| cuts.keep(Side::Axis(value, axis)));
+            }
             // Tilings of the user stay, and the sides of their classes follow.
             if let Some(Tiling::Grid(axes)) = &program.ty(value).tiling {
                 axes.iter().enumerate().for_each(|(axis, cut)| cuts.add(Side::Axis(value, axis), cut.boundaries()));
@@ -107,7 +129,7 @@ impl Grids {
                 statement.on_grid.variables.iter().zip(statement.on_grid.mesh.factors()).enumerate()
             {
                 let variable = Side::Variable(statement.id, var);
-                cuts.add(variable, (0..parts).map(|k| part(along.along, k, parts).start));
+                cuts.add(variable, (0..parts).map(|k| along.part_along(k, parts).start));
                 let (made, read) = statement.along(program, var, apart, machine);
                 made.into_iter()
                     .filter(|side| own.contains(side) || !scattered.contains(side))
@@ -224,8 +246,19 @@ impl<'a> Cutting<'a> {
         if cut < least * SLOWER {
             return false;
         }
-        let assembled: f64 = self.reads(program).map(|(ty, part)| self.assembling(ty, part, machine)).sum();
+        let assembled = self.assembled(program, machine);
         seconds(&alone()).is_some_and(|alone| cut > (alone + assembled) * SLOWER)
+    }
+
+    /// The seconds that other cuts save.
+    fn seconds_gained(&self, program: &Program, axes: &Grid, machine: &Machine, other: &Grid) -> f64 {
+        let seconds = |axes: &[Axis]| self.seconds_cut(program, axes, machine).unwrap_or(0.0);
+        seconds(axes) - seconds(other)
+    }
+
+    /// Seconds to assemble all operands, over all workers.
+    fn assembled(&self, program: &Program, machine: &Machine) -> f64 {
+        self.reads(program).map(|(ty, part)| self.assembling(ty, part, machine)).sum()
     }
 
     /// Seconds of a statement with these cuts, over all workers.

@@ -16,7 +16,7 @@ use crate::layout::prime_factors;
 use crate::machine::Machine;
 use crate::mesh::{Mesh, Ownership, Variable, part};
 use crate::notation::Written;
-use crate::reductions::meetings;
+use crate::reductions::{meetings, patience, patient_meetings};
 
 /// Meshes kept per statement, before numberings.
 const MOST_GRIDS: usize = 48;
@@ -27,8 +27,12 @@ const MOST_COST: u64 = 1 << 48;
 /// The number of groups of workers tried for a mesh that does not use all workers.
 const MOST_BEGINNINGS: u64 = 16;
 
-/// The largest allowed imbalance of work.
+/// Pieces of a sum may slow its statement by this factor.
+const SLOWER: f64 = 1.05;
+
+/// The largest allowed imbalance of work; for variables whose parts consist of whole tiles.
 const BALANCED: f64 = 1.05;
+const BALANCED_IN_TILES: f64 = 1.1;
 
 /// Up to this many messages of a reduction are counted one by one; beyond that, the average of the group is used.
 const MOST_MEETINGS: u64 = 1 << 18;
@@ -44,8 +48,10 @@ pub(super) struct Form {
     pub(super) outs: Vec<Out>,
     /// Bytes of the accumulator state of one output element.
     pub(super) state_bytes: u64,
-    /// The number of operations, and whether they run at the rate of matrix products; `None` if the objective is bytes.
-    work: Option<(u64, bool)>,
+    /// The number of operations, and whether they run at the rate of matrix products.
+    work: (u64, bool),
+    /// True if the objective is time.
+    is_timed: bool,
     /// True if workers that share a part of the output each own a piece of it; false if one of them owns it all.
     in_pieces: bool,
 }
@@ -78,6 +84,8 @@ pub(super) struct Candidate {
     pub(super) alone: u64,
     /// The time of the slowest worker, in bytes that it could receive meanwhile; 0 if the objective is bytes.
     pub(super) cost: u64,
+    /// True if one worker owns all of a sum, for readers that want it there.
+    is_gathered: bool,
     /// The box of each operand that each worker reads.
     pub(super) needs: Vec<Rc<Regions>>,
     /// The owners of operands where they are read, and of the output: without a turn, and per turn of the value. Computed on demand.
@@ -86,6 +94,9 @@ pub(super) struct Candidate {
     /// Bytes of partial sums that each worker receives, per turn of the output.
     sums: RefCell<BTreeMap<u64, Rc<Vec<u64>>>>,
 }
+
+/// A mesh with the bytes that a worker receives under it alone; true if one worker owns all of a sum.
+pub(super) type Choice = (u64, Mesh, bool);
 
 /// The machine and the objective of the search.
 pub(super) struct Around<'a> {
@@ -116,6 +127,10 @@ impl Form {
         let shape = program.ty(*node.results.first()?).known_shape()?;
         let mut seen = BTreeSet::new();
         for (idx, &along) in inside.into_iter().flatten().zip(&shape) {
+            // An axis of one element that a reduction keeps.
+            if along == 1 && idx.terms().is_empty() {
+                continue;
+            }
             let (Var(var), first) = idx.as_shifted_var()?;
             let variable = &mut variables[var as usize];
             let fits =
@@ -141,16 +156,57 @@ impl Form {
         // Every piece of the output of a scatter is another pass over all that may belong into it.
         let in_pieces = !matches!(node.op, Op::Scatter { .. });
         let work = match &node.op {
-            _ if aim == Aim::Bytes => None,
             Op::Index(stmt) => {
                 let (ops, is_fast) = work_of(stmt);
-                Some((variables.iter().fold(ops, |n, var| n.saturating_mul(var.extent)), is_fast))
+                (variables.iter().fold(ops, |n, var| n.saturating_mul(var.extent)), is_fast)
             }
             // One for every element that is looked up, added, sorted ..: of what is made, or of the last that is read.
-            Op::Gather(_) => Some((elements(&shape), false)),
-            _ => Some((reads.last().map_or(0, |read| elements(&read.shape)), false)),
+            Op::Gather(_) => (elements(&shape), false),
+            _ => (reads.last().map_or(0, |read| elements(&read.shape)), false),
         };
-        Some(Form { variables, can_cut, reads, outs, state_bytes, work, in_pieces })
+        Some(Form { variables, can_cut, reads, outs, state_bytes, work, is_timed: aim == Aim::Time, in_pieces })
+    }
+
+    /// Splits variables between the tiles of the largest operand along them, if all workers then still have about the same work. Otherwise a worker would receive parts of the tiles at the
+    /// borders of its part, which are small beside what it has, but large beside what everyday programs have to send. Results have those tiles, too: `grains` has the tile lengths of values
+    /// along their axes. `reads` are the arguments of the node that are read.
+    pub(super) fn follow_tiles(
+        &mut self,
+        node: &Node,
+        reads: impl Iterator<Item = usize>,
+        n_workers: u64,
+        grains: &mut BTreeMap<ValueId, Vec<u64>>,
+    ) {
+        let mut largest = vec![0; self.variables.len()];
+        for (argument, read) in reads.zip(&self.reads).filter(|(_, read)| read.part.tiles.is_none()) {
+            let size = elements(&read.shape).saturating_mul(read.bytes);
+            for (axis, (idx, &n)) in read.part.idx.iter().zip(&read.shape).enumerate() {
+                let own = read.tiles.as_ref().map_or_else(
+                    || grains.get(&node.args[argument]).map_or(1, |grains| grains[axis]),
+                    |tiles| match tiles[axis] {
+                        Axis::Uniform { tile, .. } => tile,
+                        Axis::Ragged(_) => 1,
+                    },
+                );
+                let Some((Var(var), first)) = idx.as_shifted_var() else { continue };
+                let variable = &mut self.variables[var as usize];
+                let fits = (variable.first as i64, variable.along) == (first, n) && own > 1 && own < n;
+                // As if all workers split this variable.
+                let n_tiles = n.div_ceil(own);
+                let work = (n_tiles.div_ceil(n_workers) * own * n_workers) as f64 / n as f64;
+                if fits && size > largest[var as usize] && n_tiles >= n_workers && work <= BALANCED_IN_TILES {
+                    largest[var as usize] = size;
+                    *variable = variable.in_grains(own);
+                }
+            }
+        }
+        for (out, &value) in self.outs.iter().zip(&node.results).filter(|(out, _)| out.tiles.is_none()) {
+            let grain = |(var, &n): (&Option<usize>, &u64)| {
+                let variable = var.map(|var| &self.variables[var]).filter(|variable| variable.along == n);
+                variable.map_or(1, |variable| variable.grain)
+            };
+            grains.insert(value, out.vars.iter().zip(&out.shape).map(grain).collect());
+        }
     }
 
     /// The mesh that computes a result where the user's distribution puts it, if there is one that splits no forbidden variable.
@@ -172,14 +228,19 @@ impl Form {
     }
 
     /// A candidate mesh of this form.
-    pub(super) fn candidate(&self, mesh: Mesh, alone: u64, machine: &Machine, kept: &mut Kept) -> Candidate {
+    pub(super) fn candidate(
+        &self,
+        (alone, mesh, is_gathered): Choice,
+        machine: &Machine,
+        kept: &mut Kept,
+    ) -> Candidate {
         let n_workers = machine.n_workers() as u64;
         let regions =
             |read: &Read| Regions::new(read.shape.len(), (0..n_workers).map(|worker| self.box_of(read, &mesh, worker)));
         let needs = self.reads.iter().map(|read| kept.keep(regions(read))).collect();
         let (ownerships, owners) = (RefCell::default(), RefCell::default());
         let cost = self.cost(&mesh, machine);
-        Candidate { needs, mesh, alone, cost, ownerships, owners, sums: RefCell::default() }
+        Candidate { needs, mesh, is_gathered, alone, cost, ownerships, owners, sums: RefCell::default() }
     }
 
     /// Examines all meshes of `n` workers and keeps those under which a worker receives least, if all operands are where the statement wants them. Includes
@@ -187,22 +248,27 @@ impl Form {
     pub(super) fn candidates(&self, around: &Around<'_>, most: usize, kept: &mut Kept) -> (Vec<Candidate>, usize) {
         let machine = around.machine;
         let n_workers = machine.n_workers() as u64;
-        let (ranked, n_looked) = match self.work {
-            None => self.ranked(n_workers),
-            Some(_) => self.ranked_by_time(around),
+        let (ranked, n_looked) = match self.is_timed {
+            false => self.ranked(n_workers),
+            true => self.ranked_by_time(around),
         };
         // All grids once, then again with other numbers or on other workers: many statements do not care, but for what their neighbours want.
-        let variants = |(alone, mesh): &(u64, Mesh)| -> Vec<(u64, Mesh)> {
+        let variants = |(alone, mesh): &(u64, Mesh)| -> Vec<Choice> {
             let (numbered, beginnings) = (mesh.numberings(most), self.beginnings(mesh, n_workers));
             let meshes =
                 beginnings.iter().flat_map(|&first| numbered.iter().map(move |mesh| mesh.clone().beginning_at(first)));
-            meshes.take(most).map(|mesh| (*alone, mesh)).collect()
+            // A sum that has pieces may also be wanted in one piece.
+            let is_sum = self.in_pieces && self.parts(mesh) > 1;
+            let gathered = is_sum.then(|| (*alone, mesh.clone(), true));
+            let mut found: Vec<Choice> = meshes.take(most).map(|mesh| (*alone, mesh, false)).collect();
+            gathered.into_iter().for_each(|gathered| found.insert(1, gathered));
+            found
         };
-        let variants: Vec<Vec<(u64, Mesh)>> = ranked.iter().map(variants).collect();
+        let variants: Vec<Vec<Choice>> = ranked.iter().map(variants).collect();
         let longest = variants.iter().map(Vec::len).max().unwrap_or(0);
         let in_turn = (0..longest).flat_map(|k| variants.iter().filter_map(move |variants| variants.get(k)));
-        let chosen: Vec<(u64, Mesh)> = in_turn.take(most).cloned().collect();
-        (chosen.into_iter().map(|(alone, mesh)| self.candidate(mesh, alone, machine, kept)).collect(), n_looked)
+        let chosen: Vec<Choice> = in_turn.take(most).cloned().collect();
+        (chosen.into_iter().map(|choice| self.candidate(choice, machine, kept)).collect(), n_looked)
     }
 
     /// The first workers of meshes that do not use all workers: one per group of equal size. Meshes that omit a few workers all omit the same ones.
@@ -232,7 +298,10 @@ impl Form {
 
     /// The time of the slowest worker plus message latencies, in bytes that it could receive meanwhile.
     pub(super) fn cost(&self, mesh: &Mesh, machine: &Machine) -> u64 {
-        let Some((ops, is_fast)) = self.work else { return 0 };
+        if !self.is_timed {
+            return 0;
+        }
+        let (ops, is_fast) = self.work;
         let share = mesh.imbalance(&self.variables) / mesh.n_workers() as f64;
         let messages = self.messages(mesh).saturating_mul(machine.worth_sending());
         // A worker writes the elements that it computes.
@@ -257,7 +326,9 @@ impl Form {
         let extents = self.cut_extents();
         let points = self.shares();
         let share = |mesh: &Mesh| mesh.imbalance(&self.variables) * n_workers as f64 / mesh.n_workers() as f64;
-        let is_even = |mesh: &Mesh| share(mesh) <= BALANCED;
+        let in_tiles = self.variables.iter().any(|var| var.grain > 1);
+        let balanced = if in_tiles { BALANCED_IN_TILES } else { BALANCED };
+        let is_even = |mesh: &Mesh| share(mesh) <= balanced;
         let rank = |meshes: Vec<Mesh>| {
             let mut ranked: Vec<(u64, Mesh)> = meshes.into_iter().map(|mesh| (self.alone(&mesh), mesh)).collect();
             ranked.sort();
@@ -324,11 +395,16 @@ impl Form {
                     let fits = |&var: &usize| is_nearly(self.variables[var].extent, n) && !vars.contains(&Some(var));
                     vars.push(var.filter(fits));
                 }
-                (&read.shape, vars, &read.tiles)
+                // What is read by whole tiles is owned by whole tiles, even if it has no tiling of its own.
+                (&read.shape, vars, if read.tiles.is_some() { &read.tiles } else { &read.part.tiles })
             }
         };
+        let grains = |var: &Option<usize>| var.map_or(1, |var| self.variables[var].grain);
         let owners = match tiles {
-            None => Owners::Grid(Ownership::new(shape, mesh, vars)),
+            None => {
+                let grains = vars.iter().map(grains).collect();
+                Owners::Grid(Ownership::new(shape, mesh, vars).in_grains(grains))
+            }
             Some(axes) => Owners::Tiles(Ownership::new(&axes.tiles_per_axis(), mesh, vars), axes.clone()),
         };
         if matches!(array, Array::Output(_)) && !self.in_pieces { owners.in_one_piece() } else { owners }
@@ -344,14 +420,63 @@ impl Form {
                 Array::Output(_) => self.state_bytes,
             };
             let owners = self.owners(array, &candidate.mesh);
-            let is_whole = matches!(array, Array::Output(_)) && !self.in_pieces;
-            if is_whole { owners } else { owners.in_pieces_of(machine.worth_sending() / bytes.max(1)) }
+            let is_output = matches!(array, Array::Output(_));
+            if is_output && candidate.is_gathered {
+                return owners.in_one_piece();
+            }
+            let is_sum = is_output && self.parts(&candidate.mesh) > 1;
+            let least = if is_sum { self.least_piece(&candidate.mesh, machine) } else { 1 };
+            if is_output && !self.in_pieces {
+                owners
+            } else {
+                owners.in_pieces_of(least.max(machine.worth_sending() / bytes.max(1)))
+            }
         });
-        let turn = turn % before.turns();
+        let turn = match candidate.is_gathered && matches!(array, Array::Output(_)) {
+            // Where statements of one worker may be.
+            true => {
+                let n_looked = before.turns().clamp(1, MOST_BEGINNINGS);
+                part(before.turns(), turn % n_looked, n_looked).start
+            }
+            false => turn % before.turns(),
+        };
         let mut owners = candidate.owners.borrow_mut();
         let workers = 0..machine.n_workers() as u64;
         let owned = || Rc::new(Owned::new(before.clone().turned(turn), workers));
         owners.entry((array, turn)).or_insert_with(owned).clone()
+    }
+
+    /// Seconds of the statement, over all workers.
+    fn seconds(&self, machine: &Machine) -> f64 {
+        let (ops, is_product) = self.work;
+        let read = |read: &Read| {
+            let vars = self.variables.iter().enumerate().filter(|(var, _)| read.part.uses(*var));
+            vars.fold(read.bytes as f64, |bytes, (_, var)| bytes * var.extent as f64)
+        };
+        let bytes: f64 = self.reads.iter().filter(|read| read.part.tiles.is_none()).map(read).sum();
+        (ops as f64 / machine.rate(is_product)).max(bytes / machine.stream)
+    }
+
+    /// Elements of the smallest piece of a sum that does not slow the statement: with every piece, a worker reads again what does not run along it.
+    fn least_piece(&self, mesh: &Mesh, machine: &Machine) -> u64 {
+        let length = |var: usize| (self.variables[var].extent / mesh.factors()[var]).max(1);
+        let written = (0..self.variables.len()).filter(|&var| self.is_written(var));
+        let Some(cut) = written.clone().max_by_key(|&var| length(var)) else { return 1 };
+        let seconds = |pieces: u64| {
+            let read = self.reads.iter().map(|read| {
+                let vars = (0..self.variables.len()).filter(|&var| read.part.uses(var));
+                let elements = vars.fold(read.bytes, |elements, var| elements.saturating_mul(length(var)));
+                elements.saturating_mul(if read.part.uses(cut) { 1 } else { pieces })
+            });
+            let read = read.fold(0, u64::saturating_add);
+            let (ops, is_product) = self.work;
+            let arithmetic = ops as f64 / machine.rate(is_product) / mesh.n_workers() as f64;
+            arithmetic.max(read as f64 / machine.stream)
+        };
+        let most = std::iter::successors(Some(1u64), |pieces| Some(pieces * 2));
+        let most = most.take_while(|&pieces| pieces <= mesh.n_workers() && seconds(pieces) <= seconds(1) * SLOWER);
+        let elements = written.fold(1u64, |elements, var| elements.saturating_mul(length(var)));
+        elements / most.last().unwrap_or(1)
     }
 
     /// True for variables that results have.
@@ -416,11 +541,16 @@ impl Form {
         }
         for members in groups.values() {
             let owners = members.iter().filter(|&&owner| output.elements(owner as usize) > 0);
-            let one_by_one = owners.clone().count() as u64 * parts <= MOST_MEETINGS;
+            let n_owners = owners.clone().count();
+            let one_by_one = n_owners as u64 * parts <= MOST_MEETINGS;
+            let patience = patience(self.seconds(machine), n_owners, members.len(), machine).filter(|_| !self.is_timed);
             for &owner in owners {
                 let bytes = output.elements(owner as usize) * self.state_bytes;
                 if one_by_one {
-                    let meetings = meetings(owner, members, machine);
+                    let meetings = match patience {
+                        Some(patience) => patient_meetings(owner, members, bytes, patience, machine),
+                        None => meetings(owner, members, machine),
+                    };
                     meetings.iter().for_each(|&(to, _)| received[to as usize] += bytes);
                 } else {
                     received[owner as usize] += bytes * (parts - 1);

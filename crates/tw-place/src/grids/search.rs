@@ -1,7 +1,7 @@
-//! The search for meshes: a greedy first choice per statement, then local search.
+//! The search for meshes: greedy first choices, then local search from the best of them.
 //!
-//! A worker receives a value once, even if several statements read it. So the cost per value and worker is the union of its reads less its shard. Each statement starts with its best mesh given
-//! the choices so far. Then one mesh, or the owner of one source, is exchanged at a time while that reduces the bytes of the busiest worker and the average. To leave a local optimum, the search
+//! A worker receives a value once, even if several statements read it. So the cost per value and worker is the union of its reads less its shard. A first choice gives each statement its best mesh given
+//! those before it: in the order of the program, and from statements on the largest values outwards. Then one mesh, or the owner of one source, is exchanged at a time while that reduces the bytes of the busiest worker and the average. To leave a local optimum, the search
 //! worsens one mesh and re-optimises its neighbours, with an undo log. Workers of a mesh may be numbered in any axis order, which decides what shares a node and what two statements
 //! have in common. Limits are counts. A test compares the result with exhaustive search on small programs.
 //!
@@ -37,6 +37,10 @@ const BEST_FEW: usize = 4;
 /// The limit of workers times meshes over all forms.
 const LOOKS: usize = 8_000_000;
 
+/// Statements that a search begins with, besides the first, and meshes tried for each.
+const MOST_SEEDS: usize = 3;
+const MESHES_OF_A_SEED: usize = 8;
+
 /// The limit of workers times values examined per compared choice.
 const LOOKS_OF_A_CHOICE: usize = 4000;
 
@@ -62,7 +66,9 @@ struct Statement {
 
 /// A value as the search sees it.
 struct Value {
+    /// Bytes of an element, and of all.
     bytes: u64,
+    size: u64,
     /// Its producer, if that has a mesh, and its readers, with the number of the read.
     maker: Option<usize>,
     readers: Vec<(usize, usize)>,
@@ -84,8 +90,8 @@ pub(super) struct Search<'a> {
     /// Forms with their candidate meshes.
     forms: Rc<Vec<(Form, Vec<Candidate>)>>,
     statements: Vec<Statement>,
-    /// The number of statements, from the first, that already have a mesh.
-    n_begun: usize,
+    /// Which statements already have a mesh.
+    begun: Vec<bool>,
     values: Vec<Value>,
     owner_computes: BTreeMap<NodeId, Vec<Variable>>,
     /// Bytes by worker.
@@ -119,6 +125,10 @@ impl<'a> Search<'a> {
         let nothing = Rc::new(vec![0; machine.n_workers()]);
         let value = |id: ValueId| Value {
             bytes: program.ty(id).dtype.size(),
+            size: program
+                .ty(id)
+                .known_shape()
+                .map_or(0, |shape| shape.iter().fold(program.ty(id).dtype.size(), |bytes, &n| bytes.saturating_mul(n))),
             maker: None,
             readers: Vec::new(),
             anchor: None,
@@ -131,7 +141,7 @@ impl<'a> Search<'a> {
             machine,
             forms: Rc::default(),
             statements: Vec::new(),
-            n_begun: 0,
+            begun: Vec::new(),
             values: program.values.keys().map(value).collect(),
             owner_computes: BTreeMap::new(),
             total: nothing.to_vec(),
@@ -161,9 +171,11 @@ impl<'a> Search<'a> {
             Op::BlockFn(_) | Op::Retile { .. } => true,
             _ => form.shares() >= n_workers,
         };
+        let mut grains = BTreeMap::new();
         let found = program.nodes().filter_map(|(id, node)| {
-            let form = Form::of(program, node, aim).filter(|form| is_shared(node, form))?;
-            Some((id, node, Accesses::of(program, node)?.reads, form))
+            let (mut form, reads) = (Form::of(program, node, aim)?, Accesses::of(program, node)?.reads);
+            form.follow_tiles(node, reads.iter().map(|(argument, _)| *argument), n_workers, &mut grains);
+            is_shared(node, &form).then_some((id, node, reads, form))
         });
         let found: Vec<_> = found.collect();
         let sizes = found.iter().map(|(.., form)| form.shares()).filter(|shares| *shares < n_workers).collect();
@@ -178,7 +190,7 @@ impl<'a> Search<'a> {
             let number = match written {
                 Some((result, written)) => match form.written(result, written) {
                     Some(mesh) => {
-                        let only = form.candidate(mesh, 0, machine, &mut kept);
+                        let only = form.candidate((0, mesh, false), machine, &mut kept);
                         forms.push((form, vec![only]));
                         forms.len() - 1
                     }
@@ -220,16 +232,17 @@ impl<'a> Search<'a> {
             self.values[value.index()].readers.push((k, number));
         }
         self.statements.push(statement);
+        self.begun.push(false);
     }
 
     /// Runs the search. Compares at most `limit` choices.
     pub(super) fn run(mut self, limit: usize) -> Grids {
-        self.start();
+        self.start(limit / 4);
         let used: BTreeSet<usize> = self.statements.iter().map(|statement| statement.form).collect();
         if used.len() < self.statements.len() {
             let (mut summary, value_of) = self.summary();
-            summary.start();
-            summary.improve(&summary.by_form(), limit / 4);
+            summary.start(limit / 4);
+            summary.improve(summary.by_form(), limit / 4);
             self.report.compared += summary.report.compared;
             self.looks += summary.looks;
             let (mark, before) = (self.undo.len(), score(&self.total));
@@ -240,31 +253,138 @@ impl<'a> Search<'a> {
             self.undo.clear();
         }
         let one_by_one: Vec<Vec<usize>> = (0..self.statements.len()).map(|k| vec![k]).collect();
-        self.improve(&one_by_one, limit);
+        self.improve(one_by_one, limit);
         self.finish()
     }
 
-    /// Gives each statement in turn the best mesh for the choices so far.
-    fn start(&mut self) {
-        for k in 0..self.statements.len() {
-            self.n_begun = k + 1;
+    /// Finds a first choice: that of the best of several beginnings, each improved step by step.
+    ///
+    /// In the order of the program, statements on parts of a value come before those on all of it, and may choose meshes that only suit them. A step changes one statement, so it does not lead from
+    /// there to a choice in which all follow the sharding of the largest value. Therefore other beginnings start with a statement on the largest values, under one mesh after the other; all
+    /// others follow, those with the largest values in common first.
+    fn start(&mut self, limit: usize) {
+        let around = Units::one_by_one(self, limit);
+        self.begin(&(0..self.statements.len()).collect::<Vec<_>>(), None);
+        self.exchange(&around, (0..self.statements.len()).collect(), None);
+        let mut best = (score(&self.total), self.choice());
+        for (k, candidate) in self.beginnings() {
+            if self.is_over(&around) {
+                break;
+            }
+            self.forget();
+            self.begin(&self.order_from(k), Some(candidate));
+            self.exchange(&around, (0..self.statements.len()).collect(), None);
+            if score(&self.total) < best.0 {
+                best = (score(&self.total), self.choice());
+            }
+        }
+        self.repeat(&best.1);
+        self.report.stopped = false;
+    }
+
+    /// Gives each statement in turn the best mesh for the choices so far, the first one a given mesh.
+    fn begin(&mut self, order: &[usize], first: Option<usize>) {
+        for (turn, &k) in order.iter().enumerate() {
+            self.begun[k] = true;
             for value in self.statements[k].reads.clone() {
                 let value = &mut self.values[value.index()];
                 if value.maker.is_none() && !value.fixed {
                     value.anchor.get_or_insert(k);
                 }
             }
-            let tried = (0..self.candidates(k).len()).map(|candidate| {
-                self.choose(&[k], candidate);
-                let found = score(&self.total);
-                self.go_back(0);
-                found
+            let first = first.filter(|_| turn == 0);
+            let best = first.or_else(|| {
+                let tried = (0..self.candidates(k).len()).map(|candidate| {
+                    self.choose(&[k], candidate);
+                    let found = score(&self.total);
+                    self.go_back(0);
+                    found
+                });
+                let tried: Vec<u128> = tried.collect();
+                (0..tried.len()).min_by_key(|&candidate| tried[candidate])
             });
-            let tried: Vec<u128> = tried.collect();
-            let best = (0..tried.len()).min_by_key(|&candidate| tried[candidate]);
             self.choose(&[k], best.unwrap_or(0));
             self.undo.clear();
         }
+    }
+
+    /// Statements on the largest values, with meshes to begin with.
+    fn beginnings(&self) -> Vec<(usize, usize)> {
+        let mut seeds: Vec<usize> = (0..self.statements.len()).collect();
+        seeds.sort_by_key(|&k| std::cmp::Reverse(self.touched(k).map(|value| self.values[value].size).max()));
+        let mut forms = BTreeSet::new();
+        seeds.retain(|&k| forms.insert(self.statements[k].form));
+        seeds.truncate(MOST_SEEDS);
+        let meshes = |k: usize| {
+            let mut factors: Vec<&[u64]> = Vec::new();
+            let mut found: Vec<(usize, usize)> = Vec::new();
+            for (number, candidate) in self.candidates(k).iter().enumerate() {
+                if found.len() < MESHES_OF_A_SEED && !factors.contains(&candidate.mesh.factors()) {
+                    factors.push(candidate.mesh.factors());
+                    found.push((k, number));
+                }
+            }
+            found
+        };
+        seeds.into_iter().flat_map(meshes).collect()
+    }
+
+    /// All statements: one, then whichever shares the largest value with those before it.
+    fn order_from(&self, first: usize) -> Vec<usize> {
+        let mut next: BTreeSet<(u64, std::cmp::Reverse<usize>)> =
+            BTreeSet::from([(u64::MAX, std::cmp::Reverse(first))]);
+        let mut rest: BTreeSet<usize> = (0..self.statements.len()).collect();
+        let mut order = Vec::new();
+        while !rest.is_empty() {
+            let k = match next.pop_last() {
+                Some((_, std::cmp::Reverse(k))) => k,
+                None => rest.first().copied().unwrap_or(first),
+            };
+            if !rest.remove(&k) {
+                continue;
+            }
+            order.push(k);
+            for value in self.touched(k).map(|value| &self.values[value]) {
+                let around = value.readers.iter().map(|(reader, _)| *reader).chain(value.maker);
+                let around = around.filter(|other| rest.contains(other));
+                next.extend(around.map(|other| (value.size, std::cmp::Reverse(other))));
+            }
+        }
+        order
+    }
+
+    fn touched(&self, k: usize) -> impl Iterator<Item = usize> {
+        let statement = &self.statements[k];
+        statement.reads.iter().chain(&statement.results).map(|value| value.index())
+    }
+
+    /// The mesh of each statement, and the reader that each source follows.
+    fn choice(&self) -> (Vec<usize>, Vec<Option<usize>>) {
+        (self.statements.iter().map(|s| s.chosen).collect(), self.values.iter().map(|value| value.anchor).collect())
+    }
+
+    /// As before any statement has a mesh.
+    fn forget(&mut self) {
+        self.undo.clear();
+        self.begun.fill(false);
+        self.total = self.nothing.to_vec();
+        for statement in &mut self.statements {
+            (statement.chosen, statement.sums) = (0, self.nothing.clone());
+        }
+        for value in &mut self.values {
+            value.received = self.nothing.clone();
+            if !value.fixed {
+                (value.owner, value.anchor) = (None, None);
+            }
+        }
+    }
+
+    fn repeat(&mut self, (chosen, anchors): &(Vec<usize>, Vec<Option<usize>>)) {
+        self.forget();
+        self.begun.fill(true);
+        self.values.iter_mut().zip(anchors).for_each(|(value, anchor)| value.anchor = *anchor);
+        (0..chosen.len()).for_each(|k| self.choose(&[k], chosen[k]));
+        self.undo.clear();
     }
 
     fn candidates(&self, k: usize) -> &[Candidate] {
@@ -272,21 +392,15 @@ impl<'a> Search<'a> {
     }
 
     /// Improves the first choice to a local optimum. Statements of a unit have one form and change together.
-    fn improve(&mut self, units: &[Vec<usize>], limit: usize) {
-        let mut unit_of = vec![0; self.statements.len()];
-        for (number, unit) in units.iter().enumerate() {
-            unit.iter().for_each(|&k| unit_of[k] = number);
-        }
-        // Comparisons of the first choice do not count.
-        let looks = self.looks.saturating_add(limit.saturating_mul(LOOKS_OF_A_CHOICE));
-        let limit = self.report.compared.saturating_add(limit);
-        let around = Units { units, unit_of, limit, looks };
+    fn improve(&mut self, units: Vec<Vec<usize>>, limit: usize) {
+        let n_units = units.len();
+        let around = Units::new(units, self, limit);
         self.report.stopped = false;
-        self.exchange(&around, (0..units.len()).collect(), None);
+        self.exchange(&around, (0..n_units).collect(), None);
         let mut changed = true;
         while changed && !self.report.stopped {
             changed = false;
-            for unit in 0..units.len() {
+            for unit in 0..n_units {
                 self.undo.clear();
                 changed |= self.escape(&around, unit);
             }
@@ -295,7 +409,7 @@ impl<'a> Search<'a> {
 
     /// Exchanges the meshes of units, or the owners of sources that they read, while that helps; then those of neighbours of changed units. One
     /// unit may be fixed.
-    fn exchange(&mut self, around: &Units<'_>, units: Vec<usize>, pinned: Option<usize>) {
+    fn exchange(&mut self, around: &Units, units: Vec<usize>, pinned: Option<usize>) {
         let mut waiting: BTreeSet<usize> = units.into_iter().collect();
         while let Some(number) = waiting.pop_first() {
             let unit = &around.units[number];
@@ -332,7 +446,7 @@ impl<'a> Search<'a> {
     }
 
     /// Tries other meshes of a unit together with the best response of its neighbours: a step that is worse at first.
-    fn escape(&mut self, around: &Units<'_>, number: usize) -> bool {
+    fn escape(&mut self, around: &Units, number: usize) -> bool {
         let unit = &around.units[number];
         let mut better = false;
         for candidate in 0..self.candidates(unit[0]).len() {
@@ -358,7 +472,7 @@ impl<'a> Search<'a> {
         better
     }
 
-    fn is_over(&mut self, around: &Units<'_>) -> bool {
+    fn is_over(&mut self, around: &Units) -> bool {
         self.report.stopped |= self.report.compared >= around.limit || self.looks >= around.looks;
         self.report.stopped
     }
@@ -368,7 +482,7 @@ impl<'a> Search<'a> {
     }
 
     /// The neighbours of a unit: units that share a value with it.
-    fn next_to(&self, around: &Units<'_>, number: usize) -> Vec<usize> {
+    fn next_to(&self, around: &Units, number: usize) -> Vec<usize> {
         let members = around.units[number].iter().map(|&k| &self.statements[k]);
         let mut next = BTreeSet::new();
         for value in members.flat_map(|statement| statement.reads.iter().chain(&statement.results)) {
@@ -469,7 +583,7 @@ impl<'a> Search<'a> {
             let statement = &self.statements[k];
             &self.forms[statement.form].1[statement.chosen].needs[read]
         };
-        let begun = value.readers.iter().filter(|(k, _)| *k < self.n_begun);
+        let begun = value.readers.iter().filter(|(k, _)| self.begun[*k]);
         let mut needs: Vec<&Rc<Regions>> = begun.map(need).collect();
         if needs.is_empty() {
             return self.nothing.clone();
@@ -531,11 +645,28 @@ impl<'a> Search<'a> {
 }
 
 /// Units of statements that change together, the unit of each statement, and the limits of this phase.
-struct Units<'a> {
-    units: &'a [Vec<usize>],
+struct Units {
+    units: Vec<Vec<usize>>,
     unit_of: Vec<usize>,
     limit: usize,
     looks: usize,
+}
+
+impl Units {
+    fn new(units: Vec<Vec<usize>>, search: &Search<'_>, limit: usize) -> Units {
+        let mut unit_of = vec![0; search.statements.len()];
+        for (number, unit) in units.iter().enumerate() {
+            unit.iter().for_each(|&k| unit_of[k] = number);
+        }
+        // Earlier comparisons do not count.
+        let looks = search.looks.saturating_add(limit.saturating_mul(LOOKS_OF_A_CHOICE));
+        let limit = search.report.compared.saturating_add(limit);
+        Units { units, unit_of, limit, looks }
+    }
+
+    fn one_by_one(search: &Search<'_>, limit: usize) -> Units {
+        Units::new((0..search.statements.len()).map(|k| vec![k]).collect(), search, limit)
+    }
 }
 
 fn exchange_in(total: &mut [u64], weight: u64, before: &Rc<Vec<u64>>, after: &Rc<Vec<u64>>) {

@@ -22,6 +22,8 @@ pub struct Algebraic<'a> {
     pub grids: &'a Grids,
     /// The program value of each set of blocks; `None` for intermediate sets.
     pub values: &'a [Option<ValueId>],
+    /// True if the search minimised bytes: sums may then take a little longer than in trees.
+    pub may_wait: bool,
 }
 
 impl Scheduler for Algebraic<'_> {
@@ -31,7 +33,7 @@ impl Scheduler for Algebraic<'_> {
 
     fn place(&self, workflow: &Workflow, machine: &Machine, before: &Before) -> Result<Assignment> {
         let layouts = Layouts::new(workflow, machine);
-        let mut assignment = Assignment::together(workflow);
+        let mut assignment = Assignment { may_wait: self.may_wait, ..Assignment::together(workflow) };
         place_loads(workflow, &layouts, before, &mut assignment);
         for block in (0..workflow.n_blocks()).map(BlockId::new) {
             if let Some(home) = self.home(workflow, block) {
@@ -100,10 +102,15 @@ impl Algebraic<'_> {
         if workflow.kind(task) == TaskKind::Load {
             return Some(first.map_or(0, |block| assignment.homes[block.index()]));
         }
-        // An assembled block is assembled on the worker that reads it.
+        // A state goes on where the total of the next block is.
+        if let Kernel::ScanCarry(_) = workflow.kernels[workflow.kernel(task)].kernel {
+            let total = workflow.present_operands(task).last()?;
+            return Some(assignment.homes[total.block.index()]);
+        }
+        // A block without an owner is assembled on the worker that reads it. Where it has one, readers may want no more than its border.
         let reader = || first.and_then(|block| readers[block.index()]).filter(|_| is_copy(workflow, task));
         let owner = || first.and_then(|block| self.home(workflow, block));
-        self.on_grid(workflow, task).or_else(reader).or_else(owner)
+        self.on_grid(workflow, task).or_else(owner).or_else(reader)
     }
 }
 
@@ -184,8 +191,9 @@ fn point_of(workflow: &Workflow, task: TaskId, kernel: &Kernel) -> Option<Vec<u6
                 .for_ranges(workflow.point(task) as u64, |k, range| point[k] = middle(range.start, range.end));
             Some(point)
         }
-        // What a block of a fibre adds up to lies beside it along all axes that are shared.
-        Kernel::ScanTotal { .. } | Kernel::ScanCarry(_) | Kernel::ScanBlock(_) => output(),
+        Kernel::ScanBlock(_) => output(),
+        // What a block of a fibre adds up to is counted in blocks along the fibre.
+        Kernel::ScanTotal { .. } => Some(of_block(workflow.present_operands(task).next()?.block)),
         Kernel::SortRun(_) | Kernel::SortMerge(_) => output(),
         // Gathered axes are not shared.
         Kernel::Gather { spec: GatherSpec { axes, .. }, .. } => Some([output()?, vec![0; axes.len()]].concat()),

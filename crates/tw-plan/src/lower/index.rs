@@ -2,7 +2,7 @@
 
 use tw_ir::contraction::Contraction;
 use tw_ir::error::Result;
-use tw_ir::index::{Edge, Idx, Term, Var};
+use tw_ir::index::{Access, Edge, Idx, Term, Var};
 use tw_ir::kernel::{KernelRead, StatementKernel};
 use tw_ir::plan::{RelId, RelOp};
 use tw_ir::program::{IndexStmt, Node};
@@ -16,6 +16,10 @@ use crate::tile::SQUARE_BLOCKS;
 /// An operand this many times smaller than the result has no say in how the result is cut: reading regions of it is cheap, while its few cuts would
 /// make thin slices of the result.
 const SMALL_OPERAND: u64 = 16;
+
+/// Bytes that a task may read for a block that is asked for, and how many times less it has to read for a block of its own for that to be made instead.
+const MOST_READ: u64 = 64 << 20;
+const LESS_READ: u64 = 4;
 
 impl Lowering<'_> {
     pub(super) fn index(&mut self, node: &Node, stmt: &IndexStmt, statement: StmtId) -> Result<()> {
@@ -48,9 +52,14 @@ impl Lowering<'_> {
             from_reads.into_iter().map(|candidate| candidate.map(|(_, axis)| axis)).collect();
         let requested =
             node.results.iter().find(|value| self.requested.contains_key(value)).unwrap_or(&node.results[0]);
+        let own = || self.tiler.complete(&out_shape, &given, widest);
         let out_grid = match self.requested.get(requested) {
+            Some(grid) if plain_out && self.reads_too_much(stmt, &inputs, grid) => {
+                let (own, most) = (own(), self.bytes_read(stmt, &inputs, grid) / LESS_READ);
+                if self.bytes_read(stmt, &inputs, &own) <= most { own } else { grid.clone() }
+            }
             Some(grid) => grid.clone(),
-            None => self.tiler.complete(&out_shape, &given, widest),
+            None => own(),
         };
         if let Some(chosen) = self.plan.statements[statement].node.and_then(|node| self.variables.get(&node)) {
             for (v, axis) in chosen.iter().enumerate().filter(|(v, _)| !is_looked_up(stmt, Var(*v as u32))) {
@@ -125,6 +134,32 @@ impl Lowering<'_> {
         Ok(())
     }
 
+    /// True if blocks that are asked for would read very much at once, as blocks of every thousandth row do: smaller ones are then put together.
+    fn reads_too_much(&self, stmt: &IndexStmt, inputs: &[RelId], grid: &Grid) -> bool {
+        stmt.accum.is_none() && self.bytes_read(stmt, inputs, grid) > MOST_READ
+    }
+
+    /// Bytes of the boxes that a block of a result reads at most.
+    fn bytes_read(&self, stmt: &IndexStmt, inputs: &[RelId], grid: &Grid) -> u64 {
+        let last = |n: u64| n.saturating_sub(1) as i64;
+        let mut ranges: Vec<(i64, i64)> =
+            stmt.vars.iter().map(|var| (0, last(var.extent.known().unwrap_or(0)))).collect();
+        for (idx, axis) in stmt.out.idx.iter().zip(grid) {
+            if let Some(var) = idx.as_var() {
+                ranges[var.0 as usize] = (0, last(axis.longest()));
+            }
+        }
+        let read = |(access, &input): (&Access, &RelId)| {
+            let relation = &self.plan.relations[input];
+            let lengths = access.idx.iter().zip(&relation.shape).map(|(idx, &n)| {
+                let (lo, hi) = idx.interval(&ranges);
+                n.min(hi.abs_diff(lo).saturating_add(1))
+            });
+            lengths.fold(relation.dtype.size(), u64::saturating_mul)
+        };
+        stmt.reads.iter().zip(inputs).map(read).fold(0, u64::saturating_add)
+    }
+
     /// One relation per component of an accumulator's state.
     pub(super) fn state_relations(&mut self, node: &Node, state: &Accum, grid: &Grid) -> Vec<RelId> {
         let name = self.program.display_name(node.results[0]);
@@ -159,7 +194,7 @@ impl Lowering<'_> {
         if is_looked_up(stmt, var) {
             return Some((u64::MAX, Axis::uniform(extent, 1)));
         }
-        let mut best: Option<(bool, u64, Axis, u64)> = None;
+        let mut best: Option<(bool, u64, Axis, u64, u64)> = None;
         for (access, &input) in stmt.reads.iter().zip(inputs) {
             let relation = &self.plan.relations[input];
             for (idx, axis) in access.idx.iter().zip(&relation.grid) {
@@ -187,11 +222,13 @@ impl Lowering<'_> {
                 let weight = relation.n_bytes();
                 if best.as_ref().is_none_or(|(e, w, ..)| (exact, weight) > (*e, *w)) {
                     let beside = self.length_beside(stmt, &access.idx, &relation.grid, var);
-                    best = Some((exact, weight, candidate, beside));
+                    let of_block = |bytes: u64, axis: &Axis| bytes.saturating_mul(axis.longest().max(1));
+                    let block = relation.grid.iter().fold(relation.dtype.size(), of_block);
+                    best = Some((exact, weight, candidate, beside, block));
                 }
             }
         }
-        best.map(|(_, bytes, axis, beside)| (bytes, self.tiler.thicken(stmt, axis, bytes, beside)))
+        best.map(|(_, bytes, axis, beside, block)| (bytes, self.tiler.thicken(stmt, axis, bytes, beside, block)))
     }
 
     /// Elements of a tile of an operand along its other axes of the same kind, kept or summed: together with the variable's own they make one side of
@@ -359,6 +396,37 @@ mod tests {
     fn long_indices_are_cut_where_blocks_would_be_large() {
         let grid = grid_of_output("input a: f64[8000, 8000]\ninput k: i64[8000]\ny = take(a, k, axis=1)\noutput y\n");
         assert!(grid.iter().map(Axis::longest).product::<u64>() * 8 <= 8 << 20, "{grid:?}");
+    }
+
+    fn least_bytes_of(text: &str) -> u64 {
+        let unit = parse_program(text, &BTreeMap::new(), &NoFiles, &FunctionTable::default()).unwrap();
+        let schedule = crate::plan_segment(&unit.program, &PlanOptions::default()).unwrap().schedule;
+        crate::least_bytes(&schedule, &crate::IoMemory::default()).0
+    }
+
+    #[test]
+    fn no_task_meets_much_more_than_a_few_blocks() {
+        for text in [
+            "input a: f64[630, 630, 630]\ny[i,j] += a[k, l, i] * a[k, l, j] for i in 0..630, j in 0..64\noutput y\n",
+            "input a: f64[2000000, 128]\ninput k: i64[2000000] tile(125000)\ny: f64[12, 128]\ny[k[i], j] += a[i, j]\noutput y\n",
+            "input a: f64[200100, 128]\ny = reshape(a, 64, 400200)\noutput y\n",
+            "input a: f64[512, 8000]\ninput b: f64[512, 8000]\ny = concat(a, b, axis=1)\nz = y @ y.T\noutput z\n",
+        ] {
+            let least = least_bytes_of(text);
+            assert!(least <= 72 << 20, "{} MiB of {text}", least >> 20);
+        }
+    }
+
+    #[test]
+    fn blocks_of_a_few_rows_far_apart_are_put_together() {
+        let text = "input a: f64[2000000, 128]\ny[i,j] = a[1000*i, j] for i in 0..2000\nz = retile(y, tile(2000, 128))\noutput z\n";
+        let unit = parse_program(text, &BTreeMap::new(), &NoFiles, &FunctionTable::default()).unwrap();
+        let plan = crate::plan_segment(&unit.program, &PlanOptions::default()).unwrap();
+        let peak = plan.schedule.peak_bytes();
+        assert!(peak < 64 << 20, "{peak} bytes");
+        let near =
+            "input a: f64[2000000, 128]\ny[i,j] = a[i, j] for i in 0..4000\nz = retile(y, tile(2000, 128))\noutput z\n";
+        assert_eq!(*grid_of_output(near), [Axis::uniform(4000, 2000), Axis::whole(128)]);
     }
 
     #[test]

@@ -131,11 +131,11 @@ impl Lowering<'_> {
     pub(super) fn scatter(&mut self, node: &Node, spec: &ScatterSpec, statement: StmtId) -> Result<()> {
         let ScatterSpec { axes, accum, .. } = spec;
         let mut inputs = self.relations_of(node)?;
-        let index_grid = self.grid(inputs[0]);
-        self.align(&mut inputs[..axes.len()], &index_grid, statement)?;
-        // Values follow the indices along the index axes, and keep their own cut elsewhere.
         let first = axes[0] as usize;
         let mut value_grid = self.grid(inputs[axes.len()]);
+        let index_grid = self.cut_of_indices(&inputs, axes.len(), &value_grid[first..]);
+        self.align(&mut inputs[..axes.len()], &index_grid, statement)?;
+        // Values follow the indices along the index axes, and keep their own cut elsewhere.
         value_grid[first..first + index_grid.len()].clone_from_slice(&index_grid);
         self.align(&mut inputs[axes.len()..], &value_grid, statement)?;
 
@@ -177,6 +177,17 @@ impl Lowering<'_> {
         Ok(())
     }
 
+    /// The cut of the indices of a scatter: their own, unless the values are several times as large and cut into more blocks. It then takes less to cut the indices as the values are than to put
+    /// blocks of the values together.
+    fn cut_of_indices(&self, inputs: &[RelId], n_indices: usize, of_values: &[Axis]) -> Grid {
+        let own = self.grid(inputs[0]);
+        let bytes = |inputs: &[RelId]| inputs.iter().map(|&input| self.plan.relations[input].n_bytes()).max();
+        let (indices, values) = inputs.split_at(n_indices);
+        let theirs: Grid = of_values[..own.len()].iter().cloned().collect();
+        let is_small = bytes(indices).unwrap_or(0).saturating_mul(MANY_VALUES) <= bytes(values).unwrap_or(0);
+        if is_small && theirs.n_blocks() > own.n_blocks() { theirs } else { own }
+    }
+
     pub(super) fn concat(&mut self, node: &Node, axis: u32, statement: StmtId) -> Result<()> {
         let inputs = self.relations_of(node)?;
         let shape = self.program.ty(node.results[0]).require_shape()?;
@@ -197,9 +208,13 @@ impl Lowering<'_> {
         let kept = Axis::from_boundaries(boundaries);
         let mut given: Vec<Option<Axis>> = self.grid(inputs[0]).iter().cloned().map(Some).collect();
         given[axis_position] = None;
-        let even = self.tiler.complete(&shape, &given, dtype.size());
+        let mut even = self.tiler.complete(&shape, &given, dtype.size());
+        // Every element is copied once, however thin the blocks are.
+        self.tiler.shrink_to_wanted(&mut even, &[axis_position], dtype.size());
         if kept.n_tiles() <= 2 * even[axis_position].n_tiles() + 8 {
             given[axis_position] = Some(kept);
+        } else {
+            given[axis_position] = Some(even[axis_position].clone());
         }
         let grid = self.output_grid(node.results[0], &shape, &given, dtype);
         let output = self.define(node.results[0], grid)?;
@@ -230,6 +245,9 @@ impl Lowering<'_> {
 /// Most bytes of a block that is scattered into. Every block of indices is looked at once per block along the scattered axes, so there should be
 /// few of those.
 const SCATTERED_BYTES: u64 = 64 << 20;
+
+/// Bytes of values for each byte of their indices from which on the indices are cut as the values are.
+const MANY_VALUES: u64 = 4;
 
 /// Bytes that are read for every byte of a further chain's state.
 const CHAIN_SHARE: u64 = 4;

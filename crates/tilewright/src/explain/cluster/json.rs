@@ -161,13 +161,17 @@ impl OnMachine {
     /// The figures of one plan per segment.
     fn figures(&self, placed: &[&Placed], passes: &Value) -> Value {
         let sum = |of: fn(&Placed) -> u64| placed.iter().map(|placed| of(placed)).sum::<u64>();
+        // Of the worker with the most in each segment, over an even share of all segments.
+        let (most, flops) = (sum(|p| p.simulation.flops_max().0), sum(|p| p.simulation.flops()));
+        let share = if flops == 0 { 1.0 } else { most as f64 * self.machine.n_workers() as f64 / flops as f64 };
         json!({
             "tasks": sum(|p| p.order.len() as u64),
             "planning_s": placed.iter().map(|placed| placed.took.as_secs_f64()).sum::<f64>(),
             "input_passes": passes,
             "wire_bytes_total": sum(|p| p.simulation.wire_bytes()),
             "wire_bytes_max_rank": sum(|p| p.simulation.wire_bytes_max()),
-            "flops_max_rank": sum(|p| p.simulation.flops_max().0),
+            "flops_max_rank": most,
+            "work_share_max_rank": share,
             "peak_bytes_max_rank": placed.iter().map(|p| p.simulation.peak_bytes_max()).max().unwrap_or(0),
             "lower_bound_bytes": self.bound_bytes().ceil() as u64,
             // The bound is for plans in which all workers do equally much of every statement.

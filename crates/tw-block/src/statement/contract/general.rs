@@ -40,7 +40,7 @@ impl General {
 
     /// Folds the contraction into the output, or starts it.
     pub(super) fn run(&self, roles: &Roles, identity: Scalar, frame: &Frame, operands: Operands<'_>) -> Result<()> {
-        let Operands { out: (out, out_plan), left, right, accumulate } = operands;
+        let Operands { out: (mut out, out_plan), left, right, accumulate } = operands;
         let [batches, terms] = [&roles.batches[..], &roles.terms];
         let size = |vars: &[usize]| vars.iter().map(|&var| frame.extents[var] as usize).product::<usize>();
         let shape = Shape {
@@ -54,7 +54,7 @@ impl General {
         with_registers(&self.registers, |registers| {
             with_dtype!(self.dtype, T => {
                 let identity = (!accumulate).then(|| T::from_scalar(identity));
-                self.run_typed::<T>(&shape, &mut T::of_mut(out)[out_plan.base()..], identity, registers);
+                self.run_typed::<T>(&shape, &mut T::of_mut(&mut out)[out_plan.base()..], identity, registers);
             });
         });
         Ok(())

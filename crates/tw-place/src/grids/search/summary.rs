@@ -55,9 +55,9 @@ impl<'a> Search<'a> {
             if class == new {
                 let owner = value.owner.clone().filter(|_| value.fixed);
                 let (readers, received) = (Vec::new(), self.nothing.clone());
-                let (bytes, fixed) = (value.bytes, value.fixed);
+                let (bytes, size, fixed) = (value.bytes, value.size, value.fixed);
                 let (maker, anchor) = (None, None);
-                values.push(Value { bytes, maker, readers, anchor, owner, fixed, received, weight: 0 });
+                values.push(Value { bytes, size, maker, readers, anchor, owner, fixed, received, weight: 0 });
             }
             values[class].weight += 1;
             value_of.push(ValueId::new(class));
@@ -66,7 +66,7 @@ impl<'a> Search<'a> {
             machine: self.machine,
             forms: self.forms.clone(),
             statements: Vec::new(),
-            n_begun: 0,
+            begun: Vec::new(),
             values,
             owner_computes: BTreeMap::new(),
             total: self.nothing.to_vec(),

@@ -47,7 +47,7 @@ fn random_program(draws: &mut Draws) -> String {
 /// The best of all combinations, if there are not too many.
 fn best_of_all(program: &Program, machine: &Machine) -> Option<u128> {
     let mut search = Search::beside(program, machine, &Before::default(), Aim::Bytes, &[]);
-    search.start();
+    search.start(0);
     let sources: Vec<usize> = (0..search.values.len()).filter(|&v| search.values[v].anchor.is_some()).collect();
     let grids = search.statements.iter().map(|statement| search.forms[statement.form].1.len());
     let places = sources.iter().map(|&v| search.values[v].readers.len());
