@@ -56,8 +56,7 @@ class Session:
         spill: str | None = None,
         spill_limit: int | None = None,
         checkpoint: str | None = None,
-        ranks: tuple[dict[str, Any], Sequence[str]] | None = None,
-        reproducible: bool = False,
+        ranks: tuple[dict[str, Any], Sequence[str], bool] | None = None,
     ) -> Session: ...
     @property
     def rank(self) -> int: ...

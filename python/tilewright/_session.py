@@ -70,7 +70,7 @@ class Session:
         if engine == "mpi":
             from ._explanation import ranks_target
 
-            self._core = _core.Session(*limits, kept, (ranks_target(**of_ranks), _ranks.prefixes()), bool(reproducible))
+            self._core = _core.Session(*limits, kept, (ranks_target(**of_ranks), _ranks.prefixes(), bool(reproducible)))
             _ranks.watch(self._core)
         else:
             self._core = _core.Session(*limits, kept)

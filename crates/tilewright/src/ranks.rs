@@ -91,8 +91,8 @@ impl Session {
         match self.group() {
             Some(group) => group.fetch(stored, &self.fetching(on, cancel), take),
             None => {
-                let blocks = (0u64..).zip(stored.blocks());
-                blocks.map(|(position, block)| take(position, block.block_for(self.meter())?)).collect()
+                let mut blocks = (0u64..).zip(stored.blocks());
+                blocks.try_for_each(|(position, block)| take(position, block.block_for(self.meter())?))
             }
         }
     }

@@ -43,9 +43,10 @@ pub(crate) fn abandon_ranks(py: Python<'_>, code: i32) {
 #[pymethods]
 impl Session {
     /// Starts threads: as many as the machine has if not given. `memory` bounds the bytes of blocks alive at once; those that do not fit are spilled to
-    /// a directory, at most `spill_limit` bytes. Below `checkpoint` runs leave what a later process can go on with.
+    /// a directory, at most `spill_limit` bytes. Below `checkpoint` runs leave what a later process can go on with. `ranks` says that a launcher has started several processes: what they are
+    /// planned as, where the MPI library may be, and whether bits must not depend on their number.
     #[new]
-    #[pyo3(signature = (threads=None, memory=None, spill=None, spill_limit=None, checkpoint=None, ranks=None, reproducible=false))]
+    #[pyo3(signature = (threads=None, memory=None, spill=None, spill_limit=None, checkpoint=None, ranks=None))]
     fn new(
         py: Python<'_>,
         threads: Option<usize>,
@@ -53,18 +54,17 @@ impl Session {
         spill: Option<PathBuf>,
         spill_limit: Option<u64>,
         checkpoint: Option<PathBuf>,
-        ranks: Option<(Target, Vec<PathBuf>)>,
-        reproducible: bool,
+        ranks: Option<(Target, Vec<PathBuf>, bool)>,
     ) -> PyResult<Session> {
         let mut builder = tilewright::Session::builder();
-        if reproducible {
-            builder = builder.reproducible();
-        }
-        if let Some((target, prefixes)) = ranks {
+        if let Some((target, prefixes, is_reproducible)) = ranks {
             // All ranks come here; MPI may have to start.
             let ranks = py.detach(|| MpiRanks::connect(false, prefixes)).or_raise()?;
             let cluster = ranks.machine().and_then(|machine| target.cluster(Some(machine))).or_raise()?;
             builder = ranks.builder(builder.threads(ranks.threads()).cluster(cluster));
+            if is_reproducible {
+                builder = builder.reproducible();
+            }
             CONNECTIONS.lock().unwrap_or_else(PoisonError::into_inner).push(ranks);
         }
         if threads == Some(0) {

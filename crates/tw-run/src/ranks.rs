@@ -119,11 +119,11 @@ impl Group for Ranks {
 
     fn share(&self, from: u32, bytes: &[u8], cancel: &CancelToken) -> Result<Vec<u8>> {
         self.exchange(cancel, |side| {
-            let length = self.from_rank(side, from, 0, &(bytes.len() as u64).to_le_bytes())?;
+            let length = self.shared_by(side, from, 0, &(bytes.len() as u64).to_le_bytes())?;
             let length = length.try_into().map_err(|_| Error::internal("a length of other bytes"))?;
             match u64::from_le_bytes(length) {
-                _ if self.rank() == from => self.from_rank(side, from, 1, bytes),
-                length if length <= MOST_SHARED => self.from_rank(side, from, 1, &vec![0; length as usize]),
+                _ if self.rank() == from => self.shared_by(side, from, 1, bytes),
+                length if length <= MOST_SHARED => self.shared_by(side, from, 1, &vec![0; length as usize]),
                 length => Err(Error::internal(format!("rank {from} shares {length} bytes, more than it may"))),
             }
         })
@@ -215,7 +215,7 @@ impl Ranks {
     }
 
     /// Gives all ranks some bytes of one of them. The others give as many.
-    fn from_rank(&self, side: &Side<'_>, from: u32, id: u32, bytes: &[u8]) -> Result<Vec<u8>> {
+    fn shared_by(&self, side: &Side<'_>, from: u32, id: u32, bytes: &[u8]) -> Result<Vec<u8>> {
         if self.rank() != from {
             side.receive(from, id, room_for(bytes.len())?)?;
             return bytes_of(&side.take(id)?);
