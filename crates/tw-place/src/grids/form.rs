@@ -170,7 +170,17 @@ impl Form {
             Op::Gather(_) => (elements(&shape), false),
             _ => (reads.last().map_or(0, |read| elements(&read.shape)), false),
         };
-        Some(Form { variables, can_cut, reads, outs, state_bytes, work, is_timed: aim == Aim::Time, in_pieces, scanned })
+        Some(Form {
+            variables,
+            can_cut,
+            reads,
+            outs,
+            state_bytes,
+            work,
+            is_timed: aim == Aim::Time,
+            in_pieces,
+            scanned,
+        })
     }
 
     /// Splits variables between the tiles of the largest operand along them, if all workers then still have about the same work. Otherwise a worker would receive parts of the tiles at the
