@@ -83,10 +83,11 @@ def test_several_workers_are_planned_for():
     assert "on 2 nodes of 2 workers: " in str(explanation) and "who owns" not in str(explanation)
     figures = explanation.to_dict()
     assert figures == json.loads(explanation.to_json())
-    assert set(figures["schedulers"]) == {"algebraic", "pattern", "lshs", "roundrobin"}
+    # `timed` is among them only where it saves time.
+    assert set(figures["schedulers"]) - {"timed"} == {"algebraic", "pattern", "lshs", "roundrobin"}
     (piece,) = figures["machine"]["pieces"]
     assert sum(map(sum, piece["matrix"]["bytes"])) == figures["wire_bytes_total"]
-    assert len(piece["lost"]) == 3
+    assert len(piece["lost"]) == len(figures["schedulers"]) - 1
     sending = [each for each in piece["lost"] if each["wire_bytes_max_rank"] > 0]
     assert sending and all("test_explanation.py" in each["most_sent"]["place"] for each in sending)
     owners = [owner for value in piece["owners"] for owner in value["owners"]]

@@ -1,9 +1,14 @@
 //! Memory is what the plan says, and loops and chains do not collect it.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
-use tilewright::{Session, SessionBuilder};
+use tilewright::{Array, Inputs, Session, SessionBuilder, in_memory};
+use tw_block::{Block, Meter, Source, SourceAccess};
 use tw_ir::program::FunctionTable;
+use tw_ir::schedule::Digest;
+use tw_ir::{BoxRegion, Buffer, TensorType};
 use tw_lang::{NoFiles, ParamValue, ProgramUnit, parse_program};
 use tw_test::corpus::{self, Case, Expectation, Loaded};
 
@@ -165,4 +170,51 @@ fn a_loop_of_the_host_keeps_one_tensor() {
         x.persist().unwrap();
     }
     assert_eq!(session.memory().0, 8 * 1000);
+}
+
+/// A source that counts how often it is asked how it is reached, which takes tensors of many blocks a look at each of them.
+#[derive(Debug)]
+struct Asked {
+    array: Arc<dyn Source>,
+    times: AtomicUsize,
+}
+
+impl Source for Asked {
+    fn ty(&self) -> TensorType {
+        self.array.ty()
+    }
+    fn fingerprint(&self) -> Option<Digest> {
+        self.array.fingerprint()
+    }
+    fn access(&self) -> SourceAccess {
+        self.times.fetch_add(1, Ordering::Relaxed);
+        self.array.access()
+    }
+    fn is_resident(&self, region: &BoxRegion) -> bool {
+        self.array.is_resident(region)
+    }
+    fn layout(&self) -> String {
+        self.array.layout()
+    }
+    fn scratch(&self, region: &BoxRegion) -> u64 {
+        self.array.scratch(region)
+    }
+    fn read(&self, region: &BoxRegion, meter: &Arc<Meter>) -> tw_ir::Result<Arc<Block>> {
+        self.array.read(region, meter)
+    }
+}
+
+#[test]
+fn runs_ask_how_an_input_is_reached_however_many_blocks_it_has() {
+    let unit = read("input x: f64[4096]\ny = x + 1\noutput y\n", &[]);
+    let asked = |tile: u64| {
+        let data = Array::new(vec![4096], Buffer::F64(vec![1.0; 4096])).expect("an array");
+        let source = Arc::new(Asked { array: in_memory(Arc::new(data)), times: AtomicUsize::new(0) });
+        let inputs: Inputs = [("x".to_string(), Arc::clone(&source) as Arc<dyn Source>)].into();
+        for builder in [Session::builder().serial(), Session::builder().threads(2)] {
+            builder.tile(tile).build().run(&unit.program, &inputs).expect("the program runs");
+        }
+        source.times.load(Ordering::Relaxed)
+    };
+    assert_eq!(asked(512), asked(4), "8 and 1024 blocks");
 }
