@@ -102,7 +102,7 @@ mod mapped {
     fn freed_lately(size: usize) -> Option<*mut u8> {
         let mut freed = FREED.try_lock().ok()?;
         let place = freed.places.iter_mut().find(|place| place.1 == size)?;
-        let (address, _) = std::mem::replace(place, (0, 0));
+        let (address, _) = std::mem::take(place);
         Some(std::ptr::with_exposed_provenance_mut(address))
     }
 

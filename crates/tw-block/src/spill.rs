@@ -548,8 +548,8 @@ mod tests {
         let file = SpillFile::new(&directory, Some(21 * PAGE));
         let first = file.write(&block(10, |k| k as f64)).unwrap();
         assert_eq!(file.capacity(), Some(20 * PAGE));
-        for n in [1000, 300, 1500, 500, 9000] {
-            let room = (8 * n as u64).next_multiple_of(PAGE);
+        for n in [1000_u64, 300, 1500, 500, 9000] {
+            let room = (8 * n).next_multiple_of(PAGE);
             let blocks: Vec<_> = (0..20 * PAGE / room).map(|_| file.write(&block(n, |k| k as f64)).unwrap()).collect();
             // Half of them go before the others.
             let (even, odd): (Vec<_>, Vec<_>) = blocks.into_iter().enumerate().partition(|(k, _)| k % 2 == 0);
