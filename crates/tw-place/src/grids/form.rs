@@ -489,10 +489,10 @@ impl Form {
             let arithmetic = ops as f64 / machine.rate(is_product) / mesh.n_workers() as f64;
             arithmetic.max(read as f64 / machine.stream)
         };
-        // As many as there are workers, or else the largest power of two that is not too slow.
-        let fits = |&pieces: &u64| pieces <= mesh.n_workers() && seconds(pieces) <= seconds(1) * SLOWER;
+        // One for each worker that adds to it, or else the largest power of two that is not too slow.
+        let fits = |&pieces: &u64| pieces <= self.parts(mesh) && seconds(pieces) <= seconds(1) * SLOWER;
         let doubled = std::iter::successors(Some(1u64), |pieces| Some(pieces * 2)).take_while(fits);
-        let most = Some(mesh.n_workers()).filter(fits).or(doubled.last()).unwrap_or(1);
+        let most = Some(self.parts(mesh)).filter(fits).or(doubled.last()).unwrap_or(1);
         let elements = written.fold(1u64, |elements, var| elements.saturating_mul(length(var)));
         elements / most
     }
