@@ -1,6 +1,6 @@
 //! Ranks that an MPI launcher has started: `mpirun -n 4 tw run FILE --engine mpi`, `mpirun -n 4 python script.py`.
 //!
-//! Every process of the launcher connects, builds a session on the connection, and makes the same calls. At the end it either [finishes](MpiRanks::finish), together with
+//! Every process of the launcher connects, builds a session on the connection, and makes the same calls. At the end it either [finishes](MpiRanks::finish_all), together with
 //! the others, or, after an error, [leaves](MpiRanks::abandon) MPI without finalising it, which could wait for ranks that are gone; the launcher then ends the others.
 
 use std::path::PathBuf;
