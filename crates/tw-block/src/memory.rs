@@ -177,7 +177,7 @@ impl Meter {
         })
     }
 
-    /// As [`Meter::charge_scratch`], for a task of this thread whose kernel calls [`with_scratch`]. Kept vectors of at most so many bytes are set
+    /// As [`Meter::charge_scratch`], for a task of this thread whose kernel calls `with_scratch`. Kept vectors of at most so many bytes are set
     /// aside for it, so that they are not counted twice, and do not have to make room for the charge. They are kept again when the charge is dropped.
     pub fn lease_scratch(&self, bytes: u64) -> Option<ScratchCharge<'_>> {
         (bytes > 0).then(|| {
