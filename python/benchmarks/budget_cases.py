@@ -123,7 +123,7 @@ NO_CASES = frozenset(
     "Array Pending Relation Session Writing Generator LinAlgError LUResult Matrix shape ndim size result_type can_cast finfo iinfo isdtype iscomplexobj isrealobj "
     "may_share_memory shares_memory broadcast_shapes default_rng seed einsum_path fftfreq rfftfreq from_dlpack open_hdf5 read_mtx read_parquet "
     "diag_indices diag_indices_from tril_indices tril_indices_from triu_indices triu_indices_from ix_ asanyarray array asarray ascontiguousarray "
-    "set_printoptions program".split()
+    "set_printoptions program from_rank".split()
 )
 
 
