@@ -270,7 +270,9 @@ def _(case: Case, found: Any, expected: Any) -> bool:
     complex_in = has(case, "c") or any("2j" in line for line in case.lines)
     texts = ("take the real part first", "do not go into", "does not go into")
     refused = isinstance(found, TypeError) and any(text in str(found) for text in texts)
-    return complex_in and refused
+    # Histograms of NumPy take complex numbers and fail in the middle, with whatever fails there.
+    fails_later = isinstance(expected, Exception) and "histogram" in case.name
+    return complex_in and refused and (fails_later or not isinstance(expected, Exception))
 
 
 @deliberate("what is wrong in two ways, in types, numbers, indices or shapes, may raise the exception of either")
