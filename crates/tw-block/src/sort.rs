@@ -125,7 +125,7 @@ pub(crate) fn sort_run(sorting: Sorting, operands: &[&Block], outputs: &mut [Blo
     let targets = Targets::of(sorting.results, block.dtype(), outputs)?;
     let mut expected = block.bbox().clone();
     let length = |bbox: &BoxRegion| bbox.hi.get(order.axis).zip(bbox.lo.get(order.axis)).map(|(hi, lo)| hi - lo);
-    if length(&targets.bbox) > length(&expected) || length(&expected).is_none() {
+    if length(&targets.bbox).is_none() || length(&targets.bbox) > length(&expected) {
         return Err(misfit());
     }
     // The kept elements begin at the start of the block, or at 0 if the block is the only one.
